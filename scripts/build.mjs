@@ -1,0 +1,12 @@
+// Builds dist/: the WebAssembly kernels (AssemblyScript), then both TypeScript projects.
+// Both steps are skipped when nothing they read has changed.
+import { spawnSync } from 'node:child_process';
+import { chmodSync, copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { buildKernels } from './build-kernels.mjs';
+
+await buildKernels();
+const tsc = spawnSync(process.execPath, ['node_modules/typescript/bin/tsc', '-b', 'tsconfig.json'], { stdio: 'inherit' });
+if (tsc.status !== 0) process.exit(tsc.status ?? 1);
+mkdirSync('dist/device/kernels', { recursive: true });
+copyFileSync('src/device/kernels/kernels.wasm', 'dist/device/kernels/kernels.wasm');
+if (existsSync('dist/cli/main.js')) chmodSync('dist/cli/main.js', 0o755);

@@ -1,0 +1,155 @@
+/**
+ * Errors of tccl. Every error that a caller can meet is a {@link TcclError} with a stable `code`; its class says
+ * what kind of cause it has, and both map to the `ncclResult_t` that a user of NCCL knows.
+ *
+ *     TcclError ─┬─ InvalidArgumentError   a value that no call could accept            ncclInvalidArgument 4
+ *                ├─ InvalidUsageError      a value or call that does not fit the others ncclInvalidUsage    5
+ *                ├─ InputError             a file or text that cannot be used           ncclInvalidUsage    5
+ *                ├─ SystemError            the operating system refused                 ncclSystemError     2
+ *                ├─ RemoteError            another rank failed, died or aborted         ncclRemoteError     6
+ *                ├─ TimeoutError           others did not come in time                  ncclTimeout         8
+ *                └─ InternalError          a defect of tccl                             ncclInternalError   3
+ */
+
+/** NCCL's result numbers (`nccl.h`), by tccl's error class. */
+export const ncclResults = {
+  SystemError: 2,
+  InternalError: 3,
+  InvalidArgumentError: 4,
+  InvalidUsageError: 5,
+  InputError: 5,
+  RemoteError: 6,
+  TimeoutError: 8,
+} as const;
+
+/** Stable names of causes. A code never changes its meaning; messages may. */
+export type ErrorCode =
+  // arguments of a call
+  | 'ARGUMENT_TYPE' // a value of the wrong kind (not a typed array, not a function …)
+  | 'ARGUMENT_RANGE' // a number outside what is allowed
+  | 'UNKNOWN_NAME' // an operator, algorithm, type … that does not exist
+  | 'BUFFER_SIZE' // a buffer too small, or of another length than its partner
+  | 'BUFFER_DETACHED' // its memory was transferred or resized away
+  | 'BUFFER_OVERLAP' // input and output overlap without being the same
+  | 'TYPE_OPERATOR' // the operator does not work on this type
+  | 'ROOT_RANGE' // no such rank
+  // use
+  | 'CLOSED' // the communicator was closed
+  | 'UNSUPPORTED' // cannot be done here (says why)
+  | 'RANK_UNKNOWN' // no launcher told this process its rank
+  | 'ENVIRONMENT' // a variable of the environment is wrong
+  | 'UNIQUE_ID' // not a unique id
+  // ranks that do not fit together
+  | 'RANK_COUNT_MISMATCH'
+  | 'RANK_DUPLICATE'
+  | 'DEVICE_DUPLICATE'
+  | 'VERSION_MISMATCH'
+  | 'CALL_MISMATCH' // ranks called different operations, counts or types
+  // others
+  | 'RANK_MISSING' // did not come in time
+  | 'RANK_DIED'
+  | 'ABORTED'
+  | 'TIMEOUT'
+  // system
+  | 'OUT_OF_MEMORY'
+  | 'SHARED_MEMORY'
+  | 'NETWORK'
+  | 'LAUNCH'
+  | 'FILE'
+  // files and text
+  | 'SYNTAX' // not well-formed
+  | 'CONTENT' // well-formed, but says something impossible
+  | 'TOO_LARGE'
+  // topology and graph
+  | 'NO_PATH'
+  | 'NO_CHANNEL'
+  | 'INTERNAL';
+
+/** Where and about whom an error speaks. */
+export interface ErrorDetails {
+  /** The rank that the error is about (the dead rank, the rank with the other count). */
+  readonly rank?: number;
+  /** Several such ranks. */
+  readonly ranks?: readonly number[];
+  readonly file?: string;
+  /** 1-based. */
+  readonly line?: number;
+  /** 1-based. */
+  readonly column?: number;
+  readonly cause?: unknown;
+}
+
+/** Base of all errors that tccl throws on purpose. */
+export abstract class TcclError extends Error {
+  readonly code: ErrorCode;
+  /** The `ncclResult_t` that NCCL would return for a cause of this kind. */
+  abstract readonly ncclResult: number;
+  readonly rank: number | undefined;
+  readonly ranks: readonly number[] | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  readonly column: number | undefined;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    this.rank = details.rank;
+    this.ranks = details.ranks;
+    this.file = details.file;
+    this.line = details.line;
+    this.column = details.column;
+  }
+
+  /** The class's name, also on the prototype, so that minified builds keep it. */
+  abstract override readonly name: string;
+}
+
+/** A value that no call could accept. */
+export class InvalidArgumentError extends TcclError {
+  override readonly name = 'InvalidArgumentError';
+  readonly ncclResult = ncclResults.InvalidArgumentError;
+}
+
+/** A call or value that does not fit the state or the other ranks. */
+export class InvalidUsageError extends TcclError {
+  override readonly name = 'InvalidUsageError';
+  readonly ncclResult = ncclResults.InvalidUsageError;
+}
+
+/** A file or text that cannot be used; `file`, `line` and `column` say where. */
+export class InputError extends TcclError {
+  override readonly name = 'InputError';
+  readonly ncclResult = ncclResults.InputError;
+}
+
+/** The operating system refused. */
+export class SystemError extends TcclError {
+  override readonly name = 'SystemError';
+  readonly ncclResult = ncclResults.SystemError;
+}
+
+/** Another rank failed, died or aborted; `rank` says which. */
+export class RemoteError extends TcclError {
+  override readonly name = 'RemoteError';
+  readonly ncclResult = ncclResults.RemoteError;
+}
+
+/** Others did not come in time; `ranks` says which. */
+export class TimeoutError extends TcclError {
+  override readonly name = 'TimeoutError';
+  readonly ncclResult = ncclResults.TimeoutError;
+}
+
+/** A defect of tccl itself. */
+export class InternalError extends TcclError {
+  override readonly name = 'InternalError';
+  readonly ncclResult = ncclResults.InternalError;
+}
+
+/** One line for a person: `rank 3: …` or `file:line:column: …` before the message. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof TcclError)) return error instanceof Error ? error.message : String(error);
+  if (error.file === undefined) return error.message;
+  const place = [error.file, error.line, error.column].filter((part) => part !== undefined).join(':');
+  return `${place}: ${error.message}`;
+}

@@ -1,0 +1,6 @@
+/**
+ * tccl: collective communication for TypeScript.
+ *
+ * @packageDocumentation
+ */
+export * from './errors.js';
