@@ -1,0 +1,89 @@
+/**
+ * The tree of a topology or graph XML. It is what the parser gives, what the rules of trimming, merging and fusing
+ * change, and what the writer writes: attributes keep the order in which they were first set, children theirs.
+ */
+export interface XmlElement {
+  readonly name: string;
+  /** In order of first setting, which is the order in which NCCL writes them. */
+  readonly attributes: Map<string, string>;
+  readonly children: XmlElement[];
+  /** 1-based place of the start tag in its text; 0 for an element that no text holds. */
+  readonly line: number;
+  /** 1-based; 0 for an element that no text holds. */
+  readonly column: number;
+  /** Undefined for the root and for a detached element. */
+  parent: XmlElement | undefined;
+}
+
+/** A new element, added at the end of `parent`'s children if there is one. */
+export function createElement(
+  name: string,
+  parent?: XmlElement,
+  attributes: Iterable<readonly [string, string]> = [],
+  place: { readonly line: number; readonly column: number } = { line: 0, column: 0 },
+): XmlElement {
+  const element: XmlElement = {
+    name,
+    attributes: new Map(attributes),
+    children: [],
+    line: place.line,
+    column: place.column,
+    parent,
+  };
+  parent?.children.push(element);
+  return element;
+}
+
+/** The first child of that name. */
+export function childNamed(element: XmlElement, name: string): XmlElement | undefined {
+  return element.children.find((child) => child.name === name);
+}
+
+/** All children of that name, in order. */
+export function childrenNamed(element: XmlElement, name: string): XmlElement[] {
+  return element.children.filter((child) => child.name === name);
+}
+
+/** The first child of that name whose attribute has that value. */
+export function childWith(element: XmlElement, name: string, attribute: string, value: string): XmlElement | undefined {
+  return element.children.find((child) => child.name === name && child.attributes.get(attribute) === value);
+}
+
+/** The element and all below it, parents before children, in the order of the text. */
+export function* descendants(element: XmlElement): Generator<XmlElement, void, undefined> {
+  // A stack of its own: the depth of a tree from a file is not ours to trust.
+  const stack = [element];
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+    yield next;
+    for (let index = next.children.length - 1; index >= 0; index--) {
+      const child = next.children[index];
+      if (child !== undefined) stack.push(child);
+    }
+  }
+}
+
+/** Takes the element out of its parent; it and its children stay a tree of their own. */
+export function detach(element: XmlElement): void {
+  const siblings = element.parent?.children;
+  const index = siblings?.indexOf(element) ?? -1;
+  if (index >= 0) siblings?.splice(index, 1);
+  element.parent = undefined;
+}
+
+/** A copy with all children, attached at the end of `parent`'s children if there is one. Places are kept. */
+export function cloneElement(element: XmlElement, parent?: XmlElement): XmlElement {
+  const copy = createElement(element.name, parent, element.attributes, element);
+  for (const child of element.children) cloneElement(child, copy);
+  return copy;
+}
+
+/** `<pci busid="0000:1b:00.0"> (line 12)`: how messages name an element. */
+export function describeElement(element: XmlElement): string {
+  const name = ['busid', 'numaid', 'dev', 'target', 'name']
+    .filter((key) => element.attributes.has(key))
+    .slice(0, 1)
+    .map((key) => ` ${key}="${element.attributes.get(key) ?? ''}"`)
+    .join('');
+  const place = element.line > 0 ? ` (line ${element.line})` : '';
+  return `<${element.name}${name}>${place}`;
+}
