@@ -1,0 +1,33 @@
+import type { WriteStream } from 'node:tty';
+
+/** One line on a terminal that is written over until the work is done. */
+export interface ProgressLine {
+  /** Shows `text` in place of what was there; longer than the terminal is cut, several lines are not allowed. */
+  update(text: string): void;
+  /** Wipes the line, so that what is printed next begins at its start. */
+  done(): void;
+}
+
+/** Moves to the line's start and wipes to its end (ECMA-48: CR, EL). */
+const wipe = '\r\u001b[K';
+
+/**
+ * A progress line on stderr, so that a table on stdout stays clean. It shows only where stderr is a terminal:
+ * a log file gets no trace of it.
+ */
+export function progressLine(stream: Pick<WriteStream, 'isTTY' | 'columns' | 'write'> = process.stderr): ProgressLine {
+  if (!stream.isTTY) return { update() {}, done() {} };
+  let shown = '';
+  return {
+    update(text) {
+      const line = text.slice(0, Math.max(0, stream.columns - 1));
+      if (line === shown) return;
+      shown = line;
+      stream.write(wipe + line);
+    },
+    done() {
+      if (shown !== '') stream.write(wipe);
+      shown = '';
+    },
+  };
+}
