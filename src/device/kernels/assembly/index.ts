@@ -1,3 +1,2 @@
-export function version(): i32 {
-  return 1;
-}
+export { reduceCopy, divide, copy } from './reduce';
+export * from './local';

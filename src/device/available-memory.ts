@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+
+/**
+ * Bytes that this process can still take before the kernel starts killing: what the machine has left, or what the
+ * control group (v2 or v1) allows, whichever is less. Infinity where the system does not say.
+ *
+ * @param readText reads a file as text; injected so that a captured machine is a test. It may throw.
+ */
+export function availableMemory(readText: (path: string) => string = (path) => readFileSync(path, 'utf8')): number {
+  return Math.min(machineLeft(readText), ...controlGroupsLeft(readText));
+}
+
+function machineLeft(readText: (path: string) => string): number {
+  const kilobytes = /^MemAvailable:\s+(\d+) kB/m.exec(attempt(readText, '/proc/meminfo'))?.[1];
+  return kilobytes === undefined ? Infinity : Number(kilobytes) * 1024;
+}
+
+function* controlGroupsLeft(readText: (path: string) => string): Generator<number> {
+  for (const line of attempt(readText, '/proc/self/cgroup').split('\n')) {
+    const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+    if (controllers === undefined || path === undefined) continue;
+    if (controllers === '') {
+      for (const folder of upwards('/sys/fs/cgroup', path)) {
+        yield left(attempt(readText, `${folder}/memory.max`), attempt(readText, `${folder}/memory.current`));
+      }
+    } else if (controllers.split(',').includes('memory')) {
+      const folder = '/sys/fs/cgroup/memory';
+      yield left(attempt(readText, `${folder}/memory.limit_in_bytes`), attempt(readText, `${folder}/memory.usage_in_bytes`));
+    }
+  }
+}
+
+/** The folder of a control group and of all groups that hold it: each may have a limit. */
+function* upwards(mount: string, path: string): Generator<string> {
+  for (let current = path === '/' ? '' : path; ; current = current.slice(0, current.lastIndexOf('/'))) {
+    yield mount + current;
+    if (current === '') return;
+  }
+}
+
+function left(limit: string, used: string): number {
+  const limitBytes = Number(limit.trim() || NaN);
+  return Number.isFinite(limitBytes) ? Math.max(0, limitBytes - Number(used.trim() || 0)) : Infinity;
+}
+
+function attempt(readText: (path: string) => string, path: string): string {
+  try {
+    return readText(path);
+  } catch {
+    return '';
+  }
+}

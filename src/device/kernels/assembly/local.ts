@@ -1,0 +1,290 @@
+// The operations among the ranks of one host, as one small state machine a rank.
+//
+// Every rank has a control block in the segment. For its operation number s (1, 2, …) it *posts*: it writes what the
+// others need and then, in one 64-bit store, a flag that holds s and the signature of the call. Blocks are written by
+// their rank only and read by all.
+//
+//     control block of a rank                          (a line is 64 bytes; two lines are prefetched together)
+//     0     post of even operations   | flag: signature u32, sequence u32 | 56 bytes: inline data or descriptor |
+//     64      what was called         | kind, type, operator, algorithm u32 | root u32 | count f64 |
+//     128   post of odd operations, the same two lines
+//     256   finished                  | sequence u32 of the last operation whose shared part is over |
+//     512   address tables (private)  | sources u32[256] | destinations u32[256] |
+//     4096  data of even operations up to SLOT_BYTES
+//     …     data of odd operations
+//
+// Every operation waits for the posts of all ranks. So whoever completes operation s knows that all ranks posted s and
+// hence completed s - 1: two slots, used in turn, are never overwritten while somebody still reads them. Because the
+// flag carries the call's signature, ranks that call different things notice at the first post, at no cost.
+//
+//  small (one phase)   post the data; wait for all posts; each rank reduces all data into its own output.
+//  direct (two phases) post the addresses; wait for all posts; each rank reduces its share of all inputs into all
+//                      outputs (NVLS's heads, on shared memory); finished; wait until all have finished.
+
+import { copy, reduceCopy, sizeShift } from './reduce';
+
+export const SLOT_BYTES: i32 = 65536;
+const SLOTS: usize = 4096;
+/** Bytes between control blocks: not a multiple of a large power of two, or the blocks would share cache sets. */
+export const BLOCK_BYTES: i32 = 4096 + 2 * 65536 + 448 * 2;
+const INLINE_BYTES: u32 = 56;
+const FINISHED: usize = 256;
+const SOURCES: usize = 512;
+const DESTINATIONS: usize = 512 + 1024;
+
+// Results of start functions and of progress(). Below MISMATCH: the rank whose call differs is MISMATCH - result.
+const PENDING: i32 = 0;
+const DONE: i32 = 1;
+const MISMATCH: i32 = -1;
+
+// Kinds of call, in the low bits of a call's code.
+const ALL_REDUCE: i32 = 1;
+const BROADCAST: i32 = 2;
+const BARRIER: i32 = 3;
+
+let rank: i32 = 0;
+let nRanks: i32 = 0;
+/** The first control block, and mine. */
+let blocks: usize = 0;
+let mine: usize = 0;
+/** In rounds where somebody's arrays are staged, all ranks work on at most this much. */
+let stageBytes: u32 = 0;
+
+// The operation under way.
+let sequence: u32 = 0;
+let signature: u32 = 0;
+let code: i32 = 0;
+let root: i32 = 0;
+let send: usize = 0;
+let recv: usize = 0;
+let bytes: u32 = 0;
+/** The rank that is waited for next. */
+let waiting: i32 = 0;
+/** 0 small: wait for posts; 1 direct: wait for posts; 2 direct: wait until all have finished. */
+let phase: i32 = 0;
+
+export function attach(blocksAddress: usize, rank_: i32, nRanks_: i32, stageBytes_: u32): void {
+  blocks = blocksAddress;
+  rank = rank_;
+  nRanks = nRanks_;
+  mine = block(rank);
+  stageBytes = stageBytes_;
+}
+
+/** Bytes that the last direct round covered: all that was asked for, or a chunk where somebody is staged. */
+export function roundBytes(): u32 {
+  return bytes;
+}
+
+export function operationNumber(): u32 {
+  return sequence;
+}
+
+/** The rank that the pending operation waits for. */
+export function waitingFor(): i32 {
+  return waiting;
+}
+
+/** Small all-reduce of `count` elements. */
+export function allReduceSmall(code_: i32, send_: usize, recv_: usize, count: u32, spins: i32): i32 {
+  code = code_;
+  root = 0;
+  recv = recv_;
+  bytes = count << sizeShift((code_ >> 4) & 15);
+  phase = 0;
+  const slot = next();
+  if (bytes <= INLINE_BYTES) copyInline(slot + 8, send_, bytes);
+  else copy(data(mine), send_, bytes);
+  post(slot, count);
+  return waitSmall(spins);
+}
+
+/** One round of a direct all-reduce. `staged` says that the addresses are of staging chunks. */
+export function allReduceDirect(code_: i32, send_: usize, recv_: usize, count: u32, staged: u32, spins: i32): i32 {
+  return startDirect(code_, 0, send_, recv_, count, staged, spins);
+}
+
+/** Small broadcast: the root's data travel in its post. */
+export function broadcastSmall(code_: i32, root_: i32, send_: usize, recv_: usize, count: u32, spins: i32): i32 {
+  code = code_;
+  root = root_;
+  send = send_;
+  recv = recv_;
+  bytes = count << sizeShift((code_ >> 4) & 15);
+  phase = 0;
+  const slot = next();
+  if (rank == root_) {
+    if (bytes <= INLINE_BYTES) copyInline(slot + 8, send_, bytes);
+    else copy(data(mine), send_, bytes);
+  }
+  post(slot, count);
+  return waitSmall(spins);
+}
+
+/** One round of a direct broadcast: every rank copies from the root's array. */
+export function broadcastDirect(code_: i32, root_: i32, send_: usize, recv_: usize, count: u32, staged: u32, spins: i32): i32 {
+  return startDirect(code_, root_, send_, recv_, count, staged, spins);
+}
+
+export function barrier(code_: i32, spins: i32): i32 {
+  code = code_;
+  root = 0;
+  bytes = 0;
+  phase = 0;
+  post(next(), 0);
+  return waitSmall(spins);
+}
+
+/** Goes on with the pending operation; reads at most `spins` flags that are not yet set. */
+export function progress(spins: i32): i32 {
+  if (phase == 0) return waitSmall(spins);
+  if (phase == 1) return waitDirect(spins);
+  return waitFinished(spins);
+}
+
+@inline
+function block(owner: i32): usize {
+  return blocks + (owner as usize) * BLOCK_BYTES;
+}
+
+/** Where the post of the current operation lies in `control`. */
+@inline
+function postOf(control: usize): usize {
+  return control + (((sequence & 1) as usize) << 7);
+}
+
+@inline
+function data(control: usize): usize {
+  return control + SLOTS + ((sequence & 1) as usize) * SLOT_BYTES;
+}
+
+@inline
+function next(): usize {
+  sequence++;
+  waiting = 0;
+  return postOf(mine);
+}
+
+@inline
+function post(slot: usize, count: u32): void {
+  signature = (count * 0x9e3779b1) ^ (code as u32) ^ ((root as u32) << 20);
+  store<u32>(slot, code as u32, 64);
+  store<u32>(slot, root as u32, 68);
+  store<f64>(slot, count as f64, 72);
+  atomic.store<u64>(slot, flag());
+}
+
+@inline
+function flag(): u64 {
+  return ((sequence as u64) << 32) | (signature as u64);
+}
+
+/** Up to 56 bytes; whole words, since elements have at least four bytes. */
+@inline
+function copyInline(destination: usize, source: usize, length: u32): void {
+  for (let i: usize = 0; i < (length as usize); i += 4) store<u32>(destination + i, load<u32>(source + i));
+}
+
+/** Waits until all ranks have posted the current operation. */
+@inline
+function waitPosts(spins: i32): i32 {
+  const expected = flag();
+  let slot = postOf(block(waiting));
+  while (true) {
+    const seen = atomic.load<u64>(slot);
+    if (seen == expected) {
+      waiting++;
+      if (waiting >= nRanks) return DONE;
+      slot += BLOCK_BYTES;
+    } else {
+      if (((seen >> 32) as u32) == sequence) return MISMATCH - waiting;
+      if (--spins < 0) return PENDING;
+    }
+  }
+}
+
+function waitSmall(spins: i32): i32 {
+  const status = waitPosts(spins);
+  if (status != DONE || bytes == 0) return status;
+  const kind = code & 15;
+  const inline = bytes <= INLINE_BYTES;
+  if (kind == BROADCAST) {
+    const control = block(root);
+    if (rank != root) {
+      if (inline) copyInline(recv, postOf(control) + 8, bytes);
+      else copy(recv, data(control), bytes);
+    } else if (send != recv) copy(recv, send, bytes);
+    return DONE;
+  }
+  for (let r = 0; r < nRanks; r++) {
+    const control = block(r);
+    store<u32>(mine + SOURCES + (r << 2), (inline ? postOf(control) + 8 : data(control)) as u32);
+  }
+  store<u32>(mine + DESTINATIONS, recv as u32);
+  reduceCopy((code >> 4) & 15, (code >> 8) & 15, mine + SOURCES, nRanks, mine + DESTINATIONS, 1, 0, bytes);
+  return DONE;
+}
+
+function startDirect(code_: i32, root_: i32, send_: usize, recv_: usize, count: u32, staged: u32, spins: i32): i32 {
+  code = code_;
+  root = root_;
+  send = send_;
+  recv = recv_;
+  bytes = count << sizeShift((code_ >> 4) & 15);
+  phase = 1;
+  const slot = next();
+  store<u32>(slot, send_ as u32, 8);
+  store<u32>(slot, recv_ as u32, 12);
+  store<u32>(slot, staged, 16);
+  post(slot, count);
+  return waitDirect(spins);
+}
+
+function waitDirect(spins: i32): i32 {
+  const status = waitPosts(spins);
+  if (status != DONE) return status;
+  shrinkToStage();
+  if ((code & 15) == BROADCAST) {
+    if (rank != root) copy(recv, load<u32>(postOf(block(root)), 8) as usize, bytes);
+    else if (send != recv) copy(recv, send, bytes);
+  } else reduceShare();
+  atomic.store<u32>(mine + FINISHED, sequence);
+  phase = 2;
+  waiting = 0;
+  return waitFinished(spins);
+}
+
+/** Where any rank is staged, the round covers one staging chunk on all ranks. */
+function shrinkToStage(): void {
+  if (bytes <= stageBytes) return;
+  for (let r = 0; r < nRanks; r++) {
+    if (load<u32>(postOf(block(r)), 16) != 0) {
+      bytes = stageBytes;
+      return;
+    }
+  }
+}
+
+/** Reduces this rank's share of all inputs into all outputs. Shares are whole pairs of cache lines. */
+function reduceShare(): void {
+  const share = (((bytes + (nRanks as u32) - 1) / (nRanks as u32) + 127) >> 7) << 7;
+  const from = min<u64>((share as u64) * (rank as u64), bytes as u64) as u32;
+  const until = min<u64>((share as u64) * ((rank + 1) as u64), bytes as u64) as u32;
+  if (from >= until) return;
+  for (let r = 0; r < nRanks; r++) {
+    const slot = postOf(block(r));
+    store<u32>(mine + SOURCES + (r << 2), load<u32>(slot, 8));
+    store<u32>(mine + DESTINATIONS + (r << 2), load<u32>(slot, 12));
+  }
+  reduceCopy((code >> 4) & 15, (code >> 8) & 15, mine + SOURCES, nRanks, mine + DESTINATIONS, nRanks, from as usize, (until - from) as usize);
+}
+
+/** Waits until all ranks have finished their part; in a broadcast only the root has to. */
+function waitFinished(spins: i32): i32 {
+  if ((code & 15) == BROADCAST && rank != root) return DONE;
+  while (waiting < nRanks) {
+    if (((atomic.load<u32>(block(waiting) + FINISHED) - sequence) as i32) >= 0) waiting++;
+    else if (--spins < 0) return PENDING;
+  }
+  return DONE;
+}

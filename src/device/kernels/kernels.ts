@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+
+/** Results of the start functions and of `progress`. */
+export const PENDING = 0;
+export const DONE = 1;
+/** Result `MISMATCH - r` (or below): rank r called something else. */
+export const MISMATCH = -1;
+
+/** Kinds of call, in the lowest four bits of a call's code. */
+export const callKinds = { allReduce: 1, broadcast: 2, barrier: 3 } as const;
+
+/**
+ * The kernels of one rank, compiled from assembly/*.ts. Addresses and lengths are bytes in the rank's memory (u32);
+ * counts are elements. `spins` bounds how many unset flags a call looks at before it returns PENDING.
+ */
+export interface Kernels {
+  reduceCopy(
+    type: number, operator: number,
+    sources: number, nSources: number, destinations: number, nDestinations: number,
+    from: number, bytes: number,
+  ): void;
+  divide(type: number, address: number, bytes: number, divisor: number): void;
+  copy(destination: number, source: number, bytes: number): void;
+
+  attach(blocks: number, rank: number, nRanks: number, stageBytes: number): void;
+  allReduceSmall(code: number, send: number, recv: number, count: number, spins: number): number;
+  allReduceDirect(code: number, send: number, recv: number, count: number, staged: number, spins: number): number;
+  broadcastSmall(code: number, root: number, send: number, recv: number, count: number, spins: number): number;
+  broadcastDirect(code: number, root: number, send: number, recv: number, count: number, staged: number, spins: number): number;
+  barrier(code: number, spins: number): number;
+  progress(spins: number): number;
+  roundBytes(): number;
+  operationNumber(): number;
+  waitingFor(): number;
+
+  /** Bytes of data that a small operation can carry. */
+  readonly SLOT_BYTES: WebAssembly.Global;
+  /** Bytes of a rank's control block. */
+  readonly BLOCK_BYTES: WebAssembly.Global;
+}
+
+let compiled: WebAssembly.Module | undefined;
+
+/** An instance of the kernels on `memory`. Each rank has its own: its state is in the instance. */
+export function instantiateKernels(memory: WebAssembly.Memory): Kernels {
+  compiled ??= new WebAssembly.Module(readFileSync(new URL('./kernels.wasm', import.meta.url)));
+  return new WebAssembly.Instance(compiled, { env: { memory } }).exports as unknown as Kernels;
+}

@@ -1,0 +1,287 @@
+import { closeSync, openSync } from 'node:fs';
+import { InvalidArgumentError, InvalidUsageError, SystemError } from '../errors.js';
+import { availableMemory } from './available-memory.js';
+import { Heap } from './heap.js';
+import { instantiateKernels, type Kernels } from './kernels/kernels.js';
+import type { Libc } from './libc.js';
+import type { NumericArray, NumericArrayConstructor } from './types.js';
+
+/**
+ * The memory that the ranks of one host share: one WebAssembly memory at the same offsets in each of them.
+ *
+ *     0        nothing (an address of 0 is a mistake)
+ *     1024     abort: 0, or 1 + the local rank that the failure is about; then why (index in abortReasons)
+ *     2048     one line a rank: its state (rankStates)
+ *     32768    one control block a rank (kernels/assembly/local.ts tells what is in it)
+ *     …        one heap a rank: what its alloc() gives out
+ *
+ * Three ways to get one: alone (a rank whose host has no other), between threads (the memory itself is passed), and
+ * between processes (an anonymous file in memory is mapped over each process's WebAssembly memory, which never moves
+ * because its initial size is its maximum). Addresses are 32 bits: a segment ends at 4 GiB, shared by its ranks.
+ * Nothing has a name in the file system: when the last process ends, however it ends, the kernel takes it all back.
+ */
+const ABORT = 1024;
+const STATES = 2048;
+const LINE = 64;
+const BLOCKS = 32768;
+const HEAP_ALIGNMENT = 2 ** 21;
+const PAGE = 65536;
+const MAX_PAGES = 65536;
+const MIN_PAGES = 1024;
+
+/** Most ranks that one segment can hold (their states and address tables have fixed places). */
+export const MAX_LOCAL_RANKS = 256;
+
+/** Where any rank's arrays are outside the segment, rounds move at most this much of each array. */
+export const STAGE_BYTES = 256 * 1024;
+
+/** Memory that is never given out, so that the machine stays alive. */
+const MEMORY_MARGIN = 64 * 2 ** 20;
+
+/** The lock that shows that rank r lives is on this byte of the file, far behind its end. */
+const LOCK_BASE = 2 ** 41;
+
+/** What a rank's state line says. */
+export const rankStates = { unknown: 0, ready: 1, closed: 2, dead: 3 } as const;
+
+/** Why a communicator failed, as the abort word says it to all ranks. */
+export const abortReasons = ['none', 'died', 'aborted', 'mismatch', 'timedOut'] as const;
+export type AbortReason = (typeof abortReasons)[number];
+
+/** Marks arrays that alloc() made. A property of the array, because asking an array for its buffer takes 20 ns. */
+const PLACE = Symbol('tccl.place');
+
+interface Place {
+  readonly segment: Segment;
+  readonly offset: number;
+}
+
+interface Placed {
+  [PLACE]?: Place;
+}
+
+/** What a segment stands on; see the factories. */
+interface Backing {
+  readonly memory: WebAssembly.Memory;
+  /** Set where the memory is a mapped file. */
+  readonly file?: { readonly fd: number; readonly libc: Libc; readonly address: bigint };
+}
+
+/** The path under which other processes of this host open a memory file of this process. */
+export function memoryFilePath(fd: number): string {
+  return `/proc/${String(process.pid)}/fd/${String(fd)}`;
+}
+
+export class Segment {
+  readonly memory: WebAssembly.Memory;
+  readonly buffer: SharedArrayBuffer;
+  readonly bytes: number;
+  readonly kernels: Kernels;
+  readonly heap: Heap;
+  readonly #backing: Backing;
+  readonly #words: Int32Array;
+  readonly #view: Uint8Array;
+  #reservedTo: number;
+  #closed = false;
+
+  private constructor(backing: Backing, readonly localRank: number, readonly nLocalRanks: number) {
+    this.#backing = backing;
+    this.memory = backing.memory;
+    this.buffer = backing.memory.buffer as SharedArrayBuffer;
+    this.bytes = this.buffer.byteLength;
+    this.#words = new Int32Array(this.buffer, 0, BLOCKS / 4);
+    this.#view = new Uint8Array(this.buffer);
+    this.kernels = instantiateKernels(backing.memory);
+    this.kernels.attach(BLOCKS, localRank, nLocalRanks, STAGE_BYTES);
+
+    const blocksEnd = BLOCKS + nLocalRanks * (this.kernels.BLOCK_BYTES.value as number);
+    const heapsFrom = Math.ceil(blocksEnd / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
+    const heapBytes = Math.floor((this.bytes - heapsFrom) / nLocalRanks / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
+    const from = heapsFrom + localRank * heapBytes;
+    // Each heap starts nine lines later than its neighbour's, for the reason that heap.ts gives for its gaps.
+    this.heap = new Heap(from + localRank * 9 * LINE, from + heapBytes);
+    this.#reservedTo = from;
+    this.#reserve(0, localRank === 0 ? blocksEnd : 0);
+  }
+
+  /** The segment of a rank that shares with nobody. */
+  static alone(): Segment {
+    return new Segment({ memory: createMemory() }, 0, 1);
+  }
+
+  /** The segment of a rank that is a thread: `memory` is the same object in all threads. */
+  static ofThreads(memory: WebAssembly.Memory, localRank: number, nLocalRanks: number): Segment {
+    return new Segment({ memory }, localRank, nLocalRanks);
+  }
+
+  /** Makes the file that `mapped` maps, long enough for this process's largest memory. Returns it and its length. */
+  static createFile(libc: Libc): { fd: number; bytes: number } {
+    const bytes = createMemory().buffer.byteLength;
+    return { fd: libc.createMemoryFile('tccl', bytes), bytes };
+  }
+
+  /** The segment of a process on the file at `path`, which `createFile` made in some process of this host. */
+  static mapped(libc: Libc, path: string, bytes: number, localRank: number, nLocalRanks: number): Segment {
+    let fd: number;
+    try {
+      fd = openSync(path, 'r+');
+    } catch (error) {
+      throw new SystemError('SHARED_MEMORY', `the host's shared memory ${path} cannot be opened`, { cause: error });
+    }
+    try {
+      const memory = createMemory(bytes / PAGE);
+      const address = libc.addressOf(new Uint8Array(memory.buffer));
+      libc.mapShared(address, bytes, fd);
+      libc.lockByte(fd, LOCK_BASE + localRank);
+      return new Segment({ memory, file: { fd, libc, address } }, localRank, nLocalRanks);
+    } catch (error) {
+      closeSync(fd);
+      throw error;
+    }
+  }
+
+  /**
+   * An array of `length` zeros in this rank's heap, which every rank of the host can read and write. Its memory is
+   * taken from the system now, so that using it cannot fail later. Throws `OUT_OF_MEMORY`.
+   */
+  alloc<T extends NumericArray>(type: NumericArrayConstructor<T>, length: number): T {
+    if (!Number.isSafeInteger(length) || length < 0) {
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `alloc takes a whole number of elements from 0, not ${String(length)}`);
+    }
+    const bytes = length * type.BYTES_PER_ELEMENT;
+    const offset = this.allocateBytes(bytes);
+    this.#view.fill(0, offset, offset + bytes);
+    const array = new type(this.buffer, offset, length);
+    Object.defineProperty(array, PLACE, { value: { segment: this, offset } satisfies Place });
+    return array;
+  }
+
+  /** `bytes` bytes of this rank's heap, as alloc() takes them; their content is undefined. */
+  allocateBytes(bytes: number): number {
+    const offset = this.heap.allocate(bytes);
+    if (offset === undefined) {
+      throw new SystemError(
+        'OUT_OF_MEMORY',
+        `${String(bytes)} bytes do not fit into this rank's part of the shared memory: at most ` +
+          `${String(this.heap.largestFree())} are free of ${String(this.heap.to - this.heap.from)} ` +
+          `(a host's ranks share ${String(this.bytes)}); free arrays, or pass ordinary typed arrays, which need no room here`,
+      );
+    }
+    try {
+      this.#reserve(offset, offset + bytes);
+    } catch (error) {
+      this.heap.free(offset);
+      throw error;
+    }
+    return offset;
+  }
+
+  freeBytes(offset: number): void {
+    this.heap.free(offset);
+  }
+
+  /** Gives back what alloc() gave. Views of the array that live on see memory that others may get. */
+  free(array: NumericArray): void {
+    const place = (array as Placed)[PLACE];
+    if (place?.segment !== this || !this.heap.free(place.offset)) {
+      throw new InvalidUsageError('ARGUMENT_TYPE', 'free takes an array that alloc of this communicator gave, once');
+    }
+  }
+
+  /** Where an array lies in the segment, or -1 if it lies elsewhere. */
+  offsetOf(array: NumericArray): number {
+    const place = (array as Placed)[PLACE];
+    if (place !== undefined && place.segment === this) return place.offset;
+    return array.buffer === this.buffer ? array.byteOffset : -1;
+  }
+
+  setState(state: number): void {
+    Atomics.store(this.#words, (STATES + this.localRank * LINE) / 4, state);
+  }
+
+  stateOf(localRank: number): number {
+    return Atomics.load(this.#words, (STATES + localRank * LINE) / 4);
+  }
+
+  /** Tells all ranks that the communicator failed. Only the first failure counts. */
+  raiseAbort(reason: AbortReason, localRank: number): void {
+    if (Atomics.compareExchange(this.#words, ABORT / 4, 0, 1 + localRank) === 0) {
+      Atomics.store(this.#words, ABORT / 4 + 1, abortReasons.indexOf(reason));
+    }
+  }
+
+  /** The failure that some rank told, if any. */
+  abort(): { readonly reason: AbortReason; readonly localRank: number } | undefined {
+    const about = Atomics.load(this.#words, ABORT / 4);
+    if (about === 0) return undefined;
+    return { reason: abortReasons[Atomics.load(this.#words, ABORT / 4 + 1)] ?? 'none', localRank: about - 1 };
+  }
+
+  /**
+   * A rank whose process has ended without closing, or -1. Processes hold a lock on the file while they live, which
+   * the kernel gives up however they end; threads are reported by whoever started them (markDead).
+   */
+  findDead(): number {
+    const file = this.#backing.file;
+    for (let rank = 0; rank < this.nLocalRanks; rank++) {
+      const state = this.stateOf(rank);
+      if (state === rankStates.dead) return rank;
+      if (file === undefined || rank === this.localRank || state !== rankStates.ready) continue;
+      if (!file.libc.isByteLocked(file.fd, LOCK_BASE + rank) && this.stateOf(rank) === rankStates.ready) return rank;
+    }
+    return -1;
+  }
+
+  /** Leaves the segment. Arrays in it stay usable but are no longer shared, and a mapped one's content is gone. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.setState(rankStates.closed);
+    const file = this.#backing.file;
+    if (file === undefined) return;
+    file.libc.mapPrivate(file.address, this.bytes);
+    closeSync(file.fd);
+  }
+
+  /** Takes real memory up to `to`, in steps, for a range that this rank is the only one to use first. */
+  #reserve(from: number, to: number): void {
+    const control = from === 0;
+    const start = control ? 0 : Math.max(this.#reservedTo, Math.floor(from / PAGE) * PAGE);
+    if (to <= start) return;
+    const end = Math.min(this.bytes, Math.ceil(to / PAGE) * PAGE);
+    const available = availableMemory();
+    const name = `${String(end - start)} bytes of shared memory`;
+    if (end - start + MEMORY_MARGIN > available) {
+      throw new SystemError('OUT_OF_MEMORY', `${name} cannot be had: the machine, or this process's control group, has ${String(available)} left`);
+    }
+    const file = this.#backing.file;
+    try {
+      file?.libc.reserve(file.fd, start, end - start);
+    } catch (error) {
+      throw new SystemError('OUT_OF_MEMORY', `${name} cannot be had: ${(error as Error).message}`, { cause: error });
+    }
+    if (!control) this.#reservedTo = end;
+  }
+}
+
+/** Marks a thread's rank as dead; called by the thread that started it, which has no segment of its own. */
+export function markDead(memory: WebAssembly.Memory, localRank: number): void {
+  const words = new Int32Array(memory.buffer, 0, BLOCKS / 4);
+  const state = (STATES + localRank * LINE) / 4;
+  if (Atomics.load(words, state) !== rankStates.closed) Atomics.store(words, state, rankStates.dead);
+}
+
+/**
+ * A shared memory that never moves: its initial size is its maximum. 4 GiB of addresses where the system lets us have
+ * them (they are not memory until they are used), else the largest power of two below.
+ */
+export function createMemory(pages?: number): WebAssembly.Memory {
+  for (let size = pages ?? MAX_PAGES; ; size /= 2) {
+    try {
+      return new WebAssembly.Memory({ shared: true, initial: size, maximum: size });
+    } catch (error) {
+      if (pages === undefined && size > MIN_PAGES) continue;
+      throw new SystemError('OUT_OF_MEMORY', `${String(size * PAGE)} bytes of address space cannot be had`, { cause: error });
+    }
+  }
+}
