@@ -1,12 +1,83 @@
+import { environmentError, malformed, value, wholeNumber, type Environment } from './environment.js';
+import { launchers, type Launcher } from './launchers.js';
+
 /** A process's place among the ranks, as its launcher tells it through the environment. */
 export interface Place {
-  /** Which launcher told it: `tccl`, `openmpi`, `mpich`, `pmix`, `slurm`, `torchrun`. */
+  /** Which launcher told it: `tccl`, `openmpi`, `mpich`, `pmix`, `slurm`, `torchrun`; `threads` for spawnRanks(). */
   readonly launcher: string;
   readonly rank: number;
   readonly nRanks: number;
   /** Undefined where the launcher doesn't say. */
   readonly localRank: number | undefined;
   readonly nLocalRanks: number | undefined;
-  /** A printable unique id, or `host:port` of rank 0; undefined where nobody says (one rank, or an error later). */
+  /** A printable unique id, or `host:port` of rank 0; undefined where nobody says (see agreeOnId). */
   readonly commId: string | undefined;
+}
+
+/**
+ * This process's place among the ranks, or undefined when no launcher that we know started it.
+ *
+ * `TCCL_COMM_ID` is the address under every launcher. docs/launch.md lists the variables.
+ *
+ * @throws InvalidUsageError `ENVIRONMENT` when a variable is malformed or two of them contradict each other
+ */
+export function findPlace(env: Environment): Place | undefined {
+  const launcher = launchers.find((candidate) => tellsRank(env, candidate) && sizeName(env, candidate) !== undefined);
+  if (launcher === undefined) {
+    refuseHalfAPlace(env);
+    return undefined;
+  }
+
+  const nRanks = readCount(env, sizeName(env, launcher) ?? '');
+  const rank = readIndex(env, launcher.rank, { count: nRanks, of: 'ranks' });
+  const nLocalRanks = readLocalCount(env, launcher);
+  if (nLocalRanks !== undefined && nLocalRanks > nRanks) {
+    throw environmentError(`${nLocalRanks} ranks on this host (${launcher.nLocalRanks.name}) are more than the ${nRanks} ranks in all`);
+  }
+  const localRank = value(env, launcher.localRank) === undefined
+    ? undefined
+    : readIndex(env, launcher.localRank, { count: nLocalRanks ?? nRanks, of: 'ranks on this host' });
+
+  const commId = value(env, 'TCCL_COMM_ID') ?? launcher.address?.(env);
+  return { launcher: launcher.name, rank, nRanks, localRank, nLocalRanks, commId };
+}
+
+function tellsRank(env: Environment, { rank, unless }: Launcher): boolean {
+  return value(env, rank) !== undefined && !unless?.(env);
+}
+
+/** The variable with the number of ranks. `TCCL_NRANKS` stands in where a launcher tells the rank only. */
+function sizeName(env: Environment, { nRanks }: Launcher): string | undefined {
+  return [...nRanks, 'TCCL_NRANKS'].find((name) => value(env, name) !== undefined);
+}
+
+/** A number of ranks without a rank, or a rank without their number, is a mistake: say so instead of running alone. */
+function refuseHalfAPlace(env: Environment): void {
+  if (value(env, 'TCCL_NRANKS') !== undefined) {
+    throw environmentError('TCCL_NRANKS is set but TCCL_RANK is not: set both, or start the ranks with `tccl run`');
+  }
+  // RANK alone is a word that anybody may use for anything.
+  const half = launchers.find((launcher) => launcher.rank !== 'RANK' && tellsRank(env, launcher));
+  if (half === undefined) return;
+  throw environmentError(
+    `${half.rank}=${env[half.rank] ?? ''} tells this process its rank, but nothing tells the number of ranks: ` +
+    `set ${half.nRanks[0] ?? 'TCCL_NRANKS'}`,
+  );
+}
+
+function readLocalCount(env: Environment, { nLocalRanks }: Launcher): number | undefined {
+  if (value(env, nLocalRanks.name) === undefined) return undefined;
+  return nLocalRanks.read === undefined ? readCount(env, nLocalRanks.name) : nLocalRanks.read(env);
+}
+
+function readCount(env: Environment, name: string): number {
+  const count = wholeNumber(env[name]);
+  if (count === undefined || count === 0) throw malformed(env, name, 'a number of ranks (1 or more)');
+  return count;
+}
+
+function readIndex(env: Environment, name: string, { count, of }: { count: number; of: string }): number {
+  const index = wholeNumber(env[name]);
+  if (index === undefined || index >= count) throw malformed(env, name, `a rank from 0 to ${count - 1}: there are ${count} ${of}`);
+  return index;
 }

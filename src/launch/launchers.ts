@@ -1,0 +1,116 @@
+import { malformed, value, wholeNumber, type Environment } from './environment.js';
+
+/** How one launcher tells a process its place. A launcher is recognised by its rank and its number of ranks. */
+export interface Launcher {
+  readonly name: string;
+  /** Variable with the rank. */
+  readonly rank: string;
+  /** Variables with the number of ranks; the first that is set counts. */
+  readonly nRanks: readonly string[];
+  /** Variable with the rank among those on this host. */
+  readonly localRank: string;
+  /** Variable with the number of ranks on this host, and how to read it where it isn't simply that number. */
+  readonly nLocalRanks: { readonly name: string; readonly read?: (env: Environment) => number | undefined };
+  /** True when the variables are there but mean something else. */
+  readonly unless?: (env: Environment) => boolean;
+  /** Where the ranks meet, if the launcher says. */
+  readonly address?: (env: Environment) => string | undefined;
+}
+
+const torchrun: Launcher = {
+  name: 'torchrun',
+  rank: 'RANK',
+  nRanks: ['WORLD_SIZE'],
+  localRank: 'LOCAL_RANK',
+  nLocalRanks: { name: 'LOCAL_WORLD_SIZE' },
+  address: torchrunAddress,
+};
+
+/**
+ * Launchers we know, the one that is asked first at the top. Jobs nest (`srun` starts a torchrun or an mpirun on each
+ * host, any of them may start `tccl run`), and the variables of the outer one are still there in the inner one's
+ * ranks: so whoever can only be the inner one comes before whoever can be the outer one.
+ */
+export const launchers: readonly Launcher[] = [
+  {
+    name: 'tccl',
+    rank: 'TCCL_RANK',
+    nRanks: ['TCCL_NRANKS'],
+    localRank: 'TCCL_LOCAL_RANK',
+    nLocalRanks: { name: 'TCCL_LOCAL_NRANKS' },
+  },
+  // The real torchrun, told from variables that somebody named RANK and WORLD_SIZE by hand.
+  { ...torchrun, unless: (env) => value(env, 'TORCHELASTIC_RUN_ID') === undefined },
+  {
+    // Open MPI 4's own runtime, and PRRTE in Open MPI 5 (its PMIx library sets these names for MPI jobs).
+    name: 'openmpi',
+    rank: 'OMPI_COMM_WORLD_RANK',
+    nRanks: ['OMPI_COMM_WORLD_SIZE'],
+    localRank: 'OMPI_COMM_WORLD_LOCAL_RANK',
+    nLocalRanks: { name: 'OMPI_COMM_WORLD_LOCAL_SIZE' },
+  },
+  {
+    // Hydra, which MPICH, MVAPICH and Intel MPI share; `srun --mpi=pmi2` without the local names.
+    name: 'mpich',
+    rank: 'PMI_RANK',
+    nRanks: ['PMI_SIZE'],
+    localRank: 'MPI_LOCALRANKID',
+    nLocalRanks: { name: 'MPI_LOCALNRANKS' },
+  },
+  {
+    // PRRTE's own prterun: PMIx tells a process only its rank, the sizes are for those who speak its protocol.
+    name: 'pmix',
+    rank: 'PMIX_RANK',
+    nRanks: [],
+    localRank: 'TCCL_LOCAL_RANK',
+    nLocalRanks: { name: 'TCCL_LOCAL_NRANKS' },
+    // Slurm's PMIx plugin: Slurm's own variables say all.
+    unless: (env) => env['PMIX_NAMESPACE']?.startsWith('slurm.') === true,
+  },
+  {
+    name: 'slurm',
+    rank: 'SLURM_PROCID',
+    // SLURM_NTASKS is the job's, not the step's, after `srun --preserve-env`.
+    nRanks: ['SLURM_STEP_NUM_TASKS', 'SLURM_NTASKS', 'SLURM_NPROCS'],
+    localRank: 'SLURM_LOCALID',
+    nLocalRanks: { name: 'SLURM_STEP_TASKS_PER_NODE', read: slurmTasksOnThisNode },
+    unless: (env) => !isSlurmTask(env),
+  },
+  torchrun,
+];
+
+/**
+ * Only `srun` starts one process a task. The shell of `sbatch` and the interactive one of `salloc` have SLURM_PROCID=0
+ * and the job's SLURM_NTASKS too, but nobody starts the other tasks: taken for rank 0 they would wait for ever. They
+ * are steps with an id from Slurm's reserved end of the range (slurm.h: 0xfffffff0 and up, some versions print it
+ * signed), or without any.
+ */
+function isSlurmTask(env: Environment): boolean {
+  const step = value(env, 'SLURM_STEP_ID') ?? value(env, 'SLURM_STEPID');
+  if (step === undefined) return value(env, 'SLURM_JOB_ID') === undefined;
+  return /^\d+$/.test(step) && Number(step) < 0xfffffff0;
+}
+
+/** Reads `2(x3),1` (three hosts with two tasks, one with one) at this host's place in the step. */
+function slurmTasksOnThisNode(env: Environment): number | undefined {
+  const text = env['SLURM_STEP_TASKS_PER_NODE'] ?? '';
+  const counts = text.split(',').flatMap((part) => {
+    const match = /^(\d{1,9})(?:\(x(\d{1,6})\))?$/.exec(part);
+    if (match === null) throw malformed(env, 'SLURM_STEP_TASKS_PER_NODE', 'a list of task counts such as 2(x3),1');
+    return Array<number>(Number(match[2] ?? 1)).fill(Number(match[1]));
+  });
+  return counts[Number(env['SLURM_NODEID'] ?? NaN)];
+}
+
+/**
+ * One port above torchrun's: on MASTER_PORT itself torchrun's agent (or rank 0) serves its own key-value store for as
+ * long as the job runs.
+ */
+function torchrunAddress(env: Environment): string | undefined {
+  const host = value(env, 'MASTER_ADDR');
+  const port = value(env, 'MASTER_PORT');
+  if (host === undefined || port === undefined) return undefined;
+  const number = wholeNumber(port) ?? 0;
+  if (number < 1 || number > 65534) throw malformed(env, 'MASTER_PORT', 'a port from 1 to 65534 (tccl takes the one above; or set TCCL_COMM_ID)');
+  return `${host.includes(':') ? `[${host}]` : host}:${number + 1}`;
+}
