@@ -1,0 +1,188 @@
+import { isWholeInteger, parseBigInteger } from './topology/c-numbers.js';
+import { PathType, pathTypeNames, pathTypePort } from './topology/types.js';
+import { didYouMean } from './suggest.js';
+
+/**
+ * All settings of the planner, one line each: the field's name, the variable of NCCL that sets it, how its text is
+ * read, its value when unset, and what it does. A room that needs a new setting adds its line here.
+ */
+const settings = {
+  // Which GPUs reach each other directly.
+  p2pLevel: level('NCCL_P2P_LEVEL',
+    'farthest path over which GPUs use peer-to-peer copies: a path type, or the older numbers 0 to 5; unset: PXB, or SYS on AMD CPUs with at most two GPUs'),
+  p2pDisable: integer('NCCL_P2P_DISABLE', 0, '1 turns peer-to-peer copies off; it wins over NCCL_P2P_LEVEL'),
+  ignoreDisabledP2p: integer('NCCL_IGNORE_DISABLED_P2P', 0,
+    'where the driver refuses peer-to-peer: 0 fails for GPUs joined by NVLink, 1 goes through the CPU, 2 does not ask the driver'),
+  shmDisable: integer('NCCL_SHM_DISABLE', 0, '1 turns shared memory between ranks of a host off'),
+  netDisableIntra: integer('NCCL_NET_DISABLE_INTRA', 0, '1 never uses the network inside a host, even where it is faster'),
+  nvbDisable: integer('NCCL_NVB_DISABLE', 0, '1 allows no path over NVLink by way of another GPU'),
+
+  // Which NIC a GPU uses, and how.
+  netGdrLevel: level('NCCL_NET_GDR_LEVEL',
+    'farthest GPU-NIC path over which the NIC reads and writes GPU memory: a path type, or the older numbers 0 to 5; unset: P2C, or PXB when NCCL_NET_GDR_C2C=0'),
+  netGdrRead: integer('NCCL_NET_GDR_READ', -2,
+    'GPU Direct RDMA for sends: 0 never, 1 always, below 0: always from sm 80 on, before that only with NVLink'),
+  netGdrC2c: integer('NCCL_NET_GDR_C2C', 1, '1 allows GPU Direct RDMA for NICs below a CPU that the GPU reaches over C2C'),
+  netGdrMloPart: integer('NCCL_NET_GDR_MLOPART', 0, '1 allows GPU Direct RDMA for parts of a split GPU'),
+  pxnDisable: integer('NCCL_PXN_DISABLE', 0, '1 never reaches a NIC by way of another GPU'),
+  pxnC2c: integer('NCCL_PXN_C2C', 1, '1 allows that also where the other GPU reaches the NIC over C2C'),
+  netDevicesPolicy: devicesPolicy('NCCL_NETDEVS_POLICY', 'how many of its nearest NICs a GPU uses: AUTO shares them out, ALL, or MAX:n'),
+  netMergeLevel: mergeLevel('NCCL_NET_MERGE_LEVEL',
+    'NICs at most this far apart become one virtual NIC: LOC (none), PORT, PIX, PXB, P2C, PXN, PHB or SYS'),
+  netForceMerge: text('NCCL_NET_FORCE_MERGE', 'groups of NICs to make one virtual NIC each: names by comma, groups by semicolon'),
+  netMergePolicy: choice('NCCL_NET_MERGE_POLICY', ['ALL', 'RAIL'], 'ALL', 'RAIL merges only NICs of the same rail'),
+
+  // Search.
+  crossNic: integer('NCCL_CROSS_NIC', 2, 'rings that leave a host by another NIC than they enter: 0 never, 1 allowed, 2 where it costs nothing'),
+  nvlsEnable: integer('NCCL_NVLS_ENABLE', 2, 'NVLink SHARP: 0 off, 1 on, 2 where the hardware has it'),
+  splitMloPart: integer('NCCL_TOPO_SPLIT_MLOPART', 1, '1 gives each part of a split GPU hardware of its own in the graph'),
+} as const;
+
+type SettingName = keyof typeof settings;
+
+/** Every setting of the planner. Get one from {@link parametersFromEnvironment} or {@link defaultParameters}. */
+export type Parameters = { readonly [Name in SettingName]: (typeof settings)[Name] extends Setting<infer Value> ? Value : never };
+
+/** The path type that a level variable asks for, or undefined when it leaves the choice to NCCL. */
+export type Level = PathType | undefined;
+
+/** How many of its nearest NICs a GPU may use. */
+export type NetDevicesPolicy = { readonly kind: 'auto' } | { readonly kind: 'all' } | { readonly kind: 'max'; readonly count: number };
+
+/** One line of {@link settings}. */
+interface Setting<Value> {
+  /** The name of the variable. */
+  readonly variable: string;
+  readonly whenUnset: Value;
+  readonly doc: string;
+  /** The value that NCCL takes from this text; `complain` gets what a person should know about the text. */
+  read(text: string, complain: (problem: string) => void): Value;
+}
+
+/** Something about the environment that a person should know. */
+export interface EnvironmentNote {
+  readonly variable: string;
+  readonly message: string;
+}
+
+/** What each setting is when its variable is not set. */
+export const defaultParameters: Parameters = Object.freeze(
+  Object.fromEntries(Object.entries(settings).map(([name, setting]) => [name, setting.whenUnset])),
+) as Parameters;
+
+/** The settings as a table: for help and documentation. */
+export const parameterTable: readonly { readonly field: SettingName; readonly variable: string; readonly doc: string }[] =
+  (Object.keys(settings) as SettingName[]).map((field) => ({ field, variable: settings[field].variable, doc: settings[field].doc }));
+
+/** Variables that NCCL reads and the planner has no use for: no mistake, so no note. */
+const otherVariables = /^NCCL_(DEBUG|IB_|SOCKET_|RAS_|SYM_|GIN_|RMA_|GDAKI_|GDRCOPY_|LAUNCH_|UID_|CUMEM_|CHECK|COMM_|CONF_FILE|NET$|NET_PLUGIN|NET_SHARED|TUNER_|PROFILER_|ENV_PLUGIN|TOPO_FILE|TOPO_DUMP_FILE|GRAPH_FILE|GRAPH_DUMP_FILE|HOSTID|PROXY_|SHM_|DMABUF|NVTX|OOB)/;
+
+/**
+ * The parameters that an environment asks for, read as NCCL reads it: integers in decimal, hexadecimal or octal,
+ * what follows the number ignored, an empty value as unset. Names that begin with `NCCL_` and mean nothing here, and
+ * values that NCCL reads differently than a person might, come back as notes; nothing is refused.
+ */
+export function parametersFromEnvironment(
+  environment: Readonly<Record<string, string | undefined>>,
+): { readonly parameters: Parameters; readonly notes: readonly EnvironmentNote[] } {
+  const values: Record<string, unknown> = { ...defaultParameters };
+  const notes: EnvironmentNote[] = [];
+  const byVariable = new Map(parameterTable.map(({ variable, field }) => [variable, field]));
+  for (const [variable, value] of Object.entries(environment)) {
+    if (value === undefined || !variable.startsWith('NCCL_')) continue;
+    const field = byVariable.get(variable);
+    if (field !== undefined) {
+      values[field] = settings[field].read(value, (message) => notes.push({ variable, message }));
+    } else if (!otherVariables.test(variable)) {
+      notes.push({ variable, message: `${variable} is not a variable of the planner${didYouMean(variable, byVariable.keys())}` });
+    }
+  }
+  return { parameters: values as Parameters, notes };
+}
+
+/** An integer, read as NCCL's parameters are: base by prefix, empty or out of 64 bits means unset. */
+function integer(variable: string, whenUnset: number, doc: string): Setting<number> {
+  return {
+    variable, whenUnset, doc,
+    read(value, complain) {
+      if (value === '') return whenUnset;
+      const number = parseBigInteger(value, 0);
+      if (BigInt.asIntN(64, number) !== number) {
+        complain(`${variable}=${value} does not fit in 64 bits, so NCCL uses its default ${whenUnset}`);
+        return whenUnset;
+      }
+      if (!isWholeInteger(value)) complain(`${variable}=${value} is not an integer: NCCL reads ${number}`);
+      return Number(number);
+    },
+  };
+}
+
+/** What the numbers 0 to 5 of older releases mean; greater ones mean the last. */
+const olderLevels = [PathType.LOC, PathType.PIX, PathType.PXB, PathType.PHB, PathType.SYS, PathType.SYS] as const;
+
+/** A path type from LOC to SYS by its exact name, or one of the older numbers. */
+function level(variable: string, doc: string): Setting<Level> {
+  return {
+    variable, whenUnset: undefined, doc,
+    read(value, complain) {
+      const names = pathTypeNames.slice(0, PathType.SYS + 1);
+      const named = names.findIndex((name) => name === value);
+      if (named >= 0) return named as PathType;
+      if (/^[0-9]/.test(value)) {
+        const number = Number(parseBigInteger(value, 0));
+        return olderLevels[Math.min(number, olderLevels.length - 1)];
+      }
+      complain(`${variable}=${value} is not one of ${names.join(' ')}, so NCCL ignores it${didYouMean(value, names)}`);
+      return undefined;
+    },
+  };
+}
+
+/** Merge levels by name; NCCL matches the beginning of the text, and takes LOC for any other. */
+const mergeLevels: readonly (readonly [string, PathType])[] = [
+  ['LOC', PathType.LOC], ['PORT', pathTypePort], ['PIX', PathType.PIX], ['PXB', PathType.PXB],
+  ['P2C', PathType.P2C], ['PXN', PathType.PXN], ['PHB', PathType.PHB], ['SYS', PathType.SYS],
+];
+
+function mergeLevel(variable: string, doc: string): Setting<PathType> {
+  return {
+    variable, whenUnset: pathTypePort, doc,
+    read(value, complain) {
+      const found = mergeLevels.find(([name]) => value.startsWith(name));
+      if (found !== undefined) return found[1];
+      const names = mergeLevels.map(([name]) => name);
+      complain(`${variable}=${value} is not one of ${names.join(' ')}, so NCCL merges nothing${didYouMean(value, names)}`);
+      return PathType.LOC;
+    },
+  };
+}
+
+function devicesPolicy(variable: string, doc: string): Setting<NetDevicesPolicy> {
+  return {
+    variable, whenUnset: { kind: 'auto' }, doc,
+    read(value, complain) {
+      const upper = value.toUpperCase();
+      if (upper === 'AUTO') return { kind: 'auto' };
+      if (upper === 'ALL') return { kind: 'all' };
+      const count = upper.startsWith('MAX:') ? Number(parseBigInteger(value.slice(4), 10)) : 0;
+      if (count > 0) return { kind: 'max', count };
+      complain(`${variable}=${value} is not AUTO, ALL or MAX:n, so NCCL uses AUTO`);
+      return { kind: 'auto' };
+    },
+  };
+}
+
+function choice<const Names extends readonly string[]>(variable: string, names: Names, whenUnset: Names[number], doc: string): Setting<Names[number]> {
+  return {
+    variable, whenUnset, doc,
+    read(value, complain) {
+      const found = names.find((name) => name === value.toUpperCase());
+      if (found === undefined) complain(`${variable}=${value} is not one of ${names.join(' ')}, so NCCL uses ${whenUnset}`);
+      return found ?? whenUnset;
+    },
+  };
+}
+
+function text(variable: string, doc: string): Setting<string | undefined> {
+  return { variable, whenUnset: undefined, doc, read: (value) => value };
+}

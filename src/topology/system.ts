@@ -1,0 +1,155 @@
+import { type NodeType, nodeTypeNames } from './types.js';
+
+/**
+ * One machine (or one NVLink domain of several) as a graph. A system never changes after it is built, but for the
+ * bandwidth of its links, which the search lends out and gives back.
+ *
+ *     GPU ─LOC─ DEV ─PCI─ PCI ─PCI─ CPU ─SYS─ CPU        nodes:  GPU GPU … PCI … NVS CPU … NIC … NET … DEV …
+ *                │         │                                      0                               (vertex numbers)
+ *               NVL       PCI                            links:  of vertex 0 │ of vertex 1 │ …
+ *                │         │                                      in the order that NCCL stores and follows them
+ *               NVS       NIC ─NET─ NET
+ */
+export interface System {
+  /** All nodes, by type in the order of {@link NodeType}, within a type in the order in which NCCL stores them. */
+  readonly nodes: readonly SystemNode[];
+  readonly gpus: readonly GpuNode[];
+  readonly pcis: readonly PciNode[];
+  readonly nvSwitches: readonly PlainNode[];
+  readonly cpus: readonly CpuNode[];
+  readonly nics: readonly PlainNode[];
+  readonly nets: readonly NetNode[];
+  readonly gins: readonly PluginNode[];
+  readonly rmas: readonly PluginNode[];
+  readonly devs: readonly DevNode[];
+  readonly bridges: readonly PlainNode[];
+  /** `nodes` of type t are those from `first[t]` up to `first[t + 1]`. */
+  readonly first: Int32Array;
+  readonly links: Links;
+  /** `host_hash` of the hosts in this system; a node's `systemId` is the position of its host here. */
+  readonly hostHashes: readonly bigint[];
+  /** Which of the hosts is the one that this system was built for. */
+  readonly systemId: number;
+}
+
+/** What every node has. */
+interface NodeCommon<Type extends NodeType> {
+  readonly type: Type;
+  /** Position among all nodes of the system: the key of every array by node. */
+  readonly vertex: number;
+  /** Position among the nodes of its type. */
+  readonly index: number;
+  /** Which host of the system the node is in. */
+  readonly systemId: number;
+  /** Bus id, NUMA number or plugin device, 56 bits wide; -1 becomes 0xffffffffffffff. */
+  readonly localId: bigint;
+}
+
+export interface GpuNode extends NodeCommon<typeof NodeType.GPU> {
+  /** NVML's number of the GPU (`dev` in the XML). */
+  readonly dev: number;
+  readonly rank: number;
+  /** Compute capability × 10. */
+  readonly sm: number;
+  readonly gdr: boolean;
+  /** Which part of a split GPU it is, or -1. */
+  readonly mloPart: number;
+  /** `index` of its DEV node. */
+  readonly parent: number;
+}
+
+/** The hardware of a GPU. */
+export interface DevNode extends NodeCommon<typeof NodeType.DEV> {
+  /** Vendor, device, subsystem vendor, subsystem device: 16 bits each. */
+  readonly device: bigint;
+  readonly dev: number;
+  /** Compute capability × 10. */
+  readonly sm: number;
+  /** Number of GPU nodes made for it; trimming does not lower it. */
+  readonly gpuCount: number;
+}
+
+export interface PciNode extends NodeCommon<typeof NodeType.PCI> {
+  /** Vendor, device, subsystem vendor, subsystem device: 16 bits each. */
+  readonly device: bigint;
+}
+
+/** NCCL's numbers of CPU architectures. */
+export const CpuArch = { X86: 1, POWER: 2, ARM: 3, MIXED: 4 } as const;
+/** NCCL's numbers of CPU vendors. */
+export const CpuVendor = { INTEL: 1, AMD: 2, ZHAOXIN: 3, MIXED: 4 } as const;
+/** NCCL's numbers of CPU models: Intel's Broadwell, Skylake, Sapphire Rapids, Emerald Rapids; Zhaoxin's Yongfeng. */
+export const CpuModel = { INTEL_BDW: 1, INTEL_SKL: 2, INTEL_SRP: 3, INTEL_ERP: 4, YONGFENG: 1 } as const;
+
+export interface CpuNode extends NodeCommon<typeof NodeType.CPU> {
+  /** One of {@link CpuArch}, 0 for a name that NCCL does not know. */
+  readonly arch: number;
+  /** One of {@link CpuVendor}, 0 for a name that NCCL does not know, -1 for other architectures than x86. */
+  readonly vendor: number;
+  /** One of {@link CpuModel}, -1 where NCCL does not look. */
+  readonly model: number;
+  /** Numbers of its cores, ascending. */
+  readonly affinity: readonly number[];
+}
+
+export interface NetNode extends NodeCommon<typeof NodeType.NET> {
+  /** Number of the device in its plugin. */
+  readonly dev: number;
+  /** GUID of the card, or the node's own id. */
+  readonly asic: bigint;
+  /** NCCL's hash of the bus id above it. */
+  readonly pciId: bigint;
+  readonly port: number;
+  readonly bandwidthGBps: number;
+  readonly latencyUs: number;
+  readonly gdr: boolean;
+  /** Whether the network can reduce (SHARP). */
+  readonly coll: boolean;
+  readonly maxChannels: number;
+  /** -1 where not set. */
+  readonly rail: number;
+  /** -1 where not set. */
+  readonly plane: number;
+}
+
+/** A device of a GIN or RMA plugin. */
+export interface PluginNode extends NodeCommon<typeof NodeType.GIN | typeof NodeType.RMA> {
+  readonly dev: number;
+  readonly bandwidthGBps: number;
+}
+
+/** A node that is nothing but a place where links meet. */
+export type PlainNode = NodeCommon<typeof NodeType.NVS | typeof NodeType.NIC | typeof NodeType.CXB>;
+
+export type SystemNode = GpuNode | PciNode | CpuNode | NetNode | PluginNode | DevNode | PlainNode;
+
+/** All directed links; those of vertex v are `start[v]` up to `start[v + 1]`. */
+export interface Links {
+  readonly start: Int32Array;
+  /** Vertex that the link leaves. */
+  readonly from: Int32Array;
+  /** Vertex that the link reaches. */
+  readonly to: Int32Array;
+  /** One of {@link LinkType}. */
+  readonly type: Uint8Array;
+  /** GB/s, in C floats. The search lowers and restores it. */
+  readonly bandwidthGBps: Float32Array;
+  /** The first link back with the same type, or -1. */
+  readonly reverse: Int32Array;
+}
+
+/** Number of nodes of a type. */
+export function countOf(system: System, type: NodeType): number {
+  return (system.first[type + 1] ?? 0) - (system.first[type] ?? 0);
+}
+
+/** `GPU/0-1b000`: type, system id and local id in hexadecimal, as in NCCL's log. */
+export function nodeName(node: Pick<SystemNode, 'type' | 'systemId' | 'localId'>): string {
+  return `${nodeTypeNames[node.type]}/${node.systemId.toString(16)}-${node.localId.toString(16)}`;
+}
+
+/** Position among the GPU nodes of the GPU with that rank, or -1. */
+export function gpuOfRank(system: System, rank: number): number {
+  return system.gpus.findIndex((gpu) => gpu.rank === rank);
+}
+

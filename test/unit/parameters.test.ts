@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { defaultParameters, parametersFromEnvironment, parameterTable } from '../../src/parameters.js';
+import { PathType } from '../../src/topology/types.js';
+
+const read = (environment: Record<string, string>) => parametersFromEnvironment(environment);
+
+describe('parametersFromEnvironment', () => {
+  it('gives the defaults for an empty environment', () => {
+    expect(read({})).toEqual({ parameters: defaultParameters, notes: [] });
+  });
+
+  it('reads integers in any base and ignores what follows them', () => {
+    expect(read({ NCCL_CROSS_NIC: '0x1' }).parameters.crossNic).toBe(1);
+    expect(read({ NCCL_NET_GDR_READ: '-1' }).parameters.netGdrRead).toBe(-1);
+    const { parameters, notes } = read({ NCCL_PXN_DISABLE: '1 # no' });
+    expect(parameters.pxnDisable).toBe(1);
+    expect(notes[0]?.message).toContain('NCCL reads 1');
+  });
+
+  it('takes an empty or too large integer as unset', () => {
+    expect(read({ NCCL_CROSS_NIC: '' }).parameters.crossNic).toBe(2);
+    expect(read({ NCCL_CROSS_NIC: '99999999999999999999' }).parameters.crossNic).toBe(2);
+  });
+
+  it('reads path levels by exact name or by the older numbers', () => {
+    expect(read({ NCCL_P2P_LEVEL: 'NVL' }).parameters.p2pLevel).toBe(PathType.NVL);
+    expect(read({ NCCL_P2P_LEVEL: '3' }).parameters.p2pLevel).toBe(PathType.PHB);
+    expect(read({ NCCL_NET_GDR_LEVEL: '9' }).parameters.netGdrLevel).toBe(PathType.SYS);
+    expect(read({ NCCL_P2P_LEVEL: '' }).parameters.p2pLevel).toBeUndefined();
+    const { parameters, notes } = read({ NCCL_P2P_LEVEL: 'nvl' });
+    expect(parameters.p2pLevel).toBeUndefined();
+    expect(notes[0]?.message).toContain('did you mean NVL?');
+  });
+
+  it('reads the merge level by its beginning and takes LOC for an unknown one', () => {
+    expect(read({ NCCL_NET_MERGE_LEVEL: 'PORTS' }).parameters.netMergeLevel).toBe(PathType.NVL);
+    expect(read({ NCCL_NET_MERGE_LEVEL: 'NVL' }).parameters.netMergeLevel).toBe(PathType.LOC);
+  });
+
+  it('reads the policy for network devices in any case', () => {
+    expect(read({ NCCL_NETDEVS_POLICY: 'max:2' }).parameters.netDevicesPolicy).toEqual({ kind: 'max', count: 2 });
+    expect(read({ NCCL_NETDEVS_POLICY: 'all' }).parameters.netDevicesPolicy).toEqual({ kind: 'all' });
+    const { parameters, notes } = read({ NCCL_NETDEVS_POLICY: 'MAX:0' });
+    expect(parameters.netDevicesPolicy).toEqual({ kind: 'auto' });
+    expect(notes).toHaveLength(1);
+  });
+
+  it('reports an unknown name of NCCL with the nearest known one, and passes others by', () => {
+    const { notes } = read({ NCCL_P2P_LEVELS: 'NVL', NCCL_DEBUG: 'INFO', HOME: '/root' });
+    expect(notes).toEqual([{ variable: 'NCCL_P2P_LEVELS', message: 'NCCL_P2P_LEVELS is not a variable of the planner; did you mean NCCL_P2P_LEVEL?' }]);
+  });
+
+  it('documents every setting under a name of its own', () => {
+    expect(new Set(parameterTable.map(({ variable }) => variable)).size).toBe(parameterTable.length);
+    for (const { variable, doc } of parameterTable) {
+      expect(variable).toMatch(/^NCCL_[A-Z0-9_]+$/);
+      expect(doc.length).toBeGreaterThan(20);
+    }
+  });
+});
