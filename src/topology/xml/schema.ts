@@ -1,0 +1,100 @@
+import { createElement, type XmlElement } from './tree.js';
+
+/**
+ * Which elements and attributes NCCL 2.30.7 reads or writes, and where. Anything else is kept in the tree and
+ * reported; {@link withoutIgnored} gives the tree as NCCL sees it.
+ *
+ *     system ── cpu ─┬─ pci ─┬─ pci …                    graphs ── graph ── channel ─┬─ net
+ *                    │       ├─ gpu ─┬─ nvlink                                       └─ gpu
+ *                    │       │       └─ c2c
+ *                    │       ├─ nic ── net
+ *                    │       └─ pcilink
+ *                    └─ nic ── net
+ */
+export const rootNames = ['system', 'graphs'] as const;
+
+/** What NCCL's parser looks for below an element; elements of other names are skipped with all below them. */
+const childNames: Readonly<Record<string, readonly string[]>> = {
+  system: ['cpu'],
+  cpu: ['pci', 'nic'],
+  pci: ['pci', 'gpu', 'nic', 'pcilink'],
+  gpu: ['nvlink', 'c2c'],
+  nic: ['net'],
+  graphs: ['graph'],
+  graph: ['channel'],
+  channel: ['net', 'gpu'],
+};
+
+/** Attributes of a topology's elements. `keep` is NCCL's own mark for trimming and never in a finished dump. */
+const topologyAttributes: Readonly<Record<string, readonly string[]>> = {
+  system: ['version', 'name'],
+  cpu: ['host_hash', 'numaid', 'affinity', 'arch', 'vendor', 'familyid', 'modelid'],
+  pci: [
+    'busid', 'class', 'vendor', 'device', 'subsystem_vendor', 'subsystem_device', 'link_speed', 'link_width',
+  ],
+  gpu: ['dev', 'sm', 'rank', 'gdr', 'mlopart', 'keep'],
+  nvlink: ['target', 'count', 'tclass'],
+  c2c: ['bw', 'count'],
+  pcilink: ['target'],
+  nic: [],
+  net: [
+    'name', 'dev', 'latency', 'speed', 'port', 'guid', 'maxconn', 'gdr', 'keep',
+    'coll', 'net', 'gin', 'rma', 'rail', 'plane',
+  ],
+};
+
+const graphAttributes: Readonly<Record<string, readonly string[]>> = {
+  graphs: ['version', 'name'],
+  graph: [
+    'id', 'pattern', 'crossnic', 'nchannels', 'speedintra', 'speedinter', 'latencyinter',
+    'typeintra', 'typeinter', 'samechannels',
+  ],
+  channel: [],
+  net: ['dev'],
+  gpu: ['dev', 'rank'],
+};
+
+/** Limits of NCCL's own parser (`MAX_STR_LEN`, `MAX_ATTR_COUNT`, `MAX_SUBS`, `NCCL_*_XML_MAX_NODES`). */
+export const ncclLimits = {
+  /** Characters of an element's name or an attribute's value. */
+  valueLength: 253,
+  attributes: 16,
+  children: 640,
+  /** Elements in a file that NCCL can load: it stops before it has read its 256th. */
+  elements: { system: 255, graphs: 65_535 },
+} as const;
+
+/** Whether NCCL's parser takes an element of this name there; the root is taken when it is `system` or `graphs`. */
+export function isKnownElement(name: string, parentName: string | undefined): boolean {
+  if (parentName === undefined) return (rootNames as readonly string[]).includes(name);
+  return childNames[parentName]?.includes(name) ?? false;
+}
+
+/** Whether NCCL reads or writes this attribute; `rootName` decides which of the two formats is meant. */
+export function isKnownAttribute(attribute: string, elementName: string, rootName: string): boolean {
+  return attributeNames(elementName, rootName).includes(attribute);
+}
+
+/** The attributes that NCCL knows of an element. */
+export function attributeNames(elementName: string, rootName: string): readonly string[] {
+  return (rootName === 'graphs' ? graphAttributes : topologyAttributes)[elementName] ?? [];
+}
+
+/** The names that may stand below an element. */
+export function knownChildren(elementName: string): readonly string[] {
+  return childNames[elementName] ?? [];
+}
+
+/**
+ * A copy of the tree as NCCL's parser would keep it: without elements that it does not know at their place, and
+ * without attributes after the sixteenth. Unknown attributes stay: NCCL keeps and dumps them, but never asks.
+ */
+export function withoutIgnored(root: XmlElement): XmlElement {
+  const copy = (element: XmlElement, parent: XmlElement | undefined): XmlElement => {
+    const kept = [...element.attributes].slice(0, ncclLimits.attributes);
+    const result = createElement(element.name, parent, kept, element);
+    for (const child of element.children) if (isKnownElement(child.name, element.name)) copy(child, result);
+    return result;
+  };
+  return copy(root, undefined);
+}
