@@ -44,7 +44,7 @@ export function endTagTrouble(tag: string): LexicalTrouble | undefined {
   return /\s/.test(tag) ? { effect: 'refuse', what: 'white space inside an end tag' } : undefined;
 }
 
-/** The same for what stands between two tags. */
+/** The same for what stands between two tags, or before the first or after the last. */
 export function textTrouble(text: string): LexicalTrouble | undefined {
   if (/[^\s]/.test(text)) return { effect: 'refuse', what: 'text between elements' };
   if (text.includes('\t')) return { effect: 'refuse', what: 'a tab between elements' };

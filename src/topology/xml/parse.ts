@@ -42,14 +42,14 @@ export function parseXml(text: string, options: ParseOptions = {}): ParsedXml {
   return new Reader(text, options.fileName).read();
 }
 
-/** Where saxes finds fault, and NCCL does not (or the fault harms nobody). */
-const tolerated: Readonly<Record<string, LexicalTrouble | 'reported elsewhere'>> = {
-  'text data outside of root node.': { effect: 'refuse', what: 'text outside the root element' },
-  'undefined entity.': 'reported elsewhere',
-  'disallowed character in entity name.': 'reported elsewhere',
-  'empty entity name.': 'reported elsewhere',
-  'malformed comment.': 'reported elsewhere',
-};
+/** Faults of a file that harm nobody; those that NCCL minds become notes where they are met. */
+const tolerated = new Set([
+  'text data outside of root node.',
+  'undefined entity.',
+  'disallowed character in entity name.',
+  'empty entity name.',
+  'malformed comment.',
+]);
 
 class Reader {
   readonly #text: string;
@@ -63,6 +63,8 @@ class Reader {
   /** The first element that NCCL skips among the open ones: all below it is skipped too. */
   #skippedBelow: XmlElement | undefined;
   #attributes: [string, string][] = [];
+  /** Where text began that comes now: after the last tag or comment. */
+  #markupEnd = 0;
   #parts = 0;
   #knownElements = 0;
   /** The line of the position last asked for, to go on from: positions are asked for in rising order. */
@@ -104,13 +106,17 @@ class Reader {
     parser.on('closetag', (tag) => { this.#closeTag(tag); });
     parser.on('text', (text) => {
       const trouble = textTrouble(text);
-      if (trouble !== undefined) this.#note(this.#tagStart() - text.length, trouble);
+      if (trouble !== undefined) this.#note(this.#markupEnd, trouble);
     });
     parser.on('comment', (comment) => {
       const trouble = commentTrouble(comment);
       if (trouble !== undefined) this.#note(this.#text.lastIndexOf('<!--', parser.position - 3), trouble);
+      this.#markupEnd = parser.position;
     });
-    const foreign = (what: string) => () => { this.#note(this.#tagStart(), { effect: 'refuse', what }); };
+    const foreign = (what: string) => () => {
+      this.#note(this.#tagStart(), { effect: 'refuse', what });
+      this.#markupEnd = parser.position;
+    };
     parser.on('xmldecl', foreign('an XML declaration'));
     parser.on('doctype', foreign('a document type'));
     parser.on('processinginstruction', foreign('a processing instruction'));
@@ -132,6 +138,7 @@ class Reader {
     this.#open.push(element);
     for (const trouble of startTagTroubles(this.#text.slice(start, this.#parser.position))) this.#note(start, trouble);
     this.#noteElement(element, parent);
+    this.#markupEnd = this.#parser.position;
   }
 
   #closeTag(tag: SaxesTagPlain): void {
@@ -185,14 +192,8 @@ class Reader {
   #fault(message: string): void {
     // saxes puts line and column before its message; ours are counted from 1.
     const what = message.replace(/^\d+:\d+: /, '');
+    if (tolerated.has(what) || what.startsWith('duplicate attribute')) return;
     const position = this.#parser.position;
-    if (what.startsWith('duplicate attribute')) return;
-    const tolerance = tolerated[what];
-    if (tolerance === 'reported elsewhere') return;
-    if (tolerance !== undefined) {
-      this.#note(position - 1, tolerance);
-      return;
-    }
     const open = this.#open.at(-1);
     if (what.startsWith('unclosed tag') || what === 'unexpected end.') {
       const inside = open === undefined ? '' : ` inside ${describeElement(open)}`;
@@ -205,7 +206,7 @@ class Reader {
       throw this.#error('SYNTAX', 'a second root element; a file holds one <system> or <graphs>', this.#tagStart());
     }
     if (what === 'unexpected close tag.' || what.startsWith('unmatched closing tag')) {
-      const tag = this.#text.slice(this.#tagStart(), position);
+      const tag = this.#text.slice(this.#tagStart(), Math.min(position, this.#tagStart() + 60)).replaceAll(/\s/g, ' ');
       const last = this.#lastClosed === undefined ? '' : `; ${describeElement(this.#lastClosed)} is open`;
       throw this.#error('SYNTAX', `${tag} closes nothing${last}`, this.#tagStart());
     }

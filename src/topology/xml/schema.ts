@@ -1,8 +1,6 @@
-import { createElement, type XmlElement } from './tree.js';
-
 /**
  * Which elements and attributes NCCL 2.30.7 reads or writes, and where. Anything else is kept in the tree and
- * reported; {@link withoutIgnored} gives the tree as NCCL sees it.
+ * reported; whoever walks the tree goes by names, and so passes over it as NCCL does.
  *
  *     system ── cpu ─┬─ pci ─┬─ pci …                    graphs ── graph ── channel ─┬─ net
  *                    │       ├─ gpu ─┬─ nvlink                                       └─ gpu
@@ -83,18 +81,4 @@ export function attributeNames(elementName: string, rootName: string): readonly 
 /** The names that may stand below an element. */
 export function knownChildren(elementName: string): readonly string[] {
   return childNames[elementName] ?? [];
-}
-
-/**
- * A copy of the tree as NCCL's parser would keep it: without elements that it does not know at their place, and
- * without attributes after the sixteenth. Unknown attributes stay: NCCL keeps and dumps them, but never asks.
- */
-export function withoutIgnored(root: XmlElement): XmlElement {
-  const copy = (element: XmlElement, parent: XmlElement | undefined): XmlElement => {
-    const kept = [...element.attributes].slice(0, ncclLimits.attributes);
-    const result = createElement(element.name, parent, kept, element);
-    for (const child of element.children) if (isKnownElement(child.name, element.name)) copy(child, result);
-    return result;
-  };
-  return copy(root, undefined);
 }
