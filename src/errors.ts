@@ -76,6 +76,8 @@ export interface ErrorDetails {
   readonly line?: number;
   /** 1-based. */
   readonly column?: number;
+  /** What NCCL returns for this cause, where it differs from what the class stands for. */
+  readonly ncclResult?: number;
   readonly cause?: unknown;
 }
 
@@ -119,7 +121,12 @@ export class InvalidUsageError extends TcclError {
 /** A file or text that cannot be used; `file`, `line` and `column` say where. */
 export class InputError extends TcclError {
   override readonly name = 'InputError';
-  readonly ncclResult = ncclResults.InputError;
+  readonly ncclResult: number;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(code, message, details);
+    this.ncclResult = details.ncclResult ?? ncclResults.InputError;
+  }
 }
 
 /** The operating system refused. */

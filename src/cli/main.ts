@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import pc from 'picocolors';
 import { describeError, TcclError } from '../errors.js';
 import { version } from '../version.js';
+import { register as registerOracle } from './commands/oracle.js';
 
 /**
  * The `tccl` command. Each subcommand is a file in commands/ that registers itself; what it needs it imports in its
@@ -16,6 +17,7 @@ async function main(argv: readonly string[]): Promise<number> {
     .version(version, '-V, --version')
     .showSuggestionAfterError()
     .exitOverride();
+  registerOracle(program);
 
   try {
     await program.parseAsync(argv);

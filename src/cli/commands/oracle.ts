@@ -1,0 +1,127 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
+import type { CaseResult, Outcome } from '../../plan/oracle/run-oracle.js';
+import type { OracleInput } from '../../plan/oracle/oracle-case.js';
+import { didYouMean } from '../../suggest.js';
+
+interface OracleOptions {
+  readonly sections?: string;
+  readonly filter?: string;
+  readonly json?: boolean;
+}
+
+/** `tccl oracle`: compares the planner with answers of the real NCCL. */
+export function register(program: Command): void {
+  program
+    .command('oracle')
+    .description('compare the planner with what NCCL itself answered for many machines')
+    .argument('<directory>', 'folder of cases: each a folder with case.json, expected.json and XML files')
+    .option('--sections <names>', 'compare these sections only, by comma; then one that is not built yet counts as failed')
+    .option('--filter <text>', 'only cases whose name contains this')
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', `
+Examples:
+  $ tccl oracle ../shared/oracle/cases
+  $ tccl oracle ../shared/oracle/cases --sections system,paths --filter dgxh100
+
+Exit code 0 when all compared sections are equal in all cases, else 1.`)
+    .action(async (directory: string, options: OracleOptions) => {
+      process.exitCode = await compareWithOracle(directory, options);
+    });
+}
+
+async function compareWithOracle(directory: string, options: OracleOptions): Promise<number> {
+  const { runOracleCase, sectionNames } = await import('../../plan/oracle/run-oracle.js');
+  const asked = options.sections?.split(',').map((name) => name.trim());
+  for (const name of asked ?? []) {
+    if (!sectionNames.includes(name)) {
+      throw new InvalidArgumentError('UNKNOWN_NAME', `no section ${name}${didYouMean(name, sectionNames)} There are ${sectionNames.join(', ')}`);
+    }
+  }
+  const names = sectionNames.filter((name) => asked?.includes(name) ?? true);
+
+  const results: CaseResult[] = [];
+  const start = performance.now();
+  for (const folder of caseFolders(directory, options.filter)) results.push(runOracleCase(readCase(folder), names));
+  const seconds = (performance.now() - start) / 1000;
+
+  const failures = results.flatMap(({ name, outcomes }) => [...outcomes].flatMap(([section, outcome]) =>
+    outcome.kind === 'failed' ? [{ name, section, difference: outcome.difference }] : []));
+  const counts = names.map((name) => ({ section: name, ...count(results.map(({ outcomes }) => outcomes.get(name))) }));
+  if (options.json === true) {
+    console.log(JSON.stringify({ cases: results.length, seconds, sections: counts, failures }, null, 1));
+  } else {
+    await printTable(results.length, counts, failures, seconds);
+  }
+  const unbuiltAsked = asked !== undefined && counts.some(({ built }) => !built);
+  return failures.length > 0 || unbuiltAsked ? 1 : 0;
+}
+
+interface Count {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  readonly built: boolean;
+}
+
+function count(outcomes: readonly (Outcome | undefined)[]): Count {
+  const of = (kind: Outcome['kind']) => outcomes.filter((outcome) => outcome?.kind === kind).length;
+  return { passed: of('passed'), failed: of('failed'), skipped: of('skipped'), built: of('unbuilt') === 0 };
+}
+
+async function printTable(
+  cases: number,
+  counts: readonly ({ readonly section: string } & Count)[],
+  failures: readonly { readonly name: string; readonly section: string; readonly difference: string }[],
+  seconds: number,
+): Promise<void> {
+  const { default: pc } = await import('picocolors');
+  const paint = pc.createColors(process.stdout.isTTY);
+  for (const { name, section, difference } of failures) console.log(`${paint.red('differs')} ${name} ${section}: ${difference}`);
+  if (failures.length > 0) console.log('');
+  console.log(`${'section'.padEnd(12)}${'passed'.padStart(8)}${'failed'.padStart(8)}${'skipped'.padStart(9)}`);
+  for (const { section, passed, failed, skipped, built } of counts) {
+    const row = `${String(passed).padStart(8)}${String(failed).padStart(8)}${String(skipped).padStart(9)}`;
+    console.log(section.padEnd(12) + (built ? (failed > 0 ? paint.red(row) : row) : paint.dim('  not built yet')));
+  }
+  console.log(`\n${cases} cases in ${seconds.toFixed(1)} s`);
+}
+
+/** Folders with a case, in order of their names. */
+function caseFolders(directory: string, filter = ''): string[] {
+  let entries: string[];
+  try {
+    entries = readdirSync(directory).sort();
+  } catch (error) {
+    throw new SystemError('FILE', `cannot read the folder ${directory}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+  const isCase = (folder: string) => statSync(join(folder, 'case.json'), { throwIfNoEntry: false })?.isFile() === true;
+  const folders = entries.filter((name) => name.includes(filter)).map((name) => join(directory, name)).filter(isCase);
+  if (folders.length === 0) {
+    const inside = statSync(join(directory, 'cases'), { throwIfNoEntry: false }) === undefined ? '' : `; try ${join(directory, 'cases')}`;
+    const which = filter === '' ? 'no folder with a case.json' : `no folder with a case.json and ${filter} in its name`;
+    throw new InvalidArgumentError('FILE', `${which} in ${directory}${inside}`);
+  }
+  return folders;
+}
+
+function readCase(folder: string): OracleInput {
+  const names = readdirSync(folder);
+  const name = folder.split('/').at(-1) ?? folder;
+  return {
+    name,
+    case: readJson(join(folder, 'case.json')),
+    expected: readJson(join(folder, 'expected.json')),
+    files: new Map(names.filter((file) => file.endsWith('.xml')).map((file) => [file, readFileSync(join(folder, file), 'utf8')])),
+  };
+}
+
+function readJson(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new InputError('SYNTAX', error instanceof Error ? error.message : String(error), { file, cause: error });
+  }
+}

@@ -1,0 +1,113 @@
+import { InputError, type TcclError } from '../../errors.js';
+import { type Parameters, parametersFromEnvironment } from '../../parameters.js';
+import { assignHost, buildSystem } from '../../topology/build/build-system.js';
+import { type LocalSystem, localSystems } from '../../topology/local-systems.js';
+import { parseXml } from '../../topology/xml/parse.js';
+
+/**
+ * One case of the oracle: a cluster with parameters (`case.json` and XML files), what NCCL answered for it
+ * (`expected.json`), and what the planner answers, worked out when it is first asked for.
+ */
+export interface OracleInput {
+  readonly name: string;
+  /** Parsed `case.json`. */
+  readonly case: unknown;
+  /** Parsed `expected.json`. */
+  readonly expected: unknown;
+  /** Text of the other files by name. */
+  readonly files: ReadonlyMap<string, string>;
+}
+
+/** What `case.json` tells, as far as it is needed here. */
+export interface CaseFile {
+  readonly nodes: readonly { readonly xml: string; readonly count: number }[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly collnet: boolean;
+  readonly nRanks: number;
+  /** Parts that `expected.json` leaves out. */
+  readonly omitted: readonly string[];
+}
+
+/** What NCCL failed with, where it did. */
+export interface ExpectedError {
+  /** The call that failed, as in NCCL's source. */
+  readonly call: string;
+  readonly ncclResult: number;
+}
+
+export class OracleCase {
+  readonly name: string;
+  readonly file: CaseFile;
+  readonly expected: Readonly<Record<string, unknown>>;
+  readonly #files: ReadonlyMap<string, string>;
+  #parameters: Parameters | undefined;
+  #hosts: readonly OracleHost[] | undefined;
+
+  /** @throws InputError where `case.json` or `expected.json` is not of the form that the oracle has. */
+  constructor(input: OracleInput) {
+    this.name = input.name;
+    this.file = toCaseFile(input);
+    if (!isRecord(input.expected)) throw misshapen(input.name, 'expected.json is no object');
+    this.expected = input.expected;
+    this.#files = input.files;
+  }
+
+  /** The failure that NCCL answered with, if it did. */
+  get expectedError(): ExpectedError | undefined {
+    const { error } = this.expected;
+    if (!isRecord(error)) return undefined;
+    return { call: String(error['call']), ncclResult: Number(error['ncclResult']) };
+  }
+
+  get parameters(): Parameters {
+    return (this.#parameters ??= parametersFromEnvironment(this.file.env).parameters);
+  }
+
+  /**
+   * Every distinct machine of the cluster, as its ranks see it.
+   *
+   * @throws TcclError where the planner refuses one.
+   */
+  get hosts(): readonly OracleHost[] {
+    return (this.#hosts ??= [...new Set(this.file.nodes.map((node) => node.xml))].map((xml) => this.#host(xml)));
+  }
+
+  #host(xml: string): OracleHost {
+    const text = this.#files.get(xml);
+    if (text === undefined) throw misshapen(this.name, `${xml} is missing`);
+    const { root } = parseXml(text, { fileName: xml });
+    assignHost(root, 0x1000n);
+    const system = buildSystem(root, { parameters: this.parameters });
+    return { xml, systems: localSystems(system, this.parameters, this.file.nRanks) };
+  }
+}
+
+/** One machine of a cluster, by its file. */
+export interface OracleHost {
+  readonly xml: string;
+  readonly systems: readonly LocalSystem[];
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function toCaseFile({ name, case: file }: OracleInput): CaseFile {
+  if (!isRecord(file)) throw misshapen(name, 'case.json is no object');
+  const { nodes, env, collnet, nRanks, omitted } = file;
+  const isNode = (node: unknown): node is CaseFile['nodes'][number] =>
+    isRecord(node) && typeof node['xml'] === 'string' && typeof node['count'] === 'number';
+  if (!Array.isArray(nodes) || !nodes.every(isNode)) throw misshapen(name, 'case.json has no list of nodes {xml, count}');
+  if (typeof nRanks !== 'number') throw misshapen(name, 'case.json has no nRanks');
+  return {
+    nodes,
+    nRanks,
+    env: isRecord(env) ? Object.fromEntries(Object.entries(env).map(([variable, value]) => [variable, String(value)])) : {},
+    collnet: collnet === true,
+    omitted: Array.isArray(omitted) ? omitted.map(String) : [],
+  };
+}
+
+function misshapen(name: string, problem: string): TcclError {
+  return new InputError('CONTENT', `${name}: ${problem}`);
+}

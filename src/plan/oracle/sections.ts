@@ -1,0 +1,36 @@
+import type { Difference } from './difference.js';
+import type { OracleCase } from './oracle-case.js';
+import { nodeTypesDifference, pathsDifference, systemDifference } from './topology-sections.js';
+
+/** One part of the answer that is compared on its own. */
+export interface Section {
+  readonly name: string;
+  /** The first difference, or undefined where all is equal. @throws TcclError where the planner fails. */
+  readonly compare?: (oracleCase: OracleCase) => Difference | undefined;
+  /** Calls of NCCL (their beginnings) that fail in this part. */
+  readonly failsIn?: readonly string[];
+}
+
+/**
+ * All parts of the answer, in the order in which NCCL works them out. One without `compare` is not built yet.
+ */
+export const sections: readonly Section[] = [
+  { name: 'nodeTypes', compare: nodeTypesDifference },
+  {
+    name: 'system',
+    compare: systemDifference,
+    failsIn: ['ncclTopoGetXml', 'ncclTopoGetSystem'],
+  },
+  {
+    name: 'paths',
+    compare: pathsDifference,
+    failsIn: ['ncclTopoComputePaths', 'ncclTopoTrimSystem', 'ncclTopoSearchInit', 'ncclNvlsInit'],
+  },
+  { name: 'graphs' },
+  { name: 'comm' },
+  { name: 'channels' },
+  { name: 'nvls' },
+  { name: 'transports' },
+  { name: 'tuning' },
+  { name: 'choice' },
+];

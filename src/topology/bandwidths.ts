@@ -1,0 +1,55 @@
+import { CpuArch, CpuModel, CpuVendor } from './system.js';
+
+/** Bandwidths that NCCL assumes for what no file tells, in GB/s, as C floats. The figures are from its `topo.h`. */
+
+/** Within a GPU, and between a CPU and a NIC that is no PCI device. */
+export const localGBps = 5000;
+
+/** Between the two halves of a split GPU. */
+export const splitGpuGBps = 2618;
+
+/** One NVLink, in one direction, by compute capability. */
+export function nvLinkGBps(sm: number): number {
+  if (sm >= 100) return Math.fround(40.1);
+  if (sm >= 90) return Math.fround(20.6);
+  if (sm === 86) return 12;
+  if (sm >= 70) return 20;
+  if (sm >= 60) return 18;
+  return 20;
+}
+
+/** The interconnect from a NUMA domain to another of its host. */
+export function interCpuGBps(cpu: { readonly arch: number; readonly vendor: number; readonly model: number }): number {
+  if (cpu.arch === CpuArch.POWER) return 32;
+  if (cpu.arch === CpuArch.ARM) return 6;
+  if (cpu.arch === CpuArch.X86) {
+    if (cpu.vendor === CpuVendor.INTEL) return intelInterconnectGBps.get(cpu.model) ?? 6;
+    if (cpu.vendor === CpuVendor.AMD) return 16;
+    if (cpu.vendor === CpuVendor.ZHAOXIN) return cpu.model === CpuModel.YONGFENG ? 9 : 6;
+  }
+  return localGBps;
+}
+
+const intelInterconnectGBps = new Map<number, number>([
+  [CpuModel.INTEL_SKL, 10],
+  [CpuModel.INTEL_SRP, 22],
+  [CpuModel.INTEL_ERP, 40],
+]);
+
+/** PCI link speeds as /sys writes them, in 100 Mb/s per lane; the first that begins the text counts. */
+const pciLaneSpeeds: readonly (readonly [string, number])[] = [
+  ['2.5 GT/s', 15], ['5 GT/s', 30], ['8 GT/s', 60], ['16 GT/s', 120], ['32 GT/s', 240],
+  ['5.0 GT/s PCIe', 30], ['8.0 GT/s PCIe', 60], ['16.0 GT/s PCIe', 120], ['32.0 GT/s PCIe', 240], ['64.0 GT/s PCIe', 480],
+];
+
+/** What NCCL takes for a speed that it does not know: Gen3. */
+const unknownLaneSpeed = 60;
+
+/** Bandwidth of a PCI link, and whether NCCL knows the text of its speed. Width 0 counts as 16. */
+export function pciLink(width: number, speed: string): { readonly bandwidthGBps: number; readonly known: boolean } {
+  const found = pciLaneSpeeds.find(([text]) => speed.startsWith(text));
+  return {
+    bandwidthGBps: Math.fround(((width === 0 ? 16 : width) * (found?.[1] ?? unknownLaneSpeed)) / 80),
+    known: found !== undefined,
+  };
+}

@@ -1,0 +1,31 @@
+/** Most cores that glibc's CPU sets, and so NCCL's, can hold. */
+const maxCpus = 1024;
+const bitsPerPart = 32;
+
+/**
+ * The cores in a mask as Linux writes it: hexadecimal numbers of 32 bits, the highest first, separated by commas
+ * (`ffffffff,00000000` holds cores 32 to 63). Ascending.
+ */
+export function cpusOfMask(mask: string): number[] {
+  const parts = mask.split(',').filter((part) => part !== '').slice(0, maxCpus / bitsPerPart);
+  const cpus: number[] = [];
+  parts.reverse().forEach((part, position) => {
+    const bits = Number(BigInt.asUintN(bitsPerPart, BigInt(`0x${/^\s*(?:0[xX])?([0-9a-fA-F]+)/.exec(part)?.[1] ?? '0'}`)));
+    for (let bit = 0; bit < bitsPerPart; bit++) {
+      if ((bits >>> bit) & 1) cpus.push(position * bitsPerPart + bit);
+    }
+  });
+  return cpus;
+}
+
+/** `0-15,32` for those cores, which must ascend. */
+export function cpuRanges(cpus: readonly number[]): string {
+  const ranges: string[] = [];
+  let from = cpus[0];
+  cpus.forEach((cpu, position) => {
+    if (cpus[position + 1] === cpu + 1) return;
+    ranges.push(from === cpu ? String(cpu) : `${from ?? cpu}-${cpu}`);
+    from = cpus[position + 1];
+  });
+  return ranges.join(',');
+}

@@ -1,0 +1,127 @@
+import { type LinkType, NodeType, nodeTypes } from '../types.js';
+import { assemble, linksFromLists } from '../assemble.js';
+import type { CpuNode, GpuNode, Links, NetNode, PluginNode, System, SystemNode } from '../system.js';
+
+/** A system while it is being built: nodes come and go, links are sorted as they are added. */
+
+/** Most nodes of one type, and most links of one node, that NCCL has room for. */
+export const maxNodesOfType = 640;
+export const maxLinksOfNode = 576;
+
+interface DraftLink {
+  readonly type: LinkType;
+  to: DraftNode;
+  bandwidthGBps: number;
+}
+
+/** What the type of a node adds to it; `DevNode.gpuCount` and `PciNode.device` change while building. */
+type Own<Node extends SystemNode> = Omit<Node, 'type' | 'vertex' | 'index' | 'systemId' | 'localId'>;
+export type GpuData = Omit<Own<GpuNode>, 'parent'> & { readonly parent: DraftNode };
+export interface DevData { readonly device: bigint; readonly dev: number; readonly sm: number; gpuCount: number }
+export interface PciData { device: bigint }
+export type CpuData = Own<CpuNode>;
+export type NetData = Own<NetNode>;
+export type PluginData = Own<PluginNode>;
+
+type DataOf = {
+  [NodeType.GPU]: GpuData; [NodeType.DEV]: DevData; [NodeType.PCI]: PciData; [NodeType.CPU]: CpuData;
+  [NodeType.NET]: NetData; [NodeType.GIN]: PluginData; [NodeType.RMA]: PluginData;
+  [NodeType.NVS]: object; [NodeType.NIC]: object; [NodeType.CXB]: object;
+};
+
+export interface DraftNode<Type extends NodeType = NodeType> {
+  readonly type: Type;
+  readonly systemId: number;
+  /** 56 bits wide. */
+  readonly localId: bigint;
+  readonly data: DataOf[Type];
+  links: DraftLink[];
+}
+
+/** Nodes by type, and the first node of each id. */
+export class Draft {
+  readonly nodes: DraftNode[][] = Array.from({ length: nodeTypes }, () => []);
+  readonly #byId: Map<bigint, DraftNode>[] = Array.from({ length: nodeTypes }, () => new Map<bigint, DraftNode>());
+
+  all<Type extends NodeType>(type: Type): DraftNode<Type>[] {
+    return this.nodes[type] as DraftNode<Type>[];
+  }
+
+  /** The first node of that type and id. */
+  find<Type extends NodeType>(type: Type, systemId: number, localId: bigint): DraftNode<Type> | undefined {
+    return this.#byId[type]?.get(nodeId(systemId, localId)) as DraftNode<Type> | undefined;
+  }
+
+  /** Adds a node, or gives undefined when NCCL has no room for another of its type. */
+  add<Type extends NodeType>(type: Type, systemId: number, localId: bigint, data: DataOf[Type]): DraftNode<Type> | undefined {
+    const nodes = this.all(type);
+    if (nodes.length === maxNodesOfType) return undefined;
+    const node: DraftNode<Type> = { type, systemId, localId: BigInt.asUintN(56, localId), data, links: [] };
+    nodes.push(node);
+    const byId = this.#byId[type];
+    const id = nodeId(systemId, localId);
+    if (byId?.has(id) === false) byId.set(id, node);
+    return node;
+  }
+
+  /** Takes a node out, and every link to it. */
+  remove(node: DraftNode): void {
+    const nodes = this.nodes[node.type];
+    nodes?.splice(nodes.indexOf(node), 1);
+    const byId = this.#byId[node.type];
+    const id = nodeId(node.systemId, node.localId);
+    if (byId?.get(id) === node) {
+      const next = nodes?.find((other) => other.systemId === node.systemId && other.localId === node.localId);
+      if (next === undefined) byId.delete(id);
+      else byId.set(id, next);
+    }
+    for (const other of this.nodes.flat()) other.links = other.links.filter((link) => link.to !== node);
+  }
+
+  /** The finished system. */
+  toSystem(hostHashes: readonly bigint[], systemId: number): System {
+    const drafts = this.nodes.flat();
+    const vertices = new Map(drafts.map((draft, vertex) => [draft, vertex]));
+    const first = new Int32Array(nodeTypes + 1);
+    this.nodes.forEach((nodes, type) => (first[type + 1] = (first[type] ?? 0) + nodes.length));
+
+    const nodes = drafts.map((draft, vertex): SystemNode => {
+      const index = vertex - (first[draft.type] ?? 0);
+      const parent = draft.type === NodeType.GPU
+        ? { parent: (vertices.get((draft as DraftNode<typeof NodeType.GPU>).data.parent) ?? 0) - (first[NodeType.DEV] ?? 0) }
+        : {};
+      return { type: draft.type, vertex, index, systemId: draft.systemId, localId: draft.localId, ...draft.data, ...parent } as SystemNode;
+    });
+    return assemble(nodes, linkTable(drafts, vertices), hostHashes, systemId);
+  }
+}
+
+/**
+ * A link from one node to another, in one direction. Links between the same two nodes of the same type add up, as
+ * NVLinks do. A node's links stay sorted by bandwidth, the greatest first; among equals the older is first. False when
+ * NCCL has no room for another.
+ */
+export function connect(from: DraftNode, to: DraftNode, type: LinkType, bandwidthGBps: number): boolean {
+  const { links } = from;
+  let position = links.findIndex((link) => link.to === to && link.type === type);
+  if (position < 0) {
+    if (links.length === maxLinksOfNode) return false;
+    position = links.push({ type, to, bandwidthGBps: 0 }) - 1;
+  }
+  const link = links[position];
+  if (link === undefined) return true;
+  link.bandwidthGBps = Math.fround(link.bandwidthGBps + bandwidthGBps);
+  for (let before = links[position - 1]; before !== undefined && before.bandwidthGBps < link.bandwidthGBps; before = links[position - 1]) {
+    links[position] = before;
+    links[--position] = link;
+  }
+  return true;
+}
+
+function linkTable(drafts: readonly DraftNode[], vertices: ReadonlyMap<DraftNode, number>): Links {
+  return linksFromLists(drafts.map((draft) => draft.links.map((link) => ({ ...link, to: vertices.get(link.to) ?? -1 }))));
+}
+
+function nodeId(systemId: number, localId: bigint): bigint {
+  return (BigInt(systemId) << 56n) | BigInt.asUintN(56, localId);
+}

@@ -1,0 +1,59 @@
+import { elementError } from './attributes.js';
+import { type Draft, type DraftNode, maxLinksOfNode } from './draft.js';
+import { NodeType } from '../types.js';
+import type { XmlElement } from '../xml/tree.js';
+
+/**
+ * Broadcom's Gen4 and Gen5 switches show themselves as two levels of switches, though they carry full bandwidth between
+ * all their ports. As two levels they would mislead the search, so the lower ones are taken out and their devices
+ * connected to the upper one:
+ *
+ *     PCI a ─┬─ PCI a' ─┬─ GPU                 PCI a ─┬─ NIC
+ *            │          └─ GPU       becomes          ├─ GPU        new links go to the end, in order of their switches
+ *            ├─ PCI a'  ─── NIC                       ├─ GPU
+ *            └─ NIC                                   └─ NIC
+ */
+export function flattenBroadcomSwitches(draft: Draft, system: XmlElement): void {
+  const switches = draft.all(NodeType.PCI);
+  for (let position = 0; position < switches.length; position++) {
+    const upper = switches[position];
+    if (upper === undefined) continue;
+    const generation = broadcomGeneration(upper.data.device, 0n);
+    if (generation === 0) continue;
+
+    const isLower = (node: DraftNode): node is DraftNode<typeof NodeType.PCI> =>
+      node.type === NodeType.PCI && broadcomGeneration((node as DraftNode<typeof NodeType.PCI>).data.device, 1n) === generation;
+    const lower = upper.links.filter((link) => isLower(link.to)).map((link) => link.to);
+    upper.links = upper.links.filter((link) => !isLower(link.to));
+    for (const { systemId, localId } of lower) {
+      // By id, as NCCL does: where two switches share a bus id, it takes out the first.
+      const sub = draft.find(NodeType.PCI, systemId, localId);
+      if (sub !== undefined) mergeInto(draft, upper, sub, system);
+    }
+    // So that it is not looked at again.
+    upper.data.device |= 0xffffn;
+    position = -1;
+  }
+}
+
+function mergeInto(draft: Draft, upper: DraftNode, sub: DraftNode, system: XmlElement): void {
+  for (const link of sub.links) {
+    const device = link.to;
+    if (device === upper) continue;
+    if (upper.links.length === maxLinksOfNode) {
+      throw elementError(system, `NCCL has room for ${maxLinksOfNode} links of one PCI switch only`, 'TOO_LARGE');
+    }
+    upper.links.push({ ...link });
+    const back = device.links.find((other) => other.to === sub);
+    if (back !== undefined) back.to = upper;
+  }
+  draft.remove(sub);
+}
+
+/** 4 or 5 for the PCI device number of such a switch on that level (0 upper, 1 lower), else 0. */
+function broadcomGeneration(device: bigint, level: bigint): number {
+  const model = device & 0xffff_ffff_ffff_f000n;
+  if (model === 0x1000_c010_1000_a000n) return 4;
+  if (model === (0x1000_c030_1000_0000n | (level * 0x1000n))) return 5;
+  return 0;
+}

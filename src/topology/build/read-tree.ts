@@ -1,0 +1,299 @@
+import { localGBps, pciLink, splitGpuGBps } from '../bandwidths.js';
+import { parseBigInteger } from '../c-numbers.js';
+import { CpuArch, CpuModel, CpuVendor } from '../system.js';
+import { LinkType, NodeType } from '../types.js';
+import { childNamed, type XmlElement } from '../xml/tree.js';
+import { busIdNumber, elementError, floatOrZero, integerOr, isDoubtfulInteger, lookUp, requiredInteger, requiredText } from './attributes.js';
+import { cpusOfMask } from './cpu-mask.js';
+import { connect, type Draft, type DraftNode, maxLinksOfNode, maxNodesOfType, type NetData } from './draft.js';
+import { hashBytes } from './hash.js';
+
+/**
+ * The first walk over an XML: CPUs and the PCI trees below them become nodes and PCI links. NVLinks, C2C and what else
+ * joins nodes across the tree come in a second walk (interconnect.ts), when all nodes are there.
+ */
+
+/** What a build needs wherever it goes. */
+export interface Build {
+  readonly draft: Draft;
+  /** `host_hash` of each host met so far; its position is the host's system id. */
+  readonly hostHashes: bigint[];
+  /** NCCL_TOPO_SPLIT_MLOPART: whether the parts of a split GPU get DEV nodes of their own. */
+  readonly splitGpus: boolean;
+  /** Something that NCCL takes without a word and a person should know. */
+  note(element: XmlElement, message: string): void;
+}
+
+/** Where in the tree a walk is. */
+interface Place {
+  readonly parent: DraftNode;
+  readonly systemId: number;
+  readonly depth: number;
+}
+
+/** PCI classes by the beginning of `class` or `tclass`; all others are switches. */
+export const pciClasses: readonly (readonly [string, NodeType])[] = [
+  ['0x060400', NodeType.PCI],
+  ['0x080100', NodeType.PCI],
+  ['0x068000', NodeType.NVS],
+  ['0x068001', NodeType.CPU],
+  ['0x03', NodeType.GPU],
+  ['0x02', NodeType.NIC],
+];
+
+const cpuArchs: readonly (readonly [string, number])[] = [['x86_64', CpuArch.X86], ['arm64', CpuArch.ARM], ['ppc64', CpuArch.POWER]];
+
+const cpuVendors: readonly (readonly [string, number])[] = [
+  ['GenuineIntel', CpuVendor.INTEL],
+  ['AuthenticAMD', CpuVendor.AMD],
+  ['CentaurHauls', CpuVendor.ZHAOXIN],
+  ['  Shanghai  ', CpuVendor.ZHAOXIN],
+];
+
+/** A PCI tree deeper than this is no machine. */
+const maxPciDepth = 256;
+
+/** What NCCL takes for `maxconn` where it is missing: its largest number of channels. */
+const defaultMaxConnections = 64;
+
+/** A NIC without `speed`, or with one that is not positive. */
+const defaultSpeedMbps = 10000;
+
+/** Number of the host that a `<cpu>` belongs to; a hash not met before makes a new host. */
+export function systemIdOf(build: Build, cpu: XmlElement): number {
+  const hash = BigInt.asUintN(64, parseBigInteger(cpu.attributes.get('host_hash') ?? '0', 16));
+  const known = build.hostHashes.indexOf(hash);
+  return known >= 0 ? known : build.hostHashes.push(hash) - 1;
+}
+
+/** Adds a `<cpu>` and all below it. */
+export function addCpu(build: Build, element: XmlElement): void {
+  const numaId = BigInt(requiredInteger(element, 'numaid'));
+  const systemId = systemIdOf(build, element);
+  const arch = lookUp(requiredText(element, 'arch'), cpuArchs, 0);
+  const vendor = arch === CpuArch.X86 ? lookUp(requiredText(element, 'vendor'), cpuVendors, 0) : -1;
+  const cpu = addNode(build, element, NodeType.CPU, systemId, numaId, {
+    arch, vendor, model: cpuModel(element, vendor), affinity: cpusOfMask(element.attributes.get('affinity') ?? ''),
+  });
+
+  for (const child of element.children) {
+    if (child.name === 'pci') addPci(build, child, { parent: cpu, systemId, depth: 1 });
+    if (child.name === 'nic') {
+      // NICs that are no PCI devices: one NIC node for all of them.
+      let nic: DraftNode | undefined = build.draft.find(NodeType.NIC, systemId, 0n);
+      if (nic === undefined) {
+        nic = addNode(build, child, NodeType.NIC, systemId, 0n, {});
+        join(child, cpu, nic, LinkType.PCI, localGBps);
+      }
+      addNets(build, child, nic, systemId);
+    }
+  }
+}
+
+function cpuModel(element: XmlElement, vendor: number): number {
+  if (vendor !== CpuVendor.INTEL && vendor !== CpuVendor.ZHAOXIN) return -1;
+  const family = requiredInteger(element, 'familyid');
+  const model = requiredInteger(element, 'modelid');
+  if (vendor === CpuVendor.ZHAOXIN) return family === 7 && model === 0x5b ? CpuModel.YONGFENG : -1;
+  if (family !== 6 || model < 0x55) return CpuModel.INTEL_BDW;
+  if (model >= 0xcf) return CpuModel.INTEL_ERP;
+  return model >= 0x8f ? CpuModel.INTEL_SRP : CpuModel.INTEL_SKL;
+}
+
+/**
+ * Adds a `<pci>`: its GPUs, or its NIC, or, where it is a switch, itself and all below it. A NIC below a bridge hides
+ * all else below that bridge, as in NCCL.
+ */
+function addPci(build: Build, element: XmlElement, { parent, systemId, depth }: Place): void {
+  if (depth > maxPciDepth) throw elementError(element, `PCI devices are nested deeper than ${maxPciDepth} levels`, 'TOO_LARGE');
+  const type = lookUp(requiredText(element, 'class'), pciClasses, NodeType.PCI);
+  const busId = busIdNumber(requiredText(element, 'busid'));
+  const bandwidthGBps = pciBandwidth(build, element);
+
+  for (const child of element.children) {
+    if (child.name !== 'gpu') continue;
+    // A GPU that no rank uses hides the rest of its PCI device.
+    if (!child.attributes.has('rank')) return;
+    addGpu(build, element, child, { parent, systemId, busId, bandwidthGBps });
+  }
+
+  let node: DraftNode | undefined;
+  const nicElement = childNamed(element, 'nic');
+  if (nicElement !== undefined) {
+    const localId = BigInt.asUintN(56, busId);
+    let nic: DraftNode | undefined = build.draft.find(NodeType.NIC, systemId, localId);
+    if (nic === undefined) nic = node = addNode(build, element, NodeType.NIC, systemId, localId, {});
+    else build.note(element, 'its bus id is used before, so NCCL takes it for the same NIC and does not connect it here');
+    addNets(build, nicElement, nic, systemId);
+    if (element.children.some((child) => child.name === 'pci')) {
+      build.note(element, 'holds a <nic> and <pci> devices: NCCL looks at the <nic> only, and does not see the devices');
+    }
+  } else if (type === NodeType.PCI) {
+    if (build.draft.find(NodeType.PCI, systemId, busId) !== undefined) build.note(element, 'another <pci> has the same bus id');
+    node = addNode(build, element, NodeType.PCI, systemId, busId, { device: deviceNumber(element) });
+    for (const child of element.children) {
+      // NCCL takes any child but a pcilink for a device: a <gpu> here fails for its missing attributes.
+      if (child.name === 'pci' || child.name === 'gpu') addPci(build, child, { parent: node, systemId, depth: depth + 1 });
+    }
+  }
+  if (node !== undefined) join(element, node, parent, LinkType.PCI, bandwidthGBps);
+}
+
+function pciBandwidth(build: Build, element: XmlElement): number {
+  const width = requiredInteger(element, 'link_width');
+  const speed = requiredText(element, 'link_speed');
+  const { bandwidthGBps, known } = pciLink(width, speed);
+  if (!known) build.note(element, `link_speed="${speed}" matches no speed that NCCL knows, so it counts as Gen3: ${bandwidthGBps} GB/s`);
+  if (isDoubtfulInteger(element, 'link_width')) build.note(element, `NCCL reads link_width="${element.attributes.get('link_width') ?? ''}" as ${width}`);
+  if (!(bandwidthGBps > 0)) throw elementError(element, `link_width ${width} gives a link of ${bandwidthGBps} GB/s; write the number of lanes, or 0 for 16`);
+  return bandwidthGBps;
+}
+
+/** Adds one `<gpu>`: a GPU node for the rank, and the DEV node of the hardware unless it is there. */
+function addGpu(
+  build: Build, pci: XmlElement, element: XmlElement,
+  at: { readonly parent: DraftNode; readonly systemId: number; readonly busId: bigint; readonly bandwidthGBps: number },
+): void {
+  const { draft } = build;
+  const { systemId } = at;
+  const devId = devLocalId(build, element, at.busId);
+  const sm = requiredInteger(element, 'sm');
+  let dev = draft.find(NodeType.DEV, systemId, devId);
+  if (dev === undefined) {
+    dev = addNode(build, element, NodeType.DEV, systemId, devId, {
+      device: deviceNumber(pci), dev: requiredInteger(element, 'dev'), sm, gpuCount: 0,
+    });
+    join(element, dev, at.parent, LinkType.PCI, at.bandwidthGBps);
+    for (const sibling of devsOfGpu(build, element, systemId, devId)) {
+      if (sibling !== dev) join(element, dev, sibling, LinkType.LOC, splitGpuGBps);
+    }
+  } else if (pci.children.filter((child) => child.name === 'gpu')[0] === element) {
+    build.note(pci, 'its bus id is used by a GPU before, so NCCL takes both for one GPU');
+  }
+
+  const localId = (BigInt(dev.data.gpuCount) << 40n) | BigInt.asUintN(40, devId);
+  const gpu = addNode(build, element, NodeType.GPU, systemId, localId, {
+    rank: requiredInteger(element, 'rank'),
+    sm,
+    dev: requiredInteger(element, 'dev'),
+    gdr: requiredInteger(element, 'gdr') !== 0,
+    mloPart: integerOr(element, 'mlopart', -1),
+    parent: dev,
+  });
+  join(element, dev, gpu, LinkType.LOC, localGBps);
+  dev.data.gpuCount++;
+}
+
+/** Bits of a bus id that tell the part of a split GPU: the lowest is set where there are parts, the next is the part. */
+const partMask = 3n;
+
+/** Local id of the DEV node for a `<gpu>` on that bus. */
+export function devLocalId(build: Build, gpu: XmlElement, busId: bigint): bigint {
+  if ((busId & partMask) !== 0n) {
+    throw elementError(gpu, `bus id ${busId.toString(16)} of a GPU must end in function 0 or 4, because NCCL marks parts of a GPU there`);
+  }
+  const part = integerOr(gpu, 'mlopart', -1);
+  if (part === -1 || !build.splitGpus) return busId;
+  if (part > 1) throw elementError(gpu, `mlopart="${part}": NCCL knows parts 0 and 1 only`);
+  return busId | (((BigInt(part) << 1n) | 1n) & partMask);
+}
+
+/** DEV nodes of the same GPU: one, or one for each of its parts. */
+export function devsOfGpu(build: Build, element: XmlElement, systemId: number, localId: bigint): DraftNode<typeof NodeType.DEV>[] {
+  const base = BigInt.asUintN(56, localId) & ~partMask;
+  const devs: DraftNode<typeof NodeType.DEV>[] = [];
+  for (let part = 0n; part <= partMask; part++) {
+    const dev = build.draft.find(NodeType.DEV, systemId, base | part);
+    if (dev !== undefined) devs.push(dev);
+  }
+  if (devs.length > 2) throw elementError(element, 'a GPU can have two parts at most');
+  return devs.length < 2 ? devs : build.draft.all(NodeType.DEV).filter((dev) => devs.includes(dev));
+}
+
+/** Vendor, device, subsystem vendor and subsystem device as one number, 16 bits each. */
+function deviceNumber(pci: XmlElement): bigint {
+  const part = (name: string, shift: bigint) => parseBigInteger(pci.attributes.get(name) ?? '0', 0) << shift;
+  return BigInt.asUintN(64, part('vendor', 48n) + part('device', 32n) + part('subsystem_vendor', 16n) + part('subsystem_device', 0n));
+}
+
+/** Adds the devices of network plugins below a `<nic>`. */
+function addNets(build: Build, nicElement: XmlElement, nic: DraftNode, systemId: number): void {
+  for (const element of nicElement.children) {
+    if (element.name !== 'net') continue;
+    // Without a number it is no device of a plugin in use.
+    if (!element.attributes.has('dev')) continue;
+    if (integerOr(element, 'net', 1) !== 0) addNet(build, element, nic, systemId);
+    if (integerOr(element, 'gin', 0) !== 0) addPluginDevice(build, element, nic, systemId, NodeType.GIN);
+    if (integerOr(element, 'rma', 0) !== 0) addPluginDevice(build, element, nic, systemId, NodeType.RMA);
+  }
+}
+
+function addNet(build: Build, element: XmlElement, nic: DraftNode, systemId: number): void {
+  const dev = requiredInteger(element, 'dev');
+  const guid = element.attributes.get('guid');
+  const asic = BigInt.asUintN(64, guid === undefined
+    ? (BigInt(systemId) << 56n) | BigInt.asUintN(56, BigInt(dev))
+    : parseBigInteger(guid, 16));
+  const bandwidthGBps = netBandwidth(element);
+  if (build.draft.find(NodeType.NET, systemId, BigInt(dev)) !== undefined) {
+    build.note(element, `another network device has number ${dev} too: NCCL finds paths to the first only`);
+  }
+  const data: NetData = {
+    dev, asic, bandwidthGBps,
+    pciId: pciIdOf(element, asic),
+    latencyUs: floatOrZero(element, 'latency'),
+    port: integerOr(element, 'port', 0),
+    gdr: integerOr(element, 'gdr', 0) !== 0,
+    maxChannels: integerOr(element, 'maxconn', defaultMaxConnections),
+    coll: integerOr(element, 'coll', 0) !== 0,
+    rail: integerOr(element, 'rail', -1),
+    plane: integerOr(element, 'plane', -1),
+  };
+  join(element, nic, addNode(build, element, NodeType.NET, systemId, BigInt(dev), data), LinkType.NET, bandwidthGBps);
+}
+
+function addPluginDevice(
+  build: Build, element: XmlElement, nic: DraftNode, systemId: number, type: typeof NodeType.GIN | typeof NodeType.RMA,
+): void {
+  const dev = requiredInteger(element, 'dev');
+  const bandwidthGBps = netBandwidth(element);
+  join(element, nic, addNode(build, element, type, systemId, BigInt(dev), { dev, bandwidthGBps }), LinkType.NET, bandwidthGBps);
+}
+
+function netBandwidth(element: XmlElement): number {
+  const speedMbps = integerOr(element, 'speed', 0);
+  return Math.fround((speedMbps > 0 ? speedMbps : defaultSpeedMbps) / 8000);
+}
+
+/** NCCL's hash of the bus id of the nearest PCI device above, or of the card's GUID where there is none. */
+function pciIdOf(element: XmlElement, asic: bigint): bigint {
+  let above = element.parent;
+  while (above !== undefined && above.name !== 'pci') above = above.parent;
+  const busId = above?.attributes.get('busid');
+  if (busId !== undefined) return hashBytes(Uint8Array.from(busId, (character) => character.charCodeAt(0)));
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, asic, true);
+  return hashBytes(bytes);
+}
+
+/** A new node, or an error where NCCL has no room for it. */
+export function addNode<Type extends NodeType>(
+  build: Build, element: XmlElement, type: Type, systemId: number, localId: bigint, data: DraftNode<Type>['data'],
+): DraftNode<Type> {
+  const node = build.draft.add(type, systemId, localId, data);
+  if (node === undefined) throw elementError(element, `NCCL has room for ${maxNodesOfType} nodes of one type only`, 'TOO_LARGE');
+  return node;
+}
+
+/** Links in both directions, the one from `a` first. */
+export function join(element: XmlElement, a: DraftNode, b: DraftNode, type: LinkType, bandwidthGBps: number): void {
+  linkTo(element, a, b, type, bandwidthGBps);
+  linkTo(element, b, a, type, bandwidthGBps);
+}
+
+/** A link in one direction. */
+export function linkTo(element: XmlElement, from: DraftNode, to: DraftNode, type: LinkType, bandwidthGBps: number): void {
+  if (!connect(from, to, type, bandwidthGBps)) {
+    throw elementError(element, `NCCL has room for ${maxLinksOfNode} links of one node only`, 'TOO_LARGE');
+  }
+}

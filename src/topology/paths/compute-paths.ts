@@ -1,0 +1,121 @@
+import type { Parameters } from '../../parameters.js';
+import { nodeName, type System } from '../system.js';
+import { NodeType, PathType } from '../types.js';
+import { findPaths } from './find-paths.js';
+import { GdrMode, GpuDirect } from './gdr.js';
+import { Locality } from './locality.js';
+import type { Paths } from './paths.js';
+import { type DriverFacts, Reach } from './reach.js';
+
+/**
+ * All paths of a system as NCCL uses them. What the links allow is found first; then paths change where something
+ * forbids their use or something better is at hand:
+ *
+ *  1. GPUs that may not copy to each other directly: through the CPU next to the receiver. Where shared memory is off
+ *     too, or the network is faster, the path becomes NET: these GPUs count as being on different hosts.
+ *  2. NICs that a GPU reaches best over C2C and its CPU: P2C.
+ *  3. NICs that belong to another GPU, reached over NVLink by way of it: PXN, for sending only.
+ *  4. NICs that may not touch the memory of a GPU: through the CPU next to the GPU.
+ *
+ * Later steps look at what earlier ones left, NIC by NIC and GPU by GPU, so the order of loops is part of the answer.
+ */
+export function computePaths(system: System, parameters: Parameters, facts: DriverFacts = {}): Paths {
+  const paths = findPaths(system, parameters.nvbDisable !== 0);
+  const locality = new Locality(system, paths, parameters);
+  diversion(system, paths, locality, new Reach(system, paths, parameters, facts));
+  chipToChip(system, paths, locality);
+  networkPaths(system, paths, locality, parameters);
+  return paths;
+}
+
+/** Step 1: GPU to GPU. */
+function diversion(system: System, paths: Paths, locality: Locality, reach: Reach): void {
+  const gpus = system.gpus.length;
+  for (let to = 0; to < gpus; to++) {
+    for (let from = 0; from < gpus; from++) {
+      if (!reach.isPeer(from, to)) goThrough(paths, NodeType.CPU, locality.cpuOfGpu(to), NodeType.GPU, from, NodeType.GPU, to);
+    }
+    for (let from = 0; from < gpus; from++) {
+      if (from !== to && !reach.connects(from, to)) paths.type[paths.between(NodeType.GPU, from, NodeType.GPU, to)] = PathType.NET;
+    }
+  }
+}
+
+/** Step 2: only for NICs nearest to the GPU; others are better reached by way of another GPU. */
+function chipToChip(system: System, paths: Paths, locality: Locality): void {
+  for (const { index: gpu } of system.gpus) {
+    const cpu = locality.cpuOfGpu(gpu);
+    const gpuToCpu = paths.type[paths.between(NodeType.GPU, gpu, NodeType.CPU, cpu)] ?? PathType.DIS;
+    for (const net of locality.netsOfGpu(gpu)) {
+      const netToCpu = paths.type[paths.between(NodeType.NET, net, NodeType.CPU, cpu)] ?? PathType.DIS;
+      if (typeOfBoth(gpuToCpu, netToCpu) !== PathType.P2C) continue;
+      for (const path of [paths.between(NodeType.GPU, gpu, NodeType.NET, net), paths.between(NodeType.NET, net, NodeType.GPU, gpu)]) {
+        paths.type[path] = Math.min(PathType.P2C, paths.type[path] ?? PathType.DIS);
+      }
+    }
+  }
+  locality.forgetAll();
+}
+
+/** Steps 3 and 4. */
+function networkPaths(system: System, paths: Paths, locality: Locality, parameters: Parameters): void {
+  const gdr = new GpuDirect(system, paths, locality, parameters);
+  const farthestProxy = parameters.pxnC2c !== 0 ? PathType.P2C : PathType.PXB;
+  const toNet = (gpu: number, net: number) => paths.between(NodeType.GPU, gpu, NodeType.NET, net);
+
+  const isBetterThrough = (proxy: number, gpu: number, net: number): boolean => {
+    if (gdr.mode(proxy, net, 'read') === GdrMode.DISABLED) return false;
+    if ((paths.type[toNet(proxy, net)] ?? PathType.DIS) > farthestProxy) return false;
+    if ((paths.type[paths.between(NodeType.GPU, proxy, NodeType.GPU, gpu)] ?? PathType.DIS) > PathType.NVL) return false;
+    if (system.gpus[proxy]?.systemId !== system.gpus[gpu]?.systemId) return false;
+    return (paths.bandwidthGBps[toNet(proxy, net)] ?? 0) > (paths.bandwidthGBps[toNet(gpu, net)] ?? 0)
+      || (paths.type[toNet(gpu, net)] ?? PathType.DIS) > PathType.PXN;
+  };
+
+  for (const { index: net } of system.nets) {
+    for (const { index: gpu } of system.gpus) {
+      if (parameters.pxnDisable !== 1) {
+        const proxy = locality.gpuOfNet(net);
+        if (proxy !== gpu && proxy !== -1 && isBetterThrough(proxy, gpu, net)) {
+          goThrough(paths, NodeType.GPU, proxy, NodeType.GPU, gpu, NodeType.NET, net);
+          locality.forget(gpu, net);
+        }
+      }
+      if ((paths.type[toNet(gpu, net)] ?? PathType.DIS) < PathType.PHB && gdr.mode(gpu, net, 'write') === GdrMode.DISABLED) {
+        const cpu = locality.cpuOfGpu(gpu);
+        goThrough(paths, NodeType.CPU, cpu, NodeType.NET, net, NodeType.GPU, gpu);
+        goThrough(paths, NodeType.CPU, cpu, NodeType.GPU, gpu, NodeType.NET, net);
+        locality.forget(gpu, net);
+      }
+    }
+  }
+}
+
+/** Makes the path between two nodes go by way of a third: its path there, then the third's path on. */
+function goThrough(
+  paths: Paths, viaType: NodeType, via: number, fromType: NodeType, from: number, toType: NodeType, to: number,
+): void {
+  const path = paths.between(fromType, from, toType, to);
+  const first = paths.between(fromType, from, viaType, via);
+  const second = paths.between(viaType, via, toType, to);
+  paths.firstHop[path] = paths.join(first, second);
+  paths.hopCount[path] = (paths.hopCount[first] ?? 0) + (paths.hopCount[second] ?? 0);
+  paths.bandwidthGBps[path] = Math.min(paths.bandwidthGBps[first] ?? 0, paths.bandwidthGBps[second] ?? 0);
+  paths.type[path] = viaType === NodeType.GPU
+    ? PathType.PXN
+    : typeOfBoth(paths.type[first] ?? PathType.DIS, paths.type[second] ?? PathType.DIS);
+}
+
+/** Type of two paths one after the other: the worse; but C2C and a host bridge together are P2C. */
+function typeOfBoth(first: number, second: number): number {
+  const worse = Math.max(first, second);
+  return worse === PathType.PHB && Math.min(first, second) === PathType.C2C ? PathType.P2C : worse;
+}
+
+/** `DEV/0-1000`, `PCI/0-2000`, …: names of the nodes along a path, its end last. */
+export function hopNames(paths: Paths, path: number): string[] {
+  return paths.links(path).map((link) => {
+    const node = paths.system.nodes[paths.system.links.to[link] ?? 0];
+    return node === undefined ? '?' : nodeName(node);
+  });
+}

@@ -1,0 +1,23 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import type { OracleInput } from '../../src/plan/oracle/oracle-case.js';
+
+/** Where the cases are; tests that need them are skipped where they are not. */
+export const casesFolder = process.env['TCCL_ORACLE_DIR'] ?? fileURLToPath(new URL('../../../shared/oracle/cases', import.meta.url));
+
+/** All cases of the oracle, or none. */
+export function oracleCases(): OracleInput[] {
+  if (!existsSync(casesFolder)) return [];
+  return readdirSync(casesFolder).sort().map((name) => {
+    const folder = join(casesFolder, name);
+    const json = (file: string): unknown => JSON.parse(readFileSync(join(folder, file), 'utf8'));
+    const xmlFiles = readdirSync(folder).filter((file) => file.endsWith('.xml'));
+    return {
+      name,
+      case: json('case.json'),
+      expected: json('expected.json'),
+      files: new Map(xmlFiles.map((file) => [file, readFileSync(join(folder, file), 'utf8')])),
+    };
+  });
+}
