@@ -1,0 +1,26 @@
+import { InternalError, InvalidUsageError, RemoteError, SystemError, TcclError, TimeoutError } from '../errors.js';
+import type { ErrorCode, ErrorDetails } from '../errors.js';
+
+/** An error as ranks tell it to each other. */
+export interface TransferredError {
+  readonly name: string;
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly rank?: number;
+  readonly ranks?: readonly number[];
+}
+
+const classes: Readonly<Record<string, new (code: ErrorCode, message: string, details: ErrorDetails) => TcclError>> = {
+  InternalError, InvalidUsageError, RemoteError, SystemError, TimeoutError,
+};
+
+export function packError(error: TcclError): TransferredError {
+  const { name, code, message, rank, ranks } = error;
+  return { name, code, message, ...(rank !== undefined && { rank }), ...(ranks !== undefined && { ranks }) };
+}
+
+/** The same error in another rank: class, code, message and ranks. */
+export function unpackError({ name, code, message, rank, ranks }: TransferredError): TcclError {
+  const details = { ...(rank !== undefined && { rank }), ...(ranks !== undefined && { ranks }) };
+  return new (classes[name] ?? RemoteError)(code, message, details);
+}

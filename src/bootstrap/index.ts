@@ -1,0 +1,18 @@
+/**
+ * How the ranks of a communicator find each other, and the small messages they exchange out of band.
+ *
+ *     const id = await getUniqueId();                       // in one process; give the id to all ranks
+ *     const bootstrap = await connect({ id, rank, nRanks, timeoutMs: 60_000 });
+ *     const parts = await bootstrap.allGather(Buffer.from(`rank ${rank}`));
+ *     await bootstrap.close();
+ */
+export type { Bootstrap, PeerInfo, Scope } from './bootstrap.js';
+export { connect } from './connect.js';
+export type { ConnectOptions, Stagger } from './connect.js';
+export { readBootstrapEnvironment } from './environment.js';
+export type { BootstrapEnvironment } from './environment.js';
+export { chooseInterface, systemInterfaces } from './interfaces.js';
+export { formatRanks } from './rank-list.js';
+export { getUniqueId, listenAt, startRoot } from './root.js';
+export type { Root, RootOptions } from './root.js';
+export { UniqueId, uniqueIdBytes } from './unique-id.js';

@@ -1,0 +1,61 @@
+import type { Message, MessageHeader } from './connection.js';
+
+interface Waiter {
+  readonly resolve: (message: Message) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Messages from one rank, sorted by space and number, and those who wait for them. */
+export class Mailbox {
+  /** Messages that nobody asked for yet, oldest first. */
+  readonly #messages = new Map<number, Message[]>();
+  /** Oldest first. At most one of the two maps has a key. */
+  readonly #waiters = new Map<number, Waiter[]>();
+  #closed: Error | undefined;
+
+  deliver(message: Message): void {
+    const key = keyOf(message);
+    const waiter = shift(this.#waiters, key);
+    if (waiter === undefined) push(this.#messages, key, message);
+    else waiter.resolve(message);
+  }
+
+  /** Those that came before the mailbox was closed can still be taken. */
+  take(header: Pick<MessageHeader, 'space' | 'number'>): Promise<Message> {
+    const key = keyOf(header);
+    const message = shift(this.#messages, key);
+    if (message !== undefined) return Promise.resolve(message);
+    if (this.#closed !== undefined) return Promise.reject(this.#closed);
+    return new Promise((resolve, reject) => push(this.#waiters, key, { resolve, reject }));
+  }
+
+  /** No message will come any more: who waits, and who asks for more than there is, rejects with `error`. */
+  close(error: Error): void {
+    if (this.#closed !== undefined) return;
+    this.#closed = error;
+    for (const waiters of this.#waiters.values()) for (const { reject } of waiters) reject(error);
+    this.#waiters.clear();
+  }
+
+  /** Forgets messages too. */
+  clear(): void {
+    this.#messages.clear();
+  }
+}
+
+function keyOf({ space, number }: Pick<MessageHeader, 'space' | 'number'>): number {
+  return space * 2 ** 32 + number;
+}
+
+function push<T>(lists: Map<number, T[]>, key: number, value: T): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
+}
+
+function shift<T>(lists: Map<number, T[]>, key: number): T | undefined {
+  const list = lists.get(key);
+  const value = list?.shift();
+  if (list?.length === 0) lists.delete(key);
+  return value;
+}

@@ -1,0 +1,282 @@
+import { RemoteError, SystemError } from '../errors.js';
+import { inZone } from './address.js';
+import type { Address } from './address.js';
+import type { Connection, ConnectionEvents, Message, MessageHeader } from './connection.js';
+import { dial } from './dial.js';
+import { purposes } from './handshake.js';
+import { Mailbox } from './mailbox.js';
+import { eventOf } from './notice.js';
+import type { Notice } from './notice.js';
+
+/** How the other ranks can be reached, known after the first all-gather. */
+export interface Directory {
+  readonly addresses: readonly Address[];
+  /** `rank 3 (process 123 on host7)`. */
+  readonly names: readonly string[];
+}
+
+/** Another rank, as far as there was anything to do with it. */
+interface Peer {
+  readonly rank: number;
+  readonly mailbox: Mailbox;
+  /** The peer made it, and its messages come on it. */
+  incoming: Connection | undefined;
+  /** This rank made it, and its messages go on it. */
+  outgoing: Promise<Connection> | undefined;
+  /** It said goodbye: whatever breaks after it is no loss. */
+  hasLeft: boolean;
+  /** Why nothing comes from the peer or goes to it any more. */
+  gone: Error | undefined;
+}
+
+/** Nobody listens where a rank did: for so long it is asked again, because its goodbye may still be on the way. */
+const refusalMs = 500;
+
+/**
+ * A rank's connections to the others. Messages go over one connection in each direction between two ranks, made by
+ * the sender when first needed; those of the ring are made first. News of ranks travel along the ring, both ways.
+ */
+export class Mesh {
+  readonly rank: number;
+  readonly nRanks: number;
+  readonly #peers = new Map<number, Peer>();
+  readonly #connections = new Set<Connection>();
+  readonly #lostListeners = new Set<(rank: number, error: Error) => void>();
+  readonly #failureListeners = new Set<(notice: Notice & { kind: 'failed' }) => void>();
+  readonly #told = new Set<string>();
+  readonly #closing = new AbortController();
+  #ringSecret: Uint8Array | undefined;
+  #zone: string | undefined;
+  #directory: Directory | undefined;
+  #previousArrived: () => void = () => undefined;
+
+  constructor(rank: number, nRanks: number) {
+    this.rank = rank;
+    this.nRanks = nRanks;
+  }
+
+  /** Aborted when this rank closes or aborts: every later operation rejects with the reason. */
+  get signal(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  get previousRank(): number {
+    return (this.rank + this.nRanks - 1) % this.nRanks;
+  }
+
+  get nextRank(): number {
+    return (this.rank + 1) % this.nRanks;
+  }
+
+  /** `rank 3 (process 123 on host7)`, or `rank 3` as long as no more is known. */
+  nameOf(rank: number): string {
+    return this.#directory?.names[rank] ?? `rank ${rank}`;
+  }
+
+  /**
+   * Connects to the next rank, and resolves when the previous rank has connected too.
+   * @param zone This host's name for the link that link-local addresses are on.
+   */
+  async joinRing(secret: Uint8Array, zone: string | undefined, next: Address): Promise<void> {
+    this.#ringSecret = secret;
+    this.#zone = zone;
+    if (this.nRanks === 1) return;
+    const previousArrived = new Promise<void>((resolve, reject) => {
+      this.#previousArrived = resolve;
+      this.signal.addEventListener('abort', () => reject(this.signal.reason as Error));
+      if (this.#peer(this.previousRank).incoming !== undefined) resolve();
+    });
+    const peer = this.#peer(this.nextRank);
+    peer.outgoing = this.#dial(peer, next);
+    await Promise.all([peer.outgoing, previousArrived]);
+  }
+
+  /** Whether the previous rank of the ring has connected. */
+  get hasPrevious(): boolean {
+    return this.#peer(this.previousRank).incoming !== undefined;
+  }
+
+  /** From now on every rank can be reached. */
+  introduce(directory: Directory): void {
+    this.#directory = directory;
+  }
+
+  /** Takes a connection that `rank` made. */
+  accept(rank: number, open: (events: ConnectionEvents) => Connection): void {
+    const peer = this.#peer(rank);
+    const connection = open(this.#eventsOf(peer, (cause) => this.#ended(peer, cause)));
+    this.#connections.add(connection);
+    if (this.signal.aborted) {
+      connection.destroy();
+      return;
+    }
+    peer.incoming = connection;
+    if (rank === this.previousRank) this.#previousArrived();
+  }
+
+  /** Hands bytes for `to` to the network. Messages with one header arrive in the order of the calls. */
+  async post(to: number, header: MessageHeader, data: Uint8Array): Promise<void> {
+    this.signal.throwIfAborted();
+    const peer = this.#peer(to);
+    if (to === this.rank) {
+      peer.mailbox.deliver({ ...header, data: data.slice() });
+      return;
+    }
+    try {
+      if (peer.gone !== undefined) throw peer.gone;
+      peer.outgoing ??= this.#dial(peer, this.#addressOf(to));
+      await (await peer.outgoing).send(header, data);
+    } catch (error) {
+      this.signal.throwIfAborted();
+      throw peer.gone ?? error;
+    }
+  }
+
+  /** The next message of that space and number from a rank. */
+  async take(from: number, header: Pick<MessageHeader, 'space' | 'number'>): Promise<Message> {
+    this.signal.throwIfAborted();
+    return this.#peer(from).mailbox.take(header);
+  }
+
+  /** Tells a notice to all ranks that the ring still reaches, this one included. */
+  spread(notice: Notice): void {
+    const event = eventOf(notice);
+    if (this.signal.aborted || this.#told.has(event)) return;
+    this.#told.add(event);
+    // Both neighbours get it, also the one from whom it came: who was told before stops it.
+    const text = JSON.stringify(notice);
+    this.#peer(this.previousRank).incoming?.notify(text);
+    this.#peer(this.nextRank).outgoing?.then((connection) => connection.notify(text), () => undefined);
+    this.#heed(notice);
+  }
+
+  /** Calls `listener` once for each rank that is lost without a goodbye. Returns a function that stops it. */
+  onLost(listener: (rank: number, error: Error) => void): () => void {
+    this.#lostListeners.add(listener);
+    return () => this.#lostListeners.delete(listener);
+  }
+
+  onFailure(listener: (notice: Notice & { kind: 'failed' }) => void): void {
+    this.#failureListeners.add(listener);
+  }
+
+  /** Says goodbye to all; what waits rejects with `reason`. Resolves when all connections are closed. */
+  async close(reason: Error): Promise<void> {
+    if (this.signal.aborted) return;
+    this.#shut(reason);
+    await Promise.all([...this.#connections].map((connection) => connection.leave()));
+  }
+
+  /** Closes at once; what waits rejects with `reason`. A last notice goes where it still can. */
+  abort(reason: Error, notice: Notice): void {
+    if (this.signal.aborted) return;
+    for (const connection of this.#connections) connection.notify(JSON.stringify(notice));
+    this.#shut(reason);
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  #shut(reason: Error): void {
+    this.#closing.abort(reason);
+    for (const { mailbox } of this.#peers.values()) {
+      mailbox.close(reason);
+      mailbox.clear();
+    }
+  }
+
+  #peer(rank: number): Peer {
+    let peer = this.#peers.get(rank);
+    if (peer === undefined) {
+      peer = { rank, mailbox: new Mailbox(), incoming: undefined, outgoing: undefined, hasLeft: false, gone: undefined };
+      this.#peers.set(rank, peer);
+    }
+    return peer;
+  }
+
+  #addressOf(rank: number): Address {
+    const address = this.#directory?.addresses[rank];
+    if (address === undefined) throw new SystemError('NETWORK', `the address of rank ${rank} is not known yet`);
+    return address;
+  }
+
+  async #dial(peer: Peer, address: Address): Promise<Connection> {
+    let refusedSince: number | undefined;
+    const connection = await dial({
+      address: inZone(address, this.#zone),
+      secret: this.#ringSecret ?? new Uint8Array(),
+      greeting: { purpose: purposes.peer, from: this.rank, to: peer.rank },
+      // The peer's goodbye on this connection says that it sends nothing any more; what it sent comes on the other one.
+      events: this.#eventsOf(peer, (cause) => {
+        if (cause !== undefined || peer.incoming === undefined) this.#ended(peer, cause);
+      }),
+      signal: this.signal,
+      onFailure: (error) => {
+        if (peer.gone !== undefined) throw peer.gone;
+        const isRefusal = 'code' in error && error.code === 'ECONNREFUSED';
+        refusedSince = isRefusal ? (refusedSince ?? performance.now()) : undefined;
+        if (refusedSince === undefined || performance.now() - refusedSince < refusalMs) return;
+        throw this.#forget(peer, 'RANK_DIED', 'cannot be reached: nobody listens any more at its address');
+      },
+    });
+    this.#connections.add(connection);
+    return connection;
+  }
+
+  #eventsOf(peer: Peer, end: (cause: Error | undefined) => void): ConnectionEvents {
+    return {
+      message: (message) => {
+        if (!this.signal.aborted) peer.mailbox.deliver(message);
+      },
+      notice: (text) => this.spread(JSON.parse(text) as Notice),
+      end,
+    };
+  }
+
+  /** A connection with a peer ended: with its goodbye, or broken. */
+  #ended(peer: Peer, cause: Error | undefined): void {
+    if (this.signal.aborted || peer.gone !== undefined) return;
+    this.spread({ kind: cause === undefined ? 'left' : 'died', rank: peer.rank });
+    if (cause === undefined) this.#forget(peer, 'CLOSED', 'has closed its communicator');
+  }
+
+  #heed(notice: Notice): void {
+    switch (notice.kind) {
+      case 'left': {
+        if (notice.rank === this.rank) return;
+        const peer = this.#peer(notice.rank);
+        // Where the peer has a connection to this rank, its last messages come on that, and then its goodbye.
+        if (peer.incoming === undefined) this.#forget(peer, 'CLOSED', 'has closed its communicator');
+        return;
+      }
+      case 'died':
+        this.#lose(notice.rank, 'RANK_DIED', 'died: its connections broke without a goodbye');
+        return;
+      case 'aborted':
+        this.#lose(notice.rank, 'ABORTED', `aborted: ${notice.reason}`);
+        return;
+      case 'failed':
+        for (const listener of this.#failureListeners) listener(notice);
+    }
+  }
+
+  #lose(rank: number, code: 'RANK_DIED' | 'ABORTED', what: string): void {
+    if (rank === this.rank) {
+      const reason = new RemoteError(code, `rank ${rank} was given up by the other ranks: its connections to them broke`, { rank });
+      this.#shut(reason);
+      for (const connection of this.#connections) connection.destroy();
+      return;
+    }
+    const peer = this.#peer(rank);
+    if (peer.hasLeft) return;
+    const error = this.#forget(peer, code, what);
+    for (const listener of this.#lostListeners) listener(rank, error);
+  }
+
+  /** Nothing comes from the peer or goes to it any more. */
+  #forget(peer: Peer, code: 'RANK_DIED' | 'ABORTED' | 'CLOSED', what: string): Error {
+    if (code === 'CLOSED') peer.hasLeft = true;
+    const error = peer.gone ?? new RemoteError(code, `${this.nameOf(peer.rank)} ${what}`, { rank: peer.rank });
+    peer.gone = error;
+    peer.mailbox.close(error);
+    return error;
+  }
+}

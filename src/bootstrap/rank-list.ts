@@ -1,0 +1,17 @@
+/** Ranks as people write them: `1`, `1,3-5`, ascending, without repetition. */
+export function formatRanks(ranks: Iterable<number>): string {
+  const sorted = [...new Set(ranks)].sort((a, b) => a - b);
+  const runs: [first: number, last: number][] = [];
+  for (const rank of sorted) {
+    const run = runs.at(-1);
+    if (run !== undefined && run[1] === rank - 1) run[1] = rank;
+    else runs.push([rank, rank]);
+  }
+  return runs.map(([first, last]) => (first === last ? `${first}` : last === first + 1 ? `${first},${last}` : `${first}-${last}`)).join(',');
+}
+
+/** `rank 1` or `ranks 1,3-5`. */
+export function nameRanks(ranks: Iterable<number>): string {
+  const text = formatRanks(ranks);
+  return /^\d+$/.test(text) ? `rank ${text}` : `ranks ${text}`;
+}
