@@ -5,29 +5,55 @@ import { describeError, TcclError } from '../errors.js';
 import { version } from '../version.js';
 import { register as registerOracle } from './commands/oracle.js';
 
+/** A command is a file in commands/ that registers itself; what it needs it imports in its action. */
+interface CommandModule {
+  register(program: Command): void;
+}
+
 /**
- * The `tccl` command. Each subcommand is a file in commands/ that registers itself; what it needs it imports in its
- * action, so that starting one command never loads another.
+ * The commands by name, in the order of `tccl --help`. Only the one that is asked for is loaded; all of them for the
+ * help, for a name that might be misspelt, and for the completion script.
+ */
+const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
+  run: () => import('./commands/run.js'),
+  completion: () => import('./commands/completion.js'),
+};
+
+/**
+ * The `tccl` command.
  *
- * Exit codes: 0 fine, 1 failed, 2 wrong use.
+ * Exit codes: 0 fine, 1 failed, 2 wrong use; `tccl run` has those of its ranks.
  */
 async function main(argv: readonly string[]): Promise<number> {
   const program = new Command('tccl')
     .description('Collective communication for TypeScript, and a planner that knows what NCCL will do')
     .version(version, '-V, --version')
-    .showSuggestionAfterError()
+    .enablePositionalOptions()
+    .configureOutput({ outputError: (message, write) => write(oneLine(message)) })
     .exitOverride();
   registerOracle(program);
+
+  const asked = argv[2] === 'completion' ? undefined : commands[argv[2] ?? ''];
+  for (const load of asked === undefined ? Object.values(commands) : [asked]) (await load()).register(program);
 
   try {
     await program.parseAsync(argv);
     return Number(process.exitCode ?? 0);
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    process.stderr.write(`${pc.red('tccl:')} ${describeError(error)}\n`);
     if (!(error instanceof TcclError)) throw error;
+    process.stderr.write(`${problem()} ${describeError(error)}\n`);
     return error.ncclResult === 4 || error.ncclResult === 5 ? 2 : 1;
   }
+}
+
+/** Commander's `error: unknown command 'rum'`, and its `(Did you mean run?)` on a second line, in one line of ours. */
+function oneLine(message: string): string {
+  return `${message.trimEnd().replace(/^error:/, problem()).replaceAll('\n', ' ')}\n`;
+}
+
+function problem(): string {
+  return pc.createColors(process.stderr.isTTY).red('tccl:');
 }
 
 process.exitCode = await main(process.argv);

@@ -31,3 +31,8 @@ export function progressLine(stream: Pick<WriteStream, 'isTTY' | 'columns' | 'wr
     },
   };
 }
+
+/** Examples for the end of a command's help: a line of what it does, and the command. */
+export function examples(...pairs: readonly (readonly [purpose: string, command: string])[]): string {
+  return `\nExamples:\n${pairs.map(([purpose, command]) => `  # ${purpose}\n  ${command}\n`).join('\n')}`;
+}

@@ -1,0 +1,29 @@
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** Why a command cannot be run: as shells tell it apart, with exit codes 127 and 126. */
+export type Executable =
+  | { readonly kind: 'found'; readonly file: string }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'not-executable'; readonly file: string };
+
+/** Looks a command up as execvp(3) does: a name with a slash is a path, any other is searched in `path`. */
+export function findExecutable(command: string, path: string): Executable {
+  const candidates = command.includes('/') ? [command] : path.split(delimiter).map((directory) => join(directory, command));
+  let notExecutable: string | undefined;
+  for (const file of candidates) {
+    if (!statSync(file, { throwIfNoEntry: false })?.isFile()) continue;
+    if (isExecutable(file)) return { kind: 'found', file };
+    notExecutable ??= file;
+  }
+  return notExecutable === undefined ? { kind: 'missing' } : { kind: 'not-executable', file: notExecutable };
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,232 @@
+import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import type { Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { SystemError } from '../errors.js';
+import { LinePrefixer } from './line-prefixer.js';
+import { RankProcess, type Ending } from './rank-process.js';
+import { startWatchdog, type Watchdog } from './watchdog.js';
+
+/** Where the output of the ranks goes. */
+export type RankOutput =
+  /** Lines of all ranks, one after the other, each behind its rank's prefix. */
+  | { readonly kind: 'merged'; readonly stdout: Writable; readonly stderr: Writable; readonly prefix: (rank: number, stream: 'stdout' | 'stderr') => string }
+  /** Straight to where the launcher's own goes, byte by byte: for a single rank. */
+  | { readonly kind: 'inherited' }
+  /** stdout and stderr of each rank in a file `rank-N.log` in a directory, which is made if need be. */
+  | { readonly kind: 'files'; readonly directory: string };
+
+export interface LaunchOptions {
+  readonly nRanks: number;
+  /** The command of a rank and its arguments. */
+  readonly command: (rank: number) => readonly [string, ...string[]];
+  /** What the ranks get beside the variables that tell them their place. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Where they meet: a printable unique id, or `host:port`. */
+  readonly commId: string;
+  readonly output: RankOutput;
+  /** From the end of the first rank that fails to SIGTERM for the others, and from there to SIGKILL; milliseconds. */
+  readonly graceMs: number;
+  /** When all ranks must have finished, milliseconds from the start. */
+  readonly timeoutMs?: number | undefined;
+  /** Takes one line for the user about what went wrong. */
+  readonly report: (line: string) => void;
+}
+
+/** Exit codes that do not come from a rank: as of timeout(1), env(1) and a shell. */
+export const exitCodes = { timedOut: 124, cannotRun: 126, notFound: 127 } as const;
+
+/**
+ * Starts ranks as child processes of this one, on this host, and waits until all have ended.
+ *
+ * The first rank gets this process's standard input, the others none. Signals are handed on; a second SIGINT kills. When a rank fails (exits non-zero or dies by a
+ * signal) the others get the grace time, then SIGTERM, and after the same time again SIGKILL; each with all processes
+ * it started. None outlives the launcher, not even when that is killed.
+ *
+ * @returns the exit code of the first rank that failed (128 + its number for a signal, as in shells), or 0
+ * @throws SystemError `FILE` when the directory or files for the output cannot be made
+ */
+export async function launchRanks(options: LaunchOptions): Promise<number> {
+  return new Job(options).finished();
+}
+
+class Job {
+  readonly #options: LaunchOptions;
+  readonly #ranks: RankProcess[] = [];
+  /** By rank: resolves when all that it wrote has been handed to where it goes. */
+  readonly #outputs: Promise<unknown>[] = [];
+  readonly #watchdog: Watchdog;
+  /** Timers of what is still to come: the timeout, SIGTERM, SIGKILL. */
+  readonly #timers: NodeJS.Timeout[] = [];
+  #exitCode = 0;
+  /** The job is being ended: what ranks do from now on says nothing new. */
+  #ending = false;
+  /** The fatal signal that was handed on: ranks that die of it do what was asked. */
+  #handedOn: NodeJS.Signals | undefined;
+
+  constructor(options: LaunchOptions) {
+    const logs = options.output.kind === 'files' ? openLogs(options.output.directory, options.nRanks) : [];
+    this.#options = options;
+    this.#watchdog = startWatchdog();
+    for (let rank = 0; rank < options.nRanks; rank++) {
+      const started = this.#start(rank, logs[rank]);
+      this.#ranks.push(started);
+      if (started.pid === undefined) break;
+    }
+    for (const log of logs) closeSync(log);
+    this.#watch();
+  }
+
+  async finished(): Promise<number> {
+    const { timeoutMs, report } = this.#options;
+    const stopForwarding = this.#forwardSignals();
+    if (timeoutMs !== undefined) this.#later(timeoutMs, () => this.#timeOut(timeoutMs));
+    await Promise.all(this.#ranks.map(async (rank) => {
+      const ending = await rank.ended;
+      this.#watch();
+      const failure = this.#judge(rank, ending);
+      await rank.closed;
+      await this.#outputs[rank.rank];
+      // After the rank's own last words.
+      if (failure !== undefined) report(failure);
+    }));
+    for (const timer of this.#timers) clearTimeout(timer);
+    stopForwarding();
+    this.#watchdog.dismiss();
+    return this.#exitCode;
+  }
+
+  #start(rank: number, log: number | undefined): RankProcess {
+    const { nRanks, command, env, commId, output, graceMs } = this.#options;
+    const [file, ...args] = command(rank);
+    const out = log ?? (output.kind === 'inherited' ? 'inherit' : 'pipe');
+    const started = new RankProcess({
+      rank, command: file, args, graceMs,
+      stdio: [rank === 0 ? 'inherit' : 'ignore', out, out],
+      env: {
+        ...env,
+        TCCL_RANK: String(rank),
+        TCCL_NRANKS: String(nRanks),
+        TCCL_LOCAL_RANK: String(rank),
+        TCCL_LOCAL_NRANKS: String(nRanks),
+        TCCL_COMM_ID: commId,
+      },
+    });
+    if (output.kind === 'merged') this.#outputs.push(this.#merge(started, output));
+    return started;
+  }
+
+  async #merge(rank: RankProcess, output: Extract<RankOutput, { kind: 'merged' }>): Promise<void> {
+    await Promise.all((['stdout', 'stderr'] as const).map(async (name) => {
+      const source = rank[name];
+      if (source === null) return;
+      const lines = new LinePrefixer(output.prefix(rank.rank, name));
+      // The pipe may be dropped before its end is seen: the last line counts nevertheless.
+      source.pipe(lines, { end: false });
+      source.once('close', () => lines.end());
+
+      const destination = output[name].setMaxListeners(0);
+      lines.pipe(destination, { end: false });
+      destination.once('error', () => {
+        // Whoever read it is gone, as `head` is after ten lines.
+        lines.resume();
+        this.#exitCode ||= 128 + constants.signals.SIGPIPE;
+        if (!this.#ending) this.#end();
+      });
+      await finished(lines);
+    }));
+  }
+
+  /** Counts a rank's end; returns what the user should read about it, if anything. */
+  #judge(rank: RankProcess, ending: Ending): string | undefined {
+    if (ending.kind === 'code' && ending.code === 0) return undefined;
+    if (this.#ending) return undefined;
+    const first = this.#exitCode === 0;
+    if (first) {
+      this.#exitCode = exitCodeOf(ending);
+      this.#later(ending.kind === 'unstarted' ? 0 : this.#options.graceMs, () => this.#end());
+    }
+    if (this.#handedOn !== undefined && ending.kind === 'signal') return undefined;
+    const others = this.#ranks.some((other) => other.running);
+    return `rank ${rank.rank} ${describeEnding(ending)}${first && others ? '; ending the other ranks' : ''}`;
+  }
+
+  #timeOut(timeoutMs: number): void {
+    const running = this.#ranks.filter((rank) => rank.running).map((rank) => rank.rank);
+    this.#options.report(`not finished after ${timeoutMs / 1000} s: ending ${listRanks(running)}`);
+    this.#exitCode ||= exitCodes.timedOut;
+    this.#end();
+  }
+
+  /** SIGTERM for all, SIGKILL for those that are still there after the grace time. */
+  #end(): void {
+    this.#ending = true;
+    this.#signal('SIGTERM');
+    this.#later(this.#options.graceMs, () => this.#signal('SIGKILL'));
+  }
+
+  /** Hands signals on until the returned function is called. */
+  #forwardSignals(): () => void {
+    const handlers = new Map<NodeJS.Signals, () => void>();
+    for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGCONT'] as const) handlers.set(signal, () => this.#signal(signal));
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      handlers.set(signal, () => {
+        const again = signal === 'SIGINT' && this.#handedOn === 'SIGINT';
+        this.#handedOn = signal;
+        this.#signal(again ? 'SIGKILL' : signal);
+      });
+    }
+    // Ctrl-Z reaches only the launcher's group: stop the ranks, then do what the handler has replaced.
+    handlers.set('SIGTSTP', () => {
+      this.#signal('SIGSTOP');
+      process.kill(process.pid, 'SIGSTOP');
+    });
+    for (const [signal, handler] of handlers) process.on(signal, handler);
+    return () => {
+      for (const [signal, handler] of handlers) process.off(signal, handler);
+    };
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    for (const rank of this.#ranks) rank.signal(signal);
+  }
+
+  #watch(): void {
+    this.#watchdog.watch(this.#ranks.filter((rank) => rank.running).map((rank) => rank.pid ?? 0));
+  }
+
+  #later(delayMs: number, action: () => void): void {
+    this.#timers.push(setTimeout(action, delayMs));
+  }
+}
+
+/** `exited with code 3` or `was killed by SIGKILL`. */
+function describeEnding(ending: Ending): string {
+  switch (ending.kind) {
+    case 'code': return `exited with code ${ending.code}`;
+    case 'signal': return `was killed by ${ending.signal}`;
+    case 'unstarted': return `could not be started: ${ending.error.message}`;
+  }
+}
+
+function exitCodeOf(ending: Ending): number {
+  switch (ending.kind) {
+    case 'code': return ending.code;
+    case 'signal': return 128 + constants.signals[ending.signal];
+    case 'unstarted': return exitCodes.cannotRun;
+  }
+}
+
+function listRanks(ranks: readonly number[]): string {
+  return ranks.length === 1 ? `rank ${ranks.join()}` : `ranks ${ranks.join(', ')}`;
+}
+
+function openLogs(directory: string, nRanks: number): number[] {
+  try {
+    mkdirSync(directory, { recursive: true });
+    return Array.from({ length: nRanks }, (_, rank) => openSync(join(directory, `rank-${rank}.log`), 'w'));
+  } catch (error) {
+    throw new SystemError('FILE', `cannot write the ranks' output to ${directory}: ${(error as Error).message}`, { cause: error });
+  }
+}

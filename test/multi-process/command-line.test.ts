@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { tccl } from './cli.js';
+
+const commands = ['run', 'completion'];
+
+describe('the command line', () => {
+  it.each(commands)('%s has help with examples', async (command) => {
+    const { code, stdout } = await tccl([command, '--help']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(new RegExp(`^Usage: tccl ${command} `));
+    expect(stdout).toMatch(/\nExamples:\n {2}# .+\n {2}.+/);
+    expect(await tccl(['help', command])).toMatchObject({ code: 0, stdout });
+  });
+
+  it('lists every command in its help', async () => {
+    const { stdout } = await tccl(['--help']);
+    for (const command of commands) expect(stdout).toMatch(new RegExp(`^ {2}${command} `, 'm'));
+  });
+
+  it.each([
+    [['rum'], "tccl: unknown command 'rum' (Did you mean run?)\n"],
+    [['frobnicate'], "tccl: unknown command 'frobnicate'\n"],
+    [['run', '--rank', '3'], "tccl: unknown option '--rank' (Did you mean --ranks?)\n"],
+    [['completion', 'tcsh'], "tccl: command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish.\n"],
+    [['completion', 'bash', 'zsh'], "tccl: too many arguments for 'completion'. Expected 1 argument but got 2.\n"],
+  ])('refuses %j in one line with exit code 2', async (args, stderr) => {
+    expect(await tccl(args)).toMatchObject({ code: 2, stdout: '', stderr });
+  });
+
+  it('tells its version', async () => {
+    expect((await tccl(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it('shows its help and fails when nothing is asked', async () => {
+    const { code, stderr } = await tccl([]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^Usage: tccl /);
+  });
+});

@@ -1,0 +1,191 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bindRanks } from '../../src/launch/binding.js';
+import { cliPath, fixture, gone, lacks, numbersOf, start, startTccl, tccl } from './cli.js';
+
+const node = process.execPath;
+const lines = (text: string) => text.trimEnd().split('\n').sort();
+
+let directory: string;
+beforeAll(() => { directory = mkdtempSync(join(tmpdir(), 'tccl-run-')); });
+afterAll(() => rmSync(directory, { recursive: true }));
+
+describe('what ranks get', () => {
+  it('is their place, and one address for all', async () => {
+    const { code, stdout } = await tccl(['run', '-n', '3', '--no-prefix', node, fixture('place.mjs')]);
+    expect(code).toBe(0);
+    const places = lines(stdout).map((line) => JSON.parse(line) as { rank: number; commId: string });
+    expect(places.map(({ rank }) => rank).sort()).toEqual([0, 1, 2]);
+    expect(new Set(places.map(({ commId }) => commId)).size).toBe(1);
+    for (const place of places) {
+      expect(place).toMatchObject({ launcher: 'tccl', nRanks: 3, localRank: place.rank, nLocalRanks: 3, commId: expect.stringMatching(/./) as string });
+    }
+  });
+
+  it('replaces the place of a launcher around it', async () => {
+    const { stdout } = await tccl(['run', '-n', '1', '--no-prefix', node, fixture('place.mjs')], { env: { TCCL_RANK: '7', TCCL_NRANKS: '8', TCCL_COMM_ID: 'outer' } });
+    expect(JSON.parse(stdout)).toMatchObject({ rank: 0, nRanks: 1 });
+    expect(stdout).not.toContain('outer');
+  });
+
+  it('is the variables of -x, the options behind the command, and the input for rank 0', async () => {
+    const script = 'echo "$GREETING/$WORD $1 ($(cat))"';
+    const { stdout } = await tccl(['run', '-n', '2', '-x', 'GREETING=a=b', '-x', 'WORD', 'sh', '-c', script, 'sh', '--grace'], { env: { WORD: 'here' }, input: 'typed' });
+    expect(lines(stdout)).toEqual(['[0] a=b/here --grace (typed)', '[1] a=b/here --grace ()']);
+  });
+});
+
+describe('--bind-to', () => {
+  const missing = lacks('taskset');
+  it.skipIf(missing)(`core gives a rank one core${missing === undefined ? '' : ` (skipped: ${missing})`}`, async () => {
+    const [cpus = ''] = bindRanks('core', 1);
+    expect(await tccl(['run', '-n', '1', '--bind-to', 'core', node, '-p', 'os.availableParallelism()']))
+      .toMatchObject({ stdout: `[0] ${cpus.split(',').length}\n`, code: 0 });
+  });
+});
+
+describe('what ranks write', () => {
+  it('appears line by line behind the rank, whole to the last one', async () => {
+    const { stdout } = await tccl(['run', '-n', '3', '--', node, fixture('chatter.mjs')]);
+    for (const rank of [0, 1, 2]) {
+      const own = stdout.split('\n').filter((line) => line.startsWith(`[${rank}] rank ${rank} line `));
+      expect(own.map((line) => Number(line.split(' ')[4]))).toEqual(Array.from({ length: 3000 }, (_, index) => index));
+    }
+    expect(stdout.trimEnd().split('\n')).toHaveLength(9000);
+  });
+
+  it('keeps stdout and stderr apart', async () => {
+    const { stdout, stderr } = await tccl(['run', '-n', '2', 'sh', '-c', 'echo out; echo err >&2']);
+    expect(lines(stdout)).toEqual(['[0] out', '[1] out']);
+    expect(lines(stderr)).toEqual(['[0] err', '[1] err']);
+  });
+
+  it('is byte by byte the same for one rank without prefix', async () => {
+    expect(await tccl(['run', '-n', '1', '--no-prefix', 'printf', 'a\\nb'])).toMatchObject({ stdout: 'a\nb', code: 0 });
+  });
+
+  it('goes to a file a rank with --output-dir', async () => {
+    const logs = join(directory, 'made', 'logs');
+    const { stdout } = await tccl(['run', '-n', '2', '--output-dir', logs, 'sh', '-c', 'echo out $TCCL_RANK; echo err >&2; printf end']);
+    expect(stdout).toBe('');
+    expect(readFileSync(join(logs, 'rank-0.log'), 'utf8')).toBe('out 0\nerr\nend');
+    expect(readFileSync(join(logs, 'rank-1.log'), 'utf8')).toBe('out 1\nerr\nend');
+  });
+
+  it('ends the job when nobody reads it any more', async () => {
+    const { stdout } = await start('sh', ['-c', `"${node}" "${cliPath}" run -n 2 yes | head -n 3`]).finished;
+    expect(stdout).toMatch(/^(\[[01]\] y\n){3}$/);
+  });
+});
+
+describe('a rank that fails', () => {
+  it('gives its exit code and is named', async () => {
+    const { code, stderr } = await tccl(['run', '-n', '3', 'sh', '-c', 'test $TCCL_RANK != 1 || exit 7']);
+    expect(code).toBe(7);
+    expect(stderr).toMatch(/^tccl run: rank 1 exited with code 7/);
+  });
+
+  it('is named with the signal that killed it, and nothing stays of the others', async () => {
+    const job = startTccl(['run', '-n', '3', '--grace', '0.2', node, fixture('family.mjs')]);
+    const shown = await job.shown(/(up[^]*){3}/);
+    const victim = numbersOf(shown.split('\n').find((line) => line.startsWith('[1]')) ?? '', 'pid')[0] ?? 0;
+    process.kill(victim, 'SIGKILL');
+    expect(await job.finished).toMatchObject({ code: 137, stderr: 'tccl run: rank 1 was killed by SIGKILL; ending the other ranks\n' });
+    await gone([...numbersOf(shown, 'pid'), ...numbersOf(shown, 'child')]);
+  });
+
+  it('takes along ranks and their children that are deaf to SIGTERM', async () => {
+    const command = `if [ $TCCL_RANK = 1 ]; then read line < ${directory}/go; exit 3; fi; exec "${node}" "${fixture('family.mjs')}" deaf`;
+    await start('mkfifo', [`${directory}/go`]).finished;
+    const job = startTccl(['run', '-n', '2', '--grace', '0.2', 'sh', '-c', command]);
+    const shown = await job.shown(/up/);
+    writeFileSync(`${directory}/go`, 'go\n');
+    expect(await job.finished).toMatchObject({ code: 3, stdout: expect.stringContaining('deaf to SIGTERM') as string });
+    await gone([...numbersOf(shown, 'pid'), ...numbersOf(shown, 'child')]);
+  });
+
+  it('says its last words before it is named', async () => {
+    const { stderr } = await tccl(['run', '-n', '1', node, '-e', 'throw new Error("boom")']);
+    const [error, named] = ['[0] Error: boom', 'tccl run: rank 0 exited with code 1'].map((text) => stderr.indexOf(text));
+    expect(error).toBeGreaterThanOrEqual(0);
+    expect(named).toBeGreaterThan(error!);
+  });
+});
+
+describe('the end of a job', () => {
+  it('ends what a rank left running in the background', async () => {
+    const { code, stdout } = await tccl(['run', '-n', '2', '--grace', '0.2', 'sh', '-c', 'sleep 1000 & echo child=$!']);
+    expect(code).toBe(0);
+    await gone(numbersOf(stdout, 'child'));
+  });
+
+  it('comes with --timeout, and names who was still there', async () => {
+    const { code, stderr } = await tccl(['run', '-n', '2', '--timeout', '0.5', 'sh', '-c', 'test $TCCL_RANK = 0 || exec sleep 1000']);
+    expect(code).toBe(124);
+    expect(stderr).toBe('tccl run: not finished after 0.5 s: ending rank 1\n');
+  });
+
+  it('reaches the ranks and their children even when the launcher is killed', async () => {
+    const job = startTccl(['run', '-n', '2', node, fixture('family.mjs'), 'deaf']);
+    const shown = await job.shown(/(up[^]*){2}/);
+    job.process.kill('SIGKILL');
+    expect(await job.finished).toMatchObject({ signal: 'SIGKILL' });
+    await gone([...numbersOf(shown, 'pid'), ...numbersOf(shown, 'child')]);
+  });
+});
+
+describe('signals to the launcher', () => {
+  it.each(['SIGUSR1', 'SIGUSR2', 'SIGHUP'] as const)('%s reaches the ranks', async (signal) => {
+    const job = startTccl(['run', '-n', '2', node, fixture('signals.mjs')]);
+    await job.shown(/(listening[^]*){2}/);
+    job.process.kill(signal);
+    await job.shown(new RegExp(`(got ${signal}[^]*){2}`));
+    job.process.kill('SIGTERM');
+    expect(await job.finished).toMatchObject({ code: 5 });
+  });
+
+  it('SIGINT ends ranks that do not catch it, without a word about them', async () => {
+    const job = startTccl(['run', '-n', '2', node, fixture('signals.mjs')]);
+    await job.shown(/(listening[^]*){2}/);
+    job.process.kill('SIGINT');
+    expect(await job.finished).toMatchObject({ code: 130, stderr: '' });
+  });
+
+  it('a second SIGINT kills ranks that stay', async () => {
+    const job = startTccl(['run', '-n', '2', node, fixture('family.mjs'), 'deaf']);
+    const shown = await job.shown(/(up[^]*){2}/);
+    job.process.kill('SIGINT');
+    await job.shown(/(deaf to SIGINT[^]*){2}/);
+    job.process.kill('SIGINT');
+    expect(await job.finished).toMatchObject({ code: 137 });
+    await gone([...numbersOf(shown, 'pid'), ...numbersOf(shown, 'child')]);
+  });
+});
+
+describe('a command that cannot be run', () => {
+  it.each([
+    [['no-such-command'], 127, 'tccl run: no-such-command: command not found\n'],
+    [['./no/such/file'], 127, 'tccl run: ./no/such/file: command not found\n'],
+    [[fixture('place.mjs')], 126, `tccl run: ${fixture('place.mjs')}: not executable; start it with node: tccl run -n 2 node ${fixture('place.mjs')}\n`],
+  ])('%s', async (command, code, stderr) => {
+    expect(await tccl(['run', '-n', '2', ...command])).toMatchObject({ code, stderr, stdout: '' });
+  });
+
+  it.each([
+    [['-n', '0', 'true'], "option '-n, --ranks <count>' argument '0' is invalid"],
+    [['-np', '2', 'true'], 'It is -n here: tccl run -n 4'],
+    [['--grace', '-1', 'true'], "option '--grace <seconds>' argument '-1' is invalid"],
+    [['-x', 'TCCL_NOT_SET_HERE', 'true'], 'TCCL_NOT_SET_HERE is not set here'],
+    [['-x', '1=2', 'true'], 'It must be NAME or NAME=value'],
+    [['--bind-to', 'socket', 'true'], 'Allowed choices are core, numa, none'],
+    [[], "missing required argument 'command'"],
+    [['--output-dir', '/dev/null/logs', 'true'], "cannot write the ranks' output to /dev/null/logs"],
+  ])('wrong use: %s', async (args, message) => {
+    const { code, stderr } = await tccl(['run', ...args]);
+    expect(stderr).toContain(message);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect(code).toBe(args[0] === '--output-dir' ? 1 : 2);
+  });
+});
