@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 /** Results of the start functions and of `progress`. */
 export const PENDING = 0;
 export const DONE = 1;
+/** A direct round is over that was cut to a staging chunk, because some rank's arrays are staged: see roundBytes(). */
+export const PARTLY = 2;
 /** Result `MISMATCH - r` (or below): rank r called something else. */
 export const MISMATCH = -1;
 
@@ -32,6 +34,7 @@ export interface Kernels {
   roundBytes(): number;
   operationNumber(): number;
   waitingFor(): number;
+  postAddress(rank: number): number;
 
   /** Bytes of data that a small operation can carry. */
   readonly SLOT_BYTES: WebAssembly.Global;

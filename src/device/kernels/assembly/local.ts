@@ -35,6 +35,8 @@ const DESTINATIONS: usize = 512 + 1024;
 // Results of start functions and of progress(). Below MISMATCH: the rank whose call differs is MISMATCH - result.
 const PENDING: i32 = 0;
 const DONE: i32 = 1;
+/** A direct round is over, but it was cut to a staging chunk: roundBytes() says how far it came. */
+const PARTLY: i32 = 2;
 const MISMATCH: i32 = -1;
 
 // Kinds of call, in the low bits of a call's code.
@@ -58,6 +60,8 @@ let root: i32 = 0;
 let send: usize = 0;
 let recv: usize = 0;
 let bytes: u32 = 0;
+/** What the caller asked for; `bytes` may be cut to a staging chunk. */
+let asked: u32 = 0;
 /** The rank that is waited for next. */
 let waiting: i32 = 0;
 /** 0 small: wait for posts; 1 direct: wait for posts; 2 direct: wait until all have finished. */
@@ -71,7 +75,7 @@ export function attach(blocksAddress: usize, rank_: i32, nRanks_: i32, stageByte
   stageBytes = stageBytes_;
 }
 
-/** Bytes that the last direct round covered: all that was asked for, or a chunk where somebody is staged. */
+/** Bytes that the last direct round covered. */
 export function roundBytes(): u32 {
   return bytes;
 }
@@ -231,6 +235,7 @@ function startDirect(code_: i32, root_: i32, send_: usize, recv_: usize, count: 
   send = send_;
   recv = recv_;
   bytes = count << sizeShift((code_ >> 4) & 15);
+  asked = bytes;
   phase = 1;
   const slot = next();
   store<u32>(slot, send_ as u32, 8);
@@ -281,10 +286,20 @@ function reduceShare(): void {
 
 /** Waits until all ranks have finished their part; in a broadcast only the root has to. */
 function waitFinished(spins: i32): i32 {
-  if ((code & 15) == BROADCAST && rank != root) return DONE;
+  if ((code & 15) == BROADCAST && rank != root) return roundStatus();
   while (waiting < nRanks) {
     if (((atomic.load<u32>(block(waiting) + FINISHED) - sequence) as i32) >= 0) waiting++;
     else if (--spins < 0) return PENDING;
   }
-  return DONE;
+  return roundStatus();
+}
+
+@inline
+function roundStatus(): i32 {
+  return bytes == asked ? DONE : PARTLY;
+}
+
+/** Where a rank's post for the current operation lies; its second line says what was called. */
+export function postAddress(owner: i32): usize {
+  return postOf(block(owner));
 }

@@ -1,0 +1,418 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
+import type { Libc } from '../device/libc.js';
+import { type AbortReason, rankStates, type Segment } from '../device/segment.js';
+import { int32, operatorCode, type DataType, type NumericArray, type NumericArrayConstructor, type ReductionOperator } from '../device/types.js';
+import { InvalidUsageError, RemoteError, TcclError, TimeoutError } from '../errors.js';
+import { checkArrays, checkOverlap, checkRoot } from './arguments.js';
+import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
+import { callOfPost, describeMismatch } from './mismatch.js';
+
+/** What carries out operations, one at a time: collectives/direct.ts or collectives/ring.ts. */
+export interface Engine {
+  readonly name: 'direct' | 'ring';
+  /** Whether a rank may wait inside a blocking call (sockets need the event loop). */
+  readonly blocking: boolean;
+  /** Starts a call; the arrays of a barrier are empty. Returns what the kernels return. */
+  begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number): number;
+  /** Goes on with the call under way. */
+  progress(spins: number): number;
+  /** Calls back once when progress may be possible; absent where only looking helps. */
+  whenReady?(wake: () => void): void;
+  close(): void;
+}
+
+/** An operation of the promise API that could not finish at once. */
+interface Request {
+  readonly code: number;
+  readonly type: DataType;
+  readonly root: number;
+  readonly send: NumericArray;
+  readonly recv: NumericArray;
+  readonly count: number;
+  begun: boolean;
+  readonly resolve: () => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** What init() found out, and what the environment wants. */
+export interface CommunicatorParts {
+  readonly bootstrap: Bootstrap;
+  readonly segment: Segment;
+  readonly libc: Libc | undefined;
+  readonly engine: Engine;
+  /** Cores that the ranks of this host may use together. */
+  readonly nCores: number;
+  readonly timeoutMs: number;
+}
+
+const finished = Promise.resolve();
+/** What a barrier exchanges. */
+const nothing = new Int32Array(0);
+
+/**
+ * A group of ranks that exchange data. Every rank calls the same operations in the same order; each call has a promise
+ * form and a blocking form (…Sync), which may be mixed. Counts are elements; the type of the elements is that of the
+ * arrays. Arrays from {@link alloc} are exchanged without copies; all other typed arrays work too.
+ *
+ * Errors of arguments (InvalidArgumentError, InvalidUsageError) are thrown, or reject, before anything is exchanged and
+ * leave the communicator as it was. All others end it: every rank's current and later calls fail with the same cause.
+ *
+ * @example
+ * const comm = await init();
+ * const x = comm.alloc(Float32Array, 4).fill(comm.rank);
+ * await comm.allReduce(x);      // each element is now 0 + 1 + … + (nRanks - 1)
+ * await comm.close();
+ */
+export class Communicator {
+  readonly rank: number;
+  readonly nRanks: number;
+  /** Place among the ranks on this host. */
+  readonly localRank: number;
+  readonly nLocalRanks: number;
+  readonly #parts: CommunicatorParts;
+  readonly #segment: Segment;
+  readonly #engine: Engine;
+  /** How many unset flags are looked at before the core is given away. */
+  readonly #spins: number;
+  /** How often a promise call gives its core away before it returns to the event loop. */
+  readonly #patience: number;
+  readonly #backoff: Backoff;
+  readonly #queue: Request[] = [];
+  readonly #stopWatching: () => void;
+  #scheduled = false;
+  /** Called when the queue is empty, for close(). */
+  #idle: (() => void) | undefined;
+  #failure: TcclError | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** @internal Made by init(). */
+  constructor(parts: CommunicatorParts) {
+    this.#parts = parts;
+    this.#segment = parts.segment;
+    this.#engine = parts.engine;
+    this.rank = parts.bootstrap.rank;
+    this.nRanks = parts.bootstrap.nRanks;
+    this.localRank = parts.bootstrap.localRank;
+    this.nLocalRanks = parts.bootstrap.localRanks.length;
+    const crowded = this.nLocalRanks > parts.nCores;
+    // A rank that spins where ranks outnumber cores keeps the one it waits for from running.
+    this.#spins = crowded ? 20 : 4000;
+    this.#patience = crowded ? 2 * Math.ceil(this.nLocalRanks / parts.nCores) : 0;
+    this.#backoff = new Backoff(parts.libc);
+    this.#stopWatching = parts.bootstrap.onPeerLost((rank) => this.#peerLost(rank));
+    process.once('exit', this.#leave);
+  }
+
+  /** The algorithm that carries out this communicator's operations. */
+  get algorithm(): 'direct' | 'ring' {
+    return this.#engine.name;
+  }
+
+  /**
+   * An array of `length` zeros in memory that the ranks of this host share: collectives work on it without copies.
+   * Throws SystemError OUT_OF_MEMORY rather than let a later access fail.
+   */
+  alloc<T extends NumericArray>(type: NumericArrayConstructor<T>, length: number): T {
+    this.#checkUsable('alloc');
+    return this.#segment.alloc(type, length);
+  }
+
+  /** Gives back an array from alloc(). */
+  free(array: NumericArray): void {
+    this.#checkUsable('free');
+    this.#segment.free(array);
+  }
+
+  /** Combines `send` of all ranks element by element into `recv` of every rank. Without `recv`, in place. */
+  allReduce(send: NumericArray, recv: NumericArray = send, operator: ReductionOperator = 'sum'): Promise<void> {
+    try {
+      return this.#start(...this.#checkAllReduce(send, recv, operator));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** The blocking form of {@link allReduce}. */
+  allReduceSync(send: NumericArray, recv: NumericArray = send, operator: ReductionOperator = 'sum'): void {
+    this.#checkUsable('allReduce');
+    const count = send.length;
+    const type = checkArrays('allReduce', send, recv, count);
+    if (send !== recv) this.#checkOverlap('allReduce', send, recv, count * type.bytes);
+    const operation = operator === 'sum' ? 0 : operatorCode(operator);
+    this.#runSync(callKinds.allReduce | (type.code << 4) | (operation << 8), type, 0, send, recv, count);
+  }
+
+  /** Copies `send` of rank `root` into `recv` of every rank. Without `recv`, in place. */
+  broadcast(send: NumericArray, recv: NumericArray = send, root = 0): Promise<void> {
+    try {
+      return this.#start(...this.#checkBroadcast(send, recv, root));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** The blocking form of {@link broadcast}. */
+  broadcastSync(send: NumericArray, recv: NumericArray = send, root = 0): void {
+    const [code, type, checkedRoot, from, to, count] = this.#checkBroadcast(send, recv, root);
+    this.#runSync(code, type, checkedRoot, from, to, count);
+  }
+
+  /** Resolves when all ranks have called it. */
+  barrier(): Promise<void> {
+    try {
+      this.#checkUsable('barrier');
+      return this.#start(callKinds.barrier, int32, 0, nothing, nothing, 0);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** The blocking form of {@link barrier}. */
+  barrierSync(): void {
+    this.#checkUsable('barrier');
+    this.#runSync(callKinds.barrier, int32, 0, nothing, nothing, 0);
+  }
+
+  /**
+   * Finishes what was started, then leaves: every rank calls it when it has no more to exchange. Calling it again
+   * gives the same promise.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  /** Ends the communicator at once on all ranks: their calls fail and name this rank and the reason. */
+  abort(reason = 'it called abort'): void {
+    this.#fail(new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank }), 'aborted', this.localRank);
+  }
+
+  // ── checks ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #checkAllReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator): [number, DataType, number, NumericArray, NumericArray, number] {
+    this.#checkUsable('allReduce');
+    const count = send.length;
+    const type = checkArrays('allReduce', send, recv, count);
+    if (send !== recv) this.#checkOverlap('allReduce', send, recv, count * type.bytes);
+    return [callKinds.allReduce | (type.code << 4) | (operatorCode(operator) << 8), type, 0, send, recv, count];
+  }
+
+  #checkBroadcast(send: NumericArray, recv: NumericArray, root: number): [number, DataType, number, NumericArray, NumericArray, number] {
+    this.#checkUsable('broadcast');
+    checkRoot('broadcast', root, this.nRanks);
+    // Only the root's input matters; elsewhere it may be any array of the right type.
+    const count = this.rank === root ? send.length : recv.length;
+    const type = checkArrays('broadcast', send, recv, count);
+    if (send !== recv && this.rank === root) this.#checkOverlap('broadcast', send, recv, count * type.bytes);
+    return [callKinds.broadcast | (type.code << 4), type, root, send, recv, count];
+  }
+
+  #checkUsable(call: string): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#closing !== undefined) {
+      throw new InvalidUsageError('CLOSED', `rank ${this.rank} called ${call} after it closed the communicator`, { rank: this.rank });
+    }
+  }
+
+  #checkOverlap(call: string, send: NumericArray, recv: NumericArray, bytes: number): void {
+    const sendOffset = this.#segment.offsetOf(send);
+    const recvOffset = this.#segment.offsetOf(recv);
+    if (sendOffset >= 0 && recvOffset >= 0) checkOverlap(call, sendOffset, recvOffset, bytes);
+    else if (sendOffset < 0 && recvOffset < 0 && send.buffer === recv.buffer) checkOverlap(call, send.byteOffset, recv.byteOffset, bytes);
+  }
+
+  // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #runSync(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number): void {
+    const engine = this.#engine;
+    if (!engine.blocking) {
+      throw new InvalidUsageError('UNSUPPORTED', 'blocking calls need memory that all ranks share; these ranks talk over sockets: use the promise form');
+    }
+    try {
+      // Operations keep their order: what the promise API started comes first.
+      while (this.#queue.length > 0) this.#finishSync(this.#stepQueue());
+      this.#finishSync(engine.begin(code, type, root, send, recv, count, this.#spins));
+    } catch (error) {
+      throw this.#failWith(error);
+    }
+  }
+
+  #finishSync(status: number): void {
+    if (status === DONE) return;
+    this.#backoff.restart();
+    while (status === PENDING) {
+      if (this.#backoff.turn()) this.#checkHealth();
+      status = this.#engine.progress(this.#spins);
+    }
+    if (status !== DONE) throw this.#mismatch();
+  }
+
+  // ── promise calls ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Finishes at once if nobody is late; else queues the call and goes on from the event loop. */
+  #start(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number): Promise<void> {
+    const engine = this.#engine;
+    let begun = false;
+    if (this.#queue.length === 0) {
+      try {
+        let status = engine.begin(code, type, root, send, recv, count, this.#spins);
+        for (let turn = 0; status === PENDING && turn < this.#patience; turn++) {
+          this.#parts.libc?.yieldCore();
+          status = engine.progress(this.#spins);
+        }
+        if (status === DONE) return finished;
+        if (status !== PENDING) throw this.#mismatch();
+        begun = true;
+      } catch (error) {
+        throw this.#failWith(error);
+      }
+      this.#backoff.restart();
+    }
+    return new Promise<void>((resolve, reject) => {
+      this.#queue.push({ code, type, root, send, recv, count, begun, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    if (this.#engine.whenReady !== undefined) this.#engine.whenReady(this.#pump);
+    else if (this.#backoff.waitedMs > SLEEP_AFTER_MS) setTimeout(this.#pump, 1);
+    else setImmediate(this.#pump);
+  }
+
+  /** Goes on with the queue until an operation has to wait. */
+  readonly #pump = (): void => {
+    this.#scheduled = false;
+    try {
+      while (this.#queue.length > 0) {
+        const status = this.#stepQueue();
+        if (status === PENDING) {
+          if (this.#backoff.turn(false)) this.#checkHealth();
+          this.#schedule();
+          return;
+        }
+        if (status !== DONE) throw this.#mismatch();
+        this.#backoff.restart();
+      }
+      this.#idle?.();
+    } catch (error) {
+      this.#failWith(error);
+    }
+  };
+
+  /** Starts or goes on with the first queued operation; resolves and removes it when it is done. */
+  #stepQueue(): number {
+    const request = this.#queue[0];
+    if (request === undefined) return DONE;
+    const engine = this.#engine;
+    let status: number;
+    if (request.begun) status = engine.progress(this.#spins);
+    else {
+      request.begun = true;
+      status = engine.begin(request.code, request.type, request.root, request.send, request.recv, request.count, this.#spins);
+    }
+    if (status === DONE) {
+      this.#queue.shift();
+      request.resolve();
+    }
+    return status;
+  }
+
+  // ── failure ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Looks whether those that this rank waits for can still come. */
+  #checkHealth(): void {
+    const { localRanks } = this.#parts.bootstrap;
+    const abort = this.#segment.abort();
+    if (abort !== undefined) throw this.#abortError(abort.reason, localRanks[abort.localRank] ?? abort.localRank);
+
+    const dead = this.#segment.findDead();
+    if (dead >= 0) throw this.#abortError('died', localRanks[dead] ?? dead);
+
+    if (this.#engine.name === 'direct') {
+      const awaited = this.#segment.kernels.waitingFor();
+      if (awaited < this.nLocalRanks && this.#segment.stateOf(awaited) === rankStates.closed && this.#engine.progress(0) === PENDING && this.#segment.kernels.waitingFor() === awaited) {
+        throw new RemoteError('CLOSED', `rank ${String(localRanks[awaited])} has closed its communicator, but rank ${this.rank} still calls it`, { rank: localRanks[awaited] ?? awaited });
+      }
+    }
+    if (this.#parts.timeoutMs > 0 && this.#backoff.waitedMs > this.#parts.timeoutMs) {
+      const late = this.#lateRanks();
+      throw new TimeoutError(
+        'TIMEOUT',
+        `rank ${this.rank} waited ${String(this.#parts.timeoutMs / 1000)} s for rank${late.length === 1 ? '' : 's'} ${late.join(', ')}, which did not make the same call ` +
+          '(TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
+        { ranks: late },
+      );
+    }
+  }
+
+  /** The ranks that have not posted the operation under way. */
+  #lateRanks(): number[] {
+    if (this.#engine.name !== 'direct') return [];
+    const { bootstrap, segment } = this.#parts;
+    return bootstrap.localRanks.filter((_, local) => callOfPost(segment, local) === undefined);
+  }
+
+  #abortError(reason: AbortReason, rank: number): TcclError {
+    switch (reason) {
+      case 'aborted':
+        return new RemoteError('ABORTED', `rank ${rank} aborted the communicator`, { rank });
+      case 'mismatch':
+        return this.#mismatch();
+      case 'timedOut':
+        return new RemoteError('TIMEOUT', `rank ${rank} gave up waiting for others and ended the communicator`, { rank });
+      case 'failed':
+        return new RemoteError('ABORTED', `rank ${rank} failed and ended the communicator; its own error says why`, { rank });
+      case 'died':
+      case 'none':
+        return new RemoteError('RANK_DIED', `rank ${rank} died: its process ended without closing the communicator`, { rank });
+    }
+  }
+
+  #mismatch(): TcclError {
+    return describeMismatch(this.#segment, this.#parts.bootstrap.localRanks, this.rank);
+  }
+
+  #peerLost(rank: number): void {
+    this.#fail(this.#abortError('died', rank), 'died', this.#parts.bootstrap.localRanks.indexOf(rank));
+  }
+
+  /** Ends the communicator for an error of an operation, unless the error was about arguments only. */
+  #failWith(error: unknown): unknown {
+    if (error instanceof TcclError) {
+      const reason: AbortReason = error.code === 'RANK_DIED' ? 'died' : error.code === 'CALL_MISMATCH' ? 'mismatch' : error.code === 'TIMEOUT' ? 'timedOut' : 'failed';
+      const about = reason === 'died' ? this.#parts.bootstrap.localRanks.indexOf(error.rank ?? -1) : this.localRank;
+      this.#fail(error, reason, about);
+    }
+    return error;
+  }
+
+  #fail(error: TcclError, reason: AbortReason, localRank: number): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = error;
+    if (localRank >= 0) this.#segment.raiseAbort(reason, localRank);
+    this.#engine.close();
+    this.#parts.bootstrap.abort(error);
+    for (const request of this.#queue.splice(0)) request.reject(error);
+    this.#idle?.();
+  }
+
+  // ── leaving ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #close(): Promise<void> {
+    if (this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
+    this.#stopWatching();
+    process.removeListener('exit', this.#leave);
+    this.#engine.close();
+    this.#segment.close();
+    await this.#parts.bootstrap.close();
+  }
+
+  /** A process that ends in order without closing tells the others, so that they need not find out. */
+  readonly #leave = (exitCode: number): void => {
+    if (exitCode === 0 && this.#failure === undefined) this.#segment.setState(rankStates.closed);
+  };
+}

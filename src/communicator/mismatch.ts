@@ -1,0 +1,29 @@
+import { decodeCall, describeCall, type Call } from '../collectives/call.js';
+import type { Segment } from '../device/segment.js';
+import { InvalidUsageError } from '../errors.js';
+
+/** What a rank of this host posted as the operation that is under way here, or undefined if it has not yet. */
+export function callOfPost(segment: Segment, localRank: number): Call | undefined {
+  const view = new DataView(segment.buffer, segment.kernels.postAddress(localRank), 128);
+  if (view.getUint32(4, true) !== segment.kernels.operationNumber() >>> 0) return undefined;
+  return decodeCall(view.getUint32(64, true), view.getUint32(68, true), view.getFloat64(72, true));
+}
+
+/** The error for ranks that called different things, from their posts: the same on every rank. */
+export function describeMismatch(segment: Segment, localRanks: readonly number[], self: number): InvalidUsageError {
+  const callers = new Map<string, number[]>();
+  localRanks.forEach((rank, local) => {
+    const call = callOfPost(segment, local);
+    if (call === undefined) return;
+    const text = describeCall(call);
+    const ranks = callers.get(text);
+    if (ranks === undefined) callers.set(text, [rank]);
+    else ranks.push(rank);
+  });
+  const parts = [...callers].map(([text, ranks]) => `rank${ranks.length === 1 ? '' : 's'} ${ranks.join(', ')} called ${text}`);
+  return new InvalidUsageError(
+    'CALL_MISMATCH',
+    `ranks do not call the same operation: ${parts.join('; ')}. All ranks of a communicator make the same calls in the same order`,
+    { rank: self, ranks: [...callers.values()].flat() },
+  );
+}
