@@ -1,9 +1,6 @@
+import { algorithms, type Algorithm } from '../collectives/call.js';
 import { malformed, value, type Environment } from '../launch/environment.js';
 import { didYouMean } from '../suggest.js';
-
-/** The algorithms of the runtime. */
-export const algorithms = ['direct', 'ring'] as const;
-export type Algorithm = (typeof algorithms)[number];
 
 /** What the environment says about a communicator's work. All ranks must say the same of `algorithm`. */
 export interface RuntimeSettings {
