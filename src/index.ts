@@ -3,4 +3,10 @@
  *
  * @packageDocumentation
  */
+export { getUniqueId } from './bootstrap/root.js';
+export { UniqueId } from './bootstrap/unique-id.js';
+export type { Communicator } from './communicator/communicator.js';
+export { init, type InitOptions } from './communicator/init.js';
+export type { NumericArray, NumericArrayConstructor, ReductionOperator } from './device/types.js';
 export * from './errors.js';
+export { version } from './version.js';
