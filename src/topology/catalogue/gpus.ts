@@ -1,0 +1,83 @@
+/** Models of GPUs, as far as NCCL tells them apart. */
+
+/** How the NVLinks of a model go. */
+export type NvlinkKind =
+  /** No NVLink. */
+  | 'none'
+  /** All to NVSwitches. */
+  | 'switch'
+  /** To other GPUs on the board: every machine has its own wiring. */
+  | 'board'
+  /** To one other GPU, over a bridge that is plugged on two cards. */
+  | 'pair';
+
+export interface GpuModel {
+  /** How the catalogue names it: lower case, words joined by -. */
+  readonly id: string;
+  /** How its maker names it. */
+  readonly name: string;
+  /** Other spellings, lower case. */
+  readonly aliases: readonly string[];
+  /** Compute capability × 10. NCCL takes the bandwidth of an NVLink from it (`nvLinkGBps`). */
+  readonly sm: number;
+  /** PCI device of vendor 0x10de. */
+  readonly device: number;
+  /** 0x0302 for cards without a display, 0x0300 with one. */
+  readonly pciClass: '0x030200' | '0x030000';
+  readonly pciGeneration: 3 | 4 | 5 | 6;
+  readonly nvlink: NvlinkKind;
+  /** NVLinks of one GPU, all together. */
+  readonly nvlinks: number;
+  /** Whether NICs can read and write its memory (GPU Direct RDMA); GeForce cards cannot. */
+  readonly gdr: boolean;
+  /** The chip-to-chip links to the CPU: MB/s of one and their number, as NVML tells them. */
+  readonly c2c?: { readonly bandwidthMBps: number; readonly count: number };
+}
+
+/** Links of Grace: a GH200 and a GB300 tray tell 44712 MB/s a link; a Grace has ten, which two Blackwells share. */
+const hopperC2c = { bandwidthMBps: 44_712, count: 10 };
+const blackwellC2c = { bandwidthMBps: 44_712, count: 5 };
+
+/**
+ * The models. NVLinks and PCI generations are from NVIDIA's data sheets, compute capabilities from
+ * developer.nvidia.com/cuda-gpus, devices from the PCI ID repository (pci-ids.ucw.cz).
+ */
+export const gpuModels: readonly GpuModel[] = [
+  sxm('v100-sxm', 'V100 SXM', ['v100', 'v100 sxm2', 'v100 sxm3', 'tesla v100'], 70, 0x1db1, 3, 6, 'board'),
+  pcie('v100-pcie', 'V100 PCIe', [], 70, 0x1db4, 3),
+  sxm('a100-sxm', 'A100 SXM', ['a100', 'a100 sxm4'], 80, 0x20b2, 4, 12, 'switch'),
+  pcie('a100-pcie', 'A100 PCIe', [], 80, 0x20b5, 4, 12),
+  pcie('a10g', 'A10G', ['a10'], 86, 0x2237, 4),
+  pcie('a6000', 'RTX A6000', ['rtx-a6000', 'rtx a6000'], 86, 0x2230, 4, 4),
+  pcie('l4', 'L4', [], 89, 0x27b8, 4),
+  pcie('l20', 'L20', [], 89, 0x26ba, 4),
+  pcie('l40s', 'L40S', ['l40'], 89, 0x26b9, 4),
+  { ...pcie('rtx4090', 'GeForce RTX 4090', ['rtx 4090', '4090', 'geforce rtx 4090'], 89, 0x2684, 4), pciClass: '0x030000', gdr: false },
+  sxm('h100-sxm', 'H100 SXM', ['h100', 'h100 sxm5', 'h100 80gb hbm3'], 90, 0x2330, 5, 18, 'switch'),
+  pcie('h100-pcie', 'H100 PCIe', ['h100 nvl'], 90, 0x2331, 5, 12),
+  // An H100 with 8 of its 18 links: 400 instead of 900 GB/s.
+  sxm('h800-sxm', 'H800 SXM', ['h800'], 90, 0x2324, 5, 8, 'switch'),
+  sxm('h20', 'H20', ['h20 sxm'], 90, 0x2329, 5, 18, 'switch'),
+  sxm('h200-sxm', 'H200 SXM', ['h200'], 90, 0x2335, 5, 18, 'switch'),
+  sxm('b200', 'B200', ['b200 sxm', 'hgx b200'], 100, 0x2901, 5, 18, 'switch'),
+  sxm('b300', 'B300', ['b300 sxm', 'hgx b300'], 103, 0x3182, 6, 18, 'switch'),
+  // The single GH200 has no NVLink to others; in boards of four, every pair has six.
+  { ...sxm('gh200', 'GH200', ['grace hopper'], 90, 0x2342, 5, 18, 'board'), c2c: hopperC2c },
+  { ...sxm('gb200', 'GB200', ['grace blackwell'], 100, 0x2941, 5, 18, 'switch'), c2c: blackwellC2c },
+  { ...sxm('gb300', 'GB300', [], 103, 0x31c2, 6, 18, 'switch'), c2c: blackwellC2c },
+];
+
+function sxm(
+  id: string, name: string, aliases: readonly string[], sm: number, device: number,
+  pciGeneration: GpuModel['pciGeneration'], nvlinks: number, nvlink: NvlinkKind,
+): GpuModel {
+  return { id, name, aliases, sm, device, pciClass: '0x030200', pciGeneration, nvlink, nvlinks, gdr: true };
+}
+
+/** A card; NVLinks, where it has them, go over a bridge to one other. */
+function pcie(
+  id: string, name: string, aliases: readonly string[], sm: number, device: number,
+  pciGeneration: GpuModel['pciGeneration'], nvlinks = 0,
+): GpuModel {
+  return sxm(id, name, aliases, sm, device, pciGeneration, nvlinks, nvlinks > 0 ? 'pair' : 'none');
+}

@@ -1,0 +1,52 @@
+/** Models of network cards, as far as NCCL tells them apart. */
+export interface NicModel {
+  readonly id: string;
+  readonly name: string;
+  /** Other spellings, lower case. */
+  readonly aliases: readonly string[];
+  readonly vendor: number;
+  readonly device: number;
+  /** 0x0207 InfiniBand, 0x0200 Ethernet. */
+  readonly pciClass: '0x020700' | '0x020000';
+  readonly pciGeneration: 3 | 4 | 5 | 6;
+  /** Speed of one port, Mb/s, unless a description says another. */
+  readonly speedMbps: number;
+  /** How many connections the plugin allows: NCCL's IB transport says 131072, sockets 65536, EFA 1024. */
+  readonly maxConnections: number;
+  /** Whether it can read and write GPU memory (GPU Direct RDMA). */
+  readonly gdr: boolean;
+  /** Beginning of its device names. */
+  readonly prefix: string;
+}
+
+/** Speeds are from the makers' data sheets, devices from the PCI ID repository. */
+export const nicModels: readonly NicModel[] = [
+  connectX('connectx-5', 'ConnectX-5', 0x1017, 3, 100_000),
+  connectX('connectx-6', 'ConnectX-6', 0x101b, 4, 200_000),
+  connectX('connectx-7', 'ConnectX-7', 0x1021, 5, 400_000),
+  connectX('connectx-8', 'ConnectX-8', 0x1023, 6, 800_000),
+  { ...connectX('bluefield-3', 'BlueField-3', 0xa2dc, 5, 400_000), aliases: ['bf3', 'bluefield3'] },
+  // From recorded p5 topologies: four of 100 Gb/s on each switch.
+  {
+    id: 'efa', name: 'Elastic Fabric Adapter', aliases: ['aws efa'], vendor: 0x1d0f, device: 0xefa0, pciClass: '0x020000',
+    pciGeneration: 4, speedMbps: 100_000, maxConnections: 1024, gdr: true, prefix: 'rdmap',
+  },
+  {
+    id: 'ethernet', name: 'Ethernet card', aliases: ['eth', 'socket', 'tcp'], vendor: 0x8086, device: 0x1563, pciClass: '0x020000',
+    pciGeneration: 3, speedMbps: 10_000, maxConnections: 65_536, gdr: false, prefix: 'eth',
+  },
+];
+
+function connectX(id: string, name: string, device: number, pciGeneration: NicModel['pciGeneration'], speedMbps: number): NicModel {
+  const number = id.replace('connectx-', '');
+  return {
+    id, name, aliases: [`cx${number}`, `cx-${number}`, `connectx${number}`, `connectx ${number}`],
+    vendor: 0x15b3, device, pciClass: '0x020700', pciGeneration, speedMbps, maxConnections: 131_072, gdr: true, prefix: 'mlx5_',
+  };
+}
+
+/** The slowest ConnectX whose port has at least that speed, or the fastest there is. */
+export function nicOfSpeed(speedMbps: number): NicModel {
+  const bySpeed = nicModels.filter(({ id }) => id.startsWith('connectx-')).sort((a, b) => a.speedMbps - b.speedMbps);
+  return bySpeed.find((nic) => nic.speedMbps >= speedMbps) ?? bySpeed[bySpeed.length - 1] as NicModel;
+}
