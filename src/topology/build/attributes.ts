@@ -4,7 +4,7 @@ import { describeElement, type XmlElement } from '../xml/tree.js';
 
 /**
  * Reading of attributes as NCCL reads them: a missing one that it needs is an error, a number is what `strtol` makes of
- * the text. A number that NCCL would silently cut to 32 bits is refused here.
+ * the text, cut to 32 bits. (`validateTopology` refuses numbers that make no sense; here they count as they do in NCCL.)
  */
 
 /** NCCL's `ncclInternalError`, which it returns for everything that it misses in an XML. */
@@ -27,13 +27,13 @@ export function requiredText(element: XmlElement, name: string): string {
 
 /** The attribute as an integer of 32 bits, which must be there. */
 export function requiredInteger(element: XmlElement, name: string): number {
-  return toInteger(element, name, requiredText(element, name));
+  return toInteger(requiredText(element, name));
 }
 
 /** The attribute as an integer of 32 bits, or `fallback` where it is not there. */
 export function integerOr(element: XmlElement, name: string, fallback: number): number {
   const text = element.attributes.get(name);
-  return text === undefined ? fallback : toInteger(element, name, text);
+  return text === undefined ? fallback : toInteger(text);
 }
 
 /** The attribute as a C float, or 0 where it is not there. */
@@ -42,15 +42,16 @@ export function floatOrZero(element: XmlElement, name: string): number {
   return text === undefined ? 0 : parseFloat32(text);
 }
 
-function toInteger(element: XmlElement, name: string, text: string): number {
+function toInteger(text: string): number {
   // Nearly all are short and decimal.
   if (/^(0|[1-9][0-9]{0,8})$/.test(text)) return Number(text);
   const value = parseBigInteger(text, 0);
-  if (BigInt.asIntN(32, value) !== value) {
-    throw elementError(element, `${name}="${text}" does not fit in 32 bits`);
-  }
-  return Number(value);
+  const saturated = value > maxLong ? maxLong : value < -maxLong ? -maxLong - 1n : value;
+  return Number(BigInt.asIntN(32, saturated));
 }
+
+/** Where `strtol` stops. */
+const maxLong = 2n ** 63n - 1n;
 
 /** True where the text of an integer attribute is there and holds more, or less, than an integer. */
 export function isDoubtfulInteger(element: XmlElement, name: string): boolean {
@@ -70,8 +71,7 @@ export function busIdNumber(text: string): bigint {
     digits += character;
   }
   const value = digits === '' ? 0n : BigInt(`0x${digits}`);
-  const largest = 0x7fff_ffff_ffff_ffffn;
-  return value > largest ? largest : value;
+  return value > maxLong ? maxLong : value;
 }
 
 /** The value of the first key that begins the text, or `fallback`: how NCCL looks up every name in an XML. */

@@ -78,8 +78,8 @@ export function connectCpus(draft: Draft): void {
 }
 
 /**
- * Sorts the links of all nodes in the PCI trees so that the link up comes after those down. NVLinks stay before and CPU
- * links after them, because links are sorted by bandwidth from the start.
+ * Puts the link up behind the links down for all nodes in the PCI trees, so that a search finds near nodes first. All other
+ * links stay where their bandwidth put them.
  */
 export function sortPciTrees(draft: Draft): void {
   const sort = (node: DraftNode, up: DraftNode | undefined): void => {

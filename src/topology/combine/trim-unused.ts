@@ -1,0 +1,23 @@
+import { detach, type XmlElement } from '../xml/tree.js';
+
+/** Elements that NCCL takes out when nothing below them is kept. */
+const trimmed = new Set(['cpu', 'pci', 'nic', 'net']);
+
+/**
+ * Takes out of a `<system>` every CPU, PCI device, NIC and network device below which nothing is marked with `keep="1"`,
+ * and the marks. All else that is not marked stays, such as other GPUs of a PCI device of which one is kept.
+ *
+ * @returns whether anything was kept
+ */
+export function trimUnused(element: XmlElement): boolean {
+  if (element.attributes.get('keep') === '1') {
+    element.attributes.delete('keep');
+    return true;
+  }
+  let kept = false;
+  for (const child of [...element.children]) {
+    if (trimUnused(child)) kept = true;
+  }
+  if (!kept && trimmed.has(element.name)) detach(element);
+  return kept;
+}
