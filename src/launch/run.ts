@@ -5,6 +5,7 @@ import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { SystemError } from '../errors.js';
 import { LinePrefixer } from './line-prefixer.js';
+import { localMeetingPoint, type MeetingPoint } from './meeting-point.js';
 import { RankProcess, type Ending } from './rank-process.js';
 import { startWatchdog, type Watchdog } from './watchdog.js';
 
@@ -23,8 +24,6 @@ export interface LaunchOptions {
   readonly command: (rank: number) => readonly [string, ...string[]];
   /** What the ranks get beside the variables that tell them their place. */
   readonly env: NodeJS.ProcessEnv;
-  /** Where they meet: a printable unique id, or `host:port`. */
-  readonly commId: string;
   readonly output: RankOutput;
   /** From the end of the first rank that fails to SIGTERM for the others, and from there to SIGKILL; milliseconds. */
   readonly graceMs: number;
@@ -45,14 +44,15 @@ export const exitCodes = { timedOut: 124, cannotRun: 126, notFound: 127 } as con
  * it started. None outlives the launcher, not even when that is killed.
  *
  * @returns the exit code of the first rank that failed (128 + its number for a signal, as in shells), or 0
- * @throws SystemError `FILE` when the directory or files for the output cannot be made
+ * @throws SystemError `FILE` when the directory or files for the output cannot be made, `NETWORK` without a free port
  */
 export async function launchRanks(options: LaunchOptions): Promise<number> {
-  return new Job(options).finished();
+  return new Job(options, await localMeetingPoint()).finished();
 }
 
 class Job {
   readonly #options: LaunchOptions;
+  readonly #meetingPoint: MeetingPoint;
   readonly #ranks: RankProcess[] = [];
   /** By rank: resolves when all that it wrote has been handed to where it goes. */
   readonly #outputs: Promise<unknown>[] = [];
@@ -65,9 +65,10 @@ class Job {
   /** The fatal signal that was handed on: ranks that die of it do what was asked. */
   #handedOn: NodeJS.Signals | undefined;
 
-  constructor(options: LaunchOptions) {
+  constructor(options: LaunchOptions, meetingPoint: MeetingPoint) {
     const logs = options.output.kind === 'files' ? openLogs(options.output.directory, options.nRanks) : [];
     this.#options = options;
+    this.#meetingPoint = meetingPoint;
     this.#watchdog = startWatchdog();
     for (let rank = 0; rank < options.nRanks; rank++) {
       const started = this.#start(rank, logs[rank]);
@@ -98,7 +99,7 @@ class Job {
   }
 
   #start(rank: number, log: number | undefined): RankProcess {
-    const { nRanks, command, env, commId, output, graceMs } = this.#options;
+    const { nRanks, command, env, output, graceMs } = this.#options;
     const [file, ...args] = command(rank);
     const out = log ?? (output.kind === 'inherited' ? 'inherit' : 'pipe');
     const started = new RankProcess({
@@ -110,7 +111,7 @@ class Job {
         TCCL_NRANKS: String(nRanks),
         TCCL_LOCAL_RANK: String(rank),
         TCCL_LOCAL_NRANKS: String(nRanks),
-        TCCL_COMM_ID: commId,
+        ...this.#meetingPoint,
       },
     });
     if (output.kind === 'merged') this.#outputs.push(this.#merge(started, output));

@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import pc from 'picocolors';
@@ -70,22 +68,11 @@ async function run(command: [string, ...string[]], options: RunOptions): Promise
     nRanks: options.ranks,
     command: await boundCommands(command, options, env),
     env,
-    commId: await freeAddress(),
     output: outputOf(options),
     graceMs: options.grace * 1000,
     timeoutMs: options.timeout === undefined ? undefined : options.timeout * 1000,
     report,
   });
-}
-
-/** An address on this host at which rank 0 can listen. */
-async function freeAddress(): Promise<string> {
-  const { createServer } = await import('node:net');
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return `127.0.0.1:${port}`;
 }
 
 async function boundCommands(command: [string, ...string[]], options: RunOptions, env: NodeJS.ProcessEnv): Promise<LaunchOptions['command']> {
