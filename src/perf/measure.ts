@@ -1,0 +1,148 @@
+import type { Communicator } from '../communicator/communicator.js';
+import type { Collective, Shape } from './collectives.js';
+import { countWrong, TestData } from './data.js';
+import type { Average, PerfOptions } from './options.js';
+import type { Elements, ElementType, Operator } from './types.js';
+
+/** One half of a row. */
+export interface Case {
+  readonly collective: Collective;
+  readonly type: ElementType;
+  readonly operator: Operator | undefined;
+  readonly root: number;
+  readonly shape: Shape;
+  readonly send: Elements;
+  readonly recv: Elements;
+}
+
+/** The two buffers of a rank, made once for the largest size, and the cases' views of them. */
+export class Buffers {
+  readonly #comm: Communicator;
+  readonly #memory: PerfOptions['memory'];
+  readonly #send: Float64Array;
+  readonly #recv: Float64Array;
+
+  /** @param maxBytes of the larger of a case's buffers */
+  constructor(comm: Communicator, memory: PerfOptions['memory'], maxBytes: number) {
+    const length = Math.ceil(maxBytes / Float64Array.BYTES_PER_ELEMENT);
+    this.#comm = comm;
+    this.#memory = memory;
+    this.#send = memory === 'shared' ? comm.alloc(Float64Array, length) : new Float64Array(length);
+    this.#recv = memory === 'shared' ? comm.alloc(Float64Array, length) : new Float64Array(length);
+  }
+
+  /** What this rank sends and receives: in place both views are of the receive buffer. */
+  views(type: ElementType, shape: Shape, inPlace: boolean): { send: Elements; recv: Elements } {
+    const { rank } = this.#comm;
+    const view = (buffer: Float64Array, first: number, count: number) =>
+      new type.array(buffer.buffer, buffer.byteOffset + first * type.bytes, count);
+    const recv = view(this.#recv, inPlace ? rank * shape.recvOffset : 0, shape.recvCount);
+    if (!inPlace) return { send: view(this.#send, 0, shape.sendCount), recv };
+    const send = view(this.#recv, rank * shape.sendOffset, shape.sendCount);
+    const same = send.byteOffset === recv.byteOffset && send.length === recv.length;
+    return { send: same ? recv : send, recv };
+  }
+
+  free(): void {
+    if (this.#memory !== 'shared') return;
+    this.#comm.free(this.#send);
+    this.#comm.free(this.#recv);
+  }
+}
+
+/** Calls a case `calls` times, and does not look at the clock. */
+export async function warmUp(comm: Communicator, one: Case, calls: number, api: PerfOptions['api']): Promise<void> {
+  if (api === 'sync') for (let i = 0; i < calls; i++) callSync(comm, one);
+  else for (let i = 0; i < calls; i++) await call(comm, one);
+}
+
+/**
+ * The time of one call at this rank in microseconds: the mean of `iterations` in a row, as nccl-tests has it. Ranks
+ * start together, behind a barrier.
+ */
+export async function timeCase(comm: Communicator, one: Case, iterations: number, options: PerfOptions): Promise<number> {
+  const data = new TestData(one.type, one.operator, comm.nRanks, 0);
+  data.source(one.send, comm.rank, 0);
+  // Repeated sums in place would leave the type's range: zeros stay.
+  if (one.send.buffer === one.recv.buffer && one.send.byteOffset === one.recv.byteOffset) one.recv.fill(0);
+  await warmUp(comm, one, 1, options.api);
+  await comm.barrier();
+  const totalMs = options.api === 'sync' ? timeSync(comm, one, iterations, options) : await timePromise(comm, one, iterations, options);
+  return (totalMs * 1e3) / (iterations * options.aggregate);
+}
+
+function timeSync(comm: Communicator, one: Case, iterations: number, { aggregate, blocking }: PerfOptions): number {
+  let excluded = 0;
+  const start = performance.now();
+  for (let i = 0; i < iterations; i++) {
+    for (let j = 0; j < aggregate; j++) {
+      callSync(comm, one);
+      if (blocking === 1) comm.barrierSync();
+    }
+    if (blocking === 3) {
+      const before = performance.now();
+      comm.barrierSync();
+      excluded += performance.now() - before;
+    }
+  }
+  return performance.now() - start - excluded;
+}
+
+async function timePromise(comm: Communicator, one: Case, iterations: number, { aggregate, blocking }: PerfOptions): Promise<number> {
+  let excluded = 0;
+  const start = performance.now();
+  for (let i = 0; i < iterations; i++) {
+    if (aggregate === 1) await call(comm, one);
+    else await Promise.all(Array.from({ length: aggregate }, () => call(comm, one)));
+    if (blocking === 1) await comm.barrier();
+    if (blocking === 3) {
+      const before = performance.now();
+      await comm.barrier();
+      excluded += performance.now() - before;
+    }
+  }
+  return performance.now() - start - excluded;
+}
+
+/** Runs a case once on fresh numbers; the wrong elements of all ranks. */
+export async function checkCase(comm: Communicator, one: Case, api: PerfOptions['api'], round: number): Promise<number> {
+  const { collective, shape, root } = one;
+  const data = new TestData(one.type, one.operator, comm.nRanks, round);
+  one.recv.fill(-1);
+  data.source(one.send, comm.rank, 0);
+  if (api === 'sync') callSync(comm, one);
+  else await call(comm, one);
+  const segments = collective.expected(shape, { rank: comm.rank, nRanks: comm.nRanks, root });
+  const wrong = await gather(comm, countWrong(one.recv, segments, data));
+  return wrong.reduce((sum, count) => sum + count, 0);
+}
+
+/** One number of each rank, by rank. */
+export async function gather(comm: Communicator, value: number): Promise<Float64Array> {
+  const values = new Float64Array(comm.nRanks);
+  values[comm.rank] = value;
+  await comm.allReduce(values);
+  return values;
+}
+
+/** The ranks' times as one. */
+export function average(times: Float64Array, which: Average): number {
+  switch (which) {
+    case 'rank0':
+      return times[0] ?? 0;
+    case 'avg':
+      return times.reduce((sum, time) => sum + time, 0) / times.length;
+    case 'min':
+      return Math.min(...times);
+    case 'max':
+      return Math.max(...times);
+  }
+}
+
+function callSync(comm: Communicator, { collective, send, recv, operator, root }: Case): void {
+  collective.runSync(comm, send, recv, operator ?? 'sum', root);
+}
+
+function call(comm: Communicator, { collective, send, recv, operator, root }: Case): Promise<void> {
+  return collective.run(comm, send, recv, operator ?? 'sum', root);
+}

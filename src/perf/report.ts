@@ -1,0 +1,105 @@
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { SystemError } from '../errors.js';
+import type { PerfOptions } from './options.js';
+import { formatSize } from './sizes.js';
+import { formatFooter, formatHeader, formatRowHalf, formatRowHead, type Measurement, type RowHead } from './table.js';
+
+/** One measured row. */
+export interface Row extends RowHead {
+  readonly iterations: number;
+  readonly outOfPlace: Measurement;
+  readonly inPlace: Measurement;
+}
+
+export interface Summary {
+  /** Halves with a wrong element. */
+  readonly errors: number;
+  readonly averageBusbwGBps: number;
+}
+
+/** Where rank 0 tells what was measured. The other ranks tell nobody. */
+export interface Reporter {
+  start(nRanks: number, devices: readonly string[]): void;
+  progress(done: number, total: number, head: RowHead): void;
+  row(row: Row): void;
+  end(summary: Summary): void;
+}
+
+export const silent: Reporter = { start: () => undefined, progress: () => undefined, row: () => undefined, end: () => undefined };
+
+/** Tells several reporters. */
+export function all(reporters: readonly Reporter[]): Reporter {
+  return {
+    start: (nRanks, devices) => reporters.forEach((reporter) => reporter.start(nRanks, devices)),
+    progress: (done, total, head) => reporters.forEach((reporter) => reporter.progress(done, total, head)),
+    row: (row) => reporters.forEach((reporter) => reporter.row(row)),
+    end: (summary) => reporters.forEach((reporter) => reporter.end(summary)),
+  };
+}
+
+/** nccl-tests' table. */
+export function tableReporter(options: PerfOptions, version: string, write: (text: string) => void): Reporter {
+  return {
+    start: (nRanks, devices) => write(formatHeader(options, version, nRanks, devices)),
+    progress: () => undefined,
+    row: (row) => write(`${formatRowHead(row)}${formatRowHalf(row.outOfPlace)}${formatRowHalf(row.inPlace)}\n`),
+    end: ({ errors, averageBusbwGBps }) => write(formatFooter(options.collective.name, errors, averageBusbwGBps)),
+  };
+}
+
+/**
+ * JSON lines: one object a half of a row, with the names that the bench's programs use, and a last one with the
+ * summary. docs/perf.md tells the fields.
+ */
+export function jsonReporter(options: PerfOptions, write: (text: string) => void): Reporter {
+  let ranks = 0;
+  const line = (row: Row, inplace: 0 | 1, half: Measurement) =>
+    write(`${JSON.stringify({
+      lib: 'tccl', coll: options.collective.name, type: row.type, op: row.operator, root: row.root, ranks,
+      bytes: row.bytes, count: row.count, inplace, calls: row.iterations, api: options.api, memory: options.memory,
+      time_us: rounded(half.timeUs), algbw_GBps: rounded(half.algbwGBps), busbw_GBps: rounded(half.busbwGBps),
+      wrong: half.wrong ?? null,
+    })}\n`);
+  return {
+    start: (nRanks) => {
+      ranks = nRanks;
+    },
+    progress: () => undefined,
+    row: (row) => {
+      line(row, 0, row.outOfPlace);
+      line(row, 1, row.inPlace);
+    },
+    end: ({ errors, averageBusbwGBps }) =>
+      write(`${JSON.stringify({ summary: options.collective.name, ranks, errors, avg_busbw_GBps: rounded(averageBusbwGBps) })}\n`),
+  };
+}
+
+/** The line that says what is being measured, for a terminal; others erase it before they write. */
+export function progressReporter(write: (text: string) => void): Reporter {
+  const erase = () => write('\r\x1b[K');
+  return {
+    start: erase,
+    progress: (done, total, head) =>
+      write(`\r\x1b[K${done}/${total} measuring ${formatSize(head.bytes)} ${head.type}${head.operator === 'none' ? '' : ` ${head.operator}`} …`),
+    row: erase,
+    end: erase,
+  };
+}
+
+/**
+ * A function that appends to a new file, and closes it with the process.
+ *
+ * @throws SystemError `FILE` if it cannot be written
+ */
+export function fileWriter(path: string): (text: string) => void {
+  try {
+    const file = openSync(path, 'w');
+    process.once('exit', () => closeSync(file));
+    return (text) => writeSync(file, text);
+  } catch (cause) {
+    throw new SystemError('FILE', `cannot write ${path}: ${cause instanceof Error ? cause.message : String(cause)}`, { file: path, cause });
+  }
+}
+
+/** Six significant digits are more than any timing has. */
+const rounded = (value: number): number => Number(value.toPrecision(6));

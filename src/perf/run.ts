@@ -1,0 +1,113 @@
+import { readFileSync } from 'node:fs';
+import { cpus, hostname } from 'node:os';
+import type { Communicator } from '../communicator/communicator.js';
+import { InvalidArgumentError } from '../errors.js';
+import { bandwidths } from './collectives.js';
+import { average, Buffers, type Case, checkCase, gather, timeCase, warmUp } from './measure.js';
+import { defaultIterations, defaultWarmup, type PerfOptions } from './options.js';
+import type { Reporter, Summary } from './report.js';
+import type { Measurement, RowHead } from './table.js';
+import type { ElementType, Operator } from './types.js';
+
+/** One row of the table to come. */
+interface Plan {
+  readonly bytes: number;
+  readonly type: ElementType;
+  readonly operator: Operator | undefined;
+  readonly root: number;
+}
+
+/**
+ * Measures what the options say. All ranks call it with the same options; all get the same summary, and the reporter
+ * of each is told (give {@link silent} to all but one).
+ *
+ * @throws InvalidArgumentError `ROOT_RANGE` if the root is not a rank
+ */
+export async function runPerf(comm: Communicator, options: PerfOptions, reporter: Reporter): Promise<Summary> {
+  const plans = planRows(options, comm.nRanks);
+  const buffers = new Buffers(comm, options.memory, Math.max(...plans.map((plan) => rowBytes(plan, options, comm.nRanks))));
+  reporter.start(comm.nRanks, await gatherText(comm, deviceLine(comm)));
+  for (const plan of plans) {
+    const calls = options.warmup ?? defaultWarmup(plan.bytes);
+    await warmUp(comm, makeCase(plan, options, comm, buffers, false), calls, options.api);
+    await warmUp(comm, makeCase(plan, options, comm, buffers, true), calls, options.api);
+  }
+
+  let errors = 0;
+  let busbwSum = 0;
+  for (const [index, plan] of plans.entries()) {
+    const head = rowHead(plan, options, comm.nRanks);
+    const iterations = options.iterations ?? defaultIterations(plan.bytes);
+    reporter.progress(index, plans.length, head);
+    const halves: Measurement[] = [];
+    for (const inPlace of [false, true]) {
+      const half = await measureHalf(comm, makeCase(plan, options, comm, buffers, inPlace), head.bytes, iterations, options, index);
+      if ((half.wrong ?? 0) > 0) errors++;
+      busbwSum += half.busbwGBps;
+      halves.push(half);
+    }
+    const [outOfPlace, inPlace] = halves;
+    if (outOfPlace !== undefined && inPlace !== undefined) reporter.row({ ...head, iterations, outOfPlace, inPlace });
+  }
+  buffers.free();
+  const summary = { errors, averageBusbwGBps: busbwSum / (2 * plans.length) };
+  reporter.end(summary);
+  return summary;
+}
+
+/** Types, then operators, then roots, each with all sizes: nccl-tests' order. */
+function planRows({ collective, types, operators, root, sizes }: PerfOptions, nRanks: number): Plan[] {
+  if (root >= nRanks) {
+    throw new InvalidArgumentError('ROOT_RANGE', `--root ${root} is not a rank: there are ${nRanks}, from 0 to ${nRanks - 1} (-1 for each in turn)`);
+  }
+  const roots = !collective.rooted ? [-1] : root >= 0 ? [root] : Array.from({ length: nRanks }, (_, rank) => rank);
+  return types.flatMap((type) =>
+    operators.flatMap((operator) => roots.flatMap((one) => sizes.map((bytes) => ({ bytes, type, operator, root: one })))));
+}
+
+function rowHead(plan: Plan, options: PerfOptions, nRanks: number): RowHead {
+  const { count } = options.collective.shape(Math.floor(plan.bytes / plan.type.bytes), nRanks);
+  return { bytes: rowBytes(plan, options, nRanks), count, type: plan.type.name, operator: plan.operator ?? 'none', root: plan.root };
+}
+
+/** The larger of a rank's two buffers. */
+function rowBytes(plan: Plan, options: PerfOptions, nRanks: number): number {
+  const { sendCount, recvCount } = options.collective.shape(Math.floor(plan.bytes / plan.type.bytes), nRanks);
+  return Math.max(sendCount, recvCount) * plan.type.bytes;
+}
+
+function makeCase(plan: Plan, options: PerfOptions, comm: Communicator, buffers: Buffers, inPlace: boolean): Case {
+  const shape = options.collective.shape(Math.floor(plan.bytes / plan.type.bytes), comm.nRanks);
+  return { ...plan, collective: options.collective, shape, ...buffers.views(plan.type, shape, inPlace) };
+}
+
+async function measureHalf(
+  comm: Communicator, one: Case, bytes: number, iterations: number, options: PerfOptions, row: number,
+): Promise<Measurement> {
+  const timeUs = average(await gather(comm, await timeCase(comm, one, iterations, options)), options.average);
+  let wrong = options.checks > 0 ? 0 : undefined;
+  for (let check = 0; check < options.checks && wrong === 0; check++) {
+    wrong = await checkCase(comm, one, options.api, 1 + row * options.checks + check);
+  }
+  return { timeUs, ...bandwidths(options.collective, bytes, timeUs, comm.nRanks), wrong };
+}
+
+/** Who this rank is, in the words of nccl-tests. */
+function deviceLine(comm: Communicator): string {
+  const cores = /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '?';
+  return `Rank ${String(comm.rank).padStart(2)} Group  0 Pid ${String(process.pid).padStart(6)} on ${hostname().padStart(10)}`
+    + ` device ${String(comm.localRank).padStart(2)} [cores ${cores}] ${cpus()[0]?.model.trim() ?? ''}`;
+}
+
+/** A short line of each rank, by rank: each adds its bytes where the others add zeros. */
+async function gatherText(comm: Communicator, text: string): Promise<string[]> {
+  const slot = 256;
+  const bytes = new Int32Array(comm.nRanks * slot);
+  bytes.set(new TextEncoder().encode(text).subarray(0, slot), comm.rank * slot);
+  await comm.allReduce(bytes);
+  return Array.from({ length: comm.nRanks }, (_, rank) => {
+    const line = Uint8Array.from(bytes.subarray(rank * slot, (rank + 1) * slot));
+    const end = line.indexOf(0);
+    return new TextDecoder().decode(end < 0 ? line : line.subarray(0, end));
+  });
+}

@@ -1,0 +1,104 @@
+import { averages, type PerfOptions } from './options.js';
+
+/**
+ * nccl-tests' table, column by column, so that scripts that read nccl-tests read this too (its src/util.cu is the
+ * authority). All functions return whole lines with their line ends, but for the halves of a row.
+ */
+
+/** One timed case: out of place is a row's left half, in place its right half. */
+export interface Measurement {
+  readonly timeUs: number;
+  readonly algbwGBps: number;
+  readonly busbwGBps: number;
+  /** Of all ranks; undefined if nothing was checked. */
+  readonly wrong: number | undefined;
+}
+
+export interface RowHead {
+  readonly bytes: number;
+  readonly count: number;
+  readonly type: string;
+  readonly operator: string;
+  readonly root: number;
+}
+
+/** @param devices one line a rank, without its `#` */
+export function formatHeader(options: PerfOptions, version: string, nRanks: number, devices: readonly string[]): string {
+  const { sizes, step } = options;
+  const stepText = step.kind === 'factor' ? `${step.factor}(factor)` : `${step.bytes}(bytes)`;
+  const lines = [
+    `# tccl perf version ${version}`,
+    `# Collective test starting: ${options.collective.name}_perf`,
+    `# nRanks ${nRanks} minBytes ${sizes[0] ?? 0} maxBytes ${sizes.at(-1) ?? 0} step: ${stepText}`
+      + ` warmup iters: ${options.warmup ?? 'by size'} iters: ${options.iterations ?? 'by size'} agg iters: ${options.aggregate}`
+      + ` validation: ${options.checks} time of: ${averages.indexOf(options.average)}(${options.average})`
+      + ` api: ${options.api} memory: ${options.memory}`,
+    ...(options.blocking === 1 ? ['# Blocking Enabled: barrier after each call'] : []),
+    ...(options.blocking === 3 ? ['# Blocking Enabled: barrier after each iteration (-n); time excludes barrier'] : []),
+    '#',
+    '# Using devices',
+    ...devices.map((line) => `#  ${line}`),
+    '#',
+    columns(['', '', '', '', ''], '         out-of-place                       in-place          '),
+    columns(['size', 'count', 'type', 'redop', 'root'], titles('time', 'algbw', 'busbw', '#wrong')),
+    columns(['(B)', '(elements)', '', '', ''], titles('(us)', '(GB/s)', '(GB/s)', '')),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** The five columns that name the case. */
+export function formatRowHead({ bytes, count, type, operator, root }: RowHead): string {
+  return `${String(bytes).padStart(12)}  ${String(count).padStart(12)}  ${type.padStart(8)}  ${operator.padStart(6)}  ${String(root).padStart(6)}`;
+}
+
+/** The four columns of one half. */
+export function formatRowHalf({ timeUs, algbwGBps, busbwGBps, wrong }: Measurement): string {
+  const wrongText = wrong === undefined ? '   N/A' : formatG(wrong).padStart(6);
+  return `  ${fit(timeUs, 7)}  ${fit(algbwGBps, 6)}  ${fit(busbwGBps, 6)}  ${wrongText}`;
+}
+
+/** @param errors the number of halves with a wrong element */
+export function formatFooter(collective: string, errors: number, averageBusbwGBps: number): string {
+  return [
+    `# Out of bounds values : ${errors} ${errors > 0 ? 'FAILED' : 'OK'}`,
+    `# Avg bus bandwidth    : ${formatG(averageBusbwGBps)} `,
+    '#',
+    `# Collective test concluded: ${collective}_perf`,
+    '#',
+    '',
+  ].join('\n');
+}
+
+function columns(head: readonly [string, string, string, string, string], rest: string): string {
+  const [size, count, type, operator, root] = head;
+  return `# ${size.padStart(10)}  ${count.padStart(12)}  ${type.padStart(8)}  ${operator.padStart(6)}  ${root.padStart(6)}  ${rest}`;
+}
+
+function titles(...names: readonly [string, string, string, string]): string {
+  const [time, algbw, busbw, wrong] = names;
+  const half = `${time.padStart(7)}  ${algbw.padStart(6)}  ${busbw.padStart(6)}  ${wrong.padStart(6)}`;
+  return `${half}  ${half} `;
+}
+
+/** A number in `width` columns with as many of two decimals as fit, else with an exponent. */
+function fit(value: number, width: number): string {
+  for (const decimals of [2, 1, 0]) {
+    const text = value.toFixed(decimals);
+    if (text.length <= width) return text.padStart(width);
+  }
+  return exponential(value, width >= 7 ? 1 : 0).padStart(width);
+}
+
+/** C's `%g`: six significant digits, no trailing zeros, an exponent of at least two digits. */
+export function formatG(value: number): string {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf';
+  const exponent = value === 0 ? 0 : Number(value.toExponential(5).split('e')[1]);
+  if (exponent >= -4 && exponent < 6) return String(Number(value.toPrecision(6)));
+  const [digits = '', power = ''] = exponential(value, 5).split('e');
+  return `${Number(digits)}e${power}`;
+}
+
+/** C's `%e` with `decimals`. */
+function exponential(value: number, decimals: number): string {
+  return value.toExponential(decimals).replace(/e([+-])(\d)$/, 'e$10$2');
+}
