@@ -1,6 +1,6 @@
 import type { Communicator } from '../communicator/communicator.js';
+import type { NumericArray, ReductionOperator } from '../device/types.js';
 import type { Segment } from './data.js';
-import type { Elements, Operator } from './types.js';
 
 /** Lengths of a collective's buffers and where they lie in each other in place, all in elements (as nccl-tests has them). */
 export interface Shape {
@@ -32,8 +32,8 @@ export interface Collective {
   busFactor(nRanks: number): number;
   /** What the receive buffer of this rank must hold afterwards. */
   expected(shape: Shape, place: Place): Segment[];
-  run(comm: Communicator, send: Elements, recv: Elements, operator: Operator, root: number): Promise<void>;
-  runSync(comm: Communicator, send: Elements, recv: Elements, operator: Operator, root: number): void;
+  run(comm: Communicator, send: NumericArray, recv: NumericArray, operator: ReductionOperator, root: number): Promise<void>;
+  runSync(comm: Communicator, send: NumericArray, recv: NumericArray, operator: ReductionOperator, root: number): void;
 }
 
 /** Both buffers hold the whole message. */

@@ -1,4 +1,5 @@
-import type { Elements, ElementType, Operator } from './types.js';
+import type { NumericArray, ReductionOperator } from '../device/types.js';
+import type { ElementType } from './types.js';
 
 /**
  * The numbers that a check sends, and what must come back. They are pseudo-random by rank, element and round, so that
@@ -14,7 +15,7 @@ import type { Elements, ElementType, Operator } from './types.js';
  */
 export class TestData {
   readonly type: ElementType;
-  readonly operator: Operator | undefined;
+  readonly operator: ReductionOperator | undefined;
   readonly nRanks: number;
   /** Largest difference from the expected element that is not wrong. */
   readonly tolerance: number;
@@ -25,7 +26,7 @@ export class TestData {
   readonly #span: number;
 
   /** @param round changes all numbers, so that what an earlier call left behind is wrong */
-  constructor(type: ElementType, operator: Operator | undefined, nRanks: number, round: number) {
+  constructor(type: ElementType, operator: ReductionOperator | undefined, nRanks: number, round: number) {
     this.type = type;
     this.operator = operator;
     this.nRanks = nRanks;
@@ -38,7 +39,7 @@ export class TestData {
   }
 
   /** Writes elements `first`, `first + 1`, … of what `rank` sends. */
-  source(target: Elements, rank: number, first: number): void {
+  source(target: NumericArray, rank: number, first: number): void {
     const seed = mix(Math.imul(this.#round, 0x9e3779b1) ^ Math.imul(rank + 1, 0x85ebca6b));
     const mask = this.#span - 1;
     const { operator } = this;
@@ -56,7 +57,7 @@ export class TestData {
   }
 
   /** Writes elements `first`, … of all ranks' sources combined by the operator. */
-  reduced(target: Elements, first: number): void {
+  reduced(target: NumericArray, first: number): void {
     const term = new Float64Array(target.length);
     const total = new Float64Array(target.length);
     for (let rank = 0; rank < this.nRanks; rank++) {
@@ -69,7 +70,7 @@ export class TestData {
 }
 
 /** `total[i] = total[i] op term[i]`. */
-function combine(total: Float64Array, term: Float64Array, operator: Operator): void {
+function combine(total: Float64Array, term: Float64Array, operator: ReductionOperator): void {
   for (let i = 0; i < total.length; i++) {
     const a = total[i] ?? 0;
     const b = term[i] ?? 0;
@@ -99,7 +100,7 @@ function mix(value: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** Elements `at`, … `at + count - 1` of a result: those from `first` on of one rank's source, or of all combined. */
+/** NumericArray `at`, … `at + count - 1` of a result: those from `first` on of one rank's source, or of all combined. */
 export interface Segment {
   readonly at: number;
   readonly count: number;
@@ -107,12 +108,12 @@ export interface Segment {
   readonly first: number;
 }
 
-/** Elements compared at a time: their reference stays in the first-level cache. */
+/** NumericArray compared at a time: their reference stays in the first-level cache. */
 const blockLength = 1024;
 
 /** The number of elements of `result` that differ from what its segments must hold. */
-export function countWrong(result: Elements, segments: readonly Segment[], data: TestData): number {
-  const block = new data.type.array(blockLength);
+export function countWrong(result: NumericArray, segments: readonly Segment[], data: TestData): number {
+  const block = new data.type.array(new ArrayBuffer(blockLength * data.type.bytes), 0, blockLength);
   let wrong = 0;
   for (const segment of segments) {
     for (let done = 0; done < segment.count; done += blockLength) {

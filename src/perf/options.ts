@@ -1,8 +1,9 @@
+import { type ReductionOperator, reductionOperators } from '../device/types.js';
 import { InvalidArgumentError } from '../errors.js';
 import { didYouMean } from '../suggest.js';
 import { type Collective, collectives } from './collectives.js';
 import { parseSize, sweep } from './sizes.js';
-import { type ElementType, elementTypes, type Operator, operators } from './types.js';
+import { type ElementType, elementTypes } from './types.js';
 
 /** Which ranks' time is reported; nccl-tests' numbers 0 to 3. */
 export const averages = ['rank0', 'avg', 'min', 'max'] as const;
@@ -15,7 +16,7 @@ export interface PerfOptions {
   readonly step: { readonly kind: 'factor'; readonly factor: number } | { readonly kind: 'bytes'; readonly bytes: number };
   readonly types: readonly ElementType[];
   /** `undefined` where the collective doesn't reduce. */
-  readonly operators: readonly (Operator | undefined)[];
+  readonly operators: readonly (ReductionOperator | undefined)[];
   /** A rank, or -1 for each in turn. */
   readonly root: number;
   /** Timed calls a row; undefined: {@link defaultIterations}. */
@@ -66,7 +67,7 @@ export function perfOptions(collectiveName: string, raw: RawOptions): PerfOption
     sizes: sweep(parseSize(raw.minbytes, '--minbytes'), parseSize(raw.maxbytes, '--maxbytes'), step),
     step,
     types: raw.datatype === 'all' ? elementTypes : [named('datatype', raw.datatype, elementTypes)],
-    operators: !collective.reduces ? [undefined] : raw.op === 'all' ? operators : [oneOf('operator', raw.op, operators, ['all'])],
+    operators: !collective.reduces ? [undefined] : raw.op === 'all' ? reductionOperators : [oneOf('operator', raw.op, reductionOperators, ['all'])],
     root: wholeNumber('--root', raw.root, -1),
     iterations: raw.iters === undefined ? undefined : wholeNumber('--iters', raw.iters, 1),
     warmup: raw.warmup_iters === undefined ? undefined : wholeNumber('--warmup_iters', raw.warmup_iters, 0),

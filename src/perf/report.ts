@@ -74,15 +74,14 @@ export function jsonReporter(options: PerfOptions, write: (text: string) => void
   };
 }
 
-/** The line that says what is being measured, for a terminal; others erase it before they write. */
-export function progressReporter(write: (text: string) => void): Reporter {
-  const erase = () => write('\r\x1b[K');
+/** Says on a line that is written over what is being measured. */
+export function progressReporter(line: { update(text: string): void; done(): void }): Reporter {
   return {
-    start: erase,
-    progress: (done, total, head) =>
-      write(`\r\x1b[K${done}/${total} measuring ${formatSize(head.bytes)} ${head.type}${head.operator === 'none' ? '' : ` ${head.operator}`} …`),
-    row: erase,
-    end: erase,
+    start: () => line.done(),
+    progress: (done, total, { bytes, type, operator }) =>
+      line.update(`${done}/${total} measuring ${formatSize(bytes)} ${type}${operator === 'none' ? '' : ` ${operator}`} …`),
+    row: () => line.done(),
+    end: () => line.done(),
   };
 }
 

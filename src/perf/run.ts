@@ -1,19 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { cpus, hostname } from 'node:os';
 import type { Communicator } from '../communicator/communicator.js';
+import type { ReductionOperator } from '../device/types.js';
 import { InvalidArgumentError } from '../errors.js';
 import { bandwidths } from './collectives.js';
 import { average, Buffers, type Case, checkCase, gather, timeCase, warmUp } from './measure.js';
 import { defaultIterations, defaultWarmup, type PerfOptions } from './options.js';
 import type { Reporter, Summary } from './report.js';
 import type { Measurement, RowHead } from './table.js';
-import type { ElementType, Operator } from './types.js';
+import type { ElementType } from './types.js';
 
 /** One row of the table to come. */
 interface Plan {
   readonly bytes: number;
   readonly type: ElementType;
-  readonly operator: Operator | undefined;
+  readonly operator: ReductionOperator | undefined;
   readonly root: number;
 }
 

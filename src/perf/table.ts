@@ -53,7 +53,8 @@ export function formatRowHead({ bytes, count, type, operator, root }: RowHead): 
 
 /** The four columns of one half. */
 export function formatRowHalf({ timeUs, algbwGBps, busbwGBps, wrong }: Measurement): string {
-  const wrongText = wrong === undefined ? '   N/A' : formatG(wrong).padStart(6);
+  // One column short, as in nccl-tests.
+  const wrongText = wrong === undefined ? '  N/A' : formatG(wrong).padStart(6);
   return `  ${fit(timeUs, 7)}  ${fit(algbwGBps, 6)}  ${fit(busbwGBps, 6)}  ${wrongText}`;
 }
 

@@ -1,22 +1,21 @@
-/** What perf can measure with: nccl-tests' names of element types and operators, and what a check needs to know. */
+import { type DataType, float32, float64, int32, type NumericArray } from '../device/types.js';
 
-export type Elements = Float32Array | Float64Array | Int32Array;
-
+/** An element type as perf knows it: under nccl-tests' name, with what a check needs to know. */
 export interface ElementType {
-  /** nccl-tests' name. */
   readonly name: string;
   readonly bytes: number;
   readonly isFloat: boolean;
   /** Whole numbers up to 2^exactBits in magnitude are exact in this type. */
   readonly exactBits: number;
-  readonly array: { new (length: number): Elements; new (buffer: ArrayBufferLike, byteOffset: number, length: number): Elements };
+  readonly array: new (buffer: ArrayBufferLike, byteOffset: number, length: number) => NumericArray;
 }
 
-export const elementTypes: readonly ElementType[] = [
-  { name: 'int32', bytes: 4, isFloat: false, exactBits: 30, array: Int32Array },
-  { name: 'float', bytes: 4, isFloat: true, exactBits: 24, array: Float32Array },
-  { name: 'double', bytes: 8, isFloat: true, exactBits: 52, array: Float64Array },
-];
+const type = (name: string, { bytes, array }: DataType, isFloat: boolean, exactBits: number): ElementType =>
+  ({ name, bytes, array, isFloat, exactBits });
 
-export const operators = ['sum', 'prod', 'max', 'min', 'avg'] as const;
-export type Operator = (typeof operators)[number];
+/** In nccl-tests' order. */
+export const elementTypes: readonly ElementType[] = [
+  type('int32', int32, false, 30),
+  type('float', float32, true, 24),
+  type('double', float64, true, 52),
+];

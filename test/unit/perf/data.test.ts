@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { type ReductionOperator, reductionOperators } from '../../../src/device/types.js';
+import { countWrong, TestData } from '../../../src/perf/data.js';
+import { type ElementType, elementTypes } from '../../../src/perf/types.js';
+
+const make = (type: ElementType, length: number) => new type.array(new ArrayBuffer(length * type.bytes), 0, length);
+const cases = elementTypes.flatMap((type) => reductionOperators.flatMap((operator) => [1, 2, 3, 7, 64].map((nRanks) => ({ type, operator, nRanks }))));
+const label = ({ type, operator, nRanks }: (typeof cases)[number]) => `${operator} of ${nRanks} × ${type.name}`;
+
+/** Combines in the type's own arithmetic, one rank after the other in the given order. */
+function combine(type: ElementType, operator: ReductionOperator, sources: readonly ArrayLike<number>[]): ReturnType<typeof make> {
+  const length = sources[0]!.length;
+  const result = make(type, length);
+  result.set(sources[0]!);
+  for (const source of sources.slice(1)) {
+    for (let i = 0; i < length; i++) {
+      const [a, b] = [result[i]!, source[i]!];
+      result[i] = operator === 'prod' ? (type.isFloat ? a * b : Math.imul(a, b)) : operator === 'min' ? Math.min(a, b) : operator === 'max' ? Math.max(a, b) : a + b;
+    }
+  }
+  if (operator === 'avg') for (let i = 0; i < length; i++) result[i] = result[i]! / sources.length;
+  return result;
+}
+
+function sourcesOf(data: TestData, length: number) {
+  return Array.from({ length: data.nRanks }, (_, rank) => {
+    const source = make(data.type, length);
+    data.source(source, rank, 0);
+    return source;
+  });
+}
+
+describe('test data', () => {
+  it.each(cases.map((one) => [label(one), one] as const))('%s is exact, whatever the order of ranks', (_, { type, operator, nRanks }) => {
+    const data = new TestData(type, operator, nRanks, 5);
+    const sources = sourcesOf(data, 3000);
+    const segments = [{ at: 0, count: 3000, from: 'all' as const, first: 0 }];
+    expect(countWrong(combine(type, operator, sources), segments, data)).toBe(0);
+    expect(countWrong(combine(type, operator, sources.reverse()), segments, data)).toBe(0);
+  });
+
+  it.each(cases.filter(({ nRanks, operator }) => nRanks > 1 && operator !== 'min' && operator !== 'max').map((one) => [label(one), one] as const))(
+    '%s shows every element that lacks a rank', (_, { type, operator, nRanks }) => {
+      const data = new TestData(type, operator, nRanks, 1);
+      const sources = sourcesOf(data, 2000);
+      const without = combine(type, operator === 'avg' ? 'sum' : operator, sources.slice(0, -1));
+      if (operator === 'avg') for (let i = 0; i < 2000; i++) without[i] = without[i]! / nRanks;
+      expect(countWrong(without, [{ at: 0, count: 2000, from: 'all', first: 0 }], data)).toBe(2000);
+    });
+
+  it('differs between ranks, rounds and places', () => {
+    const [float] = elementTypes.filter((type) => type.name === 'float');
+    const fill = (rank: number, round: number, first: number) => {
+      const source = make(float!, 1000);
+      new TestData(float!, 'sum', 4, round).source(source, rank, first);
+      return source;
+    };
+    const same = (a: ArrayLike<number>, b: ArrayLike<number>) => Array.from(a).filter((value, i) => value === b[i]).length;
+    expect(same(fill(0, 0, 0), fill(0, 0, 0))).toBe(1000);
+    expect(same(fill(0, 0, 0), fill(1, 0, 0))).toBeLessThan(5);
+    expect(same(fill(0, 0, 0), fill(0, 1, 0))).toBeLessThan(5);
+    expect(same(fill(0, 0, 0), fill(0, 0, 64))).toBeLessThan(5);
+    expect(Array.from(fill(2, 3, 500))).toEqual(Array.from(fill(2, 3, 0)).slice(500).concat(Array.from(fill(2, 3, 1000)).slice(0, 500)));
+  });
+
+  it('counts each wrong element of each segment once, NaN too', () => {
+    const [float] = elementTypes.filter((type) => type.name === 'float');
+    const data = new TestData(float!, undefined, 2, 0);
+    const result = make(float!, 5000);
+    data.source(result.subarray(0, 2500), 0, 0);
+    data.source(result.subarray(2500), 1, 100);
+    const segments = [{ at: 0, count: 2500, from: 0, first: 0 }, { at: 2500, count: 2500, from: 1, first: 100 }];
+    expect(countWrong(result, segments, data)).toBe(0);
+    for (const place of [0, 2499, 2500, 4999]) result[place] = NaN;
+    expect(countWrong(result, segments, data)).toBe(4);
+    expect(countWrong(result, [segments[1]!], data)).toBe(2);
+  });
+});
