@@ -2,6 +2,13 @@ import type { Communicator } from '../communicator/communicator.js';
 import type { NumericArray, ReductionOperator } from '../device/types.js';
 import type { Segment } from './data.js';
 
+/** What perf calls of a communicator. */
+export type MeasuredCommunicator = Pick<
+  Communicator,
+  | 'rank' | 'nRanks' | 'localRank' | 'alloc' | 'free'
+  | 'allReduce' | 'allReduceSync' | 'broadcast' | 'broadcastSync' | 'barrier' | 'barrierSync'
+>;
+
 /** Lengths of a collective's buffers and where they lie in each other in place, all in elements (as nccl-tests has them). */
 export interface Shape {
   /** What the table's `count` column says: the count that the call is given. */
@@ -32,8 +39,8 @@ export interface Collective {
   busFactor(nRanks: number): number;
   /** What the receive buffer of this rank must hold afterwards. */
   expected(shape: Shape, place: Place): Segment[];
-  run(comm: Communicator, send: NumericArray, recv: NumericArray, operator: ReductionOperator, root: number): Promise<void>;
-  runSync(comm: Communicator, send: NumericArray, recv: NumericArray, operator: ReductionOperator, root: number): void;
+  run(comm: MeasuredCommunicator, send: NumericArray, recv: NumericArray, operator: ReductionOperator, root: number): Promise<void>;
+  runSync(comm: MeasuredCommunicator, send: NumericArray, recv: NumericArray, operator: ReductionOperator, root: number): void;
 }
 
 /** Both buffers hold the whole message. */

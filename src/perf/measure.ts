@@ -1,6 +1,5 @@
-import type { Communicator } from '../communicator/communicator.js';
 import type { NumericArray, ReductionOperator } from '../device/types.js';
-import type { Collective, Shape } from './collectives.js';
+import type { Collective, MeasuredCommunicator, Shape } from './collectives.js';
 import { countWrong, TestData } from './data.js';
 import type { Average, PerfOptions } from './options.js';
 import type { ElementType } from './types.js';
@@ -18,13 +17,13 @@ export interface Case {
 
 /** The two buffers of a rank, made once for the largest size, and the cases' views of them. */
 export class Buffers {
-  readonly #comm: Communicator;
+  readonly #comm: MeasuredCommunicator;
   readonly #memory: PerfOptions['memory'];
   readonly #send: Float64Array;
   readonly #recv: Float64Array;
 
   /** @param maxBytes of the larger of a case's buffers */
-  constructor(comm: Communicator, memory: PerfOptions['memory'], maxBytes: number) {
+  constructor(comm: MeasuredCommunicator, memory: PerfOptions['memory'], maxBytes: number) {
     const length = Math.ceil(maxBytes / Float64Array.BYTES_PER_ELEMENT);
     this.#comm = comm;
     this.#memory = memory;
@@ -52,7 +51,7 @@ export class Buffers {
 }
 
 /** Calls a case `calls` times, and does not look at the clock. */
-export async function warmUp(comm: Communicator, one: Case, calls: number, api: PerfOptions['api']): Promise<void> {
+export async function warmUp(comm: MeasuredCommunicator, one: Case, calls: number, api: PerfOptions['api']): Promise<void> {
   if (api === 'sync') for (let i = 0; i < calls; i++) callSync(comm, one);
   else for (let i = 0; i < calls; i++) await call(comm, one);
 }
@@ -61,7 +60,7 @@ export async function warmUp(comm: Communicator, one: Case, calls: number, api: 
  * The time of one call at this rank in microseconds: the mean of `iterations` in a row, as nccl-tests has it. Ranks
  * start together, behind a barrier.
  */
-export async function timeCase(comm: Communicator, one: Case, iterations: number, options: PerfOptions): Promise<number> {
+export async function timeCase(comm: MeasuredCommunicator, one: Case, iterations: number, options: PerfOptions): Promise<number> {
   const data = new TestData(one.type, one.operator, comm.nRanks, 0);
   data.source(one.send, comm.rank, 0);
   // Repeated sums in place would leave the type's range: zeros stay.
@@ -72,7 +71,7 @@ export async function timeCase(comm: Communicator, one: Case, iterations: number
   return (totalMs * 1e3) / (iterations * options.aggregate);
 }
 
-function timeSync(comm: Communicator, one: Case, iterations: number, { aggregate, blocking }: PerfOptions): number {
+function timeSync(comm: MeasuredCommunicator, one: Case, iterations: number, { aggregate, blocking }: PerfOptions): number {
   let excluded = 0;
   const start = performance.now();
   for (let i = 0; i < iterations; i++) {
@@ -89,7 +88,7 @@ function timeSync(comm: Communicator, one: Case, iterations: number, { aggregate
   return performance.now() - start - excluded;
 }
 
-async function timePromise(comm: Communicator, one: Case, iterations: number, { aggregate, blocking }: PerfOptions): Promise<number> {
+async function timePromise(comm: MeasuredCommunicator, one: Case, iterations: number, { aggregate, blocking }: PerfOptions): Promise<number> {
   let excluded = 0;
   const start = performance.now();
   for (let i = 0; i < iterations; i++) {
@@ -106,7 +105,7 @@ async function timePromise(comm: Communicator, one: Case, iterations: number, { 
 }
 
 /** Runs a case once on fresh numbers; the wrong elements of all ranks. */
-export async function checkCase(comm: Communicator, one: Case, api: PerfOptions['api'], round: number): Promise<number> {
+export async function checkCase(comm: MeasuredCommunicator, one: Case, api: PerfOptions['api'], round: number): Promise<number> {
   const { collective, shape, root } = one;
   const data = new TestData(one.type, one.operator, comm.nRanks, round);
   one.recv.fill(-1);
@@ -119,7 +118,7 @@ export async function checkCase(comm: Communicator, one: Case, api: PerfOptions[
 }
 
 /** One number of each rank, by rank. */
-export async function gather(comm: Communicator, value: number): Promise<Float64Array> {
+export async function gather(comm: MeasuredCommunicator, value: number): Promise<Float64Array> {
   const values = new Float64Array(comm.nRanks);
   values[comm.rank] = value;
   await comm.allReduce(values);
@@ -140,10 +139,10 @@ export function average(times: Float64Array, which: Average): number {
   }
 }
 
-function callSync(comm: Communicator, { collective, send, recv, operator, root }: Case): void {
+function callSync(comm: MeasuredCommunicator, { collective, send, recv, operator, root }: Case): void {
   collective.runSync(comm, send, recv, operator ?? 'sum', root);
 }
 
-function call(comm: Communicator, { collective, send, recv, operator, root }: Case): Promise<void> {
+function call(comm: MeasuredCommunicator, { collective, send, recv, operator, root }: Case): Promise<void> {
   return collective.run(comm, send, recv, operator ?? 'sum', root);
 }

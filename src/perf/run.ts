@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { cpus, hostname } from 'node:os';
-import type { Communicator } from '../communicator/communicator.js';
 import type { ReductionOperator } from '../device/types.js';
 import { InvalidArgumentError } from '../errors.js';
-import { bandwidths } from './collectives.js';
+import { bandwidths, type MeasuredCommunicator } from './collectives.js';
 import { average, Buffers, type Case, checkCase, gather, timeCase, warmUp } from './measure.js';
 import { defaultIterations, defaultWarmup, type PerfOptions } from './options.js';
 import type { Reporter, Summary } from './report.js';
@@ -24,7 +23,7 @@ interface Plan {
  *
  * @throws InvalidArgumentError `ROOT_RANGE` if the root is not a rank
  */
-export async function runPerf(comm: Communicator, options: PerfOptions, reporter: Reporter): Promise<Summary> {
+export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, reporter: Reporter): Promise<Summary> {
   const plans = planRows(options, comm.nRanks);
   const buffers = new Buffers(comm, options.memory, Math.max(...plans.map((plan) => rowBytes(plan, options, comm.nRanks))));
   reporter.start(comm.nRanks, await gatherText(comm, deviceLine(comm)));
@@ -77,13 +76,13 @@ function rowBytes(plan: Plan, options: PerfOptions, nRanks: number): number {
   return Math.max(sendCount, recvCount) * plan.type.bytes;
 }
 
-function makeCase(plan: Plan, options: PerfOptions, comm: Communicator, buffers: Buffers, inPlace: boolean): Case {
+function makeCase(plan: Plan, options: PerfOptions, comm: MeasuredCommunicator, buffers: Buffers, inPlace: boolean): Case {
   const shape = options.collective.shape(Math.floor(plan.bytes / plan.type.bytes), comm.nRanks);
   return { ...plan, collective: options.collective, shape, ...buffers.views(plan.type, shape, inPlace) };
 }
 
 async function measureHalf(
-  comm: Communicator, one: Case, bytes: number, iterations: number, options: PerfOptions, row: number,
+  comm: MeasuredCommunicator, one: Case, bytes: number, iterations: number, options: PerfOptions, row: number,
 ): Promise<Measurement> {
   const timeUs = average(await gather(comm, await timeCase(comm, one, iterations, options)), options.average);
   let wrong = options.checks > 0 ? 0 : undefined;
@@ -94,14 +93,14 @@ async function measureHalf(
 }
 
 /** Who this rank is, in the words of nccl-tests. */
-function deviceLine(comm: Communicator): string {
+function deviceLine(comm: MeasuredCommunicator): string {
   const cores = /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '?';
   return `Rank ${String(comm.rank).padStart(2)} Group  0 Pid ${String(process.pid).padStart(6)} on ${hostname().padStart(10)}`
     + ` device ${String(comm.localRank).padStart(2)} [cores ${cores}] ${cpus()[0]?.model.trim() ?? ''}`;
 }
 
 /** A short line of each rank, by rank: each adds its bytes where the others add zeros. */
-async function gatherText(comm: Communicator, text: string): Promise<string[]> {
+async function gatherText(comm: MeasuredCommunicator, text: string): Promise<string[]> {
   const slot = 256;
   const bytes = new Int32Array(comm.nRanks * slot);
   bytes.set(new TextEncoder().encode(text).subarray(0, slot), comm.rank * slot);

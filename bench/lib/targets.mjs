@@ -1,0 +1,33 @@
+/**
+ * What tccl is to reach, as time over the best time among all libraries and tunings in one run: on two cores, float
+ * sums, arrays in shared memory, the blocking API, medians.
+ *
+ * @type {Record<string, Record<number, Record<number, number>>>} collective, ranks, bytes
+ */
+const ratios = {
+  all_reduce: {
+    2: { 8: 0.9, 1024: 0.55, 32768: 0.22, 1048576: 0.33, 16777216: 0.45, 67108864: 0.45 },
+    4: { 8: 1, 1024: 1, 32768: 0.5, 1048576: 0.5, 16777216: 0.45, 67108864: 0.45 },
+    8: { 8: 1, 1024: 1, 32768: 0.6, 1048576: 0.5, 16777216: 0.45, 67108864: 0.45 },
+  },
+};
+
+/**
+ * The largest allowed ratio of the blocking API, or undefined where none is set. Two ranks are to reach it on cores
+ * that are near each other.
+ *
+ * @param {{ coll: string, type: string, ranks: number, calls: number, state: string, bytes: number }} row
+ */
+export function ratioTarget({ coll, type, ranks, calls, state, bytes }) {
+  if (type !== 'float' || calls !== 1 || (ranks === 2 && state !== 'near')) return undefined;
+  return ratios[coll]?.[ranks]?.[bytes];
+}
+
+/** Ordinary arrays, staged through shared memory, are to be no slower than the best library from this size on. */
+export const plainTarget = { fromBytes: 32768, ratio: 1 };
+
+/** The promise API is to take this much at 8 B when nobody is late, and this times the blocking API from some size on. */
+export const promiseTarget = { smallBytes: 8, smallUs: 3, fromBytes: 32768, overSync: 1.15 };
+
+/** `tccl run` of an empty job over Open MPI's `mpirun` of the same. */
+export const startTarget = 1.5;

@@ -1,0 +1,200 @@
+/**
+ * One rank of tccl in the benchmark: the same options, the same method and the same JSON lines as bench/peers/bench.c,
+ * whose comments tell the method. Rank 0 prints.
+ *
+ *     BENCH_SHM=/dev/shm/x npx tccl run -n 2 -- node bench/ranks/collective.mjs -C all_reduce -s 8,1M -c
+ *
+ * -A sync (default), promise, or plain: the blocking API, the promise API, or the blocking one on ordinary arrays.
+ */
+import { parseArgs } from 'node:util';
+import { init } from 'tccl';
+import { parseSize } from '../../dist/perf/sizes.js';
+import { clockCost, Meeting, pin } from './meeting.mjs';
+
+/** @typedef {Float32Array | Float64Array | Int32Array} NumericArray */
+/** @typedef {import('tccl').Communicator} Communicator */
+
+const types = { float: Float32Array, double: Float64Array, int32: Int32Array };
+
+/**
+ * What a collective calls, what it must give, and its share of bus bandwidth (nccl-tests).
+ *
+ * @type {Record<string, {
+ *   run(comm: Communicator, send: NumericArray, recv: NumericArray): Promise<void>,
+ *   runSync(comm: Communicator, send: NumericArray, recv: NumericArray): void,
+ *   expected(element: number, comm: Communicator): number,
+ *   busFactor(ranks: number): number,
+ * }>}
+ */
+const collectives = {
+  all_reduce: {
+    run: (comm, send, recv) => comm.allReduce(send, recv, 'sum'),
+    runSync: (comm, send, recv) => comm.allReduceSync(send, recv, 'sum'),
+    expected(element, comm) {
+      let sum = 0;
+      for (let rank = 0; rank < comm.nRanks; rank++) sum += source(rank, element);
+      return sum;
+    },
+    busFactor: (ranks) => (2 * (ranks - 1)) / ranks,
+  },
+  broadcast: {
+    run: (comm, send, recv) => comm.broadcast(send, recv, 0),
+    runSync: (comm, send, recv) => comm.broadcastSync(send, recv, 0),
+    expected: (element) => source(0, element),
+    busFactor: () => 1,
+  },
+};
+
+/** Small whole numbers, so that every type's sums are exact. */
+const source = (/** @type {number} */ rank, /** @type {number} */ element) => (element * 7 + rank * 3) % 13;
+
+const { values: option } = parseArgs({
+  options: {
+    collective: { short: 'C', type: 'string', default: 'all_reduce' },
+    type: { short: 'd', type: 'string', default: 'float' },
+    inplace: { short: 'i', type: 'string', default: '0' },
+    sizes: { short: 's', type: 'string', default: '8,1K,32K,1M,16M,64M' },
+    samples: { short: 'n', type: 'string', default: '100' },
+    warm: { short: 'w', type: 'string', default: '5' },
+    calls: { short: 'k', type: 'string', default: '1' },
+    seconds: { short: 't', type: 'string', default: '1' },
+    check: { short: 'c', type: 'boolean', default: false },
+    pin: { short: 'p', type: 'boolean', default: false },
+    api: { short: 'A', type: 'string', default: 'sync' },
+    label: { short: 'L', type: 'string', default: '' },
+  },
+});
+const path = process.env['BENCH_SHM'];
+if (path === undefined) throw new Error('set BENCH_SHM to the path of a new file for all ranks');
+const rankHere = Number(process.env['TCCL_LOCAL_RANK']);
+if (option.pin) pin(rankHere % (await import('node:os')).availableParallelism());
+
+const comm = await init();
+const meeting = new Meeting(comm.rank, comm.nRanks, path);
+const collective = collectives[option.collective];
+const arrayClass = types[/** @type {keyof typeof types} */ (option.type)];
+const sizes = option.sizes.split(',').map((size) => parseSize(size, '-s'));
+const perSample = Number(option.calls);
+const wantedSamples = Number(option.samples);
+const limitMs = Number(option.seconds) * 1e3;
+const inPlace = option.inplace === '1';
+const clock = clockCost();
+
+if (collective === undefined || arrayClass === undefined) {
+  if (comm.rank === 0) console.error(`tccl: no ${option.collective} of ${option.type} here`);
+} else {
+  const longest = Math.max(...sizes) / arrayClass.BYTES_PER_ELEMENT;
+  const make = () => (option.api === 'plain' ? new arrayClass(longest) : comm.alloc(arrayClass, longest));
+  const buffers = { send: make(), recv: make() };
+  for (const bytes of sizes) {
+    const count = Math.floor(bytes / arrayClass.BYTES_PER_ELEMENT);
+    const recv = buffers.recv.subarray(0, count);
+    await measure(collective, inPlace ? recv : buffers.send.subarray(0, count), recv);
+  }
+}
+meeting.barrier();
+meeting.close();
+await comm.close();
+
+/**
+ * @param {(typeof collectives)[string]} which
+ * @param {NumericArray} send
+ * @param {NumericArray} recv
+ */
+async function measure(which, send, recv) {
+  const bytes = recv.byteLength;
+  for (let i = 0; i < recv.length; i++) recv[i] = -1;
+  for (let i = 0; i < send.length; i++) send[i] = source(comm.rank, i);
+  if (option.check) {
+    meeting.barrier();
+    if (option.api === 'promise') await which.run(comm, send, recv);
+    else which.runSync(comm, send, recv);
+    let wrong = 0;
+    for (let i = 0; i < recv.length; i++) if (recv[i] !== which.expected(i, comm)) wrong++;
+    meeting.report('wrong', wrong);
+  }
+  if (inPlace) recv.fill(0); // sums in place must not overflow
+  // V8 compiles what has run some hundred times: each size's path is warm before its first sample.
+  const compile = Math.max(2, Math.min(2000, Math.floor(2 ** 24 / bytes)));
+  meeting.barrier();
+  for (let i = 0; i < compile; i++) {
+    if (option.api === 'promise') await which.run(comm, send, recv);
+    else which.runSync(comm, send, recv);
+  }
+
+  const before = meeting.probe();
+  if (comm.rank === 0) meeting.stop = false;
+  meeting.barrier();
+  const samples = option.api === 'promise' ? await samplePromise(which, send, recv) : sampleSync(which, send, recv);
+  const after = meeting.probe();
+  if (comm.rank !== 0) return;
+
+  samples.sort((a, b) => a - b);
+  const median = samples[samples.length >> 1] ?? 0;
+  const mean = samples.reduce((sum, time) => sum + time, 0) / samples.length;
+  const GBps = bytes / median / 1e9;
+  console.log(JSON.stringify({
+    lib: 'tccl', cfg: option.label || option.api, coll: option.collective, type: option.type, ranks: comm.nRanks, bytes,
+    inplace: inPlace ? 1 : 0, calls: perSample, samples: samples.length,
+    link_ns: [Math.round(before.linkNs), Math.round(after.linkNs)], others: [before.others, after.others],
+    clock_ns: Math.round(clock * 1e9), time_us: micros(median), min_us: micros(samples[0] ?? 0), mean_us: micros(mean),
+    algbw_GBps: Number(GBps.toFixed(4)), busbw_GBps: Number((GBps * which.busFactor(comm.nRanks)).toFixed(4)),
+    wrong: option.check ? meeting.reported('wrong').reduce((sum, count) => sum + count, 0) : null,
+  }));
+}
+
+const micros = (/** @type {number} */ seconds) => Number((seconds * 1e6).toFixed(3));
+
+/**
+ * The slowest rank's seconds for one call, of each sample.
+ *
+ * @param {(typeof collectives)[string]} which
+ * @param {NumericArray} send
+ * @param {NumericArray} recv
+ */
+function sampleSync(which, send, recv) {
+  const samples = /** @type {number[]} */ ([]);
+  const begin = performance.now();
+  for (let i = -Number(option.warm); i < wantedSamples; i++) {
+    meeting.barrier();
+    if (meeting.stop) break;
+    const start = performance.now();
+    for (let j = 0; j < perSample; j++) which.runSync(comm, send, recv);
+    finishSample(samples, i, performance.now() - start, begin);
+  }
+  return samples;
+}
+
+/**
+ * As {@link sampleSync}, awaiting each call.
+ *
+ * @param {(typeof collectives)[string]} which
+ * @param {NumericArray} send
+ * @param {NumericArray} recv
+ */
+async function samplePromise(which, send, recv) {
+  const samples = /** @type {number[]} */ ([]);
+  const begin = performance.now();
+  for (let i = -Number(option.warm); i < wantedSamples; i++) {
+    meeting.barrier();
+    if (meeting.stop) break;
+    const start = performance.now();
+    for (let j = 0; j < perSample; j++) await which.run(comm, send, recv);
+    finishSample(samples, i, performance.now() - start, begin);
+  }
+  return samples;
+}
+
+/**
+ * @param {number[]} samples
+ * @param {number} index below zero while warming up
+ * @param {number} tookMs
+ * @param {number} begin when the first sample began, in ms
+ */
+function finishSample(samples, index, tookMs, begin) {
+  meeting.report('seconds', (tookMs / 1e3 - clock) / perSample);
+  meeting.barrier();
+  if (comm.rank !== 0) return;
+  if (index >= 0) samples.push(Math.max(...meeting.reported('seconds')));
+  if (samples.length > 0 && performance.now() - begin > limitMs) meeting.stop = true;
+}

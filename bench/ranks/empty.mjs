@@ -1,0 +1,1 @@
+// A job that does nothing: what a launcher costs.

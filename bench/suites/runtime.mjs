@@ -1,0 +1,184 @@
+/**
+ * The runtime against Open MPI, MPICH and Gloo: the same collective at the same sizes, tccl's APIs and the libraries'
+ * tunings in turn, in several rounds. docs/performance.md tells the method.
+ *
+ * @module
+ */
+import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { formatSize } from '../../dist/perf/sizes.js';
+import { compare } from '../lib/compare.mjs';
+import { buildPrograms, commands, programPath, tunings } from '../lib/peers.mjs';
+import { jsonLines, runTogether } from '../lib/processes.mjs';
+import { formatUs, table, verdict } from '../lib/table.mjs';
+import { plainTarget, promiseTarget, ratioTarget } from '../lib/targets.mjs';
+
+/** @typedef {import('../lib/compare.mjs').Comparison} Comparison */
+/** @typedef {import('../lib/suite.mjs').Context} Context */
+
+export const title = 'collectives against Open MPI, MPICH and Gloo';
+
+const cores = availableParallelism();
+const rankProgram = new URL('../ranks/collective.mjs', import.meta.url).pathname;
+const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
+
+/** tccl's ways to be called: the blocking API, the promise API, and the blocking one with ordinary arrays. */
+const variants = ['sync', 'promise', 'plain'];
+
+/** Where the calls of a sample follow each other without a barrier, as nccl-tests does: at small sizes, throughput. */
+const inARow = { calls: 20, maxBytes: 32768 };
+
+/** One program to run: a tuning of a library, or tccl with one of its APIs. */
+/** @typedef {{ library: string, name: string, maxBytes: number, start(ranks: number, options: string[]): { file: string, args: string[], env: Record<string, string> }[] }} Entrant */
+
+/** @param {Context} context */
+export async function run({ options, record, progress, note }) {
+  const built = buildPrograms(note);
+  for (let round = 0; round < options.rounds; round++) {
+    for (const ranks of options.ranks) {
+      for (const collective of options.collectives) {
+        const field = entrants(collective, ranks, built, options.quick);
+        for (const [index, entrant] of field.entries()) {
+          progress(`round ${round + 1}/${options.rounds}, ${collective}, ${ranks} ranks, ${index + 1}/${field.length}: ${entrant.library} ${entrant.name}`);
+          for (const args of programOptions(collective, entrant, options)) {
+            try {
+              for (const line of await runEntrant(entrant, ranks, args)) record(line);
+            } catch (error) {
+              note(`${entrant.library} ${entrant.name}, ${ranks} ranks, ${collective}: ${error instanceof Error ? error.message : String(error)}`);
+            }
+          }
+        }
+      }
+    }
+  }
+  if (built.has('ceilings')) {
+    progress('ceilings of this machine\'s memory');
+    for (const line of jsonLines(await runTogether([{ file: programPath('ceilings'), args: ['memory'] }], { timeoutMs: 120_000 }))) record(line);
+  }
+}
+
+/**
+ * The libraries' tunings with tccl's variants spread among them, so that each meets the machine in all its moods.
+ *
+ * @param {string} collective @param {number} ranks @param {Set<string>} built @param {boolean} quick
+ * @returns {Entrant[]}
+ */
+function entrants(collective, ranks, built, quick) {
+  /** @type {Entrant[]} */
+  const peers = tunings(collective, ranks, cores)
+    .filter(({ library, won }) => built.has(`bench_${library}`) && (won || !quick))
+    .map((tuning) => ({
+      library: tuning.library, name: tuning.name, maxBytes: tuning.maxBytes ?? Infinity,
+      start: (count, options) => commands(tuning, count, options),
+    }));
+  /** @type {Entrant[]} */
+  const ours = variants.map((api) => ({
+    library: 'tccl', name: api, maxBytes: Infinity,
+    start: (count, options) => [{
+      file: process.execPath,
+      args: [cli, 'run', '-n', String(count), '--', process.execPath, rankProgram, ...options, '-A', api, '-L', api],
+      env: {},
+    }],
+  }));
+  const gap = Math.ceil(peers.length / ours.length);
+  return ours.flatMap((one, index) => [one, ...peers.slice(index * gap, (index + 1) * gap)]);
+}
+
+/**
+ * Command lines of the program: single calls at all sizes, then calls in a row at small ones.
+ *
+ * @param {string} collective @param {Entrant} entrant @param {import('../lib/suite.mjs').Options} options
+ */
+function programOptions(collective, { maxBytes }, { sizes, seconds, quick }) {
+  const common = ['-C', collective, '-t', String(seconds), '-w', '2', '-c'];
+  const fitting = sizes.filter((bytes) => bytes <= maxBytes);
+  const small = fitting.filter((bytes) => bytes <= inARow.maxBytes);
+  return [
+    ...(fitting.length > 0 ? [[...common, '-s', fitting.join(','), '-n', '300']] : []),
+    ...(small.length > 0 && collective === 'all_reduce' && !quick
+      ? [[...common, '-s', small.join(','), '-n', '50', '-k', String(inARow.calls)]]
+      : []),
+  ];
+}
+
+/** @param {Entrant} entrant @param {number} ranks @param {string[]} args */
+async function runEntrant(entrant, ranks, args) {
+  const meeting = `/dev/shm/tccl-bench-${process.pid}-${randomBytes(4).toString('hex')}`;
+  try {
+    return jsonLines(await runTogether(entrant.start(ranks, args), { timeoutMs: 120_000, env: { BENCH_SHM: meeting } }));
+  } finally {
+    rmSync(meeting, { force: true });
+    rmSync(`${meeting}.store`, { recursive: true, force: true });
+  }
+}
+
+/** Tables of a run's records: one for each collective, number of ranks and state of the cores, and the ceilings. */
+export function report(/** @type {readonly Record<string, any>[]} */ records) {
+  const comparisons = compare(records);
+  const groups = new Map();
+  for (const comparison of comparisons) {
+    const { coll, type, ranks, calls, state } = comparison;
+    const name = `${coll} ${type}, ${ranks} ranks${state === 'any' ? '' : `, cores ${state}`}${calls === 1 ? '' : `, ${calls} calls in a row`}`;
+    groups.set(name, [...(groups.get(name) ?? []), comparison]);
+  }
+  const sections = [...groups].map(([name, rows]) => `${name}: lowest median of the rounds in µs, and ratios\n\n${ratioTable(rows)}`);
+  if (comparisons.some((comparison) => comparison.peers.concat(Object.values(comparison.ours)).some(({ noisy }) => noisy))) {
+    sections.push('~ other processes ran during every measurement of this figure: repeat it on a quiet machine.');
+  }
+  const wrong = records.filter((record) => record['wrong'] > 0);
+  if (wrong.length > 0) sections.push(`WRONG RESULTS, left out: ${wrong.map(({ lib, cfg, coll, ranks, bytes }) => `${lib} ${cfg} ${coll} ${ranks} ranks ${formatSize(bytes)}`).join('; ')}`);
+  const ceilings = ceilingTable(comparisons, records);
+  if (ceilings !== undefined) sections.push(ceilings);
+  return sections.join('\n\n');
+}
+
+/** @param {readonly Comparison[]} rows */
+function ratioTable(rows) {
+  const titles = ['size', 'best peer', '', 'sync', 'sync / best, target', 'promise', 'promise / sync, target', 'plain', 'plain / best, target'];
+  return table(titles, rows.map((row) => {
+    const { best, bytes, calls, ranks } = row;
+    const { sync, promise, plain } = row.ours;
+    const over = (/** @type {number | undefined} */ ours, /** @type {number | undefined} */ theirs) =>
+      (ours === undefined || theirs === undefined ? undefined : ours / theirs);
+    const promiseLimit = calls === 1 && bytes >= promiseTarget.fromBytes ? promiseTarget.overSync : undefined;
+    const promiseVerdict = calls === 1 && ranks <= cores && bytes <= promiseTarget.smallBytes && promise !== undefined
+      ? `${verdict(promise.us, promiseTarget.smallUs)} (µs)`
+      : verdict(over(promise?.us, sync?.us), promiseLimit);
+    return [
+      formatSize(bytes),
+      best === undefined ? '' : `${best.lib} ${best.cfg}`,
+      figure(best), figure(sync), verdict(over(sync?.us, best?.us), ratioTarget(row)),
+      figure(promise), promiseVerdict,
+      figure(plain), verdict(over(plain?.us, best?.us), calls === 1 && bytes >= plainTarget.fromBytes ? plainTarget.ratio : undefined),
+    ];
+  }));
+}
+
+/** @param {import('../lib/compare.mjs').Figure | undefined} value */
+function figure(value) {
+  return value === undefined ? '' : `${value.noisy ? '~' : ''}${formatUs(value.us)}`;
+}
+
+/**
+ * How many bytes a second tccl's all-reduce moves (each rank's input is read and its output written once: 2 n times the
+ * size), over what the machine's copy and add loops move with as many threads.
+ *
+ * @param {readonly Comparison[]} comparisons @param {readonly Record<string, any>[]} records
+ */
+function ceilingTable(comparisons, records) {
+  const limits = records.filter((record) => record['ceiling'] !== undefined);
+  if (limits.length === 0) return undefined;
+  const best = (/** @type {string} */ kind, /** @type {number} */ bytes, /** @type {number} */ threads) =>
+    Math.max(...limits.filter((limit) => limit['ceiling'] === kind && limit['bytes'] === bytes && limit['threads'] === threads).map((limit) => limit['moved_GBps']));
+  const rows = comparisons.flatMap(({ coll, type, ranks, calls, state, bytes, ours: { sync } }) => {
+    const threads = Math.min(ranks, cores, 2);
+    const add = best('add', bytes, threads);
+    if (coll !== 'all_reduce' || type !== 'float' || calls !== 1 || sync === undefined || !Number.isFinite(add)) return [];
+    const moved = (2 * ranks * bytes) / sync.us / 1e3;
+    const copy = best('copy', bytes, threads);
+    return [[`${formatSize(bytes)}, ${ranks} ranks${state === 'any' ? '' : `, ${state}`}`, moved.toFixed(1), add.toFixed(1), copy.toFixed(1), `${((100 * moved) / add).toFixed(0)} %`]];
+  });
+  if (rows.length === 0) return undefined;
+  return `all_reduce float against the machine's ceilings: GB/s moved, with as many threads\n\n${table(['size', 'tccl sync', 'add', 'copy', 'of add'], rows)}`;
+}
