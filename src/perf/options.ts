@@ -80,6 +80,12 @@ export function perfOptions(collectiveName: string, raw: RawOptions): PerfOption
   };
 }
 
+/** @throws InvalidArgumentError `ROOT_RANGE` if the root is no rank */
+export function checkRoot({ root }: PerfOptions, nRanks: number): void {
+  if (root < nRanks) return;
+  throw new InvalidArgumentError('ROOT_RANGE', `--root ${root} is not a rank: there are ${nRanks}, from 0 to ${nRanks - 1} (-1 for each in turn)`);
+}
+
 /**
  * As many calls as move 16 MiB, between 20 and 1000: small sizes need many calls to be told from the clock, large ones
  * take their time.

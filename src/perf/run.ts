@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { cpus, hostname } from 'node:os';
 import type { ReductionOperator } from '../device/types.js';
-import { InvalidArgumentError } from '../errors.js';
 import { bandwidths, type MeasuredCommunicator } from './collectives.js';
 import { average, Buffers, type Case, checkCase, gather, timeCase, warmUp } from './measure.js';
-import { defaultIterations, defaultWarmup, type PerfOptions } from './options.js';
+import { checkRoot, defaultIterations, defaultWarmup, type PerfOptions } from './options.js';
 import type { Reporter, Summary } from './report.js';
 import type { Measurement, RowHead } from './table.js';
 import type { ElementType } from './types.js';
@@ -24,6 +23,7 @@ interface Plan {
  * @throws InvalidArgumentError `ROOT_RANGE` if the root is not a rank
  */
 export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, reporter: Reporter): Promise<Summary> {
+  checkRoot(options, comm.nRanks);
   const plans = planRows(options, comm.nRanks);
   const buffers = new Buffers(comm, options.memory, Math.max(...plans.map((plan) => rowBytes(plan, options, comm.nRanks))));
   reporter.start(comm.nRanks, await gatherText(comm, deviceLine(comm)));
@@ -57,9 +57,6 @@ export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, 
 
 /** Types, then operators, then roots, each with all sizes: nccl-tests' order. */
 function planRows({ collective, types, operators, root, sizes }: PerfOptions, nRanks: number): Plan[] {
-  if (root >= nRanks) {
-    throw new InvalidArgumentError('ROOT_RANGE', `--root ${root} is not a rank: there are ${nRanks}, from 0 to ${nRanks - 1} (-1 for each in turn)`);
-  }
   const roots = !collective.rooted ? [-1] : root >= 0 ? [root] : Array.from({ length: nRanks }, (_, rank) => rank);
   return types.flatMap((type) =>
     operators.flatMap((operator) => roots.flatMap((one) => sizes.map((bytes) => ({ bytes, type, operator, root: one })))));

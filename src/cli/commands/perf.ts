@@ -1,0 +1,104 @@
+import type { Command } from 'commander';
+import { InvalidUsageError } from '../../errors.js';
+import type { Place } from '../../launch/place.js';
+import type { RawOptions } from '../../perf/options.js';
+import { examples, progressLine } from '../output.js';
+
+interface CommandOptions extends RawOptions {
+  readonly ranks?: string;
+  readonly output_file?: string;
+  readonly json?: true;
+}
+
+export function register(program: Command): void {
+  program
+    .command('perf')
+    .summary('measure a collective as nccl-tests does')
+    .description(
+      'Measures a collective between ranks with nccl-tests\' flags and prints its table: time, algorithm and bus bandwidth, ' +
+      'and the number of wrong elements, out of place and in place. Sizes are written as 8, 64K, 1.5M or 1G. ' +
+      'The exit code is 1 if any element was wrong.',
+    )
+    .argument('<collective>', 'all_reduce or broadcast')
+    .option('--ranks <count>', 'start so many ranks on this host (default: the ranks of the launch around it, or 1)')
+    .option('-b, --minbytes <size>', 'smallest size', '32M')
+    .option('-e, --maxbytes <size>', 'largest size', '32M')
+    .option('-f, --stepfactor <factor>', 'each size is so many times the one before; 1: steps of -i', '1')
+    .option('-i, --stepbytes <size>', 'each size is so much more than the one before', '1M')
+    .option('-n, --iters <count>', 'timed calls in a row (default: by size, 20 to 1000)')
+    .option('-w, --warmup_iters <count>', 'calls at each size before (default: by size, 2 to 1000)')
+    .option('-m, --agg_iters <count>', 'calls an iteration; promises are awaited together', '1')
+    .option('-c, --check <count>', 'verified calls a row', '1')
+    .option('-d, --datatype <name>', 'int32, float, double, all', 'float')
+    .option('-o, --op <name>', 'sum, prod, min, max, avg, all', 'sum')
+    .option('-r, --root <rank>', 'root of a broadcast, -1: each in turn', '0')
+    .option('-a, --average <which>', 'whose time: 0 rank 0, 1 mean, 2 shortest, 3 longest', '1')
+    .option('-z, --blocking <mode>', '1: barrier after each call, in the time; 3: after each iteration, not in the time', '0')
+    .option('-J, --output_file <file>', 'also write JSON lines to a file')
+    .option('--json', 'print JSON lines instead of the table')
+    .option('--api <name>', 'sync or promise', 'sync')
+    .option('--memory <name>', 'shared (comm.alloc) or plain arrays', 'shared')
+    .addHelpText('after', examples(
+      ['two ranks, from 8 bytes to 16 MiB', 'tccl perf all_reduce --ranks 2 -b 8 -e 16M -f 8'],
+      ['every type and operator, each checked ten times', 'tccl perf all_reduce --ranks 4 -b 1M -e 1M -d all -o all -c 10'],
+      ['ranks that MPI starts', 'mpirun -n 2 tccl perf broadcast -b 1K -e 64M -f 4 --memory plain -J broadcast.jsonl'],
+    ))
+    .action(async (collective: string, options: CommandOptions) => {
+      const { findPlace } = await import('../../launch/place.js');
+      const { checkRoot, perfOptions, wholeNumber } = await import('../../perf/options.js');
+      // Everything that can be wrong is found before a rank starts.
+      const measured = perfOptions(collective, options);
+      const nRanks = options.ranks === undefined ? undefined : wholeNumber('--ranks', options.ranks, 1, 9999);
+      if (nRanks !== undefined) checkRoot(measured, nRanks);
+      const place = findPlace(process.env);
+      if (nRanks !== undefined && place === undefined) process.exitCode = await startRanks(nRanks);
+      else {
+        checkRanks(nRanks, place);
+        process.exitCode = await measure(measured, options, place?.rank ?? 0);
+      }
+    });
+}
+
+/** The command line of a rank is this one: there, `--ranks` agrees with the launch. */
+function checkRanks(nRanks: number | undefined, place: Place | undefined): void {
+  if (nRanks === undefined || place === undefined || nRanks === place.nRanks) return;
+  throw new InvalidUsageError(
+    'RANK_COUNT_MISMATCH',
+    `--ranks ${nRanks} would start ranks inside rank ${place.rank} of ${place.nRanks} that ${place.launcher} started: leave it out`,
+    { rank: place.rank },
+  );
+}
+
+async function startRanks(nRanks: number): Promise<number> {
+  const { launchRanks } = await import('../../launch/run.js');
+  const [node = process.execPath, ...args] = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
+  return launchRanks({
+    nRanks,
+    command: () => [node, ...args],
+    env: process.env,
+    // Only rank 0 prints: its table goes out as it is.
+    output: { kind: 'inherited' },
+    graceMs: 1000,
+    report: (line) => process.stderr.write(`tccl perf: ${line}\n`),
+  });
+}
+
+async function measure(options: import('../../perf/options.js').PerfOptions, { json, output_file: file }: CommandOptions, rank: number): Promise<number> {
+  const { init } = await import('../../communicator/init.js');
+  const { runPerf } = await import('../../perf/run.js');
+  const report = await import('../../perf/report.js');
+  const { version } = await import('../../version.js');
+  const print = (text: string) => void process.stdout.write(text);
+  const reporter = rank !== 0 ? report.silent : report.all([
+    report.progressReporter(progressLine()),
+    json === undefined ? report.tableReporter(options, version, print) : report.jsonReporter(options, print),
+    ...(file === undefined ? [] : [report.jsonReporter(options, report.fileWriter(file))]),
+  ]);
+  const comm = await init();
+  try {
+    const { errors } = await runPerf(comm, options, reporter);
+    return errors > 0 ? 1 : 0;
+  } finally {
+    await comm.close();
+  }
+}
