@@ -11,9 +11,10 @@ import { init } from 'tccl';
 import { parseSize } from '../../dist/perf/sizes.js';
 import { clockCost, Meeting, pin } from './meeting.mjs';
 
-/** @typedef {Float32Array | Float64Array | Int32Array} NumericArray */
+/** @typedef {import('tccl').NumericArray} NumericArray */
 /** @typedef {import('tccl').Communicator} Communicator */
 
+/** @type {Record<string, import('tccl').NumericArrayConstructor>} */
 const types = { float: Float32Array, double: Float64Array, int32: Int32Array };
 
 /**
@@ -72,7 +73,7 @@ if (option.pin) pin(rankHere % (await import('node:os')).availableParallelism())
 const comm = await init();
 const meeting = new Meeting(comm.rank, comm.nRanks, path);
 const collective = collectives[option.collective];
-const arrayClass = types[/** @type {keyof typeof types} */ (option.type)];
+const arrayClass = types[option.type];
 const sizes = option.sizes.split(',').map((size) => parseSize(size, '-s'));
 const perSample = Number(option.calls);
 const wantedSamples = Number(option.samples);
@@ -84,7 +85,9 @@ if (collective === undefined || arrayClass === undefined) {
   if (comm.rank === 0) console.error(`tccl: no ${option.collective} of ${option.type} here`);
 } else {
   const longest = Math.max(...sizes) / arrayClass.BYTES_PER_ELEMENT;
-  const make = () => (option.api === 'plain' ? new arrayClass(longest) : comm.alloc(arrayClass, longest));
+  const make = () => (option.api === 'plain'
+    ? new arrayClass(new ArrayBuffer(longest * arrayClass.BYTES_PER_ELEMENT), 0, longest)
+    : comm.alloc(arrayClass, longest));
   const buffers = { send: make(), recv: make() };
   for (const bytes of sizes) {
     const count = Math.floor(bytes / arrayClass.BYTES_PER_ELEMENT);

@@ -16,6 +16,7 @@ interface CommandModule {
  */
 const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   run: () => import('./commands/run.js'),
+  perf: () => import('./commands/perf.js'),
   completion: () => import('./commands/completion.js'),
 };
 
