@@ -60,7 +60,8 @@ function outcome(file, child) {
     child.stderr.setEncoding('utf8').on('data', (/** @type {string} */ text) => (words += text));
     child.once('error', (error) => resolve({ output, failure: error.message }));
     child.once('close', (code, signal) => {
-      const last = words.trim().split('\n').slice(-3).join(' / ');
+      const lines = words.trim().split('\n');
+      const last = lines.find((line) => line.includes('Error:')) ?? lines.at(-1);
       resolve({ output, failure: code === 0 ? undefined : `${file} ended with ${signal ?? `exit code ${code}`}: ${last}` });
     });
   });

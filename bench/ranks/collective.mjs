@@ -146,7 +146,9 @@ async function measure(which, send, recv) {
   }));
 }
 
-const micros = (/** @type {number} */ seconds) => Number((seconds * 1e6).toFixed(3));
+function micros(/** @type {number} */ seconds) {
+  return Number((seconds * 1e6).toFixed(3));
+}
 
 /**
  * The slowest rank's seconds for one call, of each sample.

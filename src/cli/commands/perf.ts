@@ -71,13 +71,10 @@ function checkRanks(nRanks: number | undefined, place: Place | undefined): void 
 
 async function startRanks(nRanks: number): Promise<number> {
   const { launchRanks } = await import('../../launch/run.js');
-  const { getUniqueId } = await import('../../bootstrap/root.js');
   return launchRanks({
     nRanks,
     command: () => [process.execPath, ...process.execArgv, ...process.argv.slice(1)],
     env: process.env,
-    // Where the ranks meet; served by this process until they have.
-    commId: (await getUniqueId({ host: '127.0.0.1' })).toString(),
     // Only rank 0 prints: its table goes out as it is.
     output: { kind: 'inherited' },
     graceMs: 1000,
