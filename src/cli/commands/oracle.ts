@@ -37,7 +37,7 @@ async function compareWithOracle(directory: string, options: OracleOptions): Pro
   const asked = options.sections?.split(',').map((name) => name.trim());
   for (const name of asked ?? []) {
     if (!sectionNames.includes(name)) {
-      throw new InvalidArgumentError('UNKNOWN_NAME', `no section ${name}${didYouMean(name, sectionNames)} There are ${sectionNames.join(', ')}`);
+      throw new InvalidArgumentError('UNKNOWN_NAME', `no section ${name}${didYouMean(name, sectionNames)} (there are ${sectionNames.join(', ')})`);
     }
   }
   const names = sectionNames.filter((name) => asked?.includes(name) ?? true);
