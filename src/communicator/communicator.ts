@@ -3,7 +3,7 @@ import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import { type AbortReason, rankStates, type Segment } from '../device/segment.js';
 import { int32, operatorCode, type DataType, type NumericArray, type NumericArrayConstructor, type ReductionOperator } from '../device/types.js';
-import { InvalidUsageError, RemoteError, TcclError, TimeoutError } from '../errors.js';
+import { InvalidUsageError, RemoteError, TcclError, TimeoutError, type ErrorCode } from '../errors.js';
 import { checkArrays, checkOverlap, checkRoot } from './arguments.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import { callOfPost, describeMismatch } from './mismatch.js';
@@ -45,6 +45,14 @@ export interface CommunicatorParts {
   readonly nCores: number;
   readonly timeoutMs: number;
 }
+
+/** How the abort word says these; all others are `failed`. */
+const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
+  RANK_DIED: 'died',
+  CLOSED: 'closed',
+  CALL_MISMATCH: 'mismatch',
+  TIMEOUT: 'timedOut',
+};
 
 const finished = Promise.resolve();
 /** What a barrier exchanges. */
@@ -334,8 +342,10 @@ export class Communicator {
 
     if (this.#engine.name === 'direct') {
       const awaited = this.#segment.kernels.waitingFor();
-      if (awaited < this.nLocalRanks && this.#segment.stateOf(awaited) === rankStates.closed && this.#engine.progress(0) === PENDING && this.#segment.kernels.waitingFor() === awaited) {
-        throw new RemoteError('CLOSED', `rank ${String(localRanks[awaited])} has closed its communicator, but rank ${this.rank} still calls it`, { rank: localRanks[awaited] ?? awaited });
+      // The order matters: what it posted before it left counts.
+      const gone = awaited < this.nLocalRanks && this.#segment.stateOf(awaited) === rankStates.closed;
+      if (gone && callOfPost(this.#segment, awaited) === undefined) {
+        throw this.#abortError('closed', localRanks[awaited] ?? awaited);
       }
     }
     if (this.#parts.timeoutMs > 0 && this.#backoff.waitedMs > this.#parts.timeoutMs) {
@@ -360,6 +370,8 @@ export class Communicator {
     switch (reason) {
       case 'aborted':
         return new RemoteError('ABORTED', `rank ${rank} aborted the communicator`, { rank });
+      case 'closed':
+        return new RemoteError('CLOSED', `rank ${rank} has closed its communicator, but others still call it`, { rank });
       case 'mismatch':
         return this.#mismatch();
       case 'timedOut':
@@ -377,14 +389,16 @@ export class Communicator {
   }
 
   #peerLost(rank: number): void {
+    // Ranks in one segment learn of each other's end there, with its cause.
+    if (this.#engine.name === 'direct') return;
     this.#fail(this.#abortError('died', rank), 'died', this.#parts.bootstrap.localRanks.indexOf(rank));
   }
 
   /** Ends the communicator for an error of an operation, unless the error was about arguments only. */
   #failWith(error: unknown): unknown {
     if (error instanceof TcclError) {
-      const reason: AbortReason = error.code === 'RANK_DIED' ? 'died' : error.code === 'CALL_MISMATCH' ? 'mismatch' : error.code === 'TIMEOUT' ? 'timedOut' : 'failed';
-      const about = reason === 'died' ? this.#parts.bootstrap.localRanks.indexOf(error.rank ?? -1) : this.localRank;
+      const reason = abortReasonOf[error.code] ?? 'failed';
+      const about = reason === 'died' || reason === 'closed' ? this.#parts.bootstrap.localRanks.indexOf(error.rank ?? -1) : this.localRank;
       this.#fail(error, reason, about);
     }
     return error;

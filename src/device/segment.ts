@@ -45,7 +45,7 @@ const LOCK_BASE = 2 ** 41;
 export const rankStates = { unknown: 0, ready: 1, closed: 2, dead: 3 } as const;
 
 /** Why a communicator failed, as the abort word says it to all ranks. */
-export const abortReasons = ['none', 'died', 'aborted', 'mismatch', 'timedOut', 'failed'] as const;
+export const abortReasons = ['none', 'died', 'aborted', 'closed', 'mismatch', 'timedOut', 'failed'] as const;
 export type AbortReason = (typeof abortReasons)[number];
 
 /** Marks arrays that alloc() made. A property of the array, because asking an array for its buffer takes 20 ns. */

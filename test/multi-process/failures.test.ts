@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest';
+import { runRanks } from './ranks.js';
+
+const forms = ['promise', 'sync'] as const;
+
+const mismatches = {
+  count: ['4 float32', '5 float32'],
+  countLarge: ['4 float32', '100000 float32'],
+  type: ['4 float32', '4 int32'],
+  operator: ['sum', 'max'],
+  kind: ['allReduce', 'broadcast'],
+  root: ['from rank 0', 'from rank 1'],
+};
+
+for (const form of forms) {
+  test.each(Object.entries(mismatches))(`ranks whose calls differ in %s are told what each called (${form})`, async (scenario, parts) => {
+    const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario, form], { flags: ['--grace', '20'] });
+    expect(records, stderr).toHaveLength(6);
+    for (const record of records) {
+      expect(record).toMatchObject({ code: 'CALL_MISMATCH', name: 'InvalidUsageError', result: 5 });
+      for (const part of parts) expect(record['message']).toContain(part);
+    }
+  });
+}
+
+const refused = {
+  small: 'BUFFER_SIZE',
+  otherType: 'ARGUMENT_TYPE',
+  noType: 'ARGUMENT_TYPE',
+  noArray: 'ARGUMENT_TYPE',
+  unknownOperator: 'UNKNOWN_NAME',
+  rootRange: 'ROOT_RANGE',
+  detached: 'BUFFER_DETACHED',
+  resized: 'BUFFER_DETACHED',
+  overlap: 'BUFFER_OVERLAP',
+  overlapPlain: 'BUFFER_OVERLAP',
+  freeTwice: 'ARGUMENT_TYPE',
+  freeForeign: 'ARGUMENT_TYPE',
+  memory: 'OUT_OF_MEMORY',
+  negative: 'ARGUMENT_RANGE',
+};
+
+test.each(Object.entries(refused))('wrong use "%s" is refused with %s and harms nobody', async (scenario, code) => {
+  for (const form of forms) {
+    const { records, exitCode, stderr } = await runRanks(2, 'failures.mjs', [scenario, form]);
+    expect(records.filter((record) => record['after'] !== true).map((record) => record['code']), stderr).toEqual([code, code]);
+    expect(records.filter((record) => record['after'] === true).map((record) => record['code'])).toEqual(['none', 'none']);
+    expect(exitCode).toBe(0);
+  }
+});
+
+test('a mistyped operator gets a suggestion', async () => {
+  const { records } = await runRanks(1, 'failures.mjs', ['unknownOperator']);
+  expect(records[0]?.['message']).toContain('did you mean sum?');
+});
+
+for (const form of forms) {
+  test(`a rank killed in the middle of an all-reduce is named to all others within two seconds (${form})`, async () => {
+    const { records, exitCode, stderr } = await runRanks(4, 'failures.mjs', ['killed', form], { flags: ['--grace', '20'] });
+    expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2, 3]);
+    for (const record of records) {
+      expect(record).toMatchObject({ code: 'RANK_DIED', name: 'RemoteError', result: 6, about: 1 });
+    }
+    expect(stderr).toContain('SIGKILL');
+    expect(exitCode).toBe(128 + 9);
+  });
+
+  test(`a rank that throws is named to all others (${form})`, async () => {
+    const { records, exitCode, stderr } = await runRanks(3, 'failures.mjs', ['crashed', form], { flags: ['--grace', '20'] });
+    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort()).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
+    expect(stderr).toContain('rank 1 has a bug');
+    expect(exitCode).toBe(1);
+  });
+
+  test.each(['left', 'closedEarly'])(`a rank that has %s is named to those who still call it (${form})`, async (scenario) => {
+    const { records } = await runRanks(3, 'failures.mjs', [scenario, form], { flags: ['--grace', '20'] });
+    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort()).toEqual([[0, 'CLOSED', 1], [2, 'CLOSED', 1]]);
+  });
+
+  test(`an operation that waits too long names the ranks that did not come (${form})`, async () => {
+    const { records } = await runRanks(3, 'failures.mjs', ['late', form], { env: { TCCL_TIMEOUT: '1' }, flags: ['--grace', '20'] });
+    expect(records).toHaveLength(2);
+    expect(records.map((record) => record['code'])).toContain('TIMEOUT');
+    for (const record of records.filter((candidate) => candidate['name'] === 'TimeoutError')) expect(record['ranks']).toEqual([1]);
+  });
+
+  test(`an abort ends the communicator everywhere, also for later calls (${form})`, async () => {
+    const { records } = await runRanks(3, 'failures.mjs', ['aborted', form]);
+    expect(records).toHaveLength(6);
+    for (const record of records) expect(record).toMatchObject({ code: 'ABORTED', about: 1 });
+  });
+
+  test(`a closed communicator refuses calls (${form})`, async () => {
+    const { records, exitCode } = await runRanks(2, 'failures.mjs', ['afterClose', form]);
+    expect(records.map((record) => [record['code'], record['about']])).toEqual([['CLOSED', 0], ['CLOSED', 0], ['CLOSED', 1], ['CLOSED', 1]].map(() => ['CLOSED', expect.any(Number)]));
+    expect(exitCode).toBe(0);
+  });
+}
