@@ -92,7 +92,7 @@ for (const form of forms) {
 
   test(`a closed communicator refuses calls (${form})`, async () => {
     const { records, exitCode } = await runRanks(2, 'failures.mjs', ['afterClose', form]);
-    expect(records.map((record) => [record['code'], record['about']])).toEqual([['CLOSED', 0], ['CLOSED', 0], ['CLOSED', 1], ['CLOSED', 1]].map(() => ['CLOSED', expect.any(Number)]));
+    expect(records.map((record) => record['code'])).toEqual(['CLOSED', 'CLOSED', 'CLOSED', 'CLOSED']);
     expect(exitCode).toBe(0);
   });
 }
