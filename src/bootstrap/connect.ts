@@ -71,6 +71,7 @@ const defaultStagger: Stagger = { aboveRanks: 128, pauseMs: 1 };
  */
 export async function connect(options: ConnectOptions): Promise<Bootstrap> {
   checkOptions(options);
+  options.signal?.throwIfAborted();
   return new SetUp(options).run();
 }
 
@@ -115,7 +116,6 @@ class SetUp {
       this.#ended.signal.addEventListener('abort', () => reject(this.#ended.signal.reason as Error));
     });
     try {
-      signal?.throwIfAborted();
       return await Promise.race([this.#join(), ended]);
     } catch (error) {
       this.#fail(error as Error);

@@ -50,10 +50,10 @@ export class Group {
   allGather(data: Uint8Array): Promise<Uint8Array[]> {
     return this.#run(async (sequence) => {
       const n = this.ranks.length;
-      const own: Uint8Array = data.slice();
-      const parts = Array.from({ length: n }, () => own);
+      const own = new Uint8Array(data);
+      const parts: Uint8Array[] = Array.from({ length: n }, () => own);
       const posts: Promise<void>[] = [];
-      let passed = own;
+      let passed: Uint8Array = own;
       for (let step = 1; step < n; step++) {
         posts.push(this.#post('allGather', sequence, this.index + 1, passed));
         passed = await this.#take('allGather', sequence, this.index - 1);
@@ -85,7 +85,7 @@ export class Group {
       const n = this.ranks.length;
       const place = (this.index - root + n) % n;
       const lowestBit = place === 0 ? 2 ** Math.ceil(Math.log2(n)) : place & -place;
-      const received = place === 0 ? data.slice() : await this.#take('broadcast', sequence, this.index - lowestBit);
+      const received = place === 0 ? new Uint8Array(data) : await this.#take('broadcast', sequence, this.index - lowestBit);
       const posts: Promise<void>[] = [];
       for (let bit = lowestBit / 2; bit >= 1; bit /= 2) {
         if (place + bit < n) posts.push(this.#post('broadcast', sequence, this.index + bit, received));

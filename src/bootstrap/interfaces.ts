@@ -57,12 +57,12 @@ export function chooseInterface(interfaces: readonly Interface[], wish: Interfac
     return chosen;
   }
 
-  if (root !== undefined && isLoopback(root.host) && root.origin !== 'name') {
-    const chosen = preferred(interfaces.filter(({ address }) => isLoopback(address)), root.host);
-    if (chosen !== undefined) return chosen;
-  }
-  if (root !== undefined && root.origin !== 'root') {
-    const chosen = preferred(usable.filter((candidate) => inSubnet(candidate, root.host)), root.host);
+  if (root !== undefined) {
+    const near = isLoopback(root.host)
+      // Of a name, /etc/hosts may give this host a loopback address and other hosts none.
+      ? interfaces.filter(({ address }) => root.origin !== 'name' && isLoopback(address))
+      : usable.filter((candidate) => root.origin !== 'root' && inSubnet(candidate, root.host));
+    const chosen = preferred(near, root.host);
     if (chosen !== undefined) return chosen;
   }
   for (const pattern of ['ib', '^docker,lo,virbr', 'docker', 'lo', 'virbr']) {

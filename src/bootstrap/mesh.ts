@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { RemoteError, SystemError } from '../errors.js';
 import { inZone } from './address.js';
 import type { Address } from './address.js';
@@ -53,6 +54,7 @@ export class Mesh {
   constructor(rank: number, nRanks: number) {
     this.rank = rank;
     this.nRanks = nRanks;
+    setMaxListeners(0, this.#closing.signal); // one for each connection in the making
   }
 
   /** Aborted when this rank closes or aborts: every later operation rejects with the reason. */
@@ -119,7 +121,7 @@ export class Mesh {
     this.signal.throwIfAborted();
     const peer = this.#peer(to);
     if (to === this.rank) {
-      peer.mailbox.deliver({ ...header, data: data.slice() });
+      peer.mailbox.deliver({ ...header, data: new Uint8Array(data) });
       return;
     }
     try {

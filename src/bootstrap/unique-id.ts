@@ -69,6 +69,14 @@ export class UniqueId {
   }
 
   /**
+   * What a launcher gives the ranks: an id in its printable form, or `host:port` of rank 0.
+   * @throws as {@link UniqueId.parse} and {@link UniqueId.fromHostPort}.
+   */
+  static async read(commId: string, commSecret?: string): Promise<UniqueId> {
+    return commId.trim().startsWith(printablePrefix) ? UniqueId.parse(commId) : UniqueId.fromHostPort(commId, commSecret);
+  }
+
+  /**
    * Reads the printable form.
    * @throws InvalidArgumentError `UNIQUE_ID`.
    */

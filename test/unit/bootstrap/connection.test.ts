@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto';
+import { expect, it } from 'vitest';
+import type { Connection, ConnectionEvents, Message } from '../../../src/bootstrap/connection.js';
+import { dial } from '../../../src/bootstrap/dial.js';
+import { purposes } from '../../../src/bootstrap/handshake.js';
+import { Listener } from '../../../src/bootstrap/listener.js';
+import { maximumPayloadBytes } from '../../../src/bootstrap/record.js';
+import { bytes, text } from './ranks.js';
+
+const secret = randomBytes(32);
+const header = { space: 7, operation: 8, number: 0xffffffff };
+
+interface End {
+  readonly connection: Connection;
+  readonly received: (Message | string)[];
+  readonly ended: Promise<Error | undefined>;
+  /** Resolves when so many messages and notices have come. */
+  until(count: number): Promise<void>;
+}
+
+/** Both ends of a connection; they are closed after `body`. */
+async function withPair(body: (connector: End, acceptor: End) => Promise<void>): Promise<void> {
+  const ends = [endpoint(), endpoint()] as const;
+  let accepted: (connection: Connection) => void;
+  const acceptor = new Promise<Connection>((resolve) => (accepted = resolve));
+  const listener = await Listener.open({ host: '127.0.0.1', secret, expects: () => true, admit: (_, open) => accepted(open(ends[1].events)) });
+  const connector = await dial({
+    address: listener.address, secret, greeting: { purpose: purposes.peer, from: 0, to: 1 }, events: ends[0].events, signal: new AbortController().signal,
+  });
+  try {
+    await body({ ...ends[0], connection: connector }, { ...ends[1], connection: await acceptor });
+  } finally {
+    listener.close();
+    connector.destroy();
+  }
+}
+
+function endpoint(): Omit<End, 'connection'> & { events: ConnectionEvents } {
+  const received: (Message | string)[] = [];
+  const waiting: { count: number; resolve: () => void }[] = [];
+  const take = (what: Message | string) => {
+    received.push(what);
+    for (const { count, resolve } of waiting) if (received.length >= count) resolve();
+  };
+  let end: (cause: Error | undefined) => void;
+  const ended = new Promise<Error | undefined>((resolve) => (end = resolve));
+  return {
+    received,
+    ended,
+    until: (count) => (received.length >= count ? Promise.resolve() : new Promise((resolve) => waiting.push({ count, resolve }))),
+    events: { message: take, notice: take, end: (cause) => end(cause) },
+  };
+}
+
+it.each([0, 1, 4000, 5000, maximumPayloadBytes - 17, maximumPayloadBytes - 16, maximumPayloadBytes - 15, maximumPayloadBytes, 3 * maximumPayloadBytes + 5, 16 * 1024 * 1024])(
+  'a message of %i bytes arrives as it was sent, in both directions',
+  async (length) => {
+    await withPair(async (connector, acceptor) => {
+      const data = Buffer.alloc(length, randomBytes(Math.min(length, 100_003)));
+      await Promise.all([connector.connection.send(header, data), acceptor.connection.send(header, data)]);
+      for (const end of [connector, acceptor]) {
+        await end.until(1);
+        const message = end.received[0] as Message;
+        expect(message).toMatchObject(header);
+        expect(data.equals(message.data)).toBe(true);
+      }
+    });
+  },
+);
+
+it('messages keep their order', async () => {
+  await withPair(async (connector, acceptor) => {
+    const lengths = [5, 1_000_000, 0, 70_000, 1];
+    await Promise.all(lengths.map((length) => connector.connection.send(header, new Uint8Array(length))));
+    await acceptor.until(lengths.length);
+    expect(acceptor.received.map((message) => (message as Message).data.length)).toEqual(lengths);
+  });
+});
+
+it('shared memory can be sent', async () => {
+  await withPair(async (connector, acceptor) => {
+    for (const length of [100, 1_000_000]) {
+      const data = new Uint8Array(new SharedArrayBuffer(length)).fill(7);
+      await connector.connection.send(header, data);
+    }
+    await acceptor.until(2);
+    for (const message of acceptor.received) expect((message as Message).data.every((byte) => byte === 7)).toBe(true);
+  });
+});
+
+it('a notice overtakes a long message', async () => {
+  await withPair(async (connector, acceptor) => {
+    const sent = connector.connection.send(header, new Uint8Array(32 * 1024 * 1024));
+    connector.connection.notify('news');
+    await acceptor.until(2);
+    expect(acceptor.received[0]).toBe('news');
+    await sent;
+  });
+});
+
+it('what was sent before a goodbye arrives before it', async () => {
+  await withPair(async (connector, acceptor) => {
+    await connector.connection.send(header, bytes('last words'));
+    connector.connection.notify('news');
+    await connector.connection.leave();
+    expect(await acceptor.ended).toBeUndefined();
+    expect(acceptor.received.map((what) => (typeof what === 'string' ? what : text(what.data)))).toEqual(['last words', 'news']);
+    expect(await connector.ended).toBeUndefined();
+  });
+});
+
+it('a message that is being sent rejects when this side leaves, and the goodbye still arrives', async () => {
+  await withPair(async (connector, acceptor) => {
+    const sent = connector.connection.send(header, new Uint8Array(256 * 1024 * 1024));
+    const left = connector.connection.leave();
+    await expect(sent).rejects.toThrow('closed by this side');
+    await left;
+    expect(await acceptor.ended).toBeUndefined();
+    expect(acceptor.received).toEqual([]);
+  });
+});
+
+it('an end without a goodbye has a cause, on both sides', async () => {
+  await withPair(async (connector, acceptor) => {
+    connector.connection.destroy();
+    expect(await acceptor.ended).toBeInstanceOf(Error);
+    expect(await connector.ended).toBeInstanceOf(Error);
+    await expect(connector.connection.send(header, bytes('x'))).rejects.toThrow('not open');
+  });
+});
+
+it('a message of more than 1 GiB is refused', async () => {
+  await withPair(async (connector) => {
+    const huge = { length: 1024 ** 3 + 1 } as Uint8Array;
+    await expect(connector.connection.send(header, huge)).rejects.toMatchObject({ code: 'BUFFER_SIZE' });
+  });
+});
