@@ -29,6 +29,7 @@ Options:
   --collectives LIST  collectives of suite runtime (all_reduce)
   --rounds N          rounds, of which the lowest median counts (3)
   --seconds S         at most so long at one size of one program (0.4; with --quick 0.2)
+  --state near|far    waits for cores in this state, and for a quiet machine: exact but slow
   --quick             only the libraries' tunings that have been the fastest, 2 ranks: a few minutes
   --table FILE…       tables of earlier results, nothing is measured
   -h, --help
@@ -68,6 +69,7 @@ async function main() {
     collectives: list(values.collectives) ?? ['all_reduce'],
     rounds: wholeNumber('--rounds', values.rounds ?? '3', 1),
     seconds: positive('--seconds', values.seconds ?? (values.quick ? '0.2' : '0.4')),
+    state: stateOption(values.state),
     quick: values.quick,
   };
   const records = await measure(chosen, options);
@@ -80,7 +82,7 @@ function parse() {
       allowPositionals: true,
       options: {
         only: { type: 'string' }, ranks: { type: 'string' }, sizes: { type: 'string' }, collectives: { type: 'string' },
-        rounds: { type: 'string' }, seconds: { type: 'string' }, quick: { type: 'boolean', default: false },
+        rounds: { type: 'string' }, seconds: { type: 'string' }, state: { type: 'string' }, quick: { type: 'boolean', default: false },
         table: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false },
       },
     });
@@ -140,6 +142,12 @@ function readRecords(path) {
       throw new UsageError(`${path}:${index + 1}: not a JSON line`);
     }
   });
+}
+
+/** @param {string | undefined} text @returns {'near' | 'far' | undefined} */
+function stateOption(text) {
+  if (text === undefined || text === 'near' || text === 'far') return text;
+  throw new UsageError(`--state '${text}' must be near or far`);
 }
 
 /** The items of a comma-separated list. */

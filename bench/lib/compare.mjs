@@ -34,7 +34,7 @@ const nearNs = 120;
 /**
  * How the host had placed the cores: undefined if it moved one meanwhile, `any` where it makes no difference.
  *
- * @param {TimingRecord} record
+ * @param {Pick<TimingRecord, 'link_ns'>} record
  */
 export function stateOf({ link_ns: [before, after] }) {
   if (before === 0 && after === 0) return 'any';

@@ -12,6 +12,7 @@
  * @property {readonly string[]} collectives
  * @property {number} rounds
  * @property {number} seconds the longest that one size of one program is measured
+ * @property {'near' | 'far' | undefined} state of the cores, to wait for; undefined: whatever comes
  * @property {boolean} quick only what is likely to matter
  */
 

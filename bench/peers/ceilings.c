@@ -107,8 +107,8 @@ static void memory_json(void)
     double res[NS][2][NK];
     measure_memory(0, res);
     for (int s = 0; s < NS; s++) for (int t = 0; t < 2; t++) for (int k = 0; k < NK; k++)
-        printf("{\"ceiling\":\"%s\",\"kernel\":\"%s\",\"bytes\":%zu,\"threads\":%d,\"payload_GBps\":%.2f,\"moved_GBps\":%.2f}\n",
-               kernels[k].moves == 2 ? "copy" : "add", kernels[k].name, mem_sizes[s], t + 1, res[s][t][k], res[s][t][k] * kernels[k].moves);
+        printf("{\"ceiling\":\"%s%s\",\"kernel\":\"%s\",\"bytes\":%zu,\"threads\":%d,\"payload_GBps\":%.2f,\"moved_GBps\":%.2f}\n",
+               kernels[k].moves == 2 ? "copy" : "add", strstr(kernels[k].name, " nt") ? " nt" : "", kernels[k].name, mem_sizes[s], t + 1, res[s][t][k], res[s][t][k] * kernels[k].moves);
 }
 static void memory(int huge)
 {

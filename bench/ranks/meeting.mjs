@@ -32,8 +32,9 @@ const setAffinity = libc.func('int sched_setaffinity(int pid, size_t bytes, void
 
 /** A timeout of 1 ms as the kernel's struct timespec. */
 const millisecond = new BigInt64Array([0n, 1_000_000n]);
+/** What {@link sleep} waits on. */
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
-const sleep = (/** @type {number} */ ms) => void Atomics.wait(sleeper, 0, 0, ms);
+export const sleep = (/** @type {number} */ ms) => void Atomics.wait(sleeper, 0, 0, ms);
 
 /** Keeps this thread on one core. */
 export function pin(/** @type {number} */ core) {

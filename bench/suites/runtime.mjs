@@ -20,6 +20,8 @@ import { plainTarget, promiseTarget, ratioTarget } from '../lib/targets.mjs';
 export const title = 'collectives against Open MPI, MPICH and Gloo';
 
 const cores = availableParallelism();
+/** One program at all sizes; waiting for a state of the cores may take 20 s a size. */
+const timeoutMs = 300_000;
 const rankProgram = new URL('../ranks/collective.mjs', import.meta.url).pathname;
 const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 
@@ -51,10 +53,10 @@ export async function run({ options, record, progress, note }) {
         }
       }
     }
-  }
-  if (built.has('ceilings')) {
-    progress('ceilings of this machine\'s memory');
-    for (const line of jsonLines(await runTogether([{ file: programPath('ceilings'), args: ['memory'] }], { timeoutMs: 120_000 }))) record(line);
+    if (built.has('ceilings')) {
+      progress(`round ${round + 1}/${options.rounds}, ceilings of this machine's memory`);
+      for (const line of jsonLines(await runTogether([{ file: programPath('ceilings'), args: ['memory'] }], { timeoutMs: 120_000 }))) record(line);
+    }
   }
 }
 
@@ -90,8 +92,8 @@ function entrants(collective, ranks, built, quick) {
  *
  * @param {string} collective @param {Entrant} entrant @param {import('../lib/suite.mjs').Options} options
  */
-function programOptions(collective, { maxBytes }, { sizes, seconds, quick }) {
-  const common = ['-C', collective, '-t', String(seconds), '-w', '2', '-c'];
+function programOptions(collective, { maxBytes }, { sizes, seconds, quick, state }) {
+  const common = ['-C', collective, '-t', String(seconds), '-w', '2', '-c', ...(state === undefined ? [] : ['-m', state])];
   const fitting = sizes.filter((bytes) => bytes <= maxBytes);
   const small = fitting.filter((bytes) => bytes <= inARow.maxBytes);
   return [
@@ -106,7 +108,7 @@ function programOptions(collective, { maxBytes }, { sizes, seconds, quick }) {
 async function runEntrant(entrant, ranks, args) {
   const meeting = `/dev/shm/tccl-bench-${process.pid}-${randomBytes(4).toString('hex')}`;
   try {
-    return jsonLines(await runTogether(entrant.start(ranks, args), { timeoutMs: 120_000, env: { BENCH_SHM: meeting } }));
+    return jsonLines(await runTogether(entrant.start(ranks, args), { timeoutMs, env: { BENCH_SHM: meeting } }));
   } finally {
     rmSync(meeting, { force: true });
     rmSync(`${meeting}.store`, { recursive: true, force: true });
@@ -162,7 +164,8 @@ function figure(value) {
 
 /**
  * How many bytes a second tccl's all-reduce moves (each rank's input is read and its output written once: 2 n times the
- * size), over what the machine's copy and add loops move with as many threads.
+ * size), over what the machine's copy and add loops move with as many threads; with ordinary stores, and with
+ * non-temporal ones (nt), which WebAssembly does not have.
  *
  * @param {readonly Comparison[]} comparisons @param {readonly Record<string, any>[]} records
  */
@@ -176,9 +179,12 @@ function ceilingTable(comparisons, records) {
     const add = best('add', bytes, threads);
     if (coll !== 'all_reduce' || type !== 'float' || calls !== 1 || sync === undefined || !Number.isFinite(add)) return [];
     const moved = (2 * ranks * bytes) / sync.us / 1e3;
-    const copy = best('copy', bytes, threads);
-    return [[`${formatSize(bytes)}, ${ranks} ranks${state === 'any' ? '' : `, ${state}`}`, moved.toFixed(1), add.toFixed(1), copy.toFixed(1), `${((100 * moved) / add).toFixed(0)} %`]];
+    const others = ['add nt', 'copy', 'copy nt'].map((kind) => best(kind, bytes, threads));
+    return [[
+      `${formatSize(bytes)}, ${ranks} ranks${state === 'any' ? '' : `, ${state}`}`, moved.toFixed(1), `${((100 * moved) / add).toFixed(0)} %`,
+      ...[add, ...others].map((GBps) => (Number.isFinite(GBps) ? GBps.toFixed(1) : '')),
+    ]];
   });
   if (rows.length === 0) return undefined;
-  return `all_reduce float against the machine's ceilings: GB/s moved, with as many threads\n\n${table(['size', 'tccl sync', 'add', 'copy', 'of add'], rows)}`;
+  return `all_reduce float against the machine's ceilings: GB/s moved, with as many threads\n\n${table(['size', 'tccl sync', 'of add', 'add', 'add nt', 'copy', 'copy nt'], rows)}`;
 }

@@ -96,7 +96,8 @@ export function fileWriter(path: string): (text: string) => void {
     process.once('exit', () => closeSync(file));
     return (text) => writeSync(file, text);
   } catch (cause) {
-    throw new SystemError('FILE', `cannot write ${path}: ${cause instanceof Error ? cause.message : String(cause)}`, { file: path, cause });
+    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+    throw new SystemError('FILE', `the results cannot be written here: ${reason}`, { file: path, cause });
   }
 }
 

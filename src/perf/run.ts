@@ -28,6 +28,7 @@ export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, 
   const buffers = new Buffers(comm, options.memory, Math.max(...plans.map((plan) => rowBytes(plan, options, comm.nRanks))));
   reporter.start(comm.nRanks, await gatherText(comm, deviceLine(comm)));
   for (const plan of plans) {
+    reporter.progress(0, plans.length, rowHead(plan, options, comm.nRanks));
     const calls = options.warmup ?? defaultWarmup(plan.bytes);
     await warmUp(comm, makeCase(plan, options, comm, buffers, false), calls, options.api);
     await warmUp(comm, makeCase(plan, options, comm, buffers, true), calls, options.api);

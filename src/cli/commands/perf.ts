@@ -1,7 +1,10 @@
 import type { Command } from 'commander';
+import { reductionOperators } from '../../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import type { Place } from '../../launch/place.js';
-import type { RawOptions } from '../../perf/options.js';
+import { collectives } from '../../perf/collectives.js';
+import type { PerfOptions, RawOptions } from '../../perf/options.js';
+import { elementTypes } from '../../perf/types.js';
 import { examples, progressLine } from '../output.js';
 
 interface CommandOptions extends RawOptions {
@@ -19,7 +22,7 @@ export function register(program: Command): void {
       'and the number of wrong elements, out of place and in place. Sizes are written as 8, 64K, 1.5M or 1G. ' +
       'The exit code is 1 if any element was wrong.',
     )
-    .argument('<collective>', 'all_reduce or broadcast')
+    .argument('<collective>', names(collectives.map((collective) => collective.name)))
     .option('--ranks <count>', 'start so many ranks on this host (default: the ranks of the launch around it, or 1)')
     .option('-b, --minbytes <size>', 'smallest size', '32M')
     .option('-e, --maxbytes <size>', 'largest size', '32M')
@@ -29,8 +32,8 @@ export function register(program: Command): void {
     .option('-w, --warmup_iters <count>', 'calls at each size before (default: by size, 2 to 1000)')
     .option('-m, --agg_iters <count>', 'calls an iteration; promises are awaited together', '1')
     .option('-c, --check <count>', 'verified calls a row', '1')
-    .option('-d, --datatype <name>', 'int32, float, double, all', 'float')
-    .option('-o, --op <name>', 'sum, prod, min, max, avg, all', 'sum')
+    .option('-d, --datatype <name>', names([...elementTypes.map((type) => type.name), 'all']), 'float')
+    .option('-o, --op <name>', names([...reductionOperators, 'all']), 'sum')
     .option('-r, --root <rank>', 'root of a broadcast, -1: each in turn', '0')
     .option('-a, --average <which>', 'whose time: 0 rank 0, 1 mean, 2 shortest, 3 longest', '1')
     .option('-z, --blocking <mode>', '1: barrier after each call, in the time; 3: after each iteration, not in the time', '0')
@@ -59,6 +62,8 @@ export function register(program: Command): void {
     });
 }
 
+const names = (list: readonly string[]): string => list.join(', ');
+
 /** The command line of a rank is this one: there, `--ranks` agrees with the launch. */
 function checkRanks(nRanks: number | undefined, place: Place | undefined): void {
   if (nRanks === undefined || place === undefined || nRanks === place.nRanks) return;
@@ -82,7 +87,7 @@ async function startRanks(nRanks: number): Promise<number> {
   });
 }
 
-async function measure(options: import('../../perf/options.js').PerfOptions, { json, output_file: file }: CommandOptions, rank: number): Promise<number> {
+async function measure(options: PerfOptions, { json, output_file: file }: CommandOptions, rank: number): Promise<number> {
   const { init } = await import('../../communicator/init.js');
   const { runPerf } = await import('../../perf/run.js');
   const report = await import('../../perf/report.js');
