@@ -18,6 +18,7 @@ import { didYouMean } from '../dist/suggest.js';
 const suites = {
   runtime: () => import('./suites/runtime.mjs'),
   start: () => import('./suites/start.mjs'),
+  topology: () => import('./suites/topology.mjs'),
 };
 
 const help = `Usage: npm run bench -- [options]

@@ -31,3 +31,10 @@ export const promiseTarget = { smallBytes: 8, smallUs: 3, fromBytes: 32768, over
 
 /** `tccl run` of an empty job over Open MPI's `mpirun` of the same. */
 export const startTarget = 1.5;
+
+/**
+ * From the XML of a machine to its paths, warm, milliseconds.
+ *
+ * @type {Readonly<Record<string, number>>}
+ */
+export const topologyTargetsMs = { 'dgxh100.n1': 2, 'NVLink domain of 576 GPUs': 1000 };
