@@ -11,6 +11,8 @@ const pollMs = 5;
 
 /** How many texts were passed by this process. */
 let passed = 0;
+/** What rank 0 wrote; it goes with the process. */
+const written: string[] = [];
 
 /**
  * Passes a text from rank 0 to the other ranks of one host through a file in a directory that only this user can
@@ -28,7 +30,7 @@ export async function passThroughDirectory(
     const draft = `${file}.${randomBytes(4).toString('hex')}`;
     writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
     renameSync(draft, file);
-    process.once('exit', () => rmSync(file, { force: true }));
+    if (written.push(file) === 1) process.once('exit', removeWritten);
     return text;
   }
   const deadline = performance.now() + timeoutMs;
@@ -41,6 +43,10 @@ export async function passThroughDirectory(
     signal?.throwIfAborted();
     await delay(pollMs);
   }
+}
+
+function removeWritten(): void {
+  for (const file of written) rmSync(file, { force: true });
 }
 
 /** Whether this is a directory of this user that nobody else may enter. */
