@@ -44,7 +44,6 @@ export type ErrorCode =
   | 'RANK_DUPLICATE'
   | 'DEVICE_DUPLICATE'
   | 'VERSION_MISMATCH'
-  | 'DEVICE_MISMATCH' // hosts have different numbers of network devices
   | 'CALL_MISMATCH' // ranks called different operations, counts or types
   // others
   | 'RANK_MISSING' // did not come in time
@@ -160,4 +159,17 @@ export function describeError(error: unknown): string {
   if (error.file === undefined) return error.message;
   const place = [error.file, error.line, error.column].filter((part) => part !== undefined).join(':');
   return `${place}: ${error.message}`;
+}
+
+/** Does `action`; an {@link InputError} from it that names no file gets this one. */
+export function inFile<Result>(file: string | undefined, action: () => Result): Result {
+  try {
+    return action();
+  } catch (error) {
+    if (!(error instanceof InputError) || file === undefined || error.file !== undefined) throw error;
+    throw new InputError(error.code, error.message, {
+      file, ncclResult: error.ncclResult, cause: error.cause,
+      ...(error.line === undefined ? {} : { line: error.line }), ...(error.column === undefined ? {} : { column: error.column }),
+    });
+  }
 }

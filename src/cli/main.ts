@@ -17,6 +17,7 @@ interface CommandModule {
 const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   run: () => import('./commands/run.js'),
   perf: () => import('./commands/perf.js'),
+  topo: () => import('./commands/topo.js'),
   completion: () => import('./commands/completion.js'),
 };
 
@@ -56,5 +57,11 @@ function oneLine(message: string): string {
 function problem(): string {
   return pc.createColors(process.stderr.isTTY).red('tccl:');
 }
+
+// Whoever reads our output may stop before its end, as `head` does.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
+});
 
 process.exitCode = await main(process.argv);

@@ -13,7 +13,7 @@ export const xmlLimits = {
   /** Elements within elements; NCCL's own walks give up at 256. */
   depth: 256,
   /** Elements and attributes together; they take some 400 bytes each. */
-  parts: 1_000_000,
+  parts: 400_000,
 } as const;
 
 export interface ParseOptions {

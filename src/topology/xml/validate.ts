@@ -11,17 +11,8 @@ import { describeElement, type XmlElement } from './tree.js';
  *
  * @throws InputError `CONTENT`, about the first such element in the file, with line and column.
  */
-export function validateTopology(root: XmlElement, options: { readonly fileName?: string } = {}): void {
-  try {
-    new Validator(root).validate();
-  } catch (error) {
-    // The place is known here, the file only to the caller.
-    if (!(error instanceof InputError) || options.fileName === undefined) throw error;
-    throw new InputError(error.code, error.message, {
-      file: options.fileName, ...(error.line === undefined ? {} : { line: error.line }),
-      ...(error.column === undefined ? {} : { column: error.column }), cause: error,
-    });
-  }
+export function validateTopology(root: XmlElement): void {
+  new Validator(root).validate();
 }
 
 /** Inclusive bounds of a number. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { inFile } from '../../../src/errors.js';
 import { parseXml } from '../../../src/topology/xml/parse.js';
 import { validateTopology } from '../../../src/topology/xml/validate.js';
 import { oracleMissing, oracleXml, oracleXmls } from './oracle-files.js';
@@ -9,7 +10,7 @@ const gpu = (busId: string, rank: number, links = '') =>
   `<pci busid="${busId}" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">\n<gpu dev="${rank}" sm="80" rank="${rank}" gdr="1">${links}</gpu></pci>`;
 const nvlink = (target: string, tclass = '0x030200') => `<nvlink target="${target}" count="1" tclass="${tclass}"/>`;
 const system = (inside: string) => `<system version="1">\n<cpu numaid="0" arch="arm64">\n${inside}\n</cpu></system>`;
-const validate = (text: string) => { validateTopology(parseXml(text).root, { fileName: 'topo.xml' }); };
+const validate = (text: string) => { inFile('topo.xml', () => { validateTopology(parseXml(text).root); }); };
 
 describe('a topology that cannot be', () => {
   it.each([

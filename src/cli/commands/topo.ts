@@ -1,0 +1,60 @@
+import type { Command } from 'commander';
+import { examples } from '../output.js';
+import type { CompleteOptions } from '../topo/complete.js';
+import type { ShowOptions } from '../topo/show.js';
+
+const input = 'XML file, - for the standard input, or a machine of the catalogue';
+const hardware = 'what the machine has where the file does not say: a line, or @FILE';
+
+/** `tccl topo`: machines as NCCL sees them. */
+export function register(program: Command): void {
+  const topo = program
+    .command('topo')
+    .description('look at machines as NCCL sees them: topology files, the catalogue, this machine')
+    .addHelpText('after', examples(
+      ['a file of a node, as a tree with bandwidths and a matrix of paths', 'tccl topo show topo.xml'],
+      ['what is wrong with it', 'tccl topo doctor topo.xml'],
+      ['a cloud file without GPUs, completed', 'tccl topo complete ndv5-topo.xml --hardware "8 x H100 SXM, 8 x 400G NIC"'],
+    ));
+
+  topo.command('show')
+    .description('draw a machine: tree, matrix of path types, SVG, JSON')
+    .argument('<file>', input)
+    .option('--hardware <description>', hardware)
+    .option('--svg <file>', 'draw it into this file too')
+    .option('--json', 'print all that is known as JSON: boxes, wires, nodes, links, paths with hops')
+    .option('--matrix', 'the whole matrix of paths, however wide')
+    .addHelpText('after', `${examples(
+      ['a machine of the catalogue', 'tccl topo show dgx-h100'],
+      ['a picture', 'tccl topo show topo.xml --svg topo.svg'],
+      ['a file that holds the PCI tree only', 'tccl topo show ndv5-topo.xml --hardware "8 x H100 SXM, 8 x 400G NIC"'],
+      ['with a variable of NCCL', 'NCCL_NVB_DISABLE=1 tccl topo show dgx-1v'],
+    )}\nNumbers in the tree are GB/s of the link to the device above. NCCL's variables are read from the environment.`)
+    .action(async (file: string, options: ShowOptions) => {
+      const { show } = await import('../topo/show.js');
+      show(file, options);
+    });
+
+  topo.command('complete')
+    .description('write a topology with what it misses: devices from a description, ranks, attributes')
+    .argument('<file>', input)
+    .option('--hardware <description>', hardware)
+    .option('-o, --output <file>', 'write it into this file instead of the standard output')
+    .addHelpText('after', examples(
+      ['devices wherever the file has a place of their class', 'tccl topo complete ndv5-topo.xml --hardware "8 x H100 SXM, 8 x 400G NIC" -o topo.xml'],
+      ['devices at bus ids', 'tccl topo complete skeleton.xml --hardware "2 x L40S at 0000:17:00.0 0000:65:00.0"'],
+      ['a machine of the catalogue as a file', 'tccl topo complete dgx-a100 -o dgx-a100.xml'],
+    ))
+    .action(async (file: string, options: CompleteOptions) => {
+      const { complete } = await import('../topo/complete.js');
+      complete(file, options);
+    });
+
+  topo.command('list')
+    .description('show the catalogue: machines, GPUs, network cards, CPUs')
+    .option('--json', 'print it as JSON')
+    .action(async (options: { json?: boolean }) => {
+      const { list } = await import('../topo/list.js');
+      list(options);
+    });
+}

@@ -1,0 +1,155 @@
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { basename } from 'node:path';
+import { inFile, InputError, InvalidArgumentError, SystemError } from '../../errors.js';
+import { type Parameters, parametersFromEnvironment } from '../../parameters.js';
+import { buildSystem } from '../../topology/build/build-system.js';
+import { completeSkeleton, isSkeleton } from '../../topology/catalogue/complete.js';
+import { hardwareForm, parseHardware } from '../../topology/catalogue/hardware.js';
+import { findMachine, machines, pcieBoxForm } from '../../topology/catalogue/machines.js';
+import { computePaths } from '../../topology/paths/compute-paths.js';
+import type { Paths } from '../../topology/paths/paths.js';
+import type { System } from '../../topology/system.js';
+import { describeNote } from '../../topology/xml/notes.js';
+import { type ParsedXml, parseXml, xmlLimits } from '../../topology/xml/parse.js';
+import { descendants, type XmlElement } from '../../topology/xml/tree.js';
+import { validateTopology } from '../../topology/xml/validate.js';
+import { didYouMean } from '../../suggest.js';
+
+/** A topology that the command line names: a file, `-` for the standard input, or a machine of the catalogue. */
+export interface TopologyInput extends ParsedXml {
+  /** How to call it in titles. */
+  readonly title: string;
+  /** For places in messages; undefined for a machine of the catalogue. */
+  readonly fileName: string | undefined;
+}
+
+/** Words that help texts use for such an argument. */
+export const inputHelp = 'XML file, - for the standard input, or a machine of the catalogue (tccl topo list)';
+
+/**
+ * @throws SystemError where a file cannot be read, InputError where it is no XML or too large, InvalidArgumentError
+ *   where there is neither a file nor a machine of that name.
+ */
+export function readTopologyInput(name: string): TopologyInput {
+  if (name === '-') return parsed(readBounded(0, 'standard input'), 'standard input');
+  const file = tryOpen(name);
+  if (file !== undefined) {
+    try {
+      return parsed(readBounded(file, name), name);
+    } finally {
+      closeSync(file);
+    }
+  }
+  const machine = findMachine(name);
+  if (machine !== undefined) return { title: machine.name, fileName: undefined, root: machine.build(), notes: [] };
+  throw new InvalidArgumentError('FILE', `there is no file ${name}, and no such machine in the catalogue${
+    didYouMean(name, machines.map((entry) => entry.name))} (tccl topo list shows all, and ${pcieBoxForm})`);
+}
+
+function parsed(text: string, fileName: string): TopologyInput {
+  return { title: basename(fileName), fileName, ...parseXml(text, { fileName }) };
+}
+
+/** The file, or undefined where there is none. */
+function tryOpen(name: string): number | undefined {
+  try {
+    return openSync(name, 'r');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new SystemError('FILE', `cannot be read: ${(error as Error).message}`, { file: name, cause: error });
+  }
+}
+
+/** All of a file, in pieces: a file that is too large is given up before it fills the memory. */
+export function readBounded(file: number, name: string): string {
+  const tooLarge = () => new InputError('TOO_LARGE', `more than ${xmlLimits.length / 2 ** 20} MiB; that is no topology`, { file: name });
+  try {
+    if (fstatSync(file).size > xmlLimits.length) throw tooLarge();
+    const pieces: Buffer[] = [];
+    let total = 0;
+    for (;;) {
+      const piece = Buffer.alloc(65_536);
+      const length = readOnce(file, piece);
+      if (length === 0) break;
+      total += length;
+      if (total > xmlLimits.length) throw tooLarge();
+      pieces.push(piece.subarray(0, length));
+    }
+    return Buffer.concat(pieces).toString('utf8');
+  } catch (error) {
+    if (error instanceof InputError) throw error;
+    throw new SystemError('FILE', `cannot be read: ${(error as Error).message}`, { file: name, cause: error });
+  }
+}
+
+function readOnce(file: number, piece: Buffer): number {
+  try {
+    return readSync(file, piece, 0, piece.length, null);
+  } catch (error) {
+    // Windows tells the end of a pipe so.
+    if ((error as NodeJS.ErrnoException).code === 'EOF') return 0;
+    throw error;
+  }
+}
+
+/** A description of hardware as the command line gives it: the text itself, or `@FILE`. */
+export function readHardware(argument: string): ReturnType<typeof parseHardware> {
+  if (!argument.startsWith('@')) return parseHardware(argument);
+  const name = argument.slice(1);
+  const file = tryOpen(name);
+  if (file === undefined) throw new SystemError('FILE', 'there is no such file', { file: name });
+  try {
+    return parseHardware(readBounded(file, name));
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** A machine ready to be looked at. */
+export interface LoadedMachine {
+  readonly title: string;
+  readonly root: XmlElement;
+  readonly system: System;
+  readonly paths: Paths;
+  readonly parameters: Parameters;
+  /** One line each: what NCCL reads otherwise, and what was added. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * The graph and paths of an input, with the settings that the environment asks for.
+ *
+ * @throws InputError where NCCL would refuse it, where it cannot be, or where it has no GPUs and none are described.
+ */
+export function loadMachine(input: TopologyInput, hardware: string | undefined): LoadedMachine {
+  return inFile(input.fileName, () => load(input, hardware));
+}
+
+function load({ fileName, title, ...input }: TopologyInput, hardware: string | undefined): LoadedMachine {
+  validateTopology(input.root);
+  const { root, notes } = isSkeleton(input.root) || hardware !== undefined
+    ? completeSkeleton(input.root, hardware === undefined ? undefined : readHardware(hardware))
+    : { root: input.root, notes: [] };
+  if (![...descendants(root)].some(({ name }) => name === 'gpu')) {
+    throw new InputError('CONTENT', `no GPU in it: NCCL adds those of the machine that it runs on; describe them with --hardware ${hardwareForm}`);
+  }
+  const { parameters, notes: environmentNotes } = parametersFromEnvironment(process.env);
+  const systemNotes: string[] = [];
+  const system = buildSystem(root, {
+    parameters,
+    onNote: ({ message, line }) => systemNotes.push(fileName === undefined || line === 0 ? message : `${fileName}:${line}: ${message}`),
+  });
+  return {
+    title,
+    root,
+    system,
+    paths: computePaths(system, parameters),
+    parameters,
+    notes: [
+      ...environmentNotes.map(({ message }) => message),
+      ...input.notes.map((note) => describeNote(note, fileName)),
+      ...systemNotes,
+      ...notes,
+    ],
+  };
+}

@@ -1,0 +1,30 @@
+import { cpuModels } from '../../topology/catalogue/cpus.js';
+import { gpuModels } from '../../topology/catalogue/gpus.js';
+import { machines, pcieBoxForm } from '../../topology/catalogue/machines.js';
+import { nicModels } from '../../topology/catalogue/nics.js';
+import { nvLinkGBps } from '../../topology/bandwidths.js';
+import { formatGBps } from '../../topology/view/format.js';
+
+/** `tccl topo list`. */
+export function list(options: { readonly json?: boolean }): void {
+  if (options.json === true) {
+    console.log(JSON.stringify({
+      machines: machines.map(({ name, description, aliases }) => ({ name, description, aliases })), pcieBoxes: pcieBoxForm,
+      gpus: gpuModels, nics: nicModels, cpus: cpuModels,
+    }, null, 1));
+    return;
+  }
+  console.log('Machines');
+  for (const { name, description } of machines) console.log(`  ${name.padEnd(18)}${description}`);
+  console.log(`  ${pcieBoxForm}: a server for PCIe cards\n`);
+  console.log(`GPUs${' '.repeat(12)}sm  PCIe  NVLinks`);
+  for (const { id, sm, pciGeneration, nvlink, nvlinks, c2c } of gpuModels) {
+    const links = nvlinks === 0 ? '-' : `${nvlinks} (${formatGBps(nvlinks * nvLinkGBps(sm))} GB/s)${nvlink === 'pair' ? ' over a bridge' : ''}`;
+    const chip = c2c === undefined ? '' : `, C2C ${formatGBps((c2c.bandwidthMBps * c2c.count) / 1000)} GB/s`;
+    console.log(`  ${id.padEnd(12)}${String(sm).padStart(4)}  Gen${pciGeneration}  ${links}${chip}`);
+  }
+  console.log('\nNetwork cards');
+  for (const { id, speedMbps, pciGeneration } of nicModels) console.log(`  ${id.padEnd(14)}${String(speedMbps / 1000).padStart(4)} Gb/s  Gen${pciGeneration}`);
+  console.log('\nCPUs');
+  for (const { id, name } of cpuModels) console.log(`  ${id.padEnd(14)}  ${name}`);
+}

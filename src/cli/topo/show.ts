@@ -1,0 +1,55 @@
+import { writeFileSync } from 'node:fs';
+import pc from 'picocolors';
+import { SystemError } from '../../errors.js';
+import { draw } from '../../topology/view/drawing.js';
+import { systemJson } from '../../topology/view/json.js';
+import { drawingSvg } from '../../topology/view/svg.js';
+import { matrixText, type Paint, pathCountText, treeText } from '../../topology/view/text.js';
+import { loadMachine, readTopologyInput } from './input.js';
+
+export interface ShowOptions {
+  readonly hardware?: string;
+  readonly svg?: string;
+  readonly json?: boolean;
+  readonly matrix?: boolean;
+}
+
+/** More GPUs and network devices than this make a matrix that no terminal holds. */
+const widestMatrix = 40;
+
+/** `tccl topo show`. */
+export function show(name: string, options: ShowOptions): void {
+  const machine = loadMachine(readTopologyInput(name), options.hardware);
+  const drawing = draw(machine.title, machine.system, machine.paths, machine.root);
+  if (options.svg !== undefined) writeFile(options.svg, drawingSvg(drawing));
+  if (options.json === true) {
+    console.log(JSON.stringify({ ...drawing, notes: machine.notes, ...systemJson(machine.system, machine.paths) }, null, 1));
+    return;
+  }
+  const paint = painter();
+  process.stdout.write(treeText(drawing, paint));
+  const wide = drawing.endpoints.length > widestMatrix && options.matrix !== true;
+  process.stdout.write(`\n${wide ? pathCountText(drawing, paint) : matrixText(drawing, paint)}`);
+  if (options.svg !== undefined) console.log(`\nDrawn to ${options.svg}`);
+  printNotes(machine.notes);
+}
+
+/** Notes go to stderr, so that what a pipe gets is the machine alone. */
+export function printNotes(notes: readonly string[]): void {
+  const colors = pc.createColors(process.stderr.isTTY);
+  for (const note of notes) process.stderr.write(`${colors.yellow('note:')} ${note}\n`);
+}
+
+/** Writes a result where the user asked for it. */
+export function writeFile(file: string, content: string): void {
+  try {
+    writeFileSync(file, content);
+  } catch (error) {
+    throw new SystemError('FILE', `cannot be written: ${(error as Error).message}`, { file, cause: error });
+  }
+}
+
+function painter(): Paint {
+  const colors = pc.createColors(process.stdout.isTTY);
+  return { bold: colors.bold, dim: colors.dim, gpu: colors.green, net: colors.cyan };
+}

@@ -1,0 +1,227 @@
+import { type Box, type Drawing, type HostDrawing, nvSwitchId, type Wire } from './drawing.js';
+import { formatGBps } from './format.js';
+
+/**
+ * The machine as an SVG picture: boxes within boxes as in the PCI tree, NVSwitches as a bar below, NVLinks between GPUs
+ * as arcs.
+ *
+ *     ┌ CPU 0 ───────────────────────┐  ┌ CPU 1 ──────┐
+ *     │ ┌ PCI switch ┐ ┌ PCI switch ┐│──│             │
+ *     │ │ NIC   GPU  │ │ NIC   GPU  ││  │             │
+ *     │ └────────│───┘ └────────│───┘│  │             │
+ *     └──────────│──────────────│────┘  └─────────────┘
+ *     ═══════════╧══ NVSwitch ══╧═══════
+ */
+export function drawingSvg(drawing: Drawing): string {
+  const layers: Layers = { containers: [], wires: [], front: [] };
+  let y = margin + 44;
+  let width = 480;
+  for (const host of drawing.hosts) {
+    const drawn = drawHost(drawing, host, y, layers);
+    width = Math.max(width, drawn.width);
+    y += drawn.height + gap;
+  }
+  const height = y + margin;
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width + 2 * margin}" height="${height}" viewBox="0 0 ${width + 2 * margin} ${height}" role="img">`,
+    `<title>${escape(`${drawing.title}: ${drawing.summary}`)}</title>`,
+    `<style>${style}</style>`,
+    `<rect width="100%" height="100%" class="paper"/>`,
+    `<text x="${margin}" y="${margin + 12}" class="title">${escape(drawing.title)}</text>`,
+    `<text x="${margin}" y="${margin + 30}">${escape(drawing.summary)}</text>`,
+    ...layers.containers,
+    ...layers.wires,
+    ...layers.front,
+    '</svg>',
+    '',
+  ].join('\n');
+}
+
+const margin = 16;
+const gap = 10;
+const header = 22;
+const lineHeight = 14;
+const leafWidth = 110;
+/** Boxes of a container that stand side by side before a new row begins. */
+const perRow = 5;
+/** CPUs wrap where a row gets wider than this. */
+const maxRowWidth = 2000;
+/** Room below the CPUs for the bar of NVSwitches, or for arcs. */
+const barRoom = 46;
+const arcRoom = 90;
+
+const style = [
+  'text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#222}',
+  '.title{font-size:15px;font-weight:600}.head{font-weight:600}.dim{fill:#666}',
+  '.paper{fill:#fff}rect{rx:4px}',
+  '.cpu{fill:#eef3fa;stroke:#5b7aa8}.switch{fill:#f6f3ea;stroke:#a18f5d}.card{fill:#fdf0e0;stroke:#c57f2d}',
+  '.gpu{fill:#e3f2df;stroke:#4f8a3c}.nvs{fill:#cfe6c6;stroke:#4f8a3c}',
+  '.NVL{stroke:#4f8a3c;fill:none;opacity:.75}.SYS{stroke:#5b7aa8;fill:none;stroke-width:2}.C2C{stroke:#8a3c7b;fill:none;stroke-width:2}',
+].join('');
+
+/** What is drawn first lies below: wires cross containers, but never hide a device or a word. */
+interface Layers {
+  readonly containers: string[];
+  readonly wires: string[];
+  readonly front: string[];
+}
+
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Middle of a GPU's lower edge, where NVLinks leave it, by the GPU's id. */
+type Anchors = Map<string, { readonly x: number; readonly y: number }>;
+
+function drawHost(drawing: Drawing, host: HostDrawing, top: number, layers: Layers): Size {
+  let y = top;
+  if (host.label !== '') {
+    layers.front.push(text(margin, y + 10, host.label, 'head'));
+    y += header;
+  }
+  const anchors: Anchors = new Map();
+  const places = new Map<string, { readonly x: number; readonly y: number; readonly right: number }>();
+  let x = margin;
+  let rowHeight = 0;
+  let width = 0;
+  for (const cpu of host.cpus) {
+    const size = measure(cpu);
+    if (x > margin && x + size.width > maxRowWidth) {
+      x = margin;
+      y += rowHeight + gap;
+      rowHeight = 0;
+    }
+    place(cpu, x, y, layers, anchors);
+    places.set(cpu.id, { x, y, right: x + size.width });
+    rowHeight = Math.max(rowHeight, size.height);
+    x += size.width + 3 * gap;
+    width = Math.max(width, x - 3 * gap - margin);
+  }
+  drawInterconnect(drawing.wires, places, layers);
+  const bottom = y + rowHeight;
+  return { width, height: bottom - top + drawNvlinks(drawing, anchors, bottom, width, layers) };
+}
+
+/** Size of a box; leaves have a line for each phrase. */
+function measure(box: Box): Size {
+  if (isLeaf(box)) {
+    const lines = leafLines(box);
+    return { width: Math.max(leafWidth, ...lines.map((line) => textWidth(line) + 12)), height: 6 + lineHeight * lines.length };
+  }
+  const rows = rowsOf(box);
+  return {
+    width: Math.max(leafWidth + 2 * gap, textWidth(headText(box)) + 2 * gap,
+      ...rows.map((row) => row.reduce((sum, { width }) => sum + width + gap, gap))),
+    height: header + rows.reduce((sum, row) => sum + Math.max(...row.map(({ height }) => height)) + gap, 0),
+  };
+}
+
+function rowsOf(box: Box): (Size & { readonly box: Box })[][] {
+  const sized = box.children.map((child) => ({ box: child, ...measure(child) }));
+  return Array.from({ length: Math.ceil(sized.length / perRow) }, (_, row) => sized.slice(row * perRow, (row + 1) * perRow));
+}
+
+function place(box: Box, x: number, y: number, layers: Layers, anchors: Anchors): void {
+  const { width, height } = measure(box);
+  const rect = `<rect x="${x}" y="${y}" width="${width}" height="${height}" class="${box.kind}"><title>${escape(box.id)}</title></rect>`;
+  if (isLeaf(box)) {
+    layers.front.push(rect);
+    leafLines(box).forEach((line, index) => { layers.front.push(text(x + 6, y + lineHeight * (index + 1), line, index === 0 ? 'head' : 'dim')); });
+    if (box.kind === 'gpu') anchors.set(box.id, { x: x + width / 2, y: y + height });
+    return;
+  }
+  layers.containers.push(rect);
+  layers.front.push(text(x + gap, y + 15, headText(box), 'head'));
+  let rowY = y + header;
+  for (const row of rowsOf(box)) {
+    let childX = x + gap;
+    for (const child of row) {
+      place(child.box, childX, rowY, layers, anchors);
+      childX += child.width + gap;
+    }
+    rowY += Math.max(...row.map((child) => child.height)) + gap;
+  }
+}
+
+/** A card shows its ports as lines, a GPU is what it is. */
+function isLeaf(box: Box): boolean {
+  return box.kind === 'gpu' || box.kind === 'card';
+}
+
+function leafLines(box: Box): string[] {
+  const link = `PCI ${formatGBps(box.uplinkGBps ?? 0)} GB/s`;
+  if (box.kind === 'card') {
+    return [box.label, link, ...box.children.map((port) => [port.label, ...port.details, `${formatGBps(port.uplinkGBps ?? 0)} GB/s`].join(' '))];
+  }
+  // What its NVLinks join, the wires show.
+  const [busId = '', ...details] = box.details;
+  return [`${box.label} ${busId}`, link, ...details.filter((detail) => !detail.startsWith('NVLink'))];
+}
+
+function headText(box: Box): string {
+  return [box.label, ...box.details, ...(box.uplinkGBps === undefined ? [] : [`${formatGBps(box.uplinkGBps)} GB/s`])].join(' · ');
+}
+
+/** About as wide as this font sets it in bold. */
+function textWidth(line: string): number {
+  return Math.ceil(line.length * 6.8);
+}
+
+/** Lines between CPUs that stand side by side; the others have the same bandwidth. */
+function drawInterconnect(
+  wires: readonly Wire[], places: ReadonlyMap<string, { readonly x: number; readonly y: number; readonly right: number }>, layers: Layers,
+): void {
+  const entries = [...places];
+  entries.slice(1).forEach(([id, here], index) => {
+    const [beforeId, before] = entries[index] ?? ['', here];
+    const wire = wires.find(({ kind, from, to }) => kind === 'SYS' && from === beforeId && to === id);
+    if (wire === undefined || before.y !== here.y) return;
+    const middle = (before.right + here.x) / 2;
+    layers.wires.push(`<line x1="${before.right}" y1="${here.y + 11}" x2="${here.x}" y2="${here.y + 11}" class="SYS"><title>${
+      escape(`${beforeId} to ${id}: ${formatGBps(wire.bandwidthGBps)} GB/s`)}</title></line>`);
+    layers.front.push(`<text x="${middle}" y="${here.y + 24}" text-anchor="middle" class="dim">${formatGBps(wire.bandwidthGBps)}</text>`);
+  });
+}
+
+/** The bar of NVSwitches and the lines to it, then arcs between GPUs; gives back the height they took. */
+function drawNvlinks(drawing: Drawing, anchors: Anchors, bottom: number, width: number, layers: Layers): number {
+  const nvlinks = drawing.wires.filter(({ kind }) => kind === 'NVL');
+  const toSwitch = nvlinks.filter(({ from, to }) => (anchors.has(from) && to === nvSwitchId) || (from === nvSwitchId && anchors.has(to)));
+  const toGpu = nvlinks.filter(({ from, to }) => anchors.has(from) && anchors.has(to) && from !== to);
+  const most = Math.max(...nvlinks.map(({ bandwidthGBps }) => bandwidthGBps));
+  const strokeWidth = (wire: Wire) => Number((1 + (3 * wire.bandwidthGBps) / most).toFixed(1));
+  let height = 0;
+  if (toSwitch.length > 0) {
+    const y = bottom + 18;
+    for (const wire of toSwitch) {
+      const at = anchors.get(wire.from) ?? anchors.get(wire.to);
+      if (at === undefined) continue;
+      layers.wires.push(`<line x1="${at.x}" y1="${at.y}" x2="${at.x}" y2="${y}" class="NVL" stroke-width="${strokeWidth(wire)}"><title>${
+        escape(`${formatGBps(wire.bandwidthGBps)} GB/s`)}</title></line>`);
+    }
+    const each = [...new Set(toSwitch.map(({ bandwidthGBps }) => formatGBps(bandwidthGBps)))].join(', ');
+    const shared = drawing.hosts.length > 1 ? `, shared by ${drawing.hosts.length} hosts` : '';
+    layers.front.push(`<rect x="${margin}" y="${y}" width="${width}" height="22" class="nvs"/>`);
+    layers.front.push(text(margin + gap, y + 15, `NVSwitch · ${toSwitch.length} x ${each} GB/s${shared}`, 'head'));
+    height = barRoom;
+  }
+  for (const wire of toGpu) {
+    const a = anchors.get(wire.from);
+    const b = anchors.get(wire.to);
+    if (a === undefined || b === undefined) continue;
+    // The farther apart, the deeper.
+    const depth = bottom + Math.min(arcRoom, 18 + Math.abs(a.x - b.x) / 8) + height;
+    layers.wires.push(`<path d="M${a.x} ${a.y}C${a.x} ${depth} ${b.x} ${depth} ${b.x} ${b.y}" class="NVL" stroke-width="${strokeWidth(wire)}"><title>${
+      escape(`${wire.from} to ${wire.to}: ${formatGBps(wire.bandwidthGBps)} GB/s`)}</title></path>`);
+  }
+  return height + (toGpu.length > 0 ? arcRoom : 0);
+}
+
+function text(x: number, y: number, content: string, className: string): string {
+  return `<text x="${x}" y="${y}" class="${className}">${escape(content)}</text>`;
+}
+
+function escape(content: string): string {
+  return content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
+}

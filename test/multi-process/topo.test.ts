@@ -1,0 +1,111 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { parseXml } from '../../src/topology/xml/parse.js';
+import { tccl } from './cli.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'tccl-topo-'));
+afterAll(() => { rmSync(folder, { recursive: true }); });
+
+function file(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+const skeleton = file('skeleton.xml', `<?xml version="1.0"?>
+<system version="1">
+  <cpu numaid="0" affinity="ff" arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="17">
+    <pci busid="0001:00:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"/>
+    <pci busid="0101:00:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"/>
+  </cpu>
+</system>
+`);
+const hardware = '1 x H100 SXM, 1 x 400G NIC';
+
+describe('tccl topo show', () => {
+  it('draws a machine of the catalogue', async () => {
+    const { code, stdout, stderr } = await tccl(['topo', 'show', 'dgx-1v']);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toContain('├─ 12 ─ GPU 0  0000:02:00.0 · NVLink to GPU 1 20, GPU 2 20, GPU 3 40, GPU 4 40 GB/s');
+    expect(stdout).toContain('GPU0     X  NVL  NVL  NVL  NVL  NVB  NVB  NVB  PIX');
+  });
+
+  it('obeys the variables of NCCL', async () => {
+    const { stdout } = await tccl(['topo', 'show', 'dgx-1v'], { env: { NCCL_NVB_DISABLE: '1' } });
+    expect(stdout).not.toContain('NVB');
+  });
+
+  it('reads the standard input and a description, and says what NCCL would refuse', async () => {
+    const { code, stdout, stderr } = await tccl(['topo', 'show', '-', '--hardware', hardware], { input: readFileSync(skeleton, 'utf8') });
+    expect(code).toBe(0);
+    expect(stdout).toContain('1 GPU (sm 90), 1 network device (50 GB/s), 1 CPU, NVSwitch');
+    expect(stderr).toBe('note: standard input:1:1: NCCL itself would refuse this: an XML declaration\n');
+  });
+
+  it('writes a picture', async () => {
+    const picture = join(folder, 'picture.svg');
+    expect(await tccl(['topo', 'show', 'gh200', '--svg', picture])).toMatchObject({ code: 0 });
+    expect(parseXml(readFileSync(picture, 'utf8')).root.name).toBe('svg');
+  });
+
+  it('tells everything as JSON', async () => {
+    const { stdout } = await tccl(['topo', 'show', 'gh200', '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({
+      title: 'gh200', endpoints: [{ label: 'GPU0' }, { label: 'NET0' }], notes: [],
+      paths: expect.arrayContaining([expect.objectContaining({ from: 'GPU/0-1000', to: 'NET/0-0', type: 'P2C' })]) as unknown,
+    });
+  });
+
+  it('counts paths where the matrix would be too wide', async () => {
+    expect((await tccl(['topo', 'show', 'gb200-nvl72'])).stdout).toContain('GPU to GPU  NVL   721.8 GB/s     5112 pairs');
+  });
+});
+
+describe('tccl topo complete', () => {
+  it('writes a file that show needs no description for', async () => {
+    const output = join(folder, 'complete.xml');
+    expect(await tccl(['topo', 'complete', skeleton, '--hardware', hardware, '-o', output])).toMatchObject({ code: 0, stdout: '' });
+    expect((await tccl(['topo', 'show', output])).stdout).toContain('GPU0');
+  });
+
+  it('takes a description from a file', async () => {
+    const description = file('hardware.yaml', 'gpus: { model: L40S, at: ["0001:00:00.0"] }\ncpu: Genoa\n');
+    const { stdout } = await tccl(['topo', 'complete', skeleton, '--hardware', `@${description}`]);
+    expect(stdout).toContain('<gpu dev="0" sm="89" rank="0" gdr="1"/>');
+  });
+});
+
+describe('tccl topo list', () => {
+  it('shows machines and models', async () => {
+    const { stdout } = await tccl(['topo', 'list']);
+    expect(stdout).toMatch(/^ {2}dgx-h100 .*8 x H100 SXM/m);
+    expect(stdout).toMatch(/^ {2}h800-sxm +90 {2}Gen5 {2}8 \(164\.8 GB\/s\)$/m);
+    expect((JSON.parse((await tccl(['topo', 'list', '--json'])).stdout) as { gpus: unknown[] }).gpus.length).toBe(20);
+  });
+});
+
+describe('wrong input', () => {
+  const cut = file('cut.xml', '<system version="1">\n  <cpu numaid="0">');
+  const graph = file('graph.xml', '<graphs version="1"/>');
+  const large = file('large.xml', ' '.repeat(65 * 2 ** 20));
+  const bare = file('bare.xml', '<system version="1"><cpu numaid="0"><pci busid="0001:00:00.0" class="0x030200"><gpu dev="0" sm="80" gdr="1"/></pci></cpu></system>');
+
+  it.each([
+    ['a file that ends too early', [cut], `tccl: ${cut}:2:19: the file ends inside <cpu numaid="0"> (line 2); was it cut?\n`],
+    ['a graph file', [graph], `tccl: ${graph}:1:1: <graphs> (line 1) is no topology: its root must be <system>\n`],
+    ['a file that is too large', [large], `tccl: ${large}: more than 64 MiB; that is no topology\n`],
+    ['a folder', [folder], `tccl: ${folder}: cannot be read: EISDIR: illegal operation on a directory, read\n`],
+    ['a file without GPUs', [skeleton], `tccl: ${skeleton}: no GPU in it: NCCL adds those of the machine that it runs on; describe them with --hardware`],
+    ['a CPU without architecture', [bare], `tccl: ${bare}:1:21: <cpu numaid="0"> (line 1): attribute arch is missing, and NCCL needs it`],
+    ['a name that is neither', ['dgx-h10'], 'tccl: there is no file dgx-h10, and no such machine in the catalogue; did you mean dgx-h100?'],
+    ['a description that does not fit', [skeleton, '--hardware', '8 x H100 SXM'], 'the file has places for 1 only'],
+  ])('%s: one line, and an exit code', async (_name, args, message) => {
+    const { code, stdout, stderr } = await tccl(['topo', 'show', ...args]);
+    expect(code === 1 || code === 2).toBe(true);
+    expect(stdout).toBe('');
+    expect(stderr).toContain(message);
+    expect(stderr.split('\n').length).toBe(2);
+  });
+});
