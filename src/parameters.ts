@@ -34,6 +34,8 @@ const settings = {
 
   // Search.
   crossNic: integer('NCCL_CROSS_NIC', 2, 'rings that leave a host by another NIC than they enter: 0 never, 1 allowed, 2 where it costs nothing'),
+  mnnvlScatterNets: integer('NCCL_MNNVL_SCATTER_NETS_ENABLE', 1, '1 spreads the channels of a rack over the NICs of all its hosts, 0 takes those of one host after the other'),
+  mnnvlRailPerHost: integer('NCCL_MNNVL_RAIL_PER_HOST', 0, '1 takes NICs with the same PCI id in different hosts of a rack for the same rail'),
   nvlsEnable: integer('NCCL_NVLS_ENABLE', 2, 'NVLink SHARP: 0 off, 1 on, 2 where the hardware has it'),
   splitMloPart: integer('NCCL_TOPO_SPLIT_MLOPART', 1, '1 gives each part of a split GPU hardware of its own in the graph'),
 } as const;

@@ -1,4 +1,6 @@
 import { InputError, type TcclError } from '../../errors.js';
+import type { HostGraphs } from '../../graph/graph.js';
+import { searchHost } from '../../graph/search-host.js';
 import { type Parameters, parametersFromEnvironment } from '../../parameters.js';
 import { assignHost, buildSystem } from '../../topology/build/build-system.js';
 import { type LocalSystem, localSystems } from '../../topology/local-systems.js';
@@ -42,6 +44,7 @@ export class OracleCase {
   readonly #files: ReadonlyMap<string, string>;
   #parameters: Parameters | undefined;
   #hosts: readonly OracleHost[] | undefined;
+  readonly #graphs = new Map<LocalSystem, HostGraphs>();
 
   /** @throws InputError where `case.json` or `expected.json` is not of the form that the oracle has. */
   constructor(input: OracleInput) {
@@ -70,6 +73,19 @@ export class OracleCase {
    */
   get hosts(): readonly OracleHost[] {
     return (this.#hosts ??= [...new Set(this.file.nodes.map((node) => node.xml))].map((xml) => this.#host(xml)));
+  }
+
+  /**
+   * The graphs that the search finds for one of the {@link hosts}.
+   *
+   * @throws TcclError where it fails.
+   */
+  graphsOf(local: LocalSystem): HostGraphs {
+    let graphs = this.#graphs.get(local);
+    if (graphs === undefined) {
+      this.#graphs.set(local, graphs = searchHost(local, this.parameters, { collnet: this.file.collnet }));
+    }
+    return graphs;
   }
 
   #host(xml: string): OracleHost {

@@ -1,4 +1,5 @@
 import type { Difference } from './difference.js';
+import { graphsDifference } from './graph-sections.js';
 import type { OracleCase } from './oracle-case.js';
 import { nodeTypesDifference, pathsDifference, systemDifference } from './topology-sections.js';
 
@@ -26,7 +27,7 @@ export const sections: readonly Section[] = [
     compare: pathsDifference,
     failsIn: ['ncclTopoComputePaths', 'ncclTopoTrimSystem', 'ncclTopoSearchInit', 'ncclNvlsInit'],
   },
-  { name: 'graphs' },
+  { name: 'graphs', compare: graphsDifference, failsIn: ['ncclTopoCompute'] },
   { name: 'comm' },
   { name: 'channels' },
   { name: 'nvls' },

@@ -33,7 +33,7 @@ export function pathsDifference(oracleCase: OracleCase): Difference | undefined 
 }
 
 /** Compares what `describe` tells of each kind of host, and `xml`, with the same keys of `expected.nodeTypes`. */
-function compareNodeTypes(oracleCase: OracleCase, describe: (local: LocalSystem) => object): Difference | undefined {
+export function compareNodeTypes(oracleCase: OracleCase, describe: (local: LocalSystem) => object): Difference | undefined {
   const actual = oracleCase.hosts.flatMap(({ xml, systems }) => systems.map((local) => ({ xml, ...describe(local) })));
   const { nodeTypes } = oracleCase.expected;
   if (!Array.isArray(nodeTypes)) return { path: 'nodeTypes', expected: nodeTypes, actual: `${actual.length} kinds of host` };

@@ -1,0 +1,100 @@
+import type { LocalSystem } from '../topology/local-systems.js';
+import type { PathType } from '../topology/types.js';
+import { type ChannelGraph, CrossNic, type GraphId, nodeId, type Pattern } from './graph.js';
+import type { GraphRequest } from './request.js';
+
+/**
+ * A graph in the making: the settings that a walk has to keep to, and the channels that it has laid so far. The search
+ * works on two: the one being tried and the best so far, which is a copy of an earlier state of the first.
+ */
+export class Candidate {
+  readonly id: GraphId;
+  readonly collNet: boolean;
+  readonly gpuCount: number;
+  pattern: Pattern;
+  crossNic: CrossNic = CrossNic.NEVER;
+  minChannels: number;
+  maxChannels: number;
+  nChannels = 0;
+  bwIntra = 0;
+  bwInter = 0;
+  latencyInter = 0;
+  typeIntra: PathType;
+  typeInter: PathType;
+  sameChannels: boolean;
+  nHops = 0;
+  /** GPUs by index, `gpuCount` a channel. */
+  readonly gpus: Int32Array;
+  /** NETs by index, two a channel: where it comes in and where it goes out. */
+  readonly nics: Int32Array;
+
+  constructor(
+    request: GraphRequest,
+    gpuCount: number,
+    settings: Pick<Candidate, 'typeIntra' | 'typeInter' | 'crossNic' | 'sameChannels'>,
+  ) {
+    this.id = request.id;
+    this.collNet = request.collNet;
+    this.pattern = request.pattern;
+    this.minChannels = request.minChannels;
+    this.maxChannels = request.maxChannels;
+    this.gpuCount = gpuCount;
+    this.typeIntra = settings.typeIntra;
+    this.typeInter = settings.typeInter;
+    this.crossNic = settings.crossNic;
+    this.sameChannels = settings.sameChannels;
+    this.gpus = new Int32Array(request.maxChannels * gpuCount);
+    this.nics = new Int32Array(request.maxChannels * 2);
+  }
+
+  /** Takes over settings and channels of another candidate for the same request. */
+  copyFrom(other: Candidate): void {
+    this.pattern = other.pattern;
+    this.crossNic = other.crossNic;
+    this.minChannels = other.minChannels;
+    this.maxChannels = other.maxChannels;
+    this.nChannels = other.nChannels;
+    this.bwIntra = other.bwIntra;
+    this.bwInter = other.bwInter;
+    this.latencyInter = other.latencyInter;
+    this.typeIntra = other.typeIntra;
+    this.typeInter = other.typeInter;
+    this.sameChannels = other.sameChannels;
+    this.nHops = other.nHops;
+    this.gpus.set(other.gpus.subarray(0, other.nChannels * this.gpuCount));
+    this.nics.set(other.nics.subarray(0, other.nChannels * 2));
+  }
+
+  /** The GPU that a channel visits at a step. */
+  gpuAt(channel: number, step: number): number {
+    return this.gpus[channel * this.gpuCount + step] ?? 0;
+  }
+
+  /** The finished graph, with ranks and NET ids in place of indexes. */
+  finish({ system }: LocalSystem): ChannelGraph {
+    const intra = this.gpus.slice(0, this.nChannels * this.gpuCount).map((gpu) => system.gpus[gpu]?.rank ?? -1);
+    const inter = BigInt64Array.from(this.nics.subarray(0, this.nChannels * 2), (nic) => {
+      const net = system.nets[nic];
+      return net === undefined ? -1n : nodeId(net);
+    });
+    return {
+      id: this.id,
+      pattern: this.pattern,
+      crossNic: this.crossNic,
+      collNet: this.collNet,
+      minChannels: this.minChannels,
+      maxChannels: this.maxChannels,
+      nChannels: this.nChannels,
+      bwIntra: this.bwIntra,
+      bwInter: this.bwInter,
+      latencyInter: this.latencyInter,
+      typeIntra: this.typeIntra,
+      typeInter: this.typeInter,
+      sameChannels: this.sameChannels,
+      nHops: this.nHops,
+      gpuCount: this.gpuCount,
+      intra,
+      inter,
+    };
+  }
+}

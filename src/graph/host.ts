@@ -1,0 +1,31 @@
+import type { Parameters } from '../parameters.js';
+import type { LocalSystem } from '../topology/local-systems.js';
+import { GpuOrder } from './gpu-order.js';
+import { Ledger } from './ledger.js';
+import { Nics } from './nics.js';
+import { Routes } from './routes.js';
+
+/** A host made ready for searching. The bandwidths in it change while a graph is searched, and stay rounded for the next. */
+export class SearchHost {
+  readonly local: LocalSystem;
+  readonly parameters: Parameters;
+  readonly routes: Routes;
+  readonly ledger: Ledger;
+  readonly nics: Nics;
+  readonly gpuOrder: GpuOrder;
+
+  /** @throws InputError where a link that the search must pay on does not exist. */
+  constructor(local: LocalSystem, parameters: Parameters) {
+    this.local = local;
+    this.parameters = parameters;
+    this.routes = new Routes(local);
+    this.ledger = new Ledger(local, this.routes);
+    this.nics = new Nics(local, this.routes, parameters);
+    this.gpuOrder = new GpuOrder(local, this.routes, this.ledger);
+  }
+
+  /** Lowest compute capability × 10. */
+  get lowestSm(): number {
+    return this.local.system.devs.reduce((lowest, dev) => Math.min(lowest, dev.sm), Infinity);
+  }
+}

@@ -1,0 +1,87 @@
+import { InputError } from '../errors.js';
+import type { LocalSystem } from '../topology/local-systems.js';
+import { nodeName } from '../topology/system.js';
+import { type Routes, Toll } from './routes.js';
+
+/**
+ * What is left of every link's bandwidth while channels are being laid: a path is taken by subtracting the channel's
+ * bandwidth from each of its links, and given back by adding it.
+ *
+ * After each step the rest is rounded to a thousandth of a GB/s, as NCCL does. So a link that was touched once keeps a
+ * rounded bandwidth, and the next graph of the host is searched on that: one ledger serves all graphs of a host.
+ */
+export class Ledger {
+  /** What is left by link, GB/s. */
+  readonly left: Float32Array;
+  readonly #routes: Routes;
+  readonly #reverse: Int32Array;
+
+  /** @throws InputError where a path must pay on a link back that does not exist. */
+  constructor({ system }: LocalSystem, routes: Routes) {
+    this.left = system.links.bandwidthGBps.slice();
+    this.#routes = routes;
+    this.#reverse = system.links.reverse;
+    const oneWay = routes.link.find((link, hop) => (routes.toll[hop] ?? 0) > Toll.SMALL_PACKETS && (this.#reverse[link] ?? -1) < 0);
+    if (oneWay !== undefined) {
+      const [from, to] = [system.links.from[oneWay], system.links.to[oneWay]].map((vertex) => system.nodes[vertex ?? 0]);
+      throw new InputError('CONTENT',
+        `the link from ${from ? nodeName(from) : '?'} to ${to ? nodeName(to) : '?'} has none back of the same kind, which NCCL needs: it fails with an internal error`,
+        { ncclResult: 3 });
+    }
+  }
+
+  /** Takes `gbps` on all links of a route, or nothing; the answer is -1, or the position of the hop that has too little. */
+  take(route: number, gbps: number): number {
+    const first = this.#routes.firstHop[route] ?? 0;
+    const end = this.#routes.firstHop[route + 1] ?? 0;
+    const reached = this.#charge(first, end, gbps);
+    if (reached === end) return -1;
+    this.#charge(first, reached, -gbps);
+    return reached;
+  }
+
+  giveBack(route: number, gbps: number): void {
+    this.#charge(this.#routes.firstHop[route] ?? 0, this.#routes.firstHop[route + 1] ?? 0, -gbps);
+  }
+
+  /** What a hop would need of its link for a channel of that bandwidth, GB/s. */
+  price(hop: number, gbps: number): number {
+    return (this.#routes.toll[hop] ?? 0) & Toll.SMALL_PACKETS ? smallPackets(gbps) : gbps;
+  }
+
+  /**
+   * Subtracts `gbps` from hop after hop, up to `end` or to the first that has too little: where it stopped. With less
+   * than 0 it adds, and never stops. This is where the search spends its time, so it is plain arithmetic on arrays.
+   */
+  #charge(first: number, end: number, gbps: number): number {
+    const { link: links, toll: tolls } = this.#routes;
+    const left = this.left;
+    for (let hop = first; hop < end; hop++) {
+      const link = links[hop] ?? 0;
+      const toll = tolls[hop] ?? 0;
+      const price = toll & Toll.SMALL_PACKETS ? smallPackets(gbps) : gbps;
+      const before = left[link] ?? 0;
+      if (before < price) return hop;
+      if (toll > Toll.SMALL_PACKETS) {
+        let back = 0;
+        if (toll & Toll.EIGHTH_BACK) back = Math.fround(price / 8);
+        if (toll & Toll.ALL_BACK) back = Math.fround(back + price);
+        const reverse = this.#reverse[link] ?? 0;
+        const beforeBack = left[reverse] ?? 0;
+        if (beforeBack < back) return hop;
+        left[reverse] = rounded(beforeBack - back);
+      }
+      left[link] = rounded(before - price);
+    }
+    return end;
+  }
+}
+
+function smallPackets(gbps: number): number {
+  return Math.fround(Math.fround(gbps * 6) / 5);
+}
+
+/** C's `roundf(x * 1000) / 1000` on floats; the caller's array rounds the quotient. Differences here are never negative. */
+function rounded(gbps: number): number {
+  return Math.floor(Math.fround(Math.fround(gbps) * 1000) + 0.5) / 1000;
+}

@@ -1,0 +1,189 @@
+import type { Parameters } from '../parameters.js';
+import type { LocalSystem } from '../topology/local-systems.js';
+import { Locality } from '../topology/paths/locality.js';
+import { type NetNode, nodeName } from '../topology/system.js';
+import { PathType } from '../topology/types.js';
+import { CrossNic, maxChannels, Pattern } from './graph.js';
+import type { Routes } from './routes.js';
+
+/** Why a NIC cannot be where a channel leaves the host. */
+export type ExitRefusal = 'plane' | 'other NIC' | 'pair' | 'rail';
+
+/** What the choice of a way out depends on: where the channel came in, and its partner in a pair. */
+export interface ChannelEnds {
+  readonly pattern: Pattern;
+  readonly crossNic: CrossNic;
+  /** Where this channel comes in. */
+  readonly entry: number;
+  /** Where the channel before came in, when this is the second of a pair; else -1. */
+  readonly partnerEntry: number;
+  /** Where this channel's first GPU goes out, when its second is about to; else -1. */
+  readonly firstExit: number;
+}
+
+/**
+ * The NICs of a host as the search uses them: in which order they are tried, which GPUs stand next to them, which two
+ * go together in one channel, and how much bandwidth their ports have left. NICs are NETs by index.
+ */
+export class Nics {
+  /** What is left by NET, GB/s. NETs of one port of one card share it. */
+  readonly left: Float32Array;
+  /** The GPU that uses each NET first, or -1. */
+  readonly localGpu: Int32Array;
+  /** The first NET with the same id: NCCL takes one for the other. */
+  readonly namesake: Int32Array;
+  readonly #local: LocalSystem;
+  readonly #routes: Routes;
+  readonly #parameters: Parameters;
+  readonly #locality: Locality;
+  /** A number for each port of each card, by NET. */
+  readonly #port: Int32Array;
+  /** {@link orderFor} by GPU + 1 and type + 1. */
+  readonly #orders = new Map<number, Int32Array>();
+  /** {@link gpusBeside} by NET. */
+  readonly #beside: (Int32Array | undefined)[] = [];
+
+  constructor(local: LocalSystem, routes: Routes, parameters: Parameters) {
+    const { nets } = local.system;
+    this.#local = local;
+    this.#routes = routes;
+    this.#parameters = parameters;
+    this.#locality = new Locality(local.system, local.paths, parameters);
+    this.left = Float32Array.from(nets, (net) => net.bandwidthGBps);
+    this.localGpu = local.gpuOfNet;
+    this.namesake = firstAlike(nets, nodeName);
+    this.#port = firstAlike(nets, (net) => `${net.asic} ${net.port}`);
+  }
+
+  /** Whether the port still has that bandwidth. */
+  hasLeft(net: number, gbps: number): boolean {
+    return (this.left[net] ?? 0) >= gbps;
+  }
+
+  /** Takes bandwidth from the port of a NET, or with less than 0 gives it back. */
+  borrow(net: number, gbps: number): void {
+    for (let other = 0; other < this.left.length; other++) {
+      if (this.#port[other] === this.#port[net]) this.left[other] = (this.left[other] ?? 0) - gbps;
+    }
+  }
+
+  /**
+   * NETs in the order in which they are tried: first those that the GPU uses, or that any GPU uses when `gpu` is -1;
+   * then others at most `farthest` away, nearest first.
+   *
+   * @throws InputError when a GPU reaches no NET.
+   */
+  orderFor(gpu: number, farthest: PathType | -1): Int32Array {
+    const key = (gpu + 1) * (PathType.DIS + 2) + farthest + 1;
+    let order = this.#orders.get(key);
+    if (order === undefined) this.#orders.set(key, order = this.#computeOrder(gpu, farthest));
+    return order;
+  }
+
+  /** GPUs at which a channel that comes in there may start: the one that uses the NET, then all that are nearest. */
+  gpusBeside(net: number): Int32Array {
+    return (this.#beside[net] ??= this.#computeBeside(net));
+  }
+
+  /**
+   * True for a NET that no GPU reaches although paths to it carry a bandwidth. NCCL forgets to give the bandwidth of its
+   * port back after trying it.
+   */
+  keepsBorrowed(net: number): boolean {
+    const nearest = this.#locality.gpusOfNet(net)[0];
+    if (nearest === undefined) return false;
+    const route = this.#routes.between(this.#routes.gpuCount + net, nearest);
+    return this.#routes.type[route] === PathType.DIS && (this.#routes.gbps[route] ?? 0) > 0;
+  }
+
+  /** Why a channel cannot leave by `exit`, or undefined when it can. */
+  refusesExit(exit: number, ends: ChannelEnds): ExitRefusal | undefined {
+    const { nets } = this.#local.system;
+    const out = nets[exit];
+    const into = nets[ends.entry];
+    if (out === undefined || into === undefined) return 'other NIC';
+    if (out.plane !== -1 && into.plane !== -1 && out.plane !== into.plane) return 'plane';
+    if (ends.pattern === Pattern.TREE && !this.#same(exit, ends.entry)) return 'other NIC';
+    if (ends.pattern === Pattern.RING && ends.crossNic === CrossNic.PAIRED) {
+      if (ends.partnerEntry >= 0 && !this.#same(exit, ends.partnerEntry)) return 'pair';
+    } else if (ends.crossNic === CrossNic.NEVER && !this.#onOneRail(out, into)) {
+      return 'rail';
+    }
+    return ends.firstExit >= 0 && !this.#same(exit, ends.firstExit) ? 'other NIC' : undefined;
+  }
+
+  #same(net: number, other: number): boolean {
+    return this.namesake[net] === this.namesake[other];
+  }
+
+  #onOneRail(net: NetNode, other: NetNode): boolean {
+    if (net.rail !== -1 && other.rail !== -1) return net.rail === other.rail;
+    if (this.#parameters.mnnvlRailPerHost !== 0 && net.systemId !== other.systemId) {
+      return net.pciId === other.pciId && net.port === other.port;
+    }
+    return this.#port[net.index] === this.#port[other.index];
+  }
+
+  #computeOrder(gpu: number, farthest: PathType | -1): Int32Array {
+    const { gpus, nets, hostHashes } = this.#local.system;
+    const asking = gpu === -1 ? gpus.map(({ index }) => index) : [gpu];
+    const rackWide = hostHashes.length > 1 && this.#parameters.mnnvlScatterNets !== 0;
+    const order = new Set(rackWide ? this.#firstOfEachGpu(asking) : asking.flatMap((each) => this.#usedBy(each)));
+
+    const policy = this.#parameters.netDevicesPolicy;
+    const most = policy.kind === 'max' ? policy.count * (gpu === -1 ? gpus.length : 1) : Infinity;
+    if (order.size >= most) return Int32Array.from(order);
+    for (let type = 0; type <= farthest; type++) {
+      for (const each of asking) {
+        // NCCL looks at the first NETs only, as many as it has channels.
+        for (let net = 0; net < Math.min(nets.length, maxChannels); net++) {
+          if (this.#routes.type[this.#routes.between(each, this.#routes.gpuCount + net)] !== type) continue;
+          order.add(net);
+          if (order.size >= most) return Int32Array.from(order);
+        }
+      }
+    }
+    return Int32Array.from(order);
+  }
+
+  /** The NETs that a GPU uses, channel by channel, up to where they repeat. */
+  #usedBy(gpu: number): number[] {
+    const used: number[] = [];
+    for (let channel = 0; channel < maxChannels; channel++) {
+      const net = this.#locality.netOfGpu(gpu, channel);
+      if (net === used[0]) break;
+      used.push(net);
+    }
+    return used;
+  }
+
+  /** The NETs that GPUs use on channel 0, then those on channel 1 …: spreads the channels over the hosts of a rack. */
+  #firstOfEachGpu(gpus: readonly number[]): number[] {
+    const used = gpus.map((gpu) => this.#usedBy(gpu));
+    const longest = Math.max(...used.map(({ length }) => length));
+    const order: number[] = [];
+    for (let channel = 0; channel < longest; channel++) {
+      for (const nets of used) {
+        const net = nets[channel];
+        if (net !== undefined) order.push(net);
+      }
+    }
+    return order;
+  }
+
+  #computeBeside(net: number): Int32Array {
+    const first = this.localGpu[net] ?? -1;
+    const nearest = this.#locality.gpusOfNet(net).filter((gpu) => gpu !== first);
+    return Int32Array.from(first === -1 ? nearest : [first, ...nearest]);
+  }
+}
+
+/** For each node the first that has the same `key`. */
+function firstAlike(nets: readonly NetNode[], key: (net: NetNode) => string): Int32Array {
+  const first = new Map<string, number>();
+  return Int32Array.from(nets, (net) => {
+    const found = first.get(key(net)) ?? net.index;
+    first.set(key(net), found);
+    return found;
+  });
+}

@@ -1,0 +1,132 @@
+import { CpuArch, CpuVendor } from '../topology/system.js';
+import { PathType } from '../topology/types.js';
+import type { Candidate } from './candidate.js';
+import { CrossNic, Pattern } from './graph.js';
+import type { SearchHost } from './host.js';
+import type { SearchListener } from './trace.js';
+
+/** What the search begins with and may go up to; fixed for one graph. */
+export interface Bounds {
+  readonly minTypeIntra: PathType;
+  readonly maxTypeIntra: PathType;
+  readonly minTypeInter: PathType;
+  readonly maxTypeInter: PathType;
+  readonly crossNic: CrossNic;
+  /** Whether NICs may be paired where that helps: `NCCL_CROSS_NIC=2`. */
+  readonly mayPairNics: boolean;
+  readonly sameChannels: boolean;
+  readonly speeds: Float32Array;
+}
+
+/**
+ * The first pass: which settings are tried after which. Settings turn like the digits of a counter, the first one
+ * fastest: it is relaxed until it can go no further, then set back while the next is relaxed by one, and so on.
+ *
+ *     sameChannels ► pattern ► typeIntra ► typeInter ► crossNic ► speed
+ *     same, own      balanced   nearest …   nearest …   no, pairs   fastest …
+ *                    or plain   farthest    farthest                slowest
+ *
+ * Once there is a solution, only what might be better is tried: path types nearer than the solution's, and speeds of
+ * more than about half of its speed.
+ */
+export class Relaxation {
+  readonly #host: SearchHost;
+  readonly #bounds: Bounds;
+  readonly #attempt: Candidate;
+  readonly #best: Candidate;
+  readonly #trace: SearchListener | undefined;
+  #speed: number;
+
+  /** @param speed position of the speed that the attempt begins with */
+  constructor(host: SearchHost, bounds: Bounds, attempt: Candidate, best: Candidate, speed: number, trace: SearchListener | undefined) {
+    this.#host = host;
+    this.#bounds = bounds;
+    this.#attempt = attempt;
+    this.#best = best;
+    this.#speed = speed;
+    this.#trace = trace;
+  }
+
+  /** Channels may differ from each other. */
+  ownChannels(): boolean {
+    const attempt = this.#attempt;
+    const cpu = this.#host.local.system.cpus[0];
+    const throughAmd = cpu?.arch === CpuArch.X86 && cpu.vendor === CpuVendor.AMD && attempt.typeIntra === PathType.SYS;
+    if (attempt.sameChannels && !throughAmd) {
+      this.#tell('sameChannels', 1, 0);
+      attempt.sameChannels = false;
+      return true;
+    }
+    attempt.sameChannels = this.#bounds.sameChannels;
+    return false;
+  }
+
+  /** All but {@link ownChannels}: a pair of tries with the same settings is never torn apart. */
+  rest(): boolean {
+    return this.#plainTree() || this.#fartherGpus() || this.#fartherNics() || this.#pairedNics() || this.#slower();
+  }
+
+  #plainTree(): boolean {
+    const attempt = this.#attempt;
+    if (this.#host.lowestSm >= 90 && attempt.pattern === Pattern.BALANCED_TREE) {
+      this.#tell('pattern', attempt.pattern, Pattern.TREE);
+      attempt.pattern = Pattern.TREE;
+      return true;
+    }
+    // Back to the pattern of the best: where a plain tree was best, balanced ones are not tried again.
+    attempt.pattern = this.#best.pattern;
+    return false;
+  }
+
+  #fartherGpus(): boolean {
+    const attempt = this.#attempt;
+    const farthest = this.#host.local.inter ? attempt.typeInter : this.#bounds.maxTypeIntra;
+    const helps = this.#best.nChannels === 0 || attempt.typeIntra < this.#best.typeIntra;
+    if (attempt.typeIntra < farthest && helps && attempt.typeIntra + 1 < PathType.DIS) {
+      this.#tell('typeIntra', attempt.typeIntra, attempt.typeIntra + 1);
+      attempt.typeIntra = (attempt.typeIntra + 1) as PathType;
+      return true;
+    }
+    attempt.typeIntra = this.#bounds.minTypeIntra;
+    return false;
+  }
+
+  #fartherNics(): boolean {
+    const attempt = this.#attempt;
+    const helps = this.#best.nChannels === 0 || attempt.typeInter < this.#best.typeInter || attempt.typeInter < PathType.PXN;
+    if (this.#host.local.inter && attempt.typeInter < this.#bounds.maxTypeInter && helps && attempt.typeInter + 1 < PathType.DIS) {
+      this.#tell('typeInter', attempt.typeInter, attempt.typeInter + 1);
+      attempt.typeInter = (attempt.typeInter + 1) as PathType;
+      return true;
+    }
+    attempt.typeInter = this.#bounds.minTypeInter;
+    return false;
+  }
+
+  #pairedNics(): boolean {
+    const attempt = this.#attempt;
+    const canPair = this.#best.pattern === Pattern.RING || this.#best.pattern === Pattern.BALANCED_TREE;
+    if (this.#bounds.mayPairNics && attempt.crossNic === CrossNic.NEVER && canPair) {
+      this.#tell('crossNic', attempt.crossNic, CrossNic.PAIRED);
+      attempt.crossNic = CrossNic.PAIRED;
+      return true;
+    }
+    attempt.crossNic = this.#bounds.crossNic;
+    return false;
+  }
+
+  #slower(): boolean {
+    const slower = this.#bounds.speeds[this.#speed + 1];
+    if (slower === undefined) return false;
+    if (this.#best.nChannels > 0 && !(Math.fround(slower / this.#best.bwInter) > 0.49)) return false;
+    this.#tell('speed', this.#attempt.bwInter, slower);
+    this.#speed++;
+    this.#attempt.bwIntra = slower;
+    this.#attempt.bwInter = slower;
+    return true;
+  }
+
+  #tell(what: 'sameChannels' | 'pattern' | 'typeIntra' | 'typeInter' | 'crossNic' | 'speed', from: number, to: number): void {
+    this.#trace?.({ kind: 'relaxed', what, from, to });
+  }
+}

@@ -1,0 +1,39 @@
+import { GraphId, maxChannels, Pattern } from './graph.js';
+
+/** What one search is asked for. */
+export interface GraphRequest {
+  readonly id: GraphId;
+  readonly pattern: Pattern;
+  /** Only NICs that can reduce. */
+  readonly collNet: boolean;
+  /** Fewer channels than that are no solution. */
+  readonly minChannels: number;
+  readonly maxChannels: number;
+}
+
+/** Half of all channels: copies of each can be made later. */
+export const ringRequest: GraphRequest = {
+  id: GraphId.RING, pattern: Pattern.RING, collNet: false, minChannels: 1, maxChannels: maxChannels / 2,
+};
+
+/** As many trees as there are rings: a channel is one of each. */
+export function treeRequest(rings: number): GraphRequest {
+  return { id: GraphId.TREE, pattern: Pattern.BALANCED_TREE, collNet: false, minChannels: rings, maxChannels: rings };
+}
+
+export function collnetChainRequest(rings: number): GraphRequest {
+  return { id: GraphId.COLLNET_CHAIN, pattern: Pattern.TREE, collNet: true, minChannels: rings, maxChannels: rings };
+}
+
+export const collnetDirectRequest: GraphRequest = {
+  id: GraphId.COLLNET_DIRECT, pattern: Pattern.COLLNET_DIRECT, collNet: true, minChannels: 1, maxChannels,
+};
+
+export const nvlsRequest: GraphRequest = {
+  id: GraphId.NVLS, pattern: Pattern.NVLS, collNet: false, minChannels: 1, maxChannels,
+};
+
+/** The most heads that NVLS kernels can serve. */
+export const maxNvlsHeads = 32;
+/** The most heads that CollNet kernels can serve. */
+export const maxDirectHeads = 8;

@@ -1,0 +1,118 @@
+import type { LocalSystem } from '../topology/local-systems.js';
+import { CpuArch, CpuVendor, nodeName, type System, type SystemNode } from '../topology/system.js';
+import { LinkType, NodeType, PathType } from '../topology/types.js';
+
+/** How much of a channel's bandwidth a hop takes, and in which direction; a set of these bits. */
+export const Toll = {
+  /** A PCI link of a path between GPUs through an Intel CPU, which cuts peer traffic into small packets: 6/5. */
+  SMALL_PACKETS: 1,
+  /** A NIC or NVSwitch that reaches a GPU older than sm 80: an eighth also flows back. */
+  EIGHTH_BACK: 2,
+  /** NVLink into a POWER CPU: both directions share one bandwidth. */
+  ALL_BACK: 4,
+} as const;
+
+/**
+ * The paths that the search walks, laid out flat: between any two of the host's places (GPUs, NETs, and the NVSwitches
+ * as one), all links of a path in a row.
+ *
+ *     place   0 … gpuCount-1   gpuCount … gpuCount+netCount-1   gpuCount+netCount
+ *                GPUs                      NETs                    NVSwitches
+ *
+ *     route = between(from, to)       type[route]  gbps[route]
+ *     hops firstHop[route] up to firstHop[route + 1]:   link[hop]  toll[hop]
+ */
+export class Routes {
+  readonly gpuCount: number;
+  readonly netCount: number;
+  /** The place of the NVSwitches; no node is there when the host has none. */
+  readonly nvSwitch: number;
+  /** {@link PathType} by route; DIS where nothing is known. */
+  readonly type: Uint8Array;
+  /** Bandwidth of the path when nothing is reserved, GB/s. */
+  readonly gbps: Float32Array;
+  readonly firstHop: Int32Array;
+  readonly link: Int32Array;
+  readonly toll: Uint8Array;
+  readonly #places: number;
+  readonly #nodes: readonly (SystemNode | undefined)[];
+  readonly #system: System;
+
+  constructor({ system, paths }: LocalSystem) {
+    this.#system = system;
+    this.gpuCount = system.gpus.length;
+    this.netCount = system.nets.length;
+    this.nvSwitch = this.gpuCount + this.netCount;
+    this.#places = this.nvSwitch + 1;
+    this.#nodes = [...system.gpus, ...system.nets, system.nvSwitches[0]];
+
+    const routes = this.#places ** 2;
+    this.type = new Uint8Array(routes).fill(PathType.DIS);
+    this.gbps = new Float32Array(routes);
+    this.firstHop = new Int32Array(routes + 1);
+    const links: number[] = [];
+    const tolls: number[] = [];
+    for (let route = 0; route < routes; route++) {
+      this.firstHop[route] = links.length;
+      const from = this.#nodes[Math.floor(route / this.#places)];
+      const to = this.#nodes[route % this.#places];
+      // Channels pass from NIC to GPU, GPU to GPU and NVSwitch to GPU or back, never from NIC to NIC or NVSwitch.
+      if (from === undefined || to === undefined || (from.type !== NodeType.GPU && to.type !== NodeType.GPU)) continue;
+      if (!paths.knows(from.vertex, to.type)) continue;
+      const path = paths.to(to.type, to.index) + from.vertex;
+      this.type[route] = paths.type[path] ?? PathType.DIS;
+      this.gbps[route] = paths.bandwidthGBps[path] ?? 0;
+      const hops = paths.links(path);
+      const between = from.type === NodeType.GPU && this.type[route] === PathType.PHB;
+      const smallPackets = between && hops.some((link) => isIntel(system.nodes[system.links.to[link] ?? 0]));
+      for (const link of hops) {
+        links.push(link);
+        tolls.push(tollOf(system, link, from.type, smallPackets));
+      }
+    }
+    this.firstHop[routes] = links.length;
+    this.link = Int32Array.from(links);
+    this.toll = Uint8Array.from(tolls);
+  }
+
+  between(from: number, to: number): number {
+    return from * this.#places + to;
+  }
+
+  hopCount(route: number): number {
+    return (this.firstHop[route + 1] ?? 0) - (this.firstHop[route] ?? 0);
+  }
+
+  isNet(place: number): boolean {
+    return place >= this.gpuCount && place < this.nvSwitch;
+  }
+
+  /** `GPU/0-1b000`. */
+  nameOf(place: number): string {
+    const node = this.#nodes[place];
+    return node === undefined ? '?' : nodeName(node);
+  }
+
+  /** The same for any vertex of the system. */
+  nameOfVertex(vertex: number): string {
+    const node = this.#system.nodes[vertex];
+    return node === undefined ? '?' : nodeName(node);
+  }
+}
+
+function isIntel(node: SystemNode | undefined): boolean {
+  return node?.type === NodeType.CPU && node.arch === CpuArch.X86 && node.vendor === CpuVendor.INTEL;
+}
+
+/** GPUs answer writes without loading the way back from this compute capability on. */
+const quietFromSm = 80;
+
+function tollOf(system: System, link: number, startType: NodeType, smallPackets: boolean): number {
+  const type = system.links.type[link];
+  const end = system.nodes[system.links.to[link] ?? 0];
+  let toll = 0;
+  if (type === LinkType.PCI && smallPackets) toll |= Toll.SMALL_PACKETS;
+  if (end?.type === NodeType.DEV && end.sm < quietFromSm && startType !== NodeType.GPU) toll |= Toll.EIGHTH_BACK;
+  if (end?.type === NodeType.CPU && end.arch === CpuArch.POWER && type === LinkType.NVL) toll |= Toll.ALL_BACK;
+  return toll;
+}

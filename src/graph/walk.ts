@@ -1,0 +1,580 @@
+import type { Candidate } from './candidate.js';
+import { improvement } from './compare.js';
+import { Outlook } from './gpu-order.js';
+import { CrossNic, Pattern } from './graph.js';
+import type { SearchHost } from './host.js';
+import { PathType } from '../topology/types.js';
+import type { EntryRefusal, SearchListener } from './trace.js';
+
+/**
+ * One walk: lays channel after channel with the same settings, by trying in order and going back where it is stuck.
+ *
+ *     ENTRY ──► FIRST_GPU ──► NEXT_GPU ──► … ──► NEXT_GPU ──► EXIT ──► channel complete ──► ENTRY of the next channel …
+ *     by which     where         which             …            by which NIC it leaves,
+ *     NIC it       it                                           or CLOSE: back to the first GPU
+ *     comes in     starts
+ *
+ * Each of these is a choice with alternatives. Taking one reserves the bandwidth of a path; when all that follows from
+ * it has been tried, the path is given back and the next alternative taken. Open choices are kept on a stack of our
+ * own, for a rack with many GPUs and channels goes deeper than a call stack can.
+ *
+ * Patterns differ in where the EXIT comes: a ring leaves at its last GPU, a tree at its first; a balanced tree leaves
+ * at its first two, with half of the bandwidth each. NVLS and CollNet direct have no NEXT_GPU but one HEAD, which
+ * reserves paths from and to all GPUs at once.
+ *
+ * The walk ends after a given number of steps, a step being one arrival at a GPU or at the end of a channel. So the
+ * order of alternatives decides what is found, and both are NCCL's. Even when steps have run out, the alternatives that
+ * are still open are taken and given back once more: that rounds the bandwidth of their links, and later walks see it.
+ */
+export class Walk {
+  readonly #host: SearchHost;
+  /** Settings and channels of this walk. */
+  readonly #attempt: Candidate;
+  readonly #best: Candidate;
+  readonly #trace: SearchListener | undefined;
+  readonly #gpuCount: number;
+  /** 1 for each GPU that a channel visits, by channel and GPU. */
+  readonly #used: Uint8Array;
+  readonly #open: OpenChoice[] = [];
+  #depth = 0;
+  #steps = 0;
+  /** Room for lists of alternatives, used as a stack beside that of the choices. */
+  #pool: Int32Array;
+  #poolEnd = 0;
+
+  constructor(host: SearchHost, attempt: Candidate, best: Candidate, trace: SearchListener | undefined) {
+    this.#host = host;
+    this.#attempt = attempt;
+    this.#best = best;
+    this.#trace = trace;
+    this.#gpuCount = attempt.gpuCount;
+    this.#used = new Uint8Array(attempt.gpus.length);
+    this.#pool = new Int32Array(16 * (this.#gpuCount + 2));
+  }
+
+  /**
+   * Walks with the settings of the attempt, and copies it to the best whenever it is better.
+   *
+   * @returns how many of the steps are left: 0 when they ran out, -1 when it found all the channels it may have
+   */
+  run(steps: number): number {
+    this.#steps = steps;
+    this.#attempt.nChannels = 0;
+    this.#openChannel();
+    while (this.#depth > 0) {
+      const choice = this.#open[this.#depth - 1];
+      if (choice === undefined) break;
+      if (!this.#takeNext(choice)) this.#drop(choice);
+    }
+    return this.#steps;
+  }
+
+  /** Gives back what the choice holds and takes its next alternative; false when there is none. */
+  #takeNext(choice: OpenChoice): boolean {
+    switch (choice.kind) {
+      case Choice.ENTRY: return this.#nextEntry(choice);
+      case Choice.FIRST_GPU: return this.#nextFirstGpu(choice);
+      case Choice.NEXT_GPU: return this.#nextGpu(choice);
+      case Choice.EXIT: return this.#nextExit(choice);
+      case Choice.CLOSE: return this.#close(choice);
+      case Choice.HEAD: return this.#head(choice);
+    }
+  }
+
+  #add(kind: Choice, step: number, gpu: number, exitStep: number, order: Order): OpenChoice {
+    const choice = (this.#open[this.#depth++] ??= new OpenChoice(this.#pool));
+    choice.kind = kind;
+    choice.step = step;
+    choice.gpu = gpu;
+    choice.exitStep = exitStep;
+    choice.order = order;
+    choice.taken = -1;
+    choice.poolStart = this.#poolEnd;
+    choice.opensChannel = false;
+    return choice;
+  }
+
+  #drop(choice: OpenChoice): void {
+    this.#poolEnd = choice.poolStart;
+    this.#depth--;
+    if (choice.opensChannel && this.#attempt.nChannels > 0) this.#attempt.nChannels--;
+  }
+
+  /** Makes room for alternatives of the choice that was just added. */
+  #reserveAlternatives(choice: OpenChoice, count: number): Int32Array {
+    if (this.#poolEnd + count > this.#pool.length) {
+      const larger = new Int32Array(2 * (this.#poolEnd + count));
+      larger.set(this.#pool);
+      this.#pool = larger;
+    }
+    choice.alternatives = this.#pool;
+    choice.next = this.#poolEnd;
+    choice.end = this.#poolEnd;
+    this.#poolEnd += count;
+    return this.#pool;
+  }
+
+  // ── A channel begins ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  #openChannel(): void {
+    const { local, nics } = this.#host;
+    if (!local.inter) {
+      this.#openChannelWithin();
+      return;
+    }
+    const choice = this.#add(Choice.ENTRY, 0, -1, -1, Order.BEST);
+    choice.opensChannel = true;
+    choice.found = false;
+    choice.alternatives = nics.orderFor(-1, this.#attempt.typeInter);
+    choice.next = 0;
+    choice.end = choice.alternatives.length;
+  }
+
+  /** A channel that stays in the host starts at any GPU; NVLS channels have one GPU after the other as head. */
+  #openChannelWithin(): void {
+    const { pattern, nChannels, sameChannels } = this.#attempt;
+    const choice = this.#add(Choice.FIRST_GPU, 0, -1, -1, Order.BEST);
+    choice.opensChannel = true;
+    choice.entry = -1;
+    choice.ownSteps = false;
+    const list = this.#reserveAlternatives(choice, this.#gpuCount + 1);
+    if (pattern === Pattern.NVLS) {
+      list[choice.end++] = nChannels;
+      return;
+    }
+    // First the GPUs as they are numbered, or as the channel before had them; then whatever else there is.
+    choice.order = nChannels === 0 ? Order.BY_NUMBER : Order.REPEAT;
+    list[choice.end++] = nChannels === 0 ? 0 : this.#attempt.gpuAt(nChannels - 1, 0);
+    if (sameChannels && nChannels > 0) return;
+    for (let gpu = 0; gpu < this.#gpuCount; gpu++) list[choice.end++] = gpu;
+  }
+
+  #nextEntry(choice: OpenChoice): boolean {
+    const { nics, local } = this.#host;
+    const attempt = this.#attempt;
+    // NCCL counts the bandwidth of ports in whole GB/s.
+    const gbps = Math.trunc(attempt.bwInter);
+    const headsOnly = attempt.pattern === Pattern.NVLS || attempt.pattern === Pattern.COLLNET_DIRECT;
+    if (choice.taken >= 0) {
+      const isRepeat = attempt.nChannels > 0 && attempt.sameChannels;
+      const isLost = !headsOnly && !isRepeat && nics.keepsBorrowed(choice.taken);
+      if (!isLost) nics.borrow(choice.taken, -gbps);
+      choice.taken = -1;
+      if (headsOnly && choice.found) return false;
+    }
+    const nicCount = choice.end;
+    while (choice.next < nicCount) {
+      const nic = choice.alternatives[(attempt.nChannels + choice.next++) % nicCount] ?? 0;
+      const refusal = this.#refusesEntry(nic, gbps);
+      if (refusal !== undefined) {
+        this.#trace?.({ kind: 'refused-entry', nic: this.#nameOfNic(nic), reason: refusal });
+        continue;
+      }
+      attempt.nics[attempt.nChannels * 2] = nics.namesake[nic] ?? nic;
+      attempt.latencyInter = local.system.nets[nic]?.latencyUs ?? 0;
+      nics.borrow(nic, gbps);
+      choice.taken = nic;
+      if (headsOnly) choice.found = this.#startHead(nic, nicCount);
+      else this.#startBeside(nic);
+      return true;
+    }
+    return false;
+  }
+
+  #refusesEntry(nic: number, gbps: number): EntryRefusal | undefined {
+    const { nics, local } = this.#host;
+    const { collNet, pattern, crossNic, nChannels } = this.#attempt;
+    if (collNet && local.system.nets[nic]?.coll === false) return 'collnet';
+    if (!nics.hasLeft(nic, gbps)) return 'bandwidth';
+    const isSecondOfPair = pattern === Pattern.RING && crossNic === CrossNic.PAIRED && nChannels % 2 === 1;
+    return isSecondOfPair && nics.namesake[nic] !== this.#attempt.nics[nChannels * 2 - 1] ? 'pair' : undefined;
+  }
+
+  /** A ring or tree starts at a GPU beside its NIC. */
+  #startBeside(nic: number): void {
+    const { nics, local } = this.#host;
+    const { nChannels, sameChannels } = this.#attempt;
+    const choice = this.#addFirstGpu(nic);
+    if (nChannels > 0 && sameChannels) {
+      choice.order = Order.REPEAT;
+      this.#reserveAlternatives(choice, 1)[choice.end++] = this.#attempt.gpuAt(nChannels - 1, 0);
+      return;
+    }
+    const beside = nics.gpusBeside(nic);
+    const list = this.#reserveAlternatives(choice, beside.length + 1);
+    if (nChannels === 0 && local.system.nvSwitches.length === 0) {
+      // The GPUs as they are numbered give something to be better than. It gets few steps, and they are not counted.
+      choice.order = Order.BY_NUMBER;
+      choice.ownSteps = true;
+      list[choice.end++] = 0;
+    }
+    for (const gpu of beside) list[choice.end++] = gpu;
+  }
+
+  /** NVLS and CollNet direct only ask which GPU belongs to the NIC; whether it became a head is the answer. */
+  #startHead(nic: number, nicCount: number): boolean {
+    const gpu = this.#host.nics.localGpu[nic] ?? -1;
+    const { nChannels } = this.#attempt;
+    if (gpu === -1 || nChannels >= nicCount) return false;
+    for (let channel = 0; channel < nChannels; channel++) {
+      if (this.#attempt.gpuAt(channel, 0) === gpu) return false;
+    }
+    const choice = this.#addFirstGpu(nic);
+    this.#reserveAlternatives(choice, 1)[choice.end++] = gpu;
+    return true;
+  }
+
+  #addFirstGpu(nic: number): OpenChoice {
+    const choice = this.#add(Choice.FIRST_GPU, 0, -1, this.#exitStep(), Order.BEST);
+    choice.entry = nic;
+    choice.ownSteps = false;
+    return choice;
+  }
+
+  /** At which GPU of the channel it goes out to the network. */
+  #exitStep(): number {
+    switch (this.#attempt.pattern) {
+      case Pattern.RING: return this.#gpuCount - 1;
+      case Pattern.SPLIT_TREE: return 1;
+      default: return 0;
+    }
+  }
+
+  #nextFirstGpu(choice: OpenChoice): boolean {
+    const usedStart = this.#attempt.nChannels * this.#gpuCount;
+    const entry = choice.entry === -1 ? -1 : this.#gpuCount + choice.entry;
+    if (choice.taken >= 0) {
+      this.#used[usedStart + choice.taken] = 0;
+      if (entry >= 0) this.#giveBack(entry, choice.taken, this.#attempt.bwInter, 1);
+      if (choice.ownSteps) {
+        if (this.#steps !== perfect) this.#steps = choice.stepsBefore;
+        choice.ownSteps = false;
+      }
+      choice.taken = -1;
+      choice.order = Order.BEST;
+    }
+    while (choice.next < choice.end) {
+      const gpu = choice.alternatives[choice.next++] ?? 0;
+      if (entry < 0 || this.#takeOutside(entry, gpu, this.#attempt.bwInter)) {
+        this.#used[usedStart + gpu] = 1;
+        choice.taken = gpu;
+        if (choice.ownSteps) {
+          choice.stepsBefore = this.#steps;
+          this.#steps = stepsByNumber;
+        }
+        this.#visit(gpu, 0, choice.exitStep, choice.order);
+        return true;
+      }
+      choice.order = Order.BEST;
+      choice.ownSteps = false;
+    }
+    return false;
+  }
+
+  // ── A channel goes on ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The channel has come to a GPU, or after the last to its end. */
+  #visit(gpu: number, step: number, exitStep: number, order: Order): void {
+    if (this.#steps <= 0) return;
+    this.#steps--;
+    if (step === this.#gpuCount) {
+      this.#complete();
+      return;
+    }
+    const attempt = this.#attempt;
+    attempt.gpus[attempt.nChannels * this.#gpuCount + step] = gpu;
+    if (step === exitStep) {
+      const choice = this.#add(Choice.EXIT, step, gpu, exitStep, order);
+      choice.alternatives = this.#host.nics.orderFor(gpu, attempt.typeInter);
+      choice.next = 0;
+      choice.end = choice.alternatives.length;
+    } else if (attempt.pattern === Pattern.NVLS || attempt.pattern === Pattern.COLLNET_DIRECT) {
+      this.#add(Choice.HEAD, step, gpu, -1, order).next = 0;
+    } else if (step < this.#gpuCount - 1) {
+      this.#addNextGpu(gpu, step, exitStep, order);
+    } else if (!this.#host.local.inter && attempt.pattern === Pattern.RING) {
+      this.#add(Choice.CLOSE, step, gpu, -1, order).next = 0;
+    } else {
+      this.#visit(gpu, this.#gpuCount, -1, order);
+    }
+  }
+
+  #addNextGpu(gpu: number, step: number, exitStep: number, order: Order): void {
+    const attempt = this.#attempt;
+    const choice = this.#add(Choice.NEXT_GPU, step, gpu, exitStep, order);
+    const list = this.#reserveAlternatives(choice, this.#gpuCount);
+    if (order === Order.BY_NUMBER) {
+      list[choice.end++] = step + 1;
+    } else if (order === Order.REPEAT) {
+      list[choice.end++] = attempt.gpuAt(attempt.nChannels - 1, step + 1);
+    } else {
+      let outlook: Outlook = Outlook.INSIDE;
+      if (exitStep !== -1) outlook = exitStep === step + 1 ? Outlook.OUT_NEXT : Outlook.OUT_LATER;
+      choice.end = this.#host.gpuOrder.write(
+        gpu, attempt.pattern, outlook, attempt.nics[attempt.nChannels * 2] ?? 0,
+        this.#used, attempt.nChannels * this.#gpuCount, list, choice.next,
+      );
+    }
+    this.#poolEnd = choice.end;
+  }
+
+  #nextGpu(choice: OpenChoice): boolean {
+    const usedStart = this.#attempt.nChannels * this.#gpuCount;
+    if (choice.taken >= 0) {
+      this.#used[usedStart + choice.taken] = 0;
+      this.#giveBack(choice.gpu, choice.taken, this.#attempt.bwIntra, 1);
+      choice.taken = -1;
+    }
+    while (choice.next < choice.end) {
+      const gpu = choice.alternatives[choice.next++] ?? 0;
+      if (this.#takeInside(choice.gpu, gpu, 1)) {
+        this.#used[usedStart + gpu] = 1;
+        choice.taken = gpu;
+        this.#visit(gpu, choice.step + 1, choice.exitStep, choice.order);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  #nextExit(choice: OpenChoice): boolean {
+    const { nics } = this.#host;
+    const attempt = this.#attempt;
+    const channel = attempt.nChannels;
+    const isBalanced = attempt.pattern === Pattern.BALANCED_TREE;
+    const gbps = isBalanced ? Math.fround(attempt.bwInter / 2) : attempt.bwInter;
+    if (choice.taken >= 0) {
+      this.#giveBack(choice.gpu, this.#gpuCount + choice.taken, gbps, 1);
+      choice.taken = -1;
+    }
+    const entry = attempt.nics[channel * 2] ?? 0;
+    const ends = {
+      pattern: attempt.pattern,
+      crossNic: attempt.crossNic,
+      entry,
+      partnerEntry: channel % 2 === 1 ? attempt.nics[channel * 2 - 2] ?? 0 : -1,
+      firstExit: isBalanced && choice.step !== 0 ? attempt.nics[channel * 2 + 1] ?? 0 : -1,
+    };
+    while (choice.next < choice.end) {
+      const nic = choice.alternatives[choice.next++] ?? 0;
+      const refusal = nics.refusesExit(nic, ends);
+      if (refusal !== undefined) {
+        this.#trace?.({ kind: 'refused-exit', nic: this.#nameOfNic(nic), entry: this.#nameOfNic(entry), reason: refusal });
+        continue;
+      }
+      if (this.#takeOutside(choice.gpu, this.#gpuCount + nic, gbps)) {
+        attempt.nics[channel * 2 + 1] = nics.namesake[nic] ?? nic;
+        choice.taken = nic;
+        const nextExit = isBalanced && choice.step === 0 ? 1 : -1;
+        this.#visit(choice.gpu, choice.step, nextExit, choice.order);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** The last GPU of a ring without network goes back to the first. */
+  #close(choice: OpenChoice): boolean {
+    const first = this.#attempt.gpuAt(this.#attempt.nChannels, 0);
+    if (choice.taken >= 0) {
+      this.#giveBack(choice.gpu, first, this.#attempt.bwIntra, 1);
+      return false;
+    }
+    if (!this.#takeInside(choice.gpu, first, 1)) return false;
+    choice.taken = first;
+    this.#visit(first, this.#gpuCount, -1, choice.order);
+    return true;
+  }
+
+  // ── NVLS and CollNet direct ───────────────────────────────────────────────────────────────────────────────────────
+
+  /** Reserves what one head needs: all of its paths, or none. */
+  #head(choice: OpenChoice): boolean {
+    const legs = 2 * this.#gpuCount;
+    if (choice.taken >= 0) {
+      this.#giveBackLegs(choice.gpu, legs);
+      return false;
+    }
+    const taken = this.#takeLegs(choice.gpu, legs);
+    if (taken < legs) {
+      this.#giveBackLegs(choice.gpu, taken);
+      return false;
+    }
+    if (this.#attempt.pattern === Pattern.COLLNET_DIRECT) this.#listOthers(choice.gpu);
+    choice.taken = choice.gpu;
+    this.#visit(-1, this.#gpuCount, -1, Order.BEST);
+    return true;
+  }
+
+  #takeLegs(head: number, legs: number): number {
+    for (let leg = 0; leg < legs; leg++) {
+      if (!this.#takeInside(this.#legFrom(head, leg), this.#legTo(head, leg), this.#legShare(head, leg))) return leg;
+    }
+    return legs;
+  }
+
+  #giveBackLegs(head: number, taken: number): void {
+    for (let leg = taken - 1; leg >= 0; leg--) {
+      const share = this.#legShare(head, leg);
+      this.#giveBack(this.#legFrom(head, leg), this.#legTo(head, leg), Math.fround(this.#attempt.bwIntra * share), share);
+    }
+  }
+
+  // NVLS: from the NVSwitch to each GPU, then from each GPU to it. Direct: from the head to each, then from each to it.
+  #legFrom(head: number, leg: number): number {
+    if (leg >= this.#gpuCount) return leg - this.#gpuCount;
+    return this.#attempt.pattern === Pattern.NVLS ? this.#host.routes.nvSwitch : head;
+  }
+
+  #legTo(head: number, leg: number): number {
+    if (leg < this.#gpuCount) return leg;
+    return this.#attempt.pattern === Pattern.NVLS ? this.#host.routes.nvSwitch : head;
+  }
+
+  /** The head of NVLS carries its own share twice: as one of all, and as the one that reduces. */
+  #legShare(head: number, leg: number): number {
+    if (this.#attempt.pattern === Pattern.NVLS) return leg % this.#gpuCount === head ? 2 : 1;
+    return Math.fround(1 / (this.#gpuCount - 1));
+  }
+
+  #listOthers(head: number): void {
+    let place = this.#attempt.nChannels * this.#gpuCount + 1;
+    for (let gpu = 0; gpu < this.#gpuCount; gpu++) {
+      if (gpu !== head) this.#attempt.gpus[place++] = gpu;
+    }
+  }
+
+  // ── A channel is complete ─────────────────────────────────────────────────────────────────────────────────────────
+
+  #complete(): void {
+    const attempt = this.#attempt;
+    attempt.nChannels++;
+    const better = improvement(attempt, this.#best);
+    if (better !== undefined) {
+      this.#best.copyFrom(attempt);
+      if (attempt.nChannels === attempt.maxChannels) this.#steps = perfect;
+      this.#trace?.({
+        kind: 'solution', nChannels: attempt.nChannels, nHops: attempt.nHops, better,
+        gbps: attempt.pattern === Pattern.NVLS ? attempt.bwInter : attempt.bwIntra,
+      });
+    }
+    if (attempt.nChannels < attempt.maxChannels) this.#openChannel();
+    else attempt.nChannels--;
+  }
+
+  // ── Paths ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Takes that share of a channel's bandwidth between GPUs, or GPU and NVSwitch. NCCL checks the type of whole shares only. */
+  #takeInside(from: number, to: number, share: number): boolean {
+    const { bwIntra, typeIntra } = this.#attempt;
+    return this.#take(from, to, Math.fround(bwIntra * share), share, share === 1 ? typeIntra : PathType.DIS);
+  }
+
+  /** Takes bandwidth between GPU and NIC. */
+  #takeOutside(from: number, to: number, gbps: number): boolean {
+    return this.#take(from, to, gbps, 1, this.#attempt.typeInter);
+  }
+
+  #take(from: number, to: number, gbps: number, share: number, allowed: PathType): boolean {
+    const { routes, ledger } = this.#host;
+    const route = routes.between(from, to);
+    const type = routes.type[route] ?? PathType.DIS;
+    if (type >= PathType.DIS || type > allowed) return this.#refuse(from, to, gbps, allowed, -1);
+    if (this.#attempt.pattern <= Pattern.TREE && (routes.type[routes.between(to, from)] ?? PathType.DIS) > allowed) {
+      return this.#refuse(from, to, gbps, allowed, -1);
+    }
+    const stuckAt = ledger.take(route, gbps);
+    if (stuckAt >= 0) return this.#refuse(from, to, gbps, allowed, stuckAt);
+    this.#countHops(route, share);
+    return true;
+  }
+
+  #giveBack(from: number, to: number, gbps: number, share: number): void {
+    const route = this.#host.routes.between(from, to);
+    this.#host.ledger.giveBack(route, gbps);
+    this.#countHops(route, -share);
+  }
+
+  /** NCCL adds shares of hops to an integer, so that fractions get lost. */
+  #countHops(route: number, share: number): void {
+    const hops = Math.fround(share * this.#host.routes.hopCount(route));
+    this.#attempt.nHops = Math.trunc(Math.fround(this.#attempt.nHops + hops));
+  }
+
+  /** Tells the listener why a path was not taken. */
+  #refuse(from: number, to: number, gbps: number, allowed: PathType, stuckAt: number): false {
+    if (this.#trace === undefined) return false;
+    const { routes, ledger, local: { system } } = this.#host;
+    const names = { kind: 'refused-path', from: routes.nameOf(from), to: routes.nameOf(to) } as const;
+    const type = (routes.type[routes.between(from, to)] ?? PathType.DIS) as PathType;
+    if (stuckAt >= 0) {
+      const link = routes.link[stuckAt] ?? 0;
+      this.#trace({
+        ...names,
+        reason: {
+          why: 'bandwidth',
+          linkFrom: routes.nameOfVertex(system.links.from[link] ?? 0),
+          linkTo: routes.nameOfVertex(system.links.to[link] ?? 0),
+          needed: ledger.price(stuckAt, gbps),
+          left: ledger.left[link] ?? 0,
+        },
+      });
+    } else if (type >= PathType.DIS) {
+      this.#trace({ ...names, reason: { why: 'unconnected' } });
+    } else {
+      const back = type <= allowed;
+      const typeBack = (routes.type[routes.between(to, from)] ?? PathType.DIS) as PathType;
+      this.#trace({ ...names, reason: { why: 'type', type: back ? typeBack : type, allowed, back } });
+    }
+    return false;
+  }
+
+  #nameOfNic(nic: number): string {
+    return this.#host.routes.nameOf(this.#gpuCount + nic);
+  }
+}
+
+/** What is left of the steps when nothing better can be found. */
+export const perfect = -1;
+
+/** Steps for the first channel in the order of the GPUs' numbers. */
+const stepsByNumber = 1 << 10;
+
+/** Kinds of choices. */
+const Choice = { ENTRY: 0, FIRST_GPU: 1, NEXT_GPU: 2, EXIT: 3, CLOSE: 4, HEAD: 5 } as const;
+type Choice = (typeof Choice)[keyof typeof Choice];
+
+/** How the next GPUs of a channel are chosen: best first, only the next by number, or as in the channel before. */
+const Order = { BEST: 0, BY_NUMBER: 1, REPEAT: 2 } as const;
+type Order = (typeof Order)[keyof typeof Order];
+
+/** A choice on the stack: what it is about, and which alternatives are still to try. They are used again and again. */
+class OpenChoice {
+  kind: Choice = Choice.ENTRY;
+  /** Position in the channel of the GPU where the choice is made. */
+  step = 0;
+  gpu = -1;
+  /** Position at which the channel leaves the host from here on, or -1. */
+  exitStep = -1;
+  order: Order = Order.BEST;
+  /** GPUs or NICs to try: those from `next` up to `end`. */
+  alternatives: Int32Array;
+  next = 0;
+  end = 0;
+  /** The alternative that is being tried, or -1. */
+  taken = -1;
+  poolStart = 0;
+  /** Whether the channel begins here: when all is tried, the one before is the last again. */
+  opensChannel = false;
+  /** FIRST_GPU: the NIC that the channel came in by, or -1. */
+  entry = -1;
+  /** FIRST_GPU: the first alternative has steps of its own, and these are the others'. */
+  ownSteps = false;
+  stepsBefore = 0;
+  /** ENTRY: a head was found. */
+  found = false;
+
+  constructor(alternatives: Int32Array) {
+    this.alternatives = alternatives;
+  }
+}
