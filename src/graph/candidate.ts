@@ -1,6 +1,8 @@
 import type { LocalSystem } from '../topology/local-systems.js';
 import type { PathType } from '../topology/types.js';
-import { type ChannelGraph, CrossNic, type GraphId, nodeId, type Pattern } from './graph.js';
+import { type ChannelGraph, type CrossNic, type GraphId, nodeId, type Pattern } from './graph.js';
+import type { GivenGraph } from './graph-xml.js';
+import type { Bounds } from './relax.js';
 import type { GraphRequest } from './request.js';
 
 /**
@@ -12,7 +14,7 @@ export class Candidate {
   readonly collNet: boolean;
   readonly gpuCount: number;
   pattern: Pattern;
-  crossNic: CrossNic = CrossNic.NEVER;
+  crossNic: CrossNic;
   minChannels: number;
   maxChannels: number;
   nChannels = 0;
@@ -31,7 +33,7 @@ export class Candidate {
   constructor(
     request: GraphRequest,
     gpuCount: number,
-    settings: Pick<Candidate, 'typeIntra' | 'typeInter' | 'crossNic' | 'sameChannels'>,
+    bounds: Bounds,
   ) {
     this.id = request.id;
     this.collNet = request.collNet;
@@ -39,12 +41,23 @@ export class Candidate {
     this.minChannels = request.minChannels;
     this.maxChannels = request.maxChannels;
     this.gpuCount = gpuCount;
-    this.typeIntra = settings.typeIntra;
-    this.typeInter = settings.typeInter;
-    this.crossNic = settings.crossNic;
-    this.sameChannels = settings.sameChannels;
+    this.typeIntra = bounds.minTypeIntra;
+    this.typeInter = bounds.minTypeInter;
+    this.crossNic = bounds.crossNic;
+    this.sameChannels = bounds.sameChannels;
     this.gpus = new Int32Array(request.maxChannels * gpuCount);
     this.nics = new Int32Array(request.maxChannels * 2);
+  }
+
+  /** Takes over the settings that a file gives, but for the pattern, which is in the request. */
+  adopt(given: GivenGraph): void {
+    this.crossNic = given.crossNic;
+    this.bwIntra = given.bwIntra;
+    this.bwInter = given.bwInter;
+    this.latencyInter = given.latencyInter;
+    this.typeIntra = given.typeIntra;
+    this.typeInter = given.typeInter;
+    this.sameChannels = given.sameChannels;
   }
 
   /** Takes over settings and channels of another candidate for the same request. */

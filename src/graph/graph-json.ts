@@ -48,7 +48,7 @@ export function graphToJson(graph: ChannelGraph, { inter }: Pick<LocalSystem, 'i
 }
 
 /** The ranks that a channel visits; only the head for NVLS. */
-export function channelRanks(graph: ChannelGraph, channel: number): number[] {
+export function channelRanks(graph: Pick<ChannelGraph, 'id' | 'gpuCount' | 'intra'>, channel: number): number[] {
   const length = graph.id === GraphId.NVLS ? 1 : graph.gpuCount;
   return [...graph.intra.subarray(channel * graph.gpuCount, channel * graph.gpuCount + length)];
 }

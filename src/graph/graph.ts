@@ -92,3 +92,6 @@ export interface HostGraphs {
 export function nodeId(node: Pick<SystemNode, 'systemId' | 'localId'>): bigint {
   return BigInt.asIntN(64, (BigInt(node.systemId) << 56n) | node.localId);
 }
+
+/** The graphs of a host by name, in the order in which they are searched. */
+export const graphNames = ['ring', 'tree', 'collnetChain', 'collnetDirect', 'nvls'] as const satisfies readonly (keyof HostGraphs)[];

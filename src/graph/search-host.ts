@@ -1,14 +1,18 @@
 import type { Parameters } from '../parameters.js';
 import type { LocalSystem } from '../topology/local-systems.js';
-import type { HostGraphs } from './graph.js';
+import type { XmlElement } from '../topology/xml/tree.js';
+import type { ChannelGraph, HostGraphs } from './graph.js';
+import { givenGraph } from './graph-xml.js';
 import { SearchHost } from './host.js';
-import { collnetChainRequest, collnetDirectRequest, nvlsRequest, ringRequest, treeRequest } from './request.js';
+import { collnetChainRequest, collnetDirectRequest, type GraphRequest, nvlsRequest, ringRequest, treeRequest } from './request.js';
 import { searchGraph } from './search.js';
 import type { SearchListener } from './trace.js';
 
 export interface SearchOptions {
   /** Whether the network can reduce and is asked to (SHARP, `NCCL_COLLNET_ENABLE=1`). */
   readonly collnet?: boolean;
+  /** The `<graphs>` of a file (`NCCL_GRAPH_FILE`): what is in it is not searched. */
+  readonly graphFile?: XmlElement;
   /** Hears of each decision. */
   readonly trace?: SearchListener;
 }
@@ -17,16 +21,21 @@ export interface SearchOptions {
  * Searches the graphs of a host, in the order in which NCCL does: rings first, since they tell how many channels trees
  * have to have.
  *
- * @throws InputError where NCCL fails
+ * @throws InputError where NCCL fails, and for a graph file that does not fit the host
  */
-export function searchHost(local: LocalSystem, parameters: Parameters, { collnet = false, trace }: SearchOptions = {}): HostGraphs {
+export function searchHost(local: LocalSystem, parameters: Parameters, options: SearchOptions = {}): HostGraphs {
+  const { collnet = false, graphFile, trace } = options;
   const host = new SearchHost(local, parameters);
-  const ring = searchGraph(host, ringRequest, trace);
+  const find = (request: GraphRequest): ChannelGraph => {
+    const given = graphFile === undefined ? undefined : givenGraph(graphFile, request.id, local, parameters.crossNic);
+    return searchGraph(host, request, given, trace);
+  };
+  const ring = find(ringRequest);
   return {
     ring,
-    tree: searchGraph(host, treeRequest(ring.nChannels), trace),
-    collnetChain: collnet ? searchGraph(host, collnetChainRequest(ring.nChannels), trace) : undefined,
-    collnetDirect: collnet ? searchGraph(host, collnetDirectRequest, trace) : undefined,
-    nvls: local.nvls ? searchGraph(host, nvlsRequest, trace) : undefined,
+    tree: find(treeRequest(ring.nChannels)),
+    collnetChain: collnet ? find(collnetChainRequest(ring.nChannels)) : undefined,
+    collnetDirect: collnet ? find(collnetDirectRequest) : undefined,
+    nvls: local.nvls ? find(nvlsRequest) : undefined,
   };
 }

@@ -3,6 +3,7 @@ import { NodeType, PathType } from '../topology/types.js';
 import { Candidate } from './candidate.js';
 import { total } from './compare.js';
 import { type ChannelGraph, CrossNic, Pattern } from './graph.js';
+import type { GivenGraph } from './graph-xml.js';
 import type { SearchHost } from './host.js';
 import { type Bounds, Relaxation } from './relax.js';
 import { type GraphRequest, maxDirectHeads, maxNvlsHeads } from './request.js';
@@ -11,7 +12,8 @@ import type { SearchListener } from './trace.js';
 import { perfect, Walk } from './walk.js';
 
 /**
- * Searches the channels of one graph on one host, as NCCL does. docs/search.md tells how.
+ * Searches the channels of one graph on one host, as NCCL does. docs/search.md tells how. A graph given with channels
+ * is the answer itself; one without channels only gives the settings to begin with.
  *
  * The host's links end with rounded bandwidths, so the order in which graphs are searched is part of the answer.
  *
@@ -19,8 +21,22 @@ import { perfect, Walk } from './walk.js';
  * @throws InputError where no GPU reaches a network although there are ranks on other hosts, or nothing was found and
  * there is no NIC to fall back on
  */
-export function searchGraph(host: SearchHost, request: GraphRequest, trace?: SearchListener): ChannelGraph {
-  return new Search(host, request, trace).run();
+export function searchGraph(host: SearchHost, request: GraphRequest, given?: GivenGraph, trace?: SearchListener): ChannelGraph {
+  const bounds = boundsOf(host, request);
+  trace?.({
+    kind: 'search', graph: request.id, pattern: request.pattern, inter: host.local.inter,
+    speeds: [...bounds.speeds], maxGbps: host.local.maxGBps, totalGbps: host.local.totalGBps,
+  });
+  let graph: ChannelGraph;
+  if (given !== undefined && given.nChannels > 0) {
+    const { id, collNet, minChannels, maxChannels } = request;
+    trace?.({ kind: 'from-file' });
+    graph = { ...given, id, collNet, minChannels, maxChannels, nHops: 0 };
+  } else {
+    graph = new Search(host, request, bounds, given, trace).run();
+  }
+  trace?.({ kind: 'result', graph });
+  return graph;
 }
 
 /** Most steps of all walks of the first pass together, once there is a solution. */
@@ -40,24 +56,21 @@ class Search {
   readonly #attempt: Candidate;
   readonly #walk: Walk;
 
-  constructor(host: SearchHost, request: GraphRequest, trace: SearchListener | undefined) {
+  constructor(
+    host: SearchHost, request: GraphRequest, bounds: Bounds, given: GivenGraph | undefined, trace: SearchListener | undefined,
+  ) {
     this.#host = host;
     this.#trace = trace;
-    this.#request = fitting(request, host);
-    this.#bounds = boundsOf(host, request);
-    const { minTypeIntra: typeIntra, minTypeInter: typeInter, crossNic, sameChannels } = this.#bounds;
-    const { gpuCount } = host.routes;
-    this.#best = new Candidate(this.#request, gpuCount, { typeIntra, typeInter, crossNic, sameChannels });
-    this.#attempt = new Candidate(this.#request, gpuCount, this.#best);
+    this.#request = fitting(given === undefined ? request : { ...request, pattern: given.pattern }, host);
+    this.#bounds = bounds;
+    this.#best = new Candidate(this.#request, host.routes.gpuCount, bounds);
+    if (given !== undefined) this.#best.adopt(given);
+    this.#attempt = new Candidate(this.#request, host.routes.gpuCount, bounds);
+    this.#attempt.copyFrom(this.#best);
     this.#walk = new Walk(host, this.#attempt, this.#best, trace);
   }
 
   run(): ChannelGraph {
-    const { local } = this.#host;
-    this.#trace?.({
-      kind: 'search', graph: this.#request.id, pattern: this.#request.pattern, inter: local.inter,
-      speeds: [...this.#bounds.speeds], maxGbps: local.maxGBps, totalGbps: local.totalGBps,
-    });
     if (lacksNvls(this.#host, this.#request)) {
       this.#trace?.({ kind: 'no-hardware' });
     } else {
@@ -66,9 +79,7 @@ class Search {
       this.#secondPass();
       if (this.#best.nChannels === 0 && !this.#request.collNet && this.#best.pattern !== Pattern.NVLS) this.#simpleOrder();
     }
-    const graph = this.#best.finish(local);
-    this.#trace?.({ kind: 'result', graph });
-    return graph;
+    return this.#best.finish(this.#host.local);
   }
 
   /** From the fastest speed and the nearest paths down, until something is found that cannot be improved much. */

@@ -1,12 +1,25 @@
+import { graphNames } from '../../graph/graph.js';
 import { graphToJson } from '../../graph/graph-json.js';
-import type { Difference } from './difference.js';
+import { graphsToXml } from '../../graph/graph-xml.js';
+import { writeXml } from '../../topology/xml/write.js';
+import { type Difference, firstDifference } from './difference.js';
 import type { OracleCase } from './oracle-case.js';
 import { compareNodeTypes } from './topology-sections.js';
 
-/** The graphs of each kind of host as the search leaves them. */
+/** The graphs of each kind of host as the search leaves them, and the file that NCCL dumped of those of rank 0. */
 export function graphsDifference(oracleCase: OracleCase): Difference | undefined {
-  return compareNodeTypes(oracleCase, (local) => ({
-    graphs: Object.fromEntries(Object.entries(oracleCase.graphsOf(local))
-      .map(([name, graph]) => [name, graph === undefined ? null : graphToJson(graph, local)])),
-  }));
+  const difference = compareNodeTypes(oracleCase, (local) => {
+    const graphs = oracleCase.graphsOf(local);
+    return {
+      graphs: Object.fromEntries(graphNames.map((name) => {
+        const graph = graphs[name];
+        return [name, graph === undefined ? null : graphToJson(graph, local)];
+      })),
+    };
+  });
+  const dump = oracleCase.files.get('graph-dump.xml');
+  const local = oracleCase.hosts[0]?.systems[0];
+  if (difference !== undefined || dump === undefined || local === undefined) return difference;
+  const written = writeXml(graphsToXml(oracleCase.graphsOf(local), local));
+  return firstDifference(dump.trimEnd().split('\n'), written.trimEnd().split('\n'), 'graph-dump.xml');
 }

@@ -5,6 +5,7 @@ import { type Parameters, parametersFromEnvironment } from '../../parameters.js'
 import { assignHost, buildSystem } from '../../topology/build/build-system.js';
 import { type LocalSystem, localSystems } from '../../topology/local-systems.js';
 import { parseXml } from '../../topology/xml/parse.js';
+import type { XmlElement } from '../../topology/xml/tree.js';
 
 /**
  * One case of the oracle: a cluster with parameters (`case.json` and XML files), what NCCL answered for it
@@ -41,7 +42,8 @@ export class OracleCase {
   readonly name: string;
   readonly file: CaseFile;
   readonly expected: Readonly<Record<string, unknown>>;
-  readonly #files: ReadonlyMap<string, string>;
+  /** Text of the XML files by name. */
+  readonly files: ReadonlyMap<string, string>;
   #parameters: Parameters | undefined;
   #hosts: readonly OracleHost[] | undefined;
   readonly #graphs = new Map<LocalSystem, HostGraphs>();
@@ -52,7 +54,7 @@ export class OracleCase {
     this.file = toCaseFile(input);
     if (!isRecord(input.expected)) throw misshapen(input.name, 'expected.json is no object');
     this.expected = input.expected;
-    this.#files = input.files;
+    this.files = input.files;
   }
 
   /** The failure that NCCL answered with, if it did. */
@@ -83,13 +85,22 @@ export class OracleCase {
   graphsOf(local: LocalSystem): HostGraphs {
     let graphs = this.#graphs.get(local);
     if (graphs === undefined) {
-      this.#graphs.set(local, graphs = searchHost(local, this.parameters, { collnet: this.file.collnet }));
+      graphs = searchHost(local, this.parameters, { collnet: this.file.collnet, ...this.#graphFile() });
+      this.#graphs.set(local, graphs);
     }
     return graphs;
   }
 
+  #graphFile(): { graphFile?: XmlElement } {
+    const fileName = this.file.env['NCCL_GRAPH_FILE'];
+    if (fileName === undefined) return {};
+    const text = this.files.get(fileName);
+    if (text === undefined) throw misshapen(this.name, `${fileName} is missing`);
+    return { graphFile: parseXml(text, { fileName }).root };
+  }
+
   #host(xml: string): OracleHost {
-    const text = this.#files.get(xml);
+    const text = this.files.get(xml);
     if (text === undefined) throw misshapen(this.name, `${xml} is missing`);
     const { root } = parseXml(text, { fileName: xml });
     assignHost(root, 0x1000n);
