@@ -9,6 +9,7 @@ import { addNode, type Build, devLocalId, devsOfGpu, join, linkTo, pciClasses, s
 
 /** Adds the `<nvlink>` elements below a `<system>`. */
 export function addNvLinks(build: Build, system: XmlElement): void {
+  const peers: { readonly link: XmlElement; readonly from: DraftNode; readonly to: DraftNode }[] = [];
   forEachBelowGpu(build, system, 'nvlink', (link, gpu, busId, systemId) => {
     const dev = devOf(build, link, gpu, busId, systemId);
     const parts = devsOfGpu(build, link, systemId, dev.localId).length;
@@ -22,12 +23,17 @@ export function addNvLinks(build: Build, system: XmlElement): void {
       if (remotes.length === 0) build.note(link, 'its target is not among the GPUs in use, so NCCL leaves the link out');
       for (const remote of remotes) {
         linkTo(link, dev, remote, LinkType.NVL, Math.fround(Math.fround(bandwidthGBps / remotes.length) / parts));
+        peers.push({ link, from: dev, to: remote });
       }
       return;
     }
     const remote = target === NodeType.CPU ? cpuAbove(dev) : nvSwitch(build, link);
     if (remote !== undefined) join(link, dev, remote, LinkType.NVL, Math.fround(bandwidthGBps / parts));
   });
+  for (const { link, from, to } of peers) {
+    const isAnswered = to.links.some((back) => back.to === from && back.type === LinkType.NVL);
+    if (!isAnswered) build.note(link, 'the GPU that it leads to has no NVLink back: NCCL fails when it looks for paths');
+  }
 }
 
 /** Adds the `<c2c>` elements below a `<system>`. */

@@ -72,8 +72,11 @@ export function detach(element: XmlElement): void {
 
 /** A copy with all children, attached at the end of `parent`'s children if there is one. Places are kept. */
 export function cloneElement(element: XmlElement, parent?: XmlElement): XmlElement {
-  const copy = createElement(element.name, parent, element.attributes, element);
+  const copy = createElement(element.name, undefined, element.attributes, element);
   for (const child of element.children) cloneElement(child, copy);
+  // Last: the parent may be below the element that is copied.
+  copy.parent = parent;
+  parent?.children.push(copy);
   return copy;
 }
 

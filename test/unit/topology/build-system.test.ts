@@ -124,6 +124,11 @@ describe('NVLink', () => {
     expect(notesOf(xml)).toContainEqual(expect.stringContaining('its target is not among the GPUs in use'));
   });
 
+  it('that is given on one side only is noted with its place', () => {
+    const [note] = notesOf(systemXml(cpu(0, `${gpu('01', 0, `\n${nvLink('02', 2)}`)}${gpu('02', 1)}`)));
+    expect(note).toBe('<nvlink target="0000:02:00.0"> (line 2): the GPU that it leads to has no NVLink back: NCCL fails when it looks for paths');
+  });
+
   it('leads to the CPU above on Power', () => {
     const link = '<nvlink target="0000:00:00.0" count="3" tclass="0x068001"/>';
     const system = build(systemXml(cpu(0, pciSwitch('01', gpu('02', 0, link, 'sm="70" gdr="1"')), 'arch="ppc64"')));
