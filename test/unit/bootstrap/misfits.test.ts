@@ -2,13 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { purposes } from '../../../src/bootstrap/handshake.js';
+import { formatAddress } from '../../../src/bootstrap/address.js';
+import { dial } from '../../../src/bootstrap/dial.js';
+import { purposes, rootRank } from '../../../src/bootstrap/handshake.js';
 import { connect, listenAt, UniqueId } from '../../../src/bootstrap/index.js';
 import type { ConnectOptions, RootOptions } from '../../../src/bootstrap/index.js';
 import { Listener } from '../../../src/bootstrap/listener.js';
-import { setUpHeader } from '../../../src/bootstrap/set-up-message.js';
+import type { CheckIn } from '../../../src/bootstrap/roll.js';
+import { encodeJson, setUpHeader } from '../../../src/bootstrap/set-up-message.js';
 import { secretBytes } from '../../../src/bootstrap/unique-id.js';
 import { InvalidUsageError, TcclError, TimeoutError } from '../../../src/errors.js';
+import { version } from '../../../src/version.js';
 import { loopbackRoot, rejection, timeoutMs } from './ranks.js';
 
 /** How each rank fails; all must. */
@@ -183,4 +187,26 @@ it('a signal ends the set-up with its reason', async () => {
   const reason = new Error('not wanted any more');
   controller.abort(reason);
   expect(await waiting).toBe(reason);
+});
+
+it('a rank that checked in and died before the ring closed is named to all others', async () => {
+  const root = await loopbackRoot();
+  const { id } = root;
+  // Rank 2's process ends right after its check-in: nobody listens at its addresses any more.
+  const closed = await Listener.open({ host: '127.0.0.1', secret: id.secret, expects: () => false, admit: () => undefined });
+  closed.close();
+  const nowhere = formatAddress(closed.address);
+  const checkIn: CheckIn = {
+    rank: 2, nRanks: 4, version, instance: 'x', answerAddress: nowhere, peerAddress: nowhere, hostname: 'h', pid: 1, processHash: 'p', remainingMs: timeoutMs,
+  };
+  const connection = await dial({
+    address: id.root, secret: id.secret, greeting: { purpose: purposes.checkIn, from: 2, to: rootRank },
+    events: { end: () => undefined }, signal: new AbortController().signal,
+  });
+  await connection.send(setUpHeader, encodeJson(checkIn));
+
+  const errors = await Promise.all([0, 1, 3].map((rank) => rejection(connect({ id, rank, nRanks: 4, timeoutMs }))));
+  root.close();
+  for (const error of errors) expect(error).toMatchObject({ name: 'RemoteError', code: 'RANK_DIED', rank: 2 });
+  await connection.leave();
 });
