@@ -67,7 +67,8 @@ async function attempt({ address, secret, greeting, events, signal }: DialOption
     return connection;
   } catch (error) {
     if (!signal.aborted) socket.destroy();
-    throw failure ?? error;
+    if (failure !== undefined || connection === undefined) throw failure ?? error;
+    throw new SystemError('NETWORK', 'turned away, as happens with another id or another TCCL_COMM_SECRET', { cause: error });
   } finally {
     signal.removeEventListener('abort', abort);
   }

@@ -73,7 +73,8 @@ export class UniqueId {
    * @throws as {@link UniqueId.parse} and {@link UniqueId.fromHostPort}.
    */
   static async read(commId: string, commSecret?: string): Promise<UniqueId> {
-    return commId.trim().startsWith(printablePrefix) ? UniqueId.parse(commId) : UniqueId.fromHostPort(commId, commSecret);
+    const isId = commId.trim().startsWith(printablePrefix) && !/^\d{1,5}$/.test(commId.trim().slice(printablePrefix.length));
+    return isId ? UniqueId.parse(commId) : UniqueId.fromHostPort(commId, commSecret); // a host may be called tccl1
   }
 
   /**

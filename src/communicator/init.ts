@@ -112,10 +112,9 @@ async function meet(place: Place & { readonly id?: UniqueId }, options: InitOpti
       }
       root = await startRoot({ interfaceName: network.interfaceName, family: network.family });
       id = root.id;
-    } else if (text.startsWith('tccl')) id = UniqueId.parse(text);
-    else {
-      if (place.rank === 0) root = await listenAt(text, network.commSecret);
-      id = root?.id ?? (await UniqueId.fromHostPort(text, network.commSecret));
+    } else {
+      id = await UniqueId.read(text, network.commSecret);
+      if (id.origin !== 'root' && place.rank === 0) root = await listenAt(text, network.commSecret);
     }
   }
   try {

@@ -135,7 +135,9 @@ describe('the root', () => {
   it('of another secret is not joined', async () => {
     const root = await loopbackRoot();
     const id = UniqueId.create(root.id.root);
-    await expect(connect({ id, rank: 0, nRanks: 1, timeoutMs: 200 })).rejects.toMatchObject({ code: 'TIMEOUT' });
+    const error = await rejection(connect({ id, rank: 0, nRanks: 1, timeoutMs: 200 }));
+    expect(error).toMatchObject({ code: 'TIMEOUT' });
+    expect((error as Error).message).toContain('turned away, as happens with another id or another TCCL_COMM_SECRET');
     root.close();
   });
 

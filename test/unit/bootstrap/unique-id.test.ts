@@ -23,6 +23,7 @@ it('either kind of TCCL_COMM_ID can be read', async () => {
   expect((await UniqueId.read(id.toString())).toString()).toBe(id.toString());
   expect((await UniqueId.read('10.0.0.1:5', 's')).toString()).toBe((await UniqueId.fromHostPort('10.0.0.1:5', 's')).toString());
   await expect(UniqueId.read('tccl1:short')).rejects.toMatchObject({ code: 'UNIQUE_ID' });
+  await expect(UniqueId.read('tccl1:29500')).rejects.toThrow(/host name "tccl1"/); // the name of a host, unknown here
   await expect(UniqueId.read('short')).rejects.toMatchObject({ code: 'UNIQUE_ID' });
 });
 
