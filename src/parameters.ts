@@ -1,3 +1,4 @@
+import { ncclVariables } from './nccl-variables.js';
 import { isWholeInteger, parseBigInteger } from './topology/c-numbers.js';
 import { PathType, pathTypeNames, pathTypePort } from './topology/types.js';
 import { didYouMean } from './suggest.js';
@@ -76,12 +77,9 @@ export const defaultParameters: Parameters = Object.freeze(
 export const parameterTable: readonly { readonly field: SettingName; readonly variable: string; readonly doc: string }[] =
   (Object.keys(settings) as SettingName[]).map((field) => ({ field, variable: settings[field].variable, doc: settings[field].doc }));
 
-/** Variables that NCCL reads and the planner has no use for: no mistake, so no note. */
-const otherVariables = /^NCCL_(DEBUG|IB_|SOCKET_|RAS_|SYM_|GIN_|RMA_|GDAKI_|GDRCOPY_|LAUNCH_|UID_|CUMEM_|CHECK|COMM_|CONF_FILE|NET$|NET_PLUGIN|NET_SHARED|TUNER_|PROFILER_|ENV_PLUGIN|TOPO_FILE|TOPO_DUMP_FILE|GRAPH_FILE|GRAPH_DUMP_FILE|HOSTID|PROXY_|SHM_|DMABUF|NVTX|OOB)/;
-
 /**
  * The parameters that an environment asks for, read as NCCL reads it: integers in decimal, hexadecimal or octal,
- * what follows the number ignored, an empty value as unset. Names that begin with `NCCL_` and mean nothing here, and
+ * what follows the number ignored, an empty value as unset. Names that begin with `NCCL_` and that NCCL does not know, and
  * values that NCCL reads differently than a person might, come back as notes; nothing is refused.
  */
 export function parametersFromEnvironment(
@@ -95,8 +93,8 @@ export function parametersFromEnvironment(
     const field = byVariable.get(variable);
     if (field !== undefined) {
       values[field] = settings[field].read(value, (message) => notes.push({ variable, message }));
-    } else if (!otherVariables.test(variable)) {
-      notes.push({ variable, message: `${variable} is not a variable of the planner${didYouMean(variable, byVariable.keys())}` });
+    } else if (!ncclVariables.has(variable)) {
+      notes.push({ variable, message: `NCCL has no variable ${variable}${didYouMean(variable, ncclVariables)}` });
     }
   }
   return { parameters: values as Parameters, notes };
