@@ -44,6 +44,7 @@ export type ErrorCode =
   | 'RANK_DUPLICATE'
   | 'DEVICE_DUPLICATE'
   | 'VERSION_MISMATCH'
+  | 'DEVICE_MISMATCH' // hosts have different numbers of network devices
   | 'CALL_MISMATCH' // ranks called different operations, counts or types
   // others
   | 'RANK_MISSING' // did not come in time

@@ -3,6 +3,9 @@ import { isWholeInteger, parseBigInteger } from './topology/c-numbers.js';
 import { PathType, pathTypeNames, pathTypePort } from './topology/types.js';
 import { didYouMean } from './suggest.js';
 
+/** NCCL's number for a field of a communicator's configuration that is not set. */
+const notSet = -2147483648;
+
 /**
  * All settings of the planner, one line each: the field's name, the variable of NCCL that sets it, how its text is
  * read, its value when unset, and what it does. A room that needs a new setting adds its line here.
@@ -39,6 +42,42 @@ const settings = {
   mnnvlRailPerHost: integer('NCCL_MNNVL_RAIL_PER_HOST', 0, '1 takes NICs with the same PCI id in different hosts of a rack for the same rail'),
   nvlsEnable: integer('NCCL_NVLS_ENABLE', 2, 'NVLink SHARP: 0 off, 1 on, 2 where the hardware has it'),
   splitMloPart: integer('NCCL_TOPO_SPLIT_MLOPART', 1, '1 gives each part of a split GPU hardware of its own in the graph'),
+
+  // Network devices that differ between ranks.
+  ignoreNetMismatch: integer('NCCL_IGNORE_NET_MISMATCH', 1, '0 refuses ranks whose hosts have different numbers of network devices'),
+  ignoreCollnetMismatch: integer('NCCL_IGNORE_COLLNET_MISMATCH', 0, '1 accepts ranks whose hosts have different numbers of devices for reduction in the network'),
+
+  // How many channels.
+  minRings: unless(-2, 'NCCL_MIN_NRINGS', 'older name of NCCL_MIN_NCHANNELS, which wins'),
+  maxRings: unless(-2, 'NCCL_MAX_NRINGS', 'older name of NCCL_MAX_NCHANNELS, which wins'),
+  minChannels: unless(-2, 'NCCL_MIN_NCHANNELS', 'fewest channels: where the search gives fewer, they are copied'),
+  maxChannels: unless(-2, 'NCCL_MAX_NCHANNELS', 'most channels: only the first ones are used'),
+  minCtas: unless(notSet, 'NCCL_MIN_CTAS', 'fewest channels, as the configuration of a communicator asks for them; unset: 1'),
+  maxCtas: unless(notSet, 'NCCL_MAX_CTAS', 'most channels, as the configuration of a communicator allows them; unset: 64'),
+  workArgsBytes: integer('NCCL_WORK_ARGS_BYTES', Number.MAX_SAFE_INTEGER, 'size of the arguments of a kernel, which bounds the number of channels'),
+
+  // Reduction in the network and in the NVSwitch.
+  collnetEnable: integer('NCCL_COLLNET_ENABLE', 0, '1 reduces in the network (SHARP) where its plugin can'),
+  collnetNodeThreshold: integer('NCCL_COLLNET_NODE_THRESHOLD', 2, 'fewest hosts for which the network reduces'),
+  nvlsChannels: unless(notSet, 'NCCL_NVLS_NCHANNELS', 'channels for NVLink SHARP; unset: 16, from sm 100 on 24 or 32'),
+  nvlsChunkBytes: unless(notSet, 'NCCL_NVLS_CHUNKSIZE', 'chunk of NVLink SHARP; unset: 128 KiB, on some clusters of sm 100 more'),
+  nvlsTreeMaxChunkBytes: unless(-2, 'NCCL_NVLSTREE_MAX_CHUNKSIZE', 'largest chunk of NVLink SHARP with trees between hosts'),
+
+  // Buffers.
+  bufferBytes: unless(-2, 'NCCL_BUFFSIZE', 'buffer of protocol Simple by connection and channel; unset: 4 MiB'),
+  llBufferBytes: unless(-2, 'NCCL_LL_BUFFSIZE', 'the same of protocol LL; unset: 512 KiB'),
+  ll128BufferBytes: unless(-2, 'NCCL_LL128_BUFFSIZE', 'the same of protocol LL128; unset: 4,915,200 bytes'),
+
+  // Send and receive.
+  minP2pChannels: integer('NCCL_MIN_P2P_NCHANNELS', 1, 'fewest channels for send and receive'),
+  maxP2pChannels: integer('NCCL_MAX_P2P_NCHANNELS', 64, 'most channels for send and receive'),
+  p2pMaxPeers: unless(notSet, 'NCCL_P2P_MAX_PEERS', 'how many peers a rank is expected to exchange with at once; unset: all'),
+  channelsPerNetPeer: unless(notSet, 'NCCL_NCHANNELS_PER_NET_PEER', 'channels to a peer on another host; unset: by bandwidth of the NICs'),
+  p2pPerChannelNetGBps: integer('NCCL_P2P_PER_CHANNEL_NET_BW', 14, 'bandwidth that one channel to another host is taken to carry, GB/s'),
+  p2pNetChunkBytes: integer('NCCL_P2P_NET_CHUNKSIZE', 1 << 17, 'chunk of send and receive where there are several hosts'),
+  p2pPciChunkBytes: integer('NCCL_P2P_PCI_CHUNKSIZE', 1 << 17, 'the same on one host over PCI'),
+  p2pNvlChunkBytes: integer('NCCL_P2P_NVL_CHUNKSIZE', 1 << 19, 'the same on one host over NVLink'),
+  p2pScheduleGroupSize: integer('NCCL_P2P_SCHEDULE_GROUP_SIZE', 8, 'ranks of a host that are scheduled together in exchanges with all others'),
 } as const;
 
 type SettingName = keyof typeof settings;
@@ -102,19 +141,29 @@ export function parametersFromEnvironment(
 
 /** An integer, read as NCCL's parameters are: base by prefix, empty or out of 64 bits means unset. */
 function integer(variable: string, whenUnset: number, doc: string): Setting<number> {
+  return { variable, whenUnset, doc, read: (value, complain) => readInteger(variable, value, complain) ?? whenUnset };
+}
+
+/** An integer for which NCCL has a number that means unset. */
+function unless(unsetNumber: number, variable: string, doc: string): Setting<number | undefined> {
   return {
-    variable, whenUnset, doc,
+    variable, doc, whenUnset: undefined,
     read(value, complain) {
-      if (value === '') return whenUnset;
-      const number = parseBigInteger(value, 0);
-      if (BigInt.asIntN(64, number) !== number) {
-        complain(`${variable}=${value} does not fit in 64 bits, so NCCL uses its default ${whenUnset}`);
-        return whenUnset;
-      }
-      if (!isWholeInteger(value)) complain(`${variable}=${value} is not an integer: NCCL reads ${number}`);
-      return Number(number);
+      const number = readInteger(variable, value, complain);
+      return number === unsetNumber ? undefined : number;
     },
   };
+}
+
+function readInteger(variable: string, value: string, complain: (problem: string) => void): number | undefined {
+  if (value === '') return undefined;
+  const number = parseBigInteger(value, 0);
+  if (BigInt.asIntN(64, number) !== number) {
+    complain(`${variable}=${value} does not fit in 64 bits, so NCCL takes it as unset`);
+    return undefined;
+  }
+  if (!isWholeInteger(value)) complain(`${variable}=${value} is not an integer: NCCL reads ${number}`);
+  return Number(number);
 }
 
 /** What the numbers 0 to 5 of older releases mean; greater ones mean the last. */

@@ -9,6 +9,7 @@ import { loadLibc } from '../device/libc.js';
 import { rankStates } from '../device/segment.js';
 import { InvalidUsageError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
+import { passThroughLauncher } from '../launch/exchange.js';
 import { findPlace, type Place } from '../launch/place.js';
 import { Communicator, type Engine } from './communicator.js';
 import { joinSegment, type Joined } from './join-segment.js';
@@ -97,25 +98,18 @@ function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment): Place
 
 /** Opens the root where this rank is to do so, and connects. */
 async function meet(place: Place & { readonly id?: UniqueId }, options: InitOptions, network: BootstrapEnvironment): Promise<Bootstrap> {
+  const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS } = options;
   let root: Root | undefined;
   let id = place.id;
   if (id === undefined) {
-    const text = place.commId;
-    if (text === undefined) {
-      if (place.nRanks > 1) {
-        throw new InvalidUsageError(
-          'RANK_UNKNOWN',
-          `${place.launcher} started rank ${place.rank} of ${place.nRanks} but says not where the ranks meet: ` +
-            'set TCCL_COMM_ID=host:port for all ranks, with the host of rank 0 and a free port there',
-          { rank: place.rank },
-        );
-      }
+    const openRoot = async () => {
       root = await startRoot({ interfaceName: network.interfaceName, family: network.family });
-      id = root.id;
-    } else {
-      id = await UniqueId.read(text, network.commSecret);
-      if (id.origin !== 'root' && place.rank === 0) root = await listenAt(text, network.commSecret);
-    }
+      return root.id.toString();
+    };
+    const { nRanks, rank, commId } = place;
+    const text = commId ?? (nRanks === 1 ? await openRoot() : await passThroughLauncher(place, options.env ?? process.env, openRoot, { timeoutMs, signal: options.signal }));
+    id = await UniqueId.read(text, network.commSecret);
+    if (id.origin !== 'root' && rank === 0) root = await listenAt(text, network.commSecret);
   }
   try {
     return await connect({
@@ -124,7 +118,7 @@ async function meet(place: Place & { readonly id?: UniqueId }, options: InitOpti
       nRanks: place.nRanks,
       device: options.device,
       hostId: network.hostId,
-      timeoutMs: options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS,
+      timeoutMs,
       interfaceName: network.interfaceName,
       family: network.family,
       signal: options.signal,

@@ -23,6 +23,8 @@ export interface StartOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** For standard input; none when left out. */
   readonly input?: string;
+  /** Standard input stays open until the test ends it (`process.stdin`). */
+  readonly openInput?: boolean;
 }
 
 export interface Started {
@@ -33,13 +35,13 @@ export interface Started {
 }
 
 /** Starts a program and collects its output. Variables of launchers that the tests themselves run under are taken away. */
-export function start(command: string, args: readonly string[], { env = {}, input }: StartOptions = {}): Started {
+export function start(command: string, args: readonly string[], { env = {}, input, openInput = false }: StartOptions = {}): Started {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(TCCL|OMPI|PMI|PMIX|SLURM)_/.test(name));
   const child = spawn(command, args, {
     env: { ...Object.fromEntries(inherited), ...env },
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    stdio: [input === undefined && !openInput ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   }) as ChildProcessByStdio<Writable | null, Readable, Readable>;
-  child.stdin?.end(input);
+  if (!openInput) child.stdin?.end(input);
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => { stdout += text; });

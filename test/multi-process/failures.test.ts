@@ -1,4 +1,6 @@
+import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { gone } from './cli.js';
 import { runRanks } from './ranks.js';
 
 const forms = ['promise', 'sync'] as const;
@@ -40,12 +42,12 @@ const refused = {
   negative: 'ARGUMENT_RANGE',
 };
 
-test.each(Object.entries(refused))('wrong use "%s" is refused with %s and harms nobody', async (scenario, code) => {
+test.each(Object.entries(refused))('wrong use "%s" is refused with %s and harms nobody', async (scenario, expected) => {
   for (const form of forms) {
-    const { records, exitCode, stderr } = await runRanks(2, 'failures.mjs', [scenario, form]);
-    expect(records.filter((record) => record['after'] !== true).map((record) => record['code']), stderr).toEqual([code, code]);
+    const { records, code, stderr } = await runRanks(2, 'failures.mjs', [scenario, form]);
+    expect(records.filter((record) => record['after'] !== true).map((record) => record['code']), stderr).toEqual([expected, expected]);
     expect(records.filter((record) => record['after'] === true).map((record) => record['code'])).toEqual(['none', 'none']);
-    expect(exitCode).toBe(0);
+    expect(code).toBe(0);
   }
 });
 
@@ -56,20 +58,24 @@ test('a mistyped operator gets a suggestion', async () => {
 
 for (const form of forms) {
   test(`a rank killed in the middle of an all-reduce is named to all others within two seconds (${form})`, async () => {
-    const { records, exitCode, stderr } = await runRanks(4, 'failures.mjs', ['killed', form], { flags: ['--grace', '20'] });
+    const before = readdirSync('/dev/shm');
+    const { records, code, stderr } = await runRanks(4, 'failures.mjs', ['killed', form], { flags: ['--grace', '20'] });
     expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2, 3]);
     for (const record of records) {
       expect(record).toMatchObject({ code: 'RANK_DIED', name: 'RemoteError', result: 6, about: 1 });
+      expect(record['ms']).toBeLessThan(2000);
     }
     expect(stderr).toContain('SIGKILL');
-    expect(exitCode).toBe(128 + 9);
+    expect(code).toBe(128 + 9);
+    await gone(records.map((record) => record['pid'] as number));
+    expect(readdirSync('/dev/shm')).toEqual(before);
   });
 
   test(`a rank that throws is named to all others (${form})`, async () => {
-    const { records, exitCode, stderr } = await runRanks(3, 'failures.mjs', ['crashed', form], { flags: ['--grace', '20'] });
+    const { records, code, stderr } = await runRanks(3, 'failures.mjs', ['crashed', form], { flags: ['--grace', '20'] });
     expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort()).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
     expect(stderr).toContain('rank 1 has a bug');
-    expect(exitCode).toBe(1);
+    expect(code).toBe(1);
   });
 
   test.each(['left', 'closedEarly'])(`a rank that has %s is named to those who still call it (${form})`, async (scenario) => {
@@ -91,8 +97,8 @@ for (const form of forms) {
   });
 
   test(`a closed communicator refuses calls (${form})`, async () => {
-    const { records, exitCode } = await runRanks(2, 'failures.mjs', ['afterClose', form]);
+    const { records, code } = await runRanks(2, 'failures.mjs', ['afterClose', form]);
     expect(records.map((record) => record['code'])).toEqual(['CLOSED', 'CLOSED', 'CLOSED', 'CLOSED']);
-    expect(exitCode).toBe(0);
+    expect(code).toBe(0);
   });
 }

@@ -25,6 +25,7 @@ export interface OracleInput {
 export interface CaseFile {
   readonly nodes: readonly { readonly xml: string; readonly count: number }[];
   readonly env: Readonly<Record<string, string>>;
+  /** Whether the network can reduce and is asked to. */
   readonly collnet: boolean;
   readonly nRanks: number;
   /** Parts that `expected.json` leaves out. */
@@ -65,7 +66,8 @@ export class OracleCase {
   }
 
   get parameters(): Parameters {
-    return (this.#parameters ??= parametersFromEnvironment(this.file.env).parameters);
+    const collnet = this.file.collnet ? { NCCL_COLLNET_ENABLE: '1' } : {};
+    return (this.#parameters ??= parametersFromEnvironment({ ...this.file.env, ...collnet }).parameters);
   }
 
   /**

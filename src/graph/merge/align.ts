@@ -1,0 +1,99 @@
+import { type ChannelGraph, CrossNic, GraphId, type HostGraphs, maxChannels, Pattern } from '../graph.js';
+import type { PathType } from '../../topology/types.js';
+import type { NodeContribution } from './contribution.js';
+import type { MergeListener } from './trace.js';
+
+export type GraphName = keyof HostGraphs;
+
+/** The five graphs in the order in which NCCL searches them. */
+export const graphNames: readonly GraphName[] = ['ring', 'tree', 'collnetChain', 'collnetDirect', 'nvls'];
+
+/** What a graph is like, without the way it takes. */
+export type GraphHeader = Omit<ChannelGraph, 'intra' | 'inter' | 'gpuCount'>;
+
+/** The graphs as all ranks agree on them; a graph that nobody searched has no channels. */
+export type AlignedGraphs = Readonly<Record<GraphName, GraphHeader>>;
+
+/**
+ * All ranks must choose the same algorithm for the same call, so all must believe the same about the graphs: of each
+ * figure the worst that any node has. `pattern`, `minChannels`, `maxChannels`, `latencyInter` and `nHops` stay each
+ * rank's own in NCCL; here they are those of rank 0.
+ */
+export function alignGraphs(kinds: readonly NodeContribution[], ownKind: NodeContribution, listen?: MergeListener): AlignedGraphs {
+  const aligned = Object.fromEntries(graphNames.map((name) => {
+    const headers = kinds.map((kind) => headerOf(kind.graphs, name));
+    const header = headers.reduce(worst, headerOf(ownKind.graphs, name));
+    if (listen !== undefined && headers.some((own) => isBetter(own, header))) {
+      listen({ kind: 'aligned', graph: name, header, byKind: headers });
+    }
+    return [name, header];
+  })) as Record<GraphName, GraphHeader>;
+
+  const channels = Math.min(aligned.ring.nChannels, aligned.tree.nChannels);
+  return {
+    ...aligned,
+    ring: { ...aligned.ring, nChannels: channels },
+    tree: { ...aligned.tree, nChannels: channels },
+  };
+}
+
+function headerOf(graphs: HostGraphs, name: GraphName): GraphHeader {
+  const graph = graphs[name] ?? unsearched(name, graphs.ring.nChannels);
+  const {
+    id, pattern, crossNic, collNet, minChannels, maxChannels: max, nChannels,
+    bwIntra, bwInter, latencyInter, typeIntra, typeInter, sameChannels, nHops,
+  } = graph;
+  return {
+    id, pattern, crossNic, collNet, minChannels, maxChannels: max, nChannels,
+    bwIntra, bwInter, latencyInter, typeIntra, typeInter, sameChannels, nHops,
+  };
+}
+
+/** What NCCL would have asked the search for, and nothing found. */
+function unsearched(name: GraphName, ringChannels: number): GraphHeader {
+  const isChain = name === 'collnetChain';
+  const { id, pattern } = requests[name];
+  return {
+    id,
+    pattern,
+    crossNic: CrossNic.NEVER,
+    collNet: isChain || name === 'collnetDirect',
+    minChannels: isChain ? ringChannels : 1,
+    maxChannels: isChain ? ringChannels : maxChannels,
+    nChannels: 0,
+    bwIntra: 0,
+    bwInter: 0,
+    latencyInter: 0,
+    typeIntra: 0,
+    typeInter: 0,
+    sameChannels: false,
+    nHops: 0,
+  };
+}
+
+const requests: Readonly<Record<GraphName, Pick<GraphHeader, 'id' | 'pattern'>>> = {
+  ring: { id: GraphId.RING, pattern: Pattern.RING },
+  tree: { id: GraphId.TREE, pattern: Pattern.BALANCED_TREE },
+  collnetChain: { id: GraphId.COLLNET_CHAIN, pattern: Pattern.TREE },
+  collnetDirect: { id: GraphId.COLLNET_DIRECT, pattern: Pattern.COLLNET_DIRECT },
+  nvls: { id: GraphId.NVLS, pattern: Pattern.NVLS },
+};
+
+/** The first graph with the figures of the second where they are worse. Cross-NIC counts as worse: it must be allowed for. */
+function worst(a: GraphHeader, b: GraphHeader): GraphHeader {
+  return {
+    ...a,
+    nChannels: Math.min(a.nChannels, b.nChannels),
+    sameChannels: a.sameChannels && b.sameChannels,
+    bwIntra: Math.min(a.bwIntra, b.bwIntra),
+    bwInter: Math.min(a.bwInter, b.bwInter),
+    typeIntra: Math.max(a.typeIntra, b.typeIntra) as PathType,
+    typeInter: Math.max(a.typeInter, b.typeInter) as PathType,
+    crossNic: Math.max(a.crossNic, b.crossNic) as CrossNic,
+  };
+}
+
+function isBetter(own: GraphHeader, aligned: GraphHeader): boolean {
+  return own.nChannels > aligned.nChannels || own.bwIntra > aligned.bwIntra || own.bwInter > aligned.bwInter
+    || own.typeIntra < aligned.typeIntra || own.typeInter < aligned.typeInter;
+}

@@ -1,0 +1,71 @@
+import type { Parameters } from '../../parameters.js';
+import { maxChannels } from '../graph.js';
+import type { AlignedGraphs } from './align.js';
+import type { ChannelStep, MergeListener } from './trace.js';
+
+/** What the number of channels depends on. */
+export interface ChannelFacts {
+  readonly nRanks: number;
+  readonly nNodes: number;
+  readonly minCompCap: number;
+  readonly graphs: AlignedGraphs;
+  /** Whether the network reduces. */
+  readonly collnet: boolean;
+}
+
+/**
+ * How many channels there will be, and what each is a copy of. With n channels in the graphs, the first n use the first
+ * tree between hosts, the next n the second; all further ones repeat earlier ones.
+ *
+ *     graphs 0 1 2 ─► doubled 0 1 2 3 4 5 ─► at most 4: 0 1 2 3 ─► at least 6: 0 1 2 3 0 1
+ *
+ * @returns by channel, the number below 2n of the one that it is or repeats
+ */
+export function countChannels(facts: ChannelFacts, parameters: Parameters, listen?: MergeListener): number[] {
+  const { nRanks, nNodes, graphs, collnet, minCompCap } = facts;
+  let channels = Array.from({ length: Math.min(maxChannels, 2 * graphs.ring.nChannels) }, (_, channel) => channel);
+  const become = (step: ChannelStep, count: number) => {
+    const before = channels.length;
+    channels = Array.from({ length: count }, (_, channel) => channels[channel % before] ?? 0);
+    if (count !== before) listen?.({ kind: 'channels', step, before, after: count });
+  };
+  listen?.({ kind: 'channels', step: 'doubled', before: graphs.ring.nChannels, after: channels.length });
+
+  const chain = graphs.collnetChain;
+  if (collnet && chain.bwIntra > chain.bwInter && nRanks > nNodes) {
+    become('collnet', Math.min(maxChannels, channels.length + (channels.length >> 1)));
+  }
+  if (minCompCap >= 90 && nNodes > 1 && graphs.ring.bwIntra > 45 && channels.length < 16) become('hopper', 2 * channels.length);
+
+  const { fewest, most } = channelLimits(parameters);
+  become('maximum', Math.min(channels.length, most));
+  become('minimum', Math.max(channels.length, fewest));
+  return channels;
+}
+
+/** The limits that the parameters set; the maximum is applied first, so a greater minimum wins. */
+export function channelLimits(parameters: Parameters): { readonly fewest: number; readonly most: number } {
+  const ctas = ctaLimits(parameters);
+  const fewest = Math.max(0, Math.min(parameters.minChannels ?? parameters.minRings ?? 0, maxChannels));
+  const asked = parameters.maxChannels ?? parameters.maxRings ?? maxChannels;
+  const most = Math.max(1, Math.min(asked, mostChannelsInArguments(parameters)));
+  return { fewest: Math.max(fewest, ctas.fewest), most: Math.min(most, ctas.most) };
+}
+
+/** The limits in the configuration of the communicator. */
+export function ctaLimits(parameters: Parameters): { readonly fewest: number; readonly most: number } {
+  const positive = (value: number | undefined, otherwise: number) =>
+    Math.min(value !== undefined && value > 0 ? value : otherwise, maxChannels);
+  const most = positive(parameters.maxCtas, maxChannels);
+  return { fewest: Math.min(positive(parameters.minCtas, 1), most), most };
+}
+
+/** A kernel's arguments begin with a header and hold one batch of work a channel. */
+const argumentsHeaderBytes = 32;
+const batchBytes = 16;
+
+/** How many channels find room in the arguments of a kernel; NCCL takes a size below the header as unlimited. */
+export function mostChannelsInArguments({ workArgsBytes }: Parameters): number {
+  if (workArgsBytes < argumentsHeaderBytes) return maxChannels;
+  return Math.min(maxChannels, Math.floor((workArgsBytes - argumentsHeaderBytes) / batchBytes));
+}

@@ -1,0 +1,160 @@
+import type { Parameters } from '../../parameters.js';
+import { nvLinkGBps } from '../../topology/bandwidths.js';
+import type { LocalSystem } from '../../topology/local-systems.js';
+import { Locality } from '../../topology/paths/locality.js';
+import { Reach } from '../../topology/paths/reach.js';
+import { NodeType, PathType } from '../../topology/types.js';
+import { type HostGraphs, maxChannels } from '../graph.js';
+
+/**
+ * What the ranks of one *node* bring to the merge: in NCCL each rank sends it to all others when a communicator is made.
+ * A node is what NCCL counts in `nNodes`: ranks of one host that reach each other without the network. Mostly that is
+ * the whole host. All ranks of a node see the same system, so they bring the same, but for what is an array here.
+ */
+export interface NodeContribution {
+  /** Ranks of the node, counted within the host, ascending. The graphs name ranks in the same way. */
+  readonly ranks: readonly number[];
+  readonly graphs: HostGraphs;
+  /** One of {@link CpuArch}. */
+  readonly cpuArch: number;
+  /** One of {@link CpuVendor}. */
+  readonly cpuVendor: number;
+  /** Whether NVLink SHARP is there and asked for. */
+  readonly nvls: boolean;
+  /** Whether all GPUs reach each other over NVLink or C2C, directly or by way of others. */
+  readonly allNvLink: boolean;
+  /** Whether all GPUs reach each other over NVLink directly. */
+  readonly allDirectNvLink: boolean;
+  /** Whether all GPUs copy to each other peer-to-peer, none by way of another. */
+  readonly allDirectP2p: boolean;
+  /** Number of network devices of the host. */
+  readonly netDevices: number;
+  /** How many of them can reduce. */
+  readonly collnetDevices: number;
+  /** What differs by rank, in the order of `ranks`. */
+  readonly byRank: readonly RankContribution[];
+}
+
+export interface RankContribution {
+  /** Compute capability × 10. */
+  readonly compCap: number;
+  /** Bandwidth of the slowest of its own NICs, GB/s; 0 without any. */
+  readonly minNetGBps: number;
+  /** How many of its own NICs it takes to use all bandwidth between GPU and CPU. */
+  readonly netCount: number;
+  /** How many channels serve one peer in send and receive, before all ranks agree. */
+  readonly p2pChannelsPerPeer: number;
+}
+
+/** What one host brings: its nodes in the order of their lowest ranks. */
+export interface HostContribution {
+  readonly nRanks: number;
+  readonly nodes: readonly NodeContribution[];
+}
+
+/**
+ * What the ranks of a node know of their system that others need.
+ *
+ * @throws InputError where a rank reaches no network device though there are ranks on other hosts
+ */
+export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameters: Parameters): NodeContribution {
+  const { system } = local;
+  const locality = new Locality(system, local.paths, parameters);
+  const farthest = farthestGpus(local);
+  return {
+    ranks: local.ranks,
+    graphs,
+    cpuArch: system.cpus[0]?.arch ?? 0,
+    cpuVendor: system.cpus[0]?.vendor ?? 0,
+    nvls: local.nvls,
+    allNvLink: farthest < PathType.PIX,
+    allDirectNvLink: farthest <= PathType.NVL,
+    allDirectP2p: allDirectP2p(local, new Reach(system, local.paths, parameters)),
+    netDevices: system.nets.length,
+    collnetDevices: system.nets.filter((net) => net.coll).length,
+    byRank: local.ranks.map((rank) => {
+      const gpu = system.gpus.findIndex((node) => node.rank === rank);
+      const nets = ownNets(local, locality, gpu);
+      const enough = enoughNets(local, locality, gpu, nets);
+      return {
+        compCap: system.gpus[gpu]?.sm ?? 0,
+        minNetGBps: nets.length === 0 ? 0 : Math.min(...nets.map((net) => netGBps(local, gpu, net))),
+        netCount: enough.count,
+        p2pChannelsPerPeer: p2pChannelsPerPeer(local, gpu, enough, parameters),
+      };
+    }),
+  };
+}
+
+/** The worst type of path between two GPUs. */
+function farthestGpus({ system, paths }: LocalSystem): number {
+  let farthest: number = PathType.LOC;
+  for (const { index: from } of system.gpus) {
+    for (const { index: to } of system.gpus) {
+      if (from !== to) farthest = Math.max(farthest, paths.type[paths.between(NodeType.GPU, from, NodeType.GPU, to)] ?? PathType.DIS);
+    }
+  }
+  return farthest;
+}
+
+/** Looked at from the lower rank of each pair, as NCCL does. */
+function allDirectP2p({ system, ranks }: LocalSystem, reach: Reach): boolean {
+  const gpus = ranks.map((rank) => system.gpus.findIndex((gpu) => gpu.rank === rank));
+  return gpus.every((from, position) => gpus.slice(position + 1).every((to) => reach.isPeer(from, to) && reach.relay(from, to) < 0));
+}
+
+/** The NETs that a GPU uses: those of channels 0, 1, … until the first comes again. */
+function ownNets({ system, inter }: LocalSystem, locality: Locality, gpu: number): number[] {
+  if (system.nets.length === 0 && !inter) return [];
+  const nets = [locality.netOfGpu(gpu, 0)];
+  for (let channel = 1; channel < maxChannels; channel++) {
+    const net = locality.netOfGpu(gpu, channel);
+    if (net === nets[0]) break;
+    nets.push(net);
+  }
+  return nets;
+}
+
+/** As many of these NETs as it takes to reach the bandwidth between GPU and CPU, and what they have together in GB/s. */
+function enoughNets(local: LocalSystem, locality: Locality, gpu: number, nets: readonly number[]): { readonly count: number; readonly gbps: number } {
+  if (nets.length === 0) return { count: 0, gbps: 0 };
+  const { paths } = local;
+  const gpuGBps = paths.bandwidthGBps[paths.between(NodeType.GPU, gpu, NodeType.CPU, locality.cpuOfGpu(gpu))] ?? 0;
+  let count = 0;
+  let gbps = 0;
+  for (const net of nets) {
+    gbps = Math.fround(gbps + netGBps(local, gpu, net));
+    count++;
+    if (gbps >= gpuGBps) break;
+  }
+  return { count, gbps };
+}
+
+function netGBps({ paths }: LocalSystem, gpu: number, net: number): number {
+  return paths.bandwidthGBps[paths.between(NodeType.GPU, gpu, NodeType.NET, net)] ?? 0;
+}
+
+/** The fewest that any peer allows. */
+function p2pChannelsPerPeer(
+  { system, paths, inter }: LocalSystem, gpu: number, nets: { readonly count: number; readonly gbps: number }, parameters: Parameters,
+): number {
+  let fewest = maxChannels;
+  const oneLinkGBps = nvLinkGBps(system.gpus[gpu]?.sm ?? 0);
+  for (const { index: peer } of system.gpus) {
+    if (peer === gpu) continue;
+    const path = paths.between(NodeType.GPU, peer, NodeType.GPU, gpu);
+    const type = paths.type[path];
+    const overNvLink = type === PathType.NVL || type === PathType.NVB;
+    const links = overNvLink ? Math.trunc(Math.fround((paths.bandwidthGBps[path] ?? 0) / oneLinkGBps)) : 1;
+    fewest = Math.min(fewest, 2 * Math.max(1, links));
+  }
+  return inter ? Math.min(fewest, channelsPerNetPeer(nets, parameters)) : fewest;
+}
+
+/** One channel a NIC, and more where one cannot carry what the NIC can. */
+function channelsPerNetPeer(nets: { readonly count: number; readonly gbps: number }, parameters: Parameters): number {
+  const asked = parameters.channelsPerNetPeer;
+  if (asked !== undefined && asked > 0) return asked;
+  if (nets.count === 0) return 2;
+  return Math.max(nets.count, Math.ceil(Math.trunc(nets.gbps) / parameters.p2pPerChannelNetGBps));
+}

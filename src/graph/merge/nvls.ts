@@ -1,0 +1,130 @@
+import type { Parameters } from '../../parameters.js';
+import { PathType } from '../../topology/types.js';
+import type { AlignedGraphs } from './align.js';
+import { ctaLimits } from './channel-count.js';
+import { headsOf } from './collnet.js';
+import { doubleTree } from './double-tree.js';
+import type { NodeTable } from './nodes.js';
+
+/** NVLink SHARP: the NVSwitch reduces. Its channels have nothing to do with those of rings and trees. */
+export interface Nvls {
+  readonly nChannels: number;
+  readonly chunkBytes: number;
+  /** Largest chunk with trees between nodes. */
+  readonly treeMaxChunkBytes: number;
+  /** Number of heads of every node. */
+  readonly nHeads: number;
+  /** By kind of node: the ranks that reduce a share each, as many as every node has. */
+  readonly heads: readonly (readonly number[])[];
+}
+
+/** A rank's links on the even or on the odd channels of NVLink SHARP. Peer `nRanks` + 1 + h is head h of the switch. */
+export interface NvlsLinks {
+  /** Which head the rank is, or -1. */
+  readonly headRank: number;
+  readonly up: readonly number[];
+  readonly down: number;
+  /** The network (`nRanks`) for a head where it reduces, else -1. */
+  readonly out: number;
+  /** The same head on the parent node, or -1. */
+  readonly treeUp: number;
+  /** The switch, then the same head on the child nodes; all -1 on one node. */
+  readonly treeDown: readonly [number, number, number];
+}
+
+const KiB = 1024;
+
+/** What the numbers of NVLink SHARP depend on. */
+export interface NvlsFacts {
+  readonly nNodes: number;
+  readonly minLocalRanks: number;
+  /** Compute capability × 10 of rank 0. NCCL takes each rank's own here, so GPUs that differ could disagree. */
+  readonly ownCompCap: number;
+  readonly minCompCap: number;
+  readonly minNetGBps: number;
+}
+
+/** @returns undefined where some node has no channel for it */
+export function joinNvls(table: NodeTable, graphs: AlignedGraphs, facts: NvlsFacts, parameters: Parameters): Nvls | undefined {
+  if (graphs.nvls.nChannels === 0) return undefined;
+  const heads = table.kinds.map(({ graphs: { nvls } }) => headsOf(nvls, nvls?.nChannels ?? 0));
+  const nHeads = Math.min(...heads.map(({ length }) => length));
+  return {
+    ...sizes(facts, graphs.nvls.typeInter, parameters),
+    nHeads,
+    heads: heads.map((all) => all.slice(0, nHeads)),
+  };
+}
+
+/** Channels and chunks: by architecture; tuned for Blackwell across nodes; parameters win. */
+function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): Pick<Nvls, 'nChannels' | 'chunkBytes' | 'treeMaxChunkBytes'> {
+  const severalNodes = facts.nNodes > 1;
+  const usual = facts.ownCompCap >= 100 ? (severalNodes ? 32 : 24) : 16;
+  const tuned = facts.minCompCap >= 100 && severalNodes ? blackwellAcrossNodes(facts, typeInter) : {};
+  const chunkBytes = parameters.nvlsChunkBytes ?? tuned.chunkBytes ?? 128 * KiB;
+  const { fewest, most } = ctaLimits(parameters);
+  const asked = parameters.nvlsChannels !== undefined && parameters.nvlsChannels > 0 ? parameters.nvlsChannels : undefined;
+  return {
+    nChannels: Math.max(fewest, Math.min(most, asked ?? tuned.nChannels ?? usual)),
+    chunkBytes,
+    treeMaxChunkBytes: parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (facts.nNodes >= 4 ? 64 * KiB : chunkBytes),
+  };
+}
+
+interface Tuned {
+  readonly nChannels?: number;
+  readonly chunkBytes?: number;
+  readonly treeMaxChunkBytes?: number;
+}
+
+/** NCCL's figures by speed of the NICs (48 GB/s: 400 Gb/s; 96: 800), ranks a node and distance between GPU and NIC. */
+function blackwellAcrossNodes({ nNodes, minLocalRanks, minNetGBps }: NvlsFacts, typeInter: PathType): Tuned {
+  const nicIsNear = typeInter <= PathType.PXB;
+  if (nNodes === 2 && minNetGBps >= 48) {
+    if (minLocalRanks <= 4) return { nChannels: 32, chunkBytes: 256 * KiB, treeMaxChunkBytes: 256 * KiB };
+    const small = minLocalRanks >= 16 || (minLocalRanks <= 8 && nicIsNear && minNetGBps < 96);
+    return { nChannels: 32, chunkBytes: 128 * KiB, treeMaxChunkBytes: (small ? 64 : 128) * KiB };
+  }
+  if (minNetGBps >= 96) {
+    if (minLocalRanks <= 8) return { nChannels: 24, chunkBytes: 256 * KiB, treeMaxChunkBytes: 256 * KiB };
+    return { nChannels: 32, chunkBytes: 128 * KiB, treeMaxChunkBytes: (minLocalRanks < 32 ? 128 : 64) * KiB };
+  }
+  if (minNetGBps >= 48) return { nChannels: 24, chunkBytes: 128 * KiB, treeMaxChunkBytes: (nicIsNear ? 64 : 128) * KiB };
+  return { chunkBytes: 128 * KiB };
+}
+
+/**
+ * The links of one rank: to the switch, and for a head to the same head of other nodes, in the first tree on even
+ * channels and in the second on odd ones.
+ */
+export function nvlsLinksOf(table: NodeTable, nvls: Nvls, collnet: boolean, rank: number, channel: number): NvlsLinks {
+  const { nRanks, nNodes } = table;
+  const node = table.rankToNode[rank] ?? 0;
+  const headRank = (nvls.heads[table.kindOfNode[node] ?? 0] ?? []).indexOf(rank - (table.rankBase[node] ?? 0));
+  const down = nRanks + 1 + headRank;
+  const links = {
+    headRank,
+    up: Array.from({ length: nvls.nHeads }, (_, number) => nRanks + 1 + number),
+    down,
+    out: collnet && headRank >= 0 ? nRanks : -1,
+  };
+  if (nNodes === 1) return { ...links, treeUp: -1, treeDown: [-1, -1, -1] };
+  if (headRank < 0) return { ...links, treeUp: -1, treeDown: [down, -1, -1] };
+
+  const { parent, children } = doubleTree(nNodes, node)[channel % 2 === 0 ? 0 : 1];
+  const below = children.filter((child) => child >= 0).map((child) => headRankOn(table, nvls, headRank, child));
+  return {
+    ...links,
+    treeUp: parent < 0 ? -1 : headRankOn(table, nvls, headRank, parent),
+    treeDown: [down, below[0] ?? -1, below[1] ?? -1],
+  };
+}
+
+/** The ranks of one head on the first `nodes` nodes. */
+export function nvlsHeadRanks(table: NodeTable, nvls: Nvls, head: number, nodes: number): number[] {
+  return Array.from({ length: Math.min(nodes, table.nNodes) }, (_, node) => headRankOn(table, nvls, head, node));
+}
+
+function headRankOn(table: NodeTable, nvls: Nvls, head: number, node: number): number {
+  return (table.rankBase[node] ?? 0) + (nvls.heads[table.kindOfNode[node] ?? 0]?.[head] ?? 0);
+}

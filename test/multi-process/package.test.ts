@@ -1,0 +1,62 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { start } from './cli.js';
+
+const repository = fileURLToPath(new URL('../..', import.meta.url));
+const project = mkdtempSync(join(tmpdir(), 'tccl-package-'));
+let packed: { filename: string; files: { path: string }[] };
+/** Why npm could not install the package here, if so. */
+let offline: string | undefined;
+
+beforeAll(() => {
+  const output = execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', project], { cwd: repository, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  packed = (JSON.parse(output) as [typeof packed])[0];
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'empty', private: true, type: 'module' }));
+  // What npm ci fetched is in npm's cache: no need to ask the registry.
+  const install = spawnSync('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', `./${packed.filename}`], { cwd: project, encoding: 'utf8' });
+  if (install.status !== 0) {
+    if (!/ENOTCACHED|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENOTFOUND|network/i.test(install.stderr)) throw new Error(install.stderr);
+    offline = 'npm cannot reach a registry';
+  }
+}, 120_000);
+
+afterAll(() => rmSync(project, { recursive: true, force: true }));
+
+test('the package holds what runs and what explains, and nothing else', () => {
+  const paths = packed.files.map((file) => file.path);
+  for (const path of ['dist/index.js', 'dist/index.d.ts', 'dist/plan/index.js', 'dist/cli/main.js', 'dist/device/kernels/kernels.wasm', 'README.md', 'LICENSE']) {
+    expect(paths).toContain(path);
+  }
+  expect(paths.filter((path) => /^(src|test|bench|\.ci)\/|\.map$|tsbuildinfo$/.test(path))).toEqual([]);
+});
+
+describe('installed into an empty project', () => {
+  test('the command starts ranks that sum', async (context) => {
+    if (offline !== undefined) return context.skip(offline);
+    cpSync(join(repository, 'examples/sum.mjs'), join(project, 'sum.mjs'));
+    const { stdout, stderr, code } = await start('npx', ['--no-install', '--prefix', project, 'tccl', 'run', '-n', '2', '--', 'node', join(project, 'sum.mjs')]).finished;
+    expect(stdout.split('\n').sort(), stderr).toEqual(['', '[0] rank 0 of 2: 3', '[1] rank 1 of 2: 3']);
+    expect(code).toBe(0);
+  });
+
+  test('TypeScript finds the types of tccl and tccl/planner', (context) => {
+    if (offline !== undefined) return context.skip(offline);
+    writeFileSync(join(project, 'job.ts'), [
+      "import { init, type Communicator, TcclError } from 'tccl';",
+      "import { describeError } from 'tccl/planner';",
+      'const comm: Communicator = await init({ timeoutMs: 1000 });',
+      'const x: Float32Array = comm.alloc(Float32Array, 3);',
+      "await comm.allReduce(x, x, 'max');",
+      '// @ts-expect-error no such operator',
+      "await comm.allReduce(x, x, 'maximum').catch((error: unknown) => console.log(error instanceof TcclError, describeError(error)));",
+    ].join('\n'));
+    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions: { strict: true, noEmit: true, module: 'nodenext', target: 'es2023', types: ['node'], typeRoots: [join(repository, 'node_modules/@types')] }, files: ['job.ts'] }));
+    const tsc = spawnSync(process.execPath, [join(repository, 'node_modules/typescript/bin/tsc'), '-p', project], { encoding: 'utf8' });
+    expect(tsc.stdout).toBe('');
+    expect(tsc.status).toBe(0);
+  });
+});
