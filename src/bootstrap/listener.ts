@@ -49,8 +49,8 @@ export class Listener {
     const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 5000 });
     const { host, port = 0 } = options;
     await new Promise<void>((resolve, reject) => {
-      server.once('error', (error) =>
-        reject(new SystemError('NETWORK', `cannot listen on ${formatAddress({ host, port })}: ${describeError(error)}`, { cause: error })),
+      server.once('error', (error: NodeJS.ErrnoException) =>
+        reject(new SystemError('NETWORK', `cannot listen on ${formatAddress({ host, port })}: ${whyNot(error)}`, { cause: error })),
       );
       server.listen({ host, port, backlog: 4096 }, resolve);
     });
@@ -109,5 +109,16 @@ export class Listener {
       connection.welcome();
       return connection;
     });
+  }
+}
+
+function whyNot(error: NodeJS.ErrnoException): string {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return 'the port is in use, by another program or by another communicator that is being set up';
+    case 'EADDRNOTAVAIL':
+      return 'that is no address of this host';
+    default:
+      return describeError(error);
   }
 }

@@ -220,6 +220,7 @@ export class Mesh {
       },
     });
     this.#connections.add(connection);
+    if (this.signal.aborted) void connection.leave(); // closed while the dial was returning
     return connection;
   }
 
@@ -268,7 +269,7 @@ export class Mesh {
       return;
     }
     const peer = this.#peer(rank);
-    if (peer.hasLeft) return;
+    if (peer.hasLeft && code === 'RANK_DIED') return;
     const error = this.#forget(peer, code, what);
     for (const listener of this.#lostListeners) listener(rank, error);
   }

@@ -65,7 +65,8 @@ export class Network implements Bootstrap {
   }
 
   onPeerLost(listener: (rank: number) => void): () => void {
-    return this.#mesh.onLost((rank) => listener(rank));
+    // Later, so that what the listener throws is its caller's error, not the connection's that brought the news.
+    return this.#mesh.onLost((rank) => queueMicrotask(() => listener(rank)));
   }
 
   close(): Promise<void> {

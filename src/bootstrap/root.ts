@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SystemError } from '../errors.js';
 import type { TcclError } from '../errors.js';
 import { inZone, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
@@ -70,13 +68,13 @@ export async function startRoot(options: RootOptions = {}): Promise<Root> {
  */
 export async function listenAt(hostPort: string, commSecret?: string, options: Omit<RootOptions, 'host'> = {}): Promise<Root> {
   const id = await UniqueId.fromHostPort(hostPort, commSecret);
-  const { host, port } = parseAddress(hostPort);
-  const openOn = (own: string) => open({ host: own, port }, id.secret, options, () => id);
-  if (isIP(host) !== 0) return openOn(host);
+  const openOn = (host: string) => open({ host, port: id.root.port }, id.secret, options, () => id);
+  if (id.origin === 'address') return openOn(id.root.host);
   try {
     return await openOn('::');
   } catch (error) {
-    if (!(error instanceof SystemError && /EAFNOSUPPORT|EADDRNOTAVAIL/.test(error.message))) throw error;
+    const { cause } = error as { cause?: NodeJS.ErrnoException };
+    if (cause?.code !== 'EAFNOSUPPORT' && cause?.code !== 'EADDRNOTAVAIL') throw error;
     return openOn('0.0.0.0'); // a kernel without IPv6
   }
 }

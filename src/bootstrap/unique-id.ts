@@ -1,6 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { inspect } from 'node:util';
 import { describeError, InvalidArgumentError, SystemError } from '../errors.js';
 import { addressBytes, addressText, formatAddress, isLoopback, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
@@ -138,6 +139,11 @@ export class UniqueId {
   /** The printable form, which {@link UniqueId.parse} reads. It holds the secret: don't log it. */
   toString(): string {
     return printablePrefix + Buffer.from(this.toBytes()).toString('base64url');
+  }
+
+  /** Without the secret, for those who log objects. */
+  [inspect.custom](): string {
+    return `UniqueId { root: '${formatAddress(this.root)}' }`;
   }
 }
 

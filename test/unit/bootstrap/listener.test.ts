@@ -223,5 +223,5 @@ it('who comes before anybody listens is let in when somebody does', async () => 
 
 it('a port in use is an error that names it', async () => {
   const { port } = await listen();
-  await expect(listen({ port })).rejects.toThrow(`cannot listen on 127.0.0.1:${port}`);
+  await expect(listen({ port })).rejects.toThrow(`cannot listen on 127.0.0.1:${port}: the port is in use`);
 });

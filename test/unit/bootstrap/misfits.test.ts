@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { formatAddress } from '../../../src/bootstrap/address.js';
 import { dial } from '../../../src/bootstrap/dial.js';
@@ -14,6 +16,8 @@ import { secretBytes } from '../../../src/bootstrap/unique-id.js';
 import { InvalidUsageError, TcclError, TimeoutError } from '../../../src/errors.js';
 import { version } from '../../../src/version.js';
 import { loopbackRoot, rejection, timeoutMs } from './ranks.js';
+
+const ownNameResolves = await lookup(hostname()).then(() => true, () => false);
 
 /** How each rank fails; all must. */
 async function failures(ranks: readonly (Partial<ConnectOptions> & { rank: number; nRanks: number })[], rootOptions: RootOptions = {}): Promise<TcclError[]> {
@@ -171,12 +175,16 @@ describe('the root', () => {
     await Promise.all(ranks.map((rank) => rank.close()));
   });
 
-  it('at a name is found by ranks that know it by an address', async () => {
+  it('cannot be at an address of another host', async () => {
+    await expect(listenAt('192.0.2.213:29500')).rejects.toMatchObject({ code: 'NETWORK', message: 'cannot listen on 192.0.2.213:29500: that is no address of this host' });
+  });
+
+  it.each(['localhost', ...(ownNameResolves ? [hostname()] : [])])('at the name %s is found', async (name) => {
     const probe = await loopbackRoot();
     const { port } = probe.id.root;
     probe.close();
-    const root = await listenAt(`localhost:${port}`);
-    const rank = await connect({ id: await UniqueId.fromHostPort(`localhost:${port}`), rank: 0, nRanks: 1, timeoutMs });
+    const root = await listenAt(`${name}:${port}`);
+    const rank = await connect({ id: await UniqueId.fromHostPort(`${name}:${port}`), rank: 0, nRanks: 1, timeoutMs });
     await root.done;
     await rank.close();
   });

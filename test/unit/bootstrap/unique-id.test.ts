@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { UniqueId, uniqueIdBytes } from '../../../src/bootstrap/unique-id.js';
@@ -25,6 +26,11 @@ it('either kind of TCCL_COMM_ID can be read', async () => {
   await expect(UniqueId.read('tccl1:short')).rejects.toMatchObject({ code: 'UNIQUE_ID' });
   await expect(UniqueId.read('tccl1:29500')).rejects.toThrow(/host name "tccl1"/); // the name of a host, unknown here
   await expect(UniqueId.read('short')).rejects.toMatchObject({ code: 'UNIQUE_ID' });
+});
+
+it('a logged id does not show its secret', () => {
+  const id = UniqueId.create({ host: '10.0.0.1', port: 5 });
+  expect(inspect({ id })).toBe("{ id: UniqueId { root: '10.0.0.1:5' } }");
 });
 
 it('two ids of one address have different secrets', () => {
