@@ -155,7 +155,7 @@ class SetUp {
 
     const secret = sessionSecret(id.secret, Buffer.from(next.sessionNonce, 'hex'));
     ringSecret.resolve(secret);
-    await this.#joinRing(secret, zone, parseAddress(next.next));
+    await this.#joinRing(secret, zone, parseAddress(next.next), peerAddress);
 
     const introduction: Introduction = { rank, hostHash, processHash, hostname, pid, device, version, address: peerAddress };
     const introductions = (await this.#all.allGather(encodeJson(introduction))).map((data) => decodeJson(data) as Introduction);
@@ -209,12 +209,12 @@ class SetUp {
     return given;
   }
 
-  async #joinRing(secret: Uint8Array, zone: string, next: Address): Promise<void> {
+  async #joinRing(secret: Uint8Array, zone: string, next: Address, own: string): Promise<void> {
     const { rank, timeoutMs } = this.#options;
     this.#limit(timeoutMs + verdictGraceMs, () => {
       const late = this.#mesh.hasPrevious ? this.#mesh.nextRank : this.#mesh.previousRank;
-      const action = this.#mesh.hasPrevious ? `could not be reached at ${formatAddress(next)} by` : 'did not connect to';
-      return new TimeoutError('RANK_MISSING', `rank ${late} checked in, but ${action} rank ${rank} in time; did it end, or does a firewall keep their hosts apart?`, { ranks: [late] });
+      const action = this.#mesh.hasPrevious ? `could not be reached at ${formatAddress(next)} by rank ${rank}` : `did not connect to rank ${rank} at ${own}`;
+      return new TimeoutError('RANK_MISSING', `rank ${late} checked in, but ${action} in time; did it end, or does a firewall keep their hosts apart?`, { ranks: [late] });
     });
     await this.#mesh.joinRing(secret, zone, next);
   }
