@@ -63,6 +63,48 @@ describe('tccl topo show', () => {
   });
 });
 
+describe('tccl topo doctor', () => {
+  const sick = file('sick.xml', `<system version="1">
+  <cpu numaid="0" affinity="ff" arch="arm64">
+    <pci busid="0000:01:00.0" class="0x030200" link_speed="32.0 GT/s" link_width="16">
+      <gpu dev="0" sm="90" rank="0" gdr="1"/>
+    </pci>
+    <nic><net name="eth0" dev="0" speed="10000" port="0" guid="0x0" maxconn="65536" gdr="0"/></nic>
+  </cpu>
+</system>
+`);
+
+  it('tells place, cost and remedy, and is content with a warning', async () => {
+    const { code, stdout } = await tccl(['topo', 'doctor', sick]);
+    expect(code).toBe(0);
+    expect(stdout).toBe(`warning link-speed-unknown: link_speed="32.0 GT/s" matches none of the texts that NCCL knows
+  at <pci busid="0000:01:00.0"> ${sick}:3:5
+  cost: it silently counts as Gen3: 12 instead of 48 GB/s
+  do:   write "32.0 GT/s PCIe"
+
+sick.xml: 1 warning
+`);
+  });
+
+  it('fails where NCCL would', async () => {
+    const { code, stdout } = await tccl(['topo', 'doctor', skeleton, '--json']);
+    expect(code).toBe(1);
+    expect((JSON.parse(stdout) as { findings: { code: string }[] }).findings[0]?.code).toBe('nccl-refuses');
+  });
+
+  it('compares with the machine, and with a graph file', async () => {
+    const graph = file('graph-of-two.xml', '<graphs version="1"><graph id="0"><channel><gpu dev="1"/></channel></graph></graphs>');
+    const { code, stdout } = await tccl(['topo', 'doctor', sick, '--machine', 'gh200', '--graph', graph]);
+    expect(code).toBe(1);
+    expect(stdout).toContain('error graph-gpu-not-there: the graph file uses GPU 1, and the topology has GPU 0');
+    expect((await tccl(['topo', 'doctor', sick, '--machine', 'pcie-2-l4'])).stdout).toContain('warning gpu-not-in-file');
+  });
+
+  it('has nothing to say of a sound machine', async () => {
+    expect(await tccl(['topo', 'doctor', 'dgx-h100'])).toMatchObject({ code: 0, stdout: 'dgx-h100: nothing to complain of\n' });
+  });
+});
+
 describe('tccl topo complete', () => {
   it('writes a file that show needs no description for', async () => {
     const output = join(folder, 'complete.xml');

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { examples } from '../output.js';
 import type { CompleteOptions } from '../topo/complete.js';
+import type { DoctorOptions } from '../topo/doctor.js';
 import type { ShowOptions } from '../topo/show.js';
 
 const input = 'XML file, - for the standard input, or a machine of the catalogue';
@@ -33,6 +34,23 @@ export function register(program: Command): void {
     .action(async (file: string, options: ShowOptions) => {
       const { show } = await import('../topo/show.js');
       show(file, options);
+    });
+
+  topo.command('doctor')
+    .description('find what is wrong with a topology: place, cost in GB/s, remedy')
+    .argument('<file>', input)
+    .option('--hardware <description>', hardware)
+    .option('--machine <file>', 'the machine that the file is meant for, as a dump: names GPUs and cards that it does not have')
+    .option('--graph <file>', 'the NCCL_GRAPH_FILE that is used with it')
+    .option('--json', 'print the findings as JSON')
+    .addHelpText('after', `${examples(
+      ['a file before it goes to a cluster', 'tccl topo doctor topo.xml'],
+      ['a virtual machine that is slow', 'NCCL_TOPO_DUMP_FILE=dump.xml mpirun … all_reduce_perf; tccl topo doctor dump.xml'],
+      ['does the file fit the machine?', 'tccl topo doctor topo.xml --machine dump.xml'],
+    )}\nExit code 1 when there is an error among the findings, else 0.`)
+    .action(async (file: string, options: DoctorOptions) => {
+      const { doctor } = await import('../topo/doctor.js');
+      process.exitCode = doctor(file, options);
     });
 
   topo.command('complete')

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { inFile, TcclError } from '../../../src/errors.js';
+import { diagnose } from '../../../src/topology/doctor/diagnose.js';
 import { parseXml } from '../../../src/topology/xml/parse.js';
 import { validateTopology } from '../../../src/topology/xml/validate.js';
 import { writeXml } from '../../../src/topology/xml/write.js';
@@ -61,6 +62,18 @@ function mutate(text: string, mutations: readonly (typeof mutation extends fc.Ar
 }
 
 describe('mutated files', () => {
+  it('are never too much for the doctor', () => {
+    fc.assert(fc.property(texts, fc.array(mutation, { minLength: 1, maxLength: 3 }), (text, mutations) => {
+      let parsed;
+      try {
+        parsed = parseXml(mutate(text, mutations));
+      } catch {
+        return;
+      }
+      for (const { code, consequence, remedy } of diagnose(parsed.root, { notes: parsed.notes })) expect([code, consequence, remedy]).not.toContain('');
+    }), { numRuns: 150 });
+  });
+
   it('are read or refused with an error of ours, and what is read is written in a stable form', () => {
     fc.assert(fc.property(texts, fc.array(mutation, { minLength: 1, maxLength: 5 }), (text, mutations) => {
       let root;

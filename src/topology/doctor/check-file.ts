@@ -1,0 +1,156 @@
+import type { XmlNote } from '../xml/notes.js';
+import { childrenNamed, type XmlElement } from '../xml/tree.js';
+import { type Findings, placeOf } from './finding.js';
+import { deviceKey, devicesOf, gpuName, isInUse, type Patient } from './patient.js';
+
+/** What NCCL's own parser makes of the text. */
+export function checkNotes(notes: readonly XmlNote[], findings: Findings): void {
+  for (const note of notes) {
+    const count = note.count > 1 ? ` (${note.count} times)` : '';
+    findings.add({ element: 'the text', line: note.line, column: note.column }, {
+      code: note.effect === 'refuse' ? 'nccl-refuses' : 'nccl-misreads',
+      severity: note.effect === 'refuse' ? 'error' : note.effect === 'misread' ? 'warning' : 'info',
+      problem: `${note.message}${count}`,
+      consequence: note.effect === 'refuse'
+        ? 'as NCCL_TOPO_FILE it makes every communicator fail with ncclInternalError: 0 GB/s'
+        : 'NCCL goes on without it',
+      remedy: 'tccl topo complete FILE -o NEW writes it in the form that NCCL reads, without what it does not know where you remove that first',
+    });
+  }
+}
+
+/** Devices that NCCL does not see, or takes for one another. */
+export function checkDevices(patient: Patient): void {
+  const { gpus, findings } = patient;
+  if (!gpus.some(({ element }) => element.attributes.has('rank'))) {
+    findings.add(patient.root, {
+      code: 'skeleton', severity: 'info',
+      problem: gpus.length === 0 ? 'the file has no GPU' : `no GPU of the file has a rank (it names ${gpus.length})`,
+      consequence: 'NCCL takes it as a tree to hang the devices in that it finds; paths cannot be computed from it alone',
+      remedy: 'tccl topo complete FILE --hardware "8 x H100 SXM, 8 x 400G NIC" adds what the machine has',
+    });
+  } else {
+    for (const gpu of gpus) {
+      if (gpu.element.attributes.has('rank')) continue;
+      findings.add(gpu.element, {
+        code: 'gpu-unused', severity: 'info',
+        problem: 'it has no rank, while other GPUs have',
+        consequence: 'NCCL leaves it out, with all else at its PCI device',
+        remedy: 'give it a rank if the job uses it',
+      });
+    }
+  }
+  checkHidden(patient);
+  checkTwice(patient);
+}
+
+function checkHidden({ pcis, findings }: Patient): void {
+  for (const pci of pcis) {
+    if (childrenNamed(pci.element, 'nic').length === 0 || pci.children.length === 0) continue;
+    findings.add(pci.element, {
+      code: 'devices-hidden', severity: pci.children.some(isInUse) ? 'error' : 'warning',
+      problem: `it holds a <nic> and ${pci.children.length} <pci>`,
+      consequence: pci.children.some(isInUse)
+        ? 'NCCL looks at the <nic> only: GPUs below are not in its graph, and their NVLinks make it fail (could not find DEV): 0 GB/s'
+        : 'NCCL looks at the <nic> only and does not see what is below',
+      remedy: 'give the card a <pci> of its own beside the others, of class 0x020700, and put the <nic> there',
+    });
+  }
+}
+
+function checkTwice({ pcis, nets, findings }: Patient): void {
+  const byKey = new Map<string, XmlElement>();
+  for (const { element, key } of pcis) {
+    if (!element.attributes.has('busid')) continue;
+    const first = byKey.get(key);
+    if (first === undefined) byKey.set(key, element);
+    else {
+      findings.add(element, {
+        code: 'bus-id-twice', severity: 'warning',
+        problem: `its bus id is that of ${placeOf(first).element} on line ${first.line}`,
+        consequence: 'what NCCL looks up by bus id (NVLinks, switch links, completion) it finds at the first only',
+        remedy: 'give it the bus id that lspci shows; an invented one that is unique does as well for a switch',
+      });
+    }
+  }
+  const byNumber = new Map<string, XmlElement>();
+  for (const { element, cpu } of nets) {
+    const key = deviceKey(cpu, element.attributes.get('dev') ?? '');
+    const first = byNumber.get(key);
+    if (first === undefined || !element.attributes.has('dev')) byNumber.set(key, element);
+    else {
+      findings.add(element, {
+        code: 'net-number-twice', severity: 'warning',
+        problem: `network device ${element.attributes.get('dev') ?? ''} is on line ${first.line} too`,
+        consequence: 'NCCL finds paths to the first only, so GPUs near this one may use a far one',
+        remedy: 'number network devices as the plugin does: every one once',
+      });
+    }
+  }
+}
+
+/** The file beside the machine that it is meant for. */
+export function checkAgainstMachine(patient: Patient, machine: XmlElement): void {
+  const real = devicesOf(machine);
+  const { findings } = patient;
+  const busIds = (list: readonly { readonly pci: { readonly key: string } | undefined }[]) =>
+    new Set(list.map(({ pci }) => pci?.key.split(' ').at(-1) ?? ''));
+  const realGpus = busIds(real.gpus);
+  const realNics = busIds(real.nets);
+  const fileGpus = busIds(patient.gpus);
+  for (const gpu of patient.gpus) {
+    const busId = gpu.pci.key.split(' ').at(-1) ?? '';
+    if (realGpus.has(busId)) continue;
+    findings.add(gpu.element, {
+      code: 'gpu-not-there', severity: 'error',
+      problem: `the machine has no GPU at ${busId}; it has ${[...realGpus].join(' ') || 'none'}`,
+      consequence: 'NCCL never finds it: the GPUs that the machine does have are put elsewhere in the tree, with guessed links',
+      remedy: 'write the bus ids that nvidia-smi --query-gpu=pci.bus_id shows, or take the file of another machine away',
+    });
+  }
+  for (const { element, pci } of real.gpus) {
+    const busId = pci.key.split(' ').at(-1) ?? '';
+    const place = patient.pcis.find(({ key }) => key.split(' ').at(-1) === busId);
+    if (fileGpus.has(busId) || place !== undefined) continue;
+    findings.add(undefined, {
+      code: 'gpu-not-in-file', severity: 'warning',
+      problem: `GPU ${element.attributes.get('dev') ?? '?'} of the machine, at ${busId}, has no place in the file`,
+      consequence: 'NCCL adds it where /sys shows it, which may not fit the switches of the file',
+      remedy: 'add a <pci> with its bus id below the switch and CPU where it is',
+    });
+  }
+  for (const { element, pci } of patient.nets) {
+    const busId = pci?.key.split(' ').at(-1) ?? '';
+    if (pci === undefined || realNics.has(busId)) continue;
+    findings.add(element, {
+      code: 'nic-not-there', severity: 'warning',
+      problem: `the machine has no network card at ${busId}`,
+      consequence: 'NCCL drops it, and cards that are there are put where /sys shows them',
+      remedy: 'write the bus ids that the machine has (ls -l /sys/class/infiniband)',
+    });
+  }
+}
+
+/** A graph file (NCCL_GRAPH_FILE) beside the topology. */
+export function checkGraph(patient: Patient, graphs: XmlElement, fileName: string): void {
+  const devs = new Set(patient.gpus.filter(({ element }) => element.attributes.has('rank'))
+    .map(({ element }) => Number(element.attributes.get('dev') ?? -1)));
+  const missing = new Map<number, XmlElement>();
+  for (const graph of childrenNamed(graphs, 'graph')) {
+    for (const channel of childrenNamed(graph, 'channel')) {
+      for (const gpu of childrenNamed(channel, 'gpu')) {
+        // NCCL reads these numbers in base 16.
+        const dev = Number.parseInt(gpu.attributes.get('dev') ?? '', 16);
+        if (!devs.has(dev) && !missing.has(dev)) missing.set(dev, gpu);
+      }
+    }
+  }
+  for (const [dev, gpu] of missing) {
+    patient.findings.add({ ...placeOf(gpu), element: `${fileName}: ${placeOf(gpu).element}` }, {
+      code: 'graph-gpu-not-there', severity: 'error',
+      problem: `the graph file uses GPU ${dev}, and the topology has ${patient.gpus.map(gpuName).join(', ') || 'none'}`,
+      consequence: 'NCCL fails with "Dev not found": 0 GB/s',
+      remedy: 'unset NCCL_GRAPH_FILE (look in /etc/nccl.conf too) for jobs that do not use all GPUs',
+    });
+  }
+}

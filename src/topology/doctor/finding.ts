@@ -1,0 +1,103 @@
+import { formatGBps } from '../view/format.js';
+import type { XmlElement } from '../xml/tree.js';
+
+/** Stable names of findings. */
+export type FindingCode =
+  // the file
+  | 'nccl-refuses' // NCCL's own parser fails on it
+  | 'nccl-misreads' // NCCL reads something else, or nothing
+  | 'impossible' // no machine can be so
+  | 'nccl-fails' // NCCL parses it, and fails when it builds its graph
+  | 'skeleton' // no GPU with a rank: a PCI tree to be completed
+  // devices
+  | 'gpu-unused' // a GPU without rank among others with
+  | 'devices-hidden' // devices that NCCL does not see behind a NIC
+  | 'bus-id-twice'
+  | 'net-number-twice'
+  | 'gpu-not-there' // the file names a GPU that the machine does not have
+  | 'gpu-not-in-file'
+  | 'nic-not-there'
+  | 'graph-gpu-not-there' // a graph file names a GPU that the topology does not have
+  // CPUs
+  | 'cpu-arch-missing'
+  | 'cpu-unknown' // NCCL does not know the architecture or vendor
+  | 'numa-unknown'
+  | 'affinity-empty'
+  // PCI links
+  | 'link-speed-unknown'
+  | 'link-width-unknown'
+  | 'link-bottleneck'
+  | 'gpu-link-slow'
+  | 'nic-link-slow'
+  // network
+  | 'no-nic'
+  | 'nic-default-speed'
+  | 'gdr-off'
+  | 'gdr-too-far' // both ends can, but NCCL finds them too far apart
+  | 'nic-across-sockets'
+  | 'nic-uneven'
+  | 'nic-shared-uplink'
+  // NVLink
+  | 'nvlink-unequal'
+  | 'nvlink-missing' // fewer than the model has
+  | 'nvlink-one-way'
+  | 'nvlink-gpu-absent'
+  | 'nvlink-to-itself'
+  | 'c2c-missing';
+
+/** `error`: NCCL fails, or most of the bandwidth is lost; `warning`: some is; `info`: good to know. */
+export type Severity = 'error' | 'warning' | 'info';
+
+/** An element that a finding is about. */
+export interface Place {
+  /** `<pci busid="0000:1b:00.0">`. */
+  readonly element: string;
+  /** 1-based, 0 where the element is in no text. */
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Something wrong, or likely to be, with a topology. */
+export interface Finding {
+  readonly code: FindingCode;
+  readonly severity: Severity;
+  /** All elements of which the same is true. */
+  readonly places: readonly Place[];
+  readonly problem: string;
+  /** What it costs. */
+  readonly consequence: string;
+  /** The cost in numbers: bandwidth as NCCL computes it from the file, and as it could be; GB/s. */
+  readonly gbps?: { readonly is: number; readonly couldBe: number };
+  readonly remedy: string;
+}
+
+const severities: readonly Severity[] = ['error', 'warning', 'info'];
+
+/** Collects findings; the same one of several elements, at the same cost, becomes one in the words of the first. */
+export class Findings {
+  readonly #byText = new Map<string, Omit<Finding, 'places'> & { readonly places: Place[] }>();
+
+  add(element: XmlElement | Place | undefined, finding: Omit<Finding, 'places'>): void {
+    const { code, severity, gbps, remedy } = finding;
+    const cost = gbps === undefined ? '' : `${formatGBps(gbps.is)} ${formatGBps(gbps.couldBe)}`;
+    // What the text says about NCCL's parser is about one thing each.
+    const key = [code, severity, cost, code.startsWith('nccl-') ? finding.problem : remedy].join('\n');
+    let known = this.#byText.get(key);
+    if (known === undefined) this.#byText.set(key, known = { ...finding, places: [] });
+    if (element !== undefined) known.places.push('element' in element ? element : placeOf(element));
+  }
+
+  /** The worst first; among equals in the order of the file. */
+  list(): Finding[] {
+    const line = (finding: Finding) => finding.places[0]?.line ?? 0;
+    return [...this.#byText.values()].sort((a, b) =>
+      severities.indexOf(a.severity) - severities.indexOf(b.severity) || line(a) - line(b));
+  }
+}
+
+/** Where an element is, and how to call it. */
+export function placeOf(element: XmlElement): Place {
+  const key = ['busid', 'numaid', 'dev', 'target', 'name'].find((name) => element.attributes.has(name));
+  const name = key === undefined ? '' : ` ${key}="${element.attributes.get(key) ?? ''}"`;
+  return { element: `<${element.name}${name}>`, line: element.line, column: element.column };
+}
