@@ -18,6 +18,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   run: () => import('./commands/run.js'),
   perf: () => import('./commands/perf.js'),
   topo: () => import('./commands/topo.js'),
+  graph: () => import('./commands/graph.js'),
   completion: () => import('./commands/completion.js'),
 };
 

@@ -148,7 +148,6 @@ class Search {
       } else {
         break;
       }
-      this.#trace?.({ kind: 'raised', bwIntra: attempt.bwIntra, bwInter: attempt.bwInter });
     }
   }
 

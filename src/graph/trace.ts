@@ -43,7 +43,7 @@ export type Improvement = 'first' | 'bandwidth' | 'hops' | 'heads';
  * Decisions of a search, in the order in which they are made. Nodes go by name, as `GPU/0-1b000`.
  *
  *     search ─► (attempt ─► refused-path, refused-entry, refused-exit, solution … ─► ended ─► relaxed)* ─► stopped
- *            ─► duplicated? ─► (raised ─► attempt … ─► ended)* ─► simple-order? ─► result
+ *            ─► duplicated? ─► (attempt … ─► ended)* ─► simple-order? ─► result
  */
 export type SearchEvent =
   | {
@@ -62,6 +62,7 @@ export type SearchEvent =
   | { readonly kind: 'from-file' }
   /** NVLS needs an NVSwitch and GPUs of sm 90. */
   | { readonly kind: 'no-hardware' }
+  /** A walk with these settings; in pass 2 it is for more speed with as many channels. */
   | ({ readonly kind: 'attempt'; readonly pass: 1 | 2; readonly steps: number } & Settings)
   | { readonly kind: 'refused-path'; readonly from: string; readonly to: string; readonly reason: PathRefusal }
   | { readonly kind: 'refused-entry'; readonly nic: string; readonly reason: EntryRefusal }
@@ -86,8 +87,6 @@ export type SearchEvent =
   | { readonly kind: 'stopped'; readonly why: 'perfect' | 'enough' | 'out of steps' | 'nothing left to relax' }
   /** Channels were copied, each at less speed. */
   | { readonly kind: 'duplicated'; readonly from: number; readonly to: number; readonly bwIntra: number; readonly bwInter: number }
-  /** The second pass tries a higher speed with as many channels. */
-  | { readonly kind: 'raised'; readonly bwIntra: number; readonly bwInter: number }
   /** Nothing was found: one channel in the order of the GPUs, whatever it costs. */
   | { readonly kind: 'simple-order' }
   | { readonly kind: 'result'; readonly graph: ChannelGraph };

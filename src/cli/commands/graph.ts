@@ -1,0 +1,28 @@
+import type { Command } from 'commander';
+import type { GraphOptions } from '../graph/show.js';
+import { examples } from '../output.js';
+
+/** `tccl graph`: the channels that NCCL would find. */
+export function register(program: Command): void {
+  program
+    .command('graph')
+    .description('search the rings and trees that NCCL would use on a machine, and say why')
+    .argument('<file>', 'XML file, - for the standard input, or a machine of the catalogue')
+    .option('--nodes <count>', 'number of such machines that work together', '1')
+    .option('--hardware <description>', 'what the machine has where the file does not say: a line, or @FILE')
+    .option('--collnet', 'the network can reduce (SHARP) and is asked to')
+    .option('--why', 'tell how each graph came about')
+    .option('--graph-xml', 'print the XML that NCCL_GRAPH_DUMP_FILE would hold')
+    .option('--json', 'print the graphs as JSON')
+    .addHelpText('after', `${examples(
+      ['rings and trees of a machine on its own', 'tccl graph dgx-a100'],
+      ['of four that work together', 'tccl graph topo.xml --nodes 4'],
+      ['why there are not more channels', 'tccl graph topo.xml --nodes 2 --why'],
+      ['a file for NCCL_GRAPH_FILE', 'tccl graph topo.xml --nodes 2 --graph-xml > graph.xml'],
+      ['with variables of NCCL', 'NCCL_CROSS_NIC=0 tccl graph dgx-h100 --nodes 2'],
+    )}\nGraphs come in NCCL's words. Its variables are read from the environment, NCCL_GRAPH_FILE too.`)
+    .action(async (file: string, options: GraphOptions) => {
+      const { showGraphs } = await import('../graph/show.js');
+      showGraphs(file, options);
+    });
+}
