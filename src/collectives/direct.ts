@@ -21,8 +21,6 @@ const nothing = new Int32Array(0);
  * One operation is under way at a time. Each step returns what the kernels return: PENDING, DONE, or a mismatch.
  */
 export class Direct {
-  readonly name = 'direct';
-  readonly blocking = true;
   readonly #kernels: Kernels;
   /** The operation under way. */
   #code = 0;

@@ -1,26 +1,13 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { formatRanks } from '../bootstrap/rank-list.js';
 import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
-import { type AbortReason, rankStates, type Segment } from '../device/segment.js';
+import { rankStates, type Segment } from '../device/segment.js';
 import { int32, operatorCode, type DataType, type NumericArray, type NumericArrayConstructor, type ReductionOperator } from '../device/types.js';
-import { InvalidUsageError, RemoteError, TcclError, TimeoutError, type ErrorCode } from '../errors.js';
+import { InvalidUsageError, RemoteError, TcclError, TimeoutError } from '../errors.js';
 import { checkArrays, checkOverlap, checkRoot } from './arguments.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
-import { callOfPost, describeMismatch } from './mismatch.js';
-
-/** What carries out operations, one at a time: collectives/direct.ts or collectives/ring.ts. */
-export interface Engine {
-  readonly name: 'direct' | 'ring';
-  /** Whether a rank may wait inside a blocking call (sockets need the event loop). */
-  readonly blocking: boolean;
-  /** Starts a call; the arrays of a barrier are empty. Returns what the kernels return. */
-  begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number): number;
-  /** Goes on with the call under way. */
-  progress(spins: number): number;
-  /** Calls back once when progress may be possible; absent where only looking helps. */
-  whenReady?(wake: () => void): void;
-  close(): void;
-}
+import type { Engine } from './engine.js';
 
 /** An operation of the promise API that could not finish at once. */
 interface Request {
@@ -46,13 +33,8 @@ export interface CommunicatorParts {
   readonly timeoutMs: number;
 }
 
-/** How the abort word says these; all others are `failed`. */
-const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
-  RANK_DIED: 'died',
-  CLOSED: 'closed',
-  CALL_MISMATCH: 'mismatch',
-  TIMEOUT: 'timedOut',
-};
+/** Code, type, root, input, output and elements of a checked call. */
+type Call = [code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number];
 
 const finished = Promise.resolve();
 /** What a barrier exchanges. */
@@ -87,7 +69,6 @@ export class Communicator {
   readonly #patience: number;
   readonly #backoff: Backoff;
   readonly #queue: Request[] = [];
-  readonly #stopWatching: () => void;
   #scheduled = false;
   /** Called when the queue is empty, for close(). */
   #idle: (() => void) | undefined;
@@ -108,7 +89,6 @@ export class Communicator {
     this.#spins = crowded ? 20 : 4000;
     this.#patience = crowded ? 2 * Math.ceil(this.nLocalRanks / parts.nCores) : 0;
     this.#backoff = new Backoff(parts.libc);
-    this.#stopWatching = parts.bootstrap.onPeerLost((rank) => this.#peerLost(rank));
     process.once('exit', this.#leave);
   }
 
@@ -143,12 +123,7 @@ export class Communicator {
 
   /** The blocking form of {@link allReduce}. */
   allReduceSync(send: NumericArray, recv: NumericArray = send, operator: ReductionOperator = 'sum'): void {
-    this.#checkUsable('allReduce');
-    const count = send.length;
-    const type = checkArrays('allReduce', send, recv, count);
-    if (send !== recv) this.#checkOverlap('allReduce', send, recv, count * type.bytes);
-    const operation = operator === 'sum' ? 0 : operatorCode(operator);
-    this.#runSync(callKinds.allReduce | (type.code << 4) | (operation << 8), type, 0, send, recv, count);
+    this.#runSync(...this.#checkAllReduce(send, recv, operator));
   }
 
   /** Copies `send` of rank `root` into `recv` of every rank. Without `recv`, in place. */
@@ -162,8 +137,7 @@ export class Communicator {
 
   /** The blocking form of {@link broadcast}. */
   broadcastSync(send: NumericArray, recv: NumericArray = send, root = 0): void {
-    const [code, type, checkedRoot, from, to, count] = this.#checkBroadcast(send, recv, root);
-    this.#runSync(code, type, checkedRoot, from, to, count);
+    this.#runSync(...this.#checkBroadcast(send, recv, root));
   }
 
   /** Resolves when all ranks have called it. */
@@ -193,12 +167,12 @@ export class Communicator {
 
   /** Ends the communicator at once on all ranks: their calls fail and name this rank and the reason. */
   abort(reason = 'it called abort'): void {
-    this.#fail(new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank }), 'aborted', this.localRank);
+    this.#fail(new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank }));
   }
 
   // ── checks ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #checkAllReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator): [number, DataType, number, NumericArray, NumericArray, number] {
+  #checkAllReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator): Call {
     this.#checkUsable('allReduce');
     const count = send.length;
     const type = checkArrays('allReduce', send, recv, count);
@@ -206,7 +180,7 @@ export class Communicator {
     return [callKinds.allReduce | (type.code << 4) | (operatorCode(operator) << 8), type, 0, send, recv, count];
   }
 
-  #checkBroadcast(send: NumericArray, recv: NumericArray, root: number): [number, DataType, number, NumericArray, NumericArray, number] {
+  #checkBroadcast(send: NumericArray, recv: NumericArray, root: number): Call {
     this.#checkUsable('broadcast');
     checkRoot('broadcast', root, this.nRanks);
     // Only the root's input matters; elsewhere it may be any array of the right type.
@@ -232,7 +206,7 @@ export class Communicator {
 
   // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #runSync(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number): void {
+  #runSync(...[code, type, root, send, recv, count]: Call): void {
     const engine = this.#engine;
     if (!engine.blocking) {
       throw new InvalidUsageError('UNSUPPORTED', 'blocking calls need memory that all ranks share; these ranks talk over sockets: use the promise form');
@@ -253,13 +227,12 @@ export class Communicator {
       if (this.#backoff.turn()) this.#checkHealth();
       status = this.#engine.progress(this.#spins);
     }
-    if (status !== DONE) throw this.#mismatch();
   }
 
   // ── promise calls ─────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Finishes at once if nobody is late; else queues the call and goes on from the event loop. */
-  #start(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number): Promise<void> {
+  #start(...[code, type, root, send, recv, count]: Call): Promise<void> {
     const engine = this.#engine;
     let begun = false;
     if (this.#queue.length === 0) {
@@ -270,7 +243,6 @@ export class Communicator {
           status = engine.progress(this.#spins);
         }
         if (status === DONE) return finished;
-        if (status !== PENDING) throw this.#mismatch();
         begun = true;
       } catch (error) {
         throw this.#failWith(error);
@@ -302,7 +274,6 @@ export class Communicator {
           this.#schedule();
           return;
         }
-        if (status !== DONE) throw this.#mismatch();
         this.#backoff.restart();
       }
       this.#idle?.();
@@ -331,84 +302,30 @@ export class Communicator {
 
   // ── failure ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Looks whether those that this rank waits for can still come. */
+  /** Looks whether those that this rank waits for can still come, and whether it has waited long enough. */
   #checkHealth(): void {
-    const { localRanks } = this.#parts.bootstrap;
-    const abort = this.#segment.abort();
-    if (abort !== undefined) throw this.#abortError(abort.reason, localRanks[abort.localRank] ?? abort.localRank);
-
-    const dead = this.#segment.findDead();
-    if (dead >= 0) throw this.#abortError('died', localRanks[dead] ?? dead);
-
-    if (this.#engine.name === 'direct') {
-      const awaited = this.#segment.kernels.waitingFor();
-      // The order matters: what it posted before it left counts.
-      const gone = awaited < this.nLocalRanks && this.#segment.stateOf(awaited) === rankStates.closed;
-      if (gone && callOfPost(this.#segment, awaited) === undefined) {
-        throw this.#abortError('closed', localRanks[awaited] ?? awaited);
-      }
-    }
-    if (this.#parts.timeoutMs > 0 && this.#backoff.waitedMs > this.#parts.timeoutMs) {
-      const late = this.#lateRanks();
-      throw new TimeoutError(
-        'TIMEOUT',
-        `rank ${this.rank} waited ${String(this.#parts.timeoutMs / 1000)} s for rank${late.length === 1 ? '' : 's'} ${late.join(', ')}, which did not make the same call ` +
-          '(TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
-        { ranks: late },
-      );
-    }
+    this.#engine.check();
+    const { timeoutMs } = this.#parts;
+    if (timeoutMs === 0 || this.#backoff.waitedMs <= timeoutMs) return;
+    const late = this.#engine.late();
+    throw new TimeoutError(
+      'TIMEOUT',
+      `rank ${this.rank} waited ${timeoutMs / 1000} s for ${late.length === 0 ? 'other ranks' : `rank${late.length === 1 ? '' : 's'} ${formatRanks(late)}`} ` +
+        'to make the same call (TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
+      { ranks: late },
+    );
   }
 
-  /** The ranks that have not posted the operation under way. */
-  #lateRanks(): number[] {
-    if (this.#engine.name !== 'direct') return [];
-    const { bootstrap, segment } = this.#parts;
-    return bootstrap.localRanks.filter((_, local) => callOfPost(segment, local) === undefined);
-  }
-
-  #abortError(reason: AbortReason, rank: number): TcclError {
-    switch (reason) {
-      case 'aborted':
-        return new RemoteError('ABORTED', `rank ${rank} aborted the communicator`, { rank });
-      case 'closed':
-        return new RemoteError('CLOSED', `rank ${rank} has closed its communicator, but others still call it`, { rank });
-      case 'mismatch':
-        return this.#mismatch();
-      case 'timedOut':
-        return new RemoteError('TIMEOUT', `rank ${rank} gave up waiting for others and ended the communicator`, { rank });
-      case 'failed':
-        return new RemoteError('ABORTED', `rank ${rank} failed and ended the communicator; its own error says why`, { rank });
-      case 'died':
-      case 'none':
-        return new RemoteError('RANK_DIED', `rank ${rank} died: its process ended without closing the communicator`, { rank });
-    }
-  }
-
-  #mismatch(): TcclError {
-    return describeMismatch(this.#segment, this.#parts.bootstrap.localRanks, this.rank);
-  }
-
-  #peerLost(rank: number): void {
-    // Ranks in one segment learn of each other's end there, with its cause.
-    if (this.#engine.name === 'direct') return;
-    this.#fail(this.#abortError('died', rank), 'died', this.#parts.bootstrap.localRanks.indexOf(rank));
-  }
-
-  /** Ends the communicator for an error of an operation, unless the error was about arguments only. */
+  /** Ends the communicator for an error of an operation. */
   #failWith(error: unknown): unknown {
-    if (error instanceof TcclError) {
-      const reason = abortReasonOf[error.code] ?? 'failed';
-      const about = reason === 'died' || reason === 'closed' ? this.#parts.bootstrap.localRanks.indexOf(error.rank ?? -1) : this.localRank;
-      this.#fail(error, reason, about);
-    }
+    if (error instanceof TcclError) this.#fail(error);
     return error;
   }
 
-  #fail(error: TcclError, reason: AbortReason, localRank: number): void {
+  #fail(error: TcclError): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
-    if (localRank >= 0) this.#segment.raiseAbort(reason, localRank);
-    this.#engine.close();
+    this.#engine.abort(error);
     this.#parts.bootstrap.abort(error);
     for (const request of this.#queue.splice(0)) request.reject(error);
     this.#idle?.();
@@ -418,9 +335,8 @@ export class Communicator {
 
   async #close(): Promise<void> {
     if (this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
-    this.#stopWatching();
     process.removeListener('exit', this.#leave);
-    this.#engine.close();
+    if (this.#failure === undefined) await this.#engine.close();
     this.#segment.close();
     await this.#parts.bootstrap.close();
   }

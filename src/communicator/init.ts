@@ -3,7 +3,6 @@ import { connect } from '../bootstrap/connect.js';
 import { readBootstrapEnvironment, type BootstrapEnvironment } from '../bootstrap/environment.js';
 import { listenAt, startRoot, type Root } from '../bootstrap/root.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
-import { Direct } from '../collectives/direct.js';
 import { allowedCores, coresOfAll } from '../device/cores.js';
 import { loadLibc } from '../device/libc.js';
 import { rankStates } from '../device/segment.js';
@@ -11,7 +10,9 @@ import { InvalidUsageError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
 import { findPlace, type Place } from '../launch/place.js';
-import { Communicator, type Engine } from './communicator.js';
+import { Communicator } from './communicator.js';
+import { DirectEngine } from './direct-engine.js';
+import type { Engine } from './engine.js';
 import { joinSegment, type Joined } from './join-segment.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
 
@@ -134,7 +135,7 @@ function chooseEngine(bootstrap: Bootstrap, joined: Joined, settings: RuntimeSet
     throw new InvalidUsageError('UNSUPPORTED', 'these ranks do not share one memory');
   }
   const crowded = localRanks.length > coresOfAll(localRanks.map((rank) => facts[rank]?.cores ?? []));
-  return new Direct(joined.segment, libcIfAny(), crowded ? SMALL_BYTES_CROWDED : SMALL_BYTES);
+  return new DirectEngine(joined.segment, localRanks, libcIfAny(), crowded ? SMALL_BYTES_CROWDED : SMALL_BYTES);
 }
 
 function warn(bootstrap: Bootstrap, facts: readonly Facts[], options: InitOptions): void {

@@ -10,7 +10,7 @@ export function callOfPost(segment: Segment, localRank: number): Call | undefine
 }
 
 /** The error for ranks that called different things, from their posts: the same on every rank. */
-export function describeMismatch(segment: Segment, localRanks: readonly number[], self: number): InvalidUsageError {
+export function describeMismatch(segment: Segment, localRanks: readonly number[]): InvalidUsageError {
   const callers = new Map<string, number[]>();
   localRanks.forEach((rank, local) => {
     const call = callOfPost(segment, local);
@@ -24,6 +24,6 @@ export function describeMismatch(segment: Segment, localRanks: readonly number[]
   return new InvalidUsageError(
     'CALL_MISMATCH',
     `ranks do not call the same operation: ${parts.join('; ')}. All ranks of a communicator make the same calls in the same order`,
-    { rank: self, ranks: [...callers.values()].flat() },
+    { ranks: [...callers.values()].flat() },
   );
 }

@@ -1,0 +1,26 @@
+import type { DataType, NumericArray } from '../device/types.js';
+import type { TcclError } from '../errors.js';
+
+/**
+ * What carries out the operations of a communicator, one at a time: `direct` on memory that all ranks share, `ring`
+ * over connections. `begin` and `progress` return PENDING or DONE; they throw when the operation cannot come to its end.
+ */
+export interface Engine {
+  readonly name: 'direct' | 'ring';
+  /** Whether a rank may wait inside a blocking call (sockets need the event loop). */
+  readonly blocking: boolean;
+  /** Starts a call about the first `count` elements (call.ts has the code); the arrays of a barrier are empty. */
+  begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number): number;
+  /** Goes on with the call under way, looking at most `spins` times at what has not come. */
+  progress(spins: number): number;
+  /** Calls back once when going on may be worth it; absent where only looking helps. */
+  whenReady?(wake: () => void): void;
+  /** Looks whether those that are waited for can still come. Throws the reason why not. */
+  check(): void;
+  /** The ranks known not to have made the call under way. */
+  late(): number[];
+  /** Tells the others that the communicator has failed, and why. */
+  abort(error: TcclError): void;
+  /** Leaves. Nothing is under way. */
+  close(): Promise<void>;
+}
