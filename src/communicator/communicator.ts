@@ -206,7 +206,7 @@ export class Communicator {
 
   // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #runSync(...[code, type, root, send, recv, count]: Call): void {
+  #runSync(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number): void {
     const engine = this.#engine;
     if (!engine.blocking) {
       throw new InvalidUsageError('UNSUPPORTED', 'blocking calls need memory that all ranks share; these ranks talk over sockets: use the promise form');
@@ -232,7 +232,7 @@ export class Communicator {
   // ── promise calls ─────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Finishes at once if nobody is late; else queues the call and goes on from the event loop. */
-  #start(...[code, type, root, send, recv, count]: Call): Promise<void> {
+  #start(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number): Promise<void> {
     const engine = this.#engine;
     let begun = false;
     if (this.#queue.length === 0) {
