@@ -7,6 +7,7 @@
  * -A sync (default), promise, or plain: the blocking API, the promise API, or the blocking one on ordinary arrays.
  * -m near or far: only while the cores are so and nothing else runs, waiting up to -W seconds.
  */
+import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { init } from 'tccl';
 import { parseSize } from '../../dist/perf/sizes.js';
@@ -72,7 +73,7 @@ const { values: option } = parseArgs({
 const path = process.env['BENCH_SHM'];
 if (path === undefined) throw new Error('set BENCH_SHM to the path of a new file for all ranks');
 const rankHere = Number(process.env['TCCL_LOCAL_RANK']);
-if (option.pin) pin(rankHere % (await import('node:os')).availableParallelism());
+if (option.pin) pin(rankHere % cpus().length);
 
 const comm = await init();
 const meeting = new Meeting(comm.rank, comm.nRanks, path);
@@ -80,8 +81,6 @@ const collective = collectives[option.collective];
 const arrayClass = types[option.type];
 const sizes = option.sizes.split(',').map((size) => parseSize(size, '-s'));
 const perSample = Number(option.calls);
-const wantedSamples = Number(option.samples);
-const limitMs = Number(option.seconds) * 1e3;
 const inPlace = option.inplace === '1';
 const clock = clockCost();
 
@@ -121,22 +120,16 @@ async function measure(which, send, recv) {
     meeting.report('wrong', wrong);
   }
   if (inPlace) recv.fill(0); // sums in place must not overflow
-  // V8 compiles what has run some hundred times: each size's path is warm before its first sample.
-  const compile = Math.max(2, Math.min(2000, Math.floor(2 ** 24 / bytes)));
-  meeting.barrier();
-  for (let i = 0; i < compile; i++) {
-    if (option.api === 'promise') await which.run(comm, send, recv);
-    else which.runSync(comm, send, recv);
-  }
+  // V8 compiles what has run some hundred times, this loop too: each size's path is warm before its first sample.
+  const sample = option.api === 'promise' ? samplePromise : sampleSync;
+  await sample(which, send, recv, Math.max(2, Math.min(3000, Math.floor(2 ** 24 / bytes))), 500);
 
   // All ranks see what the probe says, so all repeat what lost the wanted state meanwhile.
   let waits = Number(option.patience) * 20;
   let before, after, samples;
   do {
     while (!isWanted(before = meeting.probe()) && waits-- > 0) sleep(50);
-    if (comm.rank === 0) meeting.stop = false;
-    meeting.barrier();
-    samples = option.api === 'promise' ? await samplePromise(which, send, recv) : sampleSync(which, send, recv);
+    samples = await sample(which, send, recv, Number(option.samples), Number(option.seconds) * 1e3);
     after = meeting.probe();
   } while (!isWanted(after) && waits-- > 0);
   if (comm.rank !== 0) return;
@@ -170,16 +163,19 @@ function micros(/** @type {number} */ seconds) {
  * @param {(typeof collectives)[string]} which
  * @param {NumericArray} send
  * @param {NumericArray} recv
+ * @param {number} count of samples
+ * @param {number} limitMs no more of them after this time
  */
-function sampleSync(which, send, recv) {
+function sampleSync(which, send, recv, count, limitMs) {
   const samples = /** @type {number[]} */ ([]);
+  if (comm.rank === 0) meeting.stop = false;
   const begin = performance.now();
-  for (let i = -Number(option.warm); i < wantedSamples; i++) {
+  for (let i = -Number(option.warm); i < count; i++) {
     meeting.barrier();
     if (meeting.stop) break;
     const start = performance.now();
     for (let j = 0; j < perSample; j++) which.runSync(comm, send, recv);
-    finishSample(samples, i, performance.now() - start, begin);
+    finishSample(samples, i, performance.now() - start, begin + limitMs);
   }
   return samples;
 }
@@ -190,16 +186,19 @@ function sampleSync(which, send, recv) {
  * @param {(typeof collectives)[string]} which
  * @param {NumericArray} send
  * @param {NumericArray} recv
+ * @param {number} count
+ * @param {number} limitMs
  */
-async function samplePromise(which, send, recv) {
+async function samplePromise(which, send, recv, count, limitMs) {
   const samples = /** @type {number[]} */ ([]);
+  if (comm.rank === 0) meeting.stop = false;
   const begin = performance.now();
-  for (let i = -Number(option.warm); i < wantedSamples; i++) {
+  for (let i = -Number(option.warm); i < count; i++) {
     meeting.barrier();
     if (meeting.stop) break;
     const start = performance.now();
     for (let j = 0; j < perSample; j++) await which.run(comm, send, recv);
-    finishSample(samples, i, performance.now() - start, begin);
+    finishSample(samples, i, performance.now() - start, begin + limitMs);
   }
   return samples;
 }
@@ -208,12 +207,12 @@ async function samplePromise(which, send, recv) {
  * @param {number[]} samples
  * @param {number} index below zero while warming up
  * @param {number} tookMs
- * @param {number} begin when the first sample began, in ms
+ * @param {number} end when sampling is to stop, on performance.now()'s clock
  */
-function finishSample(samples, index, tookMs, begin) {
+function finishSample(samples, index, tookMs, end) {
   meeting.report('seconds', (tookMs / 1e3 - clock) / perSample);
   meeting.barrier();
   if (comm.rank !== 0) return;
   if (index >= 0) samples.push(Math.max(...meeting.reported('seconds')));
-  if (samples.length > 0 && performance.now() - begin > limitMs) meeting.stop = true;
+  if (samples.length > 0 && performance.now() > end) meeting.stop = true;
 }

@@ -6,7 +6,7 @@
  * @module
  */
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, unlinkSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { cpus } from 'node:os';
 import koffi from 'koffi';
 
 const pageBytes = 65536;
@@ -67,7 +67,7 @@ export class Meeting {
   #words;
   #numbers;
   #turnAddress;
-  #cores = availableParallelism();
+  #cores = cpus().length;
   #epoch = 0;
 
   /**
