@@ -1,12 +1,9 @@
-import { type ChannelGraph, CrossNic, GraphId, type HostGraphs, maxChannels, Pattern } from '../graph.js';
+import { type ChannelGraph, CrossNic, GraphId, graphNames, type HostGraphs, maxChannels, Pattern } from '../graph.js';
 import type { PathType } from '../../topology/types.js';
 import type { NodeContribution } from './contribution.js';
 import type { MergeListener } from './trace.js';
 
 export type GraphName = keyof HostGraphs;
-
-/** The five graphs in the order in which NCCL searches them. */
-export const graphNames: readonly GraphName[] = ['ring', 'tree', 'collnetChain', 'collnetDirect', 'nvls'];
 
 /** What a graph is like, without the way it takes. */
 export type GraphHeader = Omit<ChannelGraph, 'intra' | 'inter' | 'gpuCount'>;

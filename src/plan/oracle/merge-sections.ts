@@ -1,4 +1,4 @@
-import { graphNames } from '../../graph/merge/align.js';
+import { graphNames } from '../../graph/graph.js';
 import { collnetDirectOf } from '../../graph/merge/collnet.js';
 import type { Merged } from '../../graph/merge/merge.js';
 import { kindOf } from '../../graph/merge/nodes.js';

@@ -1,5 +1,7 @@
 import { InputError, type TcclError } from '../../errors.js';
 import type { HostGraphs } from '../../graph/graph.js';
+import { contributionOf } from '../../graph/merge/contribution.js';
+import { type Merged, mergeHosts } from '../../graph/merge/merge.js';
 import { searchHost } from '../../graph/search-host.js';
 import { type Parameters, parametersFromEnvironment } from '../../parameters.js';
 import { assignHost, buildSystem } from '../../topology/build/build-system.js';
@@ -48,6 +50,7 @@ export class OracleCase {
   #parameters: Parameters | undefined;
   #hosts: readonly OracleHost[] | undefined;
   readonly #graphs = new Map<LocalSystem, HostGraphs>();
+  #merged: Merged | undefined;
 
   /** @throws InputError where `case.json` or `expected.json` is not of the form that the oracle has. */
   constructor(input: OracleInput) {
@@ -91,6 +94,27 @@ export class OracleCase {
       this.#graphs.set(local, graphs);
     }
     return graphs;
+  }
+
+  /**
+   * The channels through all ranks.
+   *
+   * @throws TcclError where hosts do not fit together.
+   */
+  get merged(): Merged {
+    return (this.#merged ??= this.#merge());
+  }
+
+  #merge(): Merged {
+    const hosts = new Map(this.hosts.map(({ xml, systems }) => {
+      const nodes = systems.map((local) => contributionOf(local, this.graphsOf(local), this.parameters));
+      return [xml, { nRanks: systems.reduce((sum, { ranks }) => sum + ranks.length, 0), nodes }];
+    }));
+    const runs = this.file.nodes.flatMap(({ xml, count }) => {
+      const host = hosts.get(xml);
+      return host === undefined ? [] : [{ host, count }];
+    });
+    return mergeHosts(runs, this.parameters);
   }
 
   #graphFile(): { graphFile?: XmlElement } {

@@ -1,5 +1,6 @@
 import type { Difference } from './difference.js';
 import { graphsDifference } from './graph-sections.js';
+import { alignedGraphsDifference, channelsDifference, commDifference, nvlsDifference } from './merge-sections.js';
 import type { OracleCase } from './oracle-case.js';
 import { nodeTypesDifference, pathsDifference, systemDifference } from './topology-sections.js';
 
@@ -27,10 +28,22 @@ export const sections: readonly Section[] = [
     compare: pathsDifference,
     failsIn: ['ncclTopoComputePaths', 'ncclTopoTrimSystem', 'ncclTopoSearchInit', 'ncclNvlsInit'],
   },
-  { name: 'graphs', compare: graphsDifference, failsIn: ['ncclTopoCompute'] },
-  { name: 'comm' },
-  { name: 'channels' },
-  { name: 'nvls' },
+  {
+    name: 'graphs',
+    compare: (oracleCase) => graphsDifference(oracleCase) ?? alignedGraphsDifference(oracleCase.expected, oracleCase.merged),
+    failsIn: ['ncclTopoCompute('],
+  },
+  {
+    name: 'comm',
+    compare: ({ expected, merged }) => commDifference(expected, merged),
+    failsIn: ['ncclTopoComputeP2pChannels', 'ncclTopoGetMinNetBw', 'ncclTopoGetLocalNet', 'mixed local', 'ncclP2pSchedule'],
+  },
+  {
+    name: 'channels',
+    compare: ({ expected, merged }) => channelsDifference(expected, merged),
+    failsIn: ['ncclTopoPreset', 'ncclTopoPostset'],
+  },
+  { name: 'nvls', compare: ({ expected, merged }) => nvlsDifference(expected, merged) },
   { name: 'transports' },
   { name: 'tuning' },
   { name: 'choice' },

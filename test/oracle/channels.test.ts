@@ -1,0 +1,17 @@
+import { describe, expect, it } from 'vitest';
+import { runOracleCase } from '../../src/plan/oracle/run-oracle.js';
+import { casesFolder, oracleCases } from './oracle-cases.js';
+
+const sections = ['graphs', 'comm', 'channels', 'nvls'];
+const cases = oracleCases();
+
+describe.skipIf(cases.length === 0)(`every cluster gets the channels that NCCL makes, from its XML on (cases in ${casesFolder})`, () => {
+  it(sections.join(', '), () => {
+    const results = cases.map((input) => runOracleCase(input, sections));
+    const failures = results.flatMap(({ name, outcomes }) => [...outcomes].flatMap(([section, outcome]) =>
+      outcome.kind === 'failed' ? [`${name} ${section}: ${outcome.difference}`] : []));
+    expect(failures).toEqual([]);
+    const passed = results.filter(({ outcomes }) => outcomes.get('channels')?.kind === 'passed');
+    expect(passed.length).toBeGreaterThan(0);
+  });
+});
