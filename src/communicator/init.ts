@@ -9,7 +9,8 @@ import { rankStates } from '../device/segment.js';
 import { InvalidUsageError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
-import { findPlace, type Place } from '../launch/place.js';
+import { findPlace } from '../launch/place.js';
+import { threadPlace, type ThreadPlace } from '../launch/thread-place.js';
 import { Communicator } from './communicator.js';
 import { DirectEngine } from './direct-engine.js';
 import type { Engine } from './engine.js';
@@ -59,7 +60,7 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
   const bootstrap = await meet(place, options, network);
   let joined: Joined | undefined;
   try {
-    joined = await joinSegment(bootstrap, undefined, settings.sharedMemory);
+    joined = await joinSegment(bootstrap, place.memory, settings.sharedMemory);
     const facts = await agree(bootstrap, settings, joined);
     const communicator = new Communicator({
       bootstrap,
@@ -81,10 +82,13 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
   }
 }
 
-function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment): Place & { readonly id?: UniqueId } {
+/** A place, with the id where init() was given one as such. */
+type GivenPlace = ThreadPlace & { readonly id?: UniqueId };
+
+function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment): GivenPlace {
   const id = commId instanceof UniqueId ? commId : undefined;
   if (rank === undefined && nRanks === undefined) {
-    const place = findPlace(env) ?? { launcher: 'none', rank: 0, nRanks: 1, localRank: 0, nLocalRanks: 1, commId: undefined };
+    const place = threadPlace() ?? findPlace(env) ?? { launcher: 'none', rank: 0, nRanks: 1, localRank: 0, nLocalRanks: 1, commId: undefined };
     return { ...place, ...(typeof commId === 'string' ? { commId } : {}), ...(id === undefined ? {} : { id }) };
   }
   if (rank === undefined || nRanks === undefined) {
@@ -98,7 +102,7 @@ function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment): Place
 }
 
 /** Opens the root where this rank is to do so, and connects. */
-async function meet(place: Place & { readonly id?: UniqueId }, options: InitOptions, network: BootstrapEnvironment): Promise<Bootstrap> {
+async function meet(place: GivenPlace, options: InitOptions, network: BootstrapEnvironment): Promise<Bootstrap> {
   const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS } = options;
   let root: Root | undefined;
   let id = place.id;

@@ -1,0 +1,20 @@
+import { createMemory, markDead } from '../device/segment.js';
+import { spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js';
+
+/**
+ * Runs ranks as threads of this process, each on `module`, and resolves when all have ended well. The code of a rank
+ * is that of a process: init() finds its place. Threads share memory where processes need FFI for it, and start
+ * faster; they also share one process's limits and fate.
+ *
+ * @param module a path (relative ones to the working directory) or a `file:` URL
+ * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE` before anything runs; RemoteError `RANK_DIED` when a
+ *   rank threw or exited with another code than 0: `rank` says which, `cause` is its error with its own stack, and the
+ *   other threads have ended (after `graceMs` they were terminated); SystemError `OUT_OF_MEMORY`, `NETWORK`
+ *
+ * @example
+ * await spawnRanks(4, new URL('./rank.js', import.meta.url), { args: ['--epochs', '3'] });
+ */
+export async function spawnRanks(nRanks: number, module: string | URL, options: SpawnRanksOptions = {}): Promise<void> {
+  const memory = createMemory();
+  await spawnThreads(nRanks, module, { ...options, memory, onEnd: (rank) => markDead(memory, rank) });
+}

@@ -1,0 +1,37 @@
+import { getEnvironmentData, isMainThread, setEnvironmentData, Worker, type WorkerOptions } from 'node:worker_threads';
+import type { Place } from './place.js';
+
+/** A thread's place among the ranks that spawnThreads() started. */
+export interface ThreadPlace extends Place {
+  /** The memory that all of them share, where they were given one. */
+  readonly memory?: WebAssembly.Memory;
+}
+
+/** Under this name a thread finds its place. It is no part of `workerData`, which is the user's. */
+const key = 'tccl:place';
+
+let place: ThreadPlace | undefined;
+
+/** This thread's place among the ranks, or undefined when spawnThreads() did not start it. */
+export function threadPlace(): ThreadPlace | undefined {
+  if (isMainThread) return undefined;
+  const given = getEnvironmentData(key) as ThreadPlace | undefined;
+  if (given !== undefined) {
+    place = given;
+    // Threads inherit such data: one that this rank starts is not this rank.
+    setEnvironmentData(key, undefined);
+  }
+  return place;
+}
+
+/** Starts a thread that finds `given` as its place. */
+export function startThreadAt(given: ThreadPlace, module: string | URL, options: WorkerOptions): Worker {
+  const own = getEnvironmentData(key);
+  // Copied into the new thread before its constructor returns.
+  setEnvironmentData(key, { ...given });
+  try {
+    return new Worker(module, options);
+  } finally {
+    setEnvironmentData(key, own);
+  }
+}

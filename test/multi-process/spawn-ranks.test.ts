@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { RemoteError, spawnRanks } from '../../dist/index.js';
+import { fixture } from './cli.js';
+
+const thread = fixture('thread.mjs');
+
+/** Runs ranks that fail, and gives the error. */
+async function failureOf(nRanks: number, task: string): Promise<RemoteError> {
+  const error: unknown = await spawnRanks(nRanks, thread, { args: [task], graceMs: 50 }).then(() => undefined, (reason: unknown) => reason);
+  if (!(error instanceof RemoteError)) throw new Error('ended without a RemoteError', { cause: error });
+  return error;
+}
+
+describe('ranks as threads', () => {
+  it('get their place, arguments, variables and data; their own threads are no ranks', async () => {
+    const reports: unknown[] = [];
+    await spawnRanks(2, new URL(`file://${thread}`), {
+      args: ['report', '--fast'], env: { WORD: 'here' }, workerData: { seed: 7 },
+      onMessage: (message, rank) => { reports[rank] = message; },
+    });
+    expect(reports).toEqual([0, 1].map((rank) => ({
+      rank, nRanks: 2, launcher: 'threads', localRank: rank, nLocalRanks: 2,
+      args: ['--fast'], workerData: { seed: 7 }, word: 'here', placeOfChild: null,
+    })));
+  });
+
+  it('run the same code as processes', async () => {
+    const results: unknown[] = [];
+    await spawnRanks(3, fixture('sum.mjs'), { onMessage: (message, rank) => { results[rank] = message; } });
+    expect(results).toEqual([0, 1, 2].map((rank) => ({ round: 0, rank, nRanks: 3, sums: [6, 6, 6, 6, 6] })));
+  });
+
+  it('that throw are named, with their own error and its stack', async () => {
+    const error = await failureOf(3, 'throw');
+    expect(error).toMatchObject({ code: 'RANK_DIED', rank: 1, message: 'rank 1 of 3 failed: told to fail' });
+    expect(error.cause).toMatchObject({ name: 'RangeError', code: 'TOLD', stack: expect.stringMatching(/failAsTold .*thread\.mjs:\d+/) as string });
+  });
+
+  it('that reject without anybody listening are named', async () => {
+    expect(await failureOf(2, 'reject')).toMatchObject({ rank: 1, message: 'rank 1 of 2 failed: nobody listens' });
+  });
+
+  it('that exit are named with their code', async () => {
+    expect(await failureOf(3, 'exit')).toMatchObject({ rank: 2, message: 'rank 2 of 3 exited with code 3' });
+  });
+
+  it('are ended even when they spin', async () => {
+    expect(await failureOf(3, 'spin')).toMatchObject({ rank: 0 });
+  });
+
+  it('end when the signal says so', async () => {
+    const controller = new AbortController();
+    const ranks = spawnRanks(2, thread, { args: ['spin'], signal: controller.signal, onMessage: () => controller.abort(new Error('enough')) });
+    await expect(ranks).rejects.toThrow('enough');
+    await expect(spawnRanks(2, thread, { signal: controller.signal })).rejects.toThrow('enough');
+  });
+
+  it('without a module say so', async () => {
+    await expect(spawnRanks(1, '/no/such/module.js')).rejects.toThrow(/^rank 0 of 1 failed: Cannot find module '\/no\/such\/module\.js'/);
+  });
+
+  it.each([
+    [0, thread, {}, 'ARGUMENT_RANGE', 'a number of ranks from 1, not 0'],
+    [1.5, thread, {}, 'ARGUMENT_RANGE', 'a number of ranks from 1, not 1.5'],
+    [1, new URL('http://localhost/x.js'), {}, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],
+    [2, thread, { workerData: () => 0 }, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],
+    [2, thread, { execArgv: ['--no-such-option'] }, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],
+  ])('are refused: %s ranks on %s with %o', async (nRanks, module, options, code, message) => {
+    await expect(spawnRanks(nRanks, module, options)).rejects.toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) as string }));
+  });
+});
