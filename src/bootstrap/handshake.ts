@@ -21,8 +21,8 @@ export const connectorProofBytes = 32;
 const magic = 'tccl';
 const protocol = 1;
 
-/** What a connection is for. */
-export const purposes = { checkIn: 1, answer: 2, peer: 3 } as const;
+/** What a connection is for. Data are the transports': from the rank that receives to the one that sends. */
+export const purposes = { checkIn: 1, answer: 2, peer: 3, data: 4 } as const;
 export type Purpose = (typeof purposes)[keyof typeof purposes];
 
 /** Stands for the root where a rank is asked for. */

@@ -6,7 +6,7 @@ import type { Address } from './address.js';
 import { Connection } from './connection.js';
 import type { ConnectionEvents } from './connection.js';
 import { AcceptorHandshake, connectorProofBytes, helloBytes } from './handshake.js';
-import type { Greeting } from './handshake.js';
+import type { ConnectionKeys, Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';
 
 /** What those may take who have not proved that they know the secret. Each may hold at most 64 KiB of memory. */
@@ -28,8 +28,14 @@ export interface ListenerOptions {
   readonly limits?: StrangerLimits | undefined;
   /** Whether somebody who greets like this has come to the right place. */
   readonly expects: (greeting: Greeting) => boolean;
-  /** Called when somebody has proved to know the secret; must `open` the connection at once. */
-  readonly admit: (greeting: Greeting, open: (events: ConnectionEvents) => Connection) => void;
+  /** Called when somebody has proved to know the secret; must `open` the connection at once, or take over the socket. */
+  readonly admit: (greeting: Greeting, open: (events: ConnectionEvents) => Connection, admitted: Admitted) => void;
+}
+
+/** A connection whose connector has proved that it knows the secret, and has not been answered yet. */
+export interface Admitted {
+  readonly socket: Socket;
+  readonly keys: ConnectionKeys;
 }
 
 /**
@@ -104,11 +110,13 @@ export class Listener {
     const proof = await readExactly(socket, connectorProofBytes);
     const keys = handshake.verify(await secret, proof);
     if (keys === undefined || socket.destroyed) return void socket.destroy();
-    admit(handshake.greeting, (events) => {
+    this.#strangers.delete(socket);
+    const open = (events: ConnectionEvents): Connection => {
       const connection = new Connection(socket, keys, events);
       connection.welcome();
       return connection;
-    });
+    };
+    admit(handshake.greeting, open, { socket, keys });
   }
 }
 

@@ -1,0 +1,3 @@
+import { transportCompliance } from './compliance.js';
+
+transportCompliance('shm');
