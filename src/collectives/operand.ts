@@ -1,0 +1,75 @@
+import type { Libc } from '../device/libc.js';
+import type { Segment } from '../device/segment.js';
+import type { NumericArray } from '../device/types.js';
+import { InvalidArgumentError } from '../errors.js';
+
+/** Below this, a call into the C library costs more than its faster copy gains. */
+const LIBC_COPY_BYTES = 4096;
+
+const nothing = new Uint8Array(0);
+
+/**
+ * An array that a collective reads or writes piece by piece, wherever it lies: in the segment, where kernels work on it
+ * in place ("placed"), or in memory of its own, from which pieces are copied. One object serves many calls.
+ */
+export class Operand {
+  placed = false;
+  #offset = 0;
+  #view: Uint8Array = nothing;
+
+  constructor(readonly segment: Segment, readonly libc: Libc | undefined) {}
+
+  /** Takes the first `bytes` bytes of `array`. */
+  use(array: NumericArray, bytes: number): void {
+    this.#offset = this.segment.offsetOf(array);
+    this.placed = this.#offset >= 0;
+    if (!this.placed) this.#view = new Uint8Array(array.buffer, array.byteOffset, bytes);
+  }
+
+  /** Forgets the array. */
+  forget(): void {
+    this.#view = nothing;
+  }
+
+  /** The address of what is at byte `from` of a placed array. */
+  address(from: number): number {
+    return this.#offset + from;
+  }
+
+  /** The address of the `bytes` bytes at `from`: where they are, or `room`, to which they were copied. */
+  read(from: number, bytes: number, room: number): number {
+    if (this.placed) return this.#offset + from;
+    this.#copy(this.#at(room, bytes), this.#piece(from, bytes), bytes);
+    return room;
+  }
+
+  /** Writes the `bytes` bytes at address `source` to byte `from`. */
+  write(from: number, bytes: number, source: number): void {
+    if (!this.placed) this.#copy(this.#piece(from, bytes), this.#at(source, bytes), bytes);
+    else if (source !== this.#offset + from) this.segment.kernels.copy(this.#offset + from, source, bytes);
+  }
+
+  /** Copies all of another operand, unless it is the same memory. */
+  copyFrom(source: Operand, bytes: number): void {
+    const to = this.placed ? this.#at(this.#offset, bytes) : this.#piece(0, bytes);
+    const from = source.placed ? source.#at(source.#offset, bytes) : source.#piece(0, bytes);
+    if (to.buffer !== from.buffer || to.byteOffset !== from.byteOffset) to.set(from);
+  }
+
+  #at(address: number, bytes: number): Uint8Array {
+    return new Uint8Array(this.segment.buffer, address, bytes);
+  }
+
+  /** A piece of an array outside the segment; the caller may have taken it away while the call was under way. */
+  #piece(from: number, bytes: number): Uint8Array {
+    if (this.#view.length < from + bytes) {
+      throw new InvalidArgumentError('BUFFER_DETACHED', 'an array of this call was transferred or resized away while the call was under way');
+    }
+    return this.#view.subarray(from, from + bytes);
+  }
+
+  #copy(destination: Uint8Array, source: Uint8Array, bytes: number): void {
+    if (this.libc !== undefined && bytes >= LIBC_COPY_BYTES) this.libc.copy(destination, source, bytes);
+    else destination.set(source);
+  }
+}
