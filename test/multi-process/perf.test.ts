@@ -1,24 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 
 const cli = 'dist/cli/main.js';
-/** Open MPI runs as root only when told twice, and tells its ranks no address to meet at. */
-const mpiEnvironment = { OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1', TCCL_COMM_ID: `127.0.0.1:${await freePort()}` };
+/** Open MPI runs as root only when told twice. */
+const mpiEnvironment = { OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1' };
 const directory = mkdtempSync(join(tmpdir(), 'tccl-perf-'));
 afterAll(() => rmSync(directory, { recursive: true }));
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
 
 interface Outcome { readonly code: number | null; readonly stdout: string; readonly stderr: string }
 

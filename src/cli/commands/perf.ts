@@ -44,7 +44,7 @@ export function register(program: Command): void {
     .addHelpText('after', examples(
       ['two ranks, from 8 bytes to 16 MiB', 'tccl perf all_reduce --ranks 2 -b 8 -e 16M -f 8'],
       ['every type and operator, each checked ten times', 'tccl perf all_reduce --ranks 4 -b 1M -e 1M -d all -o all -c 10'],
-      ['ranks that MPI starts', 'TCCL_COMM_ID=127.0.0.1:4000 mpirun -n 2 tccl perf broadcast -b 1K -e 64M -f 4 --memory plain -J broadcast.jsonl'],
+      ['ranks that MPI starts', 'mpirun -n 2 tccl perf broadcast -b 1K -e 64M -f 4 --memory plain -J broadcast.jsonl'],
     ))
     .action(async (collective: string, options: CommandOptions) => {
       const { findPlace } = await import('../../launch/place.js');
