@@ -3,7 +3,6 @@ import { Command, CommanderError } from 'commander';
 import pc from 'picocolors';
 import { describeError, TcclError } from '../errors.js';
 import { version } from '../version.js';
-import { register as registerOracle } from './commands/oracle.js';
 
 /** A command is a file in commands/ that registers itself; what it needs it imports in its action. */
 interface CommandModule {
@@ -19,6 +18,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   perf: () => import('./commands/perf.js'),
   topo: () => import('./commands/topo.js'),
   graph: () => import('./commands/graph.js'),
+  oracle: () => import('./commands/oracle.js'),
   completion: () => import('./commands/completion.js'),
 };
 
@@ -34,7 +34,6 @@ async function main(argv: readonly string[]): Promise<number> {
     .enablePositionalOptions()
     .configureOutput({ outputError: (message, write) => write(oneLine(message)) })
     .exitOverride();
-  registerOracle(program);
 
   const asked = argv[2] === 'completion' ? undefined : commands[argv[2] ?? ''];
   for (const load of asked === undefined ? Object.values(commands) : [asked]) (await load()).register(program);
@@ -59,10 +58,11 @@ function problem(): string {
   return pc.createColors(process.stderr.isTTY).red('tccl:');
 }
 
-// Whoever reads our output may stop before its end, as `head` does.
+// Whoever reads our output may stop before its end, as `head` does. A command that listens too (`tccl run`, which has
+// ranks to end) goes on by itself.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
-  process.exit();
+  if (process.stdout.listenerCount('error') === 1) process.exit();
 });
 
 process.exitCode = await main(process.argv);

