@@ -22,7 +22,7 @@ const programs = [
   { name: 'bench_openmpi', what: 'Open MPI', inputs: ['be_mpi.c', 'build/bench.o'], command: ['mpicc.openmpi', ...compile, 'be_mpi.c', 'build/bench.o'], hint: 'openmpi-bin libopenmpi-dev' },
   { name: 'bench_mpich', what: 'MPICH', inputs: ['be_mpi.c', 'build/bench.o'], command: ['mpicc.mpich', ...compile, 'be_mpi.c', 'build/bench.o'], hint: 'mpich libmpich-dev' },
   { name: 'bench_gloo', what: 'Gloo', inputs: ['be_gloo.cc', 'build/bench.o'], command: ['g++', ...compile, '-std=c++17', 'be_gloo.cc', 'build/bench.o', '-lgloo'], hint: 'g++ libgloo-dev' },
-  { name: 'ceilings', what: 'the ceilings', inputs: ['ceilings.c'], command: ['gcc', ...compile, 'ceilings.c', '-lpthread'], hint: 'gcc' },
+  { name: 'ceilings', what: 'the benchmark of memory', inputs: ['ceilings.c'], command: ['gcc', ...compile, 'ceilings.c', '-lpthread'], hint: 'gcc' },
 ];
 
 /**
@@ -142,27 +142,31 @@ export function tunings(collective, ranks, cores) {
   return list;
 }
 
+/** Starts BENCH_SIZE ranks of the program and its arguments: the launcher of a library that has none. */
+const startRanks = `
+pids= rank=0
+while [ "$rank" -lt "$BENCH_SIZE" ]; do BENCH_RANK=$rank "$@" & pids="$pids $!" rank=$((rank + 1)); done
+status=0
+for pid in $pids; do wait "$pid" || { status=$?; kill $pids 2>/dev/null; }; done
+exit $status`;
+
 /**
- * The commands that start a tuning's ranks: one for a library with a launcher, else one a rank.
+ * The command that starts a tuning's ranks.
  *
  * @param {Tuning} tuning @param {number} ranks @param {readonly string[]} options of the program
- * @returns {{ file: string, args: string[], env: Record<string, string> }[]}
+ * @returns {import('./processes.mjs').Command}
  */
-export function commands(tuning, ranks, options) {
+export function command(tuning, ranks, options) {
   const words = (/** @type {string} */ text) => text.split(' ').filter((word) => word !== '');
   const args = [...options, '-L', tuning.name, ...words(tuning.options)];
   const program = programPath(`bench_${tuning.library}`);
   switch (tuning.library) {
     case 'openmpi':
-      return [{
-        file: 'mpirun.openmpi',
-        args: ['--oversubscribe', '-np', String(ranks), ...words(tuning.launcher), program, ...args],
-        env: openmpiAsRoot,
-      }];
+      return { file: 'mpirun.openmpi', args: ['--oversubscribe', '-np', String(ranks), ...words(tuning.launcher), program, ...args], env: openmpiAsRoot };
     case 'mpich':
-      return [{ file: 'mpiexec.mpich', args: ['-n', String(ranks), program, ...args], env: tuning.environment }];
+      return { file: 'mpiexec.mpich', args: ['-n', String(ranks), program, ...args], env: tuning.environment };
     case 'gloo':
-      return Array.from({ length: ranks }, (_, rank) => ({ file: program, args, env: { BENCH_RANK: String(rank), BENCH_SIZE: String(ranks) } }));
+      return { file: '/bin/sh', args: ['-c', startRanks, 'gloo', program, ...args], env: { BENCH_SIZE: String(ranks) } };
   }
 }
 

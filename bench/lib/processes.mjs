@@ -1,68 +1,75 @@
 import { spawn } from 'node:child_process';
 
+/** From SIGTERM to SIGKILL. */
+const graceMs = 3000;
+
+/** @typedef {{ file: string, args: readonly string[], env?: Readonly<Record<string, string>> }} Command */
+
 /**
- * Runs processes together until all have ended, and gives their standard outputs. When one fails, or the time is up,
- * all are killed with their children.
+ * Runs a command to its end and gives its standard output. When the time is up, or this process ends, it is killed with
+ * all that it started.
  *
- * @param {readonly { file: string, args: readonly string[], env?: Readonly<Record<string, string>> }[]} commands
+ * @param {Command} command
  * @param {{ timeoutMs: number, env?: Readonly<Record<string, string>> }} options
  * @returns {Promise<string>}
- * @throws Error that says which failed, and its last words
+ * @throws Error with its last words if it fails
  */
-export async function runTogether(commands, { timeoutMs, env = {} }) {
-  const children = commands.map(({ file, args, env: own = {} }) => ({
-    file,
-    // In a group of its own, so that killing the group reaches the ranks behind a launcher.
-    process: spawn(file, args, { env: { ...process.env, ...env, ...own }, stdio: ['ignore', 'pipe', 'pipe'], detached: true }),
-  }));
-  const killAll = () => {
-    for (const { process: child } of children) {
-      if (child.pid === undefined || child.exitCode !== null) continue;
-      try {
-        process.kill(-child.pid, 'SIGKILL');
-      } catch {
-        // It ended meanwhile.
-      }
+export async function runCommand({ file, args, env: own = {} }, { timeoutMs, env = {} }) {
+  // A session of its own: killing its group reaches the ranks behind a launcher, and Linux's scheduler shares cores
+  // among sessions first, so ranks that give a core away give it to each other.
+  const child = spawn(file, args, { env: { ...process.env, ...env, ...own }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  const signalAll = (/** @type {NodeJS.Signals} */ signal) => {
+    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    try {
+      process.kill(-child.pid, signal);
+    } catch {
+      // It ended meanwhile.
     }
   };
+  // First the launcher may clean up what its ranks share; mpirun leaves files in /dev/shm otherwise.
+  const end = () => {
+    signalAll('SIGTERM');
+    setTimeout(() => signalAll('SIGKILL'), graceMs).unref();
+  };
+  const kill = () => signalAll('SIGKILL');
+  const interrupted = (/** @type {NodeJS.Signals} */ signal) => {
+    child.once('close', () => process.exit(signal === 'SIGINT' ? 130 : 143));
+    end();
+  };
+  process.once('exit', kill).once('SIGINT', interrupted).once('SIGTERM', interrupted);
   let timedOut = false;
   const timer = setTimeout(() => {
     timedOut = true;
-    killAll();
+    end();
   }, timeoutMs);
-  process.once('exit', killAll);
   try {
-    const outputs = await Promise.all(children.map(async ({ file, process: child }) => {
-      const result = await outcome(file, child);
-      if (result.failure !== undefined) killAll();
-      return result;
-    }));
-    const failed = outputs.find(({ failure }) => failure !== undefined);
+    return await outcome(file, child);
+  } catch (error) {
     if (timedOut) throw new Error(`not done after ${timeoutMs / 1e3} s`);
-    if (failed !== undefined) throw new Error(failed.failure);
-    return outputs.map(({ output }) => output).join('');
+    throw error;
   } finally {
     clearTimeout(timer);
-    process.removeListener('exit', killAll);
+    process.off('exit', kill).off('SIGINT', interrupted).off('SIGTERM', interrupted);
   }
 }
 
 /**
  * @param {string} file
  * @param {import('node:child_process').ChildProcessByStdio<null, import('node:stream').Readable, import('node:stream').Readable>} child
- * @returns {Promise<{ output: string, failure: string | undefined }>}
+ * @returns {Promise<string>}
  */
 function outcome(file, child) {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     let output = '';
     let words = '';
     child.stdout.setEncoding('utf8').on('data', (/** @type {string} */ text) => (output += text));
     child.stderr.setEncoding('utf8').on('data', (/** @type {string} */ text) => (words += text));
-    child.once('error', (error) => resolve({ output, failure: error.message }));
+    child.once('error', reject);
     child.once('close', (code, signal) => {
+      if (code === 0) return resolve(output);
       const lines = words.trim().split('\n');
       const last = lines.find((line) => line.includes('Error:')) ?? lines.at(-1);
-      resolve({ output, failure: code === 0 ? undefined : `${file} ended with ${signal ?? `exit code ${code}`}: ${last}` });
+      reject(new Error(`${file} ended with ${signal ?? `exit code ${code}`}: ${last}`));
     });
   });
 }

@@ -9,8 +9,8 @@ import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { formatSize } from '../../dist/perf/sizes.js';
 import { compare } from '../lib/compare.mjs';
-import { buildPrograms, commands, programPath, tunings } from '../lib/peers.mjs';
-import { jsonLines, runTogether } from '../lib/processes.mjs';
+import { buildPrograms, command, programPath, tunings } from '../lib/peers.mjs';
+import { jsonLines, runCommand } from '../lib/processes.mjs';
 import { formatUs, table, verdict } from '../lib/table.mjs';
 import { plainTarget, promiseTarget, ratioTarget } from '../lib/targets.mjs';
 
@@ -32,7 +32,7 @@ const variants = ['sync', 'promise', 'plain'];
 const inARow = { calls: 20, maxBytes: 32768 };
 
 /** One program to run: a tuning of a library, or tccl with one of its APIs. */
-/** @typedef {{ library: string, name: string, maxBytes: number, start(ranks: number, options: string[]): { file: string, args: string[], env: Record<string, string> }[] }} Entrant */
+/** @typedef {{ library: string, name: string, maxBytes: number, start(ranks: number, options: string[]): import('../lib/processes.mjs').Command }} Entrant */
 
 /** @param {Context} context */
 export async function run({ options, record, progress, note }) {
@@ -55,7 +55,7 @@ export async function run({ options, record, progress, note }) {
     }
     if (built.has('ceilings')) {
       progress(`round ${round + 1}/${options.rounds}, ceilings of this machine's memory`);
-      for (const line of jsonLines(await runTogether([{ file: programPath('ceilings'), args: ['memory'] }], { timeoutMs: 120_000 }))) record(line);
+      for (const line of jsonLines(await runCommand({ file: programPath('ceilings'), args: ['memory'] }, { timeoutMs: 120_000 }))) record(line);
     }
   }
 }
@@ -72,16 +72,15 @@ function entrants(collective, ranks, built, quick) {
     .filter(({ library, won }) => built.has(`bench_${library}`) && (won || !quick))
     .map((tuning) => ({
       library: tuning.library, name: tuning.name, maxBytes: tuning.maxBytes ?? Infinity,
-      start: (count, options) => commands(tuning, count, options),
+      start: (count, options) => command(tuning, count, options),
     }));
   /** @type {Entrant[]} */
   const ours = variants.map((api) => ({
     library: 'tccl', name: api, maxBytes: Infinity,
-    start: (count, options) => [{
+    start: (count, options) => ({
       file: process.execPath,
       args: [cli, 'run', '-n', String(count), '--', process.execPath, rankProgram, ...options, '-A', api, '-L', api],
-      env: {},
-    }],
+    }),
   }));
   const gap = Math.ceil(peers.length / ours.length);
   return ours.flatMap((one, index) => [one, ...peers.slice(index * gap, (index + 1) * gap)]);
@@ -107,11 +106,16 @@ function programOptions(collective, { maxBytes }, { sizes, seconds, quick, state
 /** @param {Entrant} entrant @param {number} ranks @param {string[]} args */
 async function runEntrant(entrant, ranks, args) {
   const meeting = `/dev/shm/tccl-bench-${process.pid}-${randomBytes(4).toString('hex')}`;
-  try {
-    return jsonLines(await runTogether(entrant.start(ranks, args), { timeoutMs, env: { BENCH_SHM: meeting } }));
-  } finally {
+  const clean = () => {
     rmSync(meeting, { force: true });
     rmSync(`${meeting}.store`, { recursive: true, force: true });
+  };
+  process.once('exit', clean);
+  try {
+    return jsonLines(await runCommand(entrant.start(ranks, args), { timeoutMs, env: { BENCH_SHM: meeting } }));
+  } finally {
+    process.off('exit', clean);
+    clean();
   }
 }
 

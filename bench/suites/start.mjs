@@ -6,7 +6,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { openmpiAsRoot } from '../lib/peers.mjs';
-import { runTogether } from '../lib/processes.mjs';
+import { runCommand } from '../lib/processes.mjs';
 import { table, verdict } from '../lib/table.mjs';
 import { startTarget } from '../lib/targets.mjs';
 
@@ -40,7 +40,7 @@ export async function run({ options, record, progress, note }) {
       progress(`start-up ${repeat + 1}/${repeats}: ${launch.name}`);
       const start = process.hrtime.bigint();
       try {
-        await runTogether([launch], { timeoutMs: 60_000 });
+        await runCommand(launch, { timeoutMs: 60_000 });
         record({ start: launch.name, ranks, ms: Number(process.hrtime.bigint() - start) / 1e6 });
       } catch (error) {
         note(`${launch.name}: ${error instanceof Error ? error.message : String(error)}`);
