@@ -2,6 +2,7 @@ import { callKinds, DONE, PENDING, type Kernels } from '../device/kernels/kernel
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import { operatorCode, type DataType, type NumericArray } from '../device/types.js';
+import { TcclError } from '../errors.js';
 import type { Ring as RingOfRanks } from '../transport/ring.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
 import { algorithms, callMismatch, decodeCall } from './call.js';
@@ -118,9 +119,22 @@ export class Ring {
     }
   }
 
-  /** Looks for neighbours that ended without a word; throws as `begin`. */
+  /** Looks whether those that are waited for can still come; throws as `begin`. */
   check(): void {
-    this.ring.check();
+    if (this.#send === undefined || this.#receive === undefined) return;
+    const [awaited, other] = this.#schedule.receives ? [this.#receive, this.#send] : [this.#send, this.#receive];
+    awaited.check();
+    try {
+      other.check();
+    } catch (error) {
+      // A neighbour that has had all it needed may have closed already.
+      if (!(error instanceof TcclError && error.code === 'CLOSED')) throw error;
+    }
+  }
+
+  /** The ranks known not to have made the call under way. */
+  late(): number[] {
+    return this.#met ? [] : [this.ring.rankAt(-1)];
   }
 
   /** Says goodbye to the neighbours. Resolves when all that was sent is on its way; the segment must live until then. */
@@ -154,8 +168,9 @@ export class Ring {
       } else if (!this.#met) this.#lookAhead(receive);
       if (schedule.sends && from >= 0) to = send.acquire();
       if (from < 0 || to < 0) {
-        if (spins-- <= 0) return PENDING;
-        continue;
+        if (spins-- > 0) continue;
+        if (!this.ring.polled) this.check();
+        return PENDING;
       }
       this.#work(from, to, send, receive);
       schedule.next();

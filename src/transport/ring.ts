@@ -42,12 +42,6 @@ export class Ring {
     this.links?.receive.onNews(listener);
   }
 
-  /** See Connection. */
-  check(): void {
-    this.links?.receive.check();
-    this.links?.send.check();
-  }
-
   async close(): Promise<void> {
     await Promise.all([this.links?.send.close(), this.links?.receive.close()]);
   }
