@@ -15,7 +15,6 @@ import { Communicator } from './communicator.js';
 import { DirectEngine } from './direct-engine.js';
 import type { Engine } from './engine.js';
 import { joinSegment, type Joined } from './join-segment.js';
-import { openRing, type RingParts } from './open-ring.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
 
 /** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
@@ -58,7 +57,7 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
   const settings = runtimeSettings(env);
   const network = readBootstrapEnvironment(env);
   const place = placeOf(options, env);
-  const { bootstrap, id } = await meet(place, options, network);
+  const bootstrap = await meet(place, options, network);
   let joined: Joined | undefined;
   try {
     joined = await joinSegment(bootstrap, place.memory, settings.sharedMemory);
@@ -67,7 +66,7 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
       bootstrap,
       segment: joined.segment,
       libc: libcIfAny(),
-      engine: await chooseEngine({ bootstrap, joined, libc: libcIfAny(), id, network, signal: initSignal(options) }, settings, facts),
+      engine: chooseEngine(bootstrap, joined, settings, facts),
       nCores: coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? [])),
       timeoutMs: settings.timeoutMs,
     });
@@ -103,7 +102,7 @@ function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment): Given
 }
 
 /** Opens the root where this rank is to do so, and connects. */
-async function meet(place: GivenPlace, options: InitOptions, network: BootstrapEnvironment): Promise<{ bootstrap: Bootstrap; id: UniqueId }> {
+async function meet(place: GivenPlace, options: InitOptions, network: BootstrapEnvironment): Promise<Bootstrap> {
   const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS } = options;
   let root: Root | undefined;
   let id = place.id;
@@ -118,7 +117,7 @@ async function meet(place: GivenPlace, options: InitOptions, network: BootstrapE
     if (id.origin !== 'root' && rank === 0) root = await listenAt(text, network.commSecret);
   }
   try {
-    const bootstrap = await connect({
+    return await connect({
       id,
       rank: place.rank,
       nRanks: place.nRanks,
@@ -129,29 +128,18 @@ async function meet(place: GivenPlace, options: InitOptions, network: BootstrapE
       family: network.family,
       signal: options.signal,
     });
-    return { bootstrap, id };
   } finally {
     root?.close();
   }
 }
 
-/** Direct where all ranks share one memory, unless the environment says otherwise; else a ring. */
-async function chooseEngine(parts: RingParts, { algorithm }: RuntimeSettings, facts: readonly Facts[]): Promise<Engine> {
-  const { bootstrap, joined, libc } = parts;
+function chooseEngine(bootstrap: Bootstrap, joined: Joined, settings: RuntimeSettings, facts: readonly Facts[]): Engine {
   const { localRanks, nRanks } = bootstrap;
-  const apart = localRanks.length < nRanks ? 'they run on several hosts' : facts.find((fact) => !fact.sharedWithHost)?.reason;
-  if (apart !== undefined && algorithm === 'direct') {
-    throw new InvalidUsageError('UNSUPPORTED', `TCCL_ALGO=direct needs ranks that share one memory: ${apart}; unset it, or use TCCL_ALGO=ring`);
+  if (settings.algorithm === 'ring' || localRanks.length < nRanks || facts.some((fact) => !fact.sharedWithHost)) {
+    throw new InvalidUsageError('UNSUPPORTED', 'these ranks do not share one memory');
   }
-  if (apart !== undefined || algorithm === 'ring') return openRing(parts);
   const crowded = localRanks.length > coresOfAll(localRanks.map((rank) => facts[rank]?.cores ?? []));
-  return new DirectEngine(joined.segment, localRanks, libc, crowded ? SMALL_BYTES_CROWDED : SMALL_BYTES);
-}
-
-/** What ends an init that takes too long, or that the caller gave up. */
-function initSignal({ timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal }: InitOptions): AbortSignal {
-  const timeout = AbortSignal.timeout(timeoutMs);
-  return signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+  return new DirectEngine(joined.segment, localRanks, libcIfAny(), crowded ? SMALL_BYTES_CROWDED : SMALL_BYTES);
 }
 
 function warn(bootstrap: Bootstrap, facts: readonly Facts[], options: InitOptions): void {
