@@ -87,20 +87,21 @@ export abstract class TcclError extends Error {
   readonly code: ErrorCode;
   /** The `ncclResult_t` that NCCL would return for a cause of this kind. */
   abstract readonly ncclResult: number;
-  readonly rank: number | undefined;
-  readonly ranks: readonly number[] | undefined;
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-  readonly column: number | undefined;
+  // Declared only: what is not known is no property, so that a printed error shows what there is.
+  declare readonly rank: number | undefined;
+  declare readonly ranks: readonly number[] | undefined;
+  declare readonly file: string | undefined;
+  declare readonly line: number | undefined;
+  declare readonly column: number | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
-    this.rank = details.rank;
-    this.ranks = details.ranks;
-    this.file = details.file;
-    this.line = details.line;
-    this.column = details.column;
+    if (details.rank !== undefined) this.rank = details.rank;
+    if (details.ranks !== undefined) this.ranks = details.ranks;
+    if (details.file !== undefined) this.file = details.file;
+    if (details.line !== undefined) this.line = details.line;
+    if (details.column !== undefined) this.column = details.column;
   }
 
   /** The class's name, also on the prototype, so that minified builds keep it. */

@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { loadLibc } from '../device/libc.js';
+import { loadLibc, type Libc } from '../device/libc.js';
 import { MAX_LOCAL_RANKS, memoryFilePath, Segment } from '../device/segment.js';
 
 /** A rank's segment, and why ranks of one host do not share one where they don't. */
@@ -30,16 +30,12 @@ export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembl
 
   const loaded = allowed ? loadLibc() : { reason: 'TCCL_SHM_DISABLE=1' };
   const libc = 'libc' in loaded ? loaded.libc : undefined;
-  const file = libc !== undefined && localRank === 0 && nLocalRanks <= MAX_LOCAL_RANKS ? Segment.createFile(libc) : undefined;
+  const made = localRank === 0 ? makeFile(libc, nLocalRanks) : {};
   try {
-    const leader = localRanks[0] ?? bootstrap.rank;
-    const offer = decode(
-      await bootstrap.broadcast(
-        encode(file === undefined ? { reason: 'reason' in loaded ? loaded.reason : `more than ${String(MAX_LOCAL_RANKS)} ranks on one host` } : { path: memoryFilePath(file.fd), bytes: file.bytes }),
-        leader,
-        'host',
-      ),
-    );
+    const mine: Offer = made.file === undefined
+      ? { reason: made.reason ?? ('reason' in loaded ? loaded.reason : 'unknown') }
+      : { path: memoryFilePath(made.file.fd), bytes: made.file.bytes };
+    const offer = decode(await bootstrap.broadcast(encode(mine), localRanks[0] ?? bootstrap.rank, 'host'));
 
     let segment: Segment | undefined;
     let reason = offer.reason;
@@ -57,7 +53,18 @@ export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembl
     segment?.close();
     return { segment: Segment.alone(), shared: false, reason: refused };
   } finally {
-    if (file !== undefined) closeSync(file.fd);
+    if (made.file !== undefined) closeSync(made.file.fd);
+  }
+}
+
+/** The memory file of the host, or why there can be none. */
+function makeFile(libc: Libc | undefined, nLocalRanks: number): { readonly file?: { fd: number; bytes: number }; readonly reason?: string } {
+  if (libc === undefined) return {};
+  if (nLocalRanks > MAX_LOCAL_RANKS) return { reason: `a host's memory has room for ${MAX_LOCAL_RANKS} ranks, not for ${nLocalRanks}` };
+  try {
+    return { file: Segment.createFile(libc) };
+  } catch (error) {
+    return { reason: (error as Error).message };
   }
 }
 

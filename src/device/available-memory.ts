@@ -19,14 +19,12 @@ function* controlGroupsLeft(readText: (path: string) => string): Generator<numbe
   for (const line of attempt(readText, '/proc/self/cgroup').split('\n')) {
     const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
     if (controllers === undefined || path === undefined) continue;
-    if (controllers === '') {
-      for (const folder of upwards('/sys/fs/cgroup', path)) {
-        yield left(attempt(readText, `${folder}/memory.max`), attempt(readText, `${folder}/memory.current`));
-      }
-    } else if (controllers.split(',').includes('memory')) {
-      const folder = '/sys/fs/cgroup/memory';
-      yield left(attempt(readText, `${folder}/memory.limit_in_bytes`), attempt(readText, `${folder}/memory.usage_in_bytes`));
-    }
+    const [mount, limit, used] =
+      controllers === '' ? ['/sys/fs/cgroup', 'memory.max', 'memory.current']
+      : controllers.split(',').includes('memory') ? ['/sys/fs/cgroup/memory', 'memory.limit_in_bytes', 'memory.usage_in_bytes']
+      : [];
+    if (mount === undefined) continue;
+    for (const folder of upwards(mount, path)) yield left(attempt(readText, `${folder}/${limit}`), attempt(readText, `${folder}/${used}`));
   }
 }
 

@@ -25,7 +25,8 @@ test('the tightest control group on the way up counts', () => {
 
 test('version 1 control groups are read too', () => {
   const files = {
-    '/proc/self/cgroup': '5:cpu,memory:/x\n',
+    '/proc/self/cgroup': '5:cpu,memory:/x\n3:cpuset:/\n',
+    '/sys/fs/cgroup/memory/x/memory.limit_in_bytes': '9223372036854771712',
     '/sys/fs/cgroup/memory/memory.limit_in_bytes': '1000',
     '/sys/fs/cgroup/memory/memory.usage_in_bytes': '2000',
   };

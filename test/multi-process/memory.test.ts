@@ -1,0 +1,41 @@
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { afterAll, expect, test } from 'vitest';
+import { cliPath, fixture, start } from './cli.js';
+
+/** A control group of our own that allows 400 MiB, or why there is none. */
+function limitedGroup(): { folder: string } | { reason: string } {
+  for (const line of readFileSync('/proc/self/cgroup', 'utf8').split('\n')) {
+    const [, controllers, path = ''] = line.split(':');
+    const version2 = controllers === '';
+    if (controllers === undefined || !(version2 || controllers.split(',').includes('memory'))) continue;
+    const folder = `${version2 ? '/sys/fs/cgroup' : '/sys/fs/cgroup/memory'}${path === '/' ? '' : path}/tccl-test-${String(process.pid)}`;
+    try {
+      mkdirSync(folder);
+      writeFileSync(`${folder}/${version2 ? 'memory.max' : 'memory.limit_in_bytes'}`, String(400 * 2 ** 20));
+      return { folder };
+    } catch {
+      continue;
+    }
+  }
+  return { reason: 'no control group can be made here' };
+}
+
+const group = limitedGroup();
+afterAll(() => {
+  if ('folder' in group) rmdirSync(group.folder);
+});
+
+test('memory that the control group does not allow is refused at alloc, and the ranks go on', async (context) => {
+  if ('reason' in group) return context.skip(group.reason);
+  const command = `echo $$ > ${group.folder}/cgroup.procs && exec "$0" "$@"`;
+  const { stdout, stderr, code } = await start('sh', ['-c', command, process.execPath, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('memory.mjs')]).finished;
+  expect(stdout.trim().split('\n'), stderr).toEqual(['OUT_OF_MEMORY 3', 'OUT_OF_MEMORY 3']);
+  expect(code).toBe(0);
+});
+
+test('where a file may not be as long as the shared memory, ranks use sockets and say why', async () => {
+  const { stdout, stderr, code } = await start('sh', ['-c', 'ulimit -f 1000000 && exec "$0" "$@"', process.execPath, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('random-collectives.mjs'), '1', '20', 'promises']).finished;
+  expect(code, stderr).toBe(0);
+  expect(stdout).toContain('with ring on 2 ranks');
+  expect(stderr).toContain('through sockets: ftruncate failed: EFBIG');
+});
