@@ -307,7 +307,7 @@ export class Communicator {
     this.#engine.check();
     const { timeoutMs } = this.#parts;
     if (timeoutMs === 0 || this.#backoff.waitedMs <= timeoutMs) return;
-    const late = this.#engine.late();
+    const late = this.#engine.late?.() ?? [];
     throw new TimeoutError(
       'TIMEOUT',
       `rank ${this.rank} waited ${timeoutMs / 1000} s for ${late.length === 0 ? 'other ranks' : `rank${late.length === 1 ? '' : 's'} ${formatRanks(late)}`} ` +

@@ -1,5 +1,5 @@
-import type { DataType, NumericArray } from '../device/types.js';
 import type { TcclError } from '../errors.js';
+import type { DataType, NumericArray } from '../device/types.js';
 
 /**
  * What carries out the operations of a communicator, one at a time: `direct` on memory that all ranks share, `ring`
@@ -14,11 +14,11 @@ export interface Engine {
   /** Goes on with the call under way, looking at most `spins` times at what has not come. */
   progress(spins: number): number;
   /** Calls back once when going on may be worth it; absent where only looking helps. */
-  whenReady?(wake: () => void): void;
+  readonly whenReady?: (wake: () => void) => void;
   /** Looks whether those that are waited for can still come. Throws the reason why not. */
   check(): void;
-  /** The ranks known not to have made the call under way. */
-  late(): number[];
+  /** The ranks known not to have made the call under way; absent where nothing is known of ranks but neighbours. */
+  late?(): number[];
   /** Tells the others that the communicator has failed, and why. */
   abort(error: TcclError): void;
   /** Leaves. Nothing is under way. */

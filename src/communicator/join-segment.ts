@@ -17,6 +17,9 @@ interface Offer {
   readonly reason?: string;
 }
 
+/** The memory that a thread was started with serves its first communicator; the others are mapped, as in processes. */
+let threadMemoryTaken = false;
+
 /**
  * Brings the ranks of one host into one segment: threads through the memory that they were started with, processes
  * through a memory file that the first of them makes. When one of them cannot, none shares, and all know why.
@@ -25,7 +28,10 @@ interface Offer {
 export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembly.Memory | undefined, allowed: boolean): Promise<Joined> {
   const { localRank, localRanks } = bootstrap;
   const nLocalRanks = localRanks.length;
-  if (threadMemory !== undefined) return { segment: Segment.ofThreads(threadMemory, localRank, nLocalRanks), shared: true, reason: undefined };
+  if (threadMemory !== undefined && !threadMemoryTaken) {
+    threadMemoryTaken = true;
+    return { segment: Segment.ofThreads(threadMemory, localRank, nLocalRanks), shared: true, reason: undefined };
+  }
   if (nLocalRanks === 1) return { segment: Segment.alone(), shared: true, reason: undefined };
 
   const loaded = allowed ? loadLibc() : { reason: 'TCCL_SHM_DISABLE=1' };

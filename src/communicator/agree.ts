@@ -1,0 +1,34 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { allowedCores } from '../device/cores.js';
+import { InvalidUsageError } from '../errors.js';
+import type { Joined } from './join-segment.js';
+import type { RuntimeSettings } from './options.js';
+
+/** What every rank tells the others once its segment stands. */
+export interface Facts {
+  readonly algorithm: string;
+  readonly sharedWithHost: boolean;
+  readonly reason?: string;
+  readonly cores: readonly number[];
+}
+
+/** Tells all ranks what this one has, and refuses ranks that want different things. */
+export async function agree(bootstrap: Bootstrap, settings: RuntimeSettings, joined: Joined): Promise<Facts[]> {
+  const mine: Facts = {
+    algorithm: settings.algorithm ?? 'auto',
+    sharedWithHost: joined.shared,
+    cores: allowedCores(),
+    ...(joined.reason === undefined ? {} : { reason: joined.reason }),
+  };
+  const all = await bootstrap.allGather(new TextEncoder().encode(JSON.stringify(mine)));
+  const facts = all.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Facts);
+  const other = facts.findIndex((fact) => fact.algorithm !== facts[0]?.algorithm);
+  if (other >= 0) {
+    throw new InvalidUsageError(
+      'ENVIRONMENT',
+      `TCCL_ALGO differs between ranks: ${facts[0]?.algorithm ?? ''} on rank 0, ${facts[other]?.algorithm ?? ''} on rank ${other}; set it alike for all`,
+      { ranks: [0, other] },
+    );
+  }
+  return facts;
+}

@@ -1,0 +1,74 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { BootstrapEnvironment } from '../bootstrap/environment.js';
+import { chooseInterface, systemInterfaces } from '../bootstrap/interfaces.js';
+import type { UniqueId } from '../bootstrap/unique-id.js';
+import { Ring, RING_FIFO } from '../collectives/ring.js';
+import type { Libc } from '../device/libc.js';
+import { InvalidUsageError } from '../errors.js';
+import { connectRing } from '../transport/ring.js';
+import { ShmTransport } from '../transport/shm.js';
+import { SocketTransport } from '../transport/socket.js';
+import type { Facts } from './agree.js';
+import { DirectEngine } from './direct-engine.js';
+import type { Engine } from './engine.js';
+import type { Joined } from './join-segment.js';
+import type { RuntimeSettings } from './options.js';
+
+/** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
+const SMALL_BYTES = 256;
+/** Where ranks outnumber cores a phase costs a change of process on each core, so one phase pays for longer. */
+const SMALL_BYTES_CROWDED = 8192;
+
+/** What the choice follows from; alike on all ranks but for what is each rank's own. */
+export interface Circumstances {
+  readonly bootstrap: Bootstrap;
+  readonly joined: Joined;
+  readonly facts: readonly Facts[];
+  readonly libc: Libc | undefined;
+  readonly nCores: number;
+  readonly settings: RuntimeSettings;
+  readonly network: BootstrapEnvironment;
+  readonly id: UniqueId;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * The algorithm of a communicator. Where all ranks share one segment, *direct* wins at every size that was measured
+ * (docs/performance.md) and is taken; elsewhere *ring*, over the segment between ranks of one host and sockets between
+ * others. TCCL_ALGO forces one of them.
+ *
+ * @throws InvalidUsageError `UNSUPPORTED` when TCCL_ALGO=direct but the ranks do not share a segment
+ */
+export async function chooseEngine(circumstances: Circumstances): Promise<Engine> {
+  const { bootstrap, joined, facts, libc, nCores, settings } = circumstances;
+  const { localRanks, nRanks } = bootstrap;
+  const oneSegment = localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
+  if (settings.algorithm === 'direct' && !oneSegment) {
+    const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
+    throw new InvalidUsageError('UNSUPPORTED', `TCCL_ALGO=direct needs memory that all ranks share, but these do not: ${reason}`);
+  }
+  if (!oneSegment || settings.algorithm === 'ring') return connect(circumstances);
+  return new DirectEngine(joined.segment, localRanks, libc, localRanks.length > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES);
+}
+
+/** A ring in the order of ranks: hosts are contiguous in it where the launcher numbers ranks host by host. */
+async function connect({ bootstrap, joined, libc, network, id, signal }: Circumstances): Promise<Ring> {
+  const { rank, nRanks, localRanks } = bootstrap;
+  const { segment } = joined;
+  const { host } = chooseInterface(systemInterfaces(), { ...network, root: { host: id.root.host, origin: id.origin } });
+  const shm = new ShmTransport({ size: RING_FIFO, segment, localRanks });
+  const socket = new SocketTransport({ size: RING_FIFO, segment, rank, host, secret: id.secret });
+  const order = Array.from({ length: nRanks }, (_, index) => index);
+  try {
+    const links = await connectRing(
+      bootstrap,
+      order,
+      (peer) => (joined.shared && localRanks.includes(peer) ? shm : socket),
+      signal ?? new AbortController().signal,
+    );
+    return new Ring(segment, libc, links);
+  } finally {
+    socket.close();
+    shm.close();
+  }
+}

@@ -1,0 +1,66 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { connect } from '../bootstrap/connect.js';
+import type { BootstrapEnvironment } from '../bootstrap/environment.js';
+import { listenAt, startRoot, type Root } from '../bootstrap/root.js';
+import { UniqueId } from '../bootstrap/unique-id.js';
+import { InvalidUsageError } from '../errors.js';
+import type { Environment } from '../launch/environment.js';
+import { passThroughLauncher } from '../launch/exchange.js';
+import { findPlace } from '../launch/place.js';
+import { threadPlace, type ThreadPlace } from '../launch/thread-place.js';
+import type { InitOptions } from './init.js';
+
+const DEFAULT_INIT_TIMEOUT_MS = 60_000;
+
+/** A place, with the id where init() was given one as such. */
+export type GivenPlace = ThreadPlace & { readonly id?: UniqueId };
+
+/** This rank's place, as init() was given it, or as its launcher tells it. */
+export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment): GivenPlace {
+  const id = commId instanceof UniqueId ? commId : undefined;
+  if (rank === undefined && nRanks === undefined) {
+    const place = threadPlace() ?? findPlace(env) ?? { launcher: 'none', rank: 0, nRanks: 1, localRank: 0, nLocalRanks: 1, commId: undefined };
+    return { ...place, ...(typeof commId === 'string' ? { commId } : {}), ...(id === undefined ? {} : { id }) };
+  }
+  if (rank === undefined || nRanks === undefined) {
+    throw new InvalidUsageError('RANK_UNKNOWN', 'init takes rank and nRanks together: give both, or neither under a launcher');
+  }
+  return {
+    launcher: 'options', rank, nRanks, localRank: undefined, nLocalRanks: undefined,
+    commId: typeof commId === 'string' ? commId : undefined,
+    ...(id === undefined ? {} : { id }),
+  };
+}
+
+/** Opens the root where this rank is to do so, and connects. */
+export async function meet(place: GivenPlace, options: InitOptions, network: BootstrapEnvironment): Promise<{ readonly bootstrap: Bootstrap; readonly id: UniqueId }> {
+  const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS } = options;
+  let root: Root | undefined;
+  let id = place.id;
+  if (id === undefined) {
+    const openRoot = async () => {
+      root = await startRoot({ interfaceName: network.interfaceName, family: network.family });
+      return root.id.toString();
+    };
+    const { nRanks, rank, commId } = place;
+    const text = commId ?? (nRanks === 1 ? await openRoot() : await passThroughLauncher(place, options.env ?? process.env, openRoot, { timeoutMs, signal: options.signal }));
+    id = await UniqueId.read(text, network.commSecret);
+    if (id.origin !== 'root' && rank === 0) root = await listenAt(text, network.commSecret);
+  }
+  try {
+    const bootstrap = await connect({
+      id,
+      rank: place.rank,
+      nRanks: place.nRanks,
+      device: options.device,
+      hostId: network.hostId,
+      timeoutMs,
+      interfaceName: network.interfaceName,
+      family: network.family,
+      signal: options.signal,
+    });
+    return { bootstrap, id };
+  } finally {
+    root?.close();
+  }
+}
