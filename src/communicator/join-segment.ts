@@ -1,4 +1,3 @@
-import { closeSync } from 'node:fs';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { loadLibc, type Libc } from '../device/libc.js';
 import { MAX_LOCAL_RANKS, memoryFilePath, Segment } from '../device/segment.js';
@@ -59,7 +58,7 @@ export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembl
     segment?.close();
     return { segment: Segment.alone(), shared: false, reason: refused };
   } finally {
-    if (made.file !== undefined) closeSync(made.file.fd);
+    if (made.file !== undefined) libc?.close(made.file.fd);
   }
 }
 

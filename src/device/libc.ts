@@ -9,8 +9,9 @@ import { SystemError } from '../errors.js';
 export interface Libc {
   /** The address of the memory that a typed array views. */
   addressOf(view: Uint8Array): bigint;
-  /** An anonymous file in memory: it has no name and is gone when the last process closes it. */
+  /** An anonymous file in memory: it has no name and is gone when the last process closes it. For `close`, not for node:fs. */
   createMemoryFile(name: string, bytes: number): number;
+  close(fd: number): void;
   /** Takes memory for a range of a file, so that touching it later cannot fail. */
   reserve(fd: number, offset: number, bytes: number): void;
   /** Maps the file's first `bytes` bytes over the memory at `address`, shared and writable. */
@@ -75,6 +76,7 @@ function bind(koffi: Koffi): Libc {
   const memfdCreate = c.func('int memfd_create(const char *name, uint flags)');
   const ftruncate = c.func('int ftruncate(int fd, int64_t bytes)');
   const fallocate = c.func('int fallocate(int fd, int mode, int64_t offset, int64_t bytes)');
+  const close = c.func('int close(int fd)');
   const fcntl = c.func('int fcntl(int fd, int command, ...)');
   const schedYield = c.func('int sched_yield()');
   const usleep = c.func('int usleep(uint microseconds)');
@@ -107,6 +109,7 @@ function bind(koffi: Koffi): Libc {
       check('ftruncate', ftruncate(fd, bytes));
       return fd;
     },
+    close: (fd) => void check('close', close(fd)),
     reserve: (fd, offset, bytes) => void check('fallocate', fallocate(fd, 0, offset, bytes)),
     mapShared: (address, bytes, fd) =>
       void check('mmap', mmap(address, bytes, PROT_READ_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0)),

@@ -1,12 +1,48 @@
 import { expect, test } from 'vitest';
+import { spawnRanks } from '../../dist/index.js';
+import { fixture } from './cli.js';
 import { runRanks } from './ranks.js';
 
-/** Random calls on so many ranks; the seed is printed with a failure and can be given to repeat it. */
+/** Of the random calls; TCCL_TEST_SEED repeats a run that failed. TCCL_TEST_LONG=1 makes the long form. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
-const calls = process.env['TCCL_TEST_LONG'] === '1' ? 5000 : 150;
+const calls = process.env['TCCL_TEST_LONG'] === '1' ? 5000 : 100;
 
-test.each([1, 2, 3, 4, 5, 8, 9])('random calls on %i processes give what a naive reference gives', async (nRanks) => {
-  const { code, stdout, stderr } = await runRanks(nRanks, 'random-collectives.mjs', [String(seed), String(calls)]);
-  expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
-  expect(stdout).toContain(`checked ${calls} calls with direct on ${nRanks} ranks`);
+const ways = [
+  { way: 'in one segment', algorithm: 'direct', env: {}, promises: [] },
+  { way: 'around a ring in one segment', algorithm: 'ring', env: { TCCL_ALGO: 'ring' }, promises: [] },
+  { way: 'over sockets', algorithm: 'ring', env: { TCCL_SHM_DISABLE: '1' }, promises: ['promises'] },
+];
+
+for (const { way, algorithm, env, promises } of ways) {
+  test.each(algorithm === 'direct' ? [1, 2, 3, 4, 5, 8, 9] : [2, 3, 5])(`random calls on %i processes ${way} give what a naive reference gives`, async (nRanks) => {
+    const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-collectives.mjs', [String(seed), String(calls), ...promises], { env });
+    expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+    expect(records).toEqual([{ calls, algorithm, nRanks }]);
+  });
+}
+
+test('random calls on threads give what a naive reference gives', async () => {
+  await spawnRanks(3, fixture('random-collectives.mjs'), { args: [String(seed), String(calls)] });
+});
+
+test('a rank can have several communicators, one after the other and at once, as process and as thread', async () => {
+  const { code, records, stderr } = await runRanks(3, 'several-communicators.mjs');
+  expect(records, stderr).toEqual([0, 1, 2].map(() => ({ sums: [6, 60, 6, 6] })));
+  expect(code).toBe(0);
+  await spawnRanks(3, fixture('several-communicators.mjs'));
+});
+
+test('sockets refuse blocking calls, and go on', async () => {
+  const { records, code, stderr } = await runRanks(2, 'failures.mjs', ['blocking'], { env: { TCCL_SHM_DISABLE: '1' } });
+  expect(records.map((record) => record['code']), stderr).toEqual(['UNSUPPORTED', 'UNSUPPORTED', 'none', 'none']);
+  expect(code).toBe(0);
+});
+
+test('TCCL_ALGO that differs between ranks, or is no algorithm, is refused by name', async () => {
+  const differing = await runRanks(2, 'algorithms-differ.mjs');
+  expect(differing.stderr).toContain('TCCL_ALGO differs between ranks: auto on rank 0, ring on rank 1');
+  const unknown = await runRanks(2, 'sum.mjs', [], { env: { TCCL_ALGO: 'rings' } });
+  expect(unknown.stderr).toContain('did you mean ring?');
+  const impossible = await runRanks(2, 'sum.mjs', [], { env: { TCCL_ALGO: 'direct', TCCL_SHM_DISABLE: '1' } });
+  expect(impossible.stderr).toContain('TCCL_ALGO=direct needs memory that all ranks share');
 });

@@ -1,0 +1,43 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { startFixture } from '../multi-process/fixtures/processes.js';
+import type { Fixture } from '../multi-process/fixtures/processes.js';
+import { makeTwoHosts, whyNoHosts } from './two-hosts.js';
+import type { TwoHosts } from './two-hosts.js';
+
+const reason = whyNoHosts();
+
+describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined ? '' : ` (skipped: ${reason})`}`, () => {
+  let hosts: TwoHosts | undefined;
+  const started: Fixture[] = [];
+  beforeAll(() => void (hosts = makeTwoHosts()));
+  afterEach(() => {
+    for (const { child } of started.splice(0)) child.kill('SIGKILL');
+  });
+  afterAll(() => hosts?.remove());
+
+  /** Two ranks on each host, found through the variables of Slurm. */
+  function start(program: string, args: string[], port: number): Fixture[] {
+    return [0, 1, 2, 3].map((rank) => {
+      const host = rank < 2 ? 0 : 1;
+      const env = {
+        SLURM_PROCID: String(rank), SLURM_NTASKS: '4', SLURM_LOCALID: String(rank % 2), SLURM_JOB_ID: '1', SLURM_STEP_ID: '0',
+        TCCL_HOSTID: `host ${host}`, TCCL_COMM_ID: `10.213.77.1:${port}`,
+      };
+      const fixture = startFixture(program, args, env, hosts!.on[host]);
+      started.push(fixture);
+      return fixture;
+    });
+  }
+
+  it('compute what a naive reference gives, over shared memory within a host and sockets between', async () => {
+    const ended = await Promise.all(start('random-collectives.mjs', ['11', '60', 'promises'], 29611).map((rank) => rank.ended));
+    for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
+  });
+
+  it('name the rank that was killed on the other host', async () => {
+    const ended = await Promise.all(start('failures.mjs', ['killed'], 29612).map((rank) => rank.ended));
+    for (const [rank, { lines }] of ended.entries()) {
+      if (rank !== 1) expect(lines[0]).toMatchObject({ code: 'RANK_DIED', about: 1 });
+    }
+  });
+});
