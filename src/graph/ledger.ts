@@ -13,13 +13,17 @@ import { type Routes, Toll } from './routes.js';
 export class Ledger {
   /** What is left by link, GB/s. */
   readonly left: Float32Array;
-  readonly #routes: Routes;
+  readonly #firstHop: Int32Array;
+  readonly #link: Int32Array;
+  readonly #toll: Uint8Array;
   readonly #reverse: Int32Array;
 
   /** @throws InputError where a path must pay on a link back that does not exist. */
   constructor({ system }: LocalSystem, routes: Routes) {
     this.left = system.links.bandwidthGBps.slice();
-    this.#routes = routes;
+    this.#firstHop = routes.firstHop;
+    this.#link = routes.link;
+    this.#toll = routes.toll;
     this.#reverse = system.links.reverse;
     const oneWay = routes.link.find((link, hop) => (routes.toll[hop] ?? 0) > Toll.SMALL_PACKETS && (this.#reverse[link] ?? -1) < 0);
     if (oneWay !== undefined) {
@@ -32,8 +36,8 @@ export class Ledger {
 
   /** Takes `gbps` on all links of a route, or nothing; the answer is -1, or the position of the hop that has too little. */
   take(route: number, gbps: number): number {
-    const first = this.#routes.firstHop[route] ?? 0;
-    const end = this.#routes.firstHop[route + 1] ?? 0;
+    const first = this.#firstHop[route] ?? 0;
+    const end = this.#firstHop[route + 1] ?? 0;
     const reached = this.#charge(first, end, gbps);
     if (reached === end) return -1;
     this.#charge(first, reached, -gbps);
@@ -41,12 +45,12 @@ export class Ledger {
   }
 
   giveBack(route: number, gbps: number): void {
-    this.#charge(this.#routes.firstHop[route] ?? 0, this.#routes.firstHop[route + 1] ?? 0, -gbps);
+    this.#charge(this.#firstHop[route] ?? 0, this.#firstHop[route + 1] ?? 0, -gbps);
   }
 
   /** What a hop would need of its link for a channel of that bandwidth, GB/s. */
   price(hop: number, gbps: number): number {
-    return (this.#routes.toll[hop] ?? 0) & Toll.SMALL_PACKETS ? smallPackets(gbps) : gbps;
+    return (this.#toll[hop] ?? 0) & Toll.SMALL_PACKETS ? smallPackets(gbps) : gbps;
   }
 
   /**
@@ -54,7 +58,8 @@ export class Ledger {
    * than 0 it adds, and never stops. This is where the search spends its time, so it is plain arithmetic on arrays.
    */
   #charge(first: number, end: number, gbps: number): number {
-    const { link: links, toll: tolls } = this.#routes;
+    const links = this.#link;
+    const tolls = this.#toll;
     const left = this.left;
     for (let hop = first; hop < end; hop++) {
       const link = links[hop] ?? 0;

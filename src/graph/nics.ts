@@ -9,18 +9,6 @@ import type { Routes } from './routes.js';
 /** Why a NIC cannot be where a channel leaves the host. */
 export type ExitRefusal = 'plane' | 'other NIC' | 'pair' | 'rail';
 
-/** What the choice of a way out depends on: where the channel came in, and its partner in a pair. */
-export interface ChannelEnds {
-  readonly pattern: Pattern;
-  readonly crossNic: CrossNic;
-  /** Where this channel comes in. */
-  readonly entry: number;
-  /** Where the channel before came in, when this is the second of a pair; else -1. */
-  readonly partnerEntry: number;
-  /** Where this channel's first GPU goes out, when its second is about to; else -1. */
-  readonly firstExit: number;
-}
-
 /**
  * The NICs of a host as the search uses them: in which order they are tried, which GPUs stand next to them, which two
  * go together in one channel, and how much bandwidth their ports have left. NICs are NETs by index.
@@ -96,20 +84,26 @@ export class Nics {
     return this.#routes.type[route] === PathType.DIS && (this.#routes.gbps[route] ?? 0) > 0;
   }
 
-  /** Why a channel cannot leave by `exit`, or undefined when it can. */
-  refusesExit(exit: number, ends: ChannelEnds): ExitRefusal | undefined {
+  /**
+   * Why a channel that comes in by `entry` cannot leave by `exit`, or undefined when it can. `partnerEntry` is where the
+   * channel before comes in when this is the second of a pair, else -1; `firstExit` is where the first GPU of this
+   * channel goes out when its second is about to, else -1.
+   */
+  refusesExit(
+    exit: number, entry: number, pattern: Pattern, crossNic: CrossNic, partnerEntry: number, firstExit: number,
+  ): ExitRefusal | undefined {
     const { nets } = this.#local.system;
     const out = nets[exit];
-    const into = nets[ends.entry];
+    const into = nets[entry];
     if (out === undefined || into === undefined) return 'other NIC';
     if (out.plane !== -1 && into.plane !== -1 && out.plane !== into.plane) return 'plane';
-    if (ends.pattern === Pattern.TREE && !this.#same(exit, ends.entry)) return 'other NIC';
-    if (ends.pattern === Pattern.RING && ends.crossNic === CrossNic.PAIRED) {
-      if (ends.partnerEntry >= 0 && !this.#same(exit, ends.partnerEntry)) return 'pair';
-    } else if (ends.crossNic === CrossNic.NEVER && !this.#onOneRail(out, into)) {
+    if (pattern === Pattern.TREE && !this.#same(exit, entry)) return 'other NIC';
+    if (pattern === Pattern.RING && crossNic === CrossNic.PAIRED) {
+      if (partnerEntry >= 0 && !this.#same(exit, partnerEntry)) return 'pair';
+    } else if (crossNic === CrossNic.NEVER && !this.#onOneRail(out, into)) {
       return 'rail';
     }
-    return ends.firstExit >= 0 && !this.#same(exit, ends.firstExit) ? 'other NIC' : undefined;
+    return firstExit >= 0 && !this.#same(exit, firstExit) ? 'other NIC' : undefined;
   }
 
   #same(net: number, other: number): boolean {

@@ -348,16 +348,11 @@ export class Walk {
       choice.taken = -1;
     }
     const entry = attempt.nics[channel * 2] ?? 0;
-    const ends = {
-      pattern: attempt.pattern,
-      crossNic: attempt.crossNic,
-      entry,
-      partnerEntry: channel % 2 === 1 ? attempt.nics[channel * 2 - 2] ?? 0 : -1,
-      firstExit: isBalanced && choice.step !== 0 ? attempt.nics[channel * 2 + 1] ?? 0 : -1,
-    };
+    const partnerEntry = channel % 2 === 1 ? attempt.nics[channel * 2 - 2] ?? 0 : -1;
+    const firstExit = isBalanced && choice.step !== 0 ? attempt.nics[channel * 2 + 1] ?? 0 : -1;
     while (choice.next < choice.end) {
       const nic = choice.alternatives[choice.next++] ?? 0;
-      const refusal = nics.refusesExit(nic, ends);
+      const refusal = nics.refusesExit(nic, entry, attempt.pattern, attempt.crossNic, partnerEntry, firstExit);
       if (refusal !== undefined) {
         this.#trace?.({ kind: 'refused-exit', nic: this.#nameOfNic(nic), entry: this.#nameOfNic(entry), reason: refusal });
         continue;
