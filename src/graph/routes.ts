@@ -4,7 +4,7 @@ import { LinkType, NodeType, PathType } from '../topology/types.js';
 
 /** How much of a channel's bandwidth a hop takes, and in which direction; a set of these bits. */
 export const Toll = {
-  /** A PCI link of a path between GPUs through an Intel CPU, which cuts peer traffic into small packets: 6/5. */
+  /** A PCI link of a path from a GPU through an Intel CPU, which cuts peer traffic into small packets: 6/5. */
   SMALL_PACKETS: 1,
   /** A NIC or NVSwitch that reaches a GPU older than sm 80: an eighth also flows back. */
   EIGHTH_BACK: 2,
@@ -63,8 +63,8 @@ export class Routes {
       this.type[route] = paths.type[path] ?? PathType.DIS;
       this.gbps[route] = paths.bandwidthGBps[path] ?? 0;
       const hops = paths.links(path);
-      const between = from.type === NodeType.GPU && this.type[route] === PathType.PHB;
-      const smallPackets = between && hops.some((link) => isIntel(system.nodes[system.links.to[link] ?? 0]));
+      const throughHostBridge = from.type === NodeType.GPU && this.type[route] === PathType.PHB;
+      const smallPackets = throughHostBridge && hops.some((link) => isIntel(system.nodes[system.links.to[link] ?? 0]));
       for (const link of hops) {
         links.push(link);
         tolls.push(tollOf(system, link, from.type, smallPackets));

@@ -191,11 +191,17 @@ class Search {
     return total(this.#best.nChannels, this.#best.bwInter) >= this.#host.local.totalGBps;
   }
 
+  /** Says which two GPUs are the worst connected. */
   #nothingFound(): InputError {
-    const names = this.#host.local.system.gpus.map((gpu) => this.#host.routes.nameOf(gpu.index)).join(', ');
+    const { routes, local } = this.#host;
+    const slowest = this.#bounds.speeds.at(-1) ?? 0;
+    const gbps = ([from, to]: readonly [number, number]) => routes.gbps[routes.between(from, to)] ?? 0;
+    const pairs = local.system.gpus.flatMap((from) => local.system.gpus.map((to) => [from.index, to.index] as const));
+    const worst = pairs.reduce((least, pair) => (gbps(pair) < gbps(least) ? pair : least));
+    const [from, to] = worst.map((gpu) => routes.nameOf(gpu));
     return new InputError('NO_PATH',
-      `no channel goes through ${names}, and there is no network to go around: NCCL fails with an internal error. Give the missing links, or leave out the GPU that the others do not reach`,
-      { ncclResult: 3, ranks: this.#host.local.ranks });
+      `no ring of at least ${slowest} GB/s goes through the ${routes.gpuCount} GPUs, and there is no network device to fall back on: NCCL fails with an internal error. The path from ${from} to ${to} carries ${Number(gbps(worst).toPrecision(4))} GB/s: correct its links, or leave one of the two out`,
+      { ncclResult: 3, ranks: local.ranks });
   }
 }
 
