@@ -3,8 +3,8 @@ import { spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js
 
 /**
  * Runs ranks as threads of this process, each on `module`, and resolves when all have ended well. The code of a rank
- * is that of a process: init() finds its place. Threads share memory where processes need FFI for it, and start
- * faster; they also share one process's limits and fate.
+ * is that of a process: init() finds its place. Threads share memory where processes need FFI for it; they also share
+ * one process's limits and fate.
  *
  * @param module a path (relative ones to the working directory) or a `file:` URL
  * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE` before anything runs; RemoteError `RANK_DIED` when a

@@ -48,6 +48,13 @@ describe('ranks as threads', () => {
     expect(await failureOf(3, 'spin')).toMatchObject({ rank: 0 });
   });
 
+  it.each(['blocking', 'promise'])('fail the %s calls of the others when they die', async (api) => {
+    const endings: unknown[] = [];
+    const ranks = spawnRanks(3, fixture('bereaved.mjs'), { args: [api], graceMs: 30_000, onMessage: (message, rank) => { endings[rank] = message; } });
+    await expect(ranks).rejects.toMatchObject({ code: 'RANK_DIED', rank: 1 });
+    expect(endings).toEqual([{ code: 'RANK_DIED', rank: 1 }, undefined, { code: 'RANK_DIED', rank: 1 }]);
+  });
+
   it('end when the signal says so', async () => {
     const controller = new AbortController();
     const ranks = spawnRanks(2, thread, { args: ['spin'], signal: controller.signal, onMessage: () => controller.abort(new Error('enough')) });
