@@ -13,6 +13,7 @@ const floors = [
   ['device'],
   ['launch'],
   ['bootstrap'],
+  ['detect'],
   ['plan'],
   ['tuning'],
   ['graph'],

@@ -128,6 +128,35 @@ describe('tccl topo list', () => {
   });
 });
 
+describe('tccl topo detect', () => {
+  it('writes this machine, which show reads', async () => {
+    const { code, stdout } = await tccl(['topo', 'detect', '--ranks', '2']);
+    expect(code).toBe(0);
+    const shown = await tccl(['topo', 'show', '-'], { input: stdout });
+    expect(shown.stdout).toMatch(/CPU device 1/);
+  });
+
+  it('takes a folder for the root of a machine', async () => {
+    const output = join(folder, 'detected.xml');
+    const { code, stderr } = await tccl(['topo', 'detect', '--root', folder, '-o', output]);
+    expect([code, stderr]).toEqual([0, 'note: no GPU found; --ranks N adds a device for each of N CPU ranks\n']);
+    expect(parseXml(readFileSync(output, 'utf8')).root.children.length).toBe(1);
+  });
+
+  it.each([
+    [['--root', '/no such folder'], 1, 'tccl: /no such folder: is no folder\n'],
+    [['--ranks', '0'], 2, "tccl: option '--ranks <count>' argument '0' is invalid. It must be a whole number from 1 to 640.\n"],
+    [['--net', 'fibre'], 2, "tccl: option '--net <kind>' argument 'fibre' is invalid. Allowed choices are auto, ib, socket.\n"],
+  ])('refuses %j', async (args, code, stderr) => {
+    expect(await tccl(['topo', 'detect', ...args])).toMatchObject({ code, stdout: '', stderr });
+  });
+
+  it('gives the doctor the machine that a file is meant for', async () => {
+    expect((await tccl(['topo', 'doctor', 'pcie-2-l4', '--machine', folder])).stdout)
+      .toContain('error gpu-not-there: the machine has no GPU at 0000:01:00.0; it has none');
+  });
+});
+
 describe('wrong input', () => {
   const cut = file('cut.xml', '<system version="1">\n  <cpu numaid="0">');
   const graph = file('graph.xml', '<graphs version="1"/>');

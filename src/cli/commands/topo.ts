@@ -1,6 +1,7 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { examples } from '../output.js';
 import type { CompleteOptions } from '../topo/complete.js';
+import type { DetectOptions } from '../topo/detect.js';
 import type { DoctorOptions } from '../topo/doctor.js';
 import type { ShowOptions } from '../topo/show.js';
 
@@ -15,6 +16,7 @@ export function register(program: Command): void {
     .addHelpText('after', examples(
       ['a file of a node, as a tree with bandwidths and a matrix of paths', 'tccl topo show topo.xml'],
       ['what is wrong with it', 'tccl topo doctor topo.xml'],
+      ['this machine', 'tccl topo detect | tccl topo show -'],
       ['a cloud file without GPUs, completed', 'tccl topo complete ndv5-topo.xml --hardware "8 x H100 SXM, 8 x 400G NIC"'],
     ));
 
@@ -40,13 +42,13 @@ export function register(program: Command): void {
     .description('find what is wrong with a topology: place, cost in GB/s, remedy')
     .argument('<file>', input)
     .option('--hardware <description>', hardware)
-    .option('--machine <file>', 'the machine that the file is meant for, as a dump: names GPUs and cards that it does not have')
+    .option('--machine <file>', 'the machine that the file is meant for: a dump, or the root of its file system (/ is this one); names GPUs and cards that it does not have')
     .option('--graph <file>', 'the NCCL_GRAPH_FILE that is used with it')
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', `${examples(
       ['a file before it goes to a cluster', 'tccl topo doctor topo.xml'],
       ['a virtual machine that is slow', 'NCCL_TOPO_DUMP_FILE=dump.xml mpirun … all_reduce_perf; tccl topo doctor dump.xml'],
-      ['does the file fit the machine?', 'tccl topo doctor topo.xml --machine dump.xml'],
+      ['does the file fit this machine?', 'tccl topo doctor topo.xml --machine /'],
     )}\nExit code 1 when there is an error among the findings, else 0.`)
     .action(async (file: string, options: DoctorOptions) => {
       const { doctor } = await import('../topo/doctor.js');
@@ -68,6 +70,23 @@ export function register(program: Command): void {
       complete(file, options);
     });
 
+  topo.command('detect')
+    .description('write the topology of this machine, or of one whose /sys and /proc were copied into a folder')
+    .option('--root <folder>', 'root of the machine\'s file system', '/')
+    .option('--ranks <count>', 'a device for each of so many CPU ranks, below the NUMA nodes', positive)
+    .addOption(new Option('--net <kind>', 'network devices: InfiniBand and RoCE where a port is active, else sockets; or one of both')
+      .choices(['auto', 'ib', 'socket']).default('auto'))
+    .option('-o, --output <file>', 'write it into this file instead of the standard output')
+    .addHelpText('after', examples(
+      ['this machine as a tree', 'tccl topo detect | tccl topo show -'],
+      ['with a device for each of 8 CPU ranks', 'tccl topo detect --ranks 8 -o topo.xml'],
+      ['a machine of which somebody sent /sys and /proc', 'tccl topo detect --root ./captured | tccl topo doctor -'],
+    ))
+    .action(async (options: DetectOptions) => {
+      const { detectTo } = await import('../topo/detect.js');
+      detectTo(options);
+    });
+
   topo.command('list')
     .description('show the catalogue: machines, GPUs, network cards, CPUs')
     .option('--json', 'print it as JSON')
@@ -75,4 +94,11 @@ export function register(program: Command): void {
       const { list } = await import('../topo/list.js');
       list(options);
     });
+}
+
+/** A whole number from 1 on. */
+function positive(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1 || value > 640) throw new InvalidArgumentError('It must be a whole number from 1 to 640.');
+  return value;
 }

@@ -1,8 +1,11 @@
+import { statSync } from 'node:fs';
 import pc from 'picocolors';
+import { detect } from '../../detect/detect.js';
 import { parametersFromEnvironment } from '../../parameters.js';
 import { completeSkeleton } from '../../topology/catalogue/complete.js';
 import { diagnose } from '../../topology/doctor/diagnose.js';
 import type { Finding, Severity } from '../../topology/doctor/finding.js';
+import type { XmlElement } from '../../topology/xml/tree.js';
 import { inFile } from '../../errors.js';
 import { readHardware, readTopologyInput } from './input.js';
 
@@ -24,12 +27,17 @@ export function doctor(name: string, options: DoctorOptions): number {
   const findings = diagnose(root, {
     notes: input.notes,
     parameters: parametersFromEnvironment(process.env).parameters,
-    ...(options.machine === undefined ? {} : { machine: readTopologyInput(options.machine).root }),
+    ...(options.machine === undefined ? {} : { machine: machineNamed(options.machine) }),
     ...(options.graph === undefined ? {} : { graph: { root: readTopologyInput(options.graph).root, fileName: options.graph } }),
   });
   if (options.json === true) console.log(JSON.stringify({ title: input.title, findings }, null, 1));
   else print(findings, input.title, input.fileName);
   return findings.some(({ severity }) => severity === 'error') ? 1 : 0;
+}
+
+/** A dump, or a machine by the root of its file system. */
+function machineNamed(name: string): XmlElement {
+  return statSync(name, { throwIfNoEntry: false })?.isDirectory() === true ? detect({ root: name }).root : readTopologyInput(name).root;
 }
 
 function print(findings: readonly Finding[], title: string, fileName: string | undefined): void {

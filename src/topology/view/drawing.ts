@@ -107,7 +107,7 @@ function summary(system: System): string {
   const speeds = [...new Set(system.nets.map(({ bandwidthGBps }) => formatGBps(bandwidthGBps)))];
   return [
     ...(system.hostHashes.length > 1 ? [count(system.hostHashes.length, 'host')] : []),
-    `${count(system.gpus.length, 'GPU')} (sm ${sms.join(', ')})`,
+    sms.length === 1 && sms[0] === 0 ? count(system.gpus.length, 'CPU device') : `${count(system.gpus.length, 'GPU')} (sm ${sms.join(', ')})`,
     system.nets.length === 0 ? 'no network device' : `${count(system.nets.length, 'network device')} (${speeds.join(', ')} GB/s)`,
     count(system.cpus.length, 'CPU'),
     ...(system.nvSwitches.length > 0 ? ['NVSwitch'] : []),
@@ -183,7 +183,7 @@ class TreeDrawer {
     const plain = ranks.length === 1 && ranks[0] === dev.dev;
     const rankText = ranks.length === 0 ? ['unused'] : plain ? [] : [`rank${ranks.length > 1 ? 's' : ''} ${ranks.join(' ')}`];
     return {
-      label: `GPU ${dev.dev}`,
+      label: `${dev.sm === 0 ? 'CPU device' : 'GPU'} ${dev.dev}`,
       details: [formatBusId(dev.localId & ~3n), ...rankText, ...(gpus.some((gpu) => !gpu.gdr) ? ['no GDR'] : []), ...this.#linkText(dev)],
     };
   }

@@ -1,0 +1,31 @@
+import { statSync } from 'node:fs';
+import { SystemError } from '../errors.js';
+import { detectMachine, type DetectedMachine } from '../topology/detect/detect-machine.js';
+import type { NetworkKind } from '../topology/detect/detect-network.js';
+import { filesOfMachine } from './node-files.js';
+import { askNvml } from './nvml.js';
+
+export interface DetectHereOptions {
+  /** Root of the machine's file system; `/` is the running machine, a folder one that was captured. */
+  readonly root?: string;
+  readonly network?: NetworkKind | 'auto';
+  /** A device for each of so many CPU ranks. */
+  readonly cpuRanks?: number;
+}
+
+/**
+ * The topology of the running machine, or of one whose /sys and /proc were copied into a folder.
+ *
+ * @throws SystemError `FILE` where the root is no folder.
+ */
+export function detect(options: DetectHereOptions = {}): DetectedMachine {
+  const { root = '/', network, cpuRanks } = options;
+  if (statSync(root, { throwIfNoEntry: false })?.isDirectory() !== true) throw new SystemError('FILE', 'is no folder', { file: root });
+  // The driver tells of the running machine only.
+  const nvml = root === '/' ? askNvml() : undefined;
+  return detectMachine(filesOfMachine(root), {
+    ...(nvml !== undefined && 'gpus' in nvml ? { gpus: nvml.gpus } : {}),
+    ...(network === undefined ? {} : { network }),
+    ...(cpuRanks === undefined ? {} : { cpuRanks }),
+  });
+}

@@ -1,0 +1,62 @@
+import { createElement, type XmlElement } from '../xml/tree.js';
+import type { MachineFiles } from './machine-files.js';
+
+/** The `<cpu>` elements of a machine: one a NUMA node that has cores. */
+export class CpuDetector {
+  readonly #files: MachineFiles;
+  readonly #system: XmlElement;
+  /** Attributes that all of them have. */
+  readonly #model: readonly (readonly [string, string])[];
+
+  constructor(files: MachineFiles, system: XmlElement) {
+    this.#files = files;
+    this.#system = system;
+    this.#model = cpuModel(files.readText('/proc/cpuinfo') ?? '');
+  }
+
+  /** Adds all NUMA nodes; memory without cores is none. A kernel without NUMA has one node of all cores. */
+  addAll(): void {
+    const nodes = this.#files.list('/sys/devices/system/node').flatMap((name) => /^node(\d+)$/.exec(name)?.[1] ?? []);
+    nodes.sort((a, b) => Number(a) - Number(b));
+    for (const node of nodes) if (/[1-9a-f]/.test(this.#affinity(node))) this.cpu(node);
+    if (this.#system.children.length === 0) this.cpu('0', maskOfList(this.#files.readText('/sys/devices/system/cpu/online') ?? ''));
+  }
+
+  /** The NUMA node of that number, as /sys writes it; `-1` is one too. */
+  cpu(numaId: string, affinity = this.#affinity(numaId)): XmlElement {
+    const known = this.#system.children.find((cpu) => cpu.attributes.get('numaid') === numaId);
+    return known ?? createElement('cpu', this.#system, [['numaid', numaId], ['affinity', affinity], ...this.#model]);
+  }
+
+  #affinity(numaId: string): string {
+    return this.#files.readText(`/sys/devices/system/node/node${numaId}/cpumap`) ?? '';
+  }
+}
+
+/** Architecture, and on x86 vendor, family and model, from /proc/cpuinfo. */
+function cpuModel(cpuinfo: string): [string, string][] {
+  const field = (name: string) => new RegExp(`^${name}\\s*:[ \\t]*(.*)$`, 'm').exec(cpuinfo)?.[1];
+  const vendor = field('vendor_id');
+  if (vendor !== undefined) {
+    return [['arch', 'x86_64'], ['vendor', vendor], ['familyid', ncclFamily(Number(field('cpu family')))], ['modelid', field('model') ?? '0']];
+  }
+  if (field('CPU implementer') !== undefined) return [['arch', 'arm64']];
+  if (/POWER/i.test(field('cpu') ?? '')) return [['arch', 'ppc64']];
+  return [];
+}
+
+/** Linux adds the extended family to base family 15; NCCL adds it shifted by four bits: 25 becomes 175. */
+function ncclFamily(family: number): string {
+  return String(family > 15 ? 15 + ((family - 15) << 4) : family);
+}
+
+/** The mask of a list of cores, as `0-3,8`. */
+function maskOfList(list: string): string {
+  let mask = 0n;
+  for (const range of list.split(',').filter((part) => part !== '')) {
+    const [first = 0, last = first] = range.split('-').map(Number);
+    for (let core = first; core <= last; core++) mask |= 1n << BigInt(core);
+  }
+  const digits = mask.toString(16);
+  return (digits.padStart(Math.ceil(digits.length / 8) * 8, '0').match(/.{8}/g) ?? []).join(',');
+}

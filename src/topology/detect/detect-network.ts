@@ -1,0 +1,115 @@
+import { childNamed, createElement, type XmlElement } from '../xml/tree.js';
+import { formatHex } from '../xml/write.js';
+import type { PciDetector } from './detect-pci.js';
+import type { MachineFiles } from './machine-files.js';
+
+/** Which network devices are looked for: those of NCCL's InfiniBand transport (RoCE too), or of its sockets. */
+export type NetworkKind = 'ib' | 'socket';
+
+/** A network device as a plugin of NCCL would tell it. */
+interface NetDevice {
+  readonly name: string;
+  /** Bus id, or undefined for one that is no PCI device. */
+  readonly busId: string | undefined;
+  readonly speedMbps: number;
+  readonly port: number;
+  readonly guid: bigint;
+  readonly maxConnections: number;
+  readonly gdr: boolean;
+}
+
+/**
+ * Adds the network devices of a machine: active InfiniBand and RoCE ports where there are any, else interfaces for
+ * sockets, as NCCL chooses without a plugin. Gives back the kind, and what was left out.
+ */
+export function addNetwork(
+  files: MachineFiles, pcis: PciDetector, firstCpu: XmlElement, asked: NetworkKind | 'auto', hasRdmaDriver: boolean,
+): { readonly kind: NetworkKind; readonly notes: readonly string[] } {
+  const notes: string[] = [];
+  const ib = asked === 'socket' ? [] : infinibandDevices(files, hasRdmaDriver, notes);
+  const kind = asked === 'auto' ? (ib.length > 0 ? 'ib' : 'socket') : asked;
+  const devices = kind === 'ib' ? ib : socketDevices(files);
+  devices.forEach((device, dev) => {
+    const parent = device.busId === undefined ? firstCpu : pcis.device(device.busId);
+    const nic = childNamed(parent, 'nic') ?? createElement('nic', parent);
+    createElement('net', nic, [
+      ['name', device.name], ['dev', String(dev)], ['latency', '0'], ['speed', String(device.speedMbps)],
+      ['port', String(device.port)], ['guid', `0x${device.guid.toString(16)}`],
+      ['maxconn', String(device.maxConnections)], ['gdr', device.gdr ? '1' : '0'], ['net', '1'],
+    ]);
+  });
+  return { kind, notes };
+}
+
+/** Queue pairs that a device of the mlx family has, as NCCL reports them. */
+const ibMaxConnections = 131_072;
+const socketMaxConnections = 65_536;
+
+function infinibandDevices(files: MachineFiles, hasRdmaDriver: boolean, notes: string[]): NetDevice[] {
+  const devices: NetDevice[] = [];
+  /** How many ports a card has shown so far, by the bus id of its first function. */
+  const portsOfCard = new Map<string, number>();
+  const names = [...files.list('/sys/class/infiniband')].sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
+  for (const name of names) {
+    const folder = `/sys/class/infiniband/${name}`;
+    const path = files.resolve(`${folder}/device`);
+    // The functions of a card with several ports are one device to NCCL, and so are virtual functions.
+    const busId = path?.split('/').at(-1)?.replace(/\.[0-9a-f]$/, '.0');
+    if (busId === undefined || !/^[0-9a-f]{4}:/.test(busId)) {
+      notes.push(`InfiniBand device ${name} is no PCI device: left out`);
+      continue;
+    }
+    for (const port of files.list(`${folder}/ports`)) {
+      const state = files.readText(`${folder}/ports/${port}/state`) ?? '';
+      if (!state.startsWith('4')) {
+        notes.push(`port ${port} of ${name} is ${state === '' ? 'not readable' : state.replace(/^\d+:\s*/, '').toLowerCase()}: left out, as NCCL does`);
+        continue;
+      }
+      const earlier = portsOfCard.get(busId) ?? 0;
+      portsOfCard.set(busId, earlier + 1);
+      devices.push({
+        name, busId,
+        // "400 Gb/sec (4X NDR)"
+        speedMbps: Math.round(Number.parseFloat(files.readText(`${folder}/ports/${port}/rate`) ?? '0') * 1000),
+        port: Number(port) + earlier,
+        guid: guidNumber(files.readText(`${folder}/sys_image_guid`) ?? '0'),
+        maxConnections: ibMaxConnections,
+        gdr: hasRdmaDriver,
+      });
+    }
+  }
+  return devices;
+}
+
+/** `0c42:a103:0055:62a2` as NCCL prints it: the eight bytes are in network order, and read as they lie: 0xa2625500… */
+function guidNumber(text: string): bigint {
+  const bytes = text.replaceAll(/[^0-9a-fA-F]/g, '').padStart(16, '0').match(/../g) ?? [];
+  return BigInt(formatHex(BigInt(`0x${bytes.reverse().join('')}`)));
+}
+
+/** Interfaces that are up, but loopback and those of containers: what NCCL takes when nothing is asked for. */
+function socketDevices(files: MachineFiles): NetDevice[] {
+  return files.list('/sys/class/net').filter((name) => isUsable(files, name)).map((name, index) => {
+    const device = files.resolve(`/sys/class/net/${name}/device`)?.split('/').at(-1);
+    const speed = Number(files.readText(`/sys/class/net/${name}/speed`) ?? '');
+    return {
+      name,
+      busId: device !== undefined && /^[0-9a-f]{4}:[0-9a-f]{2}:/.test(device) ? device : undefined,
+      // A virtual interface says -1, or nothing; NCCL's sockets then take 10 Gb/s.
+      speedMbps: speed > 0 ? speed : 10_000,
+      port: 0,
+      guid: BigInt(index),
+      maxConnections: socketMaxConnections,
+      gdr: false,
+    };
+  });
+}
+
+const up = 1;
+
+function isUsable(files: MachineFiles, name: string): boolean {
+  if (/^(lo$|docker|virbr|veth)/.test(name)) return false;
+  const flags = Number(files.readText(`/sys/class/net/${name}/flags`) ?? '0');
+  const state = files.readText(`/sys/class/net/${name}/operstate`) ?? '';
+  return (flags & up) !== 0 && (state === 'up' || state === 'unknown');
+}

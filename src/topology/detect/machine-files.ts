@@ -1,0 +1,28 @@
+/**
+ * The files of a machine, as detection asks for them: the running one's, or a captured one's from a folder. Paths are
+ * those on the machine (`/sys/…`, `/proc/…`).
+ */
+export interface MachineFiles {
+  /** The text of a file without the line end at its end; undefined where it cannot be read. */
+  readText(path: string): string | undefined;
+  /** Names in a folder, sorted; none where there is no such folder. */
+  list(path: string): readonly string[];
+  /** The path with all symbolic links followed; undefined where it leads nowhere, or out of the machine. */
+  resolve(path: string): string | undefined;
+}
+
+/** What the GPU driver tells of a GPU beyond /sys. */
+export interface ProbedGpu {
+  /** As /sys writes it: `0000:1b:00.0`. */
+  readonly busId: string;
+  /** NVML's number. */
+  readonly dev: number;
+  /** Compute capability × 10. */
+  readonly sm: number;
+  /** Of its PCI link now; undefined where the driver does not say. */
+  readonly pciGeneration: number | undefined;
+  readonly pciLanes: number | undefined;
+  /** Links to each other end, by its bus id in lower case. */
+  readonly nvlinks: readonly { readonly target: string; readonly count: number }[];
+  readonly c2c: { readonly bandwidthMBps: number; readonly count: number } | undefined;
+}
