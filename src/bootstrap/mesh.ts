@@ -44,7 +44,10 @@ export class Mesh {
   readonly #connections = new Set<Connection>();
   readonly #lostListeners = new Set<(rank: number, error: Error) => void>();
   readonly #failureListeners = new Set<(notice: Notice & { kind: 'failed' }) => void>();
+  /** Events that were told. */
   readonly #told = new Set<string>();
+  /** Notices of losses and failures. */
+  readonly #badNews: string[] = [];
   readonly #closing = new AbortController();
   #ringSecret: Uint8Array | undefined;
   #zone: string | undefined;
@@ -107,11 +110,7 @@ export class Mesh {
   accept(rank: number, open: (events: ConnectionEvents) => Connection): void {
     const peer = this.#peer(rank);
     const connection = open(this.#eventsOf(peer, (cause) => this.#ended(peer, cause)));
-    this.#connections.add(connection);
-    if (this.signal.aborted) {
-      connection.destroy();
-      return;
-    }
+    this.#keep(connection);
     peer.incoming = connection;
     if (rank === this.previousRank) this.#previousArrived();
   }
@@ -140,15 +139,23 @@ export class Mesh {
     return this.#peer(from).mailbox.take(header);
   }
 
-  /** Tells a notice to all ranks that the ring still reaches, this one included. */
+  /**
+   * Tells a notice to all ranks that the ring still reaches, this one included. Bad news go on all connections, so that
+   * where a rank closes because of them, its goodbye comes after them on each.
+   */
   spread(notice: Notice): void {
     const event = eventOf(notice);
     if (this.signal.aborted || this.#told.has(event)) return;
     this.#told.add(event);
-    // Both neighbours get it, also the one from whom it came: who was told before stops it.
+    // Also whoever it came from gets it: who was told before stops it.
     const text = JSON.stringify(notice);
-    this.#peer(this.previousRank).incoming?.notify(text);
-    this.#peer(this.nextRank).outgoing?.then((connection) => connection.notify(text), () => undefined);
+    if (notice.kind !== 'left') {
+      this.#badNews.push(text);
+      for (const connection of this.#connections) connection.notify(text);
+    } else {
+      this.#peer(this.previousRank).incoming?.notify(text);
+      this.#peer(this.nextRank).outgoing?.then((connection) => connection.notify(text), () => undefined);
+    }
     this.#heed(notice);
   }
 
@@ -219,9 +226,14 @@ export class Mesh {
         throw this.#forget(peer, 'RANK_DIED', 'cannot be reached: nobody listens any more at its address');
       },
     });
-    this.#connections.add(connection);
-    if (this.signal.aborted) void connection.leave(); // closed while the dial was returning
+    this.#keep(connection);
     return connection;
+  }
+
+  #keep(connection: Connection): void {
+    this.#connections.add(connection);
+    for (const text of this.#badNews) connection.notify(text);
+    if (this.signal.aborted) void connection.leave(); // closed while the connection was being made
   }
 
   #eventsOf(peer: Peer, end: (cause: Error | undefined) => void): ConnectionEvents {

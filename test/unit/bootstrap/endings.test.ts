@@ -184,3 +184,18 @@ it('the loss of a rank leaves other hosts among themselves', async () => {
     await expect(ranks[3]!.barrier('host')).rejects.toMatchObject({ code: 'ABORTED', rank: 1 });
   }, hostOf);
 });
+
+it('who closes because of a loss does not hide the loss from others', async () => {
+  const n = 33; // around the ring news take many steps, but a goodbye only one where ranks have talked
+  const ranks = await connectRanks(n, (rank) => ({ hostId: rank === 2 ? 'other' : 'same' }));
+  await Promise.all(ranks.map((rank) => rank.barrier()));
+  const others = ranks.filter(({ rank }) => rank !== 2);
+  const errors = Promise.all(others.map(async (rank) => {
+    const error = await rejection(rank.barrier());
+    await rank.close();
+    return error;
+  }));
+  await Promise.all(others.map((rank) => rank.barrier('host'))); // the barrier of all gets stuck meanwhile
+  ranks[2]!.abort(new Error('out of paper'));
+  for (const error of await errors) expect(error).toMatchObject({ code: 'ABORTED', rank: 2 });
+});
