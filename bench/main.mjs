@@ -19,6 +19,7 @@ const suites = {
   runtime: () => import('./suites/runtime.mjs'),
   start: () => import('./suites/start.mjs'),
   topology: () => import('./suites/topology.mjs'),
+  plan: () => import('./suites/plan.mjs'),
 };
 
 const help = `Usage: npm run bench -- [options]

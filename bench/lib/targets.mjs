@@ -38,3 +38,11 @@ export const startTarget = 1.5;
  * @type {Readonly<Record<string, number>>}
  */
 export const topologyTargetsMs = { 'dgxh100.n1': 2, 'NVLink domain of 576 GPUs': 1000 };
+
+/**
+ * A whole plan from the XML on in a process that did nothing before, and all memory of that process, by hosts of eight
+ * GPUs.
+ *
+ * @type {Readonly<Record<number, { seconds: number, mebibytes?: number } | undefined>>}
+ */
+export const planTargets = { 2048: { seconds: 3, mebibytes: 1536 }, 12500: { seconds: 25 } };

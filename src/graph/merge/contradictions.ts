@@ -16,7 +16,7 @@ export function contradictions(parameters: Parameters): string[] {
   const maxCtas = firstSet(['NCCL_MAX_CTAS', positive(parameters.maxCtas)]);
 
   const copied = (least: Limit, most: Limit) =>
-    `${least.variable}=${least.value} is above ${most.variable}=${most.value}: NCCL would use only the first ${Math.max(1, most.value)} channels and copy them until there are ${least.value}`;
+    `${least.variable}=${least.value} is above ${most.variable}=${most.value}: NCCL would take at most ${Math.max(1, most.value)} channels, then copy them until there are ${least.value}`;
   const found: (string | undefined)[] = [
     whenAbove(minimum, maximum, copied),
     whenAbove(minimum, maxCtas, copied),

@@ -31,13 +31,18 @@ export interface NodeTable {
   readonly rankToLocalRank: Int32Array;
 }
 
-/** @throws InvalidArgumentError where there is no rank, or a count is not a whole number above 0 */
+/** @throws InvalidArgumentError where there is no rank, a count is not a whole number above 0, or nodes do not share out the ranks of their host */
 export function numberNodes(runs: readonly HostRun[], listen?: MergeListener): NodeTable {
   const kinds: NodeContribution[] = [];
   const kindNumbers = new Map<NodeContribution, number>();
   for (const { host, count } of runs) {
     if (!Number.isInteger(count) || count < 1) {
       throw new InvalidArgumentError('ARGUMENT_RANGE', `a run of ${count} hosts: the count must be a whole number above 0`);
+    }
+    const ranks = host.nodes.flatMap((node) => node.ranks).sort((a, b) => a - b);
+    if (ranks.length !== host.nRanks || ranks.some((rank, position) => rank !== position)) {
+      throw new InvalidArgumentError('ARGUMENT_RANGE',
+        `the nodes of a host of ${host.nRanks} ranks have ranks ${ranks.join(' ')}: together they must have 0 to ${host.nRanks - 1}, each once`);
     }
     for (const node of host.nodes) {
       if (!kindNumbers.has(node)) kindNumbers.set(node, kinds.push(node) - 1);

@@ -1,0 +1,34 @@
+/**
+ * Plans one cluster in a process of its own and prints what it took: `plan-once.mjs HOSTS REPEATS MACHINE…`, machines by
+ * turns.
+ *
+ * @module
+ */
+import { defaultParameters } from '../../dist/parameters.js';
+import { prepareCluster } from '../../dist/plan/cluster.js';
+import { plan, planPrepared } from '../../dist/plan/plan.js';
+import { machine } from '../../dist/topology/catalogue/machines.js';
+
+const [hostCount = '1', repeats = '1', ...names] = process.argv.slice(2);
+const roots = names.map((name) => machine(name));
+const hosts = roots.length === 1
+  ? roots.map((root) => ({ machine: root, count: Number(hostCount) }))
+  : Array.from({ length: Number(hostCount) }, (_, host) => ({ machine: /** @type {(typeof roots)[number]} */ (roots[host % roots.length]), count: 1 }));
+
+const start = performance.now();
+const made = plan({ hosts });
+const coldMs = performance.now() - start;
+
+const prepared = prepareCluster({ hosts }, defaultParameters);
+const times = Array.from({ length: Number(repeats) }, () => {
+  const before = performance.now();
+  planPrepared(prepared, defaultParameters);
+  return performance.now() - before;
+});
+console.log(JSON.stringify({
+  ranks: made.nodes.nRanks,
+  channels: made.nChannels,
+  coldMs,
+  mergeMs: Math.min(...times),
+  peakMiB: process.resourceUsage().maxRSS / 1024,
+}));

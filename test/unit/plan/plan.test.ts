@@ -1,0 +1,154 @@
+import { describe, expect, it } from 'vitest';
+import { InputError, InvalidArgumentError, InvalidUsageError } from '../../../src/errors.js';
+import { treeLinks } from '../../../src/graph/merge/links.js';
+import { parametersFromEnvironment } from '../../../src/parameters.js';
+import type { Cluster } from '../../../src/plan/cluster.js';
+import { plan, type PlanOptions } from '../../../src/plan/plan.js';
+import { planFromJson, planToJson } from '../../../src/plan/plan-json.js';
+import { planForRank } from '../../../src/plan/rank-plan.js';
+import { buildSystem } from '../../../src/topology/build/build-system.js';
+import { machine } from '../../../src/topology/catalogue/machines.js';
+import { defaultParameters } from '../../../src/parameters.js';
+import { descendants } from '../../../src/topology/xml/tree.js';
+
+const planOf = (cluster: Cluster, environment: Record<string, string> = {}, options: PlanOptions = {}) =>
+  plan(cluster, parametersFromEnvironment(environment).parameters, options);
+
+/** Two hosts with four GPUs each and a smaller host. */
+const mixed: Cluster = {
+  hosts: [
+    { machine: machine('hgx-a100-4'), count: 2, name: 'a100' },
+    { machine: machine('pcie-3-l40s'), count: 1, name: 'l40s' },
+  ],
+};
+
+/** Hosts whose NICs can reduce. */
+const sharp = (count: number): Cluster => {
+  const root = machine('hgx-a100-4');
+  for (const element of descendants(root)) if (element.name === 'net') element.attributes.set('coll', '1');
+  return { hosts: [{ machine: root, count }] };
+};
+
+describe('plan', () => {
+  it('takes a machine as XML or as the graph made of it', () => {
+    const root = machine('pcie-4-l40s');
+    const fromXml = plan({ hosts: [{ machine: root, count: 2 }] });
+    const fromSystem = plan({ hosts: [{ machine: buildSystem(root, { parameters: defaultParameters }), count: 2 }] });
+    expect(planToJson(fromSystem)).toEqual(planToJson(fromXml));
+  });
+
+  it('does not matter how hosts are grouped', () => {
+    const root = machine('hgx-a100-4');
+    const together = plan({ hosts: [{ machine: root, count: 5 }] });
+    const apart = plan({ hosts: [{ machine: root, count: 2 }, { machine: root, count: 3 }] });
+    expect(apart.rings).toEqual(together.rings);
+    expect(apart.trees).toEqual(together.trees);
+    expect(apart.agreement).toEqual(together.agreement);
+  });
+
+  it('searches each machine once, however many hosts are like it', () => {
+    const root = machine('gh200');
+    let searches = 0;
+    planOf({ hosts: [{ machine: root, count: 7 }, { machine: machine('pcie-2-l40s'), count: 1 }, { machine: root, count: 2 }] }, {}, {
+      onSearch: (event) => { if (event.kind === 'search' && event.graph === 0) searches++; },
+    });
+    expect(searches).toBe(2);
+  });
+
+  it('refuses parameters that contradict each other and says what NCCL would do', () => {
+    const environment = { NCCL_MIN_NCHANNELS: '8', NCCL_MAX_NCHANNELS: '3' };
+    const cluster = { hosts: [{ machine: machine('hgx-a100-4'), count: 2 }] };
+    expect(() => planOf(cluster, environment)).toThrow(InvalidUsageError);
+    expect(() => planOf(cluster, environment)).toThrow(/NCCL_MIN_NCHANNELS=8 is above NCCL_MAX_NCHANNELS=3: NCCL would take at most 3 channels, then copy them until there are 8/);
+    const followed = planOf(cluster, environment, { contradictions: 'follow' });
+    expect([...followed.treeOfChannel]).toEqual([0, 1, 2, 0, 1, 2, 0, 1]);
+  });
+
+  it('refuses ranks of a host that do not count from 0', () => {
+    const root = machine('pcie-8-l40s');
+    for (const element of descendants(root)) if (element.name === 'gpu') element.attributes.set('rank', String(8 + Number(element.attributes.get('rank'))));
+    expect(() => plan({ hosts: [{ machine: root, count: 2, name: 'second' }] })).toThrow(/second: its GPUs have ranks 8 9 .*must be 0 to 7/);
+  });
+
+  it('refuses a wrong count and an empty cluster', () => {
+    expect(() => plan({ hosts: [{ machine: machine('gh200'), count: 0 }] })).toThrow(InvalidArgumentError);
+    expect(() => plan({ hosts: [] })).toThrow(/no ranks/);
+  });
+});
+
+describe('planForRank', () => {
+  it.each([
+    ['hosts that differ', mixed, {}],
+    ['a network that reduces', sharp(4), { NCCL_COLLNET_ENABLE: '1' }],
+  ] as const)('neighbours name each other: %s', (_, cluster, environment) => {
+    const made = planOf(cluster, environment);
+    const ranks = Array.from({ length: made.nodes.nRanks }, (__, rank) => planForRank(made, rank));
+    expect(made.collnet !== undefined).toBe('NCCL_COLLNET_ENABLE' in environment);
+    for (const { rank, channels, collnetDirect } of ranks) {
+      for (const head of collnetDirect?.up ?? []) expect(ranks[head]?.collnetDirect?.down).toContain(rank);
+      channels.forEach(({ ring, tree, collnetChain }, channel) => {
+        const below = collnetChain?.down ?? -1;
+        if (below >= 0) expect(ranks[below]?.channels[channel]?.collnetChain?.up).toBe(rank);
+        expect(ranks[ring.next]?.channels[channel]?.ring.prev).toBe(rank);
+        expect(ring.order[0]).toBe(rank);
+        expect(ring.order[1]).toBe(ring.next);
+        expect([...ring.order].sort((a, b) => a - b)).toEqual(ranks.map((other) => other.rank));
+        for (const child of tree.down) if (child >= 0) expect(ranks[child]?.channels[channel]?.tree.up).toBe(rank);
+        if (tree.up >= 0) expect(ranks[tree.up]?.channels[channel]?.tree.down).toContain(rank);
+      });
+      expect(channels.length).toBe(made.nChannels);
+    }
+    for (let channel = 0; channel < made.nChannels; channel++) {
+      expect(ranks.filter(({ channels }) => channels[channel]?.tree.up === -1)).toHaveLength(1);
+    }
+  });
+
+  it('in every round each rank sends to the one that receives from it', () => {
+    const made = plan(mixed);
+    const schedules = Array.from({ length: made.nodes.nRanks }, (_, rank) => planForRank(made, rank).p2pSchedule);
+    schedules.forEach(({ send, receive }, rank) => {
+      expect([...send].sort((a, b) => a - b)).toEqual(schedules.map((__, other) => other));
+      send.forEach((peer, round) => expect(schedules[peer]?.receive[round]).toBe(rank));
+      receive.forEach((peer, round) => expect(schedules[peer]?.send[round]).toBe(rank));
+    });
+  });
+
+  it('refuses a rank or a channel that is not there', () => {
+    const made = plan(mixed);
+    expect(() => planForRank(made, 11)).toThrow(/no rank 11: ranks are 0 to 10/);
+    expect(() => treeLinks(made, made.nChannels, 0)).toThrow(InvalidArgumentError);
+  });
+});
+
+describe('plan as JSON', () => {
+  const roundTrip = (json: object): unknown => JSON.parse(JSON.stringify(json));
+
+  it.each([
+    ['hosts that differ', mixed, {}],
+    ['one host', { hosts: [{ machine: machine('dgx-h200'), count: 1 }] }, { NCCL_NVLS_CHUNKSIZE: '65536', NCCL_NETDEVS_POLICY: 'MAX:1' }],
+    ['a host that is several nodes', { hosts: [{ machine: machine('pcie-3-l40s'), count: 2 }] }, { NCCL_P2P_DISABLE: '1', NCCL_SHM_DISABLE: '1' }],
+    ['a network that reduces', sharp(3), { NCCL_COLLNET_ENABLE: '1' }],
+  ] as const)('comes back as it was: %s', (_, cluster, environment) => {
+    const made = planOf(cluster, environment);
+    const back = planFromJson(roundTrip(planToJson(made)));
+    expect(back).toEqual(made);
+    expect(planForRank(back, 1)).toEqual(planForRank(made, 1));
+  });
+
+  it.each([
+    ['another format', { format: 'log' }, /plan\.format is "log"/],
+    ['no ring', { rings: undefined }, /plan\.rings is missing/],
+    ['a rank that is not there', { rings: [[0, 1, 2, 9]] }, /plan\.rings\[0\]\[3\] is 9; it has to be a whole number from 0 to 3/],
+    ['a ring with a rank twice', { rings: [[0, 1, 2, 2]] }, /plan\.rings\[0\] is \[0,1,2,2\].*rank 2 is there twice/],
+    ['a ring too short', { rings: [[0, 1, 2]] }, /plan\.rings\[0\] has 3 entries; it has to have 4/],
+    ['a channel without tree', { treeOfChannel: [0, 7] }, /plan\.treeOfChannel\[1\] is 7/],
+    ['an unknown parameter', { parameters: { speed: 9 } }, /plan\.parameters\.speed/],
+    ['a parameter of another type', { parameters: { crossNic: 'yes' } }, /plan\.parameters\.crossNic is "yes"; it has to be a number/],
+    ['a host of an unknown kind', { hosts: [{ name: '', count: 1, nRanks: 4, nodes: [3] }] }, /plan\.hosts\[0\]\.nodes\[0\] is 3/],
+  ])('with %s is refused with the place', (_, change, message) => {
+    const json = planToJson(planOf({ hosts: [{ machine: machine('pcie-4-l40s'), count: 1 }] }, { NCCL_MAX_NCHANNELS: '2' }));
+    const wrong = roundTrip({ ...json, ...change });
+    expect(() => planFromJson(wrong)).toThrow(InputError);
+    expect(() => planFromJson(wrong)).toThrow(message);
+  });
+});
