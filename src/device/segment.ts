@@ -83,6 +83,11 @@ export class Segment {
   readonly #view: Uint8Array;
   #reservedTo: number;
   #closed = false;
+  /** Where arrays lie that were looked up last: programs use the same few again and again. */
+  #recent: NumericArray | undefined;
+  #recentOffset = -1;
+  #lessRecent: NumericArray | undefined;
+  #lessRecentOffset = -1;
 
   private constructor(backing: Backing, readonly localRank: number, readonly nLocalRanks: number) {
     this.#backing = backing;
@@ -192,7 +197,13 @@ export class Segment {
   offsetOf(array: NumericArray): number {
     const place = (array as Placed)[PLACE];
     if (place !== undefined && place.segment === this) return place.offset;
-    return array.buffer === this.buffer ? array.byteOffset : -1;
+    if (array === this.#recent) return this.#recentOffset;
+    if (array === this.#lessRecent) return this.#lessRecentOffset;
+    this.#lessRecent = this.#recent;
+    this.#lessRecentOffset = this.#recentOffset;
+    this.#recent = array;
+    this.#recentOffset = array.buffer === this.buffer ? array.byteOffset : -1;
+    return this.#recentOffset;
   }
 
   setState(state: number): void {
@@ -236,6 +247,7 @@ export class Segment {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#recent = this.#lessRecent = undefined;
     this.setState(rankStates.closed);
     const file = this.#backing.file;
     if (file === undefined) return;

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { JobProcesses } from './job-processes.js';
 
 /** How a rank ended: with an exit code, by a signal, or not started at all. */
 export type Ending =
@@ -16,29 +17,32 @@ export interface RankProcessOptions {
   readonly stdio: StdioOptions;
   /** Time from SIGTERM to SIGKILL for what the rank leaves behind, milliseconds. */
   readonly graceMs: number;
+  /** The rank and what it starts. */
+  readonly processes: JobProcesses;
 }
 
 /**
- * One rank as a process that leads a process group (and session) of its own, so that whatever it starts can be
- * signalled and ended with it.
+ * One rank as a process, with whatever it starts.
  *
- *     running ──► ended: the leader is gone, the rest of its group got SIGTERM
- *                   └──► closed: all of its output was read, nothing of the group is left
+ *     running ──► ended: the process is gone
+ *                   └──► closed: all of its output was read; what it left behind with a hold on it was ended
  */
 export class RankProcess {
   readonly rank: number;
-  /** Also the id of its process group; undefined when it could not be started. */
+  /** Undefined when it could not be started. */
   readonly pid: number | undefined;
   readonly ended: Promise<Ending>;
   readonly closed: Promise<void>;
   readonly #child: ChildProcess;
+  readonly #processes: JobProcesses;
   #running: boolean;
 
-  constructor({ rank, command, args, env, stdio, graceMs }: RankProcessOptions) {
-    const child = spawn(command, args, { env, stdio, detached: true });
+  constructor({ rank, command, args, env, stdio, graceMs, processes }: RankProcessOptions) {
+    const child = spawn(command, args, { env, stdio });
     this.rank = rank;
     this.pid = child.pid;
     this.#child = child;
+    this.#processes = processes;
     this.#running = child.pid !== undefined;
     this.ended = new Promise((resolve) => {
       child.once('error', (error) => resolve({ kind: 'unstarted', error }));
@@ -50,7 +54,9 @@ export class RankProcess {
     const drained = new Promise<void>((resolve) => child.once('close', () => resolve()));
     this.closed = this.ended.then(async () => {
       if (this.pid === undefined) return;
-      await this.#endGroup(graceMs);
+      // Output that stays open is held by something that the rank left behind.
+      const open = await Promise.race([drained.then(() => false), delay(lingerMs, true)]);
+      if (open) await processes.end(graceMs);
       await this.#drain(drained, graceMs);
     });
   }
@@ -67,22 +73,14 @@ export class RankProcess {
     return this.#child.stderr;
   }
 
-  /** Signals the rank and everything in its group. Nothing happens once it has ended. */
+  /** Signals the rank and everything it started. Nothing happens once it has ended. */
   signal(signal: NodeJS.Signals): void {
-    if (this.#running) this.#signalGroup(signal);
-  }
-
-  /** What the leader started and left running gets SIGTERM, and after the grace time SIGKILL. */
-  async #endGroup(graceMs: number): Promise<void> {
-    const deadline = performance.now() + graceMs;
-    this.#signalGroup('SIGTERM');
-    while (this.#signalGroup(0) && performance.now() < deadline) await delay(pollMs);
-    this.#signalGroup('SIGKILL');
+    if (this.#running) this.#processes.signal(signal);
   }
 
   /**
-   * Waits until all output was read. A process that moved to another group is not ours to end, yet it may hold the
-   * pipes open for ever: they are dropped when nothing came for the grace time. Output that waits because our own
+   * Waits until all output was read. A process that left the job is not ours to end, yet it may hold the pipes
+   * open for ever: they are dropped when nothing came for the grace time. Output that waits because our own
    * reader is slow does come.
    */
   async #drain(drained: Promise<void>, graceMs: number): Promise<void> {
@@ -101,17 +99,9 @@ export class RankProcess {
     }
     for (const pipe of pipes) pipe.destroy();
   }
-
-  /** False when the group has no member left. */
-  #signalGroup(signal: NodeJS.Signals | 0): boolean {
-    if (this.pid === undefined) return false;
-    try {
-      return process.kill(-this.pid, signal);
-    } catch {
-      return false; // ESRCH: all gone
-    }
-  }
 }
 
-/** How often a group that is being ended is looked at. */
+/** How often output that is still open is looked at. */
 const pollMs = 10;
+/** How long output may stay open after the end of its rank before somebody is suspected of holding it. */
+const lingerMs = 100;

@@ -1,9 +1,10 @@
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { SystemError } from '../errors.js';
+import { JobProcesses } from './job-processes.js';
 import { LinePrefixer } from './line-prefixer.js';
 import { localMeetingPoint, type MeetingPoint } from './meeting-point.js';
 import { RankProcess, type Ending } from './rank-process.js';
@@ -69,14 +70,13 @@ class Job {
     const logs = options.output.kind === 'files' ? openLogs(options.output.directory, options.nRanks) : [];
     this.#options = options;
     this.#meetingPoint = meetingPoint;
-    this.#watchdog = startWatchdog();
+    this.#watchdog = startWatchdog(`TCCL_COMM_SECRET=${meetingPoint.TCCL_COMM_SECRET}`);
     for (let rank = 0; rank < options.nRanks; rank++) {
       const started = this.#start(rank, logs[rank]);
       this.#ranks.push(started);
       if (started.pid === undefined) break;
     }
     for (const log of logs) closeSync(log);
-    this.#watch();
   }
 
   async finished(): Promise<number> {
@@ -85,7 +85,6 @@ class Job {
     if (timeoutMs !== undefined) this.#later(timeoutMs, () => this.#timeOut(timeoutMs));
     await Promise.all(this.#ranks.map(async (rank) => {
       const ending = await rank.ended;
-      this.#watch();
       const failure = this.#judge(rank, ending);
       await rank.closed;
       await this.#outputs[rank.rank];
@@ -93,6 +92,7 @@ class Job {
       if (failure !== undefined) report(failure);
     }));
     for (const timer of this.#timers) clearTimeout(timer);
+    await new JobProcesses({ TCCL_COMM_SECRET: this.#meetingPoint.TCCL_COMM_SECRET }).end(this.#options.graceMs);
     stopForwarding();
     this.#watchdog.dismiss();
     return this.#exitCode;
@@ -104,6 +104,7 @@ class Job {
     const out = log ?? (output.kind === 'inherited' ? 'inherit' : 'pipe');
     const started = new RankProcess({
       rank, command: file, args, graceMs,
+      processes: new JobProcesses({ TCCL_COMM_SECRET: this.#meetingPoint.TCCL_COMM_SECRET, TCCL_RANK: String(rank) }),
       stdio: [rank === 0 ? 'inherit' : 'ignore', out, out],
       env: {
         ...env,
@@ -167,22 +168,18 @@ class Job {
     this.#later(this.#options.graceMs, () => this.#signal('SIGKILL'));
   }
 
-  /** Hands signals on until the returned function is called. */
+  /** Hands signals on until the returned function is called. Ctrl-Z and `fg` reach ranks without us. */
   #forwardSignals(): () => void {
     const handlers = new Map<NodeJS.Signals, () => void>();
-    for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGCONT'] as const) handlers.set(signal, () => this.#signal(signal));
+    for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) handlers.set(signal, () => this.#signal(signal));
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       handlers.set(signal, () => {
         const again = signal === 'SIGINT' && this.#handedOn === 'SIGINT';
         this.#handedOn = signal;
-        this.#signal(again ? 'SIGKILL' : signal);
+        if (again) this.#signal('SIGKILL');
+        else if (signal !== 'SIGINT' || !isForegroundJob()) this.#signal(signal);
       });
     }
-    // Ctrl-Z reaches only the launcher's group: stop the ranks, then do what the handler has replaced.
-    handlers.set('SIGTSTP', () => {
-      this.#signal('SIGSTOP');
-      process.kill(process.pid, 'SIGSTOP');
-    });
     for (const [signal, handler] of handlers) process.on(signal, handler);
     return () => {
       for (const [signal, handler] of handlers) process.off(signal, handler);
@@ -193,13 +190,16 @@ class Job {
     for (const rank of this.#ranks) rank.signal(signal);
   }
 
-  #watch(): void {
-    this.#watchdog.watch(this.#ranks.filter((rank) => rank.running).map((rank) => rank.pid ?? 0));
-  }
-
   #later(delayMs: number, action: () => void): void {
     this.#timers.push(setTimeout(action, delayMs));
   }
+}
+
+/** Whether a terminal sends its Ctrl-C to this process, and with it to the ranks, which are in the same process group. */
+function isForegroundJob(): boolean {
+  // After the name in brackets: state, parent, process group, session, terminal, the terminal's foreground group.
+  const [, , group, , terminal, foreground] = readFileSync('/proc/self/stat', 'utf8').replace(/^.*\) /s, '').split(' ');
+  return terminal !== '0' && foreground === group;
 }
 
 /** `exited with code 3` or `was killed by SIGKILL`. */

@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** How often processes that are being ended are looked at. */
+const pollMs = 10;
+
+/**
+ * The processes of a job are those that have some variables in their environment, which its ranks were given and
+ * whatever they start inherits, wherever it moves.
+ *
+ * Sessions or process groups would be the usual way, but a session a rank is ruinous: Linux schedules between
+ * sessions first (sched_autogroup), so a rank that gives its core away, to let the rank run that it waits for, gets
+ * it back at once. 8 bytes among 8 ranks on 2 cores took 7 ms instead of 80 µs.
+ *
+ * A process that clears its environment leaves the job.
+ */
+export class JobProcesses {
+  readonly #entries: readonly string[];
+
+  constructor(variables: Readonly<Record<string, string>>) {
+    this.#entries = Object.entries(variables).map(([name, value]) => `\0${name}=${value}\0`);
+  }
+
+  /** Their ids; this process is never one of them. */
+  find(): number[] {
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name) && this.#has(name))
+      .map(Number)
+      .filter((pid) => pid !== process.pid);
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    for (const pid of this.find()) send(pid, signal);
+  }
+
+  /** SIGTERM, and SIGKILL for what is still there after the grace time. Resolves when nothing is left. */
+  async end(graceMs: number): Promise<void> {
+    const asked = new Set<number>();
+    const deadline = performance.now() + graceMs;
+    for (let left = this.find(); left.length > 0; left = this.find()) {
+      const late = performance.now() >= deadline;
+      for (const pid of left) {
+        if (late || !asked.has(pid)) send(pid, late ? 'SIGKILL' : 'SIGTERM');
+        asked.add(pid);
+      }
+      await delay(pollMs);
+    }
+  }
+
+  #has(pid: string): boolean {
+    try {
+      const environment = `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`;
+      return this.#entries.every((entry) => environment.includes(entry));
+    } catch {
+      return false; // somebody else's, or gone
+    }
+  }
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // Gone meanwhile.
+  }
+}
