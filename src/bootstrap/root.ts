@@ -39,7 +39,7 @@ export interface Root {
 /** Beyond what a rank waits for others, how long it waits for the root's verdict on them. */
 export const verdictGraceMs = 2000;
 
-const defaultSettleMs = 1000;
+const defaultSettleMs = 2000;
 /** How much earlier at most the other processes' ranks get bad news than this process's. */
 const headStartMs = 500;
 /** The root reaches out to so many ranks at a time. */

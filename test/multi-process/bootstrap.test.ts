@@ -19,7 +19,7 @@ function start(scenario: string, commId: string, rank: number, n: number, option
 
 /** All ranks of a scenario, with a root in this process. */
 async function startRanks(scenario: string, n: number, optionsOf: (rank: number) => object = () => ({})): Promise<Fixture[]> {
-  root = await startRoot({ host: '127.0.0.1', settleMs: 100 });
+  root = await startRoot({ host: '127.0.0.1' });
   const { id } = root;
   return Array.from({ length: n }, (_, rank) => start(scenario, id.toString(), rank, n, optionsOf(rank)));
 }

@@ -21,7 +21,7 @@ const ownNameResolves = await lookup(hostname()).then(() => true, () => false);
 
 /** How each rank fails; all must. */
 async function failures(ranks: readonly (Partial<ConnectOptions> & { rank: number; nRanks: number })[], rootOptions: RootOptions = {}): Promise<TcclError[]> {
-  const root = await loopbackRoot({ settleMs: 50, ...rootOptions });
+  const root = await loopbackRoot({ settleMs: timeoutMs, ...rootOptions });
   try {
     return (await Promise.all(ranks.map((rank) => rejection(connect({ id: root.id, timeoutMs, ...rank }))))) as TcclError[];
   } finally {
@@ -47,7 +47,7 @@ describe('every rank gets the same error that names the ranks', () => {
   });
 
   it('when the larger rank count is wrong, so that nobody else comes', async () => {
-    const error = sameEverywhere(await failures([{ rank: 0, nRanks: 2 }, { rank: 1, nRanks: 5 }]), InvalidUsageError);
+    const error = sameEverywhere(await failures([{ rank: 0, nRanks: 2 }, { rank: 1, nRanks: 5 }], { settleMs: 10 }), InvalidUsageError);
     expect(error.message).toContain('rank 0 with 2, rank 1 with 5');
   });
 
@@ -71,7 +71,7 @@ describe('every rank gets the same error that names the ranks', () => {
   });
 
   it('when ranks do not come', async () => {
-    const error = sameEverywhere(await failures([0, 2, 6].map((rank) => ({ rank, nRanks: 8, timeoutMs: 300 }))), TimeoutError);
+    const error = sameEverywhere(await failures([0, 2, 6].map((rank) => ({ rank, nRanks: 8, timeoutMs: 1000 }))), TimeoutError);
     expect(error).toMatchObject({ code: 'RANK_MISSING', ranks: [1, 3, 4, 5, 7] });
     expect(error.message).toContain('ranks 1,3-5,7 of 8 did not come in time (3 did: 0,2,6)');
   });
