@@ -48,6 +48,7 @@ export function makeTwoHosts(): TwoHosts {
     for (const [index, name] of names.entries()) {
       const inside = (...args: string[]) => ip('-n', name, ...args);
       inside('link', 'add', 'ib0', 'type', 'veth', 'peer', 'name', 'ib0-end');
+      inside('link', 'set', 'tccl0', 'addrgenmode', 'none'); // no address that is still being checked for doubles
       inside('address', 'add', `10.213.77.${index + 1}/24`, 'dev', 'tccl0');
       inside('address', 'add', `fd77::${index + 1}/64`, 'dev', 'tccl0', 'nodad');
       inside('address', 'add', `fe80::77:${index + 1}/64`, 'dev', 'tccl0', 'nodad');
