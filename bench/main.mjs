@@ -20,6 +20,7 @@ const suites = {
   start: () => import('./suites/start.mjs'),
   topology: () => import('./suites/topology.mjs'),
   plan: () => import('./suites/plan.mjs'),
+  transport: () => import('./suites/transport.mjs'),
 };
 
 const help = `Usage: npm run bench -- [options]

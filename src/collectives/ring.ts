@@ -16,8 +16,11 @@ const ROOT = 1;
 const COUNT_LOW = 2;
 const COUNT_HIGH = 3;
 
-/** Data that travel at once: a slice. Measured (bench/transport.mjs): larger ones leave the cache, smaller ones cost more turns. */
-export const SLICE_BYTES = 128 * 1024;
+/**
+ * Most data that travel at once. Smaller slices hand over more often, which costs most where ranks share cores; larger
+ * ones take more memory a connection (npm run bench -- --only transport compares them).
+ */
+export const SLICE_BYTES = 256 * 1024;
 /** The connections that a ring works on. */
 export const RING_FIFO: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + SLICE_BYTES };
 

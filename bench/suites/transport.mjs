@@ -1,0 +1,96 @@
+/**
+ * Connections between two ranks, as threads: a message there and back, a stream of full slots copied in and out, beside
+ * what one thread copies and what node:net moves; and the ring by length of slice. Times are the lowest.
+ *
+ * @module
+ */
+import { Worker } from 'node:worker_threads';
+import { formatUs, table } from '../lib/table.mjs';
+import { RING_FIFO } from '../../dist/collectives/ring.js';
+import { createMemory, Segment } from '../../dist/device/segment.js';
+
+/** @typedef {import('../lib/suite.mjs').Context} Context */
+
+export const title = 'transport: connections of two ranks, and slices of a ring';
+
+const streamBytes = 64 * 2 ** 20;
+const sliceBytes = [32, 64, 128, 256, 512].map((kib) => kib * 1024);
+
+/** @param {Context} context */
+export async function run({ options, record, progress }) {
+  const { slotBytes } = RING_FIFO;
+  const bytes = Math.floor(streamBytes / slotBytes) * slotBytes;
+  for (let round = 0; round < options.rounds; round++) {
+    progress(`transport ${round + 1}/${options.rounds}`);
+    record({ transport: 'one thread', mode: 'copy', bytes, us: copyUs(bytes) });
+    record({ transport: 'socket', mode: 'node:net', bytes, us: await measure({ transport: 'socket', mode: 'node:net', bytes, slotBytes, repeats: 3 }) });
+    for (const transport of ['shm', 'socket']) {
+      record({ transport, mode: 'round trip', bytes: 8, us: await measure({ transport, mode: 'round trip', bytes: 8, slotBytes, repeats: 2000 }) });
+      record({ transport, mode: 'stream', bytes, us: await measure({ transport, mode: 'stream', bytes, slotBytes, repeats: 10 }) });
+      for (const size of options.sizes) {
+        for (const slice of transport === 'shm' ? sliceBytes : [slotBytes - 64]) {
+          progress(`ring of ${size} bytes over ${transport} in slices of ${slice}`);
+          const repeats = Math.max(5, Math.min(1000, 2 ** 26 / size));
+          record({ transport, mode: 'all-reduce', bytes: size, slice, us: await measure({ transport, mode: 'all-reduce', bytes: size, slotBytes: slice + 64, repeats }) });
+        }
+      }
+    }
+  }
+}
+
+export function report(/** @type {readonly Record<string, any>[]} */ records) {
+  const measured = records.filter((record) => record['transport'] !== undefined);
+  if (measured.length === 0) return '';
+  const lowest = (/** @type {Record<string, unknown>} */ wanted) =>
+    Math.min(...measured.filter((record) => Object.entries(wanted).every(([key, value]) => record[key] === value)).map((record) => Number(record['us'])));
+  const bytes = measured.find(({ mode }) => mode === 'stream')?.['bytes'] ?? 0;
+  const rate = (/** @type {Record<string, unknown>} */ wanted) => (bytes / lowest(wanted) / 1000).toFixed(2);
+  const connections = table(['transport', 'there and back, µs', 'stream, GB/s', 'ceiling, GB/s'], [
+    ['shm', formatUs(lowest({ transport: 'shm', mode: 'round trip' })), rate({ transport: 'shm', mode: 'stream' }), `copy ${rate({ mode: 'copy' })}`],
+    ['socket', formatUs(lowest({ transport: 'socket', mode: 'round trip' })), rate({ transport: 'socket', mode: 'stream' }), `node:net ${rate({ mode: 'node:net' })}`],
+  ]);
+  const sizes = [...new Set(measured.filter(({ mode }) => mode === 'all-reduce').map((record) => Number(record['bytes'])))];
+  const slices = table(['all-reduce, µs', ...sliceBytes.map((slice) => `${slice / 1024}K`), 'socket'], sizes.map((size) => [
+    String(size),
+    ...sliceBytes.map((slice) => formatUs(lowest({ transport: 'shm', mode: 'all-reduce', bytes: size, slice }))),
+    formatUs(lowest({ transport: 'socket', mode: 'all-reduce', bytes: size })),
+  ]));
+  return `${connections}\n\nring of 2 ranks by length of slice over shm\n\n${slices}`;
+}
+
+/** The lowest time of rank 1, which is the one that receives a stream. @param {Record<string, unknown>} job @returns {Promise<number>} */
+async function measure(job) {
+  const memory = job['transport'] === 'shm' ? createMemory() : undefined;
+  const workers = [0, 1].map((rank) => new Worker(new URL('../ranks/transport.mjs', import.meta.url), { workerData: { ...job, rank, memory } }));
+  /** @type {unknown[][]} */
+  const queues = [[], []];
+  const passOn = () => {
+    if (!queues.every((queue) => queue.length > 0)) return;
+    const [a, b] = queues.map((queue) => queue.shift());
+    workers[0]?.postMessage(b);
+    workers[1]?.postMessage(a);
+  };
+  const times = await Promise.all(workers.map((worker, rank) => new Promise((resolve, reject) => {
+    worker.on('error', reject);
+    worker.on('message', (message) => {
+      if (message.times !== undefined) return resolve(message.times);
+      queues[rank]?.push(message.exchange);
+      passOn();
+    });
+  })));
+  await Promise.all(workers.map((worker) => worker.terminate()));
+  return Math.min(.../** @type {number[][]} */ (times)[1] ?? []);
+}
+
+/** What one thread takes to copy so many bytes, in and out of a slot's room. @param {number} bytes */
+function copyUs(bytes) {
+  const segment = Segment.alone();
+  const { slotBytes } = RING_FIFO;
+  const [from, to] = [segment.allocateBytes(slotBytes), segment.allocateBytes(slotBytes)];
+  const start = process.hrtime.bigint();
+  for (let copied = 0; copied < bytes; copied += slotBytes) {
+    segment.kernels.copy(to, from, slotBytes);
+    segment.kernels.copy(from, to, slotBytes);
+  }
+  return Number(process.hrtime.bigint() - start) / 1000;
+}
