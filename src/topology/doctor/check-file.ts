@@ -5,19 +5,30 @@ import { deviceKey, devicesOf, gpuName, isInUse, type Patient } from './patient.
 
 /** What NCCL's own parser makes of the text. */
 export function checkNotes(notes: readonly XmlNote[], findings: Findings): void {
-  for (const note of notes) {
-    const count = note.count > 1 ? ` (${note.count} times)` : '';
-    findings.add({ element: 'the text', line: note.line, column: note.column }, {
-      code: note.effect === 'refuse' ? 'nccl-refuses' : 'nccl-misreads',
-      severity: note.effect === 'refuse' ? 'error' : note.effect === 'misread' ? 'warning' : 'info',
-      problem: `${note.message}${count}`,
-      consequence: note.effect === 'refuse'
-        ? 'as NCCL_TOPO_FILE it makes every communicator fail with ncclInternalError: 0 GB/s'
-        : 'NCCL goes on without it',
-      remedy: 'tccl topo complete FILE -o NEW writes it in the form that NCCL reads, without what it does not know where you remove that first',
+  for (const { effect, message, count, line, column } of notes) {
+    findings.add({ element: 'the text', line, column }, {
+      ...noteTexts[effect], problem: `${message}${count > 1 ? ` (${count} times)` : ''}`,
     });
   }
 }
+
+const noteTexts = {
+  refuse: {
+    code: 'nccl-refuses', severity: 'error',
+    consequence: 'as NCCL_TOPO_FILE it makes every communicator fail with ncclInternalError: 0 GB/s',
+    remedy: 'tccl topo complete FILE -o NEW writes the same in the form of NCCL\'s own dump; what is too long or too many, shorten',
+  },
+  misread: {
+    code: 'nccl-misreads', severity: 'warning',
+    consequence: 'NCCL goes on with something else than what is meant',
+    remedy: 'write attributes with one space between them, and values without & and quotes',
+  },
+  ignore: {
+    code: 'nccl-misreads', severity: 'info',
+    consequence: 'NCCL goes on without it',
+    remedy: 'remove it, or correct its name and place',
+  },
+} as const;
 
 /** Devices that NCCL does not see, or takes for one another. */
 export function checkDevices(patient: Patient): void {

@@ -18,8 +18,30 @@ function same(text: string): string {
 /** The machine as a tree, like lstopo: each line a device behind the bandwidth of its link. */
 export function treeText(drawing: Drawing, paint: Paint = plainPaint): string {
   const lines = [paint.bold(drawing.title), drawing.summary, ''];
-  for (const host of drawing.hosts) lines.push(...hostLines(host, paint), ...interconnectLines(drawing, host, paint));
+  drawing.hosts.forEach((host, index) => {
+    const shape = shapeOf(host);
+    // Of the hosts of a rack that are all alike, the first stands for those behind it.
+    if (index > 0 && shape === shapeOf(drawing.hosts[index - 1])) {
+      if (shape !== shapeOf(drawing.hosts[index + 1])) lines.push(paint.dim(`${alike(drawing.hosts, index)}: as the one above`));
+      return;
+    }
+    lines.push(...hostLines(host, paint), ...interconnectLines(drawing, host, paint));
+  });
   return `${lines.join('\n')}\n`;
+}
+
+/** What a host looks like without its name and the ranks on it. */
+function shapeOf(host: HostDrawing | undefined): string {
+  return host === undefined ? '' : JSON.stringify(host.cpus, (key, value: unknown) =>
+    (key === 'id' ? undefined : key === 'details' ? (value as string[]).filter((detail) => !detail.startsWith('rank')) : value));
+}
+
+/** `host 1 (0x1001) to host 17 (0x1011)`: the hosts up to `last` that look like it, but the first, which was drawn. */
+function alike(hosts: readonly HostDrawing[], last: number): string {
+  let first = last;
+  while (first > 1 && shapeOf(hosts[first - 2]) === shapeOf(hosts[last])) first--;
+  const name = (index: number) => hosts[index]?.label ?? '';
+  return first === last ? name(last) : `${name(first)} to ${name(last)}`;
 }
 
 function hostLines(host: HostDrawing, paint: Paint): string[] {

@@ -30,8 +30,9 @@ describe('golden views', () => {
     await expect(drawingSvg(drawing)).toMatchFileSnapshot(`golden/${name}.svg`);
   });
 
-  it('a rack in short', async () => {
-    await expect(pathCountText(drawingOf('gb200-nvl72'))).toMatchFileSnapshot('golden/gb200-nvl72-paths.txt');
+  it('a rack in short: hosts that are alike are drawn once', async () => {
+    const drawing = drawingOf('gb200-nvl72');
+    await expect(`${treeText(drawing)}\n${pathCountText(drawing)}`).toMatchFileSnapshot('golden/gb200-nvl72.txt');
   });
 });
 

@@ -1,0 +1,43 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { cliPath, start } from './cli.js';
+
+/**
+ * What docs/topology.md shows is what the commands print. Blocks ```xml NAME are files; in blocks ```console the line
+ * after `$` is a command and the rest its output, where a line … stands for any lines.
+ */
+const text = readFileSync(fileURLToPath(new URL('../../docs/topology.md', import.meta.url)), 'utf8');
+const blocks = [...text.matchAll(/^```(\w+)(?: (\S+))?\n([\s\S]*?)^```$/gm)].map(([, kind = '', name = '', content = '']) => ({ kind, name, content }));
+
+const folder = mkdtempSync(join(tmpdir(), 'tccl-docs-'));
+afterAll(() => { rmSync(folder, { recursive: true }); });
+for (const { kind, name, content } of blocks) if (kind === 'xml') writeFileSync(join(folder, name), content);
+
+describe('docs/topology.md', () => {
+  const commands = blocks.filter(({ kind }) => kind === 'console').map(({ content }) => {
+    const [first = '', ...output] = content.trimEnd().split('\n');
+    return { command: first.replace(/^\$ /, ''), output };
+  });
+
+  it('has commands', () => {
+    expect(commands.length).toBeGreaterThan(5);
+  });
+
+  it.each(commands)('$command', async ({ command, output }) => {
+    const script = `tccl() { "${process.execPath}" "${cliPath}" "$@"; }; cd "${folder}"; ${command}`;
+    const { stdout, stderr } = await start('sh', ['-c', script]).finished;
+    const printed = `${stdout}${stderr}`.trimEnd();
+    // Each piece between two … stands in what was printed, one after the other.
+    const pieces = output.join('\n').split(/^…$/m).map((piece) => piece.trim());
+    let from = 0;
+    for (const piece of pieces) {
+      const at = printed.indexOf(piece, from);
+      expect(at < 0 ? printed : piece).toBe(piece);
+      from = at + piece.length;
+    }
+    if (pieces.length === 1) expect(printed.trim()).toBe(pieces[0]);
+  });
+});
