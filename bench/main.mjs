@@ -19,6 +19,7 @@ const suites = {
   runtime: () => import('./suites/runtime.mjs'),
   start: () => import('./suites/start.mjs'),
   topology: () => import('./suites/topology.mjs'),
+  search: () => import('./suites/search.mjs'),
   plan: () => import('./suites/plan.mjs'),
   transport: () => import('./suites/transport.mjs'),
 };

@@ -112,7 +112,7 @@ export class GpuOrder {
     const routeIn = (next: number) => this.#routes.between(gpuCount + entry, next);
     const routeOn = (next: number) => this.#routes.between(gpu, next);
     const wholeGbps = (route: number) => Math.trunc(this.#routes.gbps[route] ?? 0);
-    const hops = (route: number) => this.#routes.hopCount(route);
+    const hops = (route: number) => this.#routes.hopCount[route] ?? 0;
     const inOrder = Array.from({ length: gpuCount - 1 }, (_, index) => (gpu + 1 + index) % gpuCount);
     const sorted = Int32Array.from(inOrder.filter((next) => this.#hops(gpu, next) > 0).sort((a, b) => {
       const byEntry = entry === -1
@@ -150,12 +150,12 @@ export class GpuOrder {
     const gbps = Math.trunc(this.#routes.gbps[first] ?? 0);
     for (let index = start + 1; index < end; index++) {
       const route = this.#routes.between(gpu, result[index] ?? 0);
-      if (Math.trunc(this.#routes.gbps[route] ?? 0) !== gbps || this.#routes.hopCount(route) !== this.#routes.hopCount(first)) return false;
+      if (Math.trunc(this.#routes.gbps[route] ?? 0) !== gbps || this.#routes.hopCount[route] !== this.#routes.hopCount[first]) return false;
     }
     return true;
   }
 
   #hops(from: number, to: number): number {
-    return this.#routes.hopCount(this.#routes.between(from, to));
+    return this.#routes.hopCount[this.#routes.between(from, to)] ?? 0;
   }
 }

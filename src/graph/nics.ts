@@ -26,14 +26,19 @@ export class Nics {
   readonly #locality: Locality;
   /** A number for each port of each card, by NET. */
   readonly #port: Int32Array;
+  /** By NET, all NETs of its port. */
+  readonly #onPort: readonly (readonly number[])[];
+  /** How two NETs relate, by one and the other: a set of {@link Relation}s. */
+  readonly #relations: Uint8Array;
   /** {@link orderFor} by GPU + 1 and type + 1. */
-  readonly #orders = new Map<number, Int32Array>();
+  readonly #orders: (Int32Array | undefined)[];
   /** {@link gpusBeside} by NET. */
   readonly #beside: (Int32Array | undefined)[] = [];
 
   constructor(local: LocalSystem, routes: Routes, parameters: Parameters) {
     const { nets } = local.system;
     this.#local = local;
+    this.#orders = new Array<undefined>((local.system.gpus.length + 1) * (PathType.DIS + 2)).fill(undefined);
     this.#routes = routes;
     this.#parameters = parameters;
     this.#locality = new Locality(local.system, local.paths, parameters);
@@ -41,6 +46,8 @@ export class Nics {
     this.localGpu = local.gpuOfNet;
     this.namesake = firstAlike(nets, nodeName);
     this.#port = firstAlike(nets, (net) => `${net.asic} ${net.port}`);
+    this.#onPort = nets.map(({ index }) => nets.map((net) => net.index).filter((other) => this.#port[other] === this.#port[index]));
+    this.#relations = Uint8Array.from(nets.flatMap((net) => nets.map((other) => this.#relate(net, other))));
   }
 
   /** Whether the port still has that bandwidth. */
@@ -50,8 +57,10 @@ export class Nics {
 
   /** Takes bandwidth from the port of a NET, or with less than 0 gives it back. */
   borrow(net: number, gbps: number): void {
-    for (let other = 0; other < this.left.length; other++) {
-      if (this.#port[other] === this.#port[net]) this.left[other] = (this.left[other] ?? 0) - gbps;
+    const mates = this.#onPort[net] ?? [];
+    for (let index = 0; index < mates.length; index++) {
+      const mate = mates[index] ?? 0;
+      this.left[mate] = (this.left[mate] ?? 0) - gbps;
     }
   }
 
@@ -63,9 +72,7 @@ export class Nics {
    */
   orderFor(gpu: number, farthest: PathType | -1): Int32Array {
     const key = (gpu + 1) * (PathType.DIS + 2) + farthest + 1;
-    let order = this.#orders.get(key);
-    if (order === undefined) this.#orders.set(key, order = this.#computeOrder(gpu, farthest));
-    return order;
+    return (this.#orders[key] ??= this.#computeOrder(gpu, farthest));
   }
 
   /** GPUs at which a channel that comes in there may start: the one that uses the NET, then all that are nearest. */
@@ -92,15 +99,12 @@ export class Nics {
   refusesExit(
     exit: number, entry: number, pattern: Pattern, crossNic: CrossNic, partnerEntry: number, firstExit: number,
   ): ExitRefusal | undefined {
-    const { nets } = this.#local.system;
-    const out = nets[exit];
-    const into = nets[entry];
-    if (out === undefined || into === undefined) return 'other NIC';
-    if (out.plane !== -1 && into.plane !== -1 && out.plane !== into.plane) return 'plane';
+    const relation = this.#relations[exit * this.left.length + entry] ?? 0;
+    if (relation & Relation.OTHER_PLANE) return 'plane';
     if (pattern === Pattern.TREE && !this.#same(exit, entry)) return 'other NIC';
     if (pattern === Pattern.RING && crossNic === CrossNic.PAIRED) {
       if (partnerEntry >= 0 && !this.#same(exit, partnerEntry)) return 'pair';
-    } else if (crossNic === CrossNic.NEVER && !this.#onOneRail(out, into)) {
+    } else if (crossNic === CrossNic.NEVER && (relation & Relation.ONE_RAIL) === 0) {
       return 'rail';
     }
     return firstExit >= 0 && !this.#same(exit, firstExit) ? 'other NIC' : undefined;
@@ -108,6 +112,11 @@ export class Nics {
 
   #same(net: number, other: number): boolean {
     return this.namesake[net] === this.namesake[other];
+  }
+
+  #relate(net: NetNode, other: NetNode): number {
+    const otherPlane = net.plane !== -1 && other.plane !== -1 && net.plane !== other.plane;
+    return (otherPlane ? Relation.OTHER_PLANE : 0) | (this.#onOneRail(net, other) ? Relation.ONE_RAIL : 0);
   }
 
   #onOneRail(net: NetNode, other: NetNode): boolean {
@@ -171,6 +180,8 @@ export class Nics {
     return Int32Array.from(first === -1 ? nearest : [first, ...nearest]);
   }
 }
+
+const Relation = { ONE_RAIL: 1, OTHER_PLANE: 2 } as const;
 
 /** For each node the first that has the same `key`. */
 function firstAlike(nets: readonly NetNode[], key: (net: NetNode) => string): Int32Array {

@@ -19,8 +19,10 @@ export const Toll = {
  *     place   0 … gpuCount-1   gpuCount … gpuCount+netCount-1   gpuCount+netCount
  *                GPUs                      NETs                    NVSwitches
  *
- *     route = between(from, to)       type[route]  gbps[route]
+ *     route = between(from, to)       type[route]  gbps[route]  hopCount[route]
  *     hops firstHop[route] up to firstHop[route + 1]:   link[hop]  toll[hop]
+ *
+ * Links that can never be short of bandwidth are left out of the rows, for they are half of all.
  */
 export class Routes {
   readonly gpuCount: number;
@@ -32,6 +34,8 @@ export class Routes {
   /** Bandwidth of the path when nothing is reserved, GB/s. */
   readonly gbps: Float32Array;
   readonly firstHop: Int32Array;
+  /** All hops of the path, also those that are left out of the row. */
+  readonly hopCount: Uint16Array;
   readonly link: Int32Array;
   readonly toll: Uint8Array;
   readonly #places: number;
@@ -50,8 +54,10 @@ export class Routes {
     this.type = new Uint8Array(routes).fill(PathType.DIS);
     this.gbps = new Float32Array(routes);
     this.firstHop = new Int32Array(routes + 1);
+    this.hopCount = new Uint16Array(routes);
     const links: number[] = [];
     const tolls: number[] = [];
+    const neverShort = linksNeverShort(system);
     for (let route = 0; route < routes; route++) {
       this.firstHop[route] = links.length;
       const from = this.#nodes[Math.floor(route / this.#places)];
@@ -63,9 +69,11 @@ export class Routes {
       this.type[route] = paths.type[path] ?? PathType.DIS;
       this.gbps[route] = paths.bandwidthGBps[path] ?? 0;
       const hops = paths.links(path);
+      this.hopCount[route] = hops.length;
       const throughHostBridge = from.type === NodeType.GPU && this.type[route] === PathType.PHB;
       const smallPackets = throughHostBridge && hops.some((link) => isIntel(system.nodes[system.links.to[link] ?? 0]));
       for (const link of hops) {
+        if (neverShort.has(link)) continue;
         links.push(link);
         tolls.push(tollOf(system, link, from.type, smallPackets));
       }
@@ -77,10 +85,6 @@ export class Routes {
 
   between(from: number, to: number): number {
     return from * this.#places + to;
-  }
-
-  hopCount(route: number): number {
-    return (this.firstHop[route + 1] ?? 0) - (this.firstHop[route] ?? 0);
   }
 
   isNet(place: number): boolean {
@@ -98,6 +102,28 @@ export class Routes {
     const node = this.#system.nodes[vertex];
     return node === undefined ? '?' : nodeName(node);
   }
+}
+
+/**
+ * The links between a GPU and its hardware that carry more than twice what all other links of the hardware do together:
+ * whatever passes them passes one of these too, and stops there first.
+ */
+function linksNeverShort({ links, gpus, devs }: System): Set<number> {
+  const never = new Set<number>();
+  for (const dev of devs) {
+    if (gpus.filter((gpu) => gpu.parent === dev.index).length !== 1) continue;
+    const own: number[] = [];
+    let othersGbps = 0;
+    for (let link = 0; link < links.to.length; link++) {
+      if (links.from[link] !== dev.vertex && links.to[link] !== dev.vertex) continue;
+      if (links.type[link] === LinkType.LOC) own.push(link);
+      else othersGbps += links.bandwidthGBps[link] ?? 0;
+    }
+    for (const link of own) {
+      if ((links.bandwidthGBps[link] ?? 0) > 2 * othersGbps) never.add(link);
+    }
+  }
+  return never;
 }
 
 function isIntel(node: SystemNode | undefined): boolean {

@@ -492,8 +492,10 @@ export class Walk {
 
   /** NCCL adds shares of hops to an integer, so that fractions get lost. */
   #countHops(route: number, share: number): void {
-    const hops = Math.fround(share * this.#host.routes.hopCount(route));
-    this.#attempt.nHops = Math.trunc(Math.fround(this.#attempt.nHops + hops));
+    const hops = this.#host.routes.hopCount[route] ?? 0;
+    if (share === 1) this.#attempt.nHops += hops;
+    else if (share === -1) this.#attempt.nHops -= hops;
+    else this.#attempt.nHops = Math.trunc(Math.fround(this.#attempt.nHops + Math.fround(share * hops)));
   }
 
   /** Tells the listener why a path was not taken. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Ledger } from '../../../src/graph/ledger.js';
+import { Ledger, rounded } from '../../../src/graph/ledger.js';
 import { Routes } from '../../../src/graph/routes.js';
 import { nodeName } from '../../../src/topology/system.js';
 import { LinkType } from '../../../src/topology/types.js';
@@ -48,6 +48,16 @@ describe('the ledger of bandwidths', () => {
     ledger.take(routes.between(0, 1), 1);
     ledger.giveBack(routes.between(0, 1), 1);
     expect(left('CPU/0-0', 'PCI/0-3000')).toBe(1.688);
+  });
+
+  it('rounds as C does, for all thousandths that a link can have', () => {
+    let wrong = 0;
+    for (let thousandths = 0; thousandths <= 6_000_000; thousandths++) {
+      const gbps = Math.fround(thousandths / 1000);
+      if (Math.fround(rounded(gbps)) !== gbps) wrong++;
+    }
+    expect(wrong).toBe(0);
+    expect(Math.fround(rounded(Math.fround(0.0005)))).toBe(Math.fround(0.001));
   });
 
   it('charges 6/5 on PCI for what a GPU sends through an Intel CPU, not for what a NIC sends, nor through AMD', () => {
