@@ -61,6 +61,8 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
   const { system } = local;
   const locality = new Locality(system, local.paths, parameters);
   const farthest = farthestGpus(local);
+  // An NVLink domain has the devices of several hosts; a plugin knows those of its own.
+  const ownHost = system.nets.filter((net) => net.systemId === system.systemId);
   return {
     ranks: local.ranks,
     graphs,
@@ -70,8 +72,8 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
     allNvLink: farthest < PathType.PIX,
     allDirectNvLink: farthest <= PathType.NVL,
     allDirectP2p: allDirectP2p(local, new Reach(system, local.paths, parameters)),
-    netDevices: system.nets.length,
-    collnetDevices: system.nets.filter((net) => net.coll).length,
+    netDevices: ownHost.length,
+    collnetDevices: ownHost.filter((net) => net.coll).length,
     byRank: local.ranks.map((rank) => {
       const gpu = system.gpus.findIndex((node) => node.rank === rank);
       const nets = ownNets(local, locality, gpu);
