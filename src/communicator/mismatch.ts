@@ -4,9 +4,11 @@ import { InvalidUsageError } from '../errors.js';
 
 /** What a rank of this host posted as the operation that is under way here, or undefined if it has not yet. */
 export function callOfPost(segment: Segment, localRank: number): Call | undefined {
-  const view = new DataView(segment.buffer, segment.kernels.postAddress(localRank), 128);
-  if (view.getUint32(4, true) !== segment.kernels.operationNumber() >>> 0) return undefined;
-  return decodeCall(view.getUint32(64, true), view.getUint32(68, true), view.getFloat64(72, true));
+  const view = new DataView(segment.buffer);
+  const { kernels } = segment;
+  if (view.getUint32(kernels.postAddress(localRank) + 4, true) !== kernels.operationNumber() >>> 0) return undefined;
+  const called = kernels.calledAddress(localRank);
+  return decodeCall(view.getUint32(called, true), view.getUint32(called + 4, true), view.getFloat64(called + 8, true));
 }
 
 /** The error for ranks that called different things, from their posts: the same on every rank. */

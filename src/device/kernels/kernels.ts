@@ -35,6 +35,7 @@ export interface Kernels {
   operationNumber(): number;
   waitingFor(): number;
   postAddress(rank: number): number;
+  calledAddress(rank: number): number;
 
   /** Bytes of data that a small operation can carry. */
   readonly SLOT_BYTES: WebAssembly.Global;

@@ -4,14 +4,15 @@
 // others need and then, in one 64-bit store, a flag that holds s and the signature of the call. Blocks are written by
 // their rank only and read by all.
 //
-//     control block of a rank                          (a line is 64 bytes; two lines are prefetched together)
-//     0     post of even operations   | flag: signature u32, sequence u32 | 56 bytes: inline data or descriptor |
-//     64      what was called         | kind, type, operator, algorithm u32 | root u32 | count f64 |
-//     128   post of odd operations, the same two lines
-//     256   finished                  | sequence u32 of the last operation whose shared part is over |
-//     512   address tables (private)  | sources u32[256] | destinations u32[256] |
-//     4096  data of even operations up to SLOT_BYTES
-//     …     data of odd operations
+//     control block of a rank                                       (what others poll has pages of its own:
+//     0      post of even operations  | flag: signature u32, sequence u32 | 56 bytes: inline data or descriptor |
+//     4096   post of odd operations                                  prefetching must not fetch a line into the
+//     8192   finished                 | sequence u32 of the last operation whose shared part is over |  poller's
+//     12288  what was called          | kind, type, operator, algorithm u32 | root u32 | count f64 |    cache that
+//     12352  the same of odd operations                                             its owner is about to write)
+//     12544  address tables (private) | sources u32[256] | destinations u32[256] |
+//     16384  data of even operations up to SLOT_BYTES
+//     …      data of odd operations
 //
 // Every operation waits for the posts of all ranks. So whoever completes operation s knows that all ranks posted s and
 // hence completed s - 1: two slots, used in turn, are never overwritten while somebody still reads them. Because the
@@ -21,16 +22,18 @@
 //  direct (two phases) post the addresses; wait for all posts; each rank reduces its share of all inputs into all
 //                      outputs (NVLS's heads, on shared memory); finished; wait until all have finished.
 
-import { copy, reduceCopy, sizeShift } from './reduce';
+import { copy, reduceCopy, reduceFew, sizeShift } from './reduce';
 
 export const SLOT_BYTES: i32 = 65536;
-const SLOTS: usize = 4096;
+const ODD_POST: usize = 4096;
+const CALLED: usize = 12288;
+const SLOTS: usize = 16384;
 /** Bytes between control blocks: not a multiple of a large power of two, or the blocks would share cache sets. */
-export const BLOCK_BYTES: i32 = 4096 + 2 * 65536 + 448 * 2;
+export const BLOCK_BYTES: i32 = 16384 + 2 * 65536 + 7 * 128;
 const INLINE_BYTES: u32 = 56;
-const FINISHED: usize = 256;
-const SOURCES: usize = 512;
-const DESTINATIONS: usize = 512 + 1024;
+const FINISHED: usize = 8192;
+const SOURCES: usize = 12544;
+const DESTINATIONS: usize = 12544 + 1024;
 
 // Results of start functions and of progress(). Below MISMATCH: the rank whose call differs is MISMATCH - result.
 const PENDING: i32 = 0;
@@ -154,7 +157,7 @@ function block(owner: i32): usize {
 /** Where the post of the current operation lies in `control`. */
 @inline
 function postOf(control: usize): usize {
-  return control + (((sequence & 1) as usize) << 7);
+  return control + ((sequence & 1) as usize) * ODD_POST;
 }
 
 @inline
@@ -172,9 +175,10 @@ function next(): usize {
 @inline
 function post(slot: usize, count: u32): void {
   signature = (count * 0x9e3779b1) ^ (code as u32) ^ ((root as u32) << 20);
-  store<u32>(slot, code as u32, 64);
-  store<u32>(slot, root as u32, 68);
-  store<f64>(slot, count as f64, 72);
+  const called = mine + CALLED + ((sequence & 1) as usize) * 64;
+  store<u32>(called, code as u32);
+  store<u32>(called, root as u32, 4);
+  store<f64>(called, count as f64, 8);
   atomic.store<u64>(slot, flag());
 }
 
@@ -220,10 +224,11 @@ function waitSmall(spins: i32): i32 {
     } else if (send != recv) copy(recv, send, bytes);
     return DONE;
   }
-  for (let r = 0; r < nRanks; r++) {
-    const control = block(r);
-    store<u32>(mine + SOURCES + (r << 2), (inline ? postOf(control) + 8 : data(control)) as u32);
+  if (inline) {
+    reduceFew((code >> 4) & 15, (code >> 8) & 15, postOf(blocks) + 8, nRanks, BLOCK_BYTES, recv, bytes);
+    return DONE;
   }
+  for (let r = 0; r < nRanks; r++) store<u32>(mine + SOURCES + (r << 2), data(block(r)) as u32);
   store<u32>(mine + DESTINATIONS, recv as u32);
   reduceCopy((code >> 4) & 15, (code >> 8) & 15, mine + SOURCES, nRanks, mine + DESTINATIONS, 1, 0, bytes);
   return DONE;
@@ -299,7 +304,12 @@ function roundStatus(): i32 {
   return bytes == asked ? DONE : PARTLY;
 }
 
-/** Where a rank's post for the current operation lies; its second line says what was called. */
+/** Where a rank's post for the current operation lies. */
 export function postAddress(owner: i32): usize {
   return postOf(block(owner));
+}
+
+/** Where it says what was called. */
+export function calledAddress(owner: i32): usize {
+  return block(owner) + CALLED + ((sequence & 1) as usize) * 64;
 }

@@ -186,6 +186,26 @@ export function reduceCopy(
   }
 }
 
+@inline
+function strideTyped<T extends number>(op: i32, first: usize, nSources: i32, stride: usize, destination: usize, bytes: usize): void {
+  for (let i: usize = 0; i < bytes; i += sizeof<T>()) {
+    let source = first + i;
+    let a = load<T>(source);
+    for (let s = 1; s < nSources; s++) {
+      source += stride;
+      a = combineScalar<T>(op, a, load<T>(source));
+    }
+    store<T>(destination + i, finishScalar<T>(op, a, nSources));
+  }
+}
+
+/** reduceCopy for a few elements: sources lie `stride` bytes apart, one destination, no tables to fill. */
+export function reduceFew(type: i32, op: i32, first: usize, nSources: i32, stride: usize, destination: usize, bytes: usize): void {
+  if (type == FLOAT32) strideTyped<f32>(op, first, nSources, stride, destination, bytes);
+  else if (type == FLOAT64) strideTyped<f64>(op, first, nSources, stride, destination, bytes);
+  else strideTyped<i32>(op, first, nSources, stride, destination, bytes);
+}
+
 /** Divides each element in place: an average whose sum came in steps (ring). Integers truncate toward zero. */
 export function divide(type: i32, address: usize, bytes: usize, divisor: i32): void {
   const end = address + bytes;
