@@ -11,7 +11,7 @@ import type { Paths } from '../../topology/paths/paths.js';
 import type { System } from '../../topology/system.js';
 import { describeNote } from '../../topology/xml/notes.js';
 import { type ParsedXml, parseXml, xmlLimits } from '../../topology/xml/parse.js';
-import { descendants, type XmlElement } from '../../topology/xml/tree.js';
+import { childNamed, descendants, type XmlElement } from '../../topology/xml/tree.js';
 import { validateTopology } from '../../topology/xml/validate.js';
 import { didYouMean } from '../../suggest.js';
 
@@ -130,8 +130,10 @@ function load({ fileName, title, ...input }: TopologyInput, hardware: string | u
   const { root, notes } = isSkeleton(input.root) || hardware !== undefined
     ? completeSkeleton(input.root, hardware === undefined ? undefined : readHardware(hardware))
     : { root: input.root, notes: [] };
-  if (![...descendants(root)].some(({ name }) => name === 'gpu')) {
-    throw new InputError('CONTENT', `no GPU in it: NCCL adds those of the machine that it runs on; describe them with --hardware ${hardwareForm}`);
+  // Without a CPU, buildSystem says so.
+  if (childNamed(root, 'cpu') !== undefined && ![...descendants(root)].some(({ name }) => name === 'gpu')) {
+    throw new InputError('CONTENT', `no GPU in <system>: NCCL adds those of the machine that it runs on; describe them with --hardware ${hardwareForm}`,
+      { line: root.line, column: root.column });
   }
   const { parameters, notes: environmentNotes } = parametersFromEnvironment(process.env);
   const systemNotes: string[] = [];
