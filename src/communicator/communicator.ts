@@ -37,6 +37,8 @@ export interface CommunicatorParts {
 type Call = [code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number];
 
 const finished = Promise.resolve();
+/** Timers cannot be longer. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** What a barrier exchanges. */
 const nothing = new Int32Array(0);
 
@@ -70,6 +72,8 @@ export class Communicator {
   readonly #backoff: Backoff;
   readonly #queue: Request[] = [];
   #scheduled = false;
+  /** Ends a wait for news, where they come by themselves. */
+  #deadline: NodeJS.Timeout | undefined;
   /** Called when the queue is empty, for close(). */
   #idle: (() => void) | undefined;
   #failure: TcclError | undefined;
@@ -258,8 +262,10 @@ export class Communicator {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    if (this.#engine.whenReady !== undefined) this.#engine.whenReady(this.#pump);
-    else if (this.#backoff.waitedMs > SLEEP_AFTER_MS) setTimeout(this.#pump, 1);
+    if (this.#engine.whenReady !== undefined) {
+      this.#engine.whenReady(this.#pump);
+      this.#setDeadline();
+    } else if (this.#backoff.waitedMs > SLEEP_AFTER_MS) setTimeout(this.#pump, 1);
     else setImmediate(this.#pump);
   }
 
@@ -270,11 +276,12 @@ export class Communicator {
       while (this.#queue.length > 0) {
         const status = this.#stepQueue();
         if (status === PENDING) {
-          if (this.#backoff.turn(false)) this.#checkHealth();
+          if (this.#engine.whenReady === undefined && this.#backoff.turn(false)) this.#checkHealth();
           this.#schedule();
           return;
         }
         this.#backoff.restart();
+        this.#clearDeadline();
       }
       this.#idle?.();
     } catch (error) {
@@ -306,9 +313,24 @@ export class Communicator {
   #checkHealth(): void {
     this.#engine.check();
     const { timeoutMs } = this.#parts;
-    if (timeoutMs === 0 || this.#backoff.waitedMs <= timeoutMs) return;
+    if (timeoutMs > 0 && this.#backoff.waitedMs > timeoutMs) throw this.#timedOut();
+  }
+
+  /** The operation under way fails when its time is over. */
+  #setDeadline(): void {
+    const { timeoutMs } = this.#parts;
+    if (timeoutMs > 0) this.#deadline ??= setTimeout(() => this.#failWith(this.#timedOut()), Math.min(timeoutMs, LONGEST_TIMER_MS));
+  }
+
+  #clearDeadline(): void {
+    clearTimeout(this.#deadline);
+    this.#deadline = undefined;
+  }
+
+  #timedOut(): TimeoutError {
+    const { timeoutMs } = this.#parts;
     const late = this.#engine.late?.() ?? [];
-    throw new TimeoutError(
+    return new TimeoutError(
       'TIMEOUT',
       `rank ${this.rank} waited ${timeoutMs / 1000} s for ${late.length === 0 ? 'other ranks' : `rank${late.length === 1 ? '' : 's'} ${formatRanks(late)}`} ` +
         'to make the same call (TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
@@ -325,6 +347,7 @@ export class Communicator {
   #fail(error: TcclError): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
+    this.#clearDeadline();
     this.#engine.abort(error);
     this.#parts.bootstrap.abort(error);
     for (const request of this.#queue.splice(0)) request.reject(error);
@@ -343,6 +366,8 @@ export class Communicator {
 
   /** A process that ends in order without closing tells the others, so that they need not find out. */
   readonly #leave = (exitCode: number): void => {
-    if (exitCode === 0 && this.#failure === undefined) this.#segment.setState(rankStates.closed);
+    if (exitCode !== 0 || this.#failure !== undefined) return;
+    this.#segment.setState(rankStates.closed);
+    void this.#engine.close();
   };
 }

@@ -1,26 +1,43 @@
 import { expect, test } from 'vitest';
 import { runRanks } from './ranks.js';
 
-const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
-const calls = process.env['TCCL_TEST_LONG'] === '1' ? 5000 : 100;
-
 const media = { 'shared memory': { TCCL_ALGO: 'ring' }, sockets: { TCCL_SHM_DISABLE: '1' } };
 
-for (const [medium, env] of Object.entries(media)) {
-  test.each([2, 3, 5, 8])(`random calls on %i processes in a ring over ${medium} give what a naive reference gives`, async (nRanks) => {
-    const { code, stdout, stderr } = await runRanks(nRanks, 'random-collectives.mjs', [String(seed), String(calls)], { env });
-    expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
-    expect(stdout).toContain(`checked ${calls} calls with ring on ${nRanks} ranks`);
-  });
-}
-
 test('ranks that fall back to sockets say so, and why, once', async () => {
-  const { stderr } = await runRanks(3, 'random-collectives.mjs', ['1', '1'], { env: media.sockets });
+  const { stderr } = await runRanks(3, 'sum.mjs', [], { env: media.sockets });
   expect(stderr.match(/data goes through sockets: TCCL_SHM_DISABLE=1/g)).toHaveLength(1);
 });
 
-test('the algorithm direct is refused where ranks share no memory', async () => {
-  const { code, stderr } = await runRanks(2, 'random-collectives.mjs', ['1', '1'], { env: { ...media.sockets, TCCL_ALGO: 'direct' } });
-  expect(code).not.toBe(0);
-  expect(stderr).toContain('TCCL_ALGO=direct needs');
-});
+const grace = ['--grace', '20'];
+
+for (const [medium, form] of [['shared memory', 'sync'], ['sockets', 'promise']] as const) {
+  const run = (scenario: string, env: Record<string, string> = {}) =>
+    runRanks(3, 'failures.mjs', [scenario, form], { env: { ...media[medium], ...env }, flags: grace });
+
+  test.each(['count', 'countLarge', 'type', 'operator', 'kind'])(`ranks whose calls differ in %s are told what two of them called (${medium})`, async (scenario) => {
+    const { records, stderr } = await run(scenario);
+    expect(records, stderr).toHaveLength(6);
+    for (const record of records) {
+      expect(record).toMatchObject({ code: 'CALL_MISMATCH', name: 'InvalidUsageError' });
+      expect(record['message']).toMatch(/^rank \d called .* where rank \d called /);
+    }
+  });
+
+  test(`a rank killed in the middle of an all-reduce is named to all others within two seconds (${medium})`, async () => {
+    const { records, code, stderr } = await run('killed');
+    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
+    for (const record of records) expect(record['ms']).toBeLessThan(2000);
+    expect(code).toBe(128 + 9);
+  });
+
+  test.each(['left', 'closedEarly'])(`a rank that has %s is named to those who still call it (${medium})`, async (scenario) => {
+    const { records, stderr } = await run(scenario);
+    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'CLOSED', 1], [2, 'CLOSED', 1]]);
+  });
+
+  test(`an operation that waits too long ends at all ranks (${medium})`, async () => {
+    const { records, stderr } = await run('late', { TCCL_TIMEOUT: '1' });
+    expect(records, stderr).toHaveLength(2);
+    for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT' });
+  });
+}
