@@ -24,7 +24,7 @@ export function detect(options: DetectHereOptions = {}): DetectedMachine {
   // The driver tells of the running machine only.
   const nvml = root === '/' ? askNvml() : undefined;
   return detectMachine(filesOfMachine(root), {
-    ...(nvml !== undefined && 'gpus' in nvml ? { gpus: nvml.gpus } : {}),
+    ...(nvml === undefined ? {} : 'gpus' in nvml ? { gpus: nvml.gpus } : { noDriver: nvml.reason }),
     ...(network === undefined ? {} : { network }),
     ...(cpuRanks === undefined ? {} : { cpuRanks }),
   });

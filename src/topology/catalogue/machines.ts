@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 import type { XmlElement } from '../xml/tree.js';
-import { connectX8Switch, type PlacedGpu, pex8764, pex88096, pex89000, type SwitchModel, TreeBuilder, hiddenNvSwitch } from './build.js';
+import { connectX8Switch, hiddenNvSwitch, pex8764, pex88096, pex89000, type PlacedGpu, type SwitchModel, TreeBuilder } from './build.js';
 import { cpuModels } from './cpus.js';
 import { gpuModels, type GpuModel } from './gpus.js';
 import { findModel, lookUpModel } from './lookup.js';
@@ -295,12 +295,13 @@ function blackwellRack(model: 'gb200' | 'gb300', trays: number): XmlElement {
 function ac922(perSocket: 2 | 3): XmlElement {
   const tree = new TreeBuilder();
   const links = 6 / perSocket;
-  [['0004', '0003', 0], ['0035', '0033', 8]].forEach(([gpuDomain, nicDomain, numaId], socket) => {
-    const numa = tree.cpu(cpu('power9'), Number(numaId), socket * 88, 88);
+  const sockets = [{ numaId: 0, gpuDomain: '0004', nicDomain: '0003' }, { numaId: 8, gpuDomain: '0035', nicDomain: '0033' }];
+  sockets.forEach(({ numaId, gpuDomain, nicDomain }, socket) => {
+    const numa = tree.cpu(cpu('power9'), numaId, socket * 88, 88);
     for (let index = 0; index < perSocket; index++) {
-      tree.gpu(numa, gpu('v100-sxm'), { busId: `${String(gpuDomain)}:0${index + 1}:00.0`, lanes: 8 });
+      tree.gpu(numa, gpu('v100-sxm'), { busId: `${gpuDomain}:0${index + 1}:00.0`, lanes: 8 });
     }
-    tree.nic(numa, nic('connectx-5'), { busId: `${String(nicDomain)}:01:00.0`, generation: 4, lanes: 8 });
+    tree.nic(numa, nic('connectx-5'), { busId: `${nicDomain}:01:00.0`, generation: 4, lanes: 8 });
   });
   const sameSocket = (a: number, b: number) => a !== b && Math.floor(a / perSocket) === Math.floor(b / perSocket);
   tree.nvlinkMatrix(tree.gpus.map((_, from) => tree.gpus.map((__, to) => (sameSocket(from, to) ? links : 0))));

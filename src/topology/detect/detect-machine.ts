@@ -9,6 +9,8 @@ import type { MachineFiles, ProbedGpu } from './machine-files.js';
 export interface DetectOptions {
   /** What the driver says of the GPUs; without it they are known by their PCI ids, and their NVLinks not at all. */
   readonly gpus?: readonly ProbedGpu[];
+  /** Why the driver could not be asked, for a note about GPUs that are there all the same. */
+  readonly noDriver?: string;
   /** `auto`: InfiniBand and RoCE where a port is active, else sockets. */
   readonly network?: NetworkKind | 'auto';
   /** Adds a device for each of so many CPU ranks, below the NUMA nodes in blocks. */
@@ -35,12 +37,12 @@ export function detectMachine(files: MachineFiles, options: DetectOptions = {}):
 
   const hasRdmaDriver = hasGpuDirect(files);
   const gpus = new GpuAdder(files, pcis, hasRdmaDriver);
-  if (options.gpus === undefined) notes.push(...gpus.addByPciId());
+  if (options.gpus === undefined) notes.push(...gpus.addByPciId(options.noDriver ?? 'NVML was not asked'));
   else for (const gpu of [...options.gpus].sort((a, b) => a.dev - b.dev)) gpus.addProbed(gpu);
 
   const [firstCpu] = root.children;
   if (firstCpu !== undefined) {
-    notes.push(...addNetwork(files, pcis, firstCpu, options.network ?? 'auto', hasRdmaDriver).notes);
+    notes.push(...addNetwork(files, pcis, firstCpu, options.network ?? 'auto', hasRdmaDriver));
   }
   if (options.cpuRanks !== undefined) addCpuDevices(root, options.cpuRanks);
   return { root, notes };
@@ -83,7 +85,7 @@ class GpuAdder {
   }
 
   /** NVIDIA's display and 3D controllers; gives back what a person should know. */
-  addByPciId(): string[] {
+  addByPciId(noDriver: string): string[] {
     const unknown: string[] = [];
     for (const busId of this.#files.list('/sys/bus/pci/devices')) {
       const read = (name: string) => this.#files.readText(`/sys/bus/pci/devices/${busId}/${name}`) ?? '';
@@ -94,7 +96,7 @@ class GpuAdder {
       else this.#add(pci, this.#ranks, model.sm);
     }
     return [
-      ...(this.#ranks === 0 ? [] : ['NVML was not asked: NVLinks are not in it, and compute capabilities are those of the catalogue']),
+      ...(this.#ranks === 0 ? [] : [`${noDriver}: NVLinks are not in it, and compute capabilities are those of the catalogue`]),
       ...(unknown.length === 0 ? [] : [`GPUs that the catalogue does not know have no <gpu>: ${unknown.join(', ')}; tccl topo complete --hardware adds them`]),
     ];
   }

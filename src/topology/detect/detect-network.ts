@@ -1,5 +1,4 @@
 import { childNamed, createElement, type XmlElement } from '../xml/tree.js';
-import { formatHex } from '../xml/write.js';
 import type { PciDetector } from './detect-pci.js';
 import type { MachineFiles } from './machine-files.js';
 
@@ -20,15 +19,14 @@ interface NetDevice {
 
 /**
  * Adds the network devices of a machine: active InfiniBand and RoCE ports where there are any, else interfaces for
- * sockets, as NCCL chooses without a plugin. Gives back the kind, and what was left out.
+ * sockets, as NCCL chooses without a plugin. Gives back what was left out.
  */
 export function addNetwork(
   files: MachineFiles, pcis: PciDetector, firstCpu: XmlElement, asked: NetworkKind | 'auto', hasRdmaDriver: boolean,
-): { readonly kind: NetworkKind; readonly notes: readonly string[] } {
+): readonly string[] {
   const notes: string[] = [];
   const ib = asked === 'socket' ? [] : infinibandDevices(files, hasRdmaDriver, notes);
-  const kind = asked === 'auto' ? (ib.length > 0 ? 'ib' : 'socket') : asked;
-  const devices = kind === 'ib' ? ib : socketDevices(files);
+  const devices = asked === 'ib' || (asked === 'auto' && ib.length > 0) ? ib : socketDevices(files);
   devices.forEach((device, dev) => {
     const parent = device.busId === undefined ? firstCpu : pcis.device(device.busId);
     const nic = childNamed(parent, 'nic') ?? createElement('nic', parent);
@@ -38,7 +36,7 @@ export function addNetwork(
       ['maxconn', String(device.maxConnections)], ['gdr', device.gdr ? '1' : '0'], ['net', '1'],
     ]);
   });
-  return { kind, notes };
+  return notes;
 }
 
 /** Queue pairs that a device of the mlx family has, as NCCL reports them. */
@@ -84,7 +82,7 @@ function infinibandDevices(files: MachineFiles, hasRdmaDriver: boolean, notes: s
 /** `0c42:a103:0055:62a2` as NCCL prints it: the eight bytes are in network order, and read as they lie: 0xa2625500… */
 function guidNumber(text: string): bigint {
   const bytes = text.replaceAll(/[^0-9a-fA-F]/g, '').padStart(16, '0').match(/../g) ?? [];
-  return BigInt(formatHex(BigInt(`0x${bytes.reverse().join('')}`)));
+  return BigInt(`0x${bytes.reverse().join('')}`);
 }
 
 /** Interfaces that are up, but loopback and those of containers: what NCCL takes when nothing is asked for. */

@@ -21,7 +21,7 @@ export function oracleXmls(filePrefix: string): { readonly name: string; readonl
   return [...byText].map(([text, name]) => ({ name, text }));
 }
 
-/** One machine's topology, by the name of a case. */
-export function oracleXml(name: string): string {
-  return readFileSync(`${oracleCases}/${name}/topo.xml`, 'utf8');
+/** One machine's topology, or another file of a case. */
+export function oracleXml(name: string, file = 'topo.xml'): string {
+  return readFileSync(`${oracleCases}/${name}/${file}`, 'utf8');
 }

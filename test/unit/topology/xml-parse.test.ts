@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { assignHost } from '../../../src/topology/build/build-system.js';
 import { describeNote } from '../../../src/topology/xml/notes.js';
 import { parseXml, xmlLimits } from '../../../src/topology/xml/parse.js';
 import { writeXml } from '../../../src/topology/xml/write.js';
 import { inputError } from './input-error.js';
-import { oracleMissing, oracleXmls } from './oracle-files.js';
+import { oracleMissing, oracleXml, oracleXmls } from './oracle-files.js';
 
 const notesOf = (text: string) => parseXml(text).notes.map((note) => describeNote(note));
 
@@ -121,6 +122,12 @@ describe('wrong input', () => {
 });
 
 describe.skipIf(oracleMissing !== undefined)('recorded files', () => {
+  it.each(['dump-dgx1v.n1', 'dump-dgxh100-nostorage.n2', 'dump-pcie8-skl-plx02.n2'])('%s: what is written is NCCL\'s own dump', (name) => {
+    const { root } = parseXml(oracleXml(name));
+    assignHost(root, 0x1000n);
+    expect(writeXml(root)).toBe(oracleXml(name, 'topo-dump.xml'));
+  });
+
   it('read without a note, and are written as they were', () => {
     const files = oracleXmls('');
     expect(files.length).toBeGreaterThan(100);
