@@ -33,6 +33,7 @@ export function searchGraph(host: SearchHost, request: GraphRequest, given?: Giv
     trace?.({ kind: 'from-file' });
     graph = { ...given, id, collNet, minChannels, maxChannels, nHops: 0 };
   } else {
+    requireNetwork(host);
     graph = new Search(host, request, bounds, given, trace).run();
   }
   trace?.({ kind: 'result', graph });
@@ -203,6 +204,15 @@ class Search {
       `no ring of at least ${slowest} GB/s goes through the ${routes.gpuCount} GPUs, and there is no network device to fall back on: NCCL fails with an internal error. The path from ${from} to ${to} carries ${Number(gbps(worst).toPrecision(4))} GB/s: correct its links, or leave one of the two out`,
       { ncclResult: 3, ranks: local.ranks });
   }
+}
+
+/** @throws InputError where ranks must reach others by a network that is not there. */
+function requireNetwork({ local: { inter, ranks, system } }: SearchHost): void {
+  if (!inter || system.nets.length > 0) return;
+  const who = ranks.length === 1 ? `rank ${ranks.join()} has` : `ranks ${ranks.join(', ')} have`;
+  throw new InputError('NO_PATH',
+    `${who} to reach ranks on other hosts, or on this one where neither peer-to-peer nor shared memory leads, but there is no network device: NCCL fails with an internal error. Add a <net>, or plan for one host whose GPUs reach each other`,
+    { ncclResult: 3, ranks });
 }
 
 /** NVSwitches reduce for GPUs from this compute capability on. */

@@ -1,4 +1,5 @@
 import type { Candidate } from './candidate.js';
+import { Choice, ChoiceStack, type OpenChoice, Order } from './choices.js';
 import { improvement } from './compare.js';
 import { Outlook } from './gpu-order.js';
 import { CrossNic, Pattern } from './graph.js';
@@ -16,7 +17,7 @@ import type { EntryRefusal, SearchListener } from './trace.js';
  *
  * Each of these is a choice with alternatives. Taking one reserves the bandwidth of a path; when all that follows from
  * it has been tried, the path is given back and the next alternative taken. Open choices are kept on a stack of our
- * own, for a rack with many GPUs and channels goes deeper than a call stack can.
+ * own (choices.ts), for a rack with many GPUs and channels goes deeper than a call stack can.
  *
  * Patterns differ in where the EXIT comes: a ring leaves at its last GPU, a tree at its first; a balanced tree leaves
  * at its first two, with half of the bandwidth each. NVLS and CollNet direct have no NEXT_GPU but one HEAD, which
@@ -35,12 +36,8 @@ export class Walk {
   readonly #gpuCount: number;
   /** 1 for each GPU that a channel visits, by channel and GPU. */
   readonly #used: Uint8Array;
-  readonly #open: OpenChoice[] = [];
-  #depth = 0;
+  readonly #open: ChoiceStack;
   #steps = 0;
-  /** Room for lists of alternatives, used as a stack beside that of the choices. */
-  #pool: Int32Array;
-  #poolEnd = 0;
 
   constructor(host: SearchHost, attempt: Candidate, best: Candidate, trace: SearchListener | undefined) {
     this.#host = host;
@@ -49,7 +46,7 @@ export class Walk {
     this.#trace = trace;
     this.#gpuCount = attempt.gpuCount;
     this.#used = new Uint8Array(attempt.gpus.length);
-    this.#pool = new Int32Array(16 * (this.#gpuCount + 2));
+    this.#open = new ChoiceStack(16 * (this.#gpuCount + 2));
   }
 
   /**
@@ -61,10 +58,8 @@ export class Walk {
     this.#steps = steps;
     this.#attempt.nChannels = 0;
     this.#openChannel();
-    while (this.#depth > 0) {
-      const choice = this.#open[this.#depth - 1];
-      if (choice === undefined) break;
-      if (!this.#takeNext(choice)) this.#drop(choice);
+    for (let choice = this.#open.top; choice !== undefined; choice = this.#open.top) {
+      if (!this.#takeNext(choice)) this.#closeChoice(choice);
     }
     return this.#steps;
   }
@@ -81,37 +76,9 @@ export class Walk {
     }
   }
 
-  #add(kind: Choice, step: number, gpu: number, exitStep: number, order: Order): OpenChoice {
-    const choice = (this.#open[this.#depth++] ??= new OpenChoice(this.#pool));
-    choice.kind = kind;
-    choice.step = step;
-    choice.gpu = gpu;
-    choice.exitStep = exitStep;
-    choice.order = order;
-    choice.taken = -1;
-    choice.poolStart = this.#poolEnd;
-    choice.opensChannel = false;
-    return choice;
-  }
-
-  #drop(choice: OpenChoice): void {
-    this.#poolEnd = choice.poolStart;
-    this.#depth--;
+  #closeChoice(choice: OpenChoice): void {
+    this.#open.close(choice);
     if (choice.opensChannel && this.#attempt.nChannels > 0) this.#attempt.nChannels--;
-  }
-
-  /** Makes room for alternatives of the choice that was just added. */
-  #reserveAlternatives(choice: OpenChoice, count: number): Int32Array {
-    if (this.#poolEnd + count > this.#pool.length) {
-      const larger = new Int32Array(2 * (this.#poolEnd + count));
-      larger.set(this.#pool);
-      this.#pool = larger;
-    }
-    choice.alternatives = this.#pool;
-    choice.next = this.#poolEnd;
-    choice.end = this.#poolEnd;
-    this.#poolEnd += count;
-    return this.#pool;
   }
 
   // ── A channel begins ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -122,7 +89,7 @@ export class Walk {
       this.#openChannelWithin();
       return;
     }
-    const choice = this.#add(Choice.ENTRY, 0, -1, -1, Order.BEST);
+    const choice = this.#open.open(Choice.ENTRY, 0, -1, -1, Order.BEST);
     choice.opensChannel = true;
     choice.found = false;
     choice.alternatives = nics.orderFor(-1, this.#attempt.typeInter);
@@ -133,11 +100,11 @@ export class Walk {
   /** A channel that stays in the host starts at any GPU; NVLS channels have one GPU after the other as head. */
   #openChannelWithin(): void {
     const { pattern, nChannels, sameChannels } = this.#attempt;
-    const choice = this.#add(Choice.FIRST_GPU, 0, -1, -1, Order.BEST);
+    const choice = this.#open.open(Choice.FIRST_GPU, 0, -1, -1, Order.BEST);
     choice.opensChannel = true;
     choice.entry = -1;
     choice.ownSteps = false;
-    const list = this.#reserveAlternatives(choice, this.#gpuCount + 1);
+    const list = this.#open.list(choice, this.#gpuCount + 1);
     if (pattern === Pattern.NVLS) {
       list[choice.end++] = nChannels;
       return;
@@ -197,11 +164,11 @@ export class Walk {
     const choice = this.#addFirstGpu(nic);
     if (nChannels > 0 && sameChannels) {
       choice.order = Order.REPEAT;
-      this.#reserveAlternatives(choice, 1)[choice.end++] = this.#attempt.gpuAt(nChannels - 1, 0);
+      this.#open.list(choice, 1)[choice.end++] = this.#attempt.gpuAt(nChannels - 1, 0);
       return;
     }
     const beside = nics.gpusBeside(nic);
-    const list = this.#reserveAlternatives(choice, beside.length + 1);
+    const list = this.#open.list(choice, beside.length + 1);
     if (nChannels === 0 && local.system.nvSwitches.length === 0) {
       // The GPUs as they are numbered give something to be better than. It gets few steps, and they are not counted.
       choice.order = Order.BY_NUMBER;
@@ -220,12 +187,12 @@ export class Walk {
       if (this.#attempt.gpuAt(channel, 0) === gpu) return false;
     }
     const choice = this.#addFirstGpu(nic);
-    this.#reserveAlternatives(choice, 1)[choice.end++] = gpu;
+    this.#open.list(choice, 1)[choice.end++] = gpu;
     return true;
   }
 
   #addFirstGpu(nic: number): OpenChoice {
-    const choice = this.#add(Choice.FIRST_GPU, 0, -1, this.#exitStep(), Order.BEST);
+    const choice = this.#open.open(Choice.FIRST_GPU, 0, -1, this.#exitStep(), Order.BEST);
     choice.entry = nic;
     choice.ownSteps = false;
     return choice;
@@ -284,16 +251,16 @@ export class Walk {
     const attempt = this.#attempt;
     attempt.gpus[attempt.nChannels * this.#gpuCount + step] = gpu;
     if (step === exitStep) {
-      const choice = this.#add(Choice.EXIT, step, gpu, exitStep, order);
+      const choice = this.#open.open(Choice.EXIT, step, gpu, exitStep, order);
       choice.alternatives = this.#host.nics.orderFor(gpu, attempt.typeInter);
       choice.next = 0;
       choice.end = choice.alternatives.length;
     } else if (attempt.pattern === Pattern.NVLS || attempt.pattern === Pattern.COLLNET_DIRECT) {
-      this.#add(Choice.HEAD, step, gpu, -1, order).next = 0;
+      this.#open.open(Choice.HEAD, step, gpu, -1, order).next = 0;
     } else if (step < this.#gpuCount - 1) {
       this.#addNextGpu(gpu, step, exitStep, order);
     } else if (!this.#host.local.inter && attempt.pattern === Pattern.RING) {
-      this.#add(Choice.CLOSE, step, gpu, -1, order).next = 0;
+      this.#open.open(Choice.CLOSE, step, gpu, -1, order).next = 0;
     } else {
       this.#visit(gpu, this.#gpuCount, -1, order);
     }
@@ -301,8 +268,8 @@ export class Walk {
 
   #addNextGpu(gpu: number, step: number, exitStep: number, order: Order): void {
     const attempt = this.#attempt;
-    const choice = this.#add(Choice.NEXT_GPU, step, gpu, exitStep, order);
-    const list = this.#reserveAlternatives(choice, this.#gpuCount);
+    const choice = this.#open.open(Choice.NEXT_GPU, step, gpu, exitStep, order);
+    const list = this.#open.list(choice, this.#gpuCount);
     if (order === Order.BY_NUMBER) {
       list[choice.end++] = step + 1;
     } else if (order === Order.REPEAT) {
@@ -315,7 +282,7 @@ export class Walk {
         this.#used, attempt.nChannels * this.#gpuCount, list, choice.next,
       );
     }
-    this.#poolEnd = choice.end;
+    this.#open.trim(choice);
   }
 
   #nextGpu(choice: OpenChoice): boolean {
@@ -536,42 +503,3 @@ export const perfect = -1;
 
 /** Steps for the first channel in the order of the GPUs' numbers. */
 const stepsByNumber = 1 << 10;
-
-/** Kinds of choices. */
-const Choice = { ENTRY: 0, FIRST_GPU: 1, NEXT_GPU: 2, EXIT: 3, CLOSE: 4, HEAD: 5 } as const;
-type Choice = (typeof Choice)[keyof typeof Choice];
-
-/** How the next GPUs of a channel are chosen: best first, only the next by number, or as in the channel before. */
-const Order = { BEST: 0, BY_NUMBER: 1, REPEAT: 2 } as const;
-type Order = (typeof Order)[keyof typeof Order];
-
-/** A choice on the stack: what it is about, and which alternatives are still to try. They are used again and again. */
-class OpenChoice {
-  kind: Choice = Choice.ENTRY;
-  /** Position in the channel of the GPU where the choice is made. */
-  step = 0;
-  gpu = -1;
-  /** Position at which the channel leaves the host from here on, or -1. */
-  exitStep = -1;
-  order: Order = Order.BEST;
-  /** GPUs or NICs to try: those from `next` up to `end`. */
-  alternatives: Int32Array;
-  next = 0;
-  end = 0;
-  /** The alternative that is being tried, or -1. */
-  taken = -1;
-  poolStart = 0;
-  /** Whether the channel begins here: when all is tried, the one before is the last again. */
-  opensChannel = false;
-  /** FIRST_GPU: the NIC that the channel came in by, or -1. */
-  entry = -1;
-  /** FIRST_GPU: the first alternative has steps of its own, and these are the others'. */
-  ownSteps = false;
-  stepsBefore = 0;
-  /** ENTRY: a head was found. */
-  found = false;
-
-  constructor(alternatives: Int32Array) {
-    this.alternatives = alternatives;
-  }
-}

@@ -1,8 +1,8 @@
 import { type NodeType, nodeTypeNames } from './types.js';
 
 /**
- * One machine (or one NVLink domain of several) as a graph. A system never changes after it is built, but for the
- * bandwidth of its links, which the search lends out and gives back.
+ * One machine (or one NVLink domain of several) as a graph. A system never changes after it is built: the search keeps
+ * its own account of what is left of each link.
  *
  *     GPU ─LOC─ DEV ─PCI─ PCI ─PCI─ CPU ─SYS─ CPU        nodes:  GPU GPU … PCI … NVS CPU … NIC … NET … DEV …
  *                │         │                                      0                               (vertex numbers)
@@ -132,7 +132,7 @@ export interface Links {
   readonly to: Int32Array;
   /** One of {@link LinkType}. */
   readonly type: Uint8Array;
-  /** GB/s, in C floats. The search lowers and restores it. */
+  /** GB/s, in C floats. */
   readonly bandwidthGBps: Float32Array;
   /** The first link back with the same type, or -1. */
   readonly reverse: Int32Array;

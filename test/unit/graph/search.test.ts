@@ -5,10 +5,11 @@ import { graphLines } from '../../../src/graph/graph-text.js';
 import { searchHost, type SearchOptions } from '../../../src/graph/search-host.js';
 import type { Parameters } from '../../../src/parameters.js';
 import { findMachine } from '../../../src/topology/catalogue/machines.js';
+import { localSystems } from '../../../src/topology/local-systems.js';
 import { PathType } from '../../../src/topology/types.js';
 import type { XmlElement } from '../../../src/topology/xml/tree.js';
 import { inputError } from '../topology/input-error.js';
-import { cpu, gpu, nic, nvSwitchLink, onlyLocalSystem, parametersWith, pciSwitch, systemXml } from '../topology/machine.js';
+import { build, cpu, gpu, nic, nvSwitchLink, onlyLocalSystem, parametersWith, pciSwitch, systemXml } from '../topology/machine.js';
 
 /** One of so many such hosts, searched. */
 function search(root: XmlElement, hosts = 1, changes: Partial<Parameters> = {}, options: SearchOptions = {}): HostGraphs {
@@ -121,7 +122,14 @@ describe('what cannot be searched', () => {
     const root = systemXml(cpu(0, gpu('01', 0) + gpu('02', 1)));
     const error = inputError(() => search(root, 2));
     expect(error).toMatchObject({ code: 'NO_PATH', ncclResult: 3 });
-    expect(error.message).toBe('GPU/0-1000 (rank 0) reaches no network device');
+    expect(error.message).toBe('ranks 0, 1 have to reach ranks on other hosts, or on this one where neither peer-to-peer nor shared memory leads, but there is no network device: NCCL fails with an internal error. Add a <net>, or plan for one host whose GPUs reach each other');
+  });
+
+  it('GPUs of one host that may not reach each other, and no NIC', () => {
+    const root = systemXml(cpu(0, gpu('01', 0) + gpu('02', 1)));
+    const parameters = parametersWith({ p2pDisable: 1, shmDisable: 1 });
+    const [first] = localSystems(build(root, parameters), parameters, 2);
+    expect(inputError(() => searchHost(first!, parameters)).message).toMatch(/^rank 0 has to reach ranks on other hosts, or on this one/);
   });
 
   // PCI Gen1 x1: slower than the slowest speed that is tried.

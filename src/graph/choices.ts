@@ -1,0 +1,100 @@
+/** Kinds of choices that a walk makes; walk.ts tells what each is about. */
+export const Choice = { ENTRY: 0, FIRST_GPU: 1, NEXT_GPU: 2, EXIT: 3, CLOSE: 4, HEAD: 5 } as const;
+export type Choice = (typeof Choice)[keyof typeof Choice];
+
+/** How the next GPUs of a channel are chosen: best first, only the next by number, or as in the channel before. */
+export const Order = { BEST: 0, BY_NUMBER: 1, REPEAT: 2 } as const;
+export type Order = (typeof Order)[keyof typeof Order];
+
+/** A choice that is still open: what it is about, and which alternatives are still to try. */
+export class OpenChoice {
+  kind: Choice = Choice.ENTRY;
+  /** Position in the channel of the GPU where the choice is made. */
+  step = 0;
+  gpu = -1;
+  /** Position at which the channel leaves the host from here on, or -1. */
+  exitStep = -1;
+  order: Order = Order.BEST;
+  /** GPUs or NICs to try: those from `next` up to `end`. */
+  alternatives: Int32Array;
+  next = 0;
+  end = 0;
+  /** The alternative that is being tried, or -1. */
+  taken = -1;
+  /** Whether the channel begins here: when all is tried, the one before is the last again. */
+  opensChannel = false;
+  /** FIRST_GPU: the NIC that the channel came in by, or -1. */
+  entry = -1;
+  /** FIRST_GPU: the first alternative has steps of its own, and these are the others'. */
+  ownSteps = false;
+  stepsBefore = 0;
+  /** ENTRY: a head was found. */
+  found = false;
+  /** Where its lists of alternatives begin in the pool of the stack. */
+  poolStart = 0;
+
+  constructor(alternatives: Int32Array) {
+    this.alternatives = alternatives;
+  }
+}
+
+/**
+ * The open choices of a walk, the latest on top. Choices and the lists of their alternatives are used again and again:
+ * a walk makes millions of them.
+ */
+export class ChoiceStack {
+  readonly #choices: OpenChoice[] = [];
+  #depth = 0;
+  /** Lists of alternatives, a stack beside that of the choices. */
+  #pool: Int32Array;
+  #poolEnd = 0;
+
+  /** @param room numbers that the lists of alternatives may hold before they have to grow */
+  constructor(room: number) {
+    this.#pool = new Int32Array(room);
+  }
+
+  /** The latest choice, or undefined when none is open. */
+  get top(): OpenChoice | undefined {
+    return this.#depth === 0 ? undefined : this.#choices[this.#depth - 1];
+  }
+
+  /** A new choice on top, without alternatives yet. */
+  open(kind: Choice, step: number, gpu: number, exitStep: number, order: Order): OpenChoice {
+    const choice = (this.#choices[this.#depth++] ??= new OpenChoice(this.#pool));
+    choice.kind = kind;
+    choice.step = step;
+    choice.gpu = gpu;
+    choice.exitStep = exitStep;
+    choice.order = order;
+    choice.taken = -1;
+    choice.opensChannel = false;
+    choice.poolStart = this.#poolEnd;
+    return choice;
+  }
+
+  /** Takes the top away, with its list. */
+  close(choice: OpenChoice): void {
+    this.#poolEnd = choice.poolStart;
+    this.#depth--;
+  }
+
+  /** Gives the top an empty list with room for `count`: numbers are put at `choice.end++`. */
+  list(choice: OpenChoice, count: number): Int32Array {
+    if (this.#poolEnd + count > this.#pool.length) {
+      const larger = new Int32Array(2 * (this.#poolEnd + count));
+      larger.set(this.#pool);
+      this.#pool = larger;
+    }
+    choice.alternatives = this.#pool;
+    choice.next = this.#poolEnd;
+    choice.end = this.#poolEnd;
+    this.#poolEnd += count;
+    return this.#pool;
+  }
+
+  /** Gives back the room that the list of the top did not need. */
+  trim(choice: OpenChoice): void {
+    this.#poolEnd = choice.end;
+  }
+}

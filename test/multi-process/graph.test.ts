@@ -1,0 +1,47 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { tccl } from './cli.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'tccl-graph-'));
+afterAll(() => { rmSync(folder, { recursive: true }); });
+
+describe('tccl graph', () => {
+  it('prints the graphs in the words of NCCL', async () => {
+    const { code, stdout, stderr } = await tccl(['graph', 'dgx-h100', '--nodes', '2']);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toContain('Pattern 4, crossNic 2, nChannels 8, bw 48.000000/48.000000, type NVL/PIX, sameChannels 0  # ring\n 0 : NET/0-0 GPU/0-1b000 ');
+    expect(stdout).toContain('Pattern 5, crossNic 0, nChannels 8, bw 40.000000/48.000000, type NVL/PIX, sameChannels 0  # nvls\n 0 : NET/0-0 GPU/0-1b000 NET/0-0\n');
+  });
+
+  it('tells the story of each', async () => {
+    const { stdout } = await tccl(['graph', 'dgx-a100', '--why']);
+    expect(stdout).toContain('    The best path between GPUs carries 240 GB/s, and a GPU can move 240 GB/s in all.\n');
+    expect(stdout).toContain('    Result: 12 channels of 20 GB/s, GPUs at most NVL apart.\n');
+  });
+
+  it('obeys the variables of NCCL, a graph file too', async () => {
+    expect((await tccl(['graph', 'dgx-h100', '--nodes', '2'], { env: { NCCL_CROSS_NIC: '0' } })).stdout).toMatch(/^Pattern 4, crossNic 0, /);
+
+    const { stdout: xml } = await tccl(['graph', 'gh200-4', '--nodes', '2', '--graph-xml']);
+    const file = join(folder, 'graph.xml');
+    writeFileSync(file, xml);
+    const { stdout } = await tccl(['graph', 'gh200-4', '--nodes', '2', '--why'], { env: { NCCL_GRAPH_FILE: file } });
+    expect(stdout).toContain('The graph file has it, so nothing was searched.');
+
+    writeFileSync(file, xml.replace('rank="1"', 'rank="2"'));
+    const { code, stderr } = await tccl(['graph', 'gh200-4', '--nodes', '2'], { env: { NCCL_GRAPH_FILE: file } });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/graph\.xml:\d+:\d+: <gpu dev="0x\d"> \(line \d+\): rank 2 is in the channel twice: NCCL would fail when it connects the ring\n$/);
+  });
+
+  it('gives JSON', async () => {
+    const { stdout } = await tccl(['graph', 'dgx-a100', '--json']);
+    expect(JSON.parse(stdout)).toMatchObject([{ ranks: [0, 1, 2, 3, 4, 5, 6, 7], graphs: { ring: { nChannels: 12, typeIntra: 'NVL', inter: [] }, nvls: null } }]);
+  });
+
+  it('refuses a count that is none', async () => {
+    expect(await tccl(['graph', 'dgx-a100', '--nodes', '0'])).toMatchObject({ code: 2, stderr: "tccl: --nodes '0' must be a whole number from 1 to 1000000\n" });
+  });
+});
