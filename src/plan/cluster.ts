@@ -1,12 +1,14 @@
-import { InvalidArgumentError, InputError } from '../errors.js';
+import { inFile, InputError, InvalidArgumentError } from '../errors.js';
 import { contributionOf, type HostContribution } from '../graph/merge/contribution.js';
 import type { HostRun } from '../graph/merge/nodes.js';
 import { searchHost } from '../graph/search-host.js';
 import type { SearchEvent } from '../graph/trace.js';
 import type { Parameters } from '../parameters.js';
+import { assemble } from '../topology/assemble.js';
 import { buildSystem } from '../topology/build/build-system.js';
 import { type LocalSystem, localSystems } from '../topology/local-systems.js';
 import type { System } from '../topology/system.js';
+import { NodeType } from '../topology/types.js';
 import type { XmlElement } from '../topology/xml/tree.js';
 
 /** Machines in the order of their ranks. */
@@ -17,8 +19,8 @@ export interface Cluster {
 /** Hosts that follow each other and are alike. */
 export interface ClusterHosts {
   /**
-   * What each is like: its `<system>` or the graph made of it. Its ranks are 0, 1, … of that host alone. The same
-   * object in several places is worked out once.
+   * What each is like: its `<system>` or the graph made of it. Its ranks only tell the order of its GPUs: those of the
+   * second host of a job, 8 to 15, are as good as 0 to 7. The same object in several places is worked out once.
    */
   readonly machine: System | XmlElement;
   /** How many there are. */
@@ -28,8 +30,8 @@ export interface ClusterHosts {
 }
 
 export interface PrepareOptions {
-  /** The `<graphs>` of a file (`NCCL_GRAPH_FILE`), for all hosts. */
-  readonly graphFile?: XmlElement;
+  /** The `<graphs>` of a file (`NCCL_GRAPH_FILE`), for all hosts; the name is for messages. */
+  readonly graphFile?: { readonly root: XmlElement; readonly fileName?: string };
   /** Hears of each decision of the search; `node` tells on which machine, and for which of its ranks. */
   readonly onSearch?: (event: SearchEvent, node: { readonly machine: string; readonly ranks: readonly number[] }) => void;
 }
@@ -45,7 +47,7 @@ export interface PreparedHosts extends HostRun {
  * What every host knows before it hears of the others: its graph, paths, channels. Each machine is worked out once,
  * however many hosts are like it.
  *
- * @throws InputError for a machine that NCCL would refuse, or whose ranks are not 0, 1, …
+ * @throws InputError for a machine that NCCL would refuse, or in which two GPUs have the same rank
  * @throws InvalidArgumentError for a count that is not a whole number above 0, or no host
  */
 export function prepareCluster(cluster: Cluster, parameters: Parameters, options: PrepareOptions = {}): PreparedHosts[] {
@@ -72,11 +74,11 @@ export function prepareCluster(cluster: Cluster, parameters: Parameters, options
 function systemOf(machine: System | XmlElement, name: string, parameters: Parameters): System {
   const system = 'gpus' in machine ? machine : buildSystem(machine, { parameters });
   const ranks = system.gpus.map((gpu) => gpu.rank).sort((a, b) => a - b);
-  if (ranks.some((rank, position) => rank !== position)) {
-    throw new InputError('CONTENT',
-      `${name}: its GPUs have ranks ${ranks.join(' ')}; within a host they must be 0 to ${ranks.length - 1}, each once: number them so in the XML`);
-  }
-  return system;
+  const twice = ranks.find((rank, position) => rank === ranks[position - 1]);
+  if (twice !== undefined) throw new InputError('CONTENT', `${name}: two of its GPUs have rank ${twice}; give each its own in the XML`);
+  if (ranks.every((rank, position) => rank === position)) return system;
+  const nodes = system.nodes.map((node) => (node.type === NodeType.GPU ? { ...node, rank: ranks.indexOf(node.rank) } : node));
+  return assemble(nodes, system.links, system.hostHashes, system.systemId);
 }
 
 function prepareHost(
@@ -84,11 +86,11 @@ function prepareHost(
 ): Pick<PreparedHosts, 'host' | 'systems'> {
   const systems = localSystems(system, parameters, nRanks);
   const nodes = systems.map((local) => {
-    const graphs = searchHost(local, parameters, {
+    const graphs = inFile(graphFile?.fileName, () => searchHost(local, parameters, {
       collnet: parameters.collnetEnable === 1,
-      ...(graphFile === undefined ? {} : { graphFile }),
+      ...(graphFile === undefined ? {} : { graphFile: graphFile.root }),
       ...(onSearch === undefined ? {} : { trace: (event) => onSearch(event, { machine: name, ranks: local.ranks }) }),
-    });
+    }));
     return contributionOf(local, graphs, parameters);
   });
   const host: HostContribution = { nRanks: system.gpus.length, nodes };

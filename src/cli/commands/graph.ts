@@ -11,12 +11,16 @@ export function register(program: Command): void {
     .option('--nodes <count>', 'number of such machines that work together', '1')
     .option('--hardware <description>', 'what the machine has where the file does not say: a line, or @FILE')
     .option('--collnet', 'the network can reduce (SHARP) and is asked to')
+    .option('--ranks <list>', 'ranks whose trees are shown, as 0-7,12, or all; those of the first machine if not given')
+    .option('--whole', 'whole lines of rings and trees, which NCCL cuts when they are long')
+    .option('--follow-nccl', 'take variables that contradict each other as NCCL takes them')
     .option('--why', 'tell how each graph came about')
     .option('--graph-xml', 'print the XML that NCCL_GRAPH_DUMP_FILE would hold')
-    .option('--json', 'print the graphs as JSON')
+    .option('--json', 'print graphs and the plan for all ranks as JSON')
     .addHelpText('after', `${examples(
       ['rings and trees of a machine on its own', 'tccl graph dgx-a100'],
       ['of four that work together', 'tccl graph topo.xml --nodes 4'],
+      ['rings through all ranks in full, and the trees of rank 9', 'tccl graph dgx-h100 --nodes 4 --whole --ranks 9'],
       ['why there are not more channels', 'tccl graph topo.xml --nodes 2 --why'],
       ['a file for NCCL_GRAPH_FILE', 'tccl graph topo.xml --nodes 2 --graph-xml > graph.xml'],
       ['with variables of NCCL', 'NCCL_CROSS_NIC=0 tccl graph dgx-h100 --nodes 2'],

@@ -16,7 +16,7 @@ export function contradictions(parameters: Parameters): string[] {
   const maxCtas = firstSet(['NCCL_MAX_CTAS', positive(parameters.maxCtas)]);
 
   const copied = (least: Limit, most: Limit) =>
-    `${least.variable}=${least.value} is above ${most.variable}=${most.value}: NCCL would take at most ${Math.max(1, most.value)} channels, then copy them until there are ${least.value}`;
+    `${least.variable}=${least.value} is above ${most.variable}=${most.value}: NCCL would take at most ${counted(Math.max(1, most.value))}, then copy them until there are ${least.value}`;
   const found: (string | undefined)[] = [
     whenAbove(minimum, maximum, copied),
     whenAbove(minimum, maxCtas, copied),
@@ -55,4 +55,8 @@ function positive(value: number | undefined): number | undefined {
 
 function whenAbove(least: Limit | undefined, most: Limit | undefined, tell: (least: Limit, most: Limit) => string): string | undefined {
   return least !== undefined && most !== undefined && least.value > most.value ? tell(least, most) : undefined;
+}
+
+function counted(channels: number): string {
+  return channels === 1 ? '1 channel' : `${channels} channels`;
 }
