@@ -59,4 +59,14 @@ describe('installed into an empty project', () => {
     expect(tsc.stdout).toBe('');
     expect(tsc.status).toBe(0);
   });
+
+  test('without koffi, which is optional, ranks use sockets and say so', async (context) => {
+    if (offline !== undefined) return context.skip(offline);
+    const omit = spawnSync('npm', ['install', '--omit=optional', '--prefer-offline', '--no-audit', '--no-fund'], { cwd: project, encoding: 'utf8' });
+    expect(omit.status, omit.stderr).toBe(0);
+    const { stdout, stderr, code } = await start('npx', ['--no-install', '--prefix', project, 'tccl', 'run', '-n', '2', '--', 'node', join(project, 'sum.mjs')]).finished;
+    expect(stdout.split('\n').sort(), stderr).toEqual(['', '[0] rank 0 of 2: 3', '[1] rank 1 of 2: 3']);
+    expect(stderr).toContain('data goes through sockets: the library koffi cannot be loaded');
+    expect(code).toBe(0);
+  });
 });
