@@ -1,5 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { InternalError, InvalidUsageError } from '../errors.js';
+import { InternalError, InvalidUsageError, TcclError } from '../errors.js';
 import { died, packReason, unpackReason } from './ending.js';
 import type { Connection, ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from './transport.js';
 
@@ -147,17 +147,23 @@ async function both<A, B>(a: Promise<A>, b: Promise<B>, stop?: AbortController):
   throw failure?.error;
 }
 
-/** Does the same at every rank and gives what it came to at each. If any failed, all throw what the first of them did. */
+/**
+ * Does the same at every rank and gives what it came to at each. If any failed, all throw the same error: the first that
+ * is not only a rank's loss of patience.
+ */
 async function together<T>(bootstrap: Bootstrap, work: () => Promise<T>): Promise<T[]> {
   const mine = await work().then(
     (value) => ({ bytes: Buffer.from(JSON.stringify(value)), error: undefined }),
     (error: unknown) => ({ bytes: packReason(error as Error), error: error as Error }),
   );
   const all = await bootstrap.allGather(Buffer.concat([Buffer.of(mine.error === undefined ? 0 : 1), mine.bytes]));
-  const failed = all.findIndex((bytes) => bytes[0] === 1);
-  if (failed < 0) return all.map((bytes) => JSON.parse(Buffer.from(bytes).toString('utf8', 1)) as T);
-  if (failed === bootstrap.rank && mine.error !== undefined) throw mine.error;
-  throw unpackReason(all[failed]?.subarray(1) ?? new Uint8Array(), failed);
+  const failures = all.flatMap((bytes, rank) => {
+    if (bytes[0] === 0) return [];
+    return [rank === bootstrap.rank && mine.error !== undefined ? mine.error : unpackReason(bytes.subarray(1), rank)];
+  });
+  const failure = failures.find((error) => error instanceof TcclError && error.code !== 'ABORTED') ?? failures[0];
+  if (failure !== undefined) throw failure;
+  return all.map((bytes) => JSON.parse(Buffer.from(bytes).toString('utf8', 1)) as T);
 }
 
 /** Both ends of a connection must be of one kind, and all connections of one size, since data are cut to it. */
