@@ -29,7 +29,8 @@ export interface Circumstances {
   readonly settings: RuntimeSettings;
   readonly network: BootstrapEnvironment;
   readonly id: UniqueId;
-  readonly signal: AbortSignal | undefined;
+  /** Ends set-ups that take too long. */
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -51,20 +52,25 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Engine
   return new DirectEngine(joined.segment, localRanks, libc, localRanks.length > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES);
 }
 
-/** A ring in the order of ranks: hosts are contiguous in it where the launcher numbers ranks host by host. */
+/** A ring that goes host by host, so that data enter and leave each host once. */
 async function connect({ bootstrap, joined, libc, network, id, signal }: Circumstances): Promise<Ring> {
-  const { rank, nRanks, localRanks } = bootstrap;
+  const { rank, nRanks, localRanks, peers } = bootstrap;
   const { segment } = joined;
-  const { host } = chooseInterface(systemInterfaces(), { ...network, root: { host: id.root.host, origin: id.origin } });
+  // Between ranks of one host, data are nobody else's business.
+  const host =
+    localRanks.length === nRanks && network.family !== 6
+      ? '127.0.0.1'
+      : chooseInterface(systemInterfaces(), { ...network, root: { host: id.root.host, origin: id.origin } }).host;
   const shm = new ShmTransport({ size: RING_FIFO, segment, localRanks });
   const socket = new SocketTransport({ size: RING_FIFO, segment, rank, host, secret: id.secret });
-  const order = Array.from({ length: nRanks }, (_, index) => index);
+  const hosts = [...new Set(peers.map((peer) => peer.hostHash))];
+  const order = hosts.flatMap((hash) => peers.filter((peer) => peer.hostHash === hash).map((peer) => peer.rank));
   try {
     const links = await connectRing(
       bootstrap,
       order,
       (peer) => (joined.shared && localRanks.includes(peer) ? shm : socket),
-      signal ?? new AbortController().signal,
+      signal,
     );
     return new Ring(segment, libc, links);
   } finally {

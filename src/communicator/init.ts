@@ -4,14 +4,14 @@ import type { UniqueId } from '../bootstrap/unique-id.js';
 import { coresOfAll } from '../device/cores.js';
 import { loadLibc } from '../device/libc.js';
 import { rankStates } from '../device/segment.js';
-import { TcclError } from '../errors.js';
+import { TcclError, TimeoutError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import { agree, type Facts } from './agree.js';
 import { chooseEngine } from './choose-engine.js';
 import { Communicator } from './communicator.js';
 import type { Engine } from './engine.js';
 import { joinSegment, type Joined } from './join-segment.js';
-import { meet, placeOf } from './meet.js';
+import { DEFAULT_INIT_TIMEOUT_MS, meet, placeOf } from './meet.js';
 import { runtimeSettings } from './options.js';
 
 /** What init() takes; a launcher's environment gives all of it. */
@@ -56,7 +56,7 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     const loaded = loadLibc();
     const libc = 'libc' in loaded ? loaded.libc : undefined;
     const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
-    engine = await chooseEngine({ bootstrap, joined, facts, libc, nCores, settings, network, id, signal: options.signal });
+    engine = await chooseEngine({ bootstrap, joined, facts, libc, nCores, settings, network, id, signal: initSignal(options) });
     const communicator = new Communicator({ bootstrap, segment: joined.segment, libc, engine, nCores, timeoutMs: settings.timeoutMs });
     warn(bootstrap, facts, options);
     joined.segment.setState(rankStates.ready);
@@ -69,6 +69,13 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     joined?.segment.close();
     throw error;
   }
+}
+
+/** What ends an init() that takes too long, or that its caller gave up. */
+function initSignal({ timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal }: InitOptions): AbortSignal {
+  const late = new AbortController();
+  setTimeout(() => late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${timeoutMs / 1000} s`)), timeoutMs).unref();
+  return signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]);
 }
 
 function warn(bootstrap: Bootstrap, facts: readonly Facts[], options: InitOptions): void {

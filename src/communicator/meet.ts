@@ -10,7 +10,7 @@ import { findPlace } from '../launch/place.js';
 import { threadPlace, type ThreadPlace } from '../launch/thread-place.js';
 import type { InitOptions } from './init.js';
 
-const DEFAULT_INIT_TIMEOUT_MS = 60_000;
+export const DEFAULT_INIT_TIMEOUT_MS = 60_000;
 
 /** A place, with the id where init() was given one as such. */
 export type GivenPlace = ThreadPlace & { readonly id?: UniqueId };
