@@ -359,7 +359,8 @@ export class Communicator {
   async #close(): Promise<void> {
     if (this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
     process.removeListener('exit', this.#leave);
-    if (this.#failure === undefined) await this.#engine.close();
+    // After a failure too: what is still on its way comes from the segment.
+    await this.#engine.close();
     this.#segment.close();
     await this.#parts.bootstrap.close();
   }

@@ -206,11 +206,19 @@ export function reduceFew(type: i32, op: i32, first: usize, nSources: i32, strid
   else strideTyped<i32>(op, first, nSources, stride, destination, bytes);
 }
 
+@inline
+function divideFloats<T extends number>(from: usize, end: usize, divisor: T): void {
+  const divisors = v128.splat<T>(divisor);
+  let p = from;
+  for (; p + 16 <= end; p += 16) v128.store(p, v128.div<T>(v128.load(p), divisors));
+  for (; p < end; p += sizeof<T>()) store<T>(p, (load<T>(p) / divisor) as T);
+}
+
 /** Divides each element in place: an average whose sum came in steps (ring). Integers truncate toward zero. */
 export function divide(type: i32, address: usize, bytes: usize, divisor: i32): void {
   const end = address + bytes;
-  if (type == FLOAT32) for (let p = address; p < end; p += 4) store<f32>(p, load<f32>(p) / (divisor as f32));
-  else if (type == FLOAT64) for (let p = address; p < end; p += 8) store<f64>(p, load<f64>(p) / (divisor as f64));
+  if (type == FLOAT32) divideFloats<f32>(address, end, divisor as f32);
+  else if (type == FLOAT64) divideFloats<f64>(address, end, divisor as f64);
   else for (let p = address; p < end; p += 4) store<i32>(p, load<i32>(p) / divisor);
 }
 
