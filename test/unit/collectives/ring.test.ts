@@ -134,10 +134,10 @@ test.each<[string, Partial<Call>, RegExp]>([
   expect((errors[1] as Error).message).toMatch(message);
 });
 
-test('ranks that name different roots find out', async () => {
+test.each([10, 5000])('ranks that name different roots for %i elements find out, even while all wait to send', async (count) => {
   const ranks = await openRing('shm', 2, size);
-  const array = new Float32Array(10);
-  const errors = ranks.map((rank, r) => attempt(() => rank.begin(encodeCall({ kind: 'broadcast', type: float32, operator: 'sum', root: r, count: 10, algorithm: 'ring' }), float32, r, array, array, 10, 0)));
+  const array = new Float32Array(count);
+  const errors = ranks.map((rank, r) => attempt(() => rank.begin(encodeCall({ kind: 'broadcast', type: float32, operator: 'sum', root: r, count, algorithm: 'ring' }), float32, r, array, array, count, 0)));
   for (let turn = 0; turn < 5; turn++) ranks.forEach((rank, r) => (errors[r] ??= attempt(() => rank.progress(0))));
   for (const error of errors) expect(error).toMatchObject({ code: 'CALL_MISMATCH' });
 });

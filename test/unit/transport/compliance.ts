@@ -113,6 +113,7 @@ export function transportCompliance(name: TransportName): void {
       for (let i = 0; i < 3; i++) write(sender, senderSegment, pattern(i, 1500));
       const closed = sender.close();
       for (let i = 0; i < 3; i++) {
+        expect(thrown(() => receiver.check())).toBeUndefined();
         await until(() => receiver.peek() >= 0);
         expect(read(receiver, receiverSegment)).toEqual(pattern(i, 1500));
       }
