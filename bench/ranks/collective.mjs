@@ -120,9 +120,9 @@ async function measure(which, send, recv) {
     meeting.report('wrong', wrong);
   }
   if (inPlace) recv.fill(0); // sums in place must not overflow
-  // V8 compiles what has run some hundred times, this loop too: each size's path is warm before its first sample.
+  // V8 compiles what has run some thousand times, this loop too: each size's path is warm before its first sample.
   const sample = option.api === 'promise' ? samplePromise : sampleSync;
-  await sample(which, send, recv, Math.max(2, Math.min(3000, Math.floor(2 ** 24 / bytes))), 500);
+  await sample(which, send, recv, Math.max(2, Math.min(30_000, Math.floor(2 ** 24 / bytes))), 1500);
 
   // All ranks see what the probe says, so all repeat what lost the wanted state meanwhile.
   let waits = Number(option.patience) * 20;
