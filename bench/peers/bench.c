@@ -14,7 +14,6 @@
 #define _GNU_SOURCE
 #include "bench.h"
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <immintrin.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -23,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -131,12 +129,10 @@ static int rank, size, cores;
  * core to those that are not. */
 static void barrier(void)
 {
-    const struct timespec ms = { 0, 1000000 };
     int turn = atomic_load(&ctl->turn);
     if (atomic_fetch_add(&ctl->arrived, 1) == size - 1) {
         atomic_store(&ctl->arrived, 0);
         atomic_store(&ctl->turn, turn + 1);
-        if (size > cores) syscall(SYS_futex, &ctl->turn, FUTEX_WAKE, size, NULL, NULL, 0);
         return;
     }
     for (int i = 1; atomic_load(&ctl->turn) == turn; i++) {
@@ -145,7 +141,7 @@ static void barrier(void)
             if (i % 1000 == 0) sched_yield(); else _mm_pause();
         } else {
             be_poll();
-            syscall(SYS_futex, &ctl->turn, FUTEX_WAIT, turn, &ms, NULL, 0);
+            sched_yield();
         }
     }
 }

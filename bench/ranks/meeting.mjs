@@ -17,21 +17,15 @@ const word = { arrived: 0, turn: 32, stop: 64, unsupported: 65, probed: 66, ping
 /** Indices of 64-bit numbers, behind the words. */
 const number = { linkNs: 128, others: 129, seconds: 192, wrong: 192 + maxRanks };
 
-const futexCall = { x64: 202, arm64: 98, riscv64: 98 }[/** @type {string} */ (process.arch)];
-const [futexWait, futexWake] = [0, 1];
-
 const probeRounds = 1000;
 
 const libc = koffi.load(null);
 const memmove = libc.func('void *memmove(void *destination, void *source, size_t bytes)');
 const mmap = libc.func('int64_t mmap(int64_t address, size_t bytes, int protection, int flags, int fd, int64_t offset)');
-const syscall = libc.func('int64_t syscall(int64_t number, int64_t address, int64_t operation, int64_t value, void *timeout, int64_t unused, int64_t unused2)');
 const schedYield = libc.func('int sched_yield()');
 const getAffinity = libc.func('int sched_getaffinity(int pid, size_t bytes, void *mask)');
 const setAffinity = libc.func('int sched_setaffinity(int pid, size_t bytes, void *mask)');
 
-/** A timeout of 1 ms as the kernel's struct timespec. */
-const millisecond = new BigInt64Array([0n, 1_000_000n]);
 /** What {@link sleep} waits on. */
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 export const sleep = (/** @type {number} */ ms) => void Atomics.wait(sleeper, 0, 0, ms);
@@ -66,7 +60,6 @@ export class Meeting {
   #path;
   #words;
   #numbers;
-  #turnAddress;
   #cores = cpus().length;
   #epoch = 0;
 
@@ -90,7 +83,6 @@ export class Meeting {
     closeSync(file);
     this.#words = new Int32Array(memory.buffer);
     this.#numbers = new Float64Array(memory.buffer);
-    this.#turnAddress = address + BigInt(4 * word.turn);
     this.probe(); // compiles it: what it says the first time is too long
   }
 
@@ -101,12 +93,10 @@ export class Meeting {
     if (Atomics.add(words, word.arrived, 1) === this.#size - 1) {
       Atomics.store(words, word.arrived, 0);
       Atomics.store(words, word.turn, turn + 1);
-      if (this.#size > this.#cores) syscall(futexCall, this.#turnAddress, futexWake, this.#size, null, 0, 0);
       return;
     }
     for (let i = 1; Atomics.load(words, word.turn) === turn; i++) {
-      if (this.#size > this.#cores) syscall(futexCall, this.#turnAddress, futexWait, turn, millisecond, 0, 0);
-      else if (i % 4000 === 0) schedYield();
+      if (this.#size > this.#cores || i % 4000 === 0) schedYield();
     }
   }
 
