@@ -191,7 +191,7 @@ static struct state probe(void)
         }
         sched_setaffinity(0, sizeof old, &old);
         if (!rank) {
-            int least = 1000, mine = size <= cores ? size : 1; /* the rest wait: at the barrier they spin or sleep */
+            int least = 1000, mine = 2; /* rank 1 waits at the barrier; the others sleep */
             for (int i = 0; i < 5; i++, usleep(300)) { int n = running(); if (n < least) least = n; }
             ctl->state = (struct state) { best * 1e9, least > mine ? least - mine : 0 };
             ctl->probed = epoch;

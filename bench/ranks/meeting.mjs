@@ -86,7 +86,7 @@ export class Meeting {
     this.probe(); // compiles it: what it says the first time is too long
   }
 
-  /** With a core for each rank it spins. With fewer it sleeps, so that a rank that is done leaves its core to others. */
+  /** With a core for each rank it spins. With fewer it gives its core away, so that a rank that is done leaves it to others. */
   barrier() {
     const words = this.#words;
     const turn = Atomics.load(words, word.turn);
@@ -123,7 +123,7 @@ export class Meeting {
     if (this.#rank !== 0) return;
     let least = Infinity;
     for (let i = 0; i < 5; i++, sleep(0.3)) least = Math.min(least, running());
-    const mine = this.#size <= this.#cores ? this.#size : 1; // the rest wait: at the barrier they spin or sleep
+    const mine = 2; // rank 1 waits at the barrier; the others sleep
     this.#numbers[number.linkNs] = best;
     this.#numbers[number.others] = Math.max(0, least - mine);
     Atomics.store(this.#words, word.probed, this.#epoch);

@@ -37,6 +37,8 @@ const AVERAGE = operatorCode('avg');
  */
 export class Ring {
   readonly name = 'ring';
+  /** Slices moved so far. */
+  steps = 0;
   /** Whether a rank may wait in a blocking call. Sockets move only in the event loop. */
   readonly blocking: boolean;
   /** Calls `wake` once when going on may be possible. Absent where only looking again tells. */
@@ -177,6 +179,7 @@ export class Ring {
       }
       this.#work(from, to, send, receive);
       schedule.next();
+      this.steps++;
     }
     this.#forget();
     return DONE;

@@ -229,7 +229,9 @@ export class Communicator {
     this.#backoff.restart();
     while (status === PENDING) {
       if (this.#backoff.turn()) this.#checkHealth();
+      const { steps } = this.#engine;
       status = this.#engine.progress(this.#spins);
+      if (this.#engine.steps !== steps) this.#backoff.restart();
     }
   }
 
@@ -295,8 +297,11 @@ export class Communicator {
     if (request === undefined) return DONE;
     const engine = this.#engine;
     let status: number;
-    if (request.begun) status = engine.progress(this.#spins);
-    else {
+    if (request.begun) {
+      const { steps } = engine;
+      status = engine.progress(this.#spins);
+      if (engine.steps !== steps) this.#backoff.restart();
+    } else {
       request.begun = true;
       status = engine.begin(request.code, request.type, request.root, request.send, request.recv, request.count, this.#spins);
     }

@@ -42,6 +42,11 @@ export class DirectEngine implements Engine {
     throw describeMismatch(this.segment, this.localRanks);
   }
 
+  /** Rounds: a long call has many where some rank's arrays are staged. */
+  get steps(): number {
+    return this.segment.kernels.operationNumber();
+  }
+
   check(): void {
     const { segment } = this;
     const abort = segment.abort();

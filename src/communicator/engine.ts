@@ -13,6 +13,8 @@ export interface Engine {
   begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number): number;
   /** Goes on with the call under way, looking at most `spins` times at what has not come. */
   progress(spins: number): number;
+  /** Grows whenever the call under way gets further: a wait is only long if this stands still. */
+  readonly steps: number;
   /** Calls back once when going on may be worth it; absent where only looking helps. */
   readonly whenReady?: (wake: () => void) => void;
   /** Looks whether those that are waited for can still come. Throws the reason why not. */
