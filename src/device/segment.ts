@@ -195,14 +195,13 @@ export class Segment {
 
   /** Where an array lies in the segment, or -1 if it lies elsewhere. */
   offsetOf(array: NumericArray): number {
-    const place = (array as Placed)[PLACE];
-    if (place !== undefined && place.segment === this) return place.offset;
     if (array === this.#recent) return this.#recentOffset;
     if (array === this.#lessRecent) return this.#lessRecentOffset;
     this.#lessRecent = this.#recent;
     this.#lessRecentOffset = this.#recentOffset;
+    const place = (array as Placed)[PLACE];
     this.#recent = array;
-    this.#recentOffset = array.buffer === this.buffer ? array.byteOffset : -1;
+    this.#recentOffset = place?.segment === this ? place.offset : array.buffer === this.buffer ? array.byteOffset : -1;
     return this.#recentOffset;
   }
 

@@ -55,7 +55,7 @@ export class RankProcess {
     this.closed = this.ended.then(async () => {
       if (this.pid === undefined) return;
       // Output that stays open is held by something that the rank left behind.
-      const open = await Promise.race([drained.then(() => false), delay(lingerMs, true)]);
+      const open = await Promise.race([drained.then(() => false), delay(lingerMs, true, { ref: false })]);
       if (open) await processes.end(graceMs);
       await this.#drain(drained, graceMs);
     });
