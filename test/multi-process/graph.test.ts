@@ -38,7 +38,7 @@ describe('tccl graph', () => {
 
   it('gives JSON', async () => {
     const { stdout } = await tccl(['graph', 'dgx-a100', '--json']);
-    expect(JSON.parse(stdout)).toMatchObject([{ ranks: [0, 1, 2, 3, 4, 5, 6, 7], graphs: { ring: { nChannels: 12, typeIntra: 'NVL', inter: [] }, nvls: null } }]);
+    expect(JSON.parse(stdout)).toMatchObject({ nodes: [{ ranks: [0, 1, 2, 3, 4, 5, 6, 7], graphs: { ring: { nChannels: 12, typeIntra: 'NVL', inter: [] }, nvls: null } }] });
   });
 
   it('refuses a count that is none', async () => {
