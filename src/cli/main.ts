@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander';
-import pc from 'picocolors';
 import { describeError, TcclError } from '../errors.js';
 import { version } from '../version.js';
+import { colorsFor } from './output.js';
 
 /** A command is a file in commands/ that registers itself; what it needs it imports in its action. */
 interface CommandModule {
@@ -55,7 +55,7 @@ function oneLine(message: string): string {
 }
 
 function problem(): string {
-  return pc.createColors(process.stderr.isTTY).red('tccl:');
+  return colorsFor(process.stderr).red('tccl:');
 }
 
 // Whoever reads our output may stop before its end, as `head` does. A command that listens too (`tccl run`, which has

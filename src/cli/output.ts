@@ -1,4 +1,5 @@
 import type { WriteStream } from 'node:tty';
+import pc from 'picocolors';
 
 /** One line on a terminal that is written over until the work is done. */
 export interface ProgressLine {
@@ -35,4 +36,12 @@ export function progressLine(stream: Pick<WriteStream, 'isTTY' | 'columns' | 'wr
 /** Examples for the end of a command's help: a line of what it does, and the command. */
 export function examples(...pairs: readonly (readonly [purpose: string, command: string])[]): string {
   return `\nExamples:\n${pairs.map(([purpose, command]) => `  # ${purpose}\n  ${command}\n`).join('\n')}`;
+}
+
+/**
+ * Colours for text that goes to `stream`: real ones on a terminal, unless NO_COLOR or TERM=dumb asks for none. What
+ * goes to a file or another program is plain, also where CI or FORCE_COLOR is set.
+ */
+export function colorsFor(stream: { readonly isTTY?: boolean }): ReturnType<typeof pc.createColors> {
+  return pc.createColors(stream.isTTY === true && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb');
 }

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -93,7 +94,8 @@ describe('a rank that fails', () => {
   it('is named with the signal that killed it, and nothing stays of the others', async () => {
     const job = startTccl(['run', '-n', '3', '--grace', '0.2', node, fixture('family.mjs')]);
     const shown = await job.shown(/(up[^]*){3}/);
-    const victim = numbersOf(shown.split('\n').find((line) => line.startsWith('[1]')) ?? '', 'pid')[0] ?? 0;
+    const [victim] = numbersOf(shown.split('\n').find((line) => line.startsWith('[1]')) ?? '', 'pid');
+    assert(victim !== undefined && victim > 1, shown); // 0 would be the process group of the tests
     process.kill(victim, 'SIGKILL');
     expect(await job.finished).toMatchObject({ code: 137, stderr: 'tccl run: rank 1 was killed by SIGKILL; ending the other ranks\n' });
     await gone([...numbersOf(shown, 'pid'), ...numbersOf(shown, 'child')]);

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { progressLine } from '../../src/cli/output.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { colorsFor, progressLine } from '../../src/cli/output.js';
 
 function terminal(isTTY: boolean, columns = 20) {
   const written: string[] = [];
@@ -30,5 +30,24 @@ describe('progress line', () => {
     const stream = terminal(true, 5);
     progressLine(stream).update('123456');
     expect(stream.written).toEqual(['\r\u001b[K1234']);
+  });
+});
+
+describe('colours', () => {
+  afterEach(() => { vi.unstubAllEnvs(); });
+
+  it('are for terminals only, also in continuous integration', () => {
+    for (const name of ['CI', 'FORCE_COLOR']) vi.stubEnv(name, '1');
+    vi.stubEnv('NO_COLOR', undefined);
+    vi.stubEnv('TERM', 'xterm');
+    expect(colorsFor({}).red('text')).toBe('text');
+    expect(colorsFor({ isTTY: false }).red('text')).toBe('text');
+    expect(colorsFor({ isTTY: true }).red('text')).toBe('\u001b[31mtext\u001b[39m');
+  });
+
+  it('are left out where the user wants none', () => {
+    vi.stubEnv('TERM', 'xterm');
+    vi.stubEnv('NO_COLOR', '1');
+    expect(colorsFor({ isTTY: true }).red('text')).toBe('text');
   });
 });

@@ -5,6 +5,7 @@ import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
 import type { CaseResult, Outcome } from '../../plan/oracle/run-oracle.js';
 import type { OracleInput } from '../../plan/oracle/oracle-case.js';
 import { didYouMean } from '../../suggest.js';
+import { colorsFor } from '../output.js';
 
 interface OracleOptions {
   readonly sections?: string;
@@ -53,7 +54,7 @@ async function compareWithOracle(directory: string, options: OracleOptions): Pro
   if (options.json === true) {
     console.log(JSON.stringify({ cases: results.length, seconds, sections: counts, failures }, null, 1));
   } else {
-    await printTable(results.length, counts, failures, seconds);
+    printTable(results.length, counts, failures, seconds);
   }
   const unbuiltAsked = asked !== undefined && counts.some(({ built }) => !built);
   return failures.length > 0 || unbuiltAsked ? 1 : 0;
@@ -71,14 +72,13 @@ function count(outcomes: readonly (Outcome | undefined)[]): Count {
   return { passed: of('passed'), failed: of('failed'), skipped: of('skipped'), built: of('unbuilt') === 0 };
 }
 
-async function printTable(
+function printTable(
   cases: number,
   counts: readonly ({ readonly section: string } & Count)[],
   failures: readonly { readonly name: string; readonly section: string; readonly difference: string }[],
   seconds: number,
-): Promise<void> {
-  const { default: pc } = await import('picocolors');
-  const paint = pc.createColors(process.stdout.isTTY);
+): void {
+  const paint = colorsFor(process.stdout);
   for (const { name, section, difference } of failures) console.log(`${paint.red('differs')} ${name} ${section}: ${difference}`);
   if (failures.length > 0) console.log('');
   console.log(`${'section'.padEnd(12)}${'passed'.padStart(8)}${'failed'.padStart(8)}${'skipped'.padStart(9)}`);

@@ -1,10 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import pc from 'picocolors';
 import type { BindingUnit } from '../../launch/binding.js';
 import type { LaunchOptions, RankOutput } from '../../launch/run.js';
 import { InvalidUsageError } from '../../errors.js';
-import { examples } from '../output.js';
+import { colorsFor, examples } from '../output.js';
 
 interface RunOptions {
   readonly ranks: number;
@@ -94,13 +93,13 @@ function outputOf({ ranks, prefix, outputDir }: RunOptions): RankOutput {
 
 /** `[rank] `, on a terminal in a colour that neighbours don't share. */
 function coloredPrefix(rank: number, stream: 'stdout' | 'stderr'): string {
-  const colors = pc.createColors(process[stream].isTTY && process.env['NO_COLOR'] === undefined);
+  const colors = colorsFor(process[stream]);
   const palette = [colors.cyan, colors.yellow, colors.green, colors.magenta, colors.blue, colors.red];
   return `${palette[rank % palette.length]?.(`[${rank}]`) ?? ''} `;
 }
 
 function report(line: string): void {
-  process.stderr.write(`${pc.createColors(process.stderr.isTTY).red('tccl run:')} ${line}\n`);
+  process.stderr.write(`${colorsFor(process.stderr).red('tccl run:')} ${line}\n`);
 }
 
 function parseRanks(text: string): number {

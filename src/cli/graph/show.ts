@@ -1,5 +1,4 @@
 import { closeSync, openSync } from 'node:fs';
-import pc from 'picocolors';
 import { inFile, InvalidArgumentError, SystemError } from '../../errors.js';
 import { graphNames, type HostGraphs } from '../../graph/graph.js';
 import { graphToJson } from '../../graph/graph-json.js';
@@ -16,6 +15,7 @@ import type { LocalSystem } from '../../topology/local-systems.js';
 import { describeNote } from '../../topology/xml/notes.js';
 import { type ParsedXml, parseXml } from '../../topology/xml/parse.js';
 import { writeXml } from '../../topology/xml/write.js';
+import { colorsFor } from '../output.js';
 import { loadMachine, readBounded, readTopologyInput } from '../topo/input.js';
 import { printNotes } from '../topo/show.js';
 
@@ -117,7 +117,7 @@ function toJson({ local, graphs, stories }: Searched): object {
 }
 
 function text({ local, graphs, stories }: Searched, isGroup: boolean): string {
-  const paint = pc.createColors(process.stdout.isTTY);
+  const paint = colorsFor(process.stdout);
   const lines = isGroup ? [paint.bold(`ranks ${local.ranks.join(' ')}`)] : [];
   for (const name of graphNames) {
     const graph = graphs[name];
@@ -132,7 +132,7 @@ function text({ local, graphs, stories }: Searched, isGroup: boolean): string {
 
 /** The channels through all ranks as NCCL writes them, with the trees of some ranks. */
 function channelsText(plan: Plan, { ranks, whole = false }: GraphOptions, story: readonly string[]): string {
-  const paint = pc.createColors(process.stdout.isTTY);
+  const paint = colorsFor(process.stdout);
   const { nRanks } = plan.nodes;
   const firstHost = Array.from({ length: plan.hosts[0]?.host.nRanks ?? 0 }, (_, rank) => rank);
   const lines = [

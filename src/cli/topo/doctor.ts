@@ -1,5 +1,4 @@
 import { statSync } from 'node:fs';
-import pc from 'picocolors';
 import { detect } from '../../detect/detect.js';
 import { parametersFromEnvironment } from '../../parameters.js';
 import { completeSkeleton } from '../../topology/catalogue/complete.js';
@@ -7,6 +6,7 @@ import { diagnose } from '../../topology/doctor/diagnose.js';
 import type { Finding, Severity } from '../../topology/doctor/finding.js';
 import type { XmlElement } from '../../topology/xml/tree.js';
 import { inFile } from '../../errors.js';
+import { colorsFor } from '../output.js';
 import { readHardware, readTopologyInput } from './input.js';
 
 export interface DoctorOptions {
@@ -41,7 +41,7 @@ function machineNamed(name: string): XmlElement {
 }
 
 function print(findings: readonly Finding[], title: string, fileName: string | undefined): void {
-  const colors = pc.createColors(process.stdout.isTTY);
+  const colors = colorsFor(process.stdout);
   const paint: Record<Severity, (text: string) => string> = { error: colors.red, warning: colors.yellow, info: colors.cyan };
   for (const { severity, code, places, problem, consequence, remedy } of findings) {
     console.log(`${paint[severity](severity)} ${colors.bold(code)}: ${problem}`);

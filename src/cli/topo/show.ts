@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
-import pc from 'picocolors';
 import { SystemError } from '../../errors.js';
 import { draw } from '../../topology/view/drawing.js';
 import { systemJson } from '../../topology/view/json.js';
 import { drawingSvg } from '../../topology/view/svg.js';
 import { matrixText, type Paint, pathCountText, treeText } from '../../topology/view/text.js';
+import { colorsFor } from '../output.js';
 import { loadMachine, readTopologyInput } from './input.js';
 
 export interface ShowOptions {
@@ -36,7 +36,7 @@ export function show(name: string, options: ShowOptions): void {
 
 /** Notes go to stderr, so that what a pipe gets is the machine alone. */
 export function printNotes(notes: readonly string[]): void {
-  const colors = pc.createColors(process.stderr.isTTY);
+  const colors = colorsFor(process.stderr);
   for (const note of notes) process.stderr.write(`${colors.yellow('note:')} ${note}\n`);
 }
 
@@ -50,6 +50,6 @@ export function writeFile(file: string, content: string): void {
 }
 
 function painter(): Paint {
-  const colors = pc.createColors(process.stdout.isTTY);
+  const colors = colorsFor(process.stdout);
   return { bold: colors.bold, dim: colors.dim, gpu: colors.green, net: colors.cyan };
 }
