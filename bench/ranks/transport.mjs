@@ -8,6 +8,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { Ring as RingAllReduce } from '../../dist/collectives/ring.js';
 import { loadLibc } from '../../dist/device/libc.js';
 import { Segment } from '../../dist/device/segment.js';
+import { Team } from '../../dist/device/team.js';
 import { float32 } from '../../dist/device/types.js';
 import { Ring } from '../../dist/transport/ring.js';
 import { ShmTransport } from '../../dist/transport/shm.js';
@@ -31,7 +32,7 @@ parentPort?.postMessage({ times });
 async function openRing() {
   const size = { steps: 8, slotBytes };
   const transport = name === 'shm'
-    ? new ShmTransport({ segment, localRanks: [0, 1], size })
+    ? new ShmTransport({ team: Team.ofAll(segment), localRanks: [0, 1], size })
     : new SocketTransport({ segment, rank, host: '127.0.0.1', secret: new Uint8Array(32), size });
   const send = await transport.setUpSend(other);
   const receive = await transport.setUpReceive(other);

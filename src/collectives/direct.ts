@@ -1,6 +1,7 @@
 import { callKinds, DONE, PARTLY, PENDING, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
-import { STAGE_BYTES, type Segment } from '../device/segment.js';
+import type { Segment } from '../device/segment.js';
+import { STAGE_BYTES, type Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidArgumentError } from '../errors.js';
 
@@ -21,6 +22,7 @@ const nothing = new Int32Array(0);
  * One operation is under way at a time. Each step returns what the kernels return: PENDING, DONE, or a mismatch.
  */
 export class Direct {
+  readonly segment: Segment;
   readonly #kernels: Kernels;
   /** The operation under way. */
   #code = 0;
@@ -41,11 +43,12 @@ export class Direct {
    * @param smallBytes operations up to this size take one phase; all ranks must agree. At most SLOT_BYTES.
    */
   constructor(
-    readonly segment: Segment,
+    readonly team: Team,
     readonly libc: Libc | undefined,
     readonly smallBytes: number,
   ) {
-    this.#kernels = segment.kernels;
+    this.segment = team.segment;
+    this.#kernels = team.kernels;
   }
 
   /**
@@ -141,7 +144,7 @@ export class Direct {
 
   /** Whether this rank's input matters: in a broadcast only the root's does. */
   #reads(): boolean {
-    return (this.#code & 15) !== callKinds.broadcast || this.segment.localRank === this.#root;
+    return (this.#code & 15) !== callKinds.broadcast || this.team.localRank === this.#root;
   }
 
   #stageOffset(): number {

@@ -1,4 +1,4 @@
-import { callKinds, DONE, PENDING, type Kernels } from '../device/kernels/kernels.js';
+import { callKinds, DONE, PENDING, type Arithmetic } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import { operatorCode, type DataType, type NumericArray } from '../device/types.js';
@@ -43,7 +43,7 @@ export class Ring {
   readonly blocking: boolean;
   /** Calls `wake` once when going on may be possible. Absent where only looking again tells. */
   declare readonly whenReady?: (wake: () => void) => void;
-  readonly #kernels: Kernels;
+  readonly #kernels: Arithmetic;
   readonly #send: SendConnection | undefined;
   readonly #receive: ReceiveConnection | undefined;
   readonly #schedule: Schedule;

@@ -4,6 +4,7 @@ import { chooseInterface, systemInterfaces } from '../bootstrap/interfaces.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import { Ring, RING_FIFO } from '../collectives/ring.js';
 import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
 import { InvalidUsageError } from '../errors.js';
 import { connectRing } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
@@ -11,7 +12,6 @@ import { SocketTransport } from '../transport/socket.js';
 import type { Facts } from './agree.js';
 import { DirectEngine } from './direct-engine.js';
 import type { Engine } from './engine.js';
-import type { Joined } from './join-segment.js';
 import type { RuntimeSettings } from './options.js';
 
 /** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
@@ -22,7 +22,9 @@ const SMALL_BYTES_CROWDED = 8192;
 /** What the choice follows from; alike on all ranks but for what is each rank's own. */
 export interface Circumstances {
   readonly bootstrap: Bootstrap;
-  readonly joined: Joined;
+  /** Whether all ranks of this host share memory. */
+  readonly shared: boolean;
+  readonly team: Team;
   readonly facts: readonly Facts[];
   readonly libc: Libc | undefined;
   readonly nCores: number;
@@ -41,7 +43,7 @@ export interface Circumstances {
  * @throws InvalidUsageError `UNSUPPORTED` when TCCL_ALGO=direct but the ranks do not share a segment
  */
 export async function chooseEngine(circumstances: Circumstances): Promise<Engine> {
-  const { bootstrap, joined, facts, libc, nCores, settings } = circumstances;
+  const { bootstrap, team, facts, libc, nCores, settings } = circumstances;
   const { localRanks, nRanks } = bootstrap;
   const oneSegment = localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
   if (settings.algorithm === 'direct' && !oneSegment) {
@@ -49,19 +51,19 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Engine
     throw new InvalidUsageError('UNSUPPORTED', `TCCL_ALGO=direct needs memory that all ranks share, but these do not: ${reason}`);
   }
   if (!oneSegment || settings.algorithm === 'ring') return connect(circumstances);
-  return new DirectEngine(joined.segment, localRanks, libc, localRanks.length > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES);
+  return new DirectEngine(team, localRanks, libc, localRanks.length > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES);
 }
 
 /** A ring that goes host by host, so that data enter and leave each host once. */
-async function connect({ bootstrap, joined, libc, network, id, signal }: Circumstances): Promise<Ring> {
+async function connect({ bootstrap, shared, team, libc, network, id, signal }: Circumstances): Promise<Ring> {
   const { rank, nRanks, localRanks, peers } = bootstrap;
-  const { segment } = joined;
+  const { segment } = team;
   // Between ranks of one host, data are nobody else's business.
   const host =
     localRanks.length === nRanks && network.family !== 6
       ? '127.0.0.1'
       : chooseInterface(systemInterfaces(), { ...network, root: { host: id.root.host, origin: id.origin } }).host;
-  const shm = new ShmTransport({ size: RING_FIFO, segment, localRanks });
+  const shm = new ShmTransport({ size: RING_FIFO, team, localRanks });
   const socket = new SocketTransport({ size: RING_FIFO, segment, rank, host, secret: id.secret });
   const hosts = [...new Set(peers.map((peer) => peer.hostHash))];
   const order = hosts.flatMap((hash) => peers.filter((peer) => peer.hostHash === hash).map((peer) => peer.rank));
@@ -69,7 +71,7 @@ async function connect({ bootstrap, joined, libc, network, id, signal }: Circums
     const links = await connectRing(
       bootstrap,
       order,
-      (peer) => (joined.shared && localRanks.includes(peer) ? shm : socket),
+      (peer) => (shared && localRanks.includes(peer) ? shm : socket),
       signal,
     );
     return new Ring(segment, libc, links);

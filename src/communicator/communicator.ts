@@ -3,6 +3,7 @@ import { formatRanks } from '../bootstrap/rank-list.js';
 import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import { rankStates, type Segment } from '../device/segment.js';
+import type { Team } from '../device/team.js';
 import { int32, operatorCode, type DataType, type NumericArray, type NumericArrayConstructor, type ReductionOperator } from '../device/types.js';
 import { InvalidUsageError, RemoteError, TcclError, TimeoutError } from '../errors.js';
 import { checkArrays, checkOverlap, checkRoot } from './arguments.js';
@@ -25,7 +26,7 @@ interface Request {
 /** What init() found out, and what the environment wants. */
 export interface CommunicatorParts {
   readonly bootstrap: Bootstrap;
-  readonly segment: Segment;
+  readonly team: Team;
   readonly libc: Libc | undefined;
   readonly engine: Engine;
   /** Cores that the ranks of this host may use together. */
@@ -82,7 +83,7 @@ export class Communicator {
   /** @internal Made by init(). */
   constructor(parts: CommunicatorParts) {
     this.#parts = parts;
-    this.#segment = parts.segment;
+    this.#segment = parts.team.segment;
     this.#engine = parts.engine;
     this.rank = parts.bootstrap.rank;
     this.nRanks = parts.bootstrap.nRanks;
@@ -366,6 +367,7 @@ export class Communicator {
     process.removeListener('exit', this.#leave);
     // After a failure too: what is still on its way comes from the segment.
     await this.#engine.close();
+    this.#parts.team.leave();
     this.#segment.close();
     await this.#parts.bootstrap.close();
   }
@@ -373,6 +375,7 @@ export class Communicator {
   /** A process that ends in order without closing tells the others, so that they need not find out. */
   readonly #leave = (exitCode: number): void => {
     if (exitCode !== 0 || this.#failure !== undefined) return;
+    this.#parts.team.leave();
     this.#segment.setState(rankStates.closed);
     void this.#engine.close();
   };

@@ -4,6 +4,7 @@ import type { UniqueId } from '../bootstrap/unique-id.js';
 import { coresOfAll } from '../device/cores.js';
 import { loadLibc } from '../device/libc.js';
 import { rankStates } from '../device/segment.js';
+import { Team } from '../device/team.js';
 import { TcclError, TimeoutError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import { agree, type Facts } from './agree.js';
@@ -52,12 +53,13 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
   let engine: Engine | undefined;
   try {
     joined = await joinSegment(bootstrap, place.memory, settings.sharedMemory);
+    const team = Team.ofAll(joined.segment);
     const facts = await agree(bootstrap, settings, joined);
     const loaded = loadLibc();
     const libc = 'libc' in loaded ? loaded.libc : undefined;
     const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
-    engine = await chooseEngine({ bootstrap, joined, facts, libc, nCores, settings, network, id, signal: initSignal(options) });
-    const communicator = new Communicator({ bootstrap, segment: joined.segment, libc, engine, nCores, timeoutMs: settings.timeoutMs });
+    engine = await chooseEngine({ bootstrap, shared: joined.shared, team, facts, libc, nCores, settings, network, id, signal: initSignal(options) });
+    const communicator = new Communicator({ bootstrap, team, libc, engine, nCores, timeoutMs: settings.timeoutMs });
     warn(bootstrap, facts, options);
     joined.segment.setState(rankStates.ready);
     // Nobody may look for the dead before all are marked as living.

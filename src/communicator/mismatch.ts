@@ -1,21 +1,21 @@
 import { decodeCall, describeCall, type Call } from '../collectives/call.js';
-import type { Segment } from '../device/segment.js';
+import type { Team } from '../device/team.js';
 import { InvalidUsageError } from '../errors.js';
 
 /** What a rank of this host posted as the operation that is under way here, or undefined if it has not yet. */
-export function callOfPost(segment: Segment, localRank: number): Call | undefined {
-  const view = new DataView(segment.buffer);
-  const { kernels } = segment;
+export function callOfPost(team: Team, localRank: number): Call | undefined {
+  const view = new DataView(team.segment.buffer);
+  const { kernels } = team;
   if (view.getUint32(kernels.postAddress(localRank) + 4, true) !== kernels.operationNumber() >>> 0) return undefined;
   const called = kernels.calledAddress(localRank);
   return decodeCall(view.getUint32(called, true), view.getUint32(called + 4, true), view.getFloat64(called + 8, true));
 }
 
 /** The error for ranks that called different things, from their posts: the same on every rank. */
-export function describeMismatch(segment: Segment, localRanks: readonly number[]): InvalidUsageError {
+export function describeMismatch(team: Team, localRanks: readonly number[]): InvalidUsageError {
   const callers = new Map<string, number[]>();
   localRanks.forEach((rank, local) => {
-    const call = callOfPost(segment, local);
+    const call = callOfPost(team, local);
     if (call === undefined) return;
     const text = describeCall(call);
     const ranks = callers.get(text);

@@ -2,17 +2,17 @@ import { closeSync, openSync } from 'node:fs';
 import { InvalidArgumentError, InvalidUsageError, SystemError } from '../errors.js';
 import { availableMemory } from './available-memory.js';
 import { Heap } from './heap.js';
-import { instantiateKernels, type Kernels } from './kernels/kernels.js';
+import { instantiateKernels, type Arithmetic } from './kernels/kernels.js';
 import type { Libc } from './libc.js';
+import { teamBytes } from './team.js';
 import type { NumericArray, NumericArrayConstructor } from './types.js';
 
 /**
  * The memory that the ranks of one host share: one WebAssembly memory at the same offsets in each of them.
  *
  *     0        nothing (an address of 0 is a mistake)
- *     1024     abort: 0, or 1 + the local rank that the failure is about; then why (index in abortReasons)
  *     2048     one line a rank: its state (rankStates)
- *     32768    one control block a rank (kernels/assembly/local.ts tells what is in it)
+ *     32768    what the communicator of all these ranks shares (team.ts); other communicators have that in heaps
  *     …        one heap a rank: what its alloc() gives out
  *
  * Three ways to get one: alone (a rank whose host has no other), between threads (the memory itself is passed), and
@@ -20,10 +20,9 @@ import type { NumericArray, NumericArrayConstructor } from './types.js';
  * because its initial size is its maximum). Addresses are 32 bits: a segment ends at 4 GiB, shared by its ranks.
  * Nothing has a name in the file system: when the last process ends, however it ends, the kernel takes it all back.
  */
-const ABORT = 1024;
 const STATES = 2048;
 const LINE = 64;
-const BLOCKS = 32768;
+const FIRST_TEAM = 32768;
 const HEAP_ALIGNMENT = 2 ** 21;
 const PAGE = 65536;
 const MAX_PAGES = 65536;
@@ -32,21 +31,14 @@ const MIN_PAGES = 1024;
 /** Most ranks that one segment can hold (their states and address tables have fixed places). */
 export const MAX_LOCAL_RANKS = 256;
 
-/** Where any rank's arrays are outside the segment, rounds move at most this much of each array. */
-export const STAGE_BYTES = 256 * 1024;
-
 /** Memory that is never given out, so that the machine stays alive. */
 const MEMORY_MARGIN = 64 * 2 ** 20;
 
 /** The lock that shows that rank r lives is on this byte of the file, far behind its end. */
 const LOCK_BASE = 2 ** 41;
 
-/** What a rank's state line says. */
+/** What a rank's state line says: whether it lives in the segment. */
 export const rankStates = { unknown: 0, ready: 1, closed: 2, dead: 3 } as const;
-
-/** Why a communicator failed, as the abort word says it to all ranks. */
-export const abortReasons = ['none', 'died', 'aborted', 'closed', 'mismatch', 'timedOut', 'failed'] as const;
-export type AbortReason = (typeof abortReasons)[number];
 
 /** Marks arrays that alloc() made. A property of the array, because asking an array for its buffer takes 20 ns. */
 const PLACE = Symbol('tccl.place');
@@ -76,7 +68,10 @@ export class Segment {
   readonly memory: WebAssembly.Memory;
   readonly buffer: SharedArrayBuffer;
   readonly bytes: number;
-  readonly kernels: Kernels;
+  /** For what needs no other rank: arithmetic and copies. The team's are for operations. */
+  readonly kernels: Arithmetic;
+  /** Where the team of all ranks lies. */
+  readonly firstTeam = FIRST_TEAM;
   readonly heap: Heap;
   readonly #backing: Backing;
   readonly #words: Int32Array;
@@ -94,19 +89,19 @@ export class Segment {
     this.memory = backing.memory;
     this.buffer = backing.memory.buffer as SharedArrayBuffer;
     this.bytes = this.buffer.byteLength;
-    this.#words = new Int32Array(this.buffer, 0, BLOCKS / 4);
+    this.#words = new Int32Array(this.buffer, 0, FIRST_TEAM / 4);
     this.#view = new Uint8Array(this.buffer);
-    this.kernels = instantiateKernels(backing.memory);
-    this.kernels.attach(BLOCKS, localRank, nLocalRanks, STAGE_BYTES);
+    const kernels = instantiateKernels(backing.memory);
+    this.kernels = kernels;
 
-    const blocksEnd = BLOCKS + nLocalRanks * (this.kernels.BLOCK_BYTES.value as number);
-    const heapsFrom = Math.ceil(blocksEnd / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
+    const controlEnd = FIRST_TEAM + teamBytes(nLocalRanks, kernels.BLOCK_BYTES.value as number);
+    const heapsFrom = Math.ceil(controlEnd / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const heapBytes = Math.floor((this.bytes - heapsFrom) / nLocalRanks / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const from = heapsFrom + localRank * heapBytes;
     // Each heap starts nine lines later than its neighbour's, for the reason that heap.ts gives for its gaps.
     this.heap = new Heap(from + localRank * 9 * LINE, from + heapBytes);
     this.#reservedTo = from;
-    this.#reserve(0, localRank === 0 ? blocksEnd : 0);
+    this.#reserve(0, localRank === 0 ? controlEnd : 0);
   }
 
   /** The segment of a rank that shares with nobody. */
@@ -213,33 +208,16 @@ export class Segment {
     return Atomics.load(this.#words, (STATES + localRank * LINE) / 4);
   }
 
-  /** Tells all ranks that the communicator failed. Only the first failure counts. */
-  raiseAbort(reason: AbortReason, localRank: number): void {
-    if (Atomics.compareExchange(this.#words, ABORT / 4, 0, 1 + localRank) === 0) {
-      Atomics.store(this.#words, ABORT / 4 + 1, abortReasons.indexOf(reason));
-    }
-  }
-
-  /** The failure that some rank told, if any. */
-  abort(): { readonly reason: AbortReason; readonly localRank: number } | undefined {
-    const about = Atomics.load(this.#words, ABORT / 4);
-    if (about === 0) return undefined;
-    return { reason: abortReasons[Atomics.load(this.#words, ABORT / 4 + 1)] ?? 'none', localRank: about - 1 };
-  }
-
   /**
-   * A rank whose process has ended without closing, or -1. Processes hold a lock on the file while they live, which
-   * the kernel gives up however they end; threads are reported by whoever started them (markDead).
+   * Whether a rank's process has ended without closing. Processes hold a lock on the file while they live, which the
+   * kernel gives up however they end; threads are reported by whoever started them (markDead).
    */
-  findDead(): number {
+  isDead(localRank: number): boolean {
+    const state = this.stateOf(localRank);
+    if (state === rankStates.dead) return true;
     const file = this.#backing.file;
-    for (let rank = 0; rank < this.nLocalRanks; rank++) {
-      const state = this.stateOf(rank);
-      if (state === rankStates.dead) return rank;
-      if (file === undefined || rank === this.localRank || state !== rankStates.ready) continue;
-      if (!file.libc.isByteLocked(file.fd, LOCK_BASE + rank) && this.stateOf(rank) === rankStates.ready) return rank;
-    }
-    return -1;
+    if (file === undefined || localRank === this.localRank || state !== rankStates.ready) return false;
+    return !file.libc.isByteLocked(file.fd, LOCK_BASE + localRank) && this.stateOf(localRank) === rankStates.ready;
   }
 
   /** Leaves the segment. Arrays in it stay usable but are no longer shared, and a mapped one's content is gone. */
@@ -277,7 +255,7 @@ export class Segment {
 
 /** Marks a thread's rank as dead; called by the thread that started it, which has no segment of its own. */
 export function markDead(memory: WebAssembly.Memory, localRank: number): void {
-  const words = new Int32Array(memory.buffer, 0, BLOCKS / 4);
+  const words = new Int32Array(memory.buffer, 0, FIRST_TEAM / 4);
   const state = (STATES + localRank * LINE) / 4;
   if (Atomics.load(words, state) !== rankStates.closed) Atomics.store(words, state, rankStates.dead);
 }

@@ -1,4 +1,5 @@
 import type { Segment } from '../device/segment.js';
+import type { Team } from '../device/team.js';
 import { InternalError } from '../errors.js';
 import { closedHere, closedThere, died, packReason, REASON_BYTES, unpackReason } from './ending.js';
 import type { Connection, ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from './transport.js';
@@ -34,8 +35,9 @@ const ABORTED = 2;
 
 export interface ShmOptions {
   readonly size: FifoSize;
-  readonly segment: Segment;
-  /** The rank of each rank of the segment, by local rank. */
+  /** Of the communicator; its segment has the FIFOs. */
+  readonly team: Team;
+  /** The rank of each member of the team, by local rank. */
   readonly localRanks: readonly number[];
 }
 
@@ -57,7 +59,7 @@ export class ShmTransport implements Transport {
   setUpSend(peer: number): Promise<ConnectionSetUp<SendConnection>> {
     return Promise.resolve({
       info: new Uint8Array(),
-      connect: (info) => Promise.resolve(new ShmSender(new Fifo(this.#options.segment, decodeInfo(info)), peer, this.#findDead)),
+      connect: (info) => Promise.resolve(new ShmSender(new Fifo(this.#options.team.segment, decodeInfo(info)), peer, this.#findDead)),
       cancel: () => undefined,
     });
   }
@@ -66,7 +68,7 @@ export class ShmTransport implements Transport {
   // eslint-disable-next-line @typescript-eslint/require-await -- what it throws must come as a rejection
   async setUpReceive(peer: number): Promise<ConnectionSetUp<ReceiveConnection>> {
     this.#freeLeft();
-    const { segment } = this.#options;
+    const { segment } = this.#options.team;
     const { steps, slotBytes } = this.size;
     const address = segment.allocateBytes(SLOTS + steps * strideOf(slotBytes));
     const fifo = new Fifo(segment, { address, steps, slotBytes });
@@ -91,15 +93,15 @@ export class ShmTransport implements Transport {
   #freeLeft(): void {
     this.#left = this.#left.filter((fifo) => {
       if (Atomics.load(fifo.words, SENDER_STATE) === OPEN) return true;
-      this.#options.segment.freeBytes(fifo.place.address);
+      this.#options.team.segment.freeBytes(fifo.place.address);
       return false;
     });
   }
 
-  /** Throws if any rank of the host died: whoever it is, data will not come round. */
+  /** Throws if any rank of the communicator on this host died: whoever it is, data will not come round. */
   readonly #findDead = (): void => {
-    const { segment, localRanks } = this.#options;
-    const dead = segment.findDead();
+    const { team, localRanks } = this.#options;
+    const dead = team.findDead();
     if (dead >= 0) throw died(localRanks[dead] ?? dead);
   };
 }

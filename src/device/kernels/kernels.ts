@@ -11,11 +11,8 @@ export const MISMATCH = -1;
 /** Kinds of call, in the lowest four bits of a call's code. */
 export const callKinds = { allReduce: 1, broadcast: 2, barrier: 3 } as const;
 
-/**
- * The kernels of one rank, compiled from assembly/*.ts. Addresses and lengths are bytes in the rank's memory (u32);
- * counts are elements. `spins` bounds how many unset flags a call looks at before it returns PENDING.
- */
-export interface Kernels {
+/** Kernels that need no other rank. Addresses and lengths are bytes in the rank's memory (u32). */
+export interface Arithmetic {
   reduceCopy(
     type: number, operator: number,
     sources: number, nSources: number, destinations: number, nDestinations: number,
@@ -23,7 +20,13 @@ export interface Kernels {
   ): void;
   divide(type: number, address: number, bytes: number, divisor: number): void;
   copy(destination: number, source: number, bytes: number): void;
+}
 
+/**
+ * The kernels of one rank of a team, compiled from assembly/*.ts. Counts are elements. `spins` bounds how many unset
+ * flags a call looks at before it returns PENDING.
+ */
+export interface Kernels extends Arithmetic {
   attach(blocks: number, rank: number, nRanks: number, stageBytes: number): void;
   allReduceSmall(code: number, send: number, recv: number, count: number, spins: number): number;
   allReduceDirect(code: number, send: number, recv: number, count: number, staged: number, spins: number): number;
@@ -45,7 +48,7 @@ export interface Kernels {
 
 let compiled: WebAssembly.Module | undefined;
 
-/** An instance of the kernels on `memory`. Each rank has its own: its state is in the instance. */
+/** An instance of the kernels on `memory`. Each rank of a team has its own: its state is in the instance. */
 export function instantiateKernels(memory: WebAssembly.Memory): Kernels {
   compiled ??= new WebAssembly.Module(readFileSync(new URL('./kernels.wasm', import.meta.url)));
   return new WebAssembly.Instance(compiled, { env: { memory } }).exports as unknown as Kernels;

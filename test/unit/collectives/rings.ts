@@ -1,6 +1,7 @@
 import { Ring } from '../../../src/collectives/ring.js';
 import { loadLibc } from '../../../src/device/libc.js';
 import { createMemory, rankStates, Segment } from '../../../src/device/segment.js';
+import { Team } from '../../../src/device/team.js';
 import type { NumericArray } from '../../../src/device/types.js';
 import { Ring as RingOfRanks } from '../../../src/transport/ring.js';
 import { ShmTransport } from '../../../src/transport/shm.js';
@@ -16,7 +17,7 @@ export async function openRing(name: TransportName, n: number, size: FifoSize, o
   for (const segment of segments) segment.setState(rankStates.ready);
   const transports: Transport[] = segments.map((segment, rank) =>
     name === 'shm'
-      ? new ShmTransport({ segment, localRanks: order.map((_, local) => local), size })
+      ? new ShmTransport({ team: Team.ofAll(segment), localRanks: order.map((_, local) => local), size })
       : new SocketTransport({ segment, rank, host: '127.0.0.1', secret: new Uint8Array(32), size }),
   );
   const rings = n === 1 ? [new RingOfRanks(0, order, undefined)] : await connect(transports, order);

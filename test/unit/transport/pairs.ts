@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { createMemory, markDead, rankStates, Segment } from '../../../src/device/segment.js';
+import { Team } from '../../../src/device/team.js';
 import { ShmTransport } from '../../../src/transport/shm.js';
 import { SocketTransport } from '../../../src/transport/socket.js';
 import type { FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from '../../../src/transport/transport.js';
@@ -30,7 +31,7 @@ export function hostSegments(nRanks: number, pages = 1024): { readonly memory: W
 export async function openPair(name: TransportName, size: FifoSize): Promise<ConnectedPair> {
   if (name === 'shm') {
     const { memory, segments } = hostSegments(2);
-    const [a, b] = segments.map((segment) => new ShmTransport({ segment, localRanks: [0, 1], size }));
+    const [a, b] = segments.map((segment) => new ShmTransport({ team: Team.ofAll(segment), localRanks: [0, 1], size }));
     return { ...(await join(a!, b!)), senderSegment: segments[0]!, receiverSegment: segments[1]!, kill: (rank) => markDead(memory, rank) };
   }
   const segments = [hostSegments(1).segments[0]!, hostSegments(1).segments[0]!];

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import type { Bootstrap } from '../../../src/bootstrap/bootstrap.js';
 import type { Segment } from '../../../src/device/segment.js';
+import { Team } from '../../../src/device/team.js';
 import { connectRing, type Ring } from '../../../src/transport/ring.js';
 import { ShmTransport } from '../../../src/transport/shm.js';
 import { SocketTransport } from '../../../src/transport/socket.js';
@@ -34,7 +35,7 @@ function hosts(...counts: readonly number[]): Host[] {
 /** Shared memory within a host, sockets between hosts. */
 function transports({ ranks, segments }: Host, local: number, fifo = size): (peer: number) => Transport {
   const segment = segments[local]!;
-  const shm = new ShmTransport({ segment, localRanks: ranks, size: fifo });
+  const shm = new ShmTransport({ team: Team.ofAll(segment), localRanks: ranks, size: fifo });
   const socket = new SocketTransport({ segment, rank: ranks[local]!, host: '127.0.0.1', secret, size: fifo });
   return (peer) => (ranks.includes(peer) ? shm : socket);
 }

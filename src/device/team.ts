@@ -1,0 +1,93 @@
+import { instantiateKernels, type Kernels } from './kernels/kernels.js';
+import type { Segment } from './segment.js';
+
+/**
+ * What the ranks of one communicator share on one host, in memory of their segment:
+ *
+ *     0        abort: 0, or 1 + the local rank that the failure is about; then why (index in abortReasons)
+ *     64       one line a rank: 1 once it has left the communicator
+ *     …        one control block a rank (kernels/assembly/local.ts tells what is in it)
+ *
+ * The segment belongs to the ranks that started together, and a communicator to those of them that are in it: several
+ * communicators have several teams on one segment. Local ranks here are places in the team.
+ */
+const ABORT = 0;
+const LEFT = 64;
+const LINE = 64;
+
+/** Where any rank's arrays are outside the segment, rounds move at most this much of each array. */
+export const STAGE_BYTES = 256 * 1024;
+
+/** Why a communicator failed, as the abort word says it to all ranks. */
+export const abortReasons = ['none', 'died', 'aborted', 'closed', 'mismatch', 'timedOut', 'failed'] as const;
+export type AbortReason = (typeof abortReasons)[number];
+
+export class Team {
+  readonly localRank: number;
+  readonly nLocalRanks: number;
+  /** This rank's kernels, attached to the team's control blocks. */
+  readonly kernels: Kernels;
+  readonly #words: Int32Array;
+
+  /**
+   * @param address where `teamBytes` bytes are zero that all members know
+   * @param members the segment's local rank of each member; this segment's rank is one of them
+   */
+  constructor(readonly segment: Segment, readonly address: number, readonly members: readonly number[]) {
+    this.localRank = members.indexOf(segment.localRank);
+    this.nLocalRanks = members.length;
+    this.kernels = instantiateKernels(segment.memory);
+    const blocks = address + headerBytes(members.length);
+    this.#words = new Int32Array(segment.buffer, address, (blocks - address) / 4);
+    this.kernels.attach(blocks, this.localRank, this.nLocalRanks, STAGE_BYTES);
+  }
+
+  /** The team of all ranks of a segment, in the place that every segment has for it. */
+  static ofAll(segment: Segment): Team {
+    return new Team(segment, segment.firstTeam, Array.from({ length: segment.nLocalRanks }, (_, rank) => rank));
+  }
+
+  /** Tells all ranks that the communicator failed. Only the first failure counts. */
+  raiseAbort(reason: AbortReason, localRank: number): void {
+    if (Atomics.compareExchange(this.#words, ABORT / 4, 0, 1 + localRank) === 0) {
+      Atomics.store(this.#words, ABORT / 4 + 1, abortReasons.indexOf(reason));
+    }
+  }
+
+  /** The failure that some rank told, if any. */
+  abort(): { readonly reason: AbortReason; readonly localRank: number } | undefined {
+    const about = Atomics.load(this.#words, ABORT / 4);
+    if (about === 0) return undefined;
+    return { reason: abortReasons[Atomics.load(this.#words, ABORT / 4 + 1)] ?? 'none', localRank: about - 1 };
+  }
+
+  /** A member whose process or thread has ended without leaving, or -1. */
+  findDead(): number {
+    for (let rank = 0; rank < this.nLocalRanks; rank++) {
+      if (!this.hasLeft(rank) && this.segment.isDead(this.members[rank] ?? 0)) {
+        // It may have left in order between the two looks.
+        if (!this.hasLeft(rank)) return rank;
+      }
+    }
+    return -1;
+  }
+
+  /** Says that this rank has nothing more to do with the others. */
+  leave(): void {
+    Atomics.store(this.#words, (LEFT + this.localRank * LINE) / 4, 1);
+  }
+
+  hasLeft(localRank: number): boolean {
+    return Atomics.load(this.#words, (LEFT + localRank * LINE) / 4) !== 0;
+  }
+}
+
+/** What a team of `nRanks` takes, where `blockBytes` is one control block. */
+export function teamBytes(nRanks: number, blockBytes: number): number {
+  return headerBytes(nRanks) + nRanks * blockBytes;
+}
+
+/** Control blocks begin on a page of their own, since their parts lie on pages for a reason. */
+function headerBytes(nRanks: number): number {
+  return Math.ceil((LEFT + nRanks * LINE) / 4096) * 4096;
+}
