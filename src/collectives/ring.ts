@@ -36,7 +36,6 @@ const AVERAGE = operatorCode('avg');
  * different things find out before they use any data.
  */
 export class Ring {
-  readonly name = 'ring';
   /** Slices moved so far. */
   steps = 0;
   /** Whether a rank may wait in a blocking call. Sockets move only in the event loop. */

@@ -10,8 +10,9 @@ import { connectRing } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
 import { SocketTransport } from '../transport/socket.js';
 import type { Facts } from './agree.js';
+import { defaultTable } from './choose-algorithm.js';
+import { CompositeEngine } from './composite-engine.js';
 import { DirectEngine } from './direct-engine.js';
-import type { Engine } from './engine.js';
 import type { RuntimeSettings } from './options.js';
 
 /** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
@@ -36,13 +37,13 @@ export interface Circumstances {
 }
 
 /**
- * The algorithm of a communicator. Where all ranks share one segment, *direct* wins at every size that was measured
- * (docs/performance.md) and is taken; elsewhere *ring*, over the segment between ranks of one host and sockets between
- * others. TCCL_ALGO forces one of them.
+ * The engine of a communicator, with the algorithms that its calls may take: where all ranks share one segment, those
+ * that work on it; elsewhere those over connections, through the segment between ranks of one host and through sockets
+ * between others. TCCL_ALGO forces one of them.
  *
  * @throws InvalidUsageError `UNSUPPORTED` when TCCL_ALGO=direct but the ranks do not share a segment
  */
-export async function chooseEngine(circumstances: Circumstances): Promise<Engine> {
+export async function chooseEngine(circumstances: Circumstances): Promise<CompositeEngine> {
   const { bootstrap, team, facts, libc, nCores, settings } = circumstances;
   const { localRanks, nRanks } = bootstrap;
   const oneSegment = localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
@@ -50,8 +51,10 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Engine
     const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
     throw new InvalidUsageError('UNSUPPORTED', `TCCL_ALGO=direct needs memory that all ranks share, but these do not: ${reason}`);
   }
-  if (!oneSegment || settings.algorithm === 'ring') return connect(circumstances);
-  return new DirectEngine(team, localRanks, libc, localRanks.length > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES);
+  const table = defaultTable({ nRanks, oneSegment, forced: settings.algorithm });
+  if (!oneSegment || settings.algorithm === 'ring') return new CompositeEngine(table, { ring: await connect(circumstances) });
+  const direct = new DirectEngine(team, localRanks, libc, localRanks.length > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES);
+  return new CompositeEngine(table, { direct });
 }
 
 /** A ring that goes host by host, so that data enter and leave each host once. */

@@ -1,5 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { formatRanks } from '../bootstrap/rank-list.js';
+import type { Algorithm } from '../collectives/call.js';
 import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import { rankStates, type Segment } from '../device/segment.js';
@@ -8,7 +9,7 @@ import { int32, operatorCode, type DataType, type NumericArray, type NumericArra
 import { InvalidUsageError, RemoteError, TcclError, TimeoutError } from '../errors.js';
 import { checkArrays, checkOverlap, checkRoot } from './arguments.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
-import type { Engine } from './engine.js';
+import type { CompositeEngine } from './composite-engine.js';
 
 /** An operation of the promise API that could not finish at once. */
 interface Request {
@@ -28,7 +29,7 @@ export interface CommunicatorParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly libc: Libc | undefined;
-  readonly engine: Engine;
+  readonly engine: CompositeEngine;
   /** Cores that the ranks of this host may use together. */
   readonly nCores: number;
   readonly timeoutMs: number;
@@ -65,7 +66,7 @@ export class Communicator {
   readonly nLocalRanks: number;
   readonly #parts: CommunicatorParts;
   readonly #segment: Segment;
-  readonly #engine: Engine;
+  readonly #engine: CompositeEngine;
   /** How many unset flags are looked at before the core is given away. */
   readonly #spins: number;
   /** How often a promise call gives its core away before it returns to the event loop. */
@@ -97,9 +98,9 @@ export class Communicator {
     process.once('exit', this.#leave);
   }
 
-  /** The algorithm that carries out this communicator's operations. */
-  get algorithm(): 'direct' | 'ring' {
-    return this.#engine.name;
+  /** The algorithm that carries out large all-reduces. */
+  get algorithm(): Algorithm {
+    return this.#engine.algorithmOf('allReduce', Infinity);
   }
 
   /**
@@ -335,7 +336,7 @@ export class Communicator {
 
   #timedOut(): TimeoutError {
     const { timeoutMs } = this.#parts;
-    const late = this.#engine.late?.() ?? [];
+    const late = this.#engine.late();
     return new TimeoutError(
       'TIMEOUT',
       `rank ${this.rank} waited ${timeoutMs / 1000} s for ${late.length === 0 ? 'other ranks' : `rank${late.length === 1 ? '' : 's'} ${formatRanks(late)}`} ` +

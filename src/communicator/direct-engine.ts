@@ -18,7 +18,6 @@ const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
 
 /** The algorithm `direct` with what it needs to notice, and tell, that something went wrong. */
 export class DirectEngine implements Engine {
-  readonly name = 'direct';
   readonly blocking = true;
   readonly #direct: Direct;
 

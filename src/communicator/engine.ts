@@ -2,11 +2,9 @@ import type { TcclError } from '../errors.js';
 import type { DataType, NumericArray } from '../device/types.js';
 
 /**
- * What carries out the operations of a communicator, one at a time: `direct` on memory that all ranks share, `ring`
- * over connections. `begin` and `progress` return PENDING or DONE; they throw when the operation cannot come to its end.
+ * What carries out operations of a communicator, one at a time, by one or more algorithms. `begin` and `progress` return PENDING or DONE; they throw when the operation cannot come to its end.
  */
 export interface Engine {
-  readonly name: 'direct' | 'ring';
   /** Whether a rank may wait inside a blocking call (sockets need the event loop). */
   readonly blocking: boolean;
   /** Starts a call about the first `count` elements (call.ts has the code); the arrays of a barrier are empty. */
@@ -15,12 +13,12 @@ export interface Engine {
   progress(spins: number): number;
   /** Grows whenever the call under way gets further: a wait is only long if this stands still. */
   readonly steps: number;
-  /** Calls back once when going on may be worth it; absent where only looking helps. */
-  readonly whenReady?: (wake: () => void) => void;
+  /** Calls back once when going on may be worth it; absent where only looking helps. May differ from call to call. */
+  readonly whenReady?: ((wake: () => void) => void) | undefined;
   /** Looks whether those that are waited for can still come. Throws the reason why not. */
   check(): void;
-  /** The ranks known not to have made the call under way; absent where nothing is known of ranks but neighbours. */
-  late?(): number[];
+  /** The ranks known not to have made the call under way. */
+  late(): number[];
   /** Tells the others that the communicator has failed, and why. */
   abort(error: TcclError): void;
   /** Leaves. Nothing is under way. */

@@ -10,7 +10,7 @@ import type { Environment } from '../launch/environment.js';
 import { agree, type Facts } from './agree.js';
 import { chooseEngine } from './choose-engine.js';
 import { Communicator } from './communicator.js';
-import type { Engine } from './engine.js';
+import type { CompositeEngine } from './composite-engine.js';
 import { joinSegment, type Joined } from './join-segment.js';
 import { DEFAULT_INIT_TIMEOUT_MS, meet, placeOf } from './meet.js';
 import { runtimeSettings } from './options.js';
@@ -50,7 +50,7 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
   const place = placeOf(options, env);
   const { bootstrap, id } = await meet(place, options, network);
   let joined: Joined | undefined;
-  let engine: Engine | undefined;
+  let engine: CompositeEngine | undefined;
   try {
     joined = await joinSegment(bootstrap, place.memory, settings.sharedMemory);
     const team = Team.ofAll(joined.segment);

@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { decodeCall, encodeCall, type Algorithm } from '../../../src/collectives/call.js';
+import { defaultTable, type AlgorithmTable } from '../../../src/communicator/choose-algorithm.js';
+import { CompositeEngine } from '../../../src/communicator/composite-engine.js';
+import type { Engine } from '../../../src/communicator/engine.js';
+import { DONE } from '../../../src/device/kernels/kernels.js';
+import { float32, float64 } from '../../../src/device/types.js';
+
+/** An engine that finishes at once and writes down what it was asked for. */
+function engineThatTells(name: string, told: string[], blocking = true): Engine {
+  return {
+    blocking,
+    steps: 0,
+    begin: (code, type, root, _send, _recv, count) => {
+      const call = decodeCall(code, root, count);
+      told.push(`${name}: ${call.kind} of ${count} ${type.name} by ${call.algorithm}`);
+      return DONE;
+    },
+    progress: () => DONE,
+    check: () => undefined,
+    late: () => [],
+    abort: (error) => void told.push(`${name}: ${error.message}`),
+    close: () => Promise.resolve(void told.push(`${name}: closed`)),
+  };
+}
+
+const everywhere: AlgorithmTable = defaultTable({ nRanks: 2, oneSegment: true, forced: undefined });
+
+test('a call takes the algorithm that the table has for its kind and bytes, and its code says which', () => {
+  const told: string[] = [];
+  const table: AlgorithmTable = { ...everywhere, allReduce: [{ upToBytes: 64, algorithm: 'direct' }, { upToBytes: Infinity, algorithm: 'ring' }] };
+  const engine = new CompositeEngine(table, { direct: engineThatTells('A', told), ring: engineThatTells('B', told) });
+  const array = new Float32Array(17);
+  const code = encodeCall({ kind: 'allReduce', type: float32, operator: 'max', root: 0, count: 0, algorithm: 'direct' });
+  engine.begin(code, float32, 0, array, array, 16, 0);
+  engine.begin(code, float32, 0, array, array, 17, 0);
+  engine.begin(code | (float64.code << 4), float64, 0, new Float64Array(9), new Float64Array(9), 9, 0);
+  engine.begin(encodeCall({ kind: 'broadcast', type: float32, operator: 'sum', root: 1, count: 0, algorithm: 'direct' }), float32, 1, array, array, 17, 0);
+  expect(told).toEqual([
+    'A: allReduce of 16 float32 by direct',
+    'B: allReduce of 17 float32 by ring',
+    'B: allReduce of 9 float64 by ring',
+    'A: broadcast of 17 float32 by direct',
+  ]);
+  expect(engine.algorithmOf('allReduce', 64)).toBe('direct');
+  expect(engine.algorithmOf('allReduce', 65)).toBe('ring');
+});
+
+test('an engine that serves two algorithms is closed once, and all are', async () => {
+  const told: string[] = [];
+  const both = engineThatTells('both', told);
+  const engine = new CompositeEngine(everywhere, { direct: both, ring: both });
+  await engine.close();
+  expect(told).toEqual(['both: closed']);
+});
+
+test('blocking calls need all algorithms to allow them: which one is taken is no concern of the caller', () => {
+  const composite = (blocking: boolean): boolean =>
+    new CompositeEngine(everywhere, { direct: engineThatTells('A', []), ring: engineThatTells('B', [], blocking) }).blocking;
+  expect(composite(true)).toBe(true);
+  expect(composite(false)).toBe(false);
+});
+
+test.each<[string, boolean, Algorithm | undefined, Algorithm]>([
+  ['one segment', true, undefined, 'direct'],
+  ['no common segment', false, undefined, 'ring'],
+  ['TCCL_ALGO=ring', true, 'ring', 'ring'],
+])('every kind has an algorithm for every size: %s', (_, oneSegment, forced, expected) => {
+  for (const ranges of Object.values(defaultTable({ nRanks: 4, oneSegment, forced }))) {
+    expect(ranges.at(-1)).toEqual({ upToBytes: Infinity, algorithm: expected });
+  }
+});
