@@ -16,6 +16,7 @@ export default defineConfig({
       // Ranks are processes of their own and contend for cores: one file at a time.
       level('multi-process', { testTimeout: 60_000, fileParallelism: false }),
       level('multi-host', { testTimeout: 60_000, fileParallelism: false }),
+      level('browser', { testTimeout: 60_000 }),
     ],
   },
 });
