@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { runOracleCase } from '../../src/plan/oracle/run-oracle.js';
 import { casesFolder, oracleCases } from './oracle-cases.js';
 
-const sections = ['comm', 'channels', 'nvls'];
+const sections = ['comm', 'channels', 'nvls', 'transports'];
 const cases = oracleCases();
 
-describe.skipIf(cases.length === 0)(`every cluster gets the channels that NCCL makes, from its XML on (cases in ${casesFolder})`, () => {
+describe.skipIf(cases.length === 0)(`every cluster gets the channels and connections that NCCL makes, from its XML on (cases in ${casesFolder})`, () => {
   // Searches every machine, which takes minutes where much else runs.
   it(sections.join(', '), { timeout: 600_000 }, () => {
     const results = cases.map((input) => runOracleCase(input, sections));

@@ -1,6 +1,6 @@
 import { InputError, type TcclError } from '../../errors.js';
 import type { HostGraphs } from '../../graph/graph.js';
-import { contributionOf } from '../../graph/merge/contribution.js';
+import { contributionOf, type NodeContribution } from '../../graph/merge/contribution.js';
 import { type Merged, mergeHosts } from '../../graph/merge/merge.js';
 import { searchHost } from '../../graph/search-host.js';
 import { type Parameters, parametersFromEnvironment } from '../../parameters.js';
@@ -105,9 +105,16 @@ export class OracleCase {
     return (this.#merged ??= this.#merge());
   }
 
+  /** The machine that each kind of node in {@link merged} is. */
+  readonly machines = new Map<NodeContribution, LocalSystem>();
+
   #merge(): Merged {
     const hosts = new Map(this.hosts.map(({ xml, systems }) => {
-      const nodes = systems.map((local) => contributionOf(local, this.graphsOf(local), this.parameters));
+      const nodes = systems.map((local) => {
+        const node = contributionOf(local, this.graphsOf(local), this.parameters);
+        this.machines.set(node, local);
+        return node;
+      });
       return [xml, { nRanks: systems.reduce((sum, { ranks }) => sum + ranks.length, 0), nodes }];
     }));
     const runs = this.file.nodes.flatMap(({ xml, count }) => {

@@ -3,6 +3,7 @@ import { graphsDifference } from './graph-sections.js';
 import { alignedGraphsDifference, channelsDifference, commDifference, nvlsDifference } from './merge-sections.js';
 import type { OracleCase } from './oracle-case.js';
 import { nodeTypesDifference, pathsDifference, systemDifference } from './topology-sections.js';
+import { transportsDifference } from './transport-sections.js';
 
 /** One part of the answer that is compared on its own. */
 export interface Section {
@@ -44,7 +45,7 @@ export const sections: readonly Section[] = [
     failsIn: ['ncclTopoPreset', 'ncclTopoPostset'],
   },
   { name: 'nvls', compare: ({ expected, merged }) => nvlsDifference(expected, merged) },
-  { name: 'transports' },
+  { name: 'transports', compare: transportsDifference },
   { name: 'tuning' },
   { name: 'choice' },
 ];

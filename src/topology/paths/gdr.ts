@@ -16,8 +16,35 @@ export const GdrMode = {
 } as const;
 export type GdrMode = (typeof GdrMode)[keyof typeof GdrMode];
 
+/** Why a NIC reaches the memory of a GPU as it does. */
+export type GdrReason =
+  /** The path is near enough. */
+  | 'near'
+  /** The NIC cannot. */
+  | 'nic'
+  /** The GPU cannot. */
+  | 'gpu'
+  /** The GPU is a part of a split one, and `NCCL_NET_GDR_MLOPART` does not allow it. */
+  | 'split-gpu'
+  /** `NCCL_NET_GDR_READ` forbids reads, or the GPU is older than Ampere and has no NVLink. */
+  | 'read'
+  /** The path is farther than `NCCL_NET_GDR_LEVEL` allows. */
+  | 'far';
+
+/** A mode and its cause. */
+export interface GdrDecision {
+  readonly mode: GdrMode;
+  readonly reason: GdrReason;
+}
+
 /** GPU Direct RDMA goes to GPUs from this compute capability on for reads, NVLink or not. */
 const readsFromSm = 80;
+
+/** The decisions that there are: one object each, for paths ask often. */
+const allowed: GdrDecision = { mode: GdrMode.DEFAULT, reason: 'near' };
+const allowedOverPci: GdrDecision = { mode: GdrMode.PCI, reason: 'near' };
+const refused = Object.fromEntries((['nic', 'gpu', 'split-gpu', 'read', 'far'] as const)
+  .map((reason) => [reason, { mode: GdrMode.DISABLED, reason }])) as Record<Exclude<GdrReason, 'near'>, GdrDecision>;
 
 /** Decides for which GPUs and NETs GPU Direct RDMA is used. */
 export class GpuDirect {
@@ -37,10 +64,16 @@ export class GpuDirect {
 
   /** How a NET reads (for sends) or writes the memory of a GPU. */
   mode(gpu: number, net: number, direction: 'read' | 'write'): GdrMode {
+    return this.decide(gpu, net, direction).mode;
+  }
+
+  /** The same, and why. */
+  decide(gpu: number, net: number, direction: 'read' | 'write'): GdrDecision {
     const gpuNode = this.#system.gpus[gpu];
-    if (gpuNode === undefined || this.#system.nets[net]?.gdr !== true || !gpuNode.gdr) return GdrMode.DISABLED;
-    if (gpuNode.mloPart !== -1 && this.#parameters.netGdrMloPart === 0) return GdrMode.DISABLED;
-    if (direction === 'read' && !this.#mayRead(gpu, gpuNode.sm)) return GdrMode.DISABLED;
+    if (this.#system.nets[net]?.gdr !== true) return refused.nic;
+    if (gpuNode?.gdr !== true) return refused.gpu;
+    if (gpuNode.mloPart !== -1 && this.#parameters.netGdrMloPart === 0) return refused['split-gpu'];
+    if (direction === 'read' && !this.#mayRead(gpu, gpuNode.sm)) return refused.read;
 
     let near = gpu;
     let distance = this.#distance(near, net);
@@ -48,10 +81,10 @@ export class GpuDirect {
       near = this.proxyGpu(gpu, net);
       distance = this.#distance(near, net);
     }
-    if (distance > this.#level) return GdrMode.DISABLED;
+    if (distance > this.#level) return refused.far;
     const cpu = this.#locality.cpuOfGpu(near);
     const overC2c = this.#paths.type[this.#paths.between(NodeType.GPU, near, NodeType.CPU, cpu)] === PathType.C2C;
-    return overC2c && distance !== PathType.P2C ? GdrMode.PCI : GdrMode.DEFAULT;
+    return overC2c && distance !== PathType.P2C ? allowedOverPci : allowed;
   }
 
   /**

@@ -16,7 +16,8 @@ export class Reach {
   readonly #paths: Paths;
   readonly #parameters: Parameters;
   readonly #refusesP2p: (dev: number, otherDev: number) => boolean;
-  readonly #p2pLevel: PathType;
+  /** The farthest type of path for peer-to-peer. */
+  readonly p2pLevel: PathType;
   /** Fastest NET within a PCI tree by GPU, GB/s; computed when first asked for. */
   readonly #nearNetGBps: Float32Array;
 
@@ -25,7 +26,7 @@ export class Reach {
     this.#paths = paths;
     this.#parameters = parameters;
     this.#refusesP2p = facts.refusesP2p ?? (() => false);
-    this.#p2pLevel = p2pLevel(system, parameters);
+    this.p2pLevel = p2pLevel(system, parameters);
     this.#nearNetGBps = new Float32Array(system.gpus.length).fill(-1);
   }
 
@@ -36,8 +37,8 @@ export class Reach {
    */
   isPeer(from: number, to: number): boolean {
     const relay = this.relay(from, to);
-    const type = this.#paths.type[this.#path(from, to)] ?? PathType.DIS;
-    if (type > this.#p2pLevel) return false;
+    const type = this.pathType(from, to);
+    if (type > this.p2pLevel) return false;
     if (this.#parameters.ignoreDisabledP2p === 2) return true;
     const chain = relay < 0 ? [from, to] : [from, relay, to];
     return chain.every((gpu, position) => position === 0 || !this.#isRefused(chain[position - 1] ?? 0, gpu, type));
@@ -85,6 +86,11 @@ export class Reach {
     if (this.#parameters.netDisableIntra === 1) return false;
     const gbps = this.#paths.bandwidthGBps[this.#path(from, to)] ?? 0;
     return this.#nearNet(from) > gbps && this.#nearNet(to) > gbps;
+  }
+
+  /** How far two GPUs are from each other. */
+  pathType(from: number, to: number): PathType {
+    return (this.#paths.type[this.#path(from, to)] ?? PathType.DIS) as PathType;
   }
 
   #nearNet(gpu: number): number {

@@ -1,0 +1,60 @@
+import type { GdrMode, GdrReason } from '../../topology/paths/gdr.js';
+import type { PathType } from '../../topology/types.js';
+
+/** By which transport one rank sends to or receives from another, and why by that one. Ranks are those of the communicator. */
+export type Connection = P2pConnection | ShmConnection | NetConnection;
+
+/** GPU to GPU: the first choice. */
+export interface P2pConnection {
+  readonly via: 'P2P';
+  readonly peer: number;
+  /** The receiver reads what the sender left in its own memory; otherwise the sender writes. */
+  readonly read: boolean;
+  /** The rank whose GPU the path leads through, if it does. */
+  readonly relay: number | undefined;
+  /** How far apart the GPUs are. */
+  readonly distance: PathType;
+}
+
+/** Through memory of the host: the second choice. */
+export interface ShmConnection {
+  readonly via: 'SHM';
+  readonly peer: number;
+  readonly reason: NoP2pReason;
+}
+
+/** Through the network: what is left. */
+export interface NetConnection {
+  readonly via: 'NET';
+  readonly peer: number;
+  readonly reason: NetReason;
+  /** Number of the device in its plugin. */
+  readonly dev: number;
+  /** The rank whose GPU the path to the device leads through, if it does. */
+  readonly relay: number | undefined;
+  /** The rank whose proxy serves the device: a sender leaves that to the relay (PXN), a receiver does it itself. */
+  readonly proxyRank: number;
+  readonly gdr: GdrMode;
+  readonly gdrReason: GdrReason;
+  /** How far the device is from the GPU of the relay, or of the rank where there is none. */
+  readonly distance: PathType;
+}
+
+/** Why two ranks of a host are not connected peer-to-peer. */
+export type NoP2pReason =
+  /** Their GPUs are farther apart than `NCCL_P2P_LEVEL` allows, or peer-to-peer is off. */
+  | { readonly why: 'far'; readonly distance: PathType; readonly level: PathType }
+  /** Copy engines do not copy by way of a third GPU. */
+  | { readonly why: 'copy-engine' }
+  /** The driver refuses it. */
+  | { readonly why: 'driver' }
+  /** They are on two nodes of one host: NCCL dropped the other's GPU from the graph, and knows no path to it any more. */
+  | { readonly why: 'other-node' };
+
+/** Why two ranks are connected over the network. */
+export type NetReason =
+  | { readonly why: 'other-host' }
+  /** Both GPUs reach a NIC faster than each other. */
+  | { readonly why: 'faster' }
+  /** Shared memory is off, or they are on two hosts of a rack. */
+  | { readonly why: 'no-shm'; readonly noP2p: NoP2pReason };
