@@ -71,6 +71,16 @@ const settings = {
   llBufferBytes: unless(-2, 'NCCL_LL_BUFFSIZE', 'the same of protocol LL; unset: 512 KiB'),
   ll128BufferBytes: unless(-2, 'NCCL_LL128_BUFFSIZE', 'the same of protocol LL128; unset: 4,915,200 bytes'),
 
+  // Which algorithm and protocol.
+  algorithms: text('NCCL_ALGO', 'algorithms to choose from, as ring,tree;allreduce:^ring; unset: all'),
+  protocols: text('NCCL_PROTO', 'protocols to choose from, as ^LL128;allreduce:LL,simple; unset: all, LL128 only where it is safe'),
+  ll128C2c: integer('NCCL_LL128_C2C', 1, '1 allows LL128 from sm 90 on also where GPUs reach NICs over C2C or by way of other GPUs'),
+  patEnable: integer('NCCL_PAT_ENABLE', 2, 'algorithm PAT: 0 off, 1 on, 2 with one rank a node'),
+  netOverheadNs: unless(-2, 'NCCL_NET_OVERHEAD', 'what posting to the network is taken to cost, ns; unset: 1000, or 2000 on AMD CPUs'),
+  maxThreads: unless(-2, 'NCCL_NTHREADS', 'threads of a channel with LL and Simple, a multiple of 32 from 64 to 512'),
+  ll128Threads: unless(-2, 'NCCL_LL128_NTHREADS', 'threads of a channel with LL128, a multiple of 32 from 160 to 640'),
+  threadThresholds: text('NCCL_THREAD_THRESHOLDS', 'bytes a thread from which on all threads and channels are used: six numbers, for Tree with LL, LL128, Simple, then Ring'),
+
   // Send and receive.
   minP2pChannels: integer('NCCL_MIN_P2P_NCHANNELS', 1, 'fewest channels for send and receive'),
   maxP2pChannels: integer('NCCL_MAX_P2P_NCHANNELS', 64, 'most channels for send and receive'),

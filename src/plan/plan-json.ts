@@ -127,6 +127,7 @@ function readKind(json: JsonReader): NodeContribution {
     ...numbers,
     ranks,
     nvls: json.field('nvls').flag(),
+    nvSwitch: json.field('nvSwitch').flag(),
     allNvLink: json.field('allNvLink').flag(),
     allDirectNvLink: json.field('allDirectNvLink').flag(),
     allDirectP2p: json.field('allDirectP2p').flag(),

@@ -21,6 +21,8 @@ export interface NodeContribution {
   readonly cpuVendor: number;
   /** Whether NVLink SHARP is there and asked for. */
   readonly nvls: boolean;
+  /** Whether there is an NVSwitch. */
+  readonly nvSwitch: boolean;
   /** Whether all GPUs reach each other over NVLink or C2C, directly or by way of others. */
   readonly allNvLink: boolean;
   /** Whether all GPUs reach each other over NVLink directly. */
@@ -69,6 +71,7 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
     cpuArch: system.cpus[0]?.arch ?? 0,
     cpuVendor: system.cpus[0]?.vendor ?? 0,
     nvls: local.nvls,
+    nvSwitch: system.nvSwitches.length > 0,
     allNvLink: farthest < PathType.PIX,
     allDirectNvLink: farthest <= PathType.NVL,
     allDirectP2p: allDirectP2p(local, new Reach(system, local.paths, parameters)),

@@ -8,6 +8,7 @@ import { assignHost, buildSystem } from '../../topology/build/build-system.js';
 import { type LocalSystem, localSystems } from '../../topology/local-systems.js';
 import { parseXml } from '../../topology/xml/parse.js';
 import type { XmlElement } from '../../topology/xml/tree.js';
+import { tune, type Tuning } from '../../tuning/tune.js';
 
 /**
  * One case of the oracle: a cluster with parameters (`case.json` and XML files), what NCCL answered for it
@@ -51,6 +52,7 @@ export class OracleCase {
   #hosts: readonly OracleHost[] | undefined;
   readonly #graphs = new Map<LocalSystem, HostGraphs>();
   #merged: Merged | undefined;
+  #tuning: Tuning | undefined;
 
   /** @throws InputError where `case.json` or `expected.json` is not of the form that the oracle has. */
   constructor(input: OracleInput) {
@@ -107,6 +109,15 @@ export class OracleCase {
 
   /** The machine that each kind of node in {@link merged} is. */
   readonly machines = new Map<NodeContribution, LocalSystem>();
+
+  /**
+   * The tuning model.
+   *
+   * @throws TcclError where variables name algorithms or protocols that there are not.
+   */
+  get tuning(): Tuning {
+    return (this.#tuning ??= tune(this.merged, this.parameters));
+  }
 
   #merge(): Merged {
     const hosts = new Map(this.hosts.map(({ xml, systems }) => {

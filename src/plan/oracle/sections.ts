@@ -4,6 +4,7 @@ import { alignedGraphsDifference, channelsDifference, commDifference, nvlsDiffer
 import type { OracleCase } from './oracle-case.js';
 import { nodeTypesDifference, pathsDifference, systemDifference } from './topology-sections.js';
 import { transportsDifference } from './transport-sections.js';
+import { choiceDifference, tuningDifference } from './tuning-sections.js';
 
 /** One part of the answer that is compared on its own. */
 export interface Section {
@@ -46,6 +47,10 @@ export const sections: readonly Section[] = [
   },
   { name: 'nvls', compare: ({ expected, merged }) => nvlsDifference(expected, merged) },
   { name: 'transports', compare: transportsDifference },
-  { name: 'tuning' },
-  { name: 'choice' },
+  {
+    name: 'tuning',
+    compare: ({ expected, tuning }) => tuningDifference(expected, tuning),
+    failsIn: ['ncclTopoTuneModel'],
+  },
+  { name: 'choice', compare: ({ expected, tuning }) => choiceDifference(expected, tuning) },
 ];

@@ -38,6 +38,7 @@ export function host(
     cpuArch: CpuArch.X86,
     cpuVendor: CpuVendor.INTEL,
     nvls: false,
+    nvSwitch: false,
     allNvLink: true,
     allDirectNvLink: true,
     allDirectP2p: true,

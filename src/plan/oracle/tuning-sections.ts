@@ -1,0 +1,57 @@
+import { choose } from '../../tuning/choose.js';
+import { algorithms, byName, type Collective, collectives, protocols } from '../../tuning/names.js';
+import { predict } from '../../tuning/predict.js';
+import type { ByCandidate } from '../../tuning/threads.js';
+import type { Tuning } from '../../tuning/tune.js';
+import { type Difference, firstDifference } from './difference.js';
+import { isRecord } from './oracle-case.js';
+
+/** What is compared of the tuning model, in the oracle's own form: `tuning` and `choice`. */
+
+/** Threads, bandwidth and latency of everything. */
+export function tuningDifference(expected: Expected, tuning: Tuning): Difference | undefined {
+  const inRows = (values: ByCandidate) => byName(algorithms, (algorithm) => protocols.map((protocol) => values[algorithm][protocol]));
+  return firstDifference(expected['tuning'], {
+    maxThreads: inRows(tuning.maxThreads),
+    threadThresholds: inRows(tuning.threadThresholds),
+    model: byName(collectives, (collective) => byName(algorithms, (algorithm) => {
+      const entries = protocols.map((protocol) => tuning.model[collective][algorithm][protocol]);
+      return { bw: entries.map(({ bandwidthGBps }) => bandwidthGBps), lat: entries.map(({ latencyUs }) => latencyUs) };
+    })),
+  }, 'tuning');
+}
+
+/** Times of all candidates and the choice, at the sizes that the oracle has. */
+export function choiceDifference(expected: Expected, tuning: Tuning): Difference | undefined {
+  if (!isRecord(expected['choice'])) return { path: 'choice', expected: expected['choice'], actual: {} };
+  const rows = withAllTimes(expected['choice']);
+  return firstDifference(rows, byName(collectives, (collective) => rows[collective].map(({ bytes }) => describeChoice(tuning, collective, bytes))), 'choice');
+}
+
+/** The oracle leaves out algorithms that have no time. */
+function withAllTimes(choice: Expected): Record<Collective, { readonly bytes: number }[]> {
+  return byName(collectives, (collective) => {
+    const rows = choice[collective];
+    if (!Array.isArray(rows)) return [];
+    return rows.filter(isRecord).map((row) => {
+      const times = isRecord(row['us']) ? row['us'] : {};
+      return { ...row, bytes: Number(row['bytes']), us: byName(algorithms, (algorithm) => times[algorithm] ?? protocols.map(() => null)) };
+    });
+  });
+}
+
+function describeChoice(tuning: Tuning, collective: Collective, bytes: number): object {
+  const chosen = choose(tuning, collective, bytes);
+  const times = predict(tuning, collective, bytes);
+  return {
+    bytes,
+    algo: chosen?.algorithm ?? null,
+    proto: chosen?.protocol ?? null,
+    nChannels: chosen?.nChannels ?? 0,
+    nThreads: chosen?.nThreads ?? 0,
+    chunkSize: chosen?.chunkBytes ?? 0,
+    us: byName(algorithms, (algorithm) => times.filter((time) => time.algorithm === algorithm).map(({ timeUs }) => timeUs)),
+  };
+}
+
+type Expected = Readonly<Record<string, unknown>>;

@@ -1,0 +1,123 @@
+import { Pattern } from '../graph/graph.js';
+import type { GraphHeader } from '../graph/merge/align.js';
+import { CpuVendor } from '../topology/system.js';
+import { generationOf, llCapGBps, nvlsEfficiency, nvlsTreeCaps, ofNodes, ringLl128Caps, treeCaps, treeLl128Caps } from './constants.js';
+import { graphOf, type TuningInput } from './input.js';
+import type { Algorithm, Collective, Protocol } from './names.js';
+
+const { fround, min } = Math;
+
+/** What bounds the bandwidth of a candidate. */
+export type BandwidthLimit =
+  /** The channels that the search found, times what the protocol makes of them. */
+  | 'graph'
+  /** The most that LL reaches, by GPUs on one node, by CPUs between several. */
+  | 'll'
+  /** The most that one channel carries with this algorithm and protocol on such GPUs. */
+  | 'channel'
+  /** What the NVSwitch reduces. */
+  | 'switch'
+  /** What a head brings to other nodes. */
+  | 'network';
+
+export interface Bandwidth {
+  /** GB/s of the data of the call. A C float. */
+  readonly gbps: number;
+  readonly limit: BandwidthLimit;
+}
+
+/**
+ * How fast a collective is for large data by NCCL's model: bus bandwidth of the algorithm's channels under the caps of the
+ * protocol, then turned into bandwidth of the call's data.
+ *
+ * NCCL computes in floats, with constants that are doubles; each `fround` stands where it stores a float.
+ */
+export function modelBandwidth(input: TuningInput, collective: Collective, algorithm: Algorithm, protocol: Protocol): Bandwidth {
+  const { nRanks } = input;
+  const graph = input.graphs[graphOf[algorithm]];
+  const bus = busBandwidth(input, graph, collective, algorithm, protocol);
+  if (algorithm !== 'Ring' && (collective === 'AllGather' || collective === 'ReduceScatter')) return bus;
+  const perStep = algorithm === 'Ring' || algorithm === 'NVLS' || algorithm === 'NVLSTree';
+  return { ...bus, gbps: fround(bus.gbps * (perStep ? fround(nRanks / ringSteps(collective, nRanks)) : 0.5)) };
+}
+
+/** Steps that each part of the data takes around a ring. */
+export function ringSteps(collective: Collective, nRanks: number): number {
+  switch (collective) {
+    case 'AllReduce': return 2 * (nRanks - 1);
+    case 'AllGather':
+    case 'ReduceScatter': return nRanks - 1;
+    case 'Broadcast':
+    case 'Reduce': return nRanks;
+  }
+}
+
+function busBandwidth(input: TuningInput, graph: GraphHeader, collective: Collective, algorithm: Algorithm, protocol: Protocol): Bandwidth {
+  const { nNodes } = input;
+  const between = fround(graph.nChannels * (nNodes <= 2 ? graph.bwIntra : graph.bwInter));
+  switch (algorithm) {
+    case 'Ring': return ringBandwidth(input, graph.nChannels, between, protocol);
+    case 'Tree': return treeBandwidth(input, graph.nChannels, between, protocol);
+    case 'PAT': return { gbps: fround(between * 0.75), limit: 'graph' };
+    case 'CollNetDirect': return { gbps: protocol === 'Simple' ? collnetDirectBandwidth(input, graph, collective) : 0, limit: 'graph' };
+    case 'CollNetChain': return { gbps: protocol === 'Simple' ? fround(graph.nChannels * graph.bwIntra) : 0, limit: 'graph' };
+    case 'NVLS':
+    case 'NVLSTree': return nvlsBandwidth(input, graph, collective, algorithm);
+  }
+}
+
+function ringBandwidth(input: TuningInput, nChannels: number, gbps: number, protocol: Protocol): Bandwidth {
+  const { nNodes, minCompCap } = input;
+  switch (protocol) {
+    case 'Simple': return { gbps, limit: 'graph' };
+    // Half of what LL moves are flags.
+    case 'LL': return capped(gbps * 0.5, llCap(input), 'll');
+    case 'LL128': return capped(gbps * 0.92, nChannels * ofNodes(ringLl128Caps[generationOf(minCompCap)], nNodes), 'channel');
+  }
+}
+
+function treeBandwidth(input: TuningInput, nChannels: number, channels: number, protocol: Protocol): Bandwidth {
+  const { nNodes, minCompCap, maxTreePattern } = input;
+  const generation = generationOf(minCompCap);
+  let tree = capped(channels * 0.92, nChannels * ofNodes(treeCaps[generation], nNodes), 'channel');
+  if (protocol === 'LL') tree = capped(tree.gbps / 3.8, llCap(input), 'll', tree.limit);
+  if (protocol === 'LL128') {
+    const share = nNodes === 1 ? 7 / 9 : 120 / 128;
+    tree = capped(tree.gbps * share, nChannels * ofNodes(treeLl128Caps[generation], nNodes), 'channel', tree.limit);
+  }
+  return maxTreePattern === Pattern.TREE ? { ...tree, gbps: fround(tree.gbps * 0.85) } : tree;
+}
+
+function llCap({ nNodes, minCompCap, cpuVendor }: TuningInput): number {
+  return llCapGBps(nNodes, generationOf(minCompCap), cpuVendor === CpuVendor.AMD || cpuVendor === CpuVendor.MIXED);
+}
+
+function capped(gbps: number, cap: number, capLimit: BandwidthLimit, limit: BandwidthLimit = 'graph'): Bandwidth {
+  return gbps <= cap ? { gbps: fround(gbps), limit } : { gbps: fround(cap), limit: capLimit };
+}
+
+function collnetDirectBandwidth({ nRanks, nNodes, minCompCap }: TuningInput, graph: GraphHeader, collective: Collective): number {
+  if (graph.nChannels === 0) return 0;
+  const ranksPerNode = fround(nRanks / nNodes);
+  if (collective !== 'AllReduce') return fround(ranksPerNode * min(graph.bwIntra, fround(graph.bwInter * fround(0.9))));
+  // It takes a NIC for each GPU to work at full speed; half of what is missing is lost.
+  const ratio = fround(ranksPerNode / graph.nChannels);
+  const factor = fround(ratio - fround(fround(ratio - 1) / 2));
+  const gbps = fround(fround(graph.nChannels * graph.bwIntra) / factor);
+  return minCompCap >= 90 ? fround(gbps * 0.85) : gbps;
+}
+
+function nvlsBandwidth(input: TuningInput, graph: GraphHeader, collective: Collective, algorithm: 'NVLS' | 'NVLSTree'): Bandwidth {
+  const { nRanks, nNodes, minCompCap } = input;
+  const { nChannels } = graph;
+  const generation = generationOf(minCompCap);
+  const ranksPerNode = fround(nRanks / nNodes);
+  const efficient = fround(graph.bwIntra * nvlsEfficiency[generation]);
+  const head = fround(fround(efficient * (nChannels - 1)) / nChannels);
+  // All-reduce pipelines two operations.
+  const within = fround(head * (collective === 'AllReduce' ? 2 : fround(fround(ranksPerNode - 1) / ranksPerNode)));
+  const network = fround(graph.bwInter * (nNodes <= 2 && algorithm === 'NVLSTree' ? 2 : 1));
+  const cap = algorithm === 'NVLSTree' ? fround(ofNodes(nvlsTreeCaps[generation], nNodes)) : Infinity;
+  const gbps = min(within, network, cap);
+  return { gbps: fround(nChannels * gbps), limit: gbps === within ? 'switch' : gbps === network ? 'network' : 'channel' };
+}

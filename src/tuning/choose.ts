@@ -1,0 +1,108 @@
+import { chunkBytes } from './chunk.js';
+import { sizeProduct } from './integers.js';
+import type { Algorithm, Collective, Protocol } from './names.js';
+import { type CallOptions, CostModel } from './predict.js';
+import { mostThreads } from './threads.js';
+import type { Tuning } from './tune.js';
+
+/** How NCCL does a call. */
+export interface Choice {
+  readonly algorithm: Algorithm;
+  readonly protocol: Protocol;
+  /** What NCCL believes that it takes. A C float. */
+  readonly timeUs: number;
+  /** The most channels that the call may use. */
+  readonly nChannels: number;
+  /** Threads of each channel. */
+  readonly nThreads: number;
+  /** How much moves from rank to rank at once if all channels take equal parts; 0 with one rank, which only copies. */
+  readonly chunkBytes: number;
+  /** Size by time, GB/s; 0 where no time passes. */
+  readonly algorithmGBps: number;
+  /** What links carry then, as nccl-tests counts it, GB/s. */
+  readonly busGBps: number;
+}
+
+/**
+ * What NCCL chooses for one call: the candidate of least predicted time, and then channels and threads by size.
+ *
+ * @param bytes size as nccl-tests counts it: for AllGather and ReduceScatter the data of all ranks together
+ * @returns undefined where nothing is left to choose from; `predict` tells why. NCCL fails the call then
+ * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name
+ */
+export function choose(tuning: Tuning, collective: Collective, bytes: number, options: CallOptions = {}): Choice | undefined {
+  const best = new CostModel(tuning, collective, options).best(bytes);
+  if (best === undefined) return undefined;
+  const { algorithm, protocol, timeUs } = best;
+  const { nRanks } = tuning.input;
+  const { nChannels, nThreads } = channelsAndThreads(tuning, algorithm, protocol, bytes);
+  const algorithmGBps = timeUs === 0 ? 0 : bytes / timeUs / 1000;
+  return {
+    algorithm,
+    protocol,
+    timeUs,
+    nChannels,
+    nThreads,
+    chunkBytes: nRanks === 1 ? 0 : chunkBytes(tuning, { collective, algorithm, protocol, bytes, nChannels }),
+    algorithmGBps,
+    busGBps: algorithmGBps * busFactor(collective, nRanks),
+  };
+}
+
+/** Bus bandwidth over algorithm bandwidth: the part of the data that each rank's link has to carry. */
+export function busFactor(collective: Collective, nRanks: number): number {
+  switch (collective) {
+    case 'AllReduce': return (2 * (nRanks - 1)) / nRanks;
+    case 'AllGather':
+    case 'ReduceScatter': return (nRanks - 1) / nRanks;
+    case 'Broadcast':
+    case 'Reduce': return 1;
+  }
+}
+
+const warp = 32;
+
+/** Less data gets fewer channels, then fewer threads in each. */
+function channelsAndThreads(tuning: Tuning, algorithm: Algorithm, protocol: Protocol, bytes: number): Pick<Choice, 'nChannels' | 'nThreads'> {
+  const { input } = tuning;
+  const most = tuning.maxThreads[algorithm][protocol];
+  const threshold = tuning.threadThresholds[algorithm][protocol];
+  switch (algorithm) {
+    case 'CollNetDirect': return { nChannels: collnetDirectChannels(tuning, bytes, most, threshold), nThreads: most };
+    case 'NVLS':
+    case 'NVLSTree': {
+      const nvlsChannels = input.nvls?.nChannels ?? 0;
+      const withNetwork = algorithm === 'NVLS' && input.nNodes > 1;
+      return { nChannels: withNetwork ? Math.min(nvlsChannels, input.nChannels) : nvlsChannels, nThreads: most };
+    }
+    default: {
+      let nChannels = input.nChannels;
+      let nThreads = most;
+      const isTooLittle = () => bytes < sizeProduct(nChannels, nThreads, threshold);
+      while (nChannels >= 2 && isTooLittle()) nChannels--;
+      while (nThreads % 128 === 0 && isTooLittle() && nThreads > 0) nThreads /= 2;
+      return { nChannels, nThreads: kernelThreads(algorithm, protocol, nThreads) };
+    }
+  }
+}
+
+/** A ring with Simple has a warp that synchronises; kernels of trees and PAT always have all threads. */
+function kernelThreads(algorithm: Algorithm, protocol: Protocol, nThreads: number): number {
+  if (algorithm === 'Tree' || algorithm === 'PAT') return mostThreads;
+  const withSync = nThreads + (algorithm === 'Ring' && protocol === 'Simple' ? warp : 0);
+  return Math.max(3 * warp, withSync);
+}
+
+/** Down to 16 channels at the threshold, to 8 at half of it, and so on; NCCL halves it on the way, at 24, 12, 6 … channels. */
+function collnetDirectChannels({ input }: Tuning, bytes: number, nThreads: number, fullThreshold: number): number {
+  const heads = input.collnet?.directHeads ?? 0;
+  let { nChannels } = input;
+  let threshold = fullThreshold;
+  for (let fewest = 16; fewest >= 1; fewest = Math.floor(fewest / 2)) {
+    while (nChannels > fewest && bytes < sizeProduct(nChannels, nThreads, heads, threshold)) {
+      if (nChannels === fewest + Math.floor(fewest / 2)) threshold = Math.floor(threshold / 2);
+      nChannels--;
+    }
+  }
+  return nChannels;
+}

@@ -1,0 +1,100 @@
+import type { TuningInput } from './input.js';
+import { floorLog2, sizeProduct } from './integers.js';
+import type { Algorithm, Collective, Protocol } from './names.js';
+import type { Tuning } from './tune.js';
+
+const { floor, fround, min } = Math;
+const KiB = 1024;
+
+/** A connection's buffer holds so many steps; rings with Simple move four of them as one chunk where data goes around. */
+const stepsPerBuffer = 8;
+const stepsPerRingChunk = 4;
+const bytesPerWarpLl128 = 1920;
+
+/** What chunks are a multiple of. */
+const grainBytes: Readonly<Record<Protocol, number>> = { LL: 16, LL128: bytesPerWarpLl128, Simple: 512 };
+
+/** How a call is done, as far as its chunks depend on it. */
+export interface ChunkedCall {
+  readonly collective: Collective;
+  readonly algorithm: Algorithm;
+  readonly protocol: Protocol;
+  readonly bytes: number;
+  readonly nChannels: number;
+}
+
+/**
+ * How much moves from rank to rank at once, bytes. What the buffers allow; less where the data would otherwise be too few
+ * chunks for ranks to work at the same time.
+ */
+export function chunkBytes({ input, model }: Tuning, call: ChunkedCall): number {
+  const grain = grainBytes[call.protocol];
+  const nvlsIsSlow = input.nNodes > 1 && model.AllReduce.NVLS.Simple.bandwidthGBps < 150;
+  return floor(unalignedChunk(input, call, nvlsIsSlow) / grain) * grain;
+}
+
+function unalignedChunk(input: TuningInput, call: ChunkedCall, nvlsIsSlow: boolean): number {
+  const most = bufferChunk(input, call);
+  switch (call.algorithm) {
+    case 'CollNetDirect': return collnetDirectChunk(input, call, most);
+    case 'CollNetChain': return collnetChainChunk(input, call);
+    case 'NVLS': return nvlsChunk(input, call, min(most, nvlsIsSlow ? 32 * KiB : input.nvls?.chunkBytes ?? most));
+    case 'NVLSTree': return nvlsTreeChunk(input, call);
+    case 'Tree': return call.protocol === 'LL128' ? treeLl128Chunk(input, call, most) : most;
+    case 'PAT': return halved(most, 64 * KiB, (chunk) => sizeProduct(chunk, call.nChannels, call.collective === 'AllGather' ? 32 : 16) > call.bytes);
+    case 'Ring': return most;
+  }
+}
+
+/** The most that the buffers of the protocol allow: half of LL's and 1/16 of LL128's are flags. */
+function bufferChunk({ buffers }: TuningInput, { collective, algorithm, protocol }: ChunkedCall): number {
+  const goesAround = collective !== 'Broadcast' && collective !== 'Reduce';
+  switch (protocol) {
+    case 'LL': return floor(floor(buffers.ll / stepsPerBuffer) / 2);
+    case 'LL128': return floor(floor(buffers.ll128 / stepsPerBuffer) / 16) * 15;
+    case 'Simple': return floor(buffers.simple / stepsPerBuffer) * (algorithm === 'Ring' && goesAround ? stepsPerRingChunk : 1);
+  }
+}
+
+function collnetDirectChunk({ collnet }: TuningInput, { bytes, nChannels }: ChunkedCall, most: number): number {
+  const { directHeads, directDepth } = collnet ?? { directHeads: 1, directDepth: 1 };
+  const fewerThan = (loops: number) => (chunk: number) => floor(bytes / sizeProduct(nChannels, directHeads, chunk)) < directDepth * loops;
+  return halved(halved(most, 128 * KiB, fewerThan(64)), 32 * KiB, fewerThan(8));
+}
+
+function collnetChainChunk({ collnet, buffers }: TuningInput, { bytes, nChannels }: ChunkedCall): number {
+  const depth = collnet?.chainDepth ?? 1;
+  const most = min(256 * KiB, floor(buffers.simple / stepsPerBuffer));
+  const fewerThan = (loops: number) => (chunk: number) => floor(bytes / sizeProduct(nChannels, chunk)) < depth * loops;
+  return halved(halved(halved(most, 128 * KiB, fewerThan(64)), 64 * KiB, fewerThan(8)), 32 * KiB, fewerThan(1));
+}
+
+/** Halves a chunk while it is above a limit and too big. */
+function halved(most: number, limit: number, isTooBig: (chunk: number) => boolean): number {
+  let chunk = most;
+  while (isTooBig(chunk) && chunk > limit) chunk = floor(chunk / 2);
+  return chunk;
+}
+
+function nvlsChunk({ nvls }: TuningInput, { bytes, nChannels }: ChunkedCall, most: number): number {
+  return stepped(most, bytes, nChannels * (nvls?.nHeads ?? 1), [[64, 64 * KiB], [8, 32 * KiB], [2, 16 * KiB]]);
+}
+
+function nvlsTreeChunk({ nvls }: TuningInput, { bytes, nChannels }: ChunkedCall): number {
+  const most = nvls === null ? 0 : min(nvls.chunkBytes, nvls.treeMaxChunkBytes);
+  return stepped(most, bytes, nChannels * (nvls?.nHeads ?? 1), [[32, 256 * KiB], [16, 128 * KiB], [4, 64 * KiB], [1, 32 * KiB]]);
+}
+
+/** Where the data is less than so many chunks at each of `together` places, chunks are at most so big: step after step. */
+function stepped(most: number, bytes: number, together: number, steps: readonly (readonly [loops: number, limit: number])[]): number {
+  return steps.reduce((chunk, [loops, limit]) => (bytes < loops * together * chunk ? min(chunk, limit) : chunk), most);
+}
+
+/** A tree needs as many chunks as it is deep to be busy all along. */
+function treeLl128Chunk({ nRanks, nNodes }: TuningInput, { bytes, nChannels }: ChunkedCall, most: number): number {
+  const ranksPerNode = fround(nRanks / nNodes);
+  const depth = fround(1 + floorLog2(nNodes) + 0.1 * ranksPerNode);
+  const fewerThan = (loops: number) => (chunk: number) =>
+    fround(floor(bytes / sizeProduct(nChannels, chunk))) < fround(fround(depth * loops) / ranksPerNode);
+  return halved(halved(most, 128 * KiB, fewerThan(64)), 32 * KiB, fewerThan(16));
+}

@@ -1,0 +1,89 @@
+import type { AlignedGraphs, GraphName } from '../graph/merge/align.js';
+import { collnetDirectOf } from '../graph/merge/collnet.js';
+import type { Merged } from '../graph/merge/merge.js';
+import { kindOf } from '../graph/merge/nodes.js';
+import type { BufferBytes } from '../graph/merge/p2p.js';
+import type { Algorithm } from './names.js';
+
+/**
+ * All that the tuning model looks at: a few dozen figures, however many ranks there are. What ranks could disagree about
+ * is rank 0's.
+ */
+export interface TuningInput {
+  readonly nRanks: number;
+  readonly nNodes: number;
+  /** Ranks of rank 0's node. */
+  readonly localRanks: number;
+  /** Most ranks that a node has. */
+  readonly maxLocalRanks: number;
+  /** Compute capability × 10. */
+  readonly minCompCap: number;
+  readonly maxCompCap: number;
+  /** One of `CpuArch`. */
+  readonly cpuArch: number;
+  /** One of `CpuVendor`. */
+  readonly cpuVendor: number;
+  /** The greatest number of a tree pattern. */
+  readonly maxTreePattern: number;
+  /** Whether rank 0's node has an NVSwitch. */
+  readonly nvSwitch: boolean;
+  readonly graphs: AlignedGraphs;
+  /** Channels of rings and trees. */
+  readonly nChannels: number;
+  readonly buffers: BufferBytes;
+  /** NVLink SHARP; null without. */
+  readonly nvls: { readonly nChannels: number; readonly nHeads: number; readonly chunkBytes: number; readonly treeMaxChunkBytes: number } | null;
+  /** Reduction in the network; null without. */
+  readonly collnet: {
+    /** How many heads rank 0 sets up. */
+    readonly headCount: number;
+    /** Whether these include the heads of all chains. */
+    readonly chainSupport: boolean;
+    readonly chainDepth: number;
+    readonly directHeads: number;
+    readonly directDepth: number;
+  } | null;
+}
+
+/** What the tuning model needs of a plan. */
+export function tuningInput(merged: Merged): TuningInput {
+  const { nodes, agreement, graphs, nChannels, buffers, nvls, collnet } = merged;
+  const own = kindOf(nodes, 0);
+  const direct = collnet === undefined ? undefined : collnetDirectOf(nodes, collnet, 0);
+  return {
+    nRanks: agreement.nRanks,
+    nNodes: agreement.nNodes,
+    localRanks: own.ranks.length,
+    maxLocalRanks: agreement.maxLocalRanks,
+    minCompCap: agreement.minCompCap,
+    maxCompCap: agreement.maxCompCap,
+    cpuArch: agreement.cpuArch,
+    cpuVendor: agreement.cpuVendor,
+    maxTreePattern: agreement.maxTreePattern,
+    nvSwitch: own.nvSwitch,
+    graphs,
+    nChannels,
+    buffers,
+    nvls: nvls === undefined ? null : {
+      nChannels: nvls.nChannels, nHeads: nvls.nHeads, chunkBytes: nvls.chunkBytes, treeMaxChunkBytes: nvls.treeMaxChunkBytes,
+    },
+    collnet: collnet === undefined || direct === undefined ? null : {
+      headCount: collnet.headCount,
+      chainSupport: collnet.chainSupport,
+      chainDepth: collnet.chainDepth,
+      directHeads: direct.nHeads,
+      directDepth: direct.depth,
+    },
+  };
+}
+
+/** The graph whose channels an algorithm uses. */
+export const graphOf: Readonly<Record<Algorithm, GraphName>> = {
+  Tree: 'tree',
+  Ring: 'ring',
+  CollNetDirect: 'collnetDirect',
+  CollNetChain: 'collnetChain',
+  NVLS: 'nvls',
+  NVLSTree: 'nvls',
+  PAT: 'tree',
+};

@@ -1,0 +1,74 @@
+import type { Parameters } from '../parameters.js';
+import { CpuArch, CpuVendor } from '../topology/system.js';
+import { PathType } from '../topology/types.js';
+import { ringSteps } from './bandwidth.js';
+import { baseLatenciesUs, type Medium, stepLatenciesUs } from './constants.js';
+import { graphOf, type TuningInput } from './input.js';
+import { floorLog2 } from './integers.js';
+import type { Algorithm, Collective, Protocol } from './names.js';
+
+const { fround, max, min, trunc } = Math;
+
+/**
+ * How long a collective takes for very little data by NCCL's model, µs: what a call costs anyway and what the steps cost
+ * that have to follow each other. A C float; each `fround` stands where NCCL stores one.
+ */
+export function modelLatency(input: TuningInput, collective: Collective, algorithm: Algorithm, protocol: Protocol, parameters: Parameters): number {
+  const { nRanks, nNodes } = input;
+  const base = fround(baseLatenciesUs[algorithm][protocol]);
+  const within = fround(stepUs(input, withinNode(input, algorithm), algorithm, protocol));
+  const between = betweenNodes(input, algorithm, protocol);
+  const others = trunc(nRanks / nNodes) - 1;
+  const depth = floorLog2(nNodes);
+  switch (algorithm) {
+    case 'Ring': return fround(base + ringLatency(input, collective, protocol, within, between, parameters));
+    case 'Tree': return fround(base + fround(2 * fround(fround(others * within) + fround(depth * between))));
+    // 0.4 µs for each rank that a head serves.
+    case 'CollNetDirect': return fround(base + (2 * (fround(min(1, others) * within) + others * 0.4) + between));
+    case 'CollNetChain': return fround(base + fround(fround(2 * others * within) + between));
+    case 'NVLS': return nNodes > 1 ? fround(within + between) : within;
+    case 'NVLSTree': return fround(base + fround(within + fround(2 * depth * between)));
+    // The linear part is there in NCCL too.
+    case 'PAT': return fround(base + (depth * (between / 3.5) + nRanks * 2.8));
+  }
+}
+
+function ringLatency(
+  input: TuningInput, collective: Collective, protocol: Protocol, within: number, between: number, parameters: Parameters,
+): number {
+  const { nRanks, nNodes, graphs } = input;
+  const nSteps = ringSteps(collective, nRanks);
+  if (collective === 'Broadcast' || collective === 'Reduce') {
+    const medium = nNodes === 1 ? withinNode(input, 'Ring') : 'net';
+    if (graphs.ring.sameChannels) return fround(stepUs(input, medium, 'Ring', protocol));
+    return fround(nSteps * fround(stepUs(input, medium, protocol === 'Simple' ? 'Tree' : 'Ring', protocol)));
+  }
+  const posting = nNodes === 1 ? 0 : fround(netOverheadUs(input, parameters) * (protocol === 'Simple' ? 3 : 1));
+  const interSteps = nNodes === 1 ? 0 : collective === 'AllReduce' ? 2 * (nNodes - 1) : nNodes - 1;
+  return fround(fround((nSteps - interSteps) * max(within, posting)) + fround(interSteps * between));
+}
+
+/** One step from node to node. With one rank a node nothing hides it, so that it costs what it costs trees. */
+function betweenNodes(input: TuningInput, algorithm: Algorithm, protocol: Protocol): number {
+  const { latencyInter } = input.graphs[graphOf[algorithm]];
+  const alone = fround(input.nRanks / input.nNodes) === 1;
+  const step = fround(fround(stepUs(input, 'net', alone ? 'Tree' : algorithm, protocol)) + latencyInter);
+  // Simple flushes what has arrived.
+  return protocol === 'Simple' ? fround(step + latencyInter) : step;
+}
+
+function withinNode({ graphs }: TuningInput, algorithm: Algorithm): Medium {
+  return graphs[graphOf[algorithm]].typeIntra === PathType.NVL ? 'nvlink' : 'pci';
+}
+
+function stepUs({ cpuArch }: TuningInput, medium: Medium, algorithm: Algorithm, protocol: Protocol): number {
+  // On Power, NCCL prefers trees.
+  const asRing = cpuArch === CpuArch.POWER && medium === 'pci' && algorithm === 'Tree' && protocol === 'Simple';
+  return stepLatenciesUs[medium][asRing ? 'Ring' : algorithm][protocol];
+}
+
+/** What posting to the network costs. */
+function netOverheadUs({ cpuArch, cpuVendor }: TuningInput, { netOverheadNs }: Parameters): number {
+  if (netOverheadNs !== undefined) return fround(netOverheadNs * 0.001);
+  return cpuArch === CpuArch.X86 && cpuVendor === CpuVendor.AMD ? 2 : 1;
+}

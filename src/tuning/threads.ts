@@ -1,0 +1,67 @@
+import type { Parameters } from '../parameters.js';
+import type { TuningInput } from './input.js';
+import { type Algorithm, algorithms, byName, type Protocol, protocols } from './names.js';
+
+/** Threads of a channel, or bytes a thread, by algorithm and protocol. */
+export type ByCandidate = Readonly<Record<Algorithm, Readonly<Record<Protocol, number>>>>;
+
+const warp = 32;
+/** The most threads that a kernel has; Tree, PAT, NVLS and CollNet take all. */
+export const mostThreads = 640;
+const mostSimpleThreads = 512;
+const mostLlThreads = 512;
+const mostLl128Threads = 640;
+
+/** A ring that does no more than PCI of generation 3 with 16 lanes does needs fewer threads; GB/s. */
+const pciGBps = 12;
+
+/** The most threads of a channel; 0 for what there is not (PAT, whose kernel always has all). */
+export function maxThreads({ graphs: { ring } }: TuningInput, parameters: Parameters): ByCandidate {
+  const slowRing = Math.fround(ring.bwIntra * ring.nChannels) <= pciGBps;
+  const simple = (whenUnset: number) => threadsFor(parameters.maxThreads, 2 * warp, mostSimpleThreads, whenUnset);
+  const ll = threadsFor(parameters.maxThreads, 2 * warp, mostLlThreads, mostLlThreads);
+  const ll128 = threadsFor(parameters.ll128Threads, mostLl128Threads / 4, mostLl128Threads, mostLl128Threads);
+  const simpleOnly = { LL: 0, LL128: 0, Simple: mostThreads };
+  return {
+    Tree: { LL: ll, LL128: ll128, Simple: simple(mostSimpleThreads) },
+    Ring: { LL: ll, LL128: ll128, Simple: simple(slowRing ? 256 : mostSimpleThreads) },
+    CollNetDirect: simpleOnly,
+    CollNetChain: simpleOnly,
+    NVLS: simpleOnly,
+    NVLSTree: simpleOnly,
+    PAT: { LL: 0, LL128: 0, Simple: 0 },
+  };
+}
+
+/** What is asked for, where it can be had: a number of whole warps within limits. */
+function threadsFor(asked: number | undefined, fewest: number, most: number, whenUnset: number): number {
+  if (asked === undefined || asked <= 0) return whenUnset;
+  if (asked % warp !== 0) return most;
+  return Math.max(fewest, Math.min(most, asked));
+}
+
+/** Bytes a thread and channel below which NCCL takes fewer channels, then fewer threads. All 0 with one rank. */
+export function threadThresholds({ nRanks }: TuningInput, parameters: Parameters): ByCandidate {
+  if (nRanks <= 1) return byName(algorithms, () => ({ LL: 0, LL128: 0, Simple: 0 }));
+  const usual = { LL: 8, LL128: 8, Simple: 64 };
+  const collnet = { ...usual, Simple: 512 };
+  const asked = askedThresholds(parameters.threadThresholds ?? '');
+  const withAsked = (thresholds: Record<Protocol, number>, first: number) =>
+    byName(protocols, (protocol) => asked[first + protocols.indexOf(protocol)] ?? thresholds[protocol]);
+  return {
+    Tree: withAsked(usual, 0),
+    Ring: withAsked({ ...usual, LL: usual.LL * nRanks }, protocols.length),
+    CollNetDirect: collnet,
+    CollNetChain: collnet,
+    NVLS: usual,
+    NVLSTree: usual,
+    PAT: usual,
+  };
+}
+
+/** Up to six whole numbers between blanks, as C's sscanf reads them: the first that is none ends the list; a negative one changes nothing. */
+function askedThresholds(text: string): (number | undefined)[] {
+  const list = /^(?:\s*[+-]?[0-9]+(?![0-9]))*/.exec(text)?.[0] ?? '';
+  const numbers = list.match(/[+-]?[0-9]+/g) ?? [];
+  return numbers.slice(0, 2 * protocols.length).map((number) => (Number(number) >= 0 ? Number(number) : undefined));
+}

@@ -1,0 +1,146 @@
+import type { Merged } from '../graph/merge/merge.js';
+import type { Parameters } from '../parameters.js';
+import { PathType } from '../topology/types.js';
+import { type BandwidthLimit, modelBandwidth } from './bandwidth.js';
+import { graphOf, type TuningInput, tuningInput } from './input.js';
+import { modelLatency } from './latency.js';
+import { type Asked, readNameList } from './name-lists.js';
+import { type Algorithm, algorithms, byName, type Collective, collectives, type Protocol, protocols } from './names.js';
+import type { Reason } from './reasons.js';
+import { type ByCandidate, maxThreads, threadThresholds } from './threads.js';
+
+/** What NCCL believes about one collective with one algorithm and protocol. */
+export interface Model {
+  /** GB/s of the call's data for large calls; 0 where it is disabled. A C float. */
+  readonly bandwidthGBps: number;
+  /** µs for very small calls; 0 where NCCL works out none. A C float. */
+  readonly latencyUs: number;
+  /** The bandwidth before anything disables it. */
+  readonly wouldBeGBps: number;
+  /** What bounds that; null where NCCL works out none. */
+  readonly limit: BandwidthLimit | null;
+  /** Why it is disabled; empty where it is not. */
+  readonly disabled: readonly Reason[];
+}
+
+/** NCCL's tuning model of one communicator: a plain value. `predict` and `choose` apply it to a call. */
+export interface Tuning {
+  readonly input: TuningInput;
+  /** Most threads of a channel. */
+  readonly maxThreads: ByCandidate;
+  /** Bytes a thread and channel, below which there are fewer of both. */
+  readonly threadThresholds: ByCandidate;
+  readonly model: Readonly<Record<Collective, Readonly<Record<Algorithm, Readonly<Record<Protocol, Model>>>>>>;
+}
+
+/**
+ * The tuning model of a plan, as NCCL makes it at the end of making a communicator.
+ *
+ *     const made = plan(cluster, parameters);
+ *     const tuning = tune(made, parameters);
+ *     choose(tuning, 'AllReduce', 1 << 20)      // { algorithm: 'Tree', protocol: 'LL128', timeUs: …, … }
+ *
+ * Costs the same however many ranks there are.
+ *
+ * @throws InvalidUsageError where `NCCL_ALGO` or `NCCL_PROTO` names what there is not; NCCL makes no communicator then
+ */
+export function tune(merged: Merged, parameters: Parameters): Tuning {
+  return tuneFor(tuningInput(merged), parameters);
+}
+
+/** The same from the figures that matter, so that one of them can be changed. */
+export function tuneFor(input: TuningInput, parameters: Parameters): Tuning {
+  const askedAlgorithms = readNameList('NCCL_ALGO', parameters.algorithms, algorithms);
+  const askedProtocols = readNameList('NCCL_PROTO', parameters.protocols, protocols);
+  return {
+    input,
+    maxThreads: maxThreads(input, parameters),
+    threadThresholds: threadThresholds(input, parameters),
+    model: byName(collectives, (collective) => byName(algorithms, (algorithm) => byName(protocols, (protocol) => {
+      const because = absence(input, collective, algorithm, protocol, parameters);
+      if (because !== undefined) return { bandwidthGBps: 0, latencyUs: 0, wouldBeGBps: 0, limit: null, disabled: [because] };
+      const { gbps, limit } = modelBandwidth(input, collective, algorithm, protocol);
+      const disabled = [
+        ...algorithmTroubles(input, collective, algorithm, protocol),
+        ...(protocol === 'LL128' && (algorithm === 'Tree' || algorithm === 'Ring') ? ll128Troubles(input, algorithm, askedProtocols[collective], parameters) : []),
+        ...leftOut('NCCL_ALGO', parameters.algorithms, askedAlgorithms[collective], algorithm),
+        ...leftOut('NCCL_PROTO', parameters.protocols, askedProtocols[collective], protocol),
+      ];
+      return {
+        bandwidthGBps: disabled.length > 0 ? 0 : gbps,
+        latencyUs: modelLatency(input, collective, algorithm, protocol, parameters),
+        wouldBeGBps: gbps,
+        limit,
+        disabled,
+      };
+    }))),
+  };
+}
+
+/** Algorithms that NCCL has for each collective. */
+const algorithmsOf: Readonly<Record<Collective, readonly Algorithm[]>> = {
+  Broadcast: ['Ring'],
+  Reduce: ['Ring'],
+  AllGather: ['Ring', 'CollNetDirect', 'NVLS', 'PAT'],
+  ReduceScatter: ['Ring', 'CollNetDirect', 'NVLS', 'PAT'],
+  AllReduce: ['Tree', 'Ring', 'CollNetDirect', 'CollNetChain', 'NVLS', 'NVLSTree'],
+};
+
+/** Why NCCL does not even work out figures. */
+function absence(input: TuningInput, collective: Collective, algorithm: Algorithm, protocol: Protocol, parameters: Parameters): Reason | undefined {
+  if (input.nRanks <= 1) return { why: 'one-rank' };
+  if (!algorithmsOf[collective].includes(algorithm)) return { why: 'no-such-algorithm', collective, algorithm };
+  if (protocol !== 'Simple' && (algorithm === 'NVLS' || algorithm === 'NVLSTree' || algorithm === 'PAT')) return { why: 'simple-only', algorithm, protocol };
+  if (algorithm === 'PAT') return patAbsence(input, parameters);
+  if (algorithm === 'NVLS' || algorithm === 'NVLSTree') {
+    const { nChannels } = input.graphs.nvls;
+    if (nChannels === 0) return { why: 'no-nvls' };
+    // One head alone gains nothing.
+    if (nChannels < 2) return { why: 'channels', algorithm, nChannels, fewest: 2 };
+  }
+  return undefined;
+}
+
+function patAbsence({ minCompCap, nRanks, nNodes }: TuningInput, { patEnable }: Parameters): Reason | undefined {
+  if (minCompCap < 60) return { why: 'pat-old-gpu', compCap: minCompCap };
+  if (patEnable === 0) return { why: 'pat-off' };
+  if (patEnable === 2 && nRanks !== nNodes) return { why: 'pat-local-ranks', nRanks, nNodes };
+  return undefined;
+}
+
+function algorithmTroubles(input: TuningInput, collective: Collective, algorithm: Algorithm, protocol: Protocol): Reason[] {
+  const { nNodes, maxLocalRanks, collnet, nvSwitch, graphs } = input;
+  const reasons: Reason[] = [];
+  const isCollnet = algorithm === 'CollNetDirect' || algorithm === 'CollNetChain';
+  if (isCollnet && protocol !== 'Simple') reasons.push({ why: 'simple-only', algorithm, protocol });
+  const { nChannels } = graphs[graphOf[algorithm]];
+  if (algorithm === 'NVLSTree' && nNodes === 1) reasons.push({ why: 'one-node' });
+  const needsCollnet = isCollnet || (algorithm === 'NVLS' && nNodes > 1);
+  if (needsCollnet && collnet === null) reasons.push({ why: 'no-collnet', algorithm });
+  if (collnet !== null && nChannels === 0) reasons.push({ why: 'channels', algorithm, nChannels, fewest: 1 });
+  if (algorithm === 'CollNetChain' && collnet?.chainSupport === false) reasons.push({ why: 'collnet-chain-heads' });
+  if (algorithm === 'CollNetDirect' && !nvSwitch) reasons.push({ why: 'no-nvswitch' });
+  const scatters = collective === 'AllGather' || collective === 'ReduceScatter';
+  if (scatters && needsCollnet && nNodes > 1 && collnet !== null && maxLocalRanks > collnet.headCount) {
+    reasons.push({ why: 'heads', heads: collnet.headCount, localRanks: maxLocalRanks });
+  }
+  return reasons;
+}
+
+/** LL128 is for paths on which 128 bytes stay together; whoever asks for it by name gets it anyway. */
+function ll128Troubles(input: TuningInput, algorithm: Algorithm, asked: Asked<Protocol>, { ll128C2c }: Parameters): Reason[] {
+  if (asked.LL128 !== 'unset') return [];
+  const { minCompCap, maxCompCap, graphs } = input;
+  const { typeIntra, typeInter } = graphs[graphOf[algorithm]];
+  const reasons: Reason[] = [];
+  const farthest = ll128C2c !== 0 && minCompCap >= 90 ? PathType.PXN : PathType.PXB;
+  if (typeInter > farthest) reasons.push({ why: 'll128-path', between: 'GPU and NIC', type: typeInter, farthest });
+  if (typeIntra > PathType.NVB) reasons.push({ why: 'll128-path', between: 'GPUs', type: typeIntra, farthest: PathType.NVB });
+  if (minCompCap !== maxCompCap && minCompCap < 90) reasons.push({ why: 'll128-mixed-gpus', minCompCap, maxCompCap });
+  if (minCompCap < 70) reasons.push({ why: 'll128-old-gpu', compCap: minCompCap });
+  return reasons;
+}
+
+function leftOut<Name extends string>(variable: 'NCCL_ALGO' | 'NCCL_PROTO', value: string | undefined, asked: Asked<Name>, name: Name): Reason[] {
+  return asked[name] === 'off' ? [{ why: 'asked', variable, value: value ?? '' }] : [];
+}
