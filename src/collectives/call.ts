@@ -15,26 +15,61 @@ export interface Call {
   readonly type: DataType;
   /** Of no meaning except for a reduction. */
   readonly operator: ReductionOperator;
-  /** Of no meaning except for a broadcast. */
+  /** Of calls with a root. Of allGatherV and reduceScatterV: what partsHash() gives of their counts. */
   readonly root: number;
-  /** Elements. */
+  /**
+   * Elements, as NCCL counts them: of the input, except for reduceScatter and scatter, which count the output, and
+   * allToAll, which counts what goes to one rank. V forms: of all ranks together; allToAllV has none.
+   */
   readonly count: number;
   readonly algorithm: Algorithm;
 }
 
+/** What only some calls have. Absent on the hot paths. */
+export interface CallDetails {
+  /**
+   * V forms: elements of each rank's part of the longer array, and where it begins there. Of allToAllV: of each rank's
+   * part of the input.
+   */
+  readonly counts?: readonly number[];
+  readonly displacements?: readonly number[];
+  /** allToAllV: the same of the output. */
+  readonly recvCounts?: readonly number[];
+  readonly recvDisplacements?: readonly number[];
+}
+
 const kinds = Object.keys(callKinds) as CallKind[];
+
+/** What of a kind of call is part of what ranks must agree on. */
+interface Shape {
+  readonly reduces: boolean;
+  /** How a message names the root, for kinds that have one. */
+  readonly root?: 'from' | 'to';
+  readonly uneven: boolean;
+}
+
+const plain: Shape = { reduces: false, uneven: false };
+const shapes: Readonly<Record<CallKind, Shape>> = {
+  allReduce: { reduces: true, uneven: false },
+  broadcast: { reduces: false, root: 'from', uneven: false },
+  barrier: plain,
+  reduce: { reduces: true, root: 'to', uneven: false },
+  allGather: plain,
+  reduceScatter: { reduces: true, uneven: false },
+  allToAll: plain,
+  gather: { reduces: false, root: 'to', uneven: false },
+  scatter: { reduces: false, root: 'from', uneven: false },
+  allGatherV: { reduces: false, uneven: true },
+  reduceScatterV: { reduces: true, uneven: true },
+  allToAllV: plain,
+};
 
 /** All of a call except its root and count, as a number: kind | type << 4 | operator << 8 | algorithm << 12. */
 export function encodeCall(call: Call): number {
-  const algorithm = algorithms.indexOf(call.algorithm) << 12;
-  switch (call.kind) {
-    case 'allReduce':
-      return callKinds.allReduce | (call.type.code << 4) | (operatorCode(call.operator) << 8) | algorithm;
-    case 'broadcast':
-      return callKinds.broadcast | (call.type.code << 4) | algorithm;
-    case 'barrier':
-      return callKinds.barrier | algorithm;
-  }
+  const { kind } = call;
+  const type = kind === 'barrier' ? 0 : call.type.code;
+  const operator = shapes[kind].reduces ? operatorCode(call.operator) : 0;
+  return callKinds[kind] | (type << 4) | (operator << 8) | (algorithms.indexOf(call.algorithm) << 12);
 }
 
 /** The call that `encodeCall` made the code of. */
@@ -51,14 +86,28 @@ export function decodeCall(code: number, root: number, count: number): Call {
 
 /** A call as a person reads it: `allReduce of 1024 float32 (sum, ring)`. */
 export function describeCall(call: Call): string {
-  switch (call.kind) {
-    case 'allReduce':
-      return `allReduce of ${call.count} ${call.type.name} (${call.operator}, ${call.algorithm})`;
-    case 'broadcast':
-      return `broadcast of ${call.count} ${call.type.name} from rank ${call.root} (${call.algorithm})`;
-    case 'barrier':
-      return `barrier (${call.algorithm})`;
+  const { kind, algorithm } = call;
+  const shape = shapes[kind];
+  const elements = kind === 'barrier' ? '' : kind === 'allToAllV' ? ` of ${call.type.name}` : ` of ${call.count} ${call.type.name}`;
+  const root = shape.root === undefined ? '' : ` ${shape.root} rank ${call.root}`;
+  const parts = shape.uneven ? ` in parts #${(call.root >>> 0).toString(16).padStart(8, '0')}` : '';
+  return `${kind}${elements}${root}${parts} (${shape.reduces ? `${call.operator}, ` : ''}${algorithm})`;
+}
+
+/** A hash of the counts of a V form (32 bits, FNV-1a), by which ranks notice that theirs differ. */
+export function partsHash(counts: readonly number[]): number {
+  let hash = 0x811c9dc5;
+  for (const count of counts) {
+    hash = Math.imul(hash ^ (count | 0), 0x01000193);
+    hash = Math.imul(hash ^ Math.floor(count / 2 ** 32), 0x01000193);
   }
+  return hash >>> 0;
+}
+
+/** The error for a kind of call that an algorithm does not have. */
+export function unsupported(code: number, algorithm: Algorithm): InvalidUsageError {
+  const kind = kinds.find((name) => callKinds[name] === (code & 15)) ?? 'this call';
+  return new InvalidUsageError('UNSUPPORTED', `the algorithm ${algorithm} cannot carry out ${kind} here; leave TCCL_ALGO unset, or use ranks of one host that share memory`);
 }
 
 /** The error for two ranks that met in one operation but called different things; `rank` of it is the other rank. */

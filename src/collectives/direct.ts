@@ -4,6 +4,7 @@ import type { Segment } from '../device/segment.js';
 import { STAGE_BYTES, type Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidArgumentError } from '../errors.js';
+import { unsupported } from './call.js';
 
 /** Below this, a call into the C library costs more than its faster copy gains. */
 const LIBC_COPY_BYTES = 4096;
@@ -58,6 +59,7 @@ export class Direct {
    * @param spins how many unset flags to look at before PENDING is returned
    */
   begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number): number {
+    if ((code & 15) > callKinds.barrier) throw unsupported(code, 'direct');
     if ((code & 15) === callKinds.barrier) {
       this.#small = true;
       this.#staged = false;

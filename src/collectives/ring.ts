@@ -5,7 +5,7 @@ import { operatorCode, type DataType, type NumericArray } from '../device/types.
 import { TcclError } from '../errors.js';
 import type { Ring as RingOfRanks } from '../transport/ring.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
-import { algorithms, callMismatch, decodeCall } from './call.js';
+import { algorithms, callMismatch, decodeCall, unsupported } from './call.js';
 import { Operand } from './operand.js';
 import { Schedule } from './ring-schedule.js';
 
@@ -94,6 +94,7 @@ export class Ring {
    */
   begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number): number {
     const kind = code & 15;
+    if (kind > callKinds.barrier) throw unsupported(code, 'ring');
     this.#code = code | RING;
     this.#root = root;
     this.#count = count;

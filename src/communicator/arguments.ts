@@ -1,61 +1,149 @@
 import { dataTypeOf, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 
-/**
- * Checks the two arrays of a collective and returns the type of their elements. `wanted` is how many elements the
- * output needs. Throws ARGUMENT_TYPE, BUFFER_SIZE, BUFFER_OVERLAP or BUFFER_DETACHED, all of which leave the
- * communicator as it was.
- */
-export function checkArrays(call: string, send: NumericArray, recv: NumericArray, wanted: number): DataType {
-  const type = dataTypeOf(send);
-  if (recv === send) {
-    if (wanted === 0) checkAlive(call, send);
-    return type;
+/** What every collective takes besides its arrays. */
+export interface CallOptions {
+  /** The type of the elements. Default: that of the array's class. */
+  readonly type?: DataType['name'];
+}
+
+/** The type of an array's elements. Throws ARGUMENT_TYPE or BUFFER_DETACHED. */
+export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined): DataType {
+  const type = dataTypeOf(array);
+  if (options?.type !== undefined && options.type !== type.name) {
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: a ${type.array.name} holds ${type.name}, not ${options.type}; pass an array of that type`);
   }
-  if (dataTypeOf(recv) !== type) {
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: input is a ${type.array.name}, output a ${dataTypeOf(recv).array.name}; both must have one type`);
-  }
-  if (wanted === 0 || recv.length === 0) {
-    checkAlive(call, send);
-    checkAlive(call, recv);
-  }
-  if (recv.length < wanted) {
-    throw new InvalidArgumentError(
-      'BUFFER_SIZE',
-      `${call}: the output has ${String(recv.length)} elements, but the input has ${String(wanted)}; make it as long`,
-    );
-  }
+  if (array.length === 0) checkAlive(call, array);
   return type;
 }
 
-/**
- * Refuses input and output that share some but not all of their elements. Costs a look at both buffers, so it is for
- * calls that are not in the fast path of arrays known to lie in the segment.
- */
-export function checkOverlap(call: string, sendFrom: number, recvFrom: number, bytes: number): void {
-  if (sendFrom !== recvFrom && sendFrom < recvFrom + bytes && recvFrom < sendFrom + bytes) {
-    throw new InvalidUsageError(
-      'BUFFER_OVERLAP',
-      `${call}: input and output overlap by ${String(bytes - Math.abs(sendFrom - recvFrom))} bytes; pass the same array twice to work in place, or arrays apart`,
+/** Refuses an output whose elements are not of the input's type. */
+export function checkSameType(call: string, type: DataType, recv: NumericArray, options: CallOptions | undefined): void {
+  const other = checkArray(call, recv, options);
+  if (other !== type) {
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: input is a ${type.array.name}, output a ${other.array.name}; both must have one type`);
+  }
+}
+
+/** Refuses an output that is too short. `what` says what it must have room for. */
+export function checkRoom(call: string, recv: NumericArray, wanted: number, what: string): void {
+  if (recv.length < wanted) {
+    throw new InvalidArgumentError(
+      'BUFFER_SIZE',
+      `${call}: the output has ${String(recv.length)} elements, but ${what} needs ${String(wanted)}; make it as long`,
     );
+  }
+}
+
+/** Refuses an input of another length. `what` says what the input consists of. */
+export function checkLength(call: string, send: NumericArray, wanted: number, what: string): void {
+  if (send.length !== wanted) {
+    throw new InvalidArgumentError(
+      'BUFFER_SIZE',
+      `${call}: the input has ${String(send.length)} elements, but ${what} makes ${String(wanted)}; pass an array (or subarray) of that length`,
+    );
+  }
+}
+
+/**
+ * Refuses input and output that share elements, unless the input is the part of the output (or the output the part of
+ * the input) that works in place.
+ *
+ * @param sendElements how many elements of the input are read
+ * @param recvElements how many elements of the output are written
+ * @param inPlaceAt where in the output the input begins when the call works in place, in elements; negative when the
+ *   output begins in the input
+ */
+export function checkOverlap(call: string, send: NumericArray, sendElements: number, recv: NumericArray, recvElements: number, inPlaceAt: number): void {
+  if (send.buffer !== recv.buffer) return;
+  const elementBytes = send.BYTES_PER_ELEMENT;
+  const distance = send.byteOffset - recv.byteOffset;
+  const shared = Math.min(distance + sendElements * elementBytes, recvElements * elementBytes) - Math.max(distance, 0);
+  if (shared <= 0 || distance === inPlaceAt * elementBytes) return;
+  const place =
+    inPlaceAt === 0 ? 'pass the same array twice'
+    : inPlaceAt > 0 ? `pass the output's elements from ${inPlaceAt} on as input`
+    : `pass the input's elements from ${-inPlaceAt} on as output`;
+  throw new InvalidUsageError(
+    'BUFFER_OVERLAP',
+    `${call}: input and output overlap by ${String(shared)} bytes; ${place} to work in place, or pass arrays apart`,
+  );
+}
+
+export function checkRoot(call: string, root: number, nRanks: number): void {
+  if (!Number.isInteger(root) || root < 0 || root >= nRanks) {
+    throw new InvalidArgumentError('ROOT_RANGE', `${call}: root is ${String(root)}, but ranks go from 0 to ${String(nRanks - 1)}`);
+  }
+}
+
+/** Refuses counts that are not one whole number from 0 a rank. Returns their sum. */
+export function checkCounts(call: string, counts: readonly number[], nRanks: number): number {
+  if (counts.length !== nRanks) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there are ${String(counts.length)} counts for ${String(nRanks)} ranks; pass one a rank`);
+  }
+  let total = 0;
+  for (let rank = 0; rank < nRanks; rank++) {
+    const count = counts[rank] ?? -1;
+    if (!Number.isSafeInteger(count) || count < 0) {
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the count of rank ${String(rank)} is ${String(count)}; pass whole numbers of elements from 0`);
+    }
+    total += count;
+  }
+  return total;
+}
+
+/**
+ * Where each rank's part begins: the displacements that the caller gave, or one part behind the other. Refuses parts
+ * that do not fit into the array, and, of an output, parts that overlap.
+ */
+export function checkDisplacements(
+  call: string, array: NumericArray, counts: readonly number[], displacements: readonly number[] | undefined, isOutput: boolean,
+): readonly number[] {
+  if (displacements === undefined) {
+    let next = 0;
+    return counts.map((count) => (next += count) - count);
+  }
+  if (displacements.length !== counts.length) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE', `${call}: there are ${String(displacements.length)} displacements for ${String(counts.length)} ranks; pass one a rank`,
+    );
+  }
+  displacements.forEach((from, rank) => {
+    const count = counts[rank] ?? 0;
+    if (!Number.isSafeInteger(from) || from < 0 || from + count > array.length) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `${call}: the ${String(count)} elements of rank ${String(rank)} at displacement ${String(from)} are not within the ${String(array.length)} elements of the ${isOutput ? 'output' : 'input'}`,
+      );
+    }
+  });
+  if (isOutput) checkParts(call, counts, displacements);
+  return displacements;
+}
+
+/** Refuses two parts of an output that share elements: which of them would win is left to chance. */
+function checkParts(call: string, counts: readonly number[], displacements: readonly number[]): void {
+  const parts = displacements.map((from, rank) => ({ from, rank, to: from + (counts[rank] ?? 0) })).filter(({ from, to }) => to > from);
+  parts.sort((a, b) => a.from - b.from);
+  for (let i = 1; i < parts.length; i++) {
+    const [left, right] = [parts[i - 1], parts[i]];
+    if (left !== undefined && right !== undefined && right.from < left.to) {
+      throw new InvalidUsageError(
+        'BUFFER_OVERLAP', `${call}: the parts of ranks ${String(left.rank)} and ${String(right.rank)} overlap in the output; give each its own elements`,
+      );
+    }
   }
 }
 
 /** An array without elements is either empty or has lost its memory: only the second refuses to be filled. */
 function checkAlive(call: string, array: NumericArray): void {
   try {
-    array.fill(0, 0, 0);
+    array.set([]);
   } catch (error) {
     throw new InvalidArgumentError(
       'BUFFER_DETACHED',
       `${call}: an array's memory was transferred to another thread or resized away; pass an array that is still here`,
       { cause: error },
     );
-  }
-}
-
-export function checkRoot(call: string, root: number, nRanks: number): void {
-  if (!Number.isInteger(root) || root < 0 || root >= nRanks) {
-    throw new InvalidArgumentError('ROOT_RANGE', `${call}: root is ${String(root)}, but ranks go from 0 to ${String(nRanks - 1)}`);
   }
 }

@@ -1,14 +1,15 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { formatRanks } from '../bootstrap/rank-list.js';
-import type { Algorithm } from '../collectives/call.js';
-import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
+import type { Algorithm, CallDetails } from '../collectives/call.js';
+import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import { rankStates, type Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
-import { int32, operatorCode, type DataType, type NumericArray, type NumericArrayConstructor, type ReductionOperator } from '../device/types.js';
+import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
 import { InvalidUsageError, RemoteError, TcclError, TimeoutError } from '../errors.js';
-import { checkArrays, checkOverlap, checkRoot } from './arguments.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
+import { CheckedCall } from './checked-call.js';
+import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
 
 /** An operation of the promise API that could not finish at once. */
@@ -19,6 +20,7 @@ interface Request {
   readonly send: NumericArray;
   readonly recv: NumericArray;
   readonly count: number;
+  readonly details: CallDetails | undefined;
   begun: boolean;
   readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;
@@ -35,14 +37,9 @@ export interface CommunicatorParts {
   readonly timeoutMs: number;
 }
 
-/** Code, type, root, input, output and elements of a checked call. */
-type Call = [code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number];
-
 const finished = Promise.resolve();
 /** Timers cannot be longer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
-/** What a barrier exchanges. */
-const nothing = new Int32Array(0);
 
 /**
  * A group of ranks that exchange data. Every rank calls the same operations in the same order; each call has a promise
@@ -58,7 +55,7 @@ const nothing = new Int32Array(0);
  * await comm.allReduce(x);      // each element is now 0 + 1 + … + (nRanks - 1)
  * await comm.close();
  */
-export class Communicator {
+export class Communicator extends Collectives {
   readonly rank: number;
   readonly nRanks: number;
   /** Place among the ranks on this host. */
@@ -72,6 +69,7 @@ export class Communicator {
   /** How often a promise call gives its core away before it returns to the event loop. */
   readonly #patience: number;
   readonly #backoff: Backoff;
+  readonly #call: CheckedCall;
   readonly #queue: Request[] = [];
   #scheduled = false;
   /** Ends a wait for news, where they come by themselves. */
@@ -83,6 +81,7 @@ export class Communicator {
 
   /** @internal Made by init(). */
   constructor(parts: CommunicatorParts) {
+    super();
     this.#parts = parts;
     this.#segment = parts.team.segment;
     this.#engine = parts.engine;
@@ -90,6 +89,7 @@ export class Communicator {
     this.nRanks = parts.bootstrap.nRanks;
     this.localRank = parts.bootstrap.localRank;
     this.nLocalRanks = parts.bootstrap.localRanks.length;
+    this.#call = new CheckedCall(this.rank, this.nRanks);
     const crowded = this.nLocalRanks > parts.nCores;
     // A rank that spins where ranks outnumber cores keeps the one it waits for from running.
     this.#spins = crowded ? 20 : 4000;
@@ -118,50 +118,6 @@ export class Communicator {
     this.#segment.free(array);
   }
 
-  /** Combines `send` of all ranks element by element into `recv` of every rank. Without `recv`, in place. */
-  allReduce(send: NumericArray, recv: NumericArray = send, operator: ReductionOperator = 'sum'): Promise<void> {
-    try {
-      return this.#start(...this.#checkAllReduce(send, recv, operator));
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  /** The blocking form of {@link allReduce}. */
-  allReduceSync(send: NumericArray, recv: NumericArray = send, operator: ReductionOperator = 'sum'): void {
-    this.#runSync(...this.#checkAllReduce(send, recv, operator));
-  }
-
-  /** Copies `send` of rank `root` into `recv` of every rank. Without `recv`, in place. */
-  broadcast(send: NumericArray, recv: NumericArray = send, root = 0): Promise<void> {
-    try {
-      return this.#start(...this.#checkBroadcast(send, recv, root));
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  /** The blocking form of {@link broadcast}. */
-  broadcastSync(send: NumericArray, recv: NumericArray = send, root = 0): void {
-    this.#runSync(...this.#checkBroadcast(send, recv, root));
-  }
-
-  /** Resolves when all ranks have called it. */
-  barrier(): Promise<void> {
-    try {
-      this.#checkUsable('barrier');
-      return this.#start(callKinds.barrier, int32, 0, nothing, nothing, 0);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  /** The blocking form of {@link barrier}. */
-  barrierSync(): void {
-    this.#checkUsable('barrier');
-    this.#runSync(callKinds.barrier, int32, 0, nothing, nothing, 0);
-  }
-
   /**
    * Finishes what was started, then leaves: every rank calls it when it has no more to exchange. Calling it again
    * gives the same promise.
@@ -176,24 +132,9 @@ export class Communicator {
     this.#fail(new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank }));
   }
 
-  // ── checks ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #checkAllReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator): Call {
-    this.#checkUsable('allReduce');
-    const count = send.length;
-    const type = checkArrays('allReduce', send, recv, count);
-    if (send !== recv) this.#checkOverlap('allReduce', send, recv, count * type.bytes);
-    return [callKinds.allReduce | (type.code << 4) | (operatorCode(operator) << 8), type, 0, send, recv, count];
-  }
-
-  #checkBroadcast(send: NumericArray, recv: NumericArray, root: number): Call {
-    this.#checkUsable('broadcast');
-    checkRoot('broadcast', root, this.nRanks);
-    // Only the root's input matters; elsewhere it may be any array of the right type.
-    const count = this.rank === root ? send.length : recv.length;
-    const type = checkArrays('broadcast', send, recv, count);
-    if (send !== recv && this.rank === root) this.#checkOverlap('broadcast', send, recv, count * type.bytes);
-    return [callKinds.broadcast | (type.code << 4), type, root, send, recv, count];
+  protected override prepare(call: string): CheckedCall {
+    this.#checkUsable(call);
+    return this.#call;
   }
 
   #checkUsable(call: string): void {
@@ -203,16 +144,9 @@ export class Communicator {
     }
   }
 
-  #checkOverlap(call: string, send: NumericArray, recv: NumericArray, bytes: number): void {
-    const sendOffset = this.#segment.offsetOf(send);
-    const recvOffset = this.#segment.offsetOf(recv);
-    if (sendOffset >= 0 && recvOffset >= 0) checkOverlap(call, sendOffset, recvOffset, bytes);
-    else if (sendOffset < 0 && recvOffset < 0 && send.buffer === recv.buffer) checkOverlap(call, send.byteOffset, recv.byteOffset, bytes);
-  }
-
   // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #runSync(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number): void {
+  protected override runSync(call: CheckedCall): void {
     const engine = this.#engine;
     if (!engine.blocking) {
       throw new InvalidUsageError('UNSUPPORTED', 'blocking calls need memory that all ranks share; these ranks talk over sockets: use the promise form');
@@ -220,7 +154,7 @@ export class Communicator {
     try {
       // Operations keep their order: what the promise API started comes first.
       while (this.#queue.length > 0) this.#finishSync(this.#stepQueue());
-      this.#finishSync(engine.begin(code, type, root, send, recv, count, this.#spins));
+      this.#finishSync(engine.begin(call.code, call.type, call.root, call.send, call.recv, call.count, this.#spins, call.details));
     } catch (error) {
       throw this.#failWith(error);
     }
@@ -240,12 +174,13 @@ export class Communicator {
   // ── promise calls ─────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Finishes at once if nobody is late; else queues the call and goes on from the event loop. */
-  #start(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number): Promise<void> {
+  protected override start(call: CheckedCall): Promise<void> {
+    const { code, type, root, send, recv, count, details } = call;
     const engine = this.#engine;
     let begun = false;
     if (this.#queue.length === 0) {
       try {
-        let status = engine.begin(code, type, root, send, recv, count, this.#spins);
+        let status = engine.begin(code, type, root, send, recv, count, this.#spins, details);
         for (let turn = 0; status === PENDING && turn < this.#patience; turn++) {
           this.#parts.libc?.yieldCore();
           status = engine.progress(this.#spins);
@@ -258,7 +193,7 @@ export class Communicator {
       this.#backoff.restart();
     }
     return new Promise<void>((resolve, reject) => {
-      this.#queue.push({ code, type, root, send, recv, count, begun, resolve, reject });
+      this.#queue.push({ code, type, root, send, recv, count, details, begun, resolve, reject });
       this.#schedule();
     });
   }
@@ -305,7 +240,9 @@ export class Communicator {
       if (engine.steps !== steps) this.#backoff.restart();
     } else {
       request.begun = true;
-      status = engine.begin(request.code, request.type, request.root, request.send, request.recv, request.count, this.#spins);
+      status = engine.begin(
+        request.code, request.type, request.root, request.send, request.recv, request.count, this.#spins, request.details,
+      );
     }
     if (status === DONE) {
       this.#queue.shift();

@@ -1,4 +1,4 @@
-import { algorithms, type Algorithm, type CallKind } from '../collectives/call.js';
+import { algorithms, type Algorithm, type CallDetails, type CallKind } from '../collectives/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, type TcclError } from '../errors.js';
@@ -59,7 +59,9 @@ export class CompositeEngine implements Engine {
     return range.algorithm;
   }
 
-  begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number): number {
+  begin(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+  ): number {
     const ways = this.#ways[code & 15];
     if (ways === undefined) throw new InternalError('INTERNAL', `0x${code.toString(16)} is not the code of a call`);
     const { upToBytes, engines, marks } = ways;
@@ -67,7 +69,7 @@ export class CompositeEngine implements Engine {
     let range = 0;
     while (bytes > (upToBytes[range] ?? Infinity)) range++;
     this.#current = engines[range] ?? this.#current;
-    return this.#current.begin(code | (marks[range] ?? 0), type, root, send, recv, count, spins);
+    return this.#current.begin(code | (marks[range] ?? 0), type, root, send, recv, count, spins, details);
   }
 
   progress(spins: number): number {

@@ -1,4 +1,5 @@
 import type { TcclError } from '../errors.js';
+import type { CallDetails } from '../collectives/call.js';
 import type { DataType, NumericArray } from '../device/types.js';
 
 /**
@@ -7,8 +8,15 @@ import type { DataType, NumericArray } from '../device/types.js';
 export interface Engine {
   /** Whether a rank may wait inside a blocking call (sockets need the event loop). */
   readonly blocking: boolean;
-  /** Starts a call about the first `count` elements (call.ts has the code); the arrays of a barrier are empty. */
-  begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number): number;
+  /**
+   * Starts a call (call.ts has the code, and what `root` and `count` are of each kind). Arrays that do not matter on this
+   * rank may be of any length; those of a barrier are empty. `details` come with V forms only.
+   *
+   * @throws InvalidUsageError `UNSUPPORTED` for a kind that the algorithm does not have
+   */
+  begin(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+  ): number;
   /** Goes on with the call under way, looking at most `spins` times at what has not come. */
   progress(spins: number): number;
   /** Grows whenever the call under way gets further: a wait is only long if this stands still. */

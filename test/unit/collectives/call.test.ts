@@ -1,18 +1,45 @@
 import { expect, test } from 'vitest';
-import { algorithms, callMismatch, decodeCall, describeCall, encodeCall, type Call } from '../../../src/collectives/call.js';
+import { algorithms, callMismatch, decodeCall, describeCall, encodeCall, partsHash, type Call, type CallKind } from '../../../src/collectives/call.js';
+import { callKinds } from '../../../src/device/kernels/kernels.js';
 import { dataTypes, float32, reductionOperators } from '../../../src/device/types.js';
 
+const kinds = Object.keys(callKinds) as CallKind[];
+
 test('every call survives its code', () => {
-  for (const type of dataTypes) {
-    for (const algorithm of algorithms) {
-      for (const operator of reductionOperators) {
-        const call: Call = { kind: 'allReduce', type, operator, root: 0, count: 7, algorithm };
-        expect(decodeCall(encodeCall(call), 0, 7)).toEqual(call);
+  for (const kind of kinds) {
+    for (const type of kind === 'barrier' ? [float32] : dataTypes) {
+      for (const algorithm of algorithms) {
+        for (const operator of kind.startsWith('reduce') || kind === 'allReduce' ? reductionOperators : (['sum'] as const)) {
+          const call: Call = { kind, type, operator, root: 3, count: 7, algorithm };
+          expect(decodeCall(encodeCall(call), 3, 7)).toEqual(call);
+        }
       }
-      const broadcast: Call = { kind: 'broadcast', type, operator: 'sum', root: 3, count: 7, algorithm };
-      expect(decodeCall(encodeCall(broadcast), 3, 7)).toEqual(broadcast);
     }
   }
+});
+
+test('a call is told with its root, its operator, and what tells uneven parts apart', () => {
+  const told = (kind: CallKind, root = 2): string => describeCall({ kind, type: float32, operator: 'max', root, count: 5, algorithm: 'direct' });
+  expect(kinds.map((kind) => told(kind))).toEqual([
+    'allReduce of 5 float32 (max, direct)',
+    'broadcast of 5 float32 from rank 2 (direct)',
+    'barrier (direct)',
+    'reduce of 5 float32 to rank 2 (max, direct)',
+    'allGather of 5 float32 (direct)',
+    'reduceScatter of 5 float32 (max, direct)',
+    'allToAll of 5 float32 (direct)',
+    'gather of 5 float32 to rank 2 (direct)',
+    'scatter of 5 float32 from rank 2 (direct)',
+    'allGatherV of 5 float32 in parts #00000002 (direct)',
+    'reduceScatterV of 5 float32 in parts #00000002 (max, direct)',
+    'allToAllV of float32 (direct)',
+  ]);
+});
+
+test('parts with the same sum have another hash when they are cut or ordered differently', () => {
+  const hashes = [[1, 2, 3], [3, 2, 1], [2, 2, 2], [6, 0, 0], [1, 2, 3 + 2 ** 32]].map(partsHash);
+  expect(new Set(hashes).size).toBe(5);
+  expect(partsHash([1, 2, 3])).toBe(hashes[0]);
 });
 
 test('what has no meaning for a call does not change its code', () => {

@@ -1,0 +1,229 @@
+import { partsHash, type CallDetails } from '../collectives/call.js';
+import { callKinds } from '../device/kernels/kernels.js';
+import { int32, operatorCode, type DataType, type NumericArray, type ReductionOperator } from '../device/types.js';
+import { InvalidArgumentError } from '../errors.js';
+import {
+  checkArray, checkCounts, checkDisplacements, checkLength, checkOverlap, checkRoom, checkRoot, checkSameType, type CallOptions,
+} from './arguments.js';
+
+/** An array that consists of a part a rank: rank r's are `counts[r]` elements from `displacements[r]` on. */
+export interface Parts {
+  readonly array: NumericArray;
+  readonly counts: readonly number[];
+  /** Default: one part behind the other. */
+  readonly displacements?: readonly number[] | undefined;
+}
+
+/** What a barrier exchanges. */
+const nothing = new Int32Array(0);
+
+/**
+ * A collective with its arguments, checked, as an engine takes it. One object serves all calls of a communicator, so
+ * that calling costs no memory: each method checks the arguments of the public method of its name and keeps what they
+ * mean. Calls on the same two arrays as the last one, of the same lengths, are not checked again.
+ *
+ * All throw ARGUMENT_TYPE, BUFFER_SIZE, BUFFER_DETACHED, BUFFER_OVERLAP, ROOT_RANGE, ARGUMENT_RANGE or UNKNOWN_NAME,
+ * before anything is exchanged.
+ */
+export class CheckedCall {
+  /** Kind, type and operator (call.ts). */
+  code = 0;
+  type: DataType = int32;
+  root = 0;
+  send: NumericArray = nothing;
+  recv: NumericArray = nothing;
+  count = 0;
+  details: CallDetails | undefined;
+  /** What the last check was about, besides the above. */
+  #kind = 0;
+  #typeName: string | undefined;
+  #sendLength = -1;
+  #recvLength = -1;
+
+  constructor(readonly rank: number, readonly nRanks: number) {}
+
+  barrier(): this {
+    return this.#set(callKinds.barrier, int32, 0, 0, nothing, nothing, 0);
+  }
+
+  allReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
+    const { length } = send;
+    if (!this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) {
+      const type = this.#checkPair('allReduce', send, recv, options);
+      if (recv !== send) this.#checkOutput('allReduce', send, length, recv, length, 0);
+      this.#set(callKinds.allReduce, type, 0, 0, send, recv, length, options);
+    }
+    this.code = callKinds.allReduce | (this.type.code << 4) | (operatorCode(operator) << 8);
+    return this;
+  }
+
+  reduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, root: number, options: CallOptions | undefined): this {
+    const { length } = send;
+    if (!this.#isAsBefore(callKinds.reduce, root, send, recv, options)) {
+      checkRoot('reduce', root, this.nRanks);
+      const isRoot = this.rank === root;
+      const type = isRoot ? this.#checkPair('reduce', send, recv, options) : checkArray('reduce', send, options);
+      if (isRoot && recv !== send) this.#checkOutput('reduce', send, length, recv, length, 0);
+      this.#set(callKinds.reduce, type, 0, root, send, recv, length, options);
+    }
+    this.code = callKinds.reduce | (this.type.code << 4) | (operatorCode(operator) << 8);
+    return this;
+  }
+
+  broadcast(send: NumericArray, recv: NumericArray, root: number, options: CallOptions | undefined): this {
+    if (this.#isAsBefore(callKinds.broadcast, root, send, recv, options)) return this;
+    checkRoot('broadcast', root, this.nRanks);
+    // Only the root's input matters; elsewhere it may be any array of the right type.
+    const isRoot = this.rank === root;
+    const count = isRoot ? send.length : recv.length;
+    const type = this.#checkPair('broadcast', send, recv, options);
+    if (isRoot && send !== recv) this.#checkOutput('broadcast', send, count, recv, count, 0);
+    return this.#set(callKinds.broadcast, type, 0, root, send, recv, count, options);
+  }
+
+  allGather(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
+    if (this.#isAsBefore(callKinds.allGather, 0, send, recv, options)) return this;
+    const count = send.length;
+    const type = this.#checkPair('allGather', send, recv, options);
+    this.#checkOutput('allGather', send, count, recv, count * this.nRanks, this.rank * count);
+    return this.#set(callKinds.allGather, type, 0, 0, send, recv, count, options);
+  }
+
+  reduceScatter(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
+    if (!this.#isAsBefore(callKinds.reduceScatter, 0, send, recv, options)) {
+      const count = recv.length;
+      const type = this.#checkPair('reduceScatter', send, recv, options);
+      checkLength('reduceScatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
+      checkOverlap('reduceScatter', send, send.length, recv, count, -this.rank * count);
+      this.#set(callKinds.reduceScatter, type, 0, 0, send, recv, count, options);
+    }
+    this.code = callKinds.reduceScatter | (this.type.code << 4) | (operatorCode(operator) << 8);
+    return this;
+  }
+
+  allToAll(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
+    if (this.#isAsBefore(callKinds.allToAll, 0, send, recv, options)) return this;
+    const { length } = send;
+    const type = this.#checkPair('allToAll', send, recv, options);
+    if (length % this.nRanks !== 0) {
+      throw new InvalidArgumentError(
+        'BUFFER_SIZE', `allToAll: the input's ${String(length)} elements are not the same for each of ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
+      );
+    }
+    if (recv !== send) this.#checkOutput('allToAll', send, length, recv, length, 0);
+    return this.#set(callKinds.allToAll, type, 0, 0, send, recv, length / this.nRanks, options);
+  }
+
+  gather(send: NumericArray, recv: NumericArray | null, root: number, options: CallOptions | undefined): this {
+    if (recv !== null && this.#isAsBefore(callKinds.gather, root, send, recv, options)) return this;
+    checkRoot('gather', root, this.nRanks);
+    const count = send.length;
+    if (this.rank !== root) return this.#set(callKinds.gather, checkArray('gather', send, options), 0, root, send, nothing, count);
+    if (recv === null) throw missing('gather', 'output', root);
+    const type = this.#checkPair('gather', send, recv, options);
+    this.#checkOutput('gather', send, count, recv, count * this.nRanks, root * count);
+    return this.#set(callKinds.gather, type, 0, root, send, recv, count, options);
+  }
+
+  scatter(send: NumericArray | null, recv: NumericArray, root: number, options: CallOptions | undefined): this {
+    if (send !== null && this.#isAsBefore(callKinds.scatter, root, send, recv, options)) return this;
+    checkRoot('scatter', root, this.nRanks);
+    const count = recv.length;
+    if (this.rank !== root) return this.#set(callKinds.scatter, checkArray('scatter', recv, options), 0, root, nothing, recv, count);
+    if (send === null) throw missing('scatter', 'input', root);
+    const type = this.#checkPair('scatter', send, recv, options);
+    checkLength('scatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
+    checkOverlap('scatter', send, send.length, recv, count, -root * count);
+    return this.#set(callKinds.scatter, type, 0, root, send, recv, count, options);
+  }
+
+  allGatherV(
+    send: NumericArray, recv: NumericArray, counts: readonly number[], displacements: readonly number[] | undefined, options: CallOptions | undefined,
+  ): this {
+    const type = this.#checkPair('allGatherV', send, recv, options);
+    const total = checkCounts('allGatherV', counts, this.nRanks);
+    checkLength('allGatherV', send, counts[this.rank] ?? 0, `this rank's count`);
+    const places = checkDisplacements('allGatherV', recv, counts, displacements, true);
+    this.#checkOutput('allGatherV', send, send.length, recv, extent(counts, places), places[this.rank] ?? 0);
+    this.#set(callKinds.allGatherV, type, 0, partsHash(counts), send, recv, total);
+    this.details = { counts: [...counts], displacements: [...places] };
+    return this;
+  }
+
+  reduceScatterV(send: NumericArray, recv: NumericArray, counts: readonly number[], operator: ReductionOperator, options: CallOptions | undefined): this {
+    const type = this.#checkPair('reduceScatterV', send, recv, options);
+    const total = checkCounts('reduceScatterV', counts, this.nRanks);
+    checkLength('reduceScatterV', send, total, 'the sum of the counts');
+    const places = checkDisplacements('reduceScatterV', send, counts, undefined, false);
+    const own = counts[this.rank] ?? 0;
+    checkRoom('reduceScatterV', recv, own, `this rank's count`);
+    checkOverlap('reduceScatterV', send, total, recv, own, -(places[this.rank] ?? 0));
+    this.#set(callKinds.reduceScatterV, type, operatorCode(operator), partsHash(counts), send, recv, total);
+    this.details = { counts: [...counts], displacements: [...places] };
+    return this;
+  }
+
+  allToAllV(send: Parts, recv: Parts, options: CallOptions | undefined): this {
+    const type = this.#checkPair('allToAllV', send.array, recv.array, options);
+    checkCounts('allToAllV', send.counts, this.nRanks);
+    checkCounts('allToAllV', recv.counts, this.nRanks);
+    const displacements = checkDisplacements('allToAllV', send.array, send.counts, send.displacements, false);
+    const recvDisplacements = checkDisplacements('allToAllV', recv.array, recv.counts, recv.displacements, true);
+    const sendExtent = extent(send.counts, displacements);
+    const recvExtent = extent(recv.counts, recvDisplacements);
+    if (sendExtent > send.array.length) checkLength('allToAllV', send.array, sendExtent, 'the sum of the counts');
+    checkRoom('allToAllV', recv.array, recvExtent, 'the sum of the counts');
+    // Nothing works in place: what goes and what comes may differ in length.
+    checkOverlap('allToAllV', send.array, sendExtent, recv.array, recvExtent, NaN);
+    this.#set(callKinds.allToAllV, type, 0, 0, send.array, recv.array, 0);
+    this.details = { counts: [...send.counts], displacements: [...displacements], recvCounts: [...recv.counts], recvDisplacements: [...recvDisplacements] };
+    return this;
+  }
+
+  /** Whether these arrays passed the last check, and nothing about them has changed. */
+  #isAsBefore(kind: number, root: number, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): boolean {
+    return (
+      send === this.send && recv === this.recv && kind === this.#kind && root === this.root &&
+      send.length === this.#sendLength && recv.length === this.#recvLength && options?.type === this.#typeName
+    );
+  }
+
+  #set(
+    kind: number, type: DataType, operator: number, root: number, send: NumericArray, recv: NumericArray, count: number, options?: CallOptions,
+  ): this {
+    this.code = kind | (kind === callKinds.barrier ? 0 : type.code << 4) | (operator << 8);
+    this.type = type;
+    this.root = root;
+    this.send = send;
+    this.recv = recv;
+    this.count = count;
+    this.details = undefined;
+    this.#kind = kind;
+    this.#typeName = options?.type;
+    // Arrays without elements may lose their memory without getting shorter.
+    this.#sendLength = send.length === 0 ? -1 : send.length;
+    this.#recvLength = recv.length === 0 ? -1 : recv.length;
+    return this;
+  }
+
+  #checkPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
+    const type = checkArray(call, send, options);
+    if (recv !== send) checkSameType(call, type, recv, options);
+    return type;
+  }
+
+  #checkOutput(call: string, send: NumericArray, sendElements: number, recv: NumericArray, recvElements: number, inPlaceAt: number): void {
+    const what = recvElements === sendElements ? 'the input' : `what ${String(this.nRanks)} ranks send`;
+    checkRoom(call, recv, recvElements, what);
+    checkOverlap(call, send, sendElements, recv, recvElements, inPlaceAt);
+  }
+}
+
+/** How many elements of an array its parts reach over. */
+function extent(counts: readonly number[], displacements: readonly number[]): number {
+  return counts.reduce((end, count, rank) => (count === 0 ? end : Math.max(end, (displacements[rank] ?? 0) + count)), 0);
+}
+
+function missing(call: string, what: string, root: number): InvalidArgumentError {
+  return new InvalidArgumentError('ARGUMENT_TYPE', `${call}: rank ${String(root)} is the root, so it needs an array for the ${what}; only other ranks pass null`);
+}
