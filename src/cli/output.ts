@@ -33,6 +33,11 @@ export function progressLine(stream: Pick<WriteStream, 'isTTY' | 'columns' | 'wr
   };
 }
 
+/** For an option that can be repeated. */
+export function collect(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
+}
+
 /** Examples for the end of a command's help: a line of what it does, and the command. */
 export function examples(...pairs: readonly (readonly [purpose: string, command: string])[]): string {
   return `\nExamples:\n${pairs.map(([purpose, command]) => `  # ${purpose}\n  ${command}\n`).join('\n')}`;

@@ -63,6 +63,8 @@ export { describeReason, type Reason } from '../tuning/reasons.js';
 export type { ByCandidate } from '../tuning/threads.js';
 export { type Model, tune, tuneFor, type Tuning } from '../tuning/tune.js';
 export { type Cluster, type ClusterHosts, prepareCluster, type PreparedHosts, type PrepareOptions } from './cluster.js';
+export { type ClusterFile, type ClusterFileMachine, parseClusterFile } from './cluster-file.js';
+export { applyOverrides, type Overrides } from './overrides.js';
 export { type Plan, plan, type PlannedHosts, type PlanOptions, planPrepared } from './plan.js';
 export { planFromJson, planToJson } from './plan-json.js';
 export { planForRank, type RankChannel, type RankNvls, type RankPlan } from './rank-plan.js';

@@ -1,15 +1,16 @@
 import type { Command } from 'commander';
 import type { GraphOptions } from '../graph/show.js';
-import { examples } from '../output.js';
+import { collect, examples } from '../output.js';
 
 /** `tccl graph`: the channels that NCCL would find. */
 export function register(program: Command): void {
   program
     .command('graph')
     .description('search the rings and trees that NCCL would use on a machine, and say why')
-    .argument('<file>', 'XML file, - for the standard input, or a machine of the catalogue')
-    .option('--nodes <count>', 'number of such machines that work together', '1')
+    .argument('<cluster>', 'cluster file (YAML), topology file (XML), - for the standard input, or a machine of the catalogue')
+    .option('--nodes <count>', 'number of such machines that work together (default: 1)')
     .option('--hardware <description>', 'what the machine has where the file does not say: a line, or @FILE')
+    .option('--env <name=value>', 'set a variable of NCCL; can be repeated', collect)
     .option('--collnet', 'the network can reduce (SHARP) and is asked to')
     .option('--ranks <list>', 'ranks whose trees are shown, as 0-7,12, or all; those of the first machine if not given')
     .option('--whole', 'whole lines of rings and trees, which NCCL cuts when they are long')
@@ -25,8 +26,8 @@ export function register(program: Command): void {
       ['a file for NCCL_GRAPH_FILE', 'tccl graph topo.xml --nodes 2 --graph-xml > graph.xml'],
       ['with variables of NCCL', 'NCCL_CROSS_NIC=0 tccl graph dgx-h100 --nodes 2'],
     )}\nGraphs come in NCCL's words. Its variables are read from the environment, NCCL_GRAPH_FILE too.`)
-    .action(async (file: string, options: GraphOptions) => {
+    .action(async (cluster: string, options: GraphOptions) => {
       const { showGraphs } = await import('../graph/show.js');
-      showGraphs(file, options);
+      await showGraphs(cluster, options);
     });
 }

@@ -1,5 +1,4 @@
-import { closeSync, openSync } from 'node:fs';
-import { inFile, InvalidArgumentError, SystemError } from '../../errors.js';
+import { inFile, InvalidArgumentError } from '../../errors.js';
 import { graphNames, type HostGraphs } from '../../graph/graph.js';
 import { graphToJson } from '../../graph/graph-json.js';
 import { graphLines } from '../../graph/graph-text.js';
@@ -12,17 +11,12 @@ import { prepareCluster } from '../../plan/cluster.js';
 import { type Plan, planPrepared } from '../../plan/plan.js';
 import { planToJson } from '../../plan/plan-json.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
-import { describeNote } from '../../topology/xml/notes.js';
-import { type ParsedXml, parseXml } from '../../topology/xml/parse.js';
 import { writeXml } from '../../topology/xml/write.js';
+import { type ClusterOptions, readCluster } from '../cluster-input.js';
 import { colorsFor } from '../output.js';
-import { loadMachine, readBounded, readTopologyInput } from '../topo/input.js';
 import { printNotes } from '../topo/show.js';
 
-export interface GraphOptions {
-  readonly nodes: string;
-  readonly hardware?: string;
-  readonly collnet?: boolean;
+export interface GraphOptions extends ClusterOptions {
   readonly ranks?: string;
   readonly whole?: boolean;
   readonly followNccl?: boolean;
@@ -33,37 +27,37 @@ export interface GraphOptions {
 
 /** Ranks of a machine that see the same of it, and their graphs. */
 interface Searched {
+  readonly machine: string;
   readonly local: LocalSystem;
   readonly graphs: HostGraphs;
   readonly stories: readonly GraphStory[];
 }
 
 /** `tccl graph`. */
-export function showGraphs(name: string, options: GraphOptions): void {
-  const count = nodeCount(options.nodes);
-  const input = readTopologyInput(name);
-  const machine = loadMachine(input, options.hardware);
-  const parameters = options.collnet === true ? { ...machine.parameters, collnetEnable: 1 } : machine.parameters;
+export async function showGraphs(name: string, options: GraphOptions): Promise<void> {
+  const { cluster, machines, parameters, graphFile, notes } = await readCluster([name], options);
   if (options.followNccl !== true) refuseContradictions(parameters);
-  const graphFile = readGraphFile(process.env['NCCL_GRAPH_FILE']);
+  const fileName = machines.length === 1 ? machines[0]?.fileName : undefined;
 
   const tellers = new Map<string, StoryTeller>();
-  const prepared = inFile(input.fileName, () => prepareCluster({ hosts: [{ machine: machine.system, count, name: machine.title }] }, parameters, {
+  const prepared = inFile(fileName, () => prepareCluster(cluster, parameters, {
     ...(graphFile === undefined ? {} : { graphFile }),
-    ...(options.why === true ? { onSearch: (event, { ranks }) => {
-      const teller = tellers.get(ranks.join()) ?? new StoryTeller();
-      tellers.set(ranks.join(), teller);
+    ...(options.why === true ? { onSearch: (event, { machine, ranks }) => {
+      const key = tellerKey(machine, ranks);
+      const teller = tellers.get(key) ?? new StoryTeller();
+      tellers.set(key, teller);
       teller.listen(event);
     } } : {}),
   }));
   const mergeStory: string[] = [];
-  const plan = inFile(input.fileName, () => planPrepared(prepared, parameters, {
+  const plan = inFile(fileName, () => planPrepared(prepared, parameters, {
     ...(options.why === true ? { onMerge: (event) => mergeStory.push(describeMergeEvent(event)) } : {}),
   }));
-  const searched = prepared.flatMap(({ systems, host }) => systems.map((local, node): Searched[] => {
-    const graphs = host.nodes[node]?.graphs;
-    return graphs === undefined ? [] : [{ local, graphs, stories: tellers.get(local.ranks.join())?.stories ?? [] }];
-  })).flat();
+  const searched = prepared.filter(({ host }, index) => prepared.findIndex((other) => other.host === host) === index)
+    .flatMap(({ name: machine, systems, host }) => systems.flatMap((local, node): Searched[] => {
+      const graphs = host.nodes[node]?.graphs;
+      return graphs === undefined ? [] : [{ machine, local, graphs, stories: tellers.get(tellerKey(machine, local.ranks))?.stories ?? [] }];
+    }));
 
   if (options.json === true) {
     console.log(JSON.stringify({ nodes: searched.map(toJson), ...(options.why === true ? { why: mergeStory } : {}), plan: planToJson(plan) }));
@@ -72,32 +66,15 @@ export function showGraphs(name: string, options: GraphOptions): void {
     for (const { local, graphs } of searched.slice(0, 1)) process.stdout.write(writeXml(graphsToXml(graphs, local)));
   } else {
     process.stdout.write([
-      ...searched.map((each) => text(each, searched.length > 1)),
+      ...searched.map((each) => text(each, searched)),
       channelsText(plan, options, mergeStory),
     ].join('\n'));
   }
-  printNotes([...machine.notes, ...graphFile?.notes.map((note) => describeNote(note, graphFile.fileName)) ?? []]);
+  printNotes(notes);
 }
 
-function nodeCount(text: string): number {
-  const count = Number(text);
-  if (Number.isInteger(count) && count >= 1 && count <= 1_000_000) return count;
-  throw new InvalidArgumentError('ARGUMENT_RANGE', `--nodes '${text}' must be a whole number from 1 to 1000000`);
-}
-
-function readGraphFile(fileName: string | undefined): (ParsedXml & { readonly fileName: string }) | undefined {
-  if (fileName === undefined || fileName === '') return undefined;
-  let file: number;
-  try {
-    file = openSync(fileName, 'r');
-  } catch (error) {
-    throw new SystemError('FILE', `NCCL_GRAPH_FILE cannot be read: ${(error as Error).message}`, { file: fileName, cause: error });
-  }
-  try {
-    return { fileName, ...parseXml(readBounded(file, fileName), { fileName }) };
-  } finally {
-    closeSync(file);
-  }
+function tellerKey(machine: string, ranks: readonly number[]): string {
+  return `${machine} ${ranks.join()}`;
 }
 
 function toJson({ local, graphs, stories }: Searched): object {
@@ -116,9 +93,10 @@ function toJson({ local, graphs, stories }: Searched): object {
   };
 }
 
-function text({ local, graphs, stories }: Searched, isGroup: boolean): string {
+function text({ machine, local, graphs, stories }: Searched, all: readonly Searched[]): string {
   const paint = colorsFor(process.stdout);
-  const lines = isGroup ? [paint.bold(`ranks ${local.ranks.join(' ')}`)] : [];
+  const several = all.some((other) => other.machine !== machine);
+  const lines = all.length > 1 ? [paint.bold(`${several ? `${machine}: ` : ''}ranks ${local.ranks.join(' ')}`)] : [];
   for (const name of graphNames) {
     const graph = graphs[name];
     if (graph === undefined) continue;

@@ -31,23 +31,39 @@ export const inputHelp = 'XML file, - for the standard input, or a machine of th
  *   where there is neither a file nor a machine of that name.
  */
 export function readTopologyInput(name: string): TopologyInput {
-  if (name === '-') return parsed(readBounded(0, 'standard input'), 'standard input');
+  const text = readText(name);
+  return text === undefined ? catalogueInput(name) : parseTopology(text);
+}
+
+/** A text and how to call where it came from. */
+export interface NamedText {
+  readonly text: string;
+  readonly fileName: string;
+}
+
+/** The text of a file, or with `-` of the standard input; undefined where there is no such file. */
+export function readText(name: string): NamedText | undefined {
+  if (name === '-') return { text: readBounded(0, 'standard input'), fileName: 'standard input' };
   const file = tryOpen(name);
-  if (file !== undefined) {
-    try {
-      return parsed(readBounded(file, name), name);
-    } finally {
-      closeSync(file);
-    }
+  if (file === undefined) return undefined;
+  try {
+    return { text: readBounded(file, name), fileName: name };
+  } finally {
+    closeSync(file);
   }
+}
+
+/** @throws InputError where the text is no XML */
+export function parseTopology({ text, fileName }: NamedText): TopologyInput {
+  return { title: basename(fileName), fileName, ...parseXml(text, { fileName }) };
+}
+
+/** @throws InvalidArgumentError where the catalogue has no such machine: `name` is no file either */
+export function catalogueInput(name: string): TopologyInput {
   const machine = findMachine(name);
   if (machine !== undefined) return { title: machine.name, fileName: undefined, root: machine.build(), notes: [] };
   throw new InvalidArgumentError('FILE', `there is no file ${name}, and no such machine in the catalogue${
     didYouMean(name, machines.map((entry) => entry.name))} (tccl topo list shows all, and ${pcieBoxForm})`);
-}
-
-function parsed(text: string, fileName: string): TopologyInput {
-  return { title: basename(fileName), fileName, ...parseXml(text, { fileName }) };
 }
 
 /** The file, or undefined where there is none. */
@@ -96,13 +112,46 @@ function readOnce(file: number, piece: Buffer): number {
 export function readHardware(argument: string): ReturnType<typeof parseHardware> {
   if (!argument.startsWith('@')) return parseHardware(argument);
   const name = argument.slice(1);
-  const file = tryOpen(name);
-  if (file === undefined) throw new SystemError('FILE', 'there is no such file', { file: name });
-  try {
-    return parseHardware(readBounded(file, name));
-  } finally {
-    closeSync(file);
-  }
+  const read = readText(name);
+  if (read === undefined) throw new SystemError('FILE', 'there is no such file', { file: name });
+  return parseHardware(read.text);
+}
+
+/** A topology with all its devices, and how it got them. */
+export interface CompleteTopology {
+  readonly root: XmlElement;
+  /** One line each: what the text has that NCCL reads otherwise, and what was added. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Adds the devices of a description where the input has places only.
+ *
+ * @throws InputError where the input cannot be a machine, or has no GPUs and none are described
+ */
+export function completeTopology({ fileName, root, notes }: TopologyInput, hardware: string | undefined): CompleteTopology {
+  return inFile(fileName, () => {
+    validateTopology(root);
+    const complete = isSkeleton(root) || hardware !== undefined
+      ? completeSkeleton(root, hardware === undefined ? undefined : readHardware(hardware))
+      : { root, notes: [] };
+    // Without a CPU, buildSystem says so.
+    if (childNamed(complete.root, 'cpu') !== undefined && ![...descendants(complete.root)].some(({ name }) => name === 'gpu')) {
+      throw new InputError('CONTENT', `no GPU in <system>: NCCL adds those of the machine that it runs on; describe them with --hardware ${hardwareForm}`,
+        { line: complete.root.line, column: complete.root.column });
+    }
+    return { root: complete.root, notes: [...notes.map((note) => describeNote(note, fileName)), ...complete.notes] };
+  });
+}
+
+/** The graph of a machine, and one line for each thing that NCCL reads otherwise than a person might. */
+export function buildNoted(root: XmlElement, fileName: string | undefined, parameters: Parameters): { readonly system: System; readonly notes: readonly string[] } {
+  const notes: string[] = [];
+  const system = inFile(fileName, () => buildSystem(root, {
+    parameters,
+    onNote: ({ message, line }) => notes.push(fileName === undefined || line === 0 ? message : `${fileName}:${line}: ${message}`),
+  }));
+  return { system, notes };
 }
 
 /** A machine ready to be looked at. */
@@ -122,36 +171,15 @@ export interface LoadedMachine {
  * @throws InputError where NCCL would refuse it, where it cannot be, or where it has no GPUs and none are described.
  */
 export function loadMachine(input: TopologyInput, hardware: string | undefined): LoadedMachine {
-  return inFile(input.fileName, () => load(input, hardware));
-}
-
-function load({ fileName, title, ...input }: TopologyInput, hardware: string | undefined): LoadedMachine {
-  validateTopology(input.root);
-  const { root, notes } = isSkeleton(input.root) || hardware !== undefined
-    ? completeSkeleton(input.root, hardware === undefined ? undefined : readHardware(hardware))
-    : { root: input.root, notes: [] };
-  // Without a CPU, buildSystem says so.
-  if (childNamed(root, 'cpu') !== undefined && ![...descendants(root)].some(({ name }) => name === 'gpu')) {
-    throw new InputError('CONTENT', `no GPU in <system>: NCCL adds those of the machine that it runs on; describe them with --hardware ${hardwareForm}`,
-      { line: root.line, column: root.column });
-  }
+  const { root, notes } = completeTopology(input, hardware);
   const { parameters, notes: environmentNotes } = parametersFromEnvironment(process.env);
-  const systemNotes: string[] = [];
-  const system = buildSystem(root, {
-    parameters,
-    onNote: ({ message, line }) => systemNotes.push(fileName === undefined || line === 0 ? message : `${fileName}:${line}: ${message}`),
-  });
+  const { system, notes: systemNotes } = buildNoted(root, input.fileName, parameters);
   return {
-    title,
+    title: input.title,
     root,
     system,
-    paths: computePaths(system, parameters),
+    paths: inFile(input.fileName, () => computePaths(system, parameters)),
     parameters,
-    notes: [
-      ...environmentNotes.map(({ message }) => message),
-      ...input.notes.map((note) => describeNote(note, fileName)),
-      ...systemNotes,
-      ...notes,
-    ],
+    notes: [...environmentNotes.map(({ message }) => message), ...notes, ...systemNotes],
   };
 }

@@ -1,0 +1,209 @@
+import { dirname, extname, isAbsolute, join } from 'node:path';
+import { inFile, InvalidArgumentError, InvalidUsageError, SystemError, TcclError } from '../errors.js';
+import { type Parameters, parametersFromEnvironment } from '../parameters.js';
+import type { Cluster, PrepareOptions } from '../plan/cluster.js';
+import type { ClusterFileMachine } from '../plan/cluster-file.js';
+import { mostHosts, splitCount, unknownVariable } from '../plan/cluster-words.js';
+import { applyOverrides } from '../plan/overrides.js';
+import type { System } from '../topology/system.js';
+import { describeNote } from '../topology/xml/notes.js';
+import type { XmlElement } from '../topology/xml/tree.js';
+import { buildNoted, catalogueInput, completeTopology, type NamedText, parseTopology, readText, type TopologyInput } from './topo/input.js';
+
+/**
+ * What the commands of the planner take for CLUSTER, read in one place: `plan`, `graph`, `explain`, `diff`, `log`.
+ *
+ *     tccl plan dgx-h100 --nodes 2            a machine of the catalogue, or a topology file, so many times
+ *     tccl plan a.xml b.xml:3                 several, each with its own count
+ *     tccl plan cluster.yaml                  a cluster file (plan/cluster-file.ts)
+ */
+
+/** Words that help texts use for such an argument. */
+export const clusterHelp = 'cluster file (YAML), topology file (XML), - for the standard input, or a machine of the catalogue (tccl topo list); NAME:4 for four of it';
+
+/** Options that go with it, as commander gives them. */
+export interface ClusterOptions {
+  /** `--nodes`: how many of the one machine. */
+  readonly nodes?: string;
+  /** `--hardware`: completes a topology without devices. */
+  readonly hardware?: string;
+  /** `--env`, each `NAME=VALUE`. */
+  readonly env?: readonly string[];
+  /** `--collnet`: the network can reduce and is asked to. */
+  readonly collnet?: boolean;
+}
+
+/** A cluster ready to be planned. */
+export interface ClusterInput {
+  /** `2 x dgx-h100`, or the name in the cluster file. */
+  readonly title: string;
+  readonly cluster: Cluster;
+  /** The kinds of hosts in the order in which they come first, with their topologies. */
+  readonly machines: readonly ClusterMachine[];
+  readonly parameters: Parameters;
+  /** All variables of NCCL that are set: by the environment of the command, by the cluster file, by `--env`. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** What `NCCL_GRAPH_FILE` names. */
+  readonly graphFile: PrepareOptions['graphFile'];
+  /** One line each: what NCCL reads otherwise than a person might, and what was added. */
+  readonly notes: readonly string[];
+}
+
+export interface ClusterMachine {
+  readonly title: string;
+  /** For places in messages; undefined for a machine of the catalogue. */
+  readonly fileName: string | undefined;
+  readonly root: XmlElement;
+  readonly system: System;
+}
+
+/** Hosts as the command line or a cluster file names them. */
+interface NamedHosts {
+  readonly input: TopologyInput;
+  readonly count: number;
+  readonly name: string | undefined;
+  readonly hardware: string | undefined;
+  readonly overrides: ClusterFileMachine['overrides'];
+  /** Where a cluster file speaks of it. */
+  readonly inFile: <Result>(action: () => Result) => Result;
+}
+
+/**
+ * @param names what stands for CLUSTER: one or several
+ * @throws InputError, InvalidArgumentError, InvalidUsageError or SystemError: one line that says where and what to do
+ */
+export async function readCluster(names: readonly string[], options: ClusterOptions = {}): Promise<ClusterInput> {
+  const texts = names.map((name) => ({ name, text: readText(name) }));
+  const [first] = texts;
+  const file = texts.find(({ text }) => text !== undefined && isClusterFile(text))?.text;
+  if (file !== undefined && texts.length > 1) {
+    throw new InvalidUsageError('UNSUPPORTED', `${file.fileName} is a cluster file: give it alone, and list other machines in it`);
+  }
+  if (first === undefined) throw new InvalidUsageError('UNSUPPORTED', 'no cluster is given');
+  if (file === undefined) return assembleCluster(texts.map(({ name, text }) => namedHosts(name, text, options, texts.length)), {}, options);
+  for (const option of ['nodes', 'hardware'] as const) {
+    if (options[option] !== undefined) throw new InvalidUsageError('UNSUPPORTED', `--${option} does not go with a cluster file: write it in ${file.fileName}`);
+  }
+  // Loaded here: with a machine of the catalogue nobody waits for the YAML library.
+  const { parseClusterFile } = await import('../plan/cluster-file.js');
+  const { name, machines, environment } = inFile(file.fileName, () => parseClusterFile(file.text));
+  const hosts = machines.map((machine) => hostsOfFile(machine, file.fileName));
+  return { ...assembleCluster(hosts, environment, options, dirname(file.fileName)), ...(name === undefined ? {} : { title: name }) };
+}
+
+/** By its ending, else by its first sign: no XML is a cluster file. */
+function isClusterFile({ text, fileName }: NamedText): boolean {
+  const ending = extname(fileName).toLowerCase();
+  if (['.yaml', '.yml', '.json'].includes(ending)) return true;
+  return ending !== '.xml' && text.trim() !== '' && !/^\uFEFF?\s*</.test(text);
+}
+
+function namedHosts(argument: string, text: NamedText | undefined, options: ClusterOptions, nArguments: number): NamedHosts {
+  const { name, count } = text === undefined ? splitCount(argument) : { name: argument, count: undefined };
+  if (options.nodes !== undefined && (count !== undefined || nArguments > 1)) {
+    throw new InvalidUsageError('UNSUPPORTED', `--nodes goes with one machine; write how many there are of each, as ${name}:${options.nodes}`);
+  }
+  const named = text ?? readText(name);
+  return {
+    input: named === undefined ? catalogueInput(name) : parseTopology(named),
+    count: count ?? nodeCount(options.nodes ?? '1'),
+    name: undefined,
+    hardware: options.hardware,
+    overrides: {},
+    inFile: (action) => action(),
+  };
+}
+
+function hostsOfFile(machine: ClusterFileMachine, fileName: string): NamedHosts {
+  const folder = fileName === 'standard input' ? '.' : dirname(fileName);
+  const beside = (path: string) => (isAbsolute(path) ? path : join(folder, path));
+  const inCluster = <Result>(action: () => Result): Result => inFile(fileName, () => {
+    try {
+      return action();
+    } catch (error) {
+      // What is wrong in a topology is said there; what the cluster file says of it, here.
+      if (!(error instanceof TcclError) || error.file !== undefined) throw error;
+      throw machine.wrong(error.message);
+    }
+  });
+  const { hardware } = machine;
+  const text = machine.machine === '-' ? undefined : readText(beside(machine.machine));
+  return {
+    input: inCluster(() => (text === undefined ? catalogueInput(machine.machine) : parseTopology(text))),
+    count: machine.count,
+    name: machine.name,
+    hardware: hardware?.startsWith('@') === true ? `@${beside(hardware.slice(1))}` : hardware,
+    overrides: machine.overrides,
+    inFile: inCluster,
+  };
+}
+
+/** @param folder where files that the environment names are looked for */
+function assembleCluster(
+  hosts: readonly NamedHosts[], fileEnvironment: Readonly<Record<string, string>>, options: ClusterOptions, folder = '.',
+): ClusterInput {
+  const ofShell = Object.entries(process.env).filter(([name, value]) => name.startsWith('NCCL_') && value !== undefined);
+  const environment: Record<string, string> = {
+    ...Object.fromEntries(ofShell) as Record<string, string>,
+    ...fileEnvironment,
+    ...readAssignments(options.env ?? []),
+    ...(options.collnet === true ? { NCCL_COLLNET_ENABLE: '1' } : {}),
+  };
+  const { parameters, notes: environmentNotes } = parametersFromEnvironment(environment);
+  const graphFile = readGraphFile(environment['NCCL_GRAPH_FILE'], 'NCCL_GRAPH_FILE' in fileEnvironment ? folder : '.');
+
+  const notes = environmentNotes.map(({ message }) => message);
+  // The same machine in several places is worked out once.
+  const built = new Map<string, ClusterMachine>();
+  const clusterHosts = hosts.map(({ input, count, name, hardware, overrides, inFile: inCluster }) => {
+    const key = JSON.stringify([input.fileName, input.title, hardware, overrides]);
+    let machine = built.get(key);
+    if (machine === undefined) {
+      const complete = completeTopology(input, hardware);
+      const root = inCluster(() => applyOverrides(complete.root, overrides));
+      const { system, notes: systemNotes } = buildNoted(root, input.fileName, parameters);
+      notes.push(...complete.notes, ...systemNotes);
+      built.set(key, machine = { title: input.title, fileName: input.fileName, root, system });
+    }
+    return { machine: machine.system, count, name: name ?? machine.title };
+  });
+  notes.push(...graphFile?.notes ?? []);
+  return {
+    title: clusterHosts.map(({ name, count }) => (count === 1 ? name : `${count} x ${name}`)).join(' + '),
+    cluster: { hosts: clusterHosts },
+    machines: [...built.values()],
+    parameters,
+    environment,
+    graphFile: graphFile?.file,
+    notes,
+  };
+}
+
+/** `NAME=VALUE` each. */
+function readAssignments(assignments: readonly string[]): Record<string, string> {
+  return Object.fromEntries(assignments.map((assignment) => {
+    const [, name, value] = /^\s*([^=\s]+)\s*=([\s\S]*)$/.exec(assignment) ?? [];
+    if (name === undefined || value === undefined) {
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `--env '${assignment}' sets nothing: write NAME=VALUE, as NCCL_CROSS_NIC=0`);
+    }
+    const problem = unknownVariable(name);
+    if (problem !== undefined) throw new InvalidArgumentError('UNKNOWN_NAME', `--env ${name}: ${problem}`);
+    return [name, value] as const;
+  }));
+}
+
+/** The number that `--nodes` gives. */
+export function nodeCount(text: string): number {
+  const count = Number(text);
+  if (/^\d+$/.test(text) && count >= 1 && count <= mostHosts) return count;
+  throw new InvalidArgumentError('ARGUMENT_RANGE', `--nodes '${text}' must be a whole number from 1 to ${mostHosts}`);
+}
+
+function readGraphFile(name: string | undefined, folder: string) {
+  if (name === undefined || name === '') return undefined;
+  const fileName = isAbsolute(name) ? name : join(folder, name);
+  const text = readText(fileName);
+  if (text === undefined) throw new SystemError('FILE', 'NCCL_GRAPH_FILE names it, but there is no such file', { file: fileName });
+  const { root, notes } = parseTopology(text);
+  return { file: { root, fileName }, notes: notes.map((note) => describeNote(note, fileName)) };
+}

@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tccl } from './cli.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'tccl-cluster-'));
+const file = (name: string) => join(folder, name);
+afterAll(() => { rmSync(folder, { recursive: true }); });
+
+beforeAll(async () => {
+  await tccl(['topo', 'complete', 'hgx-a100-4', '-o', file('host.xml')]);
+  writeFileSync(file('cluster.yaml'), 'machines:\n  - { machine: host.xml, count: 2, overrides: { gpus: 2 } }\n  - machine: pcie-2-l40s\nenvironment:\n  NCCL_CROSS_NIC: 0\n');
+  writeFileSync(file('same.json'), '{ "machines": ["host.xml:2"] }');
+  writeFileSync(file('typo.yaml'), 'machines:\n  - machine: dgx-h10\n');
+  writeFileSync(file('nic.yaml'), 'machines:\n  - machine: host.xml\n    overrides: { nics: [mlx5_9] }\n');
+  writeFileSync(file('broken.xml'), '<system version="1">\n  <cpu numaid="0"\n</system>');
+  writeFileSync(file('broken.yaml'), 'machines:\n  - broken.xml\n');
+});
+
+interface Graphs { readonly plan: { readonly hosts: readonly { readonly name: string; readonly count: number; readonly nRanks: number }[]; readonly parameters: object } }
+
+async function hostsOf(...args: string[]): Promise<Graphs['plan']> {
+  const { stdout, stderr, code } = await tccl(['graph', ...args, '--json']);
+  expect(stderr).toBe('');
+  expect(code).toBe(0);
+  return (JSON.parse(stdout) as Graphs).plan;
+}
+
+describe('a cluster', () => {
+  it('is a file with machines of the catalogue and topology files beside it', async () => {
+    const { hosts, parameters } = await hostsOf(file('cluster.yaml'));
+    expect(hosts.map(({ name, count, nRanks }) => ({ name, count, nRanks }))).toEqual([
+      { name: 'host.xml', count: 2, nRanks: 2 }, { name: 'pcie-2-l40s', count: 1, nRanks: 2 },
+    ]);
+    expect(parameters).toMatchObject({ crossNic: 0 });
+  });
+
+  it('is a machine with --nodes or a count, all the same', async () => {
+    const made = await Promise.all([
+      hostsOf(file('host.xml'), '--nodes', '2'), hostsOf(`${file('host.xml')}:2`), hostsOf(file('same.json')),
+    ]);
+    expect(made[1]).toEqual(made[0]);
+    expect(made[2]).toEqual(made[0]);
+  });
+
+  it('takes variables from the shell, then the cluster file, then --env', async () => {
+    const run = async (args: string[]) => {
+      const { stdout } = await tccl(['graph', ...args, '--json'], { env: { NCCL_CROSS_NIC: '1', NCCL_NVLS_ENABLE: '0' } });
+      return (JSON.parse(stdout) as Graphs).plan.parameters;
+    };
+    expect(await run([file('host.xml')])).toMatchObject({ crossNic: 1, nvlsEnable: 0 });
+    expect(await run([file('cluster.yaml')])).toMatchObject({ crossNic: 0, nvlsEnable: 0 });
+    expect(await run([file('cluster.yaml'), '--env', 'NCCL_CROSS_NIC=2', '--env', 'NCCL_NVLS_ENABLE=1'])).toMatchObject({ nvlsEnable: 1 });
+  });
+
+  it.each([
+    ['a machine that is not there', ['typo.yaml'], /typo\.yaml:2:5: .*did you mean dgx-h100\?/],
+    ['a NIC that is not there', ['nic.yaml'], /nic\.yaml:2:5: there is no NIC mlx5_9/],
+    ['a topology that is broken', ['broken.yaml'], /broken\.xml:\d+:\d+: /],
+    ['--nodes with a cluster file', ['cluster.yaml', '--nodes', '2'], /--nodes does not go with a cluster file/],
+    ['--nodes with a count', ['host.xml:2', '--nodes', '2'], /--nodes goes with one machine/],
+    ['a number that is none', ['host.xml', '--nodes', '2.5'], /--nodes '2\.5' must be a whole number/],
+    ['a variable that NCCL does not have', ['host.xml', '--env', 'NCCL_CROS_NIC=0'], /did you mean NCCL_CROSS_NIC\?/],
+    ['a variable without a value', ['host.xml', '--env', 'NCCL_CROSS_NIC'], /write NAME=VALUE/],
+  ])('%s is said in one line, exit code 2', async (_, [name = '', ...rest], message) => {
+    const { code, stdout, stderr } = await tccl(['graph', file(name), ...rest]);
+    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect(stdout).toBe('');
+    expect(code).toBe(2);
+  });
+});
