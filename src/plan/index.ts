@@ -58,7 +58,7 @@ export { busFactor, type Choice, choose } from '../tuning/choose.js';
 export { type Flip, flips, type Way } from '../tuning/flips.js';
 export { type TuningInput, tuningInput } from '../tuning/input.js';
 export * from '../tuning/names.js';
-export { type CallOptions, CostModel, predict, type Prediction } from '../tuning/predict.js';
+export { type CallOptions, predict, type Prediction } from '../tuning/predict.js';
 export { describeReason, type Reason } from '../tuning/reasons.js';
 export type { ByCandidate } from '../tuning/threads.js';
 export { type Model, tune, tuneFor, type Tuning } from '../tuning/tune.js';

@@ -28,6 +28,10 @@ export interface Prediction {
   readonly protocol: Protocol;
   /** What NCCL believes that the call takes; null where it cannot be done this way. A C float. */
   readonly timeUs: number | null;
+  /** The part of it that does not grow with size, with what NCCL corrects for this one; null as `timeUs`. */
+  readonly latencyUs: number | null;
+  /** GB/s at which the rest goes, with NCCL's corrections for this size; null as `timeUs`. */
+  readonly bandwidthGBps: number | null;
   /** Why not; empty where `timeUs` is a number. */
   readonly reasons: readonly Reason[];
 }
@@ -56,6 +60,12 @@ interface Candidate {
   readonly protocol: Protocol;
   readonly model: Model;
   readonly reasons: readonly Reason[];
+}
+
+interface Cost {
+  readonly timeUs: number;
+  readonly latencyUs: number;
+  readonly bandwidthGBps: number;
 }
 
 /** What one kind of call costs, at any size. */
@@ -90,9 +100,11 @@ export class CostModel {
   /** @throws InvalidArgumentError for a size that is not a whole number above 0 */
   predict(bytes: number): Prediction[] {
     refuseSize(bytes);
-    return this.#candidates.map(({ algorithm, protocol, model, reasons }) => {
-      const timeUs = this.#time({ algorithm, protocol, model, reasons }, bytes);
-      return { algorithm, protocol, timeUs, reasons: timeUs === null ? reasons : [] };
+    return this.#candidates.map((candidate) => {
+      const { algorithm, protocol, reasons } = candidate;
+      const cost = this.#cost(candidate, bytes);
+      if (cost === undefined) return { algorithm, protocol, timeUs: null, latencyUs: null, bandwidthGBps: null, reasons };
+      return { algorithm, protocol, ...cost, reasons: [] };
     });
   }
 
@@ -106,31 +118,32 @@ export class CostModel {
     let best: Candidate | undefined;
     let least = Infinity;
     for (const candidate of this.#candidates) {
-      const timeUs = this.#time(candidate, bytes);
-      if (timeUs === null || timeUs >= least) continue;
+      const cost = this.#cost(candidate, bytes);
+      if (cost === undefined || cost.timeUs >= least) continue;
       best = candidate;
-      least = timeUs;
+      least = cost.timeUs;
     }
     return best && { algorithm: best.algorithm, protocol: best.protocol, timeUs: least };
   }
 
-  /** NCCL's formula, in its floats. */
-  #time({ algorithm, protocol, model, reasons }: Candidate, bytes: number): number | null {
+  /** NCCL's formula, in its floats; undefined where the candidate cannot be used. */
+  #cost({ algorithm, protocol, model, reasons }: Candidate, bytes: number): Cost | undefined {
     const { nRanks, nNodes, nChannels, minCompCap, cpuArch } = this.#input;
-    if (nRanks === 1) return algorithm === 'Ring' && protocol === 'Simple' ? 0 : null;
-    if (reasons.length > 0 || model.bandwidthGBps === 0) return null;
-    let { bandwidthGBps: gbps, latencyUs } = model;
+    // One rank copies, and NCCL calls that a ring that takes no time.
+    if (nRanks === 1) return algorithm === 'Ring' && protocol === 'Simple' ? { timeUs: 0, latencyUs: 0, bandwidthGBps: 0 } : undefined;
+    if (reasons.length > 0 || model.bandwidthGBps === 0) return undefined;
+    let { bandwidthGBps, latencyUs } = model;
     if (this.#collective === 'AllReduce') {
       const size = floorLog2(Math.floor(bytes / 64));
       const corrected = algorithm === 'Tree' ? size < 23 : algorithm === 'NVLSTree' && minCompCap >= 100 && cpuArch === CpuArch.X86;
-      if (corrected) gbps = fround(gbps * (treeCorrections[protocol][size] ?? 1));
+      if (corrected) bandwidthGBps = fround(bandwidthGBps * (treeCorrections[protocol][size] ?? 1));
       // Rings of several nodes reach a plateau.
       const isPlateau = algorithm === 'Ring' && protocol === 'Simple' && nNodes > 1 && Math.floor(bytes / (nChannels * nRanks)) >= 64;
       if (isPlateau) latencyUs = fround(latencyUs * (minCompCap < 80 ? 1.9 : 1.4));
     }
-    const latencies = algorithm === 'Ring' ? this.#operations : Math.ceil(this.#operations / operationsPerBatch);
-    const timeUs = fround(fround(latencyUs * latencies) + fround(fround(bytes) / fround(1000 * gbps)));
-    return this.#penalised && algorithm === 'Ring' ? fround(timeUs * float8RingPenalty) : timeUs;
+    latencyUs = fround(latencyUs * (algorithm === 'Ring' ? this.#operations : Math.ceil(this.#operations / operationsPerBatch)));
+    const timeUs = fround(latencyUs + fround(fround(bytes) / fround(1000 * bandwidthGBps)));
+    return { timeUs: this.#penalised && algorithm === 'Ring' ? fround(timeUs * float8RingPenalty) : timeUs, latencyUs, bandwidthGBps };
   }
 }
 

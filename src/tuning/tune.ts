@@ -50,8 +50,10 @@ export function tune(merged: Merged, parameters: Parameters): Tuning {
 
 /** The same from the figures that matter, so that one of them can be changed. */
 export function tuneFor(input: TuningInput, parameters: Parameters): Tuning {
-  const askedAlgorithms = readNameList('NCCL_ALGO', parameters.algorithms, algorithms);
-  const askedProtocols = readNameList('NCCL_PROTO', parameters.protocols, protocols);
+  // One rank alone never reads them.
+  const isAlone = input.nRanks <= 1;
+  const askedAlgorithms = readNameList('NCCL_ALGO', isAlone ? undefined : parameters.algorithms, algorithms);
+  const askedProtocols = readNameList('NCCL_PROTO', isAlone ? undefined : parameters.protocols, protocols);
   return {
     input,
     maxThreads: maxThreads(input, parameters),

@@ -1,4 +1,7 @@
 import { type ChannelGraph, type CrossNic, type GraphId, type HostGraphs, type Pattern } from '../../src/graph/graph.js';
+import { contributionOf } from '../../src/graph/merge/contribution.js';
+import { type Merged, mergeHosts } from '../../src/graph/merge/merge.js';
+import type { OracleCase } from '../../src/plan/oracle/oracle-case.js';
 import { type PathType, pathTypeNames } from '../../src/topology/types.js';
 
 /** One graph as `expected.json` holds it. */
@@ -10,8 +13,27 @@ interface ExpectedGraph {
   readonly intra: readonly (readonly number[])[];
 }
 
-/** The graphs that NCCL's search found, for tests of what comes after it; NETs are left out. */
-export function expectedGraphs(graphs: Readonly<Record<keyof HostGraphs, ExpectedGraph | null>>): HostGraphs {
+type ExpectedGraphs = Readonly<Record<keyof HostGraphs, ExpectedGraph | null>>;
+
+/** The merge of what NCCL's own search found, so that only the merge is tested. */
+export function mergeExpected(oracleCase: OracleCase): Merged {
+  const nodeTypes = oracleCase.expected['nodeTypes'] as { xml: string; localRanks: number[]; graphs: ExpectedGraphs }[];
+  const hosts = new Map(oracleCase.hosts.map(({ xml, systems }) => {
+    const nodes = systems.map((local) => {
+      const nodeType = nodeTypes.find((type) => type.xml === xml && type.localRanks.join() === local.ranks.join());
+      if (nodeType === undefined) throw new Error(`${xml}: NCCL sees no node of ranks ${local.ranks.join(' ')}`);
+      return contributionOf(local, expectedGraphs(nodeType.graphs), oracleCase.parameters);
+    });
+    return [xml, { nRanks: nodes.reduce((sum, { ranks }) => sum + ranks.length, 0), nodes }];
+  }));
+  return mergeHosts(oracleCase.file.nodes.flatMap(({ xml, count }) => {
+    const host = hosts.get(xml);
+    return host === undefined ? [] : [{ host, count }];
+  }), oracleCase.parameters);
+}
+
+/** NETs are left out. */
+function expectedGraphs(graphs: ExpectedGraphs): HostGraphs {
   const { ring, tree } = graphs;
   if (ring === null || tree === null) throw new Error('no ring or tree graph');
   const optional = (graph: ExpectedGraph | null) => (graph === null ? undefined : toGraph(graph));
