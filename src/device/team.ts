@@ -5,15 +5,21 @@ import type { Segment } from './segment.js';
  * What the ranks of one communicator share on one host, in memory of their segment:
  *
  *     0        abort: 0, or 1 + the local rank that the failure is about; then why (index in abortReasons)
- *     64       one line a rank: 1 once it has left the communicator
+ *     64       last words: their length (-1 while they are written), then why the first rank to fail did so
+ *     1024     one line a rank: 1 once it has left the communicator
+ *     …        u32 a pair of ranks: where the mailbox from the one to the other lies (0: nobody has written yet)
  *     …        one control block a rank (kernels/assembly/local.ts tells what is in it)
  *
  * The segment belongs to the ranks that started together, and a communicator to those of them that are in it: several
  * communicators have several teams on one segment. Local ranks here are places in the team.
  */
 const ABORT = 0;
-const LEFT = 64;
+const LAST_WORDS = 64;
+const LEFT = 1024;
 const LINE = 64;
+
+/** Longest last words. */
+export const LAST_WORDS_BYTES = LEFT - LAST_WORDS - 64;
 
 /** Where any rank's arrays are outside the segment, rounds move at most this much of each array. */
 export const STAGE_BYTES = 256 * 1024;
@@ -61,6 +67,30 @@ export class Team {
     return { reason: abortReasons[Atomics.load(this.#words, ABORT / 4 + 1)] ?? 'none', localRank: about - 1 };
   }
 
+  /** Leaves word of why this rank ends the communicator, for ranks that wait for something else. The first counts. */
+  sayLastWords(words: Uint8Array): void {
+    const length = LAST_WORDS / 4;
+    if (Atomics.compareExchange(this.#words, length, 0, -1) !== 0) return;
+    new Uint8Array(this.segment.buffer, this.address + LAST_WORDS + 64, LAST_WORDS_BYTES).set(words);
+    Atomics.store(this.#words, length, words.length);
+  }
+
+  /** What a rank that ended the communicator said, if it did. */
+  lastWords(): Uint8Array | undefined {
+    const length = Atomics.load(this.#words, LAST_WORDS / 4);
+    if (length <= 0) return undefined;
+    return new Uint8Array(this.segment.buffer, this.address + LAST_WORDS + 64, length).slice();
+  }
+
+  /** The address of the mailbox from one member to another, or 0. */
+  mailbox(from: number, to: number): number {
+    return Atomics.load(this.#words, this.#mailboxWord(from, to)) >>> 0;
+  }
+
+  setMailbox(from: number, to: number, address: number): void {
+    Atomics.store(this.#words, this.#mailboxWord(from, to), address);
+  }
+
   /** A member whose process or thread has ended without leaving, or -1. */
   findDead(): number {
     for (let rank = 0; rank < this.nLocalRanks; rank++) {
@@ -80,6 +110,10 @@ export class Team {
   hasLeft(localRank: number): boolean {
     return Atomics.load(this.#words, (LEFT + localRank * LINE) / 4) !== 0;
   }
+
+  #mailboxWord(from: number, to: number): number {
+    return (LEFT + this.nLocalRanks * LINE) / 4 + from * this.nLocalRanks + to;
+  }
 }
 
 /** What a team of `nRanks` takes, where `blockBytes` is one control block. */
@@ -89,5 +123,5 @@ export function teamBytes(nRanks: number, blockBytes: number): number {
 
 /** Control blocks begin on a page of their own, since their parts lie on pages for a reason. */
 function headerBytes(nRanks: number): number {
-  return Math.ceil((LEFT + nRanks * LINE) / 4096) * 4096;
+  return Math.ceil((LEFT + nRanks * LINE + nRanks * nRanks * 4) / 4096) * 4096;
 }
