@@ -1,7 +1,7 @@
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { SystemError } from '../errors.js';
-import type { Transfer } from './p2p-transfer.js';
+import type { Mismatch, Transfer } from './p2p-transfer.js';
 
 /*
  * A mailbox from one rank to another of its host, in the heap of the sender, made at the first send. The sender writes
@@ -181,10 +181,9 @@ export class Inbox {
 
   /**
    * Takes what has come of a message. True once all of it has.
-   *
-   * @param mismatch makes the error for a message of another type or length, whose code and elements it is given
+   * @throws what `mismatch` makes of a message of another type or length
    */
-  pull(transfer: Transfer, mismatch: (typeCode: number, count: number) => Error): boolean {
+  pull(transfer: Transfer, mismatch: Mismatch): boolean {
     if (this.#address === 0 && !this.#find()) return false;
     const words = this.#words;
     do {
@@ -195,7 +194,7 @@ export class Inbox {
       if (!transfer.met) {
         const type = words[header + TYPE] ?? 0;
         const count = ((words[header + COUNT_LOW] ?? 0) >>> 0) + ((words[header + COUNT_HIGH] ?? 0) >>> 0) * 2 ** 32;
-        if (type !== transfer.type.code || count !== transfer.count) throw mismatch(type, count);
+        if (type !== transfer.type.code || count !== transfer.count) throw mismatch(transfer, type, count);
         transfer.met = true;
       }
       const address = (words[header + ADDRESS] ?? 0) >>> 0;

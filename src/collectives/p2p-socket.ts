@@ -1,7 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Segment } from '../device/segment.js';
 import type { FifoSize, ReceiveConnection, SendConnection, Transport } from '../transport/transport.js';
-import type { Transfer } from './p2p-transfer.js';
+import type { Mismatch, Transfer } from './p2p-transfer.js';
 
 /** Before the data of each slice: what the sender sends. A line of its own keeps data aligned. */
 const HEADER_BYTES = 64;
@@ -12,11 +12,14 @@ const COUNT_HIGH = 2;
 /** The connections that point-to-point messages need. */
 export const P2P_FIFO: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + 128 * 1024 };
 
+/** What a connection's tag grows by for the receiver's answer. */
+const ANSWER = 1;
+
 /** What connections between two ranks are made with. */
 export interface Dialling {
   readonly bootstrap: Bootstrap;
   readonly transport: Transport;
-  /** Tells this pair's connect information from that of other connections. */
+  /** Tells this connection's messages on the bootstrap network from those of others; the next tag is its, too. */
   readonly tag: number;
   /** Called when there may be something new. */
   readonly onNews: () => void;
@@ -55,10 +58,21 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
     this.connection?.onNews(wanted ? this.dialling.onNews : undefined);
   }
 
-  /** Throws why nothing more can come or go. */
+  /** Why nothing more can come or go, if so. */
+  failure(): Error | undefined {
+    if (this.#failure !== undefined) return this.#failure;
+    try {
+      this.connection?.check();
+      return undefined;
+    } catch (error) {
+      return error as Error;
+    }
+  }
+
+  /** Throws {@link failure}. */
   check(): void {
-    if (this.#failure !== undefined) throw this.#failure;
-    this.connection?.check();
+    const failure = this.failure();
+    if (failure !== undefined) throw failure;
   }
 
   async close(): Promise<void> {
@@ -74,13 +88,13 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
 export class SocketOutlet extends Lazy<SendConnection> {
   readonly #words: Uint32Array;
 
-  constructor(segment: Segment, peer: number, dialling: Dialling) {
+  constructor(readonly segment: Segment, peer: number, dialling: Dialling) {
     super(peer, dialling);
     this.#words = new Uint32Array(segment.buffer);
   }
 
   /** Hands over what there is room for. True once all of it is. */
-  post(transfer: Transfer, copy: (destination: number, source: number, bytes: number) => void): boolean {
+  post(transfer: Transfer): boolean {
     this.check();
     const { connection } = this;
     if (connection === undefined) return false;
@@ -94,7 +108,7 @@ export class SocketOutlet extends Lazy<SendConnection> {
       const bytes = Math.min(transfer.bytes - transfer.moved, P2P_FIFO.slotBytes - HEADER_BYTES);
       if (bytes > 0) {
         const own = transfer.operand.read(transfer.moved, bytes, slot + HEADER_BYTES);
-        if (own !== slot + HEADER_BYTES) copy(slot + HEADER_BYTES, own, bytes);
+        if (own !== slot + HEADER_BYTES) this.segment.kernels.copy(slot + HEADER_BYTES, own, bytes);
       }
       connection.post(HEADER_BYTES + bytes);
       transfer.moved += bytes;
@@ -110,13 +124,16 @@ export class SocketOutlet extends Lazy<SendConnection> {
   protected override async connect(): Promise<SendConnection> {
     const { bootstrap, transport, tag, signal } = this.dialling;
     const setUp = await transport.setUpSend(this.peer);
+    const gone = new AbortController();
     try {
       await bootstrap.send(this.peer, tag, setUp.info);
     } catch (error) {
       setUp.cancel();
       throw error;
     }
-    return setUp.connect(new Uint8Array(), signal);
+    // The answer says nothing, but its absence is noticed: a peer that left or died never connects.
+    bootstrap.recv(this.peer, tag + ANSWER).catch((error: unknown) => gone.abort(error));
+    return setUp.connect(new Uint8Array(), AbortSignal.any([signal, gone.signal]));
   }
 }
 
@@ -130,7 +147,7 @@ export class SocketInlet extends Lazy<ReceiveConnection> {
   }
 
   /** Takes what has come of a message, as Inbox.pull does. */
-  pull(transfer: Transfer, mismatch: (typeCode: number, count: number) => Error): boolean {
+  pull(transfer: Transfer, mismatch: Mismatch): boolean {
     if (this.connection === undefined) {
       this.check();
       return false;
@@ -142,7 +159,7 @@ export class SocketInlet extends Lazy<ReceiveConnection> {
         const words = this.#words;
         const type = words[slot / 4 + TYPE] ?? 0;
         const count = (words[slot / 4 + COUNT_LOW] ?? 0) + (words[slot / 4 + COUNT_HIGH] ?? 0) * 2 ** 32;
-        if (type !== transfer.type.code || count !== transfer.count) throw mismatch(type, count);
+        if (type !== transfer.type.code || count !== transfer.count) throw mismatch(transfer, type, count);
         transfer.met = true;
       }
       const bytes = this.connection.messageBytes - HEADER_BYTES;
@@ -156,6 +173,7 @@ export class SocketInlet extends Lazy<ReceiveConnection> {
   protected override async connect(): Promise<ReceiveConnection> {
     const { bootstrap, transport, tag, signal } = this.dialling;
     const info = await bootstrap.recv(this.peer, tag);
+    await bootstrap.send(this.peer, tag + ANSWER, new Uint8Array());
     const setUp = await transport.setUpReceive(this.peer);
     return setUp.connect(info, signal);
   }

@@ -6,7 +6,7 @@ import { Operand } from './operand.js';
 
 /** Hears how a transfer ended: without an argument, well. */
 export interface TransferOwner {
-  settled(error?: unknown): void;
+  settled(error?: Error): void;
 }
 
 /** One send or receive under way. Objects serve many transfers, one after the other. */
@@ -59,6 +59,9 @@ export class Transfer {
     this.next = undefined;
   }
 }
+
+/** Makes the error for a message of another type or length than expected, whose type's code and elements it is given. */
+export type Mismatch = (expected: Transfer, typeCode: number, count: number) => Error;
 
 /**
  * The error for a message that its receiver did not expect: the same at both ranks.

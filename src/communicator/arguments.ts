@@ -147,3 +147,9 @@ function checkAlive(call: string, array: NumericArray): void {
     );
   }
 }
+
+export function checkPeer(call: string, peer: number, nRanks: number): void {
+  if (!Number.isInteger(peer) || peer < 0 || peer >= nRanks) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there is no rank ${String(peer)}; ranks go from 0 to ${String(nRanks - 1)}`);
+  }
+}

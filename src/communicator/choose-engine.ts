@@ -9,6 +9,7 @@ import { InvalidUsageError } from '../errors.js';
 import { connectRing } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
 import { SocketTransport } from '../transport/socket.js';
+import type { FifoSize } from '../transport/transport.js';
 import type { Facts } from './agree.js';
 import { defaultTable } from './choose-algorithm.js';
 import { CompositeEngine } from './composite-engine.js';
@@ -58,16 +59,12 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
 }
 
 /** A ring that goes host by host, so that data enter and leave each host once. */
-async function connect({ bootstrap, shared, team, libc, network, id, signal }: Circumstances): Promise<Ring> {
-  const { rank, nRanks, localRanks, peers } = bootstrap;
+async function connect(circumstances: Circumstances): Promise<Ring> {
+  const { bootstrap, shared, team, libc, signal } = circumstances;
+  const { localRanks, peers } = bootstrap;
   const { segment } = team;
-  // Between ranks of one host, data are nobody else's business.
-  const host =
-    localRanks.length === nRanks && network.family !== 6
-      ? '127.0.0.1'
-      : chooseInterface(systemInterfaces(), { ...network, root: { host: id.root.host, origin: id.origin } }).host;
   const shm = new ShmTransport({ size: RING_FIFO, team, localRanks });
-  const socket = new SocketTransport({ size: RING_FIFO, segment, rank, host, secret: id.secret });
+  const socket = socketTransport(circumstances, RING_FIFO);
   const hosts = [...new Set(peers.map((peer) => peer.hostHash))];
   const order = hosts.flatMap((hash) => peers.filter((peer) => peer.hostHash === hash).map((peer) => peer.rank));
   try {
@@ -82,4 +79,15 @@ async function connect({ bootstrap, shared, team, libc, network, id, signal }: C
     socket.close();
     shm.close();
   }
+}
+
+/** Connects this rank with ranks that it shares no memory with. */
+export function socketTransport({ bootstrap, team, network, id }: Pick<Circumstances, 'bootstrap' | 'team' | 'network' | 'id'>, size: FifoSize): SocketTransport {
+  const { rank, nRanks, localRanks } = bootstrap;
+  // Between ranks of one host, data are nobody else's business.
+  const host =
+    localRanks.length === nRanks && network.family !== 6
+      ? '127.0.0.1'
+      : chooseInterface(systemInterfaces(), { ...network, root: { host: id.root.host, origin: id.origin } }).host;
+  return new SocketTransport({ size, segment: team.segment, rank, host, secret: id.secret });
 }

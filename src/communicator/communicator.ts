@@ -1,16 +1,20 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { formatRanks } from '../bootstrap/rank-list.js';
 import type { Algorithm, CallDetails } from '../collectives/call.js';
+import { PointToPoint } from '../collectives/p2p.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import { rankStates, type Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
 import { InvalidUsageError, RemoteError, TcclError, TimeoutError } from '../errors.js';
+import type { Transport } from '../transport/transport.js';
+import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import { CheckedCall } from './checked-call.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
+import { Messenger } from './messenger.js';
 
 /** An operation of the promise API that could not finish at once. */
 interface Request {
@@ -32,6 +36,10 @@ export interface CommunicatorParts {
   readonly team: Team;
   readonly libc: Libc | undefined;
   readonly engine: CompositeEngine;
+  /** Whether the ranks of this host share the team's memory. */
+  readonly shared: boolean;
+  /** Connects ranks that share no memory, for messages between two of them. */
+  readonly openTransport: () => Transport;
   /** Cores that the ranks of this host may use together. */
   readonly nCores: number;
   readonly timeoutMs: number;
@@ -70,6 +78,7 @@ export class Communicator extends Collectives {
   readonly #patience: number;
   readonly #backoff: Backoff;
   readonly #call: CheckedCall;
+  readonly #messenger: Messenger;
   readonly #queue: Request[] = [];
   #scheduled = false;
   /** Ends a wait for news, where they come by themselves. */
@@ -95,6 +104,7 @@ export class Communicator extends Collectives {
     this.#spins = crowded ? 20 : 4000;
     this.#patience = crowded ? 2 * Math.ceil(this.nLocalRanks / parts.nCores) : 0;
     this.#backoff = new Backoff(parts.libc);
+    this.#messenger = this.#makeMessenger(parts);
     process.once('exit', this.#leave);
   }
 
@@ -116,6 +126,33 @@ export class Communicator extends Collectives {
   free(array: NumericArray): void {
     this.#checkUsable('free');
     this.#segment.free(array);
+  }
+
+  /**
+   * Sends all of `array` to rank `peer`, which receives it with {@link recv}. Resolves when the array may be changed
+   * again; small messages, and those from arrays that are copied on their way, don't wait for the receiver.
+   *
+   * Sends and receives are no collectives: all that are under way progress at once, so `Promise.all` of a send and a
+   * receive never waits for itself. From one rank to another the n-th send meets the n-th receive, and both must agree
+   * in type and length. docs/p2p.md has examples.
+   */
+  send(array: NumericArray, peer: number, options?: CallOptions): Promise<void> {
+    return this.#message('send', array, peer, options);
+  }
+
+  /** The blocking form of {@link send}, where this rank shares memory with `peer`. */
+  sendSync(array: NumericArray, peer: number, options?: CallOptions): void {
+    this.#messageSync('send', array, peer, options);
+  }
+
+  /** Fills `array` with what rank `peer` sends; see {@link send}. */
+  recv(array: NumericArray, peer: number, options?: CallOptions): Promise<void> {
+    return this.#message('recv', array, peer, options);
+  }
+
+  /** The blocking form of {@link recv}. */
+  recvSync(array: NumericArray, peer: number, options?: CallOptions): void {
+    this.#messageSync('recv', array, peer, options);
   }
 
   /**
@@ -144,6 +181,47 @@ export class Communicator extends Collectives {
     }
   }
 
+  // ── messages between two ranks ────────────────────────────────────────────────────────────────────────────────────
+
+  #makeMessenger({ bootstrap, team, libc, shared, openTransport, timeoutMs }: CommunicatorParts): Messenger {
+    const pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, openTransport, onNews: () => this.#messenger.onNews() });
+    return new Messenger({
+      rank: bootstrap.rank, pointToPoint, libc, spins: this.#spins, timeoutMs,
+      checkOthers: () => this.#checkEngine(),
+      stepOthers: () => {
+        if (this.#queue.length > 0) this.#stepQueue();
+      },
+      fail: (error) => this.#failWith(error),
+    });
+  }
+
+  #checkMessage(call: string, array: NumericArray, peer: number, options: CallOptions | undefined): DataType {
+    this.#checkUsable(call);
+    checkPeer(call, peer, this.nRanks);
+    return checkArray(call, array, options);
+  }
+
+  #message(call: 'send' | 'recv', array: NumericArray, peer: number, options: CallOptions | undefined): Promise<void> {
+    try {
+      return this.#messenger.start(call === 'send', peer, array, this.#checkMessage(call, array, peer, options));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #messageSync(call: 'send' | 'recv', array: NumericArray, peer: number, options: CallOptions | undefined): void {
+    this.#messenger.run(call === 'send', peer, array, this.#checkMessage(`${call}Sync`, array, peer, options));
+  }
+
+  /** Messages don't care whether a rank that they have nothing to do with has closed. */
+  #checkEngine(): void {
+    try {
+      this.#engine.check();
+    } catch (error) {
+      if (!(error instanceof TcclError && error.code === 'CLOSED')) throw error;
+    }
+  }
+
   // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────
 
   protected override runSync(call: CheckedCall): void {
@@ -165,6 +243,7 @@ export class Communicator extends Collectives {
     this.#backoff.restart();
     while (status === PENDING) {
       if (this.#backoff.turn()) this.#checkHealth();
+      this.#messenger.step();
       const { steps } = this.#engine;
       status = this.#engine.progress(this.#spins);
       if (this.#engine.steps !== steps) this.#backoff.restart();
@@ -255,6 +334,7 @@ export class Communicator extends Collectives {
 
   /** Looks whether those that this rank waits for can still come, and whether it has waited long enough. */
   #checkHealth(): void {
+    this.#messenger.throwLastWords();
     this.#engine.check();
     const { timeoutMs } = this.#parts;
     if (timeoutMs > 0 && this.#backoff.waitedMs > timeoutMs) throw this.#timedOut();
@@ -292,6 +372,7 @@ export class Communicator extends Collectives {
     if (this.#failure !== undefined) return;
     this.#failure = error;
     this.#clearDeadline();
+    this.#messenger.abort(error);
     this.#engine.abort(error);
     this.#parts.bootstrap.abort(error);
     for (const request of this.#queue.splice(0)) request.reject(error);
@@ -302,6 +383,7 @@ export class Communicator extends Collectives {
 
   async #close(): Promise<void> {
     if (this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
+    await this.#messenger.close();
     process.removeListener('exit', this.#leave);
     // After a failure too: what is still on its way comes from the segment.
     await this.#engine.close();

@@ -1,6 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { readBootstrapEnvironment } from '../bootstrap/environment.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
+import { P2P_FIFO } from '../collectives/p2p-socket.js';
 import { coresOfAll } from '../device/cores.js';
 import { loadLibc } from '../device/libc.js';
 import { rankStates } from '../device/segment.js';
@@ -8,7 +9,7 @@ import { Team } from '../device/team.js';
 import { TcclError, TimeoutError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import { agree, type Facts } from './agree.js';
-import { chooseEngine } from './choose-engine.js';
+import { chooseEngine, socketTransport } from './choose-engine.js';
 import { Communicator } from './communicator.js';
 import type { CompositeEngine } from './composite-engine.js';
 import { joinSegment, type Joined } from './join-segment.js';
@@ -59,7 +60,10 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     const libc = 'libc' in loaded ? loaded.libc : undefined;
     const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
     engine = await chooseEngine({ bootstrap, shared: joined.shared, team, facts, libc, nCores, settings, network, id, signal: initSignal(options) });
-    const communicator = new Communicator({ bootstrap, team, libc, engine, nCores, timeoutMs: settings.timeoutMs });
+    const openTransport = () => socketTransport({ bootstrap, team, network, id }, P2P_FIFO);
+    const communicator = new Communicator({
+      bootstrap, team, libc, engine, nCores, shared: joined.shared, openTransport, timeoutMs: settings.timeoutMs,
+    });
     warn(bootstrap, facts, options);
     joined.segment.setState(rankStates.ready);
     // Nobody may look for the dead before all are marked as living.

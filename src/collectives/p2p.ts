@@ -1,0 +1,332 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import { TcclError } from '../errors.js';
+import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
+import type { Transport } from '../transport/transport.js';
+import { Inbox, Outbox } from './p2p-mailbox.js';
+import { SocketInlet, SocketOutlet } from './p2p-socket.js';
+import { Transfer, transferMismatch, type TransferOwner } from './p2p-transfer.js';
+
+/** Messages on the bootstrap network that set up connections; a lane is a purpose of its own between two ranks. */
+const FIRST_TAG = 0x70327000;
+/** The lane of send and receive. */
+const MESSAGES = 0;
+
+export interface PointToPointOptions {
+  readonly bootstrap: Bootstrap;
+  readonly team: Team;
+  readonly libc: Libc | undefined;
+  /** Whether the ranks of this host share the team's memory. */
+  readonly shared: boolean;
+  /** Connects ranks that share no memory; called when first needed. */
+  readonly openTransport: () => Transport;
+  /** Called when there may be something new from ranks whose messages come by themselves. */
+  readonly onNews: () => void;
+}
+
+/** What this rank has to do with another. */
+interface Peer {
+  readonly rank: number;
+  /** Its place in the team, or -1 where it shares no memory with this rank, or is this rank. */
+  readonly local: number;
+  /** Sends in order: first those that the peer has not yet taken, then, from `posting` on, those not yet handed over. */
+  sends: Transfer | undefined;
+  posting: Transfer | undefined;
+  lastSend: Transfer | undefined;
+  receives: Transfer | undefined;
+  lastReceive: Transfer | undefined;
+  outlet: Outbox | SocketOutlet | undefined;
+  inlet: Inbox | SocketInlet | undefined;
+}
+
+/**
+ * Send and receive. All transfers under way progress at once; those from one rank to another are matched in order.
+ * Nothing here waits: `progress` does what can be done now. A rank is connected to another when it first has to do with
+ * it: by a mailbox where they share memory (p2p-mailbox.ts), by sockets elsewhere (p2p-socket.ts).
+ */
+export class PointToPoint {
+  /** Transfers under way. */
+  pending = 0;
+  /** Grows whenever any of them gets further. */
+  steps = 0;
+  readonly #options: PointToPointOptions;
+  readonly #peers: (Peer | undefined)[] = [];
+  /** Those with transfers under way. */
+  readonly #busy: Peer[] = [];
+  readonly #spare: Transfer[] = [];
+  readonly #stop = new AbortController();
+  #transport: Transport | undefined;
+
+  constructor(options: PointToPointOptions) {
+    this.#options = options;
+  }
+
+  /** Whether this rank may wait for that one without returning to its event loop. */
+  isBlocking(peer: number): boolean {
+    return peer === this.#options.bootstrap.rank || this.#localOf(peer) >= 0;
+  }
+
+  /** Whether only asking again tells all that is new of what is under way. */
+  get polled(): boolean {
+    return this.#busy.some((peer) => peer.local >= 0);
+  }
+
+  /** Whether a transfer of the other direction is waiting for this one's kind, from this rank to itself. */
+  expectsOwn(sends: boolean): boolean {
+    const own = this.#peers[this.#options.bootstrap.rank];
+    return (sends ? own?.receives : own?.sends) !== undefined;
+  }
+
+  /**
+   * Queues a transfer of all of `array`. `progress` carries it out.
+   * @throws SystemError `OUT_OF_MEMORY`, and nothing is queued
+   */
+  add(sends: boolean, rank: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined): Transfer {
+    const peer = (this.#peers[rank] ??= this.#meet(rank));
+    if (sends) peer.outlet ??= this.#openOutlet(peer);
+    else peer.inlet ??= this.#openInlet(peer);
+    const transfer = this.#spare.pop() ?? new Transfer(this.#options.team.segment, this.#options.libc);
+    transfer.set(sends, rank, array, type, owner);
+    if (peer.sends === undefined && peer.receives === undefined) this.#busy.push(peer);
+    if (sends) {
+      if (peer.lastSend !== undefined) peer.lastSend.next = transfer;
+      peer.lastSend = transfer;
+      peer.sends ??= transfer;
+      peer.posting ??= transfer;
+    } else {
+      if (peer.lastReceive !== undefined) peer.lastReceive.next = transfer;
+      peer.lastReceive = transfer;
+      peer.receives ??= transfer;
+    }
+    this.pending++;
+    return transfer;
+  }
+
+  /** Forgets a transfer that is done, so that its object can serve another. */
+  recycle(transfer: Transfer): void {
+    transfer.clear();
+    this.#spare.push(transfer);
+  }
+
+  /**
+   * Does what can be done now, and tells the owners of transfers that are done.
+   * @throws InvalidUsageError `CALL_MISMATCH`, RemoteError `RANK_DIED`, `CLOSED` and what else ends a connection
+   */
+  progress(): void {
+    try {
+      this.#progressAll();
+    } catch (error) {
+      // One connection may know no more than that its rank gave up, where another knows why.
+      this.#checkSockets();
+      throw error;
+    }
+  }
+
+  #progressAll(): void {
+    const busy = this.#busy;
+    // From the end, since peers leave the list meanwhile.
+    for (let i = busy.length - 1; i >= 0; i--) {
+      const peer = busy[i];
+      if (peer === undefined) continue;
+      if (peer.rank === this.#options.bootstrap.rank) this.#exchangeWithSelf(peer);
+      else {
+        if (peer.sends !== undefined) this.#send(peer);
+        if (peer.receives !== undefined) this.#receive(peer);
+      }
+      if (peer.sends === undefined && peer.receives === undefined && busy[i] === peer) {
+        const last = busy.pop();
+        if (last !== undefined && last !== peer) busy[i] = last;
+      }
+    }
+  }
+
+  /** While wanted, connections call `onNews` and keep the process alive. */
+  listen(wanted: boolean): void {
+    for (const peer of this.#peers) {
+      for (const link of [peer?.outlet, peer?.inlet]) if (link !== undefined && !link.polled) link.listen(wanted);
+    }
+  }
+
+  /**
+   * Looks whether those that are waited for can still come.
+   * @throws RemoteError `RANK_DIED`, `CLOSED`, what another rank ended the communicator with
+   */
+  check(): void {
+    const { team, bootstrap } = this.#options;
+    this.throwLastWords();
+    const dead = team.findDead();
+    if (dead >= 0) throw died(bootstrap.localRanks[dead] ?? dead);
+    this.#checkSockets();
+    for (const peer of [...this.#busy]) {
+      const link = peer.inlet ?? peer.outlet;
+      if (link?.polled !== true || !link.hasLeft()) continue;
+      // The order matters: what it posted before it left counts.
+      this.progress();
+      if (peer.receives !== undefined || peer.sends !== undefined) throw closedThere(peer.rank);
+    }
+  }
+
+  /** Throws what ended a connection, by preference what tells most. A rank that closed matters only to who waits for it. */
+  #checkSockets(): void {
+    let found: Error | undefined;
+    for (const peer of this.#peers) {
+      for (const link of [peer?.outlet, peer?.inlet]) {
+        if (link === undefined || link.polled) continue;
+        const error = link.failure();
+        const isAwaited = (link === peer?.outlet ? peer.posting : peer?.receives) !== undefined;
+        const code = error instanceof TcclError ? error.code : undefined;
+        if (error === undefined || (code === 'CLOSED' && !isAwaited)) continue;
+        if (found === undefined || !(code === 'CLOSED' || code === 'ABORTED' || code === 'RANK_DIED')) found = error;
+      }
+    }
+    if (found !== undefined) throw found;
+  }
+
+  /** Throws what another rank of this host ended the communicator with. */
+  throwLastWords(): void {
+    const words = this.#options.team.lastWords();
+    if (words !== undefined) throw unpackReason(words, this.#options.bootstrap.rank);
+  }
+
+  /** The ranks with which nothing has moved for longer than `timeoutMs`; call it from time to time. */
+  late(nowMs: number, timeoutMs: number): number[] {
+    return this.#busy.filter(({ sends, receives }) => isLate(sends, nowMs, timeoutMs) || isLate(receives, nowMs, timeoutMs)).map(({ rank }) => rank);
+  }
+
+  /** Ends at once, tells those that are connected why, and the owners of what was under way. */
+  abort(reason: Error): void {
+    if (this.#stop.signal.aborted) return;
+    this.#stop.abort(reason);
+    this.#transport?.close();
+    for (const peer of this.#peers) {
+      if (peer === undefined) continue;
+      for (const link of [peer.outlet, peer.inlet]) if (link !== undefined && !link.polled) link.abort(reason);
+      for (const list of [peer.sends, peer.receives]) {
+        for (let transfer = list; transfer !== undefined; transfer = transfer.next) transfer.owner?.settled(reason);
+      }
+      peer.sends = peer.posting = peer.receives = peer.lastSend = peer.lastReceive = undefined;
+    }
+    this.#busy.length = 0;
+    this.pending = 0;
+  }
+
+  /** Says goodbye. Nothing is under way. */
+  async close(): Promise<void> {
+    if (!this.#stop.signal.aborted) this.#stop.abort(new Error('closed'));
+    this.#transport?.close();
+    const links = this.#peers.splice(0).flatMap((peer) => [peer?.outlet, peer?.inlet]);
+    // What both ends of a socket do together they do at once.
+    await Promise.all(links.map(async (link) => link?.close()));
+  }
+
+  // ── links ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #meet(rank: number): Peer {
+    return {
+      rank, local: rank === this.#options.bootstrap.rank ? -1 : this.#localOf(rank),
+      sends: undefined, posting: undefined, lastSend: undefined, receives: undefined, lastReceive: undefined,
+      outlet: undefined, inlet: undefined,
+    };
+  }
+
+  #localOf(rank: number): number {
+    return this.#options.shared ? this.#options.bootstrap.localRanks.indexOf(rank) : -1;
+  }
+
+  #openOutlet({ rank, local }: Peer): Outbox | SocketOutlet | undefined {
+    const { bootstrap, team } = this.#options;
+    if (rank === bootstrap.rank) return undefined;
+    return local >= 0 ? new Outbox(team, local) : new SocketOutlet(team.segment, rank, this.#dialling());
+  }
+
+  #openInlet({ rank, local }: Peer): Inbox | SocketInlet | undefined {
+    const { bootstrap, team } = this.#options;
+    if (rank === bootstrap.rank) return undefined;
+    return local >= 0 ? new Inbox(team, local) : new SocketInlet(team.segment, rank, this.#dialling());
+  }
+
+  #dialling() {
+    const { bootstrap, openTransport, onNews } = this.#options;
+    this.#transport ??= openTransport();
+    return { bootstrap, transport: this.#transport, tag: FIRST_TAG + MESSAGES, onNews, signal: this.#stop.signal };
+  }
+
+  // ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #send(peer: Peer): void {
+    const { outlet } = peer;
+    if (outlet === undefined) return;
+    while (peer.posting !== undefined) {
+      const { moved } = peer.posting;
+      const all = outlet.post(peer.posting);
+      if (peer.posting.moved !== moved || all) this.steps++;
+      if (!all) break;
+      peer.posting = peer.posting.next;
+    }
+    while (peer.sends !== undefined && peer.sends !== peer.posting && outlet.isTaken(peer.sends)) {
+      const { sends } = peer;
+      peer.sends = sends.next;
+      if (peer.sends === undefined) peer.lastSend = undefined;
+      this.#finish(sends);
+    }
+  }
+
+  #receive(peer: Peer): void {
+    const { inlet } = peer;
+    if (inlet === undefined) return;
+    while (peer.receives !== undefined) {
+      const { receives } = peer;
+      const { moved } = receives;
+      const all = inlet.pull(receives, this.#mismatch);
+      if (receives.moved !== moved) this.steps++;
+      if (!all) return;
+      peer.receives = receives.next;
+      if (peer.receives === undefined) peer.lastReceive = undefined;
+      this.#finish(receives);
+    }
+  }
+
+  #exchangeWithSelf(own: Peer): void {
+    while (own.sends !== undefined && own.receives !== undefined) {
+      const { sends, receives } = own;
+      if (sends.type !== receives.type || sends.count !== receives.count) throw this.#mismatch(receives, sends.type.code, sends.count);
+      if (sends.bytes > 0) receives.operand.copyFrom(sends.operand, sends.bytes);
+      own.sends = own.posting = sends.next;
+      own.receives = receives.next;
+      if (own.sends === undefined) own.lastSend = undefined;
+      if (own.receives === undefined) own.lastReceive = undefined;
+      this.#finish(sends);
+      this.#finish(receives);
+    }
+  }
+
+  #finish(transfer: Transfer): void {
+    this.steps++;
+    this.pending--;
+    transfer.done = true;
+    const { owner } = transfer;
+    if (owner === undefined) return;
+    this.recycle(transfer);
+    owner.settled();
+  }
+
+  /** Both ranks, and those who wait for either, get the same error. */
+  readonly #mismatch = (expected: Transfer, typeCode: number, count: number): Error => {
+    const { bootstrap, team } = this.#options;
+    const error = transferMismatch(expected.peer, typeCode, count, bootstrap.rank, expected);
+    team.sayLastWords(packReason(error));
+    return error;
+  };
+}
+
+/** Whether a transfer stands where it stood `timeoutMs` ago. */
+function isLate(transfer: Transfer | undefined, nowMs: number, timeoutMs: number): boolean {
+  if (transfer === undefined) return false;
+  if (transfer.moved !== transfer.movedBefore) {
+    transfer.movedBefore = transfer.moved;
+    transfer.sinceMs = nowMs;
+  }
+  return nowMs - transfer.sinceMs > timeoutMs;
+}

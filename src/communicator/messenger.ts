@@ -1,0 +1,281 @@
+import { formatRanks } from '../bootstrap/rank-list.js';
+import type { PointToPoint } from '../collectives/p2p.js';
+import type { TransferOwner } from '../collectives/p2p-transfer.js';
+import type { Libc } from '../device/libc.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import { InvalidUsageError, TimeoutError } from '../errors.js';
+import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
+
+/** How often ranks that are told of news look after the others' health and the deadline. */
+const HEALTH_EVERY_MS = 50;
+
+const finished = Promise.resolve();
+
+/** Something that another rank brings about without a transfer of this one: signals of windows. */
+export interface Condition {
+  /** Looks once. True when it has come about, and what it took is taken. */
+  readonly isMet: () => boolean;
+  /** The ranks that can bring it about, for errors. */
+  readonly awaited: () => readonly number[];
+  /** Whether `isMet` has to be asked again and again; else news wake this rank. */
+  readonly polled: boolean;
+  /** Ends the wait. With an error when the communicator failed. */
+  readonly settled: (error?: Error) => void;
+  /** For the deadline. */
+  sinceMs?: number;
+}
+
+export interface MessengerParts {
+  readonly rank: number;
+  readonly pointToPoint: PointToPoint;
+  readonly libc: Libc | undefined;
+  /** How many looks in vain before the core is given away. */
+  readonly spins: number;
+  readonly timeoutMs: number;
+  /** Throws when the communicator cannot go on, for reasons that transfers don't know of. */
+  readonly checkOthers: () => void;
+  /** Goes on with collectives while a blocking call waits. */
+  readonly stepOthers: () => void;
+  /** Ends the communicator; returns the error. */
+  readonly fail: (error: unknown) => unknown;
+}
+
+/**
+ * Waiting for sends, receives and signals: blocking calls give the core away, promise calls return to the event loop.
+ * All that is under way progresses whoever waits.
+ */
+export class Messenger {
+  readonly #parts: MessengerParts;
+  readonly #pointToPoint: PointToPoint;
+  readonly #backoff: Backoff;
+  readonly #conditions = new Set<Condition>();
+  /** How the next pump is to come. */
+  #scheduled: 'no' | 'soon' | 'news' = 'no';
+  #timer: NodeJS.Timeout | undefined;
+  /** Called when nothing is under way, for close(). */
+  #idle: (() => void) | undefined;
+
+  constructor(parts: MessengerParts) {
+    this.#parts = parts;
+    this.#pointToPoint = parts.pointToPoint;
+    this.#backoff = new Backoff(parts.libc);
+  }
+
+  get busy(): boolean {
+    return this.#pointToPoint.pending > 0 || this.#conditions.size > 0;
+  }
+
+  /** A send or receive of all of `array` in the promise form. */
+  start(sends: boolean, peer: number, array: NumericArray, type: DataType): Promise<void> {
+    const p2p = this.#pointToPoint;
+    const transfer = p2p.add(sends, peer, array, type, undefined);
+    this.#try();
+    if (transfer.done) {
+      p2p.recycle(transfer);
+      return finished;
+    }
+    return new Promise<void>((resolve, reject) => {
+      transfer.owner = { settled: (error) => (error === undefined ? resolve() : reject(error)) };
+      this.#schedule(true);
+    });
+  }
+
+  /** A send or receive in the blocking form. */
+  run(sends: boolean, peer: number, array: NumericArray, type: DataType): void {
+    const p2p = this.#pointToPoint;
+    this.#checkBlocking(sends, peer);
+    const transfer = p2p.add(sends, peer, array, type, undefined);
+    this.waitUntil(() => transfer.done);
+    p2p.recycle(transfer);
+  }
+
+  /** Queues transfers without a look at them; `owner` hears of each. `kick` or `waitUntil` starts them. */
+  add(sends: boolean, peer: number, array: NumericArray, type: DataType, owner: TransferOwner): void {
+    this.#pointToPoint.add(sends, peer, array, type, owner);
+  }
+
+  /** Goes on with what was added, from now on by itself. */
+  kick(): void {
+    this.#try();
+    if (this.busy) this.#schedule(true);
+  }
+
+  /** Waits for a condition in the promise form. */
+  waitFor(condition: Condition): void {
+    if (condition.isMet()) {
+      condition.settled();
+      return;
+    }
+    this.#conditions.add(condition);
+    this.#schedule(true);
+  }
+
+  /** Blocks until `isDone`. Whatever is under way goes on meanwhile. */
+  waitUntil(isDone: () => boolean): void {
+    try {
+      this.#advance(isDone);
+      if (isDone()) return;
+      this.#backoff.restart();
+      while (!isDone()) {
+        if (this.#backoff.turn()) this.#checkHealth();
+        this.#parts.stepOthers();
+        this.#advance(isDone);
+      }
+    } catch (error) {
+      throw this.#parts.fail(error);
+    }
+  }
+
+  /** Goes on once, for whoever waits for something else. */
+  step(): void {
+    if (this.#pointToPoint.pending > 0) this.#pointToPoint.progress();
+  }
+
+  /** Throws what another rank of this host ended the communicator with. */
+  throwLastWords(): void {
+    this.#pointToPoint.throwLastWords();
+  }
+
+  /** News from ranks that share no memory with this one. */
+  readonly onNews = (): void => {
+    if (this.#scheduled !== 'news') return;
+    clearTimeout(this.#timer);
+    this.#pump();
+  };
+
+  /** Whoever waits gets `error`. */
+  abort(error: Error): void {
+    clearTimeout(this.#timer);
+    this.#pointToPoint.abort(error);
+    for (const condition of this.#conditions) condition.settled(error);
+    this.#conditions.clear();
+    this.#idle?.();
+  }
+
+  /** Finishes what was started, then says goodbye. */
+  async close(): Promise<void> {
+    if (this.busy) await new Promise<void>((resolve) => (this.#idle = resolve));
+    await this.#pointToPoint.close();
+  }
+
+  #checkBlocking(sends: boolean, peer: number): void {
+    const p2p = this.#pointToPoint;
+    if (!p2p.isBlocking(peer)) {
+      throw new InvalidUsageError('UNSUPPORTED', `a blocking call needs memory shared with rank ${peer}, but this rank talks with it over sockets: use the promise form`);
+    }
+    if (peer === this.#parts.rank && !p2p.expectsOwn(sends)) {
+      throw new InvalidUsageError(
+        'UNSUPPORTED',
+        `rank ${peer} would wait for itself for ever: ${sends ? 'sendSync' : 'recvSync'} to itself needs a ${sends ? 'recv' : 'send'} that was started before, or a group`,
+      );
+    }
+  }
+
+  #try(): void {
+    try {
+      this.#pointToPoint.progress();
+    } catch (error) {
+      throw this.#parts.fail(error);
+    }
+  }
+
+  /** Goes on until nothing has moved for so many looks. */
+  #advance(isDone: () => boolean): void {
+    const p2p = this.#pointToPoint;
+    const { spins } = this.#parts;
+    for (let looks = 0; looks <= spins && !isDone(); looks++) {
+      const { steps } = p2p;
+      if (p2p.pending > 0) p2p.progress();
+      this.#lookAtConditions();
+      if (p2p.steps === steps) continue;
+      looks = 0;
+      this.#backoff.restart();
+    }
+  }
+
+  #lookAtConditions(): void {
+    for (const condition of this.#conditions) {
+      if (!condition.isMet()) continue;
+      this.#conditions.delete(condition);
+      this.#backoff.restart();
+      condition.settled();
+    }
+  }
+
+  // ── from the event loop ───────────────────────────────────────────────────────────────────────────────────────────
+
+  /** @param first whether nothing was looked at yet: then all that the caller starts together is, before it is waited for */
+  #schedule(first = false): void {
+    if (this.#scheduled === 'soon') return;
+    const polled = this.#polled();
+    if (this.#scheduled === 'news') {
+      if (!polled && !first) return;
+      clearTimeout(this.#timer);
+    }
+    this.#scheduled = 'soon';
+    if (first) {
+      this.#backoff.restart();
+      queueMicrotask(this.#pump);
+    } else if (!polled) {
+      this.#scheduled = 'news';
+      this.#pointToPoint.listen(true);
+      this.#timer = setTimeout(this.#pump, HEALTH_EVERY_MS);
+    } else if (this.#backoff.waitedMs > SLEEP_AFTER_MS) setTimeout(this.#pump, 1);
+    else setImmediate(this.#pump);
+  }
+
+  #polled(): boolean {
+    if (this.#pointToPoint.polled) return true;
+    for (const condition of this.#conditions) if (condition.polled) return true;
+    return false;
+  }
+
+  readonly #isIdle = (): boolean => !this.busy;
+
+  readonly #pump = (): void => {
+    const timed = this.#scheduled === 'news';
+    this.#scheduled = 'no';
+    try {
+      if (this.#polled()) this.#advance(this.#isIdle);
+      else {
+        this.step();
+        this.#lookAtConditions();
+      }
+      if (this.busy) {
+        if (timed || this.#backoff.turn(false)) this.#checkHealth();
+        this.#schedule();
+        return;
+      }
+      this.#pointToPoint.listen(false);
+      this.#idle?.();
+    } catch (error) {
+      this.#parts.fail(error);
+    }
+  };
+
+  // ── failure ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #checkHealth(): void {
+    this.#pointToPoint.check();
+    this.#parts.checkOthers();
+    const { timeoutMs } = this.#parts;
+    if (timeoutMs === 0) return;
+    const now = performance.now();
+    const late = new Set(this.#pointToPoint.late(now, timeoutMs));
+    for (const condition of this.#conditions) {
+      condition.sinceMs ??= now;
+      if (now - condition.sinceMs > timeoutMs) for (const rank of condition.awaited()) late.add(rank);
+    }
+    if (late.size > 0) throw this.#timedOut([...late].sort((a, b) => a - b));
+  }
+
+  #timedOut(late: readonly number[]): TimeoutError {
+    const { rank, timeoutMs } = this.#parts;
+    return new TimeoutError(
+      'TIMEOUT',
+      `rank ${rank} waited ${timeoutMs / 1000} s for rank${late.length === 1 ? '' : 's'} ${formatRanks(late)} to send or receive ` +
+        '(TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
+      { ranks: late },
+    );
+  }
+}

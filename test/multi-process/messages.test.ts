@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest';
+import { spawnRanks } from '../../dist/index.js';
+import { fixture } from './cli.js';
+import { runRanks } from './ranks.js';
+
+/** Of the random messages; TCCL_TEST_SEED repeats a run that failed. */
+const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
+const rounds = process.env['TCCL_TEST_LONG'] === '1' ? 1000 : 40;
+const overSockets = { TCCL_SHM_DISABLE: '1' };
+
+test.each([1, 2, 3, 4, 6, 9])('random messages among %i processes arrive where they should, whole and in order', async (nRanks) => {
+  const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-messages.mjs', [String(seed), String(rounds)]);
+  expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+  expect(records).toEqual([{ rounds, nRanks }]);
+});
+
+test.each([2, 4])('random messages among %i processes over sockets arrive where they should', async (nRanks) => {
+  const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-messages.mjs', [String(seed), String(rounds), 'promises'], { env: overSockets });
+  expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+  expect(records).toEqual([{ rounds, nRanks }]);
+});
+
+test('random messages among threads arrive where they should', async () => {
+  await spawnRanks(3, fixture('random-messages.mjs'), { args: [String(seed), String(rounds)] });
+});
+
+const ways = [
+  { way: 'promise', args: [], env: {} },
+  { way: 'sync', args: ['sync'], env: {} },
+  { way: 'over sockets', args: [], env: overSockets },
+];
+
+describe.each(ways)('messages that go wrong ($way)', ({ args, env }) => {
+  const run = (scenario: string, more: Record<string, string> = {}) =>
+    runRanks(3, 'message-failures.mjs', [scenario, ...args], { env: { ...env, ...more }, flags: ['--grace', '20'] });
+
+  test.each([
+    ['count', '4 float32', '5 float32'],
+    ['countLarge', '300000 float32', '4 float32'],
+    ['type', '4 int32', '4 float32'],
+    ['zero', '0 float32', '1 float32'],
+  ])('both ranks are told of a difference in %s', async (scenario, sent, expected) => {
+    const { records, stderr } = await run(scenario);
+    const concerned = records.filter((record) => record['rank'] !== 2);
+    expect(concerned, stderr).toHaveLength(2);
+    for (const record of concerned) {
+      expect(record).toMatchObject({ code: 'CALL_MISMATCH', ranks: [0, 1] });
+      expect(record['message']).toContain(`rank 0 sent ${sent} to rank 1, which receives ${expected}`);
+    }
+    expect(records.find((record) => record['rank'] === 2)?.['code']).not.toBe('none');
+  });
+
+  test('a killed rank is named to those who wait for it, within two seconds', async () => {
+    const { records, stderr } = await run('killed');
+    expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2]);
+    for (const record of records) {
+      expect(record).toMatchObject({ code: 'RANK_DIED', about: 1 });
+      expect(record['ms']).toBeLessThan(2000);
+    }
+  });
+
+  test('a rank that has closed is named; what it sent before arrives', async () => {
+    const { records, stderr } = await run('closed');
+    expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2]);
+    for (const record of records) expect(record).toMatchObject({ code: 'CLOSED', about: 1 });
+    expect(records.find((record) => record['rank'] === 0)?.['got']).toBe(7);
+  });
+
+  test('a rank that does not come is named when the time is over', async () => {
+    const { records, stderr } = await run('late', { TCCL_TIMEOUT: '1' });
+    expect(records.map((record) => record['code']), stderr).toContain('TIMEOUT');
+    for (const record of records.filter((candidate) => candidate['ranks'] !== undefined)) expect(record['ranks']).toEqual([1]);
+  });
+});
+
+const refusals = { noRank: 'ARGUMENT_RANGE', noArray: 'ARGUMENT_TYPE', detached: 'BUFFER_DETACHED', selfSync: 'UNSUPPORTED' };
+
+test.each(Object.entries(refusals))('wrong use "%s" of messages is refused with %s and harms nobody', async (scenario, expected) => {
+  const { records, code, stderr } = await runRanks(2, 'message-failures.mjs', [scenario]);
+  expect(records.filter((record) => record['after'] !== true).map((record) => record['code']), stderr).toEqual([expected, expected]);
+  expect(records.filter((record) => record['after'] === true).map((record) => record['code'])).toEqual(['none', 'none']);
+  expect(code).toBe(0);
+});
+
+test('blocking messages over sockets are refused', async () => {
+  const { records, stderr } = await runRanks(2, 'message-failures.mjs', ['blocking'], { env: overSockets });
+  expect(records.map((record) => record['code']).sort(), stderr).toEqual(['UNSUPPORTED', 'UNSUPPORTED', 'none', 'none']);
+});
