@@ -21,6 +21,7 @@ const suites = {
   topology: () => import('./suites/topology.mjs'),
   search: () => import('./suites/search.mjs'),
   plan: () => import('./suites/plan.mjs'),
+  tuning: () => import('./suites/tuning.mjs'),
   transport: () => import('./suites/transport.mjs'),
 };
 

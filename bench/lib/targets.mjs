@@ -49,3 +49,6 @@ export const planTargets = { 2048: { seconds: 3, mebibytes: 1536 }, 12500: { sec
 
 /** The search of all machines of the oracle over NCCL's own time. */
 export const searchTarget = 1.5;
+
+/** Tuning model, predictions and choices of ten kinds of calls at forty sizes, after the plan, the first time in a process; milliseconds. */
+export const tuningTargetMs = 100;
