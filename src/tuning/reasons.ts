@@ -13,7 +13,7 @@ export type Reason =
   | { readonly why: 'asked'; readonly variable: 'NCCL_ALGO' | 'NCCL_PROTO'; readonly value: string }
   /** The graph of the algorithm has no channels, or fewer than it takes. */
   | { readonly why: 'channels'; readonly algorithm: Algorithm; readonly nChannels: number; readonly fewest: number }
-  /** Between nodes it reduces in the network, which is off. */
+  /** It reduces in the network, which is off. */
   | { readonly why: 'no-collnet'; readonly algorithm: Algorithm }
   /** Heads of the chains are none of the heads that reach the network. */
   | { readonly why: 'collnet-chain-heads' }
@@ -59,7 +59,7 @@ export function describeReason(reason: Reason): string {
       return `The graph for ${reason.algorithm} has ${has}${reason.fewest > 1 ? `; it takes ${reason.fewest}` : ''}.`;
     }
     case 'no-collnet':
-      return `${reason.algorithm} between nodes needs a network that reduces (SHARP), which is not there or not switched on (NCCL_COLLNET_ENABLE=1).`;
+      return `${reason.algorithm}${reason.algorithm === 'NVLS' ? ' between nodes' : ''} needs a network that reduces (SHARP), which is not there or not switched on (NCCL_COLLNET_ENABLE=1).`;
     case 'collnet-chain-heads': return 'Heads of the CollNet chains are not among the ranks that reach the reducing network.';
     case 'no-nvswitch': return 'CollNetDirect is used on machines with NVSwitch only.';
     case 'heads':

@@ -17,7 +17,7 @@ export interface Model {
   readonly latencyUs: number;
   /** The bandwidth before anything disables it. */
   readonly wouldBeGBps: number;
-  /** What bounds that; null where NCCL works out none. */
+  /** What bounds that; null where it is 0. */
   readonly limit: BandwidthLimit | null;
   /** Why it is disabled; empty where it is not. */
   readonly disabled: readonly Reason[];
@@ -72,7 +72,7 @@ export function tuneFor(input: TuningInput, parameters: Parameters): Tuning {
         bandwidthGBps: disabled.length > 0 ? 0 : gbps,
         latencyUs: modelLatency(input, collective, algorithm, protocol, parameters),
         wouldBeGBps: gbps,
-        limit,
+        limit: gbps === 0 ? null : limit,
         disabled,
       };
     }))),
