@@ -10,7 +10,10 @@ export type { CallOptions } from './communicator/arguments.js';
 export type { Parts } from './communicator/checked-call.js';
 export { init, type InitOptions } from './communicator/init.js';
 export { spawnRanks } from './communicator/spawn-ranks.js';
-export type { NumericArray, NumericArrayConstructor, ReductionOperator } from './device/types.js';
+export {
+  fromBfloat16, fromFloat16, fromFloat8e4m3, fromFloat8e5m2, toBfloat16, toFloat16, toFloat8e4m3, toFloat8e5m2,
+} from './device/formats.js';
+export type { DataTypeName, NumericArray, NumericArrayConstructor, PremulSum, ReductionOperator } from './device/types.js';
 export * from './errors.js';
 export type { SpawnRanksOptions } from './launch/spawn-threads.js';
 export { version } from './version.js';

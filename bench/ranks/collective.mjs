@@ -119,7 +119,7 @@ async function measure(which, send, recv) {
     for (let i = 0; i < recv.length; i++) if (recv[i] !== which.expected(i, comm)) wrong++;
     meeting.report('wrong', wrong);
   }
-  if (inPlace) recv.fill(0); // sums in place must not overflow
+  if (inPlace) new Uint8Array(recv.buffer, recv.byteOffset, recv.byteLength).fill(0); // sums in place must not overflow
   // V8 compiles what has run some thousand times, this loop too: each size's path is warm before its first sample.
   const sample = option.api === 'promise' ? samplePromise : sampleSync;
   await sample(which, send, recv, Math.max(2, Math.min(30_000, Math.floor(2 ** 24 / bytes))), 1500);

@@ -1,5 +1,5 @@
 import { callKinds } from '../device/kernels/kernels.js';
-import { dataTypes, operatorCode, reductionOperators, type DataType, type ReductionOperator } from '../device/types.js';
+import { dataTypes, operatorCode, operatorNames, type DataType, type OperatorName } from '../device/types.js';
 import { InternalError, InvalidUsageError } from '../errors.js';
 
 export type CallKind = keyof typeof callKinds;
@@ -14,7 +14,7 @@ export interface Call {
   /** Of no meaning for a barrier. */
   readonly type: DataType;
   /** Of no meaning except for a reduction. */
-  readonly operator: ReductionOperator;
+  readonly operator: OperatorName;
   /** Of calls with a root. Of allGatherV and reduceScatterV: what partsHash() gives of their counts. */
   readonly root: number;
   /**
@@ -76,7 +76,7 @@ export function encodeCall(call: Call): number {
 export function decodeCall(code: number, root: number, count: number): Call {
   const kind = kinds.find((name) => callKinds[name] === (code & 15));
   const type = dataTypes.find((candidate) => candidate.code === ((code >> 4) & 15));
-  const operator = reductionOperators.find((name) => operatorCode(name) === ((code >> 8) & 15));
+  const operator = operatorNames[(code >> 8) & 15];
   const algorithm = algorithms[(code >> 12) & 15];
   if (kind === undefined || type === undefined || operator === undefined || algorithm === undefined) {
     throw new InternalError('INTERNAL', `0x${code.toString(16)} is not the code of a call`);

@@ -1,18 +1,15 @@
-import { dataTypeOf, type DataType, type NumericArray } from '../device/types.js';
+import { dataTypeOf, type DataType, type DataTypeName, type NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 
 /** What every collective takes besides its arrays. */
 export interface CallOptions {
   /** The type of the elements. Default: that of the array's class. */
-  readonly type?: DataType['name'];
+  readonly type?: DataTypeName;
 }
 
 /** The type of an array's elements. Throws ARGUMENT_TYPE or BUFFER_DETACHED. */
 export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined): DataType {
-  const type = dataTypeOf(array);
-  if (options?.type !== undefined && options.type !== type.name) {
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: a ${type.array.name} holds ${type.name}, not ${options.type}; pass an array of that type`);
-  }
+  const type = dataTypeOf(array, options?.type);
   if (array.length === 0) checkAlive(call, array);
   return type;
 }

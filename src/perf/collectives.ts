@@ -1,5 +1,6 @@
 import type { Communicator } from '../communicator/communicator.js';
-import type { NumericArray, ReductionOperator } from '../device/types.js';
+import type { NamedOperator } from '../device/types.js';
+import type { ElementArray } from './types.js';
 import type { Segment } from './data.js';
 
 /** What perf calls of a communicator. */
@@ -39,8 +40,8 @@ export interface Collective {
   busFactor(nRanks: number): number;
   /** What the receive buffer of this rank must hold afterwards. */
   expected(shape: Shape, place: Place): Segment[];
-  run(comm: MeasuredCommunicator, send: NumericArray, recv: NumericArray, operator: ReductionOperator, root: number): Promise<void>;
-  runSync(comm: MeasuredCommunicator, send: NumericArray, recv: NumericArray, operator: ReductionOperator, root: number): void;
+  run(comm: MeasuredCommunicator, send: ElementArray, recv: ElementArray, operator: NamedOperator, root: number): Promise<void>;
+  runSync(comm: MeasuredCommunicator, send: ElementArray, recv: ElementArray, operator: NamedOperator, root: number): void;
 }
 
 /** Both buffers hold the whole message. */

@@ -1,5 +1,5 @@
-import type { NumericArray, ReductionOperator } from '../device/types.js';
-import type { ElementType } from './types.js';
+import type { NamedOperator } from '../device/types.js';
+import type { ElementArray, ElementType } from './types.js';
 
 /**
  * The numbers that a check sends, and what must come back. They are pseudo-random by rank, element and round, so that
@@ -15,7 +15,7 @@ import type { ElementType } from './types.js';
  */
 export class TestData {
   readonly type: ElementType;
-  readonly operator: ReductionOperator | undefined;
+  readonly operator: NamedOperator | undefined;
   readonly nRanks: number;
   /** Largest difference from the expected element that is not wrong. */
   readonly tolerance: number;
@@ -26,7 +26,7 @@ export class TestData {
   readonly #span: number;
 
   /** @param round changes all numbers, so that what an earlier call left behind is wrong */
-  constructor(type: ElementType, operator: ReductionOperator | undefined, nRanks: number, round: number) {
+  constructor(type: ElementType, operator: NamedOperator | undefined, nRanks: number, round: number) {
     this.type = type;
     this.operator = operator;
     this.nRanks = nRanks;
@@ -39,7 +39,7 @@ export class TestData {
   }
 
   /** Writes elements `first`, `first + 1`, … of what `rank` sends. */
-  source(target: NumericArray, rank: number, first: number): void {
+  source(target: ElementArray, rank: number, first: number): void {
     const seed = mix(Math.imul(this.#round, 0x9e3779b1) ^ Math.imul(rank + 1, 0x85ebca6b));
     const mask = this.#span - 1;
     const { operator } = this;
@@ -57,7 +57,7 @@ export class TestData {
   }
 
   /** Writes elements `first`, … of all ranks' sources combined by the operator. */
-  reduced(target: NumericArray, first: number): void {
+  reduced(target: ElementArray, first: number): void {
     const term = new Float64Array(target.length);
     const total = new Float64Array(target.length);
     for (let rank = 0; rank < this.nRanks; rank++) {
@@ -70,7 +70,7 @@ export class TestData {
 }
 
 /** `total[i] = total[i] op term[i]`. */
-function combine(total: Float64Array, term: Float64Array, operator: ReductionOperator): void {
+function combine(total: Float64Array, term: Float64Array, operator: NamedOperator): void {
   for (let i = 0; i < total.length; i++) {
     const a = total[i] ?? 0;
     const b = term[i] ?? 0;
@@ -100,7 +100,7 @@ function mix(value: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** NumericArray `at`, … `at + count - 1` of a result: those from `first` on of one rank's source, or of all combined. */
+/** Elements `at`, … `at + count - 1` of a result: those from `first` on of one rank's source, or of all combined. */
 export interface Segment {
   readonly at: number;
   readonly count: number;
@@ -108,11 +108,11 @@ export interface Segment {
   readonly first: number;
 }
 
-/** NumericArray compared at a time: their reference stays in the first-level cache. */
+/** Elements compared at a time: their reference stays in the first-level cache. */
 const blockLength = 1024;
 
 /** The number of elements of `result` that differ from what its segments must hold. */
-export function countWrong(result: NumericArray, segments: readonly Segment[], data: TestData): number {
+export function countWrong(result: ElementArray, segments: readonly Segment[], data: TestData): number {
   const block = new data.type.array(new ArrayBuffer(blockLength * data.type.bytes), 0, blockLength);
   let wrong = 0;
   for (const segment of segments) {

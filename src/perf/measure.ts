@@ -1,18 +1,18 @@
-import type { NumericArray, ReductionOperator } from '../device/types.js';
+import type { NamedOperator } from '../device/types.js';
 import type { Collective, MeasuredCommunicator, Shape } from './collectives.js';
 import { countWrong, TestData } from './data.js';
 import type { Average, PerfOptions } from './options.js';
-import type { ElementType } from './types.js';
+import type { ElementArray, ElementType } from './types.js';
 
 /** One half of a row. */
 export interface Case {
   readonly collective: Collective;
   readonly type: ElementType;
-  readonly operator: ReductionOperator | undefined;
+  readonly operator: NamedOperator | undefined;
   readonly root: number;
   readonly shape: Shape;
-  readonly send: NumericArray;
-  readonly recv: NumericArray;
+  readonly send: ElementArray;
+  readonly recv: ElementArray;
 }
 
 /** The two buffers of a rank, made once for the largest size, and the cases' views of them. */
@@ -32,7 +32,7 @@ export class Buffers {
   }
 
   /** What this rank sends and receives: in place both views are of the receive buffer. */
-  views(type: ElementType, shape: Shape, inPlace: boolean): { send: NumericArray; recv: NumericArray } {
+  views(type: ElementType, shape: Shape, inPlace: boolean): { send: ElementArray; recv: ElementArray } {
     const { rank } = this.#comm;
     const view = (buffer: Float64Array, first: number, count: number) =>
       new type.array(buffer.buffer, buffer.byteOffset + first * type.bytes, count);

@@ -1,4 +1,4 @@
-import { type ReductionOperator, reductionOperators } from '../device/types.js';
+import { type NamedOperator, reductionOperators } from '../device/types.js';
 import { InvalidArgumentError } from '../errors.js';
 import { didYouMean } from '../suggest.js';
 import { type Collective, collectives } from './collectives.js';
@@ -16,7 +16,7 @@ export interface PerfOptions {
   readonly step: { readonly kind: 'factor'; readonly factor: number } | { readonly kind: 'bytes'; readonly bytes: number };
   readonly types: readonly ElementType[];
   /** `undefined` where the collective doesn't reduce. */
-  readonly operators: readonly (ReductionOperator | undefined)[];
+  readonly operators: readonly (NamedOperator | undefined)[];
   /** A rank, or -1 for each in turn. */
   readonly root: number;
   /** Timed calls a row; undefined: {@link defaultIterations}. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { cpus, hostname } from 'node:os';
-import type { ReductionOperator } from '../device/types.js';
+import type { NamedOperator } from '../device/types.js';
 import { bandwidths, type MeasuredCommunicator } from './collectives.js';
 import { average, Buffers, type Case, checkCase, gather, timeCase, warmUp } from './measure.js';
 import { checkRoot, defaultIterations, defaultWarmup, type PerfOptions } from './options.js';
@@ -12,7 +12,7 @@ import type { ElementType } from './types.js';
 interface Plan {
   readonly bytes: number;
   readonly type: ElementType;
-  readonly operator: ReductionOperator | undefined;
+  readonly operator: NamedOperator | undefined;
   readonly root: number;
 }
 

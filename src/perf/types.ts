@@ -1,4 +1,7 @@
-import { type DataType, float32, float64, int32, type NumericArray } from '../device/types.js';
+import { type DataType, float32, float64, int32, type NumericArrayConstructor } from '../device/types.js';
+
+/** The arrays of the types that perf knows. */
+export type ElementArray = Float32Array | Float64Array | Int32Array;
 
 /** An element type as perf knows it: under nccl-tests' name, with what a check needs to know. */
 export interface ElementType {
@@ -7,11 +10,11 @@ export interface ElementType {
   readonly isFloat: boolean;
   /** Whole numbers up to 2^exactBits in magnitude are exact in this type. */
   readonly exactBits: number;
-  readonly array: new (buffer: ArrayBufferLike, byteOffset: number, length: number) => NumericArray;
+  readonly array: NumericArrayConstructor<ElementArray>;
 }
 
 const type = (name: string, { bytes, array }: DataType, isFloat: boolean, exactBits: number): ElementType =>
-  ({ name, bytes, array, isFloat, exactBits });
+  ({ name, bytes, array: array as NumericArrayConstructor<ElementArray>, isFloat, exactBits });
 
 /** In nccl-tests' order. */
 export const elementTypes: readonly ElementType[] = [

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { algorithms, callMismatch, decodeCall, describeCall, encodeCall, partsHash, type Call, type CallKind } from '../../../src/collectives/call.js';
 import { callKinds } from '../../../src/device/kernels/kernels.js';
-import { dataTypes, float32, reductionOperators } from '../../../src/device/types.js';
+import { dataTypes, float32, operatorNames } from '../../../src/device/types.js';
 
 const kinds = Object.keys(callKinds) as CallKind[];
 
@@ -9,7 +9,7 @@ test('every call survives its code', () => {
   for (const kind of kinds) {
     for (const type of kind === 'barrier' ? [float32] : dataTypes) {
       for (const algorithm of algorithms) {
-        for (const operator of kind.startsWith('reduce') || kind === 'allReduce' ? reductionOperators : (['sum'] as const)) {
+        for (const operator of kind.startsWith('reduce') || kind === 'allReduce' ? operatorNames : (['sum'] as const)) {
           const call: Call = { kind, type, operator, root: 3, count: 7, algorithm };
           expect(decodeCall(encodeCall(call), 3, 7)).toEqual(call);
         }

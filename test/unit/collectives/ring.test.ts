@@ -3,7 +3,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { encodeCall, type Call } from '../../../src/collectives/call.js';
 import type { Ring } from '../../../src/collectives/ring.js';
 import { DONE } from '../../../src/device/kernels/kernels.js';
-import { dataTypes, float32, reductionOperators, type DataType, type NumericArray, type ReductionOperator } from '../../../src/device/types.js';
+import { dataTypes, float32, float64, reductionOperators, type DataType, type NamedOperator, type NumericArray } from '../../../src/device/types.js';
+import { elementsOf, reduceElements, type Element } from '../device/reference.js';
 import { bytesOf, generator, openRing } from './rings.js';
 
 /** Slices so small that little data go through many blocks. */
@@ -24,7 +25,7 @@ afterAll(async () => {
 interface Operation {
   readonly kind: Call['kind'];
   readonly type: DataType;
-  readonly operator: ReductionOperator;
+  readonly operator: NamedOperator;
   readonly root: number;
   readonly count: number;
   readonly seed: number;
@@ -50,7 +51,7 @@ test('any sequence of operations gives what a naive reference gives, in the same
       const ranks = await ringOf(n);
       const random = generator(seed);
       const arrays = script.map((op) => ranks.map((rank) => makeArrays(rank, op, generator(op.seed + rank.ring.rank))));
-      const inputs = arrays.map((all) => all.map(({ send }) => [...send]));
+      const inputs = arrays.map((all) => all.map(({ send }) => elementsOf(send)));
 
       const position = ranks.map(() => -1);
       let turns = 1e6;
@@ -86,7 +87,7 @@ describe('over sockets', () => {
     const script = fc.sample(operation, { numRuns: 20, seed: 3 });
     for (const op of script) {
       const arrays = ranks.map((rank) => makeArrays(rank, op, generator(op.seed + rank.ring.rank)));
-      const inputs = arrays.map(({ send }) => [...send]);
+      const inputs = arrays.map(({ send }) => elementsOf(send));
       await Promise.all(ranks.map((rank, r) => finish(rank, begin(rank, op, arrays[r]!, 3))));
       if (op.kind === 'barrier') continue;
       const places = [0, 2, 1];
@@ -115,7 +116,7 @@ test('no rank leaves a barrier before the last has come', async () => {
 
 test.each<[string, Partial<Call>, RegExp]>([
   ['another count', { count: 99 }, /rank 1 called allReduce of 99 float32 \(sum, ring\) where rank 0 called allReduce of 100 float32 \(sum, ring\)/],
-  ['another type', { type: dataTypes[1]! }, /rank 1 called allReduce of 100 float64/],
+  ['another type', { type: float64 }, /rank 1 called allReduce of 100 float64/],
   ['another operator', { operator: 'max' }, /rank 1 called allReduce of 100 float32 \(max, ring\)/],
   ['another operation', { kind: 'broadcast', root: 2 }, /rank 1 called broadcast of 100 float32 from rank 2 \(ring\)/],
   ['a barrier', { kind: 'barrier', count: 0 }, /rank 1 called barrier \(ring\)/],
@@ -175,12 +176,16 @@ function makeArrays(rank: Ring, op: Operation, random: () => number): Arrays {
   const recv = make(op.count);
   const root = op.root % rank.ring.order.length;
   const send = random() < 0.4 ? recv : make(kind === 'broadcast' && root !== rank.ring.rank ? 0 : op.count);
-  for (let i = 0; i < send.length; i++) send[i] = type.name === 'int32' ? random() * 2 ** 32 : (random() - 0.5) * 10 ** (random() * 6 - 3);
+  for (let i = 0; i < send.length; i++) {
+    const sign = random() < 0.5 && (type.isFloat || type.name.startsWith('i')) ? -1 : 1;
+    const magnitude = type.isFloat ? 10 ** (random() * 6 - 3) : Math.floor(random() * 2 ** (type.bytes * 8 - 1));
+    type.write(send, i, sign * magnitude);
+  }
   return { send, recv };
 }
 
 /** Comparing element by element costs a hundredth of what `toEqual` does. */
-function firstDifference(array: NumericArray, expected: readonly number[]): object | undefined {
+function firstDifference(array: NumericArray, expected: readonly Element[]): object | undefined {
   if (array.length !== expected.length) return { length: array.length, expected: expected.length };
   const i = expected.findIndex((value, at) => !Object.is(value, array[at]));
   return i < 0 ? undefined : { at: i, is: array[i], expected: expected[i] };
@@ -191,25 +196,16 @@ function freePlaced(rank: Ring, { send, recv }: Arrays): void {
 }
 
 /** The reduction an element at a time, in the order of the ring: the chunk's own rank first, then those behind it. */
-function allReduced(inputs: readonly number[][], { type, operator, count }: Operation): number[] {
+function allReduced(inputs: readonly Element[][], { type, operator, count }: Operation): Element[] {
   const n = inputs.length;
   const slice = size.slotBytes - 64;
-  const cell = new type.array(new ArrayBuffer(8), 0, 1);
-  const round = (value: number): number => {
-    cell[0] = value;
-    return cell[0];
-  };
-  const multiply = type.name === 'int32' ? Math.imul : (a: number, b: number) => a * b;
-  const combine = { sum: (a: number, b: number) => a + b, avg: (a: number, b: number) => a + b, prod: multiply, min: Math.min, max: Math.max }[operator];
   return Array.from({ length: count }, (_, i) => {
     const blockBytes = n * SLICES_PER_CHUNK * slice;
     const block = Math.floor((i * type.bytes) / blockBytes);
     const inBlock = i * type.bytes - block * blockBytes;
     const bytes = Math.min(blockBytes, count * type.bytes - block * blockBytes);
     const chunk = Math.floor(inBlock / (Math.ceil(bytes / n / 128) * 128));
-    let value = inputs[chunk]![i]!;
-    for (let k = 1; k < n; k++) value = round(combine(value, inputs[(chunk + k) % n]![i]!));
-    return operator === 'avg' ? round(value / n) : value;
+    return reduceElements(type, operator, Array.from({ length: n }, (_, k) => inputs[(chunk + k) % n]![i]!));
   });
 }
 

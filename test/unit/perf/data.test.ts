@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ReductionOperator, reductionOperators } from '../../../src/device/types.js';
+import { type NamedOperator, reductionOperators } from '../../../src/device/types.js';
 import { countWrong, TestData } from '../../../src/perf/data.js';
 import { type ElementType, elementTypes } from '../../../src/perf/types.js';
 
@@ -8,7 +8,7 @@ const cases = elementTypes.flatMap((type) => reductionOperators.flatMap((operato
 const label = ({ type, operator, nRanks }: (typeof cases)[number]) => `${operator} of ${nRanks} × ${type.name}`;
 
 /** Combines in the type's own arithmetic, one rank after the other in the given order. */
-function combine(type: ElementType, operator: ReductionOperator, sources: readonly ArrayLike<number>[]): ReturnType<typeof make> {
+function combine(type: ElementType, operator: NamedOperator, sources: readonly ArrayLike<number>[]): ReturnType<typeof make> {
   const length = sources[0]!.length;
   const result = make(type, length);
   result.set(sources[0]!);

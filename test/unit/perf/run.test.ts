@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import type { NumericArray, ReductionOperator } from '../../../src/device/types.js';
+import type { NamedOperator } from '../../../src/device/types.js';
+import type { ElementArray } from '../../../src/perf/types.js';
 import type { MeasuredCommunicator } from '../../../src/perf/collectives.js';
 import { perfOptions, type RawOptions } from '../../../src/perf/options.js';
 import { jsonReporter, silent } from '../../../src/perf/report.js';
@@ -7,11 +8,11 @@ import { runPerf } from '../../../src/perf/run.js';
 import { rawOptions } from './raw-options.js';
 
 /** Ranks of one process that exchange arrays by the promise API; `damage` may change what an all-reduce gives a rank. */
-function world(nRanks: number, damage: (result: NumericArray, rank: number) => void = () => undefined): MeasuredCommunicator[] {
+function world(nRanks: number, damage: (result: ElementArray, rank: number) => void = () => undefined): MeasuredCommunicator[] {
   let arrived: (() => void)[] = [];
-  let inputs: NumericArray[] = [];
+  let inputs: ElementArray[] = [];
   /** Resolves with all ranks' inputs when all have come. */
-  const meet = async (rank: number, input: NumericArray): Promise<NumericArray[]> => {
+  const meet = async (rank: number, input: ElementArray): Promise<ElementArray[]> => {
     inputs[rank] = input.slice();
     const all = inputs;
     await new Promise<void>((resolve) => {
@@ -28,7 +29,7 @@ function world(nRanks: number, damage: (result: NumericArray, rank: number) => v
     rank, nRanks, localRank: rank,
     alloc: (type, length) => new type(new ArrayBuffer(length * type.BYTES_PER_ELEMENT), 0, length),
     free: () => undefined,
-    async allReduce(send, recv = send, operator: ReductionOperator = 'sum') {
+    async allReduce(send: ElementArray, recv: ElementArray = send, operator: NamedOperator = 'sum') {
       const all = await meet(rank, send);
       for (let i = 0; i < recv.length; i++) {
         const values = all.map((input) => input[i]!);
@@ -39,7 +40,7 @@ function world(nRanks: number, damage: (result: NumericArray, rank: number) => v
       }
       damage(recv, rank);
     },
-    async broadcast(send, recv = send, root = 0) {
+    async broadcast(send: ElementArray, recv: ElementArray = send, root = 0) {
       const all = await meet(rank, send);
       recv.set(all[root]!);
     },

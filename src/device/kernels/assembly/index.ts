@@ -1,2 +1,4 @@
-export { reduceCopy, divide, copy } from './reduce';
+export { copy } from './copy';
+export { divide } from './divide';
+export { reduceCopy } from './reduce';
 export * from './local';

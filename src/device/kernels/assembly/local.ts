@@ -22,7 +22,9 @@
 //  direct (two phases) post the addresses; wait for all posts; each rank reduces its share of all inputs into all
 //                      outputs (NVLS's heads, on shared memory); finished; wait until all have finished.
 
-import { copy, reduceCopy, reduceFew, sizeShift } from './reduce';
+import { sizeShift } from './codes';
+import { copy } from './copy';
+import { reduceCopy, reduceFew } from './reduce';
 
 export const SLOT_BYTES: i32 = 65536;
 const ODD_POST: usize = 4096;
@@ -187,10 +189,12 @@ function flag(): u64 {
   return ((sequence as u64) << 32) | (signature as u64);
 }
 
-/** Up to 56 bytes; whole words, since elements have at least four bytes. */
+/** Up to 56 bytes. */
 @inline
 function copyInline(destination: usize, source: usize, length: u32): void {
-  for (let i: usize = 0; i < (length as usize); i += 4) store<u32>(destination + i, load<u32>(source + i));
+  let i: usize = 0;
+  for (; i + 4 <= (length as usize); i += 4) store<u32>(destination + i, load<u32>(source + i));
+  for (; i < (length as usize); i++) store<u8>(destination + i, load<u8>(source + i));
 }
 
 /** Waits until all ranks have posted the current operation. */

@@ -4,29 +4,18 @@
 // Sources and destinations are tables of addresses (u32) in memory. Source order is fixed by the caller, so results
 // do not depend on which rank computes them or when.
 
-export const SUM = 0;
-export const PROD = 1;
-export const MIN = 2;
-export const MAX = 3;
-export const AVG = 4;
+import {
+  AVG, Avg, BFLOAT16, Bfloat16, codeOf, FLOAT16, Float16, FLOAT32, Float32, FLOAT64, Float64, FLOAT8E4M3, Float8e4m3, FLOAT8E5M2,
+  Float8e5m2, INT32, Int32, INT64, Int64, INT8, Int8, is, MAX, Max, MIN, Min, operatorOf, PROD, Prod, SUM, Sum, UINT32, Uint32,
+  UINT64, Uint64, UINT8, Uint8,
+} from './codes';
+import { combine, combineAny } from './combine';
+import { copy } from './copy';
+import { divide } from './divide';
+import { loadPiece, pieceBytes, storePiece } from './pieces';
 
-export const FLOAT32 = 0;
-export const FLOAT64 = 1;
-export const INT32 = 2;
-
-/** log2 of the element's bytes. */
-@inline
-export function sizeShift(type: i32): i32 {
-  return type == FLOAT64 ? 3 : 2;
-}
-
-@inline
-function combine<T extends number>(op: i32, a: v128, b: v128): v128 {
-  if (op == PROD) return v128.mul<T>(a, b);
-  if (op == MIN) return v128.min<T>(a, b);
-  if (op == MAX) return v128.max<T>(a, b);
-  return v128.add<T>(a, b);
-}
+/** Bytes that are summed and then divided while they are in the first-level cache. */
+const AVERAGED_BYTES: usize = 8192;
 
 @inline
 function combineScalar<T extends number>(op: i32, a: T, b: T): T {
@@ -41,20 +30,20 @@ function combineScalar<T extends number>(op: i32, a: T, b: T): T {
   return (a + b) as T;
 }
 
-/** What is done once to each combined vector: averages of floats divide by the number of sources. */
-@inline
-function finish<T extends number>(op: i32, a: v128, divisor: v128): v128 {
-  if (isFloat<T>() && op == AVG) return v128.div<T>(a, divisor);
-  return a;
-}
-
 @inline
 function finishScalar<T extends number>(op: i32, a: T, nSources: i32): T {
   if (op == AVG) return (a / (nSources as T)) as T;
   return a;
 }
 
-/** Elements one at a time from byte `i` to `end`: the tail, and integer averages (SIMD has no integer division). */
+/** What is done once to each combined vector: averages of float32 and float64 divide by the number of sources. */
+@inline
+function finish<T, Op>(a: v128, divisor: v128): v128 {
+  if (!is<Op, Avg>()) return a;
+  return is<T, Float32>() ? f32x4.div(a, divisor) : f64x2.div(a, divisor);
+}
+
+/** Elements one at a time from byte `i` to `end`: the tail. */
 @inline
 function scalarLoop<T extends number>(
   op: i32, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, end: usize,
@@ -67,15 +56,28 @@ function scalarLoop<T extends number>(
   }
 }
 
+/** The tail of types whose elements are best taken as vectors that are not full. */
+function pieceLoop(
+  type: i32, op: i32, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, end: usize,
+): void {
+  for (let i = from; i < end; ) {
+    const bytes = pieceBytes(end - i);
+    let a = loadPiece((load<u32>(sources) as usize) + i, bytes);
+    for (let s = 1; s < nSources; s++) a = combineAny(type, op, a, loadPiece((load<u32>(sources + (s << 2)) as usize) + i, bytes));
+    for (let d = 0; d < nDestinations; d++) storePiece((load<u32>(destinations + (d << 2)) as usize) + i, bytes, a);
+    i += bytes;
+  }
+}
+
 /** Two sources, one or two destinations: the shape of two ranks, with all addresses in registers. */
 @inline
-function pairLoop<T extends number>(op: i32, a: usize, b: usize, c: usize, d: usize, bytes: usize, divisor: v128): usize {
+function pairLoop<T, Op>(a: usize, b: usize, c: usize, d: usize, bytes: usize, divisor: v128): usize {
   let i: usize = 0;
   for (; i + 64 <= bytes; i += 64) {
-    const v0 = finish<T>(op, combine<T>(op, v128.load(a + i), v128.load(b + i)), divisor);
-    const v1 = finish<T>(op, combine<T>(op, v128.load(a + i, 16), v128.load(b + i, 16)), divisor);
-    const v2 = finish<T>(op, combine<T>(op, v128.load(a + i, 32), v128.load(b + i, 32)), divisor);
-    const v3 = finish<T>(op, combine<T>(op, v128.load(a + i, 48), v128.load(b + i, 48)), divisor);
+    const v0 = finish<T, Op>(combine<T, Op>(v128.load(a + i), v128.load(b + i)), divisor);
+    const v1 = finish<T, Op>(combine<T, Op>(v128.load(a + i, 16), v128.load(b + i, 16)), divisor);
+    const v2 = finish<T, Op>(combine<T, Op>(v128.load(a + i, 32), v128.load(b + i, 32)), divisor);
+    const v3 = finish<T, Op>(combine<T, Op>(v128.load(a + i, 48), v128.load(b + i, 48)), divisor);
     v128.store(c + i, v0);
     v128.store(c + i, v1, 16);
     v128.store(c + i, v2, 32);
@@ -91,77 +93,133 @@ function pairLoop<T extends number>(op: i32, a: usize, b: usize, c: usize, d: us
 }
 
 @inline
-function reduceTyped<T extends number>(
-  op: i32, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
+function reduceTyped<T, Op>(
+  sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
 ): void {
   let i = from;
   const end = from + bytes;
-  if (isFloat<T>() || op != AVG) {
-    const divisor = v128.splat<T>(nSources as T);
-    if (nSources == 2 && nDestinations <= 2) {
-      const c = load<u32>(destinations) as usize;
-      const d = nDestinations == 2 ? (load<u32>(destinations, 4) as usize) : c;
-      i += pairLoop<T>(op, (load<u32>(sources) as usize) + from, (load<u32>(sources, 4) as usize) + from, c + from, d + from, bytes, divisor);
+  const divisor = is<T, Float64>() ? f64x2.splat(nSources as f64) : f32x4.splat(nSources as f32);
+  if (nSources == 2 && nDestinations <= 2) {
+    const c = load<u32>(destinations) as usize;
+    const d = nDestinations == 2 ? (load<u32>(destinations, 4) as usize) : c;
+    i += pairLoop<T, Op>((load<u32>(sources) as usize) + from, (load<u32>(sources, 4) as usize) + from, c + from, d + from, bytes, divisor);
+  }
+  for (; i + 128 <= end; i += 128) {
+    let p = (load<u32>(sources) as usize) + i;
+    let v0 = v128.load(p), v1 = v128.load(p, 16), v2 = v128.load(p, 32), v3 = v128.load(p, 48);
+    let v4 = v128.load(p, 64), v5 = v128.load(p, 80), v6 = v128.load(p, 96), v7 = v128.load(p, 112);
+    for (let s = 1; s < nSources; s++) {
+      p = (load<u32>(sources + (s << 2)) as usize) + i;
+      v0 = combine<T, Op>(v0, v128.load(p));
+      v1 = combine<T, Op>(v1, v128.load(p, 16));
+      v2 = combine<T, Op>(v2, v128.load(p, 32));
+      v3 = combine<T, Op>(v3, v128.load(p, 48));
+      v4 = combine<T, Op>(v4, v128.load(p, 64));
+      v5 = combine<T, Op>(v5, v128.load(p, 80));
+      v6 = combine<T, Op>(v6, v128.load(p, 96));
+      v7 = combine<T, Op>(v7, v128.load(p, 112));
     }
-    for (; i + 128 <= end; i += 128) {
-      let p = (load<u32>(sources) as usize) + i;
-      let v0 = v128.load(p), v1 = v128.load(p, 16), v2 = v128.load(p, 32), v3 = v128.load(p, 48);
-      let v4 = v128.load(p, 64), v5 = v128.load(p, 80), v6 = v128.load(p, 96), v7 = v128.load(p, 112);
-      for (let s = 1; s < nSources; s++) {
-        p = (load<u32>(sources + (s << 2)) as usize) + i;
-        v0 = combine<T>(op, v0, v128.load(p));
-        v1 = combine<T>(op, v1, v128.load(p, 16));
-        v2 = combine<T>(op, v2, v128.load(p, 32));
-        v3 = combine<T>(op, v3, v128.load(p, 48));
-        v4 = combine<T>(op, v4, v128.load(p, 64));
-        v5 = combine<T>(op, v5, v128.load(p, 80));
-        v6 = combine<T>(op, v6, v128.load(p, 96));
-        v7 = combine<T>(op, v7, v128.load(p, 112));
-      }
-      v0 = finish<T>(op, v0, divisor);
-      v1 = finish<T>(op, v1, divisor);
-      v2 = finish<T>(op, v2, divisor);
-      v3 = finish<T>(op, v3, divisor);
-      v4 = finish<T>(op, v4, divisor);
-      v5 = finish<T>(op, v5, divisor);
-      v6 = finish<T>(op, v6, divisor);
-      v7 = finish<T>(op, v7, divisor);
-      for (let d = 0; d < nDestinations; d++) {
-        p = (load<u32>(destinations + (d << 2)) as usize) + i;
-        v128.store(p, v0);
-        v128.store(p, v1, 16);
-        v128.store(p, v2, 32);
-        v128.store(p, v3, 48);
-        v128.store(p, v4, 64);
-        v128.store(p, v5, 80);
-        v128.store(p, v6, 96);
-        v128.store(p, v7, 112);
-      }
+    v0 = finish<T, Op>(v0, divisor);
+    v1 = finish<T, Op>(v1, divisor);
+    v2 = finish<T, Op>(v2, divisor);
+    v3 = finish<T, Op>(v3, divisor);
+    v4 = finish<T, Op>(v4, divisor);
+    v5 = finish<T, Op>(v5, divisor);
+    v6 = finish<T, Op>(v6, divisor);
+    v7 = finish<T, Op>(v7, divisor);
+    for (let d = 0; d < nDestinations; d++) {
+      p = (load<u32>(destinations + (d << 2)) as usize) + i;
+      v128.store(p, v0);
+      v128.store(p, v1, 16);
+      v128.store(p, v2, 32);
+      v128.store(p, v3, 48);
+      v128.store(p, v4, 64);
+      v128.store(p, v5, 80);
+      v128.store(p, v6, 96);
+      v128.store(p, v7, 112);
     }
   }
-  scalarLoop<T>(op, sources, nSources, destinations, nDestinations, i, end);
+  if (is<T, Float32>()) scalarLoop<f32>(operatorOf<Op>(), sources, nSources, destinations, nDestinations, i, end);
+  else if (is<T, Float64>()) scalarLoop<f64>(operatorOf<Op>(), sources, nSources, destinations, nDestinations, i, end);
+  else if (is<T, Int32>()) scalarLoop<i32>(operatorOf<Op>(), sources, nSources, destinations, nDestinations, i, end);
+  else pieceLoop(codeOf<T>(), operatorOf<Op>(), sources, nSources, destinations, nDestinations, i, end);
 }
 
-// One compiled loop a type and operator. They are not inlined: the dispatch below stays small.
-function sumFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<f32>(SUM, s, n, d, m, from, bytes); }
-function prodFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<f32>(PROD, s, n, d, m, from, bytes); }
-function minFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<f32>(MIN, s, n, d, m, from, bytes); }
-function maxFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<f32>(MAX, s, n, d, m, from, bytes); }
-function avgFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<f32>(AVG, s, n, d, m, from, bytes); }
-function sumFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<f64>(SUM, s, n, d, m, from, bytes); }
-function prodFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<f64>(PROD, s, n, d, m, from, bytes); }
-function minFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<f64>(MIN, s, n, d, m, from, bytes); }
-function maxFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<f64>(MAX, s, n, d, m, from, bytes); }
-function avgFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<f64>(AVG, s, n, d, m, from, bytes); }
-function sumInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<i32>(SUM, s, n, d, m, from, bytes); }
-function prodInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<i32>(PROD, s, n, d, m, from, bytes); }
-function minInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<i32>(MIN, s, n, d, m, from, bytes); }
-function maxInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<i32>(MAX, s, n, d, m, from, bytes); }
-function avgInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<i32>(AVG, s, n, d, m, from, bytes); }
+/** The loop of types that take many instructions a vector: unrolling it further gains nothing. */
+@inline
+function reduceNarrow<T, Op>(
+  sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
+): void {
+  let i = from;
+  const end = from + bytes;
+  for (; i + 32 <= end; i += 32) {
+    let p = (load<u32>(sources) as usize) + i;
+    let v0 = v128.load(p), v1 = v128.load(p, 16);
+    for (let s = 1; s < nSources; s++) {
+      p = (load<u32>(sources + (s << 2)) as usize) + i;
+      v0 = combine<T, Op>(v0, v128.load(p));
+      v1 = combine<T, Op>(v1, v128.load(p, 16));
+    }
+    for (let d = 0; d < nDestinations; d++) {
+      p = (load<u32>(destinations + (d << 2)) as usize) + i;
+      v128.store(p, v0);
+      v128.store(p, v1, 16);
+    }
+  }
+  pieceLoop(codeOf<T>(), operatorOf<Op>(), sources, nSources, destinations, nDestinations, i, end);
+}
+
+// One compiled loop a type and operator; sums and products of integers are the same with and without sign. They are not
+// inlined: the dispatch below stays small.
+function sumFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Sum>(s, n, d, m, from, bytes); }
+function prodFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Prod>(s, n, d, m, from, bytes); }
+function minFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Min>(s, n, d, m, from, bytes); }
+function maxFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Max>(s, n, d, m, from, bytes); }
+function avgFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Avg>(s, n, d, m, from, bytes); }
+function sumFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float64, Sum>(s, n, d, m, from, bytes); }
+function prodFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float64, Prod>(s, n, d, m, from, bytes); }
+function minFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float64, Min>(s, n, d, m, from, bytes); }
+function maxFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float64, Max>(s, n, d, m, from, bytes); }
+function avgFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float64, Avg>(s, n, d, m, from, bytes); }
+function sumInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int32, Sum>(s, n, d, m, from, bytes); }
+function prodInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int32, Prod>(s, n, d, m, from, bytes); }
+function minInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int32, Min>(s, n, d, m, from, bytes); }
+function maxInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int32, Max>(s, n, d, m, from, bytes); }
+function sumInt8(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int8, Sum>(s, n, d, m, from, bytes); }
+function prodInt8(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int8, Prod>(s, n, d, m, from, bytes); }
+function minInt8(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int8, Min>(s, n, d, m, from, bytes); }
+function maxInt8(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int8, Max>(s, n, d, m, from, bytes); }
+function minUint8(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint8, Min>(s, n, d, m, from, bytes); }
+function maxUint8(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint8, Max>(s, n, d, m, from, bytes); }
+function minUint32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint32, Min>(s, n, d, m, from, bytes); }
+function maxUint32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint32, Max>(s, n, d, m, from, bytes); }
+function sumInt64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int64, Sum>(s, n, d, m, from, bytes); }
+function prodInt64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int64, Prod>(s, n, d, m, from, bytes); }
+function minInt64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int64, Min>(s, n, d, m, from, bytes); }
+function maxInt64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int64, Max>(s, n, d, m, from, bytes); }
+function minUint64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint64, Min>(s, n, d, m, from, bytes); }
+function maxUint64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint64, Max>(s, n, d, m, from, bytes); }
+function sumFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float16, Sum>(s, n, d, m, from, bytes); }
+function prodFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float16, Prod>(s, n, d, m, from, bytes); }
+function minFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float16, Min>(s, n, d, m, from, bytes); }
+function maxFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float16, Max>(s, n, d, m, from, bytes); }
+function sumBfloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Bfloat16, Sum>(s, n, d, m, from, bytes); }
+function prodBfloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Bfloat16, Prod>(s, n, d, m, from, bytes); }
+function minBfloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Bfloat16, Min>(s, n, d, m, from, bytes); }
+function maxBfloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Bfloat16, Max>(s, n, d, m, from, bytes); }
+function sumFloat8e4m3(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e4m3, Sum>(s, n, d, m, from, bytes); }
+function prodFloat8e4m3(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e4m3, Prod>(s, n, d, m, from, bytes); }
+function minFloat8e4m3(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e4m3, Min>(s, n, d, m, from, bytes); }
+function maxFloat8e4m3(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e4m3, Max>(s, n, d, m, from, bytes); }
+function sumFloat8e5m2(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e5m2, Sum>(s, n, d, m, from, bytes); }
+function prodFloat8e5m2(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e5m2, Prod>(s, n, d, m, from, bytes); }
+function minFloat8e5m2(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e5m2, Min>(s, n, d, m, from, bytes); }
+function maxFloat8e5m2(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e5m2, Max>(s, n, d, m, from, bytes); }
 
 /**
  * Combines `bytes` bytes at byte offset `from` of all sources and writes them at the same offset of all destinations.
- * A destination may be a source; they may not overlap otherwise. `nSources` is also what averages divide by.
+ * A destination may be a source; they may not overlap otherwise. `nSources` is also what averages divide by. One source is
+ * copied as it is.
  */
 export function reduceCopy(
   type: i32, op: i32, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
@@ -181,8 +239,57 @@ export function reduceCopy(
     case (INT32 << 3) | PROD: prodInt32(sources, nSources, destinations, nDestinations, from, bytes); break;
     case (INT32 << 3) | MIN: minInt32(sources, nSources, destinations, nDestinations, from, bytes); break;
     case (INT32 << 3) | MAX: maxInt32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT32 << 3) | AVG: avgInt32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    default: unreachable();
+    case (INT8 << 3) | SUM: sumInt8(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (INT8 << 3) | PROD: prodInt8(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (INT8 << 3) | MIN: minInt8(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (INT8 << 3) | MAX: maxInt8(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (UINT8 << 3) | SUM: sumInt8(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (UINT8 << 3) | PROD: prodInt8(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (UINT8 << 3) | MIN: minUint8(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (UINT8 << 3) | MAX: maxUint8(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (UINT32 << 3) | SUM: sumInt32(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (UINT32 << 3) | PROD: prodInt32(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (UINT32 << 3) | MIN: minUint32(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (UINT32 << 3) | MAX: maxUint32(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (INT64 << 3) | SUM: sumInt64(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (INT64 << 3) | PROD: prodInt64(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (INT64 << 3) | MIN: minInt64(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (INT64 << 3) | MAX: maxInt64(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (UINT64 << 3) | SUM: sumInt64(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (UINT64 << 3) | PROD: prodInt64(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (UINT64 << 3) | MIN: minUint64(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (UINT64 << 3) | MAX: maxUint64(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (FLOAT16 << 3) | SUM: sumFloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (FLOAT16 << 3) | PROD: prodFloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (FLOAT16 << 3) | MIN: minFloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (FLOAT16 << 3) | MAX: maxFloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (BFLOAT16 << 3) | SUM: sumBfloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (BFLOAT16 << 3) | PROD: prodBfloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (BFLOAT16 << 3) | MIN: minBfloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (BFLOAT16 << 3) | MAX: maxBfloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (FLOAT8E4M3 << 3) | SUM: sumFloat8e4m3(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (FLOAT8E4M3 << 3) | PROD: prodFloat8e4m3(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (FLOAT8E4M3 << 3) | MIN: minFloat8e4m3(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (FLOAT8E4M3 << 3) | MAX: maxFloat8e4m3(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (FLOAT8E5M2 << 3) | SUM: sumFloat8e5m2(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (FLOAT8E5M2 << 3) | PROD: prodFloat8e5m2(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (FLOAT8E5M2 << 3) | MIN: minFloat8e5m2(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case (FLOAT8E5M2 << 3) | MAX: maxFloat8e5m2(sources, nSources, destinations, nDestinations, from, bytes); break;
+    default:
+      if (op != AVG) unreachable();
+      average(type, sources, nSources, destinations, nDestinations, from, bytes);
+  }
+}
+
+/** Averages of types that do not divide in the loop: block by block a sum, a division and copies. */
+function average(type: i32, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize): void {
+  const first = load<u32>(destinations) as usize;
+  const end = from + bytes;
+  for (let i = from; i < end; i += AVERAGED_BYTES) {
+    const length = min<usize>(AVERAGED_BYTES, end - i);
+    reduceCopy(type, SUM, sources, nSources, destinations, 1, i, length);
+    divide(type, first + i, length, nSources);
+    for (let d = 1; d < nDestinations; d++) copy((load<u32>(destinations + (d << 2)) as usize) + i, first + i, length);
   }
 }
 
@@ -203,34 +310,21 @@ function strideTyped<T extends number>(op: i32, first: usize, nSources: i32, str
 export function reduceFew(type: i32, op: i32, first: usize, nSources: i32, stride: usize, destination: usize, bytes: usize): void {
   if (type == FLOAT32) strideTyped<f32>(op, first, nSources, stride, destination, bytes);
   else if (type == FLOAT64) strideTyped<f64>(op, first, nSources, stride, destination, bytes);
-  else strideTyped<i32>(op, first, nSources, stride, destination, bytes);
+  else if (type == INT32) strideTyped<i32>(op, first, nSources, stride, destination, bytes);
+  else stridePieces(type, op, first, nSources, stride, destination, bytes);
 }
 
-@inline
-function divideFloats<T extends number>(from: usize, end: usize, divisor: T): void {
-  const divisors = v128.splat<T>(divisor);
-  let p = from;
-  for (; p + 16 <= end; p += 16) v128.store(p, v128.div<T>(v128.load(p), divisors));
-  for (; p < end; p += sizeof<T>()) store<T>(p, (load<T>(p) / divisor) as T);
-}
-
-/** Divides each element in place: an average whose sum came in steps (ring). Integers truncate toward zero. */
-export function divide(type: i32, address: usize, bytes: usize, divisor: i32): void {
-  const end = address + bytes;
-  if (type == FLOAT32) divideFloats<f32>(address, end, divisor as f32);
-  else if (type == FLOAT64) divideFloats<f64>(address, end, divisor as f64);
-  else for (let p = address; p < end; p += 4) store<i32>(p, load<i32>(p) / divisor);
-}
-
-export function copy(destination: usize, source: usize, bytes: usize): void {
-  let i: usize = 0;
-  for (; i + 64 <= bytes; i += 64) {
-    const v0 = v128.load(source + i), v1 = v128.load(source + i, 16);
-    const v2 = v128.load(source + i, 32), v3 = v128.load(source + i, 48);
-    v128.store(destination + i, v0);
-    v128.store(destination + i, v1, 16);
-    v128.store(destination + i, v2, 32);
-    v128.store(destination + i, v3, 48);
+function stridePieces(type: i32, op: i32, first: usize, nSources: i32, stride: usize, destination: usize, bytes: usize): void {
+  for (let i: usize = 0; i < bytes; ) {
+    const length = pieceBytes(bytes - i);
+    let source = first + i;
+    let a = loadPiece(source, length);
+    for (let s = 1; s < nSources; s++) {
+      source += stride;
+      a = combineAny(type, op, a, loadPiece(source, length));
+    }
+    storePiece(destination + i, length, a);
+    i += length;
   }
-  for (; i < bytes; i++) store<u8>(destination + i, load<u8>(source + i));
+  if (op == AVG) divide(type, destination, bytes, nSources);
 }
