@@ -77,8 +77,8 @@ const settings = {
   ll128C2c: integer('NCCL_LL128_C2C', 1, '1 allows LL128 from sm 90 on also where GPUs reach NICs over C2C or by way of other GPUs'),
   patEnable: integer('NCCL_PAT_ENABLE', 2, 'algorithm PAT: 0 off, 1 on, 2 with one rank a node'),
   netOverheadNs: unless(-2, 'NCCL_NET_OVERHEAD', 'what posting to the network is taken to cost, ns; unset: 1000, or 2000 on AMD CPUs'),
-  maxThreads: unless(-2, 'NCCL_NTHREADS', 'threads of a channel with LL and Simple, a multiple of 32 from 64 to 512'),
-  ll128Threads: unless(-2, 'NCCL_LL128_NTHREADS', 'threads of a channel with LL128, a multiple of 32 from 160 to 640'),
+  maxThreads: threads('NCCL_NTHREADS', 64, 512, 'threads of a channel with LL and Simple, a multiple of 32 from 64 to 512'),
+  ll128Threads: threads('NCCL_LL128_NTHREADS', 160, 640, 'threads of a channel with LL128, a multiple of 32 from 160 to 640'),
   threadThresholds: text('NCCL_THREAD_THRESHOLDS', 'bytes a thread from which on all threads and channels are used: six numbers, for Tree with LL, LL128, Simple, then Ring'),
 
   // Send and receive.
@@ -164,6 +164,20 @@ function unless(unsetNumber: number, variable: string, doc: string): Setting<num
     read(value, complain) {
       const number = readInteger(variable, value, complain);
       return number === unsetNumber ? undefined : number;
+    },
+  };
+}
+
+/** A number of threads: whole warps of 32, within limits; 0 and less mean unset. */
+function threads(variable: string, fewest: number, most: number, doc: string): Setting<number | undefined> {
+  return {
+    variable, doc, whenUnset: undefined,
+    read(value, complain) {
+      const asked = readInteger(variable, value, complain);
+      if (asked === undefined || asked <= 0) return undefined;
+      const taken = asked % 32 === 0 ? Math.max(fewest, Math.min(most, asked)) : most;
+      if (taken !== asked) complain(`${variable}=${value} is not a multiple of 32 from ${fewest} to ${most}, so NCCL takes ${taken}`);
+      return taken;
     },
   };
 }

@@ -80,7 +80,7 @@ function channelsAndThreads(tuning: Tuning, algorithm: Algorithm, protocol: Prot
       let nThreads = most;
       const isTooLittle = () => bytes < sizeProduct(nChannels, nThreads, threshold);
       while (nChannels >= 2 && isTooLittle()) nChannels--;
-      while (nThreads % 128 === 0 && isTooLittle() && nThreads > 0) nThreads /= 2;
+      while (nThreads % 128 === 0 && isTooLittle()) nThreads /= 2;
       return { nChannels, nThreads: kernelThreads(algorithm, protocol, nThreads) };
     }
   }

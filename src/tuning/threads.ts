@@ -5,12 +5,10 @@ import { type Algorithm, algorithms, byName, type Protocol, protocols } from './
 /** Threads of a channel, or bytes a thread, by algorithm and protocol. */
 export type ByCandidate = Readonly<Record<Algorithm, Readonly<Record<Protocol, number>>>>;
 
-const warp = 32;
-/** The most threads that a kernel has; Tree, PAT, NVLS and CollNet take all. */
+/** The most threads that a kernel has; LL128, Tree, PAT, NVLS and CollNet take all. */
 export const mostThreads = 640;
 const mostSimpleThreads = 512;
 const mostLlThreads = 512;
-const mostLl128Threads = 640;
 
 /** A ring that does no more than PCI of generation 3 with 16 lanes does needs fewer threads; GB/s. */
 const pciGBps = 12;
@@ -18,26 +16,18 @@ const pciGBps = 12;
 /** The most threads of a channel; 0 for what there is not (PAT, whose kernel always has all). */
 export function maxThreads({ graphs: { ring } }: TuningInput, parameters: Parameters): ByCandidate {
   const slowRing = Math.fround(ring.bwIntra * ring.nChannels) <= pciGBps;
-  const simple = (whenUnset: number) => threadsFor(parameters.maxThreads, 2 * warp, mostSimpleThreads, whenUnset);
-  const ll = threadsFor(parameters.maxThreads, 2 * warp, mostLlThreads, mostLlThreads);
-  const ll128 = threadsFor(parameters.ll128Threads, mostLl128Threads / 4, mostLl128Threads, mostLl128Threads);
+  const ll = parameters.maxThreads ?? mostLlThreads;
+  const ll128 = parameters.ll128Threads ?? mostThreads;
   const simpleOnly = { LL: 0, LL128: 0, Simple: mostThreads };
   return {
-    Tree: { LL: ll, LL128: ll128, Simple: simple(mostSimpleThreads) },
-    Ring: { LL: ll, LL128: ll128, Simple: simple(slowRing ? 256 : mostSimpleThreads) },
+    Tree: { LL: ll, LL128: ll128, Simple: parameters.maxThreads ?? mostSimpleThreads },
+    Ring: { LL: ll, LL128: ll128, Simple: parameters.maxThreads ?? (slowRing ? 256 : mostSimpleThreads) },
     CollNetDirect: simpleOnly,
     CollNetChain: simpleOnly,
     NVLS: simpleOnly,
     NVLSTree: simpleOnly,
     PAT: { LL: 0, LL128: 0, Simple: 0 },
   };
-}
-
-/** What is asked for, where it can be had: a number of whole warps within limits. */
-function threadsFor(asked: number | undefined, fewest: number, most: number, whenUnset: number): number {
-  if (asked === undefined || asked <= 0) return whenUnset;
-  if (asked % warp !== 0) return most;
-  return Math.max(fewest, Math.min(most, asked));
 }
 
 /** Bytes a thread and channel below which NCCL takes fewer channels, then fewer threads. All 0 with one rank. */

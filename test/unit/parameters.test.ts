@@ -23,6 +23,16 @@ describe('parametersFromEnvironment', () => {
     expect(read({ NCCL_CROSS_NIC: '99999999999999999999' }).parameters.crossNic).toBe(2);
   });
 
+  it('takes numbers of threads as NCCL does, and says where that is another number', () => {
+    expect(read({ NCCL_NTHREADS: '256', NCCL_LL128_NTHREADS: '0' })).toMatchObject({ parameters: { maxThreads: 256, ll128Threads: undefined }, notes: [] });
+    const { parameters, notes } = read({ NCCL_NTHREADS: '100', NCCL_LL128_NTHREADS: '64' });
+    expect(parameters).toMatchObject({ maxThreads: 512, ll128Threads: 160 });
+    expect(notes.map(({ message }) => message)).toEqual([
+      'NCCL_NTHREADS=100 is not a multiple of 32 from 64 to 512, so NCCL takes 512',
+      'NCCL_LL128_NTHREADS=64 is not a multiple of 32 from 160 to 640, so NCCL takes 160',
+    ]);
+  });
+
   it('reads path levels by exact name or by the older numbers', () => {
     expect(read({ NCCL_P2P_LEVEL: 'NVL' }).parameters.p2pLevel).toBe(PathType.NVL);
     expect(read({ NCCL_P2P_LEVEL: '3' }).parameters.p2pLevel).toBe(PathType.PHB);
