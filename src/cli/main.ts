@@ -18,6 +18,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   perf: () => import('./commands/perf.js'),
   topo: () => import('./commands/topo.js'),
   graph: () => import('./commands/graph.js'),
+  log: () => import('./commands/log.js'),
   oracle: () => import('./commands/oracle.js'),
   completion: () => import('./commands/completion.js'),
 };

@@ -1,0 +1,79 @@
+import { inFile, InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { refuseContradictions } from '../../graph/merge/contradictions.js';
+import { Transports } from '../../graph/transports/transports.js';
+import { ncclVariables } from '../../nccl-variables.js';
+import { type Cluster, prepareCluster } from '../../plan/cluster.js';
+import { comparePlan, planFinding } from '../../plan/log/compare-plan.js';
+import type { LogFinding } from '../../plan/log/finding.js';
+import type { LoggedCommunicator, LogModel } from '../../plan/log/model.js';
+import { planPrepared } from '../../plan/plan.js';
+import { readCluster } from '../cluster-input.js';
+
+export interface ComparisonOptions {
+  readonly topology?: string;
+  readonly nodes?: string;
+  readonly hardware?: string;
+}
+
+/** What a comparison gives to print: the finding, and a sentence where all is as planned. */
+export interface ComparisonResult {
+  readonly findings: readonly LogFinding[];
+  readonly sentence: string | undefined;
+}
+
+/** Files and places of the job, which this machine need not have, and what says nothing about channels. */
+const notOurs = new Set(['NCCL_TOPO_FILE', 'NCCL_GRAPH_FILE', 'NCCL_TOPO_DUMP_FILE', 'NCCL_GRAPH_DUMP_FILE', 'NCCL_DEBUG', 'NCCL_DEBUG_FILE', 'NCCL_DEBUG_SUBSYS']);
+
+/** The largest communicator of the log against the plan for a cluster, with the settings that the log tells of. */
+export async function comparePlanned(model: LogModel, options: ComparisonOptions): Promise<ComparisonResult> {
+  const { topology, nodes, hardware } = options;
+  if (topology === undefined) {
+    const option = nodes !== undefined ? '--nodes' : hardware !== undefined ? '--hardware' : undefined;
+    if (option !== undefined) throw new InvalidUsageError('UNSUPPORTED', `${option} says how to plan, but for which machine? Give --topology too`);
+    return { findings: [], sentence: undefined };
+  }
+  const [largest] = [...model.communicators].sort((a, b) => b.ranks.size - a.ranks.size);
+  if (largest === undefined) throw new InvalidUsageError('UNSUPPORTED', 'there is no communicator in the log to compare with a plan');
+  const input = await readCluster([topology], {
+    ...(nodes === undefined ? {} : { nodes }), ...(hardware === undefined ? {} : { hardware }), env: settingsOf(largest),
+  });
+  const cluster = sized(input.cluster, largest, nodes, input.title);
+  refuseContradictions(input.parameters);
+  const fileName = input.machines.length === 1 ? input.machines[0]?.fileName : undefined;
+  return inFile(fileName, () => {
+    const prepared = prepareCluster(cluster, input.parameters);
+    const plan = planPrepared(prepared, input.parameters);
+    const machines = new Map(prepared.flatMap(({ host, systems }) => host.nodes.flatMap((node, index) => {
+      const system = systems[index];
+      return system === undefined ? [] : [[node, system] as const];
+    })));
+    const comparison = comparePlan(largest, plan, new Transports(plan, machines, input.parameters));
+    const title = cluster.hosts.map(({ name, count }) => `${count} x ${name ?? topology}`).join(' + ');
+    const finding = planFinding(largest, comparison, title);
+    return {
+      findings: finding === undefined ? [] : [finding],
+      sentence: finding === undefined ? `All ${comparison.compared} decisions in the log are those of the plan for ${title}.` : undefined,
+    };
+  });
+}
+
+/** `NAME=VALUE` of what the ranks said to have found in their environment. */
+function settingsOf({ ranks }: LoggedCommunicator): string[] {
+  const settings = new Map<string, string>();
+  for (const { process } of ranks.values()) {
+    for (const [name, { value }] of process.environment) if (ncclVariables.has(name) && !notOurs.has(name)) settings.set(name, settings.get(name) ?? value);
+  }
+  return [...settings].map(([name, value]) => `${name}=${value}`);
+}
+
+/** The cluster with as many hosts as the communicator needs, where `--nodes` does not say how many. */
+function sized(cluster: Cluster, { nRanks }: LoggedCommunicator, nodes: string | undefined, title: string): Cluster {
+  const gpus = (machine: Cluster['hosts'][number]['machine']) => ('gpus' in machine ? machine.gpus.length : 0);
+  const planned = cluster.hosts.reduce((sum, { machine, count }) => sum + gpus(machine) * count, 0);
+  if (planned === nRanks) return cluster;
+  const [host, ...others] = cluster.hosts;
+  if (nodes === undefined && host?.count === 1 && others.length === 0 && planned > 0 && nRanks % planned === 0) {
+    return { hosts: [{ ...host, count: nRanks / planned }] };
+  }
+  throw new InvalidArgumentError('ARGUMENT_RANGE', `${title} has ${planned} ranks, and the communicator in the log has ${nRanks}: give the machine that the job ran on, and --nodes`);
+}

@@ -1,0 +1,175 @@
+import { rankRanges } from '../../plan/log/finding.js';
+import type { LogFinding, LogSeverity } from '../../plan/log/finding.js';
+import { channelsByNic } from '../../plan/log/checks/nics.js';
+import type { Place } from '../../plan/log/line.js';
+import { type LoggedCommunicator, type LoggedRank, type LogModel, treeStride, unknown } from '../../plan/log/model.js';
+import { colorsFor } from '../output.js';
+
+/** Communicators and findings that fit a screen; `--json` has all. */
+const shownCommunicators = 4;
+const shownFindings = 12;
+const shownPlaces = 3;
+/** A line of the summary is no longer than this. */
+const width = 150;
+
+type Paint = ReturnType<typeof colorsFor>;
+
+/** What the log tells, and what is wrong: the text for a person. */
+export function printLog(model: LogModel, findings: readonly LogFinding[]): void {
+  const paint = colorsFor(process.stdout);
+  const { communicators } = model;
+  // The largest and first are what a job is about.
+  const shown = [...communicators].sort((a, b) => b.ranks.size - a.ranks.size).slice(0, shownCommunicators);
+  for (const communicator of shown) console.log(`${summary(communicator, paint).join('\n')}\n`);
+  if (communicators.length > shown.length) console.log(`and ${communicators.length - shown.length} more communicators (${sizes(communicators, shown)}); --json has all\n`);
+  for (const table of model.tables.slice(0, 4)) {
+    const best = table.rows.reduce((a, b) => (b.busGBps > a.busGBps ? b : a), table.rows[0] ?? { busGBps: 0, bytes: 0 });
+    console.log(`nccl-tests ${table.collective ?? ''}: ${table.rows.length} rows, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes\n`);
+  }
+  printFindings(model, findings, paint);
+}
+
+function printFindings(model: LogModel, findings: readonly LogFinding[], paint: Paint): void {
+  const colours: Record<LogSeverity, (text: string) => string> = { error: paint.red, warning: paint.yellow, info: paint.cyan };
+  for (const { severity, code, problem, cause, remedy, places } of findings.slice(0, shownFindings)) {
+    const at = places.slice(0, shownPlaces).map((place) => placeText(model, place)).join(', ');
+    console.log(`${colours[severity](severity)} ${paint.bold(code)}: ${problem}`);
+    if (at !== '') console.log(`  at    ${paint.dim(at)}${places.length > shownPlaces ? paint.dim(', …') : ''}`);
+    console.log(`  cause ${cause}\n  do    ${remedy}\n`);
+  }
+  if (findings.length > shownFindings) console.log(`and ${findings.length - shownFindings} more findings; --json has all\n`);
+  const count = (severity: LogSeverity, word: string) => {
+    const number = findings.filter((finding) => finding.severity === severity).length;
+    return number === 0 ? [] : [`${number} ${word}${number === 1 ? '' : 's'}`];
+  };
+  const counts = [...count('error', 'error'), ...count('warning', 'warning'), ...count('info', 'remark')];
+  const read = `${model.lines.nccl} lines of NCCL in ${model.lines.all}`;
+  console.log(counts.length === 0 ? `${read}: nothing to complain of` : `${read}: ${counts.join(', ')}`);
+}
+
+export function placeText(model: LogModel, { file, line }: Place): string {
+  return `${model.files[file] ?? ''}:${line}`;
+}
+
+/** One communicator in a few lines. */
+function summary(communicator: LoggedCommunicator, paint: Paint): string[] {
+  const { id, nRanks, nRanksKnown, ranks } = communicator;
+  const records = [...ranks.values()];
+  const done = records.filter(({ completed }) => completed !== undefined).length;
+  const versions = [...new Set(records.flatMap(({ process }) => process.version?.text ?? []))];
+  const seconds = Math.max(...records.map(({ initSeconds }) => initSeconds ?? -1));
+  const hosts = new Map<string, number[]>();
+  for (const { process, rank } of records) hosts.set(process.host, [...hosts.get(process.host) ?? [], rank]);
+  const row = (name: string, text: string) => (text === '' ? [] : [`  ${name.padEnd(10)}${text.length > width ? `${text.slice(0, width - 1)}…` : text}`]);
+  const nodes = communicator.nNodes ?? hosts.size;
+  return [
+    paint.bold(`communicator ${id}: ${nRanksKnown ? '' : 'at least '}${nRanks} ${nRanks === 1 ? 'rank' : 'ranks'} on ${nodes} ${nodes === 1 ? 'host' : 'hosts'}${versions.length === 0 ? '' : `, NCCL ${versions.slice(0, 3).join(', ')}`}`)
+      + `, init finished on ${done} of ${nRanks}${seconds < 0 ? '' : ` in ${seconds} s`}`,
+    ...row('hosts', [...hosts].slice(0, 8).map(([host, list]) => `${host} ${rankRanges(list)}`).join('; ')),
+    ...row('channels', channelsText(records)),
+    ...row('rings', ringsText(records)),
+    ...row('search', searchText(records)),
+    ...row('inside', linksText(records, (link) => link.transport.family !== 'NET' && link.transport.family !== 'COLLNET')),
+    ...row('between', linksText(records, (link) => link.transport.family === 'NET' || link.transport.family === 'COLLNET')),
+    ...row('NICs', nicsText(records)),
+    ...row('tuning', tuningText(records)),
+  ];
+}
+
+function sizes(communicators: readonly LoggedCommunicator[], shown: readonly LoggedCommunicator[]): string {
+  const counts = new Map<number, number>();
+  for (const communicator of communicators) if (!shown.includes(communicator)) counts.set(communicator.nRanks, (counts.get(communicator.nRanks) ?? 0) + 1);
+  return [...counts].map(([nRanks, count]) => `${count} of ${nRanks} ranks`).join(', ');
+}
+
+function channelsText(records: readonly LoggedRank[]): string {
+  const counts = records.find(({ channelCounts }) => channelCounts !== undefined)?.channelCounts;
+  if (counts !== undefined) return `${counts.coll} for collectives, ${counts.nvls === undefined ? '' : `${counts.nvls} for NVLS, `}${counts.p2p} for send and receive`;
+  const order = records.flatMap(({ ringOrders }) => [...ringOrders.values()])[0];
+  return order === undefined ? '' : `${order.nChannels} for collectives`;
+}
+
+function ringsText(records: readonly LoggedRank[]): string {
+  const orders = new Map<string, number[]>();
+  for (const { ringOrders } of records) {
+    for (const [channel, { ranks, cut }] of ringOrders) {
+      const text = `${ranks.join(' ')}${cut ? ' …' : ''}`;
+      orders.set(text, [...orders.get(text) ?? [], channel]);
+    }
+  }
+  const [first, ...others] = [...orders];
+  if (first === undefined) return '';
+  return `${rankRanges(first[1])}: ${first[0]}${others.length === 0 ? '' : `  (and ${others.length} other ${others.length === 1 ? 'order' : 'orders'})`}`;
+}
+
+const patternNames: Readonly<Record<number, string>> = { 1: 'tree', 2: 'tree', 3: 'tree', 4: 'ring', 5: 'NVLS', 6: 'CollNet' };
+
+function searchText(records: readonly LoggedRank[]): string {
+  const searches = records.find((record) => record.searches.size > 0)?.searches;
+  const seen = new Set<string>();
+  return [...searches?.values() ?? []].flatMap(({ result }) => {
+    const name = patternNames[result.pattern] ?? String(result.pattern);
+    if (result.nChannels === 0 || seen.has(name)) return [];
+    seen.add(name);
+    return [`${name} ${result.nChannels} × ${result.bwIntra.toFixed(1)}/${result.bwInter.toFixed(1)} GB/s ${result.typeIntra}/${result.typeInter}`];
+  }).join(', ');
+}
+
+function linksText(records: readonly LoggedRank[], wanted: (link: LoggedRank['links'][number]) => boolean): string {
+  const counts = new Map<string, number>();
+  for (const { links } of records) {
+    for (const link of links) {
+      if (!wanted(link)) continue;
+      const { name, gdr, via } = link.transport;
+      const text = `${name}${gdr === true ? '/GDRDMA' : ''}${via === undefined ? '' : ' via another GPU (PXN)'}`;
+      counts.set(text, (counts.get(text) ?? 0) + link.channels);
+    }
+  }
+  return [...counts].sort(([, a], [, b]) => b - a).map(([text, count]) => `${text} ${count} connections`).join(', ');
+}
+
+function nicsText(records: readonly LoggedRank[]): string {
+  const [first] = records;
+  if (first === undefined) return '';
+  const local = records.filter(({ process }) => process.host === first.process.host);
+  const nics = [...channelsByNic(local)].sort(([a], [b]) => a - b);
+  return nics.length === 0 ? '' : `${first.process.host} sends on ${nics.map(([nic, count]) => `${nic}: ${count}`).join(', ')} (NIC: connections)`;
+}
+
+function tuningText(records: readonly LoggedRank[]): string {
+  const choices = records.find((record) => record.choices.size > 0)?.choices;
+  const runs: { name: string; from: number; text: string }[] = [];
+  for (const [key, { algorithm, protocol, channels }] of choices ?? []) {
+    const [name = '', bytes] = key.split(' ');
+    const text = `${algorithm} ${protocol} ${channels} ch`;
+    if (!runs.some((run) => run.name === name && run.text === text)) runs.push({ name, from: Number(bytes), text });
+  }
+  return runs.map(({ name, from, text }) => `${name} from ${from} B ${text}`).join(', ');
+}
+
+/** All that is known of one rank, on every communicator that has it. */
+export function printRank(model: LogModel, rank: number): void {
+  const paint = colorsFor(process.stdout);
+  for (const { id, ranks, nRanks } of model.communicators) {
+    const record = ranks.get(rank);
+    if (record === undefined) continue;
+    const { process: { host, pid, environment, devices }, cudaDev, nvmlDev, busId, started, completed, last } = record;
+    console.log(paint.bold(`rank ${rank} of ${nRanks}, communicator ${id}`));
+    console.log(`  process   ${host}:${pid}, CUDA device ${cudaDev}${nvmlDev === undefined ? '' : `, NVML device ${nvmlDev}`}${busId === undefined ? '' : `, bus id ${busId}`}`);
+    console.log(`  init      ${started === undefined ? '' : `began at ${placeText(model, started)}, `}${completed === undefined ? `not finished; last line ${placeText(model, last)}` : `finished at ${placeText(model, completed)}`}`);
+    for (const [name, { value }] of environment) console.log(`  setting   ${name}=${value}`);
+    for (const [network, { devices: list }] of devices) console.log(`  devices   ${network}: ${list.map(({ name }) => name).join(' ') || 'none'}`);
+    for (let channel = 0; channel * 2 < record.ring.length; channel++) {
+      if ((record.ring[channel * 2] ?? -1) >= 0) console.log(`  ring ${String(channel).padEnd(5)}${record.ring[channel * 2] ?? ''} -> ${rank} -> ${record.ring[channel * 2 + 1] ?? ''}`);
+    }
+    for (let channel = 0; channel * treeStride < record.trees.length; channel++) {
+      const [first = unknown, ...others] = record.trees.subarray(channel * treeStride, channel * treeStride + 4);
+      if (first !== unknown) console.log(`  tree ${String(channel).padEnd(5)}${[first, ...others.slice(0, 2)].join('/')} -> ${rank} -> ${others[2] ?? ''}`);
+    }
+    for (const { peer, end, transport, channels, place } of record.links) {
+      const nic = transport.nic === undefined ? '' : `/${transport.nic}${transport.via === undefined ? '' : `(${transport.via})`}${transport.gdr === true ? '/GDRDMA' : ''}`;
+      console.log(`  link      ${end === 'send' ? 'to' : 'from'} ${peer} on ${channels} ${channels === 1 ? 'channel' : 'channels'}: ${transport.name}${nic}  ${paint.dim(placeText(model, place))}`);
+    }
+    console.log('');
+  }
+}

@@ -1,0 +1,91 @@
+import { createReadStream } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
+import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
+import type { LogModel } from '../../plan/log/model.js';
+import { NcclLogReader } from '../../plan/log/read-log.js';
+import { progressLine } from '../output.js';
+
+/** What is kept of a line: NCCL's own are shorter than 5 KiB. */
+const lineLimit = 65_536;
+/** Bytes after which the progress line moves. */
+const progressStep = 2 ** 26;
+
+/**
+ * Reads logs piece by piece, one file after the other.
+ *
+ * @param names files, `-` for the standard input
+ * @throws SystemError where one cannot be read; InputError where one is no log of NCCL
+ */
+export async function readLogs(names: readonly string[]): Promise<LogModel> {
+  if (names.filter((name) => name === '-').length > 1) throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
+  const reader = new NcclLogReader();
+  const progress = progressLine();
+  try {
+    for (const name of names) {
+      reader.openFile(name === '-' ? 'standard input' : name);
+      await readFile(name, reader, (bytes) => progress.update(`${name}: ${Math.round(bytes / 2 ** 20)} MiB read`));
+    }
+  } finally {
+    progress.done();
+  }
+  return reader.finish();
+}
+
+async function readFile(name: string, reader: NcclLogReader, report: (bytes: number) => void): Promise<void> {
+  const stream = name === '-' ? process.stdin : createReadStream(name, { highWaterMark: 2 ** 20 });
+  const decoder = new StringDecoder('utf8');
+  const lines = new LineSplitter(reader);
+  let bytes = 0;
+  try {
+    for await (const piece of stream as AsyncIterable<Buffer>) {
+      if (bytes === 0) refuseBinary(piece, name);
+      lines.push(decoder.write(piece));
+      if (Math.floor(bytes / progressStep) !== Math.floor((bytes + piece.length) / progressStep)) report(bytes + piece.length);
+      bytes += piece.length;
+    }
+  } catch (error) {
+    if (error instanceof InputError) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new SystemError('FILE', code === 'ENOENT' ? 'there is no such file' : code === 'EISDIR' ? 'is a folder; give its files, as in DIRECTORY/*' : `cannot be read: ${message}`, { file: name, cause: error });
+  }
+  lines.push(decoder.end());
+  lines.end();
+}
+
+function refuseBinary(piece: Buffer, name: string): void {
+  const file = name === '-' ? 'standard input' : name;
+  if (piece[0] === 0x1f && piece[1] === 0x8b) throw new InputError('CONTENT', `is compressed; read it with: zcat ${name} | tccl log -`, { file });
+  if (piece.subarray(0, 4096).includes(0)) throw new InputError('CONTENT', 'is no text, so it is no log of NCCL', { file });
+}
+
+/** Cuts text that comes in pieces into lines, of which it keeps no more than the limit. */
+class LineSplitter {
+  readonly #reader: NcclLogReader;
+  #rest = '';
+
+  constructor(reader: NcclLogReader) {
+    this.#reader = reader;
+  }
+
+  push(text: string): void {
+    let start = 0;
+    for (;;) {
+      const end = text.indexOf('\n', start);
+      if (end < 0) break;
+      const line = this.#rest === '' ? text.slice(start, end) : this.#rest + text.slice(start, end);
+      this.#rest = '';
+      this.#reader.readLine(cleaned(line));
+      start = end + 1;
+    }
+    if (this.#rest.length < lineLimit) this.#rest += text.slice(start, start + lineLimit);
+  }
+
+  end(): void {
+    if (this.#rest !== '') this.#reader.readUnfinishedLine(cleaned(this.#rest));
+  }
+}
+
+function cleaned(line: string): string {
+  const short = line.length > lineLimit ? line.slice(0, lineLimit) : line;
+  return short.endsWith('\r') ? short.slice(0, -1) : short;
+}

@@ -1,0 +1,170 @@
+import { counted, type LogFinding, namedRanks } from '../finding.js';
+import type { Place } from '../line.js';
+import { type LoggedCommunicator, treeStride, unknown } from '../model.js';
+
+/** Rings are closed, ranks agree on them, and trees hang together. */
+export function checkChannels(communicator: LoggedCommunicator): LogFinding[] {
+  return [...checkCounts(communicator), ...checkOrders(communicator), ...checkNeighbours(communicator), ...checkTrees(communicator)];
+}
+
+/**
+ * Whether two numbers that should be equal may be, but for lost or added digits: a line that was cut within its last
+ * number, or that another continues.
+ */
+function mayBeEqual(a: number, b: number): boolean {
+  return String(a).startsWith(String(b)) || String(b).startsWith(String(a));
+}
+
+function checkCounts({ ranks, id }: LoggedCommunicator): LogFinding[] {
+  const byCount = new Map<number, { readonly ranks: number[]; readonly place: Place }>();
+  for (const { rank, channelCounts } of ranks.values()) {
+    if (channelCounts === undefined) continue;
+    const known = byCount.get(channelCounts.coll);
+    if (known === undefined) byCount.set(channelCounts.coll, { ranks: [rank], place: channelCounts.place });
+    else known.ranks.push(rank);
+  }
+  if (byCount.size < 2) return [];
+  return [{
+    code: 'channels-differ', severity: 'error', communicator: id, ranks: [...byCount.values()].flatMap((each) => each.ranks).sort((a, b) => a - b),
+    problem: `ranks have different numbers of channels: ${[...byCount].map(([count, each]) => `${count} on ${namedRanks(each.ranks)}`).join(', ')}`,
+    cause: 'NCCL takes the lowest of all ranks, so they can only differ where versions or settings (NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS) do',
+    remedy: 'compare version and environment of these ranks', places: [...byCount.values()].map(({ place }) => place),
+  }];
+}
+
+/** `Channel 00/16 : 0 1 …` names every rank once, and agrees with what ranks say of their neighbours. */
+function checkOrders({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): LogFinding[] {
+  const findings: LogFinding[] = [];
+  for (const { ringOrders } of ranks.values()) {
+    for (const [channel, { ranks: listed, place, cut }] of ringOrders) {
+      // What follows the last rank of the ring is the rest of another line; the last one may lack digits.
+      const order = nRanksKnown ? listed.slice(0, nRanks) : listed;
+      const sure = order.slice(0, -1);
+      const twice = sure.find((rank, position) => sure.indexOf(rank) < position);
+      const beyond = nRanksKnown ? sure.find((rank) => rank >= nRanks) : undefined;
+      if (twice !== undefined || beyond !== undefined) {
+        findings.push({
+          code: 'ring-open', severity: 'error', communicator: id, ranks: [twice ?? beyond ?? 0],
+          problem: twice === undefined ? `ring ${channel} has a rank ${beyond ?? 0} of ${nRanks}` : `ring ${channel} visits rank ${twice} twice, so it misses another of the ${nRanks}`,
+          cause: 'a graph file (NCCL_GRAPH_FILE) that was made for another machine, or lines of two jobs in one log',
+          remedy: 'remove NCCL_GRAPH_FILE, also from /etc/nccl.conf; keep the output of jobs apart', places: [place],
+        });
+        continue;
+      }
+      if (cut) continue;
+      const contradiction = sure.findIndex((rank, position) => {
+        const next = ranks.get(rank)?.ring[channel * 2 + 1] ?? -1;
+        const listedNext = order[position + 1] ?? next;
+        return next >= 0 && !mayBeEqual(next, listedNext);
+      });
+      if (contradiction >= 0) {
+        const rank = sure[contradiction] ?? 0;
+        const own = ranks.get(rank);
+        findings.push({
+          code: 'ring-contradiction', severity: 'error', communicator: id, ranks: [rank],
+          problem: `on ring ${channel} rank 0 has ${order[contradiction + 1] ?? ''} after ${rank}, and rank ${rank} says that ${own?.ring[channel * 2 + 1] ?? ''} is next`,
+          cause: 'ranks did not merge the same graphs: versions or settings differ between them',
+          remedy: 'compare version, NCCL_* variables and topology files of these ranks',
+          places: [place, ...(own?.ringPlace === undefined ? [] : [own.ringPlace])],
+        });
+      }
+    }
+  }
+  return mergeAlike(findings);
+}
+
+/** What a rank says of its neighbour, the neighbour says of it; and all come round to where they began. */
+function checkNeighbours({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): LogFinding[] {
+  const findings: LogFinding[] = [];
+  const channels = Math.max(0, ...[...ranks.values()].map(({ ring }) => ring.length / 2));
+  for (let channel = 0; channel < channels; channel++) {
+    const next = new Map<number, number>();
+    for (const { rank, ring, ringPlace } of ranks.values()) {
+      const after = ring[channel * 2 + 1] ?? -1;
+      if (after < 0) continue;
+      next.set(rank, after);
+      const other = ranks.get(after);
+      const back = other?.ring[channel * 2] ?? -1;
+      if (other === undefined || back < 0 || mayBeEqual(back, rank)) continue;
+      // If `after` lost digits at the end of its line, it is another's neighbour that should say so.
+      const isCut = [...lookalikes(after, nRanks)].some((meant) => [rank, -1].includes(ranks.get(meant)?.ring[channel * 2] ?? -1));
+      if (isCut) continue;
+      findings.push({
+        code: 'ring-contradiction', severity: 'error', communicator: id, ranks: [rank, after],
+        problem: `on ring ${channel} rank ${rank} sends to ${after}, but ${after} receives from ${back}`,
+        cause: 'ranks did not merge the same graphs: versions or settings differ between them',
+        remedy: 'compare version, NCCL_* variables and topology files of these ranks',
+        places: [ringPlace, other.ringPlace].filter((place) => place !== undefined),
+      });
+    }
+    if (!nRanksKnown || next.size !== nRanks || new Set(next.values()).size !== nRanks) continue;
+    let length = 1;
+    for (let rank = next.get(0); rank !== undefined && rank !== 0 && length <= nRanks; rank = next.get(rank)) length++;
+    if (length < nRanks) {
+      findings.push({
+        code: 'ring-open', severity: 'error', communicator: id,
+        problem: `ring ${channel} comes back to rank 0 after ${counted(length, 'rank')} of ${nRanks}`,
+        cause: 'the graphs of hosts do not fit together', remedy: 'look for different topology or graph files on the hosts',
+        places: ranks.get(0)?.ringPlace === undefined ? [] : [ranks.get(0)?.ringPlace].filter((place) => place !== undefined),
+      });
+    }
+  }
+  return mergeAlike(findings);
+}
+
+/** The ranks that `value` may have been before digits were lost or added at its end. */
+function* lookalikes(value: number, nRanks: number): Generator<number> {
+  for (let shorter = Math.floor(value / 10); shorter > 0; shorter = Math.floor(shorter / 10)) yield shorter;
+  if (value <= 0) return;
+  for (let step = 10; value * step < nRanks; step *= 10) {
+    for (let rank = value * step; rank < Math.min(nRanks, (value + 1) * step); rank++) yield rank;
+  }
+}
+
+function checkTrees({ ranks, nRanks, id }: LoggedCommunicator): LogFinding[] {
+  const findings: LogFinding[] = [];
+  for (const { rank, trees, treesPlace } of ranks.values()) {
+    for (let channel = 0; channel * treeStride < trees.length; channel++) {
+      const up = trees[channel * treeStride + 3] ?? unknown;
+      const isLast = (channel + 1) * treeStride === trees.length;
+      const parent = ranks.get(up);
+      if (parent !== undefined && parent.trees.length > channel * treeStride) {
+        const children = [...parent.trees.subarray(channel * treeStride, channel * treeStride + 3)];
+        const isCut = isLast && lookalikes(up, nRanks).next().done === false;
+        if (!children.includes(unknown) && !children.includes(rank) && !isCut) {
+          findings.push(contradiction(id, channel, rank, up, `hangs below ${up}, which has ${children.filter((child) => child >= 0).join(' and ') || 'nobody'} below it`, [treesPlace, parent.treesPlace]));
+        }
+      }
+      for (const child of trees.subarray(channel * treeStride, channel * treeStride + 3)) {
+        const below = ranks.get(child);
+        const above = below?.trees[channel * treeStride + 3] ?? unknown;
+        if (below === undefined || above === unknown || mayBeEqual(above, rank)) continue;
+        // -1 is whole; a cut line would leave `-`, which is no number.
+        findings.push(contradiction(id, channel, rank, child, `has ${child} below it, which hangs below ${above < 0 ? 'nobody' : above}`, [treesPlace, below.treesPlace]));
+      }
+    }
+  }
+  return mergeAlike(findings);
+}
+
+function contradiction(id: string, channel: number, rank: number, other: number, says: string, places: readonly (Place | undefined)[]): LogFinding {
+  return {
+    code: 'tree-contradiction', severity: 'error', communicator: id, ranks: [rank, other],
+    problem: `on tree ${channel} rank ${rank} ${says}`,
+    cause: 'ranks did not merge the same graphs: versions or settings differ between them',
+    remedy: 'compare version, NCCL_* variables and topology files of these ranks',
+    places: places.filter((place) => place !== undefined),
+  };
+}
+
+/** One finding of each code, in the words of the first: a wrong graph is wrong on all channels. */
+function mergeAlike(findings: readonly LogFinding[]): LogFinding[] {
+  const merged = new Map<string, LogFinding[]>();
+  for (const finding of findings) merged.set(finding.code, [...merged.get(finding.code) ?? [], finding]);
+  return [...merged.values()].flatMap(([first, ...others]) => (first === undefined ? [] : [{
+    ...first,
+    ranks: [...new Set([first, ...others].flatMap(({ ranks = [] }) => ranks))].sort((a, b) => a - b),
+    problem: others.length === 0 ? first.problem : `${first.problem}; and ${others.length} more such`,
+    places: [first, ...others].flatMap(({ places }) => places).slice(0, 8),
+  }]));
+}

@@ -1,0 +1,85 @@
+import { counted, type LogFinding, namedRanks } from '../finding.js';
+import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage } from '../model.js';
+
+const stageNames: Readonly<Record<Stage, string>> = {
+  [Stage.BEGUN]: 'had begun', [Stage.TOPOLOGY]: 'had their topology', [Stage.CHANNELS]: 'had their channels', [Stage.CONNECTING]: 'were connecting',
+  [Stage.CONNECTED]: 'were connected', [Stage.DONE]: 'were done',
+};
+
+/** Did every rank finish? Which did not come at all? */
+export function checkInit(communicator: LoggedCommunicator, model: LogModel): LogFinding[] {
+  const { ranks, nRanks, nRanksKnown, id } = communicator;
+  const absent = nRanksKnown ? absentRanks(communicator) : [];
+  const open = [...ranks.values()].filter(({ completed }) => completed === undefined);
+  if (open.length === 0) {
+    if (absent.length === 0) return [];
+    return [{
+      code: 'rank-not-logged', severity: 'info', communicator: id, ranks: absent,
+      problem: `${counted(ranks.size, 'rank')} of ${nRanks} finished init; of ${namedRanks(absent)} there is no line`,
+      cause: 'their output is in other files, or NCCL_DEBUG was not set for them',
+      remedy: 'give the files of all ranks, so that all of the communicator can be checked', places: [],
+    }];
+  }
+
+  const least = Math.min(...open.map(({ stage }) => stage)) as Stage;
+  const behind = open.filter(({ stage }) => stage === least);
+  const first = behind[0];
+  const isLost = explainedByCutLines(open, model);
+  const finished = ranks.size - open.length;
+  const missing = absent.length === 0 ? '' : `; of ${namedRanks(absent)} there is no line at all`;
+  const size = nRanksKnown ? String(nRanks) : `at least ${nRanks}`;
+  return [{
+    code: 'init-unfinished', severity: isLost ? 'warning' : 'error', communicator: id, ranks: open.map(({ rank }) => rank),
+    problem: `init finished on ${finished} of ${size} ranks; ${namedRanks(open.map(({ rank }) => rank))} wrote no 'Init COMPLETE'${missing}`,
+    cause: isLost
+      ? 'lines of the same hosts are cut, so theirs may be among those that are lost'
+      : absent.length > 0
+        ? `ranks wait for those that never came; ${namedRanks(behind.map(({ rank }) => rank))} ${stageNames[least]} when the log ends`
+        : behind.length === open.length
+          ? `all of them ${stageNames[least]} when the log ends: it hung or died there, or the log was cut`
+          : `${namedRanks(behind.map(({ rank }) => rank))} ${stageNames[least]} and came least far: the others wait for ${behind.length === 1 ? 'it' : 'them'}`,
+    remedy: absent.length > 0
+      ? `see whether ${namedRanks(absent)} ${absent.length === 1 ? 'was' : 'were'} started and can reach rank 0; or give their files too`
+      : `look at the processes of ${namedRanks(behind.map(({ rank }) => rank))}${first === undefined ? '' : ` (${first.process.host}:${first.process.pid})`}, and at warnings of NCCL above`,
+    places: behind.slice(0, 4).map(({ last }) => last),
+  }];
+}
+
+function absentRanks({ ranks, nRanks }: LoggedCommunicator): number[] {
+  const absent: number[] = [];
+  // A log may claim any number of ranks: nobody reads a list of more than these.
+  for (let rank = 0; rank < nRanks && absent.length < 100_000; rank++) if (!ranks.has(rank)) absent.push(rank);
+  return absent;
+}
+
+/** Whether at least as many lines of their hosts are not whole as ranks lack their last one. */
+function explainedByCutLines(open: readonly LoggedRank[], { cutLines }: LogModel): boolean {
+  const byHost = new Map<string, number>();
+  for (const { process } of open) byHost.set(process.host, (byHost.get(process.host) ?? 0) + 1);
+  let spare = cutLines.get('')?.count ?? 0;
+  for (const [host, count] of byHost) spare -= Math.max(0, count - (cutLines.get(host)?.count ?? 0));
+  return spare >= 0;
+}
+
+/** All ranks of a communicator must have the same NCCL. */
+export function checkVersions({ ranks, id }: LoggedCommunicator): LogFinding[] {
+  const byVersion = new Map<string, LoggedRank[]>();
+  for (const record of ranks.values()) {
+    const text = record.process.version?.text;
+    if (text === undefined) continue;
+    const same = [...byVersion.keys()].find((other) => other === text);
+    if (same === undefined) byVersion.set(text, [record]);
+    else byVersion.get(same)?.push(record);
+  }
+  // A version that is the beginning of another is one whose line was cut.
+  const whole = [...byVersion].filter(([text]) => ![...byVersion.keys()].some((other) => other !== text && other.startsWith(text)));
+  const releases = new Set(whole.map(([text]) => text.split('+', 1)[0]));
+  if (releases.size < 2) return [];
+  return [{
+    code: 'version-mixed', severity: 'error', communicator: id, ranks: whole.flatMap(([, records]) => records.map(({ rank }) => rank)).sort((a, b) => a - b),
+    problem: `ranks have different NCCL: ${whole.map(([text, records]) => `${text} on ${namedRanks(records.map(({ rank }) => rank))}`).join(', ')}`,
+    cause: 'containers, wheels or LD_LIBRARY_PATH differ between hosts; versions may choose different algorithms for the same call, and then it hangs',
+    remedy: 'use one image, or one LD_LIBRARY_PATH, on all hosts',
+    places: whole.flatMap(([, [record]]) => (record?.process.version === undefined ? [] : [record.process.version.place])),
+  }];
+}

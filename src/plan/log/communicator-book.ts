@@ -1,0 +1,211 @@
+import type { InitFacts, LogEvent } from './events.js';
+import type { LogLine, Place } from './line.js';
+import type { LoggedCommunicator, LoggedProcess } from './model.js';
+import { RankRecord, type Room } from './rank-record.js';
+
+/** The most communicators that are kept, and threads that are followed at a time. */
+const communicatorLimit = 4096;
+const threadLimit = 262_144;
+/** The most ranks of all communicators together. */
+const recordLimit = 1_000_000;
+
+class Communicator {
+  readonly ranks = new Map<number, RankRecord>();
+
+  constructor(readonly id: string, readonly nRanks: number, readonly isSplit: boolean) {}
+}
+
+/**
+ * Puts lines to communicators. NCCL's lines name no communicator; but a thread sets up one after the other, so all that
+ * it writes up to `Init COMPLETE` is about one:
+ *
+ *     host:pid:tid   Init START   Trees …   Channel …   Init COMPLETE │ Init START   Trees …
+ *                    └───────────── one record ─────────────────────┘ └── the next ───────
+ *
+ * Before 2.17 there is no `Init START`, and only the end tells whose lines these were. Connections that are made later
+ * (since 2.22 by threads of their own) go to the last communicator of that process and device with that rank.
+ */
+export class CommunicatorBook {
+  readonly #communicators = new Map<string, Communicator>();
+  /** By thread: what it sets up, or set up last. */
+  readonly #threads = new Map<string, RankRecord>();
+  /** By process and device: what was set up, the latest last. */
+  readonly #ofDevice = new Map<string, RankRecord[]>();
+  readonly #byAddress = new Map<string, Communicator>();
+  /** Records that have no communicator yet. */
+  readonly #pending = new Set<RankRecord>();
+  readonly #room: Room;
+  #records = 0;
+  refusedCommunicators = 0;
+
+  constructor(room: Room) {
+    this.#room = room;
+  }
+
+  hear(line: LogLine, process: LoggedProcess, event: LogEvent, place: Place): RankRecord | undefined {
+    const thread = `${line.host}:${line.pid}:${line.tid}`;
+    if (event.kind === 'init-start') return this.#start(thread, line, process, event, place);
+    if (event.kind === 'init-complete') return this.#complete(thread, line, process, event, place);
+    const record = this.#recordOf(thread, line, process, event, place);
+    record?.hear(event, place, line.torn);
+    return record;
+  }
+
+  #start(thread: string, line: LogLine, process: LoggedProcess, facts: InitFacts, place: Place): RankRecord | undefined {
+    const communicator = this.#communicatorOf(facts, line);
+    if (communicator === undefined) return undefined;
+    let record = communicator.ranks.get(facts.rank);
+    // The same log given twice says everything twice.
+    if (record === undefined || record.process !== process) record = this.#newRecord(thread, line, process, place);
+    if (record === undefined) return undefined;
+    record.begin(facts);
+    record.started ??= place;
+    this.#threads.set(thread, record);
+    this.#attach(communicator, record, line);
+    return record;
+  }
+
+  #complete(thread: string, line: LogLine, process: LoggedProcess, facts: InitFacts, place: Place): RankRecord | undefined {
+    const open = this.#threads.get(thread);
+    const isItsEnd = open !== undefined && open.completed === undefined && (open.rank < 0 || open.rank === facts.rank)
+      && (open.facts === undefined || open.facts.address === facts.address);
+    const communicator = (isItsEnd && !this.#pending.has(open) ? this.#byAddress.get(addressKey(line, facts.address)) : undefined) ?? this.#communicatorOf(facts, line);
+    if (communicator === undefined) return undefined;
+    const known = communicator.ranks.get(facts.rank);
+    const record = isItsEnd ? open : known?.process === process ? known : this.#newRecord(thread, line, process, place);
+    if (record === undefined) return undefined;
+    record.complete(facts, place);
+    this.#attach(communicator, record, line);
+    return record;
+  }
+
+  /** The record that a line belongs to which names no communicator. */
+  #recordOf(thread: string, line: LogLine, process: LoggedProcess, event: LogEvent, place: Place): RankRecord | undefined {
+    const open = this.#threads.get(thread);
+    const begins = event.kind === 'trees' || event.kind === 'ring-order' || event.kind === 'ring' || event.kind === 'search' || event.kind === 'nodes';
+    if (open !== undefined && !(open.completed !== undefined && begins)) {
+      if (event.kind !== 'connection' || open.completed === undefined) return open;
+    }
+    if (event.kind === 'connection') {
+      const own = event.end === 'send' ? event.from : event.to;
+      const set = this.#ofDevice.get(deviceKey(line))?.findLast((record) => record.rank === own);
+      if (set !== undefined) return set;
+    }
+    if (!begins && event.kind !== 'connection' && event.kind !== 'nvlink' && event.kind !== 'nvls-support') {
+      return event.kind === 'cut' || event.kind === 'other' ? undefined : this.#ofDevice.get(deviceKey(line))?.at(-1);
+    }
+    return this.#newRecord(thread, line, process, place);
+  }
+
+  #newRecord(thread: string, line: LogLine, process: LoggedProcess, place: Place): RankRecord | undefined {
+    if (this.#records >= recordLimit) {
+      this.#room.refused++;
+      return undefined;
+    }
+    this.#records++;
+    const record = new RankRecord(process, line.cudaDev, place, this.#room);
+    if (this.#threads.size >= threadLimit) {
+      for (const [oldest] of this.#threads) {
+        this.#threads.delete(oldest);
+        break;
+      }
+    }
+    this.#threads.set(thread, record);
+    this.#pending.add(record);
+    return record;
+  }
+
+  #attach(communicator: Communicator, record: RankRecord, line: LogLine): void {
+    this.#pending.delete(record);
+    const before = communicator.ranks.get(record.rank);
+    if (before !== undefined && before !== record) record.absorb(before);
+    communicator.ranks.set(record.rank, record);
+    if (record.facts !== undefined) this.#byAddress.set(addressKey(line, record.facts.address), communicator);
+    const key = deviceKey(line);
+    const records = this.#ofDevice.get(key);
+    if (records === undefined) this.#ofDevice.set(key, [record]);
+    else if (!records.includes(record)) {
+      records.push(record);
+      if (records.length > 64) records.shift();
+    }
+  }
+
+  #communicatorOf(facts: InitFacts, line: LogLine): Communicator | undefined {
+    const { commId, nRanks } = facts;
+    if (commId !== undefined) return this.#named(`${commId} ${nRanks}`, commId, facts);
+    // Without a name: the first of that size and origin that still lacks this rank.
+    const parent = facts.parent === undefined ? '' : this.#byAddress.get(addressKey(line, facts.parent))?.id ?? '?';
+    const origin = facts.parent === undefined ? `of ${nRanks} ranks` : `of ${nRanks} ranks, split off ${parent}, color ${facts.color ?? '?'}`;
+    for (let number = 0; ; number++) {
+      const key = `${origin} ${number}`;
+      const known = this.#communicators.get(key);
+      const holder = known?.ranks.get(facts.rank);
+      const isSame = holder?.process.host === line.host && holder.process.pid === line.pid && holder.facts?.address === facts.address;
+      if (known === undefined || holder === undefined || isSame) {
+        return this.#named(key, number === 0 ? origin : `${origin}, number ${number + 1}`, facts);
+      }
+    }
+  }
+
+  #named(key: string, id: string, { nRanks, parent }: InitFacts): Communicator | undefined {
+    const known = this.#communicators.get(key);
+    if (known !== undefined) return known;
+    if (this.#communicators.size >= communicatorLimit) {
+      this.refusedCommunicators++;
+      return undefined;
+    }
+    const communicator = new Communicator(id, nRanks, parent !== undefined);
+    this.#communicators.set(key, communicator);
+    return communicator;
+  }
+
+  /** All communicators, in the order of their first lines; records that never got one are put where they fit. */
+  finish(): LoggedCommunicator[] {
+    for (const record of this.#pending) this.#place(record);
+    this.#pending.clear();
+    return [...this.#communicators.values()].map(({ id, nRanks, ranks, isSplit }) => {
+      const records = [...ranks.values()];
+      const known = nRanks > 0;
+      return {
+        id, isSplit,
+        nRanks: known ? nRanks : Math.max(0, ...records.map(atLeast)),
+        nRanksKnown: known,
+        nNodes: records.find((record) => record.nNodes !== undefined)?.nNodes,
+        ranks: new Map([...ranks].sort(([a], [b]) => a - b)),
+      };
+    });
+  }
+
+  #place(record: RankRecord): void {
+    if (record.rank < 0) return;
+    const { host, pid } = record.process;
+    for (const { ranks } of this.#communicators.values()) {
+      const own = ranks.get(record.rank);
+      if (own?.process.host === host && own.process.pid === pid && own.cudaDev === record.cudaDev) {
+        own.absorb(record);
+        return;
+      }
+    }
+    const fits = [...this.#communicators.values()].find(({ ranks, nRanks }) =>
+      !ranks.has(record.rank) && (nRanks === 0 || (nRanks > record.rank && (record.nRanks ?? nRanks) === nRanks)));
+    const communicator = fits ?? this.#named(`begun ${this.#communicators.size}`, 'that never got a name', {
+      address: '', rank: record.rank, nRanks: record.nRanks ?? 0, cudaDev: record.cudaDev,
+    });
+    communicator?.ranks.set(record.rank, record);
+  }
+}
+
+/** The least number of ranks that what a rank wrote allows. */
+function atLeast(record: RankRecord): number {
+  let most = Math.max(record.rank, ...record.links.map(({ peer }) => peer));
+  for (const { ranks } of record.ringOrders.values()) most = Math.max(most, ranks.length - 1);
+  return most + 1;
+}
+
+function addressKey({ host, pid }: LogLine, address: string): string {
+  return `${host}:${pid} ${address}`;
+}
+
+function deviceKey({ host, pid, cudaDev }: LogLine): string {
+  return `${host}:${pid} ${cudaDev}`;
+}

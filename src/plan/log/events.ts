@@ -1,0 +1,87 @@
+/** How two ranks are connected. */
+export interface Transport {
+  readonly family: 'P2P' | 'SHM' | 'NET' | 'COLLNET';
+  /** As NCCL names it, without rank and device: `P2P/CUMEM`, `SHM/direct`, `NET/IB`. */
+  readonly name: string;
+  /** The network's name, as `IB`, `Socket`, `AWS Libfabric`. */
+  readonly network?: string;
+  /** Number of the network device. */
+  readonly nic?: number;
+  /** The rank whose GPU and NIC the data goes through (PXN), or the GPU between two that are not linked. */
+  readonly via?: number;
+  /** Whether the NIC reads and writes the memory of the GPU. */
+  readonly gdr?: boolean;
+}
+
+/** One of the searches' results, as `Pattern 4, crossNic 0, nChannels 8, bw …` tells it. */
+export interface SearchResult {
+  readonly pattern: number;
+  readonly crossNic: number;
+  readonly nChannels: number;
+  readonly bwIntra: number;
+  readonly bwInter: number;
+  readonly typeIntra: string;
+  readonly typeInter: string;
+  readonly sameChannels: boolean;
+}
+
+export interface TreeLink {
+  readonly channel: number;
+  readonly down: readonly number[];
+  readonly up: number;
+}
+
+/** A device as `NET/IB : Using [0]mlx5_0:1/IB` lists it. */
+export interface NetDevice {
+  readonly number: number;
+  readonly name: string;
+}
+
+export interface InitFacts {
+  /** Address of the communicator in its process. */
+  readonly address: string;
+  readonly rank: number;
+  readonly nRanks: number;
+  readonly cudaDev: number;
+  readonly nvmlDev?: number;
+  readonly busId?: string;
+  readonly commId?: string;
+  /** Of a communicator that was split off another: that one's address, and the colour. */
+  readonly parent?: string;
+  readonly color?: number;
+}
+
+/** What a line of NCCL says. */
+export type LogEvent =
+  | { readonly kind: 'version'; readonly version: string }
+  | ({ readonly kind: 'init-start' } & InitFacts)
+  | ({ readonly kind: 'init-complete' } & InitFacts)
+  | { readonly kind: 'ended'; readonly address: string }
+  | { readonly kind: 'nodes'; readonly rank: number; readonly nRanks: number; readonly nNodes: number }
+  | { readonly kind: 'environment'; readonly name: string; readonly value: string }
+  | { readonly kind: 'ring-order'; readonly channel: number; readonly nChannels: number; readonly ranks: readonly number[]; readonly cut: boolean }
+  | { readonly kind: 'ring'; readonly channel: number; readonly prev: number; readonly rank: number; readonly next: number }
+  | { readonly kind: 'trees'; readonly rank: number; readonly links: readonly TreeLink[] }
+  | {
+    readonly kind: 'connection'; readonly channel: number; readonly from: number; readonly to: number;
+    /** Which of the two wrote it: both ends of a network connection do, else the sender. */
+    readonly end: 'send' | 'receive'; readonly transport: Transport;
+  }
+  | { readonly kind: 'search'; readonly result: SearchResult }
+  /** NVLS since 2.18. */
+  | { readonly kind: 'channel-counts'; readonly coll: number; readonly nvls: number | undefined; readonly p2p: number }
+  | { readonly kind: 'connected'; readonly what: 'rings' | 'trees' | 'nvls' | 'collnet'; readonly gdr?: boolean; readonly pxn?: boolean }
+  | { readonly kind: 'devices'; readonly network: string; readonly devices: readonly NetDevice[] }
+  | { readonly kind: 'network'; readonly name: string }
+  | { readonly kind: 'merged-nic' }
+  | { readonly kind: 'nvls-head'; readonly head: number; readonly ranks: readonly number[] }
+  | { readonly kind: 'nvls-support'; readonly available: boolean }
+  | { readonly kind: 'nvlink' }
+  | { readonly kind: 'init-timing'; readonly rank: number; readonly nRanks: number; readonly seconds: number }
+  | { readonly kind: 'choice'; readonly collective: string; readonly bytes: number; readonly algorithm: string; readonly protocol: string; readonly channels: number }
+  /** A call that gave back an error to its caller. */
+  | { readonly kind: 'returned'; readonly where: string; readonly result: number }
+  | { readonly kind: 'no-p2p'; readonly text: string }
+  /** Begins as a line that we know and does not go on like it. */
+  | { readonly kind: 'cut' }
+  | { readonly kind: 'other' };

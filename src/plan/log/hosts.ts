@@ -1,0 +1,48 @@
+import type { LoggedCommunicator, LoggedRank } from './model.js';
+
+/**
+ * The ranks of a communicator by host, or undefined where host names do not tell machines apart: containers may all have
+ * the same name. A device that is there twice, or a count of nodes that NCCL says to be another, gives that away.
+ */
+export function ranksByHost({ ranks, nNodes, nRanks }: LoggedCommunicator): Map<string, LoggedRank[]> | undefined {
+  const hosts = new Map<string, LoggedRank[]>();
+  for (const record of ranks.values()) {
+    const host = hosts.get(record.process.host);
+    if (host === undefined) hosts.set(record.process.host, [record]);
+    else host.push(record);
+  }
+  if (nNodes !== undefined && (hosts.size > nNodes || (ranks.size === nRanks && hosts.size !== nNodes))) return undefined;
+  for (const local of hosts.values()) {
+    const devices = local.flatMap(({ busId }) => (busId === undefined ? [] : [busId]));
+    if (new Set(devices).size !== devices.length) return undefined;
+  }
+  return hosts;
+}
+
+/** Whether any rank of a host saw NVLink. */
+export function hasNvlink(local: readonly LoggedRank[]): boolean {
+  return local.some(({ nvlink }) => nvlink);
+}
+
+/** InfiniBand or RoCE, by NCCL's own code or a vendor's plugin in its name. */
+export function isRdma(network: string | undefined): boolean {
+  return network !== undefined && network !== 'Socket';
+}
+
+/** A setting's value in any of the processes, with the first that has it. */
+export function settingOf(ranks: Iterable<LoggedRank>, name: string): string | undefined {
+  for (const { process } of ranks) {
+    const value = process.environment.get(name)?.value;
+    if (value !== undefined) return value;
+  }
+  return undefined;
+}
+
+/** `NCCL_P2P_DISABLE=1 is set`, for those of the names that are set to something else than `harmless`; empty otherwise. */
+export function settingsToBlame(ranks: Iterable<LoggedRank>, names: readonly (readonly [name: string, harmless: string | undefined])[]): string {
+  const all = [...ranks];
+  return names.flatMap(([name, harmless]) => {
+    const value = settingOf(all, name);
+    return value === undefined || value === harmless ? [] : [`${name}=${value}`];
+  }).join(', ');
+}

@@ -1,0 +1,117 @@
+import type { NetDevice, SearchResult, Transport } from './events.js';
+import type { Place } from './line.js';
+import type { MeasuredTable } from './table.js';
+
+/** All that a log told, as far as it is kept: what the checks and the summary are made from. */
+export interface LogModel {
+  /** Names of the files, by {@link Place.file}. */
+  readonly files: readonly string[];
+  readonly lines: { readonly all: number; readonly nccl: number };
+  readonly communicators: readonly LoggedCommunicator[];
+  readonly processes: readonly LoggedProcess[];
+  readonly warnings: readonly LoggedWarning[];
+  readonly tables: readonly MeasuredTable[];
+  /** Lines that were NCCL's and are not whole, by host; `''` where not even the host can be told. */
+  readonly cutLines: ReadonlyMap<string, { readonly count: number; readonly first: Place }>;
+  /** The file whose last line has no end and is NCCL's. */
+  readonly unfinishedLine: Place | undefined;
+  /** What there was no room for. */
+  readonly left: { readonly communicators: number; readonly details: number; readonly processes: number };
+}
+
+export interface LoggedProcess {
+  readonly host: string;
+  readonly pid: number;
+  readonly version: { readonly text: string; readonly place: Place } | undefined;
+  /** Settings of NCCL that it said to have found. */
+  readonly environment: ReadonlyMap<string, { readonly value: string; readonly place: Place }>;
+  /** Devices by network, as `NET/IB : Using …` lists them; empty where none was found. */
+  readonly devices: ReadonlyMap<string, { readonly devices: readonly NetDevice[]; readonly place: Place }>;
+  /** `Using network IB`. */
+  readonly network: { readonly name: string; readonly place: Place } | undefined;
+  /** Whether network devices were merged to larger ones: their numbers are not those of `devices`. */
+  readonly mergedNics: boolean;
+  /** What NCCL said when it could not use P2P. */
+  readonly noP2p: { readonly text: string; readonly place: Place } | undefined;
+}
+
+/** How far a rank came in init; what it wrote last says it. */
+export const Stage = { BEGUN: 0, TOPOLOGY: 1, CHANNELS: 2, CONNECTING: 3, CONNECTED: 4, DONE: 5 } as const;
+export type Stage = (typeof Stage)[keyof typeof Stage];
+
+export interface LoggedCommunicator {
+  /** `commId`, or a name of ours for versions and splits that have none. */
+  readonly id: string;
+  /** Number of ranks as they said, or, where the log has no beginning, at least so many. */
+  readonly nRanks: number;
+  readonly nRanksKnown: boolean;
+  /** From `nNodes`, since 2.19; undefined where no rank said. */
+  readonly nNodes: number | undefined;
+  /** Those of which there is a line, by rank. */
+  readonly ranks: ReadonlyMap<number, LoggedRank>;
+  /** Whether it was split off another communicator. */
+  readonly isSplit: boolean;
+}
+
+export interface LoggedRank {
+  readonly rank: number;
+  readonly process: LoggedProcess;
+  readonly cudaDev: number;
+  readonly nvmlDev: number | undefined;
+  readonly busId: string | undefined;
+  readonly started: Place | undefined;
+  readonly completed: Place | undefined;
+  readonly last: Place;
+  readonly stage: Stage;
+  readonly initSeconds: number | undefined;
+  /** `Channel 00/16 : 0 1 …`, which rank 0 writes: by channel. */
+  readonly ringOrders: ReadonlyMap<number, RingOrder>;
+  /** By channel, previous and next rank: -1 where not known. */
+  readonly ring: Int32Array;
+  /** By channel, three children and parent: -1 for none, {@link unknown} where not known. */
+  readonly trees: Int32Array;
+  /** Where `Ring` and `Trees` stand. */
+  readonly ringPlace: Place | undefined;
+  readonly treesPlace: Place | undefined;
+  readonly links: readonly LoggedLink[];
+  readonly searches: ReadonlyMap<string, { readonly result: SearchResult; readonly place: Place }>;
+  readonly channelCounts: { readonly coll: number; readonly nvls: number | undefined; readonly p2p: number; readonly place: Place } | undefined;
+  readonly nvlsHeads: ReadonlyMap<number, { readonly ranks: readonly number[]; readonly place: Place }>;
+  /** Whether its host has NVLink, as far as the log shows. */
+  readonly nvlink: boolean;
+  readonly nvls: { readonly available: boolean; readonly place: Place } | undefined;
+  readonly ringNetwork: { readonly gdr: boolean; readonly pxn: boolean; readonly place: Place } | undefined;
+  readonly choices: ReadonlyMap<string, { readonly algorithm: string; readonly protocol: string; readonly channels: number }>;
+}
+
+/** In {@link LoggedRank.trees}: nothing was said about this channel. */
+export const unknown = -2;
+/** Numbers a channel in {@link LoggedRank.trees}. */
+export const treeStride = 4;
+
+export interface RingOrder {
+  readonly nChannels: number;
+  readonly ranks: readonly number[];
+  /** Whether ranks are missing at the end: NCCL cuts long lines itself. */
+  readonly cut: boolean;
+  readonly place: Place;
+}
+
+/** A rank's connection to another, on so many channels. */
+export interface LoggedLink {
+  readonly peer: number;
+  readonly end: 'send' | 'receive';
+  readonly transport: Transport;
+  readonly channels: number;
+  readonly place: Place;
+}
+
+/** Warnings and errors that read alike, but for numbers and names. */
+export interface LoggedWarning {
+  /** The text of the first. */
+  readonly text: string;
+  readonly source: string | undefined;
+  readonly count: number;
+  readonly places: readonly Place[];
+  readonly ranks: readonly string[];
+}

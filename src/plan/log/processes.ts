@@ -1,0 +1,79 @@
+import type { LogEvent } from './events.js';
+import type { KnownProcesses, Place } from './line.js';
+import type { LoggedProcess } from './model.js';
+
+type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
+
+interface GrowingProcess extends Mutable<LoggedProcess> {
+  readonly environment: Map<string, { readonly value: string; readonly place: Place }>;
+  readonly devices: Map<string, { readonly devices: readonly { readonly number: number; readonly name: string }[]; readonly place: Place }>;
+}
+
+/** The most processes and settings of one that are kept. */
+const processLimit = 200_000;
+const settingLimit = 500;
+
+/** The processes of a log, and what each said about itself. */
+export class ProcessBook implements KnownProcesses {
+  readonly #processes = new Map<string, GrowingProcess>();
+  readonly #hosts = new Set<string>();
+  /** Hosts by process number: a torn line is put in its place by it. */
+  readonly #hostsOfPid = new Map<number, string[]>();
+  refused = 0;
+
+  get all(): LoggedProcess[] {
+    return [...this.#processes.values()];
+  }
+
+  hasHost(host: string): boolean {
+    return this.#hosts.has(host);
+  }
+
+  hostLike(text: string, pid: number): string | undefined {
+    if (text === '') return undefined;
+    return this.#hostsOfPid.get(pid)?.find((host) => text.endsWith(host) || host.endsWith(text));
+  }
+
+  /** Whether a text that is no line of NCCL is the beginning of one. */
+  isHeadOf(text: string): boolean {
+    const host = text.slice(0, Math.max(0, text.indexOf(':')));
+    return host !== '' && this.#hosts.has(host.slice(host.lastIndexOf(' ') + 1));
+  }
+
+  /** Undefined where there are too many. */
+  find(host: string, pid: number): LoggedProcess | undefined {
+    const key = `${host}:${pid}`;
+    let process = this.#processes.get(key);
+    if (process === undefined) {
+      if (this.#processes.size >= processLimit) {
+        this.refused++;
+        return undefined;
+      }
+      process = { host, pid, version: undefined, environment: new Map(), devices: new Map(), network: undefined, mergedNics: false, noP2p: undefined };
+      this.#processes.set(key, process);
+      this.#hosts.add(host);
+      const same = this.#hostsOfPid.get(pid);
+      if (same === undefined) this.#hostsOfPid.set(pid, [host]);
+      else if (!same.includes(host)) same.push(host);
+    }
+    return process;
+  }
+
+  /** @returns whether the event is about the process rather than about a communicator */
+  hear(process: LoggedProcess, event: LogEvent, place: Place): boolean {
+    const growing: GrowingProcess = process as GrowingProcess;
+    switch (event.kind) {
+      case 'version': growing.version ??= { text: event.version, place }; return true;
+      case 'environment':
+        if (growing.environment.size < settingLimit && !growing.environment.has(event.name)) growing.environment.set(event.name, { value: event.value, place });
+        return true;
+      case 'devices':
+        if (growing.devices.size < 16) growing.devices.set(event.network, { devices: event.devices, place });
+        return true;
+      case 'network': growing.network ??= { name: event.name, place }; return true;
+      case 'merged-nic': growing.mergedNics = true; return true;
+      case 'no-p2p': growing.noP2p ??= { text: event.text, place }; return true;
+      default: return false;
+    }
+  }
+}

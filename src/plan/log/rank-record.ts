@@ -1,0 +1,225 @@
+import type { InitFacts, LogEvent, SearchResult, Transport } from './events.js';
+import type { Place } from './line.js';
+import { type LoggedLink, type LoggedProcess, type LoggedRank, type RingOrder, Stage, treeStride, unknown } from './model.js';
+
+/** Room for details, shared by all ranks of a log: counts down, and nothing is kept when it is used up. */
+export interface Room {
+  left: number;
+  /** Details that were not kept. */
+  refused: number;
+}
+
+type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
+
+interface GrowingLink extends Mutable<LoggedLink> {
+  /** Bits of the channels 0 to 31 and 32 to 63. */
+  low: number;
+  high: number;
+}
+
+/** What is known of one rank of one communicator while its lines come in. */
+export class RankRecord implements LoggedRank {
+  rank = -1;
+  nRanks: number | undefined;
+  nNodes: number | undefined;
+  facts: InitFacts | undefined;
+  started: Place | undefined;
+  completed: Place | undefined;
+  stage: Stage = Stage.BEGUN;
+  initSeconds: number | undefined;
+  ring = new Int32Array(0);
+  trees = new Int32Array(0);
+  ringPlace: Place | undefined;
+  treesPlace: Place | undefined;
+  channelCounts: LoggedRank['channelCounts'];
+  nvlink = false;
+  nvls: LoggedRank['nvls'];
+  ringNetwork: LoggedRank['ringNetwork'];
+  readonly ringOrders = new Map<number, RingOrder>();
+  readonly searches = new Map<string, { readonly result: SearchResult; readonly place: Place }>();
+  readonly nvlsHeads = new Map<number, { readonly ranks: readonly number[]; readonly place: Place }>();
+  readonly choices = new Map<string, { readonly algorithm: string; readonly protocol: string; readonly channels: number }>();
+  readonly #links = new Map<string, GrowingLink>();
+
+  constructor(
+    readonly process: LoggedProcess,
+    readonly cudaDev: number,
+    public last: Place,
+    readonly room: Room,
+  ) {}
+
+  get nvmlDev(): number | undefined {
+    return this.facts?.nvmlDev;
+  }
+
+  get busId(): string | undefined {
+    return this.facts?.busId;
+  }
+
+  get links(): readonly LoggedLink[] {
+    return [...this.#links.values()];
+  }
+
+  begin(facts: InitFacts): void {
+    this.facts = facts;
+    this.rank = facts.rank;
+    this.nRanks = facts.nRanks;
+  }
+
+  /** @param torn whether numbers at the message's end cannot be trusted at all */
+  hear(event: LogEvent, place: Place, torn: boolean): void {
+    this.last = place;
+    switch (event.kind) {
+      case 'nodes':
+        this.nNodes = event.nNodes;
+        this.nRanks ??= event.nRanks;
+        this.#nameRank(event.rank);
+        this.#reach(Stage.TOPOLOGY);
+        break;
+      case 'ring-order':
+        this.#reach(Stage.CHANNELS);
+        if (!torn) this.#keep(event.ranks.length, () => this.ringOrders.set(event.channel, { ...event, place }));
+        break;
+      case 'ring':
+        this.#nameRank(event.rank);
+        this.#reach(Stage.CHANNELS);
+        if (!torn && event.rank === this.rank) this.#setRing(event, place);
+        break;
+      case 'trees':
+        this.#nameRank(event.rank);
+        this.#reach(Stage.CHANNELS);
+        if (!torn && event.rank === this.rank) this.#setTrees(event, place);
+        break;
+      case 'connection':
+        this.#nameRank(event.end === 'send' ? event.from : event.to);
+        this.#reach(Stage.CONNECTING);
+        this.#connect(event.end === 'send' ? event.to : event.from, event.end, event.transport, event.channel, place);
+        break;
+      case 'search':
+        this.#reach(Stage.TOPOLOGY);
+        if (event.result.typeIntra.startsWith('NV')) this.nvlink = true;
+        this.#keep(8, () => this.searches.set(`${event.result.pattern} ${this.searches.size}`, { result: event.result, place }), this.searches.size < 16);
+        break;
+      case 'channel-counts':
+        this.channelCounts = { coll: event.coll, nvls: event.nvls, p2p: event.p2p, place };
+        this.#reach(Stage.CONNECTED);
+        break;
+      case 'connected':
+        if (event.gdr !== undefined) this.ringNetwork = { gdr: event.gdr, pxn: event.pxn ?? false, place };
+        this.#reach(Stage.CONNECTING);
+        break;
+      case 'nvls-head':
+        if (!torn) this.#keep(event.ranks.length, () => this.nvlsHeads.set(event.head, { ranks: event.ranks, place }));
+        break;
+      case 'nvls-support':
+        this.nvls = { available: event.available, place };
+        if (event.available) this.nvlink = true;
+        break;
+      case 'nvlink': this.nvlink = true; break;
+      case 'init-timing':
+        this.initSeconds = event.seconds;
+        this.completed ??= place;
+        this.#reach(Stage.DONE);
+        break;
+      case 'choice':
+        this.#keep(4, () => this.choices.set(`${event.collective} ${event.bytes}`, event), this.choices.size < 512);
+        break;
+      default:
+    }
+  }
+
+  complete(facts: InitFacts, place: Place): void {
+    this.begin({ ...this.facts, ...facts });
+    this.completed = place;
+    this.last = place;
+    this.#reach(Stage.DONE);
+  }
+
+  /** Takes over what another record of the same rank has and this one lacks: lines whose beginning was lost. */
+  absorb(other: RankRecord): void {
+    this.facts ??= other.facts;
+    this.nRanks ??= other.nRanks;
+    this.nNodes ??= other.nNodes;
+    this.completed ??= other.completed;
+    this.initSeconds ??= other.initSeconds;
+    this.channelCounts ??= other.channelCounts;
+    this.nvls ??= other.nvls;
+    this.ringNetwork ??= other.ringNetwork;
+    this.nvlink ||= other.nvlink;
+    this.#reach(other.stage);
+    if (this.ring.length < other.ring.length) this.ring = other.ring;
+    if (this.trees.length < other.trees.length) this.trees = other.trees;
+    this.ringPlace ??= other.ringPlace;
+    this.treesPlace ??= other.treesPlace;
+    const fill = <Key, Value>(own: Map<Key, Value>, theirs: ReadonlyMap<Key, Value>) => {
+      for (const [key, value] of theirs) if (!own.has(key)) own.set(key, value);
+    };
+    fill(this.ringOrders, other.ringOrders);
+    fill(this.searches, other.searches);
+    fill(this.nvlsHeads, other.nvlsHeads);
+    fill(this.choices, other.choices);
+    fill(this.#links, other.#links);
+  }
+
+  #reach(stage: Stage): void {
+    if (stage > this.stage) this.stage = stage;
+  }
+
+  /** Before 2.17 nothing tells the rank at the beginning: the first line that names it does. */
+  #nameRank(rank: number): void {
+    if (this.rank < 0) this.rank = rank;
+  }
+
+  #keep(size: number, action: () => void, allowed = true): void {
+    if (!allowed || this.room.left < size) {
+      this.room.refused++;
+      return;
+    }
+    this.room.left -= size;
+    action();
+  }
+
+  #setRing({ channel, prev, next }: LogEvent & { kind: 'ring' }, place: Place): void {
+    this.#keep(2, () => {
+      this.ring = grown(this.ring, (channel + 1) * 2, -1);
+      this.ring[channel * 2] = prev;
+      this.ring[channel * 2 + 1] = next;
+      this.ringPlace ??= place;
+    });
+  }
+
+  #setTrees({ links }: LogEvent & { kind: 'trees' }, place: Place): void {
+    const channels = Math.max(0, ...links.map(({ channel }) => channel + 1));
+    this.#keep(channels * treeStride, () => {
+      this.trees = grown(this.trees, channels * treeStride, unknown);
+      for (const { channel, down, up } of links) this.trees.set([down[0] ?? -1, down[1] ?? -1, down[2] ?? -1, up], channel * treeStride);
+      this.treesPlace ??= place;
+    });
+  }
+
+  #connect(peer: number, end: 'send' | 'receive', transport: Transport, channel: number, place: Place): void {
+    const key = `${peer} ${end} ${transport.name} ${transport.nic ?? ''} ${transport.via ?? ''} ${transport.gdr === true ? 'gdr' : ''}`;
+    let link = this.#links.get(key);
+    if (link === undefined) {
+      this.#keep(16, () => {
+        link = { peer, end, transport, channels: 0, place, low: 0, high: 0 };
+        this.#links.set(key, link);
+      });
+    }
+    if (link === undefined) return;
+    // A communicator connects some channels twice: for rings and for trees.
+    const bit = 1 << (channel % 32);
+    const before = channel < 32 ? link.low : link.high;
+    if ((before & bit) !== 0) return;
+    if (channel < 32) link.low |= bit;
+    else link.high |= bit;
+    link.channels++;
+  }
+}
+
+function grown(array: Int32Array<ArrayBuffer>, length: number, filler: number): Int32Array<ArrayBuffer> {
+  if (array.length >= length) return array;
+  const larger = new Int32Array(length).fill(filler);
+  larger.set(array);
+  return larger;
+}

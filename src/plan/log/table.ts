@@ -1,0 +1,100 @@
+import type { Place } from './line.js';
+
+/** A row of a table that nccl-tests printed; bandwidths in GB/s as it defines them. */
+export interface MeasuredRow {
+  readonly bytes: number;
+  /** The better of out of place and in place. */
+  readonly timeUs: number;
+  readonly busGBps: number;
+  /** Wrong elements, of both; NaN where they were not counted. */
+  readonly wrong: number;
+  readonly place: Place;
+}
+
+/** One table: what a run of an nccl-tests program measured. */
+export interface MeasuredTable {
+  /** `all_reduce`, or undefined where the program does not say; older ones do not. */
+  readonly collective: string | undefined;
+  /** Number of ranks that its head lists, or undefined where it has none. */
+  readonly nRanks: number | undefined;
+  readonly rows: MeasuredRow[];
+  /** Wrong elements of all rows. */
+  wrong: number;
+  firstWrong: MeasuredRow | undefined;
+}
+
+/** The most rows that are kept; more of them is somebody's loop, and the first and best tell enough. */
+const rowLimit = 1000;
+const tableLimit = 100;
+
+/** Finds the tables of nccl-tests between all other lines. Lines of several tables must not be mixed. */
+export class TableReader {
+  readonly tables: MeasuredTable[] = [];
+  #collective: string | undefined;
+  #ranks = 0;
+  #open: MeasuredTable | undefined;
+
+  read(text: string, place: Place): void {
+    const start = text.search(/[^\s]/);
+    if (start < 0) return;
+    const first = text.charCodeAt(start);
+    if (first === 35 /* # */) this.#readHead(text);
+    else if (first === 91 /* [ */ || (first >= 48 && first <= 57)) this.#readRow(text, place);
+  }
+
+  #readHead(text: string): void {
+    const [, collective] = /Collective test starting: (\w+?)_perf/.exec(text) ?? [];
+    if (collective !== undefined || text.includes(' nThread ')) {
+      this.#open = undefined;
+      this.#ranks = 0;
+      if (collective !== undefined) this.#collective = collective;
+    }
+    const [, rank] = /^\s*(?:\[[^\]]*\]\S*)?#\s+Rank\s+(\d+) .*Pid/.exec(text) ?? [];
+    if (rank !== undefined) this.#ranks = Math.max(this.#ranks, Number(rank) + 1);
+    if (text.includes('Avg bus bandwidth')) this.#open = undefined;
+  }
+
+  #readRow(text: string, place: Place): void {
+    // A launcher's `[0]` may stand anywhere in the row, for the row is written in pieces.
+    const fields = text.replaceAll(/\[[^\]]*\](?:<\w+>:)?/g, ' ').trim().split(/\s+/);
+    const row = readFields(fields, place);
+    if (row === undefined) return;
+    if (this.#open === undefined) {
+      this.#open = { collective: this.#collective ?? guessed(fields), nRanks: this.#ranks === 0 ? undefined : this.#ranks, rows: [], wrong: 0, firstWrong: undefined };
+      this.#collective = undefined;
+      if (this.tables.length < tableLimit) this.tables.push(this.#open);
+    }
+    if (row.wrong > 0) {
+      this.#open.wrong += row.wrong;
+      this.#open.firstWrong ??= row;
+    }
+    if (this.#open.rows.length < rowLimit) this.#open.rows.push(row);
+  }
+}
+
+const types = new Set([
+  'int8', 'uint8', 'int32', 'uint32', 'int64', 'uint64', 'half', 'float', 'double', 'bfloat16', 'f8e4m3', 'f8e5m2', 'fp8_e4m3', 'fp8_e5m2', 'char',
+]);
+
+/** `size count type [redop] [root] time algbw busbw #wrong time algbw busbw #wrong`; a row that is not whole is none. */
+function readFields(fields: readonly string[], place: Place): MeasuredRow | undefined {
+  const type = fields[2] ?? '';
+  if (!types.has(type) || fields.length < 11 || fields.length > 13) return undefined;
+  const bytes = Number(fields[0]);
+  const numbers = fields.slice(-8);
+  const [time, , bus, wrong, timeInPlace, , busInPlace, wrongInPlace] = numbers.map((field) => (field === 'N/A' ? NaN : Number(field)));
+  if (!Number.isInteger(bytes) || time === undefined || bus === undefined || wrong === undefined
+    || timeInPlace === undefined || busInPlace === undefined || wrongInPlace === undefined) return undefined;
+  if (!(time > 0) || !(bus >= 0) || !numbers.every((field) => /^(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|N\/A)$/.test(field))) return undefined;
+  const best = busInPlace > bus;
+  const counted = [wrong, wrongInPlace].filter((count) => !Number.isNaN(count));
+  return {
+    bytes, timeUs: best ? timeInPlace : time, busGBps: best ? busInPlace : bus,
+    wrong: counted.length === 0 ? NaN : counted.reduce((sum, count) => sum + count, 0), place,
+  };
+}
+
+/** Old programs do not name themselves; those without an operator are all-gather, all-to-all and the like. */
+function guessed(fields: readonly string[]): string | undefined {
+  return ['sum', 'prod', 'min', 'max', 'avg'].includes(fields[3] ?? '') && fields[4] === '-1' ? 'all_reduce' : undefined;
+}
