@@ -193,7 +193,10 @@ function switchReduces(operator: OperatorName, dataType: DataTypeName): boolean 
   }
 }
 
-/** What a SHARP network reduces, as NVIDIA's plugin for it says (an average is a sum to it). */
+/**
+ * What a SHARP network reduces, as NVIDIA's plugin for it (nccl-rdma-sharp-plugins) says; an average is a sum to it. Older
+ * switches (before SHARP v3) cannot do bfloat16 and 8-bit integers; these are taken to be new ones.
+ */
 function networkReduces(operator: OperatorName, dataType: DataTypeName): boolean {
   return operator !== 'prod' && !isFloat8(dataType);
 }
