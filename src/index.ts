@@ -8,6 +8,7 @@ export { UniqueId } from './bootstrap/unique-id.js';
 export type { Communicator } from './communicator/communicator.js';
 export type { CallOptions } from './communicator/arguments.js';
 export type { Parts } from './communicator/checked-call.js';
+export { group, groupSync } from './communicator/group.js';
 export { init, type InitOptions } from './communicator/init.js';
 export { spawnRanks } from './communicator/spawn-ranks.js';
 export {

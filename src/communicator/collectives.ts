@@ -1,6 +1,7 @@
 import type { NumericArray, ReductionOperator } from '../device/types.js';
 import type { CallOptions } from './arguments.js';
 import type { CheckedCall, Parts } from './checked-call.js';
+import { refused } from './group.js';
 
 /**
  * The collectives that a communicator offers. Every rank calls the same ones in the same order; each has a promise form
@@ -23,7 +24,7 @@ export abstract class Collectives {
     try {
       return this.start(this.prepare('allReduce').allReduce(send, recv, operator, options));
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 
@@ -40,7 +41,7 @@ export abstract class Collectives {
     try {
       return this.start(this.prepare('reduce').reduce(send, recv, operator, root, options));
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 
@@ -54,7 +55,7 @@ export abstract class Collectives {
     try {
       return this.start(this.prepare('broadcast').broadcast(send, recv, root, options));
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 
@@ -71,7 +72,7 @@ export abstract class Collectives {
     try {
       return this.start(this.prepare('allGather').allGather(send, recv, options));
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 
@@ -88,7 +89,7 @@ export abstract class Collectives {
     try {
       return this.start(this.prepare('reduceScatter').reduceScatter(send, recv, operator, options));
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 
@@ -105,7 +106,7 @@ export abstract class Collectives {
     try {
       return this.start(this.prepare('allToAll').allToAll(send, recv, options));
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 
@@ -122,7 +123,7 @@ export abstract class Collectives {
     try {
       return this.start(this.prepare('gather').gather(send, recv, root, options));
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 
@@ -139,7 +140,7 @@ export abstract class Collectives {
     try {
       return this.start(this.prepare('scatter').scatter(send, recv, root, options));
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 
@@ -157,7 +158,7 @@ export abstract class Collectives {
     try {
       return this.start(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options));
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 
@@ -174,7 +175,7 @@ export abstract class Collectives {
     try {
       return this.start(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options));
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 
@@ -191,7 +192,7 @@ export abstract class Collectives {
     try {
       return this.start(this.prepare('allToAllV').allToAllV(send, recv, options));
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 
@@ -205,7 +206,7 @@ export abstract class Collectives {
     try {
       return this.start(this.prepare('barrier').barrier());
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { formatRanks } from '../bootstrap/rank-list.js';
-import type { Algorithm, CallDetails } from '../collectives/call.js';
+import type { Algorithm } from '../collectives/call.js';
 import { PointToPoint } from '../collectives/p2p.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
@@ -14,20 +14,15 @@ import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import { CheckedCall } from './checked-call.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
+import { FUSED_BYTES } from './fusion.js';
+import { currentGroup, group, groupSync, refused, type GroupMember, type QueuedCall } from './group.js';
 import { Messenger } from './messenger.js';
 
 /** An operation of the promise API that could not finish at once. */
-interface Request {
-  readonly code: number;
-  readonly type: DataType;
-  readonly root: number;
-  readonly send: NumericArray;
-  readonly recv: NumericArray;
-  readonly count: number;
-  readonly details: CallDetails | undefined;
+interface Request extends QueuedCall {
   begun: boolean;
   readonly resolve: () => void;
-  readonly reject: (reason: unknown) => void;
+  readonly reject: (reason: Error) => void;
 }
 
 /** What init() found out, and what the environment wants. */
@@ -79,6 +74,9 @@ export class Communicator extends Collectives {
   readonly #backoff: Backoff;
   readonly #call: CheckedCall;
   readonly #messenger: Messenger;
+  readonly #member: GroupMember;
+  /** Where fused calls of groups exchange their data; made when first needed. */
+  #fusionRoom: NumericArray | undefined;
   readonly #queue: Request[] = [];
   #scheduled = false;
   /** Ends a wait for news, where they come by themselves. */
@@ -105,6 +103,7 @@ export class Communicator extends Collectives {
     this.#patience = crowded ? 2 * Math.ceil(this.nLocalRanks / parts.nCores) : 0;
     this.#backoff = new Backoff(parts.libc);
     this.#messenger = this.#makeMessenger(parts);
+    this.#member = this.#makeMember();
     process.once('exit', this.#leave);
   }
 
@@ -155,6 +154,16 @@ export class Communicator extends Collectives {
     this.#messageSync('recv', array, peer, options);
   }
 
+  /** Starts all operations that `body` calls together, on this or other communicators: {@link group}. */
+  group(body: () => void): Promise<void> {
+    return group(body);
+  }
+
+  /** The blocking form of {@link Communicator.group}. */
+  groupSync(body: () => void): void {
+    groupSync(body);
+  }
+
   /**
    * Finishes what was started, then leaves: every rank calls it when it has no more to exchange. Calling it again
    * gives the same promise.
@@ -187,9 +196,11 @@ export class Communicator extends Collectives {
     const pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, openTransport, onNews: () => this.#messenger.onNews() });
     return new Messenger({
       rank: bootstrap.rank, pointToPoint, libc, spins: this.#spins, timeoutMs,
-      checkOthers: () => this.#checkEngine(),
-      stepOthers: () => {
-        if (this.#queue.length > 0) this.#stepQueue();
+      collectives: {
+        isPending: () => this.#queue.length > 0,
+        step: () => this.#stepAll(),
+        check: () => this.#checkEngine(),
+        timedOut: () => this.#timedOut(),
       },
       fail: (error) => this.#failWith(error),
     });
@@ -203,14 +214,27 @@ export class Communicator extends Collectives {
 
   #message(call: 'send' | 'recv', array: NumericArray, peer: number, options: CallOptions | undefined): Promise<void> {
     try {
-      return this.#messenger.start(call === 'send', peer, array, this.#checkMessage(call, array, peer, options));
+      const type = this.#checkMessage(call, array, peer, options);
+      const group = currentGroup();
+      return group === undefined ? this.#messenger.start(call === 'send', peer, array, type) : group.addMessage(this.#member, call === 'send', peer, array, type);
     } catch (error) {
-      return Promise.reject(error);
+      return refused(error);
     }
   }
 
   #messageSync(call: 'send' | 'recv', array: NumericArray, peer: number, options: CallOptions | undefined): void {
-    this.#messenger.run(call === 'send', peer, array, this.#checkMessage(`${call}Sync`, array, peer, options));
+    const type = this.#checkMessage(`${call}Sync`, array, peer, options);
+    const group = currentGroup();
+    if (group === undefined) this.#messenger.run(call === 'send', peer, array, type);
+    else void group.addMessage(this.#member, call === 'send', peer, array, type);
+  }
+
+  /** Goes on with the queue while something else is waited for. True if it got further. */
+  #stepAll(): boolean {
+    const { steps } = this.#engine;
+    const { length } = this.#queue;
+    while (this.#queue.length > 0 && this.#stepQueue() === DONE);
+    return this.#queue.length !== length || this.#engine.steps !== steps;
   }
 
   /** Messages don't care whether a rank that they have nothing to do with has closed. */
@@ -222,19 +246,68 @@ export class Communicator extends Collectives {
     }
   }
 
+  // ── groups ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #makeMember(): GroupMember {
+    const messenger = this.#messenger;
+    return {
+      checkUsable: (call) => this.#checkUsable(call),
+      checkBlocking: (peer) => {
+        if (peer === undefined) this.#checkBlocking();
+        else messenger.checkBlocking(peer);
+      },
+      addMessage: ({ sends, peer, array, type }, settled) => messenger.add(sends, peer, array, type, { settled }),
+      addCollective: (call, settled) => this.#queue.push({ ...call, begun: false, resolve: () => settled(), reject: settled }),
+      kick: () => {
+        messenger.kick();
+        if (!this.#scheduled && this.#queue.length > 0) this.#pump();
+      },
+      waitUntil: (isDone, others) => messenger.waitUntil(isDone, (health) => {
+        for (const other of others) other.turn(isDone, health);
+      }),
+      turn: (isDone, health) => messenger.turn(isDone, health),
+      isFusable: (type, longestBytes, totalBytes) =>
+        // Elsewhere an element's place in the array decides in which order it is combined.
+        !type.isFloat || [longestBytes, totalBytes].every((bytes) => this.#engine.algorithmOf('allReduce', bytes) === 'direct'),
+      fusionArray: (type, count) => this.#fusionArray(type, count),
+    };
+  }
+
+  #fusionArray(type: DataType, count: number): NumericArray {
+    if (this.#fusionRoom === undefined) {
+      try {
+        this.#fusionRoom = this.#segment.alloc(Int32Array, FUSED_BYTES / 4);
+      } catch {
+        // Slower, but all ranks must fuse alike.
+        this.#fusionRoom = new Int32Array(FUSED_BYTES / 4);
+      }
+    }
+    const { buffer, byteOffset } = this.#fusionRoom;
+    return new type.array(buffer, byteOffset, count);
+  }
+
   // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────
 
   protected override runSync(call: CheckedCall): void {
     const engine = this.#engine;
-    if (!engine.blocking) {
-      throw new InvalidUsageError('UNSUPPORTED', 'blocking calls need memory that all ranks share; these ranks talk over sockets: use the promise form');
+    const group = currentGroup();
+    if (group !== undefined) {
+      void group.addCollective(this.#member, call);
+      return;
     }
+    this.#checkBlocking();
     try {
       // Operations keep their order: what the promise API started comes first.
       while (this.#queue.length > 0) this.#finishSync(this.#stepQueue());
       this.#finishSync(engine.begin(call.code, call.type, call.root, call.send, call.recv, call.count, this.#spins, call.details));
     } catch (error) {
       throw this.#failWith(error);
+    }
+  }
+
+  #checkBlocking(): void {
+    if (!this.#engine.blocking) {
+      throw new InvalidUsageError('UNSUPPORTED', 'blocking calls need memory that all ranks share; these ranks talk over sockets: use the promise form');
     }
   }
 
@@ -254,6 +327,8 @@ export class Communicator extends Collectives {
 
   /** Finishes at once if nobody is late; else queues the call and goes on from the event loop. */
   protected override start(call: CheckedCall): Promise<void> {
+    const group = currentGroup();
+    if (group !== undefined) return group.addCollective(this.#member, call);
     const { code, type, root, send, recv, count, details } = call;
     const engine = this.#engine;
     let begun = false;
@@ -319,11 +394,13 @@ export class Communicator extends Collectives {
       if (engine.steps !== steps) this.#backoff.restart();
     } else {
       request.begun = true;
+      request.before?.();
       status = engine.begin(
         request.code, request.type, request.root, request.send, request.recv, request.count, this.#spins, request.details,
       );
     }
     if (status === DONE) {
+      request.after?.();
       this.#queue.shift();
       request.resolve();
     }

@@ -32,10 +32,16 @@ export interface MessengerParts {
   /** How many looks in vain before the core is given away. */
   readonly spins: number;
   readonly timeoutMs: number;
-  /** Throws when the communicator cannot go on, for reasons that transfers don't know of. */
-  readonly checkOthers: () => void;
-  /** Goes on with collectives while a blocking call waits. */
-  readonly stepOthers: () => void;
+  /** The communicator's other operations, which go on while a blocking call waits. */
+  readonly collectives: {
+    readonly isPending: () => boolean;
+    /** Goes on with them. True if they got further. */
+    readonly step: () => boolean;
+    /** Throws when the communicator cannot go on. */
+    readonly check: () => void;
+    /** The error for waiting too long for them. */
+    readonly timedOut: () => TimeoutError;
+  };
   /** Ends the communicator; returns the error. */
   readonly fail: (error: unknown) => unknown;
 }
@@ -49,6 +55,8 @@ export class Messenger {
   readonly #pointToPoint: PointToPoint;
   readonly #backoff: Backoff;
   readonly #conditions = new Set<Condition>();
+  /** When collectives last got further in this wait, as far as was looked; 0: not looked since they did. */
+  #collectivesMovedMs = 0;
   /** How the next pump is to come. */
   #scheduled: 'no' | 'soon' | 'news' = 'no';
   #timer: NodeJS.Timeout | undefined;
@@ -83,9 +91,14 @@ export class Messenger {
   /** A send or receive in the blocking form. */
   run(sends: boolean, peer: number, array: NumericArray, type: DataType): void {
     const p2p = this.#pointToPoint;
-    this.#checkBlocking(sends, peer);
+    this.#checkBlockingCall(sends, peer);
     const transfer = p2p.add(sends, peer, array, type, undefined);
-    this.waitUntil(() => transfer.done);
+    this.#try();
+    if (!transfer.done) {
+      const isDone = (): boolean => transfer.done;
+      this.turn(isDone, false);
+      this.waitUntil(isDone);
+    }
     p2p.recycle(transfer);
   }
 
@@ -110,19 +123,34 @@ export class Messenger {
     this.#schedule(true);
   }
 
-  /** Blocks until `isDone`. Whatever is under way goes on meanwhile. */
-  waitUntil(isDone: () => boolean): void {
+  /**
+   * Blocks until `isDone`. Whatever is under way goes on meanwhile.
+   * @param turnOthers goes on with what else `isDone` is about
+   */
+  waitUntil(isDone: () => boolean, turnOthers?: (looksAfterHealth: boolean) => void): void {
+    this.#collectivesMovedMs = 0;
+    this.#backoff.restart();
+    while (!isDone()) {
+      const looksAfterHealth = this.#backoff.turn();
+      this.turn(isDone, looksAfterHealth);
+      turnOthers?.(looksAfterHealth);
+    }
+  }
+
+  /** Goes on for as long as a rank spins. */
+  turn(isDone: () => boolean, looksAfterHealth: boolean): void {
+    const { collectives, fail } = this.#parts;
     try {
-      this.#advance(isDone);
-      if (isDone()) return;
-      this.#backoff.restart();
-      while (!isDone()) {
-        if (this.#backoff.turn()) this.#checkHealth();
-        this.#parts.stepOthers();
-        this.#advance(isDone);
+      if (looksAfterHealth) this.#checkHealth();
+      if (collectives.isPending()) {
+        if (collectives.step()) {
+          this.#collectivesMovedMs = 0;
+          this.#backoff.restart();
+        } else if (looksAfterHealth) this.#checkCollectivesDeadline();
       }
+      this.#advance(isDone);
     } catch (error) {
-      throw this.#parts.fail(error);
+      throw fail(error);
     }
   }
 
@@ -158,12 +186,16 @@ export class Messenger {
     await this.#pointToPoint.close();
   }
 
-  #checkBlocking(sends: boolean, peer: number): void {
-    const p2p = this.#pointToPoint;
-    if (!p2p.isBlocking(peer)) {
+  /** Throws `UNSUPPORTED` where this rank cannot wait for `peer` without its event loop. */
+  checkBlocking(peer: number): void {
+    if (!this.#pointToPoint.isBlocking(peer)) {
       throw new InvalidUsageError('UNSUPPORTED', `a blocking call needs memory shared with rank ${peer}, but this rank talks with it over sockets: use the promise form`);
     }
-    if (peer === this.#parts.rank && !p2p.expectsOwn(sends)) {
+  }
+
+  #checkBlockingCall(sends: boolean, peer: number): void {
+    this.checkBlocking(peer);
+    if (peer === this.#parts.rank && !this.#pointToPoint.expectsOwn(sends)) {
       throw new InvalidUsageError(
         'UNSUPPORTED',
         `rank ${peer} would wait for itself for ever: ${sends ? 'sendSync' : 'recvSync'} to itself needs a ${sends ? 'recv' : 'send'} that was started before, or a group`,
@@ -257,7 +289,7 @@ export class Messenger {
 
   #checkHealth(): void {
     this.#pointToPoint.check();
-    this.#parts.checkOthers();
+    this.#parts.collectives.check();
     const { timeoutMs } = this.#parts;
     if (timeoutMs === 0) return;
     const now = performance.now();
@@ -267,6 +299,14 @@ export class Messenger {
       if (now - condition.sinceMs > timeoutMs) for (const rank of condition.awaited()) late.add(rank);
     }
     if (late.size > 0) throw this.#timedOut([...late].sort((a, b) => a - b));
+  }
+
+  /** In a blocking wait, for what else it is about. */
+  #checkCollectivesDeadline(): void {
+    const { timeoutMs, collectives } = this.#parts;
+    const now = performance.now();
+    if (this.#collectivesMovedMs === 0) this.#collectivesMovedMs = now;
+    if (timeoutMs > 0 && now - this.#collectivesMovedMs > timeoutMs) throw collectives.timedOut();
   }
 
   #timedOut(late: readonly number[]): TimeoutError {

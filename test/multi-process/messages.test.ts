@@ -24,6 +24,19 @@ test('random messages among threads arrive where they should', async () => {
   await spawnRanks(3, fixture('random-messages.mjs'), { args: [String(seed), String(rounds)] });
 });
 
+test.each([1, 2, 3, 5])('random groups among %i processes do what their operations do alone, to the bit', async (nRanks) => {
+  const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-groups.mjs', [String(seed), String(rounds)]);
+  expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+  expect(records).toEqual([{ groups: rounds, nRanks }]);
+});
+
+test('random groups over sockets, and around a ring in shared memory, do what their operations do alone', async () => {
+  for (const env of [overSockets, { TCCL_ALGO: 'ring' }]) {
+    const { code, stdout, stderr } = await runRanks(3, 'random-groups.mjs', [String(seed), String(rounds), 'promises'], { env });
+    expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+  }
+});
+
 const ways = [
   { way: 'promise', args: [], env: {} },
   { way: 'sync', args: ['sync'], env: {} },
@@ -59,6 +72,20 @@ describe.each(ways)('messages that go wrong ($way)', ({ args, env }) => {
     }
   });
 
+  test('a killed rank is named to groups', async () => {
+    const { records, stderr } = await run('groupKilled');
+    expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2]);
+    for (const record of records) {
+      expect(record).toMatchObject({ code: 'RANK_DIED', about: 1 });
+      expect(record['ms']).toBeLessThan(2000);
+    }
+  });
+
+  test('a group that waits for too long ends', async () => {
+    const { records, stderr } = await run('groupLate', { TCCL_TIMEOUT: '1' });
+    expect(records.map((record) => record['code']), stderr).toContain('TIMEOUT');
+  });
+
   test('a rank that has closed is named; what it sent before arrives', async () => {
     const { records, stderr } = await run('closed');
     expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2]);
@@ -73,7 +100,10 @@ describe.each(ways)('messages that go wrong ($way)', ({ args, env }) => {
   });
 });
 
-const refusals = { noRank: 'ARGUMENT_RANGE', noArray: 'ARGUMENT_TYPE', detached: 'BUFFER_DETACHED', selfSync: 'UNSUPPORTED' };
+const refusals = {
+  noRank: 'ARGUMENT_RANGE', noArray: 'ARGUMENT_TYPE', detached: 'BUFFER_DETACHED', selfSync: 'UNSUPPORTED',
+  groupArgument: 'BUFFER_SIZE', groupThrows: 'of the body', groupOverlap: 'BUFFER_OVERLAP',
+};
 
 test.each(Object.entries(refusals))('wrong use "%s" of messages is refused with %s and harms nobody', async (scenario, expected) => {
   const { records, code, stderr } = await runRanks(2, 'message-failures.mjs', [scenario]);
@@ -82,7 +112,7 @@ test.each(Object.entries(refusals))('wrong use "%s" of messages is refused with 
   expect(code).toBe(0);
 });
 
-test('blocking messages over sockets are refused', async () => {
-  const { records, stderr } = await runRanks(2, 'message-failures.mjs', ['blocking'], { env: overSockets });
+test.each(['blocking', 'groupSyncPeer'])('blocking messages over sockets are refused (%s)', async (scenario) => {
+  const { records, stderr } = await runRanks(2, 'message-failures.mjs', [scenario], { env: overSockets });
   expect(records.map((record) => record['code']).sort(), stderr).toEqual(['UNSUPPORTED', 'UNSUPPORTED', 'none', 'none']);
 });

@@ -1,0 +1,182 @@
+import type { CallDetails } from '../collectives/call.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import type { CheckedCall } from './checked-call.js';
+import { fuse } from './fusion.js';
+
+/** A collective that waits for its turn. */
+export interface QueuedCall {
+  readonly code: number;
+  readonly type: DataType;
+  readonly root: number;
+  readonly send: NumericArray;
+  readonly recv: NumericArray;
+  readonly count: number;
+  readonly details: CallDetails | undefined;
+  /** Done right before it begins, and right after it has ended. */
+  readonly before?: () => void;
+  readonly after?: () => void;
+}
+
+/** A send or receive that waits for its start. */
+interface QueuedMessage {
+  readonly sends: boolean;
+  readonly peer: number;
+  readonly array: NumericArray;
+  readonly type: DataType;
+}
+
+/** What a group needs of a communicator. */
+export interface GroupMember {
+  /** Throws `UNSUPPORTED` where a blocking group cannot wait for a message with `peer` or, without, for collectives. */
+  checkBlocking(peer?: number): void;
+  /** Throws what ended the communicator. */
+  checkUsable(call: string): void;
+  addMessage(message: QueuedMessage, settled: (error?: Error) => void): void;
+  addCollective(call: QueuedCall, settled: (error?: Error) => void): void;
+  /** Starts what was added. */
+  kick(): void;
+  /** Blocks until `isDone`, while what the others were given goes on, too. */
+  waitUntil(isDone: () => boolean, others: readonly GroupMember[]): void;
+  /** Goes on once, for a wait of another communicator. `looksAfterHealth`: see Messenger. */
+  turn(isDone: () => boolean, looksAfterHealth: boolean): void;
+  /** Whether results of all-reduces are the same bits when calls of these lengths are one call of their sum. */
+  isFusable(type: DataType, longestBytes: number, totalBytes: number): boolean;
+  /** Memory for what fused calls exchange. */
+  fusionArray(type: DataType, count: number): NumericArray;
+}
+
+/** The group whose body is running. Bodies are not asynchronous, so there is at most one. */
+let current: Group | undefined;
+
+/**
+ * Starts all operations that `body` calls at once and resolves when all are done. Sends and receives may come in any
+ * order, on several communicators; small all-reduces of one type and operator become one exchange. `body` must not be
+ * asynchronous: what it calls after an `await` is not in the group.
+ *
+ * All ranks group the same collectives. Operations of a group are under way together, so none may write what another
+ * one uses. When arguments of one are wrong, or `body` throws, the promise rejects with that error and nothing starts.
+ */
+export function group(body: () => void): Promise<void> {
+  if (current !== undefined) {
+    body();
+    return current.promise;
+  }
+  const collected = new Group();
+  try {
+    collected.collect(body);
+    collected.start();
+  } catch (error) {
+    return Promise.reject(error);
+  }
+  return collected.promise;
+}
+
+/** The blocking form of {@link group}, for ranks that share memory. */
+export function groupSync(body: () => void): void {
+  if (current !== undefined) {
+    body();
+    return;
+  }
+  const collected = new Group();
+  collected.collect(body);
+  collected.runSync();
+}
+
+/** The group that operations called now belong to, if any. */
+export function currentGroup(): Group | undefined {
+  return current;
+}
+
+/** What an operation of the promise form gives whose arguments are wrong. */
+export function refused(error: unknown): Promise<void> {
+  return current === undefined ? Promise.reject(error) : current.refuse(error);
+}
+
+/** Operations that are collected, and then under way together. */
+export class Group {
+  /** Resolves when all operations are done. Those that belong to it give it, too, and may leave it alone. */
+  readonly promise: Promise<void>;
+  #resolve: () => void = () => undefined;
+  #reject: (error: unknown) => void = () => undefined;
+  readonly #messages: (QueuedMessage & { readonly member: GroupMember })[] = [];
+  readonly #collectives = new Map<GroupMember, QueuedCall[]>();
+  /** What went wrong first. */
+  #error: { readonly error: unknown } | undefined;
+  #outstanding = 0;
+
+  constructor() {
+    this.promise = new Promise<void>((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    // Whoever called group() has its own hold of it.
+    this.promise.catch(() => undefined);
+  }
+
+  /** Runs `body`. Throws what it throws, or what was wrong with an operation. */
+  collect(body: () => void): void {
+    // eslint-disable-next-line @typescript-eslint/no-this-alias -- operations find the group they are called in
+    current = this;
+    try {
+      body();
+    } finally {
+      current = undefined;
+    }
+    if (this.#error !== undefined) throw this.#error.error;
+  }
+
+  addMessage(member: GroupMember, sends: boolean, peer: number, array: NumericArray, type: DataType): Promise<void> {
+    this.#messages.push({ member, sends, peer, array, type });
+    return this.promise;
+  }
+
+  addCollective(member: GroupMember, { code, type, root, send, recv, count, details }: CheckedCall): Promise<void> {
+    const calls = this.#collectives.get(member) ?? [];
+    calls.push({ code, type, root, send, recv, count, details });
+    this.#collectives.set(member, calls);
+    return this.promise;
+  }
+
+  refuse(error: unknown): Promise<void> {
+    this.#error ??= { error };
+    return this.promise;
+  }
+
+  /** Starts all. Throws, before anything starts, when operations of the group get in each other's way. */
+  start(): readonly GroupMember[] {
+    const members = new Set([...this.#messages.map(({ member }) => member), ...this.#collectives.keys()]);
+    for (const member of members) member.checkUsable('group');
+    const fused = [...this.#collectives].map(([member, calls]) => ({ member, calls: fuse(calls, member) }));
+    this.#outstanding = 1;
+    for (const message of this.#messages) {
+      this.#outstanding++;
+      message.member.addMessage(message, this.#settled);
+    }
+    for (const { member, calls } of fused) {
+      for (const call of calls) {
+        this.#outstanding++;
+        member.addCollective(call, this.#settled);
+      }
+    }
+    for (const member of members) member.kick();
+    this.#settled();
+    return [...members];
+  }
+
+  /** Starts all and blocks until all are done. */
+  runSync(): void {
+    for (const { member, peer } of this.#messages) member.checkBlocking(peer);
+    for (const member of this.#collectives.keys()) member.checkBlocking();
+    const [first, ...others] = this.start();
+    first?.waitUntil(() => this.#outstanding === 0 || this.#error !== undefined, others);
+    if (this.#error !== undefined) throw this.#error.error;
+  }
+
+  readonly #settled = (error?: Error): void => {
+    this.#outstanding--;
+    if (error !== undefined) {
+      this.#error ??= { error };
+      this.#reject(error);
+    } else if (this.#outstanding === 0) this.#resolve();
+  };
+}
