@@ -21,6 +21,12 @@ export interface Arithmetic {
     sources: number, nSources: number, destinations: number, nDestinations: number,
     from: number, bytes: number,
   ): void;
+  /** The sum of sources, each times its own scalar; `scalars` is a table of what scalar.ts writes. */
+  reduceScaled(
+    type: number, scalars: number,
+    sources: number, nSources: number, destinations: number, nDestinations: number,
+    from: number, bytes: number,
+  ): void;
   divide(type: number, address: number, bytes: number, divisor: number): void;
   copy(destination: number, source: number, bytes: number): void;
 }

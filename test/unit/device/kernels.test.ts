@@ -1,17 +1,28 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { instantiateKernels } from '../../../src/device/kernels/kernels.js';
-import { dataTypes, float32, operatorCode, reductionOperators, type DataType } from '../../../src/device/types.js';
-import { elementsOf, reduceElements } from './reference.js';
+import { dataTypes, float32, operatorCode, reductionOperators, type DataType, type NumericArray } from '../../../src/device/types.js';
+import { writeScalar, SCALAR_BYTES } from '../../../src/device/scalar.js';
+import { divideElement, elementsOf, reduceElements, scaledSum, type Element } from './reference.js';
 
 const memory = new WebAssembly.Memory({ shared: true, initial: 64, maximum: 64 });
 const kernels = instantiateKernels(memory);
 const SOURCES = 1024;
 const DESTINATIONS = 2048;
+const SCALARS = 3072;
 const DATA = 4096;
 
-const shape = fc.record({
-  operator: fc.constantFrom(...reductionOperators),
+interface Shape {
+  readonly nSources: number;
+  readonly nDestinations: number;
+  /** Elements before the first that is worked on. */
+  readonly from: number;
+  readonly count: number;
+  readonly inPlace: boolean;
+  readonly seed: number;
+}
+
+const shape: fc.Arbitrary<Shape> = fc.record({
   nSources: fc.integer({ min: 1, max: 9 }),
   nDestinations: fc.integer({ min: 1, max: 5 }),
   from: fc.nat(40),
@@ -29,34 +40,90 @@ function fill(type: DataType, address: number, length: number, random: () => num
   for (let i = 0; i < length; i++) if (random() >>> 31) type.write(array, i, (random() / 2 ** 32 - 0.5) * 8);
 }
 
-test.each(dataTypes)('reduceCopy of $name equals the element-wise reference for every operator, number of sources and destinations, length and offset', (type) => {
-  fc.assert(
-    fc.property(shape, ({ operator, nSources, nDestinations, from, count, inPlace, seed }) => {
-      const length = from + count + 3;
-      const room = Math.ceil((length * type.bytes) / 16) * 16 + 16;
-      const words = new Uint32Array(memory.buffer);
-      const arrayAt = (address: number) => new type.array(memory.buffer, address, length);
-      const sources = Array.from({ length: nSources }, (_, s) => DATA + s * room);
-      const destinations = Array.from({ length: nDestinations }, (_, d) => (inPlace && d === 0 ? DATA : DATA + (nSources + d) * room));
-      let state = seed;
-      const random = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0);
-      for (const address of [...destinations, ...sources]) fill(type, address, length, random);
-      const inputs = sources.map((address) => elementsOf(arrayAt(address)));
-      const before = destinations.map((address) => elementsOf(arrayAt(address)));
-      sources.forEach((address, s) => (words[SOURCES / 4 + s] = address));
-      destinations.forEach((address, d) => (words[DESTINATIONS / 4 + d] = address));
+interface Arrays {
+  readonly sources: number[];
+  readonly destinations: number[];
+  readonly arrayAt: (address: number) => NumericArray;
+}
 
-      kernels.reduceCopy(type.code, operatorCode(operator), SOURCES, nSources, DESTINATIONS, nDestinations, from * type.bytes, count * type.bytes);
+/** Lays arrays out, fills them, and writes the tables of their addresses. */
+function layOut(type: DataType, { nSources, nDestinations, from, count, inPlace }: Shape, random: () => number): Arrays {
+  const length = from + count + 3;
+  const room = Math.ceil((length * type.bytes) / 16) * 16 + 16;
+  const sources = Array.from({ length: nSources }, (_, s) => DATA + s * room);
+  const destinations = Array.from({ length: nDestinations }, (_, d) => (inPlace && d === 0 ? DATA : DATA + (nSources + d) * room));
+  const words = new Uint32Array(memory.buffer);
+  sources.forEach((address, s) => (words[SOURCES / 4 + s] = address));
+  destinations.forEach((address, d) => (words[DESTINATIONS / 4 + d] = address));
+  for (const address of [...destinations, ...sources]) fill(type, address, length, random);
+  return { sources, destinations, arrayAt: (address) => new type.array(memory.buffer, address, length) };
+}
 
-      destinations.forEach((address, d) => {
-        const expected = before[d]!.map((value, i) =>
-          i < from || i >= from + count ? value : reduceElements(type, operator, inputs.map((input) => input[i]!)),
+/** Runs a kernel; its destinations must hold what `expected` makes of the sources' elements, and nothing else changes. */
+function check({ sources, destinations, arrayAt }: Arrays, { from, count }: Shape, run: () => void, expected: (elements: Element[]) => Element): void {
+  const inputs = sources.map((address) => elementsOf(arrayAt(address)));
+  const before = destinations.map((address) => elementsOf(arrayAt(address)));
+  run();
+  destinations.forEach((address, d) => {
+    const whole = before[d]!.map((value, i) => (i < from || i >= from + count ? value : expected(inputs.map((input) => input[i]!))));
+    expect(elementsOf(arrayAt(address))).toEqual(whole);
+  });
+}
+
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0);
+}
+
+describe.each(dataTypes)('$name', (type) => {
+  test('reduceCopy equals the element-wise reference for every operator, number of sources and destinations, length and offset', () => {
+    fc.assert(
+      fc.property(shape, fc.constantFrom(...reductionOperators), (shape, operator) => {
+        const { nSources, nDestinations, from, count } = shape;
+        check(
+          layOut(type, shape, generator(shape.seed)), shape,
+          () => kernels.reduceCopy(type.code, operatorCode(operator), SOURCES, nSources, DESTINATIONS, nDestinations, from * type.bytes, count * type.bytes),
+          (elements) => reduceElements(type, operator, elements),
         );
-        expect(elementsOf(arrayAt(address))).toEqual(expected);
-      });
-    }),
-    { numRuns: 300 },
-  );
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('reduceScaled multiplies each source by its own scalar before it sums', () => {
+    fc.assert(
+      fc.property(shape, (shape) => {
+        const { nSources, nDestinations, from, count, seed } = shape;
+        const random = generator(seed);
+        const arrays = layOut(type, shape, random);
+        const scalars = Array.from({ length: nSources }, (_, s) => {
+          const magnitude = type.isFloat ? random() / 2 ** 30 : random() % 100;
+          writeScalar(type, (/^u/.test(type.name) || random() >>> 31 ? 1 : -1) * magnitude, memory.buffer, SCALARS + s * SCALAR_BYTES);
+          return elementsOf(new type.array(memory.buffer, SCALARS + s * SCALAR_BYTES, 1))[0]!;
+        });
+        check(
+          arrays, shape,
+          () => kernels.reduceScaled(type.code, SCALARS, SOURCES, nSources, DESTINATIONS, nDestinations, from * type.bytes, count * type.bytes),
+          (elements) => scaledSum(type, elements, scalars),
+        );
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('divide equals the average of one sum', () => {
+    fc.assert(
+      fc.property(shape, fc.integer({ min: 2, max: 300 }), (shape, divisor) => {
+        const one = { ...shape, nSources: 1, nDestinations: 1, inPlace: true };
+        check(
+          layOut(type, one, generator(shape.seed)), one,
+          () => kernels.divide(type.code, DATA + one.from * type.bytes, one.count * type.bytes, divisor),
+          ([element]) => divideElement(type, element!, divisor),
+        );
+      }),
+      { numRuns: 100 },
+    );
+  });
 });
 
 test('min and max keep NaN and the sign of zero', () => {

@@ -24,6 +24,12 @@ export function scaledSum(type: DataType, elements: readonly Element[], scalars:
   return arithmetic.element(products.reduce((a, b) => arithmetic.combine('sum', a, b)));
 }
 
+/** An element divided by a whole number. */
+export function divideElement(type: DataType, element: Element, divisor: number): Element {
+  const arithmetic = arithmeticOf(type);
+  return arithmetic.element(arithmetic.divide(arithmetic.value(element), divisor));
+}
+
 interface Arithmetic {
   value(element: Element): Value;
   element(value: Value): Element;

@@ -1,4 +1,5 @@
 export { copy } from './copy';
 export { divide } from './divide';
 export { reduceCopy } from './reduce';
+export { reduceScaled } from './scaled';
 export * from './local';
