@@ -3,19 +3,23 @@ import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import { STAGE_BYTES, type Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
-import { InvalidArgumentError } from '../errors.js';
-import { unsupported } from './call.js';
+import type { CallDetails } from './call.js';
+import { Exchange } from './direct-exchange.js';
+import { Small } from './direct-small.js';
+import { Stage } from './direct-stage.js';
+import { Operand } from './operand.js';
 
-/** Below this, a call into the C library costs more than its faster copy gains. */
-const LIBC_COPY_BYTES = 4096;
-
-const nothing = new Int32Array(0);
+/** What carries out the operation under way. */
+const ALL_REDUCE = 0;
+const BARRIER = 1;
+const SMALL = 2;
+const EXCHANGE = 3;
 
 /**
  * The algorithm *direct*, for ranks that share one segment: NVLS's way on shared memory. The work and the waiting are
  * in the kernels (device/kernels/assembly/local.ts); here is what decides between the one-phase form for small
- * operations and the two-phase form, and what carries arrays that lie outside the segment through staging memory,
- * chunk by chunk.
+ * operations and the forms for large ones, and the all-reduce of arrays that lie outside the segment, which goes through
+ * staging memory chunk by chunk:
  *
  *      zero copy      |---------------------- one round ----------------------|
  *      staged         | copy in, round, copy out | copy in, round, copy out | …   (STAGE_BYTES each, on every rank)
@@ -25,20 +29,25 @@ const nothing = new Int32Array(0);
 export class Direct {
   readonly segment: Segment;
   readonly #kernels: Kernels;
-  /** The operation under way. */
+  readonly #stage: Stage;
+  readonly #smallOperation: Small;
+  readonly #exchange: Exchange;
+  #mode = BARRIER;
+
+  // The all-reduce under way.
   #code = 0;
-  #root = 0;
   #count = 0;
   #type: DataType = int32;
-  #send: NumericArray = nothing;
-  #recv: NumericArray = nothing;
   #sendOffset = 0;
   #recvOffset = 0;
   #staged = false;
   #small = false;
   /** Elements that earlier rounds completed. */
   #completed = 0;
-  #stage = -1;
+  /** Where this round's staged data are. */
+  #chunk = 0;
+  readonly #source: Operand;
+  readonly #destination: Operand;
 
   /**
    * @param smallBytes operations up to this size take one phase; all ranks must agree. At most SLOT_BYTES.
@@ -50,135 +59,119 @@ export class Direct {
   ) {
     this.segment = team.segment;
     this.#kernels = team.kernels;
+    this.#stage = new Stage(team);
+    this.#smallOperation = new Small(team, libc, this.#stage);
+    this.#exchange = new Exchange(team, libc, this.#stage);
+    this.#source = new Operand(team.segment, libc);
+    this.#destination = new Operand(team.segment, libc);
   }
 
   /**
-   * Starts a call about the first `count` elements and goes on while it need not wait.
+   * Starts a call and goes on while it need not wait.
    *
    * @param code the call as the kernels take it (call.ts)
    * @param spins how many unset flags to look at before PENDING is returned
    */
-  begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number): number {
-    if ((code & 15) > callKinds.barrier) throw unsupported(code, 'direct');
-    if ((code & 15) === callKinds.barrier) {
-      this.#small = true;
-      this.#staged = false;
+  begin(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+  ): number {
+    const kind = code & 15;
+    if (kind === callKinds.allReduce) {
+      this.#mode = ALL_REDUCE;
+      return this.#beginAllReduce(code, type, send, recv, count, spins);
+    }
+    if (kind === callKinds.barrier) {
+      this.#mode = BARRIER;
       return this.#kernels.barrier(code, spins);
     }
+    if (details === undefined && this.#smallOperation.fits(kind, count * type.bytes, this.smallBytes)) {
+      this.#mode = SMALL;
+      return this.#smallOperation.begin(code, root, send, recv, count, type.bytes, spins);
+    }
+    this.#mode = EXCHANGE;
+    return this.#exchange.begin(code, type, root, send, recv, count, spins, details);
+  }
+
+  /** Goes on with the operation under way. */
+  progress(spins: number): number {
+    switch (this.#mode) {
+      case SMALL:
+        return this.#smallOperation.progress(spins);
+      case EXCHANGE:
+        return this.#exchange.progress(spins);
+      case BARRIER:
+        return this.#kernels.progress(spins);
+      default: {
+        const status = this.#kernels.progress(spins);
+        return status === PENDING ? PENDING : this.#continue(status, spins);
+      }
+    }
+  }
+
+  /** Forgets the caller's arrays. */
+  close(): void {
+    this.#smallOperation.forget();
+    this.#exchange.forget();
+    this.#source.forget();
+    this.#destination.forget();
+  }
+
+  // ── all-reduce ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #beginAllReduce(code: number, type: DataType, send: NumericArray, recv: NumericArray, count: number, spins: number): number {
     const sendOffset = this.segment.offsetOf(send);
     const recvOffset = send === recv ? sendOffset : this.segment.offsetOf(recv);
     this.#small = count * type.bytes <= this.smallBytes;
     this.#staged = sendOffset < 0 || recvOffset < 0;
     this.#completed = 0;
     if (this.#staged) {
-      this.#remember(code, type, root, send, recv, sendOffset, recvOffset, count);
+      this.#remember(code, type, sendOffset, recvOffset, count);
+      this.#source.use(send);
+      this.#destination.use(recv);
       return this.#continue(this.#startRound(spins), spins);
     }
 
     // The fast path: nothing is remembered of a call that finishes at once.
-    const status = this.#callKernel(code, root, sendOffset, recvOffset, count, spins);
+    const status = this.#callKernel(code, sendOffset, recvOffset, count, spins);
     if (status === DONE) return DONE;
-    this.#remember(code, type, root, send, recv, sendOffset, recvOffset, count);
+    this.#remember(code, type, sendOffset, recvOffset, count);
     return this.#continue(status, spins);
   }
 
-  /** Goes on with the operation under way. */
-  progress(spins: number): number {
-    const status = this.#kernels.progress(spins);
-    return status === PENDING ? PENDING : this.#continue(status, spins);
-  }
-
-  /** Forgets the caller's arrays. */
-  close(): void {
-    this.#send = nothing;
-    this.#recv = nothing;
-  }
-
-  #remember(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, sendOffset: number, recvOffset: number, count: number): void {
+  #remember(code: number, type: DataType, sendOffset: number, recvOffset: number, count: number): void {
     this.#code = code;
     this.#type = type;
-    this.#root = root;
-    this.#send = send;
-    this.#recv = recv;
     this.#sendOffset = sendOffset;
     this.#recvOffset = recvOffset;
     this.#count = count;
   }
 
-  #callKernel(code: number, root: number, send: number, recv: number, count: number, spins: number): number {
-    const broadcast = (code & 15) === callKinds.broadcast;
-    if (this.#small) {
-      return broadcast
-        ? this.#kernels.broadcastSmall(code, root, send, recv, count, spins)
-        : this.#kernels.allReduceSmall(code, send, recv, count, spins);
-    }
-    const staged = this.#staged ? 1 : 0;
-    return broadcast
-      ? this.#kernels.broadcastDirect(code, root, send, recv, count, staged, spins)
-      : this.#kernels.allReduceDirect(code, send, recv, count, staged, spins);
+  #callKernel(code: number, send: number, recv: number, count: number, spins: number): number {
+    if (this.#small) return this.#kernels.allReduceSmall(code, send, recv, count, spins);
+    return this.#kernels.allReduceDirect(code, send, recv, count, this.#staged ? 1 : 0, spins);
   }
 
   #startRound(spins: number): number {
     const left = this.#count - this.#completed;
-    if (this.#staged) {
-      const stage = this.#stageOffset();
-      if (this.#reads()) this.#copyIn(Math.min(left, STAGE_BYTES / this.#type.bytes));
-      return this.#callKernel(this.#code, this.#root, stage, stage, left, spins);
-    }
     const done = this.#completed * this.#type.bytes;
-    return this.#callKernel(this.#code, this.#root, this.#sendOffset + done, this.#recvOffset + done, left, spins);
+    if (!this.#staged) return this.#callKernel(this.#code, this.#sendOffset + done, this.#recvOffset + done, left, spins);
+    this.#chunk = this.#stage.next();
+    this.#source.copyTo(this.#chunk, done, Math.min(left * this.#type.bytes, STAGE_BYTES));
+    return this.#callKernel(this.#code, this.#chunk, this.#chunk, left, spins);
   }
 
   /** Finishes rounds and starts the next ones until one has to wait. */
   #continue(status: number, spins: number): number {
     while (status === DONE || status === PARTLY) {
-      const elements = status === DONE ? this.#count - this.#completed : this.#kernels.roundBytes() / this.#type.bytes;
-      if (this.#staged) this.#copyOut(elements);
-      this.#completed += elements;
+      const bytes = status === DONE ? (this.#count - this.#completed) * this.#type.bytes : this.#kernels.roundBytes();
+      if (this.#staged) this.#destination.write(this.#completed * this.#type.bytes, bytes, this.#chunk);
+      this.#completed += bytes / this.#type.bytes;
       if (this.#completed >= this.#count) {
-        this.close();
+        if (this.#staged) this.close();
         return DONE;
       }
       status = this.#startRound(spins);
     }
     return status;
-  }
-
-  /** Whether this rank's input matters: in a broadcast only the root's does. */
-  #reads(): boolean {
-    return (this.#code & 15) !== callKinds.broadcast || this.team.localRank === this.#root;
-  }
-
-  #stageOffset(): number {
-    if (this.#stage < 0) this.#stage = this.segment.allocateBytes(STAGE_BYTES);
-    return this.#stage;
-  }
-
-  #copyIn(elements: number): void {
-    const bytes = elements * this.#type.bytes;
-    this.#copy(this.#stageView(bytes), this.#view(this.#send, elements), bytes);
-  }
-
-  #copyOut(elements: number): void {
-    const bytes = elements * this.#type.bytes;
-    this.#copy(this.#view(this.#recv, elements), this.#stageView(bytes), bytes);
-  }
-
-  #stageView(bytes: number): Uint8Array {
-    return new Uint8Array(this.segment.buffer, this.#stageOffset(), bytes);
-  }
-
-  /** The bytes of the caller's array that this round is about; the caller may have taken them away meanwhile. */
-  #view(array: NumericArray, elements: number): Uint8Array {
-    if (array.length < this.#completed + elements) {
-      throw new InvalidArgumentError('BUFFER_DETACHED', 'an array of this call was transferred or resized away while the call was under way');
-    }
-    const bytesPerElement = array.BYTES_PER_ELEMENT;
-    return new Uint8Array(array.buffer, array.byteOffset + this.#completed * bytesPerElement, elements * bytesPerElement);
-  }
-
-  #copy(destination: Uint8Array, source: Uint8Array, bytes: number): void {
-    if (this.libc !== undefined && bytes >= LIBC_COPY_BYTES) this.libc.copy(destination, source, bytes);
-    else destination.set(source);
   }
 }

@@ -19,11 +19,10 @@ export class Operand {
 
   constructor(readonly segment: Segment, readonly libc: Libc | undefined) {}
 
-  /** Takes the first `bytes` bytes of `array`. */
-  use(array: NumericArray, bytes: number): void {
+  use(array: NumericArray): void {
     this.#offset = this.segment.offsetOf(array);
     this.placed = this.#offset >= 0;
-    if (!this.placed) this.#view = new Uint8Array(array.buffer, array.byteOffset, bytes);
+    if (!this.placed) this.#view = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
   }
 
   /** Forgets the array. */
@@ -43,17 +42,28 @@ export class Operand {
     return room;
   }
 
+  /** Copies the `bytes` bytes at `from` to `address`. */
+  copyTo(address: number, from: number, bytes: number): void {
+    const at = this.read(from, bytes, address);
+    if (at !== address) this.segment.kernels.copy(address, at, bytes);
+  }
+
   /** Writes the `bytes` bytes at address `source` to byte `from`. */
   write(from: number, bytes: number, source: number): void {
     if (!this.placed) this.#copy(this.#piece(from, bytes), this.#at(source, bytes), bytes);
     else if (source !== this.#offset + from) this.segment.kernels.copy(this.#offset + from, source, bytes);
   }
 
-  /** Copies all of another operand, unless it is the same memory. */
-  copyFrom(source: Operand, bytes: number): void {
-    const to = this.placed ? this.#at(this.#offset, bytes) : this.#piece(0, bytes);
-    const from = source.placed ? source.#at(source.#offset, bytes) : source.#piece(0, bytes);
-    if (to.buffer !== from.buffer || to.byteOffset !== from.byteOffset) to.set(from);
+  /** Copies `bytes` bytes of another operand from its byte `from` to byte `to`, unless it is the same memory. */
+  copyFrom(source: Operand, from: number, to: number, bytes: number): void {
+    if (bytes === 0) return;
+    const destination = this.#bytes(to, bytes);
+    const origin = source.#bytes(from, bytes);
+    if (destination.buffer !== origin.buffer || destination.byteOffset !== origin.byteOffset) this.#copy(destination, origin, bytes);
+  }
+
+  #bytes(from: number, bytes: number): Uint8Array {
+    return this.placed ? this.#at(this.#offset + from, bytes) : this.#piece(from, bytes);
   }
 
   #at(address: number, bytes: number): Uint8Array {

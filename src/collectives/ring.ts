@@ -105,8 +105,8 @@ export class Ring {
     const { ring } = this;
     const bytes = count * type.bytes;
     // In a broadcast, only the root's input matters.
-    if (kind !== callKinds.broadcast || root === ring.rank) this.#source.use(send, bytes);
-    this.#destination.use(recv, bytes);
+    if (kind !== callKinds.broadcast || root === ring.rank) this.#source.use(send);
+    this.#destination.use(recv);
     if (ring.links === undefined) return this.#alone(kind, bytes);
     if (kind === callKinds.allReduce) this.#schedule.startAllReduce(bytes);
     else if (kind === callKinds.broadcast) this.#schedule.startBroadcast(bytes, ring.order.indexOf(root), send !== recv);
@@ -261,7 +261,7 @@ export class Ring {
 
   /** Among one rank, a collective is at most a copy. */
   #alone(kind: number, bytes: number): number {
-    if (kind !== callKinds.barrier && bytes > 0) this.#destination.copyFrom(this.#source, bytes);
+    if (kind !== callKinds.barrier && bytes > 0) this.#destination.copyFrom(this.#source, 0, 0, bytes);
     this.#forget();
     return DONE;
   }

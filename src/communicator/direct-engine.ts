@@ -1,3 +1,4 @@
+import type { CallDetails } from '../collectives/call.js';
 import { Direct } from '../collectives/direct.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
@@ -29,8 +30,10 @@ export class DirectEngine implements Engine {
     this.#direct = new Direct(team, libc, smallBytes);
   }
 
-  begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number): number {
-    const status = this.#direct.begin(code, type, root, send, recv, count, spins);
+  begin(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+  ): number {
+    const status = this.#direct.begin(code, type, root, send, recv, count, spins, details);
     if (status === DONE || status === PENDING) return status;
     throw describeMismatch(this.team, this.localRanks);
   }

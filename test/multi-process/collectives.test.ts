@@ -7,22 +7,24 @@ import { runRanks } from './ranks.js';
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 const calls = process.env['TCCL_TEST_LONG'] === '1' ? 5000 : 100;
 
+const ringKinds = ['--kinds', 'allReduce,broadcast,barrier'];
 const ways = [
-  { way: 'in one segment', algorithm: 'direct', env: {}, promises: [] },
-  { way: 'around a ring in one segment', algorithm: 'ring', env: { TCCL_ALGO: 'ring' }, promises: [] },
-  { way: 'over sockets', algorithm: 'ring', env: { TCCL_SHM_DISABLE: '1' }, promises: ['promises'] },
+  { way: 'in one segment', algorithm: 'direct', env: {}, options: [] },
+  { way: 'around a ring in one segment', algorithm: 'ring', env: { TCCL_ALGO: 'ring' }, options: ringKinds },
+  { way: 'over sockets', algorithm: 'ring', env: { TCCL_SHM_DISABLE: '1' }, options: ['--promises', ...ringKinds] },
 ];
+const drawn = ['--seed', String(seed), '--calls', String(calls)];
 
-for (const { way, algorithm, env, promises } of ways) {
+for (const { way, algorithm, env, options } of ways) {
   test.each(algorithm === 'direct' ? [1, 2, 3, 4, 5, 8, 9] : [2, 3, 5])(`random calls on %i processes ${way} give what a naive reference gives`, async (nRanks) => {
-    const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-collectives.mjs', [String(seed), String(calls), ...promises], { env });
+    const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-collectives.mjs', [...drawn, ...options], { env });
     expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
     expect(records).toEqual([{ calls, algorithm, nRanks }]);
   });
 }
 
 test('random calls on threads give what a naive reference gives', async () => {
-  await spawnRanks(3, fixture('random-collectives.mjs'), { args: [String(seed), String(calls)] });
+  await spawnRanks(3, fixture('random-collectives.mjs'), { args: drawn });
 });
 
 test('a rank can have several communicators, one after the other and at once, as process and as thread', async () => {

@@ -5,6 +5,8 @@ export const PENDING = 0;
 export const DONE = 1;
 /** A direct round is over that was cut to a staging chunk, because some rank's arrays are staged: see roundBytes(). */
 export const PARTLY = 2;
+/** All ranks have posted what meet() was about. */
+export const MET = 3;
 /** Result `MISMATCH - r` (or below): rank r called something else. */
 export const MISMATCH = -1;
 
@@ -29,6 +31,8 @@ export interface Arithmetic {
   ): void;
   divide(type: number, address: number, bytes: number, divisor: number): void;
   copy(destination: number, source: number, bytes: number): void;
+  /** Exchanges what lies at two places. */
+  swap(a: number, b: number, bytes: number): void;
 }
 
 /**
@@ -39,8 +43,12 @@ export interface Kernels extends Arithmetic {
   attach(blocks: number, rank: number, nRanks: number, stageBytes: number): void;
   allReduceSmall(code: number, send: number, recv: number, count: number, spins: number): number;
   allReduceDirect(code: number, send: number, recv: number, count: number, staged: number, spins: number): number;
-  broadcastSmall(code: number, root: number, send: number, recv: number, count: number, spins: number): number;
-  broadcastDirect(code: number, root: number, send: number, recv: number, count: number, staged: number, spins: number): number;
+  /** Any other collective but the V forms, where all data that a rank posts fit into SLOT_BYTES. */
+  small(code: number, root: number, send: number, recv: number, count: number, spins: number): number;
+  /** Posts a call with four words, which others find at postAddress() + 8, and waits for all others' posts: MET. */
+  meet(code: number, root: number, count: number, word0: number, word1: number, word2: number, word3: number, spins: number): number;
+  /** Says that this rank needs nothing more of what was posted; waits until all say so if `waits` is not 0. */
+  finish(waits: number, spins: number): number;
   barrier(code: number, spins: number): number;
   progress(spins: number): number;
   roundBytes(): number;
@@ -48,6 +56,8 @@ export interface Kernels extends Arithmetic {
   waitingFor(): number;
   postAddress(rank: number): number;
   calledAddress(rank: number): number;
+  /** Two tables of addresses for reduceCopy, one behind the other, each with room for MAX_LOCAL_RANKS of 4 bytes. */
+  tableAddress(): number;
 
   /** Bytes of data that a small operation can carry. */
   readonly SLOT_BYTES: WebAssembly.Global;

@@ -3,3 +3,4 @@ export { divide } from './divide';
 export { reduceCopy } from './reduce';
 export { reduceScaled } from './scaled';
 export * from './local';
+export { swap } from './swap';

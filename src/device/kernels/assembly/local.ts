@@ -18,9 +18,10 @@
 // hence completed s - 1: two slots, used in turn, are never overwritten while somebody still reads them. Because the
 // flag carries the call's signature, ranks that call different things notice at the first post, at no cost.
 //
-//  small (one phase)   post the data; wait for all posts; each rank reduces all data into its own output.
-//  direct (two phases) post the addresses; wait for all posts; each rank reduces its share of all inputs into all
-//                      outputs (NVLS's heads, on shared memory); finished; wait until all have finished.
+//  small (one phase)   post the data; wait for all posts; each rank takes from them what it is to get.
+//  direct (two phases) all-reduce: post the addresses; wait for all posts; each rank reduces its share of all inputs
+//                      into all outputs (NVLS's heads, on shared memory); finished; wait until all have finished.
+//  meet, finish        the two halves of the above for all else, which collectives/direct-exchange.ts does in between.
 
 import { sizeShift } from './codes';
 import { copy } from './copy';
@@ -40,6 +41,8 @@ const DESTINATIONS: usize = 12544 + 1024;
 // Results of start functions and of progress(). Below MISMATCH: the rank whose call differs is MISMATCH - result.
 const PENDING: i32 = 0;
 const DONE: i32 = 1;
+/** All have posted what meet() was about. */
+const MET: i32 = 3;
 /** A direct round is over, but it was cut to a staging chunk: roundBytes() says how far it came. */
 const PARTLY: i32 = 2;
 const MISMATCH: i32 = -1;
@@ -47,7 +50,12 @@ const MISMATCH: i32 = -1;
 // Kinds of call, in the low bits of a call's code.
 const ALL_REDUCE: i32 = 1;
 const BROADCAST: i32 = 2;
-const BARRIER: i32 = 3;
+const REDUCE: i32 = 4;
+const ALL_GATHER: i32 = 5;
+const REDUCE_SCATTER: i32 = 6;
+const ALL_TO_ALL: i32 = 7;
+const GATHER: i32 = 8;
+const SCATTER: i32 = 9;
 
 let rank: i32 = 0;
 let nRanks: i32 = 0;
@@ -69,7 +77,9 @@ let bytes: u32 = 0;
 let asked: u32 = 0;
 /** The rank that is waited for next. */
 let waiting: i32 = 0;
-/** 0 small: wait for posts; 1 direct: wait for posts; 2 direct: wait until all have finished. */
+/** Bytes that a small operation's posts carry; `bytes` are those of one block. */
+let posted: u32 = 0;
+/** 0 small: wait for posts; 1 direct: wait for posts; 2 direct: wait until all have finished; 3 meet: wait for posts. */
 let phase: i32 = 0;
 
 export function attach(blocksAddress: usize, rank_: i32, nRanks_: i32, stageBytes_: u32): void {
@@ -100,6 +110,7 @@ export function allReduceSmall(code_: i32, send_: usize, recv_: usize, count: u3
   root = 0;
   recv = recv_;
   bytes = count << sizeShift((code_ >> 4) & 15);
+  posted = bytes;
   phase = 0;
   const slot = next();
   if (bytes <= INLINE_BYTES) copyInline(slot + 8, send_, bytes);
@@ -110,29 +121,68 @@ export function allReduceSmall(code_: i32, send_: usize, recv_: usize, count: u3
 
 /** One round of a direct all-reduce. `staged` says that the addresses are of staging chunks. */
 export function allReduceDirect(code_: i32, send_: usize, recv_: usize, count: u32, staged: u32, spins: i32): i32 {
-  return startDirect(code_, 0, send_, recv_, count, staged, spins);
-}
-
-/** Small broadcast: the root's data travel in its post. */
-export function broadcastSmall(code_: i32, root_: i32, send_: usize, recv_: usize, count: u32, spins: i32): i32 {
   code = code_;
-  root = root_;
+  root = 0;
   send = send_;
   recv = recv_;
   bytes = count << sizeShift((code_ >> 4) & 15);
+  asked = bytes;
+  phase = 1;
+  const slot = next();
+  store<u32>(slot, send_ as u32, 8);
+  store<u32>(slot, recv_ as u32, 12);
+  store<u32>(slot, staged, 16);
+  post(slot, count);
+  return waitDirect(spins);
+}
+
+/**
+ * Any small operation but an all-reduce and the V forms. Of `count` elements are the input, or its blocks where it has
+ * one for each rank: blocks of all ranks together have at most SLOT_BYTES.
+ */
+export function small(code_: i32, root_: i32, send_: usize, recv_: usize, count: u32, spins: i32): i32 {
+  const kind = code_ & 15;
+  code = code_;
+  root = root_;
+  recv = recv_;
+  bytes = count << sizeShift((code_ >> 4) & 15);
+  posted = kind == REDUCE_SCATTER || kind == ALL_TO_ALL || kind == SCATTER ? bytes * nRanks : bytes;
   phase = 0;
   const slot = next();
-  if (rank == root_) {
-    if (bytes <= INLINE_BYTES) copyInline(slot + 8, send_, bytes);
-    else copy(data(mine), send_, bytes);
+  if ((kind != BROADCAST && kind != SCATTER) || rank == root_) {
+    if (posted <= INLINE_BYTES) copyInline(slot + 8, send_, posted);
+    else memory.copy(data(mine), send_, posted);
   }
   post(slot, count);
   return waitSmall(spins);
 }
 
-/** One round of a direct broadcast: every rank copies from the root's array. */
-export function broadcastDirect(code_: i32, root_: i32, send_: usize, recv_: usize, count: u32, staged: u32, spins: i32): i32 {
-  return startDirect(code_, root_, send_, recv_, count, staged, spins);
+/**
+ * Posts a call and where this rank's arrays are (words that only collectives/direct-exchange.ts reads, at postAddress() + 8),
+ * and waits for all others' posts: MET.
+ */
+export function meet(code_: i32, root_: i32, count: u32, word0: u32, word1: u32, word2: u32, word3: u32, spins: i32): i32 {
+  code = code_;
+  root = root_;
+  bytes = 0;
+  asked = 0;
+  phase = 3;
+  const slot = next();
+  store<u32>(slot, word0, 8);
+  store<u32>(slot, word1, 12);
+  store<u32>(slot, word2, 16);
+  store<u32>(slot, word3, 20);
+  post(slot, count);
+  return waitMet(spins);
+}
+
+/** Says that this rank needs nothing more of what the others posted; `waits` until all say so, if not 0. */
+export function finish(waits: i32, spins: i32): i32 {
+  atomic.store<u32>(mine + FINISHED, sequence);
+  if (waits == 0) return DONE;
+  phase = 2;
+  waiting = 0;
+  return waitFinished(spins);
 }
 
 export function barrier(code_: i32, spins: i32): i32 {
@@ -148,7 +198,14 @@ export function barrier(code_: i32, spins: i32): i32 {
 export function progress(spins: i32): i32 {
   if (phase == 0) return waitSmall(spins);
   if (phase == 1) return waitDirect(spins);
-  return waitFinished(spins);
+  if (phase == 2) return waitFinished(spins);
+  return waitMet(spins);
+}
+
+@inline
+function waitMet(spins: i32): i32 {
+  const status = waitPosts(spins);
+  return status == DONE ? MET : status;
 }
 
 @inline
@@ -176,7 +233,7 @@ function next(): usize {
 
 @inline
 function post(slot: usize, count: u32): void {
-  signature = (count * 0x9e3779b1) ^ (code as u32) ^ ((root as u32) << 20);
+  signature = (count * 0x9e3779b1) ^ (code as u32) ^ ((root as u32) * 0x85ebca6b);
   const called = mine + CALLED + ((sequence & 1) as usize) * 64;
   store<u32>(called, code as u32);
   store<u32>(called, root as u32, 4);
@@ -218,54 +275,76 @@ function waitPosts(spins: i32): i32 {
 function waitSmall(spins: i32): i32 {
   const status = waitPosts(spins);
   if (status != DONE || bytes == 0) return status;
-  const kind = code & 15;
-  const inline = bytes <= INLINE_BYTES;
-  if (kind == BROADCAST) {
-    const control = block(root);
-    if (rank != root) {
-      if (inline) copyInline(recv, postOf(control) + 8, bytes);
-      else copy(recv, data(control), bytes);
-    } else if (send != recv) copy(recv, send, bytes);
-    return DONE;
-  }
-  if (inline) {
-    reduceFew((code >> 4) & 15, (code >> 8) & 15, postOf(blocks) + 8, nRanks, BLOCK_BYTES, recv, bytes);
-    return DONE;
-  }
-  for (let r = 0; r < nRanks; r++) store<u32>(mine + SOURCES + (r << 2), data(block(r)) as u32);
-  store<u32>(mine + DESTINATIONS, recv as u32);
-  reduceCopy((code >> 4) & 15, (code >> 8) & 15, mine + SOURCES, nRanks, mine + DESTINATIONS, 1, 0, bytes);
+  if ((code & 15) == ALL_REDUCE) reducePosts(0);
+  else takeFromPosts();
   return DONE;
 }
 
-function startDirect(code_: i32, root_: i32, send_: usize, recv_: usize, count: u32, staged: u32, spins: i32): i32 {
-  code = code_;
-  root = root_;
-  send = send_;
-  recv = recv_;
-  bytes = count << sizeShift((code_ >> 4) & 15);
-  asked = bytes;
-  phase = 1;
-  const slot = next();
-  store<u32>(slot, send_ as u32, 8);
-  store<u32>(slot, recv_ as u32, 12);
-  store<u32>(slot, staged, 16);
-  post(slot, count);
-  return waitDirect(spins);
+/** What a rank gets from the posts of a small operation. */
+function takeFromPosts(): void {
+  const kind = code & 15;
+  const own = (rank as usize) * (bytes as usize);
+  switch (kind) {
+    case REDUCE: {
+      if (rank == root) reducePosts(0);
+      break;
+    }
+    case REDUCE_SCATTER: {
+      reducePosts(own);
+      break;
+    }
+    case BROADCAST: {
+      takeBlock(recv, postedBy(root));
+      break;
+    }
+    case SCATTER: {
+      takeBlock(recv, postedBy(root) + own);
+      break;
+    }
+    case GATHER: {
+      if (rank != root) break;
+    }
+    default: {
+      // allGather, gather and allToAll: a block from each.
+      const from: usize = kind == ALL_TO_ALL ? own : 0;
+      for (let r = 0; r < nRanks; r++) takeBlock(recv + (r as usize) * (bytes as usize), postedBy(r) + from);
+    }
+  }
+}
+
+/** Where the data lie that a rank posted with a small operation. */
+@inline
+function postedBy(owner: i32): usize {
+  const control = block(owner);
+  return posted <= INLINE_BYTES ? postOf(control) + 8 : data(control);
+}
+
+@inline
+function takeBlock(destination: usize, source: usize): void {
+  if (bytes <= INLINE_BYTES) copyInline(destination, source, bytes);
+  else memory.copy(destination, source, bytes);
+}
+
+/** Reduces `bytes` bytes from byte `from` on of what all ranks posted. */
+@inline
+function reducePosts(from: usize): void {
+  const type = (code >> 4) & 15;
+  const operator = (code >> 8) & 15;
+  if (posted <= INLINE_BYTES) {
+    reduceFew(type, operator, postOf(blocks) + 8 + from, nRanks, BLOCK_BYTES, recv, bytes);
+    return;
+  }
+  for (let r = 0; r < nRanks; r++) store<u32>(mine + SOURCES + (r << 2), (data(block(r)) + from) as u32);
+  store<u32>(mine + DESTINATIONS, recv as u32);
+  reduceCopy(type, operator, mine + SOURCES, nRanks, mine + DESTINATIONS, 1, 0, bytes);
 }
 
 function waitDirect(spins: i32): i32 {
   const status = waitPosts(spins);
   if (status != DONE) return status;
   shrinkToStage();
-  if ((code & 15) == BROADCAST) {
-    if (rank != root) copy(recv, load<u32>(postOf(block(root)), 8) as usize, bytes);
-    else if (send != recv) copy(recv, send, bytes);
-  } else reduceShare();
-  atomic.store<u32>(mine + FINISHED, sequence);
-  phase = 2;
-  waiting = 0;
-  return waitFinished(spins);
+  reduceShare();
+  return finish(1, spins);
 }
 
 /** Where any rank is staged, the round covers one staging chunk on all ranks. */
@@ -293,9 +372,8 @@ function reduceShare(): void {
   reduceCopy((code >> 4) & 15, (code >> 8) & 15, mine + SOURCES, nRanks, mine + DESTINATIONS, nRanks, from as usize, (until - from) as usize);
 }
 
-/** Waits until all ranks have finished their part; in a broadcast only the root has to. */
+/** Waits until all ranks have finished their part. */
 function waitFinished(spins: i32): i32 {
-  if ((code & 15) == BROADCAST && rank != root) return roundStatus();
   while (waiting < nRanks) {
     if (((atomic.load<u32>(block(waiting) + FINISHED) - sequence) as i32) >= 0) waiting++;
     else if (--spins < 0) return PENDING;
@@ -306,6 +384,11 @@ function waitFinished(spins: i32): i32 {
 @inline
 function roundStatus(): i32 {
   return bytes == asked ? DONE : PARTLY;
+}
+
+/** A table of addresses (u32) for reduceCopy, with room for one of each rank; the second half of it is another. */
+export function tableAddress(): usize {
+  return mine + SOURCES;
 }
 
 /** Where a rank's post for the current operation lies. */

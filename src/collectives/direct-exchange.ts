@@ -1,0 +1,379 @@
+import { callKinds, DONE, MET, PENDING, type Kernels } from '../device/kernels/kernels.js';
+import type { Libc } from '../device/libc.js';
+import { MAX_LOCAL_RANKS } from '../device/segment.js';
+import { STAGE_BYTES, type Team } from '../device/team.js';
+import { int32, type DataType, type NumericArray } from '../device/types.js';
+import { InvalidUsageError } from '../errors.js';
+import type { CallDetails } from './call.js';
+import { ExchangePlan } from './direct-plan.js';
+import { Operand } from './operand.js';
+import { PartTables } from './direct-tables.js';
+import type { Stage } from './direct-stage.js';
+
+/** The words of a rank's post: where its input is, where its output, the bits below, its table of parts. 0: nowhere. */
+const SOURCE = 0;
+const DESTINATION = 1;
+const FLAGS = 2;
+const TABLE = 3;
+/** The input comes through staging memory, a piece in each round but the first. */
+const STAGED = 1;
+/** The input, in the segment, is also the output; if that is so on all ranks, they exchange parts in pairs. */
+const SWAPS = 2;
+/** The root's output lies outside the segment: what is for it goes through its scratch memory, a piece in each round. */
+const CLOSED = 4;
+
+/** Shares are whole pairs of cache lines, and so whole elements of any type. */
+const ALIGNMENT = 128;
+
+/**
+ * All collectives but all-reduce, of ranks that share a segment, in the form for more than a few bytes. Each rank posts
+ * where its arrays are and waits for all others' posts: they *meet*. Then each takes what it is to get right out of the
+ * others' arrays, into its own wherever that is, and at last it waits until nobody needs its arrays any more.
+ *
+ *      all inputs in the segment   | meet, take | finish |
+ *      some outside                | meet, take | fill, meet, take a piece | fill, meet, take a piece | … | finish |
+ *
+ * Ranks whose input lies outside copy it piece by piece into staging memory, where the others take it; all ranks meet in
+ * all rounds. Where memory is shared by more than reading:
+ *
+ *      gather      into an array in the segment, the senders write
+ *      allToAll    ranks that all work in place in the segment swap parts in pairs, each rank one half of them
+ *      reduce      each rank reduces its share of all inputs into the root's output
+ */
+export class Exchange {
+  readonly #kernels: Kernels;
+  readonly #words: Uint32Array;
+  readonly #rank: number;
+  readonly #nRanks: number;
+  readonly #plan: ExchangePlan;
+  readonly #source: Operand;
+  readonly #destination: Operand;
+  readonly #tables: PartTables;
+  readonly #addressTable: number;
+
+  // The call under way.
+  #code = 0;
+  #type: DataType = int32;
+  #root = 0;
+  #count = 0;
+  #round = 0;
+  #rounds = 0;
+  /** Whether input and output share memory that others take from piece by piece. */
+  #inPlace = false;
+  /** Whether this rank has what it takes from itself. */
+  #ownTaken = false;
+  /** What this rank posts. */
+  #address = 0;
+  #target = 0;
+  #flags = 0;
+  #table = 0;
+  /** What the ranks posted; where sources are staged, in this round. */
+  readonly #sources: Float64Array;
+  readonly #flagsOf: Uint32Array;
+
+  constructor(readonly team: Team, libc: Libc | undefined, readonly stage: Stage) {
+    const { segment, localRank, nLocalRanks } = team;
+    this.#kernels = team.kernels;
+    this.#words = new Uint32Array(segment.buffer);
+    this.#rank = localRank;
+    this.#nRanks = nLocalRanks;
+    this.#plan = new ExchangePlan(localRank, nLocalRanks, STAGE_BYTES);
+    this.#source = new Operand(segment, libc);
+    this.#destination = new Operand(segment, libc);
+    this.#tables = new PartTables(team);
+    this.#addressTable = this.#kernels.tableAddress() / 4;
+    this.#sources = new Float64Array(nLocalRanks);
+    this.#flagsOf = new Uint32Array(nLocalRanks);
+  }
+
+  /**
+   * Starts a call and goes on while it need not wait. Returns PENDING, DONE, or a mismatch as the kernels return it.
+   *
+   * @throws InvalidUsageError `CALL_MISMATCH`, on all ranks, when one sends another what that one does not expect
+   *   (allToAllV)
+   */
+  begin(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details: CallDetails | undefined,
+  ): number {
+    this.#code = code;
+    this.#type = type;
+    this.#root = root;
+    this.#count = count;
+    this.#round = this.#rounds = 0;
+    this.#plan.start(code & 15, root, count, type.bytes, details);
+    this.#usePlaces(code & 15, send, recv);
+    let status = this.#meet(0);
+    if (status < 0) return status;
+    if (!this.#ownTaken) this.#copyOwn();
+    if (status === PENDING) status = this.#kernels.progress(spins);
+    return this.#run(status, spins);
+  }
+
+  progress(spins: number): number {
+    return this.#run(this.#kernels.progress(spins), spins);
+  }
+
+  /** Forgets the caller's arrays. */
+  forget(): void {
+    this.#source.forget();
+    this.#destination.forget();
+  }
+
+  /** Goes on from what the kernels returned until something has to be waited for. */
+  #run(status: number, spins: number): number {
+    while (true) {
+      if (status === MET) {
+        this.#work();
+        status = this.#kernels.finish(this.#waits() ? 1 : 0, spins);
+      } else if (status === DONE) {
+        this.#takeResult();
+        if (this.#round === this.#rounds) {
+          this.forget();
+          return DONE;
+        }
+        this.#round++;
+        this.#fill();
+        status = this.#meet(spins);
+      } else return status;
+    }
+  }
+
+  // ── places ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Finds out where this rank's arrays are, and what it has to say about them. */
+  #usePlaces(kind: number, send: NumericArray, recv: NumericArray): void {
+    const isRoot = this.#rank === this.#root;
+    const sends = (kind !== callKinds.broadcast && kind !== callKinds.scatter) || isRoot;
+    const receives = (kind !== callKinds.gather && kind !== callKinds.reduce) || isRoot;
+    const source = this.#source;
+    const destination = this.#destination;
+    this.#address = this.#target = this.#flags = this.#table = 0;
+    this.#inPlace = this.#ownTaken = false;
+    if (sends) {
+      source.use(send);
+      this.#inPlace = kind === callKinds.allToAll && isSamePlace(send, recv);
+      if (source.placed) this.#address = source.address(0);
+      if (!source.placed || this.#inPlace) this.#flags |= STAGED;
+      if (source.placed && this.#inPlace) this.#flags |= SWAPS;
+    }
+    if (receives) {
+      destination.use(recv);
+      if (destination.placed) this.#target = destination.address(0);
+      else {
+        this.#flags |= CLOSED;
+        if (kind === callKinds.reduce) this.#target = this.stage.scratch();
+      }
+    }
+    // Where the others get all of the input, this rank's part of an output in the segment is as good as the input.
+    if (sends && !source.placed && destination.placed && (kind === callKinds.allGather || kind === callKinds.allGatherV)) {
+      this.#copyOwn();
+      this.#ownTaken = true;
+      this.#address = destination.address(this.#plan.takeTo[this.#rank] ?? 0);
+      this.#flags &= ~STAGED;
+    }
+    if (kind === callKinds.allToAllV) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.partBytes, this.#plan.takeBytes);
+  }
+
+  /** What a rank takes from itself. */
+  #copyOwn(): void {
+    const kind = this.#code & 15;
+    if (kind === callKinds.reduce || kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV) return;
+    const { takeFrom, takeTo, takeBytes, partFrom } = this.#plan;
+    const me = this.#rank;
+    const from = kind === callKinds.allToAllV ? partFrom[me] : takeFrom[me];
+    this.#destination.copyFrom(this.#source, from ?? 0, takeTo[me] ?? 0, takeBytes[me] ?? 0);
+  }
+
+  /** Copies this round's piece of each part of an input that is staged. */
+  #fill(): void {
+    if ((this.#flags & STAGED) === 0) return;
+    const { partFrom, partBytes, pieceBytes, nParts } = this.#plan;
+    const stage = this.stage.next();
+    const done = (this.#round - 1) * pieceBytes;
+    for (let part = 0; part < nParts; part++) {
+      const bytes = Math.min(pieceBytes, (partBytes[part] ?? 0) - done);
+      if (bytes > 0) this.#source.copyTo(stage + part * pieceBytes, (partFrom[part] ?? 0) + done, bytes);
+    }
+    this.#address = stage;
+  }
+
+  #meet(spins: number): number {
+    return this.#kernels.meet(this.#code, this.#root, this.#count, this.#address, this.#target, this.#flags, this.#table, spins);
+  }
+
+  /** A word of what a rank posted. */
+  #posted(rank: number, word: number): number {
+    return this.#words[this.#kernels.postAddress(rank) / 4 + 2 + word] ?? 0;
+  }
+
+  // ── work ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Whether this rank stays until all have finished this round: somebody reads what it has, or writes what it gets. */
+  #waits(): boolean {
+    const kind = this.#code & 15;
+    const isRoot = this.#rank === this.#root;
+    const last = this.#round === this.#rounds;
+    if (kind === callKinds.reduce && isRoot) return this.#round > 0 || last;
+    if (!last) return false;
+    if (kind === callKinds.gather) return isRoot ? this.#target !== 0 : (this.#flags & STAGED) === 0 && this.#rootIsClosed();
+    if (kind === callKinds.broadcast || kind === callKinds.scatter) return isRoot && (this.#flags & STAGED) === 0;
+    return (this.#flags & STAGED) === 0 || this.#allSwap();
+  }
+
+  #work(): void {
+    for (let r = 0; r < this.#nRanks; r++) {
+      const staged = (this.#posted(r, FLAGS) & STAGED) !== 0;
+      if (this.#round === 0) this.#flagsOf[r] = this.#posted(r, FLAGS);
+      if (this.#round === 0 || staged) this.#sources[r] = this.#posted(r, SOURCE);
+    }
+    if (this.#round === 0) this.#learn();
+    const kind = this.#code & 15;
+    if (kind === callKinds.reduce) this.#reduceShare();
+    else if (kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV) this.#reducePart();
+    else if (kind === callKinds.gather && !this.#rootIsClosed()) this.#put();
+    else if (kind === callKinds.allToAll && this.#allSwap()) this.#swap();
+    else this.#take();
+  }
+
+  /** What follows from the first posts: how many rounds there are. */
+  #learn(): void {
+    const kind = this.#code & 15;
+    let longest = 0;
+    if (kind === callKinds.allToAllV) this.#learnParts();
+    for (let r = 0; r < this.#nRanks; r++) {
+      if (((this.#flagsOf[r] ?? 0) & STAGED) === 0) continue;
+      if (kind === callKinds.allToAllV) longest = Math.max(longest, this.#tables.longestPart(this.#posted(r, TABLE)));
+      else if (kind === callKinds.allGatherV) longest = Math.max(longest, this.#plan.takeBytes[r] ?? 0);
+      else if (kind === callKinds.reduceScatterV) longest = Math.max(...this.#plan.partBytes);
+      else if (kind !== callKinds.gather || (r !== this.#root && this.#rootIsClosed())) longest = this.#count * this.#type.bytes;
+    }
+    if (kind === callKinds.reduce && this.#rootIsClosed()) longest = this.#count * this.#type.bytes;
+    const alone = this.#nRanks === 1 && kind !== callKinds.reduce && kind !== callKinds.reduceScatter && kind !== callKinds.reduceScatterV;
+    this.#rounds = alone || this.#allSwap() ? 0 : Math.ceil(longest / this.#plan.pieceBytes);
+  }
+
+  /** Reads where the others have this rank's parts. */
+  #learnParts(): void {
+    const addresses = Array.from({ length: this.#nRanks }, (_, rank) => this.#posted(rank, TABLE));
+    const found = this.#tables.disagreement(addresses);
+    if (found !== undefined) {
+      const { sender, receiver, sentBytes, expectedBytes } = found;
+      const { bytes, name } = this.#type;
+      throw new InvalidUsageError(
+        'CALL_MISMATCH',
+        `allToAllV: rank ${sender} sends ${sentBytes / bytes} ${name} to rank ${receiver}, which expects ${expectedBytes / bytes}; ` +
+          'what each rank has as count for another must be what that one has for it',
+        { ranks: [sender, receiver] },
+      );
+    }
+    addresses.forEach((address, rank) => (this.#plan.takeFrom[rank] = this.#tables.sendFrom(address, this.#rank)));
+  }
+
+  #rootIsClosed(): boolean {
+    return ((this.#flagsOf[this.#root] ?? 0) & CLOSED) !== 0;
+  }
+
+  /** Whether all ranks work in place in the segment. */
+  #allSwap(): boolean {
+    if ((this.#flags & SWAPS) === 0) return false;
+    for (let r = 0; r < this.#nRanks; r++) if (((this.#flagsOf[r] ?? 0) & SWAPS) === 0) return false;
+    return true;
+  }
+
+  /**
+   * Takes from the others what can be taken in this round: all from inputs in the segment in the first, then pieces of
+   * the others. Who works in place, and so overwrites what others still need, takes pieces of all.
+   */
+  #take(): void {
+    const { takeFrom, takeTo, takeBytes, pieceBytes, divided } = this.#plan;
+    const done = (this.#round - 1) * pieceBytes;
+    for (let i = 1; i < this.#nRanks; i++) {
+      const r = (this.#rank + i) % this.#nRanks;
+      const staged = ((this.#flagsOf[r] ?? 0) & STAGED) !== 0;
+      const inPieces = staged || this.#inPlace;
+      if (inPieces === (this.#round === 0)) continue;
+      const at = inPieces ? done : 0;
+      const bytes = Math.min(inPieces ? pieceBytes : Infinity, (takeBytes[r] ?? 0) - at);
+      if (bytes <= 0) continue;
+      const from = staged ? (divided ? this.#rank * pieceBytes : 0) : (takeFrom[r] ?? 0) + at;
+      this.#destination.write((takeTo[r] ?? 0) + at, bytes, (this.#sources[r] ?? 0) + from);
+    }
+  }
+
+  /** Writes this rank's input into the root's output. */
+  #put(): void {
+    const bytes = this.#count * this.#type.bytes;
+    if (bytes > 0 && this.#rank !== this.#root) this.#source.copyTo(this.#posted(this.#root, DESTINATION) + this.#rank * bytes, 0, bytes);
+  }
+
+  /** Exchanges parts with all others, of each pair one half. */
+  #swap(): void {
+    const bytes = this.#count * this.#type.bytes;
+    const half = Math.floor(bytes / 2 / ALIGNMENT) * ALIGNMENT;
+    for (let i = 1; i < this.#nRanks; i++) {
+      const r = (this.#rank + i) % this.#nRanks;
+      const [from, length] = this.#rank < r ? [0, half] : [half, bytes - half];
+      this.#kernels.swap((this.#sources[this.#rank] ?? 0) + r * bytes + from, (this.#sources[r] ?? 0) + this.#rank * bytes + from, length);
+    }
+  }
+
+  /** Combines this rank's part of all inputs: in the first round if all are in the segment, else piece by piece. */
+  #reducePart(): void {
+    if ((this.#round === 0) !== (this.#rounds === 0)) return;
+    const { takeFrom, takeBytes, pieceBytes } = this.#plan;
+    const done = this.#rounds === 0 ? 0 : (this.#round - 1) * pieceBytes;
+    const bytes = Math.min(this.#rounds === 0 ? Infinity : pieceBytes, (takeBytes[this.#rank] ?? 0) - done);
+    if (bytes <= 0) return;
+    const { placed } = this.#destination;
+    const step = placed ? bytes : STAGE_BYTES;
+    for (let at = 0; at < bytes; at += step) {
+      const length = Math.min(step, bytes - at);
+      for (let r = 0; r < this.#nRanks; r++) {
+        const staged = ((this.#flagsOf[r] ?? 0) & STAGED) !== 0;
+        this.#words[this.#addressTable + r] = (this.#sources[r] ?? 0) + at + (staged ? this.#rank * pieceBytes : (takeFrom[r] ?? 0) + done);
+      }
+      const output = placed ? this.#destination.address(done) : this.stage.scratch();
+      this.#reduce(output, 0, length);
+      this.#destination.write(done + at, length, output);
+    }
+  }
+
+  /** Combines this rank's share of all inputs into the root's output, or of a piece into the root's scratch memory. */
+  #reduceShare(): void {
+    if ((this.#round === 0) !== (this.#rounds === 0)) return;
+    const { pieceBytes } = this.#plan;
+    const all = this.#count * this.#type.bytes;
+    const done = this.#rounds === 0 ? 0 : (this.#round - 1) * pieceBytes;
+    const bytes = this.#rounds === 0 ? all : Math.min(pieceBytes, all - done);
+    const share = Math.ceil(bytes / this.#nRanks / ALIGNMENT) * ALIGNMENT;
+    const from = Math.min(share * this.#rank, bytes);
+    const length = Math.min(share, bytes - from);
+    if (length <= 0) return;
+    for (let r = 0; r < this.#nRanks; r++) {
+      const staged = ((this.#flagsOf[r] ?? 0) & STAGED) !== 0;
+      this.#words[this.#addressTable + r] = (this.#sources[r] ?? 0) + (staged ? 0 : done);
+    }
+    this.#reduce(this.#posted(this.#root, DESTINATION) + (this.#rootIsClosed() ? 0 : done), from, length);
+  }
+
+  /** Combines bytes of all inputs in the table of addresses into the same of an output. */
+  #reduce(destination: number, from: number, bytes: number): void {
+    const code = this.#code;
+    this.#words[this.#addressTable + MAX_LOCAL_RANKS] = destination;
+    this.#kernels.reduceCopy(
+      (code >> 4) & 15, (code >> 8) & 15, this.#addressTable * 4, this.#nRanks, (this.#addressTable + MAX_LOCAL_RANKS) * 4, 1, from, bytes,
+    );
+  }
+
+  /** Copies what the ranks have left in the root's scratch memory. */
+  #takeResult(): void {
+    if ((this.#code & 15) !== callKinds.reduce || this.#rank !== this.#root || this.#destination.placed || this.#round === 0) return;
+    const done = (this.#round - 1) * this.#plan.pieceBytes;
+    this.#destination.write(done, Math.min(this.#plan.pieceBytes, this.#count * this.#type.bytes - done), this.#target);
+  }
+}
+
+/** Whether two arrays begin at the same byte. */
+function isSamePlace(a: NumericArray, b: NumericArray): boolean {
+  return a === b || (a.buffer === b.buffer && a.byteOffset === b.byteOffset);
+}

@@ -1,0 +1,97 @@
+import { callKinds } from '../device/kernels/kernels.js';
+import type { CallDetails } from './call.js';
+
+/** Pieces are whole pairs of cache lines, and so whole elements of any type. */
+const ALIGNMENT = 128;
+
+const dividedKinds: ReadonlySet<number> = new Set([
+  callKinds.scatter, callKinds.allToAll, callKinds.reduceScatter, callKinds.reduceScatterV, callKinds.allToAllV,
+]);
+
+/**
+ * Which bytes of the others' inputs go where in this rank's output, and of which parts its own input consists: the same
+ * for every kind of call, so that one piece of code can carry out all. One object serves all calls.
+ */
+export class ExchangePlan {
+  /**
+   * By rank, what this one takes: `takeBytes` from byte `takeFrom` of that rank's input on. They go to byte `takeTo` of
+   * its output, or are combined there.
+   */
+  readonly takeFrom: Float64Array;
+  readonly takeTo: Float64Array;
+  readonly takeBytes: Float64Array;
+  /** By rank, the part of this one's input that is for it; undivided inputs are one part, the first. */
+  readonly partFrom: Float64Array;
+  readonly partBytes: Float64Array;
+  /** Whether the input has a part for each rank. */
+  divided = false;
+  /** How much of each part goes through staging memory at once. */
+  pieceBytes = 0;
+
+  constructor(readonly rank: number, readonly nRanks: number, readonly stageBytes: number) {
+    const perRank = (): Float64Array => new Float64Array(nRanks);
+    this.takeFrom = perRank();
+    this.takeTo = perRank();
+    this.takeBytes = perRank();
+    this.partFrom = perRank();
+    this.partBytes = perRank();
+  }
+
+  /** How many parts staging memory holds: one for each rank, or one. */
+  get nParts(): number {
+    return this.divided ? this.nRanks : 1;
+  }
+
+  /** @param count of the call, in elements (call.ts) */
+  start(kind: number, root: number, count: number, elementBytes: number, details: CallDetails | undefined): void {
+    this.divided = dividedKinds.has(kind);
+    this.pieceBytes = this.divided ? Math.floor(this.stageBytes / this.nRanks / ALIGNMENT) * ALIGNMENT : this.stageBytes;
+    if (details === undefined) this.#planEven(kind, root, count * elementBytes);
+    else this.#planUneven(kind, elementBytes, details);
+  }
+
+  /** @param block the bytes of `count` elements */
+  #planEven(kind: number, root: number, block: number): void {
+    const { rank: me } = this;
+    const fromRoot = kind === callKinds.broadcast || kind === callKinds.scatter;
+    const takesFromOwnPlace = kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter;
+    const putsToTheirPlace = kind === callKinds.allGather || kind === callKinds.gather || kind === callKinds.allToAll;
+    for (let r = 0; r < this.nRanks; r++) {
+      const takes = fromRoot ? r === root : kind !== callKinds.gather || me === root;
+      this.takeFrom[r] = takesFromOwnPlace ? me * block : 0;
+      this.takeTo[r] = putsToTheirPlace ? r * block : 0;
+      this.takeBytes[r] = takes ? block : 0;
+      this.partFrom[r] = r * block;
+      this.partBytes[r] = block;
+    }
+  }
+
+  #planUneven(kind: number, elementBytes: number, { counts = [], displacements = [], recvCounts = [], recvDisplacements = [] }: CallDetails): void {
+    const { rank: me } = this;
+    const bytesOf = (list: readonly number[], rank: number): number => (list[rank] ?? 0) * elementBytes;
+    for (let r = 0; r < this.nRanks; r++) {
+      this.partFrom[r] = bytesOf(displacements, r);
+      this.partBytes[r] = bytesOf(counts, r);
+      switch (kind) {
+        case callKinds.allGatherV:
+          this.takeFrom[r] = 0;
+          this.takeTo[r] = bytesOf(displacements, r);
+          this.takeBytes[r] = bytesOf(counts, r);
+          break;
+        case callKinds.reduceScatterV:
+          this.takeFrom[r] = bytesOf(displacements, me);
+          this.takeTo[r] = 0;
+          this.takeBytes[r] = bytesOf(counts, me);
+          break;
+        default:
+          // allToAllV: where the others have this rank's part, their tables tell.
+          this.takeTo[r] = bytesOf(recvDisplacements, r);
+          this.takeBytes[r] = bytesOf(recvCounts, r);
+      }
+    }
+    if (!this.divided) {
+      this.partFrom[0] = 0;
+      this.partBytes[0] = bytesOf(counts, me);
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import { callKinds, DONE, type Kernels } from '../device/kernels/kernels.js';
+import type { Libc } from '../device/libc.js';
+import { STAGE_BYTES, type Team } from '../device/team.js';
+import type { NumericArray } from '../device/types.js';
+import type { Stage } from './direct-stage.js';
+import { Operand } from './operand.js';
+
+/**
+ * The one-phase form of all collectives but all-reduce: each rank's data travel in its post. Arrays outside the segment
+ * are copied into it before and out of it after.
+ */
+export class Small {
+  readonly #kernels: Kernels;
+  readonly #source: Operand;
+  readonly #destination: Operand;
+  /** Bytes to copy to the output when the call is over. */
+  #outcomeBytes = 0;
+
+  constructor(readonly team: Team, libc: Libc | undefined, readonly stage: Stage) {
+    this.#kernels = team.kernels;
+    this.#source = new Operand(team.segment, libc);
+    this.#destination = new Operand(team.segment, libc);
+  }
+
+  /** Whether a call about `bytes` bytes (an element's times the call's count) takes this form; alike on all ranks. */
+  fits(kind: number, bytes: number, smallBytes: number): boolean {
+    const all = bytes * this.team.nLocalRanks;
+    const posted = kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter ? all : bytes;
+    return posted <= smallBytes && all <= STAGE_BYTES;
+  }
+
+  begin(code: number, root: number, send: NumericArray, recv: NumericArray, count: number, elementBytes: number, spins: number): number {
+    const kind = code & 15;
+    const { localRank, nLocalRanks } = this.team;
+    const isRoot = localRank === root;
+    const bytes = count * elementBytes;
+    this.#outcomeBytes = 0;
+    let from = 0;
+    let to = 0;
+    if ((kind !== callKinds.broadcast && kind !== callKinds.scatter) || isRoot) {
+      const divided = kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter;
+      this.#source.use(send);
+      from = this.#source.read(0, divided ? bytes * nLocalRanks : bytes, this.#source.placed ? 0 : this.stage.next());
+    }
+    if ((kind !== callKinds.gather && kind !== callKinds.reduce) || isRoot) {
+      this.#destination.use(recv);
+      if (this.#destination.placed) to = this.#destination.address(0);
+      else {
+        const gathers = kind === callKinds.gather || kind === callKinds.allGather || kind === callKinds.allToAll;
+        to = this.stage.scratch();
+        this.#outcomeBytes = gathers ? bytes * nLocalRanks : bytes;
+      }
+    }
+    return this.#finish(this.#kernels.small(code, root, from, to, count, spins));
+  }
+
+  progress(spins: number): number {
+    return this.#finish(this.#kernels.progress(spins));
+  }
+
+  /** Forgets the caller's arrays. */
+  forget(): void {
+    this.#source.forget();
+    this.#destination.forget();
+  }
+
+  #finish(status: number): number {
+    if (status !== DONE) return status;
+    if (this.#outcomeBytes > 0) this.#destination.write(0, this.#outcomeBytes, this.stage.scratch());
+    return DONE;
+  }
+}

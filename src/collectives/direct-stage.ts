@@ -1,0 +1,36 @@
+import type { Kernels } from '../device/kernels/kernels.js';
+import type { Segment } from '../device/segment.js';
+import { STAGE_BYTES, type Team } from '../device/team.js';
+
+/**
+ * Memory in the segment for what lies outside it: two halves that operations use in turn, and a third part that only the
+ * operation under way uses. Taken from the heap when it is first needed.
+ *
+ * Every operation of the kernels waits for the posts of all ranks, so whoever is about to post operation s knows that
+ * all have completed s - 2, and with it all reading of the half that s fills: nobody has to wait for readers.
+ */
+export class Stage {
+  readonly #segment: Segment;
+  readonly #kernels: Kernels;
+  #address = -1;
+
+  constructor(team: Team) {
+    this.#segment = team.segment;
+    this.#kernels = team.kernels;
+  }
+
+  /** The half of the operation that is posted next: STAGE_BYTES. */
+  next(): number {
+    return this.#base() + ((this.#kernels.operationNumber() + 1) & 1) * STAGE_BYTES;
+  }
+
+  /** The third part: STAGE_BYTES. */
+  scratch(): number {
+    return this.#base() + 2 * STAGE_BYTES;
+  }
+
+  #base(): number {
+    if (this.#address < 0) this.#address = this.#segment.allocateBytes(3 * STAGE_BYTES);
+    return this.#address;
+  }
+}

@@ -1,0 +1,74 @@
+import type { Kernels } from '../device/kernels/kernels.js';
+import type { Team } from '../device/team.js';
+
+/** A rank's table has three columns of one float64 a rank, all in bytes. */
+const COLUMNS = 3;
+const SEND_FROM = 0;
+const SEND_BYTES = 1;
+const RECEIVE_BYTES = 2;
+
+/** Two ranks that do not agree about a part: one sends other than what the other expects. */
+export interface Disagreement {
+  readonly sender: number;
+  readonly receiver: number;
+  readonly sentBytes: number;
+  readonly expectedBytes: number;
+}
+
+/**
+ * Where the ranks of an allToAllV say which part of their input goes to whom and what they expect of whom. Two tables a
+ * rank, used in turn: when a rank writes one, all have completed the call for which it was used last (direct-stage.ts).
+ */
+export class PartTables {
+  readonly #team: Team;
+  readonly #kernels: Kernels;
+  readonly #numbers: Float64Array;
+  #address = -1;
+
+  constructor(team: Team) {
+    this.#team = team;
+    this.#kernels = team.kernels;
+    this.#numbers = new Float64Array(team.segment.buffer, 0, Math.floor(team.segment.bytes / 8));
+  }
+
+  /** Writes this rank's table for the call that is posted next; returns its address. All lists are by rank. */
+  write(sendFrom: Float64Array, sendBytes: Float64Array, receiveBytes: Float64Array): number {
+    const n = this.#team.nLocalRanks;
+    const tableBytes = n * COLUMNS * 8;
+    if (this.#address < 0) this.#address = this.#team.segment.allocateBytes(2 * tableBytes);
+    const address = this.#address + ((this.#kernels.operationNumber() + 1) & 1) * tableBytes;
+    this.#numbers.set(sendFrom, address / 8 + SEND_FROM * n);
+    this.#numbers.set(sendBytes, address / 8 + SEND_BYTES * n);
+    this.#numbers.set(receiveBytes, address / 8 + RECEIVE_BYTES * n);
+    return address;
+  }
+
+  /** Where in its input the rank whose table is at `address` has what it sends to `receiver`. */
+  sendFrom(address: number, receiver: number): number {
+    return this.#number(address, SEND_FROM, receiver);
+  }
+
+  /** The longest part that the rank whose table is at `address` sends. */
+  longestPart(address: number): number {
+    let longest = 0;
+    for (let r = 0; r < this.#team.nLocalRanks; r++) longest = Math.max(longest, this.#number(address, SEND_BYTES, r));
+    return longest;
+  }
+
+  /** The first two ranks that do not agree, the same on every rank. @param addresses of all ranks' tables */
+  disagreement(addresses: ArrayLike<number>): Disagreement | undefined {
+    const n = this.#team.nLocalRanks;
+    for (let sender = 0; sender < n; sender++) {
+      for (let receiver = 0; receiver < n; receiver++) {
+        const sentBytes = this.#number(addresses[sender] ?? 0, SEND_BYTES, receiver);
+        const expectedBytes = this.#number(addresses[receiver] ?? 0, RECEIVE_BYTES, sender);
+        if (sentBytes !== expectedBytes) return { sender, receiver, sentBytes, expectedBytes };
+      }
+    }
+    return undefined;
+  }
+
+  #number(address: number, column: number, rank: number): number {
+    return this.#numbers[address / 8 + column * this.#team.nLocalRanks + rank] ?? 0;
+  }
+}
