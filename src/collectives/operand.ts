@@ -19,6 +19,7 @@ export class Operand {
 
   constructor(readonly segment: Segment, readonly libc: Libc | undefined) {}
 
+  /** Takes an array. */
   use(array: NumericArray): void {
     this.#offset = this.segment.offsetOf(array);
     this.placed = this.#offset >= 0;
@@ -57,13 +58,13 @@ export class Operand {
   /** Copies `bytes` bytes of another operand from its byte `from` to byte `to`, unless it is the same memory. */
   copyFrom(source: Operand, from: number, to: number, bytes: number): void {
     if (bytes === 0) return;
-    const destination = this.#bytes(to, bytes);
-    const origin = source.#bytes(from, bytes);
+    if (source.placed) {
+      this.write(to, bytes, source.#offset + from);
+      return;
+    }
+    const destination = this.placed ? this.#at(this.#offset + to, bytes) : this.#piece(to, bytes);
+    const origin = source.#piece(from, bytes);
     if (destination.buffer !== origin.buffer || destination.byteOffset !== origin.byteOffset) this.#copy(destination, origin, bytes);
-  }
-
-  #bytes(from: number, bytes: number): Uint8Array {
-    return this.placed ? this.#at(this.#offset + from, bytes) : this.#piece(from, bytes);
   }
 
   #at(address: number, bytes: number): Uint8Array {

@@ -49,7 +49,7 @@ export class Transfer {
     this.owner = owner;
     this.next = undefined;
     this.movedBefore = -1;
-    this.operand.use(array, this.bytes);
+    this.operand.use(array);
   }
 
   /** Forgets the array and who waits. */

@@ -292,7 +292,7 @@ export class PointToPoint {
     while (own.sends !== undefined && own.receives !== undefined) {
       const { sends, receives } = own;
       if (sends.type !== receives.type || sends.count !== receives.count) throw this.#mismatch(receives, sends.type.code, sends.count);
-      if (sends.bytes > 0) receives.operand.copyFrom(sends.operand, sends.bytes);
+      receives.operand.copyFrom(sends.operand, 0, 0, sends.bytes);
       own.sends = own.posting = sends.next;
       own.receives = receives.next;
       if (own.sends === undefined) own.lastSend = undefined;

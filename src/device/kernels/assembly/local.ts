@@ -151,7 +151,7 @@ export function small(code_: i32, root_: i32, send_: usize, recv_: usize, count:
   const slot = next();
   if ((kind != BROADCAST && kind != SCATTER) || rank == root_) {
     if (posted <= INLINE_BYTES) copyInline(slot + 8, send_, posted);
-    else memory.copy(data(mine), send_, posted);
+    else copy(data(mine), send_, posted);
   }
   post(slot, count);
   return waitSmall(spins);
@@ -322,7 +322,7 @@ function postedBy(owner: i32): usize {
 @inline
 function takeBlock(destination: usize, source: usize): void {
   if (bytes <= INLINE_BYTES) copyInline(destination, source, bytes);
-  else memory.copy(destination, source, bytes);
+  else copy(destination, source, bytes);
 }
 
 /** Reduces `bytes` bytes from byte `from` on of what all ranks posted. */
