@@ -10,6 +10,7 @@ export type { CallOptions } from './communicator/arguments.js';
 export type { Parts } from './communicator/checked-call.js';
 export { group, groupSync } from './communicator/group.js';
 export { init, type InitOptions } from './communicator/init.js';
+export type { PutOptions, Window } from './communicator/window.js';
 export { spawnRanks } from './communicator/spawn-ranks.js';
 export {
   fromBfloat16, fromFloat16, fromFloat8e4m3, fromFloat8e5m2, toBfloat16, toFloat16, toFloat8e4m3, toFloat8e5m2,

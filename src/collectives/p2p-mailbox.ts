@@ -133,10 +133,7 @@ export class Outbox {
       address = operand.read(moved, piece, this.#stage + slot * STAGE_SLOT_BYTES);
     } else {
       piece = Math.min(left, INLINE_BYTES);
-      if (piece > 0) {
-        const own = operand.read(moved, piece, post + HEADER_BYTES);
-        if (own !== post + HEADER_BYTES) this.#team.segment.kernels.copy(post + HEADER_BYTES, own, piece);
-      }
+      if (piece > 0) operand.copyTo(post + HEADER_BYTES, moved, piece);
     }
     const words = this.#words;
     const header = post / 4;

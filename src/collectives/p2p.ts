@@ -5,6 +5,7 @@ import type { DataType, NumericArray } from '../device/types.js';
 import { TcclError } from '../errors.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
 import type { Transport } from '../transport/transport.js';
+import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
 import { SocketInlet, SocketOutlet } from './p2p-socket.js';
 import { Transfer, transferMismatch, type TransferOwner } from './p2p-transfer.js';
@@ -65,7 +66,7 @@ export class PointToPoint {
 
   /** Whether this rank may wait for that one without returning to its event loop. */
   isBlocking(peer: number): boolean {
-    return peer === this.#options.bootstrap.rank || this.#localOf(peer) >= 0;
+    return peer === this.#options.bootstrap.rank || this.localOf(peer) >= 0;
   }
 
   /** Whether only asking again tells all that is new of what is under way. */
@@ -140,6 +141,21 @@ export class PointToPoint {
         if (last !== undefined && last !== peer) busy[i] = last;
       }
     }
+  }
+
+  /**
+   * What a connection of another purpose is made with.
+   * @param lane tells the purpose from others, at both ends: a small whole number, 0 for send and receive
+   */
+  dialling(lane: number, onNews: () => void): Dialling {
+    const { bootstrap, openTransport } = this.#options;
+    this.#transport ??= openTransport();
+    return { bootstrap, transport: this.#transport, tag: FIRST_TAG + 2 * lane, onNews, signal: this.#stop.signal };
+  }
+
+  /** The place in the team of a rank that shares memory with this one, or -1. */
+  localOf(rank: number): number {
+    return this.#options.shared ? this.#options.bootstrap.localRanks.indexOf(rank) : -1;
   }
 
   /** While wanted, connections call `onNews` and keep the process alive. */
@@ -225,14 +241,10 @@ export class PointToPoint {
 
   #meet(rank: number): Peer {
     return {
-      rank, local: rank === this.#options.bootstrap.rank ? -1 : this.#localOf(rank),
+      rank, local: rank === this.#options.bootstrap.rank ? -1 : this.localOf(rank),
       sends: undefined, posting: undefined, lastSend: undefined, receives: undefined, lastReceive: undefined,
       outlet: undefined, inlet: undefined,
     };
-  }
-
-  #localOf(rank: number): number {
-    return this.#options.shared ? this.#options.bootstrap.localRanks.indexOf(rank) : -1;
   }
 
   #openOutlet({ rank, local }: Peer): Outbox | SocketOutlet | undefined {
@@ -247,10 +259,8 @@ export class PointToPoint {
     return local >= 0 ? new Inbox(team, local) : new SocketInlet(team.segment, rank, this.#dialling());
   }
 
-  #dialling() {
-    const { bootstrap, openTransport, onNews } = this.#options;
-    this.#transport ??= openTransport();
-    return { bootstrap, transport: this.#transport, tag: FIRST_TAG + MESSAGES, onNews, signal: this.#stop.signal };
+  #dialling(): Dialling {
+    return this.dialling(MESSAGES, this.#options.onNews);
   }
 
   // ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,6 +17,7 @@ import type { CompositeEngine } from './composite-engine.js';
 import { FUSED_BYTES } from './fusion.js';
 import { currentGroup, group, groupSync, refused, type GroupMember, type QueuedCall } from './group.js';
 import { Messenger } from './messenger.js';
+import { Window } from './window.js';
 
 /** An operation of the promise API that could not finish at once. */
 interface Request extends QueuedCall {
@@ -73,7 +74,10 @@ export class Communicator extends Collectives {
   readonly #patience: number;
   readonly #backoff: Backoff;
   readonly #call: CheckedCall;
+  readonly #pointToPoint: PointToPoint;
   readonly #messenger: Messenger;
+  /** Windows made so far. */
+  #windows = 0;
   readonly #member: GroupMember;
   /** Where fused calls of groups exchange their data; made when first needed. */
   #fusionRoom: NumericArray | undefined;
@@ -102,6 +106,7 @@ export class Communicator extends Collectives {
     this.#spins = crowded ? 20 : 4000;
     this.#patience = crowded ? 2 * Math.ceil(this.nLocalRanks / parts.nCores) : 0;
     this.#backoff = new Backoff(parts.libc);
+    this.#pointToPoint = new PointToPoint({ ...parts, onNews: () => this.#messenger.onNews() });
     this.#messenger = this.#makeMessenger(parts);
     this.#member = this.#makeMember();
     process.once('exit', this.#leave);
@@ -154,6 +159,24 @@ export class Communicator extends Collectives {
     this.#messageSync('recv', array, peer, options);
   }
 
+  /**
+   * Lets all ranks write to each other's `array`, which must be from {@link alloc}; lengths may differ. All ranks call
+   * it. It keeps the process alive between hosts until it is closed.
+   */
+  async window(array: NumericArray, options?: CallOptions): Promise<Window> {
+    this.#checkUsable('window');
+    const { bootstrap, team, libc } = this.#parts;
+    const type = checkArray('window', array, options);
+    try {
+      return await Window.open({
+        bootstrap, team, libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows,
+        checkUsable: (call) => this.#checkUsable(call), barrier: () => this.barrier(),
+      }, array, type);
+    } catch (error) {
+      throw this.#failure ?? (error instanceof RemoteError ? this.#failWith(error) : error);
+    }
+  }
+
   /** Starts all operations that `body` calls together, on this or other communicators: {@link group}. */
   group(body: () => void): Promise<void> {
     return group(body);
@@ -192,10 +215,9 @@ export class Communicator extends Collectives {
 
   // ── messages between two ranks ────────────────────────────────────────────────────────────────────────────────────
 
-  #makeMessenger({ bootstrap, team, libc, shared, openTransport, timeoutMs }: CommunicatorParts): Messenger {
-    const pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, openTransport, onNews: () => this.#messenger.onNews() });
+  #makeMessenger({ bootstrap, libc, timeoutMs }: CommunicatorParts): Messenger {
     return new Messenger({
-      rank: bootstrap.rank, pointToPoint, libc, spins: this.#spins, timeoutMs,
+      rank: bootstrap.rank, pointToPoint: this.#pointToPoint, libc, spins: this.#spins, timeoutMs,
       collectives: {
         isPending: () => this.#queue.length > 0,
         step: () => this.#stepAll(),

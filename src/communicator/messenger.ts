@@ -51,6 +51,8 @@ export interface MessengerParts {
  * All that is under way progresses whoever waits.
  */
 export class Messenger {
+  /** What else is connected with other ranks, and ends with the communicator. */
+  readonly guests = new Set<{ abort(reason: Error): void; leave(): Promise<void> }>();
   readonly #parts: MessengerParts;
   readonly #pointToPoint: PointToPoint;
   readonly #backoff: Backoff;
@@ -115,7 +117,13 @@ export class Messenger {
 
   /** Waits for a condition in the promise form. */
   waitFor(condition: Condition): void {
-    if (condition.isMet()) {
+    let isMet: boolean;
+    try {
+      isMet = condition.isMet();
+    } catch (error) {
+      throw this.#parts.fail(error);
+    }
+    if (isMet) {
       condition.settled();
       return;
     }
@@ -175,6 +183,7 @@ export class Messenger {
   abort(error: Error): void {
     clearTimeout(this.#timer);
     this.#pointToPoint.abort(error);
+    for (const guest of this.guests) guest.abort(error);
     for (const condition of this.#conditions) condition.settled(error);
     this.#conditions.clear();
     this.#idle?.();
@@ -183,7 +192,7 @@ export class Messenger {
   /** Finishes what was started, then says goodbye. */
   async close(): Promise<void> {
     if (this.busy) await new Promise<void>((resolve) => (this.#idle = resolve));
-    await this.#pointToPoint.close();
+    await Promise.all([this.#pointToPoint.close(), ...[...this.guests].map((guest) => guest.leave())]);
   }
 
   /** Throws `UNSUPPORTED` where this rank cannot wait for `peer` without its event loop. */

@@ -1,0 +1,104 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { ReceiveConnection, SendConnection, Transport } from '../transport/transport.js';
+
+/** What a connection's tag grows by for the receiver's answer. */
+const ANSWER = 1;
+
+/** What connections between two ranks are made with. */
+export interface Dialling {
+  readonly bootstrap: Bootstrap;
+  readonly transport: Transport;
+  /** Tells this connection's messages on the bootstrap network from those of others; the next tag is its, too. */
+  readonly tag: number;
+  /** Called when there may be something new. */
+  readonly onNews: () => void;
+  /** Ends set-ups. */
+  readonly signal: AbortSignal;
+}
+
+/** An end of a connection that is made when it is first needed, while its user goes on. */
+abstract class Lazy<C extends SendConnection | ReceiveConnection> {
+  readonly polled = false;
+  /** Once both ends have met. */
+  connection: C | undefined;
+  #failure: Error | undefined;
+  #listening = false;
+
+  constructor(readonly peer: number, protected readonly dialling: Dialling) {
+    this.connect().then(
+      (connection) => {
+        this.connection = connection;
+        if (dialling.signal.aborted) connection.abort(dialling.signal.reason as Error);
+        else if (this.#listening) connection.onNews(dialling.onNews);
+        dialling.onNews();
+      },
+      (error: unknown) => {
+        this.#failure = error as Error;
+        if (!dialling.signal.aborted) dialling.onNews();
+      },
+    );
+  }
+
+  protected abstract connect(): Promise<C>;
+
+  /** Whether news are wanted; while they are, the connection keeps the process alive. */
+  listen(wanted: boolean): void {
+    if (this.#listening === wanted) return;
+    this.#listening = wanted;
+    this.connection?.onNews(wanted ? this.dialling.onNews : undefined);
+  }
+
+  /** Why nothing more can come or go, if so. */
+  failure(): Error | undefined {
+    if (this.#failure !== undefined) return this.#failure;
+    try {
+      this.connection?.check();
+      return undefined;
+    } catch (error) {
+      return error as Error;
+    }
+  }
+
+  /** Throws {@link failure}. */
+  check(): void {
+    const failure = this.failure();
+    if (failure !== undefined) throw failure;
+  }
+
+  async close(): Promise<void> {
+    await this.connection?.close();
+  }
+
+  abort(reason: Error): void {
+    this.connection?.abort(reason);
+  }
+}
+
+/** The end that sends. */
+export class LazySender extends Lazy<SendConnection> {
+  protected override async connect(): Promise<SendConnection> {
+    const { bootstrap, transport, tag, signal } = this.dialling;
+    const setUp = await transport.setUpSend(this.peer);
+    const gone = new AbortController();
+    try {
+      await bootstrap.send(this.peer, tag, setUp.info);
+    } catch (error) {
+      setUp.cancel();
+      throw error;
+    }
+    // The answer says nothing, but its absence is noticed: a peer that left or died never connects.
+    bootstrap.recv(this.peer, tag + ANSWER).catch((error: unknown) => gone.abort(error));
+    return setUp.connect(new Uint8Array(), AbortSignal.any([signal, gone.signal]));
+  }
+}
+
+/** The end that receives. */
+export class LazyReceiver extends Lazy<ReceiveConnection> {
+  protected override async connect(): Promise<ReceiveConnection> {
+    const { bootstrap, transport, tag, signal } = this.dialling;
+    const info = await bootstrap.recv(this.peer, tag);
+    await bootstrap.send(this.peer, tag + ANSWER, new Uint8Array());
+    const setUp = await transport.setUpReceive(this.peer);
+    return setUp.connect(info, signal);
+  }
+}

@@ -1,0 +1,179 @@
+import type { Libc } from '../device/libc.js';
+import type { Segment } from '../device/segment.js';
+import type { NumericArray } from '../device/types.js';
+import { InternalError } from '../errors.js';
+import { Operand } from './operand.js';
+import { LazyReceiver, LazySender, type Dialling } from './p2p-connection.js';
+import { P2P_FIFO } from './p2p-socket.js';
+
+/** Before the data of each slice: what is to be done. A line of its own keeps data aligned. */
+const HEADER_BYTES = 64;
+const KIND = 0;
+/** Bytes from the window's beginning. */
+const OFFSET = 1;
+/** Of a put: 1 when a signal follows its last slice. Of a flush and its answer: which one. */
+const VALUE = 2;
+
+const PUT = 1;
+const SIGNAL = 2;
+const FLUSH = 3;
+const FLUSHED = 4;
+
+/** Something that this rank wants done at the other. */
+export interface WindowCommand {
+  readonly kind: number;
+  readonly value: number;
+  readonly operand: Operand | undefined;
+  readonly bytes: number;
+  readonly offset: number;
+  moved: number;
+  /** A put or signal: whether the array may be changed again. A flush: whether all before it is done. */
+  done: boolean;
+}
+
+export interface WindowLaneOptions {
+  readonly segment: Segment;
+  readonly libc: Libc | undefined;
+  readonly peer: number;
+  /** This rank's part of the window, which the other writes. */
+  readonly address: number;
+  readonly bytes: number;
+  readonly dialling: Dialling;
+  /** The other rank signals this one. */
+  readonly onSignal: () => void;
+}
+
+/**
+ * One-sided access between two ranks that share no memory: commands go over a connection, and the target carries them
+ * out whenever its event loop turns, in their order. Connections are made when the first command goes either way.
+ */
+export class WindowLane {
+  readonly #options: WindowLaneOptions;
+  readonly #words: Uint32Array;
+  readonly #commands: WindowCommand[] = [];
+  readonly #inlet: LazyReceiver;
+  #outlet: LazySender | undefined;
+  #flushes: WindowCommand[] = [];
+  #flushNumber = 0;
+  /** What came and made no sense. */
+  #broken: Error | undefined;
+
+  constructor(options: WindowLaneOptions) {
+    this.#options = options;
+    this.#words = new Uint32Array(options.segment.buffer);
+    this.#inlet = new LazyReceiver(options.peer, options.dialling);
+    this.#inlet.listen(true);
+  }
+
+  /** Writes all of `array` to the other's part, `offset` bytes from its beginning, and signals if wanted. */
+  put(array: NumericArray, bytes: number, offset: number, signals: boolean): WindowCommand {
+    const operand = new Operand(this.#options.segment, this.#options.libc);
+    operand.use(array);
+    return this.#add({ kind: PUT, value: signals ? 1 : 0, operand, bytes, offset, moved: 0, done: false });
+  }
+
+  signal(): WindowCommand {
+    return this.#add({ kind: SIGNAL, value: 0, operand: undefined, bytes: 0, offset: 0, moved: 0, done: false });
+  }
+
+  /** Done when the other has carried out all commands before. */
+  flush(): WindowCommand {
+    const flush = this.#add({ kind: FLUSH, value: ++this.#flushNumber, operand: undefined, bytes: 0, offset: 0, moved: 0, done: false });
+    this.#flushes.push(flush);
+    return flush;
+  }
+
+  /** Whether the other could have anything to flush. */
+  get isUsed(): boolean {
+    return this.#outlet !== undefined;
+  }
+
+  /** Does what can be done now. */
+  progress(): void {
+    this.#carryOut();
+    this.#post();
+  }
+
+  /** Throws why the other does nothing more, or nothing more comes from it. */
+  check(): void {
+    if (this.#broken !== undefined) throw this.#broken;
+    this.#inlet.check();
+    this.#outlet?.check();
+  }
+
+  abort(reason: Error): void {
+    this.#inlet.abort(reason);
+    this.#outlet?.abort(reason);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#inlet.close(), this.#outlet?.close()]);
+  }
+
+  #add(command: WindowCommand): WindowCommand {
+    if (this.#outlet === undefined) {
+      this.#outlet = new LazySender(this.#options.peer, this.#options.dialling);
+      this.#outlet.listen(true);
+    }
+    this.#commands.push(command);
+    this.#post();
+    return command;
+  }
+
+  #post(): void {
+    const connection = this.#outlet?.connection;
+    if (connection === undefined || this.#outlet?.failure() !== undefined) return;
+    for (let command = this.#commands[0]; command !== undefined; command = this.#commands[0]) {
+      const slot = connection.acquire();
+      if (slot < 0) return;
+      const bytes = Math.min(command.bytes - command.moved, P2P_FIFO.slotBytes - HEADER_BYTES);
+      const isLast = command.moved + bytes === command.bytes;
+      const words = this.#words;
+      words[slot / 4 + KIND] = command.kind;
+      words[slot / 4 + OFFSET] = command.offset + command.moved;
+      words[slot / 4 + VALUE] = command.kind === PUT && !isLast ? 0 : command.value;
+      if (bytes > 0) command.operand?.copyTo(slot + HEADER_BYTES, command.moved, bytes);
+      connection.post(HEADER_BYTES + bytes);
+      command.moved += bytes;
+      if (!isLast) continue;
+      this.#commands.shift();
+      if (command.kind !== FLUSH) command.done = true;
+    }
+  }
+
+  #carryOut(): void {
+    const connection = this.#inlet.connection;
+    if (connection === undefined || this.#inlet.failure() !== undefined) return;
+    for (let slot = connection.peek(); slot >= 0; slot = connection.peek()) {
+      this.#carryOutOne(slot, connection.messageBytes - HEADER_BYTES);
+      connection.release();
+      if (this.#inlet.failure() !== undefined) return;
+    }
+  }
+
+  #carryOutOne(slot: number, bytes: number): void {
+    const { address, bytes: room, segment, onSignal, peer } = this.#options;
+    const words = this.#words;
+    const offset = words[slot / 4 + OFFSET] ?? 0;
+    const value = words[slot / 4 + VALUE] ?? 0;
+    switch (words[slot / 4 + KIND]) {
+      case PUT:
+        if (offset + bytes > room) this.#broken = new InternalError('INTERNAL', `rank ${peer} put ${bytes} bytes at ${offset} of a window of ${room}`);
+        else if (bytes > 0) segment.kernels.copy(address + offset, slot + HEADER_BYTES, bytes);
+        if (value !== 0) onSignal();
+        return;
+      case SIGNAL:
+        onSignal();
+        return;
+      case FLUSH:
+        this.#add({ kind: FLUSHED, value, operand: undefined, bytes: 0, offset: 0, moved: 0, done: false });
+        return;
+      case FLUSHED:
+        for (const flush of this.#flushes) if (flush.value <= value) flush.done = true;
+        this.#flushes = this.#flushes.filter((flush) => !flush.done);
+        return;
+      default:
+        this.#broken = new InternalError('INTERNAL', `rank ${peer} sent something that is no command to a window`);
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest';
+import { spawnRanks } from '../../dist/index.js';
+import { fixture } from './cli.js';
+import { runRanks } from './ranks.js';
+
+/** TCCL_TEST_SEED repeats a run that failed. */
+const seed = String(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
+
+describe.each([
+  { way: 'in shared memory', env: {} },
+  { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1' } },
+])('windows $way', ({ way, env }) => {
+  test.each([1, 2, 4])('all that %i ranks put is where it should be once it was signalled', async (nRanks) => {
+    const { records, code, stderr } = await runRanks(nRanks, 'windows.mjs', ['random', seed], { env });
+    expect(code, `seed ${seed}\n${stderr}`).toBe(0);
+    expect(records).toHaveLength(nRanks);
+  });
+
+  test('what was put without a signal is there after a flush; every window has signals of its own', async () => {
+    const { code, stderr } = await runRanks(3, 'windows.mjs', ['flush'], { env });
+    expect(code, stderr).toBe(0);
+  });
+
+  test('wrong use is refused before anything is written', async () => {
+    const { records, stderr } = await runRanks(2, 'windows.mjs', ['refused'], { env });
+    const codes = ['ARGUMENT_TYPE', 'BUFFER_SIZE', 'ARGUMENT_TYPE', 'ARGUMENT_RANGE', 'BUFFER_SIZE', 'ARGUMENT_RANGE', 'CLOSED'];
+    expect(records.map((record) => record['codes']), stderr).toEqual([codes, codes]);
+  });
+
+  test.each([['killed', 'RANK_DIED'], ['closed', 'CLOSED']])('a rank that was %s is named to those who wait for its signals; earlier signals count', async (scenario, expected) => {
+    const { records, stderr } = await runRanks(3, 'windows.mjs', [scenario], { env, flags: ['--grace', '20'] });
+    expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2]);
+    for (const record of records) {
+      expect(record).toMatchObject({ code: expected, about: 1 });
+      expect(record['ms']).toBeLessThan(2000);
+    }
+  });
+
+  test('a rank that does not signal in time is named', async () => {
+    const { records, stderr } = await runRanks(3, 'windows.mjs', ['late'], { env: { ...env, TCCL_TIMEOUT: '1' }, flags: ['--grace', '20'] });
+    expect(records.map((record) => record['code']), stderr).toContain('TIMEOUT');
+    for (const record of records.filter((candidate) => candidate['ranks'] !== undefined)) expect(record['ranks']).toEqual([1]);
+  });
+
+  test.skipIf(way !== 'in shared memory')('blocking forms', async () => {
+    const { code, stderr } = await runRanks(2, 'windows.mjs', ['blocking'], { env });
+    expect(code, stderr).toBe(0);
+  });
+});
+
+test('windows of threads', async () => {
+  await spawnRanks(3, fixture('windows.mjs'), { args: ['random', seed] });
+});
