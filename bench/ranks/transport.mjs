@@ -5,7 +5,8 @@
  */
 import { createServer, connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
-import { Ring as RingAllReduce } from '../../dist/collectives/ring.js';
+import { encodeCall } from '../../dist/collectives/call.js';
+import { NetworkEngine } from '../../dist/communicator/network-engine.js';
 import { loadLibc } from '../../dist/device/libc.js';
 import { Segment } from '../../dist/device/segment.js';
 import { Team } from '../../dist/device/team.js';
@@ -68,7 +69,8 @@ async function measure(ring) {
     receive.release();
   };
   const buffer = segment.allocateBytes(slotBytes);
-  const engine = new RingAllReduce(segment, libc, ring);
+  const engine = new NetworkEngine(segment, libc, ring, () => Promise.reject(new Error('a ring has all connections that it needs')));
+  const allReduce = encodeCall({ kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: bytes / 4, algorithm: 'ring' });
   const [input, output] = [segment.alloc(Float32Array, bytes / 4), segment.alloc(Float32Array, bytes / 4)];
 
   /** @type {Record<string, () => Promise<void>>} */
@@ -83,7 +85,7 @@ async function measure(ring) {
       await (rank === 0 ? take() : post(8));
     },
     async 'all-reduce'() {
-      let status = engine.begin(1, float32, 0, input, output, bytes / 4, 1000);
+      let status = engine.begin(allReduce, float32, 0, input, output, bytes / 4, 1000);
       while (status === 0) {
         await wait();
         status = engine.progress(1000);

@@ -1,63 +1,90 @@
+import type { Blocks } from './blocks.js';
+import type { Piece } from './combiner.js';
+
 /** Shares of a block are whole pairs of cache lines, and so whole elements of any type. */
-const ALIGNMENT = 128;
+export const ALIGNMENT = 128;
+
+type Kind = 'allReduce' | 'reduceScatter' | 'allGather' | 'barrier' | 'broadcast' | 'reduce';
 
 /**
  * Who sends what when in a ring of n ranks. It is the same for all of them but for the place in the ring, and consists
  * of moves: one slice that is received, sent, or received and passed on.
  *
- * An all-reduce cuts the data into blocks of n chunks. In step s, rank p works on chunk p - s: sends its own, then adds
+ * An all-reduce cuts the data into columns of n chunks. In step s, rank p works on chunk p - s: sends its own, then adds
  * its own to what it gets and passes the sum on; after n - 1 steps it holds a chunk that is complete, which then goes
  * round once more. Chunk c is therefore added in the order c, c + 1, …, c - 1, at whichever rank.
  *
  *     step    0     1 … n - 2                n - 1                           n … 2n - 3          2n - 2
  *             send  receive, reduce, send    receive, reduce, keep, send     receive, keep, send receive, keep
  *
- * A broadcast is a chain from the root; the rank before the root only keeps. For the root to hear from that rank too, it
- * sends the root an empty slice first.
+ * A reduce-scatter is its first half, on the blocks of the ranks, one place further so that each ends with its own; an
+ * all-gather is its second half. A column is as much of each block as is under way at once.
  *
- * A barrier is an all-reduce of nothing without its second half: after n - 1 steps, news of all ranks have come.
+ * A broadcast is a chain from the root; the rank before the root only keeps. For the root to hear from that rank too, it
+ * sends the root an empty slice. A reduce is a chain that ends at the root, and begins behind it: there, the root sends
+ * an empty slice.
+ *
+ * A barrier is a reduce-scatter of nothing: after n - 1 steps, news of all ranks have come.
  *
  * Empty slices do not travel, except the first of an operation (of each step, in a barrier).
  */
-export class Schedule {
+export class RingSchedule implements Piece {
   // The current move.
   done = true;
   sends = false;
   receives = false;
-  /** Whether what is received is combined with this rank's own. */
-  reduces = false;
-  /** Whether the outcome goes to this rank's output. */
-  keeps = false;
-  /** Bytes from the beginning of the array. */
-  offset = 0;
   bytes = 0;
+  own = -1;
+  keep = -1;
+  complete = false;
 
   readonly #chunkBytes: number;
-  #kind: 'allReduce' | 'broadcast' | 'barrier' = 'barrier';
+  #kind: Kind = 'barrier';
   #total = 0;
-  /** Of a broadcast: places behind the root, and whether the root's output is not its input. */
+  /** Of a broadcast or reduce: places behind the root, and whether the root's output is not its input. */
   #distance = 0;
   #rootKeeps = false;
+  /** Of an all-gather or reduce-scatter: the blocks, and whether this rank's own has to be copied. */
+  #blocks: Blocks | undefined;
+  #copiesOwn = false;
 
-  #block = 0;
+  #column = 0;
   #step = 0;
-  /** What is left of the chunk, from `#from` to `#to`. */
+  /** What is left of the chunk, in the whole data or in the block: from `#from` to `#to`. */
   #from = 0;
   #to = 0;
+  /** Where the data or the block begin in the input and the output; -1 if they are of no meaning in this step. */
+  #ownBase = -1;
+  #keepBase = -1;
 
   /**
-   * @param nRanks at least 2
-   * @param place of this rank in the ring
+   * @param order the rank at each place in the ring; at least 2
+   * @param place of this rank
    * @param sliceBytes most bytes that a move is about; a multiple of 128
    * @param slicesPerChunk while one is worked on, the next travel. Fewer than the steps of a connection: ranks that had
    *   filled all steps with what they sent first would all wait for each other.
    */
-  constructor(readonly nRanks: number, readonly place: number, readonly sliceBytes: number, slicesPerChunk: number) {
+  constructor(readonly order: readonly number[], readonly place: number, readonly sliceBytes: number, slicesPerChunk: number) {
     this.#chunkBytes = slicesPerChunk * sliceBytes;
   }
 
   startAllReduce(bytes: number): void {
     this.#start('allReduce', bytes);
+    this.#enterStep();
+  }
+
+  /** @param blocks of the input */
+  startReduceScatter(blocks: Blocks): void {
+    this.#blocks = blocks;
+    this.#start('reduceScatter', blocks.longest);
+    this.#enterStep();
+  }
+
+  /** @param copiesOwn whether this rank's block is not yet in its place in the output, whose blocks are given */
+  startAllGather(blocks: Blocks, copiesOwn: boolean): void {
+    this.#blocks = blocks;
+    this.#copiesOwn = copiesOwn;
+    this.#start('allGather', blocks.longest);
     this.#enterStep();
   }
 
@@ -68,10 +95,12 @@ export class Schedule {
 
   /** @param rootKeeps whether the root's output is another array than its input */
   startBroadcast(bytes: number, rootPlace: number, rootKeeps: boolean): void {
-    this.#start('broadcast', bytes);
-    this.#distance = (this.place - rootPlace + this.nRanks) % this.nRanks;
     this.#rootKeeps = rootKeeps;
-    this.#enterPart();
+    this.#startChain('broadcast', bytes, rootPlace);
+  }
+
+  startReduce(bytes: number, rootPlace: number): void {
+    this.#startChain('reduce', bytes, rootPlace);
   }
 
   /** Goes to the next move, or to the end. */
@@ -82,40 +111,53 @@ export class Schedule {
       return;
     }
     this.#step++;
-    if (this.#kind === 'broadcast') this.#enterPart();
+    if (this.#kind === 'broadcast' || this.#kind === 'reduce') this.#enterPart();
     else this.#enterStep();
   }
 
-  #start(kind: 'allReduce' | 'broadcast' | 'barrier', bytes: number): void {
+  #start(kind: Kind, bytes: number): void {
     this.done = false;
     this.#kind = kind;
     this.#total = bytes;
-    this.#block = 0;
+    this.#column = 0;
     this.#step = 0;
+  }
+
+  #startChain(kind: 'broadcast' | 'reduce', bytes: number, rootPlace: number): void {
+    const n = this.order.length;
+    this.#start(kind, bytes);
+    this.#distance = (this.place - rootPlace + n) % n;
+    this.#enterPart();
   }
 
   /** The first move of the current step, or of the next in which there is something to move. */
   #enterStep(): void {
-    const n = this.nRanks;
-    const last = this.#kind === 'barrier' ? n - 1 : 2 * n - 2;
+    const n = this.order.length;
+    const kind = this.#kind;
+    const last = kind === 'allReduce' ? 2 * n - 2 : n - 1;
+    const columnBytes = kind === 'allReduce' ? n * this.#chunkBytes : this.#chunkBytes;
     while (true) {
       if (this.#step > last) {
-        this.#block += n * this.#chunkBytes;
+        this.#column += columnBytes;
         this.#step = 0;
-        if (this.#block >= this.#total) {
+        if (this.#column >= this.#total) {
           this.done = true;
           return;
         }
       }
       const step = this.#step;
-      this.#setChunk((((this.place - step) % n) + n) % n);
+      if (kind === 'allReduce') this.#setShare((((this.place - step) % n) + n) % n);
+      else this.#setBlock((((this.place - step - (kind === 'reduceScatter' ? 1 : 0)) % n) + n) % n);
       const empty = this.#from === this.#to;
       // A message that is sent in one step is received in the next.
-      const travelsEmpty = (sentIn: number): boolean => this.#kind === 'barrier' || (this.#block === 0 && sentIn === 0);
+      const travelsEmpty = (sentIn: number): boolean => kind === 'barrier' || (this.#column === 0 && sentIn === 0);
       this.sends = step < last && (!empty || travelsEmpty(step));
       this.receives = step > 0 && (!empty || travelsEmpty(step - 1));
-      this.reduces = this.receives && step < n;
-      this.keeps = this.receives && step >= n - 1;
+      const reduces = step > 0 && step < n && (kind === 'allReduce' || kind === 'reduceScatter');
+      const keeps = kind === 'allGather' ? step > 0 || this.#copiesOwn : kind !== 'barrier' && step >= n - 1;
+      this.complete = reduces && step === n - 1;
+      if (step > 0 && !reduces) this.#ownBase = -1;
+      if (!keeps) this.#keepBase = -1;
       if (this.sends || this.receives) {
         this.#takeSlice();
         return;
@@ -124,34 +166,57 @@ export class Schedule {
     }
   }
 
-  #setChunk(chunk: number): void {
-    const bytes = Math.min(this.#total - this.#block, this.nRanks * this.#chunkBytes);
-    const share = Math.ceil(bytes / this.nRanks / ALIGNMENT) * ALIGNMENT;
-    this.#from = this.#block + Math.min(chunk * share, bytes);
-    this.#to = this.#block + Math.min((chunk + 1) * share, bytes);
+  /** One of the n parts of a column of an all-reduce. */
+  #setShare(chunk: number): void {
+    const n = this.order.length;
+    const bytes = Math.min(this.#total - this.#column, n * this.#chunkBytes);
+    const share = Math.ceil(bytes / n / ALIGNMENT) * ALIGNMENT;
+    this.#from = this.#column + Math.min(chunk * share, bytes);
+    this.#to = this.#column + Math.min((chunk + 1) * share, bytes);
+    this.#ownBase = 0;
+    this.#keepBase = 0;
+  }
+
+  /** The column's part of the block of the rank at a place. In one's own array, a block is all there is. */
+  #setBlock(place: number): void {
+    const rank = this.order[place] ?? 0;
+    const bytes = this.#blocks?.bytes[rank] ?? 0;
+    const base = this.#blocks?.from[rank] ?? 0;
+    this.#from = Math.min(this.#column, bytes);
+    this.#to = this.#kind === 'barrier' ? this.#from : Math.min(this.#column + this.#chunkBytes, bytes);
+    this.#ownBase = this.#kind === 'reduceScatter' ? base : 0;
+    this.#keepBase = this.#kind === 'allGather' ? base : 0;
   }
 
   /**
-   * A rank's broadcast has up to two parts: its data, and for the root and the rank before it the empty slice by which
-   * they meet.
+   * A rank's chain has up to two parts: its data, and the empty slice by which the root meets the rank that would
+   * otherwise not hear from it, or from which it would not.
    */
   #enterPart(): void {
-    const beforeRoot = this.nRanks - 1;
-    const [isRoot, isLast] = [this.#distance === 0, this.#distance === beforeRoot];
-    const parts = isRoot || isLast ? 2 : 1;
-    this.done = this.#step >= parts;
-    const meeting = isRoot ? this.#step === 1 : isLast && this.#step === 0;
-    this.receives = meeting ? isRoot : !isRoot;
-    this.sends = meeting ? isLast : !isLast;
-    this.reduces = false;
-    this.keeps = !meeting && (!isRoot || this.#rootKeeps);
+    const broadcast = this.#kind === 'broadcast';
+    const isRoot = this.#distance === 0;
+    // Who receives in a broadcast but never sends, or sends in a reduce but never receives.
+    const isEnd = this.#distance === (broadcast ? this.order.length - 1 : 1);
+    this.done = this.#step >= (isRoot || isEnd ? 2 : 1);
+    const meeting = isRoot ? this.#step === (broadcast ? 1 : 0) : isEnd && this.#step === (broadcast ? 0 : 1);
+    if (meeting) {
+      this.receives = broadcast === isRoot;
+      this.sends = !this.receives;
+    } else {
+      this.receives = broadcast ? !isRoot : !isEnd;
+      this.sends = broadcast ? !isEnd : !isRoot;
+    }
+    this.complete = !broadcast && isRoot;
     this.#from = 0;
     this.#to = meeting ? 0 : this.#total;
+    this.#ownBase = !meeting && (!broadcast || isRoot) ? 0 : -1;
+    this.#keepBase = !meeting && (broadcast ? !isRoot || this.#rootKeeps : isRoot) ? 0 : -1;
     this.#takeSlice();
   }
 
   #takeSlice(): void {
-    this.offset = this.#from;
     this.bytes = Math.min(this.sliceBytes, this.#to - this.#from);
+    this.own = this.#ownBase < 0 ? -1 : this.#ownBase + this.#from;
+    this.keep = this.#keepBase < 0 ? -1 : this.#keepBase + this.#from;
   }
 }

@@ -1,4 +1,5 @@
 import type { Algorithm, CallKind } from '../collectives/call.js';
+import { PAT_MOST_RANKS } from '../collectives/pat.js';
 import { callKinds } from '../device/kernels/kernels.js';
 
 /** Calls about at most `upToBytes` bytes, and more than those of the range before, take `algorithm`. */
@@ -19,13 +20,37 @@ export interface Situation {
   readonly forced: Algorithm | undefined;
 }
 
+/** The kinds of call that an algorithm has; `direct` has all. */
+const kindsOf: Readonly<Record<Exclude<Algorithm, 'direct'>, readonly CallKind[]>> = {
+  ring: ['allReduce', 'broadcast', 'barrier', 'reduce', 'allGather', 'reduceScatter', 'allGatherV', 'reduceScatterV'],
+  tree: ['allReduce', 'broadcast', 'barrier', 'reduce'],
+  pat: ['allGather', 'reduceScatter'],
+  pairs: ['allToAll', 'gather', 'scatter', 'allToAllV'],
+};
+
+/** Up to this size a tree's few messages one after the other win over a ring's many at once; measured over sockets. */
+const TREE_BYTES = 256 * 1024;
+/** The same of PAT, for the block of a rank. */
+const PAT_BYTES = 16 * 1024;
+
 /**
  * Which algorithm carries out which call where no profile of this machine says so. Where all ranks share one segment,
  * *direct* wins at every size that was measured (docs/performance.md).
  */
-export function defaultTable({ oneSegment, forced }: Situation): AlgorithmTable {
-  const algorithm = forced ?? (oneSegment ? 'direct' : 'ring');
-  const always = [{ upToBytes: Infinity, algorithm }];
+export function defaultTable(situation: Situation): AlgorithmTable {
   const kinds = Object.keys(callKinds) as CallKind[];
-  return Object.fromEntries(kinds.map((kind) => [kind, always])) as unknown as AlgorithmTable;
+  return Object.fromEntries(kinds.map((kind) => [kind, rangesOf(kind, situation)])) as unknown as AlgorithmTable;
+}
+
+function rangesOf(kind: CallKind, { nRanks, oneSegment, forced }: Situation): AlgorithmRange[] {
+  const always = (algorithm: Algorithm): AlgorithmRange[] => [{ upToBytes: Infinity, algorithm }];
+  if (nRanks === 1 || (oneSegment && (forced ?? 'direct') === 'direct')) return always('direct');
+  const has = (algorithm: Exclude<Algorithm, 'direct'>): boolean => kindsOf[algorithm].includes(kind);
+  if (forced !== undefined && forced !== 'direct' && has(forced)) return always(forced);
+  if (!has('ring')) return always('pairs');
+  // Two ranks are a tree, a ring and a pair at once.
+  if (forced !== undefined || nRanks === 2) return always('ring');
+  if (has('pat') && nRanks <= PAT_MOST_RANKS) return [{ upToBytes: PAT_BYTES, algorithm: 'pat' }, ...always('ring')];
+  if (has('tree')) return [{ upToBytes: TREE_BYTES, algorithm: 'tree' }, ...always('ring')];
+  return always('ring');
 }

@@ -2,24 +2,29 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { chooseInterface, systemInterfaces } from '../bootstrap/interfaces.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
-import { Ring, RING_FIFO } from '../collectives/ring.js';
+import type { Algorithm } from '../collectives/call.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
-import { InvalidUsageError } from '../errors.js';
+import { InvalidUsageError, TimeoutError } from '../errors.js';
+import { connectPeers } from '../transport/peers.js';
 import { connectRing } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
 import { SocketTransport } from '../transport/socket.js';
-import type { FifoSize } from '../transport/transport.js';
+import type { FifoSize, Transport } from '../transport/transport.js';
 import type { Facts } from './agree.js';
 import { defaultTable } from './choose-algorithm.js';
 import { CompositeEngine } from './composite-engine.js';
 import { DirectEngine } from './direct-engine.js';
+import type { Engine } from './engine.js';
+import { fifoOf, NetworkEngine, wantedEnds } from './network-engine.js';
 import type { RuntimeSettings } from './options.js';
 
 /** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
 const SMALL_BYTES = 256;
 /** Where ranks outnumber cores a phase costs a change of process on each core, so one phase pays for longer. */
 const SMALL_BYTES_CROWDED = 8192;
+/** How long connections may take that are made when they are first needed. */
+const CONNECT_TIMEOUT_MS = 60_000;
 
 /** What the choice follows from; alike on all ranks but for what is each rank's own. */
 export interface Circumstances {
@@ -53,32 +58,49 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
     throw new InvalidUsageError('UNSUPPORTED', `TCCL_ALGO=direct needs memory that all ranks share, but these do not: ${reason}`);
   }
   const table = defaultTable({ nRanks, oneSegment, forced: settings.algorithm });
-  if (!oneSegment || settings.algorithm === 'ring') return new CompositeEngine(table, { ring: await connect(circumstances) });
-  const direct = new DirectEngine(team, localRanks, libc, localRanks.length > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES);
-  return new CompositeEngine(table, { direct });
+  const used = [...new Set(Object.values(table).flatMap((ranges) => ranges.map(({ algorithm }) => algorithm)))];
+  const [overSegment, overNetwork] = [used.includes('direct'), used.filter((algorithm) => algorithm !== 'direct')];
+  const engines: Partial<Record<Algorithm, Engine>> = {};
+  if (overSegment) engines.direct = new DirectEngine(team, localRanks, libc, localRanks.length > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES);
+  if (overNetwork.length > 0) {
+    const network = await openNetwork(circumstances);
+    // Blocking calls, which only shared memory allows, cannot make connections.
+    if (oneSegment) for (const algorithm of overNetwork) await network.open(algorithm);
+    for (const algorithm of overNetwork) engines[algorithm] = network;
+  }
+  return new CompositeEngine(table, engines);
 }
 
-/** A ring that goes host by host, so that data enter and leave each host once. */
-async function connect(circumstances: Circumstances): Promise<Ring> {
+/** A ring that goes host by host, so that data enter and leave each host once, and what makes other connections. */
+async function openNetwork(circumstances: Circumstances): Promise<NetworkEngine> {
   const { bootstrap, shared, team, libc, signal } = circumstances;
-  const { localRanks, peers } = bootstrap;
-  const { segment } = team;
-  const shm = new ShmTransport({ size: RING_FIFO, team, localRanks });
-  const socket = socketTransport(circumstances, RING_FIFO);
+  const { rank, nRanks, localRanks, peers } = bootstrap;
+  /** Does something with transports whose connections have a size. */
+  const over = async <T>(size: FifoSize, make: (transportFor: (peer: number) => Transport) => Promise<T>): Promise<T> => {
+    const shm = new ShmTransport({ size, team, localRanks });
+    const socket = socketTransport(circumstances, size);
+    try {
+      return await make((peer) => (shared && localRanks.includes(peer) ? shm : socket));
+    } finally {
+      socket.close();
+      shm.close();
+    }
+  };
   const hosts = [...new Set(peers.map((peer) => peer.hostHash))];
   const order = hosts.flatMap((hash) => peers.filter((peer) => peer.hostHash === hash).map((peer) => peer.rank));
-  try {
-    const links = await connectRing(
-      bootstrap,
-      order,
-      (peer) => (shared && localRanks.includes(peer) ? shm : socket),
-      signal,
-    );
-    return new Ring(segment, libc, links);
-  } finally {
-    socket.close();
-    shm.close();
-  }
+  const ring = await over(fifoOf('ring', nRanks), (transportFor) => connectRing(bootstrap, order, transportFor, signal));
+  return new NetworkEngine(team.segment, libc, ring, (algorithm) => {
+    const { sendTo, receiveFrom } = wantedEnds(algorithm, order, rank);
+    return over(fifoOf(algorithm, nRanks), (transportFor) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, connectSignal()));
+  });
+}
+
+/** Ends connecting that takes too long, once init is over. */
+function connectSignal(): AbortSignal {
+  const late = new AbortController();
+  const seconds = CONNECT_TIMEOUT_MS / 1000;
+  setTimeout(() => late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${seconds} s`)), CONNECT_TIMEOUT_MS).unref();
+  return late.signal;
 }
 
 /** Connects this rank with ranks that it shares no memory with. */

@@ -9,6 +9,7 @@ const reason = whyNoHosts();
 describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined ? '' : ` (skipped: ${reason})`}`, () => {
   let hosts: TwoHosts | undefined;
   const started: Fixture[] = [];
+  let nextPort = 29611;
   beforeAll(() => void (hosts = makeTwoHosts()));
   afterEach(() => {
     for (const { child } of started.splice(0)) child.kill('SIGKILL');
@@ -16,12 +17,12 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
   afterAll(() => hosts?.remove());
 
   /** Two ranks on each host, found through the variables of Slurm. */
-  function start(program: string, args: string[], port: number): Fixture[] {
+  function start(program: string, args: string[], port: number, ownEnv: Record<string, string> = {}): Fixture[] {
     return [0, 1, 2, 3].map((rank) => {
       const host = rank < 2 ? 0 : 1;
       const env = {
         SLURM_PROCID: String(rank), SLURM_NTASKS: '4', SLURM_LOCALID: String(rank % 2), SLURM_JOB_ID: '1', SLURM_STEP_ID: '0',
-        TCCL_HOSTID: `host ${host}`, TCCL_COMM_ID: `10.213.77.1:${port}`,
+        TCCL_HOSTID: `host ${host}`, TCCL_COMM_ID: `10.213.77.1:${port}`, ...ownEnv,
       };
       const fixture = startFixture(program, args, env, hosts!.on[host]);
       started.push(fixture);
@@ -29,13 +30,14 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     });
   }
 
-  it('compute what a naive reference gives, over shared memory within a host and sockets between', async () => {
-    const ended = await Promise.all(start('random-collectives.mjs', ['11', '60', 'promises'], 29611).map((rank) => rank.ended));
+  it.each(['ring', 'tree', 'pat', undefined])('compute what a naive reference gives, over shared memory within a host and sockets between: %s', async (algorithm) => {
+    const env: Record<string, string> = algorithm === undefined ? {} : { TCCL_ALGO: algorithm };
+    const ended = await Promise.all(start('random-collectives.mjs', ['--seed', '11', '--calls', '60', '--promises'], nextPort++, env).map((rank) => rank.ended));
     for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
   });
 
   it('name the rank that was killed on the other host', async () => {
-    const ended = await Promise.all(start('failures.mjs', ['killed'], 29612).map((rank) => rank.ended));
+    const ended = await Promise.all(start('failures.mjs', ['killed'], nextPort++).map((rank) => rank.ended));
     for (const [rank, { lines }] of ended.entries()) {
       if (rank !== 1) expect(lines[0]).toMatchObject({ code: 'RANK_DIED', about: 1 });
     }

@@ -7,11 +7,12 @@ import { runRanks } from './ranks.js';
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 const calls = process.env['TCCL_TEST_LONG'] === '1' ? 5000 : 100;
 
-const ringKinds = ['--kinds', 'allReduce,broadcast,barrier'];
 const ways = [
   { way: 'in one segment', algorithm: 'direct', env: {}, options: [] },
-  { way: 'around a ring in one segment', algorithm: 'ring', env: { TCCL_ALGO: 'ring' }, options: ringKinds },
-  { way: 'over sockets', algorithm: 'ring', env: { TCCL_SHM_DISABLE: '1' }, options: ['--promises', ...ringKinds] },
+  { way: 'around a ring in one segment', algorithm: 'ring', env: { TCCL_ALGO: 'ring' }, options: [] },
+  { way: 'by trees in one segment', algorithm: 'tree', env: { TCCL_ALGO: 'tree' }, options: [] },
+  { way: 'by PAT in one segment', algorithm: 'ring', env: { TCCL_ALGO: 'pat' }, options: [] },
+  { way: 'over sockets', algorithm: 'ring', env: { TCCL_SHM_DISABLE: '1' }, options: ['--promises'] },
 ];
 const drawn = ['--seed', String(seed), '--calls', String(calls)];
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { decodeCall, encodeCall, type Algorithm } from '../../../src/collectives/call.js';
-import { defaultTable, type AlgorithmTable } from '../../../src/communicator/choose-algorithm.js';
+import { defaultTable, type AlgorithmTable, type Situation } from '../../../src/communicator/choose-algorithm.js';
 import { CompositeEngine } from '../../../src/communicator/composite-engine.js';
 import type { Engine } from '../../../src/communicator/engine.js';
 import { DONE } from '../../../src/device/kernels/kernels.js';
@@ -61,12 +61,36 @@ test('blocking calls need all algorithms to allow them: which one is taken is no
   expect(composite(false)).toBe(false);
 });
 
-test.each<[string, boolean, Algorithm | undefined, Algorithm]>([
-  ['one segment', true, undefined, 'direct'],
-  ['no common segment', false, undefined, 'ring'],
-  ['TCCL_ALGO=ring', true, 'ring', 'ring'],
-])('every kind has an algorithm for every size: %s', (_, oneSegment, forced, expected) => {
-  for (const ranges of Object.values(defaultTable({ nRanks: 4, oneSegment, forced }))) {
-    expect(ranges.at(-1)).toEqual({ upToBytes: Infinity, algorithm: expected });
-  }
+/** What a large call takes. */
+function largest(situation: Situation): Record<string, Algorithm> {
+  return Object.fromEntries(Object.entries(defaultTable(situation)).map(([kind, ranges]) => {
+    expect(ranges.at(-1)!.upToBytes).toBe(Infinity);
+    return [kind, ranges.at(-1)!.algorithm];
+  }));
+}
+
+const byRing = {
+  allReduce: 'ring', broadcast: 'ring', barrier: 'ring', reduce: 'ring', allGather: 'ring', reduceScatter: 'ring',
+  allGatherV: 'ring', reduceScatterV: 'ring', allToAll: 'pairs', allToAllV: 'pairs', gather: 'pairs', scatter: 'pairs',
+};
+const byTree = { allReduce: 'tree', broadcast: 'tree', barrier: 'tree', reduce: 'tree' };
+
+test.each<[string, Situation, Record<string, string>]>([
+  ['one segment', { nRanks: 4, oneSegment: true, forced: undefined }, Object.fromEntries(Object.keys(byRing).map((kind) => [kind, 'direct']))],
+  ['no common segment', { nRanks: 4, oneSegment: false, forced: undefined }, byRing],
+  ['TCCL_ALGO=ring', { nRanks: 4, oneSegment: true, forced: 'ring' }, byRing],
+  ['TCCL_ALGO=tree', { nRanks: 4, oneSegment: true, forced: 'tree' }, { ...byRing, ...byTree }],
+  ['TCCL_ALGO=pat', { nRanks: 4, oneSegment: false, forced: 'pat' }, { ...byRing, allGather: 'pat', reduceScatter: 'pat' }],
+  ['one rank', { nRanks: 1, oneSegment: true, forced: 'ring' }, Object.fromEntries(Object.keys(byRing).map((kind) => [kind, 'direct']))],
+])('every kind has an algorithm for every size: %s', (_, situation, expected) => {
+  expect(largest(situation)).toEqual(expected);
+});
+
+test('small calls without a common segment take the algorithms of few messages', () => {
+  const engine = (nRanks: number): CompositeEngine => {
+    const any = engineThatTells('any', []);
+    return new CompositeEngine(defaultTable({ nRanks, oneSegment: false, forced: undefined }), { ring: any, tree: any, pat: any, pairs: any });
+  };
+  expect([engine(8).algorithmOf('allReduce', 8), engine(8).algorithmOf('allGather', 8), engine(8).algorithmOf('allGatherV', 8)]).toEqual(['tree', 'pat', 'ring']);
+  expect([engine(2).algorithmOf('allReduce', 8), engine(2).algorithmOf('allGather', 8)]).toEqual(['ring', 'ring']);
 });

@@ -1,0 +1,34 @@
+/** Where each rank's block of data lies in an array that has one for each; in bytes. Made once, filled for each call. */
+export class Blocks {
+  readonly from: Float64Array;
+  readonly bytes: Float64Array;
+  /** Of the longest block. */
+  longest = 0;
+
+  constructor(readonly nRanks: number) {
+    this.from = new Float64Array(nRanks);
+    this.bytes = new Float64Array(nRanks);
+  }
+
+  /** Blocks of one length, one behind the other. */
+  even(bytes: number): this {
+    for (let rank = 0; rank < this.nRanks; rank++) {
+      this.from[rank] = rank * bytes;
+      this.bytes[rank] = bytes;
+    }
+    this.longest = bytes;
+    return this;
+  }
+
+  /** Blocks of `counts` elements, which begin at `displacements`. */
+  uneven(counts: readonly number[], displacements: readonly number[], bytesPerElement: number): this {
+    this.longest = 0;
+    for (let rank = 0; rank < this.nRanks; rank++) {
+      const bytes = (counts[rank] ?? 0) * bytesPerElement;
+      this.from[rank] = (displacements[rank] ?? 0) * bytesPerElement;
+      this.bytes[rank] = bytes;
+      this.longest = Math.max(this.longest, bytes);
+    }
+    return this;
+  }
+}

@@ -1,0 +1,147 @@
+import type { Arithmetic } from '../device/kernels/kernels.js';
+import type { Libc } from '../device/libc.js';
+import type { Segment } from '../device/segment.js';
+import { operatorCode, type DataType } from '../device/types.js';
+import { Operand } from './operand.js';
+
+const AVERAGE = operatorCode('avg');
+const SUM = operatorCode('sum');
+/** Inputs, and outputs, that a move can have. */
+const MOST_PLACES = 16;
+
+/** What a move does with its pieces of arrays; all lengths and places are bytes. */
+export interface Piece {
+  readonly bytes: number;
+  /** Where this rank's own piece begins in its input; -1 if it has no part in the move. */
+  readonly own: number;
+  /** Where the outcome goes in this rank's output; -1 if nowhere. */
+  readonly keep: number;
+  /** Whether the outcome is complete, so that averages are divided. */
+  readonly complete: boolean;
+}
+
+/** Combines what came with a rank's own data into what goes out and what stays. One object serves many calls. */
+export class Combiner {
+  readonly source: Operand;
+  readonly destination: Operand;
+  readonly #kernels: Arithmetic;
+  readonly #words: Uint32Array;
+  /** Tables of addresses for kernels: sources, then destinations. */
+  readonly #tables: number;
+  /** Room for a piece of an array outside the segment. */
+  #scratch = -1;
+  #type = 0;
+  #operator = 0;
+  /** What averages divide by in the end; 0 for other reductions. */
+  #divisor = 0;
+  /** Where the outcome of the last `pass` is that is still to be kept, or -1. */
+  #kept = -1;
+
+  /** @param pieceBytes longest piece */
+  constructor(readonly segment: Segment, libc: Libc | undefined, readonly nRanks: number, readonly pieceBytes: number) {
+    this.#kernels = segment.kernels;
+    this.source = new Operand(segment, libc);
+    this.destination = new Operand(segment, libc);
+    this.#words = new Uint32Array(segment.buffer);
+    this.#tables = segment.allocateBytes(2 * MOST_PLACES * 4);
+  }
+
+  /**
+   * Goes to the next call; which arrays matter is to be told to `source` and `destination`.
+   * @param operator its code; of no meaning where nothing is reduced
+   */
+  begin(type: DataType, operator: number): void {
+    this.#type = type.code;
+    this.#divisor = operator === AVERAGE ? this.nRanks : 0;
+    this.#operator = operator === AVERAGE ? SUM : operator;
+  }
+
+  /** Forgets the caller's arrays. */
+  forget(): void {
+    this.source.forget();
+    this.destination.forget();
+  }
+
+  /**
+   * Combines the inputs in their order, and this rank's own piece after them, into all outputs. What is kept may be in
+   * its place only after `keep`: the others need it more urgently.
+   */
+  pass(piece: Piece, inputs: readonly number[], nInputs: number, outputs: readonly number[], nOutputs: number): void {
+    this.#kept = -1;
+    if (piece.bytes === 0) return;
+    if (nInputs + (piece.own >= 0 ? 1 : 0) > 1) this.#reduce(piece, inputs, nInputs, outputs, nOutputs);
+    else this.#copy(piece, inputs, nInputs, outputs, nOutputs);
+  }
+
+  /** Writes what the last `pass` left to be kept. */
+  keep({ bytes, keep }: Piece): void {
+    if (this.#kept >= 0 && keep >= 0) this.destination.write(keep, bytes, this.#kept);
+    this.#kept = -1;
+  }
+
+  /** Combines `a` and `b`, in this order, into `to`. */
+  add(a: number, b: number, to: number, bytes: number): void {
+    const words = this.#words;
+    const sources = this.#tables / 4;
+    words[sources] = a;
+    words[sources + 1] = b;
+    words[sources + MOST_PLACES] = to;
+    this.#kernels.reduceCopy(this.#type, this.#operator, this.#tables, 2, this.#tables + MOST_PLACES * 4, 1, 0, bytes);
+  }
+
+  /** What is done to a sum that is complete: averages are divided. */
+  complete(address: number, bytes: number): void {
+    if (this.#divisor > 0) this.#kernels.divide(this.#type, address, bytes, this.#divisor);
+  }
+
+  #reduce({ bytes, own, keep, complete }: Piece, inputs: readonly number[], nInputs: number, outputs: readonly number[], nOutputs: number): void {
+    const words = this.#words;
+    const sources = this.#tables / 4;
+    let nSources = 0;
+    for (; nSources < nInputs; nSources++) words[sources + nSources] = inputs[nSources] ?? 0;
+    if (own >= 0) words[sources + nSources++] = this.source.read(own, bytes, nOutputs > 0 ? (outputs[0] ?? 0) : this.#room());
+
+    const destinations = sources + MOST_PLACES;
+    const divides = complete && this.#divisor > 0;
+    const inPlace = keep >= 0 && this.destination.placed && !(divides && nOutputs > 0);
+    let nDestinations = 0;
+    for (; nDestinations < nOutputs; nDestinations++) words[destinations + nDestinations] = outputs[nDestinations] ?? 0;
+    if (inPlace) words[destinations + nDestinations++] = this.destination.address(keep);
+    if (nDestinations === 0) words[destinations + nDestinations++] = this.#room();
+    const first = words[destinations] ?? 0;
+
+    this.#kernels.reduceCopy(this.#type, this.#operator, this.#tables, nSources, this.#tables + MOST_PLACES * 4, nDestinations, 0, bytes);
+    if (divides) {
+      this.#kernels.divide(this.#type, first, bytes, this.#divisor);
+      for (let d = 1; d < nOutputs; d++) this.#kernels.copy(outputs[d] ?? 0, first, bytes);
+    }
+    if (!inPlace) this.#kept = first;
+  }
+
+  /** One source: what came, or this rank's own. */
+  #copy({ bytes, own, keep }: Piece, inputs: readonly number[], nInputs: number, outputs: readonly number[], nOutputs: number): void {
+    const first = outputs[0] ?? 0;
+    const source = nInputs > 0 ? (inputs[0] ?? 0) : this.source.read(own, bytes, nOutputs > 0 ? first : this.#room());
+    if (nOutputs === 1 && nInputs > 0 && keep >= 0 && this.destination.placed) {
+      this.#copyToBoth(source, first, this.destination.address(keep), bytes);
+      return;
+    }
+    for (let d = 0; d < nOutputs; d++) if (outputs[d] !== source) this.#kernels.copy(outputs[d] ?? 0, source, bytes);
+    this.#kept = source;
+  }
+
+  /** Reads once what two places get. */
+  #copyToBoth(source: number, a: number, b: number, bytes: number): void {
+    const words = this.#words;
+    const sources = this.#tables / 4;
+    words[sources] = source;
+    words[sources + MOST_PLACES] = a;
+    words[sources + MOST_PLACES + 1] = b;
+    this.#kernels.reduceCopy(this.#type, this.#operator, this.#tables, 1, this.#tables + MOST_PLACES * 4, 2, 0, bytes);
+  }
+
+  #room(): number {
+    if (this.#scratch < 0) this.#scratch = this.segment.allocateBytes(this.pieceBytes);
+    return this.#scratch;
+  }
+}

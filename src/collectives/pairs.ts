@@ -1,0 +1,173 @@
+import type { PeerConnections, WantedEnd } from '../transport/peers.js';
+import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import type { Blocks } from './blocks.js';
+import type { Combiner, Piece } from './combiner.js';
+import { HEADER_BYTES, type Track } from './exchange.js';
+import { ALIGNMENT } from './ring-schedule.js';
+import { Slices } from './slices.js';
+
+const LONGEST_SLICE_BYTES = 64 * 1024;
+const SHORTEST_SLICE_BYTES = 4 * 1024;
+/** Data that a rank's connections may hold together, roughly. */
+const HELD_BYTES = 4 * 2 ** 20;
+const STEPS = 4;
+
+/** A connection of each rank with each: the more ranks, the shorter their slices. */
+export function pairFifo(nRanks: number): FifoSize {
+  const fair = Math.floor(HELD_BYTES / STEPS / nRanks / ALIGNMENT) * ALIGNMENT;
+  return { steps: STEPS, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
+}
+
+const none: readonly never[] = [];
+
+/**
+ * The algorithm *pairs*: every rank exchanges with every other on a connection of their own, all at once. For what
+ * differs from pair to pair and so cannot be passed on or reduced on the way: all-to-all, gather, scatter.
+ */
+export class Pairs {
+  /** By rank; undefined for this one. */
+  readonly #sends: readonly (readonly SendConnection[] | undefined)[];
+  readonly #receives: readonly (readonly ReceiveConnection[] | undefined)[];
+  readonly #sending: readonly Slices[];
+  readonly #receiving: readonly Slices[];
+  readonly #swapping: readonly Swap[];
+  readonly #sliceBytes: number;
+  /** The other ranks, those first that come next: not all begin with the same. */
+  readonly #others: readonly number[];
+  readonly #tracks: Track[] = [];
+
+  /** @param connections what `wantedEnds` asked for */
+  constructor(readonly combiner: Combiner, readonly rank: number, nRanks: number, connections: PeerConnections) {
+    const byRank = <E extends { readonly peer: number }>(ends: readonly E[]): (readonly E[] | undefined)[] =>
+      Array.from({ length: nRanks }, (_, peer) => (peer === rank ? undefined : ends.filter((end) => end.peer === peer)));
+    this.#sends = byRank(connections.sends);
+    this.#receives = byRank(connections.receives);
+    this.#sending = Array.from({ length: nRanks }, () => new Slices(combiner));
+    this.#receiving = Array.from({ length: nRanks }, () => new Slices(combiner));
+    this.#swapping = Array.from({ length: nRanks }, () => new Swap(combiner));
+    this.#sliceBytes = Math.min(...connections.sends.map(({ size }) => size.slotBytes)) - HEADER_BYTES;
+    this.#others = Array.from({ length: nRanks - 1 }, (_, i) => (rank + 1 + i) % nRanks);
+  }
+
+  static wantedEnds(rank: number, nRanks: number): readonly WantedEnd[] {
+    return Array.from({ length: nRanks - 1 }, (_, i) => ({ peer: (rank + 1 + i) % nRanks, name: 'pair' }));
+  }
+
+  /**
+   * @param sent this rank's blocks for each rank, in its input
+   * @param received the blocks of each rank for this one, in its output
+   * @param inPlace whether both are the same memory; blocks are then swapped
+   */
+  allToAll(sent: Blocks, received: Blocks, inPlace: boolean): readonly Track[] {
+    this.#tracks.length = 0;
+    if (!inPlace) this.#copyOwn(sent.from[this.rank] ?? 0, received.from[this.rank] ?? 0, sent.bytes[this.rank] ?? 0);
+    for (const peer of this.#others) {
+      if (inPlace) {
+        const swap = this.#swapping[peer];
+        swap?.start(this.#receives[peer] ?? none, this.#sends[peer] ?? none, sent.from[peer] ?? 0, sent.bytes[peer] ?? 0, this.#sliceBytes);
+        if (swap !== undefined) this.#tracks.push(swap);
+      } else {
+        this.#receive(peer, received.from[peer] ?? 0, received.bytes[peer] ?? 0);
+        this.#send(peer, sent.from[peer] ?? 0, sent.bytes[peer] ?? 0);
+      }
+    }
+    return this.#tracks;
+  }
+
+  /** @param blocks of the root's output */
+  gather(blocks: Blocks, root: number): readonly Track[] {
+    this.#tracks.length = 0;
+    if (this.rank !== root) {
+      this.#send(root, 0, blocks.bytes[this.rank] ?? 0);
+      return this.#tracks;
+    }
+    this.#copyOwn(0, blocks.from[root] ?? 0, blocks.bytes[root] ?? 0);
+    for (const peer of this.#others) this.#receive(peer, blocks.from[peer] ?? 0, blocks.bytes[peer] ?? 0);
+    return this.#tracks;
+  }
+
+  /** @param blocks of the root's input */
+  scatter(blocks: Blocks, root: number): readonly Track[] {
+    this.#tracks.length = 0;
+    if (this.rank !== root) {
+      this.#receive(root, 0, blocks.bytes[this.rank] ?? 0);
+      return this.#tracks;
+    }
+    this.#copyOwn(blocks.from[root] ?? 0, 0, blocks.bytes[root] ?? 0);
+    for (const peer of this.#others) this.#send(peer, blocks.from[peer] ?? 0, blocks.bytes[peer] ?? 0);
+    return this.#tracks;
+  }
+
+  #send(peer: number, from: number, bytes: number): void {
+    const track = this.#sending[peer];
+    if (track === undefined) return;
+    track.start(none, this.#sends[peer] ?? none, bytes, from, -1, false, this.#sliceBytes);
+    this.#tracks.push(track);
+  }
+
+  #receive(peer: number, to: number, bytes: number): void {
+    const track = this.#receiving[peer];
+    if (track === undefined) return;
+    track.start(this.#receives[peer] ?? none, none, bytes, -1, to, false, this.#sliceBytes);
+    this.#tracks.push(track);
+  }
+
+  #copyOwn(from: number, to: number, bytes: number): void {
+    this.combiner.destination.copyFrom(this.combiner.source, from, to, bytes);
+  }
+}
+
+/** Sends a slice before it takes what comes in its place, of two blocks that two ranks swap. */
+class Swap implements Track, Piece {
+  done = true;
+  bytes = 0;
+  own = -1;
+  keep = -1;
+  readonly complete = false;
+  #receives: readonly ReceiveConnection[] = none;
+  #sends: readonly SendConnection[] = none;
+  #at = 0;
+  #end = 0;
+  #sliceBytes = 0;
+  #sent = false;
+
+  constructor(readonly combiner: Combiner) {}
+
+  start(receives: readonly ReceiveConnection[], sends: readonly SendConnection[], from: number, bytes: number, sliceBytes: number): void {
+    this.done = false;
+    this.#receives = receives;
+    this.#sends = sends;
+    this.#at = from;
+    this.#end = from + bytes;
+    this.#sliceBytes = sliceBytes;
+    this.#setMove(false);
+  }
+
+  get from(): readonly ReceiveConnection[] {
+    return this.#sent ? this.#receives : none;
+  }
+
+  get to(): readonly SendConnection[] {
+    return this.#sent ? none : this.#sends;
+  }
+
+  pass(inputs: readonly number[], outputs: readonly number[]): void {
+    this.combiner.pass(this, inputs, this.from.length, outputs, this.to.length);
+  }
+
+  finish(): void {
+    this.combiner.keep(this);
+    if (this.#sent) {
+      this.#at += this.bytes;
+      this.done = this.#at === this.#end;
+    }
+    this.#setMove(!this.#sent);
+  }
+
+  #setMove(sent: boolean): void {
+    this.#sent = sent;
+    this.bytes = Math.min(this.#sliceBytes, this.#end - this.#at);
+    this.own = sent ? -1 : this.#at;
+    this.keep = sent ? this.#at : -1;
+  }
+}

@@ -1,0 +1,56 @@
+import type { ReceiveConnection, SendConnection } from '../transport/transport.js';
+import type { Combiner, Piece } from './combiner.js';
+import type { Track } from './exchange.js';
+
+const none: readonly never[] = [];
+
+/**
+ * A track whose moves are all alike: slice by slice, it takes from the same connections and sends on the same ones. One
+ * without data is a single move about nothing. One object serves many calls.
+ */
+export class Slices implements Track, Piece {
+  done = true;
+  from: readonly ReceiveConnection[] = none;
+  to: readonly SendConnection[] = none;
+  bytes = 0;
+  own = -1;
+  keep = -1;
+  complete = false;
+  #left = 0;
+  #sliceBytes = 0;
+
+  constructor(readonly combiner: Combiner) {}
+
+  /**
+   * @param own where this rank's own data begin, of which each move has a part in what is sent or kept; -1: none
+   * @param keep where the outcome goes; -1: nowhere
+   * @param complete whether the outcome is complete, so that averages are divided
+   */
+  start(
+    from: readonly ReceiveConnection[], to: readonly SendConnection[],
+    bytes: number, own: number, keep: number, complete: boolean, sliceBytes: number,
+  ): void {
+    this.done = false;
+    this.from = from;
+    this.to = to;
+    this.own = own;
+    this.keep = keep;
+    this.complete = complete;
+    this.#left = bytes;
+    this.#sliceBytes = sliceBytes;
+    this.bytes = Math.min(sliceBytes, bytes);
+  }
+
+  pass(inputs: readonly number[], outputs: readonly number[]): void {
+    this.combiner.pass(this, inputs, this.from.length, outputs, this.to.length);
+  }
+
+  finish(): void {
+    this.combiner.keep(this);
+    this.#left -= this.bytes;
+    if (this.own >= 0) this.own += this.bytes;
+    if (this.keep >= 0) this.keep += this.bytes;
+    this.bytes = Math.min(this.#sliceBytes, this.#left);
+    this.done = this.bytes === 0;
+  }
+}
