@@ -25,13 +25,17 @@ const suites = {
   transport: () => import('./suites/transport.mjs'),
 };
 
+/** Those that the peers' programs have. */
+const measuredCollectives = ['all_reduce', 'all_gather', 'reduce_scatter', 'broadcast', 'reduce', 'alltoall', 'sendrecv'];
+
 const help = `Usage: npm run bench -- [options]
 
 Options:
   --only LIST         suites, of ${Object.keys(suites).join(', ')} (all)
   --ranks LIST        numbers of ranks (2,4,8; with --quick 2)
   --sizes LIST        sizes such as 8,1K,16M (8,1K,32K,1M,16M,64M)
-  --collectives LIST  collectives of suite runtime (all_reduce)
+  --collectives LIST  collectives of suite runtime (all_reduce), or all
+  --types LIST        types of suite runtime, of float, int32, double, half, bf16 (float)
   --rounds N          rounds, of which the lowest median counts (3)
   --seconds S         at most so long at one size of one program (0.4; with --quick 0.2)
   --state near|far    waits for cores in this state, and for a quiet machine: exact but slow
@@ -71,7 +75,8 @@ async function main() {
   const options = {
     ranks: list(values.ranks)?.map((text) => wholeNumber('--ranks', text, 1)) ?? (values.quick ? [2] : [2, 4, 8]),
     sizes: (list(values.sizes) ?? ['8', '1K', '32K', '1M', '16M', '64M']).map((text) => parseSize(text, '--sizes')),
-    collectives: list(values.collectives) ?? ['all_reduce'],
+    collectives: values.collectives === 'all' ? measuredCollectives : list(values.collectives) ?? ['all_reduce'],
+    types: list(values.types) ?? ['float'],
     rounds: wholeNumber('--rounds', values.rounds ?? '3', 1),
     seconds: positive('--seconds', values.seconds ?? (values.quick ? '0.2' : '0.4')),
     state: stateOption(values.state),
@@ -86,7 +91,7 @@ function parse() {
     return parseArgs({
       allowPositionals: true,
       options: {
-        only: { type: 'string' }, ranks: { type: 'string' }, sizes: { type: 'string' }, collectives: { type: 'string' },
+        only: { type: 'string' }, ranks: { type: 'string' }, sizes: { type: 'string' }, collectives: { type: 'string' }, types: { type: 'string' },
         rounds: { type: 'string' }, seconds: { type: 'string' }, state: { type: 'string' }, quick: { type: 'boolean', default: false },
         table: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false },
       },

@@ -10,6 +10,7 @@
  * @property {readonly number[]} ranks
  * @property {readonly number[]} sizes in bytes
  * @property {readonly string[]} collectives
+ * @property {readonly string[]} types as the peers' programs call them
  * @property {number} rounds
  * @property {number} seconds the longest that one size of one program is measured
  * @property {'near' | 'far' | undefined} state of the cores, to wait for; undefined: whatever comes

@@ -1,15 +1,27 @@
+/** Of all collectives but all-reduce: the table in bytes is the same for each of them. */
+const others = {
+  2: { 1048576: 0.5, 16777216: 0.6 },
+  4: { 1048576: 0.7, 16777216: 0.7 },
+  8: { 1048576: 0.7, 16777216: 0.7 },
+};
+
 /**
- * What tccl is to reach, as time over the best time among all libraries and tunings in one run: on two cores, float
- * sums, arrays in shared memory, the blocking API, medians.
+ * What tccl is to reach, as time over the best time among all libraries and tunings in one run: on two cores, arrays
+ * in shared memory, the blocking API, medians. By type, collective (`*`: any other), ranks and bytes.
  *
- * @type {Record<string, Record<number, Record<number, number>>>} collective, ranks, bytes
+ * @type {Record<string, Record<string, Record<number, Record<number, number>>>>}
  */
 const ratios = {
-  all_reduce: {
-    2: { 8: 0.9, 1024: 0.55, 32768: 0.22, 1048576: 0.33, 16777216: 0.45, 67108864: 0.45 },
-    4: { 8: 1, 1024: 1, 32768: 0.5, 1048576: 0.5, 16777216: 0.45, 67108864: 0.45 },
-    8: { 8: 1, 1024: 1, 32768: 0.6, 1048576: 0.5, 16777216: 0.45, 67108864: 0.45 },
+  float: {
+    'all_reduce': {
+      2: { 8: 0.9, 1024: 0.55, 32768: 0.22, 1048576: 0.33, 16777216: 0.45, 67108864: 0.45 },
+      4: { 8: 1, 1024: 1, 32768: 0.5, 1048576: 0.5, 16777216: 0.45, 67108864: 0.45 },
+      8: { 8: 1, 1024: 1, 32768: 0.6, 1048576: 0.5, 16777216: 0.45, 67108864: 0.45 },
+    },
+    '*': others,
   },
+  half: { all_reduce: { 2: { 1048576: 0.5, 16777216: 0.5 } } },
+  bf16: { all_reduce: { 2: { 1048576: 0.5, 16777216: 0.5 } } },
 };
 
 /**
@@ -19,8 +31,8 @@ const ratios = {
  * @param {{ coll: string, type: string, ranks: number, calls: number, state: string, bytes: number }} row
  */
 export function ratioTarget({ coll, type, ranks, calls, state, bytes }) {
-  if (type !== 'float' || calls !== 1 || (ranks === 2 && state !== 'near')) return undefined;
-  return ratios[coll]?.[ranks]?.[bytes];
+  if (calls !== 1 || (ranks === 2 && state !== 'near')) return undefined;
+  return (ratios[type]?.[coll] ?? ratios[type]?.['*'])?.[ranks]?.[bytes];
 }
 
 /** Ordinary arrays, staged through shared memory, are to be no slower than the best library from this size on. */

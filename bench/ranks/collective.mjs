@@ -10,47 +10,16 @@
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { init } from 'tccl';
+import { collectives } from '../../dist/perf/collectives.js';
+import { countWrong, TestData } from '../../dist/perf/data.js';
+import { Buffers } from '../../dist/perf/measure.js';
 import { parseSize } from '../../dist/perf/sizes.js';
+import { elementTypes } from '../../dist/perf/types.js';
 import { stateOf } from '../lib/compare.mjs';
 import { clockCost, Meeting, pin, sleep } from './meeting.mjs';
 
-/** @typedef {import('tccl').NumericArray} NumericArray */
-/** @typedef {import('tccl').Communicator} Communicator */
-
-/** @type {Record<string, import('tccl').NumericArrayConstructor>} */
-const types = { float: Float32Array, double: Float64Array, int32: Int32Array };
-
-/**
- * What a collective calls, what it must give, and its share of bus bandwidth (nccl-tests).
- *
- * @type {Record<string, {
- *   run(comm: Communicator, send: NumericArray, recv: NumericArray): Promise<void>,
- *   runSync(comm: Communicator, send: NumericArray, recv: NumericArray): void,
- *   expected(element: number, comm: Communicator): number,
- *   busFactor(ranks: number): number,
- * }>}
- */
-const collectives = {
-  all_reduce: {
-    run: (comm, send, recv) => comm.allReduce(send, recv, 'sum'),
-    runSync: (comm, send, recv) => comm.allReduceSync(send, recv, 'sum'),
-    expected(element, comm) {
-      let sum = 0;
-      for (let rank = 0; rank < comm.nRanks; rank++) sum += source(rank, element);
-      return sum;
-    },
-    busFactor: (ranks) => (2 * (ranks - 1)) / ranks,
-  },
-  broadcast: {
-    run: (comm, send, recv) => comm.broadcast(send, recv, 0),
-    runSync: (comm, send, recv) => comm.broadcastSync(send, recv, 0),
-    expected: (element) => source(0, element),
-    busFactor: () => 1,
-  },
-};
-
-/** Small whole numbers, so that every type's sums are exact. */
-const source = (/** @type {number} */ rank, /** @type {number} */ element) => (element * 7 + rank * 3) % 13;
+/** @typedef {import('../../dist/perf/collectives.js').Collective} Collective */
+/** @typedef {import('../../dist/perf/collectives.js').Arguments} Arguments */
 
 const { values: option } = parseArgs({
   options: {
@@ -77,59 +46,54 @@ if (option.pin) pin(rankHere % cpus().length);
 
 const comm = await init();
 const meeting = new Meeting(comm.rank, comm.nRanks, path);
-const collective = collectives[option.collective];
-const arrayClass = types[option.type];
+const collective = collectives.find(({ name }) => name === option.collective);
+const type = elementTypes.find(({ name }) => name === (option.type === 'bf16' ? 'bfloat16' : option.type));
 const sizes = option.sizes.split(',').map((size) => parseSize(size, '-s'));
 const perSample = Number(option.calls);
 const inPlace = option.inplace === '1';
 const clock = clockCost();
 
-if (collective === undefined || arrayClass === undefined) {
+if (collective === undefined || type === undefined) {
   if (comm.rank === 0) console.error(`tccl: no ${option.collective} of ${option.type} here`);
 } else {
-  const longest = Math.max(...sizes) / arrayClass.BYTES_PER_ELEMENT;
-  const make = () => (option.api === 'plain'
-    ? new arrayClass(new ArrayBuffer(longest * arrayClass.BYTES_PER_ELEMENT), 0, longest)
-    : comm.alloc(arrayClass, longest));
-  const buffers = { send: make(), recv: make() };
-  for (const bytes of sizes) {
-    const count = Math.floor(bytes / arrayClass.BYTES_PER_ELEMENT);
-    const recv = buffers.recv.subarray(0, count);
-    await measure(collective, inPlace ? recv : buffers.send.subarray(0, count), recv);
-  }
+  const buffers = new Buffers(comm, option.api === 'plain' ? 'plain' : 'shared', Math.max(...sizes));
+  for (const bytes of sizes) await measure(collective, type, buffers, bytes);
 }
 meeting.barrier();
 meeting.close();
 await comm.close();
 
 /**
- * @param {(typeof collectives)[string]} which
- * @param {NumericArray} send
- * @param {NumericArray} recv
+ * @param {Collective} which
+ * @param {import('../../dist/perf/types.js').ElementType} elements
+ * @param {Buffers} buffers
+ * @param {number} size
  */
-async function measure(which, send, recv) {
-  const bytes = recv.byteLength;
-  for (let i = 0; i < recv.length; i++) recv[i] = -1;
-  for (let i = 0; i < send.length; i++) send[i] = source(comm.rank, i);
+async function measure(which, elements, buffers, size) {
+  const shape = which.shape(Math.floor(size / elements.bytes), comm.nRanks, elements.bytes);
+  const bytes = Math.max(shape.sendCount, shape.recvCount) * elements.bytes;
+  const { send, recv } = buffers.views(elements, shape, inPlace);
+  const call = { send, recv, operator: /** @type {const} */ ('sum'), root: 0, options: { type: elements.type } };
+  const data = new TestData(elements, which.reduces ? 'sum' : undefined, comm.nRanks, 0);
+  recv.fill(/** @type {never} */ (elements.type.endsWith('int64') ? 1n : 1));
+  data.fill(send, comm.rank, 0);
   if (option.check) {
     meeting.barrier();
-    if (option.api === 'promise') await which.run(comm, send, recv);
-    else which.runSync(comm, send, recv);
-    let wrong = 0;
-    for (let i = 0; i < recv.length; i++) if (recv[i] !== which.expected(i, comm)) wrong++;
-    meeting.report('wrong', wrong);
+    if (option.api === 'promise') await which.run(comm, call);
+    else which.runSync(comm, call);
+    meeting.report('wrong', countWrong(recv, which.expected(shape, { rank: comm.rank, nRanks: comm.nRanks, root: 0 }), data));
   }
-  if (inPlace) new Uint8Array(recv.buffer, recv.byteOffset, recv.byteLength).fill(0); // sums in place must not overflow
+  if (inPlace) recv.fill(/** @type {never} */ (elements.type.endsWith('int64') ? 0n : 0)); // sums in place must not overflow
   // V8 compiles what has run some thousand times, this loop too: each size's path is warm before its first sample.
   const sample = option.api === 'promise' ? samplePromise : sampleSync;
-  await sample(which, send, recv, Math.max(2, Math.min(30_000, Math.floor(2 ** 24 / bytes))), 1500);
+  await sample(which, call, Math.max(2, Math.min(30_000, Math.floor(2 ** 24 / bytes))), 1500);
 
   // All ranks see what the probe says, so all repeat what lost the wanted state meanwhile.
   let waits = Number(option.patience) * 20;
   let before, after, samples;
   do {
     while (!isWanted(before = meeting.probe()) && waits-- > 0) sleep(50);
-    samples = await sample(which, send, recv, Number(option.samples), Number(option.seconds) * 1e3);
+    samples = await sample(which, call, Number(option.samples), Number(option.seconds) * 1e3);
     after = meeting.probe();
   } while (!isWanted(after) && waits-- > 0);
   if (comm.rank !== 0) return;
@@ -160,13 +124,12 @@ function micros(/** @type {number} */ seconds) {
 /**
  * The slowest rank's seconds for one call, of each sample.
  *
- * @param {(typeof collectives)[string]} which
- * @param {NumericArray} send
- * @param {NumericArray} recv
+ * @param {Collective} which
+ * @param {Arguments} call
  * @param {number} count of samples
  * @param {number} limitMs no more of them after this time
  */
-function sampleSync(which, send, recv, count, limitMs) {
+function sampleSync(which, call, count, limitMs) {
   const samples = /** @type {number[]} */ ([]);
   if (comm.rank === 0) meeting.stop = false;
   const begin = performance.now();
@@ -174,7 +137,7 @@ function sampleSync(which, send, recv, count, limitMs) {
     meeting.barrier();
     if (meeting.stop) break;
     const start = performance.now();
-    for (let j = 0; j < perSample; j++) which.runSync(comm, send, recv);
+    for (let j = 0; j < perSample; j++) which.runSync(comm, call);
     finishSample(samples, i, performance.now() - start, begin + limitMs);
   }
   return samples;
@@ -183,13 +146,12 @@ function sampleSync(which, send, recv, count, limitMs) {
 /**
  * As {@link sampleSync}, awaiting each call.
  *
- * @param {(typeof collectives)[string]} which
- * @param {NumericArray} send
- * @param {NumericArray} recv
+ * @param {Collective} which
+ * @param {Arguments} call
  * @param {number} count
  * @param {number} limitMs
  */
-async function samplePromise(which, send, recv, count, limitMs) {
+async function samplePromise(which, call, count, limitMs) {
   const samples = /** @type {number[]} */ ([]);
   if (comm.rank === 0) meeting.stop = false;
   const begin = performance.now();
@@ -197,7 +159,7 @@ async function samplePromise(which, send, recv, count, limitMs) {
     meeting.barrier();
     if (meeting.stop) break;
     const start = performance.now();
-    for (let j = 0; j < perSample; j++) await which.run(comm, send, recv);
+    for (let j = 0; j < perSample; j++) await which.run(comm, call);
     finishSample(samples, i, performance.now() - start, begin + limitMs);
   }
   return samples;

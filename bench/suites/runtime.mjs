@@ -39,11 +39,12 @@ export async function run({ options, record, progress, note }) {
   const built = buildPrograms(note);
   for (let round = 0; round < options.rounds; round++) {
     for (const ranks of options.ranks) {
-      for (const collective of options.collectives) {
+      for (const [collective, type] of options.collectives.flatMap((name) => options.types.map((of) => [name, of]))) {
+        if (collective === undefined || type === undefined) continue;
         const field = entrants(collective, ranks, built, options.quick);
         for (const [index, entrant] of field.entries()) {
-          progress(`round ${round + 1}/${options.rounds}, ${collective}, ${ranks} ranks, ${index + 1}/${field.length}: ${entrant.library} ${entrant.name}`);
-          for (const args of programOptions(collective, entrant, options)) {
+          progress(`round ${round + 1}/${options.rounds}, ${collective} ${type}, ${ranks} ranks, ${index + 1}/${field.length}: ${entrant.library} ${entrant.name}`);
+          for (const args of programOptions(collective, type, entrant, options)) {
             try {
               for (const line of await runEntrant(entrant, ranks, args)) record(line);
             } catch (error) {
@@ -89,10 +90,10 @@ function entrants(collective, ranks, built, quick) {
 /**
  * Command lines of the program: single calls at all sizes, then calls in a row at small ones.
  *
- * @param {string} collective @param {Entrant} entrant @param {import('../lib/suite.mjs').Options} options
+ * @param {string} collective @param {string} type @param {Entrant} entrant @param {import('../lib/suite.mjs').Options} options
  */
-function programOptions(collective, { maxBytes }, { sizes, seconds, quick, state }) {
-  const common = ['-C', collective, '-t', String(seconds), '-w', '2', '-c', ...(state === undefined ? [] : ['-m', state])];
+function programOptions(collective, type, { maxBytes }, { sizes, seconds, quick, state }) {
+  const common = ['-C', collective, '-d', type, '-t', String(seconds), '-w', '2', '-c', ...(state === undefined ? [] : ['-m', state])];
   const fitting = sizes.filter((bytes) => bytes <= maxBytes);
   const small = fitting.filter((bytes) => bytes <= inARow.maxBytes);
   return [

@@ -1,13 +1,14 @@
 import type { Communicator } from '../communicator/communicator.js';
-import type { NamedOperator } from '../device/types.js';
-import type { ElementArray } from './types.js';
+import type { DataTypeName, NamedOperator, NumericArray } from '../device/types.js';
 import type { Segment } from './data.js';
 
 /** What perf calls of a communicator. */
 export type MeasuredCommunicator = Pick<
   Communicator,
-  | 'rank' | 'nRanks' | 'localRank' | 'alloc' | 'free'
-  | 'allReduce' | 'allReduceSync' | 'broadcast' | 'broadcastSync' | 'barrier' | 'barrierSync'
+  | 'rank' | 'nRanks' | 'localRank' | 'alloc' | 'free' | 'barrier' | 'barrierSync'
+  | 'allReduce' | 'allReduceSync' | 'reduce' | 'reduceSync' | 'broadcast' | 'broadcastSync'
+  | 'allGather' | 'allGatherSync' | 'reduceScatter' | 'reduceScatterSync' | 'allToAll' | 'allToAllSync'
+  | 'gather' | 'gatherSync' | 'scatter' | 'scatterSync' | 'group' | 'groupSync' | 'send' | 'recv'
 >;
 
 /** Lengths of a collective's buffers and where they lie in each other in place, all in elements (as nccl-tests has them). */
@@ -29,46 +30,154 @@ export interface Place {
   readonly root: number;
 }
 
+/** The arrays of a call, and how it is made. */
+export interface Arguments {
+  readonly send: NumericArray;
+  readonly recv: NumericArray;
+  readonly operator: NamedOperator;
+  readonly root: number;
+  /** The elements' type, which a Uint16Array or Uint8Array does not tell. */
+  readonly options: { readonly type: DataTypeName };
+}
+
 /** What one collective is to perf. A new one is one more of these in {@link collectives}. */
 export interface Collective {
   readonly name: string;
   readonly reduces: boolean;
   readonly rooted: boolean;
-  /** The shape for a size of about `elements`, that of the larger buffer. */
-  shape(elements: number, nRanks: number): Shape;
+  /** Whether what is sent and received may lie in one buffer. */
+  readonly inPlace: boolean;
+  /** The shape for a size of about `elements`, that of the larger buffer, of elements of `bytes` bytes. */
+  shape(elements: number, nRanks: number, bytes: number): Shape;
   /** Bus bandwidth over algorithm bandwidth: what of the size each link must carry at least (nccl-tests, doc/PERFORMANCE.md). */
   busFactor(nRanks: number): number;
   /** What the receive buffer of this rank must hold afterwards. */
   expected(shape: Shape, place: Place): Segment[];
-  run(comm: MeasuredCommunicator, send: ElementArray, recv: ElementArray, operator: NamedOperator, root: number): Promise<void>;
-  runSync(comm: MeasuredCommunicator, send: ElementArray, recv: ElementArray, operator: NamedOperator, root: number): void;
+  run(comm: MeasuredCommunicator, call: Arguments): Promise<void>;
+  runSync(comm: MeasuredCommunicator, call: Arguments): void;
 }
 
 /** Both buffers hold the whole message. */
 const whole = (elements: number): Shape => ({ count: elements, sendCount: elements, recvCount: elements, sendOffset: 0, recvOffset: 0 });
 
+/** Elements of one rank's block: blocks are whole multiples of 16 bytes, as nccl-tests has them. */
+const block = (elements: number, nRanks: number, bytes: number): number => {
+  const count = Math.floor(elements / nRanks);
+  return count - (count % (16 / bytes));
+};
+
+/** Each rank sends one block and receives all, or the root does. */
+const gathered = (elements: number, nRanks: number, bytes: number): Shape => {
+  const count = block(elements, nRanks, bytes);
+  return { count, sendCount: count, recvCount: count * nRanks, sendOffset: count, recvOffset: 0 };
+};
+
+/** Each rank, or the root, sends a block for each, and each receives one. */
+const scattered = (elements: number, nRanks: number, bytes: number): Shape => {
+  const count = block(elements, nRanks, bytes);
+  return { count, sendCount: count * nRanks, recvCount: count, sendOffset: 0, recvOffset: count };
+};
+
+/** The part of the message that leaves or enters a rank where each has one block of it already. */
+const allButOwn = (nRanks: number): number => (nRanks - 1) / nRanks;
+
+/** Block r of the receive buffer is rank r's, from its element `first` on. */
+const blocksOfAll = (count: number, nRanks: number, first: number): Segment[] =>
+  Array.from({ length: nRanks }, (_, from) => ({ at: from * count, count, from, first }));
+
 export const collectives: readonly Collective[] = [
   {
     name: 'all_reduce',
-    reduces: true,
-    rooted: false,
+    reduces: true, rooted: false, inPlace: true,
     shape: whole,
-    busFactor: (nRanks) => (2 * (nRanks - 1)) / nRanks,
+    busFactor: (nRanks) => 2 * allButOwn(nRanks),
     expected: ({ recvCount }) => [{ at: 0, count: recvCount, from: 'all', first: 0 }],
-    run: (comm, send, recv, operator) => comm.allReduce(send, recv, operator),
-    runSync: (comm, send, recv, operator) => comm.allReduceSync(send, recv, operator),
+    run: (comm, { send, recv, operator, options }) => comm.allReduce(send, recv, operator, options),
+    runSync: (comm, { send, recv, operator, options }) => comm.allReduceSync(send, recv, operator, options),
+  },
+  {
+    name: 'reduce',
+    reduces: true, rooted: true, inPlace: true,
+    shape: whole,
+    busFactor: () => 1,
+    expected: ({ recvCount }, { rank, root }) => (rank === root ? [{ at: 0, count: recvCount, from: 'all', first: 0 }] : []),
+    run: (comm, { send, recv, operator, root, options }) => comm.reduce(send, recv, operator, root, options),
+    runSync: (comm, { send, recv, operator, root, options }) => comm.reduceSync(send, recv, operator, root, options),
   },
   {
     name: 'broadcast',
-    reduces: false,
-    rooted: true,
+    reduces: false, rooted: true, inPlace: true,
     shape: whole,
     busFactor: () => 1,
     expected: ({ recvCount }, { root }) => [{ at: 0, count: recvCount, from: root, first: 0 }],
-    run: (comm, send, recv, _operator, root) => comm.broadcast(send, recv, root),
-    runSync: (comm, send, recv, _operator, root) => comm.broadcastSync(send, recv, root),
+    run: (comm, { send, recv, root, options }) => comm.broadcast(send, recv, root, options),
+    runSync: (comm, { send, recv, root, options }) => comm.broadcastSync(send, recv, root, options),
+  },
+  {
+    name: 'all_gather',
+    reduces: false, rooted: false, inPlace: true,
+    shape: gathered,
+    busFactor: allButOwn,
+    expected: ({ count }, { nRanks }) => blocksOfAll(count, nRanks, 0),
+    run: (comm, { send, recv, options }) => comm.allGather(send, recv, options),
+    runSync: (comm, { send, recv, options }) => comm.allGatherSync(send, recv, options),
+  },
+  {
+    name: 'reduce_scatter',
+    reduces: true, rooted: false, inPlace: true,
+    shape: scattered,
+    busFactor: allButOwn,
+    expected: ({ count }, { rank }) => [{ at: 0, count, from: 'all', first: rank * count }],
+    run: (comm, { send, recv, operator, options }) => comm.reduceScatter(send, recv, operator, options),
+    runSync: (comm, { send, recv, operator, options }) => comm.reduceScatterSync(send, recv, operator, options),
+  },
+  {
+    name: 'alltoall',
+    reduces: false, rooted: false, inPlace: true,
+    shape: (elements, nRanks, bytes) => {
+      const count = block(elements, nRanks, bytes);
+      return { count, sendCount: count * nRanks, recvCount: count * nRanks, sendOffset: 0, recvOffset: 0 };
+    },
+    busFactor: allButOwn,
+    expected: ({ count }, { rank, nRanks }) => blocksOfAll(count, nRanks, rank * count),
+    run: (comm, { send, recv, options }) => comm.allToAll(send, recv, options),
+    runSync: (comm, { send, recv, options }) => comm.allToAllSync(send, recv, options),
+  },
+  {
+    name: 'gather',
+    reduces: false, rooted: true, inPlace: true,
+    shape: gathered,
+    busFactor: allButOwn,
+    expected: ({ count }, { rank, root, nRanks }) => (rank === root ? blocksOfAll(count, nRanks, 0) : []),
+    run: (comm, { send, recv, root, options }) => comm.gather(send, recv, root, options),
+    runSync: (comm, { send, recv, root, options }) => comm.gatherSync(send, recv, root, options),
+  },
+  {
+    name: 'scatter',
+    reduces: false, rooted: true, inPlace: true,
+    shape: scattered,
+    busFactor: allButOwn,
+    expected: ({ count }, { rank, root }) => [{ at: 0, count, from: root, first: rank * count }],
+    run: (comm, { send, recv, root, options }) => comm.scatter(send, recv, root, options),
+    runSync: (comm, { send, recv, root, options }) => comm.scatterSync(send, recv, root, options),
+  },
+  {
+    name: 'sendrecv',
+    reduces: false, rooted: false, inPlace: false,
+    shape: whole,
+    busFactor: () => 1,
+    expected: ({ recvCount }, { rank, nRanks }) => [{ at: 0, count: recvCount, from: (rank - 1 + nRanks) % nRanks, first: 0 }],
+    run: (comm, call) => comm.group(() => exchange(comm, call)),
+    runSync: (comm, call) => comm.groupSync(() => exchange(comm, call)),
   },
 ];
+
+/** To the next rank, from the previous one. */
+function exchange(comm: MeasuredCommunicator, { send, recv, options }: Arguments): void {
+  const { rank, nRanks } = comm;
+  void comm.send(send, (rank + 1) % nRanks, options);
+  void comm.recv(recv, (rank - 1 + nRanks) % nRanks, options);
+}
 
 /** GB/s (10^9) of a call that took `timeUs`: `algbw` is the size over the time, `busbw` is comparable with a link's speed. */
 export function bandwidths(collective: Collective, bytes: number, timeUs: number, nRanks: number): { algbwGBps: number; busbwGBps: number } {

@@ -1,16 +1,17 @@
-import type { NamedOperator } from '../device/types.js';
-import type { ElementArray, ElementType } from './types.js';
+import type { NamedOperator, NumericArray } from '../device/types.js';
+import type { ElementType } from './types.js';
 
 /**
  * The numbers that a check sends, and what must come back. They are pseudo-random by rank, element and round, so that
  * an element that is missing, doubled, stale or in the wrong place shows; and they are chosen by operator so that each
  * result is exact in its type, in whatever order the ranks were combined:
  *
- *     sum       1 … 2^bits / nRanks, never 0
- *     prod      ±2, or -1 for ranks beyond the type's bits: never 1, so that no factor can be missing unseen
- *     min, max  of both signs
+ *     sum       1 … 2^bits / nRanks, never 0, but for ranks beyond 2^bits
+ *     prod      ±2, or -1 for ranks beyond the type's bits: never 1, so that no factor can be missing unseen; where
+ *               there is no sign, 2 or 4, or 1 for ranks beyond
+ *     min, max  of both signs, where the type has two
  *     avg       nRanks × (1 … 2^(bits/2)): the mean is a whole number; where the library multiplies by 1/nRanks and
- *               that is not exact, it may be off by less than a quarter
+ *               that is not exact, it may be off by less than a quarter. In types of few bits, the same of all ranks
  *     (none)    like min and max
  */
 export class TestData {
@@ -24,48 +25,65 @@ export class TestData {
   readonly #unit: number;
   /** … times 1 to this, a power of two. */
   readonly #span: number;
+  /** Whether all ranks send the same. */
+  readonly #alike: boolean;
 
   /** @param round changes all numbers, so that what an earlier call left behind is wrong */
   constructor(type: ElementType, operator: NamedOperator | undefined, nRanks: number, round: number) {
+    const averages = operator === 'avg';
+    const adds = averages || operator === 'sum';
+    const rankBits = Math.ceil(Math.log2(nRanks));
     this.type = type;
     this.operator = operator;
     this.nRanks = nRanks;
     this.#round = round;
-    const averages = operator === 'avg';
-    const bits = averages ? Math.floor(type.exactBits / 2) : type.exactBits;
-    this.#unit = averages ? nRanks : 1;
-    this.#span = 2 ** Math.max(0, Math.min(30, bits - Math.ceil(Math.log2(nRanks))));
-    this.tolerance = averages && type.isFloat && !Number.isInteger(Math.log2(nRanks)) ? 0.25 : 0;
+    this.#alike = averages && Math.floor(type.exactBits / 2) < rankBits + 1;
+    const bits = (averages && !this.#alike ? Math.floor(type.exactBits / 2) : type.exactBits) - (adds ? rankBits : 0);
+    this.#unit = averages && !this.#alike ? nRanks : 1;
+    this.#span = 2 ** Math.max(0, Math.min(30, bits));
+    this.tolerance = averages && !this.#alike && type.isFloat && !Number.isInteger(Math.log2(nRanks)) ? 0.25 : 0;
   }
 
-  /** Writes elements `first`, `first + 1`, … of what `rank` sends. */
-  source(target: ElementArray, rank: number, first: number): void {
-    const seed = mix(Math.imul(this.#round, 0x9e3779b1) ^ Math.imul(rank + 1, 0x85ebca6b));
+  /** Elements `first`, `first + 1`, … of what `rank` sends, as many as `target` has. */
+  source(target: Float64Array, rank: number, first: number): void {
+    const sender = this.#alike ? 0 : rank;
+    const seed = mix(Math.imul(this.#round, 0x9e3779b1) ^ Math.imul(sender + 1, 0x85ebca6b));
     const mask = this.#span - 1;
     const { operator } = this;
     if (operator === 'prod') {
       // Each rank below the type's bits doubles the magnitude at most once, so that the product stays exact.
-      const magnitude = rank < this.type.exactBits - 1 ? 2 : 1;
-      for (let i = 0; i < target.length; i++) {
-        target[i] = magnitude === 1 || (mix(seed + first + i) & 1) === 0 ? -magnitude : magnitude;
-      }
+      const { exactBits, isSigned } = this.type;
+      const [one, other] = !isSigned ? (rank < exactBits / 2 - 1 ? [2, 4] : [1, 1]) : rank < exactBits - 1 ? [-2, 2] : [-1, -1];
+      for (let i = 0; i < target.length; i++) target[i] = (mix(seed + first + i) & 1) === 0 ? one : other;
     } else if (operator === 'sum' || operator === 'avg') {
-      for (let i = 0; i < target.length; i++) target[i] = this.#unit * (1 + (mix(seed + first + i) & mask));
+      // The sum of more ones than this is not exact.
+      const unit = rank < 2 ** this.type.exactBits ? this.#unit : 0;
+      for (let i = 0; i < target.length; i++) target[i] = unit * (1 + (mix(seed + first + i) & mask));
     } else {
-      for (let i = 0; i < target.length; i++) target[i] = (mix(seed + first + i) & mask) - (this.#span >>> 1);
+      const lowest = this.type.isSigned ? this.#span >>> 1 : 0;
+      for (let i = 0; i < target.length; i++) target[i] = (mix(seed + first + i) & mask) - lowest;
     }
   }
 
-  /** Writes elements `first`, … of all ranks' sources combined by the operator. */
-  reduced(target: ElementArray, first: number): void {
+  /** Elements `first`, … of all ranks' sources combined by the operator, as many as `target` has. */
+  reduced(target: Float64Array, first: number): void {
     const term = new Float64Array(target.length);
-    const total = new Float64Array(target.length);
     for (let rank = 0; rank < this.nRanks; rank++) {
       this.source(term, rank, first);
-      if (rank === 0) total.set(term);
-      else combine(total, term, this.operator ?? 'sum');
+      if (rank === 0) target.set(term);
+      else combine(target, term, this.operator ?? 'sum');
     }
-    for (let i = 0; i < total.length; i++) target[i] = (total[i] ?? 0) / (this.operator === 'avg' ? this.nRanks : 1);
+    if (this.operator === 'avg') for (let i = 0; i < target.length; i++) target[i] = (target[i] ?? 0) / this.nRanks;
+  }
+
+  /** Fills `target` with what `rank` sends from its element `first` on. */
+  fill(target: NumericArray, rank: number, first: number): void {
+    const numbers = new Float64Array(Math.min(blockLength, target.length));
+    for (let done = 0; done < target.length; done += blockLength) {
+      const block = numbers.subarray(0, Math.min(blockLength, target.length - done));
+      this.source(block, rank, first + done);
+      this.type.store(target.subarray(done, done + block.length), block);
+    }
   }
 }
 
@@ -108,20 +126,26 @@ export interface Segment {
   readonly first: number;
 }
 
-/** Elements compared at a time: their reference stays in the first-level cache. */
+/** Elements worked on at a time: their reference stays in the first-level cache. */
 const blockLength = 1024;
 
 /** The number of elements of `result` that differ from what its segments must hold. */
-export function countWrong(result: ElementArray, segments: readonly Segment[], data: TestData): number {
-  const block = new data.type.array(new ArrayBuffer(blockLength * data.type.bytes), 0, blockLength);
+export function countWrong(result: NumericArray, segments: readonly Segment[], data: TestData): number {
+  const { type } = data;
+  const numbers = new Float64Array(blockLength);
+  const stored = new type.array(new ArrayBuffer(blockLength * type.bytes), 0, blockLength);
   let wrong = 0;
   for (const segment of segments) {
     for (let done = 0; done < segment.count; done += blockLength) {
-      const want = block.subarray(0, Math.min(blockLength, segment.count - done));
-      if (segment.from === 'all') data.reduced(want, segment.first + done);
-      else data.source(want, segment.from, segment.first + done);
-      const got = result.subarray(segment.at + done, segment.at + done + want.length);
-      for (let i = 0; i < want.length; i++) {
+      const length = Math.min(blockLength, segment.count - done);
+      const expected = numbers.subarray(0, length);
+      if (segment.from === 'all') data.reduced(expected, segment.first + done);
+      else data.source(expected, segment.from, segment.first + done);
+      // Through the type and back: what is below zero wraps around where there is no sign.
+      type.store(stored, expected);
+      const want = type.load(stored.subarray(0, length));
+      const got = type.load(result.subarray(segment.at + done, segment.at + done + length));
+      for (let i = 0; i < length; i++) {
         // Written so that NaN is wrong.
         if (!(Math.abs((got[i] ?? NaN) - (want[i] ?? NaN)) <= data.tolerance)) wrong++;
       }

@@ -1,8 +1,8 @@
-import type { NamedOperator } from '../device/types.js';
-import type { Collective, MeasuredCommunicator, Shape } from './collectives.js';
+import type { NamedOperator, NumericArray } from '../device/types.js';
+import type { Arguments, Collective, MeasuredCommunicator, Shape } from './collectives.js';
 import { countWrong, TestData } from './data.js';
 import type { Average, PerfOptions } from './options.js';
-import type { ElementArray, ElementType } from './types.js';
+import type { ElementType } from './types.js';
 
 /** One half of a row. */
 export interface Case {
@@ -11,8 +11,10 @@ export interface Case {
   readonly operator: NamedOperator | undefined;
   readonly root: number;
   readonly shape: Shape;
-  readonly send: ElementArray;
-  readonly recv: ElementArray;
+  readonly send: NumericArray;
+  readonly recv: NumericArray;
+  /** What the call is given; made once, so that timing it allocates nothing. */
+  readonly call: Arguments;
 }
 
 /** The two buffers of a rank, made once for the largest size, and the cases' views of them. */
@@ -32,7 +34,7 @@ export class Buffers {
   }
 
   /** What this rank sends and receives: in place both views are of the receive buffer. */
-  views(type: ElementType, shape: Shape, inPlace: boolean): { send: ElementArray; recv: ElementArray } {
+  views(type: ElementType, shape: Shape, inPlace: boolean): { send: NumericArray; recv: NumericArray } {
     const { rank } = this.#comm;
     const view = (buffer: Float64Array, first: number, count: number) =>
       new type.array(buffer.buffer, buffer.byteOffset + first * type.bytes, count);
@@ -62,9 +64,9 @@ export async function warmUp(comm: MeasuredCommunicator, one: Case, calls: numbe
  */
 export async function timeCase(comm: MeasuredCommunicator, one: Case, iterations: number, options: PerfOptions): Promise<number> {
   const data = new TestData(one.type, one.operator, comm.nRanks, 0);
-  data.source(one.send, comm.rank, 0);
+  data.fill(one.send, comm.rank, 0);
   // Repeated sums in place would leave the type's range: zeros stay.
-  if (one.send.buffer === one.recv.buffer && one.send.byteOffset === one.recv.byteOffset) one.recv.fill(0);
+  if (one.send === one.recv) fillBytes(one.recv, 0);
   await warmUp(comm, one, 1, options.api);
   await comm.barrier();
   const totalMs = options.api === 'sync' ? timeSync(comm, one, iterations, options) : await timePromise(comm, one, iterations, options);
@@ -108,8 +110,8 @@ async function timePromise(comm: MeasuredCommunicator, one: Case, iterations: nu
 export async function checkCase(comm: MeasuredCommunicator, one: Case, api: PerfOptions['api'], round: number): Promise<number> {
   const { collective, shape, root } = one;
   const data = new TestData(one.type, one.operator, comm.nRanks, round);
-  one.recv.fill(-1);
-  data.source(one.send, comm.rank, 0);
+  fillBytes(one.recv, 0xff);
+  data.fill(one.send, comm.rank, 0);
   if (api === 'sync') callSync(comm, one);
   else await call(comm, one);
   const segments = collective.expected(shape, { rank: comm.rank, nRanks: comm.nRanks, root });
@@ -139,10 +141,15 @@ export function average(times: Float64Array, which: Average): number {
   }
 }
 
-function callSync(comm: MeasuredCommunicator, { collective, send, recv, operator, root }: Case): void {
-  collective.runSync(comm, send, recv, operator ?? 'sum', root);
+function callSync(comm: MeasuredCommunicator, one: Case): void {
+  one.collective.runSync(comm, one.call);
 }
 
-function call(comm: MeasuredCommunicator, { collective, send, recv, operator, root }: Case): Promise<void> {
-  return collective.run(comm, send, recv, operator ?? 'sum', root);
+function call(comm: MeasuredCommunicator, one: Case): Promise<void> {
+  return one.collective.run(comm, one.call);
+}
+
+/** The same byte everywhere: 0xff is -1, NaN, or the largest number. */
+function fillBytes(array: NumericArray, byte: number): void {
+  new Uint8Array(array.buffer, array.byteOffset, array.byteLength).fill(byte);
 }

@@ -8,7 +8,8 @@ import { formatFooter, formatHeader, formatRowHalf, formatRowHead, type Measurem
 export interface Row extends RowHead {
   readonly iterations: number;
   readonly outOfPlace: Measurement;
-  readonly inPlace: Measurement;
+  /** Undefined where nothing can be sent and received in one buffer. */
+  readonly inPlace: Measurement | undefined;
 }
 
 export interface Summary {
@@ -67,7 +68,7 @@ export function jsonReporter(options: PerfOptions, write: (text: string) => void
     progress: () => undefined,
     row: (row) => {
       line(row, 0, row.outOfPlace);
-      line(row, 1, row.inPlace);
+      if (row.inPlace !== undefined) line(row, 1, row.inPlace);
     },
     end: ({ errors, averageBusbwGBps }) =>
       write(`${JSON.stringify({ summary: options.collective.name, ranks, errors, avg_busbw_GBps: rounded(averageBusbwGBps) })}\n`),

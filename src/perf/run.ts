@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { cpus, hostname } from 'node:os';
 import type { NamedOperator } from '../device/types.js';
-import { bandwidths, type MeasuredCommunicator } from './collectives.js';
+import { bandwidths, type MeasuredCommunicator, type Shape } from './collectives.js';
 import { average, Buffers, type Case, checkCase, gather, timeCase, warmUp } from './measure.js';
 import { checkRoot, defaultIterations, defaultWarmup, type PerfOptions } from './options.js';
 import type { Reporter, Summary } from './report.js';
@@ -31,27 +31,29 @@ export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, 
     reporter.progress(0, plans.length, rowHead(plan, options, comm.nRanks));
     const calls = options.warmup ?? defaultWarmup(plan.bytes);
     await warmUp(comm, makeCase(plan, options, comm, buffers, false), calls, options.api);
-    await warmUp(comm, makeCase(plan, options, comm, buffers, true), calls, options.api);
+    if (options.collective.inPlace) await warmUp(comm, makeCase(plan, options, comm, buffers, true), calls, options.api);
   }
 
   let errors = 0;
+  let halfCount = 0;
   let busbwSum = 0;
   for (const [index, plan] of plans.entries()) {
     const head = rowHead(plan, options, comm.nRanks);
     const iterations = options.iterations ?? defaultIterations(plan.bytes);
     reporter.progress(index, plans.length, head);
-    const halves: Measurement[] = [];
-    for (const inPlace of [false, true]) {
+    const measure = async (inPlace: boolean): Promise<Measurement> => {
       const half = await measureHalf(comm, makeCase(plan, options, comm, buffers, inPlace), head.bytes, iterations, options, index);
       if ((half.wrong ?? 0) > 0) errors++;
+      halfCount++;
       busbwSum += half.busbwGBps;
-      halves.push(half);
-    }
-    const [outOfPlace, inPlace] = halves;
-    if (outOfPlace !== undefined && inPlace !== undefined) reporter.row({ ...head, iterations, outOfPlace, inPlace });
+      return half;
+    };
+    const outOfPlace = await measure(false);
+    const inPlace = options.collective.inPlace ? await measure(true) : undefined;
+    reporter.row({ ...head, iterations, outOfPlace, inPlace });
   }
   buffers.free();
-  const summary = { errors, averageBusbwGBps: busbwSum / (2 * plans.length) };
+  const summary = { errors, averageBusbwGBps: busbwSum / halfCount };
   reporter.end(summary);
   return summary;
 }
@@ -64,19 +66,25 @@ function planRows({ collective, types, operators, root, sizes }: PerfOptions, nR
 }
 
 function rowHead(plan: Plan, options: PerfOptions, nRanks: number): RowHead {
-  const { count } = options.collective.shape(Math.floor(plan.bytes / plan.type.bytes), nRanks);
+  const { count } = shapeOf(plan, options, nRanks);
   return { bytes: rowBytes(plan, options, nRanks), count, type: plan.type.name, operator: plan.operator ?? 'none', root: plan.root };
 }
 
 /** The larger of a rank's two buffers. */
 function rowBytes(plan: Plan, options: PerfOptions, nRanks: number): number {
-  const { sendCount, recvCount } = options.collective.shape(Math.floor(plan.bytes / plan.type.bytes), nRanks);
+  const { sendCount, recvCount } = shapeOf(plan, options, nRanks);
   return Math.max(sendCount, recvCount) * plan.type.bytes;
 }
 
 function makeCase(plan: Plan, options: PerfOptions, comm: MeasuredCommunicator, buffers: Buffers, inPlace: boolean): Case {
-  const shape = options.collective.shape(Math.floor(plan.bytes / plan.type.bytes), comm.nRanks);
-  return { ...plan, collective: options.collective, shape, ...buffers.views(plan.type, shape, inPlace) };
+  const shape = shapeOf(plan, options, comm.nRanks);
+  const { send, recv } = buffers.views(plan.type, shape, inPlace);
+  const call = { send, recv, operator: plan.operator ?? 'sum', root: plan.root, options: { type: plan.type.type } };
+  return { ...plan, collective: options.collective, shape, send, recv, call };
+}
+
+function shapeOf({ bytes, type }: Plan, { collective }: PerfOptions, nRanks: number): Shape {
+  return collective.shape(Math.floor(bytes / type.bytes), nRanks, type.bytes);
 }
 
 async function measureHalf(

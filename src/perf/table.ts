@@ -51,8 +51,10 @@ export function formatRowHead({ bytes, count, type, operator, root }: RowHead): 
   return `${String(bytes).padStart(12)}  ${String(count).padStart(12)}  ${type.padStart(8)}  ${operator.padStart(6)}  ${String(root).padStart(6)}`;
 }
 
-/** The four columns of one half. */
-export function formatRowHalf({ timeUs, algbwGBps, busbwGBps, wrong }: Measurement): string {
+/** The four columns of one half; of one that there is not, what nccl-tests prints for it. */
+export function formatRowHalf(measured: Measurement | undefined): string {
+  if (measured === undefined) return `  ${'N/A'.padStart(7)}  ${'N/A'.padStart(6)}  ${'N/A'.padStart(6)}  ${'N/A'.padStart(5)}`;
+  const { timeUs, algbwGBps, busbwGBps, wrong } = measured;
   // One column short, as in nccl-tests.
   const wrongText = wrong === undefined ? '  N/A' : formatG(wrong).padStart(6);
   return `  ${fit(timeUs, 7)}  ${fit(algbwGBps, 6)}  ${fit(busbwGBps, 6)}  ${wrongText}`;

@@ -30,3 +30,14 @@ describe('examples/mnist', () => {
     alone.forEach((loss, epoch) => expect(together[epoch]).toBeCloseTo(loss, 4));
   });
 });
+
+describe('examples/heat.mjs', () => {
+  it('any number of ranks gives the same temperatures, to the bit', async () => {
+    const env = { SIZE: '61', STEPS: '50' };
+    const temperatures = async (ranks: number): Promise<string | undefined> =>
+      /^temperatures ([0-9a-f]{16})$/m.exec(await outputOf(ranks, 'heat.mjs', env))?.[1];
+    const alone = await temperatures(1);
+    expect(alone).toBeDefined();
+    for (const ranks of [2, 3, 6]) expect(await temperatures(ranks)).toBe(alone);
+  });
+});

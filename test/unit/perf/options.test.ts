@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidArgumentError } from '../../../src/errors.js';
 import { defaultIterations, defaultWarmup, perfOptions, type RawOptions } from '../../../src/perf/options.js';
+import { elementTypes } from '../../../src/perf/types.js';
 import { rawOptions } from './raw-options.js';
 
 const withOptions = (raw: Partial<RawOptions>, collective = 'all_reduce') => perfOptions(collective, { ...rawOptions, ...raw });
 
 it('`all` means every type and every operator, and a collective that does not reduce has none', () => {
-  expect(withOptions({ datatype: 'all' }).types.map((type) => type.name)).toEqual(['int32', 'float', 'double']);
+  expect(withOptions({ datatype: 'all' }).types.map((type) => type.name)).toEqual(elementTypes.map((type) => type.name));
   expect(withOptions({ op: 'all' }).operators).toEqual(['sum', 'prod', 'min', 'max', 'avg']);
   expect(withOptions({ op: 'max' }).operators).toEqual(['max']);
   expect(withOptions({ op: 'all' }, 'broadcast').operators).toEqual([undefined]);
@@ -23,7 +24,7 @@ it('a factor of 1 means steps of bytes', () => {
 describe('what is wrong is refused with a way out', () => {
   it.each<[string, Partial<RawOptions>, string]>([
     ['all_reduc', {}, 'unknown collective \'all_reduc\'; did you mean all_reduce?'],
-    ['xyz', {}, 'unknown collective \'xyz\'; there are all_reduce, broadcast'],
+    ['xyz', {}, 'unknown collective \'xyz\'; there are all_reduce, reduce, broadcast, all_gather, '],
     ['all_reduce', { datatype: 'flaot' }, 'unknown datatype \'flaot\'; did you mean float?'],
     ['all_reduce', { op: 'summ' }, 'unknown operator \'summ\'; did you mean sum?'],
     ['all_reduce', { api: 'async' }, 'unknown --api \'async\'; did you mean sync?'],
