@@ -31,13 +31,13 @@ const shape: fc.Arbitrary<Shape> = fc.record({
   seed: fc.nat(),
 });
 
-/** Numbers of all kinds: any bits at all, and for floats also numbers of similar size, whose sums are rounded. */
+/** Integers of any bits. Floats of any bits, or numbers of similar size, whose sums are rounded, or both. */
 function fill(type: DataType, address: number, length: number, random: () => number): void {
   const array = new type.array(memory.buffer, address, length);
   const bytes = new Uint8Array(memory.buffer, address, length * type.bytes);
   for (let i = 0; i < bytes.length; i++) bytes[i] = random() >>> 24;
-  if (!type.isFloat) return;
-  for (let i = 0; i < length; i++) if (random() >>> 31) type.write(array, i, (random() / 2 ** 32 - 0.5) * 8);
+  const numbers = type.isFloat ? (random() >>> 30) / 2 : 0;
+  for (let i = 0; i < length; i++) if (random() / 2 ** 32 < numbers) type.write(array, i, (random() / 2 ** 32 - 0.5) * 8);
 }
 
 interface Arrays {

@@ -47,7 +47,9 @@ function divideIntegers<T extends number, Wide extends number>(from: usize, end:
 @inline
 function divideEach<T>(from: usize, end: usize, divisor: i32): void {
   const divisors = f32x4.splat(divisor as f32);
-  for (let p = from; p < end; ) {
+  let p = from;
+  for (; p + 16 <= end; p += 16) v128.store(p, divideNarrow<T>(v128.load(p), divisors));
+  while (p < end) {
     const bytes = pieceBytes(end - p);
     storePiece(p, bytes, divideNarrow<T>(loadPiece(p, bytes), divisors));
     p += bytes;

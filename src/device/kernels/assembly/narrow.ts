@@ -102,7 +102,7 @@ function ordered<T>(a: v128): v128 {
 
 /** Makes every NaN the one NaN. */
 @inline
-function oneNan<T>(a: v128): v128 {
+export function oneNan<T>(a: v128): v128 {
   return v128.bitselect(splat<T>(nan<T>()), a, greater<T>(magnitudes<T>(a), splat<T>(lastNumber<T>())));
 }
 
@@ -150,7 +150,7 @@ function sum<T>(a: v128, b: v128): v128 {
 @inline
 function sumOfFinite<T>(a: v128, b: v128): v128 {
   const odd = sumScaled<T>(a, b);
-  if (isWord<T>()) return joinWords(sumScaled<T>(i32x4.shl(a, 16), i32x4.shl(b, 16)), odd);
+  if (isWord<T>()) return joinWords(place<T>(roundScaled<T>(f32x4.add(scaledEven(a), scaledEven(b)))), odd);
   return joinBytes(
     sumScaled<T>(i32x4.shl(a, 24), i32x4.shl(b, 24)), sumScaled<T>(i32x4.shl(a, 16), i32x4.shl(b, 16)),
     sumScaled<T>(i32x4.shl(a, 8), i32x4.shl(b, 8)), odd,
@@ -168,6 +168,12 @@ function sumScaled<T>(a: v128, b: v128): v128 {
 function scaled<T>(a: v128): v128 {
   const bits = (nan<T>() << droppedBits<T>()) | (1 << 31);
   return v128.and(i32x4.shr_s(a, exponentShift<T>()), i32x4.splat(bits));
+}
+
+/** The even float16 of each lane as a scaled float32: times 2^13, its sign is repeated where the exponent wants zeros. */
+@inline
+function scaledEven(a: v128): v128 {
+  return v128.and(i32x4.dot_i16x8_s(a, i32x4.splat(1 << 13)), i32x4.splat(0x8fffe000));
 }
 
 /** Adds what rounds to nearest even, when the dropped bits are cut off. */
@@ -215,6 +221,47 @@ function sumWithSpecials<T>(a: v128, b: v128, result: v128): v128 {
     if (is<T, Float8e5m2>()) result = saturate<T>(result);
   }
   return v128.bitselect(splat<T>(nan<T>()), result, isNan);
+}
+
+// ── many at a time ────────────────────────────────────────────────────────────────────────────────────────────────────
+// What sums of float16, and sums and products of bfloat16, are made of where there are many: the rare values are looked
+// for in four vectors at once.
+
+/** Whether a sum of these may overflow, or needs care for an infinity or NaN: some magnitude is 2^15 or more. */
+@inline
+export function areLarge(a: v128, b: v128, c: v128, d: v128): bool {
+  return v128.any_true(i16x8.sub_sat_u(largestDoubled(a, b, c, d), i16x8.splat(0xefff as i16)));
+}
+
+/** Whether some of these bfloat16 are NaN. */
+@inline
+export function areNan(a: v128, b: v128, c: v128, d: v128): bool {
+  return v128.any_true(i16x8.sub_sat_u(largestDoubled(a, b, c, d), i16x8.splat(0xff00 as i16)));
+}
+
+/** Doubling takes the sign away. */
+@inline
+function largestDoubled(a: v128, b: v128, c: v128, d: v128): v128 {
+  return i16x8.max_u(i16x8.max_u(i16x8.add(a, a), i16x8.add(b, b)), i16x8.max_u(i16x8.add(c, c), i16x8.add(d, d)));
+}
+
+/** float16 sums of vectors that are not large. */
+@inline
+export function sumSmall(a: v128, b: v128): v128 {
+  const even = roundScaled<Float16>(f32x4.add(scaledEven(a), scaledEven(b)));
+  const odd = roundScaled<Float16>(f32x4.add(scaled<Float16>(a), scaled<Float16>(b)));
+  return joinWords(placeSmall(even), placeSmall(odd));
+}
+
+@inline
+function placeSmall(a: v128): v128 {
+  return v128.or(i32x4.shl(a, exponentShift<Float16>()), v128.and(a, i32x4.splat(1 << 31)));
+}
+
+/** bfloat16 combined, with NaNs as they come: for oneNan(). */
+@inline
+export function combineWithNan<Op>(a: v128, b: v128): v128 {
+  return joinWords(combineTops<Bfloat16, Op>(i32x4.shl(a, 16), i32x4.shl(b, 16)), combineTops<Bfloat16, Op>(a, b));
 }
 
 // ── through true float32 values ───────────────────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ import { combine, combineAny } from './combine';
 import { copy } from './copy';
 import { divide } from './divide';
 import { loadPiece, pieceBytes, storePiece } from './pieces';
+import { reduceWords } from './words';
 
 /** Bytes that are summed and then divided while they are in the first-level cache. */
 const AVERAGED_BYTES: usize = 8192;
@@ -150,8 +151,11 @@ function reduceTyped<T, Op>(
 function reduceNarrow<T, Op>(
   sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
 ): void {
-  let i = from;
   const end = from + bytes;
+  let i = from;
+  if (is<Op, Sum>() && is<T, Float16>() || (is<Op, Sum>() || is<Op, Prod>()) && is<T, Bfloat16>()) {
+    i = reduceWords<T, Op>(sources, nSources, destinations, nDestinations, from, end);
+  }
   for (; i + 32 <= end; i += 32) {
     let p = (load<u32>(sources) as usize) + i;
     let v0 = v128.load(p), v1 = v128.load(p, 16);
