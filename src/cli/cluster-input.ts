@@ -5,6 +5,7 @@ import type { Cluster, PrepareOptions } from '../plan/cluster.js';
 import type { ClusterFileMachine } from '../plan/cluster-file.js';
 import { mostHosts, splitCount, unknownVariable } from '../plan/cluster-words.js';
 import { applyOverrides } from '../plan/overrides.js';
+import type { Hardware } from '../topology/catalogue/hardware.js';
 import type { System } from '../topology/system.js';
 import { describeNote } from '../topology/xml/notes.js';
 import type { XmlElement } from '../topology/xml/tree.js';
@@ -80,15 +81,17 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
     throw new InvalidUsageError('UNSUPPORTED', `${file.fileName} is a cluster file: give it alone, and list other machines in it`);
   }
   if (first === undefined) throw new InvalidUsageError('UNSUPPORTED', 'no cluster is given');
-  if (file === undefined) return assembleCluster(texts.map(({ name, text }) => namedHosts(name, text, options, texts.length)), {}, options);
+  // Loaded only where they are needed: with a machine of the catalogue nobody waits for the YAML library.
+  const described = options.hardware !== undefined || file !== undefined;
+  const parse = described ? (await import('./topo/load.js')).readHardware : undefined;
+  if (file === undefined) return assembleCluster(parse, texts.map(({ name, text }) => namedHosts(name, text, options, texts.length)), {}, options);
   for (const option of ['nodes', 'hardware'] as const) {
     if (options[option] !== undefined) throw new InvalidUsageError('UNSUPPORTED', `--${option} does not go with a cluster file: write it in ${file.fileName}`);
   }
-  // Loaded here: with a machine of the catalogue nobody waits for the YAML library.
   const { parseClusterFile } = await import('../plan/cluster-file.js');
   const { name, machines, environment } = inFile(file.fileName, () => parseClusterFile(file.text));
   const hosts = machines.map((machine) => hostsOfFile(machine, file.fileName));
-  return { ...assembleCluster(hosts, environment, options, dirname(file.fileName)), ...(name === undefined ? {} : { title: name }) };
+  return { ...assembleCluster(parse, hosts, environment, options, dirname(file.fileName)), ...(name === undefined ? {} : { title: name }) };
 }
 
 /** By its ending, else by its first sign: no XML is a cluster file. */
@@ -140,7 +143,7 @@ function hostsOfFile(machine: ClusterFileMachine, fileName: string): NamedHosts 
 
 /** @param folder where files that the environment names are looked for */
 function assembleCluster(
-  hosts: readonly NamedHosts[], fileEnvironment: Readonly<Record<string, string>>, options: ClusterOptions, folder = '.',
+  readHardware: ((text: string) => Hardware) | undefined, hosts: readonly NamedHosts[], fileEnvironment: Readonly<Record<string, string>>, options: ClusterOptions, folder = '.',
 ): ClusterInput {
   const ofShell = Object.entries(process.env).filter(([name, value]) => name.startsWith('NCCL_') && value !== undefined);
   const environment: Record<string, string> = {
@@ -159,7 +162,7 @@ function assembleCluster(
     const key = JSON.stringify([input.fileName, input.title, hardware, overrides]);
     let machine = built.get(key);
     if (machine === undefined) {
-      const complete = completeTopology(input, hardware);
+      const complete = completeTopology(input, hardware === undefined ? undefined : inCluster(() => readHardware?.(hardware)));
       const root = inCluster(() => applyOverrides(complete.root, overrides));
       const { system, notes: systemNotes } = buildNoted(root, input.fileName, parameters);
       notes.push(...complete.notes, ...systemNotes);

@@ -17,6 +17,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   run: () => import('./commands/run.js'),
   perf: () => import('./commands/perf.js'),
   topo: () => import('./commands/topo.js'),
+  plan: () => import('./commands/plan.js'),
   graph: () => import('./commands/graph.js'),
   log: () => import('./commands/log.js'),
   oracle: () => import('./commands/oracle.js'),

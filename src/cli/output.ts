@@ -1,5 +1,7 @@
+import { writeFileSync } from 'node:fs';
 import type { WriteStream } from 'node:tty';
 import pc from 'picocolors';
+import { SystemError } from '../errors.js';
 
 /** One line on a terminal that is written over until the work is done. */
 export interface ProgressLine {
@@ -49,4 +51,19 @@ export function examples(...pairs: readonly (readonly [purpose: string, command:
  */
 export function colorsFor(stream: { readonly isTTY?: boolean }): ReturnType<typeof pc.createColors> {
   return pc.createColors(stream.isTTY === true && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb');
+}
+
+/** Notes go to stderr, so that what a pipe gets is the machine alone. */
+export function printNotes(notes: readonly string[]): void {
+  const colors = colorsFor(process.stderr);
+  for (const note of notes) process.stderr.write(`${colors.yellow('note:')} ${note}\n`);
+}
+
+/** Writes a result where the user asked for it. */
+export function writeFile(file: string, content: string): void {
+  try {
+    writeFileSync(file, content);
+  } catch (error) {
+    throw new SystemError('FILE', `cannot be written: ${(error as Error).message}`, { file, cause: error });
+  }
 }

@@ -13,8 +13,7 @@ import { planToJson } from '../../plan/plan-json.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
 import { writeXml } from '../../topology/xml/write.js';
 import { type ClusterOptions, readCluster } from '../cluster-input.js';
-import { colorsFor } from '../output.js';
-import { printNotes } from '../topo/show.js';
+import { colorsFor, printNotes } from '../output.js';
 
 export interface GraphOptions extends ClusterOptions {
   readonly ranks?: string;

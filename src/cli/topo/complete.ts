@@ -2,8 +2,9 @@ import { inFile } from '../../errors.js';
 import { completeSkeleton } from '../../topology/catalogue/complete.js';
 import { validateTopology } from '../../topology/xml/validate.js';
 import { writeXml } from '../../topology/xml/write.js';
-import { readHardware, readTopologyInput } from './input.js';
-import { printNotes, writeFile } from './show.js';
+import { printNotes, writeFile } from '../output.js';
+import { readTopologyInput } from './input.js';
+import { readHardware } from './load.js';
 
 export interface CompleteOptions {
   readonly hardware?: string;

@@ -2,7 +2,7 @@ import { detect } from '../../detect/detect.js';
 import type { NetworkKind } from '../../topology/detect/detect-network.js';
 import { descendants } from '../../topology/xml/tree.js';
 import { writeXml } from '../../topology/xml/write.js';
-import { printNotes, writeFile } from './show.js';
+import { printNotes, writeFile } from '../output.js';
 
 export interface DetectOptions {
   readonly root: string;

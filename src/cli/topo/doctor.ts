@@ -7,7 +7,8 @@ import type { Finding, Severity } from '../../topology/doctor/finding.js';
 import type { XmlElement } from '../../topology/xml/tree.js';
 import { inFile } from '../../errors.js';
 import { colorsFor } from '../output.js';
-import { readHardware, readTopologyInput } from './input.js';
+import { readTopologyInput } from './input.js';
+import { readHardware } from './load.js';
 
 export interface DoctorOptions {
   readonly hardware?: string;

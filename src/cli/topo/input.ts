@@ -1,13 +1,12 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { basename } from 'node:path';
 import { inFile, InputError, InvalidArgumentError, SystemError } from '../../errors.js';
-import { type Parameters, parametersFromEnvironment } from '../../parameters.js';
+import type { Parameters } from '../../parameters.js';
 import { buildSystem } from '../../topology/build/build-system.js';
 import { completeSkeleton, isSkeleton } from '../../topology/catalogue/complete.js';
-import { hardwareForm, parseHardware } from '../../topology/catalogue/hardware.js';
+import type { Hardware } from '../../topology/catalogue/hardware.js';
+import { hardwareForm } from '../../topology/catalogue/hardware-form.js';
 import { findMachine, machines, pcieBoxForm } from '../../topology/catalogue/machines.js';
-import { computePaths } from '../../topology/paths/compute-paths.js';
-import type { Paths } from '../../topology/paths/paths.js';
 import type { System } from '../../topology/system.js';
 import { describeNote } from '../../topology/xml/notes.js';
 import { type ParsedXml, parseXml, xmlLimits } from '../../topology/xml/parse.js';
@@ -108,15 +107,6 @@ function readOnce(file: number, piece: Buffer): number {
   }
 }
 
-/** A description of hardware as the command line gives it: the text itself, or `@FILE`. */
-export function readHardware(argument: string): ReturnType<typeof parseHardware> {
-  if (!argument.startsWith('@')) return parseHardware(argument);
-  const name = argument.slice(1);
-  const read = readText(name);
-  if (read === undefined) throw new SystemError('FILE', 'there is no such file', { file: name });
-  return parseHardware(read.text);
-}
-
 /** A topology with all its devices, and how it got them. */
 export interface CompleteTopology {
   readonly root: XmlElement;
@@ -129,11 +119,11 @@ export interface CompleteTopology {
  *
  * @throws InputError where the input cannot be a machine, or has no GPUs and none are described
  */
-export function completeTopology({ fileName, root, notes }: TopologyInput, hardware: string | undefined): CompleteTopology {
+export function completeTopology({ fileName, root, notes }: TopologyInput, hardware: Hardware | undefined): CompleteTopology {
   return inFile(fileName, () => {
     validateTopology(root);
     const complete = isSkeleton(root) || hardware !== undefined
-      ? completeSkeleton(root, hardware === undefined ? undefined : readHardware(hardware))
+      ? completeSkeleton(root, hardware)
       : { root, notes: [] };
     // Without a CPU, buildSystem says so.
     if (childNamed(complete.root, 'cpu') !== undefined && ![...descendants(complete.root)].some(({ name }) => name === 'gpu')) {
@@ -152,34 +142,4 @@ export function buildNoted(root: XmlElement, fileName: string | undefined, param
     onNote: ({ message, line }) => notes.push(fileName === undefined || line === 0 ? message : `${fileName}:${line}: ${message}`),
   }));
   return { system, notes };
-}
-
-/** A machine ready to be looked at. */
-export interface LoadedMachine {
-  readonly title: string;
-  readonly root: XmlElement;
-  readonly system: System;
-  readonly paths: Paths;
-  readonly parameters: Parameters;
-  /** One line each: what NCCL reads otherwise, and what was added. */
-  readonly notes: readonly string[];
-}
-
-/**
- * The graph and paths of an input, with the settings that the environment asks for.
- *
- * @throws InputError where NCCL would refuse it, where it cannot be, or where it has no GPUs and none are described.
- */
-export function loadMachine(input: TopologyInput, hardware: string | undefined): LoadedMachine {
-  const { root, notes } = completeTopology(input, hardware);
-  const { parameters, notes: environmentNotes } = parametersFromEnvironment(process.env);
-  const { system, notes: systemNotes } = buildNoted(root, input.fileName, parameters);
-  return {
-    title: input.title,
-    root,
-    system,
-    paths: inFile(input.fileName, () => computePaths(system, parameters)),
-    parameters,
-    notes: [...environmentNotes.map(({ message }) => message), ...notes, ...systemNotes],
-  };
 }

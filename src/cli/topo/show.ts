@@ -1,11 +1,10 @@
-import { writeFileSync } from 'node:fs';
-import { SystemError } from '../../errors.js';
 import { draw } from '../../topology/view/drawing.js';
 import { systemJson } from '../../topology/view/json.js';
 import { drawingSvg } from '../../topology/view/svg.js';
 import { matrixText, type Paint, pathCountText, treeText } from '../../topology/view/text.js';
-import { colorsFor } from '../output.js';
-import { loadMachine, readTopologyInput } from './input.js';
+import { colorsFor, printNotes, writeFile } from '../output.js';
+import { readTopologyInput } from './input.js';
+import { loadMachine } from './load.js';
 
 export interface ShowOptions {
   readonly hardware?: string;
@@ -32,21 +31,6 @@ export function show(name: string, options: ShowOptions): void {
   process.stdout.write(`\n${wide ? pathCountText(drawing, paint) : matrixText(drawing, paint)}`);
   if (options.svg !== undefined) console.log(`\nDrawn to ${options.svg}`);
   printNotes(machine.notes);
-}
-
-/** Notes go to stderr, so that what a pipe gets is the machine alone. */
-export function printNotes(notes: readonly string[]): void {
-  const colors = colorsFor(process.stderr);
-  for (const note of notes) process.stderr.write(`${colors.yellow('note:')} ${note}\n`);
-}
-
-/** Writes a result where the user asked for it. */
-export function writeFile(file: string, content: string): void {
-  try {
-    writeFileSync(file, content);
-  } catch (error) {
-    throw new SystemError('FILE', `cannot be written: ${(error as Error).message}`, { file, cause: error });
-  }
 }
 
 function painter(): Paint {

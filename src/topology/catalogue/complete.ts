@@ -3,7 +3,8 @@ import { parseBigInteger } from '../c-numbers.js';
 import { childNamed, childrenNamed, cloneElement, createElement, descendants, describeElement, type XmlElement } from '../xml/tree.js';
 import { addC2c, addNet, hexId, hiddenNvSwitch, linkSpeeds, nvlink, nvSwitchClass, setCpuModel, setMissing } from './build.js';
 import type { GpuModel } from './gpus.js';
-import { type GpuGroup, type Hardware, hardwareForm, type NicGroup } from './hardware.js';
+import type { GpuGroup, Hardware, NicGroup } from './hardware.js';
+import { hardwareForm } from './hardware-form.js';
 import type { NicModel } from './nics.js';
 
 export interface Completed {

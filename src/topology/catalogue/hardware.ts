@@ -2,6 +2,7 @@ import { parse as parseYaml } from 'yaml';
 import { InputError, InvalidArgumentError } from '../../errors.js';
 import { cpuModels, type CpuModel } from './cpus.js';
 import { gpuModels, type GpuModel } from './gpus.js';
+import { hardwareForm } from './hardware-form.js';
 import { findModel, lookUpModel } from './lookup.js';
 import { nicModels, nicOfSpeed, type NicModel } from './nics.js';
 
@@ -31,9 +32,6 @@ export interface NicGroup {
   readonly count: number;
   readonly at: readonly string[];
 }
-
-/** How to write a description, for messages and help. */
-export const hardwareForm = '"8 x H100 SXM, 8 x 400G NIC" (each with "at BUSID BUSID …" where the file has more places than devices)';
 
 /**
  * Reads a description of hardware. Either one line,

@@ -83,7 +83,7 @@ export function draw(title: string, system: System, paths: Paths, source?: XmlEl
   ];
   return {
     title,
-    summary: summary(system),
+    summary: systemSummary(system),
     hosts,
     wires: wires(system),
     endpoints: endpoints.map(({ node, kind, label }) => ({ id: nodeName(node), kind, label })),
@@ -101,7 +101,8 @@ function gpuLabel(system: System, rank: number, dev: number): string {
   return `GPU${unique ? dev : `${dev}r${rank}`}`;
 }
 
-function summary(system: System): string {
+/** `8 GPUs (sm 90), 8 network devices (50 GB/s), 2 CPUs, NVSwitch`. */
+export function systemSummary(system: System): string {
   const count = (number: number, one: string, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
   const sms = [...new Set(system.devs.map(({ sm }) => sm))].sort((a, b) => a - b);
   const speeds = [...new Set(system.nets.map(({ bandwidthGBps }) => formatGBps(bandwidthGBps)))];

@@ -57,6 +57,8 @@ const style = [
   '.cpu{fill:#eef3fa;stroke:#5b7aa8}.switch{fill:#f6f3ea;stroke:#a18f5d}.card{fill:#fdf0e0;stroke:#c57f2d}',
   '.gpu{fill:#e3f2df;stroke:#4f8a3c}.nvs{fill:#cfe6c6;stroke:#4f8a3c}',
   '.NVL{stroke:#4f8a3c;fill:none;opacity:.75}.SYS{stroke:#5b7aa8;fill:none;stroke-width:2}.C2C{stroke:#8a3c7b;fill:none;stroke-width:2}',
+  '@media (prefers-color-scheme:dark){text{fill:#e6e6e6}.dim{fill:#a8adb5}.paper{fill:#15181d}',
+  '.cpu{fill:#1b2433}.switch{fill:#2a271d}.card{fill:#35281a}.gpu{fill:#1f3019}.nvs{fill:#2a4321}}',
 ].join('');
 
 /** What is drawn first lies below: wires cross containers, but never hide a device or a word. */

@@ -1,0 +1,34 @@
+import type { Command } from 'commander';
+import { collect, examples } from '../output.js';
+import type { PlanOptions } from '../plan/plan.js';
+
+/** `tccl plan`: what NCCL would do on a cluster, at one glance. */
+export function register(program: Command): void {
+  program
+    .command('plan')
+    .description('predict what NCCL would do on a cluster: limits, channels, algorithm, time and bandwidth by size')
+    .argument('<cluster...>', 'cluster file (YAML), topology file (XML), - for the standard input, or a machine of the catalogue; NAME:4 for four of it')
+    .option('--nodes <count>', 'number of such machines that work together (default: 1)')
+    .option('--hardware <description>', 'what the machine has where the file does not say: a line, or @FILE')
+    .option('--env <name=value>', 'set a variable of NCCL; can be repeated', collect)
+    .option('--collnet', 'the network can reduce (SHARP) and is asked to')
+    .option('--follow-nccl', 'take variables that contradict each other as NCCL takes them')
+    .option('--sizes <list>', 'sizes of the table, as 1K,1M,1G')
+    .option('-b, --minbytes <size>', 'smallest size (default: 1K)')
+    .option('-e, --maxbytes <size>', 'largest size (default: 16G)')
+    .option('-f, --stepfactor <factor>', 'each size is so many times the one before (default: 8)')
+    .option('--json', 'print all of it as JSON')
+    .option('--html <file>', 'write it as a page into this file too')
+    .option('--svg <file>', 'write charts of bandwidth and choice by size into this file too')
+    .addHelpText('after', `${examples(
+      ['two machines of the catalogue', 'tccl plan dgx-h100 --nodes 2'],
+      ['the machines of a job, by their topology files', 'tccl plan big.xml:4 small.xml'],
+      ['a cluster file, and a page of it', 'tccl plan cluster.yaml --html plan.html'],
+      ['with a variable of NCCL', 'tccl plan dgx-h100 --nodes 2 --env NCCL_NVLS_ENABLE=0'],
+      ['every power of two from 64 KiB to 1 GiB', 'tccl plan dgx-a100 --nodes 8 -b 64K -e 1G -f 2'],
+    )}\nTimes and bandwidths are what NCCL's own model predicts and chooses by; sizes are those of nccl-tests. Variables of NCCL are read from the environment, then from the cluster file, then from --env.`)
+    .action(async (cluster: string[], options: PlanOptions) => {
+      const { showPlan } = await import('../plan/plan.js');
+      await showPlan(cluster, options);
+    });
+}

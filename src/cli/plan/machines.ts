@@ -1,0 +1,15 @@
+import type { MachinePicture } from '../../plan/overview/html.js';
+import { computePaths } from '../../topology/paths/compute-paths.js';
+import { draw } from '../../topology/view/drawing.js';
+import { drawingSvg } from '../../topology/view/svg.js';
+import type { ClusterInput } from '../cluster-input.js';
+
+/** Drawings of the machines of a cluster; racks of many hosts are too large for a page. */
+export function machinePictures({ machines, parameters }: Pick<ClusterInput, 'machines' | 'parameters'>): MachinePicture[] {
+  return machines.filter(({ system }) => system.hostHashes.length <= mostHosts).map(({ title, system, root }) => ({
+    name: title,
+    svg: drawingSvg(draw(title, system, computePaths(system, parameters), root)),
+  }));
+}
+
+const mostHosts = 2;

@@ -1,0 +1,95 @@
+import { inFile, InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { refuseContradictions } from '../../graph/merge/contradictions.js';
+import { parseSize, sweep } from '../../perf/sizes.js';
+import { prepareCluster } from '../../plan/cluster.js';
+import { curveSizes, forecast, usualSizes } from '../../plan/overview/forecast.js';
+import { type Overview, overviewOf } from '../../plan/overview/overview.js';
+import { planPrepared } from '../../plan/plan.js';
+import { tune, type Tuning } from '../../tuning/tune.js';
+import { type ClusterInput, type ClusterOptions, readCluster } from '../cluster-input.js';
+import { colorsFor, printNotes, writeFile } from '../output.js';
+import { overviewText } from './text.js';
+
+export interface PlanOptions extends ClusterOptions, SizeOptions {
+  readonly followNccl?: boolean;
+  readonly json?: boolean;
+  readonly html?: string;
+  readonly svg?: string;
+}
+
+/** Sizes as the command line gives them. */
+export interface SizeOptions {
+  readonly sizes?: string;
+  readonly minbytes?: string;
+  readonly maxbytes?: string;
+  readonly stepfactor?: string;
+}
+
+/** `tccl plan`. */
+export async function showPlan(names: readonly string[], options: PlanOptions): Promise<void> {
+  // Everything that can be wrong with the command line is found before a file is read.
+  const sizes = sizesOf(options);
+  const input = await readCluster(names, options);
+  if (options.followNccl !== true) refuseContradictions(input.parameters);
+  const { overview, tuning } = makeOverview(input, sizes);
+
+  if (options.svg !== undefined || options.html !== undefined) {
+    const curves = forecast(tuning, curveSizes(sizes[0] ?? 1, sizes.at(-1) ?? 1));
+    if (options.svg !== undefined) {
+      const { overviewSvg } = await import('../../plan/overview/svg.js');
+      writeFile(options.svg, overviewSvg(overview, curves));
+    }
+    if (options.html !== undefined) {
+      const { overviewHtml } = await import('../../plan/overview/html.js');
+      const { machinePictures } = await import('./machines.js');
+      writeFile(options.html, overviewHtml(overview, curves, machinePictures(input)));
+    }
+  }
+  if (options.json === true) {
+    console.log(JSON.stringify({ format: 'tccl plan overview', formatVersion: 1, nccl: '2.30.7', ...overview }));
+  } else {
+    const { isTTY, columns } = process.stdout;
+    process.stdout.write(overviewText(overview, { paint: colorsFor(process.stdout), width: isTTY ? Math.max(60, columns) : 140 }));
+  }
+  printNotes(input.notes);
+}
+
+/** The plan of a cluster and what NCCL's model makes of it. */
+function makeOverview({ title, cluster, machines, parameters, environment, graphFile }: ClusterInput, sizes: readonly number[]): { readonly overview: Overview; readonly tuning: Tuning } {
+  const fileName = machines.length === 1 ? machines[0]?.fileName : undefined;
+  return inFile(fileName, () => {
+    const prepared = prepareCluster(cluster, parameters, graphFile === undefined ? {} : { graphFile });
+    const plan = planPrepared(prepared, parameters);
+    const tuning = tune(plan, parameters);
+    return { overview: overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes }), tuning };
+  });
+}
+
+/** More rows than anybody reads. */
+const mostSizes = 1000;
+
+/** @throws InvalidArgumentError for a size that is none, InvalidUsageError for options that do not go together */
+export function sizesOf({ sizes, minbytes, maxbytes, stepfactor }: SizeOptions): readonly number[] {
+  if (sizes !== undefined) {
+    if (minbytes !== undefined || maxbytes !== undefined || stepfactor !== undefined) {
+      throw new InvalidUsageError('UNSUPPORTED', '--sizes does not go with -b, -e and -f: they make the list');
+    }
+    return [...new Set(sizes.split(',').map((size) => positiveSize(size, '--sizes')))].sort((a, b) => a - b);
+  }
+  if (minbytes === undefined && maxbytes === undefined && stepfactor === undefined) return usualSizes;
+  const factor = Number(stepfactor ?? '8');
+  if (!Number.isInteger(factor) || factor < 2) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `--stepfactor '${stepfactor ?? ''}' must be a whole number from 2 on`);
+  }
+  const least = positiveSize(minbytes ?? '1K', '--minbytes');
+  const most = positiveSize(maxbytes ?? '16G', '--maxbytes');
+  const made = sweep(least, most, { kind: 'factor', factor });
+  if (made.length > mostSizes) throw new InvalidArgumentError('ARGUMENT_RANGE', `${made.length} sizes are too many: ${mostSizes} at most`);
+  return made;
+}
+
+function positiveSize(text: string, flag: string): number {
+  const bytes = parseSize(text, flag);
+  if (bytes > 0) return bytes;
+  throw new InvalidArgumentError('ARGUMENT_RANGE', `${flag} '${text.trim()}' must be a size above 0`);
+}

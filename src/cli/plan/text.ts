@@ -1,0 +1,130 @@
+import type { Forecast } from '../../plan/overview/forecast.js';
+import { type GraphOverview, type HostOverview, type Overview, type RingOverview } from '../../plan/overview/overview.js';
+import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../plan/overview/words.js';
+import { formatGBps } from '../../topology/view/format.js';
+import type { colorsFor } from '../output.js';
+
+export interface TextOptions {
+  readonly paint: ReturnType<typeof colorsFor>;
+  /** Columns of the terminal. */
+  readonly width: number;
+}
+
+/** A plan on one screen: facts as `label  text`, then the table of sizes and collectives. */
+export function overviewText(overview: Overview, options: TextOptions): string {
+  const { paint } = options;
+  const { nRanks, nNodes, hosts, nChannels, graphs, environment } = overview;
+  const several = hosts.length > 1;
+  const facts: (readonly [label: string, text: string])[] = [];
+  for (const host of hosts) {
+    facts.push([several ? `${host.count} x ${host.name}` : host.count === 1 ? 'machine' : 'each', host.summary]);
+    if (host.nodes.length > 1) facts.push(['', `counts as ${host.nodes.length} nodes: ranks ${host.nodes.map((ranks) => ranks.join(' ')).join(' | ')} reach each other over the network`]);
+    const isLeast = several && hosts.every(({ ringGBps }) => ringGBps >= host.ringGBps);
+    facts.push(['limit', `${limitText(host)}${isLeast ? ': the least, so all keep to it' : ''}`]);
+  }
+  const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`).join(' ');
+  if (variables !== '') facts.push(['set', variables]);
+  facts.push(['channels', channelText(overview)]);
+  facts.push(...graphs.map((graph) => [graph.name, graphText(graph, overview)] as const));
+  for (const host of hosts) facts.push([several ? `ring, ${host.name}` : 'ring 0', ringsText(host)]);
+  facts.push(...overview.uses.map(({ name, used, text }) => [name, `${used === 'yes' ? paint.green(used) : used === 'no' ? paint.dim(used) : paint.yellow(used)}: ${text}`] as const));
+
+  const labelWidth = Math.max(...facts.map(([label]) => label.length)) + 2;
+  const nodes = `${nRanks} ${nRanks === 1 ? 'rank' : 'ranks'} on ${nNodes} ${nNodes === 1 ? 'node' : 'nodes'}, ${nChannels} channels`;
+  return [
+    `${paint.bold(overview.title)}  ${nodes}`,
+    ...facts.map(([label, text]) => `${paint.dim(label.padEnd(labelWidth))}${text}`),
+    '',
+    ...tableLines(overview.forecasts, options),
+    '',
+    ...flipLines(overview.forecasts, paint),
+    '',
+  ].join('\n');
+}
+
+function channelText({ nChannels, graphs }: Overview): string {
+  const found = graphs.find(({ name }) => name === 'ring')?.nChannels ?? 0;
+  if (found === 0 || found === nChannels) return String(nChannels);
+  return nChannels > found ? `${nChannels}, from ${found} that the search found` : `${nChannels} of ${found} that the search found`;
+}
+
+function graphText({ pattern, nChannels, bwIntra, bwInter, typeIntra, typeInter, name }: GraphOverview, { nNodes, treeDepth }: Overview): string {
+  const within = `${formatGBps(bwIntra)} GB/s between GPUs (${typeIntra})`;
+  const between = nNodes > 1 ? `, ${formatGBps(bwInter)} to the NIC (${typeInter})` : '';
+  const depth = name === 'tree' && treeDepth > 0 ? `; depth ${treeDepth}` : '';
+  return `${nChannels} x ${within}${between}; ${pattern}${depth}`;
+}
+
+function ringsText({ rings, nRanks }: Pick<HostOverview, 'rings' | 'nRanks'>): string {
+  const [first] = rings;
+  if (first === undefined || nRanks === 1) return 'one rank alone';
+  const others = rings.length - 1;
+  return `${ringText(first)}${others === 0 ? '' : `; ${others} other ${others === 1 ? 'way' : 'ways'} on other channels`}`;
+}
+
+/** More ranks than this of a rack would fill lines. */
+const mostShown = 16;
+
+function ringText({ entry, exit, ranks }: RingOverview): string {
+  const shown = ranks.length > mostShown ? [...ranks.slice(0, mostShown - 2), '…', ranks.at(-1)] : ranks;
+  return [entry, shown.join(' '), exit].filter((part) => part !== undefined).join(' > ');
+}
+
+/** A block of columns for each collective; those with the same numbers share one; as many side by side as there is room. */
+function tableLines(forecasts: readonly Forecast[], { paint, width }: TextOptions): string[] {
+  const sizes = forecasts[0]?.rows.map(({ bytes }) => formatBytes(bytes)) ?? [];
+  const sizeWidth = Math.max('size'.length, ...sizes.map(({ length }) => length));
+  const blocks = alike(forecasts).map((forecast) => blockOf(forecast, paint));
+  const lines: string[] = [];
+  for (let next = 0; next < blocks.length;) {
+    let used = sizeWidth;
+    const row: Block[] = [];
+    for (let block = blocks[next]; block !== undefined && (row.length === 0 || used + 3 + block.width <= width); block = blocks[++next]) {
+      row.push(block);
+      used += 3 + block.width;
+    }
+    if (lines.length > 0) lines.push('');
+    const heads = row.map(({ title, width: blockWidth }) => paint.bold(title.padEnd(blockWidth))).join('   ');
+    lines.push(`${' '.repeat(sizeWidth)}   ${heads}`.trimEnd());
+    lines.push(`${paint.dim('size'.padStart(sizeWidth))}   ${row.map(({ head }) => paint.dim(head)).join('   ')}`);
+    sizes.forEach((size, index) => lines.push(`${size.padStart(sizeWidth)}   ${row.map(({ rows }) => rows[index] ?? '').join('   ')}`.trimEnd()));
+  }
+  return lines;
+}
+
+interface Block {
+  readonly title: string;
+  readonly head: string;
+  readonly rows: readonly string[];
+  readonly width: number;
+}
+
+function blockOf({ title, rows }: ReturnType<typeof alike>[number], paint: TextOptions['paint']): Block {
+  const cells = rows.map(({ choice }) => (choice === undefined
+    ? [formatWay(choice), '', '', '']
+    : [formatWay(choice), formatTime(choice.timeUs), formatRate(choice.algorithmGBps), formatRate(choice.busGBps)]));
+  const heads = ['algorithm', 'time', 'algbw', 'busbw'];
+  const widths = heads.map((head, column) => Math.max(head.length, ...cells.map((row) => row[column]?.length ?? 0)));
+  const line = (row: readonly string[]) => row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)));
+  const width = Math.max(title.length, widths.reduce((sum, each) => sum + each, 0) + 2 * (heads.length - 1));
+  return {
+    title,
+    width,
+    head: line(heads).join('  ').padEnd(width),
+    rows: cells.map((row) => {
+      const [algorithm = '', ...numbers] = line(row);
+      const plain = [algorithm, ...numbers].join('  ');
+      return `${paint.cyan(algorithm)}  ${numbers.join('  ')}${' '.repeat(Math.max(0, width - plain.length))}`;
+    }),
+  };
+}
+
+/** `AllReduce  Tree LL below 73.5 KiB, Tree LL128 below 4.2 MiB, then NVLSTree Simple`. */
+function flipLines(forecasts: readonly Forecast[], paint: TextOptions['paint']): string[] {
+  const groups = alike(forecasts).filter(({ flips }) => flips.length > 0);
+  const titleWidth = Math.max(...groups.map(({ title }) => title.length)) + 2;
+  return groups.map(({ title, flips }) => {
+    const parts = flips.map(({ bytes, from }) => `${formatWay(from)} below ${formatBytes(bytes)}`);
+    return `${paint.dim(title.padEnd(titleWidth))}${parts.join(', ')}, then ${formatWay(flips.at(-1)?.to)}`;
+  });
+}

@@ -1,0 +1,89 @@
+import type { Connection, NetConnection } from '../../graph/transports/connection.js';
+import { Transports } from '../../graph/transports/transports.js';
+import type { Parameters } from '../../parameters.js';
+import { GdrMode, type GdrReason } from '../../topology/paths/gdr.js';
+import { type PathType, pathTypeNames } from '../../topology/types.js';
+import type { PreparedHosts } from '../cluster.js';
+import type { Plan } from '../plan.js';
+
+/** How the ranks of a plan are connected, counted. */
+export interface ConnectionSummary {
+  readonly p2p: number;
+  /** Of these, those in which the receiver reads. */
+  readonly p2pReads: number;
+  /** Of these, those by way of a third GPU. */
+  readonly p2pRelayed: number;
+  /** Types of the paths of these, nearest first. */
+  readonly p2pPaths: readonly string[];
+  readonly shm: number;
+  readonly net: number;
+  /** Of these, those that another GPU's proxy sends: PXN. */
+  readonly pxn: number;
+  /** Of these, those with GPU Direct RDMA. */
+  readonly gdr: number;
+  /** Why the others are without, most frequent first. */
+  readonly noGdr: readonly GdrReason[];
+}
+
+/** The transports of a plan. @param prepared what it was planned from */
+export function transportsOf(plan: Plan, prepared: readonly PreparedHosts[], parameters: Parameters): Transports {
+  const machines = new Map(prepared.flatMap(({ host, systems }) =>
+    host.nodes.flatMap((node, index) => {
+      const system = systems[index];
+      return system === undefined ? [] : [[node, system] as const];
+    })));
+  return new Transports(plan, machines, parameters);
+}
+
+/**
+ * Counts the connections in rings and trees of the first two nodes of each kind: nodes at even and at odd places are
+ * connected in two ways, all further ones like these.
+ */
+export function summarizeConnections(plan: Plan, transports: Transports): ConnectionSummary {
+  const connections = sampleRanks(plan).flatMap((rank) => rankConnections(plan, transports, rank));
+  const p2p = connections.filter((connection) => connection.via === 'P2P');
+  const net = connections.filter((connection) => connection.via === 'NET');
+  const paths = [...new Set(p2p.map(({ distance }) => distance))].sort((a, b) => a - b);
+  return {
+    p2p: p2p.length,
+    p2pReads: p2p.filter(({ read }) => read).length,
+    p2pRelayed: p2p.filter(({ relay }) => relay !== undefined).length,
+    p2pPaths: paths.map((type: PathType) => pathTypeNames[type]),
+    shm: connections.filter(({ via }) => via === 'SHM').length,
+    net: net.length,
+    pxn: net.filter(({ relay }) => relay !== undefined).length,
+    gdr: net.filter(({ gdr }) => gdr !== GdrMode.DISABLED).length,
+    noGdr: byFrequency(net.filter(({ gdr }) => gdr === GdrMode.DISABLED)),
+  };
+}
+
+function sampleRanks({ nodes }: Plan): number[] {
+  const seen = new Map<number, number>();
+  const sampled = new Set<number>();
+  nodes.kindOfNode.forEach((kind, node) => {
+    const before = seen.get(kind) ?? 0;
+    seen.set(kind, before + 1);
+    if (before < 2) sampled.add(node);
+  });
+  const ranks: number[] = [];
+  nodes.rankToNode.forEach((node, rank) => { if (sampled.has(node)) ranks.push(rank); });
+  return ranks;
+}
+
+/** All that a rank sends over, on each channel that differs from others. */
+function rankConnections(plan: Plan, transports: Transports, rank: number): Connection[] {
+  const searched = plan.graphs.ring.nChannels;
+  const found: (Connection | undefined)[] = [];
+  for (let channel = 0; channel < Math.min(plan.nChannels, searched); channel++) found.push(transports.ring(channel, rank).send);
+  for (let channel = 0; channel < Math.min(plan.nChannels, 2 * searched); channel++) {
+    const { up, down } = transports.tree(channel, rank, 'send');
+    found.push(up, ...down);
+  }
+  return found.filter((connection) => connection !== undefined);
+}
+
+function byFrequency(connections: readonly NetConnection[]): GdrReason[] {
+  const counts = new Map<GdrReason, number>();
+  for (const { gdrReason } of connections) counts.set(gdrReason, (counts.get(gdrReason) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1]).map(([reason]) => reason);
+}

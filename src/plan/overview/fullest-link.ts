@@ -1,0 +1,107 @@
+import type { ChannelGraph } from '../../graph/graph.js';
+import { nodeId } from '../../graph/graph.js';
+import { Routes, Toll } from '../../graph/routes.js';
+import type { LocalSystem } from '../../topology/local-systems.js';
+import type { System, SystemNode } from '../../topology/system.js';
+import { LinkType, NodeType } from '../../topology/types.js';
+
+/** What kind of link it is, from a user's point of view. */
+export type LinkKind = 'nic-port' | 'nic-pcie' | 'gpu-pcie' | 'switch-pcie' | 'nvlink' | 'c2c' | 'cpu';
+
+/** Links of one kind that the channels of a graph load alike. */
+export interface LinkLoad {
+  readonly kind: LinkKind;
+  /** How many such links there are; both directions are one. */
+  readonly count: number;
+  /** What channels take of each, GB/s. */
+  readonly usedGBps: number;
+  /** What each has, GB/s. */
+  readonly gbps: number;
+}
+
+/** Words for kinds of links; each goes with `of N`. */
+export const linkKindNames: Readonly<Record<LinkKind, string>> = {
+  'nic-port': 'network ports',
+  'nic-pcie': 'PCIe links of network cards',
+  'gpu-pcie': 'PCIe links of GPUs',
+  'switch-pcie': 'PCIe links of switches',
+  nvlink: 'NVLinks of GPUs',
+  c2c: 'C2C links',
+  cpu: 'links between CPUs',
+};
+
+/**
+ * How full the channels of a ring graph make the links of a machine: loads by kind, the fullest first. Of equally full
+ * ones that nearer to the network comes first.
+ */
+export function ringLoads(local: LocalSystem, graph: ChannelGraph): LinkLoad[] {
+  const { system } = local;
+  const routes = new Routes(local);
+  const load = new Float64Array(system.links.to.length);
+  const placeOfRank = new Map(system.gpus.map(({ rank, index }) => [rank, index]));
+  const placeOfNet = new Map(system.nets.map((net) => [nodeId(net), routes.gpuCount + net.index]));
+  const charge = (from: number | undefined, to: number | undefined, gbps: number) => {
+    if (from === undefined || to === undefined || from === to) return;
+    const route = routes.between(from, to);
+    for (let hop = routes.firstHop[route] ?? 0; hop < (routes.firstHop[route + 1] ?? 0); hop++) chargeHop(system, routes, hop, gbps, load);
+  };
+
+  for (let channel = 0; channel < graph.nChannels; channel++) {
+    const places = [...graph.intra.subarray(channel * graph.gpuCount, (channel + 1) * graph.gpuCount)].map((rank) => placeOfRank.get(rank));
+    places.forEach((place, position) => { if (position > 0) charge(places[position - 1], place, graph.bwIntra); });
+    if (local.inter) {
+      charge(placeOfNet.get(graph.inter[2 * channel] ?? -1n), places[0], graph.bwInter);
+      charge(places.at(-1), placeOfNet.get(graph.inter[2 * channel + 1] ?? -1n), graph.bwInter);
+    } else {
+      charge(places.at(-1), places[0], graph.bwIntra);
+    }
+  }
+  return grouped(system, load);
+}
+
+/** What a hop takes of its link and of the link back: the search reckons in the same way. */
+function chargeHop(system: System, routes: Routes, hop: number, gbps: number, load: Float64Array): void {
+  const link = routes.link[hop] ?? 0;
+  const toll = routes.toll[hop] ?? 0;
+  const price = toll & Toll.SMALL_PACKETS ? (gbps * 6) / 5 : gbps;
+  load[link] = (load[link] ?? 0) + price;
+  const back = (toll & Toll.EIGHTH_BACK ? price / 8 : 0) + (toll & Toll.ALL_BACK ? price : 0);
+  const reverse = system.links.reverse[link] ?? -1;
+  if (back > 0 && reverse >= 0) load[reverse] = (load[reverse] ?? 0) + back;
+}
+
+const nearestFirst: readonly LinkKind[] = ['nic-port', 'nic-pcie', 'switch-pcie', 'gpu-pcie', 'cpu', 'c2c', 'nvlink'];
+
+function grouped(system: System, load: Float64Array): LinkLoad[] {
+  const groups = new Map<string, { readonly kind: LinkKind; readonly usedGBps: number; readonly gbps: number; readonly links: Set<number> }>();
+  load.forEach((used, link) => {
+    const kind = kindOfLink(system, link);
+    if (used === 0 || kind === undefined) return;
+    // Sums of thousandths: what differs less is the same.
+    const usedGBps = Number(used.toFixed(2));
+    const gbps = system.links.bandwidthGBps[link] ?? 0;
+    const key = `${kind} ${usedGBps} ${gbps}`;
+    const group = groups.get(key) ?? { kind, usedGBps, gbps, links: new Set() };
+    const reverse = system.links.reverse[link] ?? -1;
+    group.links.add(reverse < 0 ? link : Math.min(link, reverse));
+    groups.set(key, group);
+  });
+  const share = ({ usedGBps, gbps }: LinkLoad) => Number((usedGBps / gbps).toFixed(4));
+  return [...groups.values()].map(({ links, ...rest }) => ({ ...rest, count: links.size })).sort((a, b) => share(b) - share(a) || nearestFirst.indexOf(a.kind) - nearestFirst.indexOf(b.kind));
+}
+
+/** Undefined for a link within a GPU, which is no limit. */
+function kindOfLink({ nodes, links }: System, link: number): LinkKind | undefined {
+  const ends = [nodes[links.from[link] ?? 0], nodes[links.to[link] ?? 0]];
+  const has = (...types: NodeType[]) => ends.some((end: SystemNode | undefined) => end !== undefined && types.includes(end.type));
+  switch (links.type[link]) {
+    case LinkType.NVL: return 'nvlink';
+    case LinkType.C2C: return 'c2c';
+    case LinkType.SYS: return 'cpu';
+    case LinkType.NET: return 'nic-port';
+    case LinkType.PCI:
+      if (has(NodeType.NIC)) return 'nic-pcie';
+      return has(NodeType.DEV, NodeType.GPU) ? 'gpu-pcie' : 'switch-pcie';
+    default: return undefined;
+  }
+}

@@ -1,0 +1,151 @@
+import { formatGBps } from '../../topology/view/format.js';
+import { charts, chartStyle } from './charts.js';
+import type { Forecast } from './forecast.js';
+import { linkKindNames } from './fullest-link.js';
+import { escape } from './markup.js';
+import type { HostOverview, Overview, RingOverview } from './overview.js';
+import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from './words.js';
+
+/** A machine's drawing, by the name of its hosts. */
+export interface MachinePicture {
+  readonly name: string;
+  readonly svg: string;
+}
+
+/** A plan as one page that needs nothing else: no script, no font, no picture from elsewhere. Light and dark. */
+export function overviewHtml(overview: Overview, curves: readonly Forecast[], pictures: readonly MachinePicture[]): string {
+  return [
+    '<!doctype html>',
+    '<html lang="en">',
+    '<head>',
+    '<meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    '<meta name="color-scheme" content="light dark">',
+    `<title>${escape(overview.title)} · tccl plan</title>`,
+    `<style>${style}${chartStyle}</style>`,
+    '</head>',
+    '<body>',
+    '<main>',
+    header(overview),
+    section('Bandwidth and choice by size', chartFigure(curves)),
+    section('Predictions', `<div class="tables">${alike(overview.forecasts).map(forecastTable).join('')}</div>`),
+    section('What limits it', overview.hosts.map((host) => limitCard(host, overview.hosts.length > 1)).join('')),
+    section('Channels', graphTable(overview) + overview.hosts.map((host) => ringList(host, overview.hosts.length > 1)).join('')),
+    section('In use', useList(overview)),
+    ...(pictures.length === 0 ? [] : [section('Machines', pictures.map(pictureFigure).join(''))]),
+    footer,
+    '</main>',
+    '</body>',
+    '</html>',
+    '',
+  ].join('\n');
+}
+
+const style = [
+  ':root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1c2128;--dim:#667085;--line:#e4e7ec;--accent:#2f6fde;--yes:#1f7a48;--yesbg:#e3f4ea;--no:#667085;--nobg:#eef0f3;--part:#8a5a00;--partbg:#fdf1d8}',
+  '@media (prefers-color-scheme:dark){:root{--bg:#0e1116;--card:#15181d;--ink:#e6e8eb;--dim:#98a2b3;--line:#2d333b;--accent:#6ea8fe;--yes:#7fd6a5;--yesbg:#16301f;--no:#98a2b3;--nobg:#22272e;--part:#f0c674;--partbg:#352a12}}',
+  '*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 ui-sans-serif,system-ui,"Segoe UI",Helvetica,Arial,sans-serif}',
+  'main{max-width:1260px;margin:0 auto;padding:36px 24px 48px}',
+  'h1{font-size:28px;line-height:1.2;margin:0 0 4px;letter-spacing:-.01em}h2{font-size:17px;margin:36px 0 12px}h3{font-size:14px;margin:0 0 8px}',
+  'p{margin:0}.dim{color:var(--dim)}.card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:18px 20px;margin:0 0 14px}',
+  '.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:22px 0 0}',
+  '.figure{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px 16px}.figure b{display:block;font-size:24px;line-height:1.25;font-weight:650;font-variant-numeric:tabular-nums}.figure span{color:var(--dim);font-size:13px}',
+  '.scroll{overflow-x:auto}figure{margin:0}svg.tc{display:block;width:100%;height:auto;min-width:680px}',
+  '.tables{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,380px),1fr));gap:14px}.tables .card{margin:0}',
+  'table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}th{font-weight:500;color:var(--dim);text-align:right;padding:4px 8px;border-bottom:1px solid var(--line);white-space:nowrap}',
+  'td{text-align:right;padding:4px 8px;border-bottom:1px solid var(--line);white-space:nowrap}tr:last-child td{border-bottom:0}.l{text-align:left}',
+  '.load{display:grid;grid-template-columns:235px 1fr 150px;gap:12px;align-items:center;font-size:13.5px;margin:7px 0}.bar{height:9px;border-radius:5px;background:var(--nobg);overflow:hidden}.bar i{display:block;height:100%;border-radius:5px;background:var(--accent)}.load .r{text-align:right;color:var(--dim);font-variant-numeric:tabular-nums}',
+  '.ring{display:flex;flex-wrap:wrap;gap:4px;align-items:center;margin:5px 0;font-size:13px;font-variant-numeric:tabular-nums}.ring .ch{color:var(--dim);min-width:104px}',
+  '.chip{border:1px solid var(--line);border-radius:6px;padding:1px 7px;background:var(--nobg)}.chip.net{background:var(--partbg);color:var(--part);border-color:transparent}',
+  '.uses{display:grid;grid-template-columns:max-content max-content 1fr;gap:8px 14px;align-items:baseline;font-size:14px}.badge{border-radius:999px;padding:1px 10px;font-size:12.5px;font-weight:550}',
+  '.yes{color:var(--yes);background:var(--yesbg)}.no{color:var(--no);background:var(--nobg)}.partly{color:var(--part);background:var(--partbg)}',
+  'code{font:12.5px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--nobg);border-radius:5px;padding:1px 6px}.pic{max-width:100%;display:block}footer{color:var(--dim);font-size:13px;margin-top:36px}',
+  '@media (max-width:640px){.load{grid-template-columns:1fr}.load .r{text-align:left}.uses{grid-template-columns:max-content 1fr}.uses p{grid-column:1/-1}}',
+].join('');
+
+function section(title: string, content: string): string {
+  return `<section><h2>${escape(title)}</h2>${content}</section>`;
+}
+
+function header({ title, nRanks, nNodes, nChannels, hosts, forecasts, environment }: Overview): string {
+  const allReduce = forecasts.find(({ collective }) => collective === 'AllReduce')?.rows.at(-1);
+  const least = Math.min(...hosts.map(({ ringGBps }) => ringGBps));
+  const figures: (readonly [string, string])[] = [
+    [String(nRanks), nRanks === 1 ? 'rank' : 'ranks'],
+    [String(nNodes), nNodes === 1 ? 'node' : 'nodes'],
+    [String(nChannels), 'channels'],
+    [`${formatGBps(least)} GB/s`, 'rings of a host, together'],
+    ...(allReduce?.choice === undefined ? [] : [
+      [`${formatRate(allReduce.choice.busGBps)} GB/s`, `AllReduce bus bandwidth at ${formatBytes(allReduce.bytes)}`] as const,
+    ]),
+  ];
+  const variables = Object.entries(environment).map(([name, value]) => `<code>${escape(`${name}=${value}`)}</code>`).join(' ');
+  return [
+    '<header>',
+    `<h1>${escape(title)}</h1>`,
+    `<p class="dim">${escape(hosts.map(({ count, name, summary }) => (hosts.length > 1 ? `${count} x ${name}: ${summary}` : summary)).join(' · '))}</p>`,
+    variables === '' ? '' : `<p style="margin-top:8px">${variables}</p>`,
+    `<div class="figures">${figures.map(([value, label]) => `<div class="figure"><b>${escape(value)}</b><span>${escape(label)}</span></div>`).join('')}</div>`,
+    '</header>',
+  ].join('');
+}
+
+function chartFigure(curves: readonly Forecast[]): string {
+  const { svg, width, height } = charts(curves);
+  return `<figure class="card scroll"><svg viewBox="0 0 ${width} ${height}" role="img" class="tc" aria-label="Bus bandwidth and choice of algorithm by size">${svg}</svg></figure>`;
+}
+
+function forecastTable({ title, rows }: ReturnType<typeof alike>[number]): string {
+  const body = rows.map(({ bytes, choice }) => `<tr><td>${formatBytes(bytes)}</td><td class="l">${escape(formatWay(choice))}</td>${
+    choice === undefined ? '<td></td><td></td><td></td>' : [formatTime(choice.timeUs), formatRate(choice.algorithmGBps), formatRate(choice.busGBps)].map((text) => `<td>${text}</td>`).join('')}</tr>`);
+  return `<div class="card scroll"><h3>${escape(title)}</h3><table><thead><tr><th>size</th><th class="l">algorithm</th><th>time</th><th>algbw</th><th>busbw</th></tr></thead><tbody>${body.join('')}</tbody></table></div>`;
+}
+
+function limitCard(host: HostOverview, several: boolean): string {
+  const bars = host.loads.map(({ kind, count, usedGBps, gbps }) =>
+    `<div class="load"><span>${count} ${escape(linkKindNames[kind])}</span><span class="bar"><i style="width:${Math.min(100, (100 * usedGBps) / gbps).toFixed(1)}%"></i></span><span class="r">${
+      formatGBps(usedGBps)} of ${formatGBps(gbps)} GB/s</span></div>`);
+  return `<div class="card">${several ? `<h3>${escape(host.name)}</h3>` : ''}<p style="margin-bottom:10px">${escape(capitalized(limitText(host)))}.</p>${bars.join('')}</div>`;
+}
+
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function graphTable({ graphs, nNodes }: Overview): string {
+  const rows = graphs.map(({ name, pattern, nChannels, bwIntra, bwInter, typeIntra, typeInter }) => {
+    const between = nNodes > 1 ? `<td>${formatGBps(bwInter)} GB/s</td><td class="l">${typeInter}</td>` : '';
+    return `<tr><td class="l">${name}</td><td class="l dim">${pattern}</td><td>${nChannels}</td><td>${formatGBps(bwIntra)} GB/s</td><td class="l">${typeIntra}</td>${between}</tr>`;
+  });
+  const between = nNodes > 1 ? '<th>to the NIC</th><th class="l">path</th>' : '';
+  return `<div class="card scroll"><table><thead><tr><th class="l">graph</th><th class="l">pattern</th><th>channels</th><th>between GPUs, each</th><th class="l">path</th>${between}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
+}
+
+/** More ways than this tell nothing new. */
+const mostRings = 8;
+
+function ringList({ name, rings, nRanks }: HostOverview, several: boolean): string {
+  if (nRanks === 1) return '';
+  const more = rings.length > mostRings ? `<p class="dim">and ${rings.length - mostRings} more</p>` : '';
+  return `<div class="card"><h3>Rings within a host${several ? `: ${escape(name)}` : ''}</h3>${rings.slice(0, mostRings).map(ringRow).join('')}${more}</div>`;
+}
+
+function ringRow({ channels, entry, exit, ranks }: RingOverview): string {
+  const chip = (text: string, kind: string) => `<span class="chip ${kind}">${escape(text)}</span>`;
+  const chips = [
+    ...(entry === undefined ? [] : [chip(entry, 'net')]), ...ranks.map((rank) => chip(String(rank), 'gpu')), ...(exit === undefined ? [] : [chip(exit, 'net')]),
+  ];
+  return `<div class="ring"><span class="ch">channel ${channels.join(' ')}</span>${chips.join('')}</div>`;
+}
+
+function useList({ uses }: Overview): string {
+  const rows = uses.map(({ name, used, text }) => `<b>${name}</b><span class="badge ${used}">${used}</span><p>${escape(text)}</p>`);
+  return `<div class="card uses">${rows.join('')}</div>`;
+}
+
+function pictureFigure({ name, svg }: MachinePicture): string {
+  return `<figure class="card scroll"><img class="pic" alt="${escape(name)}: CPUs, PCIe switches, GPUs, network cards" src="data:image/svg+xml,${encodeURIComponent(svg)}"></figure>`;
+}
+
+const footer = '<footer>Made by <code>tccl plan</code>. Times and bandwidths are what NCCL 2.30.7 predicts with its own model and chooses by (float32, sum), '
+  + 'not measurements; algbw is size by time, busbw what links carry as nccl-tests counts it, both in GB/s (10⁹ bytes a second).</footer>';

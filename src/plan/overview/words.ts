@@ -1,0 +1,54 @@
+import type { Choice } from '../../tuning/choose.js';
+import type { Forecast } from './forecast.js';
+import type { HostOverview } from './overview.js';
+import { linkKindNames } from './fullest-link.js';
+import { formatGBps } from '../../topology/view/format.js';
+
+/** Words and numbers that text, page and charts have in common. */
+
+/** `12.3 us`, `4.56 ms`, `1.20 s`: three digits. */
+export function formatTime(us: number): string {
+  if (us >= 999_500) return `${threeDigits(us / 1e6)} s`;
+  return us >= 999.5 ? `${threeDigits(us / 1e3)} ms` : `${threeDigits(us)} us`;
+}
+
+/** GB/s in three digits. */
+export function formatRate(gbps: number): string {
+  return gbps > 0 && gbps < 0.01 ? gbps.toFixed(4) : threeDigits(gbps);
+}
+
+function threeDigits(value: number): string {
+  return value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
+}
+
+/** `64 KiB`, `1.5 MiB`. */
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+  const unit = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log2(bytes) / 10)));
+  return `${Number((bytes / 1024 ** unit).toPrecision(4))} ${units[unit] ?? 'B'}`;
+}
+
+/** `Tree LL128`. */
+export function formatWay(way: Pick<Choice, 'algorithm' | 'protocol'> | null | undefined): string {
+  return way === null || way === undefined ? 'nothing left' : `${way.algorithm} ${way.protocol}`;
+}
+
+/** Which link limits the rings of a host. */
+export function limitText({ loads, ringGBps }: Pick<HostOverview, 'loads' | 'ringGBps'>): string {
+  const [fullest] = loads;
+  if (fullest === undefined) return 'nothing: there is one rank';
+  const { kind, count, usedGBps, gbps } = fullest;
+  return `${linkKindNames[kind]}: rings take ${formatGBps(usedGBps)} of ${formatGBps(gbps)} GB/s on ${count}, ${formatGBps(ringGBps)} GB/s in all`;
+}
+
+/** Collectives with the same choices and times stand together. */
+export function alike(forecasts: readonly Forecast[]): (Forecast & { readonly title: string })[] {
+  const groups = new Map<string, { readonly forecast: Forecast; readonly names: string[] }>();
+  for (const forecast of forecasts) {
+    const key = JSON.stringify([forecast.busFactor, forecast.rows.map(({ choice }) => [choice?.algorithm, choice?.protocol, choice?.timeUs])]);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { forecast, names: [forecast.collective] });
+    else group.names.push(forecast.collective);
+  }
+  return [...groups.values()].map(({ forecast, names }) => ({ ...forecast, title: names.join(', ') }));
+}
