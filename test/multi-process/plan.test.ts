@@ -1,0 +1,95 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { tccl } from './cli.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'tccl-plan-'));
+const file = (name: string) => join(folder, name);
+afterAll(() => { rmSync(folder, { recursive: true }); });
+
+interface PlanJson {
+  readonly format: string;
+  readonly nRanks: number;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly forecasts: readonly { readonly collective: string; readonly rows: readonly { readonly bytes: number; readonly choice?: { readonly algorithm: string } }[] }[];
+}
+
+async function planJson(...args: string[]): Promise<PlanJson> {
+  const { stdout, stderr, code } = await tccl(['plan', ...args, '--json']);
+  expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
+  return JSON.parse(stdout) as PlanJson;
+}
+
+describe('tccl plan', () => {
+  it('fits on one screen: machine, limit, channels, what is in use, a table', async () => {
+    const { stdout, stderr, code } = await tccl(['plan', 'dgx-h100', '--nodes', '2']);
+    expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
+    const lines = stdout.split('\n');
+    expect(lines.length).toBeLessThanOrEqual(40);
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(140);
+    for (const part of ['16 ranks on 2 nodes', 'limit', 'channels', 'ring 0', 'NVLS', 'PXN', 'GDR', 'AllReduce', 'busbw', 'NVLSTree Simple']) expect(stdout).toContain(part);
+    expect(stdout).not.toContain('\u001b');
+  });
+
+  it('takes sizes as a list, or from, to and by a factor', async () => {
+    const sizesOf = ({ forecasts }: PlanJson) => forecasts[0]?.rows.map(({ bytes }) => bytes);
+    expect(sizesOf(await planJson('hgx-a100-4', '--sizes', '1M,4K,4K,1.5K'))).toEqual([1536, 4096, 2 ** 20]);
+    expect(sizesOf(await planJson('hgx-a100-4', '-b', '8', '-e', '64', '-f', '2'))).toEqual([8, 16, 32, 64]);
+  });
+
+  it('takes variables of NCCL', async () => {
+    const { environment, forecasts } = await planJson('dgx-h100', '--env', 'NCCL_ALGO=Ring', '--env', 'NCCL_PROTO=Simple');
+    expect(environment).toEqual({ NCCL_ALGO: 'Ring', NCCL_PROTO: 'Simple' });
+    expect(new Set(forecasts.flatMap(({ rows }) => rows.map(({ choice }) => choice?.algorithm)))).toEqual(new Set(['Ring']));
+  });
+
+  it('takes several machines, and a cluster file', async () => {
+    writeFileSync(file('cluster.yaml'), 'name: two kinds\nmachines:\n  - { machine: hgx-a100-4, count: 2 }\n  - pcie-2-l40s\n');
+    const named = await planJson('hgx-a100-4:2', 'pcie-2-l40s');
+    const fromFile = await planJson(file('cluster.yaml'));
+    expect(named.nRanks).toBe(10);
+    expect(fromFile.forecasts).toEqual(named.forecasts);
+  });
+
+  it('writes a page and charts', async () => {
+    const { stdout, code } = await tccl(['plan', 'hgx-a100-4', '--nodes', '2', '--html', file('plan.html'), '--svg', file('plan.svg')]);
+    expect(code).toBe(0);
+    expect(stdout).toContain('8 ranks on 2 nodes');
+    expect(readFileSync(file('plan.html'), 'utf8')).toMatch(/^<!doctype html>[\s\S]*2 x hgx-a100-4[\s\S]*data:image\/svg\+xml[\s\S]*<\/html>\n$/);
+    expect(readFileSync(file('plan.svg'), 'utf8')).toMatch(/^<svg xmlns[\s\S]*<polyline[\s\S]*<\/svg>\n$/);
+  });
+
+  it('plans a rack and a single rank', async () => {
+    expect((await planJson('gb300-nvl72', '--sizes', '1M')).nRanks).toBe(72);
+    const { stdout, code } = await tccl(['plan', 'gh200']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('1 rank on 1 node');
+  });
+
+  writeFileSync(file('typo.yaml'), 'machines:\n  - machine: dgx-h100\n    cuont: 2\n');
+  it.each([
+    ['a size that is none', ['dgx-h100', '--sizes', '1K,many'], /--sizes 'many' is not a size: write bytes as 8, 64K, 1\.5M or 1G/],
+    ['a size of nothing', ['dgx-h100', '--sizes', '0'], /--sizes '0' must be a size above 0/],
+    ['sizes in two ways', ['dgx-h100', '--sizes', '1K', '-e', '1M'], /--sizes does not go with/],
+    ['sizes that shrink', ['dgx-h100', '-b', '1M', '-e', '1K'], /--minbytes 1048576 is more than --maxbytes 1024/],
+    ['a factor that is none', ['dgx-h100', '-f', '1'], /--stepfactor '1' must be a whole number from 2 on/],
+    ['a machine that is not there', ['dgx-h1000'], /no file dgx-h1000, .*did you mean dgx-h100\?/],
+    ['a cluster file with a typo', [file('typo.yaml')], /typo\.yaml:3:5: machines\[0\] has no field cuont; did you mean count\?/],
+    ['a variable that NCCL does not have', ['dgx-h100', '--env', 'NCCL_ALGOS=Ring'], /did you mean NCCL_ALGO\?/],
+    ['an algorithm that NCCL does not have', ['dgx-h100', '--env', 'NCCL_ALGO=Rong'], /NCCL_ALGO/],
+    ['no cluster', [], /missing required argument 'cluster'/],
+  ])('%s is said in one line, exit code 2', async (_, args, message) => {
+    const { code, stdout, stderr } = await tccl(['plan', ...args]);
+    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect(stdout).toBe('');
+    expect(code).toBe(2);
+  });
+
+  it('a file that cannot be written is said, exit code 1', async () => {
+    const { code, stderr } = await tccl(['plan', 'hgx-a100-4', '--html', file('no/such/folder.html')]);
+    expect(stderr).toMatch(/folder\.html: cannot be written/);
+    expect(code).toBe(1);
+  });
+});
