@@ -16,7 +16,7 @@ export function checkLog(model: LogModel): LogFinding[] {
   const byCommunicator = model.communicators.flatMap((communicator) => [
     ...checkInit(communicator, model),
     ...checkVersions(communicator),
-    ...checkChannels(communicator),
+    ...checkChannels(communicator, model),
     ...checkTransports(communicator),
     ...checkNics(communicator),
   ]);

@@ -44,11 +44,24 @@ export class CommunicatorBook {
 
   hear(line: LogLine, process: LoggedProcess, event: LogEvent, place: Place): RankRecord | undefined {
     const thread = `${line.host}:${line.pid}:${line.tid}`;
+    if (line.torn) return this.#hearTorn(thread, event, place);
     if (event.kind === 'init-start') return this.#start(thread, line, process, event, place);
     if (event.kind === 'init-complete') return this.#complete(thread, line, process, event, place);
     const record = this.#recordOf(thread, line, process, event, place);
-    record?.hear(event, place, line.torn);
+    record?.hear(event, place);
     return record;
+  }
+
+  /** A line into which another is written may hold any number. That a rank is done, it tells if all else in it is right. */
+  #hearTorn(thread: string, event: LogEvent, place: Place): RankRecord | undefined {
+    const open = this.#threads.get(thread);
+    if (open === undefined) return undefined;
+    open.last = place;
+    const { facts } = open;
+    if (event.kind === 'init-complete' && facts !== undefined && event.rank === facts.rank && event.address === facts.address && event.nRanks === facts.nRanks) {
+      open.complete(event, place);
+    }
+    return open;
   }
 
   #start(thread: string, line: LogLine, process: LoggedProcess, facts: InitFacts, place: Place): RankRecord | undefined {

@@ -14,10 +14,7 @@ export interface LogLine {
   /** `init.cc:327`, as warnings have it. */
   readonly source: string | undefined;
   readonly message: string;
-  /**
-   * Another line begins within this one, or this one began within another: what it says first can be trusted, what
-   * it ends with cannot.
-   */
+  /** Another line begins within this one, or this one began within another: a third may have left a piece in it, too. */
   readonly torn: boolean;
 }
 
@@ -26,11 +23,15 @@ export interface KnownProcesses {
   hasHost(host: string): boolean;
   /** The host of a process with this number whose name ends as `text` does, or that `text` ends with. */
   hostLike(text: string, pid: number): string | undefined;
+  /** Whether this was asked of the name before. */
+  isSeenAgain(host: string): boolean;
 }
 
 const marker = /NCCL (INFO|WARN) /g;
 /** The head of a line, up to its marker. Launchers write their prefix directly before it: it ends with a colon. */
 const head = /(\S{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] (?:(\S{1,200}:\d{1,6}) (?:\([^)]{1,80}\) )?)?$/;
+/** What launchers put before a line without a space between. */
+const launcherPrefix = /^(?:\[[^\]]*\](?:<[^>]*>)?:?|\d+:)?$/;
 /** The longest head that is looked for. */
 const headLength = 500;
 const colours = /\u001b\[[0-9;]*m/g;
@@ -56,7 +57,7 @@ export function readLine(text: string, known: KnownProcesses): LogLine[] | undef
     starts.push({ at: found.index - before.length + match.index, messageAt: found.index + found[0].length, match, level: found[1] === 'WARN' ? 'WARN' : 'INFO' });
   }
   if (starts.length === 0) return isBroken ? undefined : [];
-  const torn = isBroken || starts.length > 1;
+  const torn = isBroken || starts.length > 1 || holdsHead(plain.slice(0, starts[0]?.at), known);
   return starts.flatMap(({ messageAt, match, level }, index): LogLine[] => {
     const [, before = '', pid = '', tid = '', cudaDev = '', source] = match;
     const host = hostIn(before, Number(pid), index > 0, known);
@@ -70,11 +71,20 @@ export function readLine(text: string, known: KnownProcesses): LogLine[] | undef
   });
 }
 
+/** Whether a prefix is not a launcher's but the beginning of another line. */
+function holdsHead(prefix: string, known: KnownProcesses): boolean {
+  if (!prefix.includes(':')) return false;
+  return [...prefix.matchAll(/([^\s:]{1,255}):\d{1,10}:\d{1,10} /g)].some(([, host = '']) => known.hasHost(host));
+}
+
 /** The host's name at the end of what stands before the process number. */
 function hostIn(text: string, pid: number, isWithinLine: boolean, known: KnownProcesses): { readonly name: string; readonly torn: boolean } | undefined {
   const name = text.slice(text.lastIndexOf(':') + 1).replace(/^\[[^\]]*\]/, '');
   if (known.hasHost(name)) return { name, torn: false };
   const like = known.hostLike(name, pid);
   if (like !== undefined) return { name: like, torn: true };
-  return isWithinLine || name === '' ? undefined : { name, torn: false };
+  if (isWithinLine || name === '') return undefined;
+  // `job.log:node1` is what grep writes; `node0:400node1` are two lines. The second comes once.
+  const isPlain = launcherPrefix.test(text.slice(0, text.length - name.length));
+  return isPlain || known.isSeenAgain(name) ? { name, torn: false } : undefined;
 }

@@ -12,6 +12,8 @@ interface GrowingProcess extends Mutable<LoggedProcess> {
 /** The most processes and settings of one that are kept. */
 const processLimit = 200_000;
 const settingLimit = 500;
+/** The most names of which it is not known yet whether they are hosts. */
+const doubtLimit = 10_000;
 
 /** The processes of a log, and what each said about itself. */
 export class ProcessBook implements KnownProcesses {
@@ -19,6 +21,7 @@ export class ProcessBook implements KnownProcesses {
   readonly #hosts = new Set<string>();
   /** Hosts by process number: a torn line is put in its place by it. */
   readonly #hostsOfPid = new Map<number, string[]>();
+  readonly #doubtful = new Set<string>();
   refused = 0;
 
   get all(): LoggedProcess[] {
@@ -32,6 +35,12 @@ export class ProcessBook implements KnownProcesses {
   hostLike(text: string, pid: number): string | undefined {
     if (text === '') return undefined;
     return this.#hostsOfPid.get(pid)?.find((host) => text.endsWith(host) || host.endsWith(text));
+  }
+
+  isSeenAgain(host: string): boolean {
+    if (this.#doubtful.has(host)) return true;
+    if (this.#doubtful.size < doubtLimit) this.#doubtful.add(host);
+    return false;
   }
 
   /** Whether a text that is no line of NCCL is the beginning of one. */

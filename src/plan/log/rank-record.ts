@@ -66,8 +66,7 @@ export class RankRecord implements LoggedRank {
     this.nRanks = facts.nRanks;
   }
 
-  /** @param torn whether numbers at the message's end cannot be trusted at all */
-  hear(event: LogEvent, place: Place, torn: boolean): void {
+  hear(event: LogEvent, place: Place): void {
     this.last = place;
     switch (event.kind) {
       case 'nodes':
@@ -78,17 +77,17 @@ export class RankRecord implements LoggedRank {
         break;
       case 'ring-order':
         this.#reach(Stage.CHANNELS);
-        if (!torn) this.#keep(event.ranks.length, () => this.ringOrders.set(event.channel, { ...event, place }));
+        this.#keep(event.ranks.length, () => this.ringOrders.set(event.channel, { ...event, place }));
         break;
       case 'ring':
         this.#nameRank(event.rank);
         this.#reach(Stage.CHANNELS);
-        if (!torn && event.rank === this.rank) this.#setRing(event, place);
+        if (event.rank === this.rank) this.#setRing(event, place);
         break;
       case 'trees':
         this.#nameRank(event.rank);
         this.#reach(Stage.CHANNELS);
-        if (!torn && event.rank === this.rank) this.#setTrees(event, place);
+        if (event.rank === this.rank) this.#setTrees(event, place);
         break;
       case 'connection':
         this.#nameRank(event.end === 'send' ? event.from : event.to);
@@ -98,7 +97,7 @@ export class RankRecord implements LoggedRank {
       case 'search':
         this.#reach(Stage.TOPOLOGY);
         if (event.result.typeIntra.startsWith('NV')) this.nvlink = true;
-        this.#keep(8, () => this.searches.set(`${event.result.pattern} ${this.searches.size}`, { result: event.result, place }), this.searches.size < 16);
+        if (this.searches.size < 16) this.#keep(8, () => this.searches.set(`${event.result.pattern} ${this.searches.size}`, { result: event.result, place }));
         break;
       case 'channel-counts':
         this.channelCounts = { coll: event.coll, nvls: event.nvls, p2p: event.p2p, place };
@@ -109,7 +108,7 @@ export class RankRecord implements LoggedRank {
         this.#reach(Stage.CONNECTING);
         break;
       case 'nvls-head':
-        if (!torn) this.#keep(event.ranks.length, () => this.nvlsHeads.set(event.head, { ranks: event.ranks, place }));
+        this.#keep(event.ranks.length, () => this.nvlsHeads.set(event.head, { ranks: event.ranks, place }));
         break;
       case 'nvls-support':
         this.nvls = { available: event.available, place };
@@ -122,7 +121,8 @@ export class RankRecord implements LoggedRank {
         this.#reach(Stage.DONE);
         break;
       case 'choice':
-        this.#keep(4, () => this.choices.set(`${event.collective} ${event.bytes}`, event), this.choices.size < 512);
+        // A job that calls with ever new sizes says nothing new.
+        if (this.choices.size < 512) this.#keep(4, () => this.choices.set(`${event.collective} ${event.bytes}`, event));
         break;
       default:
     }
@@ -170,8 +170,8 @@ export class RankRecord implements LoggedRank {
     if (this.rank < 0) this.rank = rank;
   }
 
-  #keep(size: number, action: () => void, allowed = true): void {
-    if (!allowed || this.room.left < size) {
+  #keep(size: number, action: () => void): void {
+    if (this.room.left < size) {
       this.room.refused++;
       return;
     }

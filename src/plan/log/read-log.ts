@@ -111,7 +111,7 @@ export class NcclLogReader {
     const event = readMessage(line.message);
     if (line.torn || event.kind === 'cut') this.#countCut(line.host, place);
     if (event.kind === 'returned') this.#warnings.addReturn(line, event, place);
-    if (this.#processes.hear(process, event, place)) return;
+    if (!line.torn && this.#processes.hear(process, event, place)) return;
     this.#communicators.hear(line, process, event, place);
   }
 

@@ -1,10 +1,23 @@
 import { counted, type LogFinding, namedRanks } from '../finding.js';
 import type { Place } from '../line.js';
-import { type LoggedCommunicator, treeStride, unknown } from '../model.js';
+import { type LoggedCommunicator, type LogModel, treeStride, unknown } from '../model.js';
 
 /** Rings are closed, ranks agree on them, and trees hang together. */
-export function checkChannels(communicator: LoggedCommunicator): LogFinding[] {
-  return [...checkCounts(communicator), ...checkOrders(communicator), ...checkNeighbours(communicator), ...checkTrees(communicator)];
+export function checkChannels(communicator: LoggedCommunicator, { cutLines }: Pick<LogModel, 'cutLines'>): LogFinding[] {
+  const found = [...checkOrders(communicator), ...checkNeighbours(communicator), ...checkTrees(communicator)];
+  return [...checkCounts(communicator), ...mergeAlike(found, channelCount(communicator), cutLines.size > 0)];
+}
+
+/** A finding about one channel. */
+interface ChannelFinding extends LogFinding {
+  readonly channel: number;
+  readonly communicator: string;
+}
+
+function channelCount({ ranks }: LoggedCommunicator): number {
+  let most = 1;
+  for (const { ring, trees, ringOrders } of ranks.values()) most = Math.max(most, ring.length / 2, trees.length / treeStride, ringOrders.size);
+  return most;
 }
 
 /**
@@ -33,19 +46,20 @@ function checkCounts({ ranks, id }: LoggedCommunicator): LogFinding[] {
 }
 
 /** `Channel 00/16 : 0 1 …` names every rank once, and agrees with what ranks say of their neighbours. */
-function checkOrders({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): LogFinding[] {
-  const findings: LogFinding[] = [];
+function checkOrders({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): ChannelFinding[] {
+  const findings: ChannelFinding[] = [];
   for (const { ringOrders } of ranks.values()) {
     for (const [channel, { ranks: listed, place, cut }] of ringOrders) {
       // What follows the last rank of the ring is the rest of another line; the last one may lack digits.
       const order = nRanksKnown ? listed.slice(0, nRanks) : listed;
       const sure = order.slice(0, -1);
       const twice = sure.find((rank, position) => sure.indexOf(rank) < position);
-      const beyond = nRanksKnown ? sure.find((rank) => rank >= nRanks) : undefined;
-      if (twice !== undefined || beyond !== undefined) {
+      // No ring has such a rank: the line holds a piece of another.
+      if (nRanksKnown && sure.some((rank) => rank >= nRanks)) continue;
+      if (twice !== undefined) {
         findings.push({
-          code: 'ring-open', severity: 'error', communicator: id, ranks: [twice ?? beyond ?? 0],
-          problem: twice === undefined ? `ring ${channel} has a rank ${beyond ?? 0} of ${nRanks}` : `ring ${channel} visits rank ${twice} twice, so it misses another of the ${nRanks}`,
+          channel, code: 'ring-open', severity: 'error', communicator: id, ranks: [twice],
+          problem: `ring ${channel} visits rank ${twice} twice, so it misses another of the ${nRanks}`,
           cause: 'a graph file (NCCL_GRAPH_FILE) that was made for another machine, or lines of two jobs in one log',
           remedy: 'remove NCCL_GRAPH_FILE, also from /etc/nccl.conf; keep the output of jobs apart', places: [place],
         });
@@ -61,7 +75,7 @@ function checkOrders({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): Lo
         const rank = sure[contradiction] ?? 0;
         const own = ranks.get(rank);
         findings.push({
-          code: 'ring-contradiction', severity: 'error', communicator: id, ranks: [rank],
+          channel, code: 'ring-contradiction', severity: 'error', communicator: id, ranks: [rank],
           problem: `on ring ${channel} rank 0 has ${order[contradiction + 1] ?? ''} after ${rank}, and rank ${rank} says that ${own?.ring[channel * 2 + 1] ?? ''} is next`,
           cause: 'ranks did not merge the same graphs: versions or settings differ between them',
           remedy: 'compare version, NCCL_* variables and topology files of these ranks',
@@ -70,12 +84,12 @@ function checkOrders({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): Lo
       }
     }
   }
-  return mergeAlike(findings);
+  return findings;
 }
 
 /** What a rank says of its neighbour, the neighbour says of it; and all come round to where they began. */
-function checkNeighbours({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): LogFinding[] {
-  const findings: LogFinding[] = [];
+function checkNeighbours({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): ChannelFinding[] {
+  const findings: ChannelFinding[] = [];
   const channels = Math.max(0, ...[...ranks.values()].map(({ ring }) => ring.length / 2));
   for (let channel = 0; channel < channels; channel++) {
     const next = new Map<number, number>();
@@ -90,7 +104,7 @@ function checkNeighbours({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator)
       const isCut = [...lookalikes(after, nRanks)].some((meant) => [rank, -1].includes(ranks.get(meant)?.ring[channel * 2] ?? -1));
       if (isCut) continue;
       findings.push({
-        code: 'ring-contradiction', severity: 'error', communicator: id, ranks: [rank, after],
+        channel, code: 'ring-contradiction', severity: 'error', communicator: id, ranks: [rank, after],
         problem: `on ring ${channel} rank ${rank} sends to ${after}, but ${after} receives from ${back}`,
         cause: 'ranks did not merge the same graphs: versions or settings differ between them',
         remedy: 'compare version, NCCL_* variables and topology files of these ranks',
@@ -102,14 +116,14 @@ function checkNeighbours({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator)
     for (let rank = next.get(0); rank !== undefined && rank !== 0 && length <= nRanks; rank = next.get(rank)) length++;
     if (length < nRanks) {
       findings.push({
-        code: 'ring-open', severity: 'error', communicator: id,
+        channel, code: 'ring-open', severity: 'error', communicator: id,
         problem: `ring ${channel} comes back to rank 0 after ${counted(length, 'rank')} of ${nRanks}`,
         cause: 'the graphs of hosts do not fit together', remedy: 'look for different topology or graph files on the hosts',
         places: ranks.get(0)?.ringPlace === undefined ? [] : [ranks.get(0)?.ringPlace].filter((place) => place !== undefined),
       });
     }
   }
-  return mergeAlike(findings);
+  return findings;
 }
 
 /** The ranks that `value` may have been before digits were lost or added at its end. */
@@ -121,8 +135,8 @@ function* lookalikes(value: number, nRanks: number): Generator<number> {
   }
 }
 
-function checkTrees({ ranks, nRanks, id }: LoggedCommunicator): LogFinding[] {
-  const findings: LogFinding[] = [];
+function checkTrees({ ranks, nRanks, id }: LoggedCommunicator): ChannelFinding[] {
+  const findings: ChannelFinding[] = [];
   for (const { rank, trees, treesPlace } of ranks.values()) {
     for (let channel = 0; channel * treeStride < trees.length; channel++) {
       const up = trees[channel * treeStride + 3] ?? unknown;
@@ -131,25 +145,26 @@ function checkTrees({ ranks, nRanks, id }: LoggedCommunicator): LogFinding[] {
       if (parent !== undefined && parent.trees.length > channel * treeStride) {
         const children = [...parent.trees.subarray(channel * treeStride, channel * treeStride + 3)];
         const isCut = isLast && lookalikes(up, nRanks).next().done === false;
-        if (!children.includes(unknown) && !children.includes(rank) && !isCut) {
+        const isTold = children.every((child) => child !== unknown && child < nRanks);
+        if (isTold && !children.includes(rank) && !isCut) {
           findings.push(contradiction(id, channel, rank, up, `hangs below ${up}, which has ${children.filter((child) => child >= 0).join(' and ') || 'nobody'} below it`, [treesPlace, parent.treesPlace]));
         }
       }
       for (const child of trees.subarray(channel * treeStride, channel * treeStride + 3)) {
         const below = ranks.get(child);
         const above = below?.trees[channel * treeStride + 3] ?? unknown;
-        if (below === undefined || above === unknown || mayBeEqual(above, rank)) continue;
+        if (below === undefined || above === unknown || above >= nRanks || mayBeEqual(above, rank)) continue;
         // -1 is whole; a cut line would leave `-`, which is no number.
         findings.push(contradiction(id, channel, rank, child, `has ${child} below it, which hangs below ${above < 0 ? 'nobody' : above}`, [treesPlace, below.treesPlace]));
       }
     }
   }
-  return mergeAlike(findings);
+  return findings;
 }
 
-function contradiction(id: string, channel: number, rank: number, other: number, says: string, places: readonly (Place | undefined)[]): LogFinding {
+function contradiction(id: string, channel: number, rank: number, other: number, says: string, places: readonly (Place | undefined)[]): ChannelFinding {
   return {
-    code: 'tree-contradiction', severity: 'error', communicator: id, ranks: [rank, other],
+    channel, code: 'tree-contradiction', severity: 'error', communicator: id, ranks: [rank, other],
     problem: `on tree ${channel} rank ${rank} ${says}`,
     cause: 'ranks did not merge the same graphs: versions or settings differ between them',
     remedy: 'compare version, NCCL_* variables and topology files of these ranks',
@@ -157,14 +172,30 @@ function contradiction(id: string, channel: number, rank: number, other: number,
   };
 }
 
-/** One finding of each code, in the words of the first: a wrong graph is wrong on all channels. */
-function mergeAlike(findings: readonly LogFinding[]): LogFinding[] {
-  const merged = new Map<string, LogFinding[]>();
-  for (const finding of findings) merged.set(finding.code, [...merged.get(finding.code) ?? [], finding]);
-  return [...merged.values()].flatMap(([first, ...others]) => (first === undefined ? [] : [{
-    ...first,
-    ranks: [...new Set([first, ...others].flatMap(({ ranks = [] }) => ranks))].sort((a, b) => a - b),
-    problem: others.length === 0 ? first.problem : `${first.problem}; and ${others.length} more such`,
-    places: [first, ...others].flatMap(({ places }) => places).slice(0, 8),
-  }]));
+/**
+ * One finding of each code, in the words of the first: a wrong graph is wrong on all channels. Where lines are torn, a few
+ * channels may be so only because a number took a digit from another line.
+ */
+function mergeAlike(findings: readonly ChannelFinding[], nChannels: number, hasTornLines: boolean): LogFinding[] {
+  const merged = new Map<string, ChannelFinding[]>();
+  for (const finding of findings) {
+    const alike = merged.get(finding.code);
+    if (alike === undefined) merged.set(finding.code, [finding]);
+    else alike.push(finding);
+  }
+  return [...merged.values()].flatMap((alike): LogFinding[] => {
+    const [first] = alike;
+    if (first === undefined) return [];
+    const channels = new Set(alike.map(({ channel }) => channel));
+    const isDoubtful = hasTornLines && channels.size < Math.max(2, nChannels / 4);
+    const { code, communicator, remedy } = first;
+    return [{
+      code, communicator, remedy,
+      severity: isDoubtful ? 'warning' : first.severity,
+      ranks: [...new Set(alike.flatMap(({ ranks = [] }) => ranks))].sort((a, b) => a - b),
+      problem: alike.length === 1 ? first.problem : `${first.problem}; and ${alike.length - 1} more such on ${counted(channels.size, 'channel')}`,
+      cause: isDoubtful ? 'lines are torn in this log: a number may have taken a digit from another line' : first.cause,
+      places: alike.flatMap(({ places }) => places).slice(0, 8),
+    }];
+  });
 }
