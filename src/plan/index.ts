@@ -24,6 +24,13 @@ export { describeMergeEvent, type MergeEvent, type MergeListener } from '../grap
 export { treeArity, type Trees } from '../graph/merge/trees.js';
 export * from '../graph/transports/connection.js';
 export { type Direction, type RingConnections, Transports, type TreeConnections } from '../graph/transports/transports.js';
+export { checkLog } from './log/check-log.js';
+export { comparePlan, type PlanComparison, type PlanDifference, planFinding } from './log/compare-plan.js';
+export type { LogFinding, LogFindingCode, LogSeverity } from './log/finding.js';
+export type { Place as LogPlace } from './log/line.js';
+export type { LoggedCommunicator, LoggedLink, LoggedProcess, LoggedRank, LogModel } from './log/model.js';
+export { NcclLogReader } from './log/read-log.js';
+export type { MeasuredRow, MeasuredTable } from './log/table.js';
 export { assignHost, buildSystem, type BuildOptions, type SystemNote } from '../topology/build/build-system.js';
 export { fuseRanks, fuseTopologies } from '../topology/combine/fuse.js';
 export { mergeNics } from '../topology/combine/merge-nics.js';

@@ -24,7 +24,7 @@ export function printLog(model: LogModel, findings: readonly LogFinding[]): void
   if (communicators.length > shown.length) console.log(`and ${communicators.length - shown.length} more communicators (${sizes(communicators, shown)}); --json has all\n`);
   for (const table of model.tables.slice(0, 4)) {
     const best = table.rows.reduce((a, b) => (b.busGBps > a.busGBps ? b : a), table.rows[0] ?? { busGBps: 0, bytes: 0 });
-    console.log(`nccl-tests ${table.collective ?? ''}: ${table.rows.length} rows, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes\n`);
+    console.log(`nccl-tests ${table.collective ?? ''}: ${table.rows.length} ${table.rows.length === 1 ? 'row' : 'rows'}, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes\n`);
   }
   printFindings(model, findings, paint);
 }

@@ -14,7 +14,7 @@ const progressStep = 2 ** 26;
  * Reads logs piece by piece, one file after the other.
  *
  * @param names files, `-` for the standard input
- * @throws SystemError where one cannot be read; InputError where one is no log of NCCL
+ * @throws InvalidArgumentError where one is not there; SystemError where one cannot be read; InputError where one is no text
  */
 export async function readLogs(names: readonly string[]): Promise<LogModel> {
   if (names.filter((name) => name === '-').length > 1) throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
@@ -46,7 +46,9 @@ async function readFile(name: string, reader: NcclLogReader, report: (bytes: num
   } catch (error) {
     if (error instanceof InputError) throw error;
     const { code, message } = error as NodeJS.ErrnoException;
-    throw new SystemError('FILE', code === 'ENOENT' ? 'there is no such file' : code === 'EISDIR' ? 'is a folder; give its files, as in DIRECTORY/*' : `cannot be read: ${message}`, { file: name, cause: error });
+    if (code === 'ENOENT') throw new InvalidArgumentError('FILE', 'there is no such file', { file: name });
+    if (code === 'EISDIR') throw new InvalidArgumentError('FILE', `is a folder; give its files: ${name.replace(/\/$/, '')}/*`, { file: name });
+    throw new SystemError('FILE', `cannot be read: ${message}`, { file: name, cause: error });
   }
   lines.push(decoder.end());
   lines.end();

@@ -112,7 +112,7 @@ describe('transports', () => {
   it('over few of the NICs tell which are idle', () => {
     const findings = findingsOf(made({ connection: (connection) => (connection.via === 'NET' ? `NET/IB/${connection.dev % 2}/GDRDMA` : undefined) }));
     expect(codes(findings)).toEqual(['nic-unused warning', 'nic-unused warning']);
-    expect(findings[0]!.problem).toContain('uses 2: nothing leaves by mlx5_2 (2), mlx5_3 (3)');
+    expect(findings[0]!.problem).toContain('uses 2: nothing goes by mlx5_2 (2), mlx5_3 (3)');
   });
 
   it('over NICs unevenly tell by how much', () => {

@@ -44,18 +44,16 @@ export function checkEnvironment(processes: readonly LoggedProcess[]): LogFindin
 
 /** The hosts of which no process has the setting, if all processes of all others have it, and there are such. */
 function hostsWithout(processes: readonly LoggedProcess[], name: string): { readonly having: number; readonly lacking: readonly string[] } | undefined {
-  const hosts = new Map<string, { all: number; having: number; any: number }>();
+  const hosts = new Map<string, { all: number; having: number }>();
   for (const { host, environment } of processes) {
-    const counts = hosts.get(host) ?? { all: 0, having: 0, any: 0 };
+    const counts = hosts.get(host) ?? { all: 0, having: 0 };
     counts.all++;
     if (environment.has(name)) counts.having++;
-    if (environment.size > 0) counts.any++;
     hosts.set(host, counts);
   }
   if ([...hosts.values()].some(({ all, having }) => having !== 0 && having !== all)) return undefined;
   const lacking = [...hosts].filter(([, { having }]) => having === 0);
   const having = hosts.size - lacking.length;
-  // A host that told of no setting at all may just not have been asked to.
-  if (having === 0 || lacking.length === 0 || lacking.some(([, { any }]) => any === 0)) return undefined;
+  if (having === 0 || lacking.length === 0) return undefined;
   return { having, lacking: lacking.map(([host]) => host) };
 }

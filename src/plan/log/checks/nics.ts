@@ -43,11 +43,12 @@ function checkHost({ id }: LoggedCommunicator, host: string, local: readonly Log
   const listed = local.flatMap(({ process }) => [...process.devices]).find(([network, { devices }]) => isRdma(network) && devices.length > 0);
   if (!merged && listed !== undefined) {
     const [, { devices, place }] = listed;
-    const unused = devices.filter(({ number }) => !nics.has(number));
+    const used = new Set(local.flatMap(({ links }) => links.map(({ transport }) => transport.nic)));
+    const unused = devices.filter(({ number }) => !used.has(number));
     if (unused.length > 0 && local.length >= devices.length) {
       findings.push({
         code: 'nic-unused', severity: 'warning', communicator: id, ranks: local.map(({ rank }) => rank),
-        problem: `${host} has ${counted(devices.length, 'NIC')} and uses ${nics.size}: nothing leaves by ${unused.map(({ name, number }) => `${name} (${number})`).slice(0, 8).join(', ')}`,
+        problem: `${host} has ${counted(devices.length, 'NIC')} and uses ${devices.length - unused.length}: nothing goes by ${unused.map(({ name, number }) => `${name} (${number})`).slice(0, 8).join(', ')}`,
         cause: 'they are slower, farther from the GPUs, or on a rail that other hosts lack (a management or storage network)',
         remedy: 'name those that are meant for NCCL in NCCL_IB_HCA, or mend those that should carry data', places: [place, ...places],
       });

@@ -6,24 +6,27 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { cliPath, start } from './cli.js';
 
 /**
- * What docs/topology.md shows is what the commands print. Blocks ```xml NAME are files; in blocks ```console the line
+ * What the pages show is what the commands print. Blocks ```xml NAME and ```log NAME are files; in blocks ```console the line
  * after `$` is a command and the rest its output, where a line … stands for any lines.
  */
-const text = readFileSync(fileURLToPath(new URL('../../docs/topology.md', import.meta.url)), 'utf8');
-const blocks = [...text.matchAll(/^```(\w+)(?: (\S+))?\n([\s\S]*?)^```$/gm)].map(([, kind = '', name = '', content = '']) => ({ kind, name, content }));
+const blocksOf = (page: string) => {
+  const text = readFileSync(fileURLToPath(new URL(`../../docs/${page}`, import.meta.url)), 'utf8');
+  return [...text.matchAll(/^```(\w+)(?: (\S+))?\n([\s\S]*?)^```$/gm)].map(([, kind = '', name = '', content = '']) => ({ kind, name, content }));
+};
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-docs-'));
 afterAll(() => { rmSync(folder, { recursive: true }); });
-for (const { kind, name, content } of blocks) if (kind === 'xml') writeFileSync(join(folder, name), content);
 
-describe('docs/topology.md', () => {
+describe.each([['topology.md', 5], ['log.md', 2]])('docs/%s', (page, least) => {
+  const blocks = blocksOf(page);
+  for (const { kind, name, content } of blocks) if (kind === 'xml' || kind === 'log') writeFileSync(join(folder, name), content);
   const commands = blocks.filter(({ kind }) => kind === 'console').map(({ content }) => {
     const [first = '', ...output] = content.trimEnd().split('\n');
     return { command: first.replace(/^\$ /, ''), output };
   });
 
   it('has commands', () => {
-    expect(commands.length).toBeGreaterThan(5);
+    expect(commands.length).toBeGreaterThan(least);
   });
 
   it.each(commands)('$command', async ({ command, output }) => {

@@ -1,0 +1,95 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { once } from 'node:events';
+import { afterAll, describe, expect, it } from 'vitest';
+import { interleaved, madeLog, planMachines, randomFrom } from '../unit/log/made-log.js';
+import { start, tccl, cliPath } from './cli.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'tccl-log-'));
+afterAll(() => { rmSync(folder, { recursive: true }); });
+
+const byRank = madeLog(planMachines('dgx-h100', 2));
+const text = `${interleaved(byRank, randomFrom(5)).join('\n')}\n`;
+
+function file(name: string, content: string | Buffer): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+describe('tccl log', () => {
+  it('sums up a good log of all ranks, from a file, from a pipe, and from a file a rank', async () => {
+    const good = file('good.log', text);
+    const [fromFile, fromPipe, fromRanks] = await Promise.all([
+      tccl(['log', good]), tccl(['log', '-'], { input: text }), tccl(['log', ...byRank.map((lines, rank) => file(`rank${rank}.log`, `${lines.join('\r\n')}\r\n`))]),
+    ]);
+    expect([fromFile.code, fromFile.stderr]).toEqual([0, '']);
+    expect(fromFile.stdout).toContain('communicator 0x5c3e1f2a9b8d7e60: 16 ranks on 2 hosts, NCCL 2.30.7+cuda12.4, init finished on 16 of 16 in 0.61 s\n');
+    expect(fromFile.stdout).toContain('nothing to complain of\n');
+    expect(fromPipe.stdout).toBe(fromFile.stdout);
+    expect(fromRanks).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('exits with 1 where something is wrong, and says at which line', async () => {
+    const bad = file('bad.log', text.replaceAll('P2P/CUMEM', 'SHM/direct'));
+    const { code, stdout } = await tccl(['log', bad]);
+    expect(code).toBe(1);
+    const [, line] = new RegExp(`error shm-despite-nvlink: .*\\n  at    ${bad}:(\\d+)`).exec(stdout) ?? [];
+    expect(text.split('\n')[Number(line) - 1]).toContain('via P2P/CUMEM');
+  });
+
+  it('gives JSON, and one rank', async () => {
+    const good = file('good.log', text);
+    const [json, oneRank, rank] = await Promise.all([tccl(['log', good, '--json']), tccl(['log', good, '--json', '--rank', '9']), tccl(['log', good, '--rank', '9'])]);
+    const value = JSON.parse(json.stdout) as { communicators: { ranks: unknown[]; rings: unknown[] }[] };
+    expect(value).toMatchObject({ files: [good], findings: [], communicators: [{ id: '0x5c3e1f2a9b8d7e60', nRanks: 16, nNodes: 2 }] });
+    expect([value.communicators[0]!.ranks.length, value.communicators[0]!.rings.length]).toEqual([16, 16]);
+    expect((JSON.parse(oneRank.stdout) as typeof value).communicators[0]!.ranks).toMatchObject([{ rank: 9, host: 'node1', stage: 'done' }]);
+    expect(rank.stdout).toContain('  process   node1:4001, CUDA device 1, NVML device 1');
+  });
+
+  it('compares with the plan for a machine, with the settings that the log tells of', async () => {
+    const good = file('good.log', text);
+    const [same, other, wrong] = await Promise.all([
+      tccl(['log', good, '--topology', 'dgx-h100']), tccl(['log', good, '--topology', 'dgx-a100', '--nodes', '2']), tccl(['log', good, '--topology', 'dgx-h100', '--nodes', '3']),
+    ]);
+    expect(same.stdout).toMatch(/All \d{3} decisions in the log are those of the plan for 2 x dgx-h100\./);
+    expect(other.stdout).toContain('decisions differ from the plan for 2 x');
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('has 24 ranks, and the communicator in the log has 16') as string });
+  });
+
+  it('refuses in one line what is no log of NCCL, or half of one', async () => {
+    const cases: (readonly [content: string | Buffer, message: string])[] = [
+      ['', ' is empty; run the job with NCCL_DEBUG=INFO'],
+      ['hello\nworld\n', ' there is no line of NCCL among 2; '],
+      [gzipSync(text), ' is compressed; read it with: zcat '],
+      [Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0]), ' is no text, so it is no log of NCCL'],
+      ['node0:1:2 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n', ' 1 lines of NCCL, but none of the set-up of a communicator; '],
+      [text.slice(0, text.length / 2), ' the log ends in the middle of a line, before init was finished: it is half a log; give the whole'],
+    ];
+    for (const [index, [content, message]] of cases.entries()) {
+      const { code, stderr } = await tccl(['log', file(`case${index}`, content)]);
+      expect([code, stderr.split('\n').length, stderr]).toEqual([2, 2, expect.stringContaining(message)]);
+    }
+    expect(await tccl(['log', join(folder, 'missing.log')])).toMatchObject({ code: 2, stderr: expect.stringContaining('missing.log: there is no such file\n') as string });
+    expect(await tccl(['log', folder])).toMatchObject({ code: 2, stderr: expect.stringContaining(': is a folder; give its files: ') as string });
+    expect(await tccl(['log', file('good.log', text), '--rank', '99'])).toMatchObject({ code: 2 });
+    expect(await tccl(['log', file('good.log', text), '--nodes', '2'])).toMatchObject({ code: 2, stderr: expect.stringContaining('Give --topology too') as string });
+  });
+
+  it('reads a long log, and endless lines, in little memory', async () => {
+    const { process: child, finished } = start(process.execPath, ['--max-old-space-size=64', cliPath, 'log', '-'], { openInput: true });
+    const write = async (piece: string) => { if (!child.stdin!.write(piece)) await once(child.stdin!, 'drain'); };
+    await write(text);
+    const endless = 'x'.repeat(2 ** 20);
+    for (let part = 0; part < 64; part++) {
+      await write(Array.from({ length: 8192 }, (_, index) =>
+        `node0:4001:5001 [1] NCCL INFO Channel 0${index % 8}/1 : 1[1] -> ${index % 16}[${index % 8}] via P2P/CUMEM/read ${part}.${index}\n`).join(''));
+      await write(endless);
+    }
+    child.stdin!.end('\n');
+    expect(await finished).toMatchObject({ code: 0, stderr: '' });
+  });
+});
