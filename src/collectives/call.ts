@@ -25,7 +25,7 @@ export interface Call {
   readonly algorithm: Algorithm;
 }
 
-/** What only some calls have. Absent on the hot paths. */
+/** What only V forms and premulSum have. Absent on the hot paths. */
 export interface CallDetails {
   /**
    * V forms: elements of each rank's part of the longer array, and where it begins there. Of allToAllV: of each rank's
@@ -36,6 +36,8 @@ export interface CallDetails {
   /** allToAllV: the same of the output. */
   readonly recvCounts?: readonly number[];
   readonly recvDisplacements?: readonly number[];
+  /** premulSum: what this rank's input is multiplied with; the type can hold it. */
+  readonly scalar?: number | bigint;
 }
 
 const kinds = Object.keys(callKinds) as CallKind[];

@@ -1,10 +1,12 @@
 import type { Arithmetic } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
+import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import type { Segment } from '../device/segment.js';
 import { operatorCode, type DataType } from '../device/types.js';
 import { Operand } from './operand.js';
 
 const AVERAGE = operatorCode('avg');
+const PREMUL_SUM = operatorCode('premulSum');
 const SUM = operatorCode('sum');
 /** Inputs, and outputs, that a move can have. */
 const MOST_PLACES = 16;
@@ -34,6 +36,10 @@ export class Combiner {
   #operator = 0;
   /** What averages divide by in the end; 0 for other reductions. */
   #divisor = 0;
+  /** Where the scalar of a premulSum is, and behind it a table of one source and one of one destination. */
+  readonly #scalar: number;
+  /** Whether this rank's own data are multiplied with it before anything else. */
+  #scales = false;
   /** Where the outcome of the last `pass` is that is still to be kept, or -1. */
   #kept = -1;
 
@@ -44,16 +50,31 @@ export class Combiner {
     this.destination = new Operand(segment, libc);
     this.#words = new Uint32Array(segment.buffer);
     this.#tables = segment.allocateBytes(2 * MOST_PLACES * 4);
+    this.#scalar = segment.allocateBytes(SCALAR_BYTES + 8);
   }
 
   /**
    * Goes to the next call; which arrays matter is to be told to `source` and `destination`.
    * @param operator its code; of no meaning where nothing is reduced
+   * @param scalar of a premulSum
    */
-  begin(type: DataType, operator: number): void {
+  begin(type: DataType, operator: number, scalar: number | bigint = 1): void {
     this.#type = type.code;
     this.#divisor = operator === AVERAGE ? this.nRanks : 0;
-    this.#operator = operator === AVERAGE ? SUM : operator;
+    this.#scales = operator === PREMUL_SUM;
+    this.#operator = operator === AVERAGE || this.#scales ? SUM : operator;
+    if (this.#scales) writeScalar(type, scalar, this.segment.buffer, this.#scalar);
+  }
+
+  /** The address of this rank's own data as they enter the outcome: where they are, or `room`. */
+  own(from: number, bytes: number, room: number): number {
+    const address = this.source.read(from, bytes, room);
+    if (!this.#scales) return address;
+    const table = this.#scalar + SCALAR_BYTES;
+    this.#words[table / 4] = address;
+    this.#words[table / 4 + 1] = room;
+    this.#kernels.reduceScaled(this.#type, this.#scalar, table, 1, table + 4, 1, 0, bytes);
+    return room;
   }
 
   /** Forgets the caller's arrays. */
@@ -99,7 +120,7 @@ export class Combiner {
     const sources = this.#tables / 4;
     let nSources = 0;
     for (; nSources < nInputs; nSources++) words[sources + nSources] = inputs[nSources] ?? 0;
-    if (own >= 0) words[sources + nSources++] = this.source.read(own, bytes, nOutputs > 0 ? (outputs[0] ?? 0) : this.#room());
+    if (own >= 0) words[sources + nSources++] = this.own(own, bytes, nOutputs > 0 ? (outputs[0] ?? 0) : this.#room());
 
     const destinations = sources + MOST_PLACES;
     const divides = complete && this.#divisor > 0;
@@ -121,7 +142,7 @@ export class Combiner {
   /** One source: what came, or this rank's own. */
   #copy({ bytes, own, keep }: Piece, inputs: readonly number[], nInputs: number, outputs: readonly number[], nOutputs: number): void {
     const first = outputs[0] ?? 0;
-    const source = nInputs > 0 ? (inputs[0] ?? 0) : this.source.read(own, bytes, nOutputs > 0 ? first : this.#room());
+    const source = nInputs > 0 ? (inputs[0] ?? 0) : this.own(own, bytes, nOutputs > 0 ? first : this.#room());
     if (nOutputs === 1 && nInputs > 0 && keep >= 0 && this.destination.placed) {
       this.#copyToBoth(source, first, this.destination.address(keep), bytes);
       return;

@@ -159,7 +159,7 @@ export class Pat implements Track {
 
   /** The address of what this rank has of a sum, or `room`. */
   #sumOf(behind: number, room: number): number {
-    return behind < this.#begun ? this.#sums + behind * this.#width : this.combiner.source.read(this.#place(behind), this.#width, room);
+    return behind < this.#begun ? this.#sums + behind * this.#width : this.combiner.own(this.#place(behind), this.#width, room);
   }
 
   #add(behind: number, address: number): void {

@@ -108,7 +108,7 @@ export class NetworkEngine implements Engine {
     this.#count = count;
     this.#details = details;
     this.#exchange.call(code, root, count);
-    this.#combiner.begin(type, (code >> 8) & 15);
+    this.#combiner.begin(type, (code >> 8) & 15, details?.scalar);
     if (kind !== callKinds.broadcast || root === this.#rank) this.#combiner.source.use(send);
     if (kind !== callKinds.reduce || root === this.#rank) this.#combiner.destination.use(recv);
     try {

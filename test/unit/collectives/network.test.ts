@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 import { encodeCall, partsHash, type Algorithm, type Call, type CallDetails, type CallKind } from '../../../src/collectives/call.js';
 import { DONE } from '../../../src/device/kernels/kernels.js';
-import { dataTypes, float32, float64, reductionOperators, type DataType, type NamedOperator, type NumericArray } from '../../../src/device/types.js';
-import { elementsOf, reduceElements, type Element } from '../device/reference.js';
+import { dataTypes, float32, float64, operatorNames, type DataType, type NumericArray, type OperatorName } from '../../../src/device/types.js';
+import { elementsOf, reduceElements, scaledSum, type Element } from '../device/reference.js';
 import { bytesOf, generator, openNetwork, type Member } from './networks.js';
 
 /** Slices so small that little data go through many columns; PAT's messages have room for a line of nine ranks. */
@@ -33,7 +33,7 @@ interface Operation {
   readonly kind: CallKind;
   readonly algorithm: Algorithm;
   readonly type: DataType;
-  readonly operator: NamedOperator;
+  readonly operator: OperatorName;
   readonly root: number;
   readonly count: number;
   readonly seed: number;
@@ -45,7 +45,7 @@ const operation: fc.Arbitrary<Operation> = fc
     kind: fc.constant(kind),
     algorithm: fc.constantFrom(...algorithmsOf[kind]),
     type: fc.constantFrom(...exactTypes),
-    operator: fc.constantFrom(...reductionOperators),
+    operator: fc.constantFrom(...operatorNames),
     root: fc.nat(8),
     count: fc.oneof(fc.nat(3), fc.nat(200), fc.nat(3000)),
     seed: fc.nat(),
@@ -275,7 +275,14 @@ function makeParts(members: readonly Member[], op: Operation): Part[] {
   });
   const value = (rank: number, i: number): Element => values[rank]![i % 26]!;
   const input = (rank: number, length: number): Element[] => Array.from({ length }, (_, i) => value(rank, i));
-  const period = Array.from({ length: 26 }, (_, i) => reduceElements(type, operator, members.map((_, rank) => value(rank, i))));
+  const scalarOf = (rank: number): number => 1 + ((rank + op.seed) % 3);
+  const scalars = members.map((_, rank) => {
+    const cell = new type.array(new ArrayBuffer(8), 0, 1);
+    type.write(cell, 0, scalarOf(rank));
+    return elementsOf(cell)[0]!;
+  });
+  const combine = (elements: Element[]): Element => (operator === 'premulSum' ? scaledSum(type, elements, scalars) : reduceElements(type, operator, elements));
+  const period = Array.from({ length: 26 }, (_, i) => combine(members.map((_, rank) => value(rank, i))));
   const reduced = (length: number): Element[] => Array.from({ length }, (_, i) => period[i % 26]!);
   const all = (lengths: readonly number[]): Element[] => lengths.flatMap((length, rank) => input(rank, length));
   const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
@@ -290,7 +297,7 @@ function makeParts(members: readonly Member[], op: Operation): Part[] {
     const isRoot = rank === root;
     const part = (send: NumericArray, recv: NumericArray, expected: Element[] | undefined, callCount: number, details?: CallDetails, hash = 0): Part => {
       const call: Call = { kind, type, operator, root: ['broadcast', 'reduce', 'gather', 'scatter'].includes(kind) ? root : hash, count: callCount, algorithm: op.algorithm };
-      return { send, recv, expected, call, details };
+      return { send, recv, expected, call, details: operator === 'premulSum' ? { ...details, scalar: scalarOf(rank) } : details };
     };
     const filled = (array: NumericArray): NumericArray => {
       for (let i = 0; i < array.length; i++) array[i] = value(rank, i);
