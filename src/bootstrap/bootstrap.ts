@@ -1,3 +1,5 @@
+import type { TcclError } from '../errors.js';
+
 /** Who takes part in an out-of-band operation: all ranks, or those on the caller's host. */
 export type Scope = 'all' | 'host';
 
@@ -39,8 +41,23 @@ export interface Bootstrap {
   recv(peer: number, tag: number): Promise<Uint8Array>;
   /** Calls `listener` once for each peer whose connection broke without a goodbye. Returns a function that stops it. */
   onPeerLost(listener: (rank: number) => void): () => void;
-  /** Says goodbye and closes all sockets. Pending operations reject. */
+  /** A number for {@link derive} that no network of these ranks has or had. One rank asks and tells the others. */
+  nextNumber(): number;
+  /**
+   * A network of some of the ranks, in that order, over the same connections: it opens none and lives as long as it is
+   * not closed itself. Its members call this with the same number and ranks.
+   */
+  derive(number: number, ranks: readonly number[]): Bootstrap;
+  /**
+   * Which ranks go on without those that anybody excludes and those that are gone: ascending and alike at all of them,
+   * with a number for {@link derive}. Works after a failure too. Throws TimeoutError `RANK_MISSING` when `signal` ends
+   * it, InvalidUsageError `ABORTED` where others exclude this rank.
+   */
+  survivors(excluded: readonly number[], signal: AbortSignal): Promise<{ readonly ranks: readonly number[]; readonly number: number }>;
+  /** Says goodbye; sockets close with the last network on them. Pending operations reject. */
   close(): Promise<void>;
+  /** Collective operations reject with `reason` from now on, at all ranks; all else goes on. */
+  fail(reason: TcclError): void;
   /** Closes at once; pending and later operations reject with `reason`. */
   abort(reason: Error): void;
 }

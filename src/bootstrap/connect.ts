@@ -15,7 +15,7 @@ import { Listener } from './listener.js';
 import type { ListenerOptions, StrangerLimits } from './listener.js';
 import { Mesh } from './mesh.js';
 import { Network, spaces } from './network.js';
-import { acquaint, ranksOnHost } from './peer-info.js';
+import { acquaint } from './peer-info.js';
 import type { Introduction } from './peer-info.js';
 import type { CheckIn } from './roll.js';
 import { verdictGraceMs } from './root.js';
@@ -165,7 +165,7 @@ class SetUp {
       names: peers.map((peer) => `rank ${peer.rank} (process ${peer.pid} on ${peer.hostname})`),
     });
     this.#mesh.signal.addEventListener('abort', () => peerListener.close());
-    return new Network(this.#mesh, this.#all, peers, ranksOnHost(peers, rank));
+    return new Network(this.#mesh, 0, peers.map((peer) => peer.rank), peers, this.#all);
   }
 
   /** Tells the root of this rank, again and again until the root has confirmed it. */

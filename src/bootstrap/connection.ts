@@ -6,7 +6,7 @@ import type { OpenedRecord, RecordKind } from './record.js';
 
 /** What a message belongs to, so that messages of several operations can share a connection. */
 export interface MessageHeader {
-  /** 0 to 255. Messages of different spaces never meet. */
+  /** 0 to 2^32 - 1. Messages of different spaces never meet. */
   readonly space: number;
   /** 0 to 255. What the sender is doing, to compare with what the receiver does. */
   readonly operation: number;
@@ -249,20 +249,20 @@ export class Connection {
   }
 }
 
-/** `space u8, operation u8, 0 u16, number u32, length f64` */
+/** `space u32, number u32, length u32, operation u8, 0 u24` */
 function encodeHeader({ space, operation, number }: MessageHeader, length: number): Buffer {
   const bytes = Buffer.alloc(messageHeaderBytes);
-  bytes[0] = space;
-  bytes[1] = operation;
+  bytes.writeUInt32LE(space, 0);
   bytes.writeUInt32LE(number, 4);
-  bytes.writeDoubleLE(length, 8);
+  bytes.writeUInt32LE(length, 8);
+  bytes[12] = operation;
   return bytes;
 }
 
 function decodeHeader(bytes: Buffer): { header: MessageHeader; length: number } {
-  const length = bytes.length < messageHeaderBytes ? NaN : bytes.readDoubleLE(8);
-  if (!Number.isInteger(length) || length < 0 || length > maximumMessageBytes) {
+  const length = bytes.length < messageHeaderBytes ? NaN : bytes.readUInt32LE(8);
+  if (!(length <= maximumMessageBytes)) {
     throw new SystemError('NETWORK', `the other side announced a message of ${length} bytes`);
   }
-  return { header: { space: bytes[0] ?? 0, operation: bytes[1] ?? 0, number: bytes.readUInt32LE(4) }, length };
+  return { header: { space: bytes.readUInt32LE(0), number: bytes.readUInt32LE(4), operation: bytes[12] ?? 0 }, length };
 }

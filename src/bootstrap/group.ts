@@ -11,7 +11,7 @@ type Operation = keyof typeof operations;
  * operations in the same order, and may begin one before the one before it has ended.
  */
 export class Group {
-  /** Ascending; the mesh's own rank is one of them. */
+  /** Ranks of the mesh; its own is one of them. */
   readonly ranks: readonly number[];
   /** This rank's place among them. */
   readonly index: number;
@@ -22,6 +22,7 @@ export class Group {
   #sequence = 0;
   /** Operations under way, and how to end them. */
   readonly #running = new Map<number, (error: Error) => void>();
+  readonly #stopListening: (() => void)[];
   #failed: { readonly sequence: number; readonly error: Error } | undefined;
 
   /**
@@ -34,12 +35,27 @@ export class Group {
     this.#mesh = mesh;
     this.#space = space;
     this.#name = name;
-    mesh.onLost((rank, error) => {
-      if (ranks.includes(rank)) this.#fail(0, error);
-    });
-    mesh.onFailure((notice) => {
-      if (notice.group === name) this.#fail(notice.sequence, unpackError(notice.error));
-    });
+    this.#stopListening = [
+      mesh.onLost((rank, error) => {
+        if (ranks.includes(rank)) this.#fail(0, error);
+      }),
+      mesh.onFailure((notice) => {
+        if (notice.group === name) this.#fail(notice.sequence, unpackError(notice.error));
+      }),
+    ];
+  }
+
+  /** Ends the group at all its members: what is under way or comes later fails with `error`. */
+  fail(error: TcclError): void {
+    this.#fail(0, error);
+    this.#mesh.spread({ kind: 'failed', group: this.#name, sequence: 0, error: packError(error) });
+  }
+
+  /** This rank has no more to do with the group: its own operations reject with `reason`. */
+  close(reason: Error): void {
+    for (const stop of this.#stopListening) stop();
+    this.#fail(0, reason);
+    this.#mesh.leaveSpace(this.#space, reason);
   }
 
   /**

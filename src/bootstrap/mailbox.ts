@@ -8,9 +8,9 @@ interface Waiter {
 /** Messages from one rank, sorted by space and number, and those who wait for them. */
 export class Mailbox {
   /** Messages that nobody asked for yet, oldest first. */
-  readonly #messages = new Map<number, Message[]>();
+  readonly #messages = new Map<string, Message[]>();
   /** Oldest first. At most one of the two maps has a key. */
-  readonly #waiters = new Map<number, Waiter[]>();
+  readonly #waiters = new Map<string, Waiter[]>();
   #closed: Error | undefined;
 
   deliver(message: Message): void {
@@ -37,23 +37,33 @@ export class Mailbox {
     this.#waiters.clear();
   }
 
-  /** Forgets messages too. */
+  /** Forgets the messages of a space; who waits for more of them rejects with `error`. */
+  leave(space: number, error: Error): void {
+    for (const key of this.#messages.keys()) if (key.startsWith(`${space}/`)) this.#messages.delete(key);
+    for (const [key, waiters] of this.#waiters) {
+      if (!key.startsWith(`${space}/`)) continue;
+      this.#waiters.delete(key);
+      for (const { reject } of waiters) reject(error);
+    }
+  }
+
+  /** Forgets all messages. */
   clear(): void {
     this.#messages.clear();
   }
 }
 
-function keyOf({ space, number }: Pick<MessageHeader, 'space' | 'number'>): number {
-  return space * 2 ** 32 + number;
+function keyOf({ space, number }: Pick<MessageHeader, 'space' | 'number'>): string {
+  return `${space}/${number}`;
 }
 
-function push<T>(lists: Map<number, T[]>, key: number, value: T): void {
+function push<T>(lists: Map<string, T[]>, key: string, value: T): void {
   const list = lists.get(key);
   if (list === undefined) lists.set(key, [value]);
   else list.push(value);
 }
 
-function shift<T>(lists: Map<number, T[]>, key: number): T | undefined {
+function shift<T>(lists: Map<string, T[]>, key: string): T | undefined {
   const list = lists.get(key);
   const value = list?.shift();
   if (list?.length === 0) lists.delete(key);

@@ -49,6 +49,10 @@ export class Mesh {
   /** Notices of losses and failures. */
   readonly #badNews: string[] = [];
   readonly #closing = new AbortController();
+  /** Networks on this mesh that have not been closed. */
+  #users = 0;
+  /** Networks that this rank gave numbers to. */
+  #numbered = 0;
   #ringSecret: Uint8Array | undefined;
   #zone: string | undefined;
   #directory: Directory | undefined;
@@ -58,6 +62,35 @@ export class Mesh {
     this.rank = rank;
     this.nRanks = nRanks;
     setMaxListeners(0, this.#closing.signal); // one for each connection in the making
+  }
+
+  /** A number for a new network, that no other on this mesh has or had, whichever rank gave it. */
+  nextNetworkNumber(): number {
+    return ++this.#numbered * this.nRanks + this.rank;
+  }
+
+  /** Counts a network that lives on this mesh. */
+  use(): void {
+    this.#users++;
+  }
+
+  /** Counts one less, and returns how many are left. */
+  leaveUse(): number {
+    return --this.#users;
+  }
+
+  get users(): number {
+    return this.#users;
+  }
+
+  /** Whether a rank is known to be gone: dead, aborted or closed. */
+  isGone(rank: number): boolean {
+    return this.#peers.get(rank)?.gone !== undefined;
+  }
+
+  /** Forgets what came in a space that is not used any more; who waits for more rejects with `reason`. */
+  leaveSpace(space: number, reason: Error): void {
+    for (const { mailbox } of this.#peers.values()) mailbox.leave(space, reason);
   }
 
   /** Aborted when this rank closes or aborts: every later operation rejects with the reason. */
@@ -165,8 +198,10 @@ export class Mesh {
     return () => this.#lostListeners.delete(listener);
   }
 
-  onFailure(listener: (notice: Notice & { kind: 'failed' }) => void): void {
+  /** Calls `listener` for each failure of a group. Returns a function that stops it. */
+  onFailure(listener: (notice: Notice & { kind: 'failed' }) => void): () => void {
     this.#failureListeners.add(listener);
+    return () => this.#failureListeners.delete(listener);
   }
 
   /** Says goodbye to all; what waits rejects with `reason`. Resolves when all connections are closed. */

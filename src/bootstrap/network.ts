@@ -1,14 +1,20 @@
-import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
+import { InvalidArgumentError, InvalidUsageError, RemoteError, TcclError } from '../errors.js';
 import type { Bootstrap, PeerInfo, Scope } from './bootstrap.js';
 import { Group } from './group.js';
 import type { Mesh } from './mesh.js';
+import { ranksOnHost } from './peer-info.js';
+import { agreeOnSurvivors } from './survivors.js';
 
-/** Message spaces of {@link Network}. */
-export const spaces = { all: 1, host: 2, tags: 3 } as const;
+/** Message spaces of network number 0, which has all ranks of the mesh. */
+export const spaces = { all: 1, host: 2, tags: 3, survivors: 4 } as const;
+const spacesPerNetwork = 4;
 
 const largestTag = 0xffffffff;
 
-/** The out-of-band network of a rank whose mesh is complete. */
+/**
+ * The out-of-band network of a rank whose mesh is complete: of all ranks of the mesh, or of some of them, in any order.
+ * All networks of a mesh use its connections, which end when the last network is closed.
+ */
 export class Network implements Bootstrap {
   readonly rank: number;
   readonly nRanks: number;
@@ -16,23 +22,43 @@ export class Network implements Bootstrap {
   readonly localRanks: readonly number[];
   readonly localRank: number;
   readonly #mesh: Mesh;
+  /** The mesh's rank of each rank. */
+  readonly #members: readonly number[];
   readonly #groups: Readonly<Record<Scope, Group>>;
+  readonly #firstSpace: number;
   #pending = 0;
+  /** How often this rank asked who survives. */
+  #asked = 0;
   /** Sockets alone don't keep the process alive; a pending operation does. */
   #keepAlive: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
+  #closed: Error | undefined;
 
   /**
-   * @param all The group of all ranks, in which the peers were introduced.
+   * @param number from the mesh, alike at all members; 0 for the network in which the peers were introduced
+   * @param members ranks of the mesh in the order of the network
+   * @param peers by rank of the mesh
+   * @param all the group of all members, where it exists already
    */
-  constructor(mesh: Mesh, all: Group, peers: readonly PeerInfo[], localRanks: readonly number[]) {
-    this.rank = mesh.rank;
-    this.nRanks = mesh.nRanks;
-    this.peers = peers;
-    this.localRanks = localRanks;
-    this.localRank = localRanks.indexOf(mesh.rank);
+  constructor(mesh: Mesh, number: number, members: readonly number[], peers: readonly PeerInfo[], all?: Group) {
     this.#mesh = mesh;
-    this.#groups = { all, host: new Group(mesh, localRanks, spaces.host, `host of rank ${localRanks[0] ?? mesh.rank}`) };
+    this.#members = members;
+    this.#firstSpace = number * spacesPerNetwork;
+    this.rank = members.indexOf(mesh.rank);
+    this.nRanks = members.length;
+    this.peers = members.flatMap((member, rank) => {
+      const peer = peers[member];
+      return peer === undefined ? [] : [{ ...peer, rank }];
+    });
+    this.localRanks = ranksOnHost(this.peers, this.rank);
+    this.localRank = this.localRanks.indexOf(this.rank);
+    const name = number === 0 ? '' : ` of network ${number} from rank ${members[0] ?? 0}`;
+    const host = this.localRanks.map((rank) => this.#meshRank(rank));
+    this.#groups = {
+      all: all ?? new Group(mesh, members, this.#firstSpace + spaces.all, `all${name}`),
+      host: new Group(mesh, host, this.#firstSpace + spaces.host, `host of rank ${host[0] ?? mesh.rank}${name}`),
+    };
+    mesh.use();
   }
 
   allGather(data: Uint8Array, scope: Scope = 'all'): Promise<Uint8Array[]> {
@@ -45,9 +71,9 @@ export class Network implements Bootstrap {
 
   async broadcast(data: Uint8Array, root: number, scope: Scope = 'all'): Promise<Uint8Array> {
     const group = this.#groups[scope];
-    const index = group.ranks.indexOf(root);
+    const index = group.ranks.indexOf(this.#meshRank(root));
     if (index < 0) {
-      const where = scope === 'all' ? `the ranks are 0 to ${this.nRanks - 1}` : `those of this host are ${group.ranks.join(', ')}`;
+      const where = scope === 'all' ? `the ranks are 0 to ${this.nRanks - 1}` : `those of this host are ${this.localRanks.join(', ')}`;
       throw new InvalidArgumentError('ROOT_RANGE', `rank ${this.rank}: there is no rank ${root} to broadcast from; ${where}`);
     }
     return this.#hold(group.broadcast(data, index));
@@ -55,27 +81,76 @@ export class Network implements Bootstrap {
 
   async send(peer: number, tag: number, data: Uint8Array): Promise<void> {
     this.#check(peer, tag);
-    return this.#hold(this.#mesh.post(peer, { space: spaces.tags, operation: 0, number: tag }, data));
+    return this.#hold(this.#mesh.post(this.#meshRank(peer), { space: this.#firstSpace + spaces.tags, operation: 0, number: tag }, data));
   }
 
   async recv(peer: number, tag: number): Promise<Uint8Array> {
     this.#check(peer, tag);
-    const { data } = await this.#hold(this.#mesh.take(peer, { space: spaces.tags, number: tag }));
+    const { data } = await this.#hold(this.#mesh.take(this.#meshRank(peer), { space: this.#firstSpace + spaces.tags, number: tag }));
     return data;
   }
 
   onPeerLost(listener: (rank: number) => void): () => void {
-    // Later, so that what the listener throws is its caller's error, not the connection's that brought the news.
-    return this.#mesh.onLost((rank) => queueMicrotask(() => listener(rank)));
+    return this.#mesh.onLost((lost) => {
+      const rank = this.#members.indexOf(lost);
+      // Later, so that what the listener throws is its caller's error, not the connection's that brought the news.
+      if (rank >= 0) queueMicrotask(() => listener(rank));
+    });
+  }
+
+  nextNumber(): number {
+    return this.#mesh.nextNetworkNumber();
+  }
+
+  derive(number: number, ranks: readonly number[]): Network {
+    const infos: PeerInfo[] = [];
+    for (const peer of this.peers) infos[this.#meshRank(peer.rank)] = peer;
+    return new Network(this.#mesh, number, ranks.map((rank) => this.#meshRank(rank)), infos);
+  }
+
+  survivors(excluded: readonly number[], signal: AbortSignal): Promise<{ readonly ranks: readonly number[]; readonly number: number }> {
+    const question = { members: this.#members, excluded, space: this.#firstSpace + spaces.survivors, number: this.#asked++, signal };
+    return this.#hold(agreeOnSurvivors(this.#mesh, question));
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#mesh.close(new InvalidUsageError('CLOSED', `rank ${this.rank} has closed its communicator`));
+    this.#closing ??= this.#close();
     return this.#closing;
   }
 
+  fail(reason: TcclError): void {
+    if (this.#closed !== undefined) return;
+    for (const group of Object.values(this.#groups)) group.fail(reason);
+  }
+
   abort(reason: Error): void {
-    this.#mesh.abort(reason, { kind: 'aborted', rank: this.rank, reason: reason.message });
+    if (this.#closed !== undefined) return;
+    if (this.#mesh.users === 1) {
+      this.#leave(reason);
+      this.#mesh.abort(reason, { kind: 'aborted', rank: this.#mesh.rank, reason: reason.message });
+      return;
+    }
+    this.fail(reason instanceof TcclError ? reason : new RemoteError('ABORTED', `rank ${this.rank} aborted: ${reason.message}`, { rank: this.rank }));
+    this.#leave(reason);
+  }
+
+  async #close(): Promise<void> {
+    if (this.#closed !== undefined) return;
+    const reason = new InvalidUsageError('CLOSED', `rank ${this.rank} has closed its communicator`);
+    if (this.#leave(reason) === 0) await this.#mesh.close(reason);
+  }
+
+  /** Nothing of this network goes on here. Returns how many networks are left on the mesh. */
+  #leave(reason: Error): number {
+    this.#closed = reason;
+    for (const group of Object.values(this.#groups)) group.close(reason);
+    this.#mesh.leaveSpace(this.#firstSpace + spaces.tags, reason);
+    this.#mesh.leaveSpace(this.#firstSpace + spaces.survivors, reason);
+    return this.#mesh.leaveUse();
+  }
+
+  #meshRank(rank: number): number {
+    return this.#members[rank] ?? -1;
   }
 
   #check(peer: number, tag: number): void {
@@ -88,11 +163,25 @@ export class Network implements Bootstrap {
   }
 
   async #hold<T>(operation: Promise<T>): Promise<T> {
+    if (this.#closed !== undefined) {
+      operation.catch(() => undefined);
+      throw this.#closed;
+    }
     if (this.#pending++ === 0) this.#keepAlive = setInterval(() => undefined, 2 ** 30);
     try {
       return await operation;
+    } catch (error) {
+      throw this.#inMyRanks(error);
     } finally {
       if (--this.#pending === 0) clearInterval(this.#keepAlive);
     }
+  }
+
+  /** An error of the mesh speaks of its ranks; callers know this network's. */
+  #inMyRanks(error: unknown): unknown {
+    if (!(error instanceof RemoteError) || error.rank === undefined) return error;
+    const rank = this.#members.indexOf(error.rank);
+    if (rank < 0 || rank === error.rank) return error;
+    return new RemoteError(error.code, `${error.message} (it is rank ${rank} of this communicator)`, { rank, cause: error });
   }
 }
