@@ -69,7 +69,7 @@ async function measure(ring) {
     receive.release();
   };
   const buffer = segment.allocateBytes(slotBytes);
-  const engine = new NetworkEngine(segment, libc, ring, () => Promise.reject(new Error('a ring has all connections that it needs')));
+  const engine = new NetworkEngine(Team.ofAll(segment), libc, ring, () => Promise.reject(new Error('a ring has all connections that it needs')));
   const allReduce = encodeCall({ kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: bytes / 4, algorithm: 'ring' });
   const [input, output] = [segment.alloc(Float32Array, bytes / 4), segment.alloc(Float32Array, bytes / 4)];
 

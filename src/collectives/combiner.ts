@@ -2,6 +2,7 @@ import type { Arithmetic } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import type { Segment } from '../device/segment.js';
+import type { Team } from '../device/team.js';
 import { operatorCode, type DataType } from '../device/types.js';
 import { Operand } from './operand.js';
 
@@ -29,6 +30,7 @@ export class Combiner {
   readonly #kernels: Arithmetic;
   readonly #words: Uint32Array;
   /** Tables of addresses for kernels: sources, then destinations. */
+  readonly segment: Segment;
   readonly #tables: number;
   /** Room for a piece of an array outside the segment. */
   #scratch = -1;
@@ -44,13 +46,15 @@ export class Combiner {
   #kept = -1;
 
   /** @param pieceBytes longest piece */
-  constructor(readonly segment: Segment, libc: Libc | undefined, readonly nRanks: number, readonly pieceBytes: number) {
+  constructor(readonly team: Team, libc: Libc | undefined, readonly nRanks: number, readonly pieceBytes: number) {
+    const { segment } = team;
+    this.segment = segment;
     this.#kernels = segment.kernels;
     this.source = new Operand(segment, libc);
     this.destination = new Operand(segment, libc);
     this.#words = new Uint32Array(segment.buffer);
-    this.#tables = segment.allocateBytes(2 * MOST_PLACES * 4);
-    this.#scalar = segment.allocateBytes(SCALAR_BYTES + 8);
+    this.#tables = team.allocateBytes(2 * MOST_PLACES * 4);
+    this.#scalar = team.allocateBytes(SCALAR_BYTES + 8);
   }
 
   /**
@@ -162,7 +166,7 @@ export class Combiner {
   }
 
   #room(): number {
-    if (this.#scratch < 0) this.#scratch = this.segment.allocateBytes(this.pieceBytes);
+    if (this.#scratch < 0) this.#scratch = this.team.allocateBytes(this.pieceBytes);
     return this.#scratch;
   }
 }

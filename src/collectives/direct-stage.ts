@@ -1,5 +1,4 @@
 import type { Kernels } from '../device/kernels/kernels.js';
-import type { Segment } from '../device/segment.js';
 import { STAGE_BYTES, type Team } from '../device/team.js';
 
 /**
@@ -10,12 +9,12 @@ import { STAGE_BYTES, type Team } from '../device/team.js';
  * all have completed s - 2, and with it all reading of the half that s fills: nobody has to wait for readers.
  */
 export class Stage {
-  readonly #segment: Segment;
+  readonly #team: Team;
   readonly #kernels: Kernels;
   #address = -1;
 
   constructor(team: Team) {
-    this.#segment = team.segment;
+    this.#team = team;
     this.#kernels = team.kernels;
   }
 
@@ -30,7 +29,7 @@ export class Stage {
   }
 
   #base(): number {
-    if (this.#address < 0) this.#address = this.#segment.allocateBytes(3 * STAGE_BYTES);
+    if (this.#address < 0) this.#address = this.#team.allocateBytes(3 * STAGE_BYTES);
     return this.#address;
   }
 }

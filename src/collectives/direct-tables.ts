@@ -35,7 +35,7 @@ export class PartTables {
   write(sendFrom: Float64Array, sendBytes: Float64Array, receiveBytes: Float64Array): number {
     const n = this.#team.nLocalRanks;
     const tableBytes = n * COLUMNS * 8;
-    if (this.#address < 0) this.#address = this.#team.segment.allocateBytes(2 * tableBytes);
+    if (this.#address < 0) this.#address = this.#team.allocateBytes(2 * tableBytes);
     const address = this.#address + ((this.#kernels.operationNumber() + 1) & 1) * tableBytes;
     this.#numbers.set(sendFrom, address / 8 + SEND_FROM * n);
     this.#numbers.set(sendBytes, address / 8 + SEND_BYTES * n);

@@ -79,7 +79,7 @@ export class Pat implements Track {
 
   /** @param bytes of a block */
   reduceScatter(bytes: number): readonly Track[] {
-    if (this.#sums < 0) this.#sums = this.combiner.segment.allocateBytes(Math.ceil(this.#n / 2) * this.#columnBytes);
+    if (this.#sums < 0) this.#sums = this.combiner.team.allocateBytes(Math.ceil(this.#n / 2) * this.#columnBytes);
     return this.#start(false, bytes);
   }
 

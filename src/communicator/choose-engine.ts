@@ -89,7 +89,7 @@ async function openNetwork(circumstances: Circumstances): Promise<NetworkEngine>
   const hosts = [...new Set(peers.map((peer) => peer.hostHash))];
   const order = hosts.flatMap((hash) => peers.filter((peer) => peer.hostHash === hash).map((peer) => peer.rank));
   const ring = await over(fifoOf('ring', nRanks), (transportFor) => connectRing(bootstrap, order, transportFor, signal));
-  return new NetworkEngine(team.segment, libc, ring, (algorithm) => {
+  return new NetworkEngine(team, libc, ring, (algorithm) => {
     const { sendTo, receiveFrom } = wantedEnds(algorithm, order, rank);
     return over(fifoOf(algorithm, nRanks), (transportFor) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, connectSignal()));
   });

@@ -1,22 +1,26 @@
-import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { formatRanks } from '../bootstrap/rank-list.js';
+import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm } from '../collectives/call.js';
 import { PointToPoint } from '../collectives/p2p.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
-import { rankStates, type Segment } from '../device/segment.js';
-import type { Team } from '../device/team.js';
+import { rankStates, type Segment, type SegmentMemory } from '../device/segment.js';
 import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
-import { InvalidUsageError, RemoteError, TcclError, TimeoutError } from '../errors.js';
-import type { Transport } from '../transport/transport.js';
+import { InvalidArgumentError, InvalidUsageError, RemoteError, SystemError, TcclError, TimeoutError } from '../errors.js';
 import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import { CheckedCall } from './checked-call.js';
+import { checkShrink, checkSplit, shrink, split, whileOthersCan } from './children.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
+import type { CommunicatorConfig } from './config.js';
+import { onExit } from './exit.js';
 import { FUSED_BYTES } from './fusion.js';
 import { currentGroup, group, groupSync, refused, type GroupMember, type QueuedCall } from './group.js';
+import { grow } from './grow.js';
+import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { Messenger } from './messenger.js';
+import type { CommunicatorParts } from './origin.js';
 import { Window } from './window.js';
 
 /** An operation of the promise API that could not finish at once. */
@@ -26,19 +30,10 @@ interface Request extends QueuedCall {
   readonly reject: (reason: Error) => void;
 }
 
-/** What init() found out, and what the environment wants. */
-export interface CommunicatorParts {
-  readonly bootstrap: Bootstrap;
-  readonly team: Team;
-  readonly libc: Libc | undefined;
-  readonly engine: CompositeEngine;
-  /** Whether the ranks of this host share the team's memory. */
-  readonly shared: boolean;
-  /** Connects ranks that share no memory, for messages between two of them. */
-  readonly openTransport: () => Transport;
-  /** Cores that the ranks of this host may use together. */
-  readonly nCores: number;
-  readonly timeoutMs: number;
+/** How a communicator made from another differs from it. */
+export interface ChildOptions extends CommunicatorConfig {
+  /** How long to wait for the other ranks, in milliseconds. Default 60,000. */
+  readonly timeoutMs?: number;
 }
 
 const finished = Promise.resolve();
@@ -81,6 +76,9 @@ export class Communicator extends Collectives {
   readonly #member: GroupMember;
   /** Where fused calls of groups exchange their data; made when first needed. */
   #fusionRoom: NumericArray | undefined;
+  readonly #libc: Libc | undefined;
+  readonly #timeoutMs: number;
+  readonly #stopExit: () => void;
   readonly #queue: Request[] = [];
   #scheduled = false;
   /** Ends a wait for news, where they come by themselves. */
@@ -89,6 +87,8 @@ export class Communicator extends Collectives {
   #idle: (() => void) | undefined;
   #failure: TcclError | undefined;
   #closing: Promise<void> | undefined;
+  /** Ends with the last call that goes out of band. */
+  #outOfBand: Promise<void> = Promise.resolve();
 
   /** @internal Made by init(). */
   constructor(parts: CommunicatorParts) {
@@ -105,11 +105,22 @@ export class Communicator extends Collectives {
     // A rank that spins where ranks outnumber cores keeps the one it waits for from running.
     this.#spins = crowded ? 20 : 4000;
     this.#patience = crowded ? 2 * Math.ceil(this.nLocalRanks / parts.nCores) : 0;
-    this.#backoff = new Backoff(parts.libc);
-    this.#pointToPoint = new PointToPoint({ ...parts, onNews: () => this.#messenger.onNews() });
+    this.#libc = parts.origin.facts.libc;
+    this.#backoff = new Backoff(this.#libc);
+    this.#timeoutMs = parts.origin.facts.settings.timeoutMs;
+    parts.origin.use();
+    this.#pointToPoint = new PointToPoint({
+      bootstrap: parts.bootstrap, team: parts.team, libc: this.#libc, shared: parts.origin.facts.shared, openTransport: parts.openTransport,
+      onNews: () => this.#messenger.onNews(),
+    });
     this.#messenger = this.#makeMessenger(parts);
     this.#member = this.#makeMember();
-    process.once('exit', this.#leave);
+    this.#stopExit = onExit(this.#leave);
+  }
+
+  /** As init(), split(), shrink() or grow() was given it. */
+  get name(): string | undefined {
+    return this.#parts.config.name;
   }
 
   /** The algorithm that carries out large all-reduces. */
@@ -165,11 +176,11 @@ export class Communicator extends Collectives {
    */
   async window(array: NumericArray, options?: CallOptions): Promise<Window> {
     this.#checkUsable('window');
-    const { bootstrap, team, libc } = this.#parts;
+    const { bootstrap, team } = this.#parts;
     const type = checkArray('window', array, options);
     try {
       return await Window.open({
-        bootstrap, team, libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows,
+        bootstrap, team, libc: this.#libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows,
         checkUsable: (call) => this.#checkUsable(call), barrier: () => this.barrier(),
       }, array, type);
     } catch (error) {
@@ -185,6 +196,60 @@ export class Communicator extends Collectives {
   /** The blocking form of {@link Communicator.group}. */
   groupSync(body: () => void): void {
     groupSync(body);
+  }
+
+  /**
+   * Makes new communicators of this one's ranks: one of all ranks that give the same color, in the order of their keys,
+   * then ranks. Every rank calls it; `null` as color makes none for this rank. Arrays from {@link alloc} are exchanged
+   * without copies in children too, and a child outlives its parent.
+   *
+   * @throws SystemError `OUT_OF_MEMORY`, which leaves this communicator as it was
+   */
+  split(color: number, key?: number, options?: ChildOptions): Promise<Communicator>;
+  split(color: number | null, key?: number, options?: ChildOptions): Promise<Communicator | null>;
+  async split(color: number | null, key = 0, options: ChildOptions = {}): Promise<Communicator | null> {
+    this.#checkUsable('split');
+    checkSplit(color, key);
+    const parts = await this.#withAll('split', options, (signal) => split(this.#parts, color, key, options, signal));
+    return parts === null ? null : new Communicator(parts);
+  }
+
+  /**
+   * Makes a communicator without some ranks, those that died, and those that have closed this one; the others keep their
+   * order. Every rank that stays calls it, and no other. It is the way on after a rank died, when this communicator has
+   * failed; where it has not, `abort` ends what is under way on it first, else that is finished before.
+   *
+   * @throws TimeoutError `RANK_MISSING` with the ranks that neither are gone nor called
+   */
+  async shrink(excluded: readonly number[] = [], options: ChildOptions & { readonly abort?: boolean } = {}): Promise<Communicator> {
+    if (this.#closing !== undefined) this.#checkUsable('shrink');
+    checkShrink(excluded, this.rank, this.nRanks);
+    if (options.abort === true) this.abort('it shrinks the communicator');
+    if (this.#failure === undefined) await this.#drained();
+    return this.#inTurn(async () => {
+      const work = (signal: AbortSignal) => shrink(this.#parts, excluded, options, signal);
+      return new Communicator(await whileOthersCan('shrink', options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS, () => undefined, work));
+    });
+  }
+
+  /**
+   * Makes a communicator with more ranks: those of this one keep their ranks, new ones get the ranks after them, and join
+   * by `init({ commId, nRanks, rank })`. Every rank calls it, one or more with the id from getUniqueId() that the new
+   * ranks were given. The new communicator has memory of its own; arrays of this one work there through staging.
+   */
+  async grow(nRanks: number, options: ChildOptions & { readonly commId?: UniqueId | string } = {}): Promise<Communicator> {
+    this.#checkUsable('grow');
+    return this.#withAll('grow', options, (signal) => grow(this.#parts, nRanks, options, signal));
+  }
+
+  /** A second queue with the same ranks: what is called on it need not wait for what is under way here. Every rank calls it. */
+  stream(options: ChildOptions = {}): Promise<Communicator> {
+    return this.split(0, this.rank, options);
+  }
+
+  /** How the memory of this rank is used, by all communicators that come from one init(). */
+  memStats(): SegmentMemory {
+    return this.#segment.memoryUse();
   }
 
   /**
@@ -206,6 +271,47 @@ export class Communicator extends Collectives {
     return this.#call;
   }
 
+  /** Does what needs all ranks out of band, one after the other. A failure ends the communicator, as in other calls. */
+  #withAll<T>(name: string, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: ChildOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.#inTurn(async () => {
+      try {
+        return await whileOthersCan(name, timeoutMs, this.#checkPresence, work);
+      } catch (error) {
+        if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY')) throw error;
+        throw this.#failWith(error);
+      }
+    });
+  }
+
+  /** After what was begun before, whatever became of it. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#outOfBand.then(work);
+    this.#outOfBand = turn.then(() => undefined, () => undefined);
+    return turn;
+  }
+
+  /** Throws where a rank is gone. */
+  readonly #checkPresence = (): void => {
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#engine.check();
+    const { team, bootstrap } = this.#parts;
+    const gone = team.members.findIndex((_, local) => team.hasLeft(local));
+    if (gone < 0) return;
+    const rank = bootstrap.localRanks[gone] ?? gone;
+    throw new RemoteError('CLOSED', `rank ${rank} has closed its communicator, but others still call it`, { rank });
+  };
+
+  #drained(): Promise<void> {
+    if (this.#queue.length === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const next = this.#idle;
+      this.#idle = () => {
+        next?.();
+        resolve();
+      };
+    });
+  }
+
   #checkUsable(call: string): void {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#closing !== undefined) {
@@ -215,7 +321,8 @@ export class Communicator extends Collectives {
 
   // ── messages between two ranks ────────────────────────────────────────────────────────────────────────────────────
 
-  #makeMessenger({ bootstrap, libc, timeoutMs }: CommunicatorParts): Messenger {
+  #makeMessenger({ bootstrap, origin }: CommunicatorParts): Messenger {
+    const { libc, settings: { timeoutMs } } = origin.facts;
     return new Messenger({
       rank: bootstrap.rank, pointToPoint: this.#pointToPoint, libc, spins: this.#spins, timeoutMs,
       collectives: {
@@ -298,7 +405,7 @@ export class Communicator extends Collectives {
   #fusionArray(type: DataType, count: number): NumericArray {
     if (this.#fusionRoom === undefined) {
       try {
-        this.#fusionRoom = this.#segment.alloc(Int32Array, FUSED_BYTES / 4);
+        this.#fusionRoom = new Int32Array(this.#segment.buffer, this.#parts.team.allocateBytes(FUSED_BYTES), FUSED_BYTES / 4);
       } catch {
         // Slower, but all ranks must fuse alike.
         this.#fusionRoom = new Int32Array(FUSED_BYTES / 4);
@@ -328,6 +435,9 @@ export class Communicator extends Collectives {
   }
 
   #checkBlocking(): void {
+    if (this.#parts.config.blocking === false) {
+      throw new InvalidUsageError('UNSUPPORTED', 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form');
+    }
     if (!this.#engine.blocking) {
       throw new InvalidUsageError('UNSUPPORTED', 'blocking calls need memory that all ranks share; these ranks talk over sockets: use the promise form');
     }
@@ -358,7 +468,7 @@ export class Communicator extends Collectives {
       try {
         let status = engine.begin(code, type, root, send, recv, count, this.#spins, details);
         for (let turn = 0; status === PENDING && turn < this.#patience; turn++) {
-          this.#parts.libc?.yieldCore();
+          this.#libc?.yieldCore();
           status = engine.progress(this.#spins);
         }
         if (status === DONE) return finished;
@@ -435,13 +545,13 @@ export class Communicator extends Collectives {
   #checkHealth(): void {
     this.#messenger.throwLastWords();
     this.#engine.check();
-    const { timeoutMs } = this.#parts;
+    const timeoutMs = this.#timeoutMs;
     if (timeoutMs > 0 && this.#backoff.waitedMs > timeoutMs) throw this.#timedOut();
   }
 
   /** The operation under way fails when its time is over. */
   #setDeadline(): void {
-    const { timeoutMs } = this.#parts;
+    const timeoutMs = this.#timeoutMs;
     if (timeoutMs > 0) this.#deadline ??= setTimeout(() => this.#failWith(this.#timedOut()), Math.min(timeoutMs, LONGEST_TIMER_MS));
   }
 
@@ -451,7 +561,7 @@ export class Communicator extends Collectives {
   }
 
   #timedOut(): TimeoutError {
-    const { timeoutMs } = this.#parts;
+    const timeoutMs = this.#timeoutMs;
     const late = this.#engine.late();
     return new TimeoutError(
       'TIMEOUT',
@@ -463,7 +573,10 @@ export class Communicator extends Collectives {
 
   /** Ends the communicator for an error of an operation. */
   #failWith(error: unknown): unknown {
-    if (error instanceof TcclError) this.#fail(error);
+    if (!(error instanceof TcclError)) return error;
+    const { name } = this.#parts.config;
+    if (name !== undefined && this.#failure === undefined) error.message += ` (communicator ${JSON.stringify(name)})`;
+    this.#fail(error);
     return error;
   }
 
@@ -473,7 +586,7 @@ export class Communicator extends Collectives {
     this.#clearDeadline();
     this.#messenger.abort(error);
     this.#engine.abort(error);
-    this.#parts.bootstrap.abort(error);
+    this.#parts.bootstrap.fail(error);
     for (const request of this.#queue.splice(0)) request.reject(error);
     this.#idle?.();
   }
@@ -481,13 +594,14 @@ export class Communicator extends Collectives {
   // ── leaving ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #close(): Promise<void> {
-    if (this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
+    await this.#outOfBand;
+    await this.#drained();
     await this.#messenger.close();
-    process.removeListener('exit', this.#leave);
+    this.#stopExit();
     // After a failure too: what is still on its way comes from the segment.
     await this.#engine.close();
     this.#parts.team.leave();
-    this.#segment.close();
+    this.#parts.origin.leave();
     await this.#parts.bootstrap.close();
   }
 

@@ -1,23 +1,21 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { readBootstrapEnvironment } from '../bootstrap/environment.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
-import { P2P_FIFO } from '../collectives/p2p-socket.js';
-import { coresOfAll } from '../device/cores.js';
 import { loadLibc } from '../device/libc.js';
 import { rankStates } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import { TcclError, TimeoutError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import { agree, type Facts } from './agree.js';
-import { chooseEngine, socketTransport } from './choose-engine.js';
 import { Communicator } from './communicator.js';
-import type { CompositeEngine } from './composite-engine.js';
+import { checkConfig, type CommunicatorConfig } from './config.js';
 import { joinSegment, type Joined } from './join-segment.js';
 import { DEFAULT_INIT_TIMEOUT_MS, meet, placeOf } from './meet.js';
 import { runtimeSettings } from './options.js';
+import { Origin, type CommunicatorParts } from './origin.js';
 
 /** What init() takes; a launcher's environment gives all of it. */
-export interface InitOptions {
+export interface InitOptions extends CommunicatorConfig {
   /** This rank; with `nRanks` and `commId` for programs that start ranks by themselves. */
   readonly rank?: number;
   readonly nRanks?: number;
@@ -45,33 +43,31 @@ export interface InitOptions {
  *   SystemError `NETWORK`, `OUT_OF_MEMORY`.
  */
 export async function init(options: InitOptions = {}): Promise<Communicator> {
+  const config = checkConfig(options);
   const env = options.env ?? process.env;
   const settings = runtimeSettings(env);
   const network = readBootstrapEnvironment(env);
   const place = placeOf(options, env);
   const { bootstrap, id } = await meet(place, options, network);
   let joined: Joined | undefined;
-  let engine: CompositeEngine | undefined;
+  let parts: CommunicatorParts | undefined;
   try {
     joined = await joinSegment(bootstrap, place.memory, settings.sharedMemory);
-    const team = Team.ofAll(joined.segment);
+    const { segment, shared } = joined;
+    const team = Team.ofAll(segment);
     const facts = await agree(bootstrap, settings, joined);
     const loaded = loadLibc();
     const libc = 'libc' in loaded ? loaded.libc : undefined;
-    const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
-    engine = await chooseEngine({ bootstrap, shared: joined.shared, team, facts, libc, nCores, settings, network, id, signal: initSignal(options) });
-    const openTransport = () => socketTransport({ bootstrap, team, network, id }, P2P_FIFO);
-    const communicator = new Communicator({
-      bootstrap, team, libc, engine, nCores, shared: joined.shared, openTransport, timeoutMs: settings.timeoutMs,
-    });
+    const origin = new Origin({ segment, shared, libc, settings, network, id, init, options });
+    parts = await origin.assemble(bootstrap, team, facts, config, initSignal(options));
     warn(bootstrap, facts, options);
-    joined.segment.setState(rankStates.ready);
+    segment.setState(rankStates.ready);
     // Nobody may look for the dead before all are marked as living.
     await bootstrap.barrier();
-    return communicator;
+    return new Communicator(parts);
   } catch (error) {
     bootstrap.abort(error as Error);
-    if (error instanceof TcclError) engine?.abort(error);
+    if (error instanceof TcclError) parts?.engine.abort(error);
     joined?.segment.close();
     throw error;
   }

@@ -8,7 +8,7 @@ import { Ring, RING_FIFO } from '../collectives/ring.js';
 import { DoubleTree, TREE_FIFO } from '../collectives/tree.js';
 import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
-import type { Segment } from '../device/segment.js';
+import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError } from '../errors.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
@@ -55,15 +55,15 @@ export class NetworkEngine implements Engine {
   #openingFailed: Error | undefined;
   #ended = false;
 
-  constructor(segment: Segment, libc: Libc | undefined, ring: RingOfRanks, connect: Connect) {
+  constructor(team: Team, libc: Libc | undefined, ring: RingOfRanks, connect: Connect) {
     const { rank, order, links } = ring;
     this.#rank = rank;
     this.#nRanks = order.length;
     this.#order = order;
     this.#connect = connect;
-    this.#exchange = new Exchange(rank, segment.buffer);
+    this.#exchange = new Exchange(rank, team.segment.buffer);
     if (links !== undefined) this.#exchange.add([links.send], [links.receive]);
-    this.#combiner = new Combiner(segment, libc, this.#nRanks, links?.send.size.slotBytes ?? RING_FIFO.slotBytes);
+    this.#combiner = new Combiner(team, libc, this.#nRanks, links?.send.size.slotBytes ?? RING_FIFO.slotBytes);
     this.#ring = new Ring(this.#combiner, ring);
     this.#blocks = new Blocks(this.#nRanks);
     this.#receivedBlocks = new Blocks(this.#nRanks);

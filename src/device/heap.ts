@@ -61,6 +61,11 @@ export class Heap {
     return true;
   }
 
+  /** What an allocation takes, its gap included; 0 where `address` is none. */
+  lengthOf(address: number): number {
+    return this.#lengths.get(address) ?? 0;
+  }
+
   /** The largest allocation that would succeed now. */
   largestFree(): number {
     let largest = 0;

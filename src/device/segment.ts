@@ -52,6 +52,26 @@ interface Placed {
   [PLACE]?: Place;
 }
 
+/** What memory of a heap is for: arrays of alloc(), places that data passes through, or what teams share. */
+export type MemoryUse = 'arrays' | 'staging' | 'control';
+
+/** Bytes of this rank's part of the segment, and of the whole. */
+export interface SegmentMemory {
+  /** This rank's heap. */
+  readonly heapBytes: number;
+  readonly freeBytes: number;
+  /** The longest array that alloc() could give now. */
+  readonly largestFreeBytes: number;
+  /** Most that was ever given out at once. */
+  readonly peakBytes: number;
+  /** Given out by what it is for, the gaps between allocations included. */
+  readonly used: Readonly<Record<MemoryUse, number>>;
+  /** Addresses of the segment, which its ranks share; memory is taken for a part of them only: see `reservedBytes`. */
+  readonly mappedBytes: number;
+  /** Of the system's memory that this rank took for its heap; it keeps what is freed for later. */
+  readonly reservedBytes: number;
+}
+
 /** What a segment stands on; see the factories. */
 interface Backing {
   readonly memory: WebAssembly.Memory;
@@ -72,10 +92,15 @@ export class Segment {
   readonly kernels: Arithmetic;
   /** Where the team of all ranks lies. */
   readonly firstTeam = FIRST_TEAM;
+  /** Bytes of the control block that each member of a team has. */
+  readonly blockBytes: number;
   readonly heap: Heap;
   readonly #backing: Backing;
   readonly #words: Int32Array;
   readonly #view: Uint8Array;
+  readonly #uses = new Map<number, MemoryUse>();
+  /** What is to be done once others are through with some memory. */
+  #lingering: { readonly isTime: () => boolean; readonly action: () => void }[] = [];
   #reservedTo: number;
   #closed = false;
   /** Where arrays lie that were looked up last: programs use the same few again and again. */
@@ -93,8 +118,9 @@ export class Segment {
     this.#view = new Uint8Array(this.buffer);
     const kernels = instantiateKernels(backing.memory);
     this.kernels = kernels;
+    this.blockBytes = kernels.BLOCK_BYTES.value as number;
 
-    const controlEnd = FIRST_TEAM + teamBytes(nLocalRanks, kernels.BLOCK_BYTES.value as number);
+    const controlEnd = FIRST_TEAM + teamBytes(nLocalRanks, this.blockBytes);
     const heapsFrom = Math.ceil(controlEnd / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const heapBytes = Math.floor((this.bytes - heapsFrom) / nLocalRanks / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const from = heapsFrom + localRank * heapBytes;
@@ -149,7 +175,7 @@ export class Segment {
       throw new InvalidArgumentError('ARGUMENT_RANGE', `alloc takes a whole number of elements from 0, not ${String(length)}`);
     }
     const bytes = length * type.BYTES_PER_ELEMENT;
-    const offset = this.allocateBytes(bytes);
+    const offset = this.allocateBytes(bytes, 'arrays');
     this.#view.fill(0, offset, offset + bytes);
     const array = new type(this.buffer, offset, length);
     Object.defineProperty(array, PLACE, { value: { segment: this, offset } satisfies Place });
@@ -157,7 +183,8 @@ export class Segment {
   }
 
   /** `bytes` bytes of this rank's heap, as alloc() takes them; their content is undefined. */
-  allocateBytes(bytes: number): number {
+  allocateBytes(bytes: number, use: MemoryUse = 'staging'): number {
+    this.#settle();
     const offset = this.heap.allocate(bytes);
     if (offset === undefined) {
       throw new SystemError(
@@ -173,19 +200,45 @@ export class Segment {
       this.heap.free(offset);
       throw error;
     }
+    this.#uses.set(offset, use);
     return offset;
   }
 
   freeBytes(offset: number): void {
     this.heap.free(offset);
+    this.#uses.delete(offset);
+  }
+
+  /** Does something as soon as `isTime` says so: it is asked again whenever memory is taken, left or looked at. */
+  when(isTime: () => boolean, action: () => void): void {
+    this.#lingering.push({ isTime, action });
+    this.#settle();
+  }
+
+  /** How this rank's memory is used now. */
+  memoryUse(): SegmentMemory {
+    this.#settle();
+    const used = { arrays: 0, staging: 0, control: 0 };
+    for (const [offset, use] of this.#uses) used[use] += this.heap.lengthOf(offset);
+    const heapBytes = this.heap.to - this.heap.from;
+    return {
+      heapBytes,
+      freeBytes: heapBytes - this.heap.usedBytes,
+      largestFreeBytes: Math.max(0, this.heap.largestFree()),
+      peakBytes: this.heap.peakBytes,
+      used,
+      mappedBytes: this.bytes,
+      reservedBytes: Math.max(0, this.#reservedTo - this.heap.from),
+    };
   }
 
   /** Gives back what alloc() gave. Views of the array that live on see memory that others may get. */
   free(array: NumericArray): void {
     const place = (array as Placed)[PLACE];
-    if (place?.segment !== this || !this.heap.free(place.offset)) {
+    if (place?.segment !== this || this.#uses.get(place.offset) !== 'arrays') {
       throw new InvalidUsageError('ARGUMENT_TYPE', 'free takes an array that alloc of this communicator gave, once');
     }
+    this.freeBytes(place.offset);
   }
 
   /** Where an array lies in the segment, or -1 if it lies elsewhere. */
@@ -230,6 +283,16 @@ export class Segment {
     if (file === undefined) return;
     file.libc.mapPrivate(file.address, this.bytes);
     closeSync(file.fd);
+  }
+
+  #settle(): void {
+    if (this.#lingering.length === 0) return;
+    const waiting = this.#lingering;
+    this.#lingering = [];
+    for (const one of waiting) {
+      if (one.isTime()) one.action();
+      else this.#lingering.push(one);
+    }
   }
 
   /** Takes real memory up to `to`, in steps, for a range that this rank is the only one to use first. */

@@ -6,7 +6,7 @@ import type { Segment } from './segment.js';
  *
  *     0        abort: 0, or 1 + the local rank that the failure is about; then why (index in abortReasons)
  *     64       last words: their length (-1 while they are written), then why the first rank to fail did so
- *     1024     one line a rank: 1 once it has left the communicator
+ *     1024     one line a rank: 1 once it has left the communicator, 2 once it does not look here any more
  *     …        u32 a pair of ranks: where the mailbox from the one to the other lies (0: nobody has written yet)
  *     …        one control block a rank (kernels/assembly/local.ts tells what is in it)
  *
@@ -17,6 +17,18 @@ const ABORT = 0;
 const LAST_WORDS = 64;
 const LEFT = 1024;
 const LINE = 64;
+const PAGE = 4096;
+
+/** What a member's line says. */
+const STAYS = 0;
+const LEAVES = 1;
+const FORGETS = 2;
+
+/** Memory of a team: where it begins, and what to free. */
+export interface Reservation {
+  readonly offset: number;
+  readonly address: number;
+}
 
 /** Longest last words. */
 export const LAST_WORDS_BYTES = LEFT - LAST_WORDS - 64;
@@ -34,12 +46,15 @@ export class Team {
   /** This rank's kernels, attached to the team's control blocks. */
   readonly kernels: Kernels;
   readonly #words: Int32Array;
+  /** This rank's memory that other members may use as long as they have not left. */
+  readonly #kept: number[] = [];
 
   /**
    * @param address where `teamBytes` bytes are zero that all members know
    * @param members the segment's local rank of each member; this segment's rank is one of them
+   * @param reservation of the memory at `address`, at the rank that it came from
    */
-  constructor(readonly segment: Segment, readonly address: number, readonly members: readonly number[]) {
+  constructor(readonly segment: Segment, readonly address: number, readonly members: readonly number[], readonly reservation?: Reservation) {
     this.localRank = members.indexOf(segment.localRank);
     this.nLocalRanks = members.length;
     this.kernels = instantiateKernels(segment.memory);
@@ -51,6 +66,18 @@ export class Team {
   /** The team of all ranks of a segment, in the place that every segment has for it. */
   static ofAll(segment: Segment): Team {
     return new Team(segment, segment.firstTeam, Array.from({ length: segment.nLocalRanks }, (_, rank) => rank));
+  }
+
+  /**
+   * Memory for a team of `nRanks` in this rank's heap, zeros. The team that it makes there
+   * frees it when all members have left. Throws `OUT_OF_MEMORY`.
+   */
+  static reserve(segment: Segment, nRanks: number): Reservation {
+    const bytes = teamBytes(nRanks, segment.blockBytes);
+    const offset = segment.allocateBytes(bytes + PAGE, 'control');
+    const address = Math.ceil(offset / PAGE) * PAGE;
+    new Uint8Array(segment.buffer, address, bytes).fill(0);
+    return { offset, address };
   }
 
   /** Tells all ranks that the communicator failed. Only the first failure counts. */
@@ -91,6 +118,11 @@ export class Team {
     Atomics.store(this.#words, this.#mailboxWord(from, to), address);
   }
 
+  /** Whether a member has left, or died. */
+  isGone(localRank: number): boolean {
+    return this.hasLeft(localRank) || this.segment.isDead(this.members[localRank] ?? 0);
+  }
+
   /** A member whose process or thread has ended without leaving, or -1. */
   findDead(): number {
     for (let rank = 0; rank < this.nLocalRanks; rank++) {
@@ -102,13 +134,43 @@ export class Team {
     return -1;
   }
 
-  /** Says that this rank has nothing more to do with the others. */
+  /** Memory of this rank's heap for the communicator's work: others may use it until all have left, when it is freed. */
+  allocateBytes(bytes: number): number {
+    const offset = this.segment.allocateBytes(bytes);
+    this.#kept.push(offset);
+    return offset;
+  }
+
+  /** Says that this rank has nothing more to do with the others. Memory goes back to heaps when all have said so. */
   leave(): void {
-    Atomics.store(this.#words, (LEFT + this.localRank * LINE) / 4, 1);
+    if (this.#said(this.localRank) !== STAYS) return;
+    this.#say(LEAVES);
+    this.segment.when(
+      () => this.#all(LEAVES),
+      () => {
+        for (const offset of this.#kept) this.segment.freeBytes(offset);
+        // Others look at this memory until they have seen that all left.
+        this.#say(FORGETS);
+        const { reservation } = this;
+        if (reservation !== undefined) this.segment.when(() => this.#all(FORGETS), () => this.segment.freeBytes(reservation.offset));
+      },
+    );
   }
 
   hasLeft(localRank: number): boolean {
-    return Atomics.load(this.#words, (LEFT + localRank * LINE) / 4) !== 0;
+    return this.#said(localRank) !== STAYS;
+  }
+
+  #said(localRank: number): number {
+    return Atomics.load(this.#words, (LEFT + localRank * LINE) / 4);
+  }
+
+  #say(word: number): void {
+    Atomics.store(this.#words, (LEFT + this.localRank * LINE) / 4, word);
+  }
+
+  #all(word: number): boolean {
+    return this.members.every((member, rank) => this.#said(rank) >= word || this.segment.isDead(member));
   }
 
   #mailboxWord(from: number, to: number): number {
@@ -123,5 +185,5 @@ export function teamBytes(nRanks: number, blockBytes: number): number {
 
 /** Control blocks begin on a page of their own, since their parts lie on pages for a reason. */
 function headerBytes(nRanks: number): number {
-  return Math.ceil((LEFT + nRanks * LINE + nRanks * nRanks * 4) / 4096) * 4096;
+  return Math.ceil((LEFT + nRanks * LINE + nRanks * nRanks * 4) / PAGE) * PAGE;
 }

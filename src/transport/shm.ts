@@ -46,8 +46,6 @@ export class ShmTransport implements Transport {
   readonly name = 'shm';
   readonly size: FifoSize;
   readonly #options: ShmOptions;
-  /** FIFOs that this side has left, whose senders may still write. */
-  #left: Fifo[] = [];
 
   constructor(options: ShmOptions) {
     this.#options = options;
@@ -67,7 +65,6 @@ export class ShmTransport implements Transport {
   /** @throws SystemError `OUT_OF_MEMORY` when the heap has no room for the FIFO. */
   // eslint-disable-next-line @typescript-eslint/require-await -- what it throws must come as a rejection
   async setUpReceive(peer: number): Promise<ConnectionSetUp<ReceiveConnection>> {
-    this.#freeLeft();
     const { segment } = this.#options.team;
     const { steps, slotBytes } = this.size;
     const address = segment.allocateBytes(SLOTS + steps * strideOf(slotBytes));
@@ -75,27 +72,21 @@ export class ShmTransport implements Transport {
     fifo.clear();
     return {
       info: encodeInfo({ address, steps, slotBytes }),
-      connect: () => Promise.resolve(new ShmReceiver(fifo, peer, this.#findDead, () => this.#leave(fifo))),
+      connect: () => Promise.resolve(new ShmReceiver(fifo, peer, this.#findDead, () => this.#leave(fifo, peer))),
       cancel: () => segment.freeBytes(address),
     };
   }
 
   close(): void {
-    this.#freeLeft();
-  }
-
-  #leave(fifo: Fifo): void {
-    this.#left.push(fifo);
-    this.#freeLeft();
+    // Nothing is open but connections.
   }
 
   /** Gives memory back to the heap once both sides have left it. */
-  #freeLeft(): void {
-    this.#left = this.#left.filter((fifo) => {
-      if (Atomics.load(fifo.words, SENDER_STATE) === OPEN) return true;
-      this.#options.team.segment.freeBytes(fifo.place.address);
-      return false;
-    });
+  #leave(fifo: Fifo, peer: number): void {
+    const { team, localRanks } = this.#options;
+    const sender = localRanks.indexOf(peer);
+    const hasLeft = (): boolean => Atomics.load(fifo.words, SENDER_STATE) !== OPEN || team.isGone(sender);
+    team.segment.when(hasLeft, () => team.segment.freeBytes(fifo.place.address));
   }
 
   /** Throws if any rank of the communicator on this host died: whoever it is, data will not come round. */

@@ -40,7 +40,7 @@ export async function openNetwork(name: TransportName, n: number, size: FifoSize
       const fromPrevious = [{ peer: place.rankAt(-1), name: 'ring' }];
       const { sends, receives } = await connectPeers(bootstraps[rank]!, toNext, fromPrevious, transportFor, never);
       const ring = new RingOfRanks(rank, order, { send: sends[0]!, receive: receives[0]! });
-      const engine = new NetworkEngine(segment, rank % 2 === 0 ? libc : undefined, ring, (algorithm) => {
+      const engine = new NetworkEngine(Team.ofAll(segment), rank % 2 === 0 ? libc : undefined, ring, (algorithm) => {
         const { sendTo, receiveFrom } = wantedEnds(algorithm, order, rank);
         return connectPeers(bootstraps[rank]!, sendTo, receiveFrom, transportFor, never);
       });

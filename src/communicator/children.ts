@@ -1,0 +1,155 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { Team, type Reservation } from '../device/team.js';
+import { InvalidArgumentError, RemoteError, SystemError, TimeoutError } from '../errors.js';
+import { inherit, type CommunicatorConfig } from './config.js';
+import type { CommunicatorParts } from './origin.js';
+
+/** What each rank tells its parent communicator in a split. */
+interface Choice {
+  readonly color: number | null;
+  readonly key: number;
+  /** For the children's networks; the first rank's counts. Children of different colors have no rank in common. */
+  readonly number: number;
+}
+
+const LARGEST = 2 ** 31 - 1;
+
+/** Checks what split() takes. Throws InvalidArgumentError `ARGUMENT_RANGE`. */
+export function checkSplit(color: number | null, key: number): void {
+  if (color !== null && !(Number.isInteger(color) && color >= 0 && color <= LARGEST)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `split: the color is ${String(color)}, but colors are whole numbers from 0 to ${LARGEST}, or null for no communicator`);
+  }
+  if (!(Number.isInteger(key) && Math.abs(key) <= LARGEST)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `split: the key is ${String(key)}, but keys are whole numbers up to ${LARGEST}`);
+  }
+}
+
+/** Parts of the communicator of this rank's color, or null where it has none. Every rank of the parent calls it. */
+export async function split(parent: CommunicatorParts, color: number | null, key: number, given: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts | null> {
+  const { bootstrap } = parent;
+  const choice: Choice = { color, key, number: bootstrap.rank === 0 ? bootstrap.nextNumber() : 0 };
+  const choices = (await bootstrap.allGather(encode(choice))).map((bytes) => decode(bytes) as Choice);
+  if (color === null) return null;
+  const members = choices
+    .map((other, rank) => ({ ...other, rank }))
+    .filter((other) => other.color === color)
+    .sort((a, b) => a.key - b.key || a.rank - b.rank);
+  return makeChild(parent, choices[0]?.number ?? 0, members.map((member) => member.rank), inherit(parent.config, given), signal);
+}
+
+/** Checks what shrink() takes. Throws InvalidArgumentError `ARGUMENT_RANGE`. */
+export function checkShrink(excluded: readonly number[], rank: number, nRanks: number): void {
+  const wrong = excluded.find((other) => !Number.isInteger(other) || other < 0 || other >= nRanks);
+  if (wrong !== undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: there is no rank ${String(wrong)} to exclude; ranks go from 0 to ${nRanks - 1}`);
+  if (excluded.includes(rank)) throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: rank ${rank} excludes itself; only those who stay call shrink`);
+}
+
+/**
+ * Parts of the communicator of all ranks but those that are excluded, dead or gone. Every rank that stays calls it; who
+ * dies meanwhile is left out too.
+ */
+export async function shrink(parent: CommunicatorParts, excluded: readonly number[], given: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
+  const { bootstrap, team } = parent;
+  const config = inherit(parent.config, given);
+  const out = new Set(excluded);
+  while (true) {
+    // Of its own host, a rank knows more, and sooner, than the network does.
+    bootstrap.localRanks.forEach((rank, local) => {
+      if (rank !== bootstrap.rank && local < team.nLocalRanks && team.isGone(local)) out.add(rank);
+    });
+    const { ranks, number } = await bootstrap.survivors([...out], signal);
+    try {
+      const child = await makeChild(parent, number, ranks, config, signal);
+      await child.bootstrap.barrier();
+      return child;
+    } catch (error) {
+      const lost = error instanceof RemoteError && error.code === 'RANK_DIED' && error.rank !== undefined ? ranks[error.rank] : undefined;
+      if (lost === undefined) throw error;
+      out.add(lost);
+    }
+  }
+}
+
+/**
+ * A communicator of some ranks of another, on the same segment and the same out-of-band connections. The first member of
+ * each host gives memory for what the members there share.
+ *
+ * @param ranks of the parent, in the child's order
+ */
+async function makeChild(parent: CommunicatorParts, number: number, ranks: readonly number[], config: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
+  const { origin } = parent;
+  const { segment, shared } = origin.facts;
+  const bootstrap = parent.bootstrap.derive(number, ranks);
+  // Where a host's ranks do not share memory, each is a team of its own.
+  const local = shared ? bootstrap.localRanks : [bootstrap.rank];
+  let reservation: Reservation | undefined;
+  let team: Team | undefined;
+  const giveUp = (): void => bootstrap.abort(signal.reason as Error);
+  signal.addEventListener('abort', giveUp);
+  try {
+    const addresses = await exchange(bootstrap, () => {
+      if (local[0] === bootstrap.rank) reservation = Team.reserve(segment, local.length);
+      return reservation?.address ?? 0;
+    });
+    const members = local.map((rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0);
+    team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reservation);
+    return await origin.assemble(bootstrap, team, ranks.flatMap((rank) => parent.facts[rank] ?? []), config, signal);
+  } catch (error) {
+    bootstrap.abort(error as Error);
+    if (team !== undefined) team.leave();
+    else if (reservation !== undefined) segment.freeBytes(reservation.offset);
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}
+
+/** What `make` gives at every rank, or the error of the first rank where it throws, at all. */
+async function exchange(bootstrap: Bootstrap, make: () => number): Promise<number[]> {
+  let failure: unknown;
+  let mine: { readonly address: number } | { readonly error: string };
+  try {
+    mine = { address: make() };
+  } catch (error) {
+    failure = error;
+    mine = { error: (error as Error).message };
+  }
+  const all = (await bootstrap.allGather(encode(mine))).map((bytes) => decode(bytes) as typeof mine);
+  const addresses = all.map((one) => ('address' in one ? one.address : -1));
+  const failed = addresses.indexOf(-1);
+  if (failed < 0) return addresses;
+  if (failed === bootstrap.rank) throw failure;
+  const one = all[failed];
+  throw new SystemError('OUT_OF_MEMORY', `rank ${failed} has no memory for the communicator: ${one !== undefined && 'error' in one ? one.error : ''}`, { rank: failed });
+}
+
+/** How often a rank that waits for others out of band looks whether they can still come. */
+const LOOK_EVERY_MS = 20;
+
+/**
+ * What `work` gives, unless a rank that it needs cannot come any more (`check` throws) or time is over. `work` gets a
+ * signal of that, and may tell more precisely what it waited for.
+ */
+export async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => void, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const stopped = new Promise<never>((_, reject) => {
+    stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
+  });
+  const late = setTimeout(() => stop.abort(new TimeoutError('TIMEOUT', `${name} waited ${timeoutMs / 1000} s in vain for other ranks to call it`)), timeoutMs);
+  const look = setInterval(() => {
+    try {
+      check();
+    } catch (error) {
+      stop.abort(error);
+    }
+  }, LOOK_EVERY_MS);
+  try {
+    return await Promise.race([work(stop.signal), stopped]);
+  } finally {
+    clearInterval(look);
+    clearTimeout(late);
+  }
+}
+
+const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
+const decode = (bytes: Uint8Array): unknown => JSON.parse(new TextDecoder().decode(bytes));

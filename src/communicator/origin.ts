@@ -1,0 +1,79 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { BootstrapEnvironment } from '../bootstrap/environment.js';
+import type { UniqueId } from '../bootstrap/unique-id.js';
+import { P2P_FIFO } from '../collectives/p2p-socket.js';
+import { coresOfAll } from '../device/cores.js';
+import type { Libc } from '../device/libc.js';
+import type { Segment } from '../device/segment.js';
+import type { Team } from '../device/team.js';
+import type { Transport } from '../transport/transport.js';
+import type { Facts } from './agree.js';
+import { chooseEngine, socketTransport } from './choose-engine.js';
+import type { Communicator } from './communicator.js';
+import type { CompositeEngine } from './composite-engine.js';
+import type { CommunicatorConfig } from './config.js';
+import type { InitOptions } from './init.js';
+import type { RuntimeSettings } from './options.js';
+
+/** What a communicator is made of. */
+export interface CommunicatorParts {
+  readonly origin: Origin;
+  readonly bootstrap: Bootstrap;
+  readonly team: Team;
+  readonly engine: CompositeEngine;
+  /** Connects ranks that share no memory, for messages between two of them. */
+  readonly openTransport: () => Transport;
+  /** By rank. */
+  readonly facts: readonly Facts[];
+  /** Cores that the ranks of this host may use together. */
+  readonly nCores: number;
+  readonly config: CommunicatorConfig;
+}
+
+/** What one init() found out, for the communicator that it makes and all that come from it. */
+export interface OriginFacts {
+  readonly segment: Segment;
+  /** Whether all ranks of this host share the segment. */
+  readonly shared: boolean;
+  readonly libc: Libc | undefined;
+  readonly settings: RuntimeSettings;
+  readonly network: BootstrapEnvironment;
+  readonly id: UniqueId;
+  /** For ranks that join later. */
+  readonly init: (options: InitOptions) => Promise<Communicator>;
+  readonly options: InitOptions;
+}
+
+/**
+ * Where communicators come from: one init(), whose segment they all use. It stands until the last of them is closed,
+ * whichever that is: a child outlives its parent.
+ */
+export class Origin {
+  #users = 0;
+
+  constructor(readonly facts: OriginFacts) {}
+
+  /**
+   * Makes the parts of a communicator, which connects its ranks for data. All its ranks call it.
+   *
+   * @param facts by rank
+   * @param signal ends a set-up that takes too long
+   */
+  async assemble(bootstrap: Bootstrap, team: Team, facts: readonly Facts[], config: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
+    const { shared, libc, settings, network, id } = this.facts;
+    const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
+    const engine = await chooseEngine({ bootstrap, shared, team, facts, libc, nCores, settings, network, id, signal });
+    const openTransport = () => socketTransport({ bootstrap, team, network, id }, P2P_FIFO);
+    return { origin: this, bootstrap, team, engine, openTransport, facts, nCores, config };
+  }
+
+  /** Counts a communicator. */
+  use(): void {
+    this.#users++;
+  }
+
+  /** Counts one less; after the last, this rank leaves the segment. */
+  leave(): void {
+    if (--this.#users === 0) this.facts.segment.close();
+  }
+}
