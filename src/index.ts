@@ -5,7 +5,8 @@
  */
 export { getUniqueId } from './bootstrap/root.js';
 export { UniqueId } from './bootstrap/unique-id.js';
-export type { Communicator } from './communicator/communicator.js';
+export type { ChildOptions, Communicator } from './communicator/communicator.js';
+export type { CommunicatorConfig } from './communicator/config.js';
 export type { CallOptions } from './communicator/arguments.js';
 export type { Parts } from './communicator/checked-call.js';
 export { group, groupSync } from './communicator/group.js';
@@ -15,6 +16,7 @@ export { spawnRanks } from './communicator/spawn-ranks.js';
 export {
   fromBfloat16, fromFloat16, fromFloat8e4m3, fromFloat8e5m2, toBfloat16, toFloat16, toFloat8e4m3, toFloat8e5m2,
 } from './device/formats.js';
+export type { MemoryUse, SegmentMemory } from './device/segment.js';
 export type { DataTypeName, NumericArray, NumericArrayConstructor, PremulSum, ReductionOperator } from './device/types.js';
 export * from './errors.js';
 export type { SpawnRanksOptions } from './launch/spawn-threads.js';

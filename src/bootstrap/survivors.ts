@@ -22,6 +22,14 @@ interface Verdict {
   readonly number: number;
 }
 
+/** What it says where ranks that it knows nothing bad of have not asked in time. */
+interface Failure {
+  readonly missing: readonly number[];
+}
+
+/** So much longer than the coordinator the others wait, so that all name the same ranks. */
+const GRACE_MS = 1000;
+
 const VIEW = 0;
 const VERDICT = 1;
 
@@ -54,26 +62,42 @@ export async function agreeOnSurvivors(mesh: Mesh, question: Question): Promise<
     const peer = members[coordinator] ?? -1;
     try {
       await mesh.post(peer, header(VIEW), encode([...out]));
-      const verdict = await unlessEnded(mesh.take(peer, header(VERDICT)), question.signal, () => [coordinator]);
-      const { ranks, number: network } = decode(verdict.data) as Verdict;
-      if (!ranks.includes(me)) throw excludedHere(me);
-      return { ranks, number: network };
+      const { data } = await unlessEnded(mesh.take(peer, header(VERDICT)), question.signal, GRACE_MS, () => [coordinator]);
+      const verdict = decode(data) as Verdict | Failure;
+      if ('missing' in verdict) throw missingRanks(verdict.missing);
+      if (!verdict.ranks.includes(me)) throw excludedHere(me);
+      return verdict;
     } catch (error) {
       if (!mesh.isGone(peer)) throw error;
     }
   }
 }
 
-async function coordinate(mesh: Mesh, { members, space, number, signal }: Question, out: Set<number>): Promise<Verdict> {
+async function coordinate(mesh: Mesh, question: Question, out: Set<number>): Promise<Verdict> {
+  const { members } = question;
   const me = members.indexOf(mesh.rank);
   const heard = new Set([me]);
+  try {
+    await hearAll(mesh, question, out, heard);
+  } catch (error) {
+    if (error instanceof TimeoutError) await tell(mesh, question, heard, { missing: error.ranks ?? [] });
+    throw error;
+  }
+  if (out.has(me)) throw excludedHere(me);
+  const verdict = { ranks: members.map((_, rank) => rank).filter((rank) => !out.has(rank)), number: mesh.nextNetworkNumber() };
+  await tell(mesh, question, verdict.ranks, verdict);
+  return verdict;
+}
+
+/** Adds to `out` whom anybody excludes, and who is lost meanwhile. */
+async function hearAll(mesh: Mesh, { members, space, number, signal }: Question, out: Set<number>, heard: Set<number>): Promise<void> {
   const missing = (): number[] => members.map((_, rank) => rank).filter((rank) => !out.has(rank) && !heard.has(rank));
   await new Promise<void>((resolve, reject) => {
     const consider = (): void => {
       if (missing().length === 0) resolve();
     };
     for (const rank of missing()) {
-      unlessEnded(mesh.take(members[rank] ?? -1, { space, number: number * 2 + VIEW }), signal, missing).then(
+      unlessEnded(mesh.take(members[rank] ?? -1, { space, number: number * 2 + VIEW }), signal, 0, missing).then(
         ({ data }) => {
           heard.add(rank);
           for (const other of decode(data) as number[]) out.add(other);
@@ -88,32 +112,35 @@ async function coordinate(mesh: Mesh, { members, space, number, signal }: Questi
     }
     consider();
   });
-  if (out.has(me)) throw excludedHere(me);
-  const ranks = members.map((_, rank) => rank).filter((rank) => !out.has(rank));
-  const verdict = { ranks, number: mesh.nextNetworkNumber() };
-  // Who is lost now will be missed by the survivors' network.
-  const posts = ranks.filter((rank) => rank !== me).map((rank) => mesh.post(members[rank] ?? -1, { space, operation: VERDICT, number: number * 2 + VERDICT }, encode(verdict)));
-  await Promise.allSettled(posts);
-  return verdict;
+}
+
+/** Who is lost now will be missed by the survivors' network. */
+async function tell(mesh: Mesh, { members, space, number }: Question, ranks: Iterable<number>, verdict: Verdict | Failure): Promise<void> {
+  const others = [...ranks].map((rank) => members[rank] ?? -1).filter((member) => member !== mesh.rank);
+  await Promise.allSettled(others.map((member) => mesh.post(member, { space, operation: VERDICT, number: number * 2 + VERDICT }, encode(verdict))));
 }
 
 function excludedHere(me: number): TcclError {
   return new InvalidUsageError('ABORTED', `rank ${me} was excluded by another rank's shrink, so it can't be in the new communicator; who is excluded must not call shrink`, { rank: me });
 }
 
-async function unlessEnded<T>(promise: Promise<T>, signal: AbortSignal, missing: () => number[]): Promise<T> {
-  let end: () => void = () => undefined;
+function missingRanks(ranks: readonly number[]): TimeoutError {
+  return new TimeoutError('RANK_MISSING', `${nameRanks(ranks)} did not call shrink in time; exclude ranks that cannot`, { ranks });
+}
+
+/** What `promise` gives, unless it comes later than `graceMs` after the signal. */
+async function unlessEnded<T>(promise: Promise<T>, signal: AbortSignal, graceMs: number, missing: () => readonly number[]): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  let end = (): void => undefined;
   const ended = new Promise<never>((_, reject) => {
-    end = () => {
-      const ranks = missing();
-      reject(new TimeoutError('RANK_MISSING', `${nameRanks(ranks)} did not call shrink in time; exclude ranks that cannot`, { ranks }));
-    };
-    signal.addEventListener('abort', end);
+    end = () => (timer = setTimeout(() => reject(missingRanks(missing())), graceMs));
     if (signal.aborted) end();
+    else signal.addEventListener('abort', end);
   });
   try {
     return await Promise.race([promise, ended]);
   } finally {
+    clearTimeout(timer);
     signal.removeEventListener('abort', end);
   }
 }

@@ -1,6 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { Team, type Reservation } from '../device/team.js';
-import { InvalidArgumentError, RemoteError, SystemError, TimeoutError } from '../errors.js';
+import { InvalidArgumentError, RemoteError, SystemError, TcclError, TimeoutError } from '../errors.js';
 import { inherit, type CommunicatorConfig } from './config.js';
 import type { CommunicatorParts } from './origin.js';
 
@@ -48,20 +48,27 @@ export function checkShrink(excluded: readonly number[], rank: number, nRanks: n
  * Parts of the communicator of all ranks but those that are excluded, dead or gone. Every rank that stays calls it; who
  * dies meanwhile is left out too.
  */
-export async function shrink(parent: CommunicatorParts, excluded: readonly number[], given: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
-  const { bootstrap, team } = parent;
-  const config = inherit(parent.config, given);
+export async function shrink(parent: CommunicatorParts, excluded: readonly number[], given: CommunicatorConfig, timeoutMs: number): Promise<CommunicatorParts> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(tooLate('shrink', timeoutMs)), timeoutMs);
+  try {
+    return await shrinkInTime(parent, excluded, inherit(parent.config, given), late.signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function shrinkInTime(parent: CommunicatorParts, excluded: readonly number[], config: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
+  const { bootstrap, team, origin } = parent;
   const out = new Set(excluded);
   while (true) {
-    // Of its own host, a rank knows more, and sooner, than the network does.
-    bootstrap.localRanks.forEach((rank, local) => {
-      if (rank !== bootstrap.rank && local < team.nLocalRanks && team.isGone(local)) out.add(rank);
+    // Of those whose memory it shares, a rank knows more, and sooner, than the network does.
+    (origin.facts.shared ? bootstrap.localRanks : []).forEach((rank, local) => {
+      if (rank !== bootstrap.rank && team.isGone(local)) out.add(rank);
     });
     const { ranks, number } = await bootstrap.survivors([...out], signal);
     try {
-      const child = await makeChild(parent, number, ranks, config, signal);
-      await child.bootstrap.barrier();
-      return child;
+      return await makeChild(parent, number, ranks, config, signal, true);
     } catch (error) {
       const lost = error instanceof RemoteError && error.code === 'RANK_DIED' && error.rank !== undefined ? ranks[error.rank] : undefined;
       if (lost === undefined) throw error;
@@ -75,8 +82,16 @@ export async function shrink(parent: CommunicatorParts, excluded: readonly numbe
  * each host gives memory for what the members there share.
  *
  * @param ranks of the parent, in the child's order
+ * @param confirmed whether to wait until all members have it
  */
-async function makeChild(parent: CommunicatorParts, number: number, ranks: readonly number[], config: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
+async function makeChild(
+  parent: CommunicatorParts,
+  number: number,
+  ranks: readonly number[],
+  config: CommunicatorConfig,
+  signal: AbortSignal,
+  confirmed = false,
+): Promise<CommunicatorParts> {
   const { origin } = parent;
   const { segment, shared } = origin.facts;
   const bootstrap = parent.bootstrap.derive(number, ranks);
@@ -84,6 +99,7 @@ async function makeChild(parent: CommunicatorParts, number: number, ranks: reado
   const local = shared ? bootstrap.localRanks : [bootstrap.rank];
   let reservation: Reservation | undefined;
   let team: Team | undefined;
+  let child: CommunicatorParts | undefined;
   const giveUp = (): void => bootstrap.abort(signal.reason as Error);
   signal.addEventListener('abort', giveUp);
   try {
@@ -93,9 +109,12 @@ async function makeChild(parent: CommunicatorParts, number: number, ranks: reado
     });
     const members = local.map((rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0);
     team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reservation);
-    return await origin.assemble(bootstrap, team, ranks.flatMap((rank) => parent.facts[rank] ?? []), config, signal);
+    child = await origin.assemble(bootstrap, team, ranks.flatMap((rank) => parent.facts[rank] ?? []), config, signal);
+    if (confirmed) await bootstrap.barrier();
+    return child;
   } catch (error) {
     bootstrap.abort(error as Error);
+    if (error instanceof TcclError) child?.engine.abort(error);
     if (team !== undefined) team.leave();
     else if (reservation !== undefined) segment.freeBytes(reservation.offset);
     throw error;
@@ -135,7 +154,7 @@ export async function whileOthersCan<T>(name: string, timeoutMs: number, check: 
   const stopped = new Promise<never>((_, reject) => {
     stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
   });
-  const late = setTimeout(() => stop.abort(new TimeoutError('TIMEOUT', `${name} waited ${timeoutMs / 1000} s in vain for other ranks to call it`)), timeoutMs);
+  const late = setTimeout(() => stop.abort(tooLate(name, timeoutMs)), timeoutMs);
   const look = setInterval(() => {
     try {
       check();
@@ -149,6 +168,10 @@ export async function whileOthersCan<T>(name: string, timeoutMs: number, check: 
     clearInterval(look);
     clearTimeout(late);
   }
+}
+
+function tooLate(name: string, timeoutMs: number): TimeoutError {
+  return new TimeoutError('TIMEOUT', `${name} waited ${timeoutMs / 1000} s in vain for other ranks to call it`);
 }
 
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));

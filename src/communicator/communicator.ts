@@ -226,10 +226,7 @@ export class Communicator extends Collectives {
     checkShrink(excluded, this.rank, this.nRanks);
     if (options.abort === true) this.abort('it shrinks the communicator');
     if (this.#failure === undefined) await this.#drained();
-    return this.#inTurn(async () => {
-      const work = (signal: AbortSignal) => shrink(this.#parts, excluded, options, signal);
-      return new Communicator(await whileOthersCan('shrink', options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS, () => undefined, work));
-    });
+    return this.#inTurn(async () => new Communicator(await shrink(this.#parts, excluded, options, options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS)));
   }
 
   /**

@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest';
+import { spawnRanks } from '../../dist/index.js';
+import { fixture } from './cli.js';
+import { runRanks, type Outcome } from './ranks.js';
+
+/** Of the random splits; TCCL_TEST_SEED repeats a run that failed. */
+const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
+
+const byRank = (records: Outcome['records']): Outcome['records'] => [...records].sort((a, b) => Number(a['rank']) - Number(b['rank']));
+
+const ways = [
+  { way: 'in one segment', env: {}, promises: [] },
+  { way: 'around rings in one segment', env: { TCCL_ALGO: 'ring' }, promises: [] },
+  { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1' }, promises: ['promises'] },
+];
+
+for (const { way, env, promises } of ways) {
+  test.each([1, 2, 3, 5])(`random splits, uses and closes on %i processes ${way}`, async (nRanks) => {
+    const { code, records, stderr } = await runRanks(nRanks, 'split.mjs', [String(seed), '50', ...promises], { env });
+    expect(code, `seed ${seed}\n${stderr}`).toBe(0);
+    expect(records).toEqual([{ steps: 50, ok: true }]);
+  });
+}
+
+test('random splits, uses and closes on threads', async () => {
+  await spawnRanks(4, fixture('split.mjs'), { args: [String(seed), '60'] });
+});
+
+test.each([
+  { way: 'in one segment', env: {}, count: 2000 },
+  { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1' }, count: 300 },
+])('$count communicators made and closed leave nothing behind, $way', async ({ env, count }) => {
+  const { records, code, stderr } = await runRanks(3, 'many-communicators.mjs', [String(count)], { env: { ...env, NODE_OPTIONS: '--expose-gc' } });
+  expect(code, stderr).toBe(0);
+  expect(records).toHaveLength(3);
+  for (const record of records) {
+    expect(record).toMatchObject({ descriptors: 0, used: 0 });
+    // Less than a small array's worth each: no buffer, instance or socket stays.
+    expect(record['growth']).toBeLessThan(8 * 2 ** 20);
+  }
+});
+
+for (const { way, env } of ways) {
+  const run = (nRanks: number, scenario: string): Promise<Outcome> => runRanks(nRanks, 'families.mjs', [scenario], { env, flags: ['--grace', '20'] });
+
+  test(`after a rank was killed the others shrink, and go on with their arrays, ${way}`, async () => {
+    const { records, stderr } = await run(4, 'killed');
+    expect(byRank(records), stderr).toEqual(
+      [0, 1, 2].map((rank) => ({ failures: ['RANK_DIED 1', 'RANK_DIED 2 true'], sum: 3, rank, nRanks: 3 })),
+    );
+  });
+
+  test(`a rank that dies while the others shrink is left out too, ${way}`, async () => {
+    const { records, stderr } = await run(5, 'killedTwice');
+    expect(byRank(records), stderr).toEqual(
+      [0, 1, 2].map((rank) => ({ failures: ['RANK_DIED'], sum: 3, rank, nRanks: 3 })),
+    );
+  });
+
+  test(`ranks that nothing befell can be excluded; what was under way is finished before, ${way}`, async () => {
+    const { records, code, stderr } = await run(6, 'excluded');
+    expect(code, stderr).toBe(0);
+    expect(byRank(records.filter((record) => 'rank' in record))).toEqual(
+      [0, 1, 2, 3].map((rank) => ({ after: 6, sum: 4, rank, nRanks: 4, name: 'smaller' })),
+    );
+  });
+
+  test(`shrink with abort ends calls that wait for an excluded rank, ${way}`, async () => {
+    const { records, stderr } = await run(3, 'stuck');
+    expect(records.filter((record) => 'sum' in record), stderr).toEqual([1, 2].map(() => ({ failures: ['ABORTED'], sum: 2, nRanks: 2 })));
+    expect(records).toHaveLength(3);
+  });
+
+  test(`shrink names the rank that did not call it, at all that did, ${way}`, async () => {
+    const { records, stderr } = await run(3, 'missing');
+    expect(records, stderr).toEqual([1, 2].map(() => ({ code: 'RANK_MISSING', ranks: [1] })));
+  });
+
+  test(`the abort of a child ends neither its parent nor its siblings, ${way}`, async () => {
+    const { records, code, stderr } = await run(3, 'childAborted');
+    expect(records, stderr).toEqual([0, 1, 2].map(() => ({ codes: ['ABORTED', 1], sums: [3, 3] })));
+    expect(code).toBe(0);
+  });
+
+  test(`a child outlives its parent, closed or aborted, ${way}`, async () => {
+    const { records, code, stderr } = await run(3, 'parentEnds');
+    expect(records, stderr).toEqual([0, 1, 2].map(() => ({ sums: [3, 3, 3] })));
+    expect(code).toBe(0);
+  });
+
+  test(`a split that cannot come about says why, ${way}`, async () => {
+    expect((await run(3, 'gone')).records).toEqual([0, 2].map(() => ({ code: 'CLOSED', rank: 1 })));
+    expect((await run(3, 'late')).records).toEqual([0, 2].map(() => ({ code: 'TIMEOUT', named: true })));
+  });
+
+  test(`new processes join by grow; the old communicator goes on, ${way}`, async () => {
+    const { records, code, stderr } = await run(2, 'grow');
+    expect(code, stderr).toBe(0);
+    expect(byRank(records)).toEqual([
+      { rank: 0, nRanks: 4, sum: 4, old: 2 },
+      { rank: 1, nRanks: 4, sum: 4, old: 2 },
+      { rank: 2, nRanks: 4, sum: 4 },
+      { rank: 3, nRanks: 4, sum: 4 },
+    ]);
+  });
+}
+
+test('wrong colors, keys, ranks and settings are refused at once and harm nobody', async () => {
+  const { records, stderr } = await runRanks(2, 'families.mjs', ['wrong']);
+  const refusals = [...Array.from({ length: 3 }, () => 'ARGUMENT_RANGE'), 'ARGUMENT_TYPE', 'ARGUMENT_TYPE', ...Array.from({ length: 3 }, () => 'ARGUMENT_RANGE'), 'UNSUPPORTED'];
+  expect(records, stderr).toEqual([0, 1].map(() => ({ refusals, sum: 2 })));
+  expect((await runRanks(2, 'families.mjs', ['growWithoutId'])).records).toEqual([0, 1].map(() => ({ code: 'UNIQUE_ID' })));
+});
