@@ -184,7 +184,7 @@ export class Segment {
 
   /** `bytes` bytes of this rank's heap, as alloc() takes them; their content is undefined. */
   allocateBytes(bytes: number, use: MemoryUse = 'staging'): number {
-    this.#settle();
+    this.settle();
     const offset = this.heap.allocate(bytes);
     if (offset === undefined) {
       throw new SystemError(
@@ -212,12 +212,12 @@ export class Segment {
   /** Does something as soon as `isTime` says so: it is asked again whenever memory is taken, left or looked at. */
   when(isTime: () => boolean, action: () => void): void {
     this.#lingering.push({ isTime, action });
-    this.#settle();
+    this.settle();
   }
 
   /** How this rank's memory is used now. */
   memoryUse(): SegmentMemory {
-    this.#settle();
+    this.settle();
     const used = { arrays: 0, staging: 0, control: 0 };
     for (const [offset, use] of this.#uses) used[use] += this.heap.lengthOf(offset);
     const heapBytes = this.heap.to - this.heap.from;
@@ -285,7 +285,8 @@ export class Segment {
     closeSync(file.fd);
   }
 
-  #settle(): void {
+  /** Does what `when` left for later and is due now. */
+  settle(): void {
     if (this.#lingering.length === 0) return;
     const waiting = this.#lingering;
     this.#lingering = [];

@@ -78,7 +78,7 @@ export class ShmTransport implements Transport {
   }
 
   close(): void {
-    // Nothing is open but connections.
+    this.#options.team.segment.settle();
   }
 
   /** Gives memory back to the heap once both sides have left it. */
