@@ -57,7 +57,7 @@ function summary(communicator: LoggedCommunicator, paint: Paint): string[] {
   const records = [...ranks.values()];
   const done = records.filter(({ completed }) => completed !== undefined).length;
   const versions = [...new Set(records.flatMap(({ process }) => process.version?.text ?? []))];
-  const seconds = Math.max(...records.map(({ initSeconds }) => initSeconds ?? -1));
+  const seconds = records.reduce((longest, { initSeconds = -1 }) => Math.max(longest, initSeconds), -1);
   const hosts = new Map<string, number[]>();
   for (const { process, rank } of records) hosts.set(process.host, [...hosts.get(process.host) ?? [], rank]);
   const row = (name: string, text: string) => (text === '' ? [] : [`  ${name.padEnd(10)}${text.length > width ? `${text.slice(0, width - 1)}…` : text}`]);

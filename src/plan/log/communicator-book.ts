@@ -181,7 +181,7 @@ export class CommunicatorBook {
       const known = nRanks > 0;
       return {
         id, isSplit,
-        nRanks: known ? nRanks : Math.max(0, ...records.map(atLeast)),
+        nRanks: known ? nRanks : records.reduce((most, record) => Math.max(most, atLeast(record)), 0),
         nRanksKnown: known,
         nNodes: records.find((record) => record.nNodes !== undefined)?.nNodes,
         ranks: new Map([...ranks].sort(([a], [b]) => a - b)),
@@ -210,7 +210,8 @@ export class CommunicatorBook {
 
 /** The least number of ranks that what a rank wrote allows. */
 function atLeast(record: RankRecord): number {
-  let most = Math.max(record.rank, ...record.links.map(({ peer }) => peer));
+  let most = record.rank;
+  for (const { peer } of record.links) most = Math.max(most, peer);
   for (const { ranks } of record.ringOrders.values()) most = Math.max(most, ranks.length - 1);
   return most + 1;
 }

@@ -53,7 +53,7 @@ function checkOrders({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): Ch
       // What follows the last rank of the ring is the rest of another line; the last one may lack digits.
       const order = nRanksKnown ? listed.slice(0, nRanks) : listed;
       const sure = order.slice(0, -1);
-      const twice = sure.find((rank, position) => sure.indexOf(rank) < position);
+      const twice = firstTwice(sure);
       // No ring has such a rank: the line holds a piece of another.
       if (nRanksKnown && sure.some((rank) => rank >= nRanks)) continue;
       if (twice !== undefined) {
@@ -87,10 +87,20 @@ function checkOrders({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): Ch
   return findings;
 }
 
+function firstTwice(ranks: readonly number[]): number | undefined {
+  const seen = new Set<number>();
+  for (const rank of ranks) {
+    if (seen.has(rank)) return rank;
+    seen.add(rank);
+  }
+  return undefined;
+}
+
 /** What a rank says of its neighbour, the neighbour says of it; and all come round to where they began. */
 function checkNeighbours({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): ChannelFinding[] {
   const findings: ChannelFinding[] = [];
-  const channels = Math.max(0, ...[...ranks.values()].map(({ ring }) => ring.length / 2));
+  let channels = 0;
+  for (const { ring } of ranks.values()) channels = Math.max(channels, ring.length / 2);
   for (let channel = 0; channel < channels; channel++) {
     const next = new Map<number, number>();
     for (const { rank, ring, ringPlace } of ranks.values()) {

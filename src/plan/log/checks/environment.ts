@@ -10,6 +10,9 @@ const decisive = new Set([
   'NCCL_NVLS_ENABLE', 'NCCL_COLLNET_ENABLE', 'NCCL_CROSS_NIC', 'NCCL_P2P_LEVEL', 'NCCL_P2P_DISABLE', 'NCCL_SHM_DISABLE', 'NCCL_NET', 'NCCL_IB_DISABLE',
 ]);
 
+/** The most values of one setting that are compared. */
+const valueLimit = 100;
+
 /** Settings must be the same everywhere. Which processes read one depends on their part, so only other values count, or hosts without any. */
 export function checkEnvironment(processes: readonly LoggedProcess[]): LogFinding[] {
   const names = new Set(processes.flatMap(({ environment }) => [...environment.keys()]));
@@ -17,7 +20,10 @@ export function checkEnvironment(processes: readonly LoggedProcess[]): LogFindin
     const byValue = new Map<string, LoggedProcess[]>();
     for (const process of processes) {
       const value = process.environment.get(name)?.value;
-      if (value !== undefined) byValue.set(value, [...byValue.get(value) ?? [], process]);
+      if (value === undefined) continue;
+      const same = byValue.get(value);
+      if (same !== undefined) same.push(process);
+      else if (byValue.size < valueLimit) byValue.set(value, [process]);
     }
     const whole = [...byValue].filter(([value]) => ![...byValue.keys()].some((other) => other !== value && other.startsWith(value)));
     const [usual, ...others] = whole.sort(([, a], [, b]) => b.length - a.length);

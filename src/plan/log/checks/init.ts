@@ -21,7 +21,7 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
     }];
   }
 
-  const least = Math.min(...open.map(({ stage }) => stage)) as Stage;
+  const least = open.reduce<Stage>((lowest, { stage }) => (stage < lowest ? stage : lowest), Stage.DONE);
   const behind = open.filter(({ stage }) => stage === least);
   const first = behind[0];
   const isLost = explainedByCutLines(open, model);
