@@ -27,7 +27,8 @@ export interface KnownProcesses {
   isSeenAgain(host: string): boolean;
 }
 
-const marker = /NCCL (INFO|WARN) /g;
+const marker = 'NCCL ';
+const levels = ['INFO', 'WARN'] as const;
 /** The head of a line, up to its marker. Launchers write their prefix directly before it: it ends with a colon. */
 const head = /(\S{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] (?:(\S{1,200}:\d{1,6}) (?:\([^)]{1,80}\) )?)?$/;
 /** What launchers put before a line without a space between. */
@@ -43,18 +44,20 @@ const colours = /\u001b\[[0-9;]*m/g;
  * @returns undefined where the text has NCCL's marker but no whole head before it
  */
 export function readLine(text: string, known: KnownProcesses): LogLine[] | undefined {
-  if (!text.includes('NCCL ')) return [];
+  if (!text.includes(marker)) return [];
   const plain = text.includes('\u001b') ? text.replace(colours, '') : text;
   const starts: { readonly at: number; readonly messageAt: number; readonly match: RegExpExecArray; readonly level: 'INFO' | 'WARN' }[] = [];
   let isBroken = false;
-  for (const found of plain.matchAll(marker)) {
-    const before = plain.slice(Math.max(0, found.index - headLength), found.index);
+  for (let at = plain.indexOf(marker); at >= 0; at = plain.indexOf(marker, at + marker.length)) {
+    const level = levels.find((each) => plain.startsWith(`${each} `, at + marker.length));
+    if (level === undefined) continue;
+    const before = plain.slice(Math.max(0, at - headLength), at);
     const match = head.exec(before);
     if (match === null) {
       isBroken = true;
       continue;
     }
-    starts.push({ at: found.index - before.length + match.index, messageAt: found.index + found[0].length, match, level: found[1] === 'WARN' ? 'WARN' : 'INFO' });
+    starts.push({ at: at - before.length + match.index, messageAt: at + marker.length + level.length + 1, match, level });
   }
   if (starts.length === 0) return isBroken ? undefined : [];
   const torn = isBroken || starts.length > 1 || holdsHead(plain.slice(0, starts[0]?.at), known);
