@@ -16,7 +16,9 @@ import { defaultTable } from './choose-algorithm.js';
 import { CompositeEngine } from './composite-engine.js';
 import { DirectEngine } from './direct-engine.js';
 import type { Engine } from './engine.js';
+import { observersOf, type Told } from './feedback.js';
 import { fifoOf, NetworkEngine, wantedEnds } from './network-engine.js';
+import { ObservedEngine } from './observed-engine.js';
 import type { RuntimeSettings } from './options.js';
 
 /** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
@@ -61,20 +63,30 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
   const used = [...new Set(Object.values(table).flatMap((ranges) => ranges.map(({ algorithm }) => algorithm)))];
   const [overSegment, overNetwork] = [used.includes('direct'), used.filter((algorithm) => algorithm !== 'direct')];
   const engines: Partial<Record<Algorithm, Engine>> = {};
+  let ring: Told['ring'];
   if (overSegment) engines.direct = new DirectEngine(team, localRanks, libc, localRanks.length > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES);
   if (overNetwork.length > 0) {
-    const network = await openNetwork(circumstances);
+    const order = ringOrder(bootstrap);
+    const network = await openNetwork(circumstances, order);
+    ring = { order, transport: network.transport };
     // Blocking calls, which only shared memory allows, cannot make connections.
     if (oneSegment) for (const algorithm of overNetwork) await network.open(algorithm);
     for (const algorithm of overNetwork) engines[algorithm] = network;
   }
-  return new CompositeEngine(table, engines);
+  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared });
+  return observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
 }
 
-/** A ring that goes host by host, so that data enter and leave each host once, and what makes other connections. */
-async function openNetwork(circumstances: Circumstances): Promise<NetworkEngine> {
+/** Host by host, so that data enter and leave each host once. */
+function ringOrder({ peers }: Bootstrap): number[] {
+  const hosts = [...new Set(peers.map((peer) => peer.hostHash))];
+  return hosts.flatMap((hash) => peers.filter((peer) => peer.hostHash === hash).map((peer) => peer.rank));
+}
+
+/** A ring, and what makes other connections. */
+async function openNetwork(circumstances: Circumstances, order: readonly number[]): Promise<NetworkEngine> {
   const { bootstrap, shared, team, libc, signal } = circumstances;
-  const { rank, nRanks, localRanks, peers } = bootstrap;
+  const { rank, nRanks, localRanks } = bootstrap;
   /** Does something with transports whose connections have a size. */
   const over = async <T>(size: FifoSize, make: (transportFor: (peer: number) => Transport) => Promise<T>): Promise<T> => {
     const shm = new ShmTransport({ size, team, localRanks });
@@ -86,8 +98,6 @@ async function openNetwork(circumstances: Circumstances): Promise<NetworkEngine>
       shm.close();
     }
   };
-  const hosts = [...new Set(peers.map((peer) => peer.hostHash))];
-  const order = hosts.flatMap((hash) => peers.filter((peer) => peer.hostHash === hash).map((peer) => peer.rank));
   const ring = await over(fifoOf('ring', nRanks), (transportFor) => connectRing(bootstrap, order, transportFor, signal));
   return new NetworkEngine(team, libc, ring, (algorithm) => {
     const { sendTo, receiveFrom } = wantedEnds(algorithm, order, rank);

@@ -27,6 +27,8 @@ export type Connect = (algorithm: Algorithm) => Promise<PeerConnections>;
  * ranks that called different things find out, and then make them.
  */
 export class NetworkEngine implements Engine {
+  /** What carries data to the next rank of the ring, in NCCL's words. */
+  readonly transport: string;
   readonly #exchange: Exchange;
   readonly #combiner: Combiner;
   readonly #ring: Ring;
@@ -57,6 +59,7 @@ export class NetworkEngine implements Engine {
 
   constructor(team: Team, libc: Libc | undefined, ring: RingOfRanks, connect: Connect) {
     const { rank, order, links } = ring;
+    this.transport = links === undefined ? 'nothing' : links.send.transport === 'shm' ? 'SHM' : 'NET/Socket';
     this.#rank = rank;
     this.#nRanks = order.length;
     this.#order = order;

@@ -1,6 +1,7 @@
 import { algorithms, type Algorithm } from '../collectives/call.js';
 import { malformed, value, type Environment } from '../launch/environment.js';
 import { didYouMean } from '../suggest.js';
+import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from './debug-log.js';
 
 /** What the environment says about a communicator's work. All ranks must say the same of `algorithm`. */
 export interface RuntimeSettings {
@@ -10,7 +11,16 @@ export interface RuntimeSettings {
   readonly sharedMemory: boolean;
   /** TCCL_TIMEOUT: seconds that an operation may wait for other ranks; 0 for ever. Default 600. */
   readonly timeoutMs: number;
+  /** TCCL_TRACE: where the ranks of this host write what they did when; docs/feedback.md. */
+  readonly tracePath: string | undefined;
+  /** TCCL_DEBUG, TCCL_DEBUG_SUBSYS, TCCL_DEBUG_FILE. */
+  readonly debug: DebugSettings;
+  /** All variables of TCCL_… that are set, but for those of launchers. */
+  readonly variables: Readonly<Record<string, string>>;
 }
+
+/** What launchers set, which says nothing about what the user wants. */
+const ofLaunchers = /^TCCL_(RANK|NRANKS|LOCAL_RANK|LOCAL_NRANKS|COMM_ID|COMM_SECRET)$/;
 
 const DEFAULT_TIMEOUT_SECONDS = 600;
 
@@ -20,7 +30,31 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
     algorithm: algorithmSetting(env),
     sharedMemory: !flag(env, 'TCCL_SHM_DISABLE'),
     timeoutMs: seconds(env, 'TCCL_TIMEOUT', DEFAULT_TIMEOUT_SECONDS) * 1000,
+    tracePath: value(env, 'TCCL_TRACE'),
+    debug: debugSettings(env),
+    variables: Object.fromEntries(Object.entries(env).flatMap(([name, text]) =>
+      (name.startsWith('TCCL_') && !ofLaunchers.test(name) && text !== undefined ? [[name, text]] : []))),
   };
+}
+
+function debugSettings(env: Environment): DebugSettings {
+  const level = value(env, 'TCCL_DEBUG')?.toUpperCase() ?? 'NONE';
+  const known = debugLevels.find((name) => name === level);
+  if (known === undefined) throw malformed(env, 'TCCL_DEBUG', `one of ${debugLevels.join(', ')}${didYouMean(level, debugLevels)}`);
+  return { level: known, subsystems: subsystems(env), file: value(env, 'TCCL_DEBUG_FILE') };
+}
+
+/** As NCCL has it: a list of names; `ALL`; `^` before the first: all but those. */
+function subsystems(env: Environment): Set<DebugSubsystem> {
+  const text = value(env, 'TCCL_DEBUG_SUBSYS')?.toUpperCase() ?? 'INIT,GRAPH,TUNING,NET,ENV';
+  const inverted = text.startsWith('^');
+  const named = new Set(text.replace(/^\^/, '').split(',').flatMap((name): readonly DebugSubsystem[] => {
+    if (name === 'ALL') return debugSubsystems;
+    const known = debugSubsystems.find((one) => one === name);
+    if (known !== undefined) return [known];
+    throw malformed(env, 'TCCL_DEBUG_SUBSYS', `names of ${debugSubsystems.join(', ')}, ALL, or ^ and names${didYouMean(name, debugSubsystems)}`);
+  }));
+  return inverted ? new Set(debugSubsystems.filter((name) => !named.has(name))) : named;
 }
 
 function algorithmSetting(env: Environment): Algorithm | undefined {

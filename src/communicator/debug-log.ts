@@ -1,0 +1,85 @@
+import { openSync, writeSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { threadId } from 'node:worker_threads';
+import { describeCall, type Call } from '../collectives/call.js';
+import { SystemError, type TcclError } from '../errors.js';
+import type { Observer } from './observed-engine.js';
+
+/** What TCCL_DEBUG may say; each says what those before it say, too. */
+export const debugLevels = ['NONE', 'VERSION', 'WARN', 'INFO', 'TRACE'] as const;
+export type DebugLevel = (typeof debugLevels)[number];
+
+/** What TCCL_DEBUG_SUBSYS may name, as NCCL does. */
+export const debugSubsystems = ['INIT', 'COLL', 'GRAPH', 'TUNING', 'NET', 'ENV'] as const;
+export type DebugSubsystem = (typeof debugSubsystems)[number];
+
+export interface DebugSettings {
+  readonly level: DebugLevel;
+  readonly subsystems: ReadonlySet<DebugSubsystem>;
+  /** TCCL_DEBUG_FILE: `%h` stands for the host's name, `%p` for the process. Left out: standard output, as NCCL. */
+  readonly file: string | undefined;
+}
+
+/** Lines in the shape of NCCL's: `host:pid:thread [device] TCCL INFO …`. */
+export class DebugLog implements Observer {
+  readonly #settings: DebugSettings;
+  readonly #prefix: string;
+  readonly #write: (text: string) => void;
+
+  /** @param device the local rank, which NCCL's lines have there. @throws SystemError `FILE` when the file cannot be written */
+  constructor(settings: DebugSettings, device: number) {
+    this.#settings = settings;
+    this.#prefix = `${hostname()}:${process.pid}:${process.pid + threadId} [${device}] TCCL`;
+    this.#write = settings.file === undefined ? (text) => process.stdout.write(text) : fileWriter(settings.file);
+  }
+
+  info(subsystem: DebugSubsystem, text: string): void {
+    if (this.#atLeast('INFO') && this.#settings.subsystems.has(subsystem)) this.#line('INFO', text);
+  }
+
+  warn(text: string): void {
+    if (this.#atLeast('WARN')) this.#line('WARN', text);
+  }
+
+  version(text: string): void {
+    if (this.#atLeast('VERSION')) this.#write(`${text}\n`);
+  }
+
+  began(call: Call, number: number): void {
+    this.info('COLL', `${call.kind}: opCount ${number.toString(16)} ${describeCall(call)}`);
+  }
+
+  advanced(): void {
+    // Steps are the trace's.
+  }
+
+  ended(): void {
+    // The next line is the next call's.
+  }
+
+  failed(error: TcclError): void {
+    this.warn(`${error.code}: ${error.message}`);
+  }
+
+  closed(): void {
+    this.info('INIT', 'communicator closed');
+  }
+
+  #atLeast(level: DebugLevel): boolean {
+    return debugLevels.indexOf(this.#settings.level) >= debugLevels.indexOf(level);
+  }
+
+  #line(level: 'INFO' | 'WARN', text: string): void {
+    this.#write(`${this.#prefix} ${level} ${text}\n`);
+  }
+}
+
+function fileWriter(pattern: string): (text: string) => void {
+  const path = pattern.replaceAll('%h', hostname()).replaceAll('%p', String(process.pid));
+  try {
+    const file = openSync(path, 'a');
+    return (text) => writeSync(file, text);
+  } catch (cause) {
+    throw new SystemError('FILE', `the log (TCCL_DEBUG_FILE) cannot be written here: ${(cause as Error).message}`, { file: path, cause });
+  }
+}

@@ -1,0 +1,64 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { version } from '../version.js';
+import type { AlgorithmTable } from './choose-algorithm.js';
+import { DebugLog } from './debug-log.js';
+import type { Observer } from './observed-engine.js';
+import type { RuntimeSettings } from './options.js';
+import { TraceFile } from './trace-file.js';
+
+/** What is told of a communicator when it is made. */
+export interface Told {
+  readonly bootstrap: Bootstrap;
+  readonly settings: RuntimeSettings;
+  readonly table: AlgorithmTable;
+  /** The ranks in the order of the ring, where there is one, and what the connection to the next rank is. */
+  readonly ring: { readonly order: readonly number[]; readonly transport: string } | undefined;
+  /** Whether all ranks of this host share memory. */
+  readonly shared: boolean;
+}
+
+/** Communicators of this process so far, and the rank in the first. */
+let made = 0;
+let firstRank = 0;
+
+/** Those who hear of the communicator's calls, as TCCL_TRACE and TCCL_DEBUG want it. The log begins with what was made. */
+export function observersOf(told: Told): Observer[] {
+  const { bootstrap, settings } = told;
+  const number = made++;
+  if (number === 0) firstRank = bootstrap.rank;
+  const observers: Observer[] = [];
+  if (settings.debug.level !== 'NONE') observers.push(startLog(told, number));
+  if (settings.tracePath !== undefined) {
+    observers.push(new TraceFile(settings.tracePath, {
+      isFirst: number === 0 && bootstrap.localRank === 0,
+      host: [...new Set(bootstrap.peers.map((peer) => peer.hostHash))].indexOf(bootstrap.peers[bootstrap.rank]?.hostHash ?? ''),
+      id: firstRank + 100_000 * number,
+      name: number === 0 ? `rank ${bootstrap.rank}` : `rank ${firstRank}, ${bootstrap.rank} of communicator ${number}`,
+    }));
+  }
+  return observers;
+}
+
+function startLog({ bootstrap, settings, table, ring, shared }: Told, number: number): DebugLog {
+  const { rank, nRanks, localRank, localRanks, peers } = bootstrap;
+  const log = new DebugLog(settings.debug, localRank);
+  if (number === 0 && rank === 0) log.version(`TCCL version ${version}`);
+  for (const [name, text] of Object.entries(settings.variables)) log.info('ENV', `${name} set by environment to ${text}.`);
+  const nNodes = new Set(peers.map((peer) => peer.hostHash)).size;
+  log.info('INIT', `comm ${number} rank ${rank} nRanks ${nRanks} nNodes ${nNodes} localRanks ${localRanks.length} localRank ${localRank}, `
+    + `${shared ? 'one memory for the ranks of this host' : 'no memory in common'} - Init COMPLETE`);
+  if (ring === undefined) {
+    log.info('GRAPH', `${nRanks} heads, each reduces its share for all : ${peers.map((peer) => peer.rank).join(' ')}`);
+  } else {
+    const next = ring.order[(ring.order.indexOf(rank) + 1) % nRanks] ?? rank;
+    if (rank === 0) log.info('GRAPH', `Channel 00/01 : ${ring.order.join(' ')}`);
+    log.info('NET', `Channel 00/0 : ${rank}[${localRank}] -> ${next} via ${ring.transport}`);
+  }
+  if (rank === 0) for (const [kind, ranges] of Object.entries(table)) log.info('TUNING', `${kind}: ${rangesText(ranges)}`);
+  return log;
+}
+
+/** `tree up to 262144 bytes, then ring`. */
+function rangesText(ranges: AlgorithmTable['allReduce']): string {
+  return ranges.map(({ algorithm, upToBytes }) => (upToBytes === Infinity ? algorithm : `${algorithm} up to ${upToBytes} bytes`)).join(', then ');
+}

@@ -1,0 +1,100 @@
+import { openSync, writeFileSync, writeSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { Call } from '../collectives/call.js';
+import { SystemError, type TcclError } from '../errors.js';
+import type { Observer } from './observed-engine.js';
+
+/** Events are kept until they have so many characters, and written together. */
+const KEPT_CHARACTERS = 65_536;
+
+/**
+ * What a rank's collectives did when, as events of Chrome's trace format, which Perfetto (ui.perfetto.dev) and
+ * chrome://tracing open: a process a host, a track a rank, a slice an operation with a slice in it for each step that
+ * was seen, and what was called as its arguments.
+ *
+ * All ranks of a host append to one file. The format is that of a JSON array whose last bracket may be left out, since
+ * no rank knows which is the last to write.
+ */
+export class TraceFile implements Observer {
+  readonly #file: number;
+  readonly #pid: number;
+  readonly #tid: number;
+  #kept = '';
+  #call: Call | undefined;
+  #number = 0;
+  #began = 0;
+  #stepBegan = 0;
+  #steps = 0;
+
+  /**
+   * @param path where the first rank of each host begins a new file; ranks that open it later append
+   * @param track what the rank is called, and numbers that keep its track apart from others
+   * @throws SystemError `FILE` when it cannot be written
+   */
+  constructor(path: string, { isFirst, host, id, name }: { readonly isFirst: boolean; readonly host: number; readonly id: number; readonly name: string }) {
+    this.#pid = host;
+    this.#tid = id;
+    try {
+      if (isFirst) writeFileSync(path, `[\n${JSON.stringify({ name: 'process_name', ph: 'M', pid: host, args: { name: hostname() } })}`);
+      this.#file = openSync(path, 'a');
+    } catch (cause) {
+      throw new SystemError('FILE', `the trace (TCCL_TRACE) cannot be written here: ${(cause as Error).message}`, { file: path, cause });
+    }
+    this.#event({ name: 'thread_name', ph: 'M', args: { name } });
+    this.#event({ name: 'thread_sort_index', ph: 'M', args: { sort_index: id } });
+    process.once('exit', this.#flush);
+  }
+
+  began(call: Call, number: number): void {
+    this.#call = call;
+    this.#number = number;
+    this.#steps = 0;
+    this.#began = this.#stepBegan = nowUs();
+  }
+
+  advanced(): void {
+    const now = nowUs();
+    this.#event({ name: `step ${++this.#steps}`, cat: 'step', ph: 'X', ts: this.#stepBegan, dur: now - this.#stepBegan });
+    this.#stepBegan = now;
+  }
+
+  ended(): void {
+    this.#end({});
+  }
+
+  failed(error: TcclError): void {
+    if (this.#call !== undefined) this.#end({ error: error.code });
+  }
+
+  closed(): void {
+    this.#flush();
+    process.off('exit', this.#flush);
+  }
+
+  #end(more: object): void {
+    const call = this.#call;
+    if (call === undefined) return;
+    const { kind, type, operator, root, count, algorithm } = call;
+    this.#event({
+      name: kind, cat: 'collective', ph: 'X', ts: this.#began, dur: nowUs() - this.#began,
+      args: { number: this.#number, count, type: type.name, bytes: count * type.bytes, operator, root, algorithm, ...more },
+    });
+    this.#call = undefined;
+  }
+
+  #event(event: object): void {
+    this.#kept += `,\n${JSON.stringify({ ...event, pid: this.#pid, tid: this.#tid })}`;
+    if (this.#kept.length >= KEPT_CHARACTERS) this.#flush();
+  }
+
+  /** One write, so that the events of several ranks don't mix. */
+  readonly #flush = (): void => {
+    if (this.#kept !== '') writeSync(this.#file, this.#kept);
+    this.#kept = '';
+  };
+}
+
+/** The same clock in all processes of a host. */
+function nowUs(): number {
+  return Number(process.hrtime.bigint() / 100n) / 10;
+}

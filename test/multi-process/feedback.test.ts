@@ -1,0 +1,81 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { fixture, tccl } from './cli.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'tccl-feedback-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+async function run(ranks: number, env: NodeJS.ProcessEnv) {
+  const finished = await tccl(['run', '-n', String(ranks), '--no-prefix', '--', process.execPath, fixture('feedback.mjs')], { env });
+  return { ...finished, lines: finished.stdout.trim().split('\n') };
+}
+
+describe('TCCL_DEBUG', () => {
+  it('says nothing when unset, and the version only with VERSION', async () => {
+    expect(await run(2, {})).toMatchObject({ code: 0, stdout: '', stderr: '' });
+    expect((await run(2, { TCCL_DEBUG: 'version' })).stdout).toMatch(/^TCCL version \d+\.\d+\.\d+\n$/);
+  });
+
+  it('INFO tells of the communicator on every rank, in the shape of NCCL’s lines', async () => {
+    const { lines, code } = await run(3, { TCCL_DEBUG: 'INFO' });
+    expect(code).toBe(0);
+    expect(lines.filter((line) => /^\S+:\d+:\d+ \[[0-2]\] TCCL INFO comm 0 rank [0-2] nRanks 3 nNodes 1 localRanks 3 .*Init COMPLETE$/.test(line))).toHaveLength(3);
+    expect(lines.some((line) => line.endsWith('TCCL INFO TCCL_DEBUG set by environment to INFO.'))).toBe(true);
+    expect(lines.some((line) => line.endsWith('[0] TCCL INFO allReduce: direct'))).toBe(true);
+    expect(lines.some((line) => line.includes('opCount'))).toBe(false);
+  });
+
+  it('shows rings, connections and calls where they are asked for', async () => {
+    const { lines } = await run(3, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'GRAPH,NET,COLL', TCCL_ALGO: 'ring' });
+    expect(lines.filter((line) => line.endsWith('Channel 00/01 : 0 1 2'))).toHaveLength(1);
+    expect(lines.filter((line) => / Channel 00\/0 : (0\[0\] -> 1|1\[1\] -> 2|2\[2\] -> 0) via SHM$/.test(line))).toHaveLength(3);
+    expect(lines.filter((line) => line.endsWith('allReduce: opCount 0 allReduce of 100000 float32 (sum, ring)'))).toHaveLength(3);
+    expect(lines.filter((line) => line.endsWith('broadcast: opCount 1 broadcast of 3 int32 from rank 1 (ring)'))).toHaveLength(3);
+    expect(lines.some((line) => line.includes('Init COMPLETE'))).toBe(false);
+  });
+
+  it('writes to a file a process', async () => {
+    const { stdout, code } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_FILE: join(directory, 'log.%h.%p') });
+    expect({ stdout, code }).toEqual({ stdout: '', code: 0 });
+    const files = (await import('node:fs')).readdirSync(directory).filter((name) => name.startsWith('log.'));
+    expect(files).toHaveLength(2);
+    for (const file of files) expect(readFileSync(join(directory, file), 'utf8')).toContain('Init COMPLETE');
+  });
+
+  it.each([
+    [{ TCCL_DEBUG: 'INFOO' }, 'TCCL_DEBUG=INFOO is not one of NONE, VERSION, WARN, INFO, TRACE; did you mean INFO?'],
+    [{ TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'COL' }, 'did you mean COLL?'],
+    [{ TCCL_TRACE: '/nowhere/trace.json' }, 'the trace (TCCL_TRACE) cannot be written here'],
+  ])('%j is refused', async (env, message) => {
+    const { code, stderr } = await run(1, env);
+    expect(code).toBe(1);
+    expect(stderr).toContain(message);
+  });
+});
+
+describe('TCCL_TRACE', () => {
+  it.each(['direct', 'ring'])('has a track a rank, a slice an operation, and steps (%s)', async (algorithm) => {
+    const path = join(directory, `trace-${algorithm}.json`);
+    expect((await run(3, { TCCL_TRACE: path, TCCL_ALGO: algorithm })).code).toBe(0);
+    // The format lets the last bracket be missing.
+    const events = JSON.parse(`${readFileSync(path, 'utf8')}\n]`) as { name: string; ph: string; ts: number; dur: number; pid: number; tid: number; cat?: string; args?: Record<string, unknown> }[];
+    const tracks = events.filter(({ name }) => name === 'thread_name').map(({ tid, args }) => `${tid} ${String(args?.['name'])}`);
+    expect(tracks.sort()).toEqual(['0 rank 0', '1 rank 1', '2 rank 2']);
+    for (const tid of [0, 1, 2]) {
+      const calls = events.filter((event) => event.tid === tid && event.cat === 'collective');
+      expect(calls.map(({ name, args }) => [name, args?.['number'], args?.['bytes'], args?.['algorithm']])).toEqual([
+        ['allReduce', 0, 400_000, algorithm], ['broadcast', 1, 12, algorithm], ['barrier', 2, 0, algorithm],
+      ]);
+      expect(calls.every(({ ph, ts, dur }) => ph === 'X' && ts > 0 && dur >= 0)).toBe(true);
+      const steps = events.filter((event) => event.tid === tid && event.cat === 'step');
+      for (const step of steps) {
+        expect(calls.some((call) => call.ts <= step.ts && step.ts + step.dur <= call.ts + call.dur + 0.2)).toBe(true);
+      }
+    }
+    // The same call was under way at all ranks at some time.
+    const sums = events.filter(({ name }) => name === 'allReduce');
+    expect(Math.max(...sums.map(({ ts }) => ts))).toBeLessThanOrEqual(Math.min(...sums.map(({ ts, dur }) => ts + dur)));
+  });
+});
