@@ -358,11 +358,8 @@ export class Exchange {
 
   /** Combines bytes of all inputs in the table of addresses into the same of an output. */
   #reduce(destination: number, from: number, bytes: number): void {
-    const code = this.#code;
     this.#words[this.#addressTable + MAX_LOCAL_RANKS] = destination;
-    this.#kernels.reduceCopy(
-      (code >> 4) & 15, (code >> 8) & 15, this.#addressTable * 4, this.#nRanks, (this.#addressTable + MAX_LOCAL_RANKS) * 4, 1, from, bytes,
-    );
+    this.#kernels.reduceTables(1, from, bytes);
   }
 
   /** Copies what the ranks have left in the root's scratch memory. */

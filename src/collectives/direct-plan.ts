@@ -46,7 +46,7 @@ export class ExchangePlan {
   start(kind: number, root: number, count: number, elementBytes: number, details: CallDetails | undefined): void {
     this.divided = dividedKinds.has(kind);
     this.pieceBytes = this.divided ? Math.floor(this.stageBytes / this.nRanks / ALIGNMENT) * ALIGNMENT : this.stageBytes;
-    if (details === undefined) this.#planEven(kind, root, count * elementBytes);
+    if (details?.counts === undefined) this.#planEven(kind, root, count * elementBytes);
     else this.#planUneven(kind, elementBytes, details);
   }
 

@@ -1,5 +1,6 @@
 import { callKinds, DONE, PARTLY, PENDING, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
+import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import type { Segment } from '../device/segment.js';
 import { STAGE_BYTES, type Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
@@ -76,6 +77,7 @@ export class Direct {
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
   ): number {
     const kind = code & 15;
+    if (details?.scalar !== undefined) this.#setScalar(type, details.scalar);
     if (kind === callKinds.allReduce) {
       this.#mode = ALL_REDUCE;
       return this.#beginAllReduce(code, type, send, recv, count, spins);
@@ -84,7 +86,7 @@ export class Direct {
       this.#mode = BARRIER;
       return this.#kernels.barrier(code, spins);
     }
-    if (details === undefined && this.#smallOperation.fits(kind, count * type.bytes, this.smallBytes)) {
+    if (details?.counts === undefined && this.#smallOperation.fits(kind, count * type.bytes, this.smallBytes)) {
       this.#mode = SMALL;
       return this.#smallOperation.begin(code, root, send, recv, count, type.bytes, spins);
     }
@@ -114,6 +116,12 @@ export class Direct {
     this.#exchange.forget();
     this.#source.forget();
     this.#destination.forget();
+  }
+
+  #setScalar(type: DataType, scalar: number | bigint): void {
+    const words = new Uint32Array(SCALAR_BYTES / 4);
+    writeScalar(type, scalar, words.buffer, 0);
+    this.#kernels.setScalar(words[0] ?? 0, words[1] ?? 0);
   }
 
   // ── all-reduce ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,5 +1,6 @@
 import { partsHash, type CallDetails } from '../collectives/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
+import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import { int32, operatorCode, type DataType, type NumericArray, type ReductionOperator } from '../device/types.js';
 import { InvalidArgumentError } from '../errors.js';
 import {
@@ -16,6 +17,8 @@ export interface Parts {
 
 /** What a barrier exchanges. */
 const nothing = new Int32Array(0);
+/** Where scalars are tried whether the type can hold them. */
+const scalarRoom = new ArrayBuffer(SCALAR_BYTES);
 
 /**
  * A collective with its arguments, checked, as an engine takes it. One object serves all calls of a communicator, so
@@ -43,7 +46,7 @@ export class CheckedCall {
   constructor(readonly rank: number, readonly nRanks: number) {}
 
   barrier(): this {
-    return this.#set(callKinds.barrier, int32, 0, 0, nothing, nothing, 0);
+    return this.#set(callKinds.barrier, int32, 0, nothing, nothing, 0);
   }
 
   allReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
@@ -51,10 +54,9 @@ export class CheckedCall {
     if (!this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) {
       const type = this.#checkPair('allReduce', send, recv, options);
       if (recv !== send) this.#checkOutput('allReduce', send, length, recv, length, 0);
-      this.#set(callKinds.allReduce, type, 0, 0, send, recv, length, options);
+      this.#set(callKinds.allReduce, type, 0, send, recv, length, options);
     }
-    this.code = callKinds.allReduce | (this.type.code << 4) | (operatorCode(operator) << 8);
-    return this;
+    return this.#combining(callKinds.allReduce, operator);
   }
 
   reduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, root: number, options: CallOptions | undefined): this {
@@ -64,10 +66,9 @@ export class CheckedCall {
       const isRoot = this.rank === root;
       const type = isRoot ? this.#checkPair('reduce', send, recv, options) : checkArray('reduce', send, options);
       if (isRoot && recv !== send) this.#checkOutput('reduce', send, length, recv, length, 0);
-      this.#set(callKinds.reduce, type, 0, root, send, recv, length, options);
+      this.#set(callKinds.reduce, type, root, send, recv, length, options);
     }
-    this.code = callKinds.reduce | (this.type.code << 4) | (operatorCode(operator) << 8);
-    return this;
+    return this.#combining(callKinds.reduce, operator);
   }
 
   broadcast(send: NumericArray, recv: NumericArray, root: number, options: CallOptions | undefined): this {
@@ -78,7 +79,7 @@ export class CheckedCall {
     const count = isRoot ? send.length : recv.length;
     const type = this.#checkPair('broadcast', send, recv, options);
     if (isRoot && send !== recv) this.#checkOutput('broadcast', send, count, recv, count, 0);
-    return this.#set(callKinds.broadcast, type, 0, root, send, recv, count, options);
+    return this.#set(callKinds.broadcast, type, root, send, recv, count, options);
   }
 
   allGather(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
@@ -86,7 +87,7 @@ export class CheckedCall {
     const count = send.length;
     const type = this.#checkPair('allGather', send, recv, options);
     this.#checkOutput('allGather', send, count, recv, count * this.nRanks, this.rank * count);
-    return this.#set(callKinds.allGather, type, 0, 0, send, recv, count, options);
+    return this.#set(callKinds.allGather, type, 0, send, recv, count, options);
   }
 
   reduceScatter(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
@@ -95,10 +96,9 @@ export class CheckedCall {
       const type = this.#checkPair('reduceScatter', send, recv, options);
       checkLength('reduceScatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
       checkOverlap('reduceScatter', send, send.length, recv, count, -this.rank * count);
-      this.#set(callKinds.reduceScatter, type, 0, 0, send, recv, count, options);
+      this.#set(callKinds.reduceScatter, type, 0, send, recv, count, options);
     }
-    this.code = callKinds.reduceScatter | (this.type.code << 4) | (operatorCode(operator) << 8);
-    return this;
+    return this.#combining(callKinds.reduceScatter, operator);
   }
 
   allToAll(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
@@ -111,30 +111,30 @@ export class CheckedCall {
       );
     }
     if (recv !== send) this.#checkOutput('allToAll', send, length, recv, length, 0);
-    return this.#set(callKinds.allToAll, type, 0, 0, send, recv, length / this.nRanks, options);
+    return this.#set(callKinds.allToAll, type, 0, send, recv, length / this.nRanks, options);
   }
 
   gather(send: NumericArray, recv: NumericArray | null, root: number, options: CallOptions | undefined): this {
     if (recv !== null && this.#isAsBefore(callKinds.gather, root, send, recv, options)) return this;
     checkRoot('gather', root, this.nRanks);
     const count = send.length;
-    if (this.rank !== root) return this.#set(callKinds.gather, checkArray('gather', send, options), 0, root, send, nothing, count);
+    if (this.rank !== root) return this.#set(callKinds.gather, checkArray('gather', send, options), root, send, nothing, count);
     if (recv === null) throw missing('gather', 'output', root);
     const type = this.#checkPair('gather', send, recv, options);
     this.#checkOutput('gather', send, count, recv, count * this.nRanks, root * count);
-    return this.#set(callKinds.gather, type, 0, root, send, recv, count, options);
+    return this.#set(callKinds.gather, type, root, send, recv, count, options);
   }
 
   scatter(send: NumericArray | null, recv: NumericArray, root: number, options: CallOptions | undefined): this {
     if (send !== null && this.#isAsBefore(callKinds.scatter, root, send, recv, options)) return this;
     checkRoot('scatter', root, this.nRanks);
     const count = recv.length;
-    if (this.rank !== root) return this.#set(callKinds.scatter, checkArray('scatter', recv, options), 0, root, nothing, recv, count);
+    if (this.rank !== root) return this.#set(callKinds.scatter, checkArray('scatter', recv, options), root, nothing, recv, count);
     if (send === null) throw missing('scatter', 'input', root);
     const type = this.#checkPair('scatter', send, recv, options);
     checkLength('scatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
     checkOverlap('scatter', send, send.length, recv, count, -root * count);
-    return this.#set(callKinds.scatter, type, 0, root, send, recv, count, options);
+    return this.#set(callKinds.scatter, type, root, send, recv, count, options);
   }
 
   allGatherV(
@@ -145,7 +145,7 @@ export class CheckedCall {
     checkLength('allGatherV', send, counts[this.rank] ?? 0, `this rank's count`);
     const places = checkDisplacements('allGatherV', recv, counts, displacements, true);
     this.#checkOutput('allGatherV', send, send.length, recv, extent(counts, places), places[this.rank] ?? 0);
-    this.#set(callKinds.allGatherV, type, 0, partsHash(counts), send, recv, total);
+    this.#set(callKinds.allGatherV, type, partsHash(counts), send, recv, total);
     this.details = { counts: [...counts], displacements: [...places] };
     return this;
   }
@@ -158,8 +158,9 @@ export class CheckedCall {
     const own = counts[this.rank] ?? 0;
     checkRoom('reduceScatterV', recv, own, `this rank's count`);
     checkOverlap('reduceScatterV', send, total, recv, own, -(places[this.rank] ?? 0));
-    this.#set(callKinds.reduceScatterV, type, operatorCode(operator), partsHash(counts), send, recv, total);
-    this.details = { counts: [...counts], displacements: [...places] };
+    this.#set(callKinds.reduceScatterV, type, partsHash(counts), send, recv, total);
+    this.#combining(callKinds.reduceScatterV, operator);
+    this.details = { ...this.details, counts: [...counts], displacements: [...places] };
     return this;
   }
 
@@ -175,7 +176,7 @@ export class CheckedCall {
     checkRoom('allToAllV', recv.array, recvExtent, 'the sum of the counts');
     // Nothing works in place: what goes and what comes may differ in length.
     checkOverlap('allToAllV', send.array, sendExtent, recv.array, recvExtent, NaN);
-    this.#set(callKinds.allToAllV, type, 0, 0, send.array, recv.array, 0);
+    this.#set(callKinds.allToAllV, type, 0, send.array, recv.array, 0);
     this.details = { counts: [...send.counts], displacements: [...displacements], recvCounts: [...recv.counts], recvDisplacements: [...recvDisplacements] };
     return this;
   }
@@ -189,9 +190,9 @@ export class CheckedCall {
   }
 
   #set(
-    kind: number, type: DataType, operator: number, root: number, send: NumericArray, recv: NumericArray, count: number, options?: CallOptions,
+    kind: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, options?: CallOptions,
   ): this {
-    this.code = kind | (kind === callKinds.barrier ? 0 : type.code << 4) | (operator << 8);
+    this.code = kind | (kind === callKinds.barrier ? 0 : type.code << 4);
     this.type = type;
     this.root = root;
     this.send = send;
@@ -203,6 +204,16 @@ export class CheckedCall {
     // Arrays without elements may lose their memory without getting shorter.
     this.#sendLength = send.length === 0 ? -1 : send.length;
     this.#recvLength = recv.length === 0 ? -1 : recv.length;
+    return this;
+  }
+
+  /** Completes a reduction with its operator, which may be another in a call that is as before otherwise. */
+  #combining(kind: number, operator: ReductionOperator): this {
+    this.code = kind | (this.type.code << 4) | (operatorCode(operator) << 8);
+    if (typeof operator === 'object') {
+      writeScalar(this.type, operator.premulSum, scalarRoom, 0);
+      this.details = { scalar: operator.premulSum };
+    } else this.details = undefined;
     return this;
   }
 

@@ -10,7 +10,7 @@ export interface Engine {
   readonly blocking: boolean;
   /**
    * Starts a call (call.ts has the code, and what `root` and `count` are of each kind). Arrays that do not matter on this
-   * rank may be of any length; those of a barrier are empty. `details` come with V forms only.
+   * rank may be of any length; those of a barrier are empty. `details` come with V forms and premulSum only.
    *
    * @throws InvalidUsageError `UNSUPPORTED` for a kind that the algorithm does not have
    */

@@ -56,8 +56,12 @@ export interface Kernels extends Arithmetic {
   waitingFor(): number;
   postAddress(rank: number): number;
   calledAddress(rank: number): number;
-  /** Two tables of addresses for reduceCopy, one behind the other, each with room for MAX_LOCAL_RANKS of 4 bytes. */
+  /** Two tables of addresses for reduceTables, sources and destinations, each with room for MAX_LOCAL_RANKS of 4 bytes. */
   tableAddress(): number;
+  /** reduceCopy or reduceScaled of the call under way, with one source of each rank. */
+  reduceTables(nDestinations: number, from: number, bytes: number): void;
+  /** Sets the scalar (scalar.ts) of this rank's premulSums that follow. */
+  setScalar(low: number, high: number): void;
 
   /** Bytes of data that a small operation can carry. */
   readonly SLOT_BYTES: WebAssembly.Global;

@@ -7,6 +7,8 @@ export const PROD = 1;
 export const MIN = 2;
 export const MAX = 3;
 export const AVG = 4;
+/** Sum of what each rank multiplies with a scalar of its own. */
+export const PREMUL_SUM = 5;
 
 export const FLOAT32 = 0;
 export const FLOAT64 = 1;

@@ -6,12 +6,12 @@
 //
 //     control block of a rank                                       (what others poll has pages of its own:
 //     0      post of even operations  | flag: signature u32, sequence u32 | 56 bytes: inline data or descriptor |
-//     4096   post of odd operations                                  prefetching must not fetch a line into the
-//     8192   finished                 | sequence u32 of the last operation whose shared part is over |  poller's
-//     12288  what was called          | kind, type, operator, algorithm u32 | root u32 | count f64 |    cache that
-//     12352  the same of odd operations                                             its owner is about to write)
-//     12544  address tables (private) | sources u32[256] | destinations u32[256] |
-//     16384  data of even operations up to SLOT_BYTES
+//     4096   post of odd operations                                  prefetching must not fetch a line into the poller's
+//     8192   finished                 | sequence u32 of the last operation whose shared part is over |   cache that its
+//     12288  what was called          | kind, type, operator, algorithm u32 | root u32 | count f64 | scalar |   owner is about to write)
+//     12352  the same of odd operations
+//     12544  tables (private)         | sources u32[256] | destinations u32[256] | scalars u64[256] |
+//     20480  data of even operations up to SLOT_BYTES
 //     …      data of odd operations
 //
 // Every operation waits for the posts of all ranks. So whoever completes operation s knows that all ranks posted s and
@@ -23,20 +23,22 @@
 //                      into all outputs (NVLS's heads, on shared memory); finished; wait until all have finished.
 //  meet, finish        the two halves of the above for all else, which collectives/direct-exchange.ts does in between.
 
-import { sizeShift } from './codes';
+import { PREMUL_SUM, sizeShift } from './codes';
 import { copy } from './copy';
 import { reduceCopy, reduceFew } from './reduce';
+import { reduceScaled } from './scaled';
 
 export const SLOT_BYTES: i32 = 65536;
 const ODD_POST: usize = 4096;
 const CALLED: usize = 12288;
-const SLOTS: usize = 16384;
+const SLOTS: usize = 20480;
 /** Bytes between control blocks: not a multiple of a large power of two, or the blocks would share cache sets. */
-export const BLOCK_BYTES: i32 = 16384 + 2 * 65536 + 7 * 128;
+export const BLOCK_BYTES: i32 = 20480 + 2 * 65536 + 7 * 128;
 const INLINE_BYTES: u32 = 56;
 const FINISHED: usize = 8192;
 const SOURCES: usize = 12544;
 const DESTINATIONS: usize = 12544 + 1024;
+const SCALARS: usize = 12544 + 2048;
 
 // Results of start functions and of progress(). Below MISMATCH: the rank whose call differs is MISMATCH - result.
 const PENDING: i32 = 0;
@@ -75,6 +77,8 @@ let recv: usize = 0;
 let bytes: u32 = 0;
 /** What the caller asked for; `bytes` may be cut to a staging chunk. */
 let asked: u32 = 0;
+/** What this rank's input is multiplied with in a premulSum: scalar.ts. */
+let scalar: u64 = 0;
 /** The rank that is waited for next. */
 let waiting: i32 = 0;
 /** Bytes that a small operation's posts carry; `bytes` are those of one block. */
@@ -88,6 +92,11 @@ export function attach(blocksAddress: usize, rank_: i32, nRanks_: i32, stageByte
   nRanks = nRanks_;
   mine = block(rank);
   stageBytes = stageBytes_;
+}
+
+/** Sets the scalar of the premulSums that follow, low and high half. */
+export function setScalar(low: u32, high: u32): void {
+  scalar = ((high as u64) << 32) | (low as u64);
 }
 
 /** Bytes that the last direct round covered. */
@@ -238,6 +247,7 @@ function post(slot: usize, count: u32): void {
   store<u32>(called, code as u32);
   store<u32>(called, root as u32, 4);
   store<f64>(called, count as f64, 8);
+  store<u64>(called, scalar, 16);
   atomic.store<u64>(slot, flag());
 }
 
@@ -328,15 +338,27 @@ function takeBlock(destination: usize, source: usize): void {
 /** Reduces `bytes` bytes from byte `from` on of what all ranks posted. */
 @inline
 function reducePosts(from: usize): void {
-  const type = (code >> 4) & 15;
   const operator = (code >> 8) & 15;
-  if (posted <= INLINE_BYTES) {
-    reduceFew(type, operator, postOf(blocks) + 8 + from, nRanks, BLOCK_BYTES, recv, bytes);
+  if (posted <= INLINE_BYTES && operator != PREMUL_SUM) {
+    reduceFew((code >> 4) & 15, operator, postOf(blocks) + 8 + from, nRanks, BLOCK_BYTES, recv, bytes);
     return;
   }
-  for (let r = 0; r < nRanks; r++) store<u32>(mine + SOURCES + (r << 2), (data(block(r)) + from) as u32);
+  for (let r = 0; r < nRanks; r++) store<u32>(mine + SOURCES + (r << 2), (postedBy(r) + from) as u32);
   store<u32>(mine + DESTINATIONS, recv as u32);
-  reduceCopy(type, operator, mine + SOURCES, nRanks, mine + DESTINATIONS, 1, 0, bytes);
+  reduceTables(1, 0, bytes);
+}
+
+/**
+ * Combines bytes of all ranks' sources in the table, as the call says, and writes them to the first destinations in the
+ * table.
+ */
+export function reduceTables(nDestinations: i32, from: usize, length: usize): void {
+  const type = (code >> 4) & 15;
+  const operator = (code >> 8) & 15;
+  if (operator == PREMUL_SUM) {
+    for (let r = 0; r < nRanks; r++) store<u64>(mine + SCALARS + (r << 3), load<u64>(calledAddress(r), 16));
+    reduceScaled(type, mine + SCALARS, mine + SOURCES, nRanks, mine + DESTINATIONS, nDestinations, from, length);
+  } else reduceCopy(type, operator, mine + SOURCES, nRanks, mine + DESTINATIONS, nDestinations, from, length);
 }
 
 function waitDirect(spins: i32): i32 {
@@ -369,7 +391,7 @@ function reduceShare(): void {
     store<u32>(mine + SOURCES + (r << 2), load<u32>(slot, 8));
     store<u32>(mine + DESTINATIONS + (r << 2), load<u32>(slot, 12));
   }
-  reduceCopy((code >> 4) & 15, (code >> 8) & 15, mine + SOURCES, nRanks, mine + DESTINATIONS, nRanks, from as usize, (until - from) as usize);
+  reduceTables(nRanks, from as usize, (until - from) as usize);
 }
 
 /** Waits until all ranks have finished their part. */
@@ -386,7 +408,7 @@ function roundStatus(): i32 {
   return bytes == asked ? DONE : PARTLY;
 }
 
-/** A table of addresses (u32) for reduceCopy, with room for one of each rank; the second half of it is another. */
+/** The table of sources (u32) for reduceTables, with room for 256 ranks, and behind it that of destinations. */
 export function tableAddress(): usize {
   return mine + SOURCES;
 }
