@@ -64,3 +64,6 @@ export const searchTarget = 1.5;
 
 /** Tuning model, predictions and choices of ten kinds of calls at forty sizes, after the plan, the first time in a process; milliseconds. */
 export const tuningTargetMs = 100;
+
+/** `tccl plan dgx-h100 --nodes 2`, the whole process, milliseconds. */
+export const planCommandTargetMs = 500;

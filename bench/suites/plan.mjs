@@ -1,12 +1,12 @@
 /**
  * Whole plans of growing clusters, from the XML of their machines to channels through all ranks: time, memory and how
- * both grow. One process a size, so that memory is that of one plan.
+ * both grow. One process a size, so that memory is that of one plan. And the command that a person waits for.
  *
  * @module
  */
 import { spawnSync } from 'node:child_process';
 import { table, verdict } from '../lib/table.mjs';
-import { planTargets } from '../lib/targets.mjs';
+import { planCommandTargetMs, planTargets } from '../lib/targets.mjs';
 
 /** @typedef {import('../lib/suite.mjs').Context} Context */
 
@@ -21,8 +21,18 @@ const hostCounts = [16, 256, 2048, 12_500];
 
 const program = new URL('../planner/plan-once.mjs', import.meta.url).pathname;
 
+const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
+const command = ['plan', 'dgx-h100', '--nodes', '2'];
+
 /** @param {Context} context */
 export async function run({ options, record, progress, note }) {
+  for (let repeat = 0; repeat < (options.quick ? 5 : 15); repeat++) {
+    progress(`tccl ${command.join(' ')} ${repeat + 1}`);
+    const start = process.hrtime.bigint();
+    const { status, stderr } = spawnSync(process.execPath, [cli, ...command], { encoding: 'utf8' });
+    if (status === 0) record({ planCommand: command.join(' '), ms: Number(process.hrtime.bigint() - start) / 1e6 });
+    else note(`tccl ${command.join(' ')}: ${stderr}`);
+  }
   for (const [cluster, machines] of Object.entries(clusters)) {
     for (const hosts of hostCounts) {
       progress(`${hosts} hosts: ${cluster}`);
@@ -37,6 +47,20 @@ export async function run({ options, record, progress, note }) {
 }
 
 export function report(/** @type {readonly Record<string, any>[]} */ records) {
+  return [commandReport(records), planReport(records)].filter((part) => part !== '').join('\n\n');
+}
+
+/** @param {readonly Record<string, any>[]} records */
+function commandReport(records) {
+  const times = records.filter((record) => record['planCommand'] !== undefined).map((record) => Number(record['ms'])).sort((a, b) => a - b);
+  const [least] = times;
+  const median = times[times.length >> 1];
+  if (least === undefined || median === undefined) return '';
+  return `the whole process of tccl ${command.join(' ')}, cold\n\n${table(['ms, least', 'ms, median and target'], [[least.toFixed(0), verdict(median, planCommandTargetMs)]])}`;
+}
+
+/** @param {readonly Record<string, any>[]} records */
+function planReport(records) {
   const measured = records.filter((record) => record['plan'] !== undefined);
   if (measured.length === 0) return '';
   const rows = measured.map((record) => {

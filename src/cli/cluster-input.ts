@@ -63,7 +63,7 @@ interface NamedHosts {
   readonly input: TopologyInput;
   readonly count: number;
   readonly name: string | undefined;
-  readonly hardware: string | undefined;
+  readonly hardware: Hardware | undefined;
   readonly overrides: ClusterFileMachine['overrides'];
   /** Where a cluster file speaks of it. */
   readonly inFile: <Result>(action: () => Result) => Result;
@@ -82,16 +82,17 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
   }
   if (first === undefined) throw new InvalidUsageError('UNSUPPORTED', 'no cluster is given');
   // Loaded only where they are needed: with a machine of the catalogue nobody waits for the YAML library.
-  const described = options.hardware !== undefined || file !== undefined;
-  const parse = described ? (await import('./topo/load.js')).readHardware : undefined;
-  if (file === undefined) return assembleCluster(parse, texts.map(({ name, text }) => namedHosts(name, text, options, texts.length)), {}, options);
+  const { hardware } = options;
+  const described = hardware === undefined ? undefined : (await import('./topo/load.js')).readHardware(hardware);
+  if (file === undefined) return assembleCluster(texts.map(({ name, text }) => namedHosts(name, text, options, described, texts.length)), {}, options);
   for (const option of ['nodes', 'hardware'] as const) {
     if (options[option] !== undefined) throw new InvalidUsageError('UNSUPPORTED', `--${option} does not go with a cluster file: write it in ${file.fileName}`);
   }
   const { parseClusterFile } = await import('../plan/cluster-file.js');
   const { name, machines, environment } = inFile(file.fileName, () => parseClusterFile(file.text));
-  const hosts = machines.map((machine) => hostsOfFile(machine, file.fileName));
-  return { ...assembleCluster(parse, hosts, environment, options, dirname(file.fileName)), ...(name === undefined ? {} : { title: name }) };
+  const { readHardware } = await import('./topo/load.js');
+  const hosts = machines.map((machine) => hostsOfFile(machine, file.fileName, readHardware));
+  return { ...assembleCluster(hosts, environment, options, dirname(file.fileName)), ...(name === undefined ? {} : { title: name }) };
 }
 
 /** By its ending, else by its first sign: no XML is a cluster file. */
@@ -101,7 +102,7 @@ function isClusterFile({ text, fileName }: NamedText): boolean {
   return ending !== '.xml' && text.trim() !== '' && !/^\uFEFF?\s*</.test(text);
 }
 
-function namedHosts(argument: string, text: NamedText | undefined, options: ClusterOptions, nArguments: number): NamedHosts {
+function namedHosts(argument: string, text: NamedText | undefined, options: ClusterOptions, hardware: Hardware | undefined, nArguments: number): NamedHosts {
   const { name, count } = text === undefined ? splitCount(argument) : { name: argument, count: undefined };
   if (options.nodes !== undefined && (count !== undefined || nArguments > 1)) {
     throw new InvalidUsageError('UNSUPPORTED', `--nodes goes with one machine; write how many there are of each, as ${name}:${options.nodes}`);
@@ -111,13 +112,13 @@ function namedHosts(argument: string, text: NamedText | undefined, options: Clus
     input: named === undefined ? catalogueInput(name) : parseTopology(named),
     count: count ?? nodeCount(options.nodes ?? '1'),
     name: undefined,
-    hardware: options.hardware,
+    hardware,
     overrides: {},
     inFile: (action) => action(),
   };
 }
 
-function hostsOfFile(machine: ClusterFileMachine, fileName: string): NamedHosts {
+function hostsOfFile(machine: ClusterFileMachine, fileName: string, readHardware: (text: string) => Hardware): NamedHosts {
   const folder = fileName === 'standard input' ? '.' : dirname(fileName);
   const beside = (path: string) => (isAbsolute(path) ? path : join(folder, path));
   const inCluster = <Result>(action: () => Result): Result => inFile(fileName, () => {
@@ -135,7 +136,7 @@ function hostsOfFile(machine: ClusterFileMachine, fileName: string): NamedHosts 
     input: inCluster(() => (text === undefined ? catalogueInput(machine.machine) : parseTopology(text))),
     count: machine.count,
     name: machine.name,
-    hardware: hardware?.startsWith('@') === true ? `@${beside(hardware.slice(1))}` : hardware,
+    hardware: hardware === undefined ? undefined : inCluster(() => readHardware(hardware.startsWith('@') ? `@${beside(hardware.slice(1))}` : hardware)),
     overrides: machine.overrides,
     inFile: inCluster,
   };
@@ -143,7 +144,7 @@ function hostsOfFile(machine: ClusterFileMachine, fileName: string): NamedHosts 
 
 /** @param folder where files that the environment names are looked for */
 function assembleCluster(
-  readHardware: ((text: string) => Hardware) | undefined, hosts: readonly NamedHosts[], fileEnvironment: Readonly<Record<string, string>>, options: ClusterOptions, folder = '.',
+  hosts: readonly NamedHosts[], fileEnvironment: Readonly<Record<string, string>>, options: ClusterOptions, folder = '.',
 ): ClusterInput {
   const ofShell = Object.entries(process.env).filter(([name, value]) => name.startsWith('NCCL_') && value !== undefined);
   const environment: Record<string, string> = {
@@ -162,7 +163,7 @@ function assembleCluster(
     const key = JSON.stringify([input.fileName, input.title, hardware, overrides]);
     let machine = built.get(key);
     if (machine === undefined) {
-      const complete = completeTopology(input, hardware === undefined ? undefined : inCluster(() => readHardware?.(hardware)));
+      const complete = completeTopology(input, hardware);
       const root = inCluster(() => applyOverrides(complete.root, overrides));
       const { system, notes: systemNotes } = buildNoted(root, input.fileName, parameters);
       notes.push(...complete.notes, ...systemNotes);

@@ -6,8 +6,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { cliPath, start } from './cli.js';
 
 /**
- * What the pages show is what the commands print. Blocks ```xml NAME and ```log NAME are files; in blocks ```console the line
- * after `$` is a command and the rest its output, where a line … stands for any lines.
+ * What the pages show is what the commands print. Blocks ```xml NAME, ```yaml NAME and ```log NAME are files; in blocks
+ * ```console the line after `$` is a command and the rest its output, where a line … stands for any lines.
  */
 const blocksOf = (page: string) => {
   const text = readFileSync(fileURLToPath(new URL(`../../docs/${page}`, import.meta.url)), 'utf8');
@@ -17,9 +17,9 @@ const blocksOf = (page: string) => {
 const folder = mkdtempSync(join(tmpdir(), 'tccl-docs-'));
 afterAll(() => { rmSync(folder, { recursive: true }); });
 
-describe.each([['topology.md', 5], ['log.md', 2]])('docs/%s', (page, least) => {
+describe.each([['topology.md', 5], ['plan.md', 4], ['log.md', 2]])('docs/%s', (page, least) => {
   const blocks = blocksOf(page);
-  for (const { kind, name, content } of blocks) if (kind === 'xml' || kind === 'log') writeFileSync(join(folder, name), content);
+  for (const { name, content } of blocks) if (name !== '') writeFileSync(join(folder, name), content);
   const commands = blocks.filter(({ kind }) => kind === 'console').map(({ content }) => {
     const [first = '', ...output] = content.trimEnd().split('\n');
     return { command: first.replace(/^\$ /, ''), output };

@@ -57,7 +57,7 @@ function graphText({ pattern, nChannels, bwIntra, bwInter, typeIntra, typeInter,
 
 function ringsText({ rings, nRanks }: Pick<HostOverview, 'rings' | 'nRanks'>): string {
   const [first] = rings;
-  if (first === undefined || nRanks === 1) return 'one rank alone';
+  if (first === undefined || (nRanks === 1 && first.entry === undefined)) return 'one rank alone';
   const others = rings.length - 1;
   return `${ringText(first)}${others === 0 ? '' : `; ${others} other ${others === 1 ? 'way' : 'ways'} on other channels`}`;
 }

@@ -1,4 +1,4 @@
-import type { Connection, NetConnection } from '../../graph/transports/connection.js';
+import type { Connection, NetConnection, NoP2pReason, ShmConnection } from '../../graph/transports/connection.js';
 import { Transports } from '../../graph/transports/transports.js';
 import type { Parameters } from '../../parameters.js';
 import { GdrMode, type GdrReason } from '../../topology/paths/gdr.js';
@@ -16,6 +16,8 @@ export interface ConnectionSummary {
   /** Types of the paths of these, nearest first. */
   readonly p2pPaths: readonly string[];
   readonly shm: number;
+  /** Why these are not peer-to-peer, most frequent first; of those that are too far, the farthest. */
+  readonly noP2p: readonly NoP2pReason[];
   readonly net: number;
   /** Of these, those that another GPU's proxy sends: PXN. */
   readonly pxn: number;
@@ -42,18 +44,20 @@ export function transportsOf(plan: Plan, prepared: readonly PreparedHosts[], par
 export function summarizeConnections(plan: Plan, transports: Transports): ConnectionSummary {
   const connections = sampleRanks(plan).flatMap((rank) => rankConnections(plan, transports, rank));
   const p2p = connections.filter((connection) => connection.via === 'P2P');
-  const net = connections.filter((connection) => connection.via === 'NET');
+  const shm = connections.filter((connection): connection is ShmConnection => connection.via === 'SHM');
+  const net = connections.filter((connection): connection is NetConnection => connection.via === 'NET');
   const paths = [...new Set(p2p.map(({ distance }) => distance))].sort((a, b) => a - b);
   return {
     p2p: p2p.length,
     p2pReads: p2p.filter(({ read }) => read).length,
     p2pRelayed: p2p.filter(({ relay }) => relay !== undefined).length,
     p2pPaths: paths.map((type: PathType) => pathTypeNames[type]),
-    shm: connections.filter(({ via }) => via === 'SHM').length,
+    shm: shm.length,
+    noP2p: byFrequency(shm, ({ reason }) => reason.why).map((why) => farthest(shm.map(({ reason }) => reason).filter((reason) => reason.why === why))),
     net: net.length,
     pxn: net.filter(({ relay }) => relay !== undefined).length,
     gdr: net.filter(({ gdr }) => gdr !== GdrMode.DISABLED).length,
-    noGdr: byFrequency(net.filter(({ gdr }) => gdr === GdrMode.DISABLED)),
+    noGdr: byFrequency(net.filter(({ gdr }) => gdr === GdrMode.DISABLED), ({ gdrReason }) => gdrReason),
   };
 }
 
@@ -82,8 +86,23 @@ function rankConnections(plan: Plan, transports: Transports, rank: number): Conn
   return found.filter((connection) => connection !== undefined);
 }
 
-function byFrequency(connections: readonly NetConnection[]): GdrReason[] {
-  const counts = new Map<GdrReason, number>();
-  for (const { gdrReason } of connections) counts.set(gdrReason, (counts.get(gdrReason) ?? 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1]).map(([reason]) => reason);
+function byFrequency<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Key[] {
+  const counts = new Map<Key, number>();
+  for (const item of items) counts.set(keyOf(item), (counts.get(keyOf(item)) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1]).map(([key]) => key);
+}
+
+/** Of reasons of one kind. */
+function farthest(reasons: readonly NoP2pReason[]): NoP2pReason {
+  return reasons.reduce((worst, reason) => (reason.why === 'far' && worst.why === 'far' && reason.distance > worst.distance ? reason : worst));
+}
+
+/** Why two ranks of a host are not connected peer-to-peer, in words. */
+export function describeNoP2p(reason: NoP2pReason): string {
+  switch (reason.why) {
+    case 'far': return `GPUs are as far apart as ${pathTypeNames[reason.distance]}, farther than ${pathTypeNames[reason.level]} (NCCL_P2P_LEVEL)`;
+    case 'copy-engine': return 'NCCL_P2P_USE_CUDA_MEMCPY=1 does not copy by way of a third GPU';
+    case 'driver': return 'the driver refuses it';
+    case 'other-node': return 'ranks of one host are on different nodes, between which NCCL knows no path';
+  }
 }

@@ -125,7 +125,7 @@ function graphTable({ graphs, nNodes }: Overview): string {
 const mostRings = 8;
 
 function ringList({ name, rings, nRanks }: HostOverview, several: boolean): string {
-  if (nRanks === 1) return '';
+  if (nRanks === 1 && rings.every(({ entry }) => entry === undefined)) return '';
   const more = rings.length > mostRings ? `<p class="dim">and ${rings.length - mostRings} more</p>` : '';
   return `<div class="card"><h3>Rings within a host${several ? `: ${escape(name)}` : ''}</h3>${rings.slice(0, mostRings).map(ringRow).join('')}${more}</div>`;
 }

@@ -8,7 +8,7 @@ import { describeReason } from '../../tuning/reasons.js';
 import type { Tuning } from '../../tuning/tune.js';
 import type { Cluster, PreparedHosts } from '../cluster.js';
 import type { Plan } from '../plan.js';
-import { type ConnectionSummary, summarizeConnections, transportsOf } from './connections.js';
+import { type ConnectionSummary, describeNoP2p, summarizeConnections, transportsOf } from './connections.js';
 import { type Forecast, forecast } from './forecast.js';
 import { type LinkLoad, ringLoads } from './fullest-link.js';
 
@@ -177,7 +177,7 @@ function netLabel({ system }: LocalSystem, id: bigint | undefined): string {
 }
 
 function transportUses(connections: ConnectionSummary, parameters: Parameters): Use[] {
-  const { p2p, p2pReads, p2pRelayed, p2pPaths, shm, net, pxn, gdr, noGdr } = connections;
+  const { p2p, p2pReads, p2pRelayed, p2pPaths, shm, noP2p, net, pxn, gdr, noGdr } = connections;
   const uses: Use[] = [];
   if (p2p > 0 || shm > 0) {
     const how = [
@@ -186,10 +186,10 @@ function transportUses(connections: ConnectionSummary, parameters: Parameters): 
     ].join('; ');
     uses.push({
       name: 'P2P', used: shm === 0 ? 'yes' : p2p === 0 ? 'no' : 'partly',
-      text: p2p === 0 ? offOr(parameters.p2pDisable === 1, 'NCCL_P2P_DISABLE=1', 'GPUs are too far apart') : how,
+      text: p2p === 0 ? offOr(parameters.p2pDisable === 1, 'NCCL_P2P_DISABLE=1', noP2p.map(describeNoP2p).join('; ')) : how,
     });
   }
-  if (shm > 0) uses.push({ name: 'SHM', used: p2p === 0 ? 'yes' : 'partly', text: `${shm} of ${p2p + shm} connections within hosts go through memory of the host` });
+  if (shm > 0) uses.push({ name: 'SHM', used: p2p === 0 ? 'yes' : 'partly', text: `${shm} of ${p2p + shm} connections within hosts go through memory of the host${p2p === 0 ? '' : `: ${noP2p.map(describeNoP2p).join('; ')}`}` });
   if (net > 0) {
     uses.push({
       name: 'PXN', used: pxn === 0 ? 'no' : pxn === net ? 'yes' : 'partly',

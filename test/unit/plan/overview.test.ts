@@ -82,6 +82,7 @@ describe('what is in use', () => {
     const { overview } = make(hostsOf('pcie-2-l40s', 1), { NCCL_P2P_DISABLE: '1' });
     expect(useOf(overview, 'P2P')).toMatchObject({ used: 'no', text: 'NCCL_P2P_DISABLE=1' });
     expect(useOf(overview, 'SHM')?.used).toBe('yes');
+    expect(useOf(make(hostsOf('pcie-2-l40s', 1), { NCCL_P2P_LEVEL: 'NVL' }).overview, 'P2P')?.text).toMatch(/^GPUs are as far apart as P\w+, farther than NVL \(NCCL_P2P_LEVEL\)$/);
   });
 
   it('a network that could reduce is named', () => {
