@@ -19,6 +19,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   topo: () => import('./commands/topo.js'),
   plan: () => import('./commands/plan.js'),
   graph: () => import('./commands/graph.js'),
+  explain: () => import('./commands/explain.js'),
   log: () => import('./commands/log.js'),
   oracle: () => import('./commands/oracle.js'),
   completion: () => import('./commands/completion.js'),

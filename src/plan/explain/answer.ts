@@ -1,0 +1,18 @@
+/** What an answer can hold beside its sentences: numbers and names, nested, as JSON has them. */
+export type Evidence = string | number | boolean | null | readonly Evidence[] | { readonly [name: string]: Evidence };
+
+/** The answer to one question. A plain value: `JSON.stringify` writes it. */
+export interface Answer {
+  /** Which kind of question it answers. */
+  readonly about: Topic;
+  /** What it says in one line. */
+  readonly title: string;
+  /** Whole sentences, the most telling first. */
+  readonly sentences: readonly string[];
+  /** The numbers that the sentences speak of. */
+  readonly evidence: { readonly [name: string]: Evidence };
+}
+
+/** Kinds of questions, in the order in which they are listed. */
+export const topics = ['limits', 'channels', 'rings', 'nic', 'connection', 'choice', 'absence', 'gdr', 'pxn', 'flips', 'help'] as const;
+export type Topic = (typeof topics)[number];

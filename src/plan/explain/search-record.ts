@@ -1,0 +1,141 @@
+import type { ChannelGraph, GraphId } from '../../graph/graph.js';
+import type { PathRefusal, SearchEvent, Settings } from '../../graph/trace.js';
+import { pathTypeNames } from '../../topology/types.js';
+
+/** What one search did, as far as answers speak of it. */
+export interface SearchRecord {
+  readonly graph: GraphId;
+  /** Speeds above are not tried: the best path carries no more; GB/s. */
+  readonly maxGBps: number;
+  /** What a GPU can move in all, GB/s. */
+  readonly totalGBps: number;
+  /** In the order in which they were tried. */
+  readonly speeds: readonly SpeedRecord[];
+  readonly stopped: Extract<SearchEvent, { kind: 'stopped' }>['why'] | 'from-file' | 'no-hardware' | undefined;
+  readonly duplicated: { readonly from: number; readonly to: number; readonly gbps: number } | undefined;
+  /** Nothing was found, so that NCCL takes the GPUs as they are numbered. */
+  readonly simpleOrder: boolean;
+  readonly result: ChannelGraph | undefined;
+}
+
+/** All tries at one speed in one pass. */
+export interface SpeedRecord {
+  readonly pass: 1 | 2;
+  readonly bwIntra: number;
+  readonly bwInter: number;
+  readonly tries: number;
+  /** How many of these ended because no steps were left. */
+  readonly outOfSteps: number;
+  /** The last that was better than all before; undefined where none was. */
+  readonly found: { readonly nChannels: number; readonly gbps: number } | undefined;
+  /** What stood in the way, most frequent first. */
+  readonly obstacles: readonly Obstacle[];
+}
+
+export interface Obstacle {
+  readonly kind: 'path type' | 'bandwidth' | 'unconnected' | 'port' | 'rail' | 'pair' | 'other';
+  readonly times: number;
+  /** The most frequent case, in words. */
+  readonly example: string;
+}
+
+/** Listens to the searches of one node and keeps what answers need of it: a few numbers for each speed. */
+export class SearchRecorder {
+  readonly records: SearchRecord[] = [];
+  #speeds: Open[] = [];
+
+  readonly listen = (event: SearchEvent): void => {
+    if (event.kind === 'search') {
+      this.#speeds = [];
+      this.records.push({
+        graph: event.graph, maxGBps: event.maxGbps, totalGBps: event.totalGbps, speeds: [],
+        stopped: undefined, duplicated: undefined, simpleOrder: false, result: undefined,
+      });
+      return;
+    }
+    this.#at(event);
+  };
+
+  #at(event: Exclude<SearchEvent, { kind: 'search' }>): void {
+    const speed = this.#speeds.at(-1);
+    switch (event.kind) {
+      case 'attempt':
+        if (speed?.isSame(event) === true) speed.tries++;
+        else this.#speeds.push(new Open(event));
+        return;
+      case 'refused-path': return speed?.refuse(kindOfPath[event.reason.why], `${event.from} to ${event.to}${pathTrouble(event.reason)}`);
+      case 'refused-entry': return speed?.refuse(event.reason === 'bandwidth' ? 'port' : event.reason === 'pair' ? 'pair' : 'other', `${event.nic} as the way in`);
+      case 'refused-exit': return speed?.refuse(event.reason === 'rail' || event.reason === 'plane' ? 'rail' : event.reason === 'pair' ? 'pair' : 'other', `in by ${event.entry}, out by ${event.nic}`);
+      case 'solution':
+        if (speed !== undefined) speed.found = { nChannels: event.nChannels, gbps: event.gbps };
+        return;
+      case 'ended':
+        if (speed !== undefined && event.outcome === 'out of steps') speed.outOfSteps++;
+        return;
+      case 'relaxed': return;
+      case 'from-file':
+      case 'no-hardware': { this.#set({ stopped: event.kind }); return; }
+      case 'stopped': { this.#set({ stopped: event.why }); return; }
+      case 'duplicated': { this.#set({ duplicated: { from: event.from, to: event.to, gbps: event.bwIntra } }); return; }
+      case 'simple-order': { this.#set({ simpleOrder: true }); return; }
+      case 'result': { this.#set({ result: event.graph, speeds: this.#speeds.map((each) => each.close()) }); return; }
+    }
+  }
+
+  #set(values: Partial<SearchRecord>): void {
+    const last = this.records.pop();
+    if (last !== undefined) this.records.push({ ...last, ...values });
+  }
+}
+
+const kindOfPath = { unconnected: 'unconnected', type: 'path type', bandwidth: 'bandwidth' } as const;
+
+function pathTrouble(reason: PathRefusal): string {
+  switch (reason.why) {
+    case 'unconnected': return '';
+    case 'type': return ` is ${pathTypeNames[reason.type]}${reason.back ? ' on the way back' : ''}, allowed was ${pathTypeNames[reason.allowed]}`;
+    case 'bandwidth': return ` needs ${gbps(reason.needed)} GB/s from ${reason.linkFrom} to ${reason.linkTo}, where ${gbps(reason.left)} was left`;
+  }
+}
+
+function gbps(value: number): number {
+  return Number(value.toFixed(3));
+}
+
+/** A speed that is still being tried. */
+class Open {
+  tries = 1;
+  outOfSteps = 0;
+  found: SpeedRecord['found'];
+  readonly #first: Settings & { readonly pass: 1 | 2 };
+  readonly #refusals = new Map<Obstacle['kind'], Map<string, number>>();
+
+  constructor(first: Settings & { readonly pass: 1 | 2 }) {
+    this.#first = first;
+  }
+
+  isSame(other: Settings & { readonly pass: 1 | 2 }): boolean {
+    return other.pass === this.#first.pass && other.bwIntra === this.#first.bwIntra && other.bwInter === this.#first.bwInter;
+  }
+
+  refuse(kind: Obstacle['kind'], example: string): void {
+    const examples = this.#refusals.get(kind) ?? new Map<string, number>();
+    this.#refusals.set(kind, examples);
+    examples.set(example, (examples.get(example) ?? 0) + 1);
+  }
+
+  close(): SpeedRecord {
+    const { pass, bwIntra, bwInter } = this.#first;
+    const obstacles = [...this.#refusals].map(([kind, examples]): Obstacle => {
+      let times = 0;
+      let example = '';
+      let most = 0;
+      for (const [text, count] of examples) {
+        times += count;
+        if (count > most) [most, example] = [count, text];
+      }
+      return { kind, times, example };
+    }).sort((a, b) => b.times - a.times);
+    return { pass, bwIntra, bwInter, tries: this.tries, outOfSteps: this.outOfSteps, found: this.found, obstacles };
+  }
+}

@@ -1,0 +1,91 @@
+import type { GraphId } from '../../graph/graph.js';
+import type { NodeContribution } from '../../graph/merge/contribution.js';
+import { kindOf } from '../../graph/merge/nodes.js';
+import type { MergeEvent } from '../../graph/merge/trace.js';
+import { Transports } from '../../graph/transports/transports.js';
+import { InvalidArgumentError } from '../../errors.js';
+import type { Parameters } from '../../parameters.js';
+import type { LocalSystem } from '../../topology/local-systems.js';
+import { tune, type Tuning } from '../../tuning/tune.js';
+import { type Cluster, prepareCluster, type PreparedHosts, type PrepareOptions } from '../cluster.js';
+import { type Plan, planPrepared } from '../plan.js';
+import { type SearchRecord, SearchRecorder } from './search-record.js';
+
+/** A planned cluster with all that answers are made from: decisions, and how they came about. */
+export interface Situation {
+  readonly cluster: Cluster;
+  readonly parameters: Parameters;
+  readonly prepared: readonly PreparedHosts[];
+  readonly plan: Plan;
+  readonly tuning: Tuning;
+  readonly transports: Transports;
+  readonly mergeEvents: readonly MergeEvent[];
+  /** The machine that each kind of node sees. */
+  readonly systems: ReadonlyMap<NodeContribution, LocalSystem>;
+  /** How the graphs of each kind of node were found. */
+  readonly searches: ReadonlyMap<NodeContribution, readonly SearchRecord[]>;
+}
+
+/**
+ * Plans a cluster and takes down each decision.
+ *
+ * @throws as `plan` and `tune` do
+ */
+export function situationOf(cluster: Cluster, parameters: Parameters, options: Pick<PrepareOptions, 'graphFile'> = {}): Situation {
+  const recorders = new Map<string, SearchRecorder>();
+  const keyOf = (machine: string, ranks: readonly number[]) => `${machine} ${ranks.join()}`;
+  const prepared = prepareCluster(cluster, parameters, {
+    ...options,
+    onSearch: (event, { machine, ranks }) => {
+      const key = keyOf(machine, ranks);
+      const recorder = recorders.get(key) ?? new SearchRecorder();
+      recorders.set(key, recorder);
+      recorder.listen(event);
+    },
+  });
+  const mergeEvents: MergeEvent[] = [];
+  const plan = planPrepared(prepared, parameters, { onMerge: (event) => mergeEvents.push(event) });
+
+  const systems = new Map<NodeContribution, LocalSystem>();
+  const searches = new Map<NodeContribution, readonly SearchRecord[]>();
+  for (const { name, host, systems: locals } of prepared) {
+    host.nodes.forEach((node, index) => {
+      const local = locals[index];
+      if (local === undefined || systems.has(node)) return;
+      systems.set(node, local);
+      searches.set(node, recorders.get(keyOf(name, local.ranks))?.records ?? []);
+    });
+  }
+  return {
+    cluster, parameters, prepared, plan, mergeEvents, systems, searches,
+    tuning: tune(plan, parameters),
+    transports: new Transports(plan, systems, parameters),
+  };
+}
+
+/** A kind of node: what it is called, its machine, and the first node that is like it. */
+export interface NodeView {
+  readonly name: string;
+  readonly node: number;
+  readonly kind: NodeContribution;
+  readonly local: LocalSystem;
+  readonly searches: readonly SearchRecord[];
+}
+
+/** One view for each kind of node, in the order in which they come first. */
+export function nodeViews(situation: Situation): NodeView[] {
+  return situation.plan.nodes.kinds.map((_, number) => viewOf(situation, situation.plan.nodes.kindOfNode.indexOf(number)));
+}
+
+export function viewOf({ plan, prepared, systems, searches }: Situation, node: number): NodeView {
+  const kind = kindOf(plan.nodes, node);
+  const local = systems.get(kind);
+  if (local === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `no machine is known for node ${node}`);
+  const name = prepared.find(({ host }) => host.nodes.includes(kind))?.name ?? `node ${node}`;
+  return { name, node, kind, local, searches: searches.get(kind) ?? [] };
+}
+
+/** How one graph of a node was found. */
+export function searchOf({ searches }: NodeView, graph: GraphId): SearchRecord | undefined {
+  return searches.find((record) => record.graph === graph);
+}
