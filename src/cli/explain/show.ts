@@ -4,8 +4,7 @@ import { type DirectQuestion, explain, mostTelling } from '../../plan/explain/ex
 import { nearestForms, parseQuestion, questionForms } from '../../plan/explain/question.js';
 import { type Situation, situationOf } from '../../plan/explain/situation.js';
 import { type ClusterInput, type ClusterOptions, readCluster } from '../cluster-input.js';
-import { colorsFor } from '../output.js';
-import { printNotes } from '../topo/show.js';
+import { colorsFor, printNotes } from '../output.js';
 
 export interface ExplainOptions extends ClusterOptions {
   readonly json?: boolean;

@@ -81,7 +81,9 @@ export function viewOf({ plan, prepared, systems, searches }: Situation, node: n
   const kind = kindOf(plan.nodes, node);
   const local = systems.get(kind);
   if (local === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `no machine is known for node ${node}`);
-  const name = prepared.find(({ host }) => host.nodes.includes(kind))?.name ?? `node ${node}`;
+  const host = prepared.find((hosts) => hosts.host.nodes.includes(kind));
+  const several = (host?.host.nodes.length ?? 1) > 1;
+  const name = `${host?.name ?? `node ${node}`}${several ? ` (ranks ${kind.ranks.join(' ')})` : ''}`;
   return { name, node, kind, local, searches: searches.get(kind) ?? [] };
 }
 

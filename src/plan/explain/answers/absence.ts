@@ -3,10 +3,11 @@ import { choose } from '../../../tuning/choose.js';
 import { flips } from '../../../tuning/flips.js';
 import { algorithms, type Collective, protocols } from '../../../tuning/names.js';
 import { predict } from '../../../tuning/predict.js';
+import { formatBytes, formatTime, formatWay } from '../../overview/words.js';
 import type { Answer } from '../answer.js';
 import type { PartialWay, Question } from '../question.js';
 import { nodeViews, searchOf, type Situation } from '../situation.js';
-import { rate, size, time, wayName } from '../words.js';
+import { rate } from '../words.js';
 import { ofSearch, searchEvidence } from './channels.js';
 import { claimName, limitOf, matches, tellingReasons } from './choice.js';
 
@@ -79,7 +80,7 @@ function whereUsed({ tuning }: Situation, collective: Collective, what: PartialW
   const stretches = [{ bytes: 8, to: first }, ...changes].map(({ bytes, to }, index, all) => ({ from: bytes, way: to, until: all[index + 1]?.bytes }));
   const own = stretches.filter(({ way }) => way !== null && matches(way, what));
   if (own.length > 0) {
-    const where = own.map(({ from, until, way }) => `${wayName(way)} ${from === 8 ? '' : `from ${size(from)} `}${until === undefined ? 'on' : `up to ${size(until)}`}`.replace(/\s+/g, ' ')).join(', ');
+    const where = own.map(({ from, until, way }) => `${formatWay(way)} ${from === 8 ? '' : `from ${formatBytes(from)} `}${until === undefined ? 'on' : `up to ${formatBytes(until)}`}`.replace(/\s+/g, ' ')).join(', ');
     return [`${name} is used for ${collective}: ${where}.`];
   }
   return [
@@ -90,7 +91,7 @@ function whereUsed({ tuning }: Situation, collective: Collective, what: PartialW
         .sort((a, b) => (a.timeUs ?? 0) - (b.timeUs ?? 0))[0];
       const chosen = choose(tuning, collective, bytes);
       if (best === undefined || chosen === undefined) return [];
-      return [`At ${size(bytes)} ${wayName(best)} would take ${time(best.timeUs ?? 0)} (${rate(best.bandwidthGBps ?? 0)}, ${time(best.latencyUs ?? 0)} latency), ${wayName(chosen)} takes ${time(chosen.timeUs)}.`];
+      return [`At ${formatBytes(bytes)} ${formatWay(best)} would take ${formatTime(best.timeUs ?? 0)} (${rate(best.bandwidthGBps ?? 0)}, ${formatTime(best.latencyUs ?? 0)} latency), ${formatWay(chosen)} takes ${formatTime(chosen.timeUs)}.`];
     }),
   ];
 }

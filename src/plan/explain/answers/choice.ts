@@ -5,10 +5,11 @@ import type { Algorithm, Collective } from '../../../tuning/names.js';
 import { predict, type Prediction } from '../../../tuning/predict.js';
 import { describeReason, type Reason } from '../../../tuning/reasons.js';
 import type { Tuning } from '../../../tuning/tune.js';
+import { formatBytes, formatTime, formatWay } from '../../overview/words.js';
 import type { Answer, Evidence } from '../answer.js';
 import type { PartialWay, Question } from '../question.js';
 import type { Situation } from '../situation.js';
-import { count, more, rate, size, time, wayName } from '../words.js';
+import { count, more, rate } from '../words.js';
 
 /** A prediction that can be used. */
 type Usable = Prediction & { readonly timeUs: number; readonly latencyUs: number; readonly bandwidthGBps: number };
@@ -25,7 +26,7 @@ export function answerChoice({ tuning }: Situation, { collective, bytes, claimed
   if (chosen === undefined) return nothingLeft(tuning, collective, bytes, all);
 
   const sentences = [
-    `NCCL does ${collective} of ${size(bytes)} with ${wayName(chosen)}: its model expects ${time(chosen.timeUs)}, the least of ${count(usable.length, 'candidate')}.`,
+    `NCCL does ${collective} of ${formatBytes(bytes)} with ${formatWay(chosen)}: its model expects ${formatTime(chosen.timeUs)}, the least of ${count(usable.length, 'candidate')}.`,
   ];
   if (claimed !== undefined && !matches(chosen, claimed)) {
     sentences.unshift(`${claimName(claimed)} is not what NCCL takes here.`);
@@ -39,7 +40,7 @@ export function answerChoice({ tuning }: Situation, { collective, bytes, claimed
 
   return {
     about: 'choice',
-    title: `${wayName(chosen)} for ${collective} of ${size(bytes)}`,
+    title: `${formatWay(chosen)} for ${collective} of ${formatBytes(bytes)}`,
     sentences,
     evidence: {
       collective, bytes,
@@ -66,7 +67,7 @@ function nothingLeft(tuning: Tuning, collective: Collective, bytes: number, all:
   const reasons = all.map(({ algorithm, protocol, reasons: [reason] }) => (reason === undefined ? `${algorithm} ${protocol} has no bandwidth.` : `${algorithm} ${protocol}: ${describeReason(reason)}`));
   return {
     about: 'choice',
-    title: `nothing is left for ${collective} of ${size(bytes)}`,
+    title: `nothing is left for ${collective} of ${formatBytes(bytes)}`,
     sentences: [`NCCL has nothing to choose from for ${collective} with ${count(tuning.input.nRanks, 'rank')} and fails the call.`, ...reasons],
     evidence: { collective, bytes, chosen: null },
   };
@@ -78,13 +79,13 @@ function difference(tuning: Tuning, collective: Collective, bytes: number, chose
   const latency = rival.latencyUs - chosen.latencyUs;
   const transfer = moving(rival) - moving(chosen);
   const parts = [
-    { us: latency, text: `${signed(latency)} from latency (${time(rival.latencyUs)} instead of ${time(chosen.latencyUs)})` },
+    { us: latency, text: `${signed(latency)} from latency (${formatTime(rival.latencyUs)} instead of ${formatTime(chosen.latencyUs)})` },
     { us: transfer, text: `${signed(transfer)} from bandwidth (${rate(rival.bandwidthGBps)} instead of ${rate(chosen.bandwidthGBps)})` },
   ].sort((a, b) => b.us - a.us);
   const steps = [chosen, rival].map(({ algorithm }) => stepsOf(tuning, collective, algorithm)).filter((text) => text !== undefined);
   const limits = [chosen, rival].map((each) => limitOf(tuning, collective, each)).filter((text) => text !== undefined);
   return [
-    `${wayName(rival)} would take ${time(rival.timeUs)}, ${more(rival.timeUs, chosen.timeUs)}: ${parts.map(({ text }) => text).join(', ')}.`,
+    `${formatWay(rival)} would take ${formatTime(rival.timeUs)}, ${more(rival.timeUs, chosen.timeUs)}: ${parts.map(({ text }) => text).join(', ')}.`,
     ...[...new Set(steps)].map((text) => `Latency: ${text}.`),
     ...limits.map((text) => `Bandwidth: ${text}.`),
     ...(bytes <= latencyRules(chosen, rival) ? ['At this size latency decides.'] : []),
@@ -101,7 +102,7 @@ function latencyRules(a: Usable, b: Usable): number {
 }
 
 function signed(us: number): string {
-  return us < 0 ? `-${time(-us)}` : `+${time(us)}`;
+  return us < 0 ? `-${formatTime(-us)}` : `+${formatTime(us)}`;
 }
 
 /** How many steps follow each other; undefined where there are no steps to speak of. */
@@ -133,11 +134,11 @@ export function limitOf({ input, model }: Tuning, collective: Collective, { algo
   const channels = `${count(graph.nChannels, 'channel')} of ${rate(input.nNodes <= 2 ? graph.bwIntra : graph.bwInter)}`;
   switch (limit) {
     case null: return undefined;
-    case 'graph': return `${wayName({ algorithm, protocol })} is bounded by the channels of the search, ${channels}`;
-    case 'll': return `${wayName({ algorithm, protocol })} is bounded by what LL reaches on ${input.nNodes === 1 ? 'such GPUs' : 'such CPUs between nodes'}`;
-    case 'channel': return `${wayName({ algorithm, protocol })} is bounded by what one channel of it carries on such GPUs (${count(graph.nChannels, 'channel')})`;
-    case 'switch': return `${wayName({ algorithm, protocol })} is bounded by what the NVSwitch reduces for ${count(graph.nChannels, 'head')} of ${rate(graph.bwIntra)}`;
-    case 'network': return `${wayName({ algorithm, protocol })} is bounded by what ${count(graph.nChannels, 'head')} bring out of the node, ${rate(graph.bwInter)} each`;
+    case 'graph': return `${formatWay({ algorithm, protocol })} is bounded by the channels of the search, ${channels}`;
+    case 'll': return `${formatWay({ algorithm, protocol })} is bounded by what LL reaches on ${input.nNodes === 1 ? 'such GPUs' : 'such CPUs between nodes'}`;
+    case 'channel': return `${formatWay({ algorithm, protocol })} is bounded by what one channel of it carries on such GPUs (${count(graph.nChannels, 'channel')})`;
+    case 'switch': return `${formatWay({ algorithm, protocol })} is bounded by what the NVSwitch reduces for ${count(graph.nChannels, 'head')} of ${rate(graph.bwIntra)}`;
+    case 'network': return `${formatWay({ algorithm, protocol })} is bounded by what ${count(graph.nChannels, 'head')} bring out of the node, ${rate(graph.bwInter)} each`;
   }
 }
 
@@ -159,10 +160,10 @@ function stretch(tuning: Tuning, collective: Collective, bytes: number, chosen: 
   const changes = flips(tuning, collective, leastBytes, mostBytes);
   const from = changes.filter((flip) => flip.bytes <= bytes).at(-1);
   const to = changes.find((flip) => flip.bytes > bytes);
-  const before = from === undefined ? '' : `from ${size(from.bytes)} on (below: ${wayName(from.from)})`;
-  const after = to === undefined ? '' : `up to ${size(to.bytes)} (then ${wayName(to.to)})`;
+  const before = from === undefined ? '' : `from ${formatBytes(from.bytes)} on (below: ${formatWay(from.from)})`;
+  const after = to === undefined ? '' : `up to ${formatBytes(to.bytes)} (then ${formatWay(to.to)})`;
   const where = [before, after].filter((part) => part !== '').join(' ');
-  return [`${wayName(chosen)} is the choice ${where === '' ? 'at all sizes' : where}.`];
+  return [`${formatWay(chosen)} is the choice ${where === '' ? 'at all sizes' : where}.`];
 }
 
 /** A choice as evidence. */

@@ -1,10 +1,11 @@
 import { choose } from '../../../tuning/choose.js';
 import { flips } from '../../../tuning/flips.js';
 import { type Collective, collectives } from '../../../tuning/names.js';
+import { formatBytes, formatWay } from '../../overview/words.js';
 import type { Answer } from '../answer.js';
 import type { Question } from '../question.js';
 import type { Situation } from '../situation.js';
-import { count, size, wayName } from '../words.js';
+import { count } from '../words.js';
 import { wayEvidence } from './choice.js';
 
 const leastBytes = 8;
@@ -22,9 +23,9 @@ export function answerFlips(situation: Situation, { collective }: Extract<Questi
     about: 'flips',
     title: `the choice changes at ${count(found.reduce((sum, each) => sum + each.flips.length, 0), 'size')}`,
     sentences: found.map((each) => {
-      const start = `${each.collective}: ${wayName(each.first)}`;
-      if (each.flips.length === 0) return `${start} at all sizes from ${size(leastBytes)} to ${size(mostBytes)}.`;
-      return `${start} up to ${each.flips.map(({ bytes, to }) => `${size(bytes)} (${bytes}), then ${wayName(to)}`).join(' up to ')}.`;
+      const start = `${each.collective}: ${formatWay(each.first)}`;
+      if (each.flips.length === 0) return `${start} at all sizes from ${formatBytes(leastBytes)} to ${formatBytes(mostBytes)}.`;
+      return `${start} up to ${each.flips.map(({ bytes, to }) => `${formatBytes(bytes)} (${bytes}), then ${formatWay(to)}`).join(' up to ')}.`;
     }),
     evidence: {
       fromBytes: leastBytes,
