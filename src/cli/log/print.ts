@@ -1,5 +1,4 @@
-import { rankRanges } from '../../plan/log/finding.js';
-import type { LogFinding, LogSeverity } from '../../plan/log/finding.js';
+import { counted, type LogFinding, type LogSeverity, rankRanges } from '../../plan/log/finding.js';
 import { channelsByNic } from '../../plan/log/checks/nics.js';
 import type { Place } from '../../plan/log/line.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, treeStride, unknown } from '../../plan/log/model.js';
@@ -40,7 +39,7 @@ function printFindings(model: LogModel, findings: readonly LogFinding[], paint: 
   if (findings.length > shownFindings) console.log(`and ${findings.length - shownFindings} more findings; --json has all\n`);
   const count = (severity: LogSeverity, word: string) => {
     const number = findings.filter((finding) => finding.severity === severity).length;
-    return number === 0 ? [] : [`${number} ${word}${number === 1 ? '' : 's'}`];
+    return number === 0 ? [] : [counted(number, word)];
   };
   const counts = [...count('error', 'error'), ...count('warning', 'warning'), ...count('info', 'remark')];
   const read = `${model.lines.nccl} lines of NCCL in ${model.lines.all}`;
@@ -125,7 +124,7 @@ function linksText(records: readonly LoggedRank[], wanted: (link: LoggedRank['li
       counts.set(text, (counts.get(text) ?? 0) + link.channels);
     }
   }
-  return [...counts].sort(([, a], [, b]) => b - a).map(([text, count]) => `${text} ${count} connections`).join(', ');
+  return [...counts].sort(([, a], [, b]) => b - a).map(([text, count]) => `${text} ${counted(count, 'connection')}`).join(', ');
 }
 
 function nicsText(records: readonly LoggedRank[]): string {

@@ -28,6 +28,12 @@ describe('init', () => {
     expect(codes(findingsOf(madeLog(h100)[3]!))).toEqual(['rank-not-logged info']);
   });
 
+  it('cannot be judged in a part of a log, unless a version tells that it never says when init begins', () => {
+    const part = (release: 208 | 224, ...more: string[]) => codes(findingsOf([...more, ...made({ release }).filter((line) => /Trees|Channel/.test(line))]));
+    expect(part(224)).toEqual(['init-unfinished warning']);
+    expect(part(208, info(0, 'NCCL version 2.8.4+cuda11.1'))).toEqual(['init-unfinished error']);
+  });
+
   it('ends with an error where versions differ, and not where one is only cut', () => {
     const other = (version: string) => [...made().slice(0, 5), info(9, `NCCL version ${version}`), ...made().slice(5)];
     expect(codes(findingsOf(other('2.29.2+cuda12.4')))).toEqual(['version-mixed error']);

@@ -21,6 +21,14 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
     }];
   }
 
+  if (!open.some(({ started }) => started !== undefined) && open.length === ranks.size && !saysNoStart(open)) {
+    return [{
+      code: 'init-unfinished', severity: 'warning', communicator: id, ranks: open.map(({ rank }) => rank),
+      problem: `of ${namedRanks(open.map(({ rank }) => rank))} there is neither a line 'Init START' nor 'Init COMPLETE', so whether init finished cannot be told`,
+      cause: 'this is a part of a log, or INIT is not among NCCL_DEBUG_SUBSYS', remedy: 'give the whole log, of a job with INIT among NCCL_DEBUG_SUBSYS',
+      places: open.slice(0, 4).map(({ last }) => last),
+    }];
+  }
   const least = open.reduce<Stage>((lowest, { stage }) => (stage < lowest ? stage : lowest), Stage.DONE);
   const behind = open.filter(({ stage }) => stage === least);
   const first = behind[0];
@@ -43,6 +51,13 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
       : `look at the processes of ${namedRanks(behind.map(({ rank }) => rank))}${first === undefined ? '' : ` (${first.process.host}:${first.process.pid})`}, and at warnings of NCCL above`,
     places: behind.slice(0, 4).map(({ last }) => last),
   }];
+}
+
+/** Whether it is an NCCL before 2.17, which writes nothing when init begins. */
+function saysNoStart(ranks: readonly LoggedRank[]): boolean {
+  const version = ranks.find(({ process }) => process.version !== undefined)?.process.version?.text;
+  const [, minor] = /^2\.(\d+)\./.exec(version ?? '') ?? [];
+  return minor !== undefined && Number(minor) < 17;
 }
 
 function absentRanks({ ranks, nRanks }: LoggedCommunicator): number[] {
