@@ -42,4 +42,30 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
       if (rank !== 1) expect(lines[0]).toMatchObject({ code: 'RANK_DIED', about: 1 });
     }
   });
+
+  it('send and receive, in groups too, what a naive reference says, within a host and between', async () => {
+    for (const program of ['random-messages.mjs', 'random-groups.mjs']) {
+      const ended = await Promise.all(start(program, ['12', '40', 'promises'], nextPort++, { TCCL_SOCKET_IFNAME: '=tccl0' }).map((rank) => rank.ended));
+      for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
+    }
+  });
+
+  it('write to windows within a host and between', async () => {
+    for (const scenario of ['random', 'flush']) {
+      const ended = await Promise.all(start('windows.mjs', [scenario, '13'], nextPort++).map((rank) => rank.ended));
+      for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
+    }
+  });
+
+  it('hear of a rank that died, and of messages that do not fit, on the other host', async () => {
+    const killed = await Promise.all(start('windows.mjs', ['killed'], nextPort++).map((rank) => rank.ended));
+    for (const [rank, { lines }] of killed.entries()) {
+      if (rank !== 1) expect(lines[0]).toMatchObject({ code: 'RANK_DIED', about: 1 });
+    }
+    const differing = await Promise.all(start('message-failures.mjs', ['countBetweenHosts'], nextPort++).map((rank) => rank.ended));
+    for (const rank of [0, 2]) {
+      expect(differing[rank]!.lines[0]).toMatchObject({ code: 'CALL_MISMATCH', ranks: [0, 2] });
+      expect(differing[rank]!.lines[0]!['message']).toContain('rank 0 sent 4 float32 to rank 2, which receives 5 float32');
+    }
+  });
 });
