@@ -28,8 +28,9 @@ export class YamlReader {
    * @throws InputError `SYNTAX` with its line
    */
   static parse(text: string, what: string): YamlReader {
+    if (text.length > mostCharacters) throw new InputError('TOO_LARGE', `${what} has more than ${mostCharacters / 2 ** 20} MiB`);
     const lines = new LineCounter();
-    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+    const document = parseOrRefuse(text, what, lines);
     const [problem] = document.errors;
     if (problem !== undefined) {
       const { line, col } = lines.linePos(problem.pos[0]);
@@ -105,7 +106,12 @@ export class YamlReader {
 
   /** The value as JSON text. */
   json(): string {
-    return JSON.stringify(this.#node?.toJS(this.#source.document, { maxAliasCount: 100 }) ?? null);
+    try {
+      return JSON.stringify(this.#node?.toJS(this.#source.document, { maxAliasCount: 100 }) ?? null);
+    } catch {
+      // It refers to itself, or to more than anybody writes.
+      throw this.wrong('a value without such references');
+    }
   }
 
   wrong(expected: string): InputError {
@@ -115,6 +121,19 @@ export class YamlReader {
 
   wrongAt(message: string): InputError {
     return new InputError('CONTENT', message, this.place);
+  }
+}
+
+/** More than a person writes; what programs write is shorter as several files. */
+const mostCharacters = 2 ** 20;
+
+/** Deeper than a person nests, the library runs out of stack. */
+function parseOrRefuse(text: string, what: string, lines: LineCounter): Document {
+  try {
+    return parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new InputError('TOO_LARGE', `${what} is nested too deeply`, { cause: error });
   }
 }
 

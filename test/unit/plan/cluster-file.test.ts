@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/errors.js';
 import { parseClusterFile } from '../../../src/plan/cluster-file.js';
@@ -71,6 +72,32 @@ describe('a cluster file', () => {
   it('that is no YAML says so with the line', () => {
     expect(complaint('machines: [\n')).toMatch(/^\d+:\d+: the cluster file is no YAML or JSON: /);
     expect(complaint('name: a\nname: b\n')).toMatch(/^2:1: the cluster file is no YAML or JSON: .*unique/i);
+  });
+});
+
+describe('any text', () => {
+  const pieces = ['machines', 'machine', 'count', 'overrides', 'gpus', 'environment', 'NCCL_ALGO', 'hardware', ': ', ':', '- ', '\n', '\n  ', '\n    ', '{', '}', '[', ']', ',', '&a ', '*a', '"', '4', '-1', 'dgx-h100', '!!x ', '? ', '---\n'];
+
+  it('is a cluster file or an InputError with a place', () => {
+    fc.assert(fc.property(fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string({ maxLength: 3 })), { maxLength: 30 }), (parts) => {
+      const text = parts.join('');
+      try {
+        expect(parseClusterFile(text).machines.length).toBeGreaterThan(0);
+      } catch (error) {
+        expect(error).toBeInstanceOf(InputError);
+        expect((error as InputError).line).toBeGreaterThan(0);
+      }
+    }), { numRuns: 1500 });
+  });
+
+  it.each([
+    ['a value that holds itself', 'machines: [{ machine: gh200, hardware: &a { gpus: *a } }]', /without such references/],
+    ['a list that holds itself', 'machines: &a [*a]', /has to be a mapping/],
+    ['brackets without end', '['.repeat(10_000), /nested too deeply|no YAML or JSON/],
+    ['more than anybody writes', '#'.repeat(2 ** 20 + 1), /more than 1 MiB/],
+  ])('%s is refused', (_, text, message) => {
+    expect(() => parseClusterFile(text)).toThrow(InputError);
+    expect(() => parseClusterFile(text)).toThrow(message);
   });
 });
 
