@@ -39,6 +39,7 @@ export type ErrorCode =
   | 'RANK_UNKNOWN' // no launcher told this process its rank
   | 'ENVIRONMENT' // a variable of the environment is wrong
   | 'UNIQUE_ID' // not a unique id
+  | 'MULTICAST' // a step in the life of a multicast object that is out of order
   // ranks that do not fit together
   | 'RANK_COUNT_MISMATCH'
   | 'RANK_DUPLICATE'

@@ -5,7 +5,7 @@ import { InternalError, InvalidUsageError } from '../errors.js';
 export type CallKind = keyof typeof callKinds;
 
 /** How a collective moves its data. A call's code holds the place in this list: append only. */
-export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs'] as const;
+export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs', 'nvls'] as const;
 export type Algorithm = (typeof algorithms)[number];
 
 /** What a rank asked for. Ranks of a communicator must ask for the same, in the same order. */

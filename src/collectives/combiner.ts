@@ -1,13 +1,12 @@
 import type { Arithmetic } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
-import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { operatorCode, type DataType } from '../device/types.js';
 import { Operand } from './operand.js';
+import { Scaler } from './scaler.js';
 
 const AVERAGE = operatorCode('avg');
-const PREMUL_SUM = operatorCode('premulSum');
 const SUM = operatorCode('sum');
 /** Inputs, and outputs, that a move can have. */
 const MOST_PLACES = 16;
@@ -29,19 +28,16 @@ export class Combiner {
   readonly destination: Operand;
   readonly #kernels: Arithmetic;
   readonly #words: Uint32Array;
-  /** Tables of addresses for kernels: sources, then destinations. */
   readonly segment: Segment;
+  /** Tables of addresses for kernels: sources, then destinations. */
   readonly #tables: number;
   /** Room for a piece of an array outside the segment. */
   #scratch = -1;
+  readonly #scaler: Scaler;
   #type = 0;
   #operator = 0;
   /** What averages divide by in the end; 0 for other reductions. */
   #divisor = 0;
-  /** Where the scalar of a premulSum is, and behind it a table of one source and one of one destination. */
-  readonly #scalar: number;
-  /** Whether this rank's own data are multiplied with it before anything else. */
-  #scales = false;
   /** Where the outcome of the last `pass` is that is still to be kept, or -1. */
   #kept = -1;
 
@@ -50,11 +46,11 @@ export class Combiner {
     const { segment } = team;
     this.segment = segment;
     this.#kernels = segment.kernels;
+    this.#scaler = new Scaler(team);
     this.source = new Operand(segment, libc);
     this.destination = new Operand(segment, libc);
     this.#words = new Uint32Array(segment.buffer);
     this.#tables = team.allocateBytes(2 * MOST_PLACES * 4);
-    this.#scalar = team.allocateBytes(SCALAR_BYTES + 8);
   }
 
   /**
@@ -62,23 +58,11 @@ export class Combiner {
    * @param operator its code; of no meaning where nothing is reduced
    * @param scalar of a premulSum
    */
-  begin(type: DataType, operator: number, scalar: number | bigint = 1): void {
+  begin(type: DataType, operator: number, scalar: number | bigint | undefined): void {
     this.#type = type.code;
     this.#divisor = operator === AVERAGE ? this.nRanks : 0;
-    this.#scales = operator === PREMUL_SUM;
-    this.#operator = operator === AVERAGE || this.#scales ? SUM : operator;
-    if (this.#scales) writeScalar(type, scalar, this.segment.buffer, this.#scalar);
-  }
-
-  /** The address of this rank's own data as they enter the outcome: where they are, or `room`. */
-  own(from: number, bytes: number, room: number): number {
-    const address = this.source.read(from, bytes, room);
-    if (!this.#scales) return address;
-    const table = this.#scalar + SCALAR_BYTES;
-    this.#words[table / 4] = address;
-    this.#words[table / 4 + 1] = room;
-    this.#kernels.reduceScaled(this.#type, this.#scalar, table, 1, table + 4, 1, 0, bytes);
-    return room;
+    this.#scaler.begin(type, operator, scalar);
+    this.#operator = operator === AVERAGE || this.#scaler.active ? SUM : operator;
   }
 
   /** Forgets the caller's arrays. */
@@ -102,6 +86,14 @@ export class Combiner {
   keep({ bytes, keep }: Piece): void {
     if (this.#kept >= 0 && keep >= 0) this.destination.write(keep, bytes, this.#kept);
     this.#kept = -1;
+  }
+
+  /** The address of this rank's own piece at `from` as it goes into a reduction: where it is, or `room`. */
+  own(from: number, bytes: number, room: number): number {
+    const address = this.source.read(from, bytes, room);
+    if (!this.#scaler.active) return address;
+    this.#scaler.scale(address, room, bytes);
+    return room;
   }
 
   /** Combines `a` and `b`, in this order, into `to`. */

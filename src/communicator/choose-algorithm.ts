@@ -25,6 +25,7 @@ const kindsOf: Readonly<Record<Exclude<Algorithm, 'direct'>, readonly CallKind[]
   ring: ['allReduce', 'broadcast', 'barrier', 'reduce', 'allGather', 'reduceScatter', 'allGatherV', 'reduceScatterV'],
   tree: ['allReduce', 'broadcast', 'barrier', 'reduce'],
   pat: ['allGather', 'reduceScatter'],
+  nvls: ['allReduce', 'allGather', 'reduceScatter'],
   pairs: ['allToAll', 'gather', 'scatter', 'allToAllV'],
 };
 
@@ -47,6 +48,7 @@ function rangesOf(kind: CallKind, { nRanks, oneSegment, forced }: Situation): Al
   if (nRanks === 1 || (oneSegment && (forced ?? 'direct') === 'direct')) return always('direct');
   const has = (algorithm: Exclude<Algorithm, 'direct'>): boolean => kindsOf[algorithm].includes(kind);
   if (forced !== undefined && forced !== 'direct' && has(forced)) return always(forced);
+  if (forced === 'nvls') return always('direct');
   if (!has('ring')) return always('pairs');
   // Two ranks are a tree, a ring and a pair at once.
   if (forced !== undefined || nRanks === 2) return always('ring');

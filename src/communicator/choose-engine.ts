@@ -18,6 +18,7 @@ import { DirectEngine } from './direct-engine.js';
 import type { Engine } from './engine.js';
 import { observersOf, type Told } from './feedback.js';
 import { fifoOf, NetworkEngine, wantedEnds } from './network-engine.js';
+import { NvlsEngine } from './nvls-engine.js';
 import { ObservedEngine } from './observed-engine.js';
 import type { RuntimeSettings } from './options.js';
 
@@ -49,22 +50,23 @@ export interface Circumstances {
  * that work on it; elsewhere those over connections, through the segment between ranks of one host and through sockets
  * between others. TCCL_ALGO forces one of them.
  *
- * @throws InvalidUsageError `UNSUPPORTED` when TCCL_ALGO=direct but the ranks do not share a segment
+ * @throws InvalidUsageError `UNSUPPORTED` when TCCL_ALGO is direct or nvls but the ranks do not share a segment
  */
 export async function chooseEngine(circumstances: Circumstances): Promise<CompositeEngine> {
   const { bootstrap, team, facts, libc, nCores, settings } = circumstances;
   const { localRanks, nRanks } = bootstrap;
   const oneSegment = localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
-  if (settings.algorithm === 'direct' && !oneSegment) {
+  if ((settings.algorithm === 'direct' || settings.algorithm === 'nvls') && !oneSegment) {
     const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
-    throw new InvalidUsageError('UNSUPPORTED', `TCCL_ALGO=direct needs memory that all ranks share, but these do not: ${reason}`);
+    throw new InvalidUsageError('UNSUPPORTED', `TCCL_ALGO=${settings.algorithm} needs memory that all ranks share, but these do not: ${reason}`);
   }
   const table = defaultTable({ nRanks, oneSegment, forced: settings.algorithm });
   const used = [...new Set(Object.values(table).flatMap((ranges) => ranges.map(({ algorithm }) => algorithm)))];
-  const [overSegment, overNetwork] = [used.includes('direct'), used.filter((algorithm) => algorithm !== 'direct')];
+  const overNetwork = used.filter((algorithm) => algorithm !== 'direct' && algorithm !== 'nvls');
   const engines: Partial<Record<Algorithm, Engine>> = {};
   let ring: Told['ring'];
-  if (overSegment) engines.direct = new DirectEngine(team, localRanks, libc, localRanks.length > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES);
+  if (used.includes('direct')) engines.direct = new DirectEngine(team, localRanks, libc, localRanks.length > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES);
+  if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);
   if (overNetwork.length > 0) {
     const order = ringOrder(bootstrap);
     const network = await openNetwork(circumstances, order);

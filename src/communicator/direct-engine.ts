@@ -4,9 +4,10 @@ import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { AbortReason, Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { RemoteError, type ErrorCode, type TcclError } from '../errors.js';
+import type { ErrorCode, TcclError } from '../errors.js';
 import type { Engine } from './engine.js';
 import { callOfPost, describeMismatch } from './mismatch.js';
+import { teamError } from './team-error.js';
 
 /** How the team's abort word says these; all others are `failed`. */
 const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
@@ -80,21 +81,6 @@ export class DirectEngine implements Engine {
   }
 
   #error(reason: AbortReason, localRank: number): TcclError {
-    const rank = this.localRanks[localRank] ?? localRank;
-    switch (reason) {
-      case 'aborted':
-        return new RemoteError('ABORTED', `rank ${rank} aborted the communicator`, { rank });
-      case 'closed':
-        return new RemoteError('CLOSED', `rank ${rank} has closed its communicator, but others still call it`, { rank });
-      case 'mismatch':
-        return describeMismatch(this.team, this.localRanks);
-      case 'timedOut':
-        return new RemoteError('TIMEOUT', `rank ${rank} gave up waiting for others and ended the communicator`, { rank });
-      case 'failed':
-        return new RemoteError('ABORTED', `rank ${rank} failed and ended the communicator; its own error says why`, { rank });
-      case 'died':
-      case 'none':
-        return new RemoteError('RANK_DIED', `rank ${rank} died: it ended without closing the communicator`, { rank });
-    }
+    return reason === 'mismatch' ? describeMismatch(this.team, this.localRanks) : teamError(reason, this.localRanks[localRank] ?? localRank);
   }
 }

@@ -14,9 +14,14 @@ export function callOfPost(team: Team, localRank: number): Call | undefined {
 
 /** The error for ranks that called different things, from their posts: the same on every rank. */
 export function describeMismatch(team: Team, localRanks: readonly number[]): InvalidUsageError {
+  return mismatchAmong(localRanks, (local) => callOfPost(team, local));
+}
+
+/** The same where something else tells what a rank called, if it has. */
+export function mismatchAmong(localRanks: readonly number[], callOf: (localRank: number) => Call | undefined): InvalidUsageError {
   const callers = new Map<string, number[]>();
   localRanks.forEach((rank, local) => {
-    const call = callOfPost(team, local);
+    const call = callOf(local);
     if (call === undefined) return;
     const text = describeCall(call);
     const ranks = callers.get(text);

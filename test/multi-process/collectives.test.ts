@@ -12,6 +12,7 @@ const ways = [
   { way: 'around a ring in one segment', algorithm: 'ring', env: { TCCL_ALGO: 'ring' }, options: [] },
   { way: 'by trees in one segment', algorithm: 'tree', env: { TCCL_ALGO: 'tree' }, options: [] },
   { way: 'by PAT in one segment', algorithm: 'ring', env: { TCCL_ALGO: 'pat' }, options: [] },
+  { way: 'through a multicast object', algorithm: 'nvls', env: { TCCL_ALGO: 'nvls' }, options: [] },
   { way: 'over sockets', algorithm: 'ring', env: { TCCL_SHM_DISABLE: '1' }, options: ['--promises'] },
 ];
 const drawn = ['--seed', String(seed), '--calls', String(calls)];

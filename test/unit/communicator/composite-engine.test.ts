@@ -73,15 +73,17 @@ const byRing = {
   allReduce: 'ring', broadcast: 'ring', barrier: 'ring', reduce: 'ring', allGather: 'ring', reduceScatter: 'ring',
   allGatherV: 'ring', reduceScatterV: 'ring', allToAll: 'pairs', allToAllV: 'pairs', gather: 'pairs', scatter: 'pairs',
 };
+const byDirect = Object.fromEntries(Object.keys(byRing).map((kind) => [kind, 'direct']));
 const byTree = { allReduce: 'tree', broadcast: 'tree', barrier: 'tree', reduce: 'tree' };
 
 test.each<[string, Situation, Record<string, string>]>([
-  ['one segment', { nRanks: 4, oneSegment: true, forced: undefined }, Object.fromEntries(Object.keys(byRing).map((kind) => [kind, 'direct']))],
+  ['one segment', { nRanks: 4, oneSegment: true, forced: undefined }, byDirect],
   ['no common segment', { nRanks: 4, oneSegment: false, forced: undefined }, byRing],
   ['TCCL_ALGO=ring', { nRanks: 4, oneSegment: true, forced: 'ring' }, byRing],
   ['TCCL_ALGO=tree', { nRanks: 4, oneSegment: true, forced: 'tree' }, { ...byRing, ...byTree }],
   ['TCCL_ALGO=pat', { nRanks: 4, oneSegment: false, forced: 'pat' }, { ...byRing, allGather: 'pat', reduceScatter: 'pat' }],
-  ['one rank', { nRanks: 1, oneSegment: true, forced: 'ring' }, Object.fromEntries(Object.keys(byRing).map((kind) => [kind, 'direct']))],
+  ['TCCL_ALGO=nvls', { nRanks: 4, oneSegment: true, forced: 'nvls' }, { ...byDirect, allReduce: 'nvls', allGather: 'nvls', reduceScatter: 'nvls' }],
+  ['one rank', { nRanks: 1, oneSegment: true, forced: 'ring' }, byDirect],
 ])('every kind has an algorithm for every size: %s', (_, situation, expected) => {
   expect(largest(situation)).toEqual(expected);
 });

@@ -41,3 +41,14 @@ for (const [medium, form] of [['shared memory', 'sync'], ['sockets', 'promise']]
     for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT' });
   });
 }
+
+test.each(['count', 'countLarge', 'type', 'operator'])(`ranks whose calls differ in %s are told so (multicast)`, async (scenario) => {
+  const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario, 'sync'], { env: { TCCL_ALGO: 'nvls' }, flags: grace });
+  expect(records, stderr).toHaveLength(6);
+  for (const record of records) expect(record).toMatchObject({ code: 'CALL_MISMATCH', message: expect.stringMatching(/ranks? \d.* called .*nvls\); rank/) as string });
+});
+
+test('a rank killed in the middle of an all-reduce is named to all others (multicast)', async () => {
+  const { records, stderr } = await runRanks(3, 'failures.mjs', ['killed', 'promise'], { env: { TCCL_ALGO: 'nvls' }, flags: grace });
+  expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
+});

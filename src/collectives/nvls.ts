@@ -1,0 +1,260 @@
+import { callKinds, DONE, MISMATCH, PENDING } from '../device/kernels/kernels.js';
+import type { Libc } from '../device/libc.js';
+import type { MulticastView } from '../device/multicast.js';
+import type { Team } from '../device/team.js';
+import { operatorCode, type DataType, type NumericArray } from '../device/types.js';
+import type { CallDetails } from './call.js';
+import { Operand } from './operand.js';
+import { ALIGNMENT } from './ring-schedule.js';
+import { Scaler } from './scaler.js';
+
+const SUM = operatorCode('sum');
+/** Slots: while one is reduced, the next is filled and the one before is emptied. */
+const STEPS = 4;
+/** Most data in the slot of a rank. */
+const SLOT_BYTES = 256 * 1024;
+/** Lines before the slots: the counters of a member, and its call. */
+const HEADER_BYTES = 512;
+
+/** What a member binds to the multicast object. */
+export const NVLS_BYTES = HEADER_BYTES + STEPS * SLOT_BYTES;
+
+// Each member's counters, in steps since the beginning; each in a line of its own.
+const SCATTERED = 0;
+const REDUCED = 16;
+const GATHERED = 32;
+/** Its call: how many-th, then code, root, elements. */
+const CALL = 48;
+
+/** What a member called, and as its how many-th call. */
+export interface PostedCall {
+  readonly sequence: number;
+  readonly code: number;
+  readonly root: number;
+  readonly count: number;
+}
+
+/**
+ * The algorithm *NVLS* on a multicast object of all ranks: every rank is the head of one share of each chunk. Three
+ * pieces of work run as a pipeline over four slots, so that arrays outside the object's memory flow through it:
+ *
+ *     scatter   each rank copies its chunk into a slot of its own memory
+ *     reduce    the head of a share reads and reduces it in all memories at once, and writes the outcome to all
+ *     gather    each rank copies the chunk, now the outcome, from its own slot to its output
+ *
+ * Counters in the members' memories say how far each has come: they are the credits. In a reduce-scatter the head keeps
+ * what it reads; in an all-gather it stores its own share to all.
+ */
+export class Nvls {
+  /** Moves made so far. */
+  steps = 0;
+  readonly #scaler: Scaler;
+  readonly #source: Operand;
+  readonly #destination: Operand;
+  readonly #counters: Int32Array;
+  readonly #words: Uint32Array;
+  readonly #n: number;
+  readonly #rank: number;
+  /** Room for an outcome on its way to an array outside the segment. */
+  readonly #room: number;
+
+  // The call under way.
+  #kind = 0;
+  #type = 0;
+  #operator = 0;
+  /** What is in one slot: of the whole data in an all-reduce, else of each rank's block. */
+  #stepBytes = 0;
+  #total = 0;
+  /** Steps of all calls before, and with this one. */
+  #before = 0;
+  #until = 0;
+  #scattered = 0;
+  #reduced = 0;
+  #gathered = 0;
+  #sequence = 0;
+  #met = false;
+
+  constructor(team: Team, libc: Libc | undefined, readonly view: MulticastView) {
+    const { segment } = team;
+    this.#scaler = new Scaler(team);
+    this.#source = new Operand(segment, libc);
+    this.#destination = new Operand(segment, libc);
+    this.#counters = new Int32Array(segment.buffer);
+    this.#words = new Uint32Array(segment.buffer);
+    this.#n = view.addresses.length;
+    this.#rank = view.member;
+    this.#room = team.allocateBytes(SLOT_BYTES);
+  }
+
+  /** Starts an all-reduce, reduce-scatter or all-gather, and goes on while it need not wait. */
+  begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, details?: CallDetails): void {
+    this.#kind = code & 15;
+    this.#type = type.code;
+    const operator = (code >> 8) & 15;
+    this.#scaler.begin(type, operator, details?.scalar);
+    this.#operator = this.#scaler.active ? SUM : operator;
+    this.#source.use(send);
+    this.#destination.use(recv);
+    this.#total = count * type.bytes;
+    const most = this.#kind === callKinds.allReduce ? SLOT_BYTES : Math.floor(SLOT_BYTES / this.#n / ALIGNMENT) * ALIGNMENT;
+    this.#stepBytes = most;
+    this.#before = this.#until;
+    this.#until = (this.#before + Math.max(1, Math.ceil(this.#total / most))) | 0;
+    this.#scattered = this.#reduced = this.#gathered = this.#before;
+    this.#sequence = (this.#sequence + 1) | 0;
+    this.#met = false;
+    const call = this.#own(CALL);
+    this.#words[call + 1] = code;
+    this.#words[call + 2] = root;
+    this.#words[call + 3] = count;
+    this.#words[call + 4] = count / 2 ** 32;
+    Atomics.store(this.#counters, call, this.#sequence);
+  }
+
+  /** Does what can be done now. MISMATCH when all have come, but not all called the same. */
+  progress(spins: number): number {
+    while (!this.#met) {
+      if (this.#ahead(CALL, this.#sequence) < 0) {
+        if (spins-- <= 0) return PENDING;
+      } else if (this.#differs()) return MISMATCH;
+      else this.#met = true;
+    }
+    while (this.#scattered !== this.#until || this.#reduced !== this.#until || this.#gathered !== this.#until) {
+      if (this.#scatter() || this.#reduce() || this.#gather()) this.steps++;
+      else if (spins-- <= 0) return PENDING;
+    }
+    this.forget();
+    return DONE;
+  }
+
+  forget(): void {
+    this.#source.forget();
+    this.#destination.forget();
+  }
+
+  /** The members that have not come to this call. */
+  late(): number[] {
+    return this.view.addresses.flatMap((_, member) => (((Atomics.load(this.#counters, this.#place(member, CALL)) - this.#sequence) | 0) < 0 ? [member] : []));
+  }
+
+  /** What a member called last. */
+  posted(member: number): PostedCall {
+    const call = this.#place(member, CALL);
+    const word = (i: number): number => this.#words[call + i] ?? 0;
+    return { sequence: Atomics.load(this.#counters, call), code: word(1), root: word(2), count: word(3) + word(4) * 2 ** 32 };
+  }
+
+  #differs(): boolean {
+    const mine = this.posted(this.#rank);
+    return this.view.addresses.some((_, member) => {
+      const other = this.posted(member);
+      return other.code !== mine.code || other.root !== mine.root || other.count !== mine.count;
+    });
+  }
+
+  /** Fills the next slot, once nobody needs what was in it. An all-gather has nothing to put there. */
+  #scatter(): boolean {
+    const step = this.#scattered;
+    const last = (step - STEPS) | 0;
+    if (step === this.#until || ((this.#gathered - last) | 0) <= 0 || this.#ahead(REDUCED, last) <= 0) return false;
+    const slot = slotOf(step);
+    const from = this.#from(step);
+    const bytes = Math.min(this.#stepBytes, this.#total - from);
+    if (this.#kind === callKinds.reduceScatter) {
+      for (let block = 0; block < this.#n && bytes > 0; block++) {
+        this.#put(slot + block * this.#stepBytes, block * this.#total + from, bytes);
+      }
+    } else if (this.#kind === callKinds.allReduce && bytes > 0) this.#put(slot, from, bytes);
+    this.#scattered = (step + 1) | 0;
+    Atomics.store(this.#counters, this.#own(SCATTERED), this.#scattered);
+    return true;
+  }
+
+  /** This rank's input from byte `from` on goes to a place of its own memory, multiplied for a premulSum. */
+  #put(offset: number, from: number, bytes: number): void {
+    const address = this.view.unicast(offset, bytes);
+    this.#source.copyTo(address, from, bytes);
+    if (this.#scaler.active) this.#scaler.scale(address, address, bytes);
+  }
+
+  /** Works on this rank's share of the next chunk, once all have scattered it. */
+  #reduce(): boolean {
+    const step = this.#reduced;
+    if (step === this.#until) return false;
+    const slot = slotOf(step);
+    const from = this.#from(step);
+    const bytes = Math.min(this.#stepBytes, this.#total - from);
+    if (this.#kind === callKinds.allGather) {
+      // All memories are written to, so nobody may need what was in the slot.
+      const last = (step - STEPS) | 0;
+      if (this.#ahead(GATHERED, last) <= 0 || this.#ahead(REDUCED, last) <= 0) return false;
+      if (bytes > 0) this.view.store(this.#source.read(from, bytes, this.#room), slot + this.#rank * this.#stepBytes, bytes);
+    } else {
+      if (this.#ahead(SCATTERED, step) <= 0) return false;
+      if (this.#kind === callKinds.reduceScatter) this.#keepShare(slot + this.#rank * this.#stepBytes, from, bytes);
+      else {
+        const share = Math.ceil(bytes / this.#n / ALIGNMENT) * ALIGNMENT;
+        const begin = Math.min(this.#rank * share, bytes);
+        const length = Math.min(share, bytes - begin);
+        if (length > 0) this.view.loadReduceStore(this.#type, this.#operator, slot + begin, length);
+      }
+    }
+    this.#reduced = (step + 1) | 0;
+    Atomics.store(this.#counters, this.#own(REDUCED), this.#reduced);
+    return true;
+  }
+
+  #keepShare(offset: number, to: number, bytes: number): void {
+    if (bytes === 0) return;
+    const address = this.#destination.placed ? this.#destination.address(to) : this.#room;
+    this.view.loadReduce(this.#type, this.#operator, offset, bytes, address);
+    if (!this.#destination.placed) this.#destination.write(to, bytes, this.#room);
+  }
+
+  /** Empties the next slot, once all heads have done their shares. */
+  #gather(): boolean {
+    const step = this.#gathered;
+    if (step === this.#until) return false;
+    if (this.#kind !== callKinds.reduceScatter) {
+      if (this.#ahead(REDUCED, step) <= 0) return false;
+      const slot = slotOf(step);
+      const from = this.#from(step);
+      const bytes = Math.min(this.#stepBytes, this.#total - from);
+      if (this.#kind === callKinds.allReduce) {
+        if (bytes > 0) this.#destination.write(from, bytes, this.view.unicast(slot, bytes));
+      } else {
+        for (let block = 0; block < this.#n && bytes > 0; block++) {
+          this.#destination.write(block * this.#total + from, bytes, this.view.unicast(slot + block * this.#stepBytes, bytes));
+        }
+      }
+    }
+    this.#gathered = (step + 1) | 0;
+    Atomics.store(this.#counters, this.#own(GATHERED), this.#gathered);
+    return true;
+  }
+
+  /** Where in the data, or in each block, the chunk of a step begins. */
+  #from(step: number): number {
+    return ((step - this.#before) | 0) * this.#stepBytes;
+  }
+
+  /** How far all members' counters are beyond a number. Counters overflow in time, so they are compared by difference. */
+  #ahead(counter: number, than: number): number {
+    let least = Infinity;
+    for (let member = 0; member < this.#n; member++) least = Math.min(least, (Atomics.load(this.#counters, this.#place(member, counter)) - than) | 0);
+    return least;
+  }
+
+  #own(word: number): number {
+    return this.#place(this.#rank, word);
+  }
+
+  #place(member: number, word: number): number {
+    return (this.view.addresses[member] ?? 0) / 4 + word;
+  }
+}
+
+/** The offset in the object of the slot that a step has. */
+function slotOf(step: number): number {
+  return HEADER_BYTES + (step & (STEPS - 1)) * SLOT_BYTES;
+}

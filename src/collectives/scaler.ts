@@ -1,0 +1,39 @@
+import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
+import type { Team } from '../device/team.js';
+import { operatorCode, type DataType } from '../device/types.js';
+
+const PREMUL_SUM = operatorCode('premulSum');
+
+/** Multiplies what a rank gives to a premulSum with its scalar, before it is added to what others gave. */
+export class Scaler {
+  /** Whether the call under way is a premulSum. */
+  active = false;
+  readonly #words: Uint32Array;
+  /** The scalar, and behind it the addresses that kernels take: of a source and of a destination. */
+  readonly #memory: number;
+  #type = 0;
+
+  constructor(readonly team: Team) {
+    this.#words = new Uint32Array(team.segment.buffer);
+    this.#memory = team.allocateBytes(SCALAR_BYTES + 8);
+  }
+
+  /**
+   * @param operator its code
+   * @param scalar of a premulSum
+   */
+  begin(type: DataType, operator: number, scalar: number | bigint | undefined): void {
+    this.active = operator === PREMUL_SUM;
+    if (!this.active) return;
+    this.#type = type.code;
+    writeScalar(type, scalar ?? 1, this.team.segment.buffer, this.#memory);
+  }
+
+  /** Multiplies what is at `source` into `destination`, which may be the same place. */
+  scale(source: number, destination: number, bytes: number): void {
+    const tables = this.#memory + SCALAR_BYTES;
+    this.#words[tables / 4] = source;
+    this.#words[tables / 4 + 1] = destination;
+    this.team.segment.kernels.reduceScaled(this.#type, this.#memory, tables, 1, tables + 4, 1, 0, bytes);
+  }
+}
