@@ -39,7 +39,7 @@ test('random groups over sockets, and around a ring in shared memory, do what th
 
 test.each([['in shared memory', {}], ['over sockets', overSockets]])('split communicators have messages, groups and windows of their own, and give back what those took (%s)', async (_, env) => {
   const { records, stderr } = await runRanks(4, 'split-messages.mjs', [], { env });
-  expect(records, stderr).toEqual(Array.from({ length: 4 }, () => ({ lostBytes: 0 })));
+  expect(records, stderr).toEqual(Array.from({ length: 4 }, () => ({ leaks: false })));
 });
 
 const ways = [
