@@ -17,6 +17,7 @@ import { didYouMean } from '../dist/suggest.js';
 /** @type {Record<string, () => Promise<import('./lib/suite.mjs').Suite>>} */
 const suites = {
   runtime: () => import('./suites/runtime.mjs'),
+  choice: () => import('./suites/choice.mjs'),
   start: () => import('./suites/start.mjs'),
   topology: () => import('./suites/topology.mjs'),
   search: () => import('./suites/search.mjs'),

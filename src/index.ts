@@ -9,6 +9,7 @@ export type { ChildOptions, Communicator } from './communicator/communicator.js'
 export type { CommunicatorConfig } from './communicator/config.js';
 export type { CallOptions } from './communicator/arguments.js';
 export type { Parts } from './communicator/checked-call.js';
+export type { Explanation } from './communicator/explain.js';
 export { group, groupSync } from './communicator/group.js';
 export { init, type InitOptions } from './communicator/init.js';
 export type { PutOptions, Window } from './communicator/window.js';

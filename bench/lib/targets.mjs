@@ -67,3 +67,6 @@ export const tuningTargetMs = 100;
 
 /** `tccl plan dgx-h100 --nodes 2`, the whole process, milliseconds. */
 export const planCommandTargetMs = 500;
+
+/** What ranks choose over the best algorithm that can be forced. */
+export const choiceTarget = 1.15;

@@ -16,6 +16,7 @@ interface CommandModule {
 const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   run: () => import('./commands/run.js'),
   perf: () => import('./commands/perf.js'),
+  tune: () => import('./commands/tune.js'),
   topo: () => import('./commands/topo.js'),
   plan: () => import('./commands/plan.js'),
   graph: () => import('./commands/graph.js'),

@@ -3,6 +3,7 @@ import { allowedCores } from '../device/cores.js';
 import { InvalidUsageError } from '../errors.js';
 import type { Joined } from './join-segment.js';
 import type { RuntimeSettings } from './options.js';
+import type { Profile } from './profile.js';
 
 /** What every rank tells the others once its segment stands. */
 export interface Facts {
@@ -10,15 +11,22 @@ export interface Facts {
   readonly sharedWithHost: boolean;
   readonly reason?: string;
   readonly cores: readonly number[];
+  /** Of rank 0's host, at every rank: all must choose alike. */
+  readonly profile?: Profile;
 }
 
-/** Tells all ranks what this one has, and refuses ranks that want different things. */
-export async function agree(bootstrap: Bootstrap, settings: RuntimeSettings, joined: Joined): Promise<Facts[]> {
+/**
+ * Tells all ranks what this one has, and refuses ranks that want different things.
+ *
+ * @param profile of this rank's host; rank 0's counts
+ */
+export async function agree(bootstrap: Bootstrap, settings: RuntimeSettings, joined: Joined, profile: Profile | undefined): Promise<Facts[]> {
   const mine: Facts = {
     algorithm: settings.algorithm ?? 'auto',
     sharedWithHost: joined.shared,
     cores: allowedCores(),
     ...(joined.reason === undefined ? {} : { reason: joined.reason }),
+    ...(profile === undefined || bootstrap.rank !== 0 ? {} : { profile }),
   };
   const all = await bootstrap.allGather(new TextEncoder().encode(JSON.stringify(mine)));
   const facts = all.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Facts);
@@ -30,5 +38,6 @@ export async function agree(bootstrap: Bootstrap, settings: RuntimeSettings, joi
       { ranks: [0, other] },
     );
   }
-  return facts;
+  const agreed = facts[0]?.profile;
+  return agreed === undefined ? facts : facts.map((fact) => ({ ...fact, profile: agreed }));
 }

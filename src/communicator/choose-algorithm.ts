@@ -56,3 +56,9 @@ function rangesOf(kind: CallKind, { nRanks, oneSegment, forced }: Situation): Al
   if (has('tree')) return [{ upToBytes: TREE_BYTES, algorithm: 'tree' }, ...always('ring')];
   return always('ring');
 }
+
+/** Whether an algorithm has a kind of call, among so many ranks. */
+export function carriesOut(algorithm: Algorithm, kind: CallKind, nRanks: number): boolean {
+  if (algorithm === 'direct') return true;
+  return kindsOf[algorithm].includes(kind) && (algorithm !== 'pat' || nRanks <= PAT_MOST_RANKS);
+}

@@ -12,7 +12,7 @@ import { ShmTransport } from '../transport/shm.js';
 import { SocketTransport } from '../transport/socket.js';
 import type { FifoSize, Transport } from '../transport/transport.js';
 import type { Facts } from './agree.js';
-import { defaultTable } from './choose-algorithm.js';
+import { carriesOut, defaultTable } from './choose-algorithm.js';
 import { CompositeEngine } from './composite-engine.js';
 import { DirectEngine } from './direct-engine.js';
 import type { Engine } from './engine.js';
@@ -21,11 +21,17 @@ import { fifoOf, NetworkEngine, wantedEnds } from './network-engine.js';
 import { NvlsEngine } from './nvls-engine.js';
 import { ObservedEngine } from './observed-engine.js';
 import type { RuntimeSettings } from './options.js';
+import { tableOf, timesFor } from './profile.js';
 
 /** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
 const SMALL_BYTES = 256;
 /** Where ranks outnumber cores a phase costs a change of process on each core, so one phase pays for longer. */
 const SMALL_BYTES_CROWDED = 8192;
+/** Up to which size *direct* takes one phase. */
+export function smallBytesOf(nLocalRanks: number, nCores: number): number {
+  return nLocalRanks > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES;
+}
+
 /** How long connections may take that are made when they are first needed. */
 const CONNECT_TIMEOUT_MS = 60_000;
 
@@ -60,12 +66,17 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
     const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
     throw new InvalidUsageError('UNSUPPORTED', `TCCL_ALGO=${settings.algorithm} needs memory that all ranks share, but these do not: ${reason}`);
   }
-  const table = defaultTable({ nRanks, oneSegment, forced: settings.algorithm });
+  const usual = defaultTable({ nRanks, oneSegment, forced: settings.algorithm });
+  const profile = settings.algorithm === undefined ? facts[0]?.profile : undefined;
+  const table = profile === undefined ? usual : tableOf(
+    timesFor(profile, nRanks, nCores), usual,
+    (algorithm, kind) => (oneSegment || (algorithm !== 'direct' && algorithm !== 'nvls')) && carriesOut(algorithm, kind, nRanks),
+  );
   const used = [...new Set(Object.values(table).flatMap((ranges) => ranges.map(({ algorithm }) => algorithm)))];
   const overNetwork = used.filter((algorithm) => algorithm !== 'direct' && algorithm !== 'nvls');
   const engines: Partial<Record<Algorithm, Engine>> = {};
   let ring: Told['ring'];
-  if (used.includes('direct')) engines.direct = new DirectEngine(team, localRanks, libc, localRanks.length > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES);
+  if (used.includes('direct')) engines.direct = new DirectEngine(team, localRanks, libc, smallBytesOf(localRanks.length, nCores));
   if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);
   if (overNetwork.length > 0) {
     const order = ringOrder(bootstrap);

@@ -1,6 +1,6 @@
 import { formatRanks } from '../bootstrap/rank-list.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
-import type { Algorithm } from '../collectives/call.js';
+import type { Algorithm, CallKind } from '../collectives/call.js';
 import { PointToPoint } from '../collectives/p2p.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
@@ -11,16 +11,20 @@ import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import { CheckedCall } from './checked-call.js';
 import { checkShrink, checkSplit, shrink, split, whileOthersCan } from './children.js';
+import { smallBytesOf } from './choose-engine.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
 import type { CommunicatorConfig } from './config.js';
+import { defaultProfile } from './default-profile.js';
 import { onExit } from './exit.js';
+import { explainCall, type Explanation } from './explain.js';
 import { FUSED_BYTES } from './fusion.js';
 import { currentGroup, group, groupSync, refused, type GroupMember, type QueuedCall } from './group.js';
 import { grow } from './grow.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { Messenger } from './messenger.js';
 import type { CommunicatorParts } from './origin.js';
+import { timesFor } from './profile.js';
 import { Window } from './window.js';
 
 /** An operation of the promise API that could not finish at once. */
@@ -126,6 +130,25 @@ export class Communicator extends Collectives {
   /** The algorithm that carries out large all-reduces. */
   get algorithm(): Algorithm {
     return this.#engine.algorithmOf('allReduce', Infinity);
+  }
+
+  /**
+   * How a call of this communicator is carried out and how long that should take, by this host's profile (`tccl tune`)
+   * or, without one, by another machine's.
+   *
+   * @param bytes the call's count, as NCCL counts it, times its elements' size: of allGather, this rank's own block
+   */
+  explain(collective: CallKind, bytes: number): Explanation {
+    const { origin, facts, nCores } = this.#parts;
+    const { profile } = facts[0] ?? {};
+    return explainCall(collective, bytes, {
+      table: this.#engine.table,
+      times: timesFor(profile ?? defaultProfile, this.nRanks, nCores),
+      measured: profile === undefined ? 'elsewhere' : 'here',
+      forced: origin.facts.settings.algorithm,
+      smallBytes: smallBytesOf(this.nLocalRanks, nCores),
+      channels: 1,
+    });
   }
 
   /**

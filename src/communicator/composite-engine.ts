@@ -20,7 +20,7 @@ interface Ways {
  */
 export class CompositeEngine implements Engine {
   readonly blocking: boolean;
-  readonly #table: AlgorithmTable;
+  readonly table: AlgorithmTable;
   /** By the code of the kind. */
   readonly #ways: Ways[] = [];
   readonly #engines: readonly Engine[];
@@ -32,7 +32,7 @@ export class CompositeEngine implements Engine {
    * @param engines the engine of each algorithm in the table; one may serve several
    */
   constructor(table: AlgorithmTable, engines: Readonly<Partial<Record<Algorithm, Engine>>>) {
-    this.#table = table;
+    this.table = table;
     for (const [kind, ranges] of Object.entries(table)) {
       const found = ranges.map(({ algorithm }) => {
         const engine = engines[algorithm];
@@ -53,7 +53,7 @@ export class CompositeEngine implements Engine {
   }
 
   algorithmOf(kind: CallKind, bytes: number): Algorithm {
-    const ranges = this.#table[kind];
+    const ranges = this.table[kind];
     const range = ranges.find(({ upToBytes }) => bytes <= upToBytes);
     if (range === undefined) throw new InternalError('INTERNAL', `no algorithm is given for ${kind} of ${bytes} bytes`);
     return range.algorithm;

@@ -12,6 +12,7 @@ import { checkConfig, type CommunicatorConfig } from './config.js';
 import { joinSegment, type Joined } from './join-segment.js';
 import { DEFAULT_INIT_TIMEOUT_MS, meet, placeOf } from './meet.js';
 import { runtimeSettings } from './options.js';
+import { readProfile } from './profile.js';
 import { Origin, type CommunicatorParts } from './origin.js';
 
 /** What init() takes; a launcher's environment gives all of it. */
@@ -55,7 +56,7 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     joined = await joinSegment(bootstrap, place.memory, settings.sharedMemory);
     const { segment, shared } = joined;
     const team = Team.ofAll(segment);
-    const facts = await agree(bootstrap, settings, joined);
+    const facts = await agree(bootstrap, settings, joined, bootstrap.rank === 0 ? readProfile(env) : undefined);
     const loaded = loadLibc();
     const libc = 'libc' in loaded ? loaded.libc : undefined;
     const origin = new Origin({ segment, shared, libc, settings, network, id, init, options });

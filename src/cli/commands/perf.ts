@@ -34,7 +34,7 @@ export function register(program: Command): void {
     .option('-c, --check <count>', 'verified calls a row', '1')
     .option('-d, --datatype <name>', names([...elementTypes.map((type) => type.name), 'all']), 'float')
     .option('-o, --op <name>', names([...reductionOperators, 'all']), 'sum')
-    .option('-r, --root <rank>', 'root of a broadcast, -1: each in turn', '0')
+    .option('-r, --root <rank>', 'root of a collective that has one, -1: each in turn', '0')
     .option('-a, --average <which>', 'whose time: 0 rank 0, 1 mean, 2 shortest, 3 longest', '1')
     .option('-z, --blocking <mode>', '1: barrier after each call, in the time; 3: after each iteration, not in the time', '0')
     .option('-J, --output_file <file>', 'also write JSON lines to a file')

@@ -1,0 +1,35 @@
+/**
+ * Makes src/communicator/default-profile.ts of a profile that `tccl tune` wrote:
+ *
+ *     npx tccl tune -e 64M -o profile.json && node scripts/default-profile.mjs profile.json
+ *
+ * @module
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+
+const profile = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8'));
+const rounded = (/** @type {[number, number][]} */ points) => `[${points.map(([bytes, us]) => `[${bytes}, ${Number(us.toPrecision(3))}]`).join(', ')}]`;
+const lines = [
+  "import type { Profile } from './profile.js';",
+  '',
+  '/** What the algorithms took on one machine, for predictions where `tccl tune` was never run. Made by scripts/default-profile.mjs. */',
+  'export const defaultProfile: Profile = {',
+  "  format: 'tccl profile',",
+  '  formatVersion: 1,',
+  `  machine: '${profile.machine}',`,
+  `  cores: ${profile.cores},`,
+  '  times: {',
+  ...Object.entries(profile.times).flatMap(([ranks, kinds]) => [
+    `    ${ranks}: {`,
+    ...Object.entries(kinds).flatMap(([kind, byAlgorithm]) => [
+      `      ${kind}: {`,
+      ...Object.entries(byAlgorithm).map(([algorithm, points]) => `        ${algorithm}: ${rounded(points)},`),
+      '      },',
+    ]),
+    '    },',
+  ]),
+  '  },',
+  '};',
+  '',
+];
+writeFileSync(new URL('../src/communicator/default-profile.ts', import.meta.url), lines.join('\n'));

@@ -1,0 +1,51 @@
+import type { Algorithm, CallKind } from '../collectives/call.js';
+import type { AlgorithmTable } from './choose-algorithm.js';
+import { timeAt, type Times } from './profile.js';
+
+/** How a communicator carries out a call, and what that should take. */
+export interface Explanation {
+  readonly collective: CallKind;
+  /** The call's count times its elements' size. */
+  readonly bytes: number;
+  readonly algorithm: Algorithm;
+  /** LL: data travel with their flag, in one phase. Simple: data first, then the flag. */
+  readonly protocol: 'LL' | 'Simple';
+  /** Parts of a call that are worked on at once. */
+  readonly channels: number;
+  /** Microseconds; undefined where this algorithm was never measured for this kind of call. */
+  readonly predictedUs: number | undefined;
+  /** Whose measurements those are: of this host (`tccl tune`), or of the machine that the defaults come from. */
+  readonly measured: 'here' | 'elsewhere';
+  /** All algorithms that were measured, the fastest first. */
+  readonly candidates: readonly { readonly algorithm: Algorithm; readonly predictedUs: number }[];
+  /** The same as a sentence. */
+  readonly text: string;
+}
+
+export interface Explained {
+  readonly table: AlgorithmTable;
+  readonly times: Times;
+  readonly measured: 'here' | 'elsewhere';
+  readonly forced: Algorithm | undefined;
+  /** Up to this size *direct* takes one phase. */
+  readonly smallBytes: number;
+  readonly channels: number;
+}
+
+export function explainCall(collective: CallKind, bytes: number, { table, times, measured, forced, smallBytes, channels }: Explained): Explanation {
+  const algorithm = table[collective].find(({ upToBytes }) => bytes <= upToBytes)?.algorithm ?? 'direct';
+  const candidates = (Object.entries(times[collective] ?? {}) as [Algorithm, Parameters<typeof timeAt>[0]][])
+    .map(([name, points]) => ({ algorithm: name, predictedUs: timeAt(points, bytes) }))
+    .sort((a, b) => a.predictedUs - b.predictedUs);
+  const predictedUs = candidates.find((candidate) => candidate.algorithm === algorithm)?.predictedUs;
+  const protocol = algorithm === 'direct' && bytes <= smallBytes ? 'LL' : 'Simple';
+  const others = candidates.filter((candidate) => candidate.algorithm !== algorithm)
+    .map((candidate) => `${candidate.algorithm} ${formatUs(candidate.predictedUs)}`);
+  const text = `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${channels} channel${channels === 1 ? '' : 's'})`
+    + (forced === algorithm ? ', which TCCL_ALGO forces' : '')
+    + (predictedUs === undefined ? '; it was never measured' : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`)
+    + (others.length === 0 ? '' : `; ${others.join(', ')}`);
+  return { collective, bytes, algorithm, protocol, channels, predictedUs, measured, candidates, text };
+}
+
+const formatUs = (us: number): string => `${us < 10 ? us.toFixed(2) : us.toFixed(0)} µs`;

@@ -1,0 +1,51 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Profile } from '../../src/communicator/profile.js';
+import { fixture, tccl } from './cli.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'tccl-tune-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+async function explain(ranks: number, env: NodeJS.ProcessEnv): Promise<unknown> {
+  const { code, stdout, stderr } = await tccl(['run', '-n', String(ranks), '--no-prefix', '--', process.execPath, fixture('explain.mjs')], { env });
+  expect(code, stderr).toBe(0);
+  return JSON.parse(stdout);
+}
+
+describe('tccl tune', () => {
+  it('writes what every algorithm takes for every collective, and ranks choose by it', async () => {
+    const path = join(directory, 'deeper', 'profile.json');
+    const { code, stdout, stderr } = await tccl(['tune', '-n', '2', '-e', '64', '-o', path]);
+    expect(code, stderr).toBe(0);
+    expect(stdout).toMatch(/^The profile of .*, \d+ cores is in .*profile\.json\n$/);
+    const profile = JSON.parse(readFileSync(path, 'utf8')) as Profile;
+    const measured = Object.entries(profile.times[2] ?? {}).map(([kind, byAlgorithm]) => `${kind}: ${Object.keys(byAlgorithm).join(' ')}`);
+    expect(measured.find((line) => line.startsWith('allReduce'))).toMatch(/^allReduce: direct ring tree/);
+    expect(measured).toContain('scatter: direct pairs');
+    expect(measured).toHaveLength(8);
+    expect(await explain(2, { TCCL_PROFILE: path })).toMatchObject({ measured: 'here' });
+  }, 120_000);
+
+  it('a profile of rank 0 decides for all ranks', async () => {
+    const path = join(directory, 'made.json');
+    const profile: Profile = {
+      format: 'tccl profile', formatVersion: 1, machine: 'made', cores: 2,
+      times: { 2: { allReduce: { direct: [[8, 50], [65_536, 50]], tree: [[8, 7], [65_536, 7]] } } },
+    };
+    writeFileSync(path, JSON.stringify(profile));
+    expect(await explain(2, { TCCL_PROFILE: path })).toMatchObject({ algorithm: 'tree', predictedUs: 7, measured: 'here' });
+    expect(await explain(2, { TCCL_PROFILE: path, TCCL_ALGO: 'direct' })).toMatchObject({ algorithm: 'direct', predictedUs: 50 });
+    expect(await explain(2, { XDG_CONFIG_HOME: directory })).toMatchObject({ algorithm: 'direct', measured: 'elsewhere' });
+  });
+
+  it.each([
+    [['-n', '2,x'], 'They must be whole numbers from 2 to 256'],
+    [['-e', '16Q'], '--maxbytes'],
+  ])('%j is wrong use', async (args, message) => {
+    const { code, stderr } = await tccl(['tune', ...args]);
+    expect({ code, lines: stderr.trim().split('\n').length }).toEqual({ code: 2, lines: 1 });
+    expect(stderr).toContain(message);
+  });
+});
