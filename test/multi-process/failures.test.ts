@@ -12,6 +12,11 @@ const mismatches = {
   operator: ['sum', 'max'],
   kind: ['allReduce', 'broadcast'],
   root: ['from rank 0', 'from rank 1'],
+  gatherRoot: ['gather of 4 float32 to rank 0', 'gather of 4 float32 to rank 1'],
+  scatterCount: ['4 float32', '10000 float32'],
+  gatherLarge: ['allGather of 10000 float32', 'allGather of 10001 float32'],
+  parts: ['rank 1 called allGatherV of 5 float32 in parts #b1c87f04', 'allGatherV of 5 float32 in parts #d77518f4'],
+  partsToAll: ['rank 1 sends 3 float32 to rank 2, which expects 2'],
 };
 
 for (const form of forms) {
@@ -70,6 +75,15 @@ for (const form of forms) {
     await gone(records.map((record) => record['pid'] as number));
     expect(readdirSync('/dev/shm').filter((name) => !before.includes(name))).toEqual([]);
   });
+
+  test.each(['reduce', 'broadcast', 'allGather', 'reduceScatter', 'allToAll', 'gather', 'scatter', 'allGatherV', 'reduceScatterV', 'allToAllV'])(
+    `a rank killed in the middle of %s is named to all others within two seconds (${form})`,
+    async (kind) => {
+      const { records, stderr } = await runRanks(3, 'failures.mjs', [`killedIn-${kind}`, form], { flags: ['--grace', '20'] });
+      expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
+      for (const record of records) expect(record['ms']).toBeLessThan(2000);
+    },
+  );
 
   test(`a rank that throws is named to all others (${form})`, async () => {
     const { records, code, stderr } = await runRanks(3, 'failures.mjs', ['crashed', form], { flags: ['--grace', '20'] });

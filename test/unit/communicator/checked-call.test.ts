@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest';
+import { decodeCall, type Call } from '../../../src/collectives/call.js';
+import { CheckedCall } from '../../../src/communicator/checked-call.js';
+import { TcclError } from '../../../src/errors.js';
+
+/** The calls of rank 1 of 3. */
+const call = (): CheckedCall => new CheckedCall(1, 3);
+const f32 = (length: number): Float32Array => new Float32Array(length);
+const whole = f32(24);
+/** A part of one memory. */
+const part = (from: number, length: number): Float32Array => new Float32Array(whole.buffer, from * 4, length);
+
+function detached(length: number): Float32Array {
+  const array = f32(length);
+  structuredClone(array.buffer, { transfer: [array.buffer] });
+  return array;
+}
+
+function meaning(checked: CheckedCall): Pick<Call, 'kind' | 'operator' | 'root' | 'count'> & { type: string } {
+  const { kind, type, operator, root, count } = decodeCall(checked.code, checked.root, checked.count);
+  return { kind, type: type.name, operator, root, count };
+}
+
+test('calls are about as many elements as NCCL counts', () => {
+  const none = undefined;
+  const sum = { operator: 'sum', type: 'float32', root: 0 };
+  expect(meaning(call().allReduce(f32(6), f32(6), 'max', none))).toEqual({ ...sum, kind: 'allReduce', operator: 'max', count: 6 });
+  expect(meaning(call().reduce(f32(6), f32(0), 'sum', 2, none))).toEqual({ ...sum, kind: 'reduce', root: 2, count: 6 });
+  expect(meaning(call().broadcast(f32(0), f32(6), 2, none))).toEqual({ ...sum, kind: 'broadcast', root: 2, count: 6 });
+  expect(meaning(call().allGather(f32(2), f32(6), none))).toEqual({ ...sum, kind: 'allGather', count: 2 });
+  expect(meaning(call().reduceScatter(f32(6), f32(2), 'avg', none))).toEqual({ ...sum, kind: 'reduceScatter', operator: 'avg', count: 2 });
+  expect(meaning(call().allToAll(f32(6), f32(6), none))).toEqual({ ...sum, kind: 'allToAll', count: 2 });
+  expect(meaning(call().gather(f32(2), null, 0, none))).toEqual({ ...sum, kind: 'gather', count: 2 });
+  expect(meaning(call().scatter(null, f32(2), 0, none))).toEqual({ ...sum, kind: 'scatter', count: 2 });
+  expect(meaning(call().allGatherV(f32(2), f32(6), [1, 2, 3], none, none))).toMatchObject({ kind: 'allGatherV', count: 6 });
+  expect(meaning(call().reduceScatterV(f32(6), f32(2), [1, 2, 3], 'min', none))).toMatchObject({ kind: 'reduceScatterV', operator: 'min', count: 6 });
+  const parts = { array: f32(6), counts: [1, 2, 3] };
+  expect(meaning(call().allToAllV(parts, { ...parts, array: f32(6) }, none))).toMatchObject({ kind: 'allToAllV', count: 0 });
+  expect(meaning(call().barrier())).toMatchObject({ kind: 'barrier', count: 0 });
+});
+
+test('parts lie one behind the other unless displacements say where', () => {
+  expect(call().allGatherV(f32(2), f32(6), [1, 2, 3], undefined, undefined).details).toEqual({ counts: [1, 2, 3], displacements: [0, 1, 3] });
+  expect(call().allGatherV(f32(2), f32(9), [1, 2, 3], [8, 6, 0], undefined).details?.displacements).toEqual([8, 6, 0]);
+});
+
+test('each in-place form is known', () => {
+  expect(() => call().allGather(part(2, 2), part(0, 6), undefined)).not.toThrow();
+  expect(() => call().reduceScatter(part(0, 6), part(2, 2), 'sum', undefined)).not.toThrow();
+  expect(() => call().allToAll(part(0, 6), part(0, 6), undefined)).not.toThrow();
+  expect(() => call().gather(part(2, 2), part(0, 6), 1, undefined)).not.toThrow();
+  expect(() => call().scatter(part(0, 6), part(2, 2), 1, undefined)).not.toThrow();
+  expect(() => call().allGatherV(part(9, 2), part(4, 8), [1, 2, 3], [0, 5, 1], undefined)).not.toThrow();
+  expect(() => call().reduceScatterV(part(0, 6), part(1, 2), [1, 2, 3], 'sum', undefined)).not.toThrow();
+});
+
+const wrong: Record<string, [code: string, about: RegExp, (checked: CheckedCall) => unknown]> = {
+  'an output too short for all ranks': ['BUFFER_SIZE', /allGather: the output has 5 elements, but what 3 ranks send needs 6/, (c) => c.allGather(f32(2), f32(5), undefined)],
+  'an input that is not a part for each rank': ['BUFFER_SIZE', /reduceScatter: the input has 7 elements, but an output of 2 for each of 3 ranks makes 6/, (c) => c.reduceScatter(f32(7), f32(2), 'sum', undefined)],
+  'an input that does not divide': ['BUFFER_SIZE', /allToAll: the input's 7 elements .* use allToAllV/, (c) => c.allToAll(f32(7), f32(7), undefined)],
+  'a root without output': ['ARGUMENT_TYPE', /gather: rank 1 is the root, so it needs an array for the output/, (c) => c.gather(f32(2), null, 1, undefined)],
+  'a root without input': ['ARGUMENT_TYPE', /scatter: rank 1 is the root, so it needs an array for the input/, (c) => c.scatter(null, f32(2), 1, undefined)],
+  'a root that is no rank': ['ROOT_RANGE', /reduce: root is 3, but ranks go from 0 to 2/, (c) => c.reduce(f32(2), f32(2), 'sum', 3, undefined)],
+  'a root that is no whole number': ['ROOT_RANGE', /scatter: root is 0.5/, (c) => c.scatter(f32(6), f32(2), 0.5, undefined)],
+  'counts for other than all ranks': ['ARGUMENT_RANGE', /allGatherV: there are 2 counts for 3 ranks/, (c) => c.allGatherV(f32(2), f32(6), [1, 2], undefined, undefined)],
+  'a negative count': ['ARGUMENT_RANGE', /the count of rank 2 is -3/, (c) => c.allGatherV(f32(2), f32(6), [1, 2, -3], undefined, undefined)],
+  'an input of another length than its count': ['BUFFER_SIZE', /the input has 3 elements, but this rank's count makes 2/, (c) => c.allGatherV(f32(3), f32(6), [1, 2, 3], undefined, undefined)],
+  'a part outside the output': ['ARGUMENT_RANGE', /the 3 elements of rank 2 at displacement 4 are not within the 6 elements of the output/, (c) => c.allGatherV(f32(2), f32(6), [1, 2, 3], [0, 1, 4], undefined)],
+  'parts of the output that overlap': ['BUFFER_OVERLAP', /the parts of ranks 1 and 2 overlap in the output/, (c) => c.allGatherV(f32(2), f32(6), [1, 2, 3], [0, 1, 2], undefined)],
+  'an output too short for a part': ['BUFFER_SIZE', /reduceScatterV: the output has 1 elements/, (c) => c.reduceScatterV(f32(6), f32(1), [1, 2, 3], 'sum', undefined)],
+  'uneven parts in place': ['BUFFER_OVERLAP', /allToAllV: input and output overlap/, (c) => c.allToAllV({ array: whole, counts: [1, 1, 1] }, { array: whole, counts: [1, 1, 1] }, undefined)],
+  'another rank\'s place': ['BUFFER_OVERLAP', /allGather: input and output overlap by 8 bytes; pass the output's elements from 2 on as input/, (c) => c.allGather(part(0, 2), part(0, 6), undefined)],
+  'a shifted output': ['BUFFER_OVERLAP', /reduceScatter: .* pass the input's elements from 2 on as output/, (c) => c.reduceScatter(part(0, 6), part(3, 2), 'sum', undefined)],
+  'two types': ['ARGUMENT_TYPE', /allGather: input is a Float32Array, output a Float64Array/, (c) => c.allGather(f32(2), new Float64Array(6), undefined)],
+  'a type that nothing names': ['ARGUMENT_TYPE', /pass \{ type: 'float16' \}/, (c) => c.gather(new Uint16Array(2), null, 0, undefined)],
+  'a detached input': ['BUFFER_DETACHED', /allGather: an array's memory/, (c) => c.allGather(detached(2), f32(6), undefined)],
+  'a scalar that the type cannot hold': ['ARGUMENT_RANGE', /premulSum of int32 takes a whole number/, (c) => c.allReduce(new Int32Array(2), new Int32Array(2), { premulSum: 0.5 }, undefined)],
+  'no operator': ['UNKNOWN_NAME', /did you mean sum/, (c) => c.reduceScatter(f32(6), f32(2), 'summ' as 'sum', undefined)],
+};
+
+test.each(Object.entries(wrong))('%s is refused', (_, [code, about, action]) => {
+  let error: unknown;
+  try {
+    action(call());
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(error).toBeInstanceOf(TcclError);
+  expect(error).toMatchObject({ code });
+  expect((error as Error).message).toMatch(about);
+});
+
+test('a call on the same arrays is checked again once something about them has changed', () => {
+  const checked = call();
+  const input = f32(2);
+  const output = f32(6);
+  checked.allGather(input, output, undefined);
+  expect(meaning(checked.allGather(input, output, undefined)).count).toBe(2);
+  structuredClone(output.buffer, { transfer: [output.buffer] });
+  expect(() => checked.allGather(input, output, undefined)).toThrow(/memory was transferred/);
+  const array = f32(6);
+  expect(meaning(checked.allReduce(array, array, 'sum', undefined))).toMatchObject({ kind: 'allReduce', operator: 'sum' });
+  expect(meaning(checked.allReduce(array, array, 'prod', undefined))).toMatchObject({ operator: 'prod' });
+  expect(checked.allReduce(array, array, { premulSum: 2 }, undefined).details).toEqual({ scalar: 2 });
+  expect(checked.allReduce(array, array, 'sum', undefined).details).toBeUndefined();
+  expect(meaning(checked.reduce(array, array, 'sum', 0, undefined)).root).toBe(0);
+  expect(meaning(checked.reduce(array, array, 'sum', 2, undefined)).root).toBe(2);
+  expect(meaning(checked.allToAll(array, array, { type: 'float32' })).count).toBe(2);
+});
