@@ -12,7 +12,7 @@ const part = (from: number, length: number): Float32Array => new Float32Array(wh
 
 function detached(length: number): Float32Array {
   const array = f32(length);
-  structuredClone(array.buffer, { transfer: [array.buffer] });
+  structuredClone(array.buffer, { transfer: [array.buffer as ArrayBuffer] });
   return array;
 }
 
@@ -96,7 +96,7 @@ test('a call on the same arrays is checked again once something about them has c
   const output = f32(6);
   checked.allGather(input, output, undefined);
   expect(meaning(checked.allGather(input, output, undefined)).count).toBe(2);
-  structuredClone(output.buffer, { transfer: [output.buffer] });
+  structuredClone(output.buffer, { transfer: [output.buffer as ArrayBuffer] });
   expect(() => checked.allGather(input, output, undefined)).toThrow(/memory was transferred/);
   const array = f32(6);
   expect(meaning(checked.allReduce(array, array, 'sum', undefined))).toMatchObject({ kind: 'allReduce', operator: 'sum' });
