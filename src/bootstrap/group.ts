@@ -51,6 +51,11 @@ export class Group {
     this.#mesh.spread({ kind: 'failed', group: this.#name, sequence: 0, error: packError(error) });
   }
 
+  /** Tells the others that this rank takes no part in further operations: those that wait for it fail. */
+  sayGoodbye(): void {
+    this.#mesh.tell(this.ranks, { kind: 'closed', rank: this.#mesh.rank, group: this.#name, sequence: this.#sequence });
+  }
+
   /** This rank has no more to do with the group: its own operations reject with `reason`. */
   close(reason: Error): void {
     for (const stop of this.#stopListening) stop();

@@ -4,6 +4,7 @@ import { inZone } from './address.js';
 import type { Address } from './address.js';
 import type { Connection, ConnectionEvents, Message, MessageHeader } from './connection.js';
 import { dial } from './dial.js';
+import { packError } from './error-transfer.js';
 import { purposes } from './handshake.js';
 import { Mailbox } from './mailbox.js';
 import { eventOf } from './notice.js';
@@ -192,6 +193,16 @@ export class Mesh {
     this.#heed(notice);
   }
 
+  /** Tells a notice to those of some ranks that have a connection with this one. */
+  tell(ranks: readonly number[], notice: Notice): void {
+    const text = JSON.stringify(notice);
+    for (const rank of ranks) {
+      const peer = this.#peers.get(rank);
+      if (peer?.incoming !== undefined) peer.incoming.notify(text);
+      else peer?.outgoing?.then((connection) => connection.notify(text), () => undefined);
+    }
+  }
+
   /** Calls `listener` once for each rank that is lost without a goodbye. Returns a function that stops it. */
   onLost(listener: (rank: number, error: Error) => void): () => void {
     this.#lostListeners.add(listener);
@@ -276,7 +287,11 @@ export class Mesh {
       message: (message) => {
         if (!this.signal.aborted) peer.mailbox.deliver(message);
       },
-      notice: (text) => this.spread(JSON.parse(text) as Notice),
+      notice: (text) => {
+        const notice = JSON.parse(text) as Notice;
+        if (notice.kind === 'closed') this.#heed(notice);
+        else this.spread(notice);
+      },
       end,
     };
   }
@@ -303,6 +318,12 @@ export class Mesh {
       case 'aborted':
         this.#lose(notice.rank, 'ABORTED', `aborted: ${notice.reason}`);
         return;
+      case 'closed': {
+        const { rank, group, sequence } = notice;
+        const error = packError(new RemoteError('CLOSED', `${this.nameOf(rank)} has closed its communicator`, { rank }));
+        for (const listener of this.#failureListeners) listener({ kind: 'failed', group, sequence, error });
+        return;
+      }
       case 'failed':
         for (const listener of this.#failureListeners) listener(notice);
     }

@@ -137,6 +137,8 @@ export class Network implements Bootstrap {
   async #close(): Promise<void> {
     if (this.#closed !== undefined) return;
     const reason = new InvalidUsageError('CLOSED', `rank ${this.rank} has closed its communicator`);
+    // With the last network the connections say it.
+    if (this.#mesh.users > 1) for (const group of Object.values(this.#groups)) group.sayGoodbye();
     if (this.#leave(reason) === 0) await this.#mesh.close(reason);
   }
 

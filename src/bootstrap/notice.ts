@@ -8,6 +8,8 @@ export type Notice =
   | { readonly kind: 'aborted'; readonly rank: number; readonly reason: string }
   /** The rank said goodbye. */
   | { readonly kind: 'left'; readonly rank: number }
+  /** The rank has closed one network, and takes no part in the group's operations from this number on. Only members are told. */
+  | { readonly kind: 'closed'; readonly rank: number; readonly group: string; readonly sequence: number }
   /** A collective operation, and all later ones of its group, cannot be completed. */
   | { readonly kind: 'failed'; readonly group: string; readonly sequence: number; readonly error: TransferredError };
 
@@ -19,6 +21,8 @@ export function eventOf(notice: Notice): string {
       return `lost ${notice.rank}`;
     case 'left':
       return `left ${notice.rank}`;
+    case 'closed':
+      return `closed ${notice.group} ${notice.rank}`;
     case 'failed':
       return `failed ${notice.group}`;
   }

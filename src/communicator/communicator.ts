@@ -7,6 +7,7 @@ import type { Libc } from '../device/libc.js';
 import { rankStates, type Segment, type SegmentMemory } from '../device/segment.js';
 import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError, RemoteError, SystemError, TcclError, TimeoutError } from '../errors.js';
+import { died } from '../transport/ending.js';
 import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import { CheckedCall } from './checked-call.js';
@@ -295,7 +296,8 @@ export class Communicator extends Collectives {
   #withAll<T>(name: string, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: ChildOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return this.#inTurn(async () => {
       try {
-        return await whileOthersCan(name, timeoutMs, this.#checkPresence, work);
+        const calls = this.#parts.team.countCall();
+        return await whileOthersCan(name, timeoutMs, () => this.#checkPresence(calls), work);
       } catch (error) {
         if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY')) throw error;
         throw this.#failWith(error);
@@ -310,16 +312,16 @@ export class Communicator extends Collectives {
     return turn;
   }
 
-  /** Throws where a rank is gone. */
-  readonly #checkPresence = (): void => {
+  /** Throws where a rank that has not made this rank's latest call out of band never will. */
+  #checkPresence(calls: number): void {
     if (this.#failure !== undefined) throw this.#failure;
-    this.#engine.check();
     const { team, bootstrap } = this.#parts;
-    const gone = team.members.findIndex((_, local) => team.hasLeft(local));
-    if (gone < 0) return;
-    const rank = bootstrap.localRanks[gone] ?? gone;
-    throw new RemoteError('CLOSED', `rank ${rank} has closed its communicator, but others still call it`, { rank });
-  };
+    const rankOf = (local: number): number => bootstrap.localRanks[local] ?? local;
+    const dead = team.findDead();
+    if (dead >= 0) throw died(rankOf(dead));
+    const left = team.findLeft(calls);
+    if (left >= 0) throw new RemoteError('CLOSED', `rank ${rankOf(left)} has closed its communicator, but others still call it`, { rank: rankOf(left) });
+  }
 
   #drained(): Promise<void> {
     if (this.#queue.length === 0) return Promise.resolve();

@@ -1,7 +1,8 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { readBootstrapEnvironment } from '../bootstrap/environment.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
-import { loadLibc } from '../device/libc.js';
+import { homeCores, moveTo } from '../device/affinity.js';
+import { loadLibc, type Libc } from '../device/libc.js';
 import { rankStates } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import { TcclError, TimeoutError } from '../errors.js';
@@ -11,7 +12,7 @@ import { Communicator } from './communicator.js';
 import { checkConfig, type CommunicatorConfig } from './config.js';
 import { joinSegment, type Joined } from './join-segment.js';
 import { DEFAULT_INIT_TIMEOUT_MS, meet, placeOf } from './meet.js';
-import { runtimeSettings } from './options.js';
+import { runtimeSettings, type RuntimeSettings } from './options.js';
 import { readProfile } from './profile.js';
 import { Origin, type CommunicatorParts } from './origin.js';
 
@@ -53,12 +54,19 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
   let joined: Joined | undefined;
   let parts: CommunicatorParts | undefined;
   try {
-    joined = await joinSegment(bootstrap, place.memory, settings.sharedMemory);
-    const { segment, shared } = joined;
-    const team = Team.ofAll(segment);
-    const facts = await agree(bootstrap, settings, joined, bootstrap.rank === 0 ? readProfile(env) : undefined);
     const loaded = loadLibc();
     const libc = 'libc' in loaded ? loaded.libc : undefined;
+    const goHome = wayHome(bootstrap, libc, settings);
+    const goBack = goHome();
+    try {
+      joined = await joinSegment(bootstrap, place.memory, settings.sharedMemory);
+    } finally {
+      goBack();
+    }
+    const { segment, shared } = joined;
+    segment.takeMemoryAt(goHome);
+    const team = Team.ofAll(segment);
+    const facts = await agree(bootstrap, settings, joined, bootstrap.rank === 0 ? readProfile(env) : undefined);
     const origin = new Origin({ segment, shared, libc, settings, network, id, init, options });
     parts = await origin.assemble(bootstrap, team, facts, config, initSignal(options));
     warn(bootstrap, facts, options);
@@ -72,6 +80,12 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     joined?.segment.close();
     throw error;
   }
+}
+
+/** Moves this thread to the NUMA node that its memory should come from, where there is a choice. */
+function wayHome({ localRank, localRanks }: Bootstrap, libc: Libc | undefined, { ignoreAffinity }: RuntimeSettings): () => () => void {
+  const cores = libc === undefined ? undefined : homeCores({ localRank, nLocalRanks: localRanks.length, ignoreMask: ignoreAffinity });
+  return libc === undefined || cores === undefined ? () => () => undefined : () => moveTo(libc, cores);
 }
 
 /** What ends an init() that takes too long, or that its caller gave up. */

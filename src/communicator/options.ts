@@ -9,6 +9,8 @@ export interface RuntimeSettings {
   readonly algorithm: Algorithm | undefined;
   /** TCCL_SHM_DISABLE=1: processes exchange data over sockets even on one host. */
   readonly sharedMemory: boolean;
+  /** TCCL_IGNORE_CPU_AFFINITY=1: memory is taken from the NUMA node whatever cores of it this process was given. */
+  readonly ignoreAffinity: boolean;
   /** TCCL_TIMEOUT: seconds that an operation may wait for other ranks; 0 for ever. Default 600. */
   readonly timeoutMs: number;
   /** TCCL_TRACE: where the ranks of this host write what they did when; docs/feedback.md. */
@@ -29,6 +31,7 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
   return {
     algorithm: algorithmSetting(env),
     sharedMemory: !flag(env, 'TCCL_SHM_DISABLE'),
+    ignoreAffinity: flag(env, 'TCCL_IGNORE_CPU_AFFINITY'),
     timeoutMs: seconds(env, 'TCCL_TIMEOUT', DEFAULT_TIMEOUT_SECONDS) * 1000,
     tracePath: value(env, 'TCCL_TRACE'),
     debug: debugSettings(env),

@@ -26,6 +26,10 @@ export interface Libc {
   copy(destination: Uint8Array, source: Uint8Array, bytes: number): void;
   /** Gives the core to another runnable thread. */
   yieldCore(): void;
+  /** The cores that this thread may run on, as numbers. */
+  affinity(): number[];
+  /** Lets this thread run on these cores only. */
+  setAffinity(cores: readonly number[]): void;
   /** Sleeps. */
   sleep(microseconds: number): void;
 }
@@ -47,6 +51,8 @@ const F_OFD_GETLK = 36;
 const F_OFD_SETLK = 37;
 const F_WRLCK = 1;
 const F_UNLCK = 2;
+/** Of a set of cores: 8192 of them. */
+const MASK_BYTES = 1024;
 
 let loaded: { readonly libc: Libc } | { readonly reason: string } | undefined;
 
@@ -79,6 +85,8 @@ function bind(koffi: Koffi): Libc {
   const close = c.func('int close(int fd)');
   const fcntl = c.func('int fcntl(int fd, int command, ...)');
   const schedYield = c.func('int sched_yield()');
+  const getAffinity = c.func('int sched_getaffinity(int pid, size_t bytes, void *mask)');
+  const setAffinity = c.func('int sched_setaffinity(int pid, size_t bytes, const void *mask)');
   const usleep = c.func('int usleep(uint microseconds)');
 
   const failed = (call: string): SystemError => {
@@ -122,6 +130,16 @@ function bind(koffi: Koffi): Libc {
     },
     copy: (destination, source, bytes) => void memcpy(destination, source, bytes),
     yieldCore: () => void schedYield(),
+    affinity() {
+      const mask = Buffer.alloc(MASK_BYTES);
+      check('sched_getaffinity', getAffinity(0, MASK_BYTES, mask));
+      return Array.from({ length: MASK_BYTES * 8 }, (_, core) => core).filter((core) => ((mask[core >> 3] ?? 0) >> (core & 7)) & 1);
+    },
+    setAffinity(cores) {
+      const mask = Buffer.alloc(MASK_BYTES);
+      for (const core of cores) mask[core >> 3] = (mask[core >> 3] ?? 0) | (1 << (core & 7));
+      check('sched_setaffinity', setAffinity(0, MASK_BYTES, mask));
+    },
     sleep: (microseconds) => void usleep(microseconds),
   };
 }

@@ -101,6 +101,8 @@ export class Segment {
   readonly #uses = new Map<number, MemoryUse>();
   /** What is to be done once others are through with some memory. */
   #lingering: { readonly isTime: () => boolean; readonly action: () => void }[] = [];
+  /** Moves this thread to where memory should come from; what it returns moves it back. */
+  #goHome: () => () => void = () => () => undefined;
   #reservedTo: number;
   #closed = false;
   /** Where arrays lie that were looked up last: programs use the same few again and again. */
@@ -166,6 +168,11 @@ export class Segment {
     }
   }
 
+  /** From now on memory is taken while this thread is where `goHome` moves it; what that returns moves it back. */
+  takeMemoryAt(goHome: () => () => void): void {
+    this.#goHome = goHome;
+  }
+
   /**
    * An array of `length` zeros in this rank's heap, which every rank of the host can read and write. Its memory is
    * taken from the system now, so that using it cannot fail later. Throws `OUT_OF_MEMORY`.
@@ -176,7 +183,9 @@ export class Segment {
     }
     const bytes = length * type.BYTES_PER_ELEMENT;
     const offset = this.allocateBytes(bytes, 'arrays');
+    const goBack = this.#goHome();
     this.#view.fill(0, offset, offset + bytes);
+    goBack();
     const array = new type(this.buffer, offset, length);
     Object.defineProperty(array, PLACE, { value: { segment: this, offset } satisfies Place });
     return array;
@@ -308,10 +317,13 @@ export class Segment {
       throw new SystemError('OUT_OF_MEMORY', `${name} cannot be had: the machine, or this process's control group, has ${String(available)} left`);
     }
     const file = this.#backing.file;
+    const goBack = this.#goHome();
     try {
       file?.libc.reserve(file.fd, start, end - start);
     } catch (error) {
       throw new SystemError('OUT_OF_MEMORY', `${name} cannot be had: ${(error as Error).message}`, { cause: error });
+    } finally {
+      goBack();
     }
     if (!control) this.#reservedTo = end;
   }

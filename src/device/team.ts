@@ -6,7 +6,8 @@ import type { Segment } from './segment.js';
  *
  *     0        abort: 0, or 1 + the local rank that the failure is about; then why (index in abortReasons)
  *     64       last words: their length (-1 while they are written), then why the first rank to fail did so
- *     1024     one line a rank: 1 once it has left the communicator, 2 once it does not look here any more
+ *     1024     one line a rank: 1 once it has left the communicator, 2 once it does not look here any more; then how
+ *              many calls it has made that wait for others elsewhere
  *     …        u32 a pair of ranks: where the mailbox from the one to the other lies (0: nobody has written yet)
  *     …        one control block a rank (kernels/assembly/local.ts tells what is in it)
  *
@@ -157,20 +158,34 @@ export class Team {
     );
   }
 
+  /** Counts a call of this rank that waits for others elsewhere than in this memory. Returns how many there were. */
+  countCall(): number {
+    return Atomics.add(this.#words, this.#lineOf(this.localRank) + 1, 1) + 1;
+  }
+
+  /** A member that has left without making its `calls`-th such call, or -1. */
+  findLeft(calls: number): number {
+    return this.members.findIndex((_, rank) => this.hasLeft(rank) && Atomics.load(this.#words, this.#lineOf(rank) + 1) < calls);
+  }
+
   hasLeft(localRank: number): boolean {
     return this.#said(localRank) !== STAYS;
   }
 
   #said(localRank: number): number {
-    return Atomics.load(this.#words, (LEFT + localRank * LINE) / 4);
+    return Atomics.load(this.#words, this.#lineOf(localRank));
   }
 
   #say(word: number): void {
-    Atomics.store(this.#words, (LEFT + this.localRank * LINE) / 4, word);
+    Atomics.store(this.#words, this.#lineOf(this.localRank), word);
   }
 
   #all(word: number): boolean {
     return this.members.every((member, rank) => this.#said(rank) >= word || this.segment.isDead(member));
+  }
+
+  #lineOf(localRank: number): number {
+    return (LEFT + localRank * LINE) / 4;
   }
 
   #mailboxWord(from: number, to: number): number {

@@ -67,6 +67,19 @@ test('a close rejects what is pending in that network only', async () => {
   });
 });
 
+test('who waits for a rank that has closed the network is told, who had its part of an operation is not', async () => {
+  await withRanks(3, async (ranks) => {
+    const some = derive(ranks, [0, 1, 2]);
+    await Promise.all(some.map((network) => network.barrier()));
+    const last = some.map((network) => network.allGather(bytes('last')));
+    await last[1];
+    await some[1]!.close();
+    for (const network of [0, 2]) expect((await last[network]!).map(text)).toEqual(['last', 'last', 'last']);
+    for (const network of [0, 2]) expect(await rejection(some[network]!.barrier())).toMatchObject({ code: 'CLOSED', rank: 1 });
+    await Promise.all([...ranks, some[0]!, some[2]!].map((network) => network === ranks[1] ? undefined : network.close()));
+  });
+});
+
 test('survivors are the same at all, whoever excludes whom, and whoever is lost before or meanwhile', async () => {
   const ranks = await connectRanks(6);
   ranks[0]!.abort(new Error('gone before'));
