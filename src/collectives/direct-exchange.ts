@@ -81,7 +81,7 @@ export class Exchange {
     this.#source = new Operand(segment, libc);
     this.#destination = new Operand(segment, libc);
     this.#tables = new PartTables(team);
-    this.#addressTable = this.#kernels.tableAddress() / 4;
+    this.#addressTable = (this.#kernels.tableAddress() >>> 0) / 4;
     this.#sources = new Float64Array(nLocalRanks);
     this.#flagsOf = new Uint32Array(nLocalRanks);
   }
@@ -203,7 +203,7 @@ export class Exchange {
 
   /** A word of what a rank posted. */
   #posted(rank: number, word: number): number {
-    return this.#words[this.#kernels.postAddress(rank) / 4 + 2 + word] ?? 0;
+    return this.#words[(this.#kernels.postAddress(rank) >>> 2) + 2 + word] ?? 0;
   }
 
   // ── work ──────────────────────────────────────────────────────────────────────────────────────────────────────────

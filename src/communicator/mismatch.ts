@@ -7,8 +7,8 @@ export function callOfPost(team: Team, localRank: number): Call | undefined {
   const view = new DataView(team.segment.buffer);
   const { kernels } = team;
   if (kernels.operationNumber() === 0) return undefined;
-  if (view.getUint32(kernels.postAddress(localRank) + 4, true) !== kernels.operationNumber() >>> 0) return undefined;
-  const called = kernels.calledAddress(localRank);
+  if (view.getUint32((kernels.postAddress(localRank) >>> 0) + 4, true) !== kernels.operationNumber() >>> 0) return undefined;
+  const called = kernels.calledAddress(localRank) >>> 0;
   return decodeCall(view.getUint32(called, true), view.getUint32(called + 4, true), view.getFloat64(called + 8, true));
 }
 

@@ -54,6 +54,7 @@ export interface Kernels extends Arithmetic {
   roundBytes(): number;
   operationNumber(): number;
   waitingFor(): number;
+  // Addresses come as signed numbers: those from 2 GiB up are negative until `>>> 0`.
   postAddress(rank: number): number;
   calledAddress(rank: number): number;
   /** Two tables of addresses for reduceTables, sources and destinations, each with room for MAX_LOCAL_RANKS of 4 bytes. */

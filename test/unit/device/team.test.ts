@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import { callKinds, DONE, PENDING } from '../../../src/device/kernels/kernels.js';
+import { DirectEngine } from '../../../src/communicator/direct-engine.js';
 import { createMemory, markDead, rankStates, Segment } from '../../../src/device/segment.js';
 import { Team } from '../../../src/device/team.js';
+import { float32 } from '../../../src/device/types.js';
 
 function teams(nRanks: number): { readonly memory: WebAssembly.Memory; readonly segments: Segment[]; readonly teams: Team[] } {
   const memory = createMemory(1024);
@@ -50,4 +52,27 @@ test('teams and heaps do not overlap, however many ranks there are', () => {
     expect(last).toBeLessThanOrEqual(segment.heap.from);
     expect(team.kernels.postAddress(0) % 4096).toBe(0);
   }
+});
+
+test('a team in the upper half of the addresses works as any other', () => {
+  const memory = createMemory();
+  const segments = [0, 1, 2, 3].map((rank) => Segment.ofThreads(memory, rank, 4));
+  for (const segment of segments) segment.setState(rankStates.ready);
+  const reservation = Team.reserve(segments[3]!, 2);
+  if (memory.buffer.byteLength === 2 ** 32) expect(reservation.address).toBeGreaterThan(2 ** 31);
+  const engines = [3, 1].map((local) => new DirectEngine(new Team(segments[local]!, reservation.address, [3, 1]), [0, 1], undefined, 256));
+  const arrays = [0, 1].map((rank) => new Float32Array(1000).fill(rank + 1));
+  const run = (kind: number, root: number): void => {
+    const begin = (rank: number): number => engines[rank]!.begin(kind | (float32.code << 4), float32, root, arrays[rank]!, arrays[rank]!, 1000, 0);
+    const states = [begin(0), begin(1)];
+    while (states.includes(PENDING)) states.forEach((state, rank) => (states[rank] = state === PENDING ? engines[rank]!.progress(10) : state));
+  };
+  run(callKinds.allReduce, 0);
+  expect(arrays.map((array) => array[999])).toEqual([3, 3]);
+  arrays[1]!.fill(7);
+  run(callKinds.broadcast, 1);
+  expect(arrays.map((array) => array[999])).toEqual([7, 7]);
+  // What a rank posted is found there, too.
+  engines[0]!.begin(callKinds.barrier, float32, 0, arrays[0]!, arrays[0]!, 0, 0);
+  expect(engines[0]!.late()).toEqual([1]);
 });
