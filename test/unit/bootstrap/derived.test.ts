@@ -76,7 +76,7 @@ test('who waits for a rank that has closed the network is told, who had its part
     await some[1]!.close();
     for (const network of [0, 2]) expect((await last[network]!).map(text)).toEqual(['last', 'last', 'last']);
     for (const network of [0, 2]) expect(await rejection(some[network]!.barrier())).toMatchObject({ code: 'CLOSED', rank: 1 });
-    await Promise.all([...ranks, some[0]!, some[2]!].map((network) => network === ranks[1] ? undefined : network.close()));
+    await Promise.all([some[0]!.close(), some[2]!.close()]);
   });
 });
 
