@@ -127,9 +127,9 @@ export class DoubleTree {
     return this.allReduce(0);
   }
 
-  /** Half of the data for each tree; where there are few, all for the first. */
+  /** Half of the data for each tree; where that would be messages too small to be worth while, all for the first. */
   #start(bytes: number, start: (tree: Tree, from: number, bytes: number, sliceBytes: number) => void): readonly Track[] {
-    const half = Math.min(bytes, Math.ceil(bytes / 2 / ALIGNMENT) * ALIGNMENT);
+    const half = bytes <= LEAST_SLICE_BYTES ? bytes : Math.ceil(bytes / 2 / ALIGNMENT) * ALIGNMENT;
     this.#tracks.length = 0;
     for (const tree of this.#trees) {
       const length = tree.index === 0 ? half : bytes - half;

@@ -29,8 +29,8 @@ const kindsOf: Readonly<Record<Exclude<Algorithm, 'direct'>, readonly CallKind[]
   pairs: ['allToAll', 'gather', 'scatter', 'allToAllV'],
 };
 
-/** Up to this size a tree's few messages one after the other win over a ring's many at once; measured over sockets. */
-const TREE_BYTES = 256 * 1024;
+/** Up to this size, one slice of a tree, a tree's few messages win over a ring's many; measured (docs/algorithms.md). */
+const TREE_BYTES = 8 * 1024;
 /** The same of PAT, for the block of a rank. */
 const PAT_BYTES = 16 * 1024;
 
@@ -52,7 +52,7 @@ function rangesOf(kind: CallKind, { nRanks, oneSegment, forced }: Situation): Al
   if (!has('ring')) return always('pairs');
   // Two ranks are a tree, a ring and a pair at once.
   if (forced !== undefined || nRanks === 2) return always('ring');
-  if (has('pat') && nRanks <= PAT_MOST_RANKS) return [{ upToBytes: PAT_BYTES, algorithm: 'pat' }, ...always('ring')];
+  if (has('pat') && nRanks > 3 && nRanks <= PAT_MOST_RANKS) return [{ upToBytes: PAT_BYTES, algorithm: 'pat' }, ...always('ring')];
   if (has('tree')) return [{ upToBytes: TREE_BYTES, algorithm: 'tree' }, ...always('ring')];
   return always('ring');
 }
