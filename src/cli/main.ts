@@ -21,6 +21,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   plan: () => import('./commands/plan.js'),
   graph: () => import('./commands/graph.js'),
   explain: () => import('./commands/explain.js'),
+  diff: () => import('./commands/diff.js'),
   log: () => import('./commands/log.js'),
   oracle: () => import('./commands/oracle.js'),
   completion: () => import('./commands/completion.js'),

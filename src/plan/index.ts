@@ -71,6 +71,8 @@ export type { ByCandidate } from '../tuning/threads.js';
 export { type Model, tune, tuneFor, type Tuning } from '../tuning/tune.js';
 export { type Cluster, type ClusterHosts, prepareCluster, type PreparedHosts, type PrepareOptions } from './cluster.js';
 export { type ClusterFile, type ClusterFileMachine, parseClusterFile } from './cluster-file.js';
+export { comparePlans, type Comparison, type Difference, type Section, sections, type Side } from './diff/compare.js';
+export { type ChosenWay, type Cost, costs } from './diff/cost.js';
 export { type Answer, type Evidence, type Topic, topics } from './explain/answer.js';
 export { type DirectQuestion, explain, mostTelling } from './explain/explain.js';
 export { nearestForms, parseQuestion, type PartialWay, type Question, questionForms } from './explain/question.js';

@@ -35,7 +35,7 @@ export interface SpeedRecord {
 export interface Obstacle {
   readonly kind: 'path type' | 'bandwidth' | 'unconnected' | 'port' | 'rail' | 'pair' | 'other';
   readonly times: number;
-  /** The most frequent case, in words. */
+  /** The most frequent case of the first ones, in words. */
   readonly example: string;
 }
 
@@ -63,9 +63,9 @@ export class SearchRecorder {
         if (speed?.isSame(event) === true) speed.tries++;
         else this.#speeds.push(new Open(event));
         return;
-      case 'refused-path': return speed?.refuse(kindOfPath[event.reason.why], `${event.from} to ${event.to}${pathTrouble(event.reason)}`);
-      case 'refused-entry': return speed?.refuse(event.reason === 'bandwidth' ? 'port' : event.reason === 'pair' ? 'pair' : 'other', `${event.nic} as the way in`);
-      case 'refused-exit': return speed?.refuse(event.reason === 'rail' || event.reason === 'plane' ? 'rail' : event.reason === 'pair' ? 'pair' : 'other', `in by ${event.entry}, out by ${event.nic}`);
+      case 'refused-path': return speed?.refuse(kindOfPath[event.reason.why], () => `${event.from} to ${event.to}${pathTrouble(event.reason)}`);
+      case 'refused-entry': return speed?.refuse(event.reason === 'bandwidth' ? 'port' : event.reason === 'pair' ? 'pair' : 'other', () => `${event.nic} as the way in`);
+      case 'refused-exit': return speed?.refuse(event.reason === 'rail' || event.reason === 'plane' ? 'rail' : event.reason === 'pair' ? 'pair' : 'other', () => `in by ${event.entry}, out by ${event.nic}`);
       case 'solution':
         if (speed !== undefined) speed.found = { nChannels: event.nChannels, gbps: event.gbps };
         return;
@@ -102,13 +102,16 @@ function gbps(value: number): number {
   return Number(value.toFixed(3));
 }
 
+/** How many refusals of a kind at one speed are examples. */
+const closelySeen = 500;
+
 /** A speed that is still being tried. */
 class Open {
   tries = 1;
   outOfSteps = 0;
   found: SpeedRecord['found'];
   readonly #first: Settings & { readonly pass: 1 | 2 };
-  readonly #refusals = new Map<Obstacle['kind'], Map<string, number>>();
+  readonly #refusals = new Map<Obstacle['kind'], { times: number; readonly examples: Map<string, number> }>();
 
   constructor(first: Settings & { readonly pass: 1 | 2 }) {
     this.#first = first;
@@ -118,20 +121,21 @@ class Open {
     return other.pass === this.#first.pass && other.bwIntra === this.#first.bwIntra && other.bwInter === this.#first.bwInter;
   }
 
-  refuse(kind: Obstacle['kind'], example: string): void {
-    const examples = this.#refusals.get(kind) ?? new Map<string, number>();
-    this.#refusals.set(kind, examples);
-    examples.set(example, (examples.get(example) ?? 0) + 1);
+  /** Of millions of refusals only the first are looked at closely. */
+  refuse(kind: Obstacle['kind'], example: () => string): void {
+    let refusals = this.#refusals.get(kind);
+    if (refusals === undefined) this.#refusals.set(kind, refusals = { times: 0, examples: new Map() });
+    if (refusals.times++ >= closelySeen) return;
+    const text = example();
+    refusals.examples.set(text, (refusals.examples.get(text) ?? 0) + 1);
   }
 
   close(): SpeedRecord {
     const { pass, bwIntra, bwInter } = this.#first;
-    const obstacles = [...this.#refusals].map(([kind, examples]): Obstacle => {
-      let times = 0;
+    const obstacles = [...this.#refusals].map(([kind, { times, examples }]): Obstacle => {
       let example = '';
       let most = 0;
       for (const [text, count] of examples) {
-        times += count;
         if (count > most) [most, example] = [count, text];
       }
       return { kind, times, example };

@@ -144,7 +144,7 @@ describe('why something is missing', () => {
     ['NVLSTree instead', clusters['two H100 hosts'], 'why no NVLS', 'NVLSTree takes its place'],
     ['far paths', clusters['PCIe cards'], 'why no LL128', 'LL128 needs paths between GPUs of type NVB or nearer'],
     ['several ranks a node', clusters['two H100 hosts'], 'why no PAT', 'one rank a node only'],
-    ['GPU Direct off', situation({ 'dgx-h100': 2 }, { NCCL_NET_GDR_LEVEL: 'LOC' }), 'why no gdr', 'farther than NCCL_NET_GDR_LEVEL allows'],
+    ['GPU Direct off', situation({ 'hgx-a100-4': 2 }, { NCCL_NET_GDR_LEVEL: 'LOC' }), 'why no gdr', 'farther than NCCL_NET_GDR_LEVEL allows'],
     ['PXN off', situation({ 'dgx-h100': 2 }, { NCCL_PXN_DISABLE: '1' }), 'why no pxn', 'NCCL_PXN_DISABLE=1'],
   ])('%s', (_, about, question, reason) => {
     expect(text(ask(about, question))).toContain(reason);

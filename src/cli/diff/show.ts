@@ -1,0 +1,85 @@
+import { comparePlans, type Comparison, type Difference } from '../../plan/diff/compare.js';
+import type { Cost } from '../../plan/diff/cost.js';
+import { usualSizes } from '../../plan/overview/forecast.js';
+import { formatBytes, formatTime, formatWay } from '../../plan/overview/words.js';
+import type { ClusterOptions } from '../cluster-input.js';
+import { colorsFor, printNotes } from '../output.js';
+import { readSide } from './side.js';
+
+export interface DiffOptions extends ClusterOptions {
+  readonly nodesA?: string;
+  readonly nodesB?: string;
+  readonly envA?: readonly string[];
+  readonly envB?: readonly string[];
+  readonly all?: boolean;
+  readonly json?: boolean;
+  readonly exitCode?: boolean;
+}
+
+/** More rows of one kind than this are counted only, unless all are asked for. */
+const mostRows = 12;
+
+/** `tccl diff`. */
+export async function showDiff(nameA: string, nameB: string, options: DiffOptions): Promise<void> {
+  const a = await readSide(nameA, optionsOf(options, options.nodesA, options.envA));
+  const b = await readSide(nameB, optionsOf(options, options.nodesB, options.envB));
+  const comparison = comparePlans(a.side, b.side, usualSizes);
+  const differs = comparison.differences.length > 0 || comparison.costs.length > 0;
+  if (options.json === true) console.log(JSON.stringify({ differs, ...comparison }));
+  else process.stdout.write(differs ? text(comparison, options.all === true) : 'The plans are the same.\n');
+  printNotes([...new Set([...comparison.leftOut, ...a.notes, ...b.notes])]);
+  if (options.exitCode === true && differs) process.exitCode = 1;
+}
+
+function optionsOf({ nodes, hardware, env, collnet }: DiffOptions, ownNodes: string | undefined, ownEnv: readonly string[] | undefined): ClusterOptions {
+  const allNodes = ownNodes ?? nodes;
+  const allEnv = env === undefined && ownEnv === undefined ? undefined : [...env ?? [], ...ownEnv ?? []];
+  return {
+    ...(allNodes === undefined ? {} : { nodes: allNodes }),
+    ...(hardware === undefined ? {} : { hardware }),
+    ...(allEnv === undefined ? {} : { env: allEnv }),
+    ...(collnet === undefined ? {} : { collnet }),
+  };
+}
+
+function text({ titles, differences, costs }: Comparison, all: boolean): string {
+  const paint = colorsFor(process.stdout);
+  const lines = [`${paint.bold('a')} ${titles[0]}`, `${paint.bold('b')} ${titles[1]}`];
+  for (const [section, rows] of grouped(differences)) {
+    lines.push('', paint.bold(section));
+    const shown = all ? rows : rows.slice(0, mostRows);
+    const width = Math.max(...shown.map(({ what }) => what.length));
+    for (const { what, a, b } of shown) {
+      const wide = a.length + b.length > 90;
+      lines.push(wide ? `  ${what}\n    a ${a}\n    b ${b}` : `  ${what.padEnd(width)}  ${a} -> ${b}`);
+    }
+    if (shown.length < rows.length) lines.push(paint.dim(`  and ${rows.length - shown.length} more (--all)`));
+  }
+  lines.push('', ...costTable(costs, all));
+  return `${lines.join('\n')}\n`;
+}
+
+function grouped(differences: readonly Difference[]): Map<string, Difference[]> {
+  const groups = new Map<string, Difference[]>();
+  for (const each of differences) groups.set(each.section, [...groups.get(each.section) ?? [], each]);
+  return groups;
+}
+
+/** Time by size: AllReduce in full, of the others as much as fits, since they mostly go alike. */
+function costTable(costs: readonly Cost[], all: boolean): string[] {
+  const paint = colorsFor(process.stdout);
+  if (costs.length === 0) return ['No call takes another time or another way at the sizes that were compared.'];
+  const shown = all ? costs : costs.filter(({ collective }, index) => costs.findIndex((other) => other.collective === collective) + mostRows > index).slice(0, 3 * mostRows);
+  const rows = [
+    ['collective', 'size', 'a', '', 'b', '', 'b / a'],
+    ...shown.map(({ collective, bytes, a, b, ratio }) => [
+      collective, formatBytes(bytes), formatWay(a), a === null ? '' : formatTime(a.timeUs), formatWay(b), b === null ? '' : formatTime(b.timeUs), ratio === null ? '-' : ratio.toFixed(2),
+    ]),
+  ];
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  const lines = rows.map((row, index) => {
+    const line = row.map((cell, column) => ([1, 3, 5, 6].includes(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0))).join('  ');
+    return index === 0 ? paint.bold(line) : line;
+  });
+  return shown.length < costs.length ? [...lines, paint.dim(`and ${costs.length - shown.length} more (--all)`)] : lines;
+}

@@ -1,0 +1,48 @@
+import { inFile, InvalidUsageError } from '../../errors.js';
+import { prepareCluster } from '../../plan/cluster.js';
+import type { Side } from '../../plan/diff/compare.js';
+import { planPrepared } from '../../plan/plan.js';
+import { planFromJson } from '../../plan/plan-json.js';
+import { refuseContradictions } from '../../graph/merge/contradictions.js';
+import { type ClusterOptions, readCluster } from '../cluster-input.js';
+import { readText } from '../topo/input.js';
+
+/** A plan to compare, and what there is to note about it. */
+export interface ReadSide {
+  readonly side: Side;
+  readonly notes: readonly string[];
+}
+
+/** @throws as `readCluster` and planning do, each error naming the file */
+export async function readSide(name: string, options: ClusterOptions): Promise<ReadSide> {
+  const kept = keptPlan(name);
+  if (kept !== undefined) {
+    const given = (['nodes', 'hardware', 'env', 'collnet'] as const).find((option) => options[option] !== undefined);
+    if (given !== undefined) throw new InvalidUsageError('UNSUPPORTED', `${name} is a plan that is made already: --${given} cannot change it; write --${given}-a or --${given}-b for the other one`);
+    return { side: { title: name, plan: inFile(name, () => planFromJson(kept)), systems: undefined }, notes: [] };
+  }
+  const { title, cluster, machines, parameters, graphFile, notes } = await readCluster([name], options);
+  refuseContradictions(parameters);
+  const fileName = machines.length === 1 ? machines[0]?.fileName : undefined;
+  return inFile(fileName, () => {
+    const prepared = prepareCluster(cluster, parameters, graphFile === undefined ? {} : { graphFile });
+    const systems = new Map(prepared.flatMap(({ host, systems: locals }) => host.nodes.flatMap((node, index) => {
+      const local = locals[index];
+      return local === undefined ? [] : [[node, local] as const];
+    })));
+    return { side: { title, plan: planPrepared(prepared, parameters), systems }, notes };
+  });
+}
+
+/** The JSON of a plan, by itself or as `plan` of what a command printed; undefined where the name is no such file. */
+function keptPlan(name: string): unknown {
+  const text = name === '-' ? undefined : readText(name)?.text;
+  if (text === undefined || !text.trimStart().startsWith('{') || !text.includes('"tccl plan"')) return undefined;
+  try {
+    const value = JSON.parse(text) as { readonly format?: unknown; readonly plan?: unknown };
+    return value.format === undefined && typeof value.plan === 'object' ? value.plan : value;
+  } catch {
+    // No JSON after all: whoever reads it as a cluster says where it goes wrong.
+    return undefined;
+  }
+}

@@ -1,0 +1,172 @@
+import { type ChannelGraph, CrossNic, graphNames, Pattern } from '../../graph/graph.js';
+import type { NodeContribution } from '../../graph/merge/contribution.js';
+import { Transports } from '../../graph/transports/transports.js';
+import { defaultParameters, type Parameters, parameterTable } from '../../parameters.js';
+import type { LocalSystem } from '../../topology/local-systems.js';
+import { systemSummary } from '../../topology/view/drawing.js';
+import { formatGBps } from '../../topology/view/format.js';
+import { algorithms, collectives, protocols } from '../../tuning/names.js';
+import { describeReason } from '../../tuning/reasons.js';
+import { type Model, tune } from '../../tuning/tune.js';
+import { summarizeConnections } from '../overview/connections.js';
+import type { Plan } from '../plan.js';
+import { pathTypeNames } from '../../topology/types.js';
+import { type Cost, costs } from './cost.js';
+
+/** One of two plans that are compared. */
+export interface Side {
+  readonly title: string;
+  readonly plan: Plan;
+  /** The machine that each kind of node sees; not known of a plan that was read from JSON. */
+  readonly systems: ReadonlyMap<NodeContribution, LocalSystem> | undefined;
+}
+
+/** What is compared, in the order in which NCCL decides. */
+export const sections = ['parameters', 'hosts', 'system', 'graphs', 'channels', 'rings', 'nvls', 'transports', 'tuning'] as const;
+export type Section = (typeof sections)[number];
+
+/** One figure that differs, in words that suit a table. */
+export interface Difference {
+  readonly section: Section;
+  readonly what: string;
+  readonly a: string;
+  readonly b: string;
+}
+
+/** Two plans, compared. A plain value. */
+export interface Comparison {
+  readonly titles: readonly [string, string];
+  readonly differences: readonly Difference[];
+  /** What the differences cost, by collective and size: rows in which choice or time differ. */
+  readonly costs: readonly Cost[];
+  /** What could not be compared, one sentence each. */
+  readonly leftOut: readonly string[];
+}
+
+/**
+ * All decisions that differ between two plans, in the order in which NCCL makes them: the first is most likely the cause of
+ * those that follow.
+ *
+ * @param sizes at which times are compared, bytes
+ */
+export function comparePlans(a: Side, b: Side, sizes: readonly number[]): Comparison {
+  const facts = [factsOf(a), factsOf(b)] as const;
+  const keys = new Map([...facts[0], ...facts[1]].map(({ section, what }) => [`${section} ${what}`, { section, what }]));
+  const valueIn = (side: readonly Fact[], section: Section, what: string) => side.find((fact) => fact.section === section && fact.what === what)?.value ?? '-';
+  const differences = [...keys.values()].map(({ section, what }): Difference => ({ section, what, a: valueIn(facts[0], section, what), b: valueIn(facts[1], section, what) }))
+    // What neither can use is no difference, even where the reasons are others.
+    .filter((each) => each.a !== each.b && !(each.a.startsWith('no') && each.b.startsWith('no') && each.section === 'tuning'))
+    .sort((one, other) => sections.indexOf(one.section) - sections.indexOf(other.section));
+  const both = a.systems !== undefined && b.systems !== undefined;
+  const unknown = new Set<Section>(['system', 'transports']);
+  return {
+    titles: [a.title, b.title],
+    differences: differences.filter(({ section }) => both || !unknown.has(section)),
+    costs: costs(tune(a.plan, a.plan.parameters), tune(b.plan, b.plan.parameters), sizes),
+    leftOut: both ? [] : ['A plan from JSON does not hold its machines: links and transports are not compared.'],
+  };
+}
+
+interface Fact {
+  readonly section: Section;
+  readonly what: string;
+  readonly value: string;
+}
+
+function factsOf({ plan, systems }: Side): Fact[] {
+  const { nodes, graphs, agreement } = plan;
+  return [
+    ...parameterFacts(plan.parameters),
+    fact('hosts', 'hosts', plan.hosts.map(({ name, count }) => (count === 1 ? name : `${count} x ${name}`)).join(' + ')),
+    fact('hosts', 'ranks', nodes.nRanks),
+    fact('hosts', 'nodes', nodes.nNodes),
+    fact('hosts', 'compute capability', agreement.minCompCap === agreement.maxCompCap ? agreement.minCompCap / 10 : `${agreement.minCompCap / 10} to ${agreement.maxCompCap / 10}`),
+    ...(systems === undefined ? [] : systemFacts(plan, systems)),
+    ...graphNames.flatMap((name) => graphFacts(name, graphs[name])),
+    fact('channels', 'channels', plan.nChannels),
+    fact('channels', 'send and receive channels a peer', plan.p2p.channelsPerPeer),
+    fact('channels', 'tree depth', plan.trees.depth),
+    ...nodes.kinds.map((kind, index) => fact('rings', `rings of ${kindName(plan, index)}`, ringText(kind.graphs.ring))),
+    fact('nvls', 'NVLS channels', plan.nvls?.nChannels ?? 0),
+    fact('nvls', 'NVLS heads', plan.nvls?.nHeads ?? 0),
+    fact('nvls', 'reduction in the network', plan.collnet === undefined ? 'no' : 'yes'),
+    ...(systems === undefined ? [] : transportFacts(plan, systems)),
+    ...tuningFacts(plan),
+  ];
+}
+
+function fact(section: Section, what: string, value: string | number): Fact {
+  return { section, what, value: String(value) };
+}
+
+function parameterFacts(parameters: Parameters): Fact[] {
+  return parameterTable.filter(({ field }) => JSON.stringify(parameters[field]) !== JSON.stringify(defaultParameters[field]))
+    .map(({ field, variable }) => fact('parameters', variable, typeof parameters[field] === 'object' ? JSON.stringify(parameters[field]) : String(parameters[field])));
+}
+
+function kindName(plan: Plan, kind: number): string {
+  const own = plan.nodes.kinds[kind];
+  const name = plan.hosts.find(({ host }) => own !== undefined && host.nodes.includes(own))?.name ?? '';
+  // The same machine in two clusters is compared with itself whatever it is called, as long as there is one kind each.
+  return plan.nodes.kinds.length === 1 ? 'a node' : `${name} (kind ${kind})`;
+}
+
+function systemFacts(plan: Plan, systems: ReadonlyMap<NodeContribution, LocalSystem>): Fact[] {
+  return plan.nodes.kinds.flatMap((kind, index) => {
+    const local = systems.get(kind);
+    if (local === undefined) return [];
+    const name = kindName(plan, index);
+    return [
+      fact('system', `hardware of ${name}`, systemSummary(local.system)),
+      fact('system', `best path ${local.inter ? 'GPU to NIC' : 'between GPUs'} in ${name}`, `${formatGBps(local.maxGBps)} GB/s`),
+      fact('system', `links of a GPU in ${name}`, `${formatGBps(local.totalGBps)} GB/s`),
+    ];
+  });
+}
+
+function graphFacts(name: string, graph: Pick<ChannelGraph, 'nChannels' | 'bwIntra' | 'bwInter' | 'typeIntra' | 'typeInter' | 'pattern' | 'crossNic'>): Fact[] {
+  const channels = fact('graphs', `${name}: channels`, graph.nChannels);
+  if (graph.nChannels === 0) return [channels];
+  return [
+    channels,
+    fact('graphs', `${name}: GB/s within a node`, formatGBps(graph.bwIntra)),
+    fact('graphs', `${name}: GB/s out of a node`, formatGBps(graph.bwInter)),
+    fact('graphs', `${name}: farthest GPUs`, pathTypeNames[graph.typeIntra]),
+    fact('graphs', `${name}: farthest NIC`, pathTypeNames[graph.typeInter]),
+    fact('graphs', `${name}: NICs of a channel`, crossNicNames[graph.crossNic]),
+    ...(name === 'tree' ? [fact('graphs', 'tree: pattern', graph.pattern === Pattern.TREE ? 'plain' : 'balanced')] : []),
+  ];
+}
+
+const crossNicNames: Readonly<Record<CrossNic, string>> = { [CrossNic.NEVER]: 'one', [CrossNic.ALLOWED]: 'any two', [CrossNic.PAIRED]: 'pairs' };
+
+/** The first rings of a node, bounded. */
+function ringText(ring: ChannelGraph): string {
+  const rows = Array.from({ length: ring.nChannels }, (_, channel) => [...ring.intra.subarray(channel * ring.gpuCount, (channel + 1) * ring.gpuCount)].join(' '));
+  const shown = [...new Set(rows)];
+  return `${shown.length} different${shown.length === 0 ? '' : `: ${shown.join(' | ')}`}`;
+}
+
+function transportFacts(plan: Plan, systems: ReadonlyMap<NodeContribution, LocalSystem>): Fact[] {
+  const summary = summarizeConnections(plan, new Transports(plan, systems, plan.parameters));
+  const total = summary.p2p + summary.shm + summary.net;
+  const share = (part: number, of = total) => (of === 0 ? 'none' : `${Math.round((100 * part) / of)} %`);
+  return [
+    fact('transports', 'peer-to-peer', `${share(summary.p2p)}${summary.p2pPaths.length === 0 ? '' : ` (${summary.p2pPaths.join(' ')})`}`),
+    fact('transports', 'shared memory', share(summary.shm)),
+    fact('transports', 'network', share(summary.net)),
+    fact('transports', 'of these with GPU Direct RDMA', share(summary.gdr, summary.net)),
+    fact('transports', 'of these by way of another GPU (PXN)', share(summary.pxn, summary.net)),
+  ];
+}
+
+function tuningFacts(plan: Plan): Fact[] {
+  const { model } = tune(plan, plan.parameters);
+  return [...collectives].reverse().flatMap((collective) => algorithms.flatMap((algorithm) => protocols.map((protocol) =>
+    fact('tuning', `${collective} ${algorithm} ${protocol}`, modelText(model[collective][algorithm][protocol])))));
+}
+
+function modelText({ bandwidthGBps, latencyUs, disabled: [reason] }: Model): string {
+  if (reason !== undefined) return `no: ${describeReason(reason)}`;
+  return bandwidthGBps === 0 ? 'no' : `${formatGBps(bandwidthGBps)} GB/s, ${formatGBps(latencyUs)} us`;
+}
