@@ -41,6 +41,8 @@ export class Routes {
   readonly #places: number;
   readonly #nodes: readonly (SystemNode | undefined)[];
   readonly #system: System;
+  /** By vertex: traces of searches name the same few nodes millions of times. */
+  readonly #names: (string | undefined)[] = [];
 
   constructor({ system, paths }: LocalSystem) {
     this.#system = system;
@@ -93,14 +95,13 @@ export class Routes {
 
   /** `GPU/0-1b000`. */
   nameOf(place: number): string {
-    const node = this.#nodes[place];
-    return node === undefined ? '?' : nodeName(node);
+    return this.nameOfVertex(this.#nodes[place]?.vertex ?? -1);
   }
 
   /** The same for any vertex of the system. */
   nameOfVertex(vertex: number): string {
     const node = this.#system.nodes[vertex];
-    return node === undefined ? '?' : nodeName(node);
+    return node === undefined ? '?' : (this.#names[vertex] ??= nodeName(node));
   }
 }
 

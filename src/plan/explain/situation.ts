@@ -32,15 +32,18 @@ export interface Situation {
  * @throws as `plan` and `tune` do
  */
 export function situationOf(cluster: Cluster, parameters: Parameters, options: Pick<PrepareOptions, 'graphFile'> = {}): Situation {
-  const recorders = new Map<string, SearchRecorder>();
-  const keyOf = (machine: string, ranks: readonly number[]) => `${machine} ${ranks.join()}`;
+  // By list of ranks: each node of each machine has its own.
+  const recorders = new Map<readonly number[], SearchRecorder>();
+  let latest: { readonly ranks: readonly number[]; readonly recorder: SearchRecorder } | undefined;
   const prepared = prepareCluster(cluster, parameters, {
     ...options,
-    onSearch: (event, { machine, ranks }) => {
-      const key = keyOf(machine, ranks);
-      const recorder = recorders.get(key) ?? new SearchRecorder();
-      recorders.set(key, recorder);
-      recorder.listen(event);
+    onSearch: (event, { ranks }) => {
+      if (latest?.ranks !== ranks) {
+        const recorder = recorders.get(ranks) ?? new SearchRecorder();
+        recorders.set(ranks, recorder);
+        latest = { ranks, recorder };
+      }
+      latest.recorder.listen(event);
     },
   });
   const mergeEvents: MergeEvent[] = [];
@@ -48,12 +51,12 @@ export function situationOf(cluster: Cluster, parameters: Parameters, options: P
 
   const systems = new Map<NodeContribution, LocalSystem>();
   const searches = new Map<NodeContribution, readonly SearchRecord[]>();
-  for (const { name, host, systems: locals } of prepared) {
+  for (const { host, systems: locals } of prepared) {
     host.nodes.forEach((node, index) => {
       const local = locals[index];
       if (local === undefined || systems.has(node)) return;
       systems.set(node, local);
-      searches.set(node, recorders.get(keyOf(name, local.ranks))?.records ?? []);
+      searches.set(node, recorders.get(local.ranks)?.records ?? []);
     });
   }
   return {
