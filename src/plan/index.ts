@@ -75,6 +75,8 @@ export { comparePlans, type Comparison, type Difference, type Section, sections,
 export { type ChosenWay, type Cost, costs } from './diff/cost.js';
 export { type Answer, type Evidence, type Topic, topics } from './explain/answer.js';
 export { type DirectQuestion, explain, mostTelling } from './explain/explain.js';
+export { type Change, changesFor } from './explain/help/changes.js';
+export { answerHelp, type HelpInput, type Progress, type Tried, tryChanges } from './explain/help/try-changes.js';
 export { nearestForms, parseQuestion, type PartialWay, type Question, questionForms } from './explain/question.js';
 export { type Situation, situationOf } from './explain/situation.js';
 export { applyOverrides, type Overrides } from './overrides.js';

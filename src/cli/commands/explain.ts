@@ -14,6 +14,7 @@ export function register(program: Command): void {
     .option('--hardware <description>', 'what the machine has where the file does not say: a line, or @FILE')
     .option('--env <name=value>', 'set a variable of NCCL; can be repeated', collect)
     .option('--collnet', 'the network can reduce (SHARP) and is asked to')
+    .option('--seconds <number>', 'how long to try changes for `what would help`', '8')
     .option('--json', 'print the answer with its numbers as JSON')
     .addHelpText('after', examples(
       ['what can be asked, and what is most telling', 'tccl explain dgx-h100 --nodes 2'],
@@ -22,6 +23,7 @@ export function register(program: Command): void {
       ['which NIC a GPU uses', 'tccl explain topo.xml --nodes 2 gpu 3 nic'],
       ['why something is missing', 'tccl explain dgx-a100 why no NVLS'],
       ['from which size on another algorithm is used', 'tccl explain dgx-h100 --nodes 2 flips'],
+      ['which single change would help most', 'tccl explain topo.xml --nodes 2 what would help all_reduce 1G'],
     ))
     .action(async (cluster: string, question: string[], options: ExplainOptions) => {
       const { showAnswer } = await import('../explain/show.js');

@@ -1,13 +1,16 @@
 import { inFile, InvalidArgumentError } from '../../errors.js';
 import type { Answer } from '../../plan/explain/answer.js';
-import { type DirectQuestion, explain, mostTelling } from '../../plan/explain/explain.js';
-import { nearestForms, parseQuestion, questionForms } from '../../plan/explain/question.js';
+import { explain, mostTelling } from '../../plan/explain/explain.js';
+import { nearestForms, parseQuestion, type Question, questionForms } from '../../plan/explain/question.js';
+import { answerHelp, type Tried, tryChanges } from '../../plan/explain/help/try-changes.js';
 import { type Situation, situationOf } from '../../plan/explain/situation.js';
 import { type ClusterInput, type ClusterOptions, readCluster } from '../cluster-input.js';
-import { colorsFor, printNotes } from '../output.js';
+import { colorsFor, printNotes, progressLine } from '../output.js';
 
 export interface ExplainOptions extends ClusterOptions {
   readonly json?: boolean;
+  /** `--seconds`: how long to try changes. */
+  readonly seconds?: string;
 }
 
 /** `tccl explain`. */
@@ -15,13 +18,13 @@ export async function showAnswer(name: string, text: string, options: ExplainOpt
   // A question that nobody understands is said before anything is planned.
   const question = text.trim() === '' ? undefined : understood(text);
   const input = await readCluster([name], options);
-  const situation = planned(input);
   if (question === undefined) {
+    const situation = planned(input);
     const answers = mostTelling(situation).map((each) => explain(situation, each));
     if (options.json === true) console.log(JSON.stringify({ questions: questionForms, answers }));
     else process.stdout.write([...answers.map(answerText), formsText(name)].join('\n'));
   } else {
-    const answer = explain(situation, question);
+    const answer = question.about === 'help' ? helpFor(input, question, options) : explain(planned(input), question);
     if (options.json === true) console.log(JSON.stringify(answer));
     else process.stdout.write(answerText(answer));
   }
@@ -29,16 +32,42 @@ export async function showAnswer(name: string, text: string, options: ExplainOpt
 }
 
 /** @throws InvalidArgumentError with the nearest questions */
-function understood(text: string): DirectQuestion {
+function understood(text: string): Question {
   const question = parseQuestion(text);
-  if (question !== undefined && question.about !== 'help') return question;
+  if (question !== undefined) return question;
   const forms = nearestForms(text).map((form) => `'${form}'`).join(', ');
   throw new InvalidArgumentError('UNKNOWN_NAME', `'${text}' is no question that can be answered; the nearest are ${forms} (tccl explain CLUSTER lists all)`);
 }
 
-export function planned({ cluster, machines, parameters, graphFile }: ClusterInput): Situation {
+function planned({ cluster, machines, parameters, graphFile }: ClusterInput): Situation {
   const fileName = machines.length === 1 ? machines[0]?.fileName : undefined;
   return inFile(fileName, () => situationOf(cluster, parameters, graphFile === undefined ? {} : { graphFile }));
+}
+
+/** Tries changes until all are tried or the time is over; one that has begun is finished. */
+function helpFor(input: ClusterInput, question: Extract<Question, { about: 'help' }>, { seconds = '8' }: ExplainOptions): Answer {
+  const limit = Number(seconds);
+  if (!(limit > 0)) throw new InvalidArgumentError('ARGUMENT_RANGE', `--seconds '${seconds}' must be a number above 0`);
+  const { cluster, machines, parameters, environment, graphFile } = input;
+  const fileName = machines.length === 1 ? machines[0]?.fileName : undefined;
+  const line = progressLine();
+  const end = performance.now() + 1000 * limit;
+  const tried: Tried[] = [];
+  let total = 0;
+  try {
+    inFile(fileName, () => {
+      const roots = new Map(machines.map(({ system, root }) => [system, root]));
+      for (const progress of tryChanges({ cluster, roots, parameters, environment, ...(graphFile === undefined ? {} : { graphFile }) }, question)) {
+        tried.push(progress.tried);
+        total = progress.total;
+        line.update(`${progress.done}/${total} trying changes …`);
+        if (performance.now() > end) break;
+      }
+    });
+  } finally {
+    line.done();
+  }
+  return answerHelp(question, tried, total - tried.length);
 }
 
 function answerText({ title, sentences }: Answer): string {

@@ -129,6 +129,7 @@ function graphFacts(name: string, graph: Pick<ChannelGraph, 'nChannels' | 'bwInt
   if (graph.nChannels === 0) return [channels];
   return [
     channels,
+    fact('graphs', `${name}: GB/s of all channels`, formatGBps(graph.nChannels * graph.bwInter)),
     fact('graphs', `${name}: GB/s within a node`, formatGBps(graph.bwIntra)),
     fact('graphs', `${name}: GB/s out of a node`, formatGBps(graph.bwInter)),
     fact('graphs', `${name}: farthest GPUs`, pathTypeNames[graph.typeIntra]),

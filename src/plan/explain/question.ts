@@ -39,6 +39,7 @@ export const questionForms: readonly { readonly about: Topic; readonly example: 
   { about: 'gdr', example: 'why no GDR', purpose: 'whether NICs reach the memory of GPUs directly' },
   { about: 'pxn', example: 'why PXN', purpose: 'which GPUs send through another GPU to its NIC' },
   { about: 'flips', example: 'which size changes the choice', purpose: 'sizes from which another algorithm or protocol is used' },
+  { about: 'help', example: 'what would help all_reduce 1G', purpose: 'single changes, tried and ranked by what they gain' },
 ];
 
 /** Sizes of `what would help` where none is named. */
