@@ -17,7 +17,7 @@ const blocksOf = (page: string) => {
 const folder = mkdtempSync(join(tmpdir(), 'tccl-docs-'));
 afterAll(() => { rmSync(folder, { recursive: true }); });
 
-describe.each([['topology.md', 5], ['plan.md', 4], ['log.md', 2]])('docs/%s', (page, least) => {
+describe.each([['topology.md', 5], ['plan.md', 4], ['log.md', 2], ['explain.md', 6], ['diff.md', 2]])('docs/%s', (page, least) => {
   const blocks = blocksOf(page);
   for (const { name, content } of blocks) if (name !== '') writeFileSync(join(folder, name), content);
   const commands = blocks.filter(({ kind }) => kind === 'console').map(({ content }) => {

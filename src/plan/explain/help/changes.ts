@@ -9,6 +9,8 @@ export interface Change {
   readonly what: string;
   readonly before: string;
   readonly after: string;
+  /** What else to know before doing it. */
+  readonly caution?: string;
   /** A variable to set, or with null to unset. */
   readonly variable?: { readonly name: string; readonly value: string | null };
   /** Changes a machine, which is a copy. */
@@ -46,13 +48,17 @@ function parameterChanges(parameters: Parameters, environment: Readonly<Record<s
   const change = (name: string, value: string | null): Change[] => {
     const { parameters: then } = parametersFromEnvironment(withVariable(environment, { name, value }));
     if (JSON.stringify(then) === now) return [];
-    return [{ kind: 'parameter', what: name, before: environment[name] ?? 'not set', after: value ?? 'not set', variable: { name, value } }];
+    // Named or not left out by ^, it is used even where NCCL holds it for unsafe.
+    const forcesLl128 = name === 'NCCL_PROTO' && value !== null && (value.startsWith('^') ? !/\bll128\b/i.test(value) : /\bll128\b/i.test(value));
+    return [{ kind: 'parameter', what: name, before: environment[name] ?? 'not set', after: value ?? 'not set', variable: { name, value }, ...(forcesLl128 ? { caution: ll128Caution } : {}) }];
   };
   return [
     ...Object.keys(environment).flatMap((name) => change(name, null)),
     ...Object.entries(parameterValues).flatMap(([name, values]) => values.flatMap((value) => change(name, value))),
   ];
 }
+
+const ll128Caution = 'Beware: NCCL leaves LL128 out where a path may tear its 128 bytes apart, and asked for by name it is used all the same; results can then be wrong.';
 
 /** The environment with one variable set otherwise. */
 export function withVariable(environment: Readonly<Record<string, string>>, { name, value }: NonNullable<Change['variable']>): Record<string, string> {

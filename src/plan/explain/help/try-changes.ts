@@ -138,5 +138,5 @@ export function answerHelp({ collective, sizes }: Extract<Question, { about: 'he
 
 function sentence({ change, times, gain, because }: Tried, place: number): string {
   const rows = times.flatMap(({ bytes, beforeUs, afterUs, way }) => (beforeUs === null || afterUs === null ? [] : [`${formatBytes(bytes)} ${formatTime(beforeUs)} -> ${formatTime(afterUs)} (${way})`]));
-  return `${place + 1}. ${change.what}: ${change.before} -> ${change.after}: ${gain.toFixed(2)} times as fast. ${rows.join(', ')}.${because.length === 0 ? '' : ` Because ${because.join('; ')}.`}`;
+  return `${place + 1}. ${change.what}: ${change.before} -> ${change.after}: ${gain.toFixed(2)} times as fast. ${rows.join(', ')}.${because.length === 0 ? '' : ` Because ${because.join('; ').replace(/\.$/, '')}.`}${change.caution === undefined ? '' : ` ${change.caution}`}`;
 }

@@ -1,0 +1,63 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { tccl } from './cli.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'tccl-explain-'));
+afterAll(() => { rmSync(folder, { recursive: true }); });
+
+describe('tccl explain', () => {
+  it('without a question lists what can be asked, after three answers', async () => {
+    const { stdout, code } = await tccl(['explain', 'hgx-a100-4', '--nodes', '2']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('Ask in words of your own: tccl explain hgx-a100-4 QUESTION');
+    expect(stdout).toMatch(/^2 rings of 24 GB\/s\n/);
+    const json = await tccl(['explain', 'hgx-a100-4', '--nodes', '2', '--json']);
+    expect((JSON.parse(json.stdout) as { answers: unknown[] }).answers).toHaveLength(3);
+  });
+
+  it.each([
+    [['banana'], /^tccl: 'banana' is no question that can be answered; the nearest are 'what limits'[^\n]+\n$/],
+    [['gpu', '99', 'nic'], /^tccl: no rank 99: there are ranks 0 to 3[^\n]+\n$/],
+    [['what would help', '--seconds', 'soon'], /^tccl: --seconds 'soon' must be a number above 0\n$/],
+  ])('%s is refused in one line', async (question, message) => {
+    const { stderr, stdout, code } = await tccl(['explain', 'hgx-a100-4', ...question]);
+    expect(stderr).toMatch(message);
+    expect([stdout, code]).toEqual(['', 2]);
+  });
+
+  it('tries changes of a cluster file, and says what it had no time for', async () => {
+    const file = join(folder, 'cluster.yaml');
+    writeFileSync(file, 'machines:\n  - { machine: hgx-a100-4, count: 2 }\n  - pcie-2-l40s\nenvironment:\n  NCCL_PROTO: LL\n');
+    const all = await tccl(['explain', file, '--seconds', '100', 'what', 'would', 'help', '1G']);
+    expect(all.code).toBe(0);
+    expect(all.stdout).toContain('NCCL_PROTO: LL -> ');
+    const one = await tccl(['explain', file, '--seconds', '0.000001', 'what', 'would', 'help', '1G']);
+    expect(one.stdout).toMatch(/^ {2}1 single change tried [^]*changes not tried, for lack of time\.\n$/m);
+  });
+});
+
+describe('tccl diff', () => {
+  it('exits with 1 where plans differ, if asked to', async () => {
+    const differ = ['diff', 'hgx-a100-4', '--nodes', '2', '--env-b', 'NCCL_ALGO=ring'];
+    expect((await tccl(differ)).code).toBe(0);
+    expect((await tccl([...differ, '--exit-code'])).code).toBe(1);
+    const same = await tccl(['diff', 'hgx-a100-4', 'hgx-a100-4', '--exit-code']);
+    expect([same.code, same.stdout]).toEqual([0, 'The plans are the same.\n']);
+  });
+
+  it('writes JSON', async () => {
+    const { stdout } = await tccl(['diff', 'hgx-a100-4', '--nodes-a', '2', '--nodes-b', '3', '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({ differs: true, titles: ['2 x hgx-a100-4', '3 x hgx-a100-4'], leftOut: [] });
+  });
+
+  it('refuses what cannot be: a kept plan with other settings, or one that is broken', async () => {
+    const kept = join(folder, 'kept.json');
+    writeFileSync(kept, (await tccl(['graph', 'hgx-a100-4', '--json'])).stdout);
+    expect(await tccl(['diff', kept, 'hgx-a100-4', '--nodes', '2'])).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('a plan that is made already') as string });
+    const broken = join(folder, 'broken.json');
+    writeFileSync(broken, '{"format":"tccl plan","formatVersion":9}');
+    expect(await tccl(['diff', broken, 'hgx-a100-4'])).toMatchObject({ code: 2, stderr: expect.stringMatching(/^tccl: \S+broken\.json: plan\.formatVersion is 9; it has to be one of 1\n$/) as string });
+  });
+});
