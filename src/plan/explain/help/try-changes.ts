@@ -116,6 +116,7 @@ const mostTold = 6;
 export function answerHelp({ collective, sizes }: Extract<Question, { about: 'help' }>, tried: readonly Tried[], leftOut: number): Answer {
   const ranked = tried.filter(({ gain }) => gain >= leastGain).sort((a, b) => b.gain - a.gain);
   const without = tried.filter(({ gain, refused }) => gain < leastGain && refused === undefined);
+  const impossible = tried.flatMap(({ change, refused }) => (refused === undefined ? [] : [`${change.what} ${change.after} cannot be: ${refused}.`]));
   const slower = without.filter(({ gain }) => gain < 1 / leastGain);
   const [best] = ranked;
   return {
@@ -127,6 +128,7 @@ export function answerHelp({ collective, sizes }: Extract<Question, { about: 'he
       ...(ranked.length > mostTold ? [`${ranked.length - mostTold} more gain less.`] : []),
       ...(slower.length === 0 ? [] : [`Slower: ${slower.slice(0, mostTold).map(({ change }) => `${change.what} ${change.after}`).join(', ')}.`]),
       `No change of time: ${without.length - slower.length} of them${without.some(({ change }) => change.what === 'NCCL_NTHREADS') ? "; NCCL's model knows neither threads nor buffers, so whether these help only a measurement tells" : ''}.`,
+      ...impossible.slice(0, 2),
       ...(leftOut === 0 ? [] : [`${count(leftOut, 'change')} not tried, for lack of time.`]),
     ],
     evidence: { collective, sizes, leftOut, tried: tried.map((each): Evidence => ({

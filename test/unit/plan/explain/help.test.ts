@@ -51,6 +51,12 @@ describe('what would help', () => {
     expect(changes).toContainEqual(expect.objectContaining({ what: 'PCIe links of NICs', before: 'Gen4 x4', after: 'Gen4 x8' }));
   });
 
+  it('says which change cannot be made', () => {
+    const [first] = tryChanges(input('pcie-2-l40s', 2), question);
+    const refused: Tried[] = first === undefined ? [] : [{ ...first.tried, gain: 1, refused: 'there is no path' }];
+    expect(answerHelp(question, refused, 0).sentences).toContain(`${first?.tried.change.what ?? ''} ${first?.tried.change.after ?? ''} cannot be: there is no path.`);
+  });
+
   it('says what was not tried', () => {
     const [first] = tryChanges(input('pcie-2-l40s', 2), question);
     const { sentences } = answerHelp(question, first === undefined ? [] : [first.tried], 7);
