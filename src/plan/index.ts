@@ -78,7 +78,7 @@ export { type DirectQuestion, explain, mostTelling } from './explain/explain.js'
 export { type Change, changesFor } from './explain/help/changes.js';
 export { answerHelp, type HelpInput, type Progress, type Tried, tryChanges } from './explain/help/try-changes.js';
 export { nearestForms, parseQuestion, type PartialWay, type Question, questionForms } from './explain/question.js';
-export { type Situation, situationOf } from './explain/situation.js';
+export { type Situation, situationOf, type SituationOptions, tellsSearches } from './explain/situation.js';
 export { type Estimate, estimate } from './estimate/estimate.js';
 export { applyOverrides, type Overrides } from './overrides.js';
 export { describeNoP2p, summarizeConnections, type ConnectionSummary, transportsOf } from './overview/connections.js';

@@ -3,7 +3,7 @@ import type { Answer } from '../../plan/explain/answer.js';
 import { explain, mostTelling } from '../../plan/explain/explain.js';
 import { nearestForms, parseQuestion, type Question, questionForms } from '../../plan/explain/question.js';
 import { answerHelp, type Tried, tryChanges } from '../../plan/explain/help/try-changes.js';
-import { type Situation, situationOf } from '../../plan/explain/situation.js';
+import { type Situation, situationOf, tellsSearches } from '../../plan/explain/situation.js';
 import { type ClusterInput, type ClusterOptions, readCluster } from '../cluster-input.js';
 import { colorsFor, printNotes, progressLine } from '../output.js';
 
@@ -24,7 +24,7 @@ export async function showAnswer(name: string, text: string, options: ExplainOpt
     if (options.json === true) console.log(JSON.stringify({ questions: questionForms, answers }));
     else process.stdout.write([...answers.map(answerText), formsText(name)].join('\n'));
   } else {
-    const answer = question.about === 'help' ? helpFor(input, question, options) : explain(planned(input), question);
+    const answer = question.about === 'help' ? helpFor(input, question, options) : explain(planned(input, tellsSearches(question)), question);
     if (options.json === true) console.log(JSON.stringify(answer));
     else process.stdout.write(answerText(answer));
   }
@@ -39,9 +39,11 @@ function understood(text: string): Question {
   throw new InvalidArgumentError('UNKNOWN_NAME', `'${text}' is no question that can be answered; the nearest are ${forms} (tccl explain CLUSTER lists all)`);
 }
 
-function planned({ cluster, machines, parameters, graphFile }: ClusterInput): Situation {
+function planned({ cluster, machines, parameters, graphFile }: ClusterInput, withSearches = true): Situation {
   const fileName = machines.length === 1 ? machines[0]?.fileName : undefined;
-  return inFile(fileName, () => situationOf(cluster, parameters, graphFile === undefined ? {} : { graphFile }));
+  return inFile(fileName, () => situationOf(cluster, parameters, {
+    searches: withSearches ? 'all' : 'none', ...(graphFile === undefined ? {} : { graphFile }),
+  }));
 }
 
 /** Tries changes until all are tried or the time is over; one that has begun is finished. */

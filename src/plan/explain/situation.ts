@@ -9,6 +9,7 @@ import type { LocalSystem } from '../../topology/local-systems.js';
 import { tune, type Tuning } from '../../tuning/tune.js';
 import { type Cluster, prepareCluster, type PreparedHosts, type PrepareOptions } from '../cluster.js';
 import { type Plan, planPrepared } from '../plan.js';
+import type { Answer } from './answer.js';
 import { type SearchRecord, SearchRecorder } from './search-record.js';
 
 /** A planned cluster with all that answers are made from: decisions, and how they came about. */
@@ -26,25 +27,35 @@ export interface Situation {
   readonly searches: ReadonlyMap<NodeContribution, readonly SearchRecord[]>;
 }
 
+export interface SituationOptions extends Pick<PrepareOptions, 'graphFile'> {
+  /** `none` takes down nothing of the searches, which is faster where they are long; `tellsSearches` says who asks for that. */
+  readonly searches?: 'all' | 'none';
+}
+
+/** Whether the answer to a question speaks of how graphs were found. */
+export function tellsSearches({ about }: Pick<Answer, 'about'>): boolean {
+  return about === 'channels' || about === 'rings' || about === 'absence' || about === 'limits';
+}
+
 /**
  * Plans a cluster and takes down each decision.
  *
  * @throws as `plan` and `tune` do
  */
-export function situationOf(cluster: Cluster, parameters: Parameters, options: Pick<PrepareOptions, 'graphFile'> = {}): Situation {
+export function situationOf(cluster: Cluster, parameters: Parameters, { searches: which = 'all', ...options }: SituationOptions = {}): Situation {
   // By list of ranks: each node of each machine has its own.
   const recorders = new Map<readonly number[], SearchRecorder>();
   let latest: { readonly ranks: readonly number[]; readonly recorder: SearchRecorder } | undefined;
   const prepared = prepareCluster(cluster, parameters, {
     ...options,
-    onSearch: (event, { ranks }) => {
+    ...(which === 'none' ? {} : { onSearch: (event, { ranks }) => {
       if (latest?.ranks !== ranks) {
         const recorder = recorders.get(ranks) ?? new SearchRecorder();
         recorders.set(ranks, recorder);
         latest = { ranks, recorder };
       }
       latest.recorder.listen(event);
-    },
+    } }),
   });
   const mergeEvents: MergeEvent[] = [];
   const plan = planPrepared(prepared, parameters, { onMerge: (event) => mergeEvents.push(event) });
