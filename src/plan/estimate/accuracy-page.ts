@@ -1,20 +1,23 @@
 import { InputError } from '../../errors.js';
 import { parametersFromEnvironment } from '../../parameters.js';
 import { machine } from '../../topology/catalogue/machines.js';
-import { choose } from '../../tuning/choose.js';
+import { busFactor } from '../../tuning/choose.js';
 import { type Generation, generationOf } from '../../tuning/constants.js';
 import { tune } from '../../tuning/tune.js';
 import { applyOverrides } from '../overrides.js';
 import { formatBytes, formatRate, formatWay } from '../overview/words.js';
 import { plan } from '../plan.js';
-import { estimate } from './estimate.js';
 import { method, misses } from './accuracy-words.js';
+import { type EstimateTerms, estimateTerms, estimateTimeUs, measuredParameters } from './estimate.js';
+import { fitParameters, type FitResult } from './fit.js';
 import { parsePublishedResults, type PublishedResult } from './published.js';
 
 /** One size of a published result beside both predictions, GB/s of bus bandwidth. */
 export interface AccuracyRow {
   readonly bytes: number;
-  readonly way: string;
+  readonly terms: EstimateTerms;
+  /** Bus bandwidth by algorithm bandwidth. */
+  readonly busFactor: number;
   readonly measured: number;
   readonly believed: number;
   readonly estimated: number;
@@ -38,10 +41,11 @@ export function compareResults(text: string): ComparedResult[] {
     const tuning = tune(plan({ hosts: [{ machine: root, count: result.nodes }] }, parameters), parameters);
     const options = { dataType: result.type };
     const rows = result.sizes.map(({ bytes, gbps }) => {
-      const choice = choose(tuning, result.collective, bytes, options);
-      const ours = estimate(tuning, result.collective, bytes, options);
-      if (choice === undefined || ours === undefined) throw new InputError('CONTENT', `${result.name}: nothing can do this call; look at its environment`);
-      return { bytes, way: formatWay(choice), measured: gbps, believed: choice.busGBps, estimated: ours.busGBps };
+      const terms = estimateTerms(tuning, result.collective, bytes, options);
+      if (terms === undefined) throw new InputError('CONTENT', `${result.name}: nothing can do this call; look at its environment`);
+      const factor = busFactor(result.collective, tuning.input.nRanks);
+      const estimated = (bytes / estimateTimeUs(terms, measuredParameters) / 1000) * factor;
+      return { bytes, terms, busFactor: factor, measured: gbps, believed: terms.choice.busGBps, estimated };
     });
     return { ...result, generation: generationOf(tuning.input.minCompCap), rows };
   });
@@ -50,7 +54,27 @@ export function compareResults(text: string): ComparedResult[] {
 /** docs/accuracy.md, from the text of docs/published-results.yaml. */
 export function accuracyPage(text: string): string {
   const results = compareResults(text);
-  return [method, summary(results), misses, '## All results\n', ...results.map(resultSection)].join('\n');
+  return [method, leaveOneOut(results), summary(results), misses, '## All results\n', ...results.map(resultSection)].join('\n');
+}
+
+/** The results that the parameters come from, as `fitParameters` takes them, by name. */
+export function fitResults(results: readonly ComparedResult[]): Map<string, FitResult> {
+  return new Map(results.filter(({ use }) => use === 'fit').map(({ name, rows }) => [
+    name, rows.map((row) => ({ terms: row.terms, measuredUs: (row.bytes / row.measured / 1000) * row.busFactor })),
+  ]));
+}
+
+/** How launch and rounds come out without the curve of each result: how well they are known. */
+function leaveOneOut(results: readonly ComparedResult[]): string {
+  const curves = fitResults(results);
+  const all = [...curves.values()];
+  // A single size only gives its reach.
+  const several = [...curves].filter(([, curve]) => curve.length > 1);
+  const rows = [['all', undefined] as const, ...several.map(([name, curve]) => [`without ${name}`, curve] as const)].map(([title, leftOut]) => {
+    const { launchUs, rounds } = fitParameters(all, leftOut);
+    return `| ${title} | ${launchUs.toFixed(1)} | ${rounds.toFixed(2)} |`;
+  });
+  return ['| fitted to | launch, µs | rounds |', '|---|--:|--:|', ...rows, ''].join('\n');
 }
 
 const classes: readonly { readonly title: string; readonly has: (result: ComparedResult) => boolean }[] = [
@@ -119,7 +143,7 @@ function resultSection(result: ComparedResult): string {
     '| size | | measured | NCCL | error | estimate | error |',
     '|--:|---|--:|--:|--:|--:|--:|',
     ...result.rows.map((row) => `| ${[
-      formatBytes(row.bytes), row.way, row.measured, formatRate(row.believed), percent(row.believed / row.measured - 1),
+      formatBytes(row.bytes), formatWay(row.terms.choice), row.measured, formatRate(row.believed), percent(row.believed / row.measured - 1),
       formatRate(row.estimated), percent(row.estimated / row.measured - 1),
     ].join(' | ')} |`),
     '',

@@ -30,14 +30,15 @@ It takes NCCL's choice, latency and bandwidth for the call and corrects three th
 | reach, NICs | 0.992 | payload of what NCCL counts for a NIC: 23.8 GB/s of 200 Gb/s | 2 x A100 |
 | reach, LL128 between two Blackwells | 0.615 | NCCL's figure of 40 GB/s a channel does not hold for two ranks | 2 of 8 B200 |
 
-They are the same for all machines. Without one of the results at a time, launch comes out between 8 and 18 µs and rounds
-between 0.7 and 1.9: the curve at small and middle sizes is known no better than that. Volta, PCIe machines and trees
-have no published result here: for them the estimate has NCCL's bandwidth, and only launch and rounds are its own.
+They are the same for all machines, and rounded. Volta, PCIe machines and trees have no published result here: for them
+the estimate has NCCL's bandwidth, and only launch and rounds are its own. How well launch and rounds are known shows when
+the curve of one result at a time is left out:
 `;
 
 export const misses = `Large calls NCCL's own model predicts well already: on several Hopper nodes its mean error is even the lesser one, because
 the estimate takes its reach from the best network of the four. What the estimate gains is in small and middle sizes, where
-NCCL is too fast by a half to a factor of two and more, and on Blackwell.
+NCCL is too fast by a half to a factor of two and more; tests of that are of one machine, H100. On Blackwell it gains too,
+but nearly all rows there are fit.
 
 ## Where it is off, and why
 

@@ -1,5 +1,5 @@
 import { busFactor, type Choice, choose } from '../../tuning/choose.js';
-import { type Generation, generationOf } from '../../tuning/constants.js';
+import { generationOf } from '../../tuning/constants.js';
 import type { TuningInput } from '../../tuning/input.js';
 import type { Collective } from '../../tuning/names.js';
 import { type CallOptions, predict } from '../../tuning/predict.js';
@@ -18,28 +18,45 @@ export interface Estimate {
   readonly busGBps: number;
 }
 
-/** µs that a call costs beside what NCCL's model counts: launching the kernel, above all. */
-const launchUs = 12;
-
-/** How many rounds of chunks pass before all links are busy and after the first stops being so. */
-const fillRounds = 1.2;
-
 /**
- * What links reach of the bandwidth that NCCL believes in, each from the largest size of one published result:
- * NVLinks under a ring, NVLinks and NVSwitches that reduce, and those with trees between nodes. What is not here, nobody
- * was found to have measured, and counts as 1.
+ * Of which links it is known how much they reach of the bandwidth that NCCL believes in: NVLinks under rings, NVSwitches that
+ * reduce, those with trees between nodes, NICs under rings and trees, and LL128 between two Blackwell GPUs.
  */
-const reach: Readonly<Record<'Ring' | 'NVLS' | 'NVLSTree', Partial<Record<Generation, number>>>> = {
-  Ring: { ampere: 0.97, hopper: 1.031, blackwell: 0.952 },
-  NVLS: { hopper: 1.012, blackwell: 0.924 },
-  NVLSTree: { hopper: 1.056 },
+export type ReachName =
+  | 'Ring ampere' | 'Ring hopper' | 'Ring blackwell' | 'NVLS hopper' | 'NVLS blackwell' | 'NVLSTree hopper' | 'network' | 'LL128 pair';
+
+/** What corrects NCCL's belief; the same for all machines. */
+export interface EstimateParameters {
+  /** µs that a call costs beside what NCCL's model counts: launching the kernel, above all. */
+  readonly launchUs: number;
+  /** How many rounds of chunks pass before all links are busy and after the first stops being so. */
+  readonly rounds: number;
+  /** What links reach, by what NCCL believes; what is not here, nobody was found to have measured, and counts as 1. */
+  readonly reach: Readonly<Record<ReachName, number>>;
+}
+
+/** As the published results marked `fit` have it (`fitParameters`, docs/accuracy.md). */
+export const measuredParameters: EstimateParameters = {
+  launchUs: 12,
+  rounds: 1.2,
+  reach: {
+    'Ring ampere': 0.97, 'Ring hopper': 1.031, 'Ring blackwell': 0.952,
+    'NVLS hopper': 1.012, 'NVLS blackwell': 0.924, 'NVLSTree hopper': 1.056,
+    'network': 0.992, 'LL128 pair': 0.615,
+  },
 };
 
-/** The same for NICs under rings and trees. */
-const networkReach = 0.992;
-
-/** The same for LL128 between two Blackwell GPUs, where NCCL's figure for a channel is far too high. */
-const pairReach = 0.615;
+/** What of a call the parameters work on. */
+export interface EstimateTerms {
+  readonly choice: Choice;
+  readonly bytes: number;
+  /** NCCL's latency, µs, and bandwidth of the call's data, GB/s. */
+  readonly latencyUs: number;
+  readonly believedGBps: number;
+  /** What is on its way in one round, as bytes of the call's data that take as long. */
+  readonly roundBytes: number;
+  readonly reach: ReachName | undefined;
+}
 
 /**
  * Our estimate for one call, beside what NCCL believes (`choose`). It starts from NCCL's choice, latency and bandwidth,
@@ -56,30 +73,51 @@ const pairReach = 0.615;
  * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name
  */
 export function estimate(tuning: Tuning, collective: Collective, bytes: number, options: CallOptions = {}): Estimate | undefined {
+  const terms = estimateTerms(tuning, collective, bytes, options);
+  if (terms === undefined) return undefined;
+  const { algorithm, protocol } = terms.choice;
+  const timeUs = estimateTimeUs(terms, measuredParameters);
+  const algorithmGBps = bytes / timeUs / 1000;
+  return { algorithm, protocol, timeUs, algorithmGBps, busGBps: algorithmGBps * busFactor(collective, tuning.input.nRanks) };
+}
+
+/** The formula of {@link estimate}. */
+export function estimateTimeUs({ bytes, latencyUs, believedGBps, roundBytes, reach }: EstimateTerms, parameters: EstimateParameters): number {
+  const gbps = believedGBps * (reach === undefined ? 1 : parameters.reach[reach]);
+  return parameters.launchUs + latencyUs + (bytes + parameters.rounds * roundBytes) / gbps / 1000;
+}
+
+/** Undefined and throws as {@link estimate}. */
+export function estimateTerms(tuning: Tuning, collective: Collective, bytes: number, options: CallOptions): EstimateTerms | undefined {
   const { input } = tuning;
   const choice = choose(tuning, collective, bytes, options);
   if (choice === undefined || input.nRanks === 1) return undefined;
   const { algorithm, protocol } = choice;
   const believed = predict(tuning, collective, bytes, options).find((way) => way.algorithm === algorithm && way.protocol === protocol);
   if (believed === undefined || believed.latencyUs === null || believed.bandwidthGBps === null) return undefined;
-
-  const gbps = believed.bandwidthGBps * reachOf(input, choice);
-  const factor = busFactor(collective, input.nRanks);
-  // A ring's links carry each part of the data several times, all others once in each direction.
-  const linkGBps = algorithm === 'Ring' ? gbps * factor : gbps;
-  const fillUs = (fillRounds * bytesOnTheirWay(input, collective, bytes, choice)) / linkGBps / 1000;
-  const timeUs = launchUs + believed.latencyUs + fillUs + bytes / gbps / 1000;
-  const algorithmGBps = bytes / timeUs / 1000;
-  return { algorithm, protocol, timeUs, algorithmGBps, busGBps: algorithmGBps * factor };
+  return {
+    choice,
+    bytes,
+    latencyUs: believed.latencyUs,
+    believedGBps: believed.bandwidthGBps,
+    // A ring's links carry each part of the data several times, all others once in each direction.
+    roundBytes: bytesOnTheirWay(input, collective, bytes, choice) / (algorithm === 'Ring' ? busFactor(collective, input.nRanks) : 1),
+    reach: reachOf(input, choice),
+  };
 }
 
-function reachOf({ minCompCap, nNodes, nRanks }: TuningInput, { algorithm, protocol }: Choice): number {
+function reachOf({ minCompCap, nNodes, nRanks }: TuningInput, { algorithm, protocol }: Choice): ReachName | undefined {
   const generation = generationOf(minCompCap);
-  if (algorithm === 'NVLS' || algorithm === 'NVLSTree') return reach[algorithm][generation] ?? 1;
-  if (protocol === 'LL') return 1;
-  if (algorithm === 'Ring' && protocol === 'LL128') return nRanks === 2 && nNodes === 1 && generation === 'blackwell' ? pairReach : 1;
-  if (nNodes > 1) return networkReach;
-  return algorithm === 'Ring' ? reach.Ring[generation] ?? 1 : 1;
+  const name = `${algorithm} ${generation}`;
+  if (algorithm === 'NVLS' || algorithm === 'NVLSTree') return isReachName(name) ? name : undefined;
+  if (protocol === 'LL') return undefined;
+  if (algorithm === 'Ring' && protocol === 'LL128') return nRanks === 2 && nNodes === 1 && generation === 'blackwell' ? 'LL128 pair' : undefined;
+  if (nNodes > 1) return 'network';
+  return isReachName(name) ? name : undefined;
+}
+
+function isReachName(name: string): name is ReachName {
+  return Object.hasOwn(measuredParameters.reach, name);
 }
 
 /** A chunk in each channel, with NVLink SHARP one for each head too; smaller where there is less data than that. */

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { InputError, InvalidArgumentError } from '../../../src/errors.js';
 import { defaultParameters, parametersFromEnvironment } from '../../../src/parameters.js';
-import { accuracyPage, compareResults } from '../../../src/plan/estimate/accuracy-page.js';
-import { estimate } from '../../../src/plan/estimate/estimate.js';
+import { accuracyPage, compareResults, fitResults } from '../../../src/plan/estimate/accuracy-page.js';
+import { estimate, measuredParameters, type ReachName } from '../../../src/plan/estimate/estimate.js';
+import { fitParameters, withReach } from '../../../src/plan/estimate/fit.js';
 import { parsePublishedResults } from '../../../src/plan/estimate/published.js';
 import { applyOverrides } from '../../../src/plan/overrides.js';
 import { plan } from '../../../src/plan/plan.js';
@@ -26,11 +27,13 @@ describe('docs/accuracy.md', () => {
     expect(readFileSync(new URL('accuracy.md', docs), 'utf8')).toBe(accuracyPage(published));
   });
 
-  it('has parameters that give the largest size of each fit result', () => {
-    for (const { name, use, rows } of compareResults(published)) {
-      const last = rows.at(-1)!;
-      if (use === 'fit') expect(Math.abs(last.estimated / last.measured - 1), name).toBeLessThan(0.01);
-    }
+  it('has parameters that its fit results give', () => {
+    const results = [...fitResults(compareResults(published)).values()];
+    const fitted = fitParameters(results);
+    expect(Math.round(fitted.launchUs)).toBe(measuredParameters.launchUs);
+    expect(Math.round(10 * fitted.rounds) / 10).toBe(measuredParameters.rounds);
+    const { reach } = withReach(results, measuredParameters.launchUs, measuredParameters.rounds);
+    for (const [name, value] of Object.entries(measuredParameters.reach)) expect(reach[name as ReachName], name).toBeCloseTo(value, 2.5);
   });
 
   it('leaves the estimate nearer than NCCL below 128 MiB, where nothing was fitted', () => {
