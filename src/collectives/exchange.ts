@@ -13,6 +13,8 @@ const ROOT = 1;
 const COUNT_LOW = 2;
 const COUNT_HIGH = 3;
 const SEQUENCE = 4;
+/** Of the header, the words that mean something. */
+export const HEADER_WORDS = 5;
 
 /**
  * A part of a rank's work in one operation that goes on independently of its other parts: moves, one after the other,

@@ -13,12 +13,19 @@ const SLICE_BYTES = 256 * 1024;
 /** The connections that a ring works on. */
 export const RING_FIFO: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + SLICE_BYTES };
 
+/** Most data in a message of the protocol LL, and the connections that it needs. */
+const LL_SLICE_BYTES = 4096;
+export const LOW_LATENCY_FIFO: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + LL_SLICE_BYTES };
+
 const none: readonly never[] = [];
 
 /**
  * The algorithm *ring*: ranks in a circle, each of which takes from the previous and sends to the next. Every rank sends
  * and receives as few bytes as can be, all at the same time; but what one rank has reaches the last only after n - 1
  * messages. Each start function gives the work of this rank.
+ *
+ * The protocols *Simple* and *LL* are rings on connections of two kinds: slices of up to 256 KiB that kernels work on where
+ * they lie, or short messages that say by themselves that they are there (transport/shm-low-latency.ts).
  */
 export class Ring implements Track {
   readonly #schedule: RingSchedule;

@@ -8,6 +8,7 @@ import type { Profile } from './profile.js';
 /** What every rank tells the others once its segment stands. */
 export interface Facts {
   readonly algorithm: string;
+  readonly protocol: string;
   readonly sharedWithHost: boolean;
   readonly reason?: string;
   readonly cores: readonly number[];
@@ -23,6 +24,7 @@ export interface Facts {
 export async function agree(bootstrap: Bootstrap, settings: RuntimeSettings, joined: Joined, profile: Profile | undefined): Promise<Facts[]> {
   const mine: Facts = {
     algorithm: settings.algorithm ?? 'auto',
+    protocol: settings.protocol ?? 'auto',
     sharedWithHost: joined.shared,
     cores: allowedCores(),
     ...(joined.reason === undefined ? {} : { reason: joined.reason }),
@@ -30,14 +32,16 @@ export async function agree(bootstrap: Bootstrap, settings: RuntimeSettings, joi
   };
   const all = await bootstrap.allGather(new TextEncoder().encode(JSON.stringify(mine)));
   const facts = all.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Facts);
-  const other = facts.findIndex((fact) => fact.algorithm !== facts[0]?.algorithm);
-  if (other >= 0) {
-    throw new InvalidUsageError(
-      'ENVIRONMENT',
-      `TCCL_ALGO differs between ranks: ${facts[0]?.algorithm ?? ''} on rank 0, ${facts[other]?.algorithm ?? ''} on rank ${other}; set it alike for all`,
-      { ranks: [0, other] },
-    );
-  }
+  checkAlike(facts, 'TCCL_ALGO', ({ algorithm }) => algorithm);
+  checkAlike(facts, 'TCCL_PROTO', ({ protocol }) => protocol);
   const agreed = facts[0]?.profile;
   return agreed === undefined ? facts : facts.map((fact) => ({ ...fact, profile: agreed }));
+}
+
+function checkAlike(facts: readonly Facts[], variable: string, of: (fact: Facts) => string): void {
+  const [first = ''] = facts.map(of);
+  const other = facts.findIndex((fact) => of(fact) !== first);
+  if (other < 0) return;
+  const theirs = facts.map(of)[other] ?? '';
+  throw new InvalidUsageError('ENVIRONMENT', `${variable} differs between ranks: ${first} on rank 0, ${theirs} on rank ${other}; set it alike for all`, { ranks: [0, other] });
 }

@@ -3,6 +3,8 @@ import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { chooseInterface, systemInterfaces } from '../bootstrap/interfaces.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm } from '../collectives/call.js';
+import { HEADER_BYTES, HEADER_WORDS } from '../collectives/exchange.js';
+import { LOW_LATENCY_FIFO } from '../collectives/ring.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { InvalidUsageError, TimeoutError } from '../errors.js';
@@ -32,6 +34,8 @@ export function smallBytesOf(nLocalRanks: number, nCores: number): number {
   return nLocalRanks > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES;
 }
 
+/** Up to this size a ring's calls take the protocol LL, beyond it its copies cost more than it saves (docs/algorithms.md). */
+const LOW_LATENCY_BYTES = 256;
 /** How long connections may take that are made when they are first needed. */
 const CONNECT_TIMEOUT_MS = 60_000;
 
@@ -66,6 +70,9 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
     const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
     throw new InvalidUsageError('UNSUPPORTED', `TCCL_ALGO=${settings.algorithm} needs memory that all ranks share, but these do not: ${reason}`);
   }
+  if (settings.protocol === 'll' && !oneSegment) {
+    throw new InvalidUsageError('UNSUPPORTED', 'TCCL_PROTO=ll needs memory that all ranks share: over sockets there is no such protocol; leave it unset');
+  }
   const usual = defaultTable({ nRanks, oneSegment, forced: settings.algorithm });
   const profile = settings.algorithm === undefined ? facts[0]?.profile : undefined;
   const table = profile === undefined ? usual : tableOf(
@@ -84,6 +91,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
     ring = { order, transport: network.transport };
     // Blocking calls, which only shared memory allows, cannot make connections.
     if (oneSegment) for (const algorithm of overNetwork) await network.open(algorithm);
+    if (oneSegment && settings.protocol !== 'simple') await addLowLatency(circumstances, order, network);
     for (const algorithm of overNetwork) engines[algorithm] = network;
   }
   const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared });
@@ -116,6 +124,13 @@ async function openNetwork(circumstances: Circumstances, order: readonly number[
     const { sendTo, receiveFrom } = wantedEnds(algorithm, order, rank);
     return over(fifoOf(algorithm, nRanks), (transportFor) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, connectSignal()));
   });
+}
+
+/** A second ring, of the protocol LL. */
+async function addLowLatency({ bootstrap, team, settings, signal }: Circumstances, order: readonly number[], network: NetworkEngine): Promise<void> {
+  const header = { headerBytes: HEADER_BYTES, headerWords: HEADER_WORDS };
+  const transport = new ShmTransport({ size: LOW_LATENCY_FIFO, team, localRanks: bootstrap.localRanks, lowLatency: header });
+  network.useLowLatency(await connectRing(bootstrap, order, () => transport, signal), settings.protocol === 'll' ? Infinity : LOW_LATENCY_BYTES);
 }
 
 /** Ends connecting that takes too long, once init is over. */

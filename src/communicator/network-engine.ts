@@ -32,6 +32,9 @@ export class NetworkEngine implements Engine {
   readonly #exchange: Exchange;
   readonly #combiner: Combiner;
   readonly #ring: Ring;
+  /** The same by the protocol LL, where there is one. */
+  #quickRing: Ring | undefined;
+  #quickBytes = 0;
   readonly #order: readonly number[];
   #tree: DoubleTree | undefined;
   #pat: Pat | undefined;
@@ -70,6 +73,14 @@ export class NetworkEngine implements Engine {
     this.#ring = new Ring(this.#combiner, ring);
     this.#blocks = new Blocks(this.#nRanks);
     this.#receivedBlocks = new Blocks(this.#nRanks);
+  }
+
+  /** From now on calls about at most `bytes` bytes go around `ring`, whose connections are of the protocol LL. */
+  useLowLatency(ring: RingOfRanks, bytes: number): void {
+    if (ring.links === undefined) return;
+    this.#exchange.add([ring.links.send], [ring.links.receive]);
+    this.#quickRing = new Ring(this.#combiner, ring);
+    this.#quickBytes = bytes;
   }
 
   /** Makes an algorithm's connections now: blocking calls cannot make them. */
@@ -200,26 +211,27 @@ export class NetworkEngine implements Engine {
     const details = this.#details;
     const blocks = this.#blocks;
     const tree = this.#algorithm === 'tree' ? this.#tree : undefined;
+    const ring = this.#quickRing !== undefined && bytes <= this.#quickBytes ? this.#quickRing : this.#ring;
     switch (this.#kind) {
       case callKinds.allReduce:
-        return (tree ?? this.#ring).allReduce(bytes);
+        return (tree ?? ring).allReduce(bytes);
       case callKinds.broadcast:
-        return (tree ?? this.#ring).broadcast(bytes, root, this.#send === this.#recv);
+        return (tree ?? ring).broadcast(bytes, root, this.#send === this.#recv);
       case callKinds.barrier:
-        return (tree ?? this.#ring).barrier();
+        return (tree ?? ring).barrier();
       case callKinds.reduce:
-        return (tree ?? this.#ring).reduce(bytes, root);
+        return (tree ?? ring).reduce(bytes, root);
       case callKinds.allGather:
         if (this.#algorithm === 'pat' && this.#pat !== undefined) return this.#pat.allGather(bytes);
-        return this.#ring.allGather(blocks.even(bytes), this.#samePlace(this.#recv, this.#rank * bytes, this.#send, 0));
+        return ring.allGather(blocks.even(bytes), this.#samePlace(this.#recv, this.#rank * bytes, this.#send, 0));
       case callKinds.reduceScatter:
         if (this.#algorithm === 'pat' && this.#pat !== undefined) return this.#pat.reduceScatter(bytes);
-        return this.#ring.reduceScatter(blocks.even(bytes));
+        return ring.reduceScatter(blocks.even(bytes));
       case callKinds.allGatherV:
         blocks.uneven(details?.counts ?? [], details?.displacements ?? [], size);
-        return this.#ring.allGather(blocks, this.#samePlace(this.#recv, blocks.from[this.#rank] ?? 0, this.#send, 0));
+        return ring.allGather(blocks, this.#samePlace(this.#recv, blocks.from[this.#rank] ?? 0, this.#send, 0));
       case callKinds.reduceScatterV:
-        return this.#ring.reduceScatter(blocks.uneven(details?.counts ?? [], details?.displacements ?? [], size));
+        return ring.reduceScatter(blocks.uneven(details?.counts ?? [], details?.displacements ?? [], size));
     }
     const pairs = this.#pairs;
     if (pairs === undefined) throw new InternalError('INTERNAL', `the connections for a call of kind ${this.#kind} are missing`);

@@ -3,10 +3,16 @@ import { malformed, value, type Environment } from '../launch/environment.js';
 import { didYouMean } from '../suggest.js';
 import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from './debug-log.js';
 
+/** How a ring's messages travel: collectives/ring.ts. */
+export const protocols = ['simple', 'll'] as const;
+export type Protocol = (typeof protocols)[number];
+
 /** What the environment says about a communicator's work. All ranks must say the same of `algorithm`. */
 export interface RuntimeSettings {
   /** TCCL_ALGO: the algorithm of every operation, or undefined to choose by size and place. */
   readonly algorithm: Algorithm | undefined;
+  /** TCCL_PROTO: the protocol of every ring, or undefined to choose by size. All ranks must say the same. */
+  readonly protocol: Protocol | undefined;
   /** TCCL_SHM_DISABLE=1: processes exchange data over sockets even on one host. */
   readonly sharedMemory: boolean;
   /** TCCL_IGNORE_CPU_AFFINITY=1: memory is taken from the NUMA node whatever cores of it this process was given. */
@@ -29,7 +35,8 @@ const DEFAULT_TIMEOUT_SECONDS = 600;
 /** Reads the settings from an environment. Throws `ENVIRONMENT`, naming the variable. */
 export function runtimeSettings(env: Environment): RuntimeSettings {
   return {
-    algorithm: algorithmSetting(env),
+    algorithm: named(env, 'TCCL_ALGO', algorithms),
+    protocol: named(env, 'TCCL_PROTO', protocols),
     sharedMemory: !flag(env, 'TCCL_SHM_DISABLE'),
     ignoreAffinity: flag(env, 'TCCL_IGNORE_CPU_AFFINITY'),
     timeoutMs: seconds(env, 'TCCL_TIMEOUT', DEFAULT_TIMEOUT_SECONDS) * 1000,
@@ -60,11 +67,11 @@ function subsystems(env: Environment): Set<DebugSubsystem> {
   return inverted ? new Set(debugSubsystems.filter((name) => !named.has(name))) : named;
 }
 
-function algorithmSetting(env: Environment): Algorithm | undefined {
-  const text = value(env, 'TCCL_ALGO');
+function named<T extends string>(env: Environment, name: string, names: readonly T[]): T | undefined {
+  const text = value(env, name);
   if (text === undefined) return undefined;
-  const found = algorithms.find((name) => name === text.toLowerCase());
-  if (found === undefined) throw malformed(env, 'TCCL_ALGO', `one of ${algorithms.join(', ')}${didYouMean(text, algorithms)}`);
+  const found = names.find((one) => one === text.toLowerCase());
+  if (found === undefined) throw malformed(env, name, `one of ${names.join(', ')}${didYouMean(text, names)}`);
   return found;
 }
 

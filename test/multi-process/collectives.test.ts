@@ -10,6 +10,7 @@ const calls = process.env['TCCL_TEST_LONG'] === '1' ? 5000 : 100;
 const ways = [
   { way: 'in one segment', algorithm: 'direct', env: {}, options: [] },
   { way: 'around a ring in one segment', algorithm: 'ring', env: { TCCL_ALGO: 'ring' }, options: [] },
+  { way: 'around a ring by LL in one segment', algorithm: 'ring', env: { TCCL_ALGO: 'ring', TCCL_PROTO: 'LL' }, options: [] },
   { way: 'by trees in one segment', algorithm: 'tree', env: { TCCL_ALGO: 'tree' }, options: [] },
   { way: 'by PAT in one segment', algorithm: 'ring', env: { TCCL_ALGO: 'pat' }, options: [] },
   { way: 'through a multicast object', algorithm: 'nvls', env: { TCCL_ALGO: 'nvls' }, options: [] },
@@ -49,4 +50,6 @@ test('TCCL_ALGO that differs between ranks, or is no algorithm, is refused by na
   expect(unknown.stderr).toContain('did you mean ring?');
   const impossible = await runRanks(2, 'sum.mjs', [], { env: { TCCL_ALGO: 'direct', TCCL_SHM_DISABLE: '1' } });
   expect(impossible.stderr).toContain('TCCL_ALGO=direct needs memory that all ranks share');
+  const noProtocol = await runRanks(2, 'sum.mjs', [], { env: { TCCL_PROTO: 'LL', TCCL_SHM_DISABLE: '1' } });
+  expect(noProtocol.stderr).toContain('TCCL_PROTO=ll needs memory that all ranks share');
 });

@@ -33,6 +33,10 @@ export interface Arithmetic {
   copy(destination: number, source: number, bytes: number): void;
   /** Exchanges what lies at two places. */
   swap(a: number, b: number, bytes: number): void;
+  /** Writes a message whose words carry a flag each; assembly/low-latency.ts. */
+  postFlagged(line: number, flag: number, source: number, bytes: number, headerWords: number, headerBytes: number, fillWords: number): void;
+  /** Reads one: its length, or -1 while not all of it is there. */
+  takeFlagged(line: number, flag: number, destination: number, headerWords: number, headerBytes: number): number;
 }
 
 /**

@@ -28,10 +28,10 @@ export function hostSegments(nRanks: number, pages = 1024): { readonly memory: W
   return { memory, segments };
 }
 
-export async function openPair(name: TransportName, size: FifoSize): Promise<ConnectedPair> {
+export async function openPair(name: TransportName, size: FifoSize, lowLatency = false): Promise<ConnectedPair> {
   if (name === 'shm') {
     const { memory, segments } = hostSegments(2);
-    const [a, b] = segments.map((segment) => new ShmTransport({ team: Team.ofAll(segment), localRanks: [0, 1], size }));
+    const [a, b] = segments.map((segment) => new ShmTransport({ team: Team.ofAll(segment), localRanks: [0, 1], size, ...(lowLatency ? { lowLatency: { headerBytes: 0, headerWords: 0 } } : {}) }));
     return { ...(await join(a!, b!)), senderSegment: segments[0]!, receiverSegment: segments[1]!, kill: (rank) => markDead(memory, rank) };
   }
   const segments = [hostSegments(1).segments[0]!, hostSegments(1).segments[0]!];

@@ -4,3 +4,4 @@ export { reduceCopy } from './reduce';
 export { reduceScaled } from './scaled';
 export * from './local';
 export { swap } from './swap';
+export { postFlagged, takeFlagged } from './low-latency';

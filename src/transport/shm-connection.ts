@@ -1,0 +1,145 @@
+import type { Segment } from '../device/segment.js';
+import { closedHere, closedThere, packReason, REASON_BYTES, unpackReason } from './ending.js';
+import type { Connection, FifoSize } from './transport.js';
+
+/*
+ * A FIFO between two ranks of one host, in the heap of the receiver. Each counter has a line of its own, written by
+ * one side only; a side keeps a copy of the other's counter and looks again only when the copy says "wait".
+ *
+ *     0      tail u32, sender's state u32, bytes of its reason u32          written by the sender
+ *     64     length of each step's message u32[steps]
+ *     128    head u32, receiver's state u32, bytes of its reason u32        written by the receiver
+ *     256    the sender's reason for an abort
+ *     1152   the receiver's
+ *     2048   slots, one behind the other
+ *
+ * Counters are compared by difference, so they may overflow. They begin just before 2^31, so that they always do.
+ */
+export const TAIL = 0;
+export const SENDER_STATE = 1;
+export const LENGTHS = 16;
+export const HEAD = 32;
+const RECEIVER_STATE = 33;
+const SENDER_REASON = 256;
+const RECEIVER_REASON = SENDER_REASON + REASON_BYTES;
+export const SLOTS = RECEIVER_REASON + REASON_BYTES;
+export const FIRST_STEP = 0x7ffffffd | 0;
+export const MOST_STEPS = 16;
+
+/** What a side's state word says. The reason of an abort is complete before the word says so. */
+export const OPEN = 0;
+const CLOSED = 1;
+const ABORTED = 2;
+
+export interface FifoPlace extends FifoSize {
+  readonly address: number;
+}
+
+export function strideOf(slotBytes: number): number {
+  return Math.ceil(slotBytes / 64) * 64;
+}
+
+export function encodeInfo({ address, steps, slotBytes }: FifoPlace): Uint8Array {
+  const info = Buffer.alloc(12);
+  info.writeUInt32LE(address, 0);
+  info.writeUInt32LE(steps, 4);
+  info.writeUInt32LE(slotBytes, 8);
+  return info;
+}
+
+export function decodeInfo(bytes: Uint8Array): FifoPlace {
+  const info = Buffer.from(bytes);
+  return { address: info.readUInt32LE(0), steps: info.readUInt32LE(4), slotBytes: info.readUInt32LE(8) };
+}
+
+/** The memory that both sides share. */
+export class Fifo {
+  readonly words: Int32Array;
+  readonly slots: number;
+  readonly mask: number;
+
+  /** @param stride bytes from slot to slot */
+  constructor(readonly segment: Segment, readonly place: FifoPlace, readonly stride: number) {
+    this.words = new Int32Array(segment.buffer, place.address, SLOTS / 4);
+    this.slots = place.address + SLOTS;
+    this.mask = place.steps - 1;
+  }
+
+  clear(): void {
+    this.words.fill(0);
+    Atomics.store(this.words, TAIL, FIRST_STEP);
+    Atomics.store(this.words, HEAD, FIRST_STEP);
+  }
+}
+
+/** What both sides do alike. `mine` and `theirs` are the places of state words. */
+export abstract class ShmConnection implements Connection {
+  readonly transport = 'shm';
+  readonly polled = true;
+  readonly size: FifoSize;
+  protected readonly words: Int32Array;
+  /** What later calls on this side throw. */
+  protected ended: Error | undefined;
+  readonly #mine: number;
+  readonly #theirs: number;
+
+  /**
+   * @param findDead throws if a rank of the host died
+   * @param onEnd called once when this side has left
+   */
+  protected constructor(
+    sends: boolean,
+    protected readonly fifo: Fifo,
+    readonly peer: number,
+    readonly findDead: () => void,
+    readonly onEnd: () => void,
+  ) {
+    this.size = fifo.place;
+    this.words = fifo.words;
+    this.#mine = sends ? SENDER_STATE : RECEIVER_STATE;
+    this.#theirs = sends ? RECEIVER_STATE : SENDER_STATE;
+  }
+
+  onNews(): void {
+    // Memory does not call.
+  }
+
+  check(): void {
+    if (this.ended !== undefined) throw this.ended;
+    this.throwIfLeft();
+    this.findDead();
+  }
+
+  close(): Promise<void> {
+    this.#end(closedHere(this.peer), CLOSED);
+    return Promise.resolve();
+  }
+
+  abort(reason: Error): void {
+    if (this.ended !== undefined) return;
+    const packed = packReason(reason);
+    new Uint8Array(this.words.buffer, this.#reasonAddress(this.#mine), REASON_BYTES).set(packed);
+    Atomics.store(this.words, this.#mine + 1, packed.length);
+    this.#end(reason, ABORTED);
+  }
+
+  /** Throws if the other side has left the connection. */
+  protected throwIfLeft(): void {
+    const state = Atomics.load(this.words, this.#theirs);
+    if (state === OPEN) return;
+    if (state === CLOSED) throw closedThere(this.peer);
+    const length = Atomics.load(this.words, this.#theirs + 1);
+    throw unpackReason(new Uint8Array(this.words.buffer, this.#reasonAddress(this.#theirs), length), this.peer);
+  }
+
+  #end(error: Error, state: number): void {
+    if (this.ended !== undefined) return;
+    this.ended = error;
+    Atomics.store(this.words, this.#mine, state);
+    this.onEnd();
+  }
+
+  #reasonAddress(stateWord: number): number {
+    return this.words.byteOffset + (stateWord === SENDER_STATE ? SENDER_REASON : RECEIVER_REASON);
+  }
+}

@@ -1,0 +1,115 @@
+import { FIRST_STEP, HEAD, ShmConnection, type Fifo } from './shm-connection.js';
+import type { ReceiveConnection, SendConnection } from './transport.js';
+
+/*
+ * The protocol LL: short messages through a FIFO whose slots are lines of 8-byte words, 4 of data and 4 of a flag that are
+ * stored at once (device/kernels/assembly/low-latency.ts). The flag is the number of the step. The receiver polls the data
+ * themselves; a message with 8 bytes of data is one cache line, where the other FIFO needs a line each for the counter,
+ * the length, the header and the data.
+ *
+ * Both sides have the message as such in a slot of their own.
+ */
+
+/** The header that messages begin with: so many bytes, of which the first words mean something. */
+export interface HeaderShape {
+  readonly headerBytes: number;
+  readonly headerWords: number;
+}
+
+/** Each so many steps all words of the slots are written, so that no flag is older when step numbers begin anew. */
+const CLEAN_EVERY = 2 ** 24;
+
+/** Words of a slot: the length, the header, the data. */
+function wordsOf(slotBytes: number, { headerBytes, headerWords }: HeaderShape): number {
+  return 1 + headerWords + Math.ceil((slotBytes - headerBytes) / 4);
+}
+
+/** Bytes from slot to slot. */
+export function lowLatencyStride(slotBytes: number, header: HeaderShape): number {
+  return Math.ceil((wordsOf(slotBytes, header) * 8) / 64) * 64;
+}
+
+export class LowLatencySender extends ShmConnection implements SendConnection {
+  readonly #slot: number;
+  #tail = FIRST_STEP;
+  /** The receiver's counter when last seen. */
+  #head = FIRST_STEP;
+
+  constructor(fifo: Fifo, peer: number, findDead: () => void, readonly header: HeaderShape) {
+    const slot = fifo.segment.allocateBytes(fifo.place.slotBytes);
+    super(true, fifo, peer, findDead, () => fifo.segment.freeBytes(slot));
+    this.#slot = slot;
+  }
+
+  acquire(): number {
+    if (this.ended !== undefined) throw this.ended;
+    const { mask } = this.fifo;
+    if (((this.#tail - this.#head) | 0) > mask) {
+      this.#head = Atomics.load(this.words, HEAD);
+      if (((this.#tail - this.#head) | 0) > mask) {
+        this.throwIfLeft();
+        return -1;
+      }
+    }
+    return this.#slot;
+  }
+
+  post(bytes: number): void {
+    const { fifo, header } = this;
+    const line = fifo.slots + (this.#tail & fifo.mask) * fifo.stride;
+    const cleans = (this.#tail & (CLEAN_EVERY - 1)) <= fifo.mask;
+    const fill = cleans ? wordsOf(fifo.place.slotBytes, header) - wordsOf(bytes, header) : 0;
+    fifo.segment.kernels.postFlagged(line, this.#tail, this.#slot, bytes, header.headerWords, header.headerBytes, fill);
+    this.#tail = (this.#tail + 1) | 0;
+  }
+}
+
+export class LowLatencyReceiver extends ShmConnection implements ReceiveConnection {
+  messageBytes = 0;
+  readonly #slot: number;
+  #head = FIRST_STEP;
+  /** Whether the oldest message is in this side's slot. */
+  #taken = false;
+
+  constructor(fifo: Fifo, peer: number, findDead: () => void, onEnd: () => void, readonly header: HeaderShape) {
+    const slot = fifo.segment.allocateBytes(fifo.place.slotBytes);
+    super(false, fifo, peer, findDead, () => {
+      fifo.segment.freeBytes(slot);
+      onEnd();
+    });
+    this.#slot = slot;
+  }
+
+  peek(): number {
+    if (this.ended !== undefined) throw this.ended;
+    this.#take();
+    if (!this.#taken) this.throwIfLeft();
+    return this.#taken ? this.#slot : -1;
+  }
+
+  release(): void {
+    this.#taken = false;
+    this.#head = (this.#head + 1) | 0;
+    Atomics.store(this.words, HEAD, this.#head);
+  }
+
+  /** What was posted before the sender left is read first. */
+  protected override throwIfLeft(): void {
+    try {
+      super.throwIfLeft();
+    } catch (error) {
+      this.#take();
+      if (!this.#taken) throw error;
+    }
+  }
+
+  #take(): void {
+    if (this.#taken) return;
+    const { fifo, header } = this;
+    const line = fifo.slots + (this.#head & fifo.mask) * fifo.stride;
+    const bytes = fifo.segment.kernels.takeFlagged(line, this.#head, this.#slot, header.headerWords, header.headerBytes);
+    if (bytes < 0) return;
+    this.messageBytes = bytes;
+    this.#taken = true;
+  }
+}
