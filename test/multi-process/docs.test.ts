@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { cliPath, start } from './cli.js';
 
 /**
- * What the pages show is what the commands print. Blocks ```xml NAME, ```yaml NAME and ```log NAME are files; in blocks
+ * What the pages show is what the commands print. Blocks ```xml NAME, ```js NAME and the like are files; in blocks
  * ```console the line after `$` is a command and the rest its output, where a line … stands for any lines.
  */
 const blocksOf = (page: string) => {
@@ -15,9 +15,11 @@ const blocksOf = (page: string) => {
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-docs-'));
+mkdirSync(join(folder, 'node_modules'));
+symlinkSync(fileURLToPath(new URL('../..', import.meta.url)), join(folder, 'node_modules', 'tccl'));
 afterAll(() => { rmSync(folder, { recursive: true }); });
 
-describe.each([['topology.md', 5], ['plan.md', 4], ['log.md', 2], ['explain.md', 6], ['diff.md', 2]])('docs/%s', (page, least) => {
+describe.each([['topology.md', 5], ['plan.md', 4], ['log.md', 2], ['explain.md', 6], ['diff.md', 2], ['collectives.md', 2]])('docs/%s', (page, least) => {
   const blocks = blocksOf(page);
   for (const { name, content } of blocks) if (name !== '') writeFileSync(join(folder, name), content);
   const commands = blocks.filter(({ kind }) => kind === 'console').map(({ content }) => {
