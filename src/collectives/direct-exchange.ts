@@ -1,7 +1,7 @@
 import { callKinds, DONE, MET, PENDING, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import { MAX_LOCAL_RANKS } from '../device/segment.js';
-import { STAGE_BYTES, type Team } from '../device/team.js';
+import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../errors.js';
 import type { CallDetails } from './call.js';
@@ -77,7 +77,7 @@ export class Exchange {
     this.#words = new Uint32Array(segment.buffer);
     this.#rank = localRank;
     this.#nRanks = nLocalRanks;
-    this.#plan = new ExchangePlan(localRank, nLocalRanks, STAGE_BYTES);
+    this.#plan = new ExchangePlan(localRank, nLocalRanks, team.stageBytes);
     this.#source = new Operand(segment, libc);
     this.#destination = new Operand(segment, libc);
     this.#tables = new PartTables(team);
@@ -325,7 +325,7 @@ export class Exchange {
     const bytes = Math.min(this.#rounds === 0 ? Infinity : pieceBytes, (takeBytes[this.#rank] ?? 0) - done);
     if (bytes <= 0) return;
     const { placed } = this.#destination;
-    const step = placed ? bytes : STAGE_BYTES;
+    const step = placed ? bytes : this.team.stageBytes;
     for (let at = 0; at < bytes; at += step) {
       const length = Math.min(step, bytes - at);
       for (let r = 0; r < this.#nRanks; r++) {

@@ -1,6 +1,6 @@
 import { callKinds, DONE, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
-import { STAGE_BYTES, type Team } from '../device/team.js';
+import type { Team } from '../device/team.js';
 import type { NumericArray } from '../device/types.js';
 import type { Stage } from './direct-stage.js';
 import { Operand } from './operand.js';
@@ -26,7 +26,7 @@ export class Small {
   fits(kind: number, bytes: number, smallBytes: number): boolean {
     const all = bytes * this.team.nLocalRanks;
     const posted = kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter ? all : bytes;
-    return posted <= smallBytes && all <= STAGE_BYTES;
+    return posted <= smallBytes && all <= this.team.stageBytes;
   }
 
   begin(code: number, root: number, send: NumericArray, recv: NumericArray, count: number, elementBytes: number, spins: number): number {

@@ -1,5 +1,5 @@
 import type { Kernels } from '../device/kernels/kernels.js';
-import { STAGE_BYTES, type Team } from '../device/team.js';
+import type { Team } from '../device/team.js';
 
 /**
  * Memory in the segment for what lies outside it: two halves that operations use in turn, and a third part that only the
@@ -18,18 +18,18 @@ export class Stage {
     this.#kernels = team.kernels;
   }
 
-  /** The half of the operation that is posted next: STAGE_BYTES. */
+  /** The half of the operation that is posted next: Team.stageBytes. */
   next(): number {
-    return this.#base() + ((this.#kernels.operationNumber() + 1) & 1) * STAGE_BYTES;
+    return this.#base() + ((this.#kernels.operationNumber() + 1) & 1) * this.#team.stageBytes;
   }
 
-  /** The third part: STAGE_BYTES. */
+  /** The third part: Team.stageBytes. */
   scratch(): number {
-    return this.#base() + 2 * STAGE_BYTES;
+    return this.#base() + 2 * this.#team.stageBytes;
   }
 
   #base(): number {
-    if (this.#address < 0) this.#address = this.#team.allocateBytes(3 * STAGE_BYTES);
+    if (this.#address < 0) this.#address = this.#team.allocateBytes(3 * this.#team.stageBytes);
     return this.#address;
   }
 }

@@ -2,7 +2,7 @@ import { callKinds, DONE, PARTLY, PENDING, type Kernels } from '../device/kernel
 import type { Libc } from '../device/libc.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import type { Segment } from '../device/segment.js';
-import { STAGE_BYTES, type Team } from '../device/team.js';
+import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
 import type { CallDetails } from './call.js';
 import { Exchange } from './direct-exchange.js';
@@ -23,7 +23,7 @@ const EXCHANGE = 3;
  * staging memory chunk by chunk:
  *
  *      zero copy      |---------------------- one round ----------------------|
- *      staged         | copy in, round, copy out | copy in, round, copy out | …   (STAGE_BYTES each, on every rank)
+ *      staged         | copy in, round, copy out | copy in, round, copy out | …   (Team.stageBytes each, on every rank)
  *
  * One operation is under way at a time. Each step returns what the kernels return: PENDING, DONE, or a mismatch.
  */
@@ -164,7 +164,7 @@ export class Direct {
     const done = this.#completed * this.#type.bytes;
     if (!this.#staged) return this.#callKernel(this.#code, this.#sendOffset + done, this.#recvOffset + done, left, spins);
     this.#chunk = this.#stage.next();
-    this.#source.copyTo(this.#chunk, done, Math.min(left * this.#type.bytes, STAGE_BYTES));
+    this.#source.copyTo(this.#chunk, done, Math.min(left * this.#type.bytes, this.team.stageBytes));
     return this.#callKernel(this.#code, this.#chunk, this.#chunk, left, spins);
   }
 

@@ -58,14 +58,18 @@ export class Team {
    * @param address where `teamBytes` bytes are zero that all members know
    * @param members the segment's local rank of each member; this segment's rank is one of them
    * @param reservation of the memory at `address`, at the rank that it came from
+   * @param stageBytes see STAGE_BYTES; a multiple of 128 for each member, alike on all
    */
-  constructor(readonly segment: Segment, readonly address: number, readonly members: readonly number[], readonly reservation?: Reservation) {
+  constructor(
+    readonly segment: Segment, readonly address: number, readonly members: readonly number[], readonly reservation?: Reservation,
+    readonly stageBytes = STAGE_BYTES,
+  ) {
     this.localRank = members.indexOf(segment.localRank);
     this.nLocalRanks = members.length;
     this.kernels = instantiateKernels(segment.memory);
     const blocks = address + headerBytes(members.length);
     this.#words = new Int32Array(segment.buffer, address, (blocks - address) / 4);
-    this.kernels.attach(blocks, this.localRank, this.nLocalRanks, STAGE_BYTES);
+    this.kernels.attach(blocks, this.localRank, this.nLocalRanks, stageBytes);
   }
 
   /** The team of all ranks of a segment, in the place that every segment has for it. */

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
-import { encodeCall, partsHash, type Algorithm, type Call, type CallDetails, type CallKind } from '../../../src/collectives/call.js';
+import { encodeCall, type Algorithm, type Call, type CallKind } from '../../../src/collectives/call.js';
 import { DONE } from '../../../src/device/kernels/kernels.js';
-import { dataTypes, float32, float64, operatorNames, type DataType, type NumericArray, type OperatorName } from '../../../src/device/types.js';
-import { elementsOf, reduceElements, scaledSum, type Element } from '../device/reference.js';
+import { float32, float64, type NumericArray } from '../../../src/device/types.js';
 import { bytesOf, generator, openNetwork, type Member } from './networks.js';
+import { attempt, begin, firstDifference, makeParts, operationOf, overtake, type Operation, type Part } from './operations.js';
 
 /** Slices so small that little data go through many columns; PAT's messages have room for a line of nine ranks. */
 const size = { steps: 4, slotBytes: 64 + 640 };
@@ -25,74 +25,12 @@ const algorithmsOf: Readonly<Record<CallKind, readonly Algorithm[]>> = {
   allToAll: ['pairs'], gather: ['pairs'], scatter: ['pairs'], allToAllV: ['pairs'],
 };
 
-/** Types in which sums of a few small whole numbers are exact, so that their order does not matter. */
-const exactTypes = dataTypes.filter(({ name }) => !name.startsWith('float8'));
-
-/** An operation of all ranks, and where each has its arrays. */
-interface Operation {
-  readonly kind: CallKind;
-  readonly algorithm: Algorithm;
-  readonly type: DataType;
-  readonly operator: OperatorName;
-  readonly root: number;
-  readonly count: number;
-  readonly seed: number;
-}
-
-const operation: fc.Arbitrary<Operation> = fc
-  .constantFrom(...(Object.keys(algorithmsOf) as CallKind[]))
-  .chain((kind) => fc.record({
-    kind: fc.constant(kind),
-    algorithm: fc.constantFrom(...algorithmsOf[kind]),
-    type: fc.constantFrom(...exactTypes),
-    operator: fc.constantFrom(...operatorNames),
-    root: fc.nat(8),
-    count: fc.oneof(fc.nat(3), fc.nat(200), fc.nat(3000)),
-    seed: fc.nat(),
-  }));
-
-/** A rank's part of an operation. */
-interface Part {
-  readonly send: NumericArray;
-  readonly recv: NumericArray;
-  /** What `recv` has to be in the end; undefined if it does not matter. */
-  readonly expected: readonly Element[] | undefined;
-  readonly call: Call;
-  readonly details: CallDetails | undefined;
-}
+const anyOperation = operationOf(algorithmsOf);
 
 test('any sequence of operations gives what a naive reference gives, however ranks overtake each other', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 2, max: 9 }), fc.array(operation, { minLength: 1, maxLength: 6 }), fc.nat(), async (n, script, seed) => {
-      const members = await networkOf(n);
-      const random = generator(seed);
-      const parts = script.map((op) => makeParts(members, op));
-
-      const position = members.map(() => -1);
-      let turns = 1e6;
-      while (position.some((at) => at < script.length)) {
-        if (turns-- === 0) throw new Error(`no progress: ${position.join(' ')}`);
-        const r = Math.floor(random() * n);
-        if (position[r]! >= script.length) continue;
-        const { engine } = members[r]!;
-        const begins = position[r] === -1 || engine.progress(0) === DONE;
-        if (!begins) {
-          // Connections are being made.
-          if (engine.whenReady !== undefined) await new Promise((resolve) => setImmediate(resolve));
-          continue;
-        }
-        position[r]!++;
-        const part = parts[position[r]!]?.[r];
-        if (part !== undefined) begin(members[r]!, part);
-      }
-
-      for (const [i, all] of parts.entries()) {
-        for (const [r, { recv, expected }] of all.entries()) {
-          const place = `${JSON.stringify({ ...script[i], type: script[i]!.type.name })} rank ${r} of ${n}`;
-          if (expected !== undefined) expect([place, firstDifference(recv, expected)]).toEqual([place, undefined]);
-        }
-      }
-      for (const [r, member] of members.entries()) for (const all of parts) freePlaced(member, all[r]!);
+    fc.asyncProperty(fc.integer({ min: 2, max: 9 }), fc.array(anyOperation, { minLength: 1, maxLength: 6 }), fc.nat(), async (n, script, seed) => {
+      await overtake(await networkOf(n), script, seed);
     }),
     { numRuns: 150, seed: 7, endOnFailure: true },
   );
@@ -101,7 +39,7 @@ test('any sequence of operations gives what a naive reference gives, however ran
 describe('over sockets', () => {
   test('operations go from event to event, from arrays in and outside the segment', async () => {
     const members = await openNetwork('socket', 3, size, [0, 2, 1]);
-    for (const op of fc.sample(operation, { numRuns: 60, seed: 3 })) {
+    for (const op of fc.sample(anyOperation, { numRuns: 60, seed: 3 })) {
       const parts = makeParts(members, op);
       await Promise.all(members.map((member, r) => finish(member, begin(member, parts[r]!))));
       for (const { recv, expected } of parts) if (expected !== undefined) expect([op.kind, firstDifference(recv, expected)]).toEqual([op.kind, undefined]);
@@ -220,10 +158,6 @@ test('an array that is taken away while the call is under way ends it for all', 
   expect(error).toMatchObject({ code: 'BUFFER_DETACHED' });
 });
 
-function begin({ engine }: Member, { call, send, recv, details }: Part): number {
-  return engine.begin(encodeCall(call), call.type, call.root, send, recv, call.count, 0, details);
-}
-
 /** Begins a call on arrays of zeros outside the segment. */
 function beginCall({ engine }: Member, call: Call): number {
   const make = (): NumericArray => new call.type.array(new ArrayBuffer(call.count * 4 * call.type.bytes), 0, call.count * 4);
@@ -255,133 +189,6 @@ async function run(members: readonly Member[], parts: readonly Part[], random: (
   }
 }
 
-/** What each rank does in an operation, with arrays of values by which it can be seen where they come from. */
-function makeParts(members: readonly Member[], op: Operation): Part[] {
-  const { kind, type, operator, count } = op;
-  const n = members.length;
-  const root = op.root % n;
-  const shared = generator(op.seed);
-  const counts = members.map(() => (shared() < 0.2 ? 0 : Math.floor((shared() * 2 * count) / n)));
-  const pairCounts = members.map(() => members.map(() => (shared() < 0.2 ? 0 : Math.floor((shared() * 2 * count) / n))));
-  const total = counts.reduce((sum, part) => sum + part, 0);
-  // Values repeat after 26 elements: making and adding them takes longest here.
-  const values = members.map((_, rank) => {
-    const period = new type.array(new ArrayBuffer(26 * type.bytes), 0, 26);
-    for (let i = 0; i < 26; i++) {
-      const small = operator === 'prod' ? 1 + ((i + rank) % 2) : ((i * 7 + rank * 3 + op.seed) % 13) - (type.name.startsWith('u') ? 0 : 6);
-      type.write(period, i, small);
-    }
-    return elementsOf(period);
-  });
-  const value = (rank: number, i: number): Element => values[rank]![i % 26]!;
-  const input = (rank: number, length: number): Element[] => Array.from({ length }, (_, i) => value(rank, i));
-  const scalarOf = (rank: number): number => 1 + ((rank + op.seed) % 3);
-  const scalars = members.map((_, rank) => {
-    const cell = new type.array(new ArrayBuffer(8), 0, 1);
-    type.write(cell, 0, scalarOf(rank));
-    return elementsOf(cell)[0]!;
-  });
-  const combine = (elements: Element[]): Element => (operator === 'premulSum' ? scaledSum(type, elements, scalars) : reduceElements(type, operator, elements));
-  const period = Array.from({ length: 26 }, (_, i) => combine(members.map((_, rank) => value(rank, i))));
-  const reduced = (length: number): Element[] => Array.from({ length }, (_, i) => period[i % 26]!);
-  const all = (lengths: readonly number[]): Element[] => lengths.flatMap((length, rank) => input(rank, length));
-  const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
-  const before = (values: readonly number[], rank: number): number => sum(values.slice(0, rank));
-  const column = (rank: number): number[] => pairCounts.map((row) => row[rank]!);
-  const displacementsOf = (values: readonly number[]): number[] => values.map((_, rank) => before(values, rank));
-  const even = members.map(() => count);
-
-  return members.map(({ rank, segment }): Part => {
-    const own = generator(op.seed * 31 + rank);
-    const make = (length: number): NumericArray => (own() < 0.5 ? segment.alloc(type.array, length) : new type.array(new ArrayBuffer(length * type.bytes + 8), 8, length));
-    const isRoot = rank === root;
-    const part = (send: NumericArray, recv: NumericArray, expected: Element[] | undefined, callCount: number, details?: CallDetails, hash = 0): Part => {
-      const call: Call = { kind, type, operator, root: ['broadcast', 'reduce', 'gather', 'scatter'].includes(kind) ? root : hash, count: callCount, algorithm: op.algorithm };
-      return { send, recv, expected, call, details: operator === 'premulSum' ? { ...details, scalar: scalarOf(rank) } : details };
-    };
-    const filled = (array: NumericArray): NumericArray => {
-      for (let i = 0; i < array.length; i++) array[i] = value(rank, i);
-      return array;
-    };
-    const inPlace = own() < 0.4;
-    const slice = (array: NumericArray, from: number, length: number): NumericArray => array.subarray(from, from + length);
-    switch (kind) {
-      case 'barrier':
-        return part(make(0), make(0), undefined, 0);
-      case 'allReduce':
-      case 'reduce': {
-        const send = filled(make(count));
-        const expected = kind === 'allReduce' || isRoot ? reduced(count) : undefined;
-        return part(send, inPlace ? send : make(count), expected, count);
-      }
-      case 'broadcast': {
-        const recv = make(count);
-        const send = inPlace ? recv : make(isRoot ? count : 0);
-        return part(filled(send), recv, input(root, count), count);
-      }
-      case 'allGather': {
-        const recv = make(count * n);
-        const send = inPlace ? slice(recv, rank * count, count) : make(count);
-        return part(filled(send), recv, all(even), count);
-      }
-      case 'allGatherV': {
-        const recv = make(total);
-        const send = inPlace ? slice(recv, before(counts, rank), counts[rank]!) : make(counts[rank]!);
-        return part(filled(send), recv, all(counts), total, { counts, displacements: displacementsOf(counts) }, partsHash(counts));
-      }
-      case 'reduceScatter': {
-        const send = filled(make(count * n));
-        return part(send, inPlace ? slice(send, rank * count, count) : make(count), reduced(count * n).slice(rank * count, (rank + 1) * count), count);
-      }
-      case 'reduceScatterV': {
-        const send = filled(make(total));
-        const from = before(counts, rank);
-        const recv = inPlace ? slice(send, from, counts[rank]!) : make(counts[rank]!);
-        return part(send, recv, reduced(total).slice(from, from + counts[rank]!), total, { counts, displacements: displacementsOf(counts) }, partsHash(counts));
-      }
-      case 'allToAll': {
-        const send = filled(make(count * n));
-        const expected = members.flatMap((_, other) => input(other, count * n).slice(rank * count, (rank + 1) * count));
-        return part(send, inPlace ? send : make(count * n), expected, count);
-      }
-      case 'allToAllV': {
-        const sent = pairCounts[rank]!;
-        const received = column(rank);
-        const expected = members.flatMap((_, other) => {
-          const row = pairCounts[other]!;
-          return input(other, sum(row)).slice(before(row, rank), before(row, rank) + row[rank]!);
-        });
-        const details = { counts: sent, displacements: displacementsOf(sent), recvCounts: received, recvDisplacements: displacementsOf(received) };
-        return part(filled(make(sum(sent))), make(sum(received)), expected, 0, details);
-      }
-      case 'gather': {
-        const recv = make(isRoot ? count * n : 0);
-        const send = isRoot && inPlace ? slice(recv, rank * count, count) : make(count);
-        return part(filled(send), recv, isRoot ? all(even) : undefined, count);
-      }
-      case 'scatter': {
-        const send = filled(make(isRoot ? count * n : 0));
-        const recv = isRoot && inPlace ? slice(send, rank * count, count) : make(count);
-        return part(send, recv, input(root, count * n).slice(rank * count, (rank + 1) * count), count);
-      }
-    }
-  });
-}
-
-/** Comparing element by element costs a hundredth of what `toEqual` does. */
-function firstDifference(array: NumericArray, expected: readonly Element[]): object | undefined {
-  if (array.length !== expected.length) return { length: array.length, expected: expected.length };
-  const i = expected.findIndex((value, at) => value !== array[at]);
-  return i < 0 ? undefined : { at: i, is: String(array[i]), expected: String(expected[i]) };
-}
-
-/** Gives back what came from the segment; of views of each other, the longer one did. */
-function freePlaced({ segment }: Member, { send, recv }: Part): void {
-  const overlap = send.buffer === recv.buffer && send.byteOffset < recv.byteOffset + recv.byteLength && recv.byteOffset < send.byteOffset + send.byteLength;
-  const arrays = overlap ? [send.length > recv.length ? send : recv] : [send, recv];
-  for (const array of arrays) if (array.buffer === segment.buffer) attempt(() => segment.free(array));
-}
-
 /** Float32 sums an element at a time, in the order of the ring: the chunk's own rank first, then those behind it. */
 function addedInRing(inputs: readonly number[][]): number[] {
   const n = inputs.length;
@@ -395,13 +202,4 @@ function addedInRing(inputs: readonly number[][]): number[] {
     for (let k = 1; k < n; k++) value = Math.fround(value + inputs[(chunk + k) % n]![i]!);
     return value;
   });
-}
-
-function attempt(call: () => unknown): unknown {
-  try {
-    call();
-    return undefined;
-  } catch (error) {
-    return error;
-  }
 }

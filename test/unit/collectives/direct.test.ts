@@ -1,0 +1,53 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Algorithm, CallKind } from '../../../src/collectives/call.js';
+import { DirectEngine } from '../../../src/communicator/direct-engine.js';
+import { callKinds } from '../../../src/device/kernels/kernels.js';
+import { loadLibc } from '../../../src/device/libc.js';
+import { createMemory, rankStates, Segment } from '../../../src/device/segment.js';
+import { Team } from '../../../src/device/team.js';
+import { operationOf, overtake, type Member } from './operations.js';
+
+/** Pieces so small that little data go through many rounds; nine ranks have 128 bytes each. */
+const STAGE_BYTES = 9 * 128;
+
+const loaded = loadLibc();
+const libc = 'libc' in loaded ? loaded.libc : undefined;
+
+function openRanks(n: number, smallBytes: number): Member[] {
+  const memory = createMemory(1024);
+  const ranks = Array.from({ length: n }, (_, rank) => rank);
+  return ranks.map((rank) => {
+    const segment = Segment.ofThreads(memory, rank, n);
+    segment.setState(rankStates.ready);
+    const team = new Team(segment, segment.firstTeam, ranks, undefined, STAGE_BYTES);
+    return { rank, segment, engine: new DirectEngine(team, ranks, rank % 2 === 0 ? libc : undefined, smallBytes) };
+  });
+}
+
+const direct: readonly Algorithm[] = ['direct'];
+const kinds = Object.keys(callKinds) as CallKind[];
+const operation = (of: readonly CallKind[]) => operationOf(Object.fromEntries(of.map((kind) => [kind, direct])) as Record<CallKind, readonly Algorithm[]>);
+
+/** Runs random operations on random numbers of ranks and compares what they give. */
+async function check(of: readonly CallKind[], smallBytes: number, nRanks: fc.Arbitrary<number>, numRuns: number): Promise<void> {
+  const opened = new Map<number, Member[]>();
+  const ranksOf = (n: number): Member[] => {
+    const members = opened.get(n) ?? openRanks(n, smallBytes);
+    opened.set(n, members);
+    return members;
+  };
+  const script = fc.array(operation(of), { minLength: 1, maxLength: 6 });
+  await fc.assert(fc.asyncProperty(nRanks, script, fc.nat(), (n, operations, seed) => overtake(ranksOf(n), operations, seed)), {
+    numRuns, seed: 7, endOnFailure: true,
+  });
+  for (const members of opened.values()) for (const { engine } of members) await expect(engine.close()).resolves.toBeUndefined();
+}
+
+test.each([0, 64, 512])('any sequence of operations gives what a naive reference gives, however ranks overtake each other; up to %i bytes in one phase', async (smallBytes) => {
+  await check(kinds, smallBytes, fc.integer({ min: 1, max: 9 }), 120);
+}, 60_000);
+
+test('few ranks that work in place, or not, exchange parts with each other', async () => {
+  await check(['allToAll'], 0, fc.integer({ min: 2, max: 3 }), 80);
+}, 60_000);
