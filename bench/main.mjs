@@ -24,6 +24,7 @@ const suites = {
   plan: () => import('./suites/plan.mjs'),
   tuning: () => import('./suites/tuning.mjs'),
   transport: () => import('./suites/transport.mjs'),
+  overlap: () => import('./suites/overlap.mjs'),
 };
 
 /** Those that the peers' programs have. */

@@ -13,6 +13,7 @@ export type { Explanation } from './communicator/explain.js';
 export { group, groupSync } from './communicator/group.js';
 export { init, type InitOptions } from './communicator/init.js';
 export type { PutOptions, Window } from './communicator/window.js';
+export type { Registration } from './communicator/registration.js';
 export { spawnRanks } from './communicator/spawn-ranks.js';
 export {
   fromBfloat16, fromFloat16, fromFloat8e4m3, fromFloat8e5m2, toBfloat16, toFloat16, toFloat8e4m3, toFloat8e5m2,

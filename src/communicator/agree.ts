@@ -1,6 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { allowedCores } from '../device/cores.js';
 import { InvalidUsageError } from '../errors.js';
+import { engineThreads, type CommunicatorConfig } from './config.js';
 import type { Joined } from './join-segment.js';
 import type { RuntimeSettings } from './options.js';
 import type { Profile } from './profile.js';
@@ -9,6 +10,8 @@ import type { Profile } from './profile.js';
 export interface Facts {
   readonly algorithm: string;
   readonly protocol: string;
+  /** See engineThreads(). */
+  readonly engineThreads: number;
   readonly sharedWithHost: boolean;
   readonly reason?: string;
   readonly cores: readonly number[];
@@ -21,10 +24,13 @@ export interface Facts {
  *
  * @param profile of this rank's host; rank 0's counts
  */
-export async function agree(bootstrap: Bootstrap, settings: RuntimeSettings, joined: Joined, profile: Profile | undefined): Promise<Facts[]> {
+export async function agree(
+  bootstrap: Bootstrap, settings: RuntimeSettings, config: CommunicatorConfig, joined: Joined, profile: Profile | undefined,
+): Promise<Facts[]> {
   const mine: Facts = {
     algorithm: settings.algorithm ?? 'auto',
     protocol: settings.protocol ?? 'auto',
+    engineThreads: engineThreads(config),
     sharedWithHost: joined.shared,
     cores: allowedCores(),
     ...(joined.reason === undefined ? {} : { reason: joined.reason }),
@@ -34,6 +40,7 @@ export async function agree(bootstrap: Bootstrap, settings: RuntimeSettings, joi
   const facts = all.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Facts);
   checkAlike(facts, 'TCCL_ALGO', ({ algorithm }) => algorithm);
   checkAlike(facts, 'TCCL_PROTO', ({ protocol }) => protocol);
+  checkEngines(facts.map((fact) => fact.engineThreads));
   const agreed = facts[0]?.profile;
   return agreed === undefined ? facts : facts.map((fact) => ({ ...fact, profile: agreed }));
 }
@@ -44,4 +51,12 @@ function checkAlike(facts: readonly Facts[], variable: string, of: (fact: Facts)
   if (other < 0) return;
   const theirs = facts.map(of)[other] ?? '';
   throw new InvalidUsageError('ENVIRONMENT', `${variable} differs between ranks: ${first} on rank 0, ${theirs} on rank ${other}; set it alike for all`, { ranks: [0, other] });
+}
+
+/** Refuses ranks whose calls are carried out by different numbers of threads. */
+export function checkEngines(threads: readonly number[]): void {
+  const other = threads.findIndex((number) => number !== threads[0]);
+  if (other < 0) return;
+  const tell = (number: number | undefined): string => (number === 0 || number === undefined ? 'no engine thread' : `${number} engine thread${number === 1 ? '' : 's'}`);
+  throw new InvalidUsageError('CALL_MISMATCH', `engine and channels differ between ranks: ${tell(threads[0])} on rank 0, ${tell(threads[other])} on rank ${other}; give them alike to all`, { ranks: [0, other] });
 }

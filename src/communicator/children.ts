@@ -1,7 +1,8 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { Team, type Reservation } from '../device/team.js';
 import { InvalidArgumentError, RemoteError, SystemError, TcclError, TimeoutError } from '../errors.js';
-import { inherit, type CommunicatorConfig } from './config.js';
+import { checkEngines } from './agree.js';
+import { engineThreads, inherit, type CommunicatorConfig } from './config.js';
 import type { CommunicatorParts } from './origin.js';
 
 /** What each rank tells its parent communicator in a split. */
@@ -103,7 +104,7 @@ async function makeChild(
   const giveUp = (): void => bootstrap.abort(signal.reason as Error);
   signal.addEventListener('abort', giveUp);
   try {
-    const addresses = await exchange(bootstrap, () => {
+    const addresses = await exchange(bootstrap, engineThreads(config), () => {
       if (local[0] === bootstrap.rank) reservation = Team.reserve(segment, local.length);
       return reservation?.address ?? 0;
     });
@@ -124,11 +125,11 @@ async function makeChild(
 }
 
 /** What `make` gives at every rank, or the error of the first rank where it throws, at all. */
-async function exchange(bootstrap: Bootstrap, make: () => number): Promise<number[]> {
+async function exchange(bootstrap: Bootstrap, threads: number, make: () => number): Promise<number[]> {
   let failure: unknown;
-  let mine: { readonly address: number } | { readonly error: string };
+  let mine: { readonly address: number; readonly threads: number } | { readonly error: string };
   try {
-    mine = { address: make() };
+    mine = { address: make(), threads };
   } catch (error) {
     failure = error;
     mine = { error: (error as Error).message };
@@ -136,7 +137,10 @@ async function exchange(bootstrap: Bootstrap, make: () => number): Promise<numbe
   const all = (await bootstrap.allGather(encode(mine))).map((bytes) => decode(bytes) as typeof mine);
   const addresses = all.map((one) => ('address' in one ? one.address : -1));
   const failed = addresses.indexOf(-1);
-  if (failed < 0) return addresses;
+  if (failed < 0) {
+    checkEngines(all.map((one) => ('address' in one ? one.threads : 0)));
+    return addresses;
+  }
   if (failed === bootstrap.rank) throw failure;
   const one = all[failed];
   throw new SystemError('OUT_OF_MEMORY', `rank ${failed} has no memory for the communicator: ${one !== undefined && 'error' in one ? one.error : ''}`, { rank: failed });

@@ -6,7 +6,7 @@ import type { Algorithm } from '../collectives/call.js';
 import { HEADER_BYTES, HEADER_WORDS } from '../collectives/exchange.js';
 import { LOW_LATENCY_FIFO } from '../collectives/ring.js';
 import type { Libc } from '../device/libc.js';
-import type { Team } from '../device/team.js';
+import { Team } from '../device/team.js';
 import { InvalidUsageError, TimeoutError } from '../errors.js';
 import { connectPeers } from '../transport/peers.js';
 import { connectRing } from '../transport/ring.js';
@@ -24,6 +24,7 @@ import { NvlsEngine } from './nvls-engine.js';
 import { ObservedEngine } from './observed-engine.js';
 import type { RuntimeSettings } from './options.js';
 import { tableOf, timesFor } from './profile.js';
+import { ThreadEngine } from './thread-engine.js';
 
 /** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
 const SMALL_BYTES = 256;
@@ -53,6 +54,8 @@ export interface Circumstances {
   readonly id: UniqueId;
   /** Ends set-ups that take too long. */
   readonly signal: AbortSignal;
+  /** Threads that carry out calls beside the rank's own. */
+  readonly nThreads: number;
 }
 
 /**
@@ -63,7 +66,7 @@ export interface Circumstances {
  * @throws InvalidUsageError `UNSUPPORTED` when TCCL_ALGO is direct or nvls but the ranks do not share a segment
  */
 export async function chooseEngine(circumstances: Circumstances): Promise<CompositeEngine> {
-  const { bootstrap, team, facts, libc, nCores, settings } = circumstances;
+  const { bootstrap, team, facts, libc, nCores, settings, nThreads } = circumstances;
   const { localRanks, nRanks } = bootstrap;
   const oneSegment = localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
   if ((settings.algorithm === 'direct' || settings.algorithm === 'nvls') && !oneSegment) {
@@ -73,8 +76,12 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
   if (settings.protocol === 'll' && !oneSegment) {
     throw new InvalidUsageError('UNSUPPORTED', 'TCCL_PROTO=ll needs memory that all ranks share: over sockets there is no such protocol; leave it unset');
   }
-  const usual = defaultTable({ nRanks, oneSegment, forced: settings.algorithm });
-  const profile = settings.algorithm === undefined ? facts[0]?.profile : undefined;
+  if (nThreads > 0 && !(oneSegment && (settings.algorithm ?? 'direct') === 'direct')) {
+    const reason = oneSegment ? `TCCL_ALGO=${settings.algorithm ?? ''} is not the direct algorithm, the only one that they carry out` : 'these ranks do not all share memory, in which they work';
+    throw new InvalidUsageError('UNSUPPORTED', `engine threads cannot be had: ${reason}; leave engine: 'thread' out`);
+  }
+  const usual = defaultTable({ nRanks, oneSegment, forced: nThreads > 0 ? 'direct' : settings.algorithm });
+  const profile = settings.algorithm === undefined && nThreads === 0 ? facts[0]?.profile : undefined;
   const table = profile === undefined ? usual : tableOf(
     timesFor(profile, nRanks, nCores), usual,
     (algorithm, kind) => (oneSegment || (algorithm !== 'direct' && algorithm !== 'nvls')) && carriesOut(algorithm, kind, nRanks),
@@ -83,7 +90,13 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
   const overNetwork = used.filter((algorithm) => algorithm !== 'direct' && algorithm !== 'nvls');
   const engines: Partial<Record<Algorithm, Engine>> = {};
   let ring: Told['ring'];
-  if (used.includes('direct')) engines.direct = new DirectEngine(team, localRanks, libc, smallBytesOf(localRanks.length, nCores));
+  if (used.includes('direct')) {
+    const smallBytes = smallBytesOf(localRanks.length, nCores);
+    engines.direct = nThreads === 0 ? new DirectEngine(team, localRanks, libc, smallBytes) : await ThreadEngine.start({
+      teams: [team, ...(await moreTeams(bootstrap, team, nThreads - 1))], localRanks, libc, smallBytes,
+      spins: localRanks.length * nThreads > nCores ? 20 : 4000,
+    });
+  }
   if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);
   if (overNetwork.length > 0) {
     const order = ringOrder(bootstrap);
@@ -96,6 +109,14 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
   }
   const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared });
   return observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
+}
+
+/** Teams of the same members as `team`, in memory of the first. */
+async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count: number): Promise<Team[]> {
+  if (count === 0) return [];
+  const mine = bootstrap.localRank === 0 ? Array.from({ length: count }, () => Team.reserve(segment, members.length)) : [];
+  const told = await bootstrap.broadcast(new TextEncoder().encode(JSON.stringify(mine.map(({ address }) => address))), bootstrap.localRanks[0] ?? 0, 'host');
+  return (JSON.parse(new TextDecoder().decode(told)) as number[]).map((address, index) => new Team(segment, address, members, mine[index]));
 }
 
 /** Host by host, so that data enter and leave each host once. */

@@ -25,6 +25,7 @@ import { grow } from './grow.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { Messenger } from './messenger.js';
 import type { CommunicatorParts } from './origin.js';
+import type { Registration } from './registration.js';
 import { timesFor } from './profile.js';
 import { Window } from './window.js';
 
@@ -92,6 +93,7 @@ export class Communicator extends Collectives {
   #idle: (() => void) | undefined;
   #failure: TcclError | undefined;
   #closing: Promise<void> | undefined;
+  readonly #registrations = new Set<Registration>();
   /** Ends with the last call that goes out of band. */
   #outOfBand: Promise<void> = Promise.resolve();
 
@@ -266,6 +268,22 @@ export class Communicator extends Collectives {
   /** A second queue with the same ranks: what is called on it need not wait for what is under way here. Every rank calls it. */
   stream(options: ChildOptions = {}): Promise<Communicator> {
     return this.split(0, this.rank, options);
+  }
+
+  /** What NCCL's users call before they use a buffer often; here it tells whether the array is used without copies. */
+  register(array: NumericArray): Registration {
+    this.#checkUsable('register');
+    checkArray('register', array, array instanceof Uint16Array ? { type: 'float16' } : undefined);
+    const registration: Registration = Object.freeze({ array, zeroCopy: this.#segment.offsetOf(array) >= 0 });
+    this.#registrations.add(registration);
+    return registration;
+  }
+
+  /** Ends a registration; the array stays as it is. */
+  deregister(registration: Registration): void {
+    if (!this.#registrations.delete(registration)) {
+      throw new InvalidUsageError('ARGUMENT_TYPE', 'deregister takes what register of this communicator gave, once');
+    }
   }
 
   /** How the memory of this rank is used, by all communicators that come from one init(). */

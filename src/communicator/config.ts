@@ -6,22 +6,53 @@ export interface CommunicatorConfig {
   readonly name?: string;
   /** `false`: the blocking forms (…Sync) are refused, for programs whose event loop must go on. Default `true`. */
   readonly blocking?: boolean;
+  /**
+   * `thread`: calls are carried out by threads of their own, so that the event loop and computation of this one go on;
+   * for ranks that all share memory. Default `inline`. Alike on all ranks.
+   */
+  readonly engine?: 'inline' | 'thread';
+  /** How many such threads share a large call. Default 1. Alike on all ranks. */
+  readonly channels?: number;
+  /** Bounds for `channels`, as NCCL has them. */
+  readonly minChannels?: number;
+  readonly maxChannels?: number;
 }
 
 const LONGEST_NAME = 64;
+/** NCCL's MAXCHANNELS. */
+const MOST_CHANNELS = 64;
 
 /** Checks a config. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
-export function checkConfig({ name, blocking }: CommunicatorConfig): CommunicatorConfig {
+export function checkConfig({ name, blocking, engine, channels, minChannels, maxChannels }: CommunicatorConfig): CommunicatorConfig {
   if (name !== undefined && (typeof name !== 'string' || name.length === 0 || name.length > LONGEST_NAME || /\p{Cc}/u.test(name))) {
     throw new InvalidArgumentError('ARGUMENT_TYPE', `a communicator's name is a string of 1 to ${LONGEST_NAME} printable characters, not ${JSON.stringify(name)}`);
   }
   if (blocking !== undefined && typeof blocking !== 'boolean') {
     throw new InvalidArgumentError('ARGUMENT_TYPE', `blocking is true or false, not ${JSON.stringify(blocking)}`);
   }
-  return { ...(name === undefined ? {} : { name }), ...(blocking === undefined ? {} : { blocking }) };
+  if (engine !== undefined && (engine as string) !== 'inline' && (engine as string) !== 'thread') {
+    throw new InvalidArgumentError('UNKNOWN_NAME', `the engine is 'inline' or 'thread', not ${JSON.stringify(engine)}`);
+  }
+  for (const [what, value] of Object.entries({ channels, minChannels, maxChannels })) {
+    if (value !== undefined && !(Number.isInteger(value) && value >= 1 && value <= MOST_CHANNELS)) {
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `${what} is a whole number from 1 to ${MOST_CHANNELS}, not ${String(value)}`);
+    }
+  }
+  if ((minChannels ?? 1) > (maxChannels ?? MOST_CHANNELS)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `minChannels is ${String(minChannels)}, above maxChannels, ${String(maxChannels)}`);
+  }
+  const config = { name, blocking, engine, channels, minChannels, maxChannels };
+  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
+}
+
+/** How many threads carry out the calls of a communicator beside the rank's own. */
+export function engineThreads({ engine, channels = 1, minChannels = 1, maxChannels = MOST_CHANNELS }: CommunicatorConfig): number {
+  return engine === 'thread' ? Math.min(maxChannels, Math.max(minChannels, channels)) : 0;
 }
 
 /** What a child works with: the parent's settings but for its name, and what was given for it. */
-export function inherit({ blocking }: CommunicatorConfig, given: CommunicatorConfig): CommunicatorConfig {
-  return { ...(blocking === undefined ? {} : { blocking }), ...checkConfig(given) };
+export function inherit(parent: CommunicatorConfig, given: CommunicatorConfig): CommunicatorConfig {
+  const config: { name?: string } = { ...parent };
+  delete config.name;
+  return { ...config, ...checkConfig(given) };
 }

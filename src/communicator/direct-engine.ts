@@ -69,9 +69,7 @@ export class DirectEngine implements Engine {
   }
 
   abort(error: TcclError): void {
-    const aboutOther = error.code === 'RANK_DIED' || error.code === 'CLOSED';
-    const about = aboutOther ? this.localRanks.indexOf(error.rank ?? -1) : this.team.localRank;
-    this.team.raiseAbort(abortReasonOf[error.code] ?? 'failed', Math.max(0, about));
+    raiseTeamAbort(this.team, this.localRanks, error);
     this.#direct.close();
   }
 
@@ -83,4 +81,11 @@ export class DirectEngine implements Engine {
   #error(reason: AbortReason, localRank: number): TcclError {
     return reason === 'mismatch' ? describeMismatch(this.team, this.localRanks) : teamError(reason, this.localRanks[localRank] ?? localRank);
   }
+}
+
+/** Tells the other members of a team that the communicator has failed, and why. */
+export function raiseTeamAbort(team: Team, localRanks: readonly number[], error: TcclError): void {
+  const aboutOther = error.code === 'RANK_DIED' || error.code === 'CLOSED';
+  const about = aboutOther ? localRanks.indexOf(error.rank ?? -1) : team.localRank;
+  team.raiseAbort(abortReasonOf[error.code] ?? 'failed', Math.max(0, about));
 }

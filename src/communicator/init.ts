@@ -66,7 +66,7 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     const { segment, shared } = joined;
     segment.takeMemoryAt(goHome);
     const team = Team.ofAll(segment);
-    const facts = await agree(bootstrap, settings, joined, bootstrap.rank === 0 ? readProfile(env) : undefined);
+    const facts = await agree(bootstrap, settings, config, joined, bootstrap.rank === 0 ? readProfile(env) : undefined);
     const origin = new Origin({ segment, shared, libc, settings, network, id, init, options });
     parts = await origin.assemble(bootstrap, team, facts, config, initSignal(options));
     warn(bootstrap, facts, options);

@@ -79,6 +79,16 @@ interface Backing {
   readonly file?: { readonly fd: number; readonly libc: Libc; readonly address: bigint };
 }
 
+/** A segment, or a stretch of this rank's heap of it, as another thread of the rank gets to it. */
+export interface SegmentInThread {
+  readonly memory: WebAssembly.Memory;
+  readonly localRank: number;
+  readonly nLocalRanks: number;
+  /** What the thread may give out. */
+  readonly heap: { readonly from: number; readonly to: number };
+  readonly file: { readonly fd: number; readonly address: bigint } | undefined;
+}
+
 /** The path under which other processes of this host open a memory file of this process. */
 export function memoryFilePath(fd: number): string {
   return `/proc/${String(process.pid)}/fd/${String(fd)}`;
@@ -111,7 +121,7 @@ export class Segment {
   #lessRecent: NumericArray | undefined;
   #lessRecentOffset = -1;
 
-  private constructor(backing: Backing, readonly localRank: number, readonly nLocalRanks: number) {
+  private constructor(backing: Backing, readonly localRank: number, readonly nLocalRanks: number, heap?: SegmentInThread['heap']) {
     this.#backing = backing;
     this.memory = backing.memory;
     this.buffer = backing.memory.buffer as SharedArrayBuffer;
@@ -126,6 +136,11 @@ export class Segment {
     const heapsFrom = Math.ceil(controlEnd / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const heapBytes = Math.floor((this.bytes - heapsFrom) / nLocalRanks / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const from = heapsFrom + localRank * heapBytes;
+    if (heap !== undefined) {
+      this.heap = new Heap(heap.from, heap.to);
+      this.#reservedTo = heap.to;
+      return;
+    }
     // Each heap starts nine lines later than its neighbour's, for the reason that heap.ts gives for its gaps.
     this.heap = new Heap(from + localRank * 9 * LINE, from + heapBytes);
     this.#reservedTo = from;
@@ -140,6 +155,18 @@ export class Segment {
   /** The segment of a rank that is a thread: `memory` is the same object in all threads. */
   static ofThreads(memory: WebAssembly.Memory, localRank: number, nLocalRanks: number): Segment {
     return new Segment({ memory }, localRank, nLocalRanks);
+  }
+
+  /** For another thread of this rank, which may give out the addresses [from, to) of this rank's heap. */
+  forThread(from: number, to: number): SegmentInThread {
+    const { memory, localRank, nLocalRanks } = this;
+    const file = this.#backing.file;
+    return { memory, localRank, nLocalRanks, heap: { from, to }, file: file === undefined ? undefined : { fd: file.fd, address: file.address } };
+  }
+
+  /** The segment of a rank in another thread of it, which the rank's own thread outlives. It is not to be closed. */
+  static inThread({ memory, localRank, nLocalRanks, heap, file }: SegmentInThread, libc: Libc | undefined): Segment {
+    return new Segment({ memory, ...(file === undefined || libc === undefined ? {} : { file: { ...file, libc } }) }, localRank, nLocalRanks, heap);
   }
 
   /** Makes the file that `mapped` maps, long enough for this process's largest memory. Returns it and its length. */

@@ -146,8 +146,13 @@ export class Team {
   /** Memory of this rank's heap for the communicator's work: others may use it until all have left, when it is freed. */
   allocateBytes(bytes: number): number {
     const offset = this.segment.allocateBytes(bytes);
-    this.#kept.push(offset);
+    this.keep(offset);
     return offset;
+  }
+
+  /** Frees what lies at `offset` of this rank's heap when all members have left. */
+  keep(offset: number): void {
+    this.#kept.push(offset);
   }
 
   /** Says that this rank has nothing more to do with the others. Memory goes back to heaps when all have said so. */

@@ -1,0 +1,126 @@
+import type { CallDetails } from '../collectives/call.js';
+import { REASON_BYTES } from '../transport/ending.js';
+
+/*
+ * What a rank's thread and an engine thread of it share, besides the segment: one call at a time.
+ *
+ *     words    0 calls handed over | 1 calls carried out | 2 bytes of the reason for which the engine gave up, or 0 | 3 steps
+ *     numbers  code, root, place and length of input and output, count, bytes of the details
+ *     details  JSON, for calls that have some
+ *     reason   why the engine gave up
+ */
+const POSTED = 0;
+const COMPLETED = 1;
+const FAILED = 2;
+const STEPS = 3;
+const NUMBERS = 64;
+const DETAILS = 128;
+const DETAILS_BYTES = 65536;
+const REASON = DETAILS + DETAILS_BYTES;
+
+/** The code of the call that ends an engine thread. */
+export const EXIT = 0xffff;
+
+/** A call whose arrays lie in the segment. Lengths are elements. */
+export interface PlacedCall {
+  readonly code: number;
+  readonly root: number;
+  readonly send: number;
+  readonly sendLength: number;
+  readonly recv: number;
+  readonly recvLength: number;
+  readonly count: number;
+  readonly details: CallDetails | undefined;
+}
+
+export class EngineThreadMemory {
+  readonly #words: Int32Array;
+  readonly #numbers: Float64Array;
+
+  constructor(readonly buffer = new SharedArrayBuffer(REASON + REASON_BYTES)) {
+    this.#words = new Int32Array(buffer, 0, NUMBERS / 4);
+    this.#numbers = new Float64Array(buffer, NUMBERS, (DETAILS - NUMBERS) / 8);
+  }
+
+  // ── the rank's thread ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Hands a call over. Details of a call among the ranks of one segment fit: they have at most four numbers a rank. */
+  post({ code, root, send, sendLength, recv, recvLength, count, details }: PlacedCall): void {
+    const text = details === undefined ? '' : JSON.stringify(details, (_, value: unknown) => (typeof value === 'bigint' ? { bigint: value.toString() } : value));
+    const written = Buffer.from(this.buffer, DETAILS, DETAILS_BYTES).write(text);
+    this.#numbers.set([code, root, send, sendLength, recv, recvLength, count, written]);
+    Atomics.add(this.#words, POSTED, 1);
+    Atomics.notify(this.#words, POSTED);
+  }
+
+  /** Whether the call handed over last is carried out; looks at most `spins` times. */
+  isDone(spins: number): boolean {
+    const posted = Atomics.load(this.#words, POSTED);
+    for (let turn = 0; turn <= spins; turn++) if (Atomics.load(this.#words, COMPLETED) === posted) return true;
+    return false;
+  }
+
+  get steps(): number {
+    return Atomics.load(this.#words, STEPS);
+  }
+
+  /** Why the engine gave up, packed, if it did. */
+  reason(): Uint8Array | undefined {
+    const bytes = Atomics.load(this.#words, FAILED);
+    return bytes === 0 ? undefined : new Uint8Array(this.buffer, REASON, bytes).slice();
+  }
+
+  /** Calls back once, soon after the call handed over last is carried out, or the engine gives up. */
+  whenNews(wake: () => void): void {
+    const seen = Atomics.load(this.#words, COMPLETED);
+    if (seen === Atomics.load(this.#words, POSTED) || Atomics.load(this.#words, FAILED) !== 0) {
+      setImmediate(wake);
+      return;
+    }
+    const news = waitAsync(this.#words, COMPLETED, seen);
+    if (news.async) void news.value.then(wake);
+    else setImmediate(wake);
+  }
+
+  // ── the engine thread ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The next call; waits for it, without the core after `spins` looks. */
+  take(spins: number): PlacedCall {
+    const completed = Atomics.load(this.#words, COMPLETED);
+    for (let turn = 0; Atomics.load(this.#words, POSTED) === completed; turn++) {
+      if (turn >= spins) Atomics.wait(this.#words, POSTED, completed);
+    }
+    const [code = 0, root = 0, send = 0, sendLength = 0, recv = 0, recvLength = 0, count = 0, bytes = 0] = this.#numbers;
+    const text = Buffer.from(this.buffer, DETAILS, bytes).toString();
+    const details = text === '' ? undefined : JSON.parse(text, (_, value: unknown) => (isBigInt(value) ? BigInt(value.bigint) : value)) as CallDetails;
+    return { code, root, send, sendLength, recv, recvLength, count, details };
+  }
+
+  completed(): void {
+    Atomics.add(this.#words, COMPLETED, 1);
+    Atomics.notify(this.#words, COMPLETED);
+  }
+
+  setSteps(steps: number): void {
+    Atomics.store(this.#words, STEPS, steps);
+  }
+
+  gaveUp(reason: Uint8Array): void {
+    new Uint8Array(this.buffer, REASON, reason.length).set(reason);
+    Atomics.store(this.#words, FAILED, reason.length);
+    // Whoever waits for the call finds the reason.
+    this.completed();
+  }
+}
+
+interface News {
+  readonly async: boolean;
+  readonly value: Promise<string>;
+}
+
+/** Newer than the language version whose types this is compiled with; Node.js has had it since version 16. */
+const { waitAsync } = Atomics as unknown as { readonly waitAsync: (words: Int32Array, index: number, value: number) => News };
+
+function isBigInt(value: unknown): value is { readonly bigint: string } {
+  return typeof value === 'object' && value !== null && 'bigint' in value;
+}

@@ -1,0 +1,88 @@
+import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
+import type { NumericArray } from '../device/types.js';
+import { InvalidArgumentError } from '../errors.js';
+
+/** Below this, a call into the C library costs more than its faster copy gains. */
+const LIBC_COPY_BYTES = 4096;
+
+/** A stretch of memory outside the segment, and where its copy in the segment is. */
+interface Guest {
+  readonly buffer: ArrayBufferLike;
+  readonly from: number;
+  readonly bytes: number;
+  readonly offset: number;
+  /** Whether the call writes it. */
+  readonly returns: boolean;
+}
+
+/**
+ * Copies in the segment of the arrays of one call that lie outside, for threads that can reach the segment only. What
+ * overlaps outside overlaps inside.
+ */
+export class Guests {
+  #guests: Guest[] = [];
+
+  constructor(readonly team: Team, readonly libc: Libc | undefined) {}
+
+  /** Where both arrays, or their copies, lie in the segment. Throws `OUT_OF_MEMORY` where they don't fit. */
+  place(send: NumericArray, recv: NumericArray): readonly [number, number] {
+    const { segment } = this.team;
+    const sendOffset = segment.offsetOf(send);
+    const recvOffset = send === recv ? sendOffset : segment.offsetOf(recv);
+    if (sendOffset >= 0 && recvOffset >= 0) return [sendOffset, recvOffset];
+    if (sendOffset < 0 && recvOffset < 0 && send.buffer === recv.buffer) {
+      const from = Math.min(send.byteOffset, recv.byteOffset);
+      const to = Math.max(send.byteOffset + send.byteLength, recv.byteOffset + recv.byteLength);
+      // Views that lie apart need not bring along what is between them.
+      if (to - from <= send.byteLength + recv.byteLength) {
+        const offset = this.#admit(send.buffer, from, to - from, true);
+        return [offset + send.byteOffset - from, offset + recv.byteOffset - from];
+      }
+    }
+    return [
+      sendOffset < 0 ? this.#admit(send.buffer, send.byteOffset, send.byteLength, false) : sendOffset,
+      recvOffset < 0 ? this.#admit(recv.buffer, recv.byteOffset, recv.byteLength, true) : recvOffset,
+    ];
+  }
+
+  /** Copies back what the call wrote. Throws `BUFFER_DETACHED` where the caller took that memory away. */
+  leave(): void {
+    const guests = this.#guests;
+    this.#guests = [];
+    for (const guest of guests) {
+      if (guest.returns) this.#copy(outside(guest), this.#inside(guest), guest.bytes);
+      this.team.segment.freeBytes(guest.offset);
+    }
+  }
+
+  /** The call failed: others may still write to the copies, so they stay until all have left. */
+  abandon(): void {
+    for (const { offset } of this.#guests) this.team.keep(offset);
+    this.#guests = [];
+  }
+
+  #admit(buffer: ArrayBufferLike, from: number, bytes: number, returns: boolean): number {
+    const guest: Guest = { buffer, from, bytes, offset: this.team.segment.allocateBytes(bytes), returns };
+    this.#guests.push(guest);
+    this.#copy(this.#inside(guest), outside(guest), bytes);
+    return guest.offset;
+  }
+
+  #inside({ offset, bytes }: Guest): Uint8Array {
+    return new Uint8Array(this.team.segment.buffer, offset, bytes);
+  }
+
+  #copy(destination: Uint8Array, source: Uint8Array, bytes: number): void {
+    if (this.libc !== undefined && bytes >= LIBC_COPY_BYTES) this.libc.copy(destination, source, bytes);
+    else destination.set(source);
+  }
+}
+
+function outside({ buffer, from, bytes }: Guest): Uint8Array {
+  try {
+    return new Uint8Array(buffer, from, bytes);
+  } catch (error) {
+    throw new InvalidArgumentError('BUFFER_DETACHED', 'an array of this call was transferred or resized away while the call was under way', { cause: error });
+  }
+}

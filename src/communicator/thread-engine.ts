@@ -1,0 +1,171 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import type { CallDetails } from '../collectives/call.js';
+import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
+import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import { SystemError, type TcclError } from '../errors.js';
+import { unpackReason } from '../transport/ending.js';
+import { raiseTeamAbort } from './direct-engine.js';
+import { EngineThreadMemory, EXIT } from './engine-thread-memory.js';
+import type { EngineThreadData } from './engine-thread.js';
+import type { Engine } from './engine.js';
+import { Guests } from './guests.js';
+
+/** Calls on arrays up to so many bytes a thread are not worth sharing. */
+const SHARED_BYTES = 128 * 1024;
+/** Shares of a call begin at multiples of this many bytes. */
+const ALIGNMENT = 128;
+/** Of the rank's heap for each thread: what the direct algorithm needs for itself. */
+const ARENA_BYTES = 2 * 2 ** 20;
+
+/** An engine thread and the team that it works in. */
+interface Lane {
+  readonly team: Team;
+  readonly memory: EngineThreadMemory;
+  readonly worker: Worker;
+}
+
+export interface ThreadEngineOptions {
+  /** One a thread; the first is the communicator's. */
+  readonly teams: readonly Team[];
+  /** The rank of each member. */
+  readonly localRanks: readonly number[];
+  readonly libc: Libc | undefined;
+  readonly smallBytes: number;
+  /** How often a thread looks before it gives its core away. */
+  readonly spins: number;
+}
+
+/**
+ * The direct algorithm on threads of its own, so that the rank's event loop and computation go on. With several
+ * threads ("channels"), large all-reduces, reduces and broadcasts are shared by them, each in a team of its own; all
+ * else goes to the first.
+ *
+ *      rank's thread      begin ── computes ──────────── wake ── done
+ *                            \                           /
+ *      engine thread 0        └ its share ──────────────┤
+ *      engine thread 1        └ its share ──────────────┘
+ *
+ * Arrays outside the segment are copied by the rank's thread, in whole, before and after: only it can know that they are
+ * still there (an array can be transferred away at any time).
+ */
+export class ThreadEngine implements Engine {
+  readonly blocking = true;
+  readonly #lanes: readonly Lane[];
+  readonly #localRanks: readonly number[];
+  readonly #guests: Guests;
+  #closed = false;
+
+  private constructor(lanes: readonly Lane[], { teams: [team], localRanks, libc }: ThreadEngineOptions & { readonly teams: readonly [Team, ...Team[]] }) {
+    this.#lanes = lanes;
+    this.#localRanks = localRanks;
+    this.#guests = new Guests(team, libc);
+  }
+
+  /** @throws SystemError `OUT_OF_MEMORY`, `LAUNCH` when threads cannot be started */
+  static async start(options: ThreadEngineOptions & { readonly teams: readonly [Team, ...Team[]] }): Promise<ThreadEngine> {
+    const lanes = options.teams.map((team) => startLane(team, options));
+    try {
+      await Promise.all(lanes.map(({ worker }) => once(worker, 'message')));
+    } catch (error) {
+      for (const { worker } of lanes) void worker.terminate();
+      throw new SystemError('LAUNCH', `an engine thread cannot be started: ${(error as Error).message}`, { cause: error });
+    }
+    for (const { worker } of lanes) worker.unref();
+    return new ThreadEngine(lanes, options);
+  }
+
+  begin(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+  ): number {
+    const [input, output] = this.#guests.place(send, recv);
+    const call = { code, root, send: input, sendLength: send.length, recv: output, recvLength: recv.length, count, details };
+    // The threads are what goes on: they keep the process alive until the call is over.
+    for (const { worker } of this.#lanes) worker.ref();
+    const share = this.#shareOf(code & 15, count, type.bytes);
+    this.#lanes.forEach(({ memory }, lane) => {
+      const from = lane * share;
+      if (from >= count && lane > 0) return;
+      if (share >= count) memory.post(call);
+      else {
+        const length = Math.min(share, count - from);
+        const part = (place: number, elements: number): [number, number] => [place + from * type.bytes, Math.max(0, Math.min(elements - from, length))];
+        const [[shareSend, sendLength], [shareRecv, recvLength]] = [part(input, send.length), part(output, recv.length)];
+        memory.post({ ...call, send: shareSend, sendLength, recv: shareRecv, recvLength, count: length });
+      }
+    });
+    return this.progress(spins);
+  }
+
+  progress(spins: number): number {
+    for (const { memory } of this.#lanes) if (!memory.isDone(spins)) return PENDING;
+    this.check();
+    this.#guests.leave();
+    for (const { worker } of this.#lanes) worker.unref();
+    return DONE;
+  }
+
+  get steps(): number {
+    return this.#lanes.reduce((sum, { memory }) => sum + memory.steps, 0);
+  }
+
+  readonly whenReady = (wake: () => void): void => {
+    const busy = this.#lanes.find(({ memory }) => !memory.isDone(0)) ?? this.#lanes[0];
+    busy?.memory.whenNews(wake);
+  };
+
+  /** The threads look for themselves whether others can still come. */
+  check(): void {
+    for (const { memory, team } of this.#lanes) {
+      const reason = memory.reason();
+      if (reason !== undefined) throw unpackReason(reason, this.#localRanks[team.localRank] ?? 0);
+    }
+  }
+
+  /** Only the threads know. */
+  late(): number[] {
+    return [];
+  }
+
+  abort(error: TcclError): void {
+    // Threads that wait for others find it, and end.
+    for (const { team } of this.#lanes) raiseTeamAbort(team, this.#localRanks, error);
+    this.#guests.abandon();
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await Promise.all(this.#lanes.map(async ({ memory, worker }) => {
+      if (worker.threadId < 0) return;
+      const exit = once(worker, 'exit');
+      worker.ref();
+      memory.post({ code: EXIT, root: 0, send: 0, sendLength: 0, recv: 0, recvLength: 0, count: 0, details: undefined });
+      await exit;
+    }));
+    for (const { team } of this.#lanes.slice(1)) team.leave();
+  }
+
+  /** Elements of each thread's share; all of them where the call is not shared. */
+  #shareOf(kind: number, count: number, elementBytes: number): number {
+    const divides = kind === callKinds.allReduce || kind === callKinds.reduce || kind === callKinds.broadcast;
+    const n = this.#lanes.length;
+    if (!divides || count * elementBytes < n * SHARED_BYTES) return Math.max(count, 1);
+    const unit = ALIGNMENT / elementBytes;
+    return Math.ceil(count / n / unit) * unit;
+  }
+}
+
+function startLane(team: Team, { localRanks, smallBytes, spins }: ThreadEngineOptions): Lane {
+  const memory = new EngineThreadMemory();
+  const from = team.allocateBytes(ARENA_BYTES);
+  const data: EngineThreadData = {
+    segment: team.segment.forThread(from, from + ARENA_BYTES),
+    team: { address: team.address, members: team.members },
+    localRanks, smallBytes, spins, buffer: memory.buffer,
+  };
+  const worker = new Worker(new URL('./engine-thread.js', import.meta.url), { workerData: data, name: `engine of rank ${localRanks[team.localRank] ?? 0}` });
+  return { team, memory, worker };
+}

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { checkConfig, engineThreads, inherit } from '../../src/communicator/config.js';
+
+test('a child has what its parent has, but for the name, and what it is given', () => {
+  const parent = checkConfig({ name: 'world', blocking: false, engine: 'thread', channels: 4 });
+  expect(inherit(parent, {})).toEqual({ blocking: false, engine: 'thread', channels: 4 });
+  expect(inherit(parent, { name: 'row', blocking: true, channels: 1 })).toEqual({ name: 'row', blocking: true, engine: 'thread', channels: 1 });
+});
+
+test('the number of engine threads lies between its bounds, and is none without them', () => {
+  expect(engineThreads({})).toBe(0);
+  expect(engineThreads({ channels: 4 })).toBe(0);
+  expect(engineThreads({ engine: 'thread' })).toBe(1);
+  expect(engineThreads({ engine: 'thread', channels: 4, maxChannels: 2 })).toBe(2);
+  expect(engineThreads({ engine: 'thread', minChannels: 3 })).toBe(3);
+});
+
+test.each([
+  [{ name: '' }, 'ARGUMENT_TYPE'],
+  [{ name: 'two\nlines' }, 'ARGUMENT_TYPE'],
+  [{ blocking: 1 }, 'ARGUMENT_TYPE'],
+  [{ engine: 'threads' }, 'UNKNOWN_NAME'],
+  [{ channels: 0 }, 'ARGUMENT_RANGE'],
+  [{ maxChannels: 1.5 }, 'ARGUMENT_RANGE'],
+  [{ minChannels: 65 }, 'ARGUMENT_RANGE'],
+  [{ minChannels: 3, maxChannels: 2 }, 'ARGUMENT_RANGE'],
+])('%j is refused with %s', (config, code) => {
+  expect(() => checkConfig(config as never)).toThrow(expect.objectContaining({ code }) as Error);
+});
