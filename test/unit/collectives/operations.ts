@@ -141,7 +141,8 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
   const even = members.map(() => count);
 
   return members.map(({ rank, segment }): Part => {
-    const own = generator(op.seed * 31 + rank);
+    // Neighbouring seeds begin alike.
+    const own = generator(Math.imul(op.seed + (rank + 1) * 0x9e3779b1, 0x85ebca6b));
     const make = (length: number): NumericArray => (own() < 0.5 ? segment.alloc(type.array, length) : new type.array(new ArrayBuffer(length * type.bytes + 8), 8, length));
     const isRoot = rank === root;
     const part = (send: NumericArray, recv: NumericArray, expected: Element[] | undefined, callCount: number, details?: CallDetails, hash = 0): Part => {
