@@ -15,7 +15,7 @@ import { checkShrink, checkSplit, shrink, split, whileOthersCan } from './childr
 import { smallBytesOf } from './choose-engine.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
-import type { CommunicatorConfig } from './config.js';
+import { engineThreads, type CommunicatorConfig } from './config.js';
 import { defaultProfile } from './default-profile.js';
 import { onExit } from './exit.js';
 import { explainCall, type Explanation } from './explain.js';
@@ -150,7 +150,7 @@ export class Communicator extends Collectives {
       measured: profile === undefined ? 'elsewhere' : 'here',
       forced: origin.facts.settings.algorithm,
       smallBytes: smallBytesOf(this.nLocalRanks, nCores),
-      channels: 1,
+      channels: Math.max(1, engineThreads(this.#parts.config)),
     });
   }
 
