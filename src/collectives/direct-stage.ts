@@ -29,7 +29,12 @@ export class Stage {
   }
 
   #base(): number {
-    if (this.#address < 0) this.#address = this.#team.allocateBytes(3 * this.#team.stageBytes);
+    if (this.#address < 0) this.#address = this.#team.allocateBytes(stageMemoryBytes(this.#team));
     return this.#address;
   }
+}
+
+/** What a stage takes of its rank's heap. */
+export function stageMemoryBytes({ stageBytes }: Team): number {
+  return 3 * stageBytes;
 }

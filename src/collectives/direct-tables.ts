@@ -35,7 +35,7 @@ export class PartTables {
   write(sendFrom: Float64Array, sendBytes: Float64Array, receiveBytes: Float64Array): number {
     const n = this.#team.nLocalRanks;
     const tableBytes = n * COLUMNS * 8;
-    if (this.#address < 0) this.#address = this.#team.allocateBytes(2 * tableBytes);
+    if (this.#address < 0) this.#address = this.#team.allocateBytes(tablesMemoryBytes(this.#team));
     const address = this.#address + ((this.#kernels.operationNumber() + 1) & 1) * tableBytes;
     this.#numbers.set(sendFrom, address / 8 + SEND_FROM * n);
     this.#numbers.set(sendBytes, address / 8 + SEND_BYTES * n);
@@ -71,4 +71,9 @@ export class PartTables {
   #number(address: number, column: number, rank: number): number {
     return this.#numbers[address / 8 + column * this.#team.nLocalRanks + rank] ?? 0;
   }
+}
+
+/** What the tables take of their rank's heap. */
+export function tablesMemoryBytes({ nLocalRanks }: Team): number {
+  return 2 * nLocalRanks * COLUMNS * 8;
 }

@@ -14,7 +14,7 @@ import { EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memor
 export interface EngineThreadData {
   readonly segment: SegmentInThread;
   /** The team that this thread works in for the rank. */
-  readonly team: { readonly address: number; readonly members: readonly number[] };
+  readonly team: { readonly address: number; readonly members: readonly number[]; readonly stageBytes: number };
   readonly localRanks: readonly number[];
   readonly smallBytes: number;
   /** How often to look before the core is given away. */
@@ -22,11 +22,11 @@ export interface EngineThreadData {
   readonly buffer: SharedArrayBuffer;
 }
 
-const { segment: place, team: { address, members }, localRanks, smallBytes, spins, buffer } = workerData as EngineThreadData;
+const { segment: place, team: { address, members, stageBytes }, localRanks, smallBytes, spins, buffer } = workerData as EngineThreadData;
 const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;
 const segment = Segment.inThread(place, libc);
-const engine = new DirectEngine(new Team(segment, address, members), localRanks, libc, smallBytes);
+const engine = new DirectEngine(new Team(segment, address, members, undefined, stageBytes), localRanks, libc, smallBytes);
 const backoff = new Backoff(libc);
 const memory = new EngineThreadMemory(buffer);
 const none = new Int32Array(0);

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { CallDetails } from '../collectives/call.js';
+import { stageMemoryBytes } from '../collectives/direct-stage.js';
+import { tablesMemoryBytes } from '../collectives/direct-tables.js';
 import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
@@ -17,8 +19,8 @@ import { Guests } from './guests.js';
 const SHARED_BYTES = 128 * 1024;
 /** Shares of a call begin at multiples of this many bytes. */
 const ALIGNMENT = 128;
-/** Of the rank's heap for each thread: what the direct algorithm needs for itself. */
-const ARENA_BYTES = 2 * 2 ** 20;
+/** More than the gaps between allocations of an engine thread take. */
+const GAPS_BYTES = 4096;
 
 /** An engine thread and the team that it works in. */
 interface Lane {
@@ -160,10 +162,11 @@ export class ThreadEngine implements Engine {
 
 function startLane(team: Team, { localRanks, smallBytes, spins }: ThreadEngineOptions): Lane {
   const memory = new EngineThreadMemory();
-  const from = team.allocateBytes(ARENA_BYTES);
+  const bytes = stageMemoryBytes(team) + tablesMemoryBytes(team) + GAPS_BYTES;
+  const from = team.allocateBytes(bytes);
   const data: EngineThreadData = {
-    segment: team.segment.forThread(from, from + ARENA_BYTES),
-    team: { address: team.address, members: team.members },
+    segment: team.segment.forThread(from, from + bytes),
+    team: { address: team.address, members: team.members, stageBytes: team.stageBytes },
     localRanks, smallBytes, spins, buffer: memory.buffer,
   };
   const worker = new Worker(new URL('./engine-thread.js', import.meta.url), { workerData: data, name: `engine of rank ${localRanks[team.localRank] ?? 0}` });
