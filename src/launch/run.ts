@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { SystemError } from '../errors.js';
+import { copyTunables } from './copy-tunables.js';
 import { JobProcesses } from './job-processes.js';
 import { LinePrefixer } from './line-prefixer.js';
 import { localMeetingPoint, type MeetingPoint } from './meeting-point.js';
@@ -108,6 +109,7 @@ class Job {
       stdio: [rank === 0 ? 'inherit' : 'ignore', out, out],
       env: {
         ...env,
+        GLIBC_TUNABLES: copyTunables(env),
         TCCL_RANK: String(rank),
         TCCL_NRANKS: String(nRanks),
         TCCL_LOCAL_RANK: String(rank),
