@@ -12,7 +12,7 @@ export default defineConfig({
     maxWorkers: 2,
     projects: [
       level('unit'),
-      level('oracle', { testTimeout: 120_000 }),
+      level('oracle', { testTimeout: 400_000 }),
       // Ranks are processes of their own and contend for cores: one file at a time.
       level('multi-process', { testTimeout: 60_000, fileParallelism: false }),
       level('multi-host', { testTimeout: 60_000, fileParallelism: false }),

@@ -44,7 +44,7 @@ describe('tccl perf between processes', () => {
         'all_reduce', '--ranks', '3', '-b', '4', '-e', '40000', '-f', '100', '-d', 'all', '-o', 'all', '--api', api, '--memory', memory, '--json', ...few);
       expect(code).toBe(0);
       const lines = parse(stdout);
-      expect(lines).toHaveLength(3 * 5 * 3 * 2 + 1);
+      expect(lines).toHaveLength(12 * 5 * 3 * 2 + 1);
       expect(lines.slice(0, -1).filter((line) => line['wrong'] !== 0)).toEqual([]);
     });
 
