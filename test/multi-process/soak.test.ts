@@ -1,0 +1,15 @@
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { start } from './cli.js';
+
+const soak = fileURLToPath(new URL('../../bench/soak.mjs', import.meta.url));
+
+it('a short soak: random calls of changing ranks and algorithms', async () => {
+  const { code, stdout, stderr } = await start(process.execPath, [soak, '--minutes', '0.1', '--calls', '20']).finished;
+  expect(code, stderr).toBe(0);
+  expect(stdout).toMatch(/^\d+ rounds of 20 random calls, seeds \d+ to \d+: every element right\n$/);
+});
+
+it('a soak of no time is wrong use', async () => {
+  expect(await start(process.execPath, [soak, '--minutes', 'x']).finished).toMatchObject({ code: 2, stderr: "soak: --minutes 'x' must be a number above 0\n" });
+});
