@@ -15,6 +15,8 @@ export interface Told {
   readonly ring: { readonly order: readonly number[]; readonly transport: string } | undefined;
   /** Whether all ranks of this host share memory. */
   readonly shared: boolean;
+  /** Tells the communicator's family from others, in hexadecimal. */
+  readonly commId: string;
 }
 
 /** Communicators of this process so far, and the rank in the first. */
@@ -39,21 +41,24 @@ export function observersOf(told: Told): Observer[] {
   return observers;
 }
 
-function startLog({ bootstrap, settings, table, ring, shared }: Told, number: number): DebugLog {
+function startLog({ bootstrap, settings, table, ring, shared, commId }: Told, number: number): DebugLog {
   const { rank, nRanks, localRank, localRanks, peers } = bootstrap;
   const log = new DebugLog(settings.debug, localRank);
   if (number === 0 && rank === 0) log.version(`TCCL version ${version}`);
   for (const [name, text] of Object.entries(settings.variables)) log.info('ENV', `${name} set by environment to ${text}.`);
+  const localOf = (other: number): number => peers.filter((peer) => peer.rank < other && peer.hostHash === peers[other]?.hostHash).length;
   const nNodes = new Set(peers.map((peer) => peer.hostHash)).size;
-  log.info('INIT', `comm ${number} rank ${rank} nRanks ${nRanks} nNodes ${nNodes} localRanks ${localRanks.length} localRank ${localRank}, `
-    + `${shared ? 'one memory for the ranks of this host' : 'no memory in common'} - Init COMPLETE`);
+  const comm = `comm 0x${(firstRank * 4096 + number + 1).toString(16)} rank ${rank}`;
+  log.info('INIT', `${comm} nRanks ${nRanks} nNodes ${nNodes} localRanks ${localRanks.length} localRank ${localRank}, `
+    + (shared ? 'one memory for the ranks of this host' : 'no memory in common'));
   if (ring === undefined) {
     log.info('GRAPH', `${nRanks} heads, each reduces its share for all : ${peers.map((peer) => peer.rank).join(' ')}`);
   } else {
     const next = ring.order[(ring.order.indexOf(rank) + 1) % nRanks] ?? rank;
     if (rank === 0) log.info('GRAPH', `Channel 00/01 : ${ring.order.join(' ')}`);
-    log.info('NET', `Channel 00/0 : ${rank}[${localRank}] -> ${next} via ${ring.transport}`);
+    log.info('NET', `Channel 00/0 : ${rank}[${localRank}] -> ${next}[${localOf(next)}] via ${ring.transport}`);
   }
+  log.info('INIT', `${comm} nranks ${nRanks} cudaDev ${localRank} busId ${localRank.toString(16)} commId 0x${commId} - Init COMPLETE`);
   if (rank === 0) for (const [kind, ranges] of Object.entries(table)) log.info('TUNING', `${kind}: ${rangesText(ranges)}`);
   return log;
 }

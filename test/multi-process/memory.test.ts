@@ -34,7 +34,7 @@ test('memory that the control group does not allow is refused at alloc, and the 
 });
 
 test('where a file may not be as long as the shared memory, ranks use sockets and say why', async () => {
-  const { stdout, stderr, code } = await start('sh', ['-c', 'ulimit -f 1000000 && exec "$0" "$@"', process.execPath, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('random-collectives.mjs'), '1', '20', 'promises']).finished;
+  const { stdout, stderr, code } = await start('sh', ['-c', 'ulimit -f 1000000 && exec "$0" "$@"', process.execPath, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('random-collectives.mjs'), '--seed', '1', '--calls', '20', '--promises']).finished;
   expect(code, stderr).toBe(0);
   expect(stdout).toContain('"algorithm":"ring"');
   expect(stderr).toContain('through sockets: ftruncate failed: EFBIG');

@@ -27,7 +27,8 @@ export interface KnownProcesses {
   isSeenAgain(host: string): boolean;
 }
 
-const marker = 'NCCL ';
+/** After an N: NCCL's own lines; after a T: those of tccl's ranks, which have the same shape. */
+const marker = 'CCL ';
 const levels = ['INFO', 'WARN'] as const;
 /** The head of a line, up to its marker. Launchers write their prefix directly before it: it ends with a colon. */
 const head = /(\S{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] (?:(\S{1,200}:\d{1,6}) (?:\([^)]{1,80}\) )?)?$/;
@@ -50,14 +51,15 @@ export function readLine(text: string, known: KnownProcesses): LogLine[] | undef
   let isBroken = false;
   for (let at = plain.indexOf(marker); at >= 0; at = plain.indexOf(marker, at + marker.length)) {
     const level = levels.find((each) => plain.startsWith(`${each} `, at + marker.length));
-    if (level === undefined) continue;
-    const before = plain.slice(Math.max(0, at - headLength), at);
+    const writer = plain[at - 1];
+    if (level === undefined || (writer !== 'N' && writer !== 'T')) continue;
+    const before = plain.slice(Math.max(0, at - 1 - headLength), at - 1);
     const match = head.exec(before);
     if (match === null) {
       isBroken = true;
       continue;
     }
-    starts.push({ at: at - before.length + match.index, messageAt: at + marker.length + level.length + 1, match, level });
+    starts.push({ at: at - 1 - before.length + match.index, messageAt: at + marker.length + level.length + 1, match, level });
   }
   if (starts.length === 0) return isBroken ? undefined : [];
   const torn = isBroken || starts.length > 1 || holdsHead(plain.slice(0, starts[0]?.at), known);
