@@ -1,15 +1,12 @@
-import { formatRanks } from '../bootstrap/rank-list.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm, CallKind } from '../collectives/call.js';
 import { PointToPoint } from '../collectives/p2p.js';
-import { DONE, PENDING } from '../device/kernels/kernels.js';
-import type { Libc } from '../device/libc.js';
 import { rankStates, type Segment, type SegmentMemory } from '../device/segment.js';
 import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
-import { InvalidArgumentError, InvalidUsageError, RemoteError, SystemError, TcclError, TimeoutError } from '../errors.js';
+import { InvalidArgumentError, InvalidUsageError, RemoteError, SystemError, TcclError } from '../errors.js';
 import { died } from '../transport/ending.js';
 import { checkArray, checkPeer, type CallOptions } from './arguments.js';
-import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
+import { CallQueue } from './call-queue.js';
 import { CheckedCall } from './checked-call.js';
 import { checkShrink, checkSplit, shrink, split, whileOthersCan } from './children.js';
 import { smallBytesOf } from './choose-engine.js';
@@ -20,7 +17,7 @@ import { defaultProfile } from './default-profile.js';
 import { onExit } from './exit.js';
 import { explainCall, type Explanation } from './explain.js';
 import { FUSED_BYTES } from './fusion.js';
-import { currentGroup, group, groupSync, refused, type GroupMember, type QueuedCall } from './group.js';
+import { currentGroup, group, groupSync, refused, type GroupMember } from './group.js';
 import { grow } from './grow.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { Messenger } from './messenger.js';
@@ -29,22 +26,11 @@ import type { Registration } from './registration.js';
 import { timesFor } from './profile.js';
 import { Window } from './window.js';
 
-/** An operation of the promise API that could not finish at once. */
-interface Request extends QueuedCall {
-  begun: boolean;
-  readonly resolve: () => void;
-  readonly reject: (reason: Error) => void;
-}
-
 /** How a communicator made from another differs from it. */
 export interface ChildOptions extends CommunicatorConfig {
   /** How long to wait for the other ranks, in milliseconds. Default 60,000. */
   readonly timeoutMs?: number;
 }
-
-const finished = Promise.resolve();
-/** Timers cannot be longer. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * A group of ranks that exchange data. Every rank calls the same operations in the same order; each call has a promise
@@ -69,28 +55,16 @@ export class Communicator extends Collectives {
   readonly #parts: CommunicatorParts;
   readonly #segment: Segment;
   readonly #engine: CompositeEngine;
-  /** How many unset flags are looked at before the core is given away. */
-  readonly #spins: number;
-  /** How often a promise call gives its core away before it returns to the event loop. */
-  readonly #patience: number;
-  readonly #backoff: Backoff;
   readonly #call: CheckedCall;
   readonly #pointToPoint: PointToPoint;
   readonly #messenger: Messenger;
+  readonly #queue: CallQueue;
   /** Windows made so far. */
   #windows = 0;
   readonly #member: GroupMember;
   /** Where fused calls of groups exchange their data; made when first needed. */
   #fusionRoom: NumericArray | undefined;
-  readonly #libc: Libc | undefined;
-  readonly #timeoutMs: number;
   readonly #stopExit: () => void;
-  readonly #queue: Request[] = [];
-  #scheduled = false;
-  /** Ends a wait for news, where they come by themselves. */
-  #deadline: NodeJS.Timeout | undefined;
-  /** Called when the queue is empty, for close(). */
-  #idle: (() => void) | undefined;
   #failure: TcclError | undefined;
   #closing: Promise<void> | undefined;
   readonly #registrations = new Set<Registration>();
@@ -108,19 +82,27 @@ export class Communicator extends Collectives {
     this.localRank = parts.bootstrap.localRank;
     this.nLocalRanks = parts.bootstrap.localRanks.length;
     this.#call = new CheckedCall(this.rank, this.nRanks);
-    const crowded = this.nLocalRanks > parts.nCores;
+    const { origin, bootstrap, team, engine, nCores } = parts;
+    const { libc, shared, settings: { timeoutMs } } = origin.facts;
+    origin.use();
+    const crowded = this.nLocalRanks > nCores;
     // A rank that spins where ranks outnumber cores keeps the one it waits for from running.
-    this.#spins = crowded ? 20 : 4000;
-    this.#patience = crowded ? 2 * Math.ceil(this.nLocalRanks / parts.nCores) : 0;
-    this.#libc = parts.origin.facts.libc;
-    this.#backoff = new Backoff(this.#libc);
-    this.#timeoutMs = parts.origin.facts.settings.timeoutMs;
-    parts.origin.use();
-    this.#pointToPoint = new PointToPoint({
-      bootstrap: parts.bootstrap, team: parts.team, libc: this.#libc, shared: parts.origin.facts.shared, openTransport: parts.openTransport,
-      onNews: () => this.#messenger.onNews(),
+    const spins = crowded ? 20 : 4000;
+    const fail = (error: unknown): unknown => this.#failWith(error);
+    this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews() });
+    this.#queue = new CallQueue({
+      engine, rank: this.rank, libc, spins, patience: crowded ? 2 * Math.ceil(this.nLocalRanks / nCores) : 0, timeoutMs, fail,
+      messages: { step: () => this.#messenger.step(), throwLastWords: () => this.#messenger.throwLastWords() },
     });
-    this.#messenger = this.#makeMessenger(parts);
+    this.#messenger = new Messenger({
+      rank: this.rank, pointToPoint: this.#pointToPoint, libc, spins, timeoutMs, fail,
+      collectives: {
+        isPending: () => this.#queue.isPending,
+        step: () => this.#queue.step(),
+        check: () => this.#queue.checkForMessages(),
+        timedOut: () => this.#queue.timedOut(),
+      },
+    });
     this.#member = this.#makeMember();
     this.#stopExit = onExit(this.#leave);
   }
@@ -206,7 +188,7 @@ export class Communicator extends Collectives {
     const type = checkArray('window', array, options);
     try {
       return await Window.open({
-        bootstrap, team, libc: this.#libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows,
+        bootstrap, team, libc: this.#parts.origin.facts.libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows,
         checkUsable: (call) => this.#checkUsable(call), barrier: () => this.barrier(),
       }, array, type);
     } catch (error) {
@@ -251,7 +233,7 @@ export class Communicator extends Collectives {
     if (this.#closing !== undefined) this.#checkUsable('shrink');
     checkShrink(excluded, this.rank, this.nRanks);
     if (options.abort === true) this.abort('it shrinks the communicator');
-    if (this.#failure === undefined) await this.#drained();
+    if (this.#failure === undefined) await this.#queue.drained();
     return this.#inTurn(async () => new Communicator(await shrink(this.#parts, excluded, options, options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS)));
   }
 
@@ -341,17 +323,6 @@ export class Communicator extends Collectives {
     if (left >= 0) throw new RemoteError('CLOSED', `rank ${rankOf(left)} has closed its communicator, but others still call it`, { rank: rankOf(left) });
   }
 
-  #drained(): Promise<void> {
-    if (this.#queue.length === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      const next = this.#idle;
-      this.#idle = () => {
-        next?.();
-        resolve();
-      };
-    });
-  }
-
   #checkUsable(call: string): void {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#closing !== undefined) {
@@ -360,20 +331,6 @@ export class Communicator extends Collectives {
   }
 
   // ── messages between two ranks ────────────────────────────────────────────────────────────────────────────────────
-
-  #makeMessenger({ bootstrap, origin }: CommunicatorParts): Messenger {
-    const { libc, settings: { timeoutMs } } = origin.facts;
-    return new Messenger({
-      rank: bootstrap.rank, pointToPoint: this.#pointToPoint, libc, spins: this.#spins, timeoutMs,
-      collectives: {
-        isPending: () => this.#queue.length > 0,
-        step: () => this.#stepAll(),
-        check: () => this.#checkEngine(),
-        timedOut: () => this.#timedOut(),
-      },
-      fail: (error) => this.#failWith(error),
-    });
-  }
 
   #checkMessage(call: string, array: NumericArray, peer: number, options: CallOptions | undefined): DataType {
     this.#checkUsable(call);
@@ -398,23 +355,6 @@ export class Communicator extends Collectives {
     else void group.addMessage(this.#member, call === 'send', peer, array, type);
   }
 
-  /** Goes on with the queue while something else is waited for. True if it got further. */
-  #stepAll(): boolean {
-    const { steps } = this.#engine;
-    const { length } = this.#queue;
-    while (this.#queue.length > 0 && this.#stepQueue() === DONE);
-    return this.#queue.length !== length || this.#engine.steps !== steps;
-  }
-
-  /** Messages don't care whether a rank that they have nothing to do with has closed. */
-  #checkEngine(): void {
-    try {
-      this.#engine.check();
-    } catch (error) {
-      if (!(error instanceof TcclError && error.code === 'CLOSED')) throw error;
-    }
-  }
-
   // ── groups ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #makeMember(): GroupMember {
@@ -426,10 +366,10 @@ export class Communicator extends Collectives {
         else messenger.checkBlocking(peer);
       },
       addMessage: ({ sends, peer, array, type }, settled) => messenger.add(sends, peer, array, type, { settled }),
-      addCollective: (call, settled) => this.#queue.push({ ...call, begun: false, resolve: () => settled(), reject: settled }),
+      addCollective: (call, settled) => this.#queue.add(call, settled),
       kick: () => {
         messenger.kick();
-        if (!this.#scheduled && this.#queue.length > 0) this.#pump();
+        this.#queue.kick();
       },
       waitUntil: (isDone, others) => messenger.waitUntil(isDone, (health) => {
         for (const other of others) other.turn(isDone, health);
@@ -455,23 +395,21 @@ export class Communicator extends Collectives {
     return new type.array(buffer, byteOffset, count);
   }
 
-  // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── collectives ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   protected override runSync(call: CheckedCall): void {
-    const engine = this.#engine;
     const group = currentGroup();
     if (group !== undefined) {
       void group.addCollective(this.#member, call);
       return;
     }
     this.#checkBlocking();
-    try {
-      // Operations keep their order: what the promise API started comes first.
-      while (this.#queue.length > 0) this.#finishSync(this.#stepQueue());
-      this.#finishSync(engine.begin(call.code, call.type, call.root, call.send, call.recv, call.count, this.#spins, call.details));
-    } catch (error) {
-      throw this.#failWith(error);
-    }
+    this.#queue.run(call);
+  }
+
+  protected override start(call: CheckedCall): Promise<void> {
+    const group = currentGroup();
+    return group === undefined ? this.#queue.start(call) : group.addCollective(this.#member, call);
   }
 
   #checkBlocking(): void {
@@ -483,133 +421,7 @@ export class Communicator extends Collectives {
     }
   }
 
-  #finishSync(status: number): void {
-    if (status === DONE) return;
-    this.#backoff.restart();
-    while (status === PENDING) {
-      if (this.#backoff.turn()) this.#checkHealth();
-      this.#messenger.step();
-      const { steps } = this.#engine;
-      status = this.#engine.progress(this.#spins);
-      if (this.#engine.steps !== steps) this.#backoff.restart();
-    }
-  }
-
-  // ── promise calls ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** Finishes at once if nobody is late; else queues the call and goes on from the event loop. */
-  protected override start(call: CheckedCall): Promise<void> {
-    const group = currentGroup();
-    if (group !== undefined) return group.addCollective(this.#member, call);
-    const { code, type, root, send, recv, count, details } = call;
-    const engine = this.#engine;
-    let begun = false;
-    if (this.#queue.length === 0) {
-      try {
-        let status = engine.begin(code, type, root, send, recv, count, this.#spins, details);
-        for (let turn = 0; status === PENDING && turn < this.#patience; turn++) {
-          this.#libc?.yieldCore();
-          status = engine.progress(this.#spins);
-        }
-        if (status === DONE) return finished;
-        begun = true;
-      } catch (error) {
-        throw this.#failWith(error);
-      }
-      this.#backoff.restart();
-    }
-    return new Promise<void>((resolve, reject) => {
-      this.#queue.push({ code, type, root, send, recv, count, details, begun, resolve, reject });
-      this.#schedule();
-    });
-  }
-
-  #schedule(): void {
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    if (this.#engine.whenReady !== undefined) {
-      this.#engine.whenReady(this.#pump);
-      this.#setDeadline();
-    } else if (this.#backoff.waitedMs > SLEEP_AFTER_MS) setTimeout(this.#pump, 1);
-    else setImmediate(this.#pump);
-  }
-
-  /** Goes on with the queue until an operation has to wait. */
-  readonly #pump = (): void => {
-    this.#scheduled = false;
-    try {
-      while (this.#queue.length > 0) {
-        const status = this.#stepQueue();
-        if (status === PENDING) {
-          if (this.#engine.whenReady === undefined && this.#backoff.turn(false)) this.#checkHealth();
-          this.#schedule();
-          return;
-        }
-        this.#backoff.restart();
-        this.#clearDeadline();
-      }
-      this.#idle?.();
-    } catch (error) {
-      this.#failWith(error);
-    }
-  };
-
-  /** Starts or goes on with the first queued operation; resolves and removes it when it is done. */
-  #stepQueue(): number {
-    const request = this.#queue[0];
-    if (request === undefined) return DONE;
-    const engine = this.#engine;
-    let status: number;
-    if (request.begun) {
-      const { steps } = engine;
-      status = engine.progress(this.#spins);
-      if (engine.steps !== steps) this.#backoff.restart();
-    } else {
-      request.begun = true;
-      request.before?.();
-      status = engine.begin(
-        request.code, request.type, request.root, request.send, request.recv, request.count, this.#spins, request.details,
-      );
-    }
-    if (status === DONE) {
-      request.after?.();
-      this.#queue.shift();
-      request.resolve();
-    }
-    return status;
-  }
-
-  // ── failure ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** Looks whether those that this rank waits for can still come, and whether it has waited long enough. */
-  #checkHealth(): void {
-    this.#messenger.throwLastWords();
-    this.#engine.check();
-    const timeoutMs = this.#timeoutMs;
-    if (timeoutMs > 0 && this.#backoff.waitedMs > timeoutMs) throw this.#timedOut();
-  }
-
-  /** The operation under way fails when its time is over. */
-  #setDeadline(): void {
-    const timeoutMs = this.#timeoutMs;
-    if (timeoutMs > 0) this.#deadline ??= setTimeout(() => this.#failWith(this.#timedOut()), Math.min(timeoutMs, LONGEST_TIMER_MS));
-  }
-
-  #clearDeadline(): void {
-    clearTimeout(this.#deadline);
-    this.#deadline = undefined;
-  }
-
-  #timedOut(): TimeoutError {
-    const timeoutMs = this.#timeoutMs;
-    const late = this.#engine.late();
-    return new TimeoutError(
-      'TIMEOUT',
-      `rank ${this.rank} waited ${timeoutMs / 1000} s for ${late.length === 0 ? 'other ranks' : `rank${late.length === 1 ? '' : 's'} ${formatRanks(late)}`} ` +
-        'to make the same call (TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
-      { ranks: late },
-    );
-  }
+  // ── failure ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Ends the communicator for an error of an operation. */
   #failWith(error: unknown): unknown {
@@ -623,19 +435,17 @@ export class Communicator extends Collectives {
   #fail(error: TcclError): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
-    this.#clearDeadline();
     this.#messenger.abort(error);
     this.#engine.abort(error);
     this.#parts.bootstrap.fail(error);
-    for (const request of this.#queue.splice(0)) request.reject(error);
-    this.#idle?.();
+    this.#queue.abort(error);
   }
 
   // ── leaving ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #close(): Promise<void> {
     await this.#outOfBand;
-    await this.#drained();
+    await this.#queue.drained();
     await this.#messenger.close();
     this.#stopExit();
     // After a failure too: what is still on its way comes from the segment.

@@ -1,0 +1,247 @@
+import { formatRanks } from '../bootstrap/rank-list.js';
+import { DONE, PENDING } from '../device/kernels/kernels.js';
+import type { Libc } from '../device/libc.js';
+import { TcclError, TimeoutError } from '../errors.js';
+import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
+import type { CheckedCall } from './checked-call.js';
+import type { Engine } from './engine.js';
+import type { QueuedCall } from './group.js';
+
+/** What a queue works with. */
+export interface CallQueueParts {
+  readonly engine: Engine;
+  readonly rank: number;
+  readonly libc: Libc | undefined;
+  /** How many unset flags are looked at before the core is given away. */
+  readonly spins: number;
+  /** How often a promise call gives its core away before it returns to the event loop. */
+  readonly patience: number;
+  /** How long a call may wait for other ranks; 0 for ever. */
+  readonly timeoutMs: number;
+  /** The messages of this communicator, which go on while a call is waited for. */
+  readonly messages: { step(): void; throwLastWords(): void };
+  /** Ends the communicator for an error of a call, and gives the error to throw. */
+  readonly fail: (error: unknown) => unknown;
+}
+
+/** A call of the promise API that could not finish at once. */
+interface Request extends QueuedCall {
+  begun: boolean;
+  readonly resolve: () => void;
+  readonly reject: (reason: Error) => void;
+}
+
+const finished = Promise.resolve();
+/** Timers cannot be longer. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * The collectives of a communicator, in their order: one is under way at a time. Blocking calls wait in place; calls of
+ * the promise API that cannot finish at once wait here, and go on from the event loop.
+ */
+export class CallQueue {
+  readonly #parts: CallQueueParts;
+  readonly #engine: Engine;
+  readonly #spins: number;
+  readonly #backoff: Backoff;
+  readonly #requests: Request[] = [];
+  #scheduled = false;
+  /** Ends a wait for news, where they come by themselves. */
+  #deadline: NodeJS.Timeout | undefined;
+  /** Called when there is no call left, for drained(). */
+  #idle: (() => void) | undefined;
+
+  constructor(parts: CallQueueParts) {
+    this.#parts = parts;
+    this.#engine = parts.engine;
+    this.#spins = parts.spins;
+    this.#backoff = new Backoff(parts.libc);
+  }
+
+  get isPending(): boolean {
+    return this.#requests.length > 0;
+  }
+
+  // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  run(call: CheckedCall): void {
+    try {
+      // Operations keep their order: what the promise API started comes first.
+      while (this.#requests.length > 0) this.#finish(this.#stepFirst());
+      this.#finish(this.#engine.begin(call.code, call.type, call.root, call.send, call.recv, call.count, this.#spins, call.details));
+    } catch (error) {
+      throw this.#parts.fail(error);
+    }
+  }
+
+  #finish(status: number): void {
+    if (status === DONE) return;
+    this.#backoff.restart();
+    while (status === PENDING) {
+      if (this.#backoff.turn()) this.#checkHealth();
+      this.#parts.messages.step();
+      const { steps } = this.#engine;
+      status = this.#engine.progress(this.#spins);
+      if (this.#engine.steps !== steps) this.#backoff.restart();
+    }
+  }
+
+  // ── promise calls ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Finishes at once if nobody is late; else queues the call and goes on from the event loop. */
+  start({ code, type, root, send, recv, count, details }: CheckedCall): Promise<void> {
+    const engine = this.#engine;
+    let begun = false;
+    if (this.#requests.length === 0) {
+      try {
+        const { libc, patience } = this.#parts;
+        let status = engine.begin(code, type, root, send, recv, count, this.#spins, details);
+        for (let turn = 0; status === PENDING && turn < patience; turn++) {
+          libc?.yieldCore();
+          status = engine.progress(this.#spins);
+        }
+        if (status === DONE) return finished;
+        begun = true;
+      } catch (error) {
+        throw this.#parts.fail(error);
+      }
+      this.#backoff.restart();
+    }
+    return new Promise<void>((resolve, reject) => {
+      this.#requests.push({ code, type, root, send, recv, count, details, begun, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Queues a call, which `kick` starts with all that were added before. */
+  add(call: QueuedCall, settled: (error?: Error) => void): void {
+    this.#requests.push({ ...call, begun: false, resolve: () => settled(), reject: settled });
+  }
+
+  kick(): void {
+    if (!this.#scheduled && this.#requests.length > 0) this.#pump();
+  }
+
+  /** Goes on with the calls while something else is waited for. True if one got further. */
+  step(): boolean {
+    const { steps } = this.#engine;
+    const { length } = this.#requests;
+    while (this.#requests.length > 0 && this.#stepFirst() === DONE);
+    return this.#requests.length !== length || this.#engine.steps !== steps;
+  }
+
+  /** Resolves when no call is left. */
+  drained(): Promise<void> {
+    if (this.#requests.length === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const next = this.#idle;
+      this.#idle = () => {
+        next?.();
+        resolve();
+      };
+    });
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    if (this.#engine.whenReady !== undefined) {
+      this.#engine.whenReady(this.#pump);
+      this.#setDeadline();
+    } else if (this.#backoff.waitedMs > SLEEP_AFTER_MS) setTimeout(this.#pump, 1);
+    else setImmediate(this.#pump);
+  }
+
+  /** Goes on with the calls until one has to wait. */
+  readonly #pump = (): void => {
+    this.#scheduled = false;
+    try {
+      while (this.#requests.length > 0) {
+        const status = this.#stepFirst();
+        if (status === PENDING) {
+          if (this.#engine.whenReady === undefined && this.#backoff.turn(false)) this.#checkHealth();
+          this.#schedule();
+          return;
+        }
+        this.#backoff.restart();
+        this.#clearDeadline();
+      }
+      this.#idle?.();
+    } catch (error) {
+      this.#parts.fail(error);
+    }
+  };
+
+  /** Starts or goes on with the first call; resolves and removes it when it is done. */
+  #stepFirst(): number {
+    const request = this.#requests[0];
+    if (request === undefined) return DONE;
+    const engine = this.#engine;
+    let status: number;
+    if (request.begun) {
+      const { steps } = engine;
+      status = engine.progress(this.#spins);
+      if (engine.steps !== steps) this.#backoff.restart();
+    } else {
+      request.begun = true;
+      request.before?.();
+      status = engine.begin(
+        request.code, request.type, request.root, request.send, request.recv, request.count, this.#spins, request.details,
+      );
+    }
+    if (status === DONE) {
+      request.after?.();
+      this.#requests.shift();
+      request.resolve();
+    }
+    return status;
+  }
+
+  // ── failure ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Throws where calls can no longer come to their end. Messages don't care whether a rank that they have nothing to do with has closed. */
+  checkForMessages(): void {
+    try {
+      this.#engine.check();
+    } catch (error) {
+      if (!(error instanceof TcclError && error.code === 'CLOSED')) throw error;
+    }
+  }
+
+  timedOut(): TimeoutError {
+    const { rank, timeoutMs } = this.#parts;
+    const late = this.#engine.late();
+    return new TimeoutError(
+      'TIMEOUT',
+      `rank ${rank} waited ${timeoutMs / 1000} s for ${late.length === 0 ? 'other ranks' : `rank${late.length === 1 ? '' : 's'} ${formatRanks(late)}`} ` +
+        'to make the same call (TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
+      { ranks: late },
+    );
+  }
+
+  /** Rejects all calls. */
+  abort(error: TcclError): void {
+    this.#clearDeadline();
+    for (const request of this.#requests.splice(0)) request.reject(error);
+    this.#idle?.();
+  }
+
+  /** Looks whether those that this rank waits for can still come, and whether it has waited long enough. */
+  #checkHealth(): void {
+    const { messages, timeoutMs } = this.#parts;
+    messages.throwLastWords();
+    this.#engine.check();
+    if (timeoutMs > 0 && this.#backoff.waitedMs > timeoutMs) throw this.timedOut();
+  }
+
+  /** The call under way fails when its time is over. */
+  #setDeadline(): void {
+    const { timeoutMs, fail } = this.#parts;
+    if (timeoutMs > 0) this.#deadline ??= setTimeout(() => fail(this.timedOut()), Math.min(timeoutMs, LONGEST_TIMER_MS));
+  }
+
+  #clearDeadline(): void {
+    clearTimeout(this.#deadline);
+    this.#deadline = undefined;
+  }
+}
