@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { chooseInterface, systemInterfaces } from '../bootstrap/interfaces.js';
@@ -108,10 +107,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
     if (oneSegment && settings.protocol !== 'simple') await addLowLatency(circumstances, order, network);
     for (const algorithm of overNetwork) engines[algorithm] = network;
   }
-  const observers = observersOf({
-    bootstrap, settings, table, ring, shared: circumstances.shared,
-    commId: createHash('sha256').update(circumstances.id.secret).digest('hex').slice(0, 16),
-  });
+  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, secret: circumstances.id.secret });
   return observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
 }
 

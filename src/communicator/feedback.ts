@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { version } from '../version.js';
 import type { AlgorithmTable } from './choose-algorithm.js';
@@ -15,8 +16,8 @@ export interface Told {
   readonly ring: { readonly order: readonly number[]; readonly transport: string } | undefined;
   /** Whether all ranks of this host share memory. */
   readonly shared: boolean;
-  /** Tells the communicator's family from others, in hexadecimal. */
-  readonly commId: string;
+  /** What the ranks of one init() share. */
+  readonly secret: Uint8Array;
 }
 
 /** Communicators of this process so far, and the rank in the first. */
@@ -41,7 +42,7 @@ export function observersOf(told: Told): Observer[] {
   return observers;
 }
 
-function startLog({ bootstrap, settings, table, ring, shared, commId }: Told, number: number): DebugLog {
+function startLog({ bootstrap, settings, table, ring, shared, secret }: Told, number: number): DebugLog {
   const { rank, nRanks, localRank, localRanks, peers } = bootstrap;
   const log = new DebugLog(settings.debug, localRank);
   if (number === 0 && rank === 0) log.version(`TCCL version ${version}`);
@@ -58,9 +59,15 @@ function startLog({ bootstrap, settings, table, ring, shared, commId }: Told, nu
     if (rank === 0) log.info('GRAPH', `Channel 00/01 : ${ring.order.join(' ')}`);
     log.info('NET', `Channel 00/0 : ${rank}[${localRank}] -> ${next}[${localOf(next)}] via ${ring.transport}`);
   }
-  log.info('INIT', `${comm} nranks ${nRanks} cudaDev ${localRank} busId ${localRank.toString(16)} commId 0x${commId} - Init COMPLETE`);
+  log.info('INIT', `${comm} nranks ${nRanks} cudaDev ${localRank} busId ${localRank.toString(16)} commId 0x${commIdOf(secret, bootstrap)} - Init COMPLETE`);
   if (rank === 0) for (const [kind, ranges] of Object.entries(table)) log.info('TUNING', `${kind}: ${rangesText(ranges)}`);
   return log;
+}
+
+/** The same at all ranks of a communicator, and another for other ranks or another init(). Tells nothing of the secret. */
+function commIdOf(secret: Uint8Array, { peers }: Bootstrap): string {
+  const members = peers.map(({ hostHash, processHash, device }) => [hostHash, processHash, device]);
+  return createHash('sha256').update(secret).update(JSON.stringify(members)).digest('hex').slice(0, 16);
 }
 
 /** `tree up to 262144 bytes, then ring`. */
