@@ -44,11 +44,11 @@ export async function tune({ ranks, maxBytes, command, onProgress }: TuneOptions
 
 /** Bytes as the choice of an algorithm sees them, and µs. Without an algorithm, what the ranks choose themselves. */
 export async function measure(
-  command: readonly string[], ranks: number, name: string, maxBytes: number, algorithm: Algorithm | undefined, env: NodeJS.ProcessEnv = {},
+  command: readonly string[], ranks: number, name: string, maxBytes: number, algorithm: Algorithm | undefined,
 ): Promise<(readonly [number, number])[]> {
   const [file = '', ...args] = command;
   const child = spawn(file, [...args, name, '--ranks', String(ranks), '-b', '8', '-e', String(maxBytes), '-f', '8', '-c', '0', '--json'], {
-    env: { ...process.env, ...env, ...(algorithm === undefined ? {} : { TCCL_ALGO: algorithm }) },
+    env: { ...process.env, ...(algorithm === undefined ? {} : { TCCL_ALGO: algorithm }) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let [stdout, stderr] = ['', ''];

@@ -10,13 +10,13 @@ import { choiceDifference, tuningDifference } from './tuning-sections.js';
 export interface Section {
   readonly name: string;
   /** The first difference, or undefined where all is equal. @throws TcclError where the planner fails. */
-  readonly compare?: (oracleCase: OracleCase) => Difference | undefined;
+  readonly compare: (oracleCase: OracleCase) => Difference | undefined;
   /** Calls of NCCL (their beginnings) that fail in this part. */
   readonly failsIn?: readonly string[];
 }
 
 /**
- * All parts of the answer, in the order in which NCCL works them out. One without `compare` is not built yet.
+ * All parts of the answer, in the order in which NCCL works them out.
  */
 export const sections: readonly Section[] = [
   { name: 'nodeTypes', compare: nodeTypesDifference },
