@@ -11,3 +11,12 @@ export function copy(destination: usize, source: usize, bytes: usize): void {
   for (; i + 16 <= bytes; i += 16) v128.store(destination + i, v128.load(source + i));
   for (; i < bytes; i++) store<u8>(destination + i, load<u8>(source + i));
 }
+
+/** What loops over blocks of 64 bytes write. */
+@inline
+export function storeFour(address: usize, v0: v128, v1: v128, v2: v128, v3: v128): void {
+  v128.store(address, v0);
+  v128.store(address, v1, 16);
+  v128.store(address, v2, 32);
+  v128.store(address, v3, 48);
+}

@@ -10,7 +10,7 @@ import {
   UINT64, Uint64, UINT8, Uint8,
 } from './codes';
 import { combine, combineAny } from './combine';
-import { copy } from './copy';
+import { copy, storeFour } from './copy';
 import { divide } from './divide';
 import { loadPiece, pieceBytes, storePiece } from './pieces';
 import { reduceWords } from './words';
@@ -79,16 +79,8 @@ function pairLoop<T, Op>(a: usize, b: usize, c: usize, d: usize, bytes: usize, d
     const v1 = finish<T, Op>(combine<T, Op>(v128.load(a + i, 16), v128.load(b + i, 16)), divisor);
     const v2 = finish<T, Op>(combine<T, Op>(v128.load(a + i, 32), v128.load(b + i, 32)), divisor);
     const v3 = finish<T, Op>(combine<T, Op>(v128.load(a + i, 48), v128.load(b + i, 48)), divisor);
-    v128.store(c + i, v0);
-    v128.store(c + i, v1, 16);
-    v128.store(c + i, v2, 32);
-    v128.store(c + i, v3, 48);
-    if (c != d) {
-      v128.store(d + i, v0);
-      v128.store(d + i, v1, 16);
-      v128.store(d + i, v2, 32);
-      v128.store(d + i, v3, 48);
-    }
+    storeFour(c + i, v0, v1, v2, v3);
+    if (c != d) storeFour(d + i, v0, v1, v2, v3);
   }
   return i;
 }
@@ -130,14 +122,8 @@ function reduceTyped<T, Op>(
     v7 = finish<T, Op>(v7, divisor);
     for (let d = 0; d < nDestinations; d++) {
       p = (load<u32>(destinations + (d << 2)) as usize) + i;
-      v128.store(p, v0);
-      v128.store(p, v1, 16);
-      v128.store(p, v2, 32);
-      v128.store(p, v3, 48);
-      v128.store(p, v4, 64);
-      v128.store(p, v5, 80);
-      v128.store(p, v6, 96);
-      v128.store(p, v7, 112);
+      storeFour(p, v0, v1, v2, v3);
+      storeFour(p + 64, v4, v5, v6, v7);
     }
   }
   if (is<T, Float32>()) scalarLoop<f32>(operatorOf<Op>(), sources, nSources, destinations, nDestinations, i, end);

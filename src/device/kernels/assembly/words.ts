@@ -2,6 +2,7 @@
 
 import { Bfloat16, Float16, is, Sum } from './codes';
 import { combine } from './combine';
+import { storeFour } from './copy';
 import { areLarge, areNan, combineWithNan, oneNan, sumSmall } from './narrow';
 
 /**
@@ -43,11 +44,7 @@ export function reduceWords<T, Op>(
       v3 = oneNan<T>(v3);
     }
     for (let d = 0; d < nDestinations; d++) {
-      p = (load<u32>(destinations + (d << 2)) as usize) + i;
-      v128.store(p, v0);
-      v128.store(p, v1, 16);
-      v128.store(p, v2, 32);
-      v128.store(p, v3, 48);
+      storeFour((load<u32>(destinations + (d << 2)) as usize) + i, v0, v1, v2, v3);
     }
   }
   return i;
@@ -77,16 +74,8 @@ function reducePair<T, Op>(a: usize, b: usize, c: usize, d: usize, from: usize, 
         v3 = oneNan<T>(v3);
       }
     }
-    v128.store(c + i, v0);
-    v128.store(c + i, v1, 16);
-    v128.store(c + i, v2, 32);
-    v128.store(c + i, v3, 48);
-    if (c != d) {
-      v128.store(d + i, v0);
-      v128.store(d + i, v1, 16);
-      v128.store(d + i, v2, 32);
-      v128.store(d + i, v3, 48);
-    }
+    storeFour(c + i, v0, v1, v2, v3);
+    if (c != d) storeFour(d + i, v0, v1, v2, v3);
   }
   return i;
 }
