@@ -37,7 +37,8 @@ export class Group {
     this.#name = name;
     this.#stopListening = [
       mesh.onLost((rank, error) => {
-        if (ranks.includes(rank)) this.#fail(0, error);
+        // What is under way may have all it needs of that rank; where it has not, it finds out by itself.
+        if (ranks.includes(rank)) this.#fail(this.#sequence, error);
       }),
       mesh.onFailure((notice) => {
         if (notice.group === name) this.#fail(notice.sequence, unpackError(notice.error));
@@ -45,10 +46,14 @@ export class Group {
     ];
   }
 
-  /** Ends the group at all its members: what is under way or comes later fails with `error`. */
+  /**
+   * Ends the group at all its members: what is under way here or comes later fails with `error`. What this rank has
+   * completed goes on at members that have not yet: they have all that they need of it.
+   */
   fail(error: TcclError): void {
-    this.#fail(0, error);
-    this.#mesh.spread({ kind: 'failed', group: this.#name, sequence: 0, error: packError(error) });
+    const sequence = Math.min(this.#sequence, ...this.#running.keys());
+    this.#fail(sequence, error);
+    this.#mesh.spread({ kind: 'failed', group: this.#name, sequence, error: packError(error) });
   }
 
   /** Tells the others that this rank takes no part in further operations: those that wait for it fail. */
@@ -125,7 +130,7 @@ export class Group {
       return await Promise.race([body(sequence), failure]);
     } catch (error) {
       this.#mesh.signal.throwIfAborted();
-      if (error instanceof TcclError && error !== this.#failed?.error) {
+      if (error instanceof TcclError && !(this.#failed !== undefined && sequence >= this.#failed.sequence)) {
         // Others wait for what this rank can't send any more.
         this.#mesh.spread({ kind: 'failed', group: this.#name, sequence, error: packError(error) });
       }

@@ -23,6 +23,10 @@ interface Peer {
   readonly mailbox: Mailbox;
   /** The peer made it, and its messages come on it. */
   incoming: Connection | undefined;
+  /** Whether that connection has ended, so that all its messages are here. */
+  hasEnded: boolean;
+  /** Gives up the wait for the end of a peer that others have told the loss of. */
+  lose: (() => void) | undefined;
   /** This rank made it, and its messages go on it. */
   outgoing: Promise<Connection> | undefined;
   /** It said goodbye: whatever breaks after it is no loss. */
@@ -33,6 +37,8 @@ interface Peer {
 
 /** Nobody listens where a rank did: for so long it is asked again, because its goodbye may still be on the way. */
 const refusalMs = 500;
+/** News of a loss may come faster than what the lost rank sent last: for so long its own connection may still bring that. */
+const lastWordsMs = 200;
 
 /**
  * A rank's connections to the others. Messages go over one connection in each direction between two ranks, made by
@@ -143,7 +149,10 @@ export class Mesh {
   /** Takes a connection that `rank` made. */
   accept(rank: number, open: (events: ConnectionEvents) => Connection): void {
     const peer = this.#peer(rank);
-    const connection = open(this.#eventsOf(peer, (cause) => this.#ended(peer, cause)));
+    const connection = open(this.#eventsOf(peer, (cause) => {
+      peer.hasEnded = true;
+      this.#ended(peer, cause);
+    }));
     this.#keep(connection);
     peer.incoming = connection;
     if (rank === this.previousRank) this.#previousArrived();
@@ -241,7 +250,7 @@ export class Mesh {
   #peer(rank: number): Peer {
     let peer = this.#peers.get(rank);
     if (peer === undefined) {
-      peer = { rank, mailbox: new Mailbox(), incoming: undefined, outgoing: undefined, hasLeft: false, gone: undefined };
+      peer = { rank, mailbox: new Mailbox(), incoming: undefined, hasEnded: false, lose: undefined, outgoing: undefined, hasLeft: false, gone: undefined };
       this.#peers.set(rank, peer);
     }
     return peer;
@@ -298,6 +307,7 @@ export class Mesh {
 
   /** A connection with a peer ended: with its goodbye, or broken. */
   #ended(peer: Peer, cause: Error | undefined): void {
+    if (cause !== undefined && peer.hasEnded) peer.lose?.();
     if (this.signal.aborted || peer.gone !== undefined) return;
     this.spread({ kind: cause === undefined ? 'left' : 'died', rank: peer.rank });
     if (cause === undefined) this.#forget(peer, 'CLOSED', 'has closed its communicator');
@@ -313,10 +323,10 @@ export class Mesh {
         return;
       }
       case 'died':
-        this.#lose(notice.rank, 'RANK_DIED', 'died: its connections broke without a goodbye');
+        this.#loseLater(notice.rank, 'RANK_DIED', 'died: its connections broke without a goodbye');
         return;
       case 'aborted':
-        this.#lose(notice.rank, 'ABORTED', `aborted: ${notice.reason}`);
+        this.#loseLater(notice.rank, 'ABORTED', `aborted: ${notice.reason}`);
         return;
       case 'closed': {
         const { rank, group, sequence } = notice;
@@ -327,6 +337,22 @@ export class Mesh {
       case 'failed':
         for (const listener of this.#failureListeners) listener(notice);
     }
+  }
+
+  /** Loses a rank once all that it sent has been read, if that can still come. */
+  #loseLater(rank: number, code: 'RANK_DIED' | 'ABORTED', what: string): void {
+    const peer = this.#peer(rank);
+    if (rank === this.rank || peer.incoming === undefined || peer.hasEnded) {
+      this.#lose(rank, code, what);
+      return;
+    }
+    const timer = setTimeout(() => peer.lose?.(), lastWordsMs);
+    timer.unref();
+    peer.lose = () => {
+      clearTimeout(timer);
+      peer.lose = undefined;
+      if (!this.signal.aborted) this.#lose(rank, code, what);
+    };
   }
 
   #lose(rank: number, code: 'RANK_DIED' | 'ABORTED', what: string): void {

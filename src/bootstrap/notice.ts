@@ -24,6 +24,6 @@ export function eventOf(notice: Notice): string {
     case 'closed':
       return `closed ${notice.group} ${notice.rank}`;
     case 'failed':
-      return `failed ${notice.group}`;
+      return `failed ${notice.group} ${notice.sequence}`;
   }
 }

@@ -1,6 +1,7 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { expect, it, vi } from 'vitest';
 import type { Bootstrap } from '../../../src/bootstrap/index.js';
+import { RemoteError } from '../../../src/errors.js';
 import { bytes, connectRanks, rejection, text, withRanks } from './ranks.js';
 
 /** Sockets that this process has open, whether or not they keep it alive. */
@@ -105,7 +106,7 @@ it('an abort ends what is pending here with its reason, and everywhere else with
       expect(error).toMatchObject({ name: 'RemoteError', code: 'ABORTED', rank: 2 });
       expect((error as Error).message).toMatch(/^rank 2 \(process \d+ on .+\) aborted: out of paper$/);
     }
-    expect(lost).toEqual([[2], [2], [], [2], [2]]);
+    await vi.waitFor(() => expect(lost).toEqual([[2], [2], [], [2], [2]]));
     // Ranks that live can still talk to each other.
     await ranks[0]!.send(3, 1, bytes('still here'));
     expect(text(await ranks[3]!.recv(0, 1))).toBe('still here');
@@ -198,4 +199,29 @@ it('who closes because of a loss does not hide the loss from others', async () =
   await Promise.all(others.map((rank) => rank.barrier('host'))); // the barrier of all gets stuck meanwhile
   ranks[2]!.abort(new Error('out of paper'));
   for (const error of await errors) expect(error).toMatchObject({ code: 'ABORTED', rank: 2 });
+});
+
+it('who has completed an operation and fails after it does not spoil it for those who have not', async () => {
+  await withRanks(3, async (ranks) => {
+    await ranks[0]!.broadcast(bytes('first'), 0);
+    ranks[0]!.fail(new RemoteError('TIMEOUT', 'later', { rank: 0 }));
+    // All have heard of the failure before they ask.
+    await expect(ranks[0]!.barrier()).rejects.toMatchObject({ code: 'TIMEOUT' });
+    await Promise.all([1, 2].map((rank) => ranks[0]!.send(rank, 0, bytes('told'))));
+    await Promise.all([1, 2].map((rank) => ranks[rank]!.recv(0, 0)));
+    for (const rank of [1, 2]) expect(text(await ranks[rank]!.broadcast(bytes(''), 0))).toBe('first');
+    for (const rank of [1, 2]) await expect(ranks[rank]!.barrier()).rejects.toMatchObject({ code: 'TIMEOUT', message: 'later' });
+  });
+});
+
+it('who is lost after it completed an operation does not spoil it for those who are in it', async () => {
+  const ranks = await connectRanks(2);
+  const under = ranks[1]!.broadcast(bytes(''), 0);
+  const told = new Promise((resolve) => ranks[1]!.onPeerLost(resolve));
+  await ranks[0]!.broadcast(bytes('first'), 0);
+  ranks[0]!.abort(new Error('gone'));
+  expect(text(await under)).toBe('first');
+  await told;
+  await expect(ranks[1]!.barrier()).rejects.toMatchObject({ code: 'ABORTED', rank: 0 });
+  await ranks[1]!.close();
 });
