@@ -1,7 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { InternalError, InvalidUsageError } from '../errors.js';
 import { died } from './ending.js';
-import type { Connection, ConnectionSetUp, ReceiveConnection, SendConnection, Transport, TransportName } from './transport.js';
+import type { Connection, ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from './transport.js';
 
 /** Messages of the bootstrap network that carry connect information have this tag. */
 const TAG = 0xc0111ec7;
@@ -21,12 +21,23 @@ export interface PeerConnections {
 }
 
 /** What a rank tells another about the ends of their connections, by name. */
-interface Offer {
+export interface Offer {
   readonly transport: TransportName;
-  readonly slotBytes: number;
+  readonly size: FifoSize;
   /** In base64. */
   readonly sends: Readonly<Record<string, string>>;
   readonly receives: Readonly<Record<string, string>>;
+}
+
+/** How ranks that connect with each other keep in step. */
+export interface Agreement {
+  /**
+   * Tells the peers what this rank has opened for them, by rank, and gives what each has for this one. May tell of a
+   * failure to open, too; throws where the ranks do not fit together.
+   */
+  exchange(opening: Promise<ReadonlyMap<number, Offer>>): Promise<ReadonlyMap<number, Offer>>;
+  /** Resolves, or throws, once all whose connections matter to each other know what became of theirs. */
+  settle(connecting: Promise<unknown>): Promise<unknown>;
 }
 
 /**
@@ -39,21 +50,50 @@ interface Offer {
  * @throws InvalidUsageError `UNSUPPORTED` when two ranks chose differently; SystemError `OUT_OF_MEMORY`, `NETWORK`;
  *   RemoteError `RANK_DIED`
  */
-export async function connectPeers(
+export function connectPeers(
   bootstrap: Bootstrap,
   sendTo: readonly WantedEnd[],
   receiveFrom: readonly WantedEnd[],
   transportFor: (peer: number) => Transport,
   signal: AbortSignal,
 ): Promise<PeerConnections> {
+  const inPairs: Agreement = {
+    exchange: async (opening) => new Map(await Promise.all([...(await opening)].map(async ([peer, mine]): Promise<[number, Offer]> => {
+      const [bytes] = await Promise.all([bootstrap.recv(peer, TAG), bootstrap.send(peer, TAG, Buffer.from(JSON.stringify(mine)))]);
+      const theirs = JSON.parse(Buffer.from(bytes).toString()) as Offer;
+      if (isAlike(mine, theirs)) return [peer, theirs];
+      throw new InvalidUsageError(
+        'UNSUPPORTED',
+        `rank ${bootstrap.rank} wants to exchange data with rank ${peer} by ${describeOffer(mine)}, which wants ${describeOffer(theirs)}; give all ranks the same settings`,
+        { ranks: [bootstrap.rank, peer] },
+      );
+    }))),
+    settle: (connecting) => connecting,
+  };
+  return connectEnds(bootstrap, sendTo, receiveFrom, transportFor, signal, inPairs);
+}
+
+/** Makes connections as {@link connectPeers}, by an agreement of the caller's. */
+export async function connectEnds(
+  bootstrap: Bootstrap,
+  sendTo: readonly WantedEnd[],
+  receiveFrom: readonly WantedEnd[],
+  transportFor: (peer: number) => Transport,
+  signal: AbortSignal,
+  agreement: Agreement,
+): Promise<PeerConnections> {
   const stop = new AbortController();
   const unwatch = bootstrap.onPeerLost((lost) => stop.abort(died(lost)));
   const either = AbortSignal.any([signal, stop.signal]);
+  /** What to do with what is open if not all comes about. */
   const undo: ((error: Error) => void)[] = [];
   try {
-    const sends = await setUp(sendTo, (peer) => transportFor(peer).setUpSend(peer), undo);
-    const receives = await setUp(receiveFrom, (peer) => transportFor(peer).setUpReceive(peer), undo);
-    const offers = await exchange(bootstrap, sends, receives, transportFor);
+    const opening = both(
+      open(sendTo, (peer) => transportFor(peer).setUpSend(peer), undo),
+      open(receiveFrom, (peer) => transportFor(peer).setUpReceive(peer), undo),
+    );
+    const offers = await agreement.exchange(opening.then(([sends, receives]) => offersOf(sends, receives, transportFor)));
+    const [sends, receives] = await opening;
     undo.length = 0; // a set-up that connects looks after itself
     const connect = async <E extends Connection>({ setUp, peer, name }: Ready<E>, info: string | undefined): Promise<E> => {
       if (info === undefined) throw new InternalError('INTERNAL', `rank ${peer} knows of no connection ${name}`);
@@ -66,19 +106,31 @@ export async function connectPeers(
         throw error;
       }
     };
-    const connecting = [
-      ...sends.map((ready) => connect(ready, offers.get(ready.peer)?.receives[ready.name])),
-      ...receives.map((ready) => connect(ready, offers.get(ready.peer)?.sends[ready.name])),
-    ];
-    await Promise.allSettled(connecting);
-    const ends = await Promise.all(connecting);
-    return { sends: ends.slice(0, sends.length) as SendConnection[], receives: ends.slice(sends.length) as ReceiveConnection[] };
+    const connecting = both(
+      allOrNone(sends.map((ready) => connect(ready, offers.get(ready.peer)?.receives[ready.name]))),
+      allOrNone(receives.map((ready) => connect(ready, offers.get(ready.peer)?.sends[ready.name]))),
+    ).catch((error: unknown) => {
+      throw stop.signal.aborted ? stop.signal.reason : error;
+    });
+    await agreement.settle(connecting);
+    const [senders, receivers] = await connecting;
+    return { sends: senders, receives: receivers };
   } catch (error) {
     for (const step of undo.reverse()) step(error as Error);
-    throw stop.signal.aborted ? stop.signal.reason : error;
+    throw error;
   } finally {
     unwatch();
   }
+}
+
+/** Whether two ends can be connected, as far as transports and sizes go. */
+export function isAlike(mine: Offer | undefined, theirs: Offer | undefined): boolean {
+  return describeOffer(mine) === describeOffer(theirs);
+}
+
+/** `shm (8 steps of 4096 bytes)`. */
+export function describeOffer(offer: Offer | undefined): string {
+  return offer === undefined ? 'nothing' : `${offer.transport} (${offer.size.steps} steps of ${offer.size.slotBytes} bytes)`;
 }
 
 /** An end before both have met. */
@@ -86,40 +138,31 @@ interface Ready<E> extends WantedEnd {
   readonly setUp: ConnectionSetUp<E>;
 }
 
-async function setUp<E>(wanted: readonly WantedEnd[], open: (peer: number) => Promise<ConnectionSetUp<E>>, undo: ((error: Error) => void)[]): Promise<Ready<E>[]> {
-  const opened = wanted.map(async ({ peer, name }) => {
-    const setUp = await open(peer);
+function open<E>(wanted: readonly WantedEnd[], setUpWith: (peer: number) => Promise<ConnectionSetUp<E>>, undo: ((error: Error) => void)[]): Promise<Ready<E>[]> {
+  return allOrNone(wanted.map(async ({ peer, name }) => {
+    const setUp = await setUpWith(peer);
     undo.push(() => setUp.cancel());
     return { peer, name, setUp };
-  });
-  await Promise.allSettled(opened);
-  return Promise.all(opened);
+  }));
 }
 
-/** Tells each rank what concerns it, and hears the same from it. */
-async function exchange(
-  bootstrap: Bootstrap,
-  sends: readonly Ready<SendConnection>[],
-  receives: readonly Ready<ReceiveConnection>[],
-  transportFor: (peer: number) => Transport,
-): Promise<ReadonlyMap<number, Offer>> {
-  const peers = [...new Set([...sends, ...receives].map(({ peer }) => peer))];
+/** What each peer is to know. */
+function offersOf(sends: readonly Ready<SendConnection>[], receives: readonly Ready<ReceiveConnection>[], transportFor: (peer: number) => Transport): Map<number, Offer> {
   const infos = (ends: readonly Ready<unknown>[], peer: number): Record<string, string> =>
     Object.fromEntries(ends.filter((end) => end.peer === peer).map((end) => [end.name, Buffer.from(end.setUp.info).toString('base64')]));
-  const offers = await Promise.all(
-    peers.map(async (peer): Promise<[number, Offer]> => {
-      const { name, size } = transportFor(peer);
-      const mine: Offer = { transport: name, slotBytes: size.slotBytes, sends: infos(sends, peer), receives: infos(receives, peer) };
-      const [bytes] = await Promise.all([bootstrap.recv(peer, TAG), bootstrap.send(peer, TAG, Buffer.from(JSON.stringify(mine)))]);
-      const theirs = JSON.parse(Buffer.from(bytes).toString()) as Offer;
-      if (theirs.transport === name && theirs.slotBytes === size.slotBytes) return [peer, theirs];
-      throw new InvalidUsageError(
-        'UNSUPPORTED',
-        `rank ${bootstrap.rank} wants to exchange data with rank ${peer} by ${name} (messages of ${size.slotBytes} bytes), ` +
-          `which wants ${theirs.transport} (${theirs.slotBytes}); give all ranks the same settings`,
-        { ranks: [bootstrap.rank, peer] },
-      );
-    }),
-  );
-  return new Map(offers);
+  return new Map([...sends, ...receives].map(({ peer }): [number, Offer] => {
+    const { name, size } = transportFor(peer);
+    return [peer, { transport: name, size, sends: infos(sends, peer), receives: infos(receives, peer) }];
+  }));
+}
+
+/** All results, or the first error, once all are settled: nothing is left that could still open something. */
+async function allOrNone<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
+}
+
+async function both<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
+  await Promise.allSettled([a, b]);
+  return Promise.all([a, b]);
 }

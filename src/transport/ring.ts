@@ -1,7 +1,8 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { InternalError, InvalidUsageError, TcclError } from '../errors.js';
-import { died, packReason, unpackReason } from './ending.js';
-import type { Connection, ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from './transport.js';
+import { packReason, unpackReason } from './ending.js';
+import { connectEnds, describeOffer, isAlike, type Agreement, type Offer } from './peers.js';
+import type { ReceiveConnection, SendConnection, Transport } from './transport.js';
 
 /** The connections of one rank in a ring. */
 export interface RingLinks {
@@ -52,19 +53,6 @@ export class Ring {
   }
 }
 
-/** What a rank tells all others about its two ends. */
-interface Offer {
-  readonly send: Info;
-  readonly receive: Info;
-}
-
-interface Info {
-  readonly transport: TransportName;
-  readonly size: FifoSize;
-  /** In base64. */
-  readonly info: string;
-}
-
 /**
  * Connects all ranks in a ring. Every rank calls it, with the same order.
  *
@@ -86,72 +74,32 @@ export async function connectRing(
   if (nRanks === 1) return new Ring(rank, order, undefined);
 
   const place = new Ring(rank, order, undefined);
-  const next = place.rankAt(1);
-  const previous = place.rankAt(-1);
-  const sending = transportFor(next);
-  const receiving = transportFor(previous);
-  /** What to do with what is open if not all comes about. */
-  const undo: ((error: Error) => void)[] = [];
-  let unwatch = (): void => undefined;
-  const keep = async <E>(end: Promise<E>, give: (end: E, error: Error) => void): Promise<E> => {
-    const kept = await end;
-    undo.push((error) => give(kept, error));
-    return kept;
+  let needsAll = false;
+  const together: Agreement = {
+    exchange: async (opening) => {
+      const offers = await inStep(bootstrap, async (): Promise<Offers> => Object.fromEntries(await opening));
+      checkTransports(place, offers);
+      // Shared memory is connected once it is set up; elsewhere all wait until the last is, or hear why it is not.
+      needsAll = offers.some((offer) => Object.values(offer).some(({ transport }) => transport !== 'shm'));
+      return new Map(offers.flatMap((offer, peer) => (offer[rank] === undefined ? [] : [[peer, offer[rank]]])));
+    },
+    settle: (connecting) => (needsAll ? inStep(bootstrap, () => connecting.then(() => null)) : connecting),
   };
-  try {
-    const setUps = { send: keep(sending.setUpSend(next), cancel), receive: keep(receiving.setUpReceive(previous), cancel) };
-    const offers = await together(bootstrap, async (): Promise<Offer> => {
-      const [send, receive] = await both(setUps.send, setUps.receive);
-      return { send: pack(sending, send.info), receive: pack(receiving, receive.info) };
-    });
-    checkTransports(place, offers);
-
-    const [send, receive] = [await setUps.send, await setUps.receive];
-    undo.length = 0; // a set-up that connects looks after itself
-    const stop = new AbortController();
-    unwatch = bootstrap.onPeerLost((lost) => stop.abort(died(lost)));
-    const either = AbortSignal.any([signal, stop.signal]);
-    const connecting = both(
-      keep(send.connect(unpack(offers[next]?.receive), either), abort),
-      keep(receive.connect(unpack(offers[previous]?.send), either), abort),
-      stop,
-    );
-    // Shared memory is connected once it is set up; elsewhere all wait until the last is, or hear why it is not.
-    if (offers.some((offer) => offer.send.transport !== 'shm')) await together(bootstrap, () => connecting.then(() => null));
-    const [sender, receiver] = await connecting;
-    return new Ring(rank, order, { send: sender, receive: receiver });
-  } catch (error) {
-    for (const step of undo.reverse()) step(error as Error);
-    throw error;
-  } finally {
-    unwatch();
-  }
+  const { sends: [send], receives: [receive] } = await connectEnds(
+    bootstrap, [{ peer: place.rankAt(1), name: 'ring' }], [{ peer: place.rankAt(-1), name: 'ring' }], transportFor, signal, together,
+  );
+  if (send === undefined || receive === undefined) throw new InternalError('INTERNAL', 'a ring without links');
+  return new Ring(rank, order, { send, receive });
 }
 
-const cancel = (setUp: ConnectionSetUp<unknown>): void => setUp.cancel();
-const abort = (connection: Connection, error: Error): void => connection.abort(error);
-
-const pack = ({ name, size }: Transport, info: Uint8Array): Info => ({ transport: name, size, info: Buffer.from(info).toString('base64') });
-const unpack = (info: Info | undefined): Uint8Array => Buffer.from(info?.info ?? '', 'base64');
-
-/** Both results once both are settled, or the first error. A failure of either stops the other. */
-async function both<A, B>(a: Promise<A>, b: Promise<B>, stop?: AbortController): Promise<[A, B]> {
-  let failure: { readonly error: unknown } | undefined;
-  const fail = (error: unknown): never => {
-    failure ??= { error };
-    stop?.abort(error);
-    throw error;
-  };
-  const [first, second] = await Promise.allSettled([a.catch(fail), b.catch(fail)]);
-  if (first.status === 'fulfilled' && second.status === 'fulfilled') return [first.value, second.value];
-  throw failure?.error;
-}
+/** What a rank has for its neighbours, by rank. */
+type Offers = Readonly<Record<number, Offer>>;
 
 /**
  * Does the same at every rank and gives what it came to at each. If any failed, all throw the same error: the first that
  * is not only a rank's loss of patience.
  */
-async function together<T>(bootstrap: Bootstrap, work: () => Promise<T>): Promise<T[]> {
+async function inStep<T>(bootstrap: Bootstrap, work: () => Promise<T>): Promise<T[]> {
   const mine = await work().then(
     (value) => ({ bytes: Buffer.from(JSON.stringify(value)), error: undefined }),
     (error: unknown) => ({ bytes: packReason(error as Error), error: error as Error }),
@@ -167,22 +115,19 @@ async function together<T>(bootstrap: Bootstrap, work: () => Promise<T>): Promis
 }
 
 /** Both ends of a connection must be of one kind, and all connections of one size, since data are cut to it. */
-function checkTransports(ring: Ring, offers: readonly Offer[]): void {
-  const first = offers[ring.order[0] ?? 0]?.send;
+function checkTransports(ring: Ring, offers: readonly Offers[]): void {
+  const [from = 0, to = 0] = ring.order;
+  const first = offers[from]?.[to]?.size;
   ring.order.forEach((rank, place) => {
     const next = ring.order[(place + 1) % ring.order.length] ?? rank;
-    const mine = offers[rank]?.send;
-    const theirs = offers[next]?.receive;
-    if (mine?.transport === theirs?.transport && describe(mine?.size) === describe(theirs?.size) && describe(mine?.size) === describe(first?.size)) return;
+    const mine = offers[rank]?.[next];
+    const theirs = offers[next]?.[rank];
+    if (isAlike(mine, theirs) && mine?.size.steps === first?.steps && mine?.size.slotBytes === first?.slotBytes) return;
     throw new InvalidUsageError(
       'UNSUPPORTED',
-      `rank ${rank} wants to send to rank ${next} by ${mine?.transport ?? ''} (${describe(mine?.size)}), ` +
-        `which wants to receive by ${theirs?.transport ?? ''} (${describe(theirs?.size)}), and all must be of one size; give all ranks the same settings`,
+      `rank ${rank} wants to send to rank ${next} by ${describeOffer(mine)}, which wants to receive by ${describeOffer(theirs)}, ` +
+        'and all must be of one size; give all ranks the same settings',
       { ranks: [rank, next] },
     );
   });
-}
-
-function describe(size: FifoSize | undefined): string {
-  return `${size?.steps ?? 0} steps of ${size?.slotBytes ?? 0} bytes`;
 }
