@@ -3,6 +3,13 @@ import type { LocalSystem } from '../topology/local-systems.js';
 import { nodeName } from '../topology/system.js';
 import { type Routes, Toll } from './routes.js';
 
+/** A link that cannot carry a channel, and both figures in GB/s. */
+export interface Shortage {
+  readonly link: number;
+  readonly needed: number;
+  readonly left: number;
+}
+
 /**
  * What is left of every link's bandwidth while channels are being laid: a path is taken by subtracting the channel's
  * bandwidth from each of its links, and given back by adding it.
@@ -48,9 +55,15 @@ export class Ledger {
     this.#charge(this.#firstHop[route] ?? 0, this.#firstHop[route + 1] ?? 0, -gbps);
   }
 
-  /** What a hop would need of its link for a channel of that bandwidth, GB/s. */
-  price(hop: number, gbps: number): number {
-    return (this.#toll[hop] ?? 0) & Toll.SMALL_PACKETS ? smallPackets(gbps) : gbps;
+  /** Which link of a hop has too little left for a channel of that bandwidth: the link itself, or the one back. */
+  shortage(hop: number, gbps: number): Shortage {
+    const link = this.#link[hop] ?? 0;
+    const toll = this.#toll[hop] ?? 0;
+    const needed = toll & Toll.SMALL_PACKETS ? smallPackets(gbps) : gbps;
+    const left = this.left[link] ?? 0;
+    if (left < needed || toll <= Toll.SMALL_PACKETS) return { link, needed, left };
+    const reverse = this.#reverse[link] ?? 0;
+    return { link: reverse, needed: priceBack(toll, needed), left: this.left[reverse] ?? 0 };
   }
 
   /**
@@ -79,9 +92,7 @@ export class Ledger {
     const price = toll & Toll.SMALL_PACKETS ? smallPackets(gbps) : gbps;
     if (before < price) return false;
     if (toll > Toll.SMALL_PACKETS) {
-      let back = 0;
-      if (toll & Toll.EIGHTH_BACK) back = Math.fround(price / 8);
-      if (toll & Toll.ALL_BACK) back = Math.fround(back + price);
+      const back = priceBack(toll, price);
       const reverse = this.#reverse[link] ?? 0;
       const beforeBack = this.left[reverse] ?? 0;
       if (beforeBack < back) return false;
@@ -90,6 +101,12 @@ export class Ledger {
     this.left[link] = rounded(before - price);
     return true;
   }
+}
+
+/** What a hop of that price takes of the link back. */
+function priceBack(toll: number, price: number): number {
+  const eighth = toll & Toll.EIGHTH_BACK ? Math.fround(price / 8) : 0;
+  return toll & Toll.ALL_BACK ? Math.fround(eighth + price) : eighth;
 }
 
 function smallPackets(gbps: number): number {

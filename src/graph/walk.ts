@@ -3,8 +3,9 @@ import { Choice, ChoiceStack, type OpenChoice, Order } from './choices.js';
 import { improvement } from './compare.js';
 import { Outlook } from './gpu-order.js';
 import { CrossNic, Pattern } from './graph.js';
+import { Heads } from './heads.js';
 import type { SearchHost } from './host.js';
-import { PathType } from '../topology/types.js';
+import { Reservations } from './reservations.js';
 import type { EntryRefusal, SearchListener } from './trace.js';
 
 /**
@@ -37,6 +38,8 @@ export class Walk {
   /** 1 for each GPU that a channel visits, by channel and GPU. */
   readonly #used: Uint8Array;
   readonly #open: ChoiceStack;
+  readonly #reserve: Reservations;
+  readonly #heads: Heads;
   #steps = 0;
 
   constructor(host: SearchHost, attempt: Candidate, best: Candidate, trace: SearchListener | undefined) {
@@ -47,6 +50,8 @@ export class Walk {
     this.#gpuCount = attempt.gpuCount;
     this.#used = new Uint8Array(attempt.gpus.length);
     this.#open = new ChoiceStack(16 * (this.#gpuCount + 2));
+    this.#reserve = new Reservations(host, attempt, trace);
+    this.#heads = new Heads(host, attempt, this.#reserve);
   }
 
   /**
@@ -212,7 +217,7 @@ export class Walk {
     const entry = choice.entry === -1 ? -1 : this.#gpuCount + choice.entry;
     if (choice.taken >= 0) {
       this.#used[usedStart + choice.taken] = 0;
-      if (entry >= 0) this.#giveBack(entry, choice.taken, this.#attempt.bwInter, 1);
+      if (entry >= 0) this.#reserve.giveBack(entry, choice.taken, this.#attempt.bwInter, 1);
       if (choice.ownSteps) {
         if (this.#steps !== perfect) this.#steps = choice.stepsBefore;
         choice.ownSteps = false;
@@ -222,7 +227,7 @@ export class Walk {
     }
     while (choice.next < choice.end) {
       const gpu = choice.alternatives[choice.next++] ?? 0;
-      if (entry < 0 || this.#takeOutside(entry, gpu, this.#attempt.bwInter)) {
+      if (entry < 0 || this.#reserve.outside(entry, gpu, this.#attempt.bwInter)) {
         this.#used[usedStart + gpu] = 1;
         choice.taken = gpu;
         if (choice.ownSteps) {
@@ -289,12 +294,12 @@ export class Walk {
     const usedStart = this.#attempt.nChannels * this.#gpuCount;
     if (choice.taken >= 0) {
       this.#used[usedStart + choice.taken] = 0;
-      this.#giveBack(choice.gpu, choice.taken, this.#attempt.bwIntra, 1);
+      this.#reserve.giveBack(choice.gpu, choice.taken, this.#attempt.bwIntra, 1);
       choice.taken = -1;
     }
     while (choice.next < choice.end) {
       const gpu = choice.alternatives[choice.next++] ?? 0;
-      if (this.#takeInside(choice.gpu, gpu, 1)) {
+      if (this.#reserve.inside(choice.gpu, gpu, 1)) {
         this.#used[usedStart + gpu] = 1;
         choice.taken = gpu;
         this.#visit(gpu, choice.step + 1, choice.exitStep, choice.order);
@@ -311,7 +316,7 @@ export class Walk {
     const isBalanced = attempt.pattern === Pattern.BALANCED_TREE;
     const gbps = isBalanced ? Math.fround(attempt.bwInter / 2) : attempt.bwInter;
     if (choice.taken >= 0) {
-      this.#giveBack(choice.gpu, this.#gpuCount + choice.taken, gbps, 1);
+      this.#reserve.giveBack(choice.gpu, this.#gpuCount + choice.taken, gbps, 1);
       choice.taken = -1;
     }
     const entry = attempt.nics[channel * 2] ?? 0;
@@ -324,7 +329,7 @@ export class Walk {
         this.#trace?.({ kind: 'refused-exit', nic: this.#nameOfNic(nic), entry: this.#nameOfNic(entry), reason: refusal });
         continue;
       }
-      if (this.#takeOutside(choice.gpu, this.#gpuCount + nic, gbps)) {
+      if (this.#reserve.outside(choice.gpu, this.#gpuCount + nic, gbps)) {
         attempt.nics[channel * 2 + 1] = nics.namesake[nic] ?? nic;
         choice.taken = nic;
         const nextExit = isBalanced && choice.step === 0 ? 1 : -1;
@@ -339,71 +344,25 @@ export class Walk {
   #close(choice: OpenChoice): boolean {
     const first = this.#attempt.gpuAt(this.#attempt.nChannels, 0);
     if (choice.taken >= 0) {
-      this.#giveBack(choice.gpu, first, this.#attempt.bwIntra, 1);
+      this.#reserve.giveBack(choice.gpu, first, this.#attempt.bwIntra, 1);
       return false;
     }
-    if (!this.#takeInside(choice.gpu, first, 1)) return false;
+    if (!this.#reserve.inside(choice.gpu, first, 1)) return false;
     choice.taken = first;
     this.#visit(first, this.#gpuCount, -1, choice.order);
     return true;
   }
 
-  // ── NVLS and CollNet direct ───────────────────────────────────────────────────────────────────────────────────────
-
-  /** Reserves what one head needs: all of its paths, or none. */
+  /** A channel of NVLS or CollNet direct is its head, with paths from and to all GPUs. */
   #head(choice: OpenChoice): boolean {
-    const legs = 2 * this.#gpuCount;
     if (choice.taken >= 0) {
-      this.#giveBackLegs(choice.gpu, legs);
+      this.#heads.giveBack(choice.gpu);
       return false;
     }
-    const taken = this.#takeLegs(choice.gpu, legs);
-    if (taken < legs) {
-      this.#giveBackLegs(choice.gpu, taken);
-      return false;
-    }
-    if (this.#attempt.pattern === Pattern.COLLNET_DIRECT) this.#listOthers(choice.gpu);
+    if (!this.#heads.take(choice.gpu)) return false;
     choice.taken = choice.gpu;
     this.#visit(-1, this.#gpuCount, -1, Order.BEST);
     return true;
-  }
-
-  #takeLegs(head: number, legs: number): number {
-    for (let leg = 0; leg < legs; leg++) {
-      if (!this.#takeInside(this.#legFrom(head, leg), this.#legTo(head, leg), this.#legShare(head, leg))) return leg;
-    }
-    return legs;
-  }
-
-  #giveBackLegs(head: number, taken: number): void {
-    for (let leg = taken - 1; leg >= 0; leg--) {
-      const share = this.#legShare(head, leg);
-      this.#giveBack(this.#legFrom(head, leg), this.#legTo(head, leg), Math.fround(this.#attempt.bwIntra * share), share);
-    }
-  }
-
-  // NVLS: from the NVSwitch to each GPU, then from each GPU to it. Direct: from the head to each, then from each to it.
-  #legFrom(head: number, leg: number): number {
-    if (leg >= this.#gpuCount) return leg - this.#gpuCount;
-    return this.#attempt.pattern === Pattern.NVLS ? this.#host.routes.nvSwitch : head;
-  }
-
-  #legTo(head: number, leg: number): number {
-    if (leg < this.#gpuCount) return leg;
-    return this.#attempt.pattern === Pattern.NVLS ? this.#host.routes.nvSwitch : head;
-  }
-
-  /** The head of NVLS carries its own share twice: as one of all, and as the one that reduces. */
-  #legShare(head: number, leg: number): number {
-    if (this.#attempt.pattern === Pattern.NVLS) return leg % this.#gpuCount === head ? 2 : 1;
-    return Math.fround(1 / (this.#gpuCount - 1));
-  }
-
-  #listOthers(head: number): void {
-    let place = this.#attempt.nChannels * this.#gpuCount + 1;
-    for (let gpu = 0; gpu < this.#gpuCount; gpu++) {
-      if (gpu !== head) this.#attempt.gpus[place++] = gpu;
-    }
   }
 
   // ── A channel is complete ─────────────────────────────────────────────────────────────────────────────────────────
@@ -422,75 +381,6 @@ export class Walk {
     }
     if (attempt.nChannels < attempt.maxChannels) this.#openChannel();
     else attempt.nChannels--;
-  }
-
-  // ── Paths ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** Takes that share of a channel's bandwidth between GPUs, or GPU and NVSwitch. NCCL checks the type of whole shares only. */
-  #takeInside(from: number, to: number, share: number): boolean {
-    const { bwIntra, typeIntra } = this.#attempt;
-    return this.#take(from, to, Math.fround(bwIntra * share), share, share === 1 ? typeIntra : PathType.DIS);
-  }
-
-  /** Takes bandwidth between GPU and NIC. */
-  #takeOutside(from: number, to: number, gbps: number): boolean {
-    return this.#take(from, to, gbps, 1, this.#attempt.typeInter);
-  }
-
-  #take(from: number, to: number, gbps: number, share: number, allowed: PathType): boolean {
-    const { routes, ledger } = this.#host;
-    const route = routes.between(from, to);
-    const type = routes.type[route] ?? PathType.DIS;
-    if (type >= PathType.DIS || type > allowed) return this.#refuse(from, to, gbps, allowed, -1);
-    if (this.#attempt.pattern <= Pattern.TREE && (routes.type[routes.between(to, from)] ?? PathType.DIS) > allowed) {
-      return this.#refuse(from, to, gbps, allowed, -1);
-    }
-    const stuckAt = ledger.take(route, gbps);
-    if (stuckAt >= 0) return this.#refuse(from, to, gbps, allowed, stuckAt);
-    this.#countHops(route, share);
-    return true;
-  }
-
-  #giveBack(from: number, to: number, gbps: number, share: number): void {
-    const route = this.#host.routes.between(from, to);
-    this.#host.ledger.giveBack(route, gbps);
-    this.#countHops(route, -share);
-  }
-
-  /** NCCL adds shares of hops to an integer, so that fractions get lost. */
-  #countHops(route: number, share: number): void {
-    const hops = this.#host.routes.hopCount[route] ?? 0;
-    if (share === 1) this.#attempt.nHops += hops;
-    else if (share === -1) this.#attempt.nHops -= hops;
-    else this.#attempt.nHops = Math.trunc(Math.fround(this.#attempt.nHops + Math.fround(share * hops)));
-  }
-
-  /** Tells the listener why a path was not taken. */
-  #refuse(from: number, to: number, gbps: number, allowed: PathType, stuckAt: number): false {
-    if (this.#trace === undefined) return false;
-    const { routes, ledger, local: { system } } = this.#host;
-    const names = { kind: 'refused-path', from: routes.nameOf(from), to: routes.nameOf(to) } as const;
-    const type = (routes.type[routes.between(from, to)] ?? PathType.DIS) as PathType;
-    if (stuckAt >= 0) {
-      const link = routes.link[stuckAt] ?? 0;
-      this.#trace({
-        ...names,
-        reason: {
-          why: 'bandwidth',
-          linkFrom: routes.nameOfVertex(system.links.from[link] ?? 0),
-          linkTo: routes.nameOfVertex(system.links.to[link] ?? 0),
-          needed: ledger.price(stuckAt, gbps),
-          left: ledger.left[link] ?? 0,
-        },
-      });
-    } else if (type >= PathType.DIS) {
-      this.#trace({ ...names, reason: { why: 'unconnected' } });
-    } else {
-      const back = type <= allowed;
-      const typeBack = (routes.type[routes.between(to, from)] ?? PathType.DIS) as PathType;
-      this.#trace({ ...names, reason: { why: 'type', type: back ? typeBack : type, allowed, back } });
-    }
-    return false;
   }
 
   #nameOfNic(nic: number): string {

@@ -82,6 +82,18 @@ describe('the ledger of bandwidths', () => {
     expect(left('DEV/0-2000', 'PCI/0-1000')).toBe(24);
   });
 
+  it('says which link is short: that of the hop, or where the way back costs too, the one back', () => {
+    const old = systemXml(cpu(0, pciSwitch('01', gpu('02', 0, '', 'sm="70" gdr="1"') + gpu('03', 1, '', 'sm="70" gdr="1"') + nic('04', 0))));
+    const { routes, ledger, net } = open(old);
+    expect(ledger.take(routes.between(0, 1), 23)).toBe(-1);
+    // Out of GPU 0 is 1 GB/s left; what the NIC writes to it would take an eighth of 12 there.
+    const stuckAt = ledger.take(routes.between(net, 0), 12);
+    const { link, needed, left } = ledger.shortage(stuckAt, 12);
+    expect([needed, left]).toEqual([1.5, 1]);
+    const forward = ledger.take(routes.between(0, 1), 2);
+    expect(ledger.shortage(forward, 2)).toEqual({ link, needed: 2, left: 1 });
+  });
+
   it('charges both directions of an NVLink into a POWER CPU', () => {
     const nvLinkToCpu = '<nvlink target="0000:00:00.0" count="2" tclass="0x068001"/>';
     const power = systemXml(cpu(0, gpu('02', 0, nvLinkToCpu, 'sm="70" gdr="1"') + nic('04', 0), 'arch="ppc64"'));

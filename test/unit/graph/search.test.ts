@@ -1,7 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { CrossNic, type HostGraphs, Pattern } from '../../../src/graph/graph.js';
 import { channelRanks, netName } from '../../../src/graph/graph-json.js';
 import { graphLines } from '../../../src/graph/graph-text.js';
+import { Ledger } from '../../../src/graph/ledger.js';
+import { Routes } from '../../../src/graph/routes.js';
 import { searchHost, type SearchOptions } from '../../../src/graph/search-host.js';
 import type { Parameters } from '../../../src/parameters.js';
 import { findMachine } from '../../../src/topology/catalogue/machines.js';
@@ -163,5 +165,16 @@ describe('the search', () => {
     const heard = searchHost(local, parametersWith({}), { trace: () => events++ });
     expect(heard).toEqual(searchHost(local, parametersWith({})));
     expect(events).toBeGreaterThan(100);
+  });
+
+  it('looks up no name and works out no reason where nobody listens', () => {
+    const nameOfVertex = vi.spyOn(Routes.prototype, 'nameOfVertex');
+    const shortage = vi.spyOn(Ledger.prototype, 'shortage');
+    const local = onlyLocalSystem(catalogue('dgx-1v'), parametersWith({}), 8);
+    searchHost(local, parametersWith({}));
+    expect([nameOfVertex.mock.calls.length, shortage.mock.calls.length]).toEqual([0, 0]);
+    searchHost(local, parametersWith({}), { trace: () => undefined });
+    expect(Math.min(nameOfVertex.mock.calls.length, shortage.mock.calls.length)).toBeGreaterThan(0);
+    vi.restoreAllMocks();
   });
 });

@@ -1,0 +1,81 @@
+import { PathType } from '../topology/types.js';
+import type { Candidate } from './candidate.js';
+import { Pattern } from './graph.js';
+import type { SearchHost } from './host.js';
+import type { SearchListener } from './trace.js';
+
+/**
+ * Paths that a walk reserves for the channel that it lays: only where their type is allowed, and only where all links
+ * have enough left. Places are those of {@link Routes}.
+ */
+export class Reservations {
+  readonly #host: SearchHost;
+  readonly #attempt: Candidate;
+  readonly #trace: SearchListener | undefined;
+
+  constructor(host: SearchHost, attempt: Candidate, trace: SearchListener | undefined) {
+    this.#host = host;
+    this.#attempt = attempt;
+    this.#trace = trace;
+  }
+
+  /** Takes that share of a channel's bandwidth between GPUs, or GPU and NVSwitch. NCCL checks the type of whole shares only. */
+  inside(from: number, to: number, share: number): boolean {
+    const { bwIntra, typeIntra } = this.#attempt;
+    return this.#take(from, to, Math.fround(bwIntra * share), share, share === 1 ? typeIntra : PathType.DIS);
+  }
+
+  /** Takes bandwidth between GPU and NIC. */
+  outside(from: number, to: number, gbps: number): boolean {
+    return this.#take(from, to, gbps, 1, this.#attempt.typeInter);
+  }
+
+  giveBack(from: number, to: number, gbps: number, share: number): void {
+    const route = this.#host.routes.between(from, to);
+    this.#host.ledger.giveBack(route, gbps);
+    this.#countHops(route, -share);
+  }
+
+  #take(from: number, to: number, gbps: number, share: number, allowed: PathType): boolean {
+    const { routes, ledger } = this.#host;
+    const route = routes.between(from, to);
+    const type = routes.type[route] ?? PathType.DIS;
+    if (type >= PathType.DIS || type > allowed) return this.#refuse(from, to, gbps, allowed, -1);
+    if (this.#attempt.pattern <= Pattern.TREE && (routes.type[routes.between(to, from)] ?? PathType.DIS) > allowed) {
+      return this.#refuse(from, to, gbps, allowed, -1);
+    }
+    const stuckAt = ledger.take(route, gbps);
+    if (stuckAt >= 0) return this.#refuse(from, to, gbps, allowed, stuckAt);
+    this.#countHops(route, share);
+    return true;
+  }
+
+  /** NCCL adds shares of hops to an integer, so that fractions get lost. */
+  #countHops(route: number, share: number): void {
+    const hops = this.#host.routes.hopCount[route] ?? 0;
+    if (share === 1) this.#attempt.nHops += hops;
+    else if (share === -1) this.#attempt.nHops -= hops;
+    else this.#attempt.nHops = Math.trunc(Math.fround(this.#attempt.nHops + Math.fround(share * hops)));
+  }
+
+  /** Tells the listener why a path was not taken. */
+  #refuse(from: number, to: number, gbps: number, allowed: PathType, stuckAt: number): false {
+    if (this.#trace === undefined) return false;
+    const { routes, ledger, local: { system } } = this.#host;
+    const names = { kind: 'refused-path', from: routes.nameOf(from), to: routes.nameOf(to) } as const;
+    const type = (routes.type[routes.between(from, to)] ?? PathType.DIS) as PathType;
+    if (stuckAt >= 0) {
+      const { link, needed, left } = ledger.shortage(stuckAt, gbps);
+      const linkFrom = routes.nameOfVertex(system.links.from[link] ?? 0);
+      const linkTo = routes.nameOfVertex(system.links.to[link] ?? 0);
+      this.#trace({ ...names, reason: { why: 'bandwidth', linkFrom, linkTo, needed, left } });
+    } else if (type >= PathType.DIS) {
+      this.#trace({ ...names, reason: { why: 'unconnected' } });
+    } else {
+      const back = type <= allowed;
+      const typeBack = (routes.type[routes.between(to, from)] ?? PathType.DIS) as PathType;
+      this.#trace({ ...names, reason: { why: 'type', type: back ? typeBack : type, allowed, back } });
+    }
+    return false;
+  }
+}
