@@ -100,6 +100,14 @@ sick.xml: 1 warning
     expect((await tccl(['topo', 'doctor', sick, '--machine', 'pcie-2-l4'])).stdout).toContain('warning gpu-not-in-file');
   });
 
+  it('wants a graph file and a machine, not one for the other', async () => {
+    const graph = file('a-graph.xml', '<graphs version="1"/>');
+    expect(await tccl(['topo', 'doctor', sick, '--graph', sick])).toMatchObject({
+      code: 2, stdout: '', stderr: `tccl: ${sick}:1:1: its root is <system>, not <graphs>: --graph takes an NCCL_GRAPH_FILE, or what NCCL_GRAPH_DUMP_FILE wrote\n`,
+    });
+    expect((await tccl(['topo', 'doctor', sick, '--machine', graph])).stderr).toContain('its root is <graphs>, not <system>');
+  });
+
   it('has nothing to say of a sound machine', async () => {
     expect(await tccl(['topo', 'doctor', 'dgx-h100'])).toMatchObject({ code: 0, stdout: 'dgx-h100: nothing to complain of\n' });
   });

@@ -4,8 +4,8 @@ import { parametersFromEnvironment } from '../../parameters.js';
 import { completeSkeleton } from '../../topology/catalogue/complete.js';
 import { diagnose } from '../../topology/doctor/diagnose.js';
 import type { Finding, Severity } from '../../topology/doctor/finding.js';
-import type { XmlElement } from '../../topology/xml/tree.js';
-import { inFile } from '../../errors.js';
+import { shorten, type XmlElement } from '../../topology/xml/tree.js';
+import { inFile, InputError } from '../../errors.js';
 import { colorsFor } from '../output.js';
 import { readTopologyInput } from './input.js';
 import { readHardware } from './load.js';
@@ -29,7 +29,7 @@ export function doctor(name: string, options: DoctorOptions): number {
     notes: input.notes,
     parameters: parametersFromEnvironment(process.env).parameters,
     ...(options.machine === undefined ? {} : { machine: machineNamed(options.machine) }),
-    ...(options.graph === undefined ? {} : { graph: { root: readTopologyInput(options.graph).root, fileName: options.graph } }),
+    ...(options.graph === undefined ? {} : { graph: { root: graphNamed(options.graph), fileName: options.graph } }),
   });
   if (options.json === true) console.log(JSON.stringify({ title: input.title, findings }, null, 1));
   else print(findings, input.title, input.fileName);
@@ -38,7 +38,19 @@ export function doctor(name: string, options: DoctorOptions): number {
 
 /** A dump, or a machine by the root of its file system. */
 function machineNamed(name: string): XmlElement {
-  return statSync(name, { throwIfNoEntry: false })?.isDirectory() === true ? detect({ root: name }).root : readTopologyInput(name).root;
+  if (statSync(name, { throwIfNoEntry: false })?.isDirectory() === true) return detect({ root: name }).root;
+  return rootNamed('system', name, '--machine takes a topology, or the root of a file system');
+}
+
+function graphNamed(name: string): XmlElement {
+  return rootNamed('graphs', name, '--graph takes an NCCL_GRAPH_FILE, or what NCCL_GRAPH_DUMP_FILE wrote');
+}
+
+function rootNamed(expected: 'system' | 'graphs', name: string, what: string): XmlElement {
+  const { root, fileName } = readTopologyInput(name);
+  if (root.name === expected) return root;
+  throw new InputError('CONTENT', `its root is <${shorten(root.name)}>, not <${expected}>: ${what}`,
+    { line: root.line, column: root.column, ...(fileName === undefined ? {} : { file: fileName }) });
 }
 
 function print(findings: readonly Finding[], title: string, fileName: string | undefined): void {

@@ -49,7 +49,7 @@ export function buildSystem(root: XmlElement, options: BuildOptions): System {
   addC2c(build, root);
   addPciLinks(build, root);
   flattenBroadcomSwitches(draft, root);
-  connectCpus(draft);
+  connectCpus(draft, root);
   sortPciTrees(draft);
 
   const system = draft.toSystem(build.hostHashes, systemId);

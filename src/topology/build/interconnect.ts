@@ -2,7 +2,7 @@ import { interCpuGBps, localGBps, nvLinkGBps } from '../bandwidths.js';
 import { LinkType, NodeType } from '../types.js';
 import type { XmlElement } from '../xml/tree.js';
 import { busIdNumber, elementError, integerOr, lookUp, requiredInteger, requiredText } from './attributes.js';
-import { connect, type Draft, type DraftNode } from './draft.js';
+import type { Draft, DraftNode } from './draft.js';
 import { addNode, type Build, devLocalId, devsOfGpu, join, linkTo, pciClasses, systemIdOf } from './read-tree.js';
 
 /** Links that join nodes across the PCI trees: NVLink, C2C, extra links between PCI switches, and CPU to CPU. */
@@ -74,11 +74,11 @@ export function addPciLinks(build: Build, system: XmlElement): void {
 }
 
 /** Links every NUMA domain with every other of its host. */
-export function connectCpus(draft: Draft): void {
+export function connectCpus(draft: Draft, system: XmlElement): void {
   const cpus = draft.all(NodeType.CPU);
   for (const from of cpus) {
     for (const to of cpus) {
-      if (from !== to && from.systemId === to.systemId) connect(from, to, LinkType.SYS, interCpuGBps(from.data));
+      if (from !== to && from.systemId === to.systemId) linkTo(system, from, to, LinkType.SYS, interCpuGBps(from.data));
     }
   }
 }

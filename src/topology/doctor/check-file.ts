@@ -1,6 +1,8 @@
 import type { XmlNote } from '../xml/notes.js';
-import { childrenNamed, type XmlElement } from '../xml/tree.js';
-import { type Findings, placeOf } from './finding.js';
+import { isWholeInteger, parseBigInteger } from '../c-numbers.js';
+import { childNamed, childrenNamed, descendants, shorten, type XmlElement } from '../xml/tree.js';
+import { integerAttributes } from '../xml/validate.js';
+import { type Finding, type Findings, placeOf } from './finding.js';
 import { deviceKey, devicesOf, gpuName, isInUse, type Patient } from './patient.js';
 
 /** What NCCL's own parser makes of the text. */
@@ -53,6 +55,24 @@ export function checkDevices(patient: Patient): void {
   }
   checkHidden(patient);
   checkTwice(patient);
+  checkNumbers(patient);
+}
+
+/** Texts where numbers should be: NCCL takes the digits at their beginning, or 0. */
+function checkNumbers({ root, findings }: Patient): void {
+  for (const element of descendants(root)) {
+    for (const name of integerAttributes(element.name)) {
+      const text = element.attributes.get(name);
+      // Hashes are read in base 16; link_width has a finding of its own.
+      if (text === undefined || isWholeInteger(text) || name === 'host_hash' || name === 'guid' || name === 'link_width') continue;
+      findings.add(element, {
+        code: 'nccl-misreads', severity: 'warning',
+        problem: `${name}="${shorten(text)}" is no whole number: NCCL reads ${parseBigInteger(text, 0)}`,
+        consequence: 'NCCL goes on with something else than what is meant',
+        remedy: `write ${name} as a whole number`,
+      });
+    }
+  }
 }
 
 function checkHidden({ pcis, findings }: Patient): void {
@@ -69,7 +89,7 @@ function checkHidden({ pcis, findings }: Patient): void {
   }
 }
 
-function checkTwice({ pcis, nets, findings }: Patient): void {
+function checkTwice({ cpus, pcis, gpus, nets, findings }: Patient): void {
   const byKey = new Map<string, XmlElement>();
   for (const { element, key } of pcis) {
     if (!element.attributes.has('busid')) continue;
@@ -84,19 +104,41 @@ function checkTwice({ pcis, nets, findings }: Patient): void {
       });
     }
   }
-  const byNumber = new Map<string, XmlElement>();
-  for (const { element, cpu } of nets) {
-    const key = deviceKey(cpu, element.attributes.get('dev') ?? '');
-    const first = byNumber.get(key);
-    if (first === undefined || !element.attributes.has('dev')) byNumber.set(key, element);
-    else {
-      findings.add(element, {
-        code: 'net-number-twice', severity: 'warning',
-        problem: `network device ${element.attributes.get('dev') ?? ''} is on line ${first.line} too`,
-        consequence: 'NCCL finds paths to the first only, so GPUs near this one may use a far one',
-        remedy: 'number network devices as the plugin does: every one once',
-      });
-    }
+  checkNumberTwice(findings, nets, 'dev', (number, line) => ({
+    code: 'net-number-twice', severity: 'warning',
+    problem: `network device ${number} is on line ${line} too`,
+    consequence: 'NCCL finds paths to the first only, so GPUs near this one may use a far one',
+    remedy: 'number network devices as the plugin does: every one once',
+  }));
+  // Parts of one split GPU share its number.
+  const whole = gpus.filter(({ element, pci }) => element === childNamed(pci.element, 'gpu'));
+  checkNumberTwice(findings, whole.map(({ element, pci }) => ({ element, cpu: pci.cpu })), 'dev', (number, line) => ({
+    code: 'gpu-number-twice', severity: 'warning',
+    problem: `GPU ${number} is on line ${line} too`,
+    consequence: 'a path over NVLink by way of this GPU is taken for one by way of the first, and a graph file cannot name it',
+    remedy: 'number GPUs as nvidia-smi does: every one once',
+  }));
+  checkNumberTwice(findings, cpus.map((cpu) => ({ element: cpu, cpu })), 'numaid', (number, line) => ({
+    code: 'cpu-number-twice', severity: 'warning',
+    problem: `NUMA node ${number} is on line ${line} too`,
+    consequence: 'NCCL takes paths to this one for paths to the first: devices of both may count as near each other, or be bound to the wrong cores',
+    remedy: 'number NUMA nodes as /sys/devices/system/node does: every one once',
+  }));
+}
+
+/** Elements of one host with the number that an earlier one has. */
+function checkNumberTwice(
+  findings: Findings, elements: readonly { readonly element: XmlElement; readonly cpu: XmlElement }[], attribute: string,
+  finding: (number: string, firstLine: number) => Omit<Finding, 'places'>,
+): void {
+  const firsts = new Map<string, XmlElement>();
+  for (const { element, cpu } of elements) {
+    const number = element.attributes.get(attribute);
+    if (number === undefined) continue;
+    const key = deviceKey(cpu, number);
+    const first = firsts.get(key);
+    if (first === undefined) firsts.set(key, element);
+    else findings.add(element, finding(number, first.line));
   }
 }
 

@@ -50,7 +50,11 @@ export function diagnose(root: XmlElement, options: DiagnoseOptions = {}): Findi
   }
   let graph: Patient['graph'];
   const system = systemOf(root, parameters, findings, devices);
-  if (system !== undefined) graph = { system, measure: new Measure(root, system, parameters) };
+  if (system !== undefined) {
+    // Links that only one side has do not show before paths are looked for.
+    const measure = attempt(findings, 'nccl-fails', () => new Measure(root, system, parameters));
+    if (measure !== undefined) graph = { system, measure };
+  }
   const patient: Patient = { root, ...devices, parameters, graph, findings };
 
   checkDevices(patient);

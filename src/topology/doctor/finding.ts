@@ -1,5 +1,5 @@
 import { formatGBps } from '../view/format.js';
-import type { XmlElement } from '../xml/tree.js';
+import { nameElement, type XmlElement } from '../xml/tree.js';
 
 /** Stable names of findings. */
 export type FindingCode =
@@ -14,6 +14,8 @@ export type FindingCode =
   | 'devices-hidden' // devices that NCCL does not see behind a NIC
   | 'bus-id-twice'
   | 'net-number-twice'
+  | 'gpu-number-twice'
+  | 'cpu-number-twice'
   | 'gpu-not-there' // the file names a GPU that the machine does not have
   | 'gpu-not-in-file'
   | 'nic-not-there'
@@ -97,7 +99,5 @@ export class Findings {
 
 /** Where an element is, and how to call it. */
 export function placeOf(element: XmlElement): Place {
-  const key = ['busid', 'numaid', 'dev', 'target', 'name'].find((name) => element.attributes.has(name));
-  const name = key === undefined ? '' : ` ${key}="${element.attributes.get(key) ?? ''}"`;
-  return { element: `<${element.name}${name}>`, line: element.line, column: element.column };
+  return { element: nameElement(element), line: element.line, column: element.column };
 }

@@ -16,6 +16,10 @@ const plainTag = /^<[^\s=/>]+(?: [^\s=/>"']+=(?:"[^"&<]*"|'[^'&<]*'))*[ ]?\/?>$/
 /** Longer tags skip the expression, whose engine keeps a stack. */
 const plainTagLength = 4096;
 
+/** `&amp;` or `&#38;`; any other & is one to NCCL and to {@link parseXml} alike. */
+const entity = /^&#?[A-Za-z0-9]+;/;
+const longestEntity = 40;
+
 /** What NCCL's tokenizer makes of a start tag, given from `<` to `>`. */
 export function startTagTroubles(tag: string): LexicalTrouble[] {
   if (tag.length <= plainTagLength && plainTag.test(tag)) return [];
@@ -26,7 +30,7 @@ export function startTagTroubles(tag: string): LexicalTrouble[] {
     const character = tag[index] ?? '';
     if (quote !== '') {
       if (character === quote) quote = '';
-      else if (character === '&') report('misread', 'an entity (&…;) in a value, which it would not decode');
+      else if (character === '&' && entity.test(tag.slice(index, index + longestEntity))) report('misread', 'an entity (&…;) in a value, which it would not decode');
     } else if (character === '"' || character === "'") quote = character;
     else if (character === '\n' || character === '\r') report('refuse', 'a line break inside a tag');
     else if (character === '\t') report('refuse', 'a tab inside a tag');

@@ -4,7 +4,7 @@ import { didYouMean } from '../../suggest.js';
 import { commentTrouble, endTagTrouble, startTagTroubles, textTrouble, type LexicalTrouble } from './lexical.js';
 import { NoteList, type XmlNote } from './notes.js';
 import { attributeNames, isKnownAttribute, isKnownElement, knownChildren, ncclLimits, rootNames } from './schema.js';
-import { createElement, describeElement, type XmlElement } from './tree.js';
+import { createElement, describeElement, shorten, type XmlElement } from './tree.js';
 
 /** What tccl reads at most. The largest real topologies (a rack with 72 GPUs) have under 1 MB and 10,000 elements. */
 export const xmlLimits = {
@@ -51,6 +51,13 @@ const tolerated = new Set([
   'malformed comment.',
 ]);
 
+/**
+ * An & that begins no entity, as in `name="a & b"`. XML has none, and saxes would take all up to the next semicolon for
+ * the entity's name; NCCL copies it. A character of private use stands in for it, of the same length, so that positions stay.
+ */
+const bareAmpersand = /&(?!#?[A-Za-z0-9]+;)/g;
+const standIn = '\uF026';
+
 class Reader {
   readonly #text: string;
   readonly #fileName: string | undefined;
@@ -83,7 +90,7 @@ class Reader {
     }
     if (this.#text.startsWith('\uFEFF')) this.#note(0, { effect: 'refuse', what: 'a byte order mark' });
     this.#listen();
-    this.#parser.write(this.#text).close();
+    this.#parser.write(this.#text.replaceAll(bareAmpersand, standIn)).close();
     if (this.#root === undefined) throw this.#error('SYNTAX', 'no element in it', this.#text.length);
     this.#noteSize(this.#root);
     return { root: this.#root, notes: this.#notes.list() };
@@ -100,7 +107,7 @@ class Reader {
     });
     parser.on('attribute', ({ name, value }) => {
       this.#countPart();
-      this.#attributes.push([name, value]);
+      this.#attributes.push([name, value.replaceAll(standIn, '&')]);
     });
     parser.on('opentag', (tag) => { this.#openTag(tag); });
     parser.on('closetag', (tag) => { this.#closeTag(tag); });
@@ -131,7 +138,7 @@ class Reader {
     const element = createElement(tag.name, parent, [], place);
     for (const [name, value] of this.#attributes) {
       // The first of two counts, as in NCCL.
-      if (element.attributes.has(name)) this.#notes.add('ignore', `a second attribute ${name} in one element`, place);
+      if (element.attributes.has(name)) this.#notes.add('ignore', `a second attribute ${shorten(name)} in one element`, place);
       else element.attributes.set(name, value);
     }
     this.#root ??= element;
@@ -154,19 +161,20 @@ class Reader {
   #noteElement(element: XmlElement, parent: XmlElement | undefined): void {
     if (this.#skippedBelow !== undefined) return;
     const { name, attributes } = element;
+    if (name.length > ncclLimits.valueLength) this.#notes.add('refuse', `a name of more than ${ncclLimits.valueLength} characters`, element);
     if (!isKnownElement(name, parent?.name)) {
       this.#skippedBelow = element;
       const where = parent === undefined ? 'as root' : `in <${parent.name}>`;
-      this.#notes.add('ignore', `element <${name}> ${where}, with all below it`, element, () =>
-        didYouMean(name, parent === undefined ? rootNames : knownChildren(parent.name)));
+      this.#notes.add('ignore', `element <${shorten(name)}> ${where}, with all below it`, element, () =>
+        didYouMean(shorten(name), parent === undefined ? rootNames : knownChildren(parent.name)));
       return;
     }
     this.#knownElements++;
     const rootName = this.#root?.name ?? name;
     for (const [attribute, value] of attributes) {
       if (!isKnownAttribute(attribute, name, rootName)) {
-        this.#notes.add('ignore', `attribute ${attribute} of <${name}>`, element, () =>
-          didYouMean(attribute, attributeNames(name, rootName)));
+        this.#notes.add('ignore', `attribute ${shorten(attribute)} of <${name}>`, element, () =>
+          didYouMean(shorten(attribute), attributeNames(name, rootName)));
       }
       if (value.length > ncclLimits.valueLength) {
         this.#notes.add('refuse', `a value of more than ${ncclLimits.valueLength} characters (${attribute} of <${name}>)`, element);

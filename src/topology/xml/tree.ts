@@ -80,13 +80,21 @@ export function cloneElement(element: XmlElement, parent?: XmlElement): XmlEleme
   return copy;
 }
 
-/** `<pci busid="0000:1b:00.0"> (line 12)`: how messages name an element. */
-export function describeElement(element: XmlElement): string {
-  const name = ['busid', 'numaid', 'dev', 'target', 'name']
-    .filter((key) => element.attributes.has(key))
-    .slice(0, 1)
-    .map((key) => ` ${key}="${element.attributes.get(key) ?? ''}"`)
-    .join('');
-  const place = element.line > 0 ? ` (line ${element.line})` : '';
-  return `<${element.name}${name}>${place}`;
+/** `<pci busid="0000:1b:00.0">`: how messages name an element. */
+export function nameElement(element: XmlElement): string {
+  const key = ['busid', 'numaid', 'dev', 'target', 'name'].find((name) => element.attributes.has(name));
+  const detail = key === undefined ? '' : ` ${key}="${shorten(element.attributes.get(key) ?? '')}"`;
+  return `<${shorten(element.name)}${detail}>`;
 }
+
+/** `<pci busid="0000:1b:00.0"> (line 12)`: its name, and where it is. */
+export function describeElement(element: XmlElement): string {
+  return `${nameElement(element)}${element.line > 0 ? ` (line ${element.line})` : ''}`;
+}
+
+/** A text from a file, short enough for a message: a file can hold a name of a million characters. */
+export function shorten(text: string): string {
+  return text.length <= longestQuote ? text : `${text.slice(0, longestQuote)}…`;
+}
+
+const longestQuote = 60;

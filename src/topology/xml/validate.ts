@@ -1,6 +1,6 @@
 import { InputError, type ErrorCode } from '../../errors.js';
 import { parseBigInteger } from '../c-numbers.js';
-import { describeElement, type XmlElement } from './tree.js';
+import { describeElement, shorten, type XmlElement } from './tree.js';
 
 /**
  * Refuses a topology that no machine can have, though NCCL might take it without a word: bus ids that form a cycle,
@@ -45,6 +45,11 @@ const ranges: Readonly<Record<string, Readonly<Record<string, Range>>>> = {
     rail: [-1n, 32_767n], plane: [-1n, 32_767n],
   },
 };
+
+/** The attributes of an element that are whole numbers. */
+export function integerAttributes(elementName: string): readonly string[] {
+  return Object.keys(ranges[elementName] ?? {});
+}
 
 /** Attributes that NCCL reads in base 16 whatever their prefix. */
 const hexadecimal = new Set(['host_hash', 'guid']);
@@ -163,7 +168,7 @@ function readBusId(element: XmlElement, attribute: string): bigint {
   if (text === undefined) return 0n;
   const digits = text.replaceAll(/[.:]/g, '');
   if (!/^[0-9a-fA-F]{1,15}$/.test(digits)) {
-    throw fault(element, `${attribute}="${text}" is no bus id; write domain:bus:device.function in hexadecimal, as 0000:1b:00.0`);
+    throw fault(element, `${attribute}="${shorten(text)}" is no bus id; write domain:bus:device.function in hexadecimal, as 0000:1b:00.0`);
   }
   return BigInt(`0x${digits}`);
 }
@@ -177,14 +182,12 @@ function checkNumbers(element: XmlElement): void {
       throw fault(element, `${name}="${shorten(text)}" is out of range; it can be ${least} to ${most}`);
     }
   }
-  const latency = element.name === 'net' ? Number.parseFloat(element.attributes.get('latency') ?? '0') : 0;
-  if (latency < 0 || latency === Infinity) {
-    throw fault(element, `latency="${shorten(element.attributes.get('latency') ?? '')}" is no time in microseconds`);
+  const latency = element.name === 'net' ? element.attributes.get('latency') ?? '0' : '0';
+  const latencyUs = Number.parseFloat(latency);
+  // C's strtof reads these words as numbers, and nothing compares with a NaN.
+  if (latencyUs < 0 || latencyUs === Infinity || /^\s*[+-]?(nan|inf)/i.test(latency)) {
+    throw fault(element, `latency="${shorten(latency)}" is no time in microseconds`);
   }
-}
-
-function shorten(text: string): string {
-  return text.length <= 40 ? text : `${text.slice(0, 40)}…`;
 }
 
 function fault(element: XmlElement, problem: string, code: ErrorCode = 'CONTENT'): InputError {

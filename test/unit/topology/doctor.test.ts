@@ -44,6 +44,23 @@ describe('sound machines', () => {
   });
 });
 
+describe('numbers', () => {
+  it('a text where a number should be: NCCL takes the digits at its beginning', () => {
+    const findings = examine(edited('dgx-h100', ['speed="400000"', 'speed="1e6"'], ['sm="90"', 'sm="ninety"']));
+    expect(findings.filter(({ code }) => code === 'nccl-misreads').map(({ severity, problem, remedy }) => [severity, problem, remedy])).toEqual([
+      ['warning', 'speed="1e6" is no whole number: NCCL reads 1', 'write speed as a whole number'],
+      ['warning', 'sm="ninety" is no whole number: NCCL reads 0', 'write sm as a whole number']]);
+  });
+
+  it('a GPU and a NUMA node with the number of another', () => {
+    const text = edited('dgx-h100', ['<gpu dev="3"', '<gpu dev="2"'], ['numaid="1"', 'numaid="0"']);
+    expect(find(examine(text), 'gpu-number-twice')).toMatchObject({
+      severity: 'warning', problem: `GPU 2 is on line ${lineOf(text, '<gpu dev="2"')} too`, remedy: 'number GPUs as nvidia-smi does: every one once',
+    });
+    expect(find(examine(text), 'cpu-number-twice')).toMatchObject({ severity: 'warning', problem: 'NUMA node 0 is on line 2 too' });
+  });
+});
+
 describe('PCI links', () => {
   it('a speed that matches no entry silently becomes Gen3', () => {
     // What NCCL itself writes where NVML does not tell the generation.
@@ -197,6 +214,17 @@ describe('NVLink', () => {
     });
   });
 
+  it('to nowhere, where NCCL would fail in its search for paths', () => {
+    const text = edited('dgx-1v', ['target="0000:0a:00.0"', 'target="0000:ee:00.0"']);
+    const findings = examine(text);
+    expect(find(findings, 'impossible')).toMatchObject({
+      severity: 'error', places: [{ line: lineOf(text, '0000:ee:00.0') }],
+      problem: expect.stringContaining('is an NVLink to nowhere') as unknown,
+    });
+    expect(find(findings, 'nccl-fails').problem).toContain('there is none back');
+    expect(find(findings, 'nvlink-gpu-absent')).toBeDefined();
+  });
+
   it('to a GPU that the file does not name', () => {
     const text = edited('hgx-a100-4', [/<pci busid="0000:05:00.0"[\s\S]*?<\/pci>/, '']);
     const found = find(examine(text), 'nvlink-gpu-absent');
@@ -266,6 +294,12 @@ describe('the file', () => {
   it('a skeleton is no fault', () => {
     const findings = examine('<system version="1"><cpu numaid="0" affinity="ff" arch="arm64"><pci busid="0000:01:00.0" class="0x030200"/></cpu></system>');
     expect(findings.map(({ code, severity }) => [code, severity])).toEqual([['skeleton', 'info'], ['no-nic', 'info']]);
+  });
+
+  it('with more NUMA nodes than NCCL can link', () => {
+    const text = `<system version="1">${Array.from({ length: 580 }, (_, node) => `<cpu numaid="${node}" affinity="1" arch="arm64">${
+      node > 0 ? '' : '<pci busid="0000:01:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="90" rank="0" gdr="1"/></pci>'}</cpu>`).join('')}</system>`;
+    expect(find(examine(text), 'nccl-fails').problem).toBe('<system> (line 1): NCCL has room for 576 links of one node only');
   });
 
   it('without a CPU', () => {

@@ -34,6 +34,15 @@ describe('reading', () => {
     expect(writeXml(parseXml(text).root)).toBe(text);
   });
 
+  it('takes an & that begins no entity as it stands, as NCCL does', () => {
+    const { root, notes } = parseXml('<system version="1" name="a & b">\n  <cpu numaid="0" vendor="R&D;&amp;&"/>&\n</system>');
+    expect([root.attributes.get('name'), root.children[0]?.attributes.get('vendor')]).toEqual(['a & b', 'R&D;&&']);
+    expect(notes.map((note) => describeNote(note))).toEqual([
+      '2:3: NCCL itself would misread this: an entity (&…;) in a value, which it would not decode',
+      '2:40: NCCL itself would refuse this: text between elements']);
+    expect(parseXml(writeXml(root)).root.attributes.get('name')).toBe('a & b');
+  });
+
   it('reads graph files too', () => {
     const text = '<graphs version="1">\n  <graph id="0" pattern="4">\n    <channel>\n      <net dev="0"/>\n      <gpu dev="0" rank="0"/>\n    </channel>\n  </graph>\n</graphs>\n';
     const { root, notes } = parseXml(text);
@@ -68,6 +77,10 @@ describe('notes on what NCCL itself reads otherwise', () => {
     ['<system version="1">' + '<cpu/>'.repeat(256) + '</system>', '1:1: NCCL itself would refuse this: more than 255 elements in one file'],
   ])('%#: $1', (text, note) => {
     expect(notesOf(text)).toEqual([note]);
+  });
+
+  it('names a name that is too long, though it would ignore the element', () => {
+    expect(notesOf(`<system version="1"><${'x'.repeat(254)}/></system>`)).toContain('1:21: NCCL itself would refuse this: a name of more than 253 characters');
   });
 
   it('counts attributes beyond the 16 that NCCL reads', () => {
@@ -113,6 +126,13 @@ describe('wrong input', () => {
 
   it('millions of elements in less text: refused before they fill the memory', () => {
     expect(inputError(() => parseXml(`<system version="1">${'<cpu/>'.repeat(xmlLimits.parts)}</system>`)).code).toBe('TOO_LARGE');
+  }, 30_000);
+
+  it('a name of millions of characters is not in the message', () => {
+    const note = describeNote(parseXml(`<${'x'.repeat(5_000_000)}/>`).notes[0]!);
+    expect(note.length).toBeLessThan(200);
+    const error = inputError(() => parseXml(`<system version="1" name="${'y'.repeat(5_000_000)}">`));
+    expect(error.message).toBe(`the file ends inside <system name="${'y'.repeat(60)}…"> (line 1); was it cut?`);
   }, 30_000);
 
   it('entities that would grow are not expanded', () => {

@@ -44,6 +44,8 @@ describe('a topology that cannot be', () => {
     ['<nic><net dev="0" speed="99999999999"/></nic>', 'speed="99999999999" is out of range; it can be -1 to 2147483647'],
     ['<nic><net dev="-7"/></nic>', 'dev="-7" is out of range; it can be -1 to 65535'],
     ['<nic><net dev="0" latency="-1.5"/></nic>', 'latency="-1.5" is no time in microseconds'],
+    ['<nic><net dev="0" latency="nan"/></nic>', 'latency="nan" is no time in microseconds'],
+    ['<nic><net dev="0" latency="1e999"/></nic>', 'latency="1e999" is no time in microseconds'],
     ['<nic><net dev="0" guid="0x123456789abcdef01"/></nic>', 'guid="0x123456789abcdef01" is out of range; it can be 0 to 18446744073709551615'],
     [gpu('0000:01:00.0', 0, '<c2c bw="44712" count="-5"/>'), 'count="-5" is out of range; it can be 0 to 1024'],
     ['<pci busid="0000:01:00.0"><gpu dev="0" rank="4000000000"/></pci>', 'rank="4000000000" is out of range; it can be -1 to 2147483647'],
