@@ -6,19 +6,22 @@
  */
 import { Worker } from 'node:worker_threads';
 import { formatUs, table } from '../lib/table.mjs';
-import { RING_FIFO } from '../../dist/collectives/ring.js';
+import { countsRoom, HEADER_BYTES } from '../../dist/collectives/exchange.js';
+import { ringFifo } from '../../dist/collectives/ring.js';
 import { createMemory, Segment } from '../../dist/device/segment.js';
 
 /** @typedef {import('../lib/suite.mjs').Context} Context */
 
 export const title = 'transport: connections of two ranks, and slices of a ring';
 
+/** What a ring of two ranks has in a slot besides data. */
+const besideData = HEADER_BYTES + countsRoom(2);
 const streamBytes = 64 * 2 ** 20;
 const sliceBytes = [32, 64, 128, 256, 512].map((kib) => kib * 1024);
 
 /** @param {Context} context */
 export async function run({ options, record, progress }) {
-  const { slotBytes } = RING_FIFO;
+  const { slotBytes } = ringFifo(2);
   const bytes = Math.floor(streamBytes / slotBytes) * slotBytes;
   for (let round = 0; round < options.rounds; round++) {
     progress(`transport ${round + 1}/${options.rounds}`);
@@ -28,10 +31,10 @@ export async function run({ options, record, progress }) {
       record({ transport, mode: 'round trip', bytes: 8, us: await measure({ transport, mode: 'round trip', bytes: 8, slotBytes, repeats: 2000 }) });
       record({ transport, mode: 'stream', bytes, us: await measure({ transport, mode: 'stream', bytes, slotBytes, repeats: 10 }) });
       for (const size of options.sizes) {
-        for (const slice of transport === 'shm' ? sliceBytes : [slotBytes - 64]) {
+        for (const slice of transport === 'shm' ? sliceBytes : [slotBytes - besideData]) {
           progress(`ring of ${size} bytes over ${transport} in slices of ${slice}`);
           const repeats = Math.max(5, Math.min(1000, 2 ** 26 / size));
-          record({ transport, mode: 'all-reduce', bytes: size, slice, us: await measure({ transport, mode: 'all-reduce', bytes: size, slotBytes: slice + 64, repeats }) });
+          record({ transport, mode: 'all-reduce', bytes: size, slice, us: await measure({ transport, mode: 'all-reduce', bytes: size, slotBytes: slice + besideData, repeats }) });
         }
       }
     }
@@ -85,7 +88,7 @@ async function measure(job) {
 /** What one thread takes to copy so many bytes, in and out of a slot's room. @param {number} bytes */
 function copyUs(bytes) {
   const segment = Segment.alone();
-  const { slotBytes } = RING_FIFO;
+  const { slotBytes } = ringFifo(2);
   const [from, to] = [segment.allocateBytes(slotBytes), segment.allocateBytes(slotBytes)];
   const start = process.hrtime.bigint();
   for (let copied = 0; copied < bytes; copied += slotBytes) {

@@ -86,14 +86,36 @@ export function decodeCall(code: number, root: number, count: number): Call {
   return { kind, type, operator, root, count, algorithm };
 }
 
-/** A call as a person reads it: `allReduce of 1024 float32 (sum, ring)`. */
-export function describeCall(call: Call): string {
+/** Whether all ranks must give the same counts of parts for a call of this code. */
+export function hasCommonCounts(code: number): boolean {
+  return (code & 15) === callKinds.allGatherV || (code & 15) === callKinds.reduceScatterV;
+}
+
+/**
+ * A call as a person reads it: `allReduce of 1024 float32 (sum, ring)`.
+ * @param counts of a V form, where they are known; else their hash stands for them
+ */
+export function describeCall(call: Call, counts?: readonly number[]): string {
   const { kind, algorithm } = call;
   const shape = shapes[kind];
   const elements = kind === 'barrier' ? '' : kind === 'allToAllV' ? ` of ${call.type.name}` : ` of ${call.count} ${call.type.name}`;
   const root = shape.root === undefined ? '' : ` ${shape.root} rank ${call.root}`;
-  const parts = shape.uneven ? ` in parts #${(call.root >>> 0).toString(16).padStart(8, '0')}` : '';
+  const parts = shape.uneven ? ` in parts ${counts === undefined ? `#${(call.root >>> 0).toString(16).padStart(8, '0')}` : `of ${listed(counts)}`}` : '';
   return `${kind}${elements}${root}${parts} (${shape.reduces ? `${call.operator}, ` : ''}${algorithm})`;
+}
+
+/** So many counts are easily read. */
+const LISTED = 8;
+
+function listed(counts: readonly number[]): string {
+  return `${counts.slice(0, LISTED).join(', ')}${counts.length > LISTED ? ', …' : ''}`;
+}
+
+/** Where the counts of two ranks differ first: `their counts differ first for rank 1: 2 on rank 0, 3 on rank 4`. */
+export function describeDifference(rank: number, counts: readonly number[], otherRank: number, otherCounts: readonly number[]): string | undefined {
+  const part = counts.findIndex((count, i) => count !== otherCounts[i]);
+  if (part < 0) return undefined;
+  return `their counts differ first for rank ${part}: ${counts[part] ?? 0} on rank ${rank}, ${otherCounts[part] ?? 0} on rank ${otherRank}`;
 }
 
 /** A hash of the counts of a V form (32 bits, FNV-1a), by which ranks notice that theirs differ. */
@@ -112,12 +134,21 @@ export function unsupported(code: number, algorithm: Algorithm): InvalidUsageErr
   return new InvalidUsageError('UNSUPPORTED', `the algorithm ${algorithm} cannot carry out ${kind} here; leave TCCL_ALGO unset, or use ranks of one host that share memory`);
 }
 
-/** The error for two ranks that met in one operation but called different things; `rank` of it is the other rank. */
-export function callMismatch(rank: number, call: Call, otherRank: number, otherCall: Call): InvalidUsageError {
+/** What a rank called, with the counts of a V form where they are known. */
+export interface Called {
+  readonly rank: number;
+  readonly call: Call;
+  readonly counts?: readonly number[] | undefined;
+}
+
+/** The error for two ranks that met in one operation but called different things; `rank` of it is the second's. */
+export function callMismatch(mine: Called, theirs: Called): InvalidUsageError {
+  const { rank, call, counts } = mine;
+  const difference = counts === undefined || theirs.counts === undefined ? undefined : describeDifference(rank, counts, theirs.rank, theirs.counts);
   return new InvalidUsageError(
     'CALL_MISMATCH',
-    `rank ${rank} called ${describeCall(call)} where rank ${otherRank} called ${describeCall(otherCall)}; ` +
-      'all ranks of a communicator must make the same calls in the same order',
-    { rank: otherRank, ranks: [rank, otherRank] },
+    `rank ${rank} called ${describeCall(call, counts)} where rank ${theirs.rank} called ${describeCall(theirs.call, theirs.counts)}; ` +
+      `${difference === undefined ? '' : `${difference}; `}all ranks of a communicator must make the same calls in the same order`,
+    { rank: theirs.rank, ranks: [rank, theirs.rank] },
   );
 }

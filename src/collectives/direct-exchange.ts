@@ -113,6 +113,11 @@ export class Exchange {
     return this.#run(this.#kernels.progress(spins), spins);
   }
 
+  /** The bytes of each part that a rank posted for a call of parts that differ in length. */
+  partsOf(rank: number): number[] {
+    return this.#tables.partsAt(this.#posted(rank, TABLE));
+  }
+
   /** Forgets the caller's arrays. */
   forget(): void {
     this.#source.forget();
@@ -171,7 +176,7 @@ export class Exchange {
       this.#address = destination.address(this.#plan.takeTo[this.#rank] ?? 0);
       this.#flags &= ~STAGED;
     }
-    if (kind === callKinds.allToAllV) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.partBytes, this.#plan.takeBytes);
+    if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.partBytes, this.#plan.takeBytes);
   }
 
   /** What a rank takes from itself. */

@@ -25,6 +25,8 @@ export class ExchangePlan {
   readonly partBytes: Float64Array;
   /** Whether the input has a part for each rank. */
   divided = false;
+  /** Whether parts differ in length. */
+  uneven = false;
   /** How much of each part goes through staging memory at once. */
   pieceBytes = 0;
 
@@ -46,6 +48,7 @@ export class ExchangePlan {
   start(kind: number, root: number, count: number, elementBytes: number, details: CallDetails | undefined): void {
     this.divided = dividedKinds.has(kind);
     this.pieceBytes = this.divided ? Math.floor(this.stageBytes / this.nRanks / ALIGNMENT) * ALIGNMENT : this.stageBytes;
+    this.uneven = details?.counts !== undefined;
     if (details?.counts === undefined) this.#planEven(kind, root, count * elementBytes);
     else this.#planUneven(kind, elementBytes, details);
   }

@@ -16,7 +16,8 @@ export interface Disagreement {
 }
 
 /**
- * Where the ranks of an allToAllV say which part of their input goes to whom and what they expect of whom. Two tables a
+ * Where the ranks of a V form say of which parts their data consist: in an allToAllV, which part of their input goes to
+ * whom and what they expect of whom, in the others what they took for the parts of all. Two tables a
  * rank, used in turn: when a rank writes one, all have completed the call for which it was used last (direct-stage.ts).
  */
 export class PartTables {
@@ -46,6 +47,11 @@ export class PartTables {
   /** Where in its input the rank whose table is at `address` has what it sends to `receiver`. */
   sendFrom(address: number, receiver: number): number {
     return this.#number(address, SEND_FROM, receiver);
+  }
+
+  /** The bytes of all parts in the table at `address`. */
+  partsAt(address: number): number[] {
+    return Array.from({ length: this.#team.nLocalRanks }, (_, rank) => this.#number(address, SEND_BYTES, rank));
   }
 
   /** The longest part that the rank whose table is at `address` sends. */

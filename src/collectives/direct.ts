@@ -115,6 +115,11 @@ export class Direct {
     }
   }
 
+  /** The bytes of all parts as a rank gave them for the allGatherV or reduceScatterV under way, which it has posted. */
+  partsOf(rank: number): number[] {
+    return this.#exchange.partsOf(rank);
+  }
+
   /** Forgets the caller's arrays. */
   close(): void {
     this.#smallOperation.forget();

@@ -1,7 +1,7 @@
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import { InvalidUsageError, TcclError } from '../errors.js';
 import type { Connection, ReceiveConnection, SendConnection } from '../transport/transport.js';
-import { callMismatch, decodeCall, describeCall } from './call.js';
+import { callMismatch, decodeCall, describeCall, hasCommonCounts } from './call.js';
 
 /**
  * What travels before the data of each message: what the sender called, as its how many-th call. A line of its own
@@ -15,6 +15,16 @@ const COUNT_HIGH = 3;
 const SEQUENCE = 4;
 /** Of the header, the words that mean something. */
 export const HEADER_WORDS = 5;
+
+/**
+ * What a slot has room for behind the data: the sender's counts, float64 by rank, in calls for which all must give the
+ * same. So ranks whose counts differ can be told which.
+ */
+export function countsRoom(nRanks: number): number {
+  return Math.ceil((nRanks * 8) / 128) * 128;
+}
+
+const none = new Uint8Array();
 
 /**
  * A part of a rank's work in one operation that goes on independently of its other parts: moves, one after the other,
@@ -52,6 +62,7 @@ export class Exchange {
   /** All that were ever added. */
   readonly #receives: ReceiveConnection[] = [];
   readonly #sends: SendConnection[] = [];
+  readonly #memory: Uint8Array;
   readonly #words: Uint32Array;
   /** Addresses of the current move; lists that are used again and again. */
   readonly #inputs: number[] = [];
@@ -63,8 +74,11 @@ export class Exchange {
   #root = 0;
   #count = 0;
   #sequence = 0;
+  /** Of calls with common counts; empty for others. */
+  #counts: Uint8Array = none;
 
   constructor(readonly rank: number, memory: ArrayBufferLike) {
+    this.#memory = new Uint8Array(memory);
     this.#words = new Uint32Array(memory);
   }
 
@@ -80,8 +94,12 @@ export class Exchange {
     return this.#all().every((connection) => connection.polled);
   }
 
-  /** Goes to the next call. `code`, `root` and `count` are what all ranks have to call alike. */
-  call(code: number, root: number, count: number): void {
+  /**
+   * Goes to the next call. `code`, `root` and `count` are what all ranks have to call alike.
+   * @param counts of a V form, where all have to give the same
+   */
+  call(code: number, root: number, count: number, counts: readonly number[] | undefined): void {
+    this.#counts = counts === undefined ? none : new Uint8Array(Float64Array.from(counts).buffer);
     this.#code = code;
     this.#root = root;
     this.#count = count;
@@ -190,9 +208,12 @@ export class Exchange {
       outputs[i] = slot + HEADER_BYTES;
     }
     track.pass(inputs, outputs);
+    const counts = this.#counts;
     for (let i = 0; i < to.length; i++) {
-      this.#describe((outputs[i] ?? 0) - HEADER_BYTES);
-      to[i]?.post(HEADER_BYTES + bytes);
+      const data = outputs[i] ?? 0;
+      this.#describe(data - HEADER_BYTES);
+      if (counts.length > 0) this.#memory.set(counts, data + bytes);
+      to[i]?.post(HEADER_BYTES + bytes + counts.length);
     }
     track.finish();
     for (let i = 0; i < from.length; i++) from[i]?.release();
@@ -217,10 +238,16 @@ export class Exchange {
     const root = words[header + ROOT] ?? 0;
     const count = (words[header + COUNT_LOW] ?? 0) + (words[header + COUNT_HIGH] ?? 0) * 2 ** 32;
     const peer = from?.peer ?? -1;
+    const messageBytes = from?.messageBytes ?? 0;
+    const countsBytes = hasCommonCounts(code) ? this.#counts.length : 0;
     if (code !== this.#code || root !== this.#root || count !== this.#count || words[header + SEQUENCE] !== this.#sequence) {
-      throw callMismatch(this.rank, decodeCall(this.#code, this.#root, this.#count), peer, decodeCall(code, root, count));
+      const theirs = this.#memory.slice(slot + messageBytes - countsBytes, slot + messageBytes);
+      throw callMismatch(
+        { rank: this.rank, call: decodeCall(this.#code, this.#root, this.#count), counts: countsIn(this.#counts) },
+        { rank: peer, call: decodeCall(code, root, count), counts: countsIn(theirs) },
+      );
     }
-    const sent = (from?.messageBytes ?? 0) - HEADER_BYTES;
+    const sent = messageBytes - countsBytes - HEADER_BYTES;
     if (bytes === undefined || bytes === sent) return;
     throw new InvalidUsageError(
       'CALL_MISMATCH',
@@ -246,4 +273,8 @@ export class Exchange {
       if (slot >= 0 && this.#words[slot / 4 + SEQUENCE] === this.#sequence) this.#meet(slot, receive);
     }
   }
+}
+
+function countsIn({ buffer, byteOffset, length }: Uint8Array): readonly number[] | undefined {
+  return length === 0 ? undefined : [...new Float64Array(buffer, byteOffset, length / 8)];
 }

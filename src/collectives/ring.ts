@@ -2,7 +2,7 @@ import type { Ring as RingOfRanks } from '../transport/ring.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
 import type { Blocks } from './blocks.js';
 import type { Combiner } from './combiner.js';
-import { HEADER_BYTES, type Track } from './exchange.js';
+import { countsRoom, HEADER_BYTES, type Track } from './exchange.js';
 import { RingSchedule } from './ring-schedule.js';
 
 /**
@@ -10,8 +10,10 @@ import { RingSchedule } from './ring-schedule.js';
  * ones take more memory a connection (npm run bench -- --only transport compares them).
  */
 const SLICE_BYTES = 256 * 1024;
-/** The connections that a ring works on. */
-export const RING_FIFO: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + SLICE_BYTES };
+/** The connections that a ring of `nRanks` ranks works on. */
+export function ringFifo(nRanks: number): FifoSize {
+  return { steps: 8, slotBytes: HEADER_BYTES + SLICE_BYTES + countsRoom(nRanks) };
+}
 
 /** Most data in a message of the protocol LL, and the connections that it needs. */
 const LL_SLICE_BYTES = 4096;
@@ -33,9 +35,10 @@ export class Ring implements Track {
   readonly #to: readonly SendConnection[];
   readonly #tracks: readonly Track[] = [this];
 
-  constructor(readonly combiner: Combiner, readonly ring: RingOfRanks) {
-    const { steps, slotBytes } = ring.links?.send.size ?? RING_FIFO;
-    this.#schedule = new RingSchedule(ring.order, ring.index, slotBytes - HEADER_BYTES, steps / 2);
+  /** @param roomBytes what of a slot is not for header and data */
+  constructor(readonly combiner: Combiner, readonly ring: RingOfRanks, roomBytes = 0) {
+    const { steps, slotBytes } = ring.links?.send.size ?? ringFifo(1);
+    this.#schedule = new RingSchedule(ring.order, ring.index, slotBytes - HEADER_BYTES - roomBytes, steps / 2);
     this.#from = ring.links === undefined ? none : [ring.links.receive];
     this.#to = ring.links === undefined ? none : [ring.links.send];
   }

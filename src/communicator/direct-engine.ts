@@ -6,7 +6,7 @@ import type { AbortReason, Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import type { ErrorCode, TcclError } from '../errors.js';
 import type { Engine } from './engine.js';
-import { callOfPost, describeMismatch } from './mismatch.js';
+import { callOfPost, mismatchAmong } from './mismatch.js';
 import { teamError } from './team-error.js';
 
 /** How the team's abort word says these; all others are `failed`. */
@@ -36,13 +36,13 @@ export class DirectEngine implements Engine {
   ): number {
     const status = this.#direct.begin(code, type, root, send, recv, count, spins, details);
     if (status === DONE || status === PENDING) return status;
-    throw describeMismatch(this.team, this.localRanks);
+    throw this.#mismatch();
   }
 
   progress(spins: number): number {
     const status = this.#direct.progress(spins);
     if (status === DONE || status === PENDING) return status;
-    throw describeMismatch(this.team, this.localRanks);
+    throw this.#mismatch();
   }
 
   /** Rounds: a long call has many where some rank's arrays are staged. */
@@ -78,8 +78,13 @@ export class DirectEngine implements Engine {
     return Promise.resolve();
   }
 
+  /** The error for ranks that called different things, from their posts: the same on every rank. */
+  #mismatch(): TcclError {
+    return mismatchAmong(this.localRanks, (local) => callOfPost(this.team, local), (local) => this.#direct.partsOf(local));
+  }
+
   #error(reason: AbortReason, localRank: number): TcclError {
-    return reason === 'mismatch' ? describeMismatch(this.team, this.localRanks) : teamError(reason, this.localRanks[localRank] ?? localRank);
+    return reason === 'mismatch' ? this.#mismatch() : teamError(reason, this.localRanks[localRank] ?? localRank);
   }
 }
 

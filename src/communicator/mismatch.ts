@@ -1,4 +1,4 @@
-import { decodeCall, describeCall, type Call } from '../collectives/call.js';
+import { decodeCall, describeCall, describeDifference, encodeCall, hasCommonCounts, type Call } from '../collectives/call.js';
 import type { Team } from '../device/team.js';
 import { InvalidUsageError } from '../errors.js';
 
@@ -12,26 +12,42 @@ export function callOfPost(team: Team, localRank: number): Call | undefined {
   return decodeCall(view.getUint32(called, true), view.getUint32(called + 4, true), view.getFloat64(called + 8, true));
 }
 
-/** The error for ranks that called different things, from their posts: the same on every rank. */
-export function describeMismatch(team: Team, localRanks: readonly number[]): InvalidUsageError {
-  return mismatchAmong(localRanks, (local) => callOfPost(team, local));
-}
-
-/** The same where something else tells what a rank called, if it has. */
-export function mismatchAmong(localRanks: readonly number[], callOf: (localRank: number) => Call | undefined): InvalidUsageError {
-  const callers = new Map<string, number[]>();
+/**
+ * The error for ranks that called different things: the same on every rank.
+ *
+ * @param callOf what a rank called, if that is known
+ * @param partsOf the bytes of all parts as it gave them, where all ranks have to give the same
+ */
+export function mismatchAmong(
+  localRanks: readonly number[], callOf: (localRank: number) => Call | undefined, partsOf?: (localRank: number) => readonly number[],
+): InvalidUsageError {
+  const callers = new Map<string, Caller>();
   localRanks.forEach((rank, local) => {
     const call = callOf(local);
     if (call === undefined) return;
+    const counts = hasCommonCounts(encodeCall(call)) ? partsOf?.(local).map((bytes) => bytes / call.type.bytes) : undefined;
     const text = describeCall(call);
-    const ranks = callers.get(text);
-    if (ranks === undefined) callers.set(text, [rank]);
-    else ranks.push(rank);
+    const caller = callers.get(text);
+    if (caller === undefined) callers.set(text, { text: describeCall(call, counts), counts, ranks: [rank] });
+    else caller.ranks.push(rank);
   });
-  const parts = [...callers].map(([text, ranks]) => `rank${ranks.length === 1 ? '' : 's'} ${ranks.join(', ')} called ${text}`);
+  const parts = [...callers.values()].map(({ text, ranks }) => `rank${ranks.length === 1 ? '' : 's'} ${ranks.join(', ')} called ${text}`);
   return new InvalidUsageError(
     'CALL_MISMATCH',
-    `ranks do not call the same operation: ${parts.join('; ')}. All ranks of a communicator make the same calls in the same order`,
-    { ranks: [...callers.values()].flat() },
+    `ranks do not call the same operation: ${parts.join('; ')}${differenceOf([...callers.values()])}. All ranks of a communicator make the same calls in the same order`,
+    { ranks: [...callers.values()].flatMap(({ ranks }) => ranks) },
   );
+}
+
+/** Ranks that called the same. */
+interface Caller {
+  readonly text: string;
+  readonly counts: readonly number[] | undefined;
+  readonly ranks: number[];
+}
+
+function differenceOf([first, second]: readonly Caller[]): string {
+  if (first?.counts === undefined || second?.counts === undefined) return '';
+  const difference = describeDifference(first.ranks[0] ?? 0, first.counts, second.ranks[0] ?? 0, second.counts);
+  return difference === undefined ? '' : `: ${difference}`;
 }

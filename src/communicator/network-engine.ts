@@ -1,10 +1,10 @@
 import { Blocks } from '../collectives/blocks.js';
-import { algorithms, type Algorithm, type CallDetails } from '../collectives/call.js';
+import { algorithms, hasCommonCounts, type Algorithm, type CallDetails } from '../collectives/call.js';
 import { Combiner } from '../collectives/combiner.js';
-import { Exchange, type Track } from '../collectives/exchange.js';
+import { countsRoom, Exchange, type Track } from '../collectives/exchange.js';
 import { pairFifo, Pairs } from '../collectives/pairs.js';
 import { Pat, PAT_FIFO } from '../collectives/pat.js';
-import { Ring, RING_FIFO } from '../collectives/ring.js';
+import { Ring, ringFifo } from '../collectives/ring.js';
 import { DoubleTree, TREE_FIFO } from '../collectives/tree.js';
 import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
@@ -69,8 +69,8 @@ export class NetworkEngine implements Engine {
     this.#connect = connect;
     this.#exchange = new Exchange(rank, team.segment.buffer);
     if (links !== undefined) this.#exchange.add([links.send], [links.receive]);
-    this.#combiner = new Combiner(team, libc, this.#nRanks, links?.send.size.slotBytes ?? RING_FIFO.slotBytes);
-    this.#ring = new Ring(this.#combiner, ring);
+    this.#combiner = new Combiner(team, libc, this.#nRanks, (links?.send.size ?? ringFifo(1)).slotBytes);
+    this.#ring = new Ring(this.#combiner, ring, countsRoom(this.#nRanks));
     this.#blocks = new Blocks(this.#nRanks);
     this.#receivedBlocks = new Blocks(this.#nRanks);
   }
@@ -121,7 +121,7 @@ export class NetworkEngine implements Engine {
     this.#recv = recv;
     this.#count = count;
     this.#details = details;
-    this.#exchange.call(code, root, count);
+    this.#exchange.call(code, root, count, hasCommonCounts(code) ? details?.counts : undefined);
     this.#combiner.begin(type, (code >> 8) & 15, details?.scalar);
     if (kind !== callKinds.broadcast || root === this.#rank) this.#combiner.source.use(send);
     if (kind !== callKinds.reduce || root === this.#rank) this.#combiner.destination.use(recv);
@@ -229,9 +229,9 @@ export class NetworkEngine implements Engine {
         return ring.reduceScatter(blocks.even(bytes));
       case callKinds.allGatherV:
         blocks.uneven(details?.counts ?? [], details?.displacements ?? [], size);
-        return ring.allGather(blocks, this.#samePlace(this.#recv, blocks.from[this.#rank] ?? 0, this.#send, 0));
+        return this.#ring.allGather(blocks, this.#samePlace(this.#recv, blocks.from[this.#rank] ?? 0, this.#send, 0));
       case callKinds.reduceScatterV:
-        return ring.reduceScatter(blocks.uneven(details?.counts ?? [], details?.displacements ?? [], size));
+        return this.#ring.reduceScatter(blocks.uneven(details?.counts ?? [], details?.displacements ?? [], size));
     }
     const pairs = this.#pairs;
     if (pairs === undefined) throw new InternalError('INTERNAL', `the connections for a call of kind ${this.#kind} are missing`);
@@ -261,7 +261,7 @@ export class NetworkEngine implements Engine {
 export function fifoOf(algorithm: Algorithm, nRanks: number): FifoSize {
   if (algorithm === 'tree') return TREE_FIFO;
   if (algorithm === 'pat') return PAT_FIFO;
-  return algorithm === 'pairs' ? pairFifo(nRanks) : RING_FIFO;
+  return algorithm === 'pairs' ? pairFifo(nRanks) : ringFifo(nRanks);
 }
 
 /** The ends that a rank has of an algorithm's connections, other than a ring's. */

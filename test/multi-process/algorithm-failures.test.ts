@@ -23,6 +23,16 @@ for (const [medium, form] of [['shared memory', 'sync'], ['sockets', 'promise']]
     }
   });
 
+  test(`ranks whose counts of parts differ are told which (${medium})`, async () => {
+    const { records, stderr } = await run('parts');
+    expect(records, stderr).toHaveLength(6);
+    for (const record of records) {
+      expect(record).toMatchObject({ code: 'CALL_MISMATCH' });
+      expect(record['message']).toMatch(/rank 1 called allGatherV of 5 float32 in parts of 2, 2, 1 \(ring\)/);
+      expect(record['message']).toMatch(/their counts differ first for rank 0: (2 on rank 1, 1 on rank [02]|1 on rank [02], 2 on rank 1)/);
+    }
+  });
+
   test(`a rank killed in the middle of an all-reduce is named to all others within two seconds (${medium})`, async () => {
     const { records, code, stderr } = await run('killed');
     expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);

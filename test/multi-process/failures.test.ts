@@ -15,7 +15,7 @@ const mismatches = {
   gatherRoot: ['gather of 4 float32 to rank 0', 'gather of 4 float32 to rank 1'],
   scatterCount: ['4 float32', '10000 float32'],
   gatherLarge: ['allGather of 10000 float32', 'allGather of 10001 float32'],
-  parts: ['rank 1 called allGatherV of 5 float32 in parts #b1c87f04', 'allGatherV of 5 float32 in parts #d77518f4'],
+  parts: ['rank 1 called allGatherV of 5 float32 in parts of 2, 2, 1', 'allGatherV of 5 float32 in parts of 1, 2, 2', 'their counts differ first for rank 0: 1 on rank 0, 2 on rank 1'],
   partsToAll: ['rank 1 sends 3 float32 to rank 2, which expects 2'],
 };
 

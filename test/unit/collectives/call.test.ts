@@ -55,11 +55,22 @@ test('a code that no call has is a defect', () => {
 
 test('a mismatch names both ranks and both calls', () => {
   const sum: Call = { kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 8, algorithm: 'ring' };
-  const error = callMismatch(1, sum, 4, { ...sum, kind: 'broadcast', root: 2 });
+  const error = callMismatch({ rank: 1, call: sum }, { rank: 4, call: { ...sum, kind: 'broadcast', root: 2 } });
   expect(error.message).toBe(
     'rank 1 called allReduce of 8 float32 (sum, ring) where rank 4 called broadcast of 8 float32 from rank 2 (ring); ' +
       'all ranks of a communicator must make the same calls in the same order',
   );
   expect(error).toMatchObject({ code: 'CALL_MISMATCH', rank: 4, ranks: [1, 4] });
   expect(describeCall({ ...sum, kind: 'barrier' })).toBe('barrier (ring)');
+});
+
+test('a mismatch of counts says which differ, and on whom', () => {
+  const counts = [1, 2, 3, 0, 0, 0, 0, 0, 2];
+  const others = [1, 2, 5, 0, 0, 0, 0, 0, 0];
+  const called = (given: readonly number[]): Call => ({ kind: 'allGatherV', type: float32, operator: 'sum', root: partsHash(given), count: 8, algorithm: 'ring' });
+  const error = callMismatch({ rank: 1, call: called(counts), counts }, { rank: 4, call: called(others), counts: others });
+  expect(error.message).toBe(
+    'rank 1 called allGatherV of 8 float32 in parts of 1, 2, 3, 0, 0, 0, 0, 0, … (ring) where rank 4 called allGatherV of 8 float32 in parts of 1, 2, 5, 0, 0, 0, 0, 0, … (ring); ' +
+      'their counts differ first for rank 2: 3 on rank 1, 5 on rank 4; all ranks of a communicator must make the same calls in the same order',
+  );
 });

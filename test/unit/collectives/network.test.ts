@@ -192,7 +192,7 @@ async function run(members: readonly Member[], parts: readonly Part[], random: (
 /** Float32 sums an element at a time, in the order of the ring: the chunk's own rank first, then those behind it. */
 function addedInRing(inputs: readonly number[][]): number[] {
   const n = inputs.length;
-  const columnBytes = n * SLICES_PER_CHUNK * (size.slotBytes - 64);
+  const columnBytes = n * SLICES_PER_CHUNK * (size.slotBytes - 64 - 128);
   const total = inputs[0]!.length * 4;
   return inputs[0]!.map((_, i) => {
     const column = Math.floor((i * 4) / columnBytes) * columnBytes;
