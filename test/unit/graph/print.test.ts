@@ -1,44 +1,34 @@
 import { describe, expect, it } from 'vitest';
-import { CrossNic, GraphId, Pattern } from '../../../src/graph/graph.js';
+import { GraphId, Pattern } from '../../../src/graph/graph.js';
 import { mergeHosts } from '../../../src/graph/merge/merge.js';
 import {
-  channelCountLine, collnetChainsLine, collnetDirectLine, nvlsHeadLines, nvlsTreesLine, ringLines, ringNeighbourLines, treesLine,
+  channelCountLine, collnetChainsLine, collnetDirectLine, nvlsHeadLines, nvlsTreesLine, ringLines, treesLine,
 } from '../../../src/graph/merge/print.js';
 import { defaultParameters } from '../../../src/parameters.js';
 import { PathType } from '../../../src/topology/types.js';
 import { graph, host } from './made-hosts.js';
 
-describe('lines that NCCL wrote on real machines', () => {
-  it('NVIDIA/nccl#2397: two hosts of two GPUs, NCCL 2.30.4', () => {
-    const merged = mergeHosts([{ host: host([[0, 1]], { rank: { p2pChannelsPerPeer: 1 } }), count: 2 }], defaultParameters);
-    expect(ringLines(merged)).toEqual(['Channel 00/02 : 0 1 2 3', 'Channel 01/02 : 0 1 2 3']);
-    expect([0, 1, 2, 3].map((rank) => treesLine(merged, rank))).toEqual([
-      'Trees [0] 1/2/-1->0->-1 [1] 1/-1/-1->0->2',
-      'Trees [0] -1/-1/-1->1->0 [1] -1/-1/-1->1->0',
-      'Trees [0] 3/-1/-1->2->0 [1] 3/0/-1->2->-1',
-      'Trees [0] -1/-1/-1->3->2 [1] -1/-1/-1->3->2',
-    ]);
-    expect(channelCountLine(merged)).toBe('2 coll channels, 2 collnet channels, 0 nvls channels, 2 p2p channels, 1 p2p channels per peer');
-  });
+describe('lines of NVLink SHARP', () => {
+  const heads = [0, 2, 4, 6].map((head) => [head, 0, 0, 0, 0, 0, 0, 0]);
+  const nvls = graph(heads, { id: GraphId.NVLS, pattern: Pattern.NVLS, typeInter: PathType.PIX });
+  const h100 = host([[0, 1, 2, 3, 4, 5, 6, 7]], { nvls: true, graphs: { nvls }, rank: { compCap: 90 } });
 
-  it('NVIDIA/nccl#1189: two hosts of two GPUs whose rings cross NICs in pairs', () => {
-    const ways = [[0, 1], [1, 0], [0, 1], [1, 0]];
-    const crossed = host(ways, { graphs: { ring: graph(ways, { crossNic: CrossNic.PAIRED }) } });
-    const merged = mergeHosts([{ host: crossed, count: 2 }], defaultParameters);
-    expect(ringNeighbourLines(merged, 0)[2]).toBe('Ring 02 : 2 -> 0 -> 1');
-    expect(treesLine(merged, 0)).toMatch(/^Trees \[0\] 1\/2\/-1->0->-1 \[1\] -1\/-1\/-1->0->1 /);
-    expect(treesLine(merged, 3)).toContain(' [1] 2/-1/-1->3->1 ');
-  });
-
-  it('NVIDIA/nccl#1357: two hosts of eight H100 with four NICs', () => {
-    const heads = [0, 2, 4, 6].map((head) => [head, 0, 0, 0, 0, 0, 0, 0]);
-    const nvls = graph(heads, { id: GraphId.NVLS, pattern: Pattern.NVLS, typeInter: PathType.PIX });
-    const h100 = host([[0, 1, 2, 3, 4, 5, 6, 7]], { nvls: true, graphs: { nvls }, rank: { compCap: 90 } });
+  it('name heads by host, and the links of a rank on even and on odd channels', () => {
     const merged = mergeHosts([{ host: h100, count: 2 }], defaultParameters);
     expect(nvlsHeadLines(merged)).toEqual(['NVLS Head  0:  0  8', 'NVLS Head  1:  2 10', 'NVLS Head  2:  4 12', 'NVLS Head  3:  6 14']);
     expect(nvlsTreesLine(merged, 0)).toBe('NVLS Trees : 17/8/-1->0->-1 17/-1/-1->0->8');
     expect(nvlsTreesLine(merged, 1)).toBe('NVLS Trees : 16/-1/-1->1->-1 16/-1/-1->1->-1');
   });
+
+  it('are not written on one host', () => {
+    const merged = mergeHosts([{ host: h100, count: 1 }], defaultParameters);
+    expect([nvlsHeadLines(merged), nvlsTreesLine(merged, 0)]).toEqual([[], '']);
+  });
+});
+
+it('the line of counts is that of NVIDIA/nccl#2397, which NCCL 2.30.4 wrote on two hosts of two GPUs', () => {
+  const merged = mergeHosts([{ host: host([[0, 1]], { rank: { p2pChannelsPerPeer: 1 } }), count: 2 }], defaultParameters);
+  expect(channelCountLine(merged)).toBe('2 coll channels, 2 collnet channels, 0 nvls channels, 2 p2p channels, 1 p2p channels per peer');
 });
 
 describe('long lines', () => {
