@@ -10,17 +10,26 @@ import { Operand } from './operand.js';
 import { PartTables } from './direct-tables.js';
 import type { Stage } from './direct-stage.js';
 
-/** The words of a rank's post: where its input is, where its output, the bits below, its table of parts. 0: nowhere. */
+/**
+ * The words of a rank's post: where its input is, where its output, the bits below, its table of parts (0: nowhere), and
+ * where in its own memory an open input is (a float64).
+ */
 const SOURCE = 0;
 const DESTINATION = 1;
 const FLAGS = 2;
 const TABLE = 3;
+const PLACE = 4;
 /** The input comes through staging memory, a piece in each round but the first. */
 const STAGED = 1;
 /** The input, in the segment, is also the output; if that is so on all ranks, they exchange parts in pairs. */
 const SWAPS = 2;
 /** The root's output lies outside the segment: what is for it goes through its scratch memory, a piece in each round. */
 const CLOSED = 4;
+/** The input lies outside the segment, and the others read it there (device/peer-memory.ts). */
+const OPEN = 8;
+
+/** Parts from this length on are read from where they are: below, two copies cost less than a call of the kernel (measured). */
+const OPEN_BYTES = 32 * 1024;
 
 /** Shares are whole pairs of cache lines, and so whole elements of any type. */
 const ALIGNMENT = 128;
@@ -43,6 +52,7 @@ const ALIGNMENT = 128;
 export class Exchange {
   readonly #kernels: Kernels;
   readonly #words: Uint32Array;
+  readonly #numbers: Float64Array;
   readonly #rank: number;
   readonly #nRanks: number;
   readonly #plan: ExchangePlan;
@@ -67,6 +77,9 @@ export class Exchange {
   #target = 0;
   #flags = 0;
   #table = 0;
+  #place = 0;
+  /** Whether this rank still has to do its work of this round: what it was to read was not there. */
+  #unfinished = false;
   /** What the ranks posted; where sources are staged, in this round. */
   readonly #sources: Float64Array;
   readonly #flagsOf: Uint32Array;
@@ -75,6 +88,7 @@ export class Exchange {
     const { segment, localRank, nLocalRanks } = team;
     this.#kernels = team.kernels;
     this.#words = new Uint32Array(segment.buffer);
+    this.#numbers = new Float64Array(segment.buffer, 0, Math.floor(segment.bytes / 8));
     this.#rank = localRank;
     this.#nRanks = nLocalRanks;
     this.#plan = new ExchangePlan(localRank, nLocalRanks, team.stageBytes);
@@ -100,6 +114,7 @@ export class Exchange {
     this.#root = root;
     this.#count = count;
     this.#round = this.#rounds = 0;
+    this.#unfinished = false;
     this.#plan.start(code & 15, root, count, type.bytes, details);
     this.#usePlaces(code & 15, send, recv);
     let status = this.#meet(0);
@@ -110,7 +125,8 @@ export class Exchange {
   }
 
   progress(spins: number): number {
-    return this.#run(this.#kernels.progress(spins), spins);
+    if ((this.#flags & OPEN) !== 0) this.#source.checkAttached(1);
+    return this.#run(this.#unfinished ? MET : this.#kernels.progress(spins), spins);
   }
 
   /** The bytes of each part that a rank posted for a call of parts that differ in length. */
@@ -128,7 +144,9 @@ export class Exchange {
   #run(status: number, spins: number): number {
     while (true) {
       if (status === MET) {
-        this.#work();
+        // What is waited for then is the news of what became of a rank.
+        this.#unfinished = !this.#work();
+        if (this.#unfinished) return PENDING;
         status = this.#kernels.finish(this.#waits() ? 1 : 0, spins);
       } else if (status === DONE) {
         this.#takeResult();
@@ -152,7 +170,7 @@ export class Exchange {
     const receives = (kind !== callKinds.gather && kind !== callKinds.reduce) || isRoot;
     const source = this.#source;
     const destination = this.#destination;
-    this.#address = this.#target = this.#flags = this.#table = 0;
+    this.#address = this.#target = this.#flags = this.#table = this.#place = 0;
     this.#inPlace = this.#ownTaken = false;
     if (sends) {
       source.use(send);
@@ -176,7 +194,22 @@ export class Exchange {
       this.#address = destination.address(this.#plan.takeTo[this.#rank] ?? 0);
       this.#flags &= ~STAGED;
     }
+    if ((this.#flags & STAGED) !== 0 && !this.#inPlace && this.#opens(kind)) {
+      this.#place = source.open();
+      if (this.#place !== 0) this.#flags = (this.#flags & ~STAGED) | OPEN;
+    }
     if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.partBytes, this.#plan.takeBytes);
+  }
+
+  /**
+   * Whether reading what is left in this rank's own memory would cost the others less than taking it out of staging memory.
+   * The kernel's copy takes as long as that way's two: it pays where each byte has one reader (measured).
+   */
+  #opens(kind: number): boolean {
+    const { divided, partBytes } = this.#plan;
+    if (kind === callKinds.reduce || kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV) return false;
+    if (!divided && this.#nRanks > 2 && kind !== callKinds.gather) return false;
+    return (divided ? Math.max(...partBytes) : (partBytes[0] ?? 0)) >= OPEN_BYTES;
   }
 
   /** What a rank takes from itself. */
@@ -203,12 +236,17 @@ export class Exchange {
   }
 
   #meet(spins: number): number {
-    return this.#kernels.meet(this.#code, this.#root, this.#count, this.#address, this.#target, this.#flags, this.#table, spins);
+    return this.#kernels.meet(this.#code, this.#root, this.#count, this.#address, this.#target, this.#flags, this.#table, this.#place, spins);
   }
 
   /** A word of what a rank posted. */
   #posted(rank: number, word: number): number {
     return this.#words[(this.#kernels.postAddress(rank) >>> 2) + 2 + word] ?? 0;
+  }
+
+  /** Where a rank's open input is in its own memory. */
+  #postedPlace(rank: number): number {
+    return this.#numbers[((this.#kernels.postAddress(rank) >>> 0) + 8 + 4 * PLACE) / 8] ?? 0;
   }
 
   // ── work ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -225,11 +263,12 @@ export class Exchange {
     return (this.#flags & STAGED) === 0 || this.#allSwap();
   }
 
-  #work(): void {
+  /** Does this rank's work of a round. False if it could not be done, because another rank is no longer there. */
+  #work(): boolean {
     for (let r = 0; r < this.#nRanks; r++) {
-      const staged = (this.#posted(r, FLAGS) & STAGED) !== 0;
-      if (this.#round === 0) this.#flagsOf[r] = this.#posted(r, FLAGS);
-      if (this.#round === 0 || staged) this.#sources[r] = this.#posted(r, SOURCE);
+      const flags = this.#posted(r, FLAGS);
+      if (this.#round === 0) this.#flagsOf[r] = flags;
+      if (this.#round === 0 || (flags & STAGED) !== 0) this.#sources[r] = (flags & OPEN) !== 0 ? this.#postedPlace(r) : this.#posted(r, SOURCE);
     }
     if (this.#round === 0) this.#learn();
     const kind = this.#code & 15;
@@ -237,7 +276,8 @@ export class Exchange {
     else if (kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV) this.#reducePart();
     else if (kind === callKinds.gather && !this.#rootIsClosed()) this.#put();
     else if (kind === callKinds.allToAll && this.#allSwap()) this.#swap();
-    else this.#take();
+    else return this.#take();
+    return true;
   }
 
   /** What follows from the first posts: how many rounds there are. */
@@ -289,20 +329,29 @@ export class Exchange {
    * Takes from the others what can be taken in this round: all from inputs in the segment in the first, then pieces of
    * the others. Who works in place, and so overwrites what others still need, takes pieces of all.
    */
-  #take(): void {
+  #take(): boolean {
     const { takeFrom, takeTo, takeBytes, pieceBytes, divided } = this.#plan;
     const done = (this.#round - 1) * pieceBytes;
+    let hasRead = false;
     for (let i = 1; i < this.#nRanks; i++) {
       const r = (this.#rank + i) % this.#nRanks;
-      const staged = ((this.#flagsOf[r] ?? 0) & STAGED) !== 0;
+      const flags = this.#flagsOf[r] ?? 0;
+      const staged = (flags & STAGED) !== 0;
       const inPieces = staged || this.#inPlace;
       if (inPieces === (this.#round === 0)) continue;
       const at = inPieces ? done : 0;
       const bytes = Math.min(inPieces ? pieceBytes : Infinity, (takeBytes[r] ?? 0) - at);
       if (bytes <= 0) continue;
-      const from = staged ? (divided ? this.#rank * pieceBytes : 0) : (takeFrom[r] ?? 0) + at;
-      this.#destination.write((takeTo[r] ?? 0) + at, bytes, (this.#sources[r] ?? 0) + from);
+      const from = (this.#sources[r] ?? 0) + (staged ? (divided ? this.#rank * pieceBytes : 0) : (takeFrom[r] ?? 0) + at);
+      const to = (takeTo[r] ?? 0) + at;
+      if ((flags & OPEN) === 0) this.#destination.write(to, bytes, from);
+      else {
+        hasRead = true;
+        if (!this.#destination.readFrom(to, bytes, this.team.members[r] ?? 0, from)) return false;
+      }
     }
+    // A rank that gave the call up may have used its memory for something else before it was read.
+    return !hasRead || this.team.abort() === undefined;
   }
 
   /** Writes this rank's input into the root's output. */

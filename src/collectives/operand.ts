@@ -26,6 +26,17 @@ export class Operand {
     if (!this.placed) this.#view = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
   }
 
+  /** Where an array outside the segment lies in this process, if others can read it there (peer-memory.ts); else 0. */
+  open(): number {
+    const { peerMemory } = this.segment;
+    return peerMemory?.isOpen === true ? peerMemory.addressOf(this.#view) : 0;
+  }
+
+  /** Throws `BUFFER_DETACHED` if `bytes` bytes of an array outside the segment are no longer there. */
+  checkAttached(bytes: number): void {
+    this.#piece(0, bytes);
+  }
+
   /** Forgets the array. */
   forget(): void {
     this.#view = nothing;
@@ -53,6 +64,15 @@ export class Operand {
   write(from: number, bytes: number, source: number): void {
     if (!this.placed) this.#copy(this.#piece(from, bytes), this.#at(source, bytes), bytes);
     else if (source !== this.#offset + from) this.segment.kernels.copy(this.#offset + from, source, bytes);
+  }
+
+  /**
+   * Copies `bytes` bytes to byte `from` from where another rank (of the segment) opened its array. False if they are not
+   * there: what that rank has done, or what became of it, is learnt elsewhere.
+   */
+  readFrom(from: number, bytes: number, localRank: number, address: number): boolean {
+    const destination = this.placed ? this.#at(this.#offset + from, bytes) : this.#piece(from, bytes);
+    return this.segment.peerMemory?.read(localRank, address, destination) ?? false;
   }
 
   /** Copies `bytes` bytes of another operand from its byte `from` to byte `to`, unless it is the same memory. */

@@ -10,11 +10,12 @@ import type { Mismatch, Transfer } from './p2p-transfer.js';
  *
  *     0      posts taken u32                             written by the receiver
  *     64     1 once the receiver has left u32
- *     128    POSTS posts: | number u32 | type u32 | elements u32 u32 | address u32 | bytes u32 | 8 unused | data |
+ *     128    POSTS posts: | number u32 | type u32 | elements u32 u32 | address u32 | bytes u32 | place f64 | data |
  *
  * A message is one or more pieces, each a post. Where a piece's data are:
  *     in the post          up to INLINE_BYTES: the send is complete at once
  *     in the array         an array in the segment: the receiver copies from it, and the send waits until it has
+ *     in the sender        a long array elsewhere, where the receiver can read it (device/peer-memory.ts): as in the array
  *     in a staging slot    another array: copied into slots in turn, from which the receiver copies
  */
 const TAKEN = 0;
@@ -39,6 +40,11 @@ const COUNT_LOW = 2;
 const COUNT_HIGH = 3;
 const ADDRESS = 4;
 const BYTES = 5;
+/** Bytes from the post's beginning. */
+const PLACE = 24;
+
+/** Messages from this length on are read from where they are. */
+const OPEN_BYTES = 32 * 1024;
 
 /** Mailboxes that their senders have left and whose receivers may still read, by the segment they are in. */
 const leftMailboxes = new WeakMap<Segment, LeftMailbox[]>();
@@ -54,6 +60,7 @@ export class Outbox {
   readonly polled = true;
   readonly #team: Team;
   readonly #words: Int32Array;
+  readonly #numbers: Float64Array;
   readonly #address: number;
   /** The last post made. */
   #posted = 0;
@@ -73,6 +80,7 @@ export class Outbox {
     const { segment } = team;
     freeLeft(segment);
     this.#words = new Int32Array(segment.buffer);
+    this.#numbers = new Float64Array(segment.buffer, 0, Math.floor(segment.bytes / 8));
     this.#address = segment.allocateBytes(MAILBOX_BYTES);
     new Uint8Array(segment.buffer, this.#address, MAILBOX_BYTES).fill(0);
     team.setMailbox(team.localRank, to, this.#address);
@@ -88,9 +96,13 @@ export class Outbox {
     return true;
   }
 
-  /** Whether the receiver no longer needs the sender's array. */
+  /**
+   * Whether the receiver no longer needs the sender's array.
+   * @throws InvalidArgumentError `BUFFER_DETACHED` when it does, but the array is no longer there
+   */
   isTaken(transfer: Transfer): boolean {
-    if (transfer.bytes <= INLINE_BYTES || !transfer.operand.placed) return true;
+    if (transfer.bytes <= INLINE_BYTES || !(transfer.operand.placed || transfer.place > 0)) return true;
+    if (transfer.place > 0) transfer.operand.checkAttached(transfer.bytes);
     return this.#taken >= transfer.lastPost || (this.#look() && this.#taken >= transfer.lastPost);
   }
 
@@ -120,10 +132,16 @@ export class Outbox {
     const post = this.#address + FIRST_POST + (number % POSTS) * POST_BYTES;
     const left = bytes - moved;
     let address = 0;
+    let place = 0;
     let piece = left;
+    if (moved === 0 && bytes >= OPEN_BYTES && !operand.placed) transfer.place = operand.open();
     if (bytes > INLINE_BYTES && operand.placed) {
       piece = Math.min(left, PLACED_PIECE_BYTES);
       address = operand.address(moved);
+    } else if (transfer.place > 0) {
+      operand.checkAttached(bytes);
+      piece = Math.min(left, PLACED_PIECE_BYTES);
+      place = transfer.place + moved;
     } else if (bytes > INLINE_BYTES && this.#hasStage()) {
       const slot = this.#stageTurn % STAGE_SLOTS;
       if ((this.#stagePosts[slot] ?? 0) > this.#taken && !(this.#look() && (this.#stagePosts[slot] ?? 0) <= this.#taken)) return false;
@@ -142,6 +160,7 @@ export class Outbox {
     words[header + COUNT_HIGH] = transfer.count / 2 ** 32;
     words[header + ADDRESS] = address;
     words[header + BYTES] = piece;
+    this.#numbers[(post + PLACE) / 8] = place;
     Atomics.store(words, header, number | 0);
     this.#posted = number;
     transfer.moved += piece;
@@ -166,6 +185,7 @@ export class Inbox {
   readonly polled = true;
   readonly #team: Team;
   readonly #words: Int32Array;
+  readonly #numbers: Float64Array;
   #address = 0;
   /** The last post taken. */
   #taken = 0;
@@ -174,6 +194,7 @@ export class Inbox {
   constructor(team: Team, readonly from: number) {
     this.#team = team;
     this.#words = new Int32Array(team.segment.buffer);
+    this.#numbers = new Float64Array(team.segment.buffer, 0, Math.floor(team.segment.bytes / 8));
   }
 
   /**
@@ -196,7 +217,10 @@ export class Inbox {
       }
       const address = (words[header + ADDRESS] ?? 0) >>> 0;
       const bytes = (words[header + BYTES] ?? 0) >>> 0;
-      if (bytes > 0) transfer.operand.write(transfer.moved, bytes, address === 0 ? post + HEADER_BYTES : address);
+      const place = this.#numbers[(post + PLACE) / 8] ?? 0;
+      if (place > 0) {
+        if (!this.#read(transfer, bytes, place)) return false;
+      } else if (bytes > 0) transfer.operand.write(transfer.moved, bytes, address === 0 ? post + HEADER_BYTES : address);
       transfer.moved += bytes;
       this.#taken = number;
       Atomics.store(words, (this.#address + TAKEN) / 4, number | 0);
@@ -212,6 +236,13 @@ export class Inbox {
   /** Tells the sender that its mailbox will not be read any more. */
   close(): void {
     if (this.#address !== 0 || this.#find()) Atomics.store(this.#words, (this.#address + RECEIVER_LEFT) / 4, 1);
+  }
+
+  /** Reads a piece in the sender's memory. False if the sender is no longer there, or gave up: others tell what became of it. */
+  #read({ operand, moved }: Transfer, bytes: number, place: number): boolean {
+    const { members } = this.#team;
+    if (!operand.readFrom(moved, bytes, members[this.from] ?? 0, place)) return false;
+    return this.#team.abort() === undefined && this.#team.lastWords() === undefined;
   }
 
   #find(): boolean {

@@ -23,6 +23,8 @@ export class Transfer {
   handedOver = false;
   /** The post after which the peer no longer needs the array of a send; see Outbox. */
   lastPost = 0;
+  /** Where the array of a send is read by the receiver in the sender's memory; 0: it is not. */
+  place = 0;
   /** Whether a receive has compared its call with the sender's. */
   met = false;
   done = false;
@@ -44,7 +46,7 @@ export class Transfer {
     this.type = type;
     this.count = array.length;
     this.bytes = array.length * type.bytes;
-    this.moved = 0;
+    this.moved = this.place = 0;
     this.handedOver = this.met = this.done = false;
     this.owner = owner;
     this.next = undefined;

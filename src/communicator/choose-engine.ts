@@ -107,8 +107,17 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
     if (oneSegment && settings.protocol !== 'simple') await addLowLatency(circumstances, order, network);
     for (const algorithm of overNetwork) engines[algorithm] = network;
   }
-  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, secret: circumstances.id.secret });
+  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, ordinary: wayOfOrdinaryArrays(circumstances), secret: circumstances.id.secret });
   return observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
+}
+
+/** For the log: why arrays outside the segment take two copies where they do. */
+function wayOfOrdinaryArrays({ bootstrap, shared, team, settings }: Circumstances): string | undefined {
+  if (!shared || bootstrap.localRanks.length === 1) return undefined;
+  const { peerMemory } = team.segment;
+  if (peerMemory?.isOpen === true) return 'read where they are by process_vm_readv';
+  const reason = settings.peerMemory ? (peerMemory?.refusal ?? 'another rank cannot read there') : 'TCCL_CMA_DISABLE=1';
+  return `copied through the memory in common (${reason})`;
 }
 
 /** Teams of the same members as `team`, in memory of the first. */

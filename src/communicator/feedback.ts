@@ -16,6 +16,8 @@ export interface Told {
   readonly ring: { readonly order: readonly number[]; readonly transport: string } | undefined;
   /** Whether all ranks of this host share memory. */
   readonly shared: boolean;
+  /** How ordinary arrays come to the others of this host, or undefined where no memory is shared. */
+  readonly ordinary: string | undefined;
   /** What the ranks of one init() share. */
   readonly secret: Uint8Array;
 }
@@ -42,7 +44,7 @@ export function observersOf(told: Told): Observer[] {
   return observers;
 }
 
-function startLog({ bootstrap, settings, table, ring, shared, secret }: Told, number: number): DebugLog {
+function startLog({ bootstrap, settings, table, ring, shared, ordinary, secret }: Told, number: number): DebugLog {
   const { rank, nRanks, localRank, localRanks, peers } = bootstrap;
   const log = new DebugLog(settings.debug, localRank);
   if (number === 0 && rank === 0) log.version(`TCCL version ${version}`);
@@ -52,6 +54,7 @@ function startLog({ bootstrap, settings, table, ring, shared, secret }: Told, nu
   const comm = `comm 0x${(firstRank * 4096 + number + 1).toString(16)} rank ${rank}`;
   log.info('INIT', `${comm} nRanks ${nRanks} nNodes ${nNodes} localRanks ${localRanks.length} localRank ${localRank}, `
     + (shared ? 'one memory for the ranks of this host' : 'no memory in common'));
+  if (ordinary !== undefined) log.info('INIT', `${comm} ordinary arrays: ${ordinary}`);
   if (ring === undefined) {
     log.info('GRAPH', `${nRanks} heads, each reduces its share for all : ${peers.map((peer) => peer.rank).join(' ')}`);
   } else {

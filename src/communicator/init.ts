@@ -59,7 +59,7 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     const goHome = wayHome(bootstrap, libc, settings);
     const goBack = goHome();
     try {
-      joined = await joinSegment(bootstrap, place.memory, settings.sharedMemory);
+      joined = await joinSegment(bootstrap, place.memory, settings);
     } finally {
       goBack();
     }

@@ -1,6 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { loadLibc, type Libc } from '../device/libc.js';
-import { MAX_LOCAL_RANKS, memoryFilePath, Segment } from '../device/segment.js';
+import { PeerMemory, whereabouts, type Whereabouts } from '../device/peer-memory.js';
+import { MAX_LOCAL_RANKS, memoryFilePath, reaches, Segment } from '../device/segment.js';
 
 /** A rank's segment, and why ranks of one host do not share one where they don't. */
 export interface Joined {
@@ -16,6 +17,20 @@ interface Offer {
   readonly reason?: string;
 }
 
+/** How joining went at a rank. */
+interface Outcome {
+  readonly reason?: string;
+  readonly whereabouts?: Whereabouts;
+}
+
+/** What may be used; every rank may have it otherwise. */
+export interface Allowed {
+  /** Memory that processes share. */
+  readonly sharedMemory: boolean;
+  /** Reading what others have in private memory. */
+  readonly peerMemory: boolean;
+}
+
 /** The memory that a thread was started with serves its first communicator; the others are mapped, as in processes. */
 let threadMemoryTaken = false;
 
@@ -24,23 +39,27 @@ let threadMemoryTaken = false;
  * through a memory file that the first of them makes. When one of them cannot, none shares, and all know why.
  * Every rank of the host calls it.
  */
-export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembly.Memory | undefined, allowed: boolean): Promise<Joined> {
+export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembly.Memory | undefined, allowed: Allowed): Promise<Joined> {
   const { localRank, localRanks } = bootstrap;
   const nLocalRanks = localRanks.length;
+  const loaded = loadLibc();
   if (threadMemory !== undefined && !threadMemoryTaken) {
     threadMemoryTaken = true;
-    return { segment: Segment.ofThreads(threadMemory, localRank, nLocalRanks), shared: true, reason: undefined };
+    const segment = Segment.ofThreads(threadMemory, localRank, nLocalRanks);
+    const mine = whereaboutsIn(loaded, allowed);
+    seePeers(segment, loaded, localRanks.map(() => mine));
+    return { segment, shared: true, reason: undefined };
   }
   if (nLocalRanks === 1) return { segment: Segment.alone(), shared: true, reason: undefined };
 
-  const loaded = allowed ? loadLibc() : { reason: 'TCCL_SHM_DISABLE=1' };
-  const libc = 'libc' in loaded ? loaded.libc : undefined;
+  const usable = allowed.sharedMemory ? loaded : { reason: 'TCCL_SHM_DISABLE=1' };
+  const libc = 'libc' in usable ? usable.libc : undefined;
   const made = localRank === 0 ? makeFile(libc, nLocalRanks) : {};
   try {
     const mine: Offer = made.file === undefined
-      ? { reason: made.reason ?? ('reason' in loaded ? loaded.reason : 'unknown') }
+      ? { reason: made.reason ?? ('reason' in usable ? usable.reason : 'unknown') }
       : { path: memoryFilePath(made.file.fd), bytes: made.file.bytes };
-    const offer = decode(await bootstrap.broadcast(encode(mine), localRanks[0] ?? bootstrap.rank, 'host'));
+    const offer = decode(await bootstrap.broadcast(encode(mine), localRanks[0] ?? bootstrap.rank, 'host')) as Offer;
 
     let segment: Segment | undefined;
     let reason = offer.reason;
@@ -50,16 +69,35 @@ export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembl
       } catch (error) {
         reason = (error as Error).message;
       }
-    } else if ('reason' in loaded) reason = loaded.reason;
+    } else if ('reason' in usable) reason = usable.reason;
 
-    const outcomes = await bootstrap.allGather(encode(segment === undefined ? { reason: reason ?? 'unknown' } : {}), 'host');
-    const refused = outcomes.map((bytes) => decode(bytes).reason).find((text) => text !== undefined);
-    if (segment !== undefined && refused === undefined) return { segment, shared: true, reason: undefined };
+    const here = whereaboutsIn(usable, allowed);
+    const outcome: Outcome = segment === undefined ? { reason: reason ?? 'unknown' } : here === undefined ? {} : { whereabouts: here };
+    const outcomes = (await bootstrap.allGather(encode(outcome), 'host')).map((bytes) => decode(bytes) as Outcome);
+    const refused = outcomes.map((other) => other.reason).find((text) => text !== undefined);
+    if (segment !== undefined && refused === undefined) {
+      seePeers(segment, usable, outcomes.map((other) => other.whereabouts));
+      return { segment, shared: true, reason: undefined };
+    }
     segment?.close();
     return { segment: Segment.alone(), shared: false, reason: refused };
   } finally {
     if (made.file !== undefined) libc?.close(made.file.fd);
   }
+}
+
+type Loaded = ReturnType<typeof loadLibc>;
+
+/** Where others may read this rank's private memory, if they may. */
+function whereaboutsIn(loaded: Loaded, { peerMemory }: Allowed): Whereabouts | undefined {
+  return peerMemory && 'libc' in loaded ? whereabouts(loaded.libc) : undefined;
+}
+
+/** Finds out whether the ranks can read each other's private memory; all must, or it is as if none could. */
+function seePeers(segment: Segment, loaded: Loaded, others: readonly (Whereabouts | undefined)[]): void {
+  const known = others.filter((other) => other !== undefined);
+  if ('libc' in loaded && known.length === others.length) segment.peerMemory = new PeerMemory(segment, loaded.libc, known);
+  else segment.setReach(reaches.notAll);
 }
 
 /** The memory file of the host, or why there can be none. */
@@ -73,5 +111,5 @@ function makeFile(libc: Libc | undefined, nLocalRanks: number): { readonly file?
   }
 }
 
-const encode = (value: Offer): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
-const decode = (bytes: Uint8Array): Offer => JSON.parse(new TextDecoder().decode(bytes)) as Offer;
+const encode = (value: Offer | Outcome): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
+const decode = (bytes: Uint8Array): unknown => JSON.parse(new TextDecoder().decode(bytes));

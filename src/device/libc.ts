@@ -24,6 +24,13 @@ export interface Libc {
   isByteLocked(fd: number, offset: number): boolean;
   /** Copies between any two arrays with the C library's copy. They may not overlap. */
   copy(destination: Uint8Array, source: Uint8Array, bytes: number): void;
+  /**
+   * Copies `destination.length` bytes from an address of another process, or of this one, where a fault does no harm.
+   * Returns the name of the `errno` where not all of them could be read.
+   */
+  readProcess(pid: number, address: number, destination: Uint8Array): string | undefined;
+  /** Lets descendants of a process read this one's memory, where Yama would not; without effect elsewhere. */
+  admitDescendantsOf(pid: number): void;
   /** Gives the core to another runnable thread. */
   yieldCore(): void;
   /** The cores that this thread may run on, as numbers. */
@@ -51,6 +58,9 @@ const F_OFD_GETLK = 36;
 const F_OFD_SETLK = 37;
 const F_WRLCK = 1;
 const F_UNLCK = 2;
+const PR_SET_PTRACER = 0x59616d61;
+/** Linux moves at most a page less than 2 GiB at once. */
+const MOST_READ_BYTES = 2 ** 30;
 /** Of a set of cores: 8192 of them. */
 const MASK_BYTES = 1024;
 
@@ -87,6 +97,8 @@ function bind(koffi: Koffi): Libc {
   const schedYield = c.func('int sched_yield()');
   const getAffinity = c.func('int sched_getaffinity(int pid, size_t bytes, void *mask)');
   const setAffinity = c.func('int sched_setaffinity(int pid, size_t bytes, const void *mask)');
+  const processRead = c.func('int64_t process_vm_readv(int pid, void *local, ulong nLocal, void *remote, ulong nRemote, ulong flags)');
+  const prctl = c.func('int prctl(int option, ulong a, ulong b, ulong c, ulong d)');
   const usleep = c.func('int usleep(uint microseconds)');
 
   const failed = (call: string): SystemError => {
@@ -110,8 +122,13 @@ function bind(koffi: Koffi): Libc {
     return lock;
   };
 
+  const addressOf = (view: Uint8Array): bigint => koffi.address(memmove(view, view, 0));
+  // struct iovec: address u64, length u64
+  const local = new BigInt64Array(2);
+  const remote = new BigInt64Array(2);
+
   return {
-    addressOf: (view) => koffi.address(memmove(view, view, 0)),
+    addressOf,
     createMemoryFile(name, bytes) {
       const fd = check('memfd_create', memfdCreate(name, MFD_CLOEXEC));
       check('ftruncate', ftruncate(fd, bytes));
@@ -129,6 +146,19 @@ function bind(koffi: Koffi): Libc {
       return lock.readInt16LE(0) !== F_UNLCK;
     },
     copy: (destination, source, bytes) => void memcpy(destination, source, bytes),
+    readProcess(pid, address, destination) {
+      const here = addressOf(destination);
+      for (let done = 0; done < destination.length; ) {
+        local[0] = here + BigInt(done);
+        remote[0] = BigInt(address + done);
+        local[1] = remote[1] = BigInt(Math.min(destination.length - done, MOST_READ_BYTES));
+        const bytes = Number(processRead(pid, local, 1, remote, 1, 0));
+        if (bytes === -1) return getSystemErrorName(-koffi.errno());
+        done += bytes;
+      }
+      return undefined;
+    },
+    admitDescendantsOf: (pid) => void prctl(PR_SET_PTRACER, pid, 0, 0, 0),
     yieldCore: () => void schedYield(),
     affinity() {
       const mask = Buffer.alloc(MASK_BYTES);

@@ -4,6 +4,7 @@ import { availableMemory } from './available-memory.js';
 import { Heap } from './heap.js';
 import { instantiateKernels, type Arithmetic } from './kernels/kernels.js';
 import type { Libc } from './libc.js';
+import type { PeerMemory } from './peer-memory.js';
 import { teamBytes } from './team.js';
 import type { NumericArray, NumericArrayConstructor } from './types.js';
 
@@ -11,7 +12,7 @@ import type { NumericArray, NumericArrayConstructor } from './types.js';
  * The memory that the ranks of one host share: one WebAssembly memory at the same offsets in each of them.
  *
  *     0        nothing (an address of 0 is a mistake)
- *     2048     one line a rank: its state (rankStates)
+ *     2048     one line a rank: its state (rankStates), its reach (reaches)
  *     32768    what the communicator of all these ranks shares (team.ts); other communicators have that in heaps
  *     …        one heap a rank: what its alloc() gives out
  *
@@ -39,6 +40,9 @@ const LOCK_BASE = 2 ** 41;
 
 /** What a rank's state line says: whether it lives in the segment. */
 export const rankStates = { unknown: 0, ready: 1, closed: 2, dead: 3 } as const;
+
+/** What else it says: whether the rank can read the private memory of all ranks (peer-memory.ts). */
+export const reaches = { unknown: 0, all: 1, notAll: 2 } as const;
 
 /** Marks arrays that alloc() made. A property of the array, because asking an array for its buffer takes 20 ns. */
 const PLACE = Symbol('tccl.place');
@@ -105,6 +109,8 @@ export class Segment {
   /** Bytes of the control block that each member of a team has. */
   readonly blockBytes: number;
   readonly heap: Heap;
+  /** Where the ranks may be able to read each other's private memory. */
+  peerMemory: PeerMemory | undefined;
   readonly #backing: Backing;
   readonly #words: Int32Array;
   readonly #view: Uint8Array;
@@ -295,6 +301,14 @@ export class Segment {
 
   stateOf(localRank: number): number {
     return Atomics.load(this.#words, (STATES + localRank * LINE) / 4);
+  }
+
+  setReach(reach: number): void {
+    Atomics.store(this.#words, (STATES + this.localRank * LINE) / 4 + 1, reach);
+  }
+
+  reachOf(localRank: number): number {
+    return Atomics.load(this.#words, (STATES + localRank * LINE) / 4 + 1);
   }
 
   /**

@@ -27,6 +27,13 @@ describe('TCCL_DEBUG', () => {
     expect(lines.some((line) => line.includes('opCount'))).toBe(false);
   });
 
+  it('INFO tells how ordinary arrays come to the others, and why', async () => {
+    const { lines } = await run(2, { TCCL_DEBUG: 'INFO' });
+    expect(lines.filter((line) => / rank [01] ordinary arrays: read where they are by process_vm_readv$/.test(line))).toHaveLength(2);
+    const { lines: refused } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_CMA_DISABLE: '1' });
+    expect(refused.filter((line) => line.endsWith('ordinary arrays: copied through the memory in common (TCCL_CMA_DISABLE=1)'))).toHaveLength(2);
+  });
+
   it('shows rings, connections and calls where they are asked for', async () => {
     const { lines } = await run(3, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'GRAPH,NET,COLL', TCCL_ALGO: 'ring' });
     expect(lines.filter((line) => line.endsWith('Channel 00/01 : 0 1 2'))).toHaveLength(1);

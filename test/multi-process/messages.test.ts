@@ -20,6 +20,11 @@ test.each([2, 4])('random messages among %i processes over sockets arrive where 
   expect(records).toEqual([{ rounds, nRanks }]);
 });
 
+test('random messages arrive where no rank reads private memory of others', async () => {
+  const { code, stdout, stderr } = await runRanks(3, 'random-messages.mjs', [String(seed), String(rounds)], { env: { TCCL_CMA_DISABLE: '1' } });
+  expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+});
+
 test('random messages among threads arrive where they should', async () => {
   await spawnRanks(3, fixture('random-messages.mjs'), { args: [String(seed), String(rounds)] });
 });

@@ -49,8 +49,8 @@ export interface Kernels extends Arithmetic {
   allReduceDirect(code: number, send: number, recv: number, count: number, staged: number, spins: number): number;
   /** Any other collective but the V forms, where all data that a rank posts fit into SLOT_BYTES. */
   small(code: number, root: number, send: number, recv: number, count: number, spins: number): number;
-  /** Posts a call with four words, which others find at postAddress() + 8, and waits for all others' posts: MET. */
-  meet(code: number, root: number, count: number, word0: number, word1: number, word2: number, word3: number, spins: number): number;
+  /** Posts a call with four words and a float64, which others find at postAddress() + 8, and waits for all others' posts: MET. */
+  meet(code: number, root: number, count: number, word0: number, word1: number, word2: number, word3: number, place: number, spins: number): number;
   /** Says that this rank needs nothing more of what was posted; waits until all say so if `waits` is not 0. */
   finish(waits: number, spins: number): number;
   barrier(code: number, spins: number): number;

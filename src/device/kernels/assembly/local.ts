@@ -167,10 +167,10 @@ export function small(code_: i32, root_: i32, send_: usize, recv_: usize, count:
 }
 
 /**
- * Posts a call and where this rank's arrays are (words that only collectives/direct-exchange.ts reads, at postAddress() + 8),
- * and waits for all others' posts: MET.
+ * Posts a call and where this rank's arrays are (words that only collectives/direct-exchange.ts reads, at postAddress() + 8,
+ * the last a f64), and waits for all others' posts: MET.
  */
-export function meet(code_: i32, root_: i32, count: u32, word0: u32, word1: u32, word2: u32, word3: u32, spins: i32): i32 {
+export function meet(code_: i32, root_: i32, count: u32, word0: u32, word1: u32, word2: u32, word3: u32, place: f64, spins: i32): i32 {
   code = code_;
   root = root_;
   bytes = 0;
@@ -181,6 +181,7 @@ export function meet(code_: i32, root_: i32, count: u32, word0: u32, word1: u32,
   store<u32>(slot, word1, 12);
   store<u32>(slot, word2, 16);
   store<u32>(slot, word3, 20);
+  store<f64>(slot, place, 24);
   post(slot, count);
   return waitMet(spins);
 }

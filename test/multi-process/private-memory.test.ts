@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { spawnRanks } from '../../dist/index.js';
+import { fixture } from './cli.js';
+import { runRanks } from './ranks.js';
+
+async function outcomes(scenario: string, env: Record<string, string> = {}) {
+  const { records, stderr } = await runRanks(2, 'private-memory.mjs', [scenario], { env, flags: ['--grace', '20'] });
+  expect(records.length, stderr).toBeGreaterThan(0);
+  return [...records].sort((a, b) => Number(a['rank']) - Number(b['rank'])).map(({ rank, code, about }) => [rank, code, about]);
+}
+
+for (const env of [{}, { TCCL_CMA_DISABLE: '1' }]) {
+  const way = 'TCCL_CMA_DISABLE' in env ? ', by staging' : '';
+
+  test(`a rank may change its array as soon as its call is over${way}`, async () => {
+    expect(await outcomes('reused', env)).toEqual([[0, 'none', undefined], [1, 'none', undefined]]);
+  });
+
+  test.each(['died', 'diedSending'])(`a rank whose array was to be read when it %s is named to the reader${way}`, async (scenario) => {
+    expect(await outcomes(scenario, env)).toEqual([[0, 'RANK_DIED', 1]]);
+  });
+
+  test.each(['detached', 'detachedSending', 'resized'])(`an array that is %s before others have read it fails the call at its owner, and then at them${way}`, async (scenario) => {
+    const [reader, owner] = await outcomes(scenario, env);
+    expect(owner).toEqual([1, 'BUFFER_DETACHED', undefined]);
+    // A receive may see first that the sender has left.
+    expect([[0, 'ABORTED', 1], ...(scenario === 'detachedSending' ? [[0, 'CLOSED', 1]] : [])]).toContainEqual(reader);
+  });
+}
+
+test('where one rank does not let others read its memory, all data go through shared memory', async () => {
+  expect(await outcomes('oneRefuses')).toEqual([[0, 'none', undefined], [1, 'none', undefined]]);
+});
+
+test('threads read each other’s arrays, and may change theirs as soon as a call is over', async () => {
+  await spawnRanks(2, fixture('private-memory.mjs'), { args: ['reused'] });
+});
