@@ -29,6 +29,8 @@ export class Transfer {
   met = false;
   done = false;
   owner: TransferOwner | undefined;
+  /** Where the transfer is observed, told of its end. */
+  ended: ((error?: Error) => void) | undefined;
   /** The one behind it in its queue. */
   next: Transfer | undefined;
   /** What `moved` was when the deadline was last looked at, and since when. */
@@ -58,6 +60,7 @@ export class Transfer {
   clear(): void {
     this.operand.forget();
     this.owner = undefined;
+    this.ended = undefined;
     this.next = undefined;
   }
 }

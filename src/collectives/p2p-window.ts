@@ -11,24 +11,35 @@ const HEADER_BYTES = 64;
 const KIND = 0;
 /** Bytes from the window's beginning. */
 const OFFSET = 1;
-/** Of a put: 1 when a signal follows its last slice. Of a flush and its answer: which one. */
+/** Of a put: 1 when a signal follows its last slice. Of a flush or get and their answers: which one. */
 const VALUE = 2;
+/** Of a get: how many bytes. */
+const LENGTH = 3;
 
 const PUT = 1;
 const SIGNAL = 2;
 const FLUSH = 3;
 const FLUSHED = 4;
+const GET = 5;
+/** A slice of what a get wants; the offset is in the getter's array. */
+const GOT = 6;
 
 /** Something that this rank wants done at the other. */
 export interface WindowCommand {
   readonly kind: number;
   readonly value: number;
+  /** What is sent, or, of a get, filled. */
   readonly operand: Operand | undefined;
   readonly bytes: number;
   readonly offset: number;
   moved: number;
-  /** A put or signal: whether the array may be changed again. A flush: whether all before it is done. */
+  /**
+   * A put or signal: whether the array may be changed again. A flush: whether all before it is done. A get: whether the
+   * array is filled.
+   */
   done: boolean;
+  /** Where operations are observed, told of the end. */
+  ended?: ((error?: Error) => void) | undefined;
 }
 
 export interface WindowLaneOptions {
@@ -55,6 +66,9 @@ export class WindowLane {
   #outlet: LazySender | undefined;
   #flushes: WindowCommand[] = [];
   #flushNumber = 0;
+  /** Gets that are not answered, in their order. */
+  readonly #gets: WindowCommand[] = [];
+  #getNumber = 0;
   /** What came and made no sense. */
   #broken: Error | undefined;
 
@@ -70,6 +84,15 @@ export class WindowLane {
     const operand = new Operand(this.#options.segment, this.#options.libc);
     operand.use(array);
     return this.#add({ kind: PUT, value: signals ? 1 : 0, operand, bytes, offset, moved: 0, done: false });
+  }
+
+  /** Fills all of `array` with the other's part, from `offset` bytes behind its beginning on. */
+  get(array: NumericArray, bytes: number, offset: number): WindowCommand {
+    const operand = new Operand(this.#options.segment, this.#options.libc);
+    operand.use(array);
+    const get = this.#add({ kind: GET, value: ++this.#getNumber, operand, bytes, offset, moved: 0, done: false });
+    this.#gets.push(get);
+    return get;
   }
 
   signal(): WindowCommand {
@@ -126,18 +149,19 @@ export class WindowLane {
     for (let command = this.#commands[0]; command !== undefined; command = this.#commands[0]) {
       const slot = connection.acquire();
       if (slot < 0) return;
-      const bytes = Math.min(command.bytes - command.moved, P2P_FIFO.slotBytes - HEADER_BYTES);
-      const isLast = command.moved + bytes === command.bytes;
+      const bytes = command.kind === GET ? 0 : Math.min(command.bytes - command.moved, P2P_FIFO.slotBytes - HEADER_BYTES);
+      const isLast = command.kind === GET || command.moved + bytes === command.bytes;
       const words = this.#words;
       words[slot / 4 + KIND] = command.kind;
       words[slot / 4 + OFFSET] = command.offset + command.moved;
       words[slot / 4 + VALUE] = command.kind === PUT && !isLast ? 0 : command.value;
+      words[slot / 4 + LENGTH] = command.kind === GET ? command.bytes : 0;
       if (bytes > 0) command.operand?.copyTo(slot + HEADER_BYTES, command.moved, bytes);
       connection.post(HEADER_BYTES + bytes);
       command.moved += bytes;
       if (!isLast) continue;
       this.#commands.shift();
-      if (command.kind !== FLUSH) command.done = true;
+      if (command.kind !== FLUSH && command.kind !== GET) command.done = true;
     }
   }
 
@@ -172,8 +196,40 @@ export class WindowLane {
         for (const flush of this.#flushes) if (flush.value <= value) flush.done = true;
         this.#flushes = this.#flushes.filter((flush) => !flush.done);
         return;
+      case GET: {
+        const length = words[slot / 4 + LENGTH] ?? 0;
+        if (offset + length > room) this.#broken = new InternalError('INTERNAL', `rank ${peer} gets ${length} bytes at ${offset} of a window of ${room}`);
+        else this.#answer(value, address + offset, length);
+        return;
+      }
+      case GOT:
+        this.#take(value, offset, slot + HEADER_BYTES, bytes);
+        return;
       default:
         this.#broken = new InternalError('INTERNAL', `rank ${peer} sent something that is no command to a window`);
     }
+  }
+
+  /** Sends what a get asks for. */
+  #answer(number: number, address: number, bytes: number): void {
+    const { segment, libc } = this.#options;
+    const operand = new Operand(segment, libc);
+    operand.use(new Uint8Array(segment.buffer, address, bytes));
+    this.#add({ kind: GOT, value: number, operand, bytes, offset: 0, moved: 0, done: false });
+  }
+
+  /** A slice of what the oldest get asked for; answers come in the order of the questions. */
+  #take(number: number, offset: number, address: number, bytes: number): void {
+    const [get] = this.#gets;
+    if (get?.value !== number || offset + bytes > get.bytes) {
+      this.#broken = new InternalError('INTERNAL', `rank ${this.#options.peer} answered what this rank did not ask`);
+      return;
+    }
+    get.operand?.write(offset, bytes, address);
+    get.moved += bytes;
+    if (get.moved < get.bytes) return;
+    get.operand?.forget();
+    get.done = true;
+    this.#gets.shift();
   }
 }

@@ -5,6 +5,7 @@ import type { DataType, NumericArray } from '../device/types.js';
 import { TcclError } from '../errors.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
 import type { Transport } from '../transport/transport.js';
+import type { Observe, Operation } from './operation.js';
 import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
 import { SocketInlet, SocketOutlet } from './p2p-socket.js';
@@ -25,6 +26,8 @@ export interface PointToPointOptions {
   readonly openTransport: () => Transport;
   /** Called when there may be something new from ranks whose messages come by themselves. */
   readonly onNews: () => void;
+  /** Told of each transfer, where somebody wants to know. */
+  readonly observe?: Observe | undefined;
 }
 
 /** What this rank has to do with another. */
@@ -102,6 +105,7 @@ export class PointToPoint {
       peer.receives ??= transfer;
     }
     this.pending++;
+    transfer.ended = this.#options.observe?.(operationOf(transfer));
     return transfer;
   }
 
@@ -220,7 +224,10 @@ export class PointToPoint {
       if (peer === undefined) continue;
       for (const link of [peer.outlet, peer.inlet]) if (link !== undefined && !link.polled) link.abort(reason);
       for (const list of [peer.sends, peer.receives]) {
-        for (let transfer = list; transfer !== undefined; transfer = transfer.next) transfer.owner?.settled(reason);
+        for (let transfer = list; transfer !== undefined; transfer = transfer.next) {
+          transfer.ended?.(reason);
+          transfer.owner?.settled(reason);
+        }
       }
       peer.sends = peer.posting = peer.receives = peer.lastSend = peer.lastReceive = undefined;
     }
@@ -316,6 +323,7 @@ export class PointToPoint {
     this.steps++;
     this.pending--;
     transfer.done = true;
+    transfer.ended?.();
     const { owner } = transfer;
     if (owner === undefined) return;
     this.recycle(transfer);
@@ -329,6 +337,11 @@ export class PointToPoint {
     team.sayLastWords(packReason(error));
     return error;
   };
+}
+
+function operationOf({ sends, peer, count, type, bytes }: Transfer): Operation {
+  const name = sends ? 'send' : 'recv';
+  return { name, text: `${name} of ${count} ${type.name} ${sends ? 'to' : 'from'} rank ${peer}`, args: { peer, count, type: type.name, bytes } };
 }
 
 /** Whether a transfer stands where it stood `timeoutMs` ago. */

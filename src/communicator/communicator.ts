@@ -89,7 +89,7 @@ export class Communicator extends Collectives {
     // A rank that spins where ranks outnumber cores keeps the one it waits for from running.
     const spins = crowded ? 20 : 4000;
     const fail = (error: unknown): unknown => this.#failWith(error);
-    this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews() });
+    this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews(), observe: engine.observe });
     this.#queue = new CallQueue({
       engine, rank: this.rank, libc, spins, patience: crowded ? 2 * Math.ceil(this.nLocalRanks / nCores) : 0, timeoutMs, fail,
       messages: { step: () => this.#messenger.step(), throwLastWords: () => this.#messenger.throwLastWords() },
@@ -189,7 +189,7 @@ export class Communicator extends Collectives {
     try {
       return await Window.open({
         bootstrap, team, libc: this.#parts.origin.facts.libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows,
-        checkUsable: (call) => this.#checkUsable(call), barrier: () => this.barrier(),
+        checkUsable: (call) => this.#checkUsable(call), observe: this.#engine.observe, barrier: () => this.barrier(),
       }, array, type);
     } catch (error) {
       throw this.#failure ?? (error instanceof RemoteError ? this.#failWith(error) : error);
@@ -360,6 +360,7 @@ export class Communicator extends Collectives {
   #makeMember(): GroupMember {
     const messenger = this.#messenger;
     return {
+      observe: this.#engine.observe,
       checkUsable: (call) => this.#checkUsable(call),
       checkBlocking: (peer) => {
         if (peer === undefined) this.#checkBlocking();

@@ -1,4 +1,5 @@
 import { algorithms, type Algorithm, type CallDetails, type CallKind } from '../collectives/call.js';
+import type { Observe } from '../collectives/operation.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, type TcclError } from '../errors.js';
@@ -21,6 +22,8 @@ interface Ways {
 export class CompositeEngine implements Engine {
   readonly blocking: boolean;
   readonly table: AlgorithmTable;
+  /** Where the communicator's operations are observed: told of those beside the collectives. */
+  readonly observe: Observe | undefined = undefined;
   /** By the code of the kind. */
   readonly #ways: Ways[] = [];
   readonly #engines: readonly Engine[];

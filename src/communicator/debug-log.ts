@@ -2,6 +2,7 @@ import { openSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { threadId } from 'node:worker_threads';
 import { describeCall, type Call } from '../collectives/call.js';
+import type { Operation } from '../collectives/operation.js';
 import { SystemError, type TcclError } from '../errors.js';
 import type { Observer } from './observed-engine.js';
 
@@ -49,13 +50,18 @@ export class DebugLog implements Observer {
     this.info('COLL', `${call.kind}: opCount ${number.toString(16)} ${describeCall(call)}`);
   }
 
+  beganBeside({ name, text }: Operation, number: number): () => void {
+    this.info('COLL', `${name}: opCount ${number.toString(16)} ${text}`);
+    return this.ended;
+  }
+
   advanced(): void {
     // Steps are the trace's.
   }
 
-  ended(): void {
+  readonly ended = (): void => {
     // The next line is the next call's.
-  }
+  };
 
   failed(error: TcclError): void {
     this.warn(`${error.code}: ${error.message}`);

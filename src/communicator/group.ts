@@ -1,4 +1,5 @@
 import type { CallDetails } from '../collectives/call.js';
+import type { Observe, Operation } from '../collectives/operation.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import type { CheckedCall } from './checked-call.js';
 import { fuse } from './fusion.js';
@@ -27,6 +28,8 @@ interface QueuedMessage {
 
 /** What a group needs of a communicator. */
 export interface GroupMember {
+  /** Told of the group, where somebody wants to know. */
+  readonly observe: Observe | undefined;
   /** Throws `UNSUPPORTED` where a blocking group cannot wait for a message with `peer` or, without, for collectives. */
   checkBlocking(peer?: number): void;
   /** Throws what ended the communicator. */
@@ -103,6 +106,8 @@ export class Group {
   /** What went wrong first. */
   #error: { readonly error: unknown } | undefined;
   #outstanding = 0;
+  /** Told of the end, where the group is observed. */
+  #ended: ((error?: Error) => void)[] = [];
 
   constructor() {
     this.promise = new Promise<void>((resolve, reject) => {
@@ -147,6 +152,7 @@ export class Group {
     const members = new Set([...this.#messages.map(({ member }) => member), ...this.#collectives.keys()]);
     for (const member of members) member.checkUsable('group');
     const fused = [...this.#collectives].map(([member, calls]) => ({ member, calls: fuse(calls, member) }));
+    this.#ended = [...members].flatMap((member) => member.observe?.(this.#operationOf(member)) ?? []);
     this.#outstanding = 1;
     for (const message of this.#messages) {
       this.#outstanding++;
@@ -172,8 +178,15 @@ export class Group {
     if (this.#error !== undefined) throw this.#error.error;
   }
 
+  #operationOf(member: GroupMember): Operation {
+    const messages = this.#messages.filter((message) => message.member === member).length;
+    const collectives = this.#collectives.get(member)?.length ?? 0;
+    return { name: 'group', text: `group of ${messages} messages and ${collectives} collectives`, args: { messages, collectives } };
+  }
+
   readonly #settled = (error?: Error): void => {
     this.#outstanding--;
+    if (error !== undefined || this.#outstanding === 0) for (const tell of this.#ended.splice(0)) tell(error);
     if (error !== undefined) {
       this.#error ??= { error };
       this.#reject(error);

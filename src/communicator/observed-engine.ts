@@ -1,4 +1,5 @@
 import { decodeCall, type Algorithm, type Call, type CallDetails } from '../collectives/call.js';
+import type { Observe, Operation } from '../collectives/operation.js';
 import { DONE } from '../device/kernels/kernels.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import type { TcclError } from '../errors.js';
@@ -6,13 +7,18 @@ import type { AlgorithmTable } from './choose-algorithm.js';
 import { CompositeEngine } from './composite-engine.js';
 import type { Engine } from './engine.js';
 
-/** Hears of each collective of a communicator, as it happens. */
+/** Hears of each operation of a communicator, as it happens. */
 export interface Observer {
   /** @param number of the communicator's collectives, from 0 */
   began(call: Call, number: number): void;
   /** The call under way got further. */
   advanced(): void;
   ended(): void;
+  /**
+   * An operation beside the collectives begins. Gives who is to be told of its end.
+   * @param number of such operations, from 0
+   */
+  beganBeside(operation: Operation, number: number): (error?: Error) => void;
   failed(error: TcclError): void;
   closed(): void;
 }
@@ -24,12 +30,21 @@ export interface Observer {
 export class ObservedEngine extends CompositeEngine {
   readonly #observers: readonly Observer[];
   #number = 0;
+  #besides = 0;
   #seenSteps = 0;
 
   constructor(table: AlgorithmTable, engines: Readonly<Partial<Record<Algorithm, Engine>>>, observers: readonly Observer[]) {
     super(table, engines);
     this.#observers = observers;
   }
+
+  override readonly observe: Observe = (operation) => {
+    const number = this.#besides++;
+    const told = this.#observers.map((observer) => observer.beganBeside(operation, number));
+    return (error) => {
+      for (const tell of told) tell(error);
+    };
+  };
 
   override begin(
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,

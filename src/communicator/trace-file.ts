@@ -1,16 +1,18 @@
 import { openSync, writeFileSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Call } from '../collectives/call.js';
-import { SystemError, type TcclError } from '../errors.js';
+import type { Operation } from '../collectives/operation.js';
+import { SystemError, TcclError } from '../errors.js';
 import type { Observer } from './observed-engine.js';
 
 /** Events are kept until they have so many characters, and written together. */
 const KEPT_CHARACTERS = 65_536;
 
 /**
- * What a rank's collectives did when, as events of Chrome's trace format, which Perfetto (ui.perfetto.dev) and
- * chrome://tracing open: a process a host, a track a rank, a slice an operation with a slice in it for each step that
- * was seen, and what was called as its arguments.
+ * What a rank's operations did when, as events of Chrome's trace format, which Perfetto (ui.perfetto.dev) and
+ * chrome://tracing open: a process a host, a track a rank, a slice a collective with a slice in it for each step that
+ * was seen, and what was called as its arguments. Messages, groups and windows, of which several may be under way at a
+ * time, are asynchronous events: tracks of their own by rank and name.
  *
  * All ranks of a host append to one file. The format is that of a JSON array whose last bracket may be left out, since
  * no rank knows which is the last to write.
@@ -19,6 +21,7 @@ export class TraceFile implements Observer {
   readonly #file: number;
   readonly #pid: number;
   readonly #tid: number;
+  readonly #name: string;
   #kept = '';
   #call: Call | undefined;
   #number = 0;
@@ -34,6 +37,7 @@ export class TraceFile implements Observer {
   constructor(path: string, { isFirst, host, id, name }: { readonly isFirst: boolean; readonly host: number; readonly id: number; readonly name: string }) {
     this.#pid = host;
     this.#tid = id;
+    this.#name = name;
     try {
       if (isFirst) writeFileSync(path, `[\n${JSON.stringify({ name: 'process_name', ph: 'M', pid: host, args: { name: hostname() } })}`);
       this.#file = openSync(path, 'a');
@@ -60,6 +64,12 @@ export class TraceFile implements Observer {
 
   ended(): void {
     this.#end({});
+  }
+
+  beganBeside(operation: Operation, number: number): (error?: Error) => void {
+    const event = { name: `${this.#name}: ${operation.name}`, cat: 'operation', id: `${this.#tid}.${number}` };
+    this.#event({ ...event, ph: 'b', ts: nowUs(), args: { number, ...operation.args } });
+    return (error) => this.#event({ ...event, ph: 'e', ts: nowUs(), args: error === undefined ? {} : { error: error instanceof TcclError ? error.code : error.message } });
   }
 
   failed(error: TcclError): void {

@@ -1,5 +1,7 @@
+import { formatRanks } from '../bootstrap/rank-list.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { PointToPoint } from '../collectives/p2p.js';
+import type { Observe, Operation } from '../collectives/operation.js';
 import { WindowLane, type WindowCommand } from '../collectives/p2p-window.js';
 import { Operand } from '../collectives/operand.js';
 import type { Libc } from '../device/libc.js';
@@ -25,6 +27,8 @@ export interface WindowParts {
   readonly number: number;
   /** Throws unless the communicator can be used. */
   readonly checkUsable: (call: string) => void;
+  /** Told of each operation, where somebody wants to know. */
+  readonly observe: Observe | undefined;
   readonly barrier: () => Promise<void>;
 }
 
@@ -44,12 +48,12 @@ export interface PutOptions extends CallOptions {
 }
 
 /**
- * Memory of all ranks of a communicator that each of them can write without the other's doing: one-sided
+ * Memory of all ranks of a communicator that each of them can read and write without the other's doing: one-sided
  * communication. A rank that has written tells the target by a signal; the target waits for signals, not for data. What
  * a rank puts to another before it signals it is there when the signal is.
  *
- * Where ranks share memory, a put is a copy. Elsewhere it is a message that the target carries out when its event loop
- * turns, so a target that computes without a break sees nothing new meanwhile.
+ * Where ranks share memory, a put or get is a copy. Elsewhere it is a message that the target carries out when its event
+ * loop turns, so a target that computes without a break sees nothing new meanwhile, and answers nothing.
  *
  * Every form that waits may fail as other calls of the communicator do, and then ends it.
  */
@@ -133,6 +137,27 @@ export class Window {
     this.#put('putSync', source, peer, targetOffset, options);
   }
 
+  /**
+   * Fills all of `destination` with rank `peer`'s part, from `targetOffset` elements behind its beginning on. What that
+   * rank has not written for this one to see, by a signal or a barrier, may be old or new.
+   *
+   * @throws (rejects) BUFFER_SIZE where the target has less, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
+   */
+  get(destination: NumericArray, peer: number, targetOffset = 0, options?: CallOptions): Promise<void> {
+    try {
+      const command = this.#get('get', destination, peer, targetOffset, options);
+      return command === undefined ? finished : this.#whenDone(command, peer);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** The blocking form of {@link get}, where `peer` shares memory with this rank. */
+  getSync(destination: NumericArray, peer: number, targetOffset = 0, options?: CallOptions): void {
+    this.#parts.messenger.checkBlocking(peer);
+    this.#get('getSync', destination, peer, targetOffset, options);
+  }
+
   /** Signals rank `peer`: what this rank has put there is there. */
   signal(peer: number): Promise<void> {
     try {
@@ -176,7 +201,14 @@ export class Window {
   /** Resolves when all that this rank has put is there. */
   async flush(): Promise<void> {
     this.#checkOpen('flush');
-    await Promise.all([...this.#lanes].map(([peer, lane]) => (lane.isUsed ? this.#whenDone(lane.flush(), peer) : finished)));
+    const ended = this.#parts.observe?.({ name: 'flush', text: 'flush', args: {} });
+    try {
+      await this.#flushed();
+    } catch (error) {
+      ended?.(error as Error);
+      throw error;
+    }
+    ended?.();
   }
 
   /** Ends the window on all ranks, once all that was put is there: every rank calls it. Its arrays stay. */
@@ -198,39 +230,70 @@ export class Window {
   // ── one side ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #put(call: string, source: NumericArray, peer: number, targetOffset: number, options: PutOptions | undefined): WindowCommand | undefined {
-    this.#checkOpen(call);
-    const part = this.#partOf(call, peer);
-    const type = checkArray(call, source, options ?? { type: this.#type.name });
-    if (type !== this.#type) {
-      throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: the source holds ${type.name}, but the window is of ${this.#type.name}; pass an array of that type`);
-    }
-    if (!Number.isSafeInteger(targetOffset) || targetOffset < 0 || targetOffset + source.length > part.length) {
-      throw new InvalidArgumentError(
-        'BUFFER_SIZE',
-        `${call}: ${source.length} elements at offset ${String(targetOffset)} are not within the ${part.length} elements that rank ${peer} has in the window`,
-        { rank: peer },
-      );
-    }
-    const bytes = source.length * type.bytes;
-    const offset = targetOffset * type.bytes;
+    const { part, bytes, offset } = this.#placeOf(call, 'source', source, peer, targetOffset, options);
+    const signals = options?.signal === true;
+    const ended = this.#parts.observe?.(this.#moveOf('put', 'to', source.length, peer, targetOffset, signals));
     const lane = this.#lanes.get(peer);
-    if (lane !== undefined) return lane.put(source, bytes, offset, options?.signal === true);
+    if (lane !== undefined) return observed(lane.put(source, bytes, offset, signals), ended);
     if (bytes > 0) {
       this.#operand.use(source);
       this.#operand.copyTo(part.address + offset, 0, bytes);
       this.#operand.forget();
     }
-    if (options?.signal === true) this.#count(part.signals, this.#parts.bootstrap.rank);
+    if (signals) this.#count(part.signals, this.#parts.bootstrap.rank);
+    ended?.();
     return undefined;
+  }
+
+  #get(call: string, destination: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined): WindowCommand | undefined {
+    const { part, bytes, offset } = this.#placeOf(call, 'destination', destination, peer, targetOffset, options);
+    const ended = this.#parts.observe?.(this.#moveOf('get', 'from', destination.length, peer, targetOffset, false));
+    const lane = this.#lanes.get(peer);
+    if (lane !== undefined) return observed(lane.get(destination, bytes, offset), ended);
+    if (bytes > 0) {
+      this.#operand.use(destination);
+      this.#operand.write(0, bytes, part.address + offset);
+      this.#operand.forget();
+    }
+    ended?.();
+    return undefined;
+  }
+
+  /** Checks what a put or get is about. */
+  #placeOf(
+    call: string, what: string, array: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined,
+  ): { readonly part: Part; readonly bytes: number; readonly offset: number } {
+    this.#checkOpen(call);
+    const part = this.#partOf(call, peer);
+    const type = checkArray(call, array, options ?? { type: this.#type.name });
+    if (type !== this.#type) {
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: the ${what} holds ${type.name}, but the window is of ${this.#type.name}; pass an array of that type`);
+    }
+    if (!Number.isSafeInteger(targetOffset) || targetOffset < 0 || targetOffset + array.length > part.length) {
+      throw new InvalidArgumentError(
+        'BUFFER_SIZE',
+        `${call}: ${array.length} elements at offset ${String(targetOffset)} are not within the ${part.length} elements that rank ${peer} has in the window`,
+        { rank: peer },
+      );
+    }
+    return { part, bytes: array.length * type.bytes, offset: targetOffset * type.bytes };
   }
 
   #signal(call: string, peer: number): WindowCommand | undefined {
     this.#checkOpen(call);
     const part = this.#partOf(call, peer);
+    const ended = this.#parts.observe?.({ name: 'signal', text: `signal to rank ${peer}`, args: { peer } });
     const lane = this.#lanes.get(peer);
-    if (lane !== undefined) return lane.signal();
+    if (lane !== undefined) return observed(lane.signal(), ended);
     this.#count(part.signals, this.#parts.bootstrap.rank);
+    ended?.();
     return undefined;
+  }
+
+  #moveOf(name: 'put' | 'get', direction: string, count: number, peer: number, at: number, signals: boolean): Operation {
+    const { name: type, bytes } = this.#type;
+    const text = `${name} of ${count} ${type} ${direction} rank ${peer} at ${at}${signals ? ', with a signal' : ''}`;
+    return { name, text, args: { peer, count, type, bytes: count * bytes, at, signals } };
   }
 
   /** One signal more from rank `from`, where counters begin at `signals`. What was stored before is seen with it. */
@@ -262,7 +325,12 @@ export class Window {
     return from;
   }
 
-  #waitFor(peers: readonly number[], count: number, settled: (error?: Error) => void): void {
+  #waitFor(peers: readonly number[], count: number, settle: (error?: Error) => void): void {
+    const ended = this.#parts.observe?.({ name: 'waitSignal', text: `waitSignal of ${count} from rank${peers.length === 1 ? '' : 's'} ${formatRanks(peers)}`, args: { peers, count } });
+    const settled = ended === undefined ? settle : (error?: Error): void => {
+      ended(error);
+      settle(error);
+    };
     this.#parts.messenger.waitFor({
       isMet: () => this.#take(peers, count),
       awaited: () => peers.filter((peer) => !this.#has(peer, count)),
@@ -294,7 +362,10 @@ export class Window {
   }
 
   #whenDone(command: WindowCommand, peer: number): Promise<void> {
-    if (command.done) return finished;
+    if (command.done) {
+      command.ended?.();
+      return finished;
+    }
     return new Promise((resolve, reject) => {
       this.#parts.messenger.waitFor({
         isMet: () => {
@@ -303,17 +374,31 @@ export class Window {
         },
         awaited: () => [peer],
         polled: false,
-        settled: (error) => (error === undefined ? resolve() : reject(error)),
+        settled: (error) => {
+          command.ended?.(error);
+          if (error === undefined) resolve();
+          else reject(error);
+        },
       });
     });
   }
 
+  /** Resolves when the others have carried out all commands. */
+  async #flushed(): Promise<void> {
+    await Promise.all([...this.#lanes].map(([peer, lane]) => (lane.isUsed ? this.#whenDone(lane.flush(), peer) : finished)));
+  }
+
   async #close(): Promise<void> {
     const { messenger, barrier, bootstrap } = this.#parts;
-    await Promise.all([...this.#lanes].map(([peer, lane]) => (lane.isUsed ? this.#whenDone(lane.flush(), peer) : finished)));
+    await this.#flushed();
     await barrier();
     messenger.guests.delete(this);
     await this.leave();
     this.#segment.freeBytes(this.#ranks[bootstrap.rank]?.signals ?? 0);
   }
+}
+
+function observed(command: WindowCommand, ended: ((error?: Error) => void) | undefined): WindowCommand {
+  command.ended = ended;
+  return command;
 }

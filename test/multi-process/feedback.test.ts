@@ -43,6 +43,17 @@ describe('TCCL_DEBUG', () => {
     expect(lines.some((line) => line.includes('Init COMPLETE'))).toBe(false);
   });
 
+  it.each([{}, { TCCL_SHM_DISABLE: '1' }])('tells of messages, groups and windows, too (%j)', async (env) => {
+    const { lines } = await run(2, { ...env, TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'COLL' });
+    const told = lines.filter((line) => line.includes('[0] TCCL INFO')).map((line) => line.split('TCCL INFO ')[1]).filter((line) => !/direct|ring|tree/.test(line ?? ''));
+    expect(told).toEqual([
+      'send: opCount 0 send of 5 int32 to rank 1', 'recv: opCount 1 recv of 5 int32 from rank 1',
+      'group: opCount 2 group of 2 messages and 0 collectives', 'recv: opCount 3 recv of 5 int32 from rank 1', 'send: opCount 4 send of 5 int32 to rank 1',
+      'put: opCount 5 put of 2 int32 to rank 1 at 3, with a signal', 'waitSignal: opCount 6 waitSignal of 1 from rank 1',
+      'get: opCount 7 get of 2 int32 from rank 1 at 1',
+    ]);
+  });
+
   it('writes to a file a process', async () => {
     const { stdout, code } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_FILE: join(directory, 'log.%h.%p') });
     expect({ stdout, code }).toEqual({ stdout: '', code: 0 });
@@ -77,18 +88,30 @@ describe('TCCL_TRACE', () => {
     const path = join(directory, `trace-${algorithm}.json`);
     expect((await run(3, { TCCL_TRACE: path, TCCL_ALGO: algorithm })).code).toBe(0);
     // The format lets the last bracket be missing.
-    const events = JSON.parse(`${readFileSync(path, 'utf8')}\n]`) as { name: string; ph: string; ts: number; dur: number; pid: number; tid: number; cat?: string; args?: Record<string, unknown> }[];
+    const events = JSON.parse(`${readFileSync(path, 'utf8')}\n]`) as { name: string; ph: string; ts: number; dur: number; pid: number; tid: number; id?: string; cat?: string; args?: Record<string, unknown> }[];
     const tracks = events.filter(({ name }) => name === 'thread_name').map(({ tid, args }) => `${tid} ${String(args?.['name'])}`);
     expect(tracks.sort()).toEqual(['0 rank 0', '1 rank 1', '2 rank 2']);
     for (const tid of [0, 1, 2]) {
       const calls = events.filter((event) => event.tid === tid && event.cat === 'collective');
       expect(calls.map(({ name, args }) => [name, args?.['number'], args?.['bytes'], args?.['algorithm']])).toEqual([
-        ['allReduce', 0, 400_000, algorithm], ['broadcast', 1, 12, algorithm], ['barrier', 2, 0, algorithm],
+        ['allReduce', 0, 400_000, algorithm], ['broadcast', 1, 12, algorithm], ['barrier', 2, 0, algorithm], ['barrier', 3, 0, algorithm],
       ]);
       expect(calls.every(({ ph, ts, dur }) => ph === 'X' && ts > 0 && dur >= 0)).toBe(true);
       const steps = events.filter((event) => event.tid === tid && event.cat === 'step');
       for (const step of steps) {
         expect(calls.some((call) => call.ts <= step.ts && step.ts + step.dur <= call.ts + call.dur + 0.2)).toBe(true);
+      }
+    }
+    for (const tid of [0, 1, 2]) {
+      const operations = events.filter((event) => event.tid === tid && event.cat === 'operation');
+      const begun = operations.filter(({ ph }) => ph === 'b');
+      expect(begun.map(({ name }) => name)).toEqual(['send', 'recv', 'group', 'recv', 'send', 'put', 'waitSignal', 'get'].map((name) => `rank ${tid}: ${name}`));
+      expect(begun[0]!.args).toEqual({ number: 0, peer: (tid + 1) % 3, count: 5, type: 'int32', bytes: 20 });
+      for (const { id, ts } of begun) {
+        const ends = operations.filter((event) => event.ph === 'e' && event.id === id);
+        expect(ends).toHaveLength(1);
+        expect(ends[0]!.ts).toBeGreaterThanOrEqual(ts);
+        expect(ends[0]!.args).toEqual({});
       }
     }
     // The same call was under way at all ranks at some time.

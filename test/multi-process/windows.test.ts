@@ -21,9 +21,14 @@ describe.each([
     expect(code, stderr).toBe(0);
   });
 
+  test.each([1, 3])('%i ranks get what the others have', async (nRanks) => {
+    const { code, stderr } = await runRanks(nRanks, 'windows.mjs', ['get', seed], { env });
+    expect(code, `seed ${seed}\n${stderr}`).toBe(0);
+  });
+
   test('wrong use is refused before anything is written', async () => {
     const { records, stderr } = await runRanks(2, 'windows.mjs', ['refused'], { env });
-    const codes = ['ARGUMENT_TYPE', 'BUFFER_SIZE', 'ARGUMENT_TYPE', 'ARGUMENT_RANGE', 'BUFFER_SIZE', 'ARGUMENT_RANGE', 'CLOSED'];
+    const codes = ['ARGUMENT_TYPE', 'BUFFER_SIZE', 'ARGUMENT_TYPE', 'BUFFER_SIZE', 'ARGUMENT_RANGE', 'BUFFER_SIZE', 'ARGUMENT_RANGE', 'CLOSED'];
     expect(records.map((record) => record['codes']), stderr).toEqual([codes, codes]);
   });
 
