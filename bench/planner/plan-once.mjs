@@ -1,6 +1,6 @@
 /**
  * Plans one cluster in a process of its own and prints what it took: `plan-once.mjs HOSTS REPEATS MACHINE…`, machines by
- * turns.
+ * turns. With `each` before the machines every host comes with a topology of its own, as from a file each.
  *
  * @module
  */
@@ -9,11 +9,14 @@ import { prepareCluster } from '../../dist/plan/cluster.js';
 import { plan, planPrepared } from '../../dist/plan/plan.js';
 import { machine } from '../../dist/topology/catalogue/machines.js';
 
-const [hostCount = '1', repeats = '1', ...names] = process.argv.slice(2);
+const [hostCount = '1', repeats = '1', ...words] = process.argv.slice(2);
+const each = words[0] === 'each';
+const names = each ? words.slice(1) : words;
 const roots = names.map((name) => machine(name));
-const hosts = roots.length === 1
+const rootOf = (/** @type {number} */ host) => (each ? machine(names[host % names.length] ?? '') : roots[host % roots.length]);
+const hosts = roots.length === 1 && !each
   ? roots.map((root) => ({ machine: root, count: Number(hostCount) }))
-  : Array.from({ length: Number(hostCount) }, (_, host) => ({ machine: /** @type {(typeof roots)[number]} */ (roots[host % roots.length]), count: 1 }));
+  : Array.from({ length: Number(hostCount) }, (_, host) => ({ machine: /** @type {(typeof roots)[number]} */ (rootOf(host)), count: 1 }));
 
 const start = performance.now();
 const made = plan({ hosts });

@@ -12,10 +12,11 @@ import { planCommandTargetMs, planTargets } from '../lib/targets.mjs';
 
 export const title = 'plan: XML to channels through all ranks';
 
-/** Hosts of eight GPUs: H100 alone, and beside A100 so that hosts differ. */
+/** Hosts of eight GPUs: H100 alone, beside A100 so that hosts differ, and each with a topology of its own to be read. */
 const clusters = /** @type {const} */ ({
   'dgx-h100': ['dgx-h100'],
   'dgx-h100 and dgx-a100 by turns': ['dgx-h100', 'dgx-a100'],
+  'dgx-h100, a topology each': ['each', 'dgx-h100'],
 });
 const hostCounts = [16, 256, 2048, 12_500];
 

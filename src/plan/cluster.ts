@@ -6,6 +6,7 @@ import type { SearchEvent } from '../graph/trace.js';
 import type { Parameters } from '../parameters.js';
 import { assemble } from '../topology/assemble.js';
 import { buildSystem } from '../topology/build/build-system.js';
+import { likeness } from '../topology/likeness.js';
 import { type LocalSystem, localSystems } from '../topology/local-systems.js';
 import type { System } from '../topology/system.js';
 import { NodeType } from '../topology/types.js';
@@ -20,7 +21,7 @@ export interface Cluster {
 export interface ClusterHosts {
   /**
    * What each is like: its `<system>` or the graph made of it. Its ranks only tell the order of its GPUs: those of the
-   * second host of a job, 8 to 15, are as good as 0 to 7. The same object in several places is worked out once.
+   * second host of a job, 8 to 15, are as good as 0 to 7. Machines that are alike are worked out once.
    */
   readonly machine: System | XmlElement;
   /** How many there are. */
@@ -45,29 +46,36 @@ export interface PreparedHosts extends HostRun {
 
 /**
  * What every host knows before it hears of the others: its graph, paths, channels. Each machine is worked out once,
- * however many hosts are like it.
+ * however many hosts are like it, and whether they are one object or read from a file each.
  *
  * @throws InputError for a machine that NCCL would refuse, or in which two GPUs have the same rank
  * @throws InvalidArgumentError for a count that is not a whole number above 0, or no host
  */
 export function prepareCluster(cluster: Cluster, parameters: Parameters, options: PrepareOptions = {}): PreparedHosts[] {
   const systems = new Map<System | XmlElement, System>();
+  // Of machines that are alike, one stands for all.
+  const models = new Map<string, System>();
   const named = cluster.hosts.map((hosts, position) => ({ ...hosts, name: hosts.name ?? `machine ${position}` }));
   for (const { machine, count, name } of named) {
     if (!Number.isInteger(count) || count < 1) {
       throw new InvalidArgumentError('ARGUMENT_RANGE', `${name}: a count of ${count} hosts; it must be a whole number above 0`);
     }
-    if (!systems.has(machine)) systems.set(machine, systemOf(machine, name, parameters));
+    if (systems.has(machine)) continue;
+    const system = systemOf(machine, name, parameters);
+    const key = likeness(system);
+    const model = models.get(key) ?? system;
+    models.set(key, model);
+    systems.set(machine, model);
   }
   const nRanks = named.reduce((sum, { machine, count }) => sum + count * (systems.get(machine)?.gpus.length ?? 0), 0);
 
-  const prepared = new Map<System | XmlElement, Pick<PreparedHosts, 'host' | 'systems'>>();
+  const prepared = new Map<System, Pick<PreparedHosts, 'host' | 'systems'>>();
   return named.map(({ machine, count, name }) => {
-    let host = prepared.get(machine);
     const system = systems.get(machine);
-    if (host === undefined && system !== undefined) prepared.set(machine, host = prepareHost(system, name, nRanks, parameters, options));
-    if (host === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `${name} is no machine`);
-    return { name, count, ...host };
+    if (system === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `${name} is no machine`);
+    const known = prepared.get(system) ?? prepareHost(system, name, nRanks, parameters, options);
+    prepared.set(system, known);
+    return { name, count, ...known };
   });
 }
 

@@ -9,7 +9,7 @@ import { planForRank } from '../../../src/plan/rank-plan.js';
 import { buildSystem } from '../../../src/topology/build/build-system.js';
 import { machine } from '../../../src/topology/catalogue/machines.js';
 import { defaultParameters } from '../../../src/parameters.js';
-import { descendants } from '../../../src/topology/xml/tree.js';
+import { descendants, type XmlElement } from '../../../src/topology/xml/tree.js';
 
 const planOf = (cluster: Cluster, environment: Record<string, string> = {}, options: PlanOptions = {}) =>
   plan(cluster, parametersFromEnvironment(environment).parameters, options);
@@ -53,6 +53,34 @@ describe('plan', () => {
       onSearch: (event) => { if (event.kind === 'search' && event.graph === 0) searches++; },
     });
     expect(searches).toBe(2);
+  });
+
+  describe('searches once what was read from a file each', () => {
+    const searchesOf = (first: XmlElement, second: XmlElement) => {
+      let searches = 0;
+      const made = planOf({ hosts: [{ machine: first, count: 1 }, { machine: second, count: 1 }] }, {}, {
+        onSearch: (event) => { if (event.kind === 'search' && event.graph === 0) searches++; },
+      });
+      expect(made.nodes.kinds).toHaveLength(searches);
+      return searches;
+    };
+    const changed = (attribute: string, change: (value: string) => string) => {
+      const root = machine('hgx-a100-4');
+      for (const element of descendants(root)) {
+        const value = element.attributes.get(attribute);
+        if (element.name === 'net' && value !== undefined) element.attributes.set(attribute, change(value));
+      }
+      return root;
+    };
+
+    it.each([
+      ['the same machine', machine('hgx-a100-4'), 1],
+      ['cards with other GUIDs', changed('guid', (guid) => `0x9${guid.slice(2)}`), 1],
+      ['one card where there were two', changed('guid', () => '0x1'), 2],
+      ['another speed', changed('speed', () => '100000'), 2],
+    ])('%s', (_, other, searches) => {
+      expect(searchesOf(machine('hgx-a100-4'), other)).toBe(searches);
+    });
   });
 
   it('refuses parameters that contradict each other and says what NCCL would do', () => {
