@@ -1,7 +1,9 @@
 import { statSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
 import { SystemError } from '../errors.js';
 import { detectMachine, type DetectedMachine } from '../topology/detect/detect-machine.js';
 import type { NetworkKind } from '../topology/detect/detect-network.js';
+import type { XmlElement } from '../topology/xml/tree.js';
 import { filesOfMachine } from './node-files.js';
 import { askNvml } from './nvml.js';
 
@@ -11,6 +13,8 @@ export interface DetectHereOptions {
   readonly network?: NetworkKind | 'auto';
   /** A device for each of so many CPU ranks. */
   readonly cpuRanks?: number;
+  /** A topology to begin with, as NCCL begins with `NCCL_TOPO_FILE`. */
+  readonly file?: XmlElement;
 }
 
 /**
@@ -19,13 +23,16 @@ export interface DetectHereOptions {
  * @throws SystemError `FILE` where the root is no folder.
  */
 export function detect(options: DetectHereOptions = {}): DetectedMachine {
-  const { root = '/', network, cpuRanks } = options;
+  const { root = '/', network, cpuRanks, file } = options;
   if (statSync(root, { throwIfNoEntry: false })?.isDirectory() !== true) throw new SystemError('FILE', 'is no folder', { file: root });
-  // The driver tells of the running machine only.
-  const nvml = root === '/' ? askNvml() : undefined;
+  // The driver and the system's list of addresses tell of the running machine only.
+  const isHere = root === '/';
+  const nvml = isHere && cpuRanks === undefined ? askNvml() : undefined;
   return detectMachine(filesOfMachine(root), {
     ...(nvml === undefined ? {} : 'gpus' in nvml ? { gpus: nvml.gpus } : { noDriver: nvml.reason }),
     ...(network === undefined ? {} : { network }),
     ...(cpuRanks === undefined ? {} : { cpuRanks }),
+    ...(isHere ? { interfaces: Object.keys(networkInterfaces()) } : {}),
+    ...(file === undefined ? {} : { file }),
   });
 }

@@ -42,9 +42,11 @@ function errorName(status: number): string {
   return errorNames.get(status) ?? `error ${status}`;
 }
 
-/** nvmlPciInfo_t of version 3: `busIdLegacy[16]`, four numbers, subsystem, `busId[32]`. */
+/** nvmlPciInfo_t of version 3: `busIdLegacy[16]`, domain, bus, device, PCI id, subsystem, `busId[32]`. */
 const pciInfoBytes = 68;
 const legacyBusIdBytes = 16;
+const pciIdOffset = 28;
+const subsystemOffset = 32;
 
 /** nvmlFieldValue_t: fieldId, scopeId, timestamp, latency, type, result, value. */
 const fieldValueBytes = 40;
@@ -75,6 +77,10 @@ function probe(nvml: Nvml, index: number): ProbedGpu | undefined {
     busId: busIdOf(info),
     dev: index,
     sm,
+    pciIds: {
+      vendor: info.readUInt16LE(pciIdOffset), device: info.readUInt16LE(pciIdOffset + 2),
+      subsystemVendor: info.readUInt16LE(subsystemOffset), subsystemDevice: info.readUInt16LE(subsystemOffset + 2),
+    },
     pciGeneration: number(nvml.deviceGetCurrPcieLinkGeneration),
     pciLanes: number(nvml.deviceGetCurrPcieLinkWidth),
     nvlinks: nvlinksOf(nvml, device, sm),

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -124,6 +124,30 @@ describe('tccl topo complete', () => {
     const description = file('hardware.yaml', 'gpus: { model: L40S, at: ["0001:00:00.0"] }\ncpu: Genoa\n');
     const { stdout } = await tccl(['topo', 'complete', skeleton, '--hardware', `@${description}`]);
     expect(stdout).toContain('<gpu dev="0" sm="89" rank="0" gdr="1"/>');
+  });
+});
+
+describe('tccl topo complete --machine', () => {
+  const device = (root: string, busId: string, ids: Readonly<Record<string, string>>) => {
+    const path = join(root, 'sys/bus/pci/devices', busId);
+    mkdirSync(path, { recursive: true });
+    for (const [name, text] of Object.entries(ids)) writeFileSync(join(path, name), `${text}\n`);
+  };
+
+  it('writes what NCCL makes of the file there', async () => {
+    const machine = join(folder, 'machine');
+    device(machine, '0001:00:00.0', { class: '0x030200', vendor: '0x10de', device: '0x2330' });
+    const { code, stdout, stderr } = await tccl(['topo', 'complete', skeleton, '--machine', machine]);
+    expect(code).toBe(0);
+    expect(stdout).toContain('<pci busid="0001:00:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16" vendor="0x10de" device="0x2330">');
+    expect(stderr).toContain('left out, because no GPU or network device of the machine is there: 0101:00:00.0');
+    expect((await tccl(['topo', 'show', '-'], { input: stdout })).stdout).toContain('1 GPU (sm 90)');
+  });
+
+  it('wants a machine with GPUs, and one source of devices', async () => {
+    expect(await tccl(['topo', 'complete', skeleton, '--machine', folder])).toMatchObject({
+      code: 2, stdout: '', stderr: expect.stringContaining('no GPU found on the machine at') as unknown });
+    expect(await tccl(['topo', 'complete', skeleton, '--machine', '/', '--hardware', hardware])).toMatchObject({ code: 2, stdout: '' });
   });
 });
 

@@ -66,10 +66,10 @@ describe.skipIf(missing !== undefined)(`captured machines${missing === undefined
     expect(notes).toEqual(['InfiniBand device scif0 is no PCI device: left out']);
   });
 
-  it('the same by sockets: the one interface that is up, and those that are no PCI devices', () => {
+  it('the same by sockets: those of InfiniBand before all others', () => {
     const nets = named(detected('32em64', { network: 'socket' }).root, 'net');
     expect(nets.map((net) => [net.attributes.get('name'), net.attributes.get('speed'), way(net).slice(2)])).toEqual([
-      ['eth0', '1000', ['0000:02:00.0', '0']], ['ib0', '10000', ['0000:82:00.0', '1']],
+      ['ib0', '10000', ['0000:82:00.0', '1']],
     ]);
   });
 
@@ -88,8 +88,7 @@ describe.skipIf(missing !== undefined)(`captured machines${missing === undefined
     expect(root.children.map((cpu) => cpu.attributes.get('numaid'))).toEqual(['0', '1', '2', '3']);
     expect(way(named(root, 'net')[0])).toEqual(['qib0', 'nic', '0000:43:00.0', '2']);
     expect(attributes(named(root, 'net')[0])).toMatchObject({ speed: '40000', port: '1' });
-    const sockets = named(detected('40inte', { network: 'socket' }).root, 'net').map(way);
-    expect(sockets).toContainEqual(['eth0', 'nic', '0000:02:00.0', '-1']);
+    expect(named(detected('40inte', { network: 'socket' }).root, 'net').map(way)).toEqual([['ib0', 'nic', '0000:43:00.0', '2']]);
   });
 
   it('an ARM machine without PCI', () => {
@@ -145,6 +144,18 @@ function pciDevice(path: string, properties: Readonly<Record<string, string>>): 
 
 const gen5 = { max_link_speed: '32.0 GT/s PCIe', max_link_width: '16' };
 
+/** GPU 0 at node 1, GPU 1 and the NIC at node 0. */
+const twoGpus = {
+  'proc/cpuinfo': 'vendor_id\t: AuthenticAMD\ncpu family\t: 23\nmodel\t\t: 49\n',
+  ...Object.fromEntries([0, 1, 2].map((node) => [`sys/devices/system/node/node${node}/cpumap`, `0000000${2 ** node}`])),
+  ...pciDevice('pci0000:80/0000:81:00.0', { class: '0x030200', vendor: '0x10de', device: '0x20b5', ...gen5 }),
+  ...pciDevice('pci0000:84/0000:85:00.0', { class: '0x030200', vendor: '0x10de', device: '0x20b5', ...gen5, numa_node: '0' }),
+  ...pciDevice('pci0000:00/0000:03:00.0', { class: '0x020700', vendor: '0x15b3', device: '0x1021', ...gen5, numa_node: '0' }),
+  'sys/class/infiniband/mlx5_0/device': 'link:../../../bus/pci/devices/0000:03:00.0',
+  'sys/class/infiniband/mlx5_0/ports/1/state': '4: ACTIVE',
+  'sys/class/infiniband/mlx5_0/ports/1/rate': '400 Gb/sec (4X NDR)',
+};
+
 describe('made machines', () => {
   const cpuinfo = 'processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\n';
   const gpuServer = madeMachine({
@@ -184,7 +195,7 @@ describe('made machines', () => {
   it('GPUs are known by their PCI ids where the driver is not asked', () => {
     const { root, notes } = detectMachine(gpuServer);
     expect(named(root, 'gpu').map((gpu) => [attributes(gpu), way(gpu).slice(1)])).toEqual([
-      [{ dev: '0', sm: '90', rank: '0', gdr: '1' }, ['0000:43:00.0', '0000:41:00.0', '1']]]);
+      [{ dev: '0', sm: '90', rank: '0', gdr: '1', mlopart: '-1' }, ['0000:43:00.0', '0000:41:00.0', '1']]]);
     expect(notes).toContain('NVML was not asked: NVLinks are not in it, and compute capabilities are those of the catalogue');
   });
 
@@ -194,7 +205,7 @@ describe('made machines', () => {
       nvlinks: [{ target: 'fffffff:ffff:ff', count: 17 }, { target: '0000:43:00.0', count: 1 }],
     }] });
     const [gpu] = named(root, 'gpu');
-    expect(attributes(gpu)).toEqual({ dev: '3', sm: '90', rank: '0', gdr: '1' });
+    expect(attributes(gpu)).toEqual({ dev: '3', sm: '90', rank: '0', gdr: '1', mlopart: '-1' });
     expect(attributes(gpu?.parent)).toMatchObject({ link_speed: '2.5 GT/s PCIe', link_width: '8' });
     expect(gpu?.children.map(attributes)).toEqual([
       { target: 'fffffff:ffff:ff', count: '17', tclass: '0x068000' }, { target: '0000:43:00.0', count: '1', tclass: '0x030200' },
@@ -205,7 +216,103 @@ describe('made machines', () => {
     const { root } = detectMachine(gpuServer);
     expect(named(root, 'pcilink').map(attributes)).toEqual([{ target: '0000:42:00.0' }]);
     expect(root.children.map((cpu) => [cpu.attributes.get('numaid'), cpu.attributes.get('familyid'), cpu.attributes.get('modelid')]))
-      .toEqual([['0', '175', '17'], ['1', '175', '17']]);
+      .toEqual([['1', '175', '17']]);
+  });
+
+  it('a CPU is in it where a device hangs, in the order in which ranks meet them, and all with CPU ranks', () => {
+    const files = madeMachine(twoGpus);
+    const numbers = (root: XmlElement) => root.children.map((cpu) => cpu.attributes.get('numaid'));
+    const { root } = detectMachine(files);
+    // Rank 0 is at node 1, and finds the NIC of node 0 too; what rank 1 adds comes behind both.
+    expect(numbers(root)).toEqual(['1', '0']);
+    expect(named(root, 'pci').map((pci) => pci.attributes.get('busid'))).toEqual(['0000:81:00.0', '0000:03:00.0', '0000:85:00.0']);
+    expect(named(root, 'gpu').map((gpu) => [gpu.attributes.get('rank'), way(gpu).at(-1)])).toEqual([['0', '1'], ['1', '0']]);
+
+    const cpuRanks = detectMachine(files, { cpuRanks: 2 });
+    expect(numbers(cpuRanks.root)).toEqual(['0', '1', '2']);
+    expect(named(cpuRanks.root, 'gpu').map((gpu) => gpu.attributes.get('sm'))).toEqual(['0', '0']);
+    validateTopology(cpuRanks.root);
+  });
+
+  it('what the driver says of a GPU goes before /sys, written as NCCL writes it', () => {
+    const pciIds = { vendor: 0x10de, device: 0xfbc, subsystemVendor: 0x1462, subsystemDevice: 0 };
+    const gpu = { dev: 0, sm: 90, pciIds, pciGeneration: undefined, pciLanes: undefined, c2c: undefined, nvlinks: [] };
+    const [pci] = named(detectMachine(gpuServer, { gpus: [{ ...gpu, busId: '0000:43:00.0' }] }).root, 'gpu').map(({ parent }) => parent);
+    expect([...pci?.attributes ?? []]).toEqual([
+      ['busid', '0000:43:00.0'], ['class', '0x030200'], ['vendor', '0x10de'], ['device', '0xfbc'], ['subsystem_vendor', '0x1462'],
+      ['subsystem_device', '0x0'], ['link_speed', '16.0 GT/s'], ['link_width', '16'],
+    ]);
+    const hidden = detectMachine(gpuServer, { gpus: [{ ...gpu, busId: '0000:99:00.0', pciGeneration: 5, pciLanes: 8 }], network: 'socket' }).root;
+    expect(named(hidden, 'gpu').map(way)).toEqual([['gpu', '0000:99:00.0', '-1']]);
+    expect(attributes(named(hidden, 'pci')[0])).toMatchObject({ class: '0x03', link_speed: '32.0 GT/s PCIe', link_width: '8' });
+  });
+
+  it('hosts are told apart as NCCL tells them, by a hash of name and boot', () => {
+    const files = madeMachine({ 'proc/sys/kernel/hostname': 'gpu-node-7', 'proc/sys/kernel/random/boot_id': 'd3f1b0e2-8a55-4f0e-9a55-6a0c1f0e7b11' });
+    expect(detectMachine(files).root.children.map((cpu) => [...cpu.attributes][0])).toEqual([['host_hash', '0x3bd85a05a0bc7d4']]);
+  });
+
+  it('virtual functions of a card are one device with it', () => {
+    const nic = { class: '0x020000', vendor: '0x15b3', ...gen5 };
+    const files = madeMachine({
+      ...pciDevice('pci0000:00/0000:05:00.0', nic), ...pciDevice('pci0000:00/0000:05:02.3', nic),
+      ...Object.fromEntries([['mlx5_0', '0000:05:00.0'], ['mlx5_1', '0000:05:02.3']].flatMap(([name, busId]) => [
+        [`sys/class/infiniband/${name ?? ''}/device`, `link:../../../bus/pci/devices/${busId ?? ''}`],
+        [`sys/class/infiniband/${name ?? ''}/ports/1/state`, '4: ACTIVE'], [`sys/class/infiniband/${name ?? ''}/ports/1/rate`, '200 Gb/sec (4X HDR)']])),
+    });
+    expect(named(detectMachine(files).root, 'net').map((net) => [net.attributes.get('port'), ...way(net)])).toEqual([
+      ['1', 'mlx5_0', 'nic', '0000:05:00.0', '1'], ['2', 'mlx5_1', 'nic', '0000:05:00.0', '1']]);
+  });
+
+  it('interfaces for sockets: in the order of the system, no part of a bond, docker and loopback only where nothing else is', () => {
+    const isUp = { flags: '0x1003', operstate: 'up' };
+    const interfaces = (all: Readonly<Record<string, Readonly<Record<string, string>>>>) => madeMachine(Object.fromEntries(
+      Object.entries(all).flatMap(([name, entries]) => Object.entries({ ...isUp, ...entries }).map(([file, text]) => [`sys/class/net/${name}/${file}`, text]))));
+    const namesOf = (files: MachineFiles, addressed?: readonly string[]) =>
+      named(detectMachine(files, addressed === undefined ? {} : { interfaces: addressed }).root, 'net').map((net) => net.attributes.get('name'));
+    const bonded = interfaces({
+      lo: { ifindex: '1', operstate: 'unknown' }, bond0: { ifindex: '9', speed: '25000' }, eth1: { ifindex: '3', 'master': 'link:../bond0' },
+      docker0: { ifindex: '4' }, eth0: { ifindex: '2', operstate: 'down' }, eth2: { ifindex: '5' },
+    });
+    expect(namesOf(bonded)).toEqual(['eth2', 'bond0']);
+    expect(namesOf(bonded, ['lo', 'docker0', 'bond0'])).toEqual(['bond0']);
+    expect(namesOf(bonded, ['lo', 'docker0'])).toEqual(['docker0']);
+    expect(namesOf(bonded, ['lo'])).toEqual(['lo']);
+    expect(namesOf(bonded, Array.from({ length: 20 }, (_, index) => `eth${index}`))).toHaveLength(16);
+  });
+
+  describe('with a file to begin with', () => {
+    const file = parseXml(`<system version="1">
+  <cpu numaid="0" affinity="ffff" arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49">
+    <pci busid="ffff:ff:01.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">
+      <pci busid="0000:81:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="8"/>
+      <pci busid="0000:03:00.0" class="0x020700"/>
+    </pci>
+    <pci busid="ffff:ff:02.0" class="0x060400"><pci busid="0000:99:00.0" class="0x030200"/></pci>
+  </cpu>
+</system>`).root;
+
+    it('what the file says stays, what it lacks is set, what is not there goes', () => {
+      const { root, notes } = detectMachine(madeMachine(twoGpus), { file });
+      expect(named(root, 'gpu').map((gpu) => [gpu.attributes.get('rank'), ...way(gpu).slice(1)])).toEqual([
+        ['0', '0000:81:00.0', 'ffff:ff:01.0', '0'], ['1', '0000:85:00.0', '0']]);
+      expect(named(root, 'net').map(way)).toEqual([['mlx5_0', 'nic', '0000:03:00.0', 'ffff:ff:01.0', '0']]);
+      expect(named(root, 'pci').map((pci) => [...pci.attributes.values()])).toEqual([
+        ['ffff:ff:01.0', '0x060400', '16.0 GT/s PCIe', '16'],
+        ['0000:81:00.0', '0x030200', '16.0 GT/s PCIe', '8', '0x10de', '0x20b5'],
+        ['0000:03:00.0', '0x020700', '0x15b3', '0x1021', '32.0 GT/s PCIe', '0'],
+        ['0000:85:00.0', '0x030200', '0x10de', '0x20b5', '32.0 GT/s PCIe', '0'],
+      ]);
+      expect(notes).toContain('left out, because no GPU or network device of the machine is there: 0000:99:00.0');
+      expect(buildSystem(root, { parameters: defaultParameters }).gpus.length).toBe(2);
+      expect(named(file, 'gpu')).toEqual([]);
+    });
+
+    it('the one that a virtual machine brings along', () => {
+      const { root, notes } = detectMachine(madeMachine({ ...twoGpus, 'var/run/nvidia-topologyd/virtualTopology.xml': writeXml(file) }));
+      expect(notes[1]).toBe('it begins with /var/run/nvidia-topologyd/virtualTopology.xml, as NCCL does where NCCL_TOPO_FILE is not set');
+      expect(named(root, 'gpu')[0]?.parent?.parent?.attributes.get('busid')).toBe('ffff:ff:01.0');
+    });
   });
 
   it('a GPU that the catalogue does not know', () => {
@@ -244,11 +351,11 @@ describe('NVML', () => {
     execFileSync('cc', ['-shared', '-fPIC', '-o', library, source]);
     expect(askNvml(library)).toEqual({ gpus: [
       {
-        busId: '0008:01:00.0', dev: 0, sm: 100, pciGeneration: 5, pciLanes: 16, c2c: { bandwidthMBps: 44_712, count: 5 },
+        busId: '0008:01:00.0', dev: 0, sm: 100, pciIds: { vendor: 0x10de, device: 0x2941, subsystemVendor: 0x10de, subsystemDevice: 0x2046 }, pciGeneration: 5, pciLanes: 16, c2c: { bandwidthMBps: 44_712, count: 5 },
         nvlinks: [{ target: 'fffffff:ffff:ff', count: 17 }],
       },
       {
-        busId: '0000:1b:00.0', dev: 1, sm: 80, pciGeneration: undefined, pciLanes: 8, c2c: undefined,
+        busId: '0000:1b:00.0', dev: 1, sm: 80, pciIds: { vendor: 0x10de, device: 0x20b0, subsystemVendor: 0x10de, subsystemDevice: 0x144f }, pciGeneration: undefined, pciLanes: 8, c2c: undefined,
         nvlinks: [{ target: '0000:c4:00.0', count: 6 }, { target: '0000:c5:00.0', count: 6 }],
       },
     ] });

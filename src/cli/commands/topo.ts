@@ -56,13 +56,15 @@ export function register(program: Command): void {
     });
 
   topo.command('complete')
-    .description('write a topology with what it misses: devices from a description, ranks, attributes')
+    .description('write a topology with what it misses: devices of a description or of a machine, ranks, attributes')
     .argument('<file>', input)
     .option('--hardware <description>', hardware)
+    .option('--machine <folder>', 'the machine that has the devices, by the root of its file system (/ is this one): what NCCL makes of the file there')
     .option('-o, --output <file>', 'write it into this file instead of the standard output')
     .addHelpText('after', examples(
       ['devices wherever the file has a place of their class', 'tccl topo complete ndv5-topo.xml --hardware "8 x H100 SXM, 8 x 400G NIC" -o topo.xml'],
       ['devices at bus ids', 'tccl topo complete skeleton.xml --hardware "2 x L40S at 0000:17:00.0 0000:65:00.0"'],
+      ['with the GPUs and cards of this machine, as NCCL does with NCCL_TOPO_FILE', 'tccl topo complete ndv5-topo.xml --machine /'],
       ['a machine of the catalogue as a file', 'tccl topo complete dgx-a100 -o dgx-a100.xml'],
     ))
     .action(async (file: string, options: CompleteOptions) => {

@@ -1,5 +1,7 @@
-import { inFile } from '../../errors.js';
-import { completeSkeleton } from '../../topology/catalogue/complete.js';
+import { detect } from '../../detect/detect.js';
+import { inFile, InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { type Completed, completeSkeleton } from '../../topology/catalogue/complete.js';
+import { descendants, type XmlElement } from '../../topology/xml/tree.js';
 import { validateTopology } from '../../topology/xml/validate.js';
 import { writeXml } from '../../topology/xml/write.js';
 import { printNotes, writeFile } from '../output.js';
@@ -8,19 +10,31 @@ import { readHardware } from './load.js';
 
 export interface CompleteOptions {
   readonly hardware?: string;
+  readonly machine?: string;
   readonly output?: string;
 }
 
 /** `tccl topo complete`. */
 export function complete(name: string, options: CompleteOptions): void {
+  const { hardware: description, machine } = options;
+  if (description !== undefined && machine !== undefined) {
+    throw new InvalidArgumentError('UNSUPPORTED', '--hardware and --machine both say what devices there are; give one of them');
+  }
   const input = readTopologyInput(name);
-  const hardware = options.hardware === undefined ? undefined : readHardware(options.hardware);
+  const hardware = description === undefined ? undefined : readHardware(description);
   const { root, notes } = inFile(input.fileName, () => {
     validateTopology(input.root);
-    return completeSkeleton(input.root, hardware);
+    return machine === undefined ? completeSkeleton(input.root, hardware) : completeFromMachine(input.root, machine);
   });
   const text = writeXml(root);
   if (options.output === undefined) process.stdout.write(text);
   else writeFile(options.output, text);
   printNotes(notes);
+}
+
+/** What NCCL makes of the file on that machine. */
+function completeFromMachine(file: XmlElement, machine: string): Completed {
+  const detected = detect({ root: machine, file });
+  if ([...descendants(detected.root)].some(({ name }) => name === 'gpu')) return detected;
+  throw new InvalidUsageError('UNSUPPORTED', `no GPU found on the machine at ${machine}, so NCCL would not start there; describe what the file is for with --hardware`);
 }

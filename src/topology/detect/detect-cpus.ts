@@ -1,17 +1,24 @@
-import { createElement, type XmlElement } from '../xml/tree.js';
+import { setMissing } from '../catalogue/build.js';
+import { hashBytes } from '../build/hash.js';
+import { childrenNamed, createElement, type XmlElement } from '../xml/tree.js';
+import { formatHex } from '../xml/write.js';
 import type { MachineFiles } from './machine-files.js';
 
-/** The `<cpu>` elements of a machine: one a NUMA node that has cores. */
+/** The `<cpu>` elements of a machine: one a NUMA node. */
 export class CpuDetector {
   readonly #files: MachineFiles;
   readonly #system: XmlElement;
   /** Attributes that all of them have. */
   readonly #model: readonly (readonly [string, string])[];
+  readonly #hostHash: readonly (readonly [string, string])[];
 
+  /** CPUs that the system has already are of this host, whatever they say. */
   constructor(files: MachineFiles, system: XmlElement) {
     this.#files = files;
     this.#system = system;
     this.#model = cpuModel(files.readText('/proc/cpuinfo') ?? '');
+    this.#hostHash = hostHash(files);
+    for (const cpu of childrenNamed(system, 'cpu')) for (const [name, value] of this.#hostHash) cpu.attributes.set(name, value);
   }
 
   /** Adds all NUMA nodes; memory without cores is none. A kernel without NUMA has one node of all cores. */
@@ -23,9 +30,16 @@ export class CpuDetector {
   }
 
   /** The NUMA node of that number, as /sys writes it; `-1` is one too. */
-  cpu(numaId: string, affinity = this.#affinity(numaId)): XmlElement {
-    const known = this.#system.children.find((cpu) => cpu.attributes.get('numaid') === numaId);
-    return known ?? createElement('cpu', this.#system, [['numaid', numaId], ['affinity', affinity], ...this.#model]);
+  cpu(numaId: string, affinity?: string): XmlElement {
+    const known = childrenNamed(this.#system, 'cpu').find((cpu) => cpu.attributes.get('numaid') === numaId);
+    const cpu = known ?? createElement('cpu', this.#system, [...this.#hostHash, ['numaid', numaId]]);
+    this.fill(cpu, affinity);
+    return cpu;
+  }
+
+  /** Sets what it does not say yet. */
+  fill(cpu: XmlElement, affinity = this.#affinity(cpu.attributes.get('numaid') ?? '')): void {
+    setMissing(cpu, [['affinity', affinity], ...this.#model]);
   }
 
   #affinity(numaId: string): string {
@@ -48,6 +62,12 @@ function cpuModel(cpuinfo: string): [string, string][] {
 /** Linux adds the extended family to base family 15; NCCL adds it shifted by four bits: 25 becomes 175. */
 function ncclFamily(family: number): string {
   return String(family > 15 ? 15 + ((family - 15) << 4) : family);
+}
+
+/** The attribute by which NCCL tells hosts apart: a hash of name and boot. A captured machine that says neither has none. */
+function hostHash(files: MachineFiles): [string, string][] {
+  const text = ['hostname', 'random/boot_id'].map((name) => files.readText(`/proc/sys/kernel/${name}`) ?? '').join('');
+  return text === '' ? [] : [['host_hash', formatHex(hashBytes(Uint8Array.from(text, (character) => character.charCodeAt(0))))]];
 }
 
 /** The mask of a list of cores, as `0-3,8`. */

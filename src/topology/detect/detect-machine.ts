@@ -1,10 +1,13 @@
-import { linkSpeeds, nvlink, nvSwitchClass } from '../catalogue/build.js';
-import { gpuModels } from '../catalogue/gpus.js';
-import { createElement, type XmlElement } from '../xml/tree.js';
+import { fuseTopologies } from '../combine/fuse.js';
+import { trimUnused } from '../combine/trim-unused.js';
+import { parseXml } from '../xml/parse.js';
+import { childrenNamed, cloneElement, createElement, descendants, type XmlElement } from '../xml/tree.js';
+import { addCpuDevices } from './cpu-devices.js';
 import { CpuDetector } from './detect-cpus.js';
-import { addNetwork, type NetworkKind } from './detect-network.js';
+import { addGpu, type FoundGpu, findGpus } from './detect-gpus.js';
+import { addNetwork, findNetwork, type NetDevice, type NetworkKind } from './detect-network.js';
 import { PciDetector } from './detect-pci.js';
-import type { MachineFiles, ProbedGpu } from './machine-files.js';
+import { cachedFiles, type MachineFiles, type ProbedGpu } from './machine-files.js';
 
 export interface DetectOptions {
   /** What the driver says of the GPUs; without it they are known by their PCI ids, and their NVLinks not at all. */
@@ -13,8 +16,16 @@ export interface DetectOptions {
   readonly noDriver?: string;
   /** `auto`: InfiniBand and RoCE where a port is active, else sockets. */
   readonly network?: NetworkKind | 'auto';
-  /** Adds a device for each of so many CPU ranks, below the NUMA nodes in blocks. */
+  /** Interfaces that have an address, in the system's order; without it, those that /sys shows as up. */
+  readonly interfaces?: readonly string[];
+  /** A device for each of so many CPU ranks, below the NUMA nodes in blocks; GPUs are not looked for then. */
   readonly cpuRanks?: number;
+  /**
+   * A topology to begin with, as NCCL begins with `NCCL_TOPO_FILE`: what it says stays, devices of the machine are put at
+   * their bus ids, attributes that it lacks are set, and what no GPU or network device of the machine is below goes.
+   * Without it, {@link defaultFile} of the machine where there is one.
+   */
+  readonly file?: XmlElement;
 }
 
 export interface DetectedMachine {
@@ -23,105 +34,75 @@ export interface DetectedMachine {
   readonly notes: readonly string[];
 }
 
+/** Where NCCL looks for a topology when no variable names one; some virtual machines have it. */
+export const defaultFile = '/var/run/nvidia-topologyd/virtualTopology.xml';
+
 /**
- * The topology of a machine from its /sys and /proc, as NCCL builds it when it is given no file: NUMA nodes with
- * affinity and CPU model, PCI switches with speed and width, GPUs, network devices. GPUs get ranks in the order of
- * `dev`.
+ * The topology of a machine from its /sys and /proc, as the ranks of a job with one process a GPU find it together: each
+ * finds its own GPU and all network devices, and these are fused in the order of ranks. Ranks are in the order of `dev`.
+ * A machine without GPUs, or with CPU ranks, has all its NUMA nodes.
+ *
+ * @throws InputError where the machine's {@link defaultFile} is no XML
  */
-export function detectMachine(files: MachineFiles, options: DetectOptions = {}): DetectedMachine {
-  const root = createElement('system', undefined, [['version', '1']]);
-  const notes: string[] = [];
-  const cpus = new CpuDetector(files, root);
-  cpus.addAll();
-  const pcis = new PciDetector(files, cpus);
+export function detectMachine(machine: MachineFiles, options: DetectOptions = {}): DetectedMachine {
+  const files = cachedFiles(machine);
+  const found = options.cpuRanks === undefined ? findGpus(files, options) : { gpus: [], unknown: [], notes: [] };
+  const network = findNetwork(files, options.network ?? 'auto', options.interfaces);
+  const notes = [...found.notes, ...network.notes];
 
-  const hasRdmaDriver = hasGpuDirect(files);
-  const gpus = new GpuAdder(files, pcis, hasRdmaDriver);
-  if (options.gpus === undefined) notes.push(...gpus.addByPciId(options.noDriver ?? 'NVML was not asked'));
-  else for (const gpu of [...options.gpus].sort((a, b) => a.dev - b.dev)) gpus.addProbed(gpu);
-
-  const [firstCpu] = root.children;
-  if (firstCpu !== undefined) {
-    notes.push(...addNetwork(files, pcis, firstCpu, options.network ?? 'auto', hasRdmaDriver));
+  if (found.gpus.length === 0) {
+    const { root, cpus, pcis } = beginView(files, undefined);
+    cpus.addAll();
+    for (const busId of found.unknown) pcis.device(busId, 'gpu');
+    addNetwork(root, pcis, network.devices);
+    for (const element of descendants(root)) element.attributes.delete('keep');
+    if (options.cpuRanks !== undefined) addCpuDevices(root, options.cpuRanks);
+    return { root, notes: [...notes, ...(options.file === undefined ? [] : ['no GPU found: the file is left aside'])] };
   }
-  if (options.cpuRanks !== undefined) addCpuDevices(root, options.cpuRanks);
+  const file = options.file ?? readDefaultFile(files, notes);
+  const views = found.gpus.map((gpu, rank) => viewOfRank(files, file, gpu, rank, network.devices));
+  const root = fuseTopologies(views) ?? createSystem();
+  if (file !== undefined) notes.push(...describeMissing(file, root));
   return { root, notes };
 }
 
-/** Whether a NIC can reach the memory of GPUs: by NVIDIA's peer memory module, or DMA-BUF of the open driver. */
-function hasGpuDirect(files: MachineFiles): boolean {
-  return files.list('/sys/module/nvidia_peermem').length > 0
-    || files.list('/sys/kernel/mm/memory_peers/nv_mem').length > 0
-    || (files.readText('/proc/driver/nvidia/version') ?? '').includes('Open Kernel Module');
+/** What one rank finds. */
+function viewOfRank(files: MachineFiles, file: XmlElement | undefined, gpu: FoundGpu, rank: number, nets: readonly NetDevice[]): XmlElement {
+  const { root, pcis } = beginView(files, file);
+  addGpu(files, pcis.device(gpu.busId, 'gpu', gpu.probed), gpu, rank);
+  addNetwork(root, pcis, nets);
+  trimUnused(root);
+  return root;
 }
 
-/** How the kernel writes the speeds of PCI generations. */
-const speedTexts = new Map<number, string>([
-  [1, '2.5 GT/s PCIe'], [2, '5.0 GT/s PCIe'], ...Object.entries(linkSpeeds).map(([generation, text]) => [Number(generation), text] as const),
-]);
-
-/** Adds GPUs in the order of their ranks. */
-class GpuAdder {
-  readonly #files: MachineFiles;
-  readonly #pcis: PciDetector;
-  readonly #gdr: string;
-  #ranks = 0;
-
-  constructor(files: MachineFiles, pcis: PciDetector, hasRdmaDriver: boolean) {
-    this.#files = files;
-    this.#pcis = pcis;
-    this.#gdr = hasRdmaDriver ? '1' : '0';
-  }
-
-  addProbed(gpu: ProbedGpu): void {
-    const speed = gpu.pciGeneration === undefined ? undefined : speedTexts.get(gpu.pciGeneration);
-    const element = this.#add(this.#pcis.device(gpu.busId, { speed, lanes: gpu.pciLanes }), gpu.dev, gpu.sm);
-    for (const { target, count } of gpu.nvlinks) {
-      // An end that the machine does not show is an NVSwitch, as in NCCL.
-      const tclass = this.#files.readText(`/sys/bus/pci/devices/${target}/class`) ?? nvSwitchClass;
-      nvlink(element, target, count, tclass);
-    }
-    if (gpu.c2c !== undefined) createElement('c2c', element, [['bw', String(gpu.c2c.bandwidthMBps)], ['count', String(gpu.c2c.count)]]);
-  }
-
-  /** NVIDIA's display and 3D controllers; gives back what a person should know. */
-  addByPciId(noDriver: string): string[] {
-    const unknown: string[] = [];
-    for (const busId of this.#files.list('/sys/bus/pci/devices')) {
-      const read = (name: string) => this.#files.readText(`/sys/bus/pci/devices/${busId}/${name}`) ?? '';
-      if (read('vendor') !== '0x10de' || !read('class').startsWith('0x03')) continue;
-      const model = gpuModels.find(({ device }) => device === Number(read('device')));
-      const pci = this.#pcis.device(busId);
-      if (model === undefined) unknown.push(`${busId} (device ${read('device')})`);
-      else this.#add(pci, this.#ranks, model.sm);
-    }
-    return [
-      ...(this.#ranks === 0 ? [] : [`${noDriver}: NVLinks are not in it, and compute capabilities are those of the catalogue`]),
-      ...(unknown.length === 0 ? [] : [`GPUs that the catalogue does not know have no <gpu>: ${unknown.join(', ')}; tccl topo complete --hardware adds them`]),
-    ];
-  }
-
-  #add(pci: XmlElement, dev: number, sm: number): XmlElement {
-    return createElement('gpu', pci, [['dev', String(dev)], ['sm', String(sm)], ['rank', String(this.#ranks++)], ['gdr', this.#gdr]]);
-  }
+interface View {
+  readonly root: XmlElement;
+  readonly cpus: CpuDetector;
+  readonly pcis: PciDetector;
 }
 
-/**
- * A device for each CPU rank: a GPU node below its NUMA node, at a bus id that no machine has. Rank r of n is put on
- * node r·nodes/n, so that neighbours in rank are neighbours in memory. Its link stands for the node's memory.
- */
-export function addCpuDevices(root: XmlElement, ranks: number): void {
-  const nodes = root.children.filter((cpu) => /[1-9a-fA-F]/.test(cpu.attributes.get('affinity') ?? ''));
-  const places = nodes.length > 0 ? nodes : root.children;
-  for (let rank = 0; rank < ranks; rank++) {
-    const cpu = places[Math.floor((rank * places.length) / ranks)];
-    if (cpu === undefined) return;
-    const busId = `fffe:${(rank >> 5).toString(16).padStart(2, '0')}:${(rank & 31).toString(16).padStart(2, '0')}.0`;
-    const pci = createElement('pci', cpu, [
-      ['busid', busId], ['class', '0x030200'], ['vendor', '0x0000'], ['device', '0x0000'],
-      ['subsystem_vendor', '0x0000'], ['subsystem_device', '0x0000'], ['link_speed', linkSpeeds[6]], ['link_width', '16'],
-    ]);
-    // No compute capability: nothing of a GPU but its place.
-    createElement('gpu', pci, [['dev', String(rank)], ['sm', '0'], ['rank', String(rank)], ['gdr', '0']]);
-  }
+function beginView(files: MachineFiles, file: XmlElement | undefined): View {
+  const root = file === undefined ? createSystem() : cloneElement(file);
+  const cpus = new CpuDetector(files, root);
+  return { root, cpus, pcis: new PciDetector(files, cpus, root) };
+}
+
+function createSystem(): XmlElement {
+  return createElement('system', undefined, [['version', '1']]);
+}
+
+function readDefaultFile(files: MachineFiles, notes: string[]): XmlElement | undefined {
+  const text = files.readText(defaultFile);
+  if (text === undefined) return undefined;
+  notes.push(`it begins with ${defaultFile}, as NCCL does where NCCL_TOPO_FILE is not set`);
+  return parseXml(text, { fileName: defaultFile }).root;
+}
+
+/** Places of devices in the file that nothing of the machine is at. */
+function describeMissing(file: XmlElement, root: XmlElement): string[] {
+  const here = new Set([...descendants(root)].map((element) => element.attributes.get('busid')));
+  const gone = [...descendants(file)].filter((element) => element.name === 'pci' && childrenNamed(element, 'pci').length === 0
+    && !here.has(element.attributes.get('busid')));
+  if (gone.length === 0) return [];
+  return [`left out, because no GPU or network device of the machine is there: ${gone.map((pci) => pci.attributes.get('busid') ?? '?').join(' ')}`];
 }

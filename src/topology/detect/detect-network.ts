@@ -1,12 +1,13 @@
-import { childNamed, createElement, type XmlElement } from '../xml/tree.js';
+import { setMissing } from '../catalogue/build.js';
+import { childNamed, createElement, descendants, type XmlElement } from '../xml/tree.js';
 import type { PciDetector } from './detect-pci.js';
-import type { MachineFiles } from './machine-files.js';
+import { hasGpuDirect, type MachineFiles } from './machine-files.js';
 
 /** Which network devices are looked for: those of NCCL's InfiniBand transport (RoCE too), or of its sockets. */
 export type NetworkKind = 'ib' | 'socket';
 
 /** A network device as a plugin of NCCL would tell it. */
-interface NetDevice {
+export interface NetDevice {
   readonly name: string;
   /** Bus id, or undefined for one that is no PCI device. */
   readonly busId: string | undefined;
@@ -17,26 +18,40 @@ interface NetDevice {
   readonly gdr: boolean;
 }
 
+export interface FoundNetwork {
+  /** In the order of their numbers. */
+  readonly devices: readonly NetDevice[];
+  /** What was left out, one line each. */
+  readonly notes: readonly string[];
+}
+
 /**
- * Adds the network devices of a machine: active InfiniBand and RoCE ports where there are any, else interfaces for
- * sockets, as NCCL chooses without a plugin. Gives back what was left out.
+ * The network devices of a machine: active InfiniBand and RoCE ports where there are any, else interfaces for sockets, as
+ * NCCL chooses without a plugin.
  */
-export function addNetwork(
-  files: MachineFiles, pcis: PciDetector, firstCpu: XmlElement, asked: NetworkKind | 'auto', hasRdmaDriver: boolean,
-): readonly string[] {
+export function findNetwork(files: MachineFiles, asked: NetworkKind | 'auto', interfaces: readonly string[] | undefined): FoundNetwork {
   const notes: string[] = [];
-  const ib = asked === 'socket' ? [] : infinibandDevices(files, hasRdmaDriver, notes);
-  const devices = asked === 'ib' || (asked === 'auto' && ib.length > 0) ? ib : socketDevices(files);
+  const ib = asked === 'socket' ? [] : infinibandDevices(files, hasGpuDirect(files), notes);
+  return { notes, devices: asked === 'ib' || (asked === 'auto' && ib.length > 0) ? ib : socketDevices(files, interfaces) };
+}
+
+/** Adds devices to a tree, or what their elements lack, and marks them as in use. Those that are no PCI devices go below the first CPU. */
+export function addNetwork(root: XmlElement, pcis: PciDetector, devices: readonly NetDevice[]): void {
+  const known = new Map([...descendants(root)].flatMap((element) => (element.name === 'net' ? [[element.attributes.get('name'), element]] : [])));
   devices.forEach((device, dev) => {
-    const parent = device.busId === undefined ? firstCpu : pcis.device(device.busId);
-    const nic = childNamed(parent, 'nic') ?? createElement('nic', parent);
-    createElement('net', nic, [
-      ['name', device.name], ['dev', String(dev)], ['latency', '0'], ['speed', String(device.speedMbps)],
-      ['port', String(device.port)], ['guid', `0x${device.guid.toString(16)}`],
-      ['maxconn', String(device.maxConnections)], ['gdr', device.gdr ? '1' : '0'], ['net', '1'],
+    const net = known.get(device.name) ?? placeOf(root, pcis, device);
+    net.attributes.set('dev', String(dev));
+    setMissing(net, [
+      ['latency', '0'], ['speed', String(device.speedMbps)], ['port', String(device.port)], ['guid', `0x${device.guid.toString(16)}`],
+      ['maxconn', String(device.maxConnections)], ['gdr', device.gdr ? '1' : '0'],
     ]);
+    net.attributes.set('net', '1').set('keep', '1');
   });
-  return notes;
+}
+
+function placeOf(root: XmlElement, pcis: PciDetector, device: NetDevice): XmlElement {
+  const parent = device.busId === undefined ? childNamed(root, 'cpu') ?? root : pcis.device(device.busId, 'nic');
+  return createElement('net', childNamed(parent, 'nic') ?? createElement('nic', parent), [['name', device.name]]);
 }
 
 /** Queue pairs that a device of the mlx family has, as NCCL reports them. */
@@ -52,7 +67,7 @@ function infinibandDevices(files: MachineFiles, hasRdmaDriver: boolean, notes: s
     const folder = `/sys/class/infiniband/${name}`;
     const path = files.resolve(`${folder}/device`);
     // The functions of a card with several ports are one device to NCCL, and so are virtual functions.
-    const busId = path?.split('/').at(-1)?.replace(/\.[0-9a-f]$/, '.0');
+    const busId = path?.split('/').at(-1)?.replace(/[0-9a-f]{2}\.[0-9a-f]$/, '00.0');
     if (busId === undefined || !/^[0-9a-f]{4}:/.test(busId)) {
       notes.push(`InfiniBand device ${name} is no PCI device: left out`);
       continue;
@@ -85,9 +100,16 @@ function guidNumber(text: string): bigint {
   return BigInt(`0x${bytes.reverse().join('')}`);
 }
 
-/** Interfaces that are up, but loopback and those of containers: what NCCL takes when nothing is asked for. */
-function socketDevices(files: MachineFiles): NetDevice[] {
-  return files.list('/sys/class/net').filter((name) => isUsable(files, name)).map((name, index) => {
+/**
+ * Interfaces for sockets: of the first of these kinds that is there at all. Sixteen are all that NCCL has room for.
+ */
+const interfaceChoices = [/^ib/, /^(?!docker|lo|virbr)/, /^docker/, /^lo/, /^virbr/];
+const mostInterfaces = 16;
+
+function socketDevices(files: MachineFiles, interfaces: readonly string[] | undefined): NetDevice[] {
+  const usable = interfaces ?? files.list('/sys/class/net').filter((name) => isUp(files, name)).sort((a, b) => interfaceIndex(files, a) - interfaceIndex(files, b));
+  const chosen = interfaceChoices.map((choice) => usable.filter((name) => choice.test(name))).find((names) => names.length > 0) ?? [];
+  return chosen.slice(0, mostInterfaces).map((name, index) => {
     const device = files.resolve(`/sys/class/net/${name}/device`)?.split('/').at(-1);
     const speed = Number(files.readText(`/sys/class/net/${name}/speed`) ?? '');
     return {
@@ -105,9 +127,13 @@ function socketDevices(files: MachineFiles): NetDevice[] {
 
 const up = 1;
 
-function isUsable(files: MachineFiles, name: string): boolean {
-  if (/^(lo$|docker|virbr|veth)/.test(name)) return false;
+/** Up and running, and no part of a bond or bridge: those have no addresses of their own. */
+function isUp(files: MachineFiles, name: string): boolean {
   const flags = Number(files.readText(`/sys/class/net/${name}/flags`) ?? '0');
   const state = files.readText(`/sys/class/net/${name}/operstate`) ?? '';
-  return (flags & up) !== 0 && (state === 'up' || state === 'unknown');
+  return (flags & up) !== 0 && (state === 'up' || state === 'unknown') && files.resolve(`/sys/class/net/${name}/master`) === undefined;
+}
+
+function interfaceIndex(files: MachineFiles, name: string): number {
+  return Number(files.readText(`/sys/class/net/${name}/ifindex`) ?? '0');
 }

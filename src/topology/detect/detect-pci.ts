@@ -1,9 +1,13 @@
-import { createElement, type XmlElement } from '../xml/tree.js';
+import { linkSpeeds, setMissing } from '../catalogue/build.js';
+import { childWith, createElement, descendants, type XmlElement } from '../xml/tree.js';
 import type { CpuDetector } from './detect-cpus.js';
-import type { MachineFiles } from './machine-files.js';
+import type { MachineFiles, ProbedGpu } from './machine-files.js';
 
 /** `0000:1b:00.0`: domain, bus, device, function. */
 const busIdForm = /^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]$/;
+
+/** What NCCL takes a device for whose class /sys does not tell. */
+const classes = { gpu: '0x03', nic: '0x02' } as const;
 
 /**
  * The PCI tree above the devices that are asked for, as NCCL builds it from /sys. Of each switch, only the port towards
@@ -12,50 +16,94 @@ const busIdForm = /^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]$/;
  *     /sys/devices/pci0000:17/0000:17:00.0/0000:18:00.0/0000:19:04.0/0000:1a:00.0
  *                  CPU         root port    switch       its port     device
  *                  <cpu> ◄─────────────────  <pci> ◄────────────────  <pci>
+ *
+ * Where the tree has an element of a bus id already, from a file, it stays where it is and gets what it lacks.
  */
 export class PciDetector {
   readonly #files: MachineFiles;
   readonly #cpus: CpuDetector;
   readonly #byBusId = new Map<string, XmlElement>();
+  readonly #filled = new Set<XmlElement>();
 
-  constructor(files: MachineFiles, cpus: CpuDetector) {
+  constructor(files: MachineFiles, cpus: CpuDetector, system: XmlElement) {
     this.#files = files;
     this.#cpus = cpus;
+    for (const element of descendants(system)) {
+      const busId = element.name === 'pci' ? element.attributes.get('busid') : undefined;
+      if (busId !== undefined && !this.#byBusId.has(busId)) this.#byBusId.set(busId, element);
+    }
   }
 
   /**
-   * The `<pci>` of a device, put at its place in the tree with all switches above it. `link` is what the driver says of
-   * the device's link, where it says more than /sys.
+   * The `<pci>` of a device, put at its place in the tree with all switches above it. Of a GPU that the driver tells of,
+   * ids and link are the driver's.
    */
-  device(busId: string, link: { readonly speed?: string | undefined; readonly lanes?: number | undefined } = {}): XmlElement {
-    const id = busId.toLowerCase();
-    const known = this.#byBusId.get(id);
-    if (known !== undefined) return known;
-    const path = this.#files.resolve(`/sys/bus/pci/devices/${id}`);
-    const element = createElement('pci', undefined, [['busid', id]]);
-    this.#byBusId.set(id, element);
-    for (const name of ['class', 'vendor', 'device', 'subsystem_vendor', 'subsystem_device']) {
-      const text = path === undefined ? undefined : this.#files.readText(`${path}/${name}`);
-      if (text !== undefined) element.attributes.set(name, text);
-    }
-    element.attributes.set('link_speed', link.speed ?? this.#slowerSpeed(path));
-    element.attributes.set('link_width', String(link.lanes ?? this.#fewerLanes(path)));
-    this.#addSwitchLinks(element, id);
-    insertByBusId(this.#parent(path), element);
+  device(busId: string, kind: keyof typeof classes, probed?: ProbedGpu): XmlElement {
+    const element = this.#element(busId.toLowerCase());
+    setMissing(element, [['class', classes[kind]]]);
+    this.#fill(element, probed);
     return element;
+  }
+
+  #element(busId: string): XmlElement {
+    const known = this.#byBusId.get(busId);
+    if (known !== undefined) return known;
+    const element = createElement('pci', undefined, [['busid', busId]]);
+    this.#byBusId.set(busId, element);
+    return element;
+  }
+
+  /** Sets what the element and those above it do not say yet, and gives it a place if it has none. */
+  #fill(element: XmlElement, probed?: ProbedGpu): void {
+    if (this.#filled.has(element)) return;
+    this.#filled.add(element);
+    const busId = element.attributes.get('busid') ?? '';
+    const path = this.#files.resolve(`/sys/bus/pci/devices/${busId}`);
+    // The one attribute that /sys knows better than a file.
+    const deviceClass = path === undefined ? undefined : this.#files.readText(`${path}/class`);
+    if (deviceClass !== undefined) element.attributes.set('class', deviceClass);
+    setMissing(element, this.#ids(path, probed));
+    setMissing(element, this.#link(path, probed));
+    this.#addSwitchLinks(element, busId);
+
+    if (element.parent === undefined) insertByBusId(this.#parent(path), element);
+    if (element.parent?.name === 'pci') this.#fill(element.parent);
+    else if (element.parent?.name === 'cpu') this.#cpus.fill(element.parent);
+  }
+
+  #ids(path: string | undefined, probed: ProbedGpu | undefined): [string, string][] {
+    if (probed?.pciIds !== undefined) {
+      const { vendor, device, subsystemVendor, subsystemDevice } = probed.pciIds;
+      const hex = (id: number) => `0x${id.toString(16)}`;
+      return [['vendor', hex(vendor)], ['device', hex(device)], ['subsystem_vendor', hex(subsystemVendor)], ['subsystem_device', hex(subsystemDevice)]];
+    }
+    if (path === undefined) return [];
+    return ['vendor', 'device', 'subsystem_vendor', 'subsystem_device'].flatMap((name): [string, string][] => {
+      const text = this.#files.readText(`${path}/${name}`);
+      return text === undefined ? [] : [[name, text]];
+    });
+  }
+
+  #link(path: string | undefined, probed: ProbedGpu | undefined): [string, string][] {
+    if (probed !== undefined) {
+      // What NCCL writes where the driver does not say; it then reads the speed as Gen3.
+      const speed = (probed.pciGeneration === undefined ? undefined : speedTexts.get(probed.pciGeneration)) ?? '16.0 GT/s';
+      return [['link_speed', speed], ['link_width', String(probed.pciLanes ?? 16)]];
+    }
+    if (path === undefined) return [['link_speed', ''], ['link_width', '']];
+    return [['link_speed', this.#slowerSpeed(path)], ['link_width', String(this.#fewerLanes(path))]];
   }
 
   #parent(path: string | undefined): XmlElement {
     if (path === undefined) return this.#cpus.cpu('-1');
     const above = path.split('/').slice(-3, -1);
     const [upper = '', port = ''] = above;
-    if (busIdForm.test(port) && busIdForm.test(upper)) return this.device(upper);
+    if (busIdForm.test(port) && busIdForm.test(upper)) return this.#element(upper);
     return this.#cpus.cpu(this.#files.readText(`${path}/numa_node`) ?? '-1');
   }
 
   /** The speed of the device or of the port it is plugged into, whichever is slower. */
-  #slowerSpeed(path: string | undefined): string {
-    if (path === undefined) return '';
+  #slowerSpeed(path: string): string {
     const own = this.#files.readText(`${path}/max_link_speed`) ?? '';
     const port = this.#files.readText(`${parentOf(path)}/max_link_speed`) ?? '';
     // An unreadable one does not limit.
@@ -64,8 +112,7 @@ export class PciDetector {
   }
 
   /** 0 where one of the two does not say: NCCL then counts 16. */
-  #fewerLanes(path: string | undefined): number {
-    if (path === undefined) return 0;
+  #fewerLanes(path: string): number {
     const lanes = (folder: string) => Number.parseInt(this.#files.readText(`${folder}/max_link_width`) ?? '0', 10) || 0;
     return Math.min(lanes(path), lanes(parentOf(path)));
   }
@@ -74,12 +121,16 @@ export class PciDetector {
   #addSwitchLinks(element: XmlElement, busId: string): void {
     if (element.attributes.get('vendor') !== '0x1000') return;
     for (const target of this.#files.list(`/sys/kernel/pci_switch_link/virtual_switch_links/${busId}`)) {
-      if (busIdForm.test(target) && this.#files.resolve(`/sys/bus/pci/devices/${target}`) !== undefined) {
-        createElement('pcilink', element, [['target', target]]);
-      }
+      if (!busIdForm.test(target) || this.#files.resolve(`/sys/bus/pci/devices/${target}`) === undefined) continue;
+      if (childWith(element, 'pcilink', 'target', target) === undefined) createElement('pcilink', element, [['target', target]]);
     }
   }
 }
+
+/** How NCCL writes the speeds of PCI generations. */
+const speedTexts = new Map<number, string>([
+  [1, '2.5 GT/s PCIe'], [2, '5.0 GT/s PCIe'], ...Object.entries(linkSpeeds).map(([generation, text]) => [Number(generation), text] as const),
+]);
 
 function parentOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/'));
