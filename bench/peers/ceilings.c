@@ -61,6 +61,7 @@ static const struct { const char *name; kernel *fn; int moves; /* arrays that go
 enum { NK = sizeof kernels / sizeof *kernels, REPS = 7, NS = 5 };
 static const size_t mem_sizes[NS] = { 64 << 10, 1 << 20, 16 << 20, 64 << 20, 256 << 20 };
 static pthread_barrier_t bar;
+enum how { SPIN, YIELD, FUTEX };
 struct job { int cpu, threads, huge; size_t n; double best[NK]; };
 
 static void *mem_thread(void *arg)
@@ -87,10 +88,13 @@ static void *mem_thread(void *arg)
     for (int i = 0; i < 3; i++) free(p[i]);
     return NULL;
 }
-static void measure_memory(int huge, double res[NS][2][NK])
+static double latency(const char *name, enum how how, int same_core);
+/* link: the cache line's ns before and after each measurement, which tell the state of the cores. */
+static void measure_memory(int huge, double res[NS][2][NK], double link[NS][2][2])
 {
     for (int s = 0; s < NS; s++)
         for (int threads = 1; threads <= 2; threads++) {
+            link[s][threads - 1][0] = latency(NULL, SPIN, 0) * 1e9;
             struct job j[2] = { { 0 } };
             pthread_t t[2];
             pthread_barrier_init(&bar, NULL, threads);
@@ -100,20 +104,22 @@ static void measure_memory(int huge, double res[NS][2][NK])
             }
             for (int i = 0; i < threads; i++) pthread_join(t[i], NULL);
             memcpy(res[s][threads - 1], j[0].best, sizeof j[0].best);
+            link[s][threads - 1][1] = latency(NULL, SPIN, 0) * 1e9;
         }
 }
 static void memory_json(void)
 {
-    double res[NS][2][NK];
-    measure_memory(0, res);
+    double res[NS][2][NK], link[NS][2][2];
+    measure_memory(0, res, link);
     for (int s = 0; s < NS; s++) for (int t = 0; t < 2; t++) for (int k = 0; k < NK; k++)
-        printf("{\"ceiling\":\"%s%s\",\"kernel\":\"%s\",\"bytes\":%zu,\"threads\":%d,\"payload_GBps\":%.2f,\"moved_GBps\":%.2f}\n",
-               kernels[k].moves == 2 ? "copy" : "add", strstr(kernels[k].name, " nt") ? " nt" : "", kernels[k].name, mem_sizes[s], t + 1, res[s][t][k], res[s][t][k] * kernels[k].moves);
+        printf("{\"ceiling\":\"%s%s\",\"kernel\":\"%s\",\"bytes\":%zu,\"threads\":%d,\"payload_GBps\":%.2f,\"moved_GBps\":%.2f,\"link_ns\":[%.0f,%.0f]}\n",
+               kernels[k].moves == 2 ? "copy" : "add", strstr(kernels[k].name, " nt") ? " nt" : "", kernels[k].name, mem_sizes[s], t + 1, res[s][t][k], res[s][t][k] * kernels[k].moves,
+               link[s][t][0], link[s][t][1]);
 }
 static void memory(int huge)
 {
-    double res[NS][2][NK];
-    measure_memory(huge, res);
+    double res[NS][2][NK], link[NS][2][2];
+    measure_memory(huge, res, link);
     printf("memory, %s pages, payload GB/s         1 thread                                  2 threads (sum)\n%-20s",
            huge ? "2 MiB" : "4 KiB", "");
     for (int t = 0; t < 2; t++) printf("   64KiB    1MiB   16MiB   64MiB  256MiB ");
@@ -126,7 +132,6 @@ static void memory(int huge)
 
 /* ---- latency between two threads or processes ---- */
 static struct { _Alignas(128) atomic_int v; } *line;
-enum how { SPIN, YIELD, FUTEX };
 static void wait_for(atomic_int *p, int old, enum how how)
 {
     while (atomic_load_explicit(p, memory_order_acquire) == old) {

@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { formatSize } from '../../dist/perf/sizes.js';
-import { compare } from '../lib/compare.mjs';
+import { compare, stateOf } from '../lib/compare.mjs';
 import { buildPrograms, command, programPath, tunings } from '../lib/peers.mjs';
 import { jsonLines, runCommand } from '../lib/processes.mjs';
 import { formatUs, table, verdict } from '../lib/table.mjs';
@@ -25,8 +25,16 @@ const timeoutMs = 300_000;
 const rankProgram = new URL('../ranks/collective.mjs', import.meta.url).pathname;
 const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 
-/** tccl's ways to be called: the blocking API, the promise API, and the blocking one with ordinary arrays. */
-const variants = ['sync', 'promise', 'plain'];
+/**
+ * tccl's ways to be called: the blocking API, the promise API, the blocking one with ordinary arrays, and, for the
+ * machine's ceilings, the blocking one in place.
+ */
+const variants = [
+  { name: 'sync', options: ['-A', 'sync'] },
+  { name: 'promise', options: ['-A', 'promise'] },
+  { name: 'plain', options: ['-A', 'plain'] },
+  { name: 'in place', options: ['-A', 'sync', '-i', '1'] },
+];
 
 /** Where the calls of a sample follow each other without a barrier, as nccl-tests does: at small sizes, throughput. */
 const inARow = { calls: 20, maxBytes: 32768 };
@@ -76,11 +84,11 @@ function entrants(collective, ranks, built, quick) {
       start: (count, options) => command(tuning, count, options),
     }));
   /** @type {Entrant[]} */
-  const ours = variants.map((api) => ({
-    library: 'tccl', name: api, maxBytes: Infinity,
+  const ours = variants.filter(({ name }) => name !== 'in place' || collective === 'all_reduce').map((variant) => ({
+    library: 'tccl', name: variant.name, maxBytes: Infinity,
     start: (count, options) => ({
       file: process.execPath,
-      args: [cli, 'run', '-n', String(count), '--', process.execPath, rankProgram, ...options, '-A', api, '-L', api],
+      args: [cli, 'run', '-n', String(count), '--', process.execPath, rankProgram, ...options, ...variant.options, '-L', variant.name],
     }),
   }));
   const gap = Math.ceil(peers.length / ours.length);
@@ -176,20 +184,29 @@ function figure(value) {
  */
 function ceilingTable(comparisons, records) {
   const limits = records.filter((record) => record['ceiling'] !== undefined);
-  if (limits.length === 0) return undefined;
-  const best = (/** @type {string} */ kind, /** @type {number} */ bytes, /** @type {number} */ threads) =>
-    Math.max(...limits.filter((limit) => limit['ceiling'] === kind && limit['bytes'] === bytes && limit['threads'] === threads).map((limit) => limit['moved_GBps']));
-  const rows = comparisons.flatMap(({ coll, type, ranks, calls, state, bytes, ours: { sync } }) => {
+  /** @param {string} kernel @param {Comparison} row */
+  const best = (kernel, { bytes, ranks, state }) => {
     const threads = Math.min(ranks, cores, 2);
-    const add = best('add', bytes, threads);
-    if (coll !== 'all_reduce' || type !== 'float' || calls !== 1 || sync === undefined || !Number.isFinite(add)) return [];
-    const moved = (2 * ranks * bytes) / sync.us / 1e3;
-    const others = ['add nt', 'copy', 'copy nt'].map((kind) => best(kind, bytes, threads));
+    const fitting = limits.filter((limit) =>
+      limit['kernel'].startsWith(kernel) && limit['bytes'] === bytes && limit['threads'] === threads
+      && (state === 'any' || stateOf(/** @type {{ link_ns: [number, number] }} */ (limit)) === state));
+    return Math.max(...fitting.filter((limit) => !limit['ceiling'].endsWith('nt')).map((limit) => limit['moved_GBps']));
+  };
+  const text = (/** @type {number | undefined} */ GBps) => (GBps !== undefined && Number.isFinite(GBps) ? GBps.toFixed(1) : '');
+  const rows = comparisons.filter(({ coll, type, calls }) => coll === 'all_reduce' && type === 'float' && calls === 1).flatMap((row) => {
+    const { ranks, bytes, state, ours } = row;
+    const moved = (/** @type {{ us: number } | undefined} */ figure) => (figure === undefined ? undefined : (2 * ranks * bytes) / figure.us / 1e3);
+    const pairs = [[moved(ours['sync']), best('c=a+b', row)], [moved(ours['in place']), best('a+=b', row)]];
+    if (!pairs.some(([, limit]) => Number.isFinite(limit))) return [];
     return [[
-      `${formatSize(bytes)}, ${ranks} ranks${state === 'any' ? '' : `, ${state}`}`, moved.toFixed(1), `${((100 * moved) / add).toFixed(0)} %`,
-      ...[add, ...others].map((GBps) => (Number.isFinite(GBps) ? GBps.toFixed(1) : '')),
+      `${formatSize(bytes)}, ${ranks} ranks${state === 'any' ? '' : `, ${state}`}`,
+      ...pairs.flatMap(([ours_, limit]) => [
+        text(ours_), text(limit), ours_ !== undefined && limit !== undefined && Number.isFinite(limit) ? `${((100 * ours_) / limit).toFixed(0)} %` : '',
+      ]),
+      text(best('c=a ', row)),
     ]];
   });
   if (rows.length === 0) return undefined;
-  return `all_reduce float against the machine's ceilings: GB/s moved, with as many threads\n\n${table(['size', 'tccl sync', 'of add', 'add', 'add nt', 'copy', 'copy nt'], rows)}`;
+  return `all_reduce float against the machine's own loops with as many threads, in the same state of the cores: GB/s moved\n\n${
+    table(['size', 'out of place', 'c=a+b', 'of it', 'in place', 'a+=b', 'of it', 'c=a'], rows)}`;
 }
