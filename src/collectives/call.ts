@@ -25,7 +25,7 @@ export interface Call {
   readonly algorithm: Algorithm;
 }
 
-/** What only V forms and premulSum have. Absent on the hot paths. */
+/** What only V forms, premulSum and calls that engine threads share have. Absent on the hot paths. */
 export interface CallDetails {
   /**
    * V forms: elements of each rank's part of the longer array, and where it begins there. Of allToAllV: of each rank's
@@ -38,6 +38,14 @@ export interface CallDetails {
   readonly recvDisplacements?: readonly number[];
   /** premulSum: what this rank's input is multiplied with; the type can hold it. */
   readonly scalar?: number | bigint;
+  /** Which part of each rank's block of data this is about, where others deal with the rest; the same on all ranks. */
+  readonly share?: Share;
+}
+
+/** One of so many equal parts. */
+export interface Share {
+  readonly index: number;
+  readonly of: number;
 }
 
 const kinds = Object.keys(callKinds) as CallKind[];

@@ -191,14 +191,14 @@ export class Exchange {
     if (sends && !source.placed && destination.placed && (kind === callKinds.allGather || kind === callKinds.allGatherV)) {
       this.#copyOwn();
       this.#ownTaken = true;
-      this.#address = destination.address(this.#plan.takeTo[this.#rank] ?? 0);
+      this.#address = destination.address((this.#plan.takeTo[this.#rank] ?? 0) - (this.#plan.takeFrom[this.#rank] ?? 0));
       this.#flags &= ~STAGED;
     }
     if ((this.#flags & STAGED) !== 0 && !this.#inPlace && this.#opens(kind)) {
       this.#place = source.open();
       if (this.#place !== 0) this.#flags = (this.#flags & ~STAGED) | OPEN;
     }
-    if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.partBytes, this.#plan.takeBytes);
+    if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.wholeParts, this.#plan.takeBytes);
   }
 
   /**
@@ -290,7 +290,7 @@ export class Exchange {
       if (kind === callKinds.allToAllV) longest = Math.max(longest, this.#tables.longestPart(this.#posted(r, TABLE)));
       else if (kind === callKinds.allGatherV) longest = Math.max(longest, this.#plan.takeBytes[r] ?? 0);
       else if (kind === callKinds.reduceScatterV) longest = Math.max(...this.#plan.partBytes);
-      else if (kind !== callKinds.gather || (r !== this.#root && this.#rootIsClosed())) longest = this.#count * this.#type.bytes;
+      else if (kind !== callKinds.gather || (r !== this.#root && this.#rootIsClosed())) longest = this.#plan.partBytes[0] ?? 0;
     }
     if (kind === callKinds.reduce && this.#rootIsClosed()) longest = this.#count * this.#type.bytes;
     const alone = this.#nRanks === 1 && kind !== callKinds.reduce && kind !== callKinds.reduceScatter && kind !== callKinds.reduceScatterV;
@@ -356,25 +356,26 @@ export class Exchange {
 
   /** Writes this rank's input into the root's output. */
   #put(): void {
-    const bytes = this.#count * this.#type.bytes;
-    if (bytes > 0 && this.#rank !== this.#root) this.#source.copyTo(this.#posted(this.#root, DESTINATION) + this.#rank * bytes, 0, bytes);
+    const { partFrom: [from = 0], partBytes: [bytes = 0], partFrom } = this.#plan;
+    if (bytes > 0 && this.#rank !== this.#root) this.#source.copyTo(this.#posted(this.#root, DESTINATION) + (partFrom[this.#rank] ?? 0), from, bytes);
   }
 
   /** Exchanges parts with all others, of each pair one half. */
   #swap(): void {
-    const bytes = this.#count * this.#type.bytes;
+    const { partFrom, partBytes: [bytes = 0] } = this.#plan;
     const half = Math.floor(bytes / 2 / ALIGNMENT) * ALIGNMENT;
     for (let i = 1; i < this.#nRanks; i++) {
       const r = (this.#rank + i) % this.#nRanks;
       const [from, length] = this.#rank < r ? [0, half] : [half, bytes - half];
-      this.#kernels.swap((this.#sources[this.#rank] ?? 0) + r * bytes + from, (this.#sources[r] ?? 0) + this.#rank * bytes + from, length);
+      this.#kernels.swap((this.#sources[this.#rank] ?? 0) + (partFrom[r] ?? 0) + from, (this.#sources[r] ?? 0) + (partFrom[this.#rank] ?? 0) + from, length);
     }
   }
 
   /** Combines this rank's part of all inputs: in the first round if all are in the segment, else piece by piece. */
   #reducePart(): void {
     if ((this.#round === 0) !== (this.#rounds === 0)) return;
-    const { takeFrom, takeBytes, pieceBytes } = this.#plan;
+    const { takeFrom, takeTo, takeBytes, pieceBytes } = this.#plan;
+    const to = takeTo[this.#rank] ?? 0;
     const done = this.#rounds === 0 ? 0 : (this.#round - 1) * pieceBytes;
     const bytes = Math.min(this.#rounds === 0 ? Infinity : pieceBytes, (takeBytes[this.#rank] ?? 0) - done);
     if (bytes <= 0) return;
@@ -386,9 +387,9 @@ export class Exchange {
         const staged = ((this.#flagsOf[r] ?? 0) & STAGED) !== 0;
         this.#words[this.#addressTable + r] = (this.#sources[r] ?? 0) + at + (staged ? this.#rank * pieceBytes : (takeFrom[r] ?? 0) + done);
       }
-      const output = placed ? this.#destination.address(done) : this.stage.scratch();
+      const output = placed ? this.#destination.address(to + done) : this.stage.scratch();
       this.#reduce(output, 0, length);
-      this.#destination.write(done + at, length, output);
+      this.#destination.write(to + done + at, length, output);
     }
   }
 

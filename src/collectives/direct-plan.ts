@@ -1,5 +1,5 @@
 import { callKinds } from '../device/kernels/kernels.js';
-import type { CallDetails } from './call.js';
+import type { CallDetails, Share } from './call.js';
 
 /** Pieces are whole pairs of cache lines, and so whole elements of any type. */
 const ALIGNMENT = 128;
@@ -23,6 +23,8 @@ export class ExchangePlan {
   /** By rank, the part of this one's input that is for it; undivided inputs are one part, the first. */
   readonly partFrom: Float64Array;
   readonly partBytes: Float64Array;
+  /** The same of all of the call, of which this may be a share. */
+  readonly wholeParts: Float64Array;
   /** Whether the input has a part for each rank. */
   divided = false;
   /** Whether parts differ in length. */
@@ -37,6 +39,7 @@ export class ExchangePlan {
     this.takeBytes = perRank();
     this.partFrom = perRank();
     this.partBytes = perRank();
+    this.wholeParts = perRank();
   }
 
   /** How many parts staging memory holds: one for each rank, or one. */
@@ -51,6 +54,23 @@ export class ExchangePlan {
     this.uneven = details?.counts !== undefined;
     if (details?.counts === undefined) this.#planEven(kind, root, count * elementBytes);
     else this.#planUneven(kind, elementBytes, details);
+    this.wholeParts.set(this.partBytes);
+    if (details?.share !== undefined) this.#cut(details.share);
+  }
+
+  /** Cuts every block down to a share of it. */
+  #cut({ index, of }: Share): void {
+    const cut = (bytes: Float64Array, ...places: readonly Float64Array[]): void => {
+      for (let r = 0; r < this.nRanks; r++) {
+        const whole = bytes[r] ?? 0;
+        const share = Math.ceil(whole / of / ALIGNMENT) * ALIGNMENT;
+        const from = Math.min(index * share, whole);
+        bytes[r] = Math.min(share, whole - from);
+        for (const place of places) place[r] = (place[r] ?? 0) + from;
+      }
+    };
+    cut(this.takeBytes, this.takeFrom, this.takeTo);
+    cut(this.partBytes, this.partFrom);
   }
 
   /** @param block the bytes of `count` elements */

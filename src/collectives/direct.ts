@@ -91,7 +91,7 @@ export class Direct {
       this.#mode = BARRIER;
       return this.#kernels.barrier(code, spins);
     }
-    if (details?.counts === undefined && this.#smallOperation.fits(kind, count * type.bytes, this.#smallMoveBytes)) {
+    if (details?.counts === undefined && details?.share === undefined && this.#smallOperation.fits(kind, count * type.bytes, this.#smallMoveBytes)) {
       this.#mode = SMALL;
       return this.#smallOperation.begin(code, root, send, recv, count, type.bytes, spins);
     }

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import type { CallDetails } from '../collectives/call.js';
 import { stageMemoryBytes } from '../collectives/direct-stage.js';
 import { tablesMemoryBytes } from '../collectives/direct-tables.js';
-import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
+import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
@@ -14,11 +14,8 @@ import { EngineThreadMemory, EXIT } from './engine-thread-memory.js';
 import type { EngineThreadData } from './engine-thread.js';
 import type { Engine } from './engine.js';
 import { Guests } from './guests.js';
+import { sharesOf } from './shared-calls.js';
 
-/** Calls on arrays up to so many bytes a thread are not worth sharing. */
-const SHARED_BYTES = 128 * 1024;
-/** Shares of a call begin at multiples of this many bytes. */
-const ALIGNMENT = 128;
 /** More than the gaps between allocations of an engine thread take. */
 const GAPS_BYTES = 4096;
 
@@ -42,8 +39,8 @@ export interface ThreadEngineOptions {
 
 /**
  * The direct algorithm on threads of its own, so that the rank's event loop and computation go on. With several
- * threads ("channels"), large all-reduces, reduces and broadcasts are shared by them, each in a team of its own; all
- * else goes to the first.
+ * threads ("channels"), large calls are shared by them, each in a team of its own (shared-calls.ts); all else goes to the
+ * first.
  *
  *      rank's thread      begin ── computes ──────────── wake ── done
  *                            \                           /
@@ -86,18 +83,7 @@ export class ThreadEngine implements Engine {
     const call = { code, root, send: input, sendLength: send.length, recv: output, recvLength: recv.length, count, details };
     // The threads are what goes on: they keep the process alive until the call is over.
     for (const { worker } of this.#lanes) worker.ref();
-    const share = this.#shareOf(code & 15, count, type.bytes);
-    this.#lanes.forEach(({ memory }, lane) => {
-      const from = lane * share;
-      if (from >= count && lane > 0) return;
-      if (share >= count) memory.post(call);
-      else {
-        const length = Math.min(share, count - from);
-        const part = (place: number, elements: number): [number, number] => [place + from * type.bytes, Math.max(0, Math.min(elements - from, length))];
-        const [[shareSend, sendLength], [shareRecv, recvLength]] = [part(input, send.length), part(output, recv.length)];
-        memory.post({ ...call, send: shareSend, sendLength, recv: shareRecv, recvLength, count: length });
-      }
-    });
+    sharesOf(call, type.bytes, this.#lanes.length, this.#localRanks.length).forEach((share, lane) => this.#lanes[lane]?.memory.post(share));
     return this.progress(spins);
   }
 
@@ -148,15 +134,6 @@ export class ThreadEngine implements Engine {
       await exit;
     }));
     for (const { team } of this.#lanes.slice(1)) team.leave();
-  }
-
-  /** Elements of each thread's share; all of them where the call is not shared. */
-  #shareOf(kind: number, count: number, elementBytes: number): number {
-    const divides = kind === callKinds.allReduce || kind === callKinds.reduce || kind === callKinds.broadcast;
-    const n = this.#lanes.length;
-    if (!divides || count * elementBytes < n * SHARED_BYTES) return Math.max(count, 1);
-    const unit = ALIGNMENT / elementBytes;
-    return Math.ceil(count / n / unit) * unit;
   }
 }
 

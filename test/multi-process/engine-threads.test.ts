@@ -44,6 +44,11 @@ test('queued calls keep their order when several threads share some of them', as
   expect(records, stderr).toEqual([0, 1, 2].map(() => ({ right: true })));
 });
 
+test('calls that all threads share give what they should', async () => {
+  const { records, stderr } = await runRanks(3, 'engine-threads.mjs', ['large']);
+  expect(records, stderr).toEqual([0, 1, 2].map(() => ({ wrong: [] })));
+});
+
 test('engines that differ between ranks are refused, and threads where ranks share no memory', async () => {
   const differing = await runRanks(3, 'engine-threads.mjs', ['differing']);
   expect(differing.records).toHaveLength(3);
