@@ -66,22 +66,37 @@ function readGraph(element: XmlElement, id: GraphId, crossNic: CrossNic, local: 
     intra.set(readRanks(channelElement, id, local), channel * gpuCount);
     if (local.inter) inter.set(readNets(channelElement, local), channel * 2);
   }
-  const speed = (name: string) => parseFloat32(requiredText(element, name));
-  const type = (name: string) => lookUp(requiredText(element, name), typeDictionary, PathType.LOC);
   return {
     pattern: oneOf(element, 'pattern', Object.values(Pattern)),
     crossNic,
     nChannels,
-    bwIntra: speed('speedintra'),
-    bwInter: speed('speedinter'),
+    bwIntra: readSpeed(element, 'speedintra', nChannels),
+    bwInter: readSpeed(element, 'speedinter', nChannels),
     latencyInter: floatOrZero(element, 'latencyinter'),
-    typeIntra: type('typeintra'),
-    typeInter: type('typeinter'),
+    typeIntra: readType(element, 'typeintra'),
+    typeInter: readType(element, 'typeinter'),
     sameChannels: requiredInteger(element, 'samechannels') !== 0,
     gpuCount,
     intra,
     inter,
   };
+}
+
+/** GB/s of a channel. A graph without channels may have any, for nothing goes by it. */
+function readSpeed(element: XmlElement, attribute: string, nChannels: number): number {
+  const text = requiredText(element, attribute);
+  const gbps = parseFloat32(text);
+  if (nChannels === 0 || (gbps > 0 && gbps < Infinity)) return gbps;
+  throw wrong(element, `${attribute}="${text}" is no number of GB/s above 0: NCCL would take its channels to move ${gbps || 0} GB/s, and its model of time would be wrong`);
+}
+
+/** NCCL takes names that it does not know for LOC; those of paths that its dictionary lacks are meant so, all others are mistakes. */
+function readType(element: XmlElement, attribute: string): PathType {
+  const text = requiredText(element, attribute);
+  const type = lookUp(text, typeDictionary, undefined);
+  if (type !== undefined) return type;
+  if (pathTypeNames.some((name) => name === text)) return PathType.LOC;
+  throw wrong(element, `${attribute}="${text}" is no path type, and NCCL would take it for LOC: write one of ${typeDictionary.map(([name]) => name).join(', ')}`);
 }
 
 /** The ranks of a channel: each of the host once, or for NVLS only the head. */
@@ -97,9 +112,10 @@ function readRanks(channel: XmlElement, id: GraphId, { system }: LocalSystem): n
     if (ranks.includes(rank)) throw wrong(element, `rank ${rank} is in the channel twice: NCCL would fail when it connects the ring`);
     ranks.push(rank);
   }
+  if (ranks.length === 0) throw wrong(channel, 'no <gpu> in it: NCCL would take rank 0 everywhere');
   if (ranks.length < wanted) {
     const missing = system.gpus.map(({ rank }) => rank).filter((rank) => !ranks.includes(rank));
-    throw wrong(channel, `rank ${missing.join(', ')} is not in it: NCCL would take rank 0 instead and fail when it connects the ring`);
+    throw wrong(channel, `${missing.length === 1 ? `rank ${missing.join()} is` : `ranks ${missing.join(', ')} are`} not in it: NCCL would take rank 0 instead and fail when it connects the ring`);
   }
   return ranks;
 }
@@ -125,7 +141,8 @@ function readRank(element: XmlElement, system: LocalSystem['system']): number {
 function readNets(channel: XmlElement, { system }: LocalSystem): bigint[] {
   const elements = childrenNamed(channel, 'net');
   if (elements.length !== 2) {
-    throw wrong(channel, `${elements.length} <net> in it: a channel has two, where it comes in and where it goes out`);
+    const consequence = elements.length < 2 ? 'NCCL would take NET/0-0 for what is missing' : 'NCCL would write over the next channel';
+    throw wrong(channel, `${elements.length} <net> in it, but a channel between hosts has two, where it comes in and where it goes out: ${consequence}`);
   }
   return elements.map((element) => {
     const id = parseBigInteger(requiredText(element, 'dev'), 16);

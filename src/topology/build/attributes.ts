@@ -20,7 +20,7 @@ export function elementError(element: XmlElement, problem: string, code: 'CONTEN
 export function requiredText(element: XmlElement, name: string): string {
   const text = element.attributes.get(name);
   if (text === undefined) {
-    throw elementError(element, `attribute ${name} is missing, and NCCL needs it; add it, or let NCCL detect the machine without this element`);
+    throw elementError(element, `attribute ${name} is missing, and NCCL needs it; add it, or leave the element out`);
   }
   return text;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { GraphId, Pattern } from '../../../src/graph/graph.js';
-import { contradictions } from '../../../src/graph/merge/contradictions.js';
+import { contradictions, refuseContradictions } from '../../../src/graph/merge/contradictions.js';
 import { mergeHosts } from '../../../src/graph/merge/merge.js';
 import { parametersFromEnvironment } from '../../../src/parameters.js';
 import { CpuArch } from '../../../src/topology/system.js';
@@ -45,15 +45,23 @@ describe('number of channels', () => {
 });
 
 describe('contradictions', () => {
+  const unset = '; unset one of them';
   it.each([
-    [{ NCCL_MIN_NCHANNELS: '8', NCCL_MAX_NRINGS: '4' }, /NCCL_MIN_NCHANNELS=8 is above NCCL_MAX_NRINGS=4/],
-    [{ NCCL_MIN_NRINGS: '8', NCCL_MAX_CTAS: '4' }, /NCCL_MIN_NRINGS=8 is above NCCL_MAX_CTAS=4/],
-    [{ NCCL_MIN_CTAS: '8', NCCL_MAX_CTAS: '4' }, /NCCL would set both to 4/],
-    [{ NCCL_MIN_CTAS: '8', NCCL_MAX_NCHANNELS: '4' }, /copy them until there are 8/],
-    [{ NCCL_MIN_P2P_NCHANNELS: '8', NCCL_MAX_P2P_NCHANNELS: '4' }, /NCCL would use 8 channels for send and receive/],
-    [{ NCCL_P2P_SCHEDULE_GROUP_SIZE: '0' }, /NCCL would divide by it/],
+    [{ NCCL_MIN_NCHANNELS: '8', NCCL_MAX_NRINGS: '4' }, `NCCL_MIN_NCHANNELS=8 is above NCCL_MAX_NRINGS=4: NCCL would take at most 4 channels, then copy them until there are 8${unset}`],
+    [{ NCCL_MIN_NRINGS: '8', NCCL_MAX_CTAS: '1' }, `NCCL_MIN_NRINGS=8 is above NCCL_MAX_CTAS=1: NCCL would take at most 1 channel, then copy them until there are 8${unset}`],
+    [{ NCCL_MIN_CTAS: '8', NCCL_MAX_CTAS: '4' }, `NCCL_MIN_CTAS=8 is above NCCL_MAX_CTAS=4: NCCL would set both to 4${unset}`],
+    [{ NCCL_MIN_CTAS: '8', NCCL_MAX_NCHANNELS: '4' }, `NCCL_MIN_CTAS=8 is above NCCL_MAX_NCHANNELS=4: NCCL would take at most 4 channels, then copy them until there are 8${unset}`],
+    [{ NCCL_MIN_P2P_NCHANNELS: '8', NCCL_MAX_P2P_NCHANNELS: '4' }, `NCCL_MIN_P2P_NCHANNELS=8 is above NCCL_MAX_P2P_NCHANNELS=4: NCCL would use 8 channels for send and receive${unset}`],
+    [{ NCCL_MAX_P2P_NCHANNELS: '0' }, 'NCCL_MAX_P2P_NCHANNELS=0 leaves no channel: NCCL would use 1 channel for send and receive; set it to 1 or more, or unset it'],
+    [{ NCCL_P2P_SCHEDULE_GROUP_SIZE: '0' }, 'NCCL_P2P_SCHEDULE_GROUP_SIZE=0 is below 1, and NCCL would divide by it; set it to 1 or more, or unset it'],
+    [{ NCCL_P2P_PER_CHANNEL_NET_BW: '0' }, 'NCCL_P2P_PER_CHANNEL_NET_BW=0 is below 1, and NCCL would divide by it; set it to 1 or more, or unset it'],
   ])('%o', (environment, message) => {
-    expect(contradictions(parametersOf(environment)).join()).toMatch(message);
+    expect(contradictions(parametersOf(environment))).toEqual([message]);
+  });
+
+  it('are told all at once', () => {
+    const all = parametersOf({ NCCL_MIN_NCHANNELS: '8', NCCL_MAX_NCHANNELS: '4', NCCL_P2P_SCHEDULE_GROUP_SIZE: '0' });
+    expect(() => { refuseContradictions(all); }).toThrow(/NCCL_MIN_NCHANNELS=8 .*; unset one of them\. NCCL_P2P_SCHEDULE_GROUP_SIZE=0 is below 1/);
   });
 
   it('are not limits that agree, or that NCCL ignores', () => {
