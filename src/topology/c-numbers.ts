@@ -25,6 +25,13 @@ export function parseBigInteger(text: string, base: 0 | 10 | 16): bigint {
   return sign === '-' ? -value : value;
 }
 
+/** The integer at the start of `text`, as `strtoull` reads it: a minus wraps around, and what needs more than 64 bits becomes the greatest. */
+export function parseUnsigned64(text: string, base: 10 | 16): bigint {
+  const value = parseBigInteger(text, base);
+  const greatest = 2n ** 64n - 1n;
+  return value > greatest || value < -greatest ? greatest : BigInt.asUintN(64, value);
+}
+
 /** The number at the start of `text`, as `strtof` reads it, rounded to a C float; 0 when there is none. */
 export function parseFloat32(text: string): number {
   const value = Number.parseFloat(text);

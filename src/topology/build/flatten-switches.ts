@@ -25,13 +25,16 @@ export function flattenBroadcomSwitches(draft: Draft, system: XmlElement): void 
       node.type === NodeType.PCI && broadcomGeneration((node as DraftNode<typeof NodeType.PCI>).data.device, 1n) === generation;
     const lower = upper.links.filter((link) => isLower(link.to)).map((link) => link.to);
     upper.links = upper.links.filter((link) => !isLower(link.to));
+    // NCCL goes on with whatever stands in the upper one's place. That is another switch once one before it was taken
+    // out, which happens where it hangs below a switch that looks like a lower one.
+    const inPlace = () => switches[position] ?? upper;
     for (const { systemId, localId } of lower) {
       // By id, as NCCL does: where two switches share a bus id, it takes out the first.
       const sub = draft.find(NodeType.PCI, systemId, localId);
-      if (sub !== undefined) mergeInto(draft, upper, sub, system);
+      if (sub !== undefined) mergeInto(draft, inPlace(), sub, system);
     }
     // So that it is not looked at again.
-    upper.data.device |= 0xffffn;
+    inPlace().data.device |= 0xffffn;
     position = -1;
   }
 }

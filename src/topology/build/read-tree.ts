@@ -1,5 +1,5 @@
 import { localGBps, pciLink, splitGpuGBps } from '../bandwidths.js';
-import { parseBigInteger } from '../c-numbers.js';
+import { parseBigInteger, parseUnsigned64 } from '../c-numbers.js';
 import { CpuArch, CpuModel, CpuVendor } from '../system.js';
 import { LinkType, NodeType } from '../types.js';
 import { childNamed, type XmlElement } from '../xml/tree.js';
@@ -61,7 +61,7 @@ const defaultSpeedMbps = 10000;
 
 /** Number of the host that a `<cpu>` belongs to; a hash not met before makes a new host. */
 export function systemIdOf(build: Build, cpu: XmlElement): number {
-  const hash = BigInt.asUintN(64, parseBigInteger(cpu.attributes.get('host_hash') ?? '0', 16));
+  const hash = parseUnsigned64(cpu.attributes.get('host_hash') ?? '0', 16);
   const known = build.hostHashes.indexOf(hash);
   return known >= 0 ? known : build.hostHashes.push(hash) - 1;
 }
@@ -231,9 +231,9 @@ function addNets(build: Build, nicElement: XmlElement, nic: DraftNode, systemId:
 function addNet(build: Build, element: XmlElement, nic: DraftNode, systemId: number): void {
   const dev = requiredInteger(element, 'dev');
   const guid = element.attributes.get('guid');
-  const asic = BigInt.asUintN(64, guid === undefined
-    ? (BigInt(systemId) << 56n) | BigInt.asUintN(56, BigInt(dev))
-    : parseBigInteger(guid, 16));
+  const asic = guid === undefined
+    ? BigInt.asUintN(64, (BigInt(systemId) << 56n) | BigInt.asUintN(56, BigInt(dev)))
+    : parseUnsigned64(guid, 16);
   const bandwidthGBps = netBandwidth(element);
   if (build.draft.find(NodeType.NET, systemId, BigInt(dev)) !== undefined) {
     build.note(element, `another network device has number ${dev} too: NCCL finds paths to the first only`);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/errors.js';
 import { assignHost, buildSystem } from '../../../src/topology/build/build-system.js';
-import { CpuModel } from '../../../src/topology/system.js';
+import { CpuModel, nodeName } from '../../../src/topology/system.js';
 import { build, cpu, gpu, linksOf, nic, nodeNamed, notesOf, nvLink, nvSwitchLink, parametersWith, pciSwitch, systemXml } from './machine.js';
 
 const amd = 'arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49"';
@@ -64,6 +64,15 @@ describe('PCI', () => {
     expect(system.pcis.map(({ device }) => device)).toEqual([0x1000_c010_1000_ffffn]);
     expect(linksOf(system, 'PCI/0-1000')).toEqual(['PCI 24 NIC/0-5000', 'PCI 24 DEV/0-3000', 'PCI 24 DEV/0-4000', 'PCI 24 CPU/0-0']);
     expect(linksOf(system, 'DEV/0-3000')).toEqual(['LOC 5000 GPU/0-3000', 'PCI 24 PCI/0-1000']);
+  });
+
+  it('takes, as NCCL does, the next switch for one that stood behind a switch taken out', () => {
+    const broadcom = (device: string) =>
+      `class="0x060400" vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="${device}" link_speed="16.0 GT/s PCIe" link_width="16"`;
+    const upsideDown = pciSwitch('01', pciSwitch('02', gpu('03', 0), broadcom('0x1001')) + pciSwitch('04', gpu('05', 1), broadcom('0x0001')), broadcom('0x1001'));
+    const system = build(systemXml(cpu(0, upsideDown + pciSwitch('06', gpu('07', 2)))));
+    expect(system.pcis.map((pci) => [nodeName(pci), pci.device])).toEqual([['PCI/0-4000', 0x1000_c030_1000_ffffn], ['PCI/0-6000', 0xffffn]]);
+    expect(linksOf(system, 'PCI/0-4000')).toEqual(['PCI 24 DEV/0-5000', 'PCI 24 DEV/0-3000', 'PCI 24 CPU/0-0']);
   });
 });
 
