@@ -75,7 +75,7 @@ describe('plan', () => {
 
     it.each([
       ['the same machine', machine('hgx-a100-4'), 1],
-      ['cards with other GUIDs', changed('guid', (guid) => `0x9${guid.slice(2)}`), 1],
+      ['cards with other GUIDs', changed('guid', (guid) => `0x9${guid.slice(3)}`), 1],
       ['one card where there were two', changed('guid', () => '0x1'), 2],
       ['another speed', changed('speed', () => '100000'), 2],
     ])('%s', (_, other, searches) => {
