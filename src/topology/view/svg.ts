@@ -10,7 +10,7 @@ import { formatGBps } from './format.js';
  *     │ │ NIC   GPU  │ │ NIC   GPU  ││  │             │
  *     │ └────────│───┘ └────────│───┘│  │             │
  *     └──────────│──────────────│────┘  └─────────────┘
- *     ═══════════╧══ NVSwitch ══╧═══════
+ *     ═══════════╧══ NVSwitch ══╧══════════════════════     CPUs that do not fit come in a row below, with a bar
  */
 export function drawingSvg(drawing: Drawing): string {
   const layers: Layers = { containers: [], wires: [], front: [] };
@@ -39,6 +39,8 @@ export function drawingSvg(drawing: Drawing): string {
 
 const margin = 16;
 const gap = 10;
+/** Between CPUs that stand side by side: room for a line and its bandwidth. */
+const cpuGap = 3 * gap;
 const header = 22;
 const lineHeight = 14;
 const leafWidth = 110;
@@ -82,27 +84,53 @@ function drawHost(drawing: Drawing, host: HostDrawing, top: number, layers: Laye
     layers.front.push(text(margin, y + 10, host.label, 'head'));
     y += header;
   }
+  const rows = rowsOfCpus(host.cpus);
+  const width = Math.max(...rows.map((row) => row.reduce((sum, cpu) => sum + cpu.width + cpuGap, -cpuGap)));
   const anchors: Anchors = new Map();
-  const places = new Map<string, { readonly x: number; readonly y: number; readonly right: number }>();
-  let x = margin;
-  let rowHeight = 0;
-  let width = 0;
-  for (const cpu of host.cpus) {
-    const size = measure(cpu);
-    if (x > margin && x + size.width > maxRowWidth) {
-      x = margin;
-      y += rowHeight + gap;
-      rowHeight = 0;
+  const places: CpuPlace[] = [];
+  let bars = 0;
+  rows.forEach((row, index) => {
+    if (index > 0) y += gap;
+    const inRow: Anchors = new Map();
+    const bottom = y + Math.max(...row.map(({ height }) => height));
+    let x = margin;
+    for (const cpu of row) {
+      place(cpu.box, x, y, layers, inRow);
+      places.push({ id: cpu.box.id, row: index, x, right: x + cpu.width, y, bottom: y + cpu.height });
+      x += cpu.width + cpuGap;
     }
-    place(cpu, x, y, layers, anchors);
-    places.set(cpu.id, { x, y, right: x + size.width });
-    rowHeight = Math.max(rowHeight, size.height);
-    x += size.width + 3 * gap;
-    width = Math.max(width, x - 3 * gap - margin);
-  }
+    for (const [id, anchor] of inRow) anchors.set(id, anchor);
+    const barHeight = drawSwitches(drawing, inRow, bottom, width, bars, layers);
+    if (barHeight > 0) bars++;
+    y = bottom + barHeight;
+  });
   drawInterconnect(drawing.wires, places, layers);
-  const bottom = y + rowHeight;
-  return { width, height: bottom - top + drawNvlinks(drawing, anchors, bottom, width, layers) };
+  return { width, height: y - top + drawArcs(drawing, anchors, y, layers) };
+}
+
+/** A CPU that is drawn, and in which row. */
+interface CpuPlace {
+  readonly id: string;
+  readonly row: number;
+  readonly x: number;
+  readonly right: number;
+  readonly y: number;
+  readonly bottom: number;
+}
+
+function rowsOfCpus(cpus: readonly Box[]): (Size & { readonly box: Box })[][] {
+  const rows: (Size & { readonly box: Box })[][] = [[]];
+  let right = 0;
+  for (const box of cpus) {
+    const size = measure(box);
+    if (right > 0 && right + size.width > maxRowWidth) {
+      rows.push([]);
+      right = 0;
+    }
+    rows.at(-1)?.push({ box, ...size });
+    right += size.width + cpuGap;
+  }
+  return rows;
 }
 
 /** Size of a box; leaves have a line for each phrase. */
@@ -156,9 +184,9 @@ function leafLines(box: Box): string[] {
   if (box.kind === 'card') {
     return [box.label, link, ...box.children.map((port) => [port.label, ...port.details, `${formatGBps(port.uplinkGBps ?? 0)} GB/s`].join(' '))];
   }
-  // What its NVLinks join, the wires show.
+  // What its NVLinks join, the wires show, but those to the CPU around it.
   const [busId = '', ...details] = box.details;
-  return [`${box.label} ${busId}`, link, ...details.filter((detail) => !detail.startsWith('NVLink'))];
+  return [`${box.label} ${busId}`, link, ...details.filter((detail) => !detail.startsWith('NVLink') || detail.endsWith('to CPU'))];
 }
 
 function headText(box: Box): string {
@@ -170,54 +198,80 @@ function textWidth(line: string): number {
   return Math.ceil(line.length * 6.8);
 }
 
-/** Lines between CPUs that stand side by side; the others have the same bandwidth. */
-function drawInterconnect(
-  wires: readonly Wire[], places: ReadonlyMap<string, { readonly x: number; readonly y: number; readonly right: number }>, layers: Layers,
-): void {
-  const entries = [...places];
-  entries.slice(1).forEach(([id, here], index) => {
-    const [beforeId, before] = entries[index] ?? ['', here];
-    const wire = wires.find(({ kind, from, to }) => kind === 'SYS' && from === beforeId && to === id);
-    if (wire === undefined || before.y !== here.y) return;
-    const middle = (before.right + here.x) / 2;
-    layers.wires.push(`<line x1="${before.right}" y1="${here.y + 11}" x2="${here.x}" y2="${here.y + 11}" class="SYS"><title>${
-      escape(`${beforeId} to ${id}: ${formatGBps(wire.bandwidthGBps)} GB/s`)}</title></line>`);
-    layers.front.push(`<text x="${middle}" y="${here.y + 24}" text-anchor="middle" class="dim">${formatGBps(wire.bandwidthGBps)}</text>`);
+/** Lines between CPUs that are neighbours in the drawing; the others have the same bandwidth. */
+function drawInterconnect(wires: readonly Wire[], places: readonly CpuPlace[], layers: Layers): void {
+  places.slice(1).forEach((here, index) => {
+    const before = places[index] ?? here;
+    const wire = wires.find(({ kind, from, to }) => kind === 'SYS' && from === before.id && to === here.id);
+    if (wire === undefined) return;
+    const label = formatGBps(wire.bandwidthGBps);
+    const line = (x1: number, y1: number, x2: number, y2: number) => layers.wires.push(
+      `<line x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}" class="SYS"><title>${escape(`${before.id} to ${here.id}: ${label} GB/s`)}</title></line>`);
+    if (before.row === here.row) {
+      line(before.right, here.y + 11, here.x, here.y + 11);
+      layers.front.push(`<text x="${(before.right + here.x) / 2}" y="${here.y + 24}" text-anchor="middle" class="dim">${label}</text>`);
+    } else {
+      // At the right end of the lower one's head, which has room there.
+      const x = Math.min(before.right, here.right) - 3 * gap;
+      line(x, before.bottom, x, here.y);
+      layers.front.push(`<text x="${x - 6}" y="${here.y + 15}" text-anchor="end" class="dim">${label} GB/s to the CPU above</text>`);
+    }
   });
 }
 
-/** The bar of NVSwitches and the lines to it, then arcs between GPUs; gives back the height they took. */
-function drawNvlinks(drawing: Drawing, anchors: Anchors, bottom: number, width: number, layers: Layers): number {
-  const nvlinks = drawing.wires.filter(({ kind }) => kind === 'NVL');
-  const toSwitch = nvlinks.filter(({ from, to }) => (anchors.has(from) && to === nvSwitchId) || (from === nvSwitchId && anchors.has(to)));
-  const toGpu = nvlinks.filter(({ from, to }) => anchors.has(from) && anchors.has(to) && from !== to);
-  const most = Math.max(...nvlinks.map(({ bandwidthGBps }) => bandwidthGBps));
-  const strokeWidth = (wire: Wire) => Number((1 + (3 * wire.bandwidthGBps) / most).toFixed(1));
-  let height = 0;
-  if (toSwitch.length > 0) {
-    const y = bottom + 18;
-    for (const wire of toSwitch) {
-      const at = anchors.get(wire.from) ?? anchors.get(wire.to);
-      if (at === undefined) continue;
-      layers.wires.push(`<line x1="${at.x}" y1="${at.y}" x2="${at.x}" y2="${y}" class="NVL" stroke-width="${strokeWidth(wire)}"><title>${
-        escape(`${formatGBps(wire.bandwidthGBps)} GB/s`)}</title></line>`);
-    }
-    const each = [...new Set(toSwitch.map(({ bandwidthGBps }) => formatGBps(bandwidthGBps)))].join(', ');
-    const shared = drawing.hosts.length > 1 ? `, shared by ${drawing.hosts.length} hosts` : '';
-    layers.front.push(`<rect x="${margin}" y="${y}" width="${width}" height="22" class="nvs"/>`);
-    layers.front.push(text(margin + gap, y + 15, `NVSwitch · ${toSwitch.length} x ${each} GB/s${shared}`, 'head'));
-    height = barRoom;
+/**
+ * The bar of NVSwitches below a row of CPUs, and the lines to it; gives back the height it took. Every row has a bar, so
+ * that no line crosses a device of another row.
+ */
+function drawSwitches(drawing: Drawing, anchors: Anchors, bottom: number, width: number, barsBefore: number, layers: Layers): number {
+  const lines = drawing.wires.flatMap((wire) => {
+    if (wire.kind !== 'NVL' || (wire.from !== nvSwitchId && wire.to !== nvSwitchId)) return [];
+    const at = anchors.get(wire.from) ?? anchors.get(wire.to);
+    return at === undefined ? [] : [{ wire, at }];
+  });
+  if (lines.length === 0) return 0;
+  const y = bottom + 18;
+  for (const { wire, at } of lines) {
+    layers.wires.push(`<line x1="${at.x}" y1="${at.y}" x2="${at.x}" y2="${y}" class="NVL" stroke-width="${strokeWidth(drawing, wire)}"><title>${
+      escape(`${formatGBps(wire.bandwidthGBps)} GB/s`)}</title></line>`);
   }
-  for (const wire of toGpu) {
+  const each = [...new Set(lines.map(({ wire }) => formatGBps(wire.bandwidthGBps)))].join(', ');
+  const again = barsBefore > 0 ? ' (the same as above)' : '';
+  const shared = drawing.hosts.length > 1 ? `, shared by ${drawing.hosts.length} hosts` : '';
+  layers.front.push(`<rect x="${margin}" y="${y}" width="${width}" height="22" class="nvs"/>`);
+  layers.front.push(text(margin + gap, y + 15, `NVSwitch${again} · ${lines.length} x ${each} GB/s${shared}`, 'head'));
+  return barRoom;
+}
+
+/** Arcs between GPUs, with what their widths mean; gives back the height they took. */
+function drawArcs(drawing: Drawing, anchors: Anchors, bottom: number, layers: Layers): number {
+  const arcs = drawing.wires.filter(({ kind, from, to }) => kind === 'NVL' && anchors.has(from) && anchors.has(to) && from !== to);
+  if (arcs.length === 0) return 0;
+  for (const wire of arcs) {
     const a = anchors.get(wire.from);
     const b = anchors.get(wire.to);
     if (a === undefined || b === undefined) continue;
     // The farther apart, the deeper.
-    const depth = bottom + Math.min(arcRoom, 18 + Math.abs(a.x - b.x) / 8) + height;
-    layers.wires.push(`<path d="M${a.x} ${a.y}C${a.x} ${depth} ${b.x} ${depth} ${b.x} ${b.y}" class="NVL" stroke-width="${strokeWidth(wire)}"><title>${
+    const depth = bottom + Math.min(arcRoom, 18 + Math.abs(a.x - b.x) / 8);
+    layers.wires.push(`<path d="M${a.x} ${a.y}C${a.x} ${depth} ${b.x} ${depth} ${b.x} ${b.y}" class="NVL" stroke-width="${strokeWidth(drawing, wire)}"><title>${
       escape(`${wire.from} to ${wire.to}: ${formatGBps(wire.bandwidthGBps)} GB/s`)}</title></path>`);
   }
-  return height + (toGpu.length > 0 ? arcRoom : 0);
+  const kinds = new Map(arcs.map((wire) => [formatGBps(wire.bandwidthGBps), strokeWidth(drawing, wire)]));
+  let x = margin;
+  const y = bottom + arcRoom;
+  layers.front.push(text(x, y, 'NVLink', 'head'));
+  x += textWidth('NVLink') + gap;
+  for (const [gbps, stroke] of [...kinds].sort(([a], [b]) => Number(a) - Number(b))) {
+    layers.front.push(`<line x1="${x}" y1="${y - 4}" x2="${x + 24}" y2="${y - 4}" class="NVL" stroke-width="${stroke}"/>`, text(x + 30, y, `${gbps} GB/s`, 'dim'));
+    x += 30 + textWidth(`${gbps} GB/s`) + gap;
+  }
+  return arcRoom + gap;
+}
+
+/** The wider, the more. */
+function strokeWidth(drawing: Drawing, wire: Wire): number {
+  const most = Math.max(...drawing.wires.map(({ kind, bandwidthGBps }) => (kind === 'NVL' ? bandwidthGBps : 0)));
+  return Number((1 + (3 * wire.bandwidthGBps) / most).toFixed(1));
 }
 
 function text(x: number, y: number, content: string, className: string): string {

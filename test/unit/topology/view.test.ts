@@ -46,6 +46,26 @@ describe('pictures', () => {
     expect(gpus.length).toBe(drawing.endpoints.filter(({ kind }) => kind === 'gpu').length);
   });
 
+  it('lines to NVSwitches cross no GPU: each row of CPUs has a bar, and the CPUs are joined', () => {
+    const { root } = parseXml(drawingSvg(drawingOf('dgx-2')));
+    const number = (element: XmlElement, name: string) => Number(element.attributes.get(name));
+    const gpus = root.children.filter((element) => element.attributes.get('class') === 'gpu');
+    const lines = root.children.filter((element) => element.name === 'line' && element.attributes.get('class') === 'NVL');
+    expect(lines.length).toBe(16);
+    for (const line of lines) {
+      const crossed = gpus.filter((gpu) => number(gpu, 'x') < number(line, 'x1') && number(line, 'x1') < number(gpu, 'x') + number(gpu, 'width')
+        && number(line, 'y1') < number(gpu, 'y') && number(gpu, 'y') < number(line, 'y2'));
+      expect(crossed).toEqual([]);
+    }
+    expect(root.children.filter((element) => element.attributes.get('class') === 'nvs').length).toBe(2);
+    expect(root.children.filter((element) => element.attributes.get('class') === 'SYS').length).toBe(1);
+  });
+
+  it('says what the widths of arcs mean, and keeps NVLinks to a CPU as words', () => {
+    expect(drawingSvg(drawingOf('dgx-1v'))).toMatch(/>NVLink<[\s\S]*>20 GB\/s<[\s\S]*>40 GB\/s</);
+    expect(drawingSvg(drawingOf('ac922'))).toContain('>NVLink 40 GB/s to CPU<');
+  });
+
   it('keeps names that would break XML as words', () => {
     const drawing = { ...drawingOf('gh200'), title: '<b>&"' };
     expect(drawingSvg(drawing)).toContain('&lt;b>&amp;&quot;');
