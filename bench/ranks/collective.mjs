@@ -52,6 +52,8 @@ const sizes = option.sizes.split(',').map((size) => parseSize(size, '-s'));
 const perSample = Number(option.calls);
 const inPlace = option.inplace === '1';
 const clock = clockCost();
+/** A size at which nothing is done in one phase any more, whose calls warm the path of larger sizes. */
+const WARM_BYTES = 128 * 1024;
 
 if (collective === undefined || type === undefined) {
   if (comm.rank === 0) console.error(`tccl: no ${option.collective} of ${option.type} here`);
@@ -84,8 +86,13 @@ async function measure(which, elements, buffers, size) {
     meeting.report('wrong', countWrong(recv, which.expected(shape, { rank: comm.rank, nRanks: comm.nRanks, root: 0 }), data));
   }
   if (inPlace) recv.fill(/** @type {never} */ (elements.type.endsWith('int64') ? 0n : 0)); // sums in place must not overflow
-  // V8 compiles what has run some thousand times, this loop too: each size's path is warm before its first sample.
+  // V8 compiles what has run some thousand times, this loop too: each size's path is warm before its first sample. Large
+  // sizes take the path of smaller ones, which run often enough in short time.
   const sample = option.api === 'promise' ? samplePromise : sampleSync;
+  if (bytes > WARM_BYTES) {
+    const small = which.shape(WARM_BYTES / elements.bytes, comm.nRanks, elements.bytes);
+    await sample(which, { ...call, ...buffers.views(elements, small, inPlace) }, 3000, 500);
+  }
   await sample(which, call, Math.max(2, Math.min(30_000, Math.floor(2 ** 24 / bytes))), 1500);
 
   // All ranks see what the probe says, so all repeat what lost the wanted state meanwhile.
