@@ -138,6 +138,7 @@ function micros(/** @type {number} */ seconds) {
  */
 function sampleSync(which, call, count, limitMs) {
   const samples = /** @type {number[]} */ ([]);
+  meeting.barrier(); // all have seen the last stop
   if (comm.rank === 0) meeting.stop = false;
   const begin = performance.now();
   for (let i = -Number(option.warm); i < count; i++) {
@@ -160,6 +161,7 @@ function sampleSync(which, call, count, limitMs) {
  */
 async function samplePromise(which, call, count, limitMs) {
   const samples = /** @type {number[]} */ ([]);
+  meeting.barrier(); // all have seen the last stop
   if (comm.rank === 0) meeting.stop = false;
   const begin = performance.now();
   for (let i = -Number(option.warm); i < count; i++) {
