@@ -17,7 +17,7 @@ import { Guests } from './guests.js';
 import { sharesOf } from './shared-calls.js';
 
 /** More than the gaps between allocations of an engine thread take. */
-const GAPS_BYTES = 4096;
+const GAPS_BYTES = 16 * 1024;
 
 /** An engine thread and the team that it works in. */
 interface Lane {

@@ -1,14 +1,19 @@
 /** Alignment of what a heap gives out: a pair of cache lines, which the processor fetches together. */
 const ALIGNMENT = 128;
 /**
- * Bytes left free behind each allocation. Arrays are often powers of two long; without a gap, inputs and outputs would all
- * begin in the same set of the cache and drive each other out. Half a page and a pair of lines, so that the next array,
- * to which this one is likely to be copied, is not a few lines ahead of it within their pages: AMD's first-level caches
- * tell lines of one set apart by a hash of their page numbers, and where two streams collide in it (16.5 MiB apart, say)
- * a copy whose writes run 64 to 1920 bytes ahead of its reads took 1.5 to 3 times as long. And a page, so that pages at
- * like places of two arrays seldom have the same hash.
+ * Bytes left free behind each allocation. Arrays are often powers of two long; without a gap, inputs and outputs would
+ * all begin in the same set of the cache and drive each other out.
  */
-const GAP = 4096 + 2048 + ALIGNMENT;
+const GAP = 5 * ALIGNMENT;
+/**
+ * Behind large ones: half a page and a pair of lines, so that the next array, to which this one is likely to be copied, is
+ * not a few lines ahead of it within their pages. AMD's first-level caches tell lines of one set apart by a hash of their
+ * page numbers, and where two streams collide in it (16.5 MiB apart, say) a copy whose writes run 64 to 1920 bytes ahead
+ * of its reads took 1.5 to 3 times as long. And a page, so that like places of two arrays seldom have the same hash.
+ */
+const LARGE_GAP = 4096 + 2048 + ALIGNMENT;
+/** From here on allocations are large. */
+const LARGE_BYTES = 65536;
 
 interface Range {
   from: number;
@@ -37,7 +42,7 @@ export class Heap {
 
   /** The address of `bytes` free bytes, or undefined when no hole is long enough. */
   allocate(bytes: number): number | undefined {
-    const length = Math.ceil(Math.max(bytes, 1) / ALIGNMENT) * ALIGNMENT + GAP;
+    const length = Math.ceil(Math.max(bytes, 1) / ALIGNMENT) * ALIGNMENT + (bytes < LARGE_BYTES ? GAP : LARGE_GAP);
     const index = this.#free.findIndex((hole) => hole.to - hole.from >= length);
     const hole = this.#free[index];
     if (hole === undefined) return undefined;
@@ -73,7 +78,11 @@ export class Heap {
   /** The largest allocation that would succeed now. */
   largestFree(): number {
     let largest = 0;
-    for (const hole of this.#free) largest = Math.max(largest, hole.to - hole.from - GAP);
+    for (const { from, to } of this.#free) {
+      const small = Math.min(to - from - GAP, LARGE_BYTES - ALIGNMENT);
+      const large = to - from - LARGE_GAP;
+      largest = Math.max(largest, large < LARGE_BYTES ? small : large);
+    }
     return largest;
   }
 

@@ -31,3 +31,25 @@ test('freeing twice or freeing a foreign address is refused', () => {
   expect(heap.free(address)).toBe(true);
   expect(heap.free(address)).toBe(false);
 });
+
+test('the largest allocation that is said to fit does, and nothing larger', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 100, max: 3000 }), (units) => {
+      const room = units * 128;
+      const largest = new Heap(0, room).largestFree();
+      expect(new Heap(0, room).allocate(largest)).toBe(0);
+      expect(new Heap(0, room).allocate(largest + 128)).toBeUndefined();
+    }),
+  );
+});
+
+test('a large array and the one behind it lie half a page apart within their pages, or a little more', () => {
+  const heap = new Heap(0, 2 ** 24);
+  for (const bytes of [65536, 2 ** 20, 2 ** 21]) {
+    const first = heap.allocate(bytes)!;
+    const second = heap.allocate(bytes)!;
+    const ahead = (second - first) % 4096;
+    expect(ahead).toBeGreaterThanOrEqual(2048);
+    expect(ahead).toBeLessThan(2304);
+  }
+});
