@@ -65,9 +65,11 @@ function problem(): string {
 
 // Whoever reads our output may stop before its end, as `head` does. A command that listens too (`tccl run`, which has
 // ranks to end) goes on by itself.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  if (process.stdout.listenerCount('error') === 1) process.exit();
-});
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    if (stream.listenerCount('error') === 1) process.exit();
+  });
+}
 
 process.exitCode = await main(process.argv);

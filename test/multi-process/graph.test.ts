@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { tccl } from './cli.js';
+import { cliPath, start, tccl } from './cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-graph-'));
 afterAll(() => { rmSync(folder, { recursive: true }); });
@@ -34,6 +34,30 @@ describe('tccl graph', () => {
     const { code, stderr } = await tccl(['graph', 'gh200-4', '--nodes', '2'], { env: { NCCL_GRAPH_FILE: file } });
     expect(code).toBe(1);
     expect(stderr).toMatch(/graph\.xml:\d+:\d+: <gpu dev="0x\d"> \(line \d+\): rank 2 is in the channel twice: NCCL would fail when it connects the ring\n$/);
+  });
+
+  it('writes what NCCL would dump, of the rank that NCCL would have do it', async () => {
+    const cluster = join(folder, 'cluster.yaml');
+    writeFileSync(cluster, 'machines:\n  - machine: gh200\n  - machine: pcie-2-l40s\n');
+    const file = join(folder, 'dump.xml');
+    const dumped = async (rank: string) => {
+      const { code, stdout } = await tccl(['graph', cluster, '--graph-xml'], { env: { NCCL_GRAPH_DUMP_FILE: file, NCCL_GRAPH_DUMP_FILE_RANK: rank } });
+      expect([code, readFileSync(file, 'utf8')]).toEqual([0, stdout]);
+      return new Set(stdout.match(/rank="\d"/g));
+    };
+    expect(await dumped('0')).toEqual(new Set(['rank="0"']));
+    expect(await dumped('2')).toEqual(new Set(['rank="0"', 'rank="1"']));
+    const { code, stderr } = await tccl(['graph', cluster], { env: { NCCL_GRAPH_DUMP_FILE_RANK: '3' } });
+    expect([code, stderr]).toEqual([2, 'tccl: NCCL_GRAPH_DUMP_FILE_RANK=3: there are ranks 0 to 2, so NCCL would dump nothing\n']);
+  });
+
+  it('ends as it would where nobody reads what it says', async () => {
+    const { code } = await start('bash', ['-c', `set -o pipefail; node ${cliPath} graph no-such-machine 2>&1 >/dev/null | true`]).finished;
+    expect(code).toBe(2);
+  });
+
+  it('counts one as one', async () => {
+    expect((await tccl(['graph', 'gh200'])).stdout).toContain('\n1 rank on 1 node\n');
   });
 
   it('gives JSON', async () => {

@@ -25,7 +25,7 @@ export function register(program: Command): void {
       ['why there are not more channels', 'tccl graph topo.xml --nodes 2 --why'],
       ['a file for NCCL_GRAPH_FILE', 'tccl graph topo.xml --nodes 2 --graph-xml > graph.xml'],
       ['with variables of NCCL', 'NCCL_CROSS_NIC=0 tccl graph dgx-h100 --nodes 2'],
-    )}\nGraphs come in NCCL's words. Its variables are read from the environment, NCCL_GRAPH_FILE too.`)
+    )}\nGraphs come in NCCL's words. Its variables are read from the environment, NCCL_GRAPH_FILE and NCCL_GRAPH_DUMP_FILE too.`)
     .action(async (cluster: string, options: GraphOptions) => {
       const { showGraphs } = await import('../graph/show.js');
       await showGraphs(cluster, options);

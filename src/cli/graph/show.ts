@@ -13,7 +13,7 @@ import { planToJson } from '../../plan/plan-json.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
 import { writeXml } from '../../topology/xml/write.js';
 import { type ClusterOptions, readCluster } from '../cluster-input.js';
-import { colorsFor, printNotes } from '../output.js';
+import { colorsFor, printNotes, writeFile } from '../output.js';
 
 export interface GraphOptions extends ClusterOptions {
   readonly ranks?: string;
@@ -34,7 +34,7 @@ interface Searched {
 
 /** `tccl graph`. */
 export async function showGraphs(name: string, options: GraphOptions): Promise<void> {
-  const { cluster, machines, parameters, graphFile, notes } = await readCluster([name], options);
+  const { cluster, machines, parameters, environment, graphFile, notes } = await readCluster([name], options);
   if (options.followNccl !== true) refuseContradictions(parameters);
   const fileName = machines.length === 1 ? machines[0]?.fileName : undefined;
 
@@ -58,11 +58,12 @@ export async function showGraphs(name: string, options: GraphOptions): Promise<v
       return graphs === undefined ? [] : [{ machine, local, graphs, stories: tellers.get(tellerKey(machine, local.ranks))?.stories ?? [] }];
     }));
 
+  const dump = graphDump(environment, plan, searched);
+  if (dump.file !== undefined) writeFile(dump.file, dump.xml);
   if (options.json === true) {
     console.log(JSON.stringify({ nodes: searched.map(toJson), ...(options.why === true ? { why: mergeStory } : {}), plan: planToJson(plan) }));
   } else if (options.graphXml === true) {
-    // NCCL dumps what rank 0 has found.
-    for (const { local, graphs } of searched.slice(0, 1)) process.stdout.write(writeXml(graphsToXml(graphs, local)));
+    process.stdout.write(dump.xml);
   } else {
     process.stdout.write([
       ...searched.map((each) => text(each, searched)),
@@ -70,6 +71,18 @@ export async function showGraphs(name: string, options: GraphOptions): Promise<v
     ].join('\n'));
   }
   printNotes(notes);
+}
+
+/** What NCCL would dump, of the rank that does (`NCCL_GRAPH_DUMP_FILE_RANK`, 0 by default), and to which file. */
+function graphDump(environment: Readonly<Record<string, string>>, { nodes }: Plan, searched: readonly Searched[]): { readonly file: string | undefined; readonly xml: string } {
+  const rank = Number(environment['NCCL_GRAPH_DUMP_FILE_RANK'] ?? 0);
+  if (!(Number.isInteger(rank) && rank >= 0 && rank < nodes.nRanks)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `NCCL_GRAPH_DUMP_FILE_RANK=${environment['NCCL_GRAPH_DUMP_FILE_RANK'] ?? ''}: there are ranks 0 to ${nodes.nRanks - 1}, so NCCL would dump nothing`);
+  }
+  const kind = nodes.kinds[nodes.kindOfNode[nodes.rankToNode[rank] ?? 0] ?? 0];
+  const found = searched.find(({ graphs }) => graphs === kind?.graphs);
+  const file = environment['NCCL_GRAPH_DUMP_FILE'];
+  return { file: file === '' ? undefined : file, xml: found === undefined ? '' : writeXml(graphsToXml(found.graphs, found.local)) };
 }
 
 function tellerKey(machine: string, ranks: readonly number[]): string {
@@ -113,7 +126,7 @@ function channelsText(plan: Plan, { ranks, whole = false }: GraphOptions, story:
   const { nRanks } = plan.nodes;
   const firstHost = Array.from({ length: plan.hosts[0]?.host.nRanks ?? 0 }, (_, rank) => rank);
   const lines = [
-    paint.bold(`${nRanks} ranks on ${plan.nodes.nNodes} nodes`),
+    paint.bold(`${counted(nRanks, 'rank')} on ${counted(plan.nodes.nNodes, 'node')}`),
     ...story.map((sentence) => paint.dim(`    ${sentence}`)),
     ...ringLines(plan, { whole }),
     ...(ranks === undefined ? firstHost : rankList(ranks, nRanks)).map((rank) => treesLine(plan, rank, { whole })),
@@ -121,6 +134,10 @@ function channelsText(plan: Plan, { ranks, whole = false }: GraphOptions, story:
     channelCountLine(plan),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
 }
 
 /** `0-7,64`, or `all`. */
