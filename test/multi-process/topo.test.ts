@@ -44,6 +44,20 @@ describe('tccl topo show', () => {
     expect(stderr).toBe('note: standard input:1:1: NCCL itself would refuse this: an XML declaration\n');
   });
 
+  it('joins the ports of a card as NCCL does at its start, when asked to', async () => {
+    const ports = file('ports.xml', readFileSync(skeleton, 'utf8').replace('link_width="16"/>\n  </cpu>',
+      'link_width="16"><nic><net name="mlx5_0" dev="0" speed="200000" gdr="1"/><net name="mlx5_1" dev="1" speed="200000" gdr="1"/></nic></pci>\n  </cpu>'));
+    const show = async (args: readonly string[], env: Record<string, string> = {}) => tccl(['topo', 'show', ports, '--hardware', '1 x H100 SXM', ...args], { env });
+    expect((await show([])).stdout).toContain('2 network devices (25 GB/s)');
+    expect((await show(['--merge-nics'])).stdout).toContain('50 ─ NET 2  mlx5_0+mlx5_1');
+    expect((await show(['--merge-nics'], { NCCL_NET_MERGE_LEVEL: 'LOC' })).stdout).toContain('2 network devices (25 GB/s)');
+    expect((await show([], { NCCL_NET_FORCE_MERGE: 'mlx5_0,mlx5_1' })).stderr).toContain('note: NCCL_NET_FORCE_MERGE counts with --merge-nics only');
+    expect(await show(['--merge-nics'], { NCCL_NET_FORCE_MERGE: 'mlx5_0,mlx5_7' })).toMatchObject({
+      stdout: '', stderr: expect.stringContaining('NCCL_NET_FORCE_MERGE: "mlx5_0,mlx5_7" names 2 devices and 1 of them are here; there are mlx5_0, mlx5_1') as unknown });
+    const merged = await tccl(['topo', 'complete', ports, '--hardware', '1 x H100 SXM', '--merge-nics']);
+    expect(merged.stdout).toMatch(/<nic>\s*<net name="mlx5_0\+mlx5_1" dev="2" latency="0" speed="400000" [^>]*net="1"\/>\s*<\/nic>/);
+  });
+
   it('writes a picture', async () => {
     const picture = join(folder, 'picture.svg');
     expect(await tccl(['topo', 'show', 'gh200', '--svg', picture])).toMatchObject({ code: 0 });

@@ -242,6 +242,9 @@ describe('made machines', () => {
       ['busid', '0000:43:00.0'], ['class', '0x030200'], ['vendor', '0x10de'], ['device', '0xfbc'], ['subsystem_vendor', '0x1462'],
       ['subsystem_device', '0x0'], ['link_speed', '16.0 GT/s'], ['link_width', '16'],
     ]);
+    // Whether NICs can reach its memory, the model decides: a GeForce says no beside a module that would.
+    const gdrOf = (device: number) => named(detectMachine(gpuServer, { gpus: [{ ...gpu, pciIds: { ...pciIds, device }, busId: '0000:99:00.0' }] }).root, 'gpu')[0]?.attributes.get('gdr');
+    expect([gdrOf(0x2684), gdrOf(0x2330)]).toEqual(['0', '1']);
     const hidden = detectMachine(gpuServer, { gpus: [{ ...gpu, busId: '0000:99:00.0', pciGeneration: 5, pciLanes: 8 }], network: 'socket' }).root;
     expect(named(hidden, 'gpu').map(way)).toEqual([['gpu', '0000:99:00.0', '-1']]);
     expect(attributes(named(hidden, 'pci')[0])).toMatchObject({ class: '0x03', link_speed: '32.0 GT/s PCIe', link_width: '8' });

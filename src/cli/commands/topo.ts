@@ -6,6 +6,7 @@ import type { DoctorOptions } from '../topo/doctor.js';
 import type { ShowOptions } from '../topo/show.js';
 
 const input = 'XML file, - for the standard input, or a machine of the catalogue';
+const mergeNics = 'join InfiniBand and RoCE ports into one device as NCCL does at its start: those of one card, or as NCCL_NET_MERGE_LEVEL and NCCL_NET_FORCE_MERGE say';
 const hardware = 'what the machine has where the file does not say: a line, or @FILE';
 
 /** `tccl topo`: machines as NCCL sees them. */
@@ -27,6 +28,7 @@ export function register(program: Command): void {
     .option('--svg <file>', 'draw it into this file too')
     .option('--json', 'print all that is known as JSON: boxes, wires, nodes, links, paths with hops')
     .option('--matrix', 'the whole matrix of paths, however wide')
+    .option('--merge-nics', mergeNics)
     .addHelpText('after', `${examples(
       ['a machine of the catalogue', 'tccl topo show dgx-h100'],
       ['a picture', 'tccl topo show topo.xml --svg topo.svg'],
@@ -60,6 +62,7 @@ export function register(program: Command): void {
     .argument('<file>', input)
     .option('--hardware <description>', hardware)
     .option('--machine <folder>', 'the machine that has the devices, by the root of its file system (/ is this one): what NCCL makes of the file there')
+    .option('--merge-nics', mergeNics)
     .option('-o, --output <file>', 'write it into this file instead of the standard output')
     .addHelpText('after', examples(
       ['devices wherever the file has a place of their class', 'tccl topo complete ndv5-topo.xml --hardware "8 x H100 SXM, 8 x 400G NIC" -o topo.xml'],

@@ -1,16 +1,18 @@
 import { detect } from '../../detect/detect.js';
 import { inFile, InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { parametersFromEnvironment } from '../../parameters.js';
 import { type Completed, completeSkeleton } from '../../topology/catalogue/complete.js';
 import { descendants, type XmlElement } from '../../topology/xml/tree.js';
 import { validateTopology } from '../../topology/xml/validate.js';
 import { writeXml } from '../../topology/xml/write.js';
 import { printNotes, writeFile } from '../output.js';
 import { readTopologyInput } from './input.js';
-import { readHardware } from './load.js';
+import { mergeAsAsked, readHardware } from './load.js';
 
 export interface CompleteOptions {
   readonly hardware?: string;
   readonly machine?: string;
+  readonly mergeNics?: boolean;
   readonly output?: string;
 }
 
@@ -26,10 +28,11 @@ export function complete(name: string, options: CompleteOptions): void {
     validateTopology(input.root);
     return machine === undefined ? completeSkeleton(input.root, hardware) : completeFromMachine(input.root, machine);
   });
+  const mergeNotes = mergeAsAsked(root, parametersFromEnvironment(process.env).parameters, input.fileName, options.mergeNics === true);
   const text = writeXml(root);
   if (options.output === undefined) process.stdout.write(text);
   else writeFile(options.output, text);
-  printNotes(notes);
+  printNotes([...mergeNotes, ...notes]);
 }
 
 /** What NCCL makes of the file on that machine. */

@@ -1,6 +1,7 @@
 import { inFile, SystemError } from '../../errors.js';
 import { type Parameters, parametersFromEnvironment } from '../../parameters.js';
 import { parseHardware } from '../../topology/catalogue/hardware.js';
+import { mergeNics } from '../../topology/combine/merge-nics.js';
 import { computePaths } from '../../topology/paths/compute-paths.js';
 import type { Paths } from '../../topology/paths/paths.js';
 import type { System } from '../../topology/system.js';
@@ -23,9 +24,10 @@ export interface LoadedMachine {
  *
  * @throws InputError where NCCL would refuse it, where it cannot be, or where it has no GPUs and none are described.
  */
-export function loadMachine(input: TopologyInput, hardware: string | undefined): LoadedMachine {
+export function loadMachine(input: TopologyInput, hardware: string | undefined, merge: boolean): LoadedMachine {
   const { root, notes } = completeTopology(input, hardware === undefined ? undefined : readHardware(hardware));
   const { parameters, notes: environmentNotes } = parametersFromEnvironment(process.env);
+  const mergeNotes = mergeAsAsked(root, parameters, input.fileName, merge);
   const { system, notes: systemNotes } = buildNoted(root, input.fileName, parameters);
   return {
     title: input.title,
@@ -33,8 +35,15 @@ export function loadMachine(input: TopologyInput, hardware: string | undefined):
     system,
     paths: inFile(input.fileName, () => computePaths(system, parameters)),
     parameters,
-    notes: [...environmentNotes.map(({ message }) => message), ...notes, ...systemNotes],
+    notes: [...environmentNotes.map(({ message }) => message), ...mergeNotes, ...notes, ...systemNotes],
   };
+}
+
+/** Merges network devices where that is asked for; gives back a note where only a variable asks for it. */
+export function mergeAsAsked(root: XmlElement, parameters: Parameters, fileName: string | undefined, merge: boolean): readonly string[] {
+  if (merge) inFile(fileName, () => { mergeNics(root, parameters); });
+  const unheard = merge ? [] : ['NCCL_NET_MERGE_LEVEL', 'NCCL_NET_FORCE_MERGE'].filter((name) => process.env[name] !== undefined);
+  return unheard.map((name) => `${name} counts with --merge-nics only: without it, network devices stay as the file has them`);
 }
 
 /** A description of hardware as the command line gives it: the text itself, or `@FILE`. */

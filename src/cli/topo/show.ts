@@ -11,6 +11,7 @@ export interface ShowOptions {
   readonly svg?: string;
   readonly json?: boolean;
   readonly matrix?: boolean;
+  readonly mergeNics?: boolean;
 }
 
 /** More GPUs and network devices than this make a matrix that no terminal holds. */
@@ -18,7 +19,7 @@ const widestMatrix = 40;
 
 /** `tccl topo show`. */
 export function show(name: string, options: ShowOptions): void {
-  const machine = loadMachine(readTopologyInput(name), options.hardware);
+  const machine = loadMachine(readTopologyInput(name), options.hardware, options.mergeNics === true);
   const drawing = draw(machine.title, machine.system, machine.paths, machine.root);
   if (options.svg !== undefined) writeFile(options.svg, drawingSvg(drawing));
   if (options.json === true) {

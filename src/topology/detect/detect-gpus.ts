@@ -30,8 +30,9 @@ export function findGpus(files: MachineFiles, options: { readonly gpus?: readonl
   const fallbackGdr = hasGpuDirect(files);
   if (options.gpus !== undefined) {
     const gpus = [...options.gpus].sort((a, b) => a.dev - b.dev).map((probed): FoundGpu => {
-      const { busId, dev, sm } = probed;
-      return { busId, dev, sm, gdr: modelAt(files, busId)?.gdr ?? fallbackGdr, probed };
+      const { busId, dev, sm, pciIds } = probed;
+      const model = modelOf(pciIds?.device ?? Number(idOf(files, busId, 'device')));
+      return { busId, dev, sm, gdr: model?.gdr ?? fallbackGdr, probed };
     });
     return { gpus, unknown: [], notes: [] };
   }
@@ -39,7 +40,7 @@ export function findGpus(files: MachineFiles, options: { readonly gpus?: readonl
   const unknown: string[] = [];
   for (const busId of files.list('/sys/bus/pci/devices')) {
     if (idOf(files, busId, 'vendor') !== '0x10de' || !idOf(files, busId, 'class').startsWith('0x03')) continue;
-    const model = modelAt(files, busId);
+    const model = modelOf(Number(idOf(files, busId, 'device')));
     if (model === undefined) unknown.push(busId);
     else gpus.push({ busId, dev: gpus.length, sm: model.sm, gdr: model.gdr, probed: undefined });
   }
@@ -71,8 +72,7 @@ export function addGpu(files: MachineFiles, pci: XmlElement, gpu: FoundGpu, rank
   element.attributes.set('mlopart', '-1');
 }
 
-function modelAt(files: MachineFiles, busId: string): (typeof gpuModels)[number] | undefined {
-  const device = Number(idOf(files, busId, 'device'));
+function modelOf(device: number): (typeof gpuModels)[number] | undefined {
   return gpuModels.find((model) => model.device === device);
 }
 
