@@ -31,6 +31,8 @@ export interface Libc {
   readProcess(pid: number, address: number, destination: Uint8Array): string | undefined;
   /** Lets descendants of a process read this one's memory, where Yama would not; without effect elsewhere. */
   admitDescendantsOf(pid: number): void;
+  /** Puts memory of this process, `bytes` bytes at a multiple of their number, into a huge page if that can be done. */
+  collapse(address: number, bytes: number): void;
   /** Gives the core to another runnable thread. */
   yieldCore(): void;
   /** The cores that this thread may run on, as numbers. */
@@ -58,6 +60,7 @@ const F_OFD_GETLK = 36;
 const F_OFD_SETLK = 37;
 const F_WRLCK = 1;
 const F_UNLCK = 2;
+const MADV_COLLAPSE = 25;
 const PR_SET_PTRACER = 0x59616d61;
 /** Linux moves at most a page less than 2 GiB at once. */
 const MOST_READ_BYTES = 2 ** 30;
@@ -98,6 +101,7 @@ function bind(koffi: Koffi): Libc {
   const getAffinity = c.func('int sched_getaffinity(int pid, size_t bytes, void *mask)');
   const setAffinity = c.func('int sched_setaffinity(int pid, size_t bytes, const void *mask)');
   const processRead = c.func('int64_t process_vm_readv(int pid, void *local, ulong nLocal, void *remote, ulong nRemote, ulong flags)');
+  const madvise = c.func('int madvise(int64_t address, size_t bytes, int advice)');
   const prctl = c.func('int prctl(int option, ulong a, ulong b, ulong c, ulong d)');
   const usleep = c.func('int usleep(uint microseconds)');
 
@@ -159,6 +163,7 @@ function bind(koffi: Koffi): Libc {
       return undefined;
     },
     admitDescendantsOf: (pid) => void prctl(PR_SET_PTRACER, pid, 0, 0, 0),
+    collapse: (address, bytes) => void madvise(address, bytes, MADV_COLLAPSE),
     yieldCore: () => void schedYield(),
     affinity() {
       const mask = Buffer.alloc(MASK_BYTES);

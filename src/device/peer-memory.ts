@@ -14,6 +14,17 @@ export interface Whereabouts {
 const WORD_BYTES = 16;
 
 /**
+ * The kernel looks up each page that it copies from, which for pages of 4 KiB takes as long as copying them. So arrays from
+ * some length on that are opened again and again are moved into huge pages (Linux 6.1 and later). That takes as long as
+ * six reads save (measured).
+ */
+const HUGE_PAGE_BYTES = 2 * 1024 * 1024;
+const MOVE_BYTES = 256 * 1024;
+const MOVE_AFTER_USES = 8;
+/** Arrays whose uses are counted: programs use the same few again and again. */
+const COUNTED_ARRAYS = 64;
+
+/**
  * Private memory of the ranks of one segment as the others read it: arrays that are not from alloc() go from one rank to
  * the other in one copy (Linux's cross memory attach), where a way through shared memory takes two. A rank *opens* an
  * array: it says where it is, and stays until nobody reads there any more.
@@ -33,6 +44,8 @@ export class PeerMemory {
   readonly #segment: Segment;
   readonly #libc: Libc;
   readonly #pids: readonly number[];
+  /** Of long arrays, by address; the one that was seen last is the last. */
+  readonly #uses = new Map<number, number>();
   #open: boolean | undefined;
   /** Why this rank cannot read from some other, if so. */
   readonly refusal: string | undefined;
@@ -56,12 +69,24 @@ export class PeerMemory {
 
   /** Where an array lies in this process; it stays there as long as it is attached to its buffer. */
   addressOf(view: Uint8Array): number {
-    return Number(this.#libc.addressOf(view));
+    const address = Number(this.#libc.addressOf(view));
+    if (view.length >= MOVE_BYTES) this.#count(address, view.length);
+    return address;
   }
 
   /** Copies from an address of another rank's memory. False where nothing (more) can be read: the rank died, or gave its array away. */
   read(localRank: number, address: number, destination: Uint8Array): boolean {
     return this.#libc.readProcess(this.#pids[localRank] ?? 0, address, destination) === undefined;
+  }
+
+  #count(address: number, bytes: number): void {
+    const uses = (this.#uses.get(address) ?? 0) + 1;
+    this.#uses.delete(address);
+    this.#uses.set(address, uses);
+    const [oldest = address] = this.#uses.keys();
+    if (this.#uses.size > COUNTED_ARRAYS) this.#uses.delete(oldest);
+    if (uses !== MOVE_AFTER_USES) return;
+    for (let page = address - (address % HUGE_PAGE_BYTES); page < address + bytes; page += HUGE_PAGE_BYTES) this.#libc.collapse(page, HUGE_PAGE_BYTES);
   }
 
   /** Undefined while not all have said. */
