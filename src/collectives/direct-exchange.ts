@@ -30,6 +30,10 @@ const OPEN = 8;
 
 /** Parts from this length on are read from where they are: below, two copies cost less than a call of the kernel (measured). */
 const OPEN_BYTES = 32 * 1024;
+/** Reductions read from here on: they copy what was read once more, which on cores near each other costs less than staging only then. */
+const OPEN_TO_REDUCE_BYTES = 1024 * 1024;
+/** Of open inputs so much is combined at once (measured: shorter pieces cost more calls, longer ones leave the cache). */
+const LAID_BYTES = 512 * 1024;
 
 /** Shares are whole pairs of cache lines, and so whole elements of any type. */
 const ALIGNMENT = 128;
@@ -80,6 +84,8 @@ export class Exchange {
   #place = 0;
   /** Whether this rank still has to do its work of this round: what it was to read was not there. */
   #unfinished = false;
+  /** Whether some rank's input is open. */
+  #reads = false;
   /** What the ranks posted; where sources are staged, in this round. */
   readonly #sources: Float64Array;
   readonly #flagsOf: Uint32Array;
@@ -203,13 +209,14 @@ export class Exchange {
 
   /**
    * Whether reading what is left in this rank's own memory would cost the others less than taking it out of staging memory.
-   * The kernel's copy takes as long as that way's two: it pays where each byte has one reader (measured).
+   * The kernel's copy takes about as long as that way's two, so it pays where each byte has one reader.
    */
   #opens(kind: number): boolean {
     const { divided, partBytes } = this.#plan;
-    if (kind === callKinds.reduce || kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV) return false;
-    if (!divided && this.#nRanks > 2 && kind !== callKinds.gather) return false;
-    return (divided ? Math.max(...partBytes) : (partBytes[0] ?? 0)) >= OPEN_BYTES;
+    const reduces = kind === callKinds.reduce || kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV;
+    if (this.#nRanks > 2 && (reduces || (!divided && kind !== callKinds.gather))) return false;
+    const bytes = divided ? Math.max(...partBytes) : (partBytes[0] ?? 0);
+    return bytes >= (reduces ? OPEN_TO_REDUCE_BYTES : OPEN_BYTES);
   }
 
   /** What a rank takes from itself. */
@@ -272,9 +279,9 @@ export class Exchange {
     }
     if (this.#round === 0) this.#learn();
     const kind = this.#code & 15;
-    if (kind === callKinds.reduce) this.#reduceShare();
-    else if (kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV) this.#reducePart();
-    else if (kind === callKinds.gather && !this.#rootIsClosed()) this.#put();
+    if (kind === callKinds.reduce) return this.#reduceShare();
+    if (kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV) return this.#reducePart();
+    if (kind === callKinds.gather && !this.#rootIsClosed()) this.#put();
     else if (kind === callKinds.allToAll && this.#allSwap()) this.#swap();
     else return this.#take();
     return true;
@@ -284,6 +291,7 @@ export class Exchange {
   #learn(): void {
     const kind = this.#code & 15;
     let longest = 0;
+    this.#reads = this.#flagsOf.some((flags) => (flags & OPEN) !== 0);
     if (kind === callKinds.allToAllV) this.#learnParts();
     for (let r = 0; r < this.#nRanks; r++) {
       if (((this.#flagsOf[r] ?? 0) & STAGED) === 0) continue;
@@ -332,7 +340,6 @@ export class Exchange {
   #take(): boolean {
     const { takeFrom, takeTo, takeBytes, pieceBytes, divided } = this.#plan;
     const done = (this.#round - 1) * pieceBytes;
-    let hasRead = false;
     for (let i = 1; i < this.#nRanks; i++) {
       const r = (this.#rank + i) % this.#nRanks;
       const flags = this.#flagsOf[r] ?? 0;
@@ -345,13 +352,9 @@ export class Exchange {
       const from = (this.#sources[r] ?? 0) + (staged ? (divided ? this.#rank * pieceBytes : 0) : (takeFrom[r] ?? 0) + at);
       const to = (takeTo[r] ?? 0) + at;
       if ((flags & OPEN) === 0) this.#destination.write(to, bytes, from);
-      else {
-        hasRead = true;
-        if (!this.#destination.readFrom(to, bytes, this.team.members[r] ?? 0, from)) return false;
-      }
+      else if (!this.#destination.readFrom(to, bytes, this.team.members[r] ?? 0, from)) return false;
     }
-    // A rank that gave the call up may have used its memory for something else before it was read.
-    return !hasRead || this.team.abort() === undefined;
+    return this.#isValid();
   }
 
   /** Writes this rank's input into the root's output. */
@@ -371,44 +374,79 @@ export class Exchange {
     }
   }
 
-  /** Combines this rank's part of all inputs: in the first round if all are in the segment, else piece by piece. */
-  #reducePart(): void {
-    if ((this.#round === 0) !== (this.#rounds === 0)) return;
+  /** Combines this rank's part of all inputs: in the first round if all can be taken whole, else piece by piece. */
+  #reducePart(): boolean {
+    if ((this.#round === 0) !== (this.#rounds === 0)) return true;
     const { takeFrom, takeTo, takeBytes, pieceBytes } = this.#plan;
     const to = takeTo[this.#rank] ?? 0;
     const done = this.#rounds === 0 ? 0 : (this.#round - 1) * pieceBytes;
     const bytes = Math.min(this.#rounds === 0 ? Infinity : pieceBytes, (takeBytes[this.#rank] ?? 0) - done);
-    if (bytes <= 0) return;
     const { placed } = this.#destination;
-    const step = placed ? bytes : this.team.stageBytes;
+    const step = Math.min(this.#mostAtOnce(), placed ? Infinity : this.team.stageBytes);
     for (let at = 0; at < bytes; at += step) {
       const length = Math.min(step, bytes - at);
       for (let r = 0; r < this.#nRanks; r++) {
-        const staged = ((this.#flagsOf[r] ?? 0) & STAGED) !== 0;
-        this.#words[this.#addressTable + r] = (this.#sources[r] ?? 0) + at + (staged ? this.#rank * pieceBytes : (takeFrom[r] ?? 0) + done);
+        if (!this.#lay(r, (takeFrom[r] ?? 0) + done + at, this.#rank * pieceBytes + at, length)) return false;
       }
-      const output = placed ? this.#destination.address(to + done) : this.stage.scratch();
+      const output = placed ? this.#destination.address(to + done + at) : this.stage.scratch();
       this.#reduce(output, 0, length);
       this.#destination.write(to + done + at, length, output);
     }
+    return this.#isValid();
   }
 
   /** Combines this rank's share of all inputs into the root's output, or of a piece into the root's scratch memory. */
-  #reduceShare(): void {
-    if ((this.#round === 0) !== (this.#rounds === 0)) return;
+  #reduceShare(): boolean {
+    if ((this.#round === 0) !== (this.#rounds === 0)) return true;
     const { pieceBytes } = this.#plan;
     const all = this.#count * this.#type.bytes;
     const done = this.#rounds === 0 ? 0 : (this.#round - 1) * pieceBytes;
     const bytes = this.#rounds === 0 ? all : Math.min(pieceBytes, all - done);
     const share = Math.ceil(bytes / this.#nRanks / ALIGNMENT) * ALIGNMENT;
-    const from = Math.min(share * this.#rank, bytes);
-    const length = Math.min(share, bytes - from);
-    if (length <= 0) return;
-    for (let r = 0; r < this.#nRanks; r++) {
-      const staged = ((this.#flagsOf[r] ?? 0) & STAGED) !== 0;
-      this.#words[this.#addressTable + r] = (this.#sources[r] ?? 0) + (staged ? 0 : done);
+    const end = Math.min(share * (this.#rank + 1), bytes);
+    const target = this.#posted(this.#root, DESTINATION) + (this.#rootIsClosed() ? 0 : done);
+    const step = this.#mostAtOnce();
+    for (let at = share * this.#rank; at < end; at += step) {
+      const length = Math.min(step, end - at);
+      for (let r = 0; r < this.#nRanks; r++) if (!this.#lay(r, done + at, at, length)) return false;
+      this.#reduce(target + at, 0, length);
     }
-    this.#reduce(this.#posted(this.#root, DESTINATION) + (this.#rootIsClosed() ? 0 : done), from, length);
+    return this.#isValid();
+  }
+
+  /** How many bytes of all inputs can be combined at once, since open ones are read into slots. */
+  #mostAtOnce(): number {
+    if (!this.#reads) return Infinity;
+    return Math.min(LAID_BYTES, Math.floor(this.team.stageBytes / this.#nRanks / ALIGNMENT) * ALIGNMENT);
+  }
+
+  /**
+   * Puts into the table of addresses where bytes of a rank's input are: `from` there, `inStage` in its staging memory. What
+   * is open comes first into a slot in the half of this rank's staging memory that the next operation fills. False where
+   * it could not be read.
+   */
+  #lay(rank: number, from: number, inStage: number, bytes: number): boolean {
+    const flags = this.#flagsOf[rank] ?? 0;
+    const source = this.#sources[rank] ?? 0;
+    let address = source + ((flags & STAGED) === 0 ? from : inStage);
+    if ((flags & OPEN) !== 0) {
+      address = this.stage.next() + rank * this.#mostAtOnce();
+      if (rank === this.#rank) this.#source.copyTo(address, from, bytes);
+      else if (!this.#readAt(address, bytes, rank, source + from)) return false;
+    }
+    this.#words[this.#addressTable + rank] = address;
+    return true;
+  }
+
+  /** Reads from a rank's private memory into the segment. */
+  #readAt(address: number, bytes: number, rank: number, from: number): boolean {
+    const { segment, members } = this.team;
+    return segment.peerMemory?.read(members[rank] ?? 0, from, new Uint8Array(segment.buffer, address, bytes)) ?? false;
+  }
+
+  /** Whether what was read is what was to be read: a rank that gives a call up may use its memory for something else. */
+  #isValid(): boolean {
+    return !this.#reads || this.team.abort() === undefined;
   }
 
   /** Combines bytes of all inputs in the table of addresses into the same of an output. */

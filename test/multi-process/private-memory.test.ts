@@ -16,7 +16,11 @@ for (const env of [{}, { TCCL_CMA_DISABLE: '1' }]) {
     expect(await outcomes('reused', env)).toEqual([[0, 'none', undefined], [1, 'none', undefined]]);
   });
 
-  test.each(['died', 'diedSending'])(`a rank whose array was to be read when it %s is named to the reader${way}`, async (scenario) => {
+  test(`long reductions of arrays in and outside the segment are right${way}`, async () => {
+    expect(await outcomes('reduced', env)).toEqual([[0, 'none', undefined], [1, 'none', undefined]]);
+  });
+
+  test.each(['died', 'diedReducing', 'diedSending'])(`a rank whose array was to be read when it %s is named to the reader${way}`, async (scenario) => {
     expect(await outcomes(scenario, env)).toEqual([[0, 'RANK_DIED', 1]]);
   });
 
@@ -34,4 +38,5 @@ test('where one rank does not let others read its memory, all data go through sh
 
 test('threads read each other’s arrays, and may change theirs as soon as a call is over', async () => {
   await spawnRanks(2, fixture('private-memory.mjs'), { args: ['reused'] });
+  await spawnRanks(2, fixture('private-memory.mjs'), { args: ['reduced'] });
 });
