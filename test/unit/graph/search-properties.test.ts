@@ -11,12 +11,24 @@ import { parseXml } from '../../../src/topology/xml/parse.js';
 import { build } from '../topology/machine.js';
 import { randomMachine } from '../topology/random-machine.js';
 
-/** The rings of each group of ranks, but for groups that NCCL itself finds none for. */
-function ringsOf(xml: string, hosts: number): { readonly local: LocalSystem; readonly ring: ChannelGraph }[] {
+interface Searched {
+  readonly local: LocalSystem;
+  readonly ring: ChannelGraph;
+  /** By graph, the settings of each walk in the order in which they were tried. */
+  readonly walks: readonly string[][];
+}
+
+/** What each group of ranks finds, but for groups that NCCL itself finds nothing for. */
+function searched(xml: string, hosts: number): Searched[] {
   const system = build(parseXml(xml).root);
   return localSystems(system, defaultParameters, hosts * system.gpus.length).flatMap((local) => {
+    const walks: string[][] = [];
     try {
-      return [{ local, ring: searchHost(local, defaultParameters).ring }];
+      const { ring } = searchHost(local, defaultParameters, { trace: (event) => {
+        if (event.kind === 'search') walks.push([]);
+        if (event.kind === 'attempt') walks.at(-1)?.push(JSON.stringify(event));
+      } });
+      return [{ local, ring, walks }];
     } catch (error) {
       if (error instanceof TcclError && error.code === 'NO_PATH' && local.system.nets.length === 0) return [];
       throw error;
@@ -50,9 +62,11 @@ function isLastResort(ring: ChannelGraph): boolean {
 }
 
 describe.each([1, 2])('on %i of any machine', (hosts) => {
-  it('every channel visits each rank once, and all together fit on the links', { timeout: 120_000 }, () => {
+  it('every channel visits each rank once, all together fit on the links, and no settings are tried twice', { timeout: 120_000 }, () => {
     fc.assert(fc.property(randomMachine, (xml) => {
-      for (const { local, ring } of ringsOf(xml, hosts)) {
+      for (const { local, ring, walks } of searched(xml, hosts)) {
+        // Settings are finite and so are the steps of a walk: the search ends.
+        for (const tried of walks) expect(new Set(tried).size).toBe(tried.length);
         for (let channel = 0; channel < ring.nChannels; channel++) {
           expect(channelRanks(ring, channel).sort((a, b) => a - b)).toEqual(local.ranks);
         }
