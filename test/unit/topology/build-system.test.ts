@@ -69,7 +69,7 @@ describe('PCI', () => {
   it('refuses a Broadcom switch whose two levels a PCI link joins once more, as NCCL fails on it', () => {
     const broadcom = 'class="0x060400" vendor="0x1000" device="0xc010" subsystem_vendor="0x1000" subsystem_device="0xa001" link_speed="16.0 GT/s PCIe" link_width="16"';
     const root = systemXml(cpu(0, pciSwitch('01', `${pciSwitch('02', gpu('03', 0), broadcom)}<pcilink target="0000:02:00.0"/>`, broadcom)));
-    expect(() => build(root)).toThrow(expect.objectContaining({ ncclResult: 3, message: expect.stringContaining('PCI/0-2000') }));
+    expect(() => build(root)).toThrow(/PCI\/0-2000/);
   });
 
   it('takes, as NCCL does, the next switch for one that stood behind a switch taken out', () => {
