@@ -8,6 +8,9 @@ export {
   defaultParameters, type EnvironmentNote, type Level, type NetDevicesPolicy, type Parameters, parametersFromEnvironment, parameterTable,
 } from '../parameters.js';
 export { graphNames, type ChannelGraph, CrossNic, GraphId, type HostGraphs, Pattern } from '../graph/graph.js';
+export { type GraphJson, graphToJson } from '../graph/graph-json.js';
+export { graphLines } from '../graph/graph-text.js';
+export { graphsToXml } from '../graph/graph-xml.js';
 export type { Agreement } from '../graph/merge/agreement.js';
 export type { AlignedGraphs, GraphHeader } from '../graph/merge/align.js';
 export type { Collnet, CollnetDirect } from '../graph/merge/collnet.js';
@@ -22,6 +25,10 @@ export * from '../graph/merge/print.js';
 export type { Rings } from '../graph/merge/rings.js';
 export { describeMergeEvent, type MergeEvent, type MergeListener } from '../graph/merge/trace.js';
 export { treeArity, type Trees } from '../graph/merge/trees.js';
+export type { ExitRefusal } from '../graph/nics.js';
+export { searchHost, type SearchOptions } from '../graph/search-host.js';
+export { type GraphStory, StoryTeller } from '../graph/story.js';
+export type { EntryRefusal, Improvement, PathRefusal, SearchEvent, SearchListener, Settings } from '../graph/trace.js';
 export * from '../graph/transports/connection.js';
 export { type Direction, type RingConnections, Transports, type TreeConnections } from '../graph/transports/transports.js';
 export { checkLog } from './log/check-log.js';

@@ -3,6 +3,7 @@ import { GraphId } from '../../../src/graph/graph.js';
 import { searchHost } from '../../../src/graph/search-host.js';
 import { StoryTeller } from '../../../src/graph/story.js';
 import type { SearchEvent } from '../../../src/graph/trace.js';
+import * as planner from '../../../src/plan/index.js';
 import { PathType } from '../../../src/topology/types.js';
 import { parseXml } from '../../../src/topology/xml/parse.js';
 import type { XmlElement } from '../../../src/topology/xml/tree.js';
@@ -57,6 +58,23 @@ describe('the trace', () => {
       { kind: 'relaxed', what: 'typeInter', from: 4, to: 5 },
     ]);
   });
+});
+
+it('a program hears the searches of a plan, machine by machine, and prints and keeps what they found', () => {
+  const tellers = new Map<string, planner.StoryTeller>();
+  const made = planner.plan({ hosts: [{ machine: oneSwitch, count: 2, name: 'near' }, { machine: twoSwitches, count: 1, name: 'far' }] }, planner.defaultParameters, {
+    onSearch: (event: planner.SearchEvent, { machine }) => {
+      const teller = tellers.get(machine) ?? new planner.StoryTeller();
+      tellers.set(machine, teller);
+      teller.listen(event);
+    },
+  });
+  expect([...tellers].map(([machine, { stories }]) => [machine, stories.length])).toEqual([['near', 2], ['far', 2]]);
+  const [local] = planner.localSystems(planner.buildSystem(oneSwitch, { parameters: planner.defaultParameters }), planner.defaultParameters, 6);
+  const graphs = planner.searchHost(local!, planner.defaultParameters);
+  expect(graphs).toEqual(made.nodes.kinds[0]?.graphs);
+  expect(planner.graphLines(graphs.ring, local!)[1]).toBe(' 0 : NET/0-0 GPU/0-2000 GPU/0-3000 NET/0-0');
+  expect(planner.writeXml(planner.graphsToXml(graphs, local!))).toMatch(/^<graphs version="1">\n {2}<graph id="0" pattern="4" /);
 });
 
 describe('the story', () => {
