@@ -31,7 +31,7 @@ const OPEN = 8;
 /** Parts from this length on are read from where they are: below, two copies cost less than a call of the kernel (measured). */
 const OPEN_BYTES = 32 * 1024;
 /** Reductions read from here on: they copy what was read once more, which on cores near each other costs less than staging only then. */
-const OPEN_TO_REDUCE_BYTES = 1024 * 1024;
+const OPEN_TO_REDUCE_BYTES = 2 * 1024 * 1024;
 /** Of open inputs so much is combined at once (measured: shorter pieces cost more calls, longer ones leave the cache). */
 const LAID_BYTES = 512 * 1024;
 
