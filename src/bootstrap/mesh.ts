@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { RemoteError, SystemError } from '../errors.js';
+import { RemoteError, SystemError, TcclError } from '../errors.js';
 import { inZone } from './address.js';
 import type { Address } from './address.js';
 import type { Connection, ConnectionEvents, Message, MessageHeader } from './connection.js';
@@ -33,6 +33,8 @@ interface Peer {
   hasLeft: boolean;
   /** Why nothing comes from the peer or goes to it any more. */
   gone: Error | undefined;
+  /** Who waits for that. */
+  readonly whenGone: ((reason: Error) => void)[];
 }
 
 /** Nobody listens where a rank did: for so long it is asked again, because its goodbye may still be on the way. */
@@ -172,7 +174,7 @@ export class Mesh {
       await (await peer.outgoing).send(header, data);
     } catch (error) {
       this.signal.throwIfAborted();
-      throw peer.gone ?? error;
+      throw await this.#whyBroken(peer, error);
     }
   }
 
@@ -239,9 +241,22 @@ export class Mesh {
     for (const connection of this.#connections) connection.destroy();
   }
 
+  /** A write may fail before what the peer sent last is read, which says why: then that is waited for. */
+  #whyBroken(peer: Peer, error: unknown): Promise<unknown> {
+    if (peer.gone !== undefined || (error instanceof TcclError && peer.lose === undefined)) return Promise.resolve(peer.gone ?? error);
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(error), 2 * lastWordsMs);
+      peer.whenGone.push((reason) => {
+        clearTimeout(timer);
+        resolve(reason);
+      });
+    });
+  }
+
   #shut(reason: Error): void {
     this.#closing.abort(reason);
-    for (const { mailbox } of this.#peers.values()) {
+    for (const { mailbox, whenGone } of this.#peers.values()) {
+      for (const tell of whenGone.splice(0)) tell(reason);
       mailbox.close(reason);
       mailbox.clear();
     }
@@ -250,7 +265,7 @@ export class Mesh {
   #peer(rank: number): Peer {
     let peer = this.#peers.get(rank);
     if (peer === undefined) {
-      peer = { rank, mailbox: new Mailbox(), incoming: undefined, hasEnded: false, lose: undefined, outgoing: undefined, hasLeft: false, gone: undefined };
+      peer = { rank, mailbox: new Mailbox(), incoming: undefined, hasEnded: false, lose: undefined, outgoing: undefined, hasLeft: false, gone: undefined, whenGone: [] };
       this.#peers.set(rank, peer);
     }
     return peer;
@@ -373,6 +388,7 @@ export class Mesh {
     if (code === 'CLOSED') peer.hasLeft = true;
     const error = peer.gone ?? new RemoteError(code, `${this.nameOf(peer.rank)} ${what}`, { rank: peer.rank });
     peer.gone = error;
+    for (const tell of peer.whenGone.splice(0)) tell(error);
     peer.mailbox.close(error);
     return error;
   }
