@@ -2,7 +2,7 @@ import type { GdrMode, GdrReason } from '../../topology/paths/gdr.js';
 import type { PathType } from '../../topology/types.js';
 
 /** By which transport one rank sends to or receives from another, and why by that one. Ranks are those of the communicator. */
-export type Connection = P2pConnection | ShmConnection | NetConnection;
+export type Connection = P2pConnection | ShmConnection | NetConnection | NoConnection;
 
 /** GPU to GPU: the first choice. */
 export interface P2pConnection {
@@ -40,6 +40,16 @@ export interface NetConnection {
   readonly distance: PathType;
 }
 
+/**
+ * None of them: NCCL fails with a system error when it connects the two. They are on one node because others on it join
+ * them, and on a node it takes the network only where that is faster.
+ */
+export interface NoConnection {
+  readonly via: 'none';
+  readonly peer: number;
+  readonly reason: NoP2pReason;
+}
+
 /** Why two ranks of a host are not connected peer-to-peer. */
 export type NoP2pReason =
   /** Their GPUs are farther apart than `NCCL_P2P_LEVEL` allows, or peer-to-peer is off. */
@@ -56,5 +66,5 @@ export type NetReason =
   | { readonly why: 'other-host' }
   /** Both GPUs reach a NIC faster than each other. */
   | { readonly why: 'faster' }
-  /** Shared memory is off, or they are on two hosts of a rack. */
+  /** They are on two nodes of one host and shared memory is off, or on two hosts of a rack. */
   | { readonly why: 'no-shm'; readonly noP2p: NoP2pReason };

@@ -12,7 +12,8 @@ import type { NetConnection, NoP2pReason } from './connection.js';
 export type LocalTransport =
   | { readonly via: 'P2P'; readonly read: boolean; readonly relay: number | undefined; readonly distance: PathType }
   | { readonly via: 'SHM'; readonly reason: NoP2pReason }
-  | { readonly via: 'NET'; readonly reason: Exclude<NetConnection['reason'], { readonly why: 'other-host' }> };
+  | { readonly via: 'NET'; readonly reason: Exclude<NetConnection['reason'], { readonly why: 'other-host' }> }
+  | { readonly via: 'none'; readonly reason: NoP2pReason };
 
 /** How a rank uses the network on a channel. Ranks are counted within the host here. */
 export type NetUse = Pick<NetConnection, 'dev' | 'relay' | 'proxyRank' | 'gdr' | 'gdrReason' | 'distance'>;
@@ -22,7 +23,7 @@ const readsOverNvLink = 80;
 
 /**
  * Connections of the ranks of one node, decided as they see its graph: peer-to-peer where GPUs may, else shared memory,
- * else the network; and for the network which device, by way of which GPU.
+ * else the network where NCCL would take it; and for the network which device, by way of which GPU.
  */
 export class NodeTransports {
   readonly #local: LocalSystem;
@@ -49,7 +50,7 @@ export class NodeTransports {
     const to = this.#gpuOfRank.get(peer);
     if (to === undefined) return this.#withoutPath({ why: 'other-node' });
 
-    const { p2pUseCudaMemcpy, shmDisable } = this.#parameters;
+    const { p2pUseCudaMemcpy } = this.#parameters;
     const distance = this.#reach.pathType(from, to);
     const relay = this.#reach.relay(from, to);
     if (this.#reach.connectsByP2p(from, to) && (relay < 0 || p2pUseCudaMemcpy === 0)) {
@@ -57,8 +58,8 @@ export class NodeTransports {
     }
     if (this.#reach.isNetFaster(from, to)) return { via: 'NET', reason: { why: 'faster' } };
     const noP2p = this.#noP2p(distance, relay);
-    if (shmDisable !== 1 && this.#reach.connectsByShm(from, to)) return { via: 'SHM', reason: noP2p };
-    return { via: 'NET', reason: { why: 'no-shm', noP2p } };
+    if (this.#reach.connectsByShm(from, to)) return { via: 'SHM', reason: noP2p };
+    return this.#reach.onOneHost(from, to) ? { via: 'none', reason: noP2p } : { via: 'NET', reason: { why: 'no-shm', noP2p } };
   }
 
   /**
@@ -91,7 +92,8 @@ export class NodeTransports {
 
   /** What NCCL does with a peer on its host that is not in its graph: it does not look whether the network is faster. */
   #withoutPath(noP2p: NoP2pReason): LocalTransport {
-    return this.#parameters.shmDisable === 1 ? { via: 'NET', reason: { why: 'no-shm', noP2p } } : { via: 'SHM', reason: noP2p };
+    if (this.#parameters.shmDisable !== 1) return { via: 'SHM', reason: noP2p };
+    return this.#parameters.netDisableIntra === 1 ? { via: 'none', reason: noP2p } : { via: 'NET', reason: { why: 'no-shm', noP2p } };
   }
 
   #noP2p(distance: PathType, relay: number): NoP2pReason {

@@ -76,7 +76,7 @@ export class Transports {
     const onHost = base === nodes.rankBase[nodes.rankToNode[peer] ?? 0];
 
     const found = onHost ? transports.between(rank - base, peer - base) : { via: 'NET', reason: { why: 'other-host' } } as const;
-    if (found.via === 'SHM') return { ...found, peer };
+    if (found.via === 'SHM' || found.via === 'none') return { ...found, peer };
     const rankOf = (local: number | undefined) => (local === undefined ? undefined : base + local);
     if (found.via === 'P2P') return { ...found, peer, relay: rankOf(found.relay) };
     const use = transports.net(kind.graphs[graph], channel % graphs[graph].nChannels, rank - base, direction);

@@ -178,7 +178,7 @@ function plannedLinks(plan: Plan, transports: Transports, record: LoggedRank, en
 
 function plannedLink(connection: Connection, { rank }: LoggedRank): string {
   if (connection.via === 'P2P') return connection.relay === undefined ? 'P2P' : `P2P by way of rank ${connection.relay}`;
-  if (connection.via === 'SHM') return 'SHM';
+  if (connection.via === 'SHM' || connection.via === 'none') return connection.via;
   const proxy = connection.proxyRank === rank ? '' : `(${connection.proxyRank})`;
   return `NET/${connection.dev}${proxy}${connection.gdr === 0 ? '' : '/GDRDMA'}`;
 }

@@ -50,6 +50,8 @@ function describe(rank: number, connection: Connection | undefined): object | nu
       return { peer, via, read: connection.read ? 1 : 0, intermediate: connection.relay ?? -1 };
     case 'SHM':
       return { peer, via };
+    case 'none':
+      return { peer, via: null };
     case 'NET':
       return { peer, via, dev: connection.dev, proxyRank: connection.relay ?? rank, gdr: connection.gdr };
   }

@@ -25,6 +25,8 @@ export interface ConnectionSummary {
   readonly gdr: number;
   /** Why the others are without, most frequent first. */
   readonly noGdr: readonly GdrReason[];
+  /** Those for which there is no transport: NCCL fails when it makes them. */
+  readonly none: number;
 }
 
 /** The transports of a plan. @param prepared what it was planned from */
@@ -58,6 +60,7 @@ export function summarizeConnections(plan: Plan, transports: Transports): Connec
     pxn: net.filter(({ relay }) => relay !== undefined).length,
     gdr: net.filter(({ gdr }) => gdr !== GdrMode.DISABLED).length,
     noGdr: byFrequency(net.filter(({ gdr }) => gdr === GdrMode.DISABLED), ({ gdrReason }) => gdrReason),
+    none: connections.filter(({ via }) => via === 'none').length,
   };
 }
 

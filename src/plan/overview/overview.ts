@@ -177,7 +177,7 @@ function netLabel({ system }: LocalSystem, id: bigint | undefined): string {
 }
 
 function transportUses(connections: ConnectionSummary, parameters: Parameters): Use[] {
-  const { p2p, p2pReads, p2pRelayed, p2pPaths, shm, noP2p, net, pxn, gdr, noGdr } = connections;
+  const { p2p, p2pReads, p2pRelayed, p2pPaths, shm, noP2p, net, pxn, gdr, noGdr, none } = connections;
   const uses: Use[] = [];
   if (p2p > 0 || shm > 0) {
     const how = [
@@ -190,6 +190,7 @@ function transportUses(connections: ConnectionSummary, parameters: Parameters): 
     });
   }
   if (shm > 0) uses.push({ name: 'SHM', used: p2p === 0 ? 'yes' : 'partly', text: `${shm} of ${p2p + shm} connections within hosts go through memory of the host${p2p === 0 ? '' : `: ${noP2p.map(describeNoP2p).join('; ')}`}` });
+  if (none > 0) uses.push({ name: 'SHM', used: 'no', text: `${none} connections within hosts have no transport without it, so NCCL fails: unset NCCL_SHM_DISABLE` });
   if (net > 0) {
     uses.push({
       name: 'PXN', used: pxn === 0 ? 'no' : pxn === net ? 'yes' : 'partly',

@@ -73,12 +73,12 @@ export class Reach {
     if (!this.isPeer(from, to)) return false;
     if (this.relay(from, to) >= 0) return true;
     if (this.isNetFaster(from, to)) return false;
-    return !this.#onOneHost(from, to) || this.#sameHardware(from, to) || !this.#refusesP2p(this.#gpu(from).dev, this.#gpu(to).dev);
+    return !this.onOneHost(from, to) || this.#sameHardware(from, to) || !this.#refusesP2p(this.#gpu(from).dev, this.#gpu(to).dev);
   }
 
   /** Whether two GPUs can be connected by the SHM transport. */
   connectsByShm(from: number, to: number): boolean {
-    return this.#parameters.shmDisable !== 1 && !this.isNetFaster(from, to) && this.#onOneHost(from, to);
+    return this.#parameters.shmDisable !== 1 && !this.isNetFaster(from, to) && this.onOneHost(from, to);
   }
 
   /** Whether both GPUs reach a NET in their PCI tree faster than they reach each other. */
@@ -86,6 +86,11 @@ export class Reach {
     if (this.#parameters.netDisableIntra === 1) return false;
     const gbps = this.#paths.bandwidthGBps[this.#path(from, to)] ?? 0;
     return this.#nearNet(from) > gbps && this.#nearNet(to) > gbps;
+  }
+
+  /** Whether two GPUs are on the same host of an NVLink domain. */
+  onOneHost(from: number, to: number): boolean {
+    return this.#gpu(from).systemId === this.#gpu(to).systemId;
   }
 
   /** How far two GPUs are from each other. */
@@ -107,7 +112,7 @@ export class Reach {
   }
 
   #isRefused(from: number, to: number, type: number): boolean {
-    if (!this.#onOneHost(from, to) || this.#sameHardware(from, to)) return false;
+    if (!this.onOneHost(from, to) || this.#sameHardware(from, to)) return false;
     if (!this.#refusesP2p(this.#gpu(from).dev, this.#gpu(to).dev)) return false;
     if (this.#parameters.ignoreDisabledP2p === 0 && type <= PathType.NVB) throw this.#refusedNvLink(from, to);
     return true;
@@ -121,10 +126,6 @@ export class Reach {
 
   #path(from: number, to: number): number {
     return this.#paths.between(NodeType.GPU, from, NodeType.GPU, to);
-  }
-
-  #onOneHost(from: number, to: number): boolean {
-    return this.#gpu(from).systemId === this.#gpu(to).systemId;
   }
 
   #sameHardware(from: number, to: number): boolean {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidArgumentError } from '../../../src/errors.js';
 import type { Connection } from '../../../src/graph/transports/connection.js';
+import { NodeTransports } from '../../../src/graph/transports/node-transports.js';
 import { Transports } from '../../../src/graph/transports/transports.js';
 import { parametersFromEnvironment } from '../../../src/parameters.js';
 import { prepareCluster } from '../../../src/plan/cluster.js';
@@ -8,6 +9,7 @@ import { planPrepared } from '../../../src/plan/plan.js';
 import { machine } from '../../../src/topology/catalogue/machines.js';
 import { GdrMode } from '../../../src/topology/paths/gdr.js';
 import { PathType } from '../../../src/topology/types.js';
+import { cpu, gpu, nvLink, onlyLocalSystem, systemXml } from '../topology/machine.js';
 
 function transportsOf(name: string, count: number, environment: Readonly<Record<string, string>> = {}) {
   const { parameters } = parametersFromEnvironment(environment);
@@ -76,6 +78,20 @@ describe('transports', () => {
     expect(ringConnections(made).filter(({ via }) => via === 'SHM').some((connection) => connection.via === 'SHM' && connection.reason.why === 'other-node')).toBe(true);
     const { transports } = transportsOf('dgx-1v', 1, { NCCL_P2P_DISABLE: '1', NCCL_SHM_DISABLE: '1' });
     expect(transports.ring(0, 0).send).toMatchObject({ via: 'NET', reason: { why: 'no-shm', noP2p: { why: 'other-node' } } });
+    const apart = transportsOf('dgx-1v', 1, { NCCL_P2P_DISABLE: '1', NCCL_SHM_DISABLE: '1', NCCL_NET_DISABLE_INTRA: '1' });
+    expect(apart.transports.ring(0, 0).send).toMatchObject({ via: 'none', reason: { why: 'other-node' } });
+  });
+
+  it('are none where ranks are on one node only because others join them', () => {
+    const { parameters } = parametersFromEnvironment({ NCCL_SHM_DISABLE: '1', NCCL_NVB_DISABLE: '1' });
+    const chain = systemXml(
+      cpu(0, gpu('01', 0, nvLink('02', 2))),
+      cpu(1, gpu('02', 1, nvLink('01', 2) + nvLink('03', 2))),
+      cpu(2, gpu('03', 2, nvLink('02', 2))),
+    );
+    const transports = new NodeTransports(onlyLocalSystem(chain, parameters), parameters);
+    expect(transports.between(0, 1)).toMatchObject({ via: 'P2P' });
+    expect(transports.between(0, 2)).toMatchObject({ via: 'none', reason: { why: 'far', level: PathType.PXB } });
   });
 
   it('name the rank whose GPU a path over NVLink leads through', () => {

@@ -137,6 +137,7 @@ function connectionLines(
 function transportText(connection: Connection, rank: number, end: 'send' | 'receive', release: Release): string {
   switch (connection.via) {
     case 'P2P': return connection.relay === undefined ? `P2P/${release >= 219 ? 'CUMEM' : 'IPC'}${connection.read ? '/read' : ''}` : `P2P/indirect/${connection.relay}[0]`;
+    case 'none': throw new Error(`NCCL finds no transport from rank ${rank} to ${connection.peer}`);
     case 'SHM': return release >= 230 ? 'SHM/direct' : 'SHM/direct/direct';
     case 'NET': {
       const proxy = end === 'send' && connection.proxyRank !== rank ? `(${connection.proxyRank})` : '';

@@ -43,6 +43,10 @@ export function answerConnection(situation: Situation, { from, to }: Extract<Que
         `Rank ${from} copies to rank ${to} peer-to-peer${found.relay === undefined ? '' : `, by way of the GPU of rank ${base + found.relay}`}: ${found.read ? 'the receiver reads' : 'the sender writes'}.`, ...apart,
       ], { distance, gbps });
     case 'SHM': return answer('SHM', [`Ranks ${from} and ${to} exchange through memory of the host, because ${noP2p(found.reason)}.`, ...apart], { distance, gbps, because: found.reason.why });
+    case 'none':
+      return answer('nothing', [
+        `NCCL finds no transport from rank ${from} to rank ${to} and fails as soon as it connects them: ${noP2p(found.reason)}, shared memory is off (NCCL_SHM_DISABLE), and on one node NCCL takes the network only where it is faster.`, ...apart,
+      ], { distance, gbps, because: found.reason.why });
     case 'NET': {
       const why = found.reason.why === 'faster' ? 'both GPUs reach a NIC faster than each other (NCCL_NET_DISABLE_INTRA=1 would forbid it)' : `shared memory is off or does not reach, and ${noP2p(found.reason.noP2p)}`;
       return answer('NET', [`Ranks ${from} and ${to} use the network although they are on one host, because ${why}.`, ...apart], { distance, gbps, because: found.reason.why });
