@@ -218,6 +218,8 @@ describe('wrong input', () => {
     ['a file without CPUs', [file('empty.xml', '<system version="1">\n</system>')], `${join(folder, 'empty.xml')}:1:1: <system> (line 1): no <cpu> in it`],
     ['a CPU without architecture', [bare], `tccl: ${bare}:1:21: <cpu numaid="0"> (line 1): attribute arch is missing, and NCCL needs it`],
     ['a name that is neither', ['dgx-h10'], 'tccl: there is no file dgx-h10, and no such machine in the catalogue; did you mean dgx-h100?'],
+    ['a server that is none', ['pcie-8-l41s'], 'no such machine in the catalogue; did you mean pcie-8-l40s?'],
+    ['a server that is too large', ['pcie-17-l40s'], 'no such machine in the catalogue; did you mean pcie-16-l40s?'],
     ['a description that does not fit', [skeleton, '--hardware', '8 x H100 SXM'], 'the file has places for 1 only'],
   ])('%s: one line, and an exit code', async (_name, args, message) => {
     const { code, stdout, stderr } = await tccl(['topo', 'show', ...args]);

@@ -6,13 +6,12 @@ import { buildSystem } from '../../topology/build/build-system.js';
 import { completeSkeleton, isSkeleton } from '../../topology/catalogue/complete.js';
 import type { Hardware } from '../../topology/catalogue/hardware.js';
 import { hardwareForm } from '../../topology/catalogue/hardware-form.js';
-import { findMachine, machines, pcieBoxForm } from '../../topology/catalogue/machines.js';
+import { findMachine, pcieBoxForm, suggestMachine } from '../../topology/catalogue/machines.js';
 import type { System } from '../../topology/system.js';
 import { describeNote } from '../../topology/xml/notes.js';
 import { type ParsedXml, parseXml, xmlLimits } from '../../topology/xml/parse.js';
 import { childNamed, descendants, type XmlElement } from '../../topology/xml/tree.js';
 import { validateTopology } from '../../topology/xml/validate.js';
-import { didYouMean } from '../../suggest.js';
 
 /** A topology that the command line names: a file, `-` for the standard input, or a machine of the catalogue. */
 export interface TopologyInput extends ParsedXml {
@@ -62,7 +61,7 @@ export function catalogueInput(name: string): TopologyInput {
   const machine = findMachine(name);
   if (machine !== undefined) return { title: machine.name, fileName: undefined, root: machine.build(), notes: [] };
   throw new InvalidArgumentError('FILE', `there is no file ${name}, and no such machine in the catalogue${
-    didYouMean(name, machines.map((entry) => entry.name))} (tccl topo list shows all, and ${pcieBoxForm})`);
+    suggestMachine(name)} (tccl topo list shows all, and ${pcieBoxForm})`);
 }
 
 /** The file, or undefined where there is none. */

@@ -69,7 +69,15 @@ export function machine(name: string): XmlElement {
   if (found !== undefined) return found.build();
   const names = machines.map((entry) => entry.name);
   throw new InvalidArgumentError('UNKNOWN_NAME',
-    `the catalogue has no machine ${JSON.stringify(name)}${didYouMean(name, names)}; it has ${names.join(', ')} and ${pcieBoxForm}`);
+    `the catalogue has no machine ${JSON.stringify(name)}${suggestMachine(name)}; it has ${names.join(', ')} and ${pcieBoxForm}`);
+}
+
+/** `; did you mean pcie-8-l40s?`, or the empty string. */
+export function suggestMachine(name: string): string {
+  const count = pcieBox.exec(name.toLowerCase())?.[1];
+  const gpus = Math.min(Math.max(Number(count), pcieBoxSizes.least), pcieBoxSizes.most);
+  const boxes = count === undefined ? [] : gpuModels.map(({ id }) => `pcie-${gpus}-${id}`);
+  return didYouMean(name, [...machines.map((entry) => entry.name), ...boxes]);
 }
 
 /** The same without a throw: undefined when the catalogue has no such name. */
