@@ -11,7 +11,8 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     projects: [
-      level('unit'),
+      // Some search whole machines: seconds on a machine that does much else.
+      level('unit', { testTimeout: 60_000 }),
       level('oracle', { testTimeout: 400_000 }),
       // Ranks are processes of their own and contend for cores: one file at a time.
       level('multi-process', { testTimeout: 60_000, fileParallelism: false }),
