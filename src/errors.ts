@@ -170,9 +170,12 @@ export function inFile<Result>(file: string | undefined, action: () => Result): 
     return action();
   } catch (error) {
     if (!(error instanceof InputError) || file === undefined || error.file !== undefined) throw error;
-    throw new InputError(error.code, error.message, {
-      file, ncclResult: error.ncclResult, cause: error.cause,
-      ...(error.line === undefined ? {} : { line: error.line }), ...(error.column === undefined ? {} : { column: error.column }),
-    });
+    throw new InputError(error.code, error.message, { ...detailsOf(error), file });
   }
+}
+
+/** All that an error knows beside its message, for another one that says more. */
+export function detailsOf({ rank, ranks, file, line, column, ncclResult, cause }: InputError): ErrorDetails {
+  const known = Object.entries({ rank, ranks, file, line, column, ncclResult, cause }).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(known);
 }

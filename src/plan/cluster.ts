@@ -1,4 +1,4 @@
-import { inFile, InputError, InvalidArgumentError } from '../errors.js';
+import { detailsOf, inFile, InputError, InvalidArgumentError } from '../errors.js';
 import { contributionOf, type HostContribution } from '../graph/merge/contribution.js';
 import type { HostRun } from '../graph/merge/nodes.js';
 import { searchHost } from '../graph/search-host.js';
@@ -73,10 +73,20 @@ export function prepareCluster(cluster: Cluster, parameters: Parameters, options
   return named.map(({ machine, count, name }) => {
     const system = systems.get(machine);
     if (system === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `${name} is no machine`);
-    const known = prepared.get(system) ?? prepareHost(system, name, nRanks, parameters, options);
+    const known = prepared.get(system) ?? naming(models.size > 1 ? name : undefined, () => prepareHost(system, name, nRanks, parameters, options));
     prepared.set(system, known);
     return { name, count, ...known };
   });
+}
+
+/** Does `action`; what is wrong is said with the name of the machine, whose own ranks it speaks of. */
+function naming<Result>(name: string | undefined, action: () => Result): Result {
+  try {
+    return action();
+  } catch (error) {
+    if (!(error instanceof InputError) || name === undefined) throw error;
+    throw new InputError(error.code, `${name}: ${error.message}`, detailsOf(error));
+  }
 }
 
 function systemOf(machine: System | XmlElement, name: string, parameters: Parameters): System {

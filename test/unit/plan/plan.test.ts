@@ -9,7 +9,9 @@ import { planForRank } from '../../../src/plan/rank-plan.js';
 import { buildSystem } from '../../../src/topology/build/build-system.js';
 import { machine } from '../../../src/topology/catalogue/machines.js';
 import { defaultParameters } from '../../../src/parameters.js';
-import { descendants, type XmlElement } from '../../../src/topology/xml/tree.js';
+import { parseXml } from '../../../src/topology/xml/parse.js';
+import { descendants, detach, type XmlElement } from '../../../src/topology/xml/tree.js';
+import { inputError } from '../topology/input-error.js';
 
 const planOf = (cluster: Cluster, environment: Record<string, string> = {}, options: PlanOptions = {}) =>
   plan(cluster, parametersFromEnvironment(environment).parameters, options);
@@ -107,6 +109,18 @@ describe('plan', () => {
 
   it('refuses a machine in which two GPUs have the same rank', () => {
     expect(() => plan({ hosts: [{ machine: withRanks((rank) => rank >> 1), count: 2, name: 'odd' }] })).toThrow(/odd: two of its GPUs have rank 0/);
+  });
+
+  it('names the machine that is wrong where there are several, and the file that does not fit it', () => {
+    const alone = machine('hgx-a100-4');
+    for (const element of [...descendants(alone)]) if (element.name === 'nic') detach(element);
+    const hosts = [{ machine: machine('gh200'), count: 1 }, { machine: alone, count: 1, name: 'cut off' }];
+    expect(inputError(() => plan({ hosts }))).toMatchObject({
+      code: 'NO_PATH', ncclResult: 3, ranks: [0, 1, 2, 3], message: expect.stringMatching(/^cut off: ranks 0, 1, 2, 3 have to reach ranks on other hosts/) as string,
+    });
+    const root = parseXml('<graphs version="2"/>').root;
+    expect(inputError(() => planOf({ hosts: [{ machine: machine('gh200'), count: 1, name: 'one' }, { machine: machine('gh200-4'), count: 1 }] }, {}, { graphFile: { root, fileName: 'g.xml' } })))
+      .toMatchObject({ file: 'g.xml', line: 1, message: 'one: <graphs> (line 1): version 2 is not 1, the only one that NCCL reads' });
   });
 
   it('refuses a wrong count and an empty cluster', () => {
