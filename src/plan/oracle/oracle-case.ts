@@ -1,4 +1,4 @@
-import { InputError, type TcclError } from '../../errors.js';
+import { InputError, ncclResults, type TcclError } from '../../errors.js';
 import type { HostGraphs } from '../../graph/graph.js';
 import { contributionOf, type NodeContribution } from '../../graph/merge/contribution.js';
 import { type Merged, mergeHosts } from '../../graph/merge/merge.js';
@@ -7,6 +7,7 @@ import { type Parameters, parametersFromEnvironment } from '../../parameters.js'
 import { assignHost, buildSystem } from '../../topology/build/build-system.js';
 import { type LocalSystem, localSystems } from '../../topology/local-systems.js';
 import { parseXml } from '../../topology/xml/parse.js';
+import { describeNote } from '../../topology/xml/notes.js';
 import type { XmlElement } from '../../topology/xml/tree.js';
 import { tune, type Tuning } from '../../tuning/tune.js';
 
@@ -146,7 +147,9 @@ export class OracleCase {
   #host(xml: string): OracleHost {
     const text = this.files.get(xml);
     if (text === undefined) throw misshapen(this.name, `${xml} is missing`);
-    const { root } = parseXml(text, { fileName: xml });
+    const { root, notes } = parseXml(text, { fileName: xml });
+    const refused = notes.find(({ effect }) => effect === 'refuse');
+    if (refused !== undefined) throw new InputError('CONTENT', describeNote(refused, xml), { ncclResult: ncclResults.InternalError });
     assignHost(root, 0x1000n);
     const system = buildSystem(root, { parameters: this.parameters });
     return { xml, systems: localSystems(system, this.parameters, this.file.nRanks) };

@@ -1,5 +1,5 @@
 import { SaxesParser, type SaxesTagPlain } from 'saxes';
-import { InputError, type ErrorCode } from '../../errors.js';
+import { InputError, type ErrorCode, ncclResults } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 import { commentTrouble, endTagTrouble, startTagTroubles, textTrouble, type LexicalTrouble } from './lexical.js';
 import { NoteList, type XmlNote } from './notes.js';
@@ -263,6 +263,7 @@ class Reader {
     return new InputError(code, message, {
       ...(this.#fileName === undefined ? {} : { file: this.#fileName }),
       ...place,
+      ncclResult: ncclResults.InternalError,
     });
   }
 }
