@@ -261,7 +261,14 @@ function placeSmall(a: v128): v128 {
 /** bfloat16 combined, with NaNs as they come: for oneNan(). */
 @inline
 export function combineWithNan<Op>(a: v128, b: v128): v128 {
-  return joinWords(combineTops<Bfloat16, Op>(i32x4.shl(a, 16), i32x4.shl(b, 16)), combineTops<Bfloat16, Op>(a, b));
+  const even = combineFloats<Op>(i32x4.shl(a, 16), i32x4.shl(b, 16));
+  const odd = combineFloats<Op>(widen<Bfloat16>(a), widen<Bfloat16>(b));
+  return joinWords(roundScaled<Bfloat16>(even), roundScaled<Bfloat16>(odd));
+}
+
+@inline
+function combineFloats<Op>(a: v128, b: v128): v128 {
+  return is<Op, Sum>() ? f32x4.add(a, b) : f32x4.mul(a, b);
 }
 
 // ── through true float32 values ───────────────────────────────────────────────────────────────────────────────────────
@@ -287,7 +294,7 @@ function combineTops<T, Op>(a: v128, b: v128): v128 {
   const x = widen<T>(a);
   if (is<Op, Avg>()) return round<T>(f32x4.div(x, b));
   const y = widen<T>(b);
-  return round<T>(is<Op, Sum>() ? f32x4.add(x, y) : f32x4.mul(x, y));
+  return round<T>(combineFloats<Op>(x, y));
 }
 
 /** The element at the top of each lane as the float32 of its value. */
