@@ -226,7 +226,7 @@ function readCollnet(json: JsonReader, { nRanks, kinds }: NodeTable): Collnet {
 function readNvls(json: JsonReader, { nRanks, kinds }: NodeTable): Nvls {
   const nHeads = json.field('nHeads').integer(0);
   return {
-    ...readNumbers(json, ['nChannels', 'chunkBytes', 'treeMaxChunkBytes']),
+    ...readNumbers(json, ['nChannels', 'nChannelsBeforeBlackwell', 'chunkBytes', 'treeMaxChunkBytes']),
     nHeads,
     heads: json.field('heads').items(kinds.length).map((heads) => heads.integers(0, nRanks - 1, nHeads)),
   };

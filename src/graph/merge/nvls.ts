@@ -4,11 +4,14 @@ import type { AlignedGraphs } from './align.js';
 import { ctaLimits } from './channel-count.js';
 import { headsOf } from './collnet.js';
 import { doubleTree } from './double-tree.js';
-import type { NodeTable } from './nodes.js';
+import { kindOf, type NodeTable } from './nodes.js';
 
 /** NVLink SHARP: the NVSwitch reduces. Its channels have nothing to do with those of rings and trees. */
 export interface Nvls {
+  /** Channels as rank 0 counts them. */
   readonly nChannels: number;
+  /** Channels as ranks count them whose GPU is older than Blackwell: NCCL goes by each rank's own, so these may be fewer. */
+  readonly nChannelsBeforeBlackwell: number;
   readonly chunkBytes: number;
   /** Largest chunk with trees between nodes. */
   readonly treeMaxChunkBytes: number;
@@ -34,11 +37,14 @@ export interface NvlsLinks {
 
 const KiB = 1024;
 
+/** Compute capability × 10 of the first GPUs of Blackwell. */
+const blackwell = 100;
+
 /** What the numbers of NVLink SHARP depend on. */
 export interface NvlsFacts {
   readonly nNodes: number;
   readonly minLocalRanks: number;
-  /** Compute capability × 10 of rank 0. NCCL takes each rank's own here, so GPUs that differ could disagree. */
+  /** Compute capability × 10 of rank 0. */
   readonly ownCompCap: number;
   readonly minCompCap: number;
   readonly minNetGBps: number;
@@ -57,15 +63,17 @@ export function joinNvls(table: NodeTable, graphs: AlignedGraphs, facts: NvlsFac
 }
 
 /** Channels and chunks: by architecture; tuned for Blackwell across nodes; parameters win. */
-function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): Pick<Nvls, 'nChannels' | 'chunkBytes' | 'treeMaxChunkBytes'> {
+function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): Omit<Nvls, 'nHeads' | 'heads'> {
   const severalNodes = facts.nNodes > 1;
-  const usual = facts.ownCompCap >= 100 ? (severalNodes ? 32 : 24) : 16;
-  const tuned = facts.minCompCap >= 100 && severalNodes ? blackwellAcrossNodes(facts, typeInter) : {};
+  const tuned = facts.minCompCap >= blackwell && severalNodes ? blackwellAcrossNodes(facts, typeInter) : {};
   const chunkBytes = parameters.nvlsChunkBytes ?? tuned.chunkBytes ?? 128 * KiB;
   const { fewest, most } = ctaLimits(parameters);
   const asked = parameters.nvlsChannels !== undefined && parameters.nvlsChannels > 0 ? parameters.nvlsChannels : undefined;
+  const channelsFrom = (usual: number) => Math.max(fewest, Math.min(most, asked ?? tuned.nChannels ?? usual));
+  const nChannelsBeforeBlackwell = channelsFrom(16);
   return {
-    nChannels: Math.max(fewest, Math.min(most, asked ?? tuned.nChannels ?? usual)),
+    nChannels: facts.ownCompCap >= blackwell ? channelsFrom(severalNodes ? 32 : 24) : nChannelsBeforeBlackwell,
+    nChannelsBeforeBlackwell,
     chunkBytes,
     treeMaxChunkBytes: parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (facts.nNodes >= 4 ? 64 * KiB : chunkBytes),
   };
@@ -95,12 +103,18 @@ function blackwellAcrossNodes({ nNodes, minLocalRanks, minNetGBps }: NvlsFacts, 
 
 /**
  * The links of one rank: to the switch, and for a head to the same head of other nodes, in the first tree on even
- * channels and in the second on odd ones.
+ * channels and in the second on odd ones. A channel that the rank does not count is one that NCCL leaves all zero.
  */
 export function nvlsLinksOf(table: NodeTable, nvls: Nvls, collnet: boolean, rank: number, channel: number): NvlsLinks {
   const { nRanks, nNodes } = table;
   const node = table.rankToNode[rank] ?? 0;
-  const headRank = (nvls.heads[table.kindOfNode[node] ?? 0] ?? []).indexOf(rank - (table.rankBase[node] ?? 0));
+  const { ranks, byRank } = kindOf(table, node);
+  const local = rank - (table.rankBase[node] ?? 0);
+  const isOlder = (byRank[ranks.indexOf(local)]?.compCap ?? 0) < blackwell;
+  if (isOlder && channel >= nvls.nChannelsBeforeBlackwell) {
+    return { headRank: 0, up: Array.from({ length: nvls.nHeads }, () => 0), down: 0, out: 0, treeUp: 0, treeDown: [0, 0, 0] };
+  }
+  const headRank = (nvls.heads[table.kindOfNode[node] ?? 0] ?? []).indexOf(local);
   const down = nRanks + 1 + headRank;
   const links = {
     headRank,

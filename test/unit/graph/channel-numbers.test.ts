@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { GraphId, Pattern } from '../../../src/graph/graph.js';
 import { contradictions, refuseContradictions } from '../../../src/graph/merge/contradictions.js';
+import { nvlsLinks } from '../../../src/graph/merge/links.js';
 import { mergeHosts } from '../../../src/graph/merge/merge.js';
 import { parametersFromEnvironment } from '../../../src/parameters.js';
 import { CpuArch } from '../../../src/topology/system.js';
@@ -98,6 +99,18 @@ describe('NVLink SHARP', () => {
     ['four hosts, slow NICs', 4, { minNetGBps: 25 }, [32, 128, 64]],
   ])('channels and chunks: %s', (_, hosts, facts, [nChannels, chunk, treeMaxChunk]) => {
     expect(made(hosts, facts)).toMatchObject({ nChannels, chunkBytes: (chunk ?? 0) * KiB, treeMaxChunkBytes: (treeMaxChunk ?? 0) * KiB });
+  });
+
+  it('each rank goes by its own GPU: an older one leaves channels all zero that rank 0 counts', () => {
+    const way = [0, 1];
+    const nvls = graph([[0, 1], [1, 0]], { id: GraphId.NVLS, pattern: Pattern.NVLS, typeInter: PathType.PIX });
+    const hosts = [100, 90].map((compCap) => ({ host: host([way], { nvls: true, graphs: { nvls }, rank: { compCap } }), count: 1 }));
+    const merged = mergeHosts(hosts, parametersOf({}));
+    expect(merged.nvls).toMatchObject({ nChannels: 32, nChannelsBeforeBlackwell: 16 });
+    expect(nvlsLinks(merged, 16, 1)).toMatchObject({ headRank: 1, down: 6 });
+    expect(nvlsLinks(merged, 15, 3)).toMatchObject({ headRank: 1, down: 6 });
+    expect(nvlsLinks(merged, 16, 3)).toEqual({ headRank: 0, up: [0, 0], down: 0, out: 0, treeUp: 0, treeDown: [0, 0, 0] });
+    expect(mergeHosts([...hosts].reverse(), parametersOf({})).nvls).toMatchObject({ nChannels: 16 });
   });
 
   it('parameters win', () => {
