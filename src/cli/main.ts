@@ -50,7 +50,9 @@ async function main(argv: readonly string[]): Promise<number> {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (!(error instanceof TcclError)) throw error;
     process.stderr.write(`${problem()} ${describeError(error)}\n`);
-    return error.ncclResult === 4 || error.ncclResult === 5 ? 2 : 1;
+    // A file that is no XML is wrong use of the command, whatever NCCL returns for it.
+    const isWrongUse = error.ncclResult === 4 || error.ncclResult === 5 || error.code === 'SYNTAX' || error.code === 'TOO_LARGE';
+    return isWrongUse ? 2 : 1;
   }
 }
 
