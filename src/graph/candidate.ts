@@ -25,6 +25,8 @@ export class Candidate {
   typeInter: PathType;
   sameChannels: boolean;
   nHops = 0;
+  /** Nothing was found: the GPUs as they are numbered, with the NICs of the first and the last. */
+  isSimpleOrder = false;
   /** GPUs by index, `gpuCount` a channel. */
   readonly gpus: Int32Array;
   /** NETs by index, two a channel: where it comes in and where it goes out. */
@@ -84,9 +86,13 @@ export class Candidate {
   }
 
   /** The finished graph, with ranks and NET ids in place of indexes. */
-  finish({ system }: LocalSystem): ChannelGraph {
+  finish({ system, inter: leavesHost }: LocalSystem): ChannelGraph {
     const intra = this.gpus.slice(0, this.nChannels * this.gpuCount).map((gpu) => system.gpus[gpu]?.rank ?? -1);
+    // A search within one host names no NICs. NCCL's ids then stay 0, which it takes for a NIC all the same where it
+    // connects two of these GPUs by the network.
+    const namesNics = leavesHost || this.isSimpleOrder;
     const inter = BigInt64Array.from(this.nics.subarray(0, this.nChannels * 2), (nic) => {
+      if (!namesNics) return 0n;
       const net = system.nets[nic];
       return net === undefined ? -1n : nodeId(net);
     });

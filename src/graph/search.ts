@@ -158,6 +158,7 @@ class Search {
     const { nics, local } = this.#host;
     this.#trace?.({ kind: 'simple-order' });
     if (local.system.nets.length === 0) throw this.#nothingFound();
+    best.isSimpleOrder = true;
     best.nChannels = 1;
     for (let gpu = 0; gpu < best.gpuCount; gpu++) best.gpus[gpu] = gpu;
     best.nics[0] = nics.orderFor(0, -1)[0] ?? -1;

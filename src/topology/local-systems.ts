@@ -5,7 +5,7 @@ import { computePaths } from './paths/compute-paths.js';
 import { Locality } from './paths/locality.js';
 import type { Paths } from './paths/paths.js';
 import type { DriverFacts } from './paths/reach.js';
-import type { System } from './system.js';
+import type { GpuNode, System } from './system.js';
 import { LinkType, NodeType, PathType } from './types.js';
 import { withoutGpus } from './without-gpus.js';
 
@@ -107,7 +107,7 @@ function totalBandwidth(system: System, dev: number): number {
   return Math.max(pciGBps, nvLinkGBps);
 }
 
-/** GPUs have NVLink SHARP from this compute capability on. */
+/** GPUs have NVLink SHARP from this compute capability on; where they differ, that of the lowest rank counts. */
 const nvlsFromSm = 90;
 
 function hasNvls(system: System, parameters: Parameters): boolean {
@@ -119,5 +119,6 @@ function hasNvls(system: System, parameters: Parameters): boolean {
   }
   if (parameters.nvlsEnable === 0 || system.gpus.length < 2) return false;
   if (parameters.nvlsEnable !== 2) return true;
-  return system.nvSwitches.length > 0 && (system.gpus[0]?.sm ?? 0) >= nvlsFromSm;
+  const first = system.gpus.reduce<GpuNode | undefined>((lowest, gpu) => (lowest === undefined || gpu.rank < lowest.rank ? gpu : lowest), undefined);
+  return system.nvSwitches.length > 0 && (first?.sm ?? 0) >= nvlsFromSm;
 }

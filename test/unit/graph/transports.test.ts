@@ -9,11 +9,12 @@ import { planPrepared } from '../../../src/plan/plan.js';
 import { machine } from '../../../src/topology/catalogue/machines.js';
 import { GdrMode } from '../../../src/topology/paths/gdr.js';
 import { PathType } from '../../../src/topology/types.js';
-import { cpu, gpu, nvLink, onlyLocalSystem, systemXml } from '../topology/machine.js';
+import type { XmlElement } from '../../../src/topology/xml/tree.js';
+import { cpu, gpu, nic, nvLink, onlyLocalSystem, pciSwitch, systemXml } from '../topology/machine.js';
 
-function transportsOf(name: string, count: number, environment: Readonly<Record<string, string>> = {}) {
+function transportsOf(what: string | XmlElement, count: number, environment: Readonly<Record<string, string>> = {}) {
   const { parameters } = parametersFromEnvironment(environment);
-  const prepared = prepareCluster({ hosts: [{ machine: machine(name), count }] }, parameters);
+  const prepared = prepareCluster({ hosts: [{ machine: typeof what === 'string' ? machine(what) : what, count }] }, parameters);
   const plan = planPrepared(prepared, parameters);
   const machines = new Map(prepared.flatMap(({ host, systems }) => host.nodes.map((node, index) => [node, systems[index]!] as const)));
   return { plan, transports: new Transports(plan, machines, parameters) };
@@ -80,6 +81,18 @@ describe('transports', () => {
     expect(transports.ring(0, 0).send).toMatchObject({ via: 'NET', reason: { why: 'no-shm', noP2p: { why: 'other-node' } } });
     const apart = transportsOf('dgx-1v', 1, { NCCL_P2P_DISABLE: '1', NCCL_SHM_DISABLE: '1', NCCL_NET_DISABLE_INTRA: '1' });
     expect(apart.transports.ring(0, 0).send).toMatchObject({ via: 'none', reason: { why: 'other-node' } });
+  });
+
+  it('use device 0 where the network joins two ranks of a host that is alone: its search names no NICs', () => {
+    const nearNic = (bus: string, rank: number, dev: number, below: string) =>
+      pciSwitch(`${bus}0`, gpu(`${bus}1`, rank, below) + nic(`${bus}2`, dev));
+    const { transports } = transportsOf(systemXml(
+      cpu(0, nearNic('1', 0, 2, nvLink('31', 2)) + nearNic('2', 1, 1, '')),
+      cpu(1, nearNic('3', 2, 0, nvLink('11', 2))),
+    ), 1);
+    expect(transports.between(0, 2, 'ring', 0, 'send')).toMatchObject({ via: 'P2P' });
+    expect(transports.between(0, 1, 'ring', 0, 'send')).toMatchObject({ via: 'SHM' });
+    expect(transports.between(1, 2, 'ring', 0, 'send')).toMatchObject({ via: 'NET', reason: { why: 'faster' }, dev: 0 });
   });
 
   it('are none where ranks are on one node only because others join them', () => {

@@ -229,6 +229,8 @@ describe('NVLink SHARP', () => {
     expect(onlyLocalSystem(systemXml(cpu(0, gpu('01', 0, nvSwitchLink(18), 'sm="90" gdr="1"')))).nvls).toBe(false);
     expect(onlyLocalSystem(two(90), parametersWith({ nvlsEnable: 0 })).nvls).toBe(false);
     expect(onlyLocalSystem(two(80), parametersWith({ nvlsEnable: 1 })).nvls).toBe(true);
+    const olderFirst = (older: number) => systemXml(cpu(0, gpu('01', older, nvSwitchLink(18), 'sm="70" gdr="1"') + gpu('02', 1 - older, nvSwitchLink(18), 'sm="90" gdr="1"')));
+    expect([0, 1].map((older) => onlyLocalSystem(olderFirst(older)).nvls)).toEqual([false, true]);
   });
 
   it('does not go with several ranks on one GPU', () => {
