@@ -6,10 +6,11 @@ const ALIGNMENT = 128;
  */
 const GAP = 5 * ALIGNMENT;
 /**
- * Behind large ones: half a page and a pair of lines, so that the next array, to which this one is likely to be copied, is
- * not a few lines ahead of it within their pages. AMD's first-level caches tell lines of one set apart by a hash of their
- * page numbers, and where two streams collide in it (16.5 MiB apart, say) a copy whose writes run 64 to 1920 bytes ahead
- * of its reads took 1.5 to 3 times as long. And a page, so that like places of two arrays seldom have the same hash.
+ * Behind large ones: half a page and more, so that the next array, to which this one is likely to be copied, is not a few
+ * lines ahead of it within their pages. Measured on an AMD EPYC: at some distances (16.5 MiB for one) a copy whose writes
+ * run 64 to 1920 bytes ahead of its reads, page offsets alone counted, takes 1.5 to 3 times as long, and from 2048 on no
+ * longer; presumably lines of both collide in the first-level cache, whose ways are told apart by a hash of addresses.
+ * And a page, for arrays that are not neighbours: their distance within a page is again short.
  */
 const LARGE_GAP = 4096 + 2048 + ALIGNMENT;
 /** From here on allocations are large. */
