@@ -50,7 +50,7 @@ export function buildSystem(root: XmlElement, options: BuildOptions): System {
   addPciLinks(build, root);
   flattenBroadcomSwitches(draft, root);
   connectCpus(draft, root);
-  sortPciTrees(draft);
+  sortPciTrees(draft, root);
 
   const system = draft.toSystem(build.hostHashes, systemId);
   if (system.gpus.length === 0) throw elementError(root, 'no GPU is in use: a <gpu> needs a rank');

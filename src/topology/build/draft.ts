@@ -36,6 +36,8 @@ export interface DraftNode<Type extends NodeType = NodeType> {
   readonly localId: bigint;
   readonly data: DataOf[Type];
   links: DraftLink[];
+  /** The most links that it ever had: in NCCL, places of links that were taken out stay filled behind the last. */
+  mostLinks: number;
 }
 
 /** Nodes by type, and the first node of each id. */
@@ -56,7 +58,7 @@ export class Draft {
   add<Type extends NodeType>(type: Type, systemId: number, localId: bigint, data: DataOf[Type]): DraftNode<Type> | undefined {
     const nodes = this.all(type);
     if (nodes.length === maxNodesOfType) return undefined;
-    const node: DraftNode<Type> = { type, systemId, localId: BigInt.asUintN(56, localId), data, links: [] };
+    const node: DraftNode<Type> = { type, systemId, localId: BigInt.asUintN(56, localId), data, links: [], mostLinks: 0 };
     nodes.push(node);
     const byId = this.#byId[type];
     const id = nodeId(systemId, localId);
@@ -107,6 +109,7 @@ export function connect(from: DraftNode, to: DraftNode, type: LinkType, bandwidt
   if (position < 0) {
     if (links.length === maxLinksOfNode) return false;
     position = links.push({ type, to, bandwidthGBps: 0 }) - 1;
+    from.mostLinks = Math.max(from.mostLinks, links.length);
   }
   const link = links[position];
   if (link === undefined) return true;

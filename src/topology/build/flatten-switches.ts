@@ -49,7 +49,7 @@ function mergeInto(draft: Draft, upper: DraftNode, sub: DraftNode, system: XmlEl
     if (upper.links.length === maxLinksOfNode) {
       throw elementError(system, `NCCL has room for ${maxLinksOfNode} links of one PCI switch only`, 'TOO_LARGE');
     }
-    upper.links.push({ ...link });
+    upper.mostLinks = Math.max(upper.mostLinks, upper.links.push({ ...link }));
     const back = device.links.find((other) => other.to === sub);
     if (back !== undefined) back.to = upper;
   }

@@ -1,3 +1,4 @@
+import type { InputError } from '../../errors.js';
 import { interCpuGBps, localGBps, nvLinkGBps } from '../bandwidths.js';
 import { LinkType, NodeType } from '../types.js';
 import type { XmlElement } from '../xml/tree.js';
@@ -86,17 +87,26 @@ export function connectCpus(draft: Draft, system: XmlElement): void {
 /**
  * Puts the link up behind the links down for all nodes in the PCI trees, so that a search finds near nodes first. All other
  * links stay where their bandwidth put them.
+ *
+ * @throws InputError where NCCL loses the link up: it puts it behind places that links left which were taken out
  */
-export function sortPciTrees(draft: Draft): void {
+export function sortPciTrees(draft: Draft, system: XmlElement): void {
   const sort = (node: DraftNode, up: DraftNode | undefined): void => {
     const position = up === undefined ? -1 : node.links.findIndex((link) => link.to === up);
     // The first link to it, of whatever type: a GPU with NVLinks to the CPU right above has its NVLinks moved.
-    if (position >= 0) node.links.push(...node.links.splice(position, 1));
+    if (position >= 0) {
+      if (node.mostLinks > node.links.length) throw lostUplink(node, system);
+      node.links.push(...node.links.splice(position, 1));
+    }
     for (const link of node.links) {
       if (link.type === LinkType.PCI && link.to !== up) sort(link.to, node);
     }
   };
   for (const cpu of draft.all(NodeType.CPU)) sort(cpu, undefined);
+}
+
+function lostUplink({ systemId, localId }: DraftNode, system: XmlElement): InputError {
+  return elementError(system, `NCCL flattens the Broadcom switch PCI/${systemId.toString(16)}-${localId.toString(16)} into one level, takes a <pcilink> of it out with the lower one, and then loses its link to the CPU; remove the <pcilink>`);
 }
 
 /** Calls `visit` for each child of that name of each `<gpu>`; of GPUs that share hardware, the first speaks for all. */

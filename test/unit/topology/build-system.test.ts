@@ -72,6 +72,13 @@ describe('PCI', () => {
     expect(() => build(root)).toThrow(/PCI\/0-2000/);
   });
 
+  it('refuses a PCI link between two lower levels of one Broadcom switch: NCCL loses its link to the CPU', () => {
+    const broadcom = 'class="0x060400" vendor="0x1000" device="0xc010" subsystem_vendor="0x1000" subsystem_device="0xa001" link_speed="16.0 GT/s PCIe" link_width="16"';
+    const lower = (bus: string, below: string, other: string) => pciSwitch(bus, `${below}<pcilink target="0000:${other}:00.0"/>`, broadcom);
+    const root = systemXml(cpu(0, pciSwitch('01', lower('02', gpu('03', 0), '04') + lower('04', gpu('05', 1), '02'), broadcom)));
+    expect(() => build(root)).toThrow(/PCI\/0-1000.*loses its link to the CPU/);
+  });
+
   it('takes, as NCCL does, the next switch for one that stood behind a switch taken out', () => {
     const broadcom = (device: string) =>
       `class="0x060400" vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="${device}" link_speed="16.0 GT/s PCIe" link_width="16"`;
