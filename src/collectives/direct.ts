@@ -81,12 +81,15 @@ export class Direct {
   begin(
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
   ): number {
-    const kind = code & 15;
     if (details?.scalar !== undefined) this.#setScalar(type, details.scalar);
-    if (kind === callKinds.allReduce) {
-      this.#mode = ALL_REDUCE;
-      return this.#beginAllReduce(code, type, send, recv, count, spins);
-    }
+    if ((code & 15) === callKinds.allReduce) return this.#beginAllReduce(code, type, send, recv, count, spins);
+    return this.#beginOther(code, type, root, send, recv, count, spins, details);
+  }
+
+  #beginOther(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+  ): number {
+    const kind = code & 15;
     if (kind === callKinds.barrier) {
       this.#mode = BARRIER;
       return this.#kernels.barrier(code, spins);
@@ -139,29 +142,33 @@ export class Direct {
   #beginAllReduce(code: number, type: DataType, send: NumericArray, recv: NumericArray, count: number, spins: number): number {
     const sendOffset = this.segment.offsetOf(send);
     const recvOffset = send === recv ? sendOffset : this.segment.offsetOf(recv);
-    this.#small = count * type.bytes <= this.smallBytes;
-    this.#staged = sendOffset < 0 || recvOffset < 0;
-    this.#completed = 0;
-    if (this.#staged) {
-      this.#remember(code, type, sendOffset, recvOffset, count);
-      this.#source.use(send);
-      this.#destination.use(recv);
-      return this.#continue(this.#startRound(spins), spins);
-    }
-
+    const small = count * type.bytes <= this.smallBytes;
+    let status = PENDING;
     // The fast path: nothing is remembered of a call that finishes at once.
-    const status = this.#callKernel(code, sendOffset, recvOffset, count, spins);
-    if (status === DONE) return DONE;
-    this.#remember(code, type, sendOffset, recvOffset, count);
-    return this.#continue(status, spins);
+    if (sendOffset >= 0 && recvOffset >= 0) {
+      status = small ? this.#kernels.allReduceSmall(code, sendOffset, recvOffset, count, spins) : this.#kernels.allReduceDirect(code, sendOffset, recvOffset, count, 0, spins);
+      if (status === DONE) return DONE;
+    }
+    return this.#goOn(status, code, type, sendOffset, recvOffset, send, recv, count, small, spins);
   }
 
-  #remember(code: number, type: DataType, sendOffset: number, recvOffset: number, count: number): void {
+  /** Remembers an all-reduce that has begun, or begins one whose arrays are staged. */
+  #goOn(
+    status: number, code: number, type: DataType, sendOffset: number, recvOffset: number, send: NumericArray, recv: NumericArray, count: number, small: boolean, spins: number,
+  ): number {
+    this.#mode = ALL_REDUCE;
+    this.#staged = sendOffset < 0 || recvOffset < 0;
+    this.#small = small;
+    this.#completed = 0;
     this.#code = code;
     this.#type = type;
     this.#sendOffset = sendOffset;
     this.#recvOffset = recvOffset;
     this.#count = count;
+    if (!this.#staged) return this.#continue(status, spins);
+    this.#source.use(send);
+    this.#destination.use(recv);
+    return this.#continue(this.#startRound(spins), spins);
   }
 
   #callKernel(code: number, send: number, recv: number, count: number, spins: number): number {

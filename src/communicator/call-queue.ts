@@ -66,12 +66,17 @@ export class CallQueue {
 
   run(call: CheckedCall): void {
     try {
-      // Operations keep their order: what the promise API started comes first.
-      while (this.#requests.length > 0) this.#finish(this.#stepFirst());
-      this.#finish(this.#engine.begin(call.code, call.type, call.root, call.send, call.recv, call.count, this.#spins, call.details));
+      if (this.#requests.length > 0) this.#finishRequests();
+      const status = this.#engine.begin(call.code, call.type, call.root, call.send, call.recv, call.count, this.#spins, call.details);
+      if (status !== DONE) this.#finish(status);
     } catch (error) {
       throw this.#parts.fail(error);
     }
+  }
+
+  /** Operations keep their order: what the promise API started comes first. */
+  #finishRequests(): void {
+    while (this.#requests.length > 0) this.#finish(this.#stepFirst());
   }
 
   #finish(status: number): void {

@@ -42,6 +42,8 @@ export class CheckedCall {
   #typeName: string | undefined;
   #sendLength = -1;
   #recvLength = -1;
+  /** The operator in `code`, where that is all there is to it. */
+  #operator: string | undefined;
 
   constructor(readonly rank: number, readonly nRanks: number) {}
 
@@ -50,13 +52,17 @@ export class CheckedCall {
   }
 
   allReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
-    const { length } = send;
-    if (!this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) {
-      const type = this.#checkPair('allReduce', send, recv, options);
-      if (recv !== send) this.#checkOutput('allReduce', send, length, recv, length, 0);
-      this.#set(callKinds.allReduce, type, 0, send, recv, length, options);
-    }
+    const isAsBefore = this.#isAsBefore(callKinds.allReduce, 0, send, recv, options);
+    if (isAsBefore && operator === this.#operator) return this;
+    if (!isAsBefore) this.#checkAllReduce(send, recv, options);
     return this.#combining(callKinds.allReduce, operator);
+  }
+
+  #checkAllReduce(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): void {
+    const { length } = send;
+    const type = this.#checkPair('allReduce', send, recv, options);
+    if (recv !== send) this.#checkOutput('allReduce', send, length, recv, length, 0);
+    this.#set(callKinds.allReduce, type, 0, send, recv, length, options);
   }
 
   reduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, root: number, options: CallOptions | undefined): this {
@@ -199,6 +205,7 @@ export class CheckedCall {
     this.recv = recv;
     this.count = count;
     this.details = undefined;
+    this.#operator = undefined;
     this.#kind = kind;
     this.#typeName = options?.type;
     // Arrays without elements may lose their memory without getting shorter.
@@ -210,6 +217,7 @@ export class CheckedCall {
   /** Completes a reduction with its operator, which may be another in a call that is as before otherwise. */
   #combining(kind: number, operator: ReductionOperator): this {
     this.code = kind | (this.type.code << 4) | (operatorCode(operator) << 8);
+    this.#operator = typeof operator === 'string' ? operator : undefined;
     if (typeof operator === 'object') {
       writeScalar(this.type, operator.premulSum, scalarRoom, 0);
       this.details = { scalar: operator.premulSum };

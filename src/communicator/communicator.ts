@@ -59,6 +59,8 @@ export class Communicator extends Collectives {
   readonly #pointToPoint: PointToPoint;
   readonly #messenger: Messenger;
   readonly #queue: CallQueue;
+  /** Whether blocking calls are allowed and can be done. */
+  readonly #mayBlock: boolean;
   /** Windows made so far. */
   #windows = 0;
   readonly #member: GroupMember;
@@ -82,6 +84,7 @@ export class Communicator extends Collectives {
     this.localRank = parts.bootstrap.localRank;
     this.nLocalRanks = parts.bootstrap.localRanks.length;
     this.#call = new CheckedCall(this.rank, this.nRanks);
+    this.#mayBlock = parts.config.blocking !== false && parts.engine.blocking;
     const { origin, bootstrap, team, engine, nCores } = parts;
     const { libc, shared, settings: { timeoutMs } } = origin.facts;
     origin.use();
@@ -324,10 +327,11 @@ export class Communicator extends Collectives {
   }
 
   #checkUsable(call: string): void {
-    if (this.#failure !== undefined) throw this.#failure;
-    if (this.#closing !== undefined) {
-      throw new InvalidUsageError('CLOSED', `rank ${this.rank} called ${call} after it closed the communicator`, { rank: this.rank });
-    }
+    if (this.#failure !== undefined || this.#closing !== undefined) this.#refuse(call);
+  }
+
+  #refuse(call: string): never {
+    throw this.#failure ?? new InvalidUsageError('CLOSED', `rank ${this.rank} called ${call} after it closed the communicator`, { rank: this.rank });
   }
 
   // ── messages between two ranks ────────────────────────────────────────────────────────────────────────────────────
@@ -404,7 +408,7 @@ export class Communicator extends Collectives {
       void group.addCollective(this.#member, call);
       return;
     }
-    this.#checkBlocking();
+    if (!this.#mayBlock) this.#checkBlocking();
     this.#queue.run(call);
   }
 

@@ -70,9 +70,10 @@ export class CompositeEngine implements Engine {
     const { upToBytes, engines, marks } = ways;
     const bytes = count * type.bytes;
     let range = 0;
-    while (bytes > (upToBytes[range] ?? Infinity)) range++;
-    this.#current = engines[range] ?? this.#current;
-    return this.#current.begin(code | (marks[range] ?? 0), type, root, send, recv, count, spins, details);
+    while (bytes > (upToBytes[range] as number)) range++;
+    const engine = engines[range] as Engine;
+    this.#current = engine;
+    return engine.begin(code | (marks[range] as number), type, root, send, recv, count, spins, details);
   }
 
   progress(spins: number): number {
