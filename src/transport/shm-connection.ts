@@ -123,13 +123,18 @@ export abstract class ShmConnection implements Connection {
     this.#end(reason, ABORTED);
   }
 
-  /** Throws if the other side has left the connection. */
+  /** Throws if the other side has left the connection, and all that it posted before has been read. */
   protected throwIfLeft(): void {
     const state = Atomics.load(this.words, this.#theirs);
-    if (state === OPEN) return;
+    if (state === OPEN || this.hasUnread()) return;
     if (state === CLOSED) throw closedThere(this.peer);
     const length = Atomics.load(this.words, this.#theirs + 1);
     throw unpackReason(new Uint8Array(this.words.buffer, this.#reasonAddress(this.#theirs), length), this.peer);
+  }
+
+  /** Whether something that the other side posted is unread: looked up anew, since it may have come just before it left. */
+  protected hasUnread(): boolean {
+    return false;
   }
 
   #end(error: Error, state: number): void {

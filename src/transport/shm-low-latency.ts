@@ -93,14 +93,9 @@ export class LowLatencyReceiver extends ShmConnection implements ReceiveConnecti
     Atomics.store(this.words, HEAD, this.#head);
   }
 
-  /** What was posted before the sender left is read first. */
-  protected override throwIfLeft(): void {
-    try {
-      super.throwIfLeft();
-    } catch (error) {
-      this.#take();
-      if (!this.#taken) throw error;
-    }
+  protected override hasUnread(): boolean {
+    this.#take();
+    return this.#taken;
   }
 
   #take(): void {

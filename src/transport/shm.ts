@@ -157,13 +157,8 @@ class ShmReceiver extends ShmConnection implements ReceiveConnection {
     Atomics.store(this.words, HEAD, this.#head);
   }
 
-  /** What was posted before the sender left is read first. */
-  protected override throwIfLeft(): void {
-    try {
-      super.throwIfLeft();
-    } catch (error) {
-      this.#tail = Atomics.load(this.words, TAIL);
-      if (this.#tail === this.#head) throw error;
-    }
+  protected override hasUnread(): boolean {
+    this.#tail = Atomics.load(this.words, TAIL);
+    return this.#tail !== this.#head;
   }
 }
