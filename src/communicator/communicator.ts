@@ -367,8 +367,8 @@ export class Communicator extends Collectives {
       observe: this.#engine.observe,
       checkUsable: (call) => this.#checkUsable(call),
       checkBlocking: (peer) => {
-        if (peer === undefined) this.#checkBlocking();
-        else messenger.checkBlocking(peer);
+        if (peer !== undefined) messenger.checkBlocking(peer);
+        else if (!this.#mayBlock) this.#refuseBlocking();
       },
       addMessage: ({ sends, peer, array, type }, settled) => messenger.add(sends, peer, array, type, { settled }),
       addCollective: (call, settled) => this.#queue.add(call, settled),
@@ -408,7 +408,7 @@ export class Communicator extends Collectives {
       void group.addCollective(this.#member, call);
       return;
     }
-    if (!this.#mayBlock) this.#checkBlocking();
+    if (!this.#mayBlock) this.#refuseBlocking();
     this.#queue.run(call);
   }
 
@@ -417,13 +417,13 @@ export class Communicator extends Collectives {
     return group === undefined ? this.#queue.start(call) : group.addCollective(this.#member, call);
   }
 
-  #checkBlocking(): void {
-    if (this.#parts.config.blocking === false) {
-      throw new InvalidUsageError('UNSUPPORTED', 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form');
-    }
-    if (!this.#engine.blocking) {
-      throw new InvalidUsageError('UNSUPPORTED', 'blocking calls need memory that all ranks share; these ranks talk over sockets: use the promise form');
-    }
+  #refuseBlocking(): never {
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      this.#parts.config.blocking === false
+        ? 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form'
+        : 'blocking calls need memory that all ranks share; these ranks talk over sockets: use the promise form',
+    );
   }
 
   // ── failure ─────────────────────────────────────────────────────────────────────────────────────────────────────────
