@@ -8,25 +8,8 @@ import type { CallDetails } from './call.js';
 import { ExchangePlan } from './direct-plan.js';
 import { Operand } from './operand.js';
 import { PartTables } from './direct-tables.js';
+import { CLOSED, OPEN, Posts, STAGED, SWAPS } from './direct-posts.js';
 import type { Stage } from './direct-stage.js';
-
-/**
- * The words of a rank's post: where its input is, where its output, the bits below, its table of parts (0: nowhere), and
- * where in its own memory an open input is (a float64).
- */
-const SOURCE = 0;
-const DESTINATION = 1;
-const FLAGS = 2;
-const TABLE = 3;
-const PLACE = 4;
-/** The input comes through staging memory, a piece in each round but the first. */
-const STAGED = 1;
-/** The input, in the segment, is also the output; if that is so on all ranks, they exchange parts in pairs. */
-const SWAPS = 2;
-/** The root's output lies outside the segment: what is for it goes through its scratch memory, a piece in each round. */
-const CLOSED = 4;
-/** The input lies outside the segment, and the others read it there (device/peer-memory.ts). */
-const OPEN = 8;
 
 /** Parts from this length on are read from where they are: below, two copies cost less than a call of the kernel (measured). */
 const OPEN_BYTES = 32 * 1024;
@@ -56,13 +39,14 @@ const ALIGNMENT = 128;
 export class Exchange {
   readonly #kernels: Kernels;
   readonly #words: Uint32Array;
-  readonly #numbers: Float64Array;
   readonly #rank: number;
   readonly #nRanks: number;
   readonly #plan: ExchangePlan;
   readonly #source: Operand;
   readonly #destination: Operand;
   readonly #tables: PartTables;
+  /** What all ranks posted. */
+  readonly #posts: Posts;
   readonly #addressTable: number;
 
   // The call under way.
@@ -84,17 +68,11 @@ export class Exchange {
   #place = 0;
   /** Whether this rank still has to do its work of this round: what it was to read was not there. */
   #unfinished = false;
-  /** Whether some rank's input is open. */
-  #reads = false;
-  /** What the ranks posted; where sources are staged, in this round. */
-  readonly #sources: Float64Array;
-  readonly #flagsOf: Uint32Array;
 
   constructor(readonly team: Team, libc: Libc | undefined, readonly stage: Stage) {
     const { segment, localRank, nLocalRanks } = team;
     this.#kernels = team.kernels;
     this.#words = new Uint32Array(segment.buffer);
-    this.#numbers = new Float64Array(segment.buffer, 0, Math.floor(segment.bytes / 8));
     this.#rank = localRank;
     this.#nRanks = nLocalRanks;
     this.#plan = new ExchangePlan(localRank, nLocalRanks, team.stageBytes);
@@ -102,8 +80,7 @@ export class Exchange {
     this.#destination = new Operand(segment, libc);
     this.#tables = new PartTables(team);
     this.#addressTable = (this.#kernels.tableAddress() >>> 0) / 4;
-    this.#sources = new Float64Array(nLocalRanks);
-    this.#flagsOf = new Uint32Array(nLocalRanks);
+    this.#posts = new Posts(team);
   }
 
   /**
@@ -137,7 +114,7 @@ export class Exchange {
 
   /** The bytes of each part that a rank posted for a call of parts that differ in length. */
   partsOf(rank: number): number[] {
-    return this.#tables.partsAt(this.#posted(rank, TABLE));
+    return this.#tables.partsAt(this.#posts.table(rank));
   }
 
   /** Forgets the caller's arrays. */
@@ -246,16 +223,6 @@ export class Exchange {
     return this.#kernels.meet(this.#code, this.#root, this.#count, this.#address, this.#target, this.#flags, this.#table, this.#place, spins);
   }
 
-  /** A word of what a rank posted. */
-  #posted(rank: number, word: number): number {
-    return this.#words[(this.#kernels.postAddress(rank) >>> 2) + 2 + word] ?? 0;
-  }
-
-  /** Where a rank's open input is in its own memory. */
-  #postedPlace(rank: number): number {
-    return this.#numbers[((this.#kernels.postAddress(rank) >>> 0) + 8 + 4 * PLACE) / 8] ?? 0;
-  }
-
   // ── work ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Whether this rank stays until all have finished this round: somebody reads what it has, or writes what it gets. */
@@ -272,11 +239,7 @@ export class Exchange {
 
   /** Does this rank's work of a round. False if it could not be done, because another rank is no longer there. */
   #work(): boolean {
-    for (let r = 0; r < this.#nRanks; r++) {
-      const flags = this.#posted(r, FLAGS);
-      if (this.#round === 0) this.#flagsOf[r] = flags;
-      if (this.#round === 0 || (flags & STAGED) !== 0) this.#sources[r] = (flags & OPEN) !== 0 ? this.#postedPlace(r) : this.#posted(r, SOURCE);
-    }
+    this.#posts.read(this.#round === 0);
     if (this.#round === 0) this.#learn();
     const kind = this.#code & 15;
     if (kind === callKinds.reduce) return this.#reduceShare();
@@ -291,11 +254,10 @@ export class Exchange {
   #learn(): void {
     const kind = this.#code & 15;
     let longest = 0;
-    this.#reads = this.#flagsOf.some((flags) => (flags & OPEN) !== 0);
     if (kind === callKinds.allToAllV) this.#learnParts();
     for (let r = 0; r < this.#nRanks; r++) {
-      if (((this.#flagsOf[r] ?? 0) & STAGED) === 0) continue;
-      if (kind === callKinds.allToAllV) longest = Math.max(longest, this.#tables.longestPart(this.#posted(r, TABLE)));
+      if (!this.#posts.has(r, STAGED)) continue;
+      if (kind === callKinds.allToAllV) longest = Math.max(longest, this.#tables.longestPart(this.#posts.table(r)));
       else if (kind === callKinds.allGatherV) longest = Math.max(longest, this.#plan.takeBytes[r] ?? 0);
       else if (kind === callKinds.reduceScatterV) longest = Math.max(...this.#plan.partBytes);
       else if (kind !== callKinds.gather || (r !== this.#root && this.#rootIsClosed())) longest = this.#plan.partBytes[0] ?? 0;
@@ -307,7 +269,7 @@ export class Exchange {
 
   /** Reads where the others have this rank's parts. */
   #learnParts(): void {
-    const addresses = Array.from({ length: this.#nRanks }, (_, rank) => this.#posted(rank, TABLE));
+    const addresses = Array.from({ length: this.#nRanks }, (_, rank) => this.#posts.table(rank));
     const found = this.#tables.disagreement(addresses);
     if (found !== undefined) {
       const { sender, receiver, sentBytes, expectedBytes } = found;
@@ -323,14 +285,12 @@ export class Exchange {
   }
 
   #rootIsClosed(): boolean {
-    return ((this.#flagsOf[this.#root] ?? 0) & CLOSED) !== 0;
+    return this.#posts.has(this.#root, CLOSED);
   }
 
   /** Whether all ranks work in place in the segment. */
   #allSwap(): boolean {
-    if ((this.#flags & SWAPS) === 0) return false;
-    for (let r = 0; r < this.#nRanks; r++) if (((this.#flagsOf[r] ?? 0) & SWAPS) === 0) return false;
-    return true;
+    return (this.#flags & SWAPS) !== 0 && this.#posts.allHave(SWAPS);
   }
 
   /**
@@ -342,16 +302,15 @@ export class Exchange {
     const done = (this.#round - 1) * pieceBytes;
     for (let i = 1; i < this.#nRanks; i++) {
       const r = (this.#rank + i) % this.#nRanks;
-      const flags = this.#flagsOf[r] ?? 0;
-      const staged = (flags & STAGED) !== 0;
+      const staged = this.#posts.has(r, STAGED);
       const inPieces = staged || this.#inPlace;
       if (inPieces === (this.#round === 0)) continue;
       const at = inPieces ? done : 0;
       const bytes = Math.min(inPieces ? pieceBytes : Infinity, (takeBytes[r] ?? 0) - at);
       if (bytes <= 0) continue;
-      const from = (this.#sources[r] ?? 0) + (staged ? (divided ? this.#rank * pieceBytes : 0) : (takeFrom[r] ?? 0) + at);
+      const from = this.#posts.source(r) + (staged ? (divided ? this.#rank * pieceBytes : 0) : (takeFrom[r] ?? 0) + at);
       const to = (takeTo[r] ?? 0) + at;
-      if ((flags & OPEN) === 0) this.#destination.write(to, bytes, from);
+      if (!this.#posts.has(r, OPEN)) this.#destination.write(to, bytes, from);
       else if (!this.#destination.readFrom(to, bytes, this.team.members[r] ?? 0, from)) return false;
     }
     return this.#isValid();
@@ -360,7 +319,7 @@ export class Exchange {
   /** Writes this rank's input into the root's output. */
   #put(): void {
     const { partFrom: [from = 0], partBytes: [bytes = 0], partFrom } = this.#plan;
-    if (bytes > 0 && this.#rank !== this.#root) this.#source.copyTo(this.#posted(this.#root, DESTINATION) + (partFrom[this.#rank] ?? 0), from, bytes);
+    if (bytes > 0 && this.#rank !== this.#root) this.#source.copyTo(this.#posts.destination(this.#root) + (partFrom[this.#rank] ?? 0), from, bytes);
   }
 
   /** Exchanges parts with all others, of each pair one half. */
@@ -370,7 +329,7 @@ export class Exchange {
     for (let i = 1; i < this.#nRanks; i++) {
       const r = (this.#rank + i) % this.#nRanks;
       const [from, length] = this.#rank < r ? [0, half] : [half, bytes - half];
-      this.#kernels.swap((this.#sources[this.#rank] ?? 0) + (partFrom[r] ?? 0) + from, (this.#sources[r] ?? 0) + (partFrom[this.#rank] ?? 0) + from, length);
+      this.#kernels.swap(this.#posts.source(this.#rank) + (partFrom[r] ?? 0) + from, this.#posts.source(r) + (partFrom[this.#rank] ?? 0) + from, length);
     }
   }
 
@@ -389,7 +348,7 @@ export class Exchange {
         if (!this.#lay(r, (takeFrom[r] ?? 0) + done + at, this.#rank * pieceBytes + at, length)) return false;
       }
       const output = placed ? this.#destination.address(to + done + at) : this.stage.scratch();
-      this.#reduce(output, 0, length);
+      this.#reduce(output, length);
       this.#destination.write(to + done + at, length, output);
     }
     return this.#isValid();
@@ -404,19 +363,19 @@ export class Exchange {
     const bytes = this.#rounds === 0 ? all : Math.min(pieceBytes, all - done);
     const share = Math.ceil(bytes / this.#nRanks / ALIGNMENT) * ALIGNMENT;
     const end = Math.min(share * (this.#rank + 1), bytes);
-    const target = this.#posted(this.#root, DESTINATION) + (this.#rootIsClosed() ? 0 : done);
+    const target = this.#posts.destination(this.#root) + (this.#rootIsClosed() ? 0 : done);
     const step = this.#mostAtOnce();
     for (let at = share * this.#rank; at < end; at += step) {
       const length = Math.min(step, end - at);
       for (let r = 0; r < this.#nRanks; r++) if (!this.#lay(r, done + at, at, length)) return false;
-      this.#reduce(target + at, 0, length);
+      this.#reduce(target + at, length);
     }
     return this.#isValid();
   }
 
   /** How many bytes of all inputs can be combined at once, since open ones are read into slots. */
   #mostAtOnce(): number {
-    if (!this.#reads) return Infinity;
+    if (!this.#posts.anyHas(OPEN)) return Infinity;
     return Math.min(LAID_BYTES, Math.floor(this.team.stageBytes / this.#nRanks / ALIGNMENT) * ALIGNMENT);
   }
 
@@ -426,10 +385,9 @@ export class Exchange {
    * it could not be read.
    */
   #lay(rank: number, from: number, inStage: number, bytes: number): boolean {
-    const flags = this.#flagsOf[rank] ?? 0;
-    const source = this.#sources[rank] ?? 0;
-    let address = source + ((flags & STAGED) === 0 ? from : inStage);
-    if ((flags & OPEN) !== 0) {
+    const source = this.#posts.source(rank);
+    let address = source + (this.#posts.has(rank, STAGED) ? inStage : from);
+    if (this.#posts.has(rank, OPEN)) {
       address = this.stage.next() + rank * this.#mostAtOnce();
       if (rank === this.#rank) this.#source.copyTo(address, from, bytes);
       else if (!this.#readAt(address, bytes, rank, source + from)) return false;
@@ -446,13 +404,13 @@ export class Exchange {
 
   /** Whether what was read is what was to be read: a rank that gives a call up may use its memory for something else. */
   #isValid(): boolean {
-    return !this.#reads || this.team.abort() === undefined;
+    return !this.#posts.anyHas(OPEN) || this.team.abort() === undefined;
   }
 
-  /** Combines bytes of all inputs in the table of addresses into the same of an output. */
-  #reduce(destination: number, from: number, bytes: number): void {
+  /** Combines bytes of all inputs in the table of addresses into an output. */
+  #reduce(destination: number, bytes: number): void {
     this.#words[this.#addressTable + MAX_LOCAL_RANKS] = destination;
-    this.#kernels.reduceTables(1, from, bytes);
+    this.#kernels.reduceTables(1, 0, bytes);
   }
 
   /** Copies what the ranks have left in the root's scratch memory. */
