@@ -1,9 +1,10 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { Team, type Reservation } from '../device/team.js';
-import { InvalidArgumentError, RemoteError, SystemError, TcclError, TimeoutError } from '../errors.js';
+import { InvalidArgumentError, RemoteError, SystemError, TcclError } from '../errors.js';
 import { checkEngines } from './agree.js';
 import { engineThreads, inherit, type CommunicatorConfig } from './config.js';
 import type { CommunicatorParts } from './origin.js';
+import { tooLate } from './out-of-band.js';
 
 /** What each rank tells its parent communicator in a split. */
 interface Choice {
@@ -144,38 +145,6 @@ async function exchange(bootstrap: Bootstrap, threads: number, make: () => numbe
   if (failed === bootstrap.rank) throw failure;
   const one = all[failed];
   throw new SystemError('OUT_OF_MEMORY', `rank ${failed} has no memory for the communicator: ${one !== undefined && 'error' in one ? one.error : ''}`, { rank: failed });
-}
-
-/** How often a rank that waits for others out of band looks whether they can still come. */
-const LOOK_EVERY_MS = 20;
-
-/**
- * What `work` gives, unless a rank that it needs cannot come any more (`check` throws) or time is over. `work` gets a
- * signal of that, and may tell more precisely what it waited for.
- */
-export async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => void, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const stop = new AbortController();
-  const stopped = new Promise<never>((_, reject) => {
-    stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
-  });
-  const late = setTimeout(() => stop.abort(tooLate(name, timeoutMs)), timeoutMs);
-  const look = setInterval(() => {
-    try {
-      check();
-    } catch (error) {
-      stop.abort(error);
-    }
-  }, LOOK_EVERY_MS);
-  try {
-    return await Promise.race([work(stop.signal), stopped]);
-  } finally {
-    clearInterval(look);
-    clearTimeout(late);
-  }
-}
-
-function tooLate(name: string, timeoutMs: number): TimeoutError {
-  return new TimeoutError('TIMEOUT', `${name} waited ${timeoutMs / 1000} s in vain for other ranks to call it`);
 }
 
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));

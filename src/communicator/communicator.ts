@@ -3,12 +3,11 @@ import type { Algorithm, CallKind } from '../collectives/call.js';
 import { PointToPoint } from '../collectives/p2p.js';
 import { rankStates, type Segment, type SegmentMemory } from '../device/segment.js';
 import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
-import { InvalidArgumentError, InvalidUsageError, RemoteError, SystemError, TcclError } from '../errors.js';
-import { died } from '../transport/ending.js';
+import { InvalidUsageError, RemoteError, TcclError } from '../errors.js';
 import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { CallQueue } from './call-queue.js';
 import { CheckedCall } from './checked-call.js';
-import { checkShrink, checkSplit, shrink, split, whileOthersCan } from './children.js';
+import { checkShrink, checkSplit, shrink, split } from './children.js';
 import { smallBytesOf } from './choose-engine.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
@@ -16,12 +15,13 @@ import { engineThreads, type CommunicatorConfig } from './config.js';
 import { defaultProfile } from './default-profile.js';
 import { onExit } from './exit.js';
 import { explainCall, type Explanation } from './explain.js';
-import { FUSED_BYTES } from './fusion.js';
 import { currentGroup, group, groupSync, refused, type GroupMember } from './group.js';
+import { makeGroupMember } from './group-member.js';
 import { grow } from './grow.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { Messenger } from './messenger.js';
 import type { CommunicatorParts } from './origin.js';
+import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
 import { timesFor } from './profile.js';
 import { Window } from './window.js';
@@ -64,14 +64,11 @@ export class Communicator extends Collectives {
   /** Windows made so far. */
   #windows = 0;
   readonly #member: GroupMember;
-  /** Where fused calls of groups exchange their data; made when first needed. */
-  #fusionRoom: NumericArray | undefined;
   readonly #stopExit: () => void;
   #failure: TcclError | undefined;
   #closing: Promise<void> | undefined;
   readonly #registrations = new Set<Registration>();
-  /** Ends with the last call that goes out of band. */
-  #outOfBand: Promise<void> = Promise.resolve();
+  readonly #outOfBand: OutOfBandCalls;
 
   /** @internal Made by init(). */
   constructor(parts: CommunicatorParts) {
@@ -106,7 +103,19 @@ export class Communicator extends Collectives {
         timedOut: () => this.#queue.timedOut(),
       },
     });
-    this.#member = this.#makeMember();
+    this.#outOfBand = new OutOfBandCalls({
+      bootstrap, team, fail,
+      checkAlive: () => {
+        if (this.#failure !== undefined) throw this.#failure;
+      },
+    });
+    this.#member = makeGroupMember({
+      engine, team, messenger: this.#messenger, queue: this.#queue,
+      checkUsable: (call) => this.#checkUsable(call),
+      checkBlocking: () => {
+        if (!this.#mayBlock) this.#refuseBlocking();
+      },
+    });
     this.#stopExit = onExit(this.#leave);
   }
 
@@ -221,7 +230,7 @@ export class Communicator extends Collectives {
   async split(color: number | null, key = 0, options: ChildOptions = {}): Promise<Communicator | null> {
     this.#checkUsable('split');
     checkSplit(color, key);
-    const parts = await this.#withAll('split', options, (signal) => split(this.#parts, color, key, options, signal));
+    const parts = await this.#outOfBand.withAll('split', options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS, (signal) => split(this.#parts, color, key, options, signal));
     return parts === null ? null : new Communicator(parts);
   }
 
@@ -237,7 +246,7 @@ export class Communicator extends Collectives {
     checkShrink(excluded, this.rank, this.nRanks);
     if (options.abort === true) this.abort('it shrinks the communicator');
     if (this.#failure === undefined) await this.#queue.drained();
-    return this.#inTurn(async () => new Communicator(await shrink(this.#parts, excluded, options, options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS)));
+    return this.#outOfBand.inTurn(async () => new Communicator(await shrink(this.#parts, excluded, options, options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS)));
   }
 
   /**
@@ -247,7 +256,7 @@ export class Communicator extends Collectives {
    */
   async grow(nRanks: number, options: ChildOptions & { readonly commId?: UniqueId | string } = {}): Promise<Communicator> {
     this.#checkUsable('grow');
-    return this.#withAll('grow', options, (signal) => grow(this.#parts, nRanks, options, signal));
+    return this.#outOfBand.withAll('grow', options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS, (signal) => grow(this.#parts, nRanks, options, signal));
   }
 
   /** A second queue with the same ranks: what is called on it need not wait for what is under way here. Every rank calls it. */
@@ -295,37 +304,6 @@ export class Communicator extends Collectives {
     return this.#call;
   }
 
-  /** Does what needs all ranks out of band, one after the other. A failure ends the communicator, as in other calls. */
-  #withAll<T>(name: string, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: ChildOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return this.#inTurn(async () => {
-      try {
-        const calls = this.#parts.team.countCall();
-        return await whileOthersCan(name, timeoutMs, () => this.#checkPresence(calls), work);
-      } catch (error) {
-        if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY')) throw error;
-        throw this.#failWith(error);
-      }
-    });
-  }
-
-  /** After what was begun before, whatever became of it. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#outOfBand.then(work);
-    this.#outOfBand = turn.then(() => undefined, () => undefined);
-    return turn;
-  }
-
-  /** Throws where a rank that has not made this rank's latest call out of band never will. */
-  #checkPresence(calls: number): void {
-    if (this.#failure !== undefined) throw this.#failure;
-    const { team, bootstrap } = this.#parts;
-    const rankOf = (local: number): number => bootstrap.localRanks[local] ?? local;
-    const dead = team.findDead();
-    if (dead >= 0) throw died(rankOf(dead));
-    const left = team.findLeft(calls);
-    if (left >= 0) throw new RemoteError('CLOSED', `rank ${rankOf(left)} has closed its communicator, but others still call it`, { rank: rankOf(left) });
-  }
-
   #checkUsable(call: string): void {
     if (this.#failure !== undefined || this.#closing !== undefined) this.#refuse(call);
   }
@@ -357,47 +335,6 @@ export class Communicator extends Collectives {
     const group = currentGroup();
     if (group === undefined) this.#messenger.run(call === 'send', peer, array, type);
     else void group.addMessage(this.#member, call === 'send', peer, array, type);
-  }
-
-  // ── groups ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #makeMember(): GroupMember {
-    const messenger = this.#messenger;
-    return {
-      observe: this.#engine.observe,
-      checkUsable: (call) => this.#checkUsable(call),
-      checkBlocking: (peer) => {
-        if (peer !== undefined) messenger.checkBlocking(peer);
-        else if (!this.#mayBlock) this.#refuseBlocking();
-      },
-      addMessage: ({ sends, peer, array, type }, settled) => messenger.add(sends, peer, array, type, { settled }),
-      addCollective: (call, settled) => this.#queue.add(call, settled),
-      kick: () => {
-        messenger.kick();
-        this.#queue.kick();
-      },
-      waitUntil: (isDone, others) => messenger.waitUntil(isDone, (health) => {
-        for (const other of others) other.turn(isDone, health);
-      }),
-      turn: (isDone, health) => messenger.turn(isDone, health),
-      isFusable: (type, longestBytes, totalBytes) =>
-        // Elsewhere an element's place in the array decides in which order it is combined.
-        !type.isFloat || [longestBytes, totalBytes].every((bytes) => this.#engine.algorithmOf('allReduce', bytes) === 'direct'),
-      fusionArray: (type, count) => this.#fusionArray(type, count),
-    };
-  }
-
-  #fusionArray(type: DataType, count: number): NumericArray {
-    if (this.#fusionRoom === undefined) {
-      try {
-        this.#fusionRoom = new Int32Array(this.#segment.buffer, this.#parts.team.allocateBytes(FUSED_BYTES), FUSED_BYTES / 4);
-      } catch {
-        // Slower, but all ranks must fuse alike.
-        this.#fusionRoom = new Int32Array(FUSED_BYTES / 4);
-      }
-    }
-    const { buffer, byteOffset } = this.#fusionRoom;
-    return new type.array(buffer, byteOffset, count);
   }
 
   // ── collectives ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -449,7 +386,7 @@ export class Communicator extends Collectives {
   // ── leaving ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #close(): Promise<void> {
-    await this.#outOfBand;
+    await this.#outOfBand.ended();
     await this.#queue.drained();
     await this.#messenger.close();
     this.#stopExit();

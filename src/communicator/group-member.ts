@@ -1,0 +1,67 @@
+import type { Team } from '../device/team.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import type { CallQueue } from './call-queue.js';
+import type { CompositeEngine } from './composite-engine.js';
+import { FUSED_BYTES } from './fusion.js';
+import type { GroupMember } from './group.js';
+import type { Messenger } from './messenger.js';
+
+/** What of a communicator takes part in groups. */
+export interface GroupMemberParts {
+  readonly engine: CompositeEngine;
+  readonly team: Team;
+  readonly messenger: Messenger;
+  readonly queue: CallQueue;
+  /** Throws what ended the communicator. */
+  readonly checkUsable: (call: string) => void;
+  /** Throws where collectives cannot be waited for in place. */
+  readonly checkBlocking: () => void;
+}
+
+/** A communicator as groups see it: its messages and its queue of collectives, and memory for calls that are fused. */
+export function makeGroupMember({ engine, team, messenger, queue, checkUsable, checkBlocking }: GroupMemberParts): GroupMember {
+  const fusion = new FusionRoom(team);
+  return {
+    observe: engine.observe,
+    checkUsable,
+    checkBlocking: (peer) => {
+      if (peer === undefined) checkBlocking();
+      else messenger.checkBlocking(peer);
+    },
+    addMessage: ({ sends, peer, array, type }, settled) => messenger.add(sends, peer, array, type, { settled }),
+    addCollective: (call, settled) => queue.add(call, settled),
+    kick: () => {
+      messenger.kick();
+      queue.kick();
+    },
+    waitUntil: (isDone, others) => messenger.waitUntil(isDone, (health) => {
+      for (const other of others) other.turn(isDone, health);
+    }),
+    turn: (isDone, health) => messenger.turn(isDone, health),
+    isFusable: (type, longestBytes, totalBytes) =>
+      // Elsewhere an element's place in the array decides in which order it is combined.
+      !type.isFloat || [longestBytes, totalBytes].every((bytes) => engine.algorithmOf('allReduce', bytes) === 'direct'),
+    fusionArray: (type, count) => fusion.array(type, count),
+  };
+}
+
+/** Where fused calls exchange their data; allocated when first needed. */
+class FusionRoom {
+  #room: NumericArray | undefined;
+
+  constructor(readonly team: Team) {}
+
+  array(type: DataType, count: number): NumericArray {
+    const { buffer, byteOffset } = (this.#room ??= this.#allocate());
+    return new type.array(buffer, byteOffset, count);
+  }
+
+  #allocate(): NumericArray {
+    try {
+      return new Int32Array(this.team.segment.buffer, this.team.allocateBytes(FUSED_BYTES), FUSED_BYTES / 4);
+    } catch {
+      // Slower, but all ranks must fuse alike.
+      return new Int32Array(FUSED_BYTES / 4);
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { Team } from '../device/team.js';
+import { InvalidArgumentError, RemoteError, SystemError, TimeoutError } from '../errors.js';
+import { died } from '../transport/ending.js';
+
+/** What calls out of band need of their communicator. */
+export interface OutOfBandParts {
+  readonly bootstrap: Bootstrap;
+  readonly team: Team;
+  /** Throws what ended the communicator, if something has. */
+  readonly checkAlive: () => void;
+  /** Ends the communicator for an error, and gives the error to throw. */
+  readonly fail: (error: unknown) => unknown;
+}
+
+/**
+ * Calls that all ranks make out of band (split, shrink, grow), over the bootstrap's network: one after the other, and
+ * each ends when a rank that it needs is gone.
+ */
+export class OutOfBandCalls {
+  readonly #parts: OutOfBandParts;
+  /** Ends with the last call. */
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(parts: OutOfBandParts) {
+    this.#parts = parts;
+  }
+
+  /** Does what needs all ranks. A failure ends the communicator, as in other calls, unless it only means that this call cannot be. */
+  withAll<T>(name: string, timeoutMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.inTurn(async () => {
+      try {
+        const calls = this.#parts.team.countCall();
+        return await whileOthersCan(name, timeoutMs, () => this.#checkPresence(calls), work);
+      } catch (error) {
+        if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY')) throw error;
+        throw this.#parts.fail(error);
+      }
+    });
+  }
+
+  /** After what was begun before, whatever became of it. */
+  inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(work);
+    this.#last = turn.then(() => undefined, () => undefined);
+    return turn;
+  }
+
+  /** Resolves when those begun so far have ended. */
+  ended(): Promise<void> {
+    return this.#last;
+  }
+
+  /** Throws where a rank that has not made this rank's latest call never will. */
+  #checkPresence(calls: number): void {
+    const { team, bootstrap, checkAlive } = this.#parts;
+    checkAlive();
+    const rankOf = (local: number): number => bootstrap.localRanks[local] ?? local;
+    const dead = team.findDead();
+    if (dead >= 0) throw died(rankOf(dead));
+    const left = team.findLeft(calls);
+    if (left >= 0) throw new RemoteError('CLOSED', `rank ${rankOf(left)} has closed its communicator, but others still call it`, { rank: rankOf(left) });
+  }
+}
+
+/** How often a rank that waits for others out of band looks whether they can still come. */
+const LOOK_EVERY_MS = 20;
+
+/**
+ * What `work` gives, unless a rank that it needs cannot come any more (`check` throws) or time is over. `work` gets a
+ * signal of that, and may tell more precisely what it waited for.
+ */
+async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => void, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const stopped = new Promise<never>((_, reject) => {
+    stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
+  });
+  const late = setTimeout(() => stop.abort(tooLate(name, timeoutMs)), timeoutMs);
+  const look = setInterval(() => {
+    try {
+      check();
+    } catch (error) {
+      stop.abort(error);
+    }
+  }, LOOK_EVERY_MS);
+  try {
+    return await Promise.race([work(stop.signal), stopped]);
+  } finally {
+    clearInterval(look);
+    clearTimeout(late);
+  }
+}
+
+export function tooLate(name: string, timeoutMs: number): TimeoutError {
+  return new TimeoutError('TIMEOUT', `${name} waited ${timeoutMs / 1000} s in vain for other ranks to call it`);
+}
