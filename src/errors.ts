@@ -156,6 +156,12 @@ export class InternalError extends TcclError {
   readonly ncclResult = ncclResults.InternalError;
 }
 
+/** The error of a call of `rank`, which it says from now on where it is not about another rank. */
+export function withRank(error: unknown, rank: number): unknown {
+  if (error instanceof TcclError && error.rank === undefined && error.ranks === undefined) Object.assign(error, { rank });
+  return error;
+}
+
 /** One line for a person: `rank 3: …` or `file:line:column: …` before the message. */
 export function describeError(error: unknown): string {
   if (!(error instanceof TcclError)) return error instanceof Error ? error.message : String(error);

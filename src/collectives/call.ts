@@ -1,5 +1,5 @@
 import { callKinds } from '../device/kernels/kernels.js';
-import { dataTypes, operatorCode, operatorNames, type DataType, type OperatorName } from '../device/types.js';
+import { dataTypes, operatorNames, type DataType, type OperatorName } from '../device/types.js';
 import { InternalError, InvalidUsageError } from '../errors.js';
 
 export type CallKind = keyof typeof callKinds;
@@ -78,7 +78,7 @@ const shapes: Readonly<Record<CallKind, Shape>> = {
 export function encodeCall(call: Call): number {
   const { kind } = call;
   const type = kind === 'barrier' ? 0 : call.type.code;
-  const operator = shapes[kind].reduces ? operatorCode(call.operator) : 0;
+  const operator = shapes[kind].reduces ? operatorNames.indexOf(call.operator) : 0;
   return callKinds[kind] | (type << 4) | (operator << 8) | (algorithms.indexOf(call.algorithm) << 12);
 }
 

@@ -1,8 +1,6 @@
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import type { Team } from '../device/team.js';
-import { operatorCode, type DataType } from '../device/types.js';
-
-const PREMUL_SUM = operatorCode('premulSum');
+import { PREMUL_SUM, type DataType } from '../device/types.js';
 
 /** Multiplies what a rank gives to a premulSum with its scalar, before it is added to what others gave. */
 export class Scaler {

@@ -9,7 +9,7 @@ export interface CallOptions {
 
 /** The type of an array's elements. Throws ARGUMENT_TYPE or BUFFER_DETACHED. */
 export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined): DataType {
-  const type = dataTypeOf(array, options?.type);
+  const type = dataTypeOf(array, options?.type, call);
   if (array.length === 0) checkAlive(call, array);
   return type;
 }
@@ -49,7 +49,7 @@ export function checkLength(call: string, send: NumericArray, wanted: number, wh
  * @param sendElements how many elements of the input are read
  * @param recvElements how many elements of the output are written
  * @param inPlaceAt where in the output the input begins when the call works in place, in elements; negative when the
- *   output begins in the input
+ *   output begins in the input; NaN when it never does
  */
 export function checkOverlap(call: string, send: NumericArray, sendElements: number, recv: NumericArray, recvElements: number, inPlaceAt: number): void {
   if (send.buffer !== recv.buffer) return;
@@ -58,13 +58,11 @@ export function checkOverlap(call: string, send: NumericArray, sendElements: num
   const shared = Math.min(distance + sendElements * elementBytes, recvElements * elementBytes) - Math.max(distance, 0);
   if (shared <= 0 || distance === inPlaceAt * elementBytes) return;
   const place =
-    inPlaceAt === 0 ? 'pass the same array twice'
-    : inPlaceAt > 0 ? `pass the output's elements from ${inPlaceAt} on as input`
-    : `pass the input's elements from ${-inPlaceAt} on as output`;
-  throw new InvalidUsageError(
-    'BUFFER_OVERLAP',
-    `${call}: input and output overlap by ${String(shared)} bytes; ${place} to work in place, or pass arrays apart`,
-  );
+    Number.isNaN(inPlaceAt) ? 'it does not work in place:'
+    : inPlaceAt === 0 ? 'pass the same array twice to work in place, or'
+    : inPlaceAt > 0 ? `pass the output's elements from ${inPlaceAt} on as input to work in place, or`
+    : `pass the input's elements from ${-inPlaceAt} on as output to work in place, or`;
+  throw new InvalidUsageError('BUFFER_OVERLAP', `${call}: input and output overlap by ${String(shared)} bytes; ${place} pass arrays apart`);
 }
 
 export function checkRoot(call: string, root: number, nRanks: number): void {
@@ -75,6 +73,7 @@ export function checkRoot(call: string, root: number, nRanks: number): void {
 
 /** Refuses counts that are not one whole number from 0 a rank. Returns their sum. */
 export function checkCounts(call: string, counts: readonly number[], nRanks: number): number {
+  checkList(call, 'counts', counts);
   if (counts.length !== nRanks) {
     throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there are ${String(counts.length)} counts for ${String(nRanks)} ranks; pass one a rank`);
   }
@@ -89,6 +88,11 @@ export function checkCounts(call: string, counts: readonly number[], nRanks: num
   return total;
 }
 
+function checkList(call: string, what: string, list: unknown): void {
+  if (Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView))) return;
+  throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its ${what} are an array with a number of elements for each rank, not ${String(list)}`);
+}
+
 /**
  * Where each rank's part begins: the displacements that the caller gave, or one part behind the other. Refuses parts
  * that do not fit into the array, and, of an output, parts that overlap.
@@ -100,6 +104,7 @@ export function checkDisplacements(
     let next = 0;
     return counts.map((count) => (next += count) - count);
   }
+  checkList(call, 'displacements', displacements);
   if (displacements.length !== counts.length) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE', `${call}: there are ${String(displacements.length)} displacements for ${String(counts.length)} ranks; pass one a rank`,

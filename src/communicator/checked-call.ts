@@ -2,7 +2,7 @@ import { partsHash, type CallDetails } from '../collectives/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import { int32, operatorCode, type DataType, type NumericArray, type ReductionOperator } from '../device/types.js';
-import { InvalidArgumentError } from '../errors.js';
+import { InvalidArgumentError, withRank } from '../errors.js';
 import {
   checkArray, checkCounts, checkDisplacements, checkLength, checkOverlap, checkRoom, checkRoot, checkSameType, type CallOptions,
 } from './arguments.js';
@@ -25,8 +25,8 @@ const scalarRoom = new ArrayBuffer(SCALAR_BYTES);
  * that calling costs no memory: each method checks the arguments of the public method of its name and keeps what they
  * mean. Calls on the same two arrays as the last one, of the same lengths, are not checked again.
  *
- * All throw ARGUMENT_TYPE, BUFFER_SIZE, BUFFER_DETACHED, BUFFER_OVERLAP, ROOT_RANGE, ARGUMENT_RANGE or UNKNOWN_NAME,
- * before anything is exchanged.
+ * All throw ARGUMENT_TYPE, BUFFER_SIZE, BUFFER_DETACHED, BUFFER_OVERLAP, ROOT_RANGE, ARGUMENT_RANGE or UNKNOWN_NAME, with
+ * this rank's number, before anything is exchanged.
  */
 export class CheckedCall {
   /** Kind, type and operator (call.ts). */
@@ -59,132 +59,187 @@ export class CheckedCall {
   }
 
   #checkAllReduce(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): void {
-    const { length } = send;
-    const type = this.#checkPair('allReduce', send, recv, options);
-    if (recv !== send) this.#checkOutput('allReduce', send, length, recv, length, 0);
-    this.#set(callKinds.allReduce, type, 0, send, recv, length, options);
+    try {
+      const type = this.#checkPair('allReduce', send, recv, options);
+      const { length } = send;
+      if (recv !== send) this.#checkOutput('allReduce', send, length, recv, length, 0);
+      this.#set(callKinds.allReduce, type, 0, send, recv, length, options);
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
   }
 
-  reduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, root: number, options: CallOptions | undefined): this {
-    const { length } = send;
-    if (!this.#isAsBefore(callKinds.reduce, root, send, recv, options)) {
-      checkRoot('reduce', root, this.nRanks);
-      const isRoot = this.rank === root;
-      const type = isRoot ? this.#checkPair('reduce', send, recv, options) : checkArray('reduce', send, options);
-      if (isRoot && recv !== send) this.#checkOutput('reduce', send, length, recv, length, 0);
-      this.#set(callKinds.reduce, type, root, send, recv, length, options);
-    }
+  reduce(send: NumericArray, recv: NumericArray | null, operator: ReductionOperator, root: number, options: CallOptions | undefined): this {
+    if (recv === null || !this.#isAsBefore(callKinds.reduce, root, send, recv, options)) this.#checkReduce(send, recv, root, options);
     return this.#combining(callKinds.reduce, operator);
   }
 
-  broadcast(send: NumericArray, recv: NumericArray, root: number, options: CallOptions | undefined): this {
-    if (this.#isAsBefore(callKinds.broadcast, root, send, recv, options)) return this;
-    checkRoot('broadcast', root, this.nRanks);
-    // Only the root's input matters; elsewhere it may be any array of the right type.
-    const isRoot = this.rank === root;
-    const count = isRoot ? send.length : recv.length;
-    const type = this.#checkPair('broadcast', send, recv, options);
-    if (isRoot && send !== recv) this.#checkOutput('broadcast', send, count, recv, count, 0);
-    return this.#set(callKinds.broadcast, type, root, send, recv, count, options);
+  #checkReduce(send: NumericArray, recv: NumericArray | null, root: number, options: CallOptions | undefined): void {
+    try {
+      checkRoot('reduce', root, this.nRanks);
+      const isRoot = this.rank === root;
+      if (isRoot && recv === null) throw missing('reduce', 'output', root);
+      const output = recv ?? nothing;
+      const type = isRoot ? this.#checkPair('reduce', send, output, options) : checkArray('reduce', send, options);
+      const { length } = send;
+      if (isRoot && output !== send) this.#checkOutput('reduce', send, length, output, length, 0);
+      this.#set(callKinds.reduce, type, root, send, output, length, options);
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
+  }
+
+  broadcast(send: NumericArray | null, recv: NumericArray | null, root: number, options: CallOptions | undefined): this {
+    if (send !== null && recv !== null && this.#isAsBefore(callKinds.broadcast, root, send, recv, options)) return this;
+    try {
+      checkRoot('broadcast', root, this.nRanks);
+      // Only the root's input matters; elsewhere it may be null, or any array of the right type.
+      const isRoot = this.rank === root;
+      if (isRoot && send === null) throw missing('broadcast', 'input', root);
+      if (recv === null) throw new InvalidArgumentError('ARGUMENT_TYPE', 'broadcast: every rank needs an array for the output; only the input is null elsewhere than at the root');
+      const input = send ?? recv;
+      const type = this.#checkPair('broadcast', input, recv, options);
+      const count = isRoot ? input.length : recv.length;
+      if (isRoot && input !== recv) this.#checkOutput('broadcast', input, count, recv, count, 0);
+      return this.#set(callKinds.broadcast, type, root, input, recv, count, options);
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
   }
 
   allGather(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
     if (this.#isAsBefore(callKinds.allGather, 0, send, recv, options)) return this;
-    const count = send.length;
-    const type = this.#checkPair('allGather', send, recv, options);
-    this.#checkOutput('allGather', send, count, recv, count * this.nRanks, this.rank * count);
-    return this.#set(callKinds.allGather, type, 0, send, recv, count, options);
+    try {
+      const type = this.#checkPair('allGather', send, recv, options);
+      const count = send.length;
+      this.#checkOutput('allGather', send, count, recv, count * this.nRanks, this.rank * count);
+      return this.#set(callKinds.allGather, type, 0, send, recv, count, options);
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
   }
 
   reduceScatter(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
-    if (!this.#isAsBefore(callKinds.reduceScatter, 0, send, recv, options)) {
-      const count = recv.length;
+    if (!this.#isAsBefore(callKinds.reduceScatter, 0, send, recv, options)) this.#checkReduceScatter(send, recv, options);
+    return this.#combining(callKinds.reduceScatter, operator);
+  }
+
+  #checkReduceScatter(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): void {
+    try {
       const type = this.#checkPair('reduceScatter', send, recv, options);
+      const count = recv.length;
       checkLength('reduceScatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
       checkOverlap('reduceScatter', send, send.length, recv, count, -this.rank * count);
       this.#set(callKinds.reduceScatter, type, 0, send, recv, count, options);
+    } catch (error) {
+      throw withRank(error, this.rank);
     }
-    return this.#combining(callKinds.reduceScatter, operator);
   }
 
   allToAll(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
     if (this.#isAsBefore(callKinds.allToAll, 0, send, recv, options)) return this;
-    const { length } = send;
-    const type = this.#checkPair('allToAll', send, recv, options);
-    if (length % this.nRanks !== 0) {
-      throw new InvalidArgumentError(
-        'BUFFER_SIZE', `allToAll: the input's ${String(length)} elements are not the same for each of ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
-      );
+    try {
+      const type = this.#checkPair('allToAll', send, recv, options);
+      const { length } = send;
+      if (length % this.nRanks !== 0) {
+        throw new InvalidArgumentError(
+          'BUFFER_SIZE', `allToAll: the input's ${String(length)} elements are not the same for each of ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
+        );
+      }
+      if (recv !== send) this.#checkOutput('allToAll', send, length, recv, length, 0);
+      return this.#set(callKinds.allToAll, type, 0, send, recv, length / this.nRanks, options);
+    } catch (error) {
+      throw withRank(error, this.rank);
     }
-    if (recv !== send) this.#checkOutput('allToAll', send, length, recv, length, 0);
-    return this.#set(callKinds.allToAll, type, 0, send, recv, length / this.nRanks, options);
   }
 
   gather(send: NumericArray, recv: NumericArray | null, root: number, options: CallOptions | undefined): this {
     if (recv !== null && this.#isAsBefore(callKinds.gather, root, send, recv, options)) return this;
-    checkRoot('gather', root, this.nRanks);
-    const count = send.length;
-    if (this.rank !== root) return this.#set(callKinds.gather, checkArray('gather', send, options), root, send, nothing, count);
-    if (recv === null) throw missing('gather', 'output', root);
-    const type = this.#checkPair('gather', send, recv, options);
-    this.#checkOutput('gather', send, count, recv, count * this.nRanks, root * count);
-    return this.#set(callKinds.gather, type, root, send, recv, count, options);
+    try {
+      checkRoot('gather', root, this.nRanks);
+      if (this.rank !== root) return this.#set(callKinds.gather, checkArray('gather', send, options), root, send, nothing, send.length);
+      if (recv === null) throw missing('gather', 'output', root);
+      const type = this.#checkPair('gather', send, recv, options);
+      const count = send.length;
+      this.#checkOutput('gather', send, count, recv, count * this.nRanks, root * count);
+      return this.#set(callKinds.gather, type, root, send, recv, count, options);
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
   }
 
   scatter(send: NumericArray | null, recv: NumericArray, root: number, options: CallOptions | undefined): this {
     if (send !== null && this.#isAsBefore(callKinds.scatter, root, send, recv, options)) return this;
-    checkRoot('scatter', root, this.nRanks);
-    const count = recv.length;
-    if (this.rank !== root) return this.#set(callKinds.scatter, checkArray('scatter', recv, options), root, nothing, recv, count);
-    if (send === null) throw missing('scatter', 'input', root);
-    const type = this.#checkPair('scatter', send, recv, options);
-    checkLength('scatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
-    checkOverlap('scatter', send, send.length, recv, count, -root * count);
-    return this.#set(callKinds.scatter, type, root, send, recv, count, options);
+    try {
+      checkRoot('scatter', root, this.nRanks);
+      if (this.rank !== root) return this.#set(callKinds.scatter, checkArray('scatter', recv, options), root, nothing, recv, recv.length);
+      if (send === null) throw missing('scatter', 'input', root);
+      const type = this.#checkPair('scatter', send, recv, options);
+      const count = recv.length;
+      checkLength('scatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
+      checkOverlap('scatter', send, send.length, recv, count, -root * count);
+      return this.#set(callKinds.scatter, type, root, send, recv, count, options);
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
   }
 
   allGatherV(
     send: NumericArray, recv: NumericArray, counts: readonly number[], displacements: readonly number[] | undefined, options: CallOptions | undefined,
   ): this {
-    const type = this.#checkPair('allGatherV', send, recv, options);
-    const total = checkCounts('allGatherV', counts, this.nRanks);
-    checkLength('allGatherV', send, counts[this.rank] ?? 0, `this rank's count`);
-    const places = checkDisplacements('allGatherV', recv, counts, displacements, true);
-    this.#checkOutput('allGatherV', send, send.length, recv, extent(counts, places), places[this.rank] ?? 0);
-    this.#set(callKinds.allGatherV, type, partsHash(counts), send, recv, total);
-    this.details = { counts: [...counts], displacements: [...places] };
-    return this;
+    try {
+      const type = this.#checkPair('allGatherV', send, recv, options);
+      const total = checkCounts('allGatherV', counts, this.nRanks);
+      checkLength('allGatherV', send, counts[this.rank] ?? 0, `this rank's count`);
+      const places = checkDisplacements('allGatherV', recv, counts, displacements, true);
+      this.#checkOutput('allGatherV', send, send.length, recv, extent(counts, places), places[this.rank] ?? 0);
+      this.#set(callKinds.allGatherV, type, partsHash(counts), send, recv, total);
+      this.details = { counts: [...counts], displacements: [...places] };
+      return this;
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
   }
 
   reduceScatterV(send: NumericArray, recv: NumericArray, counts: readonly number[], operator: ReductionOperator, options: CallOptions | undefined): this {
-    const type = this.#checkPair('reduceScatterV', send, recv, options);
-    const total = checkCounts('reduceScatterV', counts, this.nRanks);
-    checkLength('reduceScatterV', send, total, 'the sum of the counts');
-    const places = checkDisplacements('reduceScatterV', send, counts, undefined, false);
-    const own = counts[this.rank] ?? 0;
-    checkRoom('reduceScatterV', recv, own, `this rank's count`);
-    checkOverlap('reduceScatterV', send, total, recv, own, -(places[this.rank] ?? 0));
-    this.#set(callKinds.reduceScatterV, type, partsHash(counts), send, recv, total);
-    this.#combining(callKinds.reduceScatterV, operator);
-    this.details = { ...this.details, counts: [...counts], displacements: [...places] };
-    return this;
+    try {
+      const type = this.#checkPair('reduceScatterV', send, recv, options);
+      const total = checkCounts('reduceScatterV', counts, this.nRanks);
+      checkLength('reduceScatterV', send, total, 'the sum of the counts');
+      const places = checkDisplacements('reduceScatterV', send, counts, undefined, false);
+      const own = counts[this.rank] ?? 0;
+      checkRoom('reduceScatterV', recv, own, `this rank's count`);
+      checkOverlap('reduceScatterV', send, total, recv, own, -(places[this.rank] ?? 0));
+      this.#set(callKinds.reduceScatterV, type, partsHash(counts), send, recv, total);
+      this.#combining(callKinds.reduceScatterV, operator);
+      this.details = { ...this.details, counts: [...counts], displacements: [...places] };
+      return this;
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
   }
 
   allToAllV(send: Parts, recv: Parts, options: CallOptions | undefined): this {
-    const type = this.#checkPair('allToAllV', send.array, recv.array, options);
-    checkCounts('allToAllV', send.counts, this.nRanks);
-    checkCounts('allToAllV', recv.counts, this.nRanks);
-    const displacements = checkDisplacements('allToAllV', send.array, send.counts, send.displacements, false);
-    const recvDisplacements = checkDisplacements('allToAllV', recv.array, recv.counts, recv.displacements, true);
-    const sendExtent = extent(send.counts, displacements);
-    const recvExtent = extent(recv.counts, recvDisplacements);
-    if (sendExtent > send.array.length) checkLength('allToAllV', send.array, sendExtent, 'the sum of the counts');
-    checkRoom('allToAllV', recv.array, recvExtent, 'the sum of the counts');
-    // Nothing works in place: what goes and what comes may differ in length.
-    checkOverlap('allToAllV', send.array, sendExtent, recv.array, recvExtent, NaN);
-    this.#set(callKinds.allToAllV, type, 0, send.array, recv.array, 0);
-    this.details = { counts: [...send.counts], displacements: [...displacements], recvCounts: [...recv.counts], recvDisplacements: [...recvDisplacements] };
-    return this;
+    try {
+      checkParts('allToAllV', 'first', send);
+      checkParts('allToAllV', 'second', recv);
+      const type = this.#checkPair('allToAllV', send.array, recv.array, options);
+      checkCounts('allToAllV', send.counts, this.nRanks);
+      checkCounts('allToAllV', recv.counts, this.nRanks);
+      const displacements = checkDisplacements('allToAllV', send.array, send.counts, send.displacements, false);
+      const recvDisplacements = checkDisplacements('allToAllV', recv.array, recv.counts, recv.displacements, true);
+      const sendExtent = extent(send.counts, displacements);
+      const recvExtent = extent(recv.counts, recvDisplacements);
+      if (sendExtent > send.array.length) checkLength('allToAllV', send.array, sendExtent, 'the sum of the counts');
+      checkRoom('allToAllV', recv.array, recvExtent, 'the sum of the counts');
+      // Nothing works in place: what goes and what comes may differ in length.
+      checkOverlap('allToAllV', send.array, sendExtent, recv.array, recvExtent, NaN);
+      this.#set(callKinds.allToAllV, type, 0, send.array, recv.array, 0);
+      this.details = { counts: [...send.counts], displacements: [...displacements], recvCounts: [...recv.counts], recvDisplacements: [...recvDisplacements] };
+      return this;
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
   }
 
   /** Whether these arrays passed the last check, and nothing about them has changed. */
@@ -216,13 +271,17 @@ export class CheckedCall {
 
   /** Completes a reduction with its operator, which may be another in a call that is as before otherwise. */
   #combining(kind: number, operator: ReductionOperator): this {
-    this.code = kind | (this.type.code << 4) | (operatorCode(operator) << 8);
-    this.#operator = typeof operator === 'string' ? operator : undefined;
-    if (typeof operator === 'object') {
-      writeScalar(this.type, operator.premulSum, scalarRoom, 0);
-      this.details = { scalar: operator.premulSum };
-    } else this.details = undefined;
-    return this;
+    try {
+      this.code = kind | (this.type.code << 4) | (operatorCode(operator) << 8);
+      this.#operator = typeof operator === 'string' ? operator : undefined;
+      if (typeof operator === 'object') {
+        writeScalar(this.type, operator.premulSum, scalarRoom, 0);
+        this.details = { scalar: operator.premulSum };
+      } else this.details = undefined;
+      return this;
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
   }
 
   #checkPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
@@ -241,6 +300,12 @@ export class CheckedCall {
 /** How many elements of an array its parts reach over. */
 function extent(counts: readonly number[], displacements: readonly number[]): number {
   return counts.reduce((end, count, rank) => (count === 0 ? end : Math.max(end, (displacements[rank] ?? 0) + count)), 0);
+}
+
+/** Refuses what is no description of parts: a bare array for one. */
+function checkParts(call: string, which: string, parts: unknown): void {
+  if (typeof parts === 'object' && parts !== null && 'array' in parts && 'counts' in parts) return;
+  throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its ${which} argument is { array, counts, displacements? }, with a count for each rank`);
 }
 
 function missing(call: string, what: string, root: number): InvalidArgumentError {

@@ -29,6 +29,7 @@ export function checkSplit(color: number | null, key: number): void {
 /** Parts of the communicator of this rank's color, or null where it has none. Every rank of the parent calls it. */
 export async function split(parent: CommunicatorParts, color: number | null, key: number, given: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts | null> {
   const { bootstrap } = parent;
+  const config = inherit(parent.config, given);
   const choice: Choice = { color, key, number: bootstrap.rank === 0 ? bootstrap.nextNumber() : 0 };
   const choices = (await bootstrap.allGather(encode(choice))).map((bytes) => decode(bytes) as Choice);
   if (color === null) return null;
@@ -36,11 +37,12 @@ export async function split(parent: CommunicatorParts, color: number | null, key
     .map((other, rank) => ({ ...other, rank }))
     .filter((other) => other.color === color)
     .sort((a, b) => a.key - b.key || a.rank - b.rank);
-  return makeChild(parent, choices[0]?.number ?? 0, members.map((member) => member.rank), inherit(parent.config, given), signal);
+  return makeChild(parent, choices[0]?.number ?? 0, members.map((member) => member.rank), config, signal);
 }
 
-/** Checks what shrink() takes. Throws InvalidArgumentError `ARGUMENT_RANGE`. */
+/** Checks what shrink() takes. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
 export function checkShrink(excluded: readonly number[], rank: number, nRanks: number): void {
+  if (!isArray(excluded)) throw new InvalidArgumentError('ARGUMENT_TYPE', `shrink: the excluded ranks are an array, as in shrink([2]), not ${String(excluded)}`);
   const wrong = excluded.find((other) => !Number.isInteger(other) || other < 0 || other >= nRanks);
   if (wrong !== undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: there is no rank ${String(wrong)} to exclude; ranks go from 0 to ${nRanks - 1}`);
   if (excluded.includes(rank)) throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: rank ${rank} excludes itself; only those who stay call shrink`);
@@ -147,5 +149,7 @@ async function exchange(bootstrap: Bootstrap, threads: number, make: () => numbe
   throw new SystemError('OUT_OF_MEMORY', `rank ${failed} has no memory for the communicator: ${one !== undefined && 'error' in one ? one.error : ''}`, { rank: failed });
 }
 
+/** As Array.isArray, which would make the elements of a readonly array `any`. */
+const isArray = (value: unknown): boolean => Array.isArray(value);
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
 const decode = (bytes: Uint8Array): unknown => JSON.parse(new TextDecoder().decode(bytes));

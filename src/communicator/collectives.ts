@@ -34,10 +34,10 @@ export abstract class Collectives {
   }
 
   /**
-   * Combines `send` of all ranks element by element into `recv` of rank `root`; elsewhere `recv` does not matter. Without
-   * `recv`, in place.
+   * Combines `send` of all ranks element by element into `recv` of rank `root`; elsewhere `recv` does not matter and may be
+   * null. Without `recv`, in place.
    */
-  reduce(send: NumericArray, recv: NumericArray = send, operator: ReductionOperator = 'sum', root = 0, options?: CallOptions): Promise<void> {
+  reduce(send: NumericArray, recv: NumericArray | null = send, operator: ReductionOperator = 'sum', root = 0, options?: CallOptions): Promise<void> {
     try {
       return this.start(this.prepare('reduce').reduce(send, recv, operator, root, options));
     } catch (error) {
@@ -46,12 +46,12 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link reduce}. */
-  reduceSync(send: NumericArray, recv: NumericArray = send, operator: ReductionOperator = 'sum', root = 0, options?: CallOptions): void {
+  reduceSync(send: NumericArray, recv: NumericArray | null = send, operator: ReductionOperator = 'sum', root = 0, options?: CallOptions): void {
     this.runSync(this.prepare('reduce').reduce(send, recv, operator, root, options));
   }
 
-  /** Copies `send` of rank `root` into `recv` of every rank. Without `recv`, in place. */
-  broadcast(send: NumericArray, recv: NumericArray = send, root = 0, options?: CallOptions): Promise<void> {
+  /** Copies `send` of rank `root` into `recv` of every rank; other ranks may pass null as `send`. Without `recv`, in place. */
+  broadcast(send: NumericArray | null, recv: NumericArray | null = send, root = 0, options?: CallOptions): Promise<void> {
     try {
       return this.start(this.prepare('broadcast').broadcast(send, recv, root, options));
     } catch (error) {
@@ -60,7 +60,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link broadcast}. */
-  broadcastSync(send: NumericArray, recv: NumericArray = send, root = 0, options?: CallOptions): void {
+  broadcastSync(send: NumericArray | null, recv: NumericArray | null = send, root = 0, options?: CallOptions): void {
     this.runSync(this.prepare('broadcast').broadcast(send, recv, root, options));
   }
 

@@ -3,7 +3,7 @@ import type { Algorithm, CallKind } from '../collectives/call.js';
 import { PointToPoint } from '../collectives/p2p.js';
 import { rankStates, type Segment, type SegmentMemory } from '../device/segment.js';
 import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
-import { InvalidUsageError, RemoteError, TcclError } from '../errors.js';
+import { InvalidUsageError, RemoteError, TcclError, withRank } from '../errors.js';
 import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { CallQueue } from './call-queue.js';
 import { CheckedCall } from './checked-call.js';
@@ -260,7 +260,8 @@ export class Communicator extends Collectives {
   }
 
   /** A second queue with the same ranks: what is called on it need not wait for what is under way here. Every rank calls it. */
-  stream(options: ChildOptions = {}): Promise<Communicator> {
+  async stream(options: ChildOptions = {}): Promise<Communicator> {
+    this.#checkUsable('stream');
     return this.split(0, this.rank, options);
   }
 
@@ -316,8 +317,12 @@ export class Communicator extends Collectives {
 
   #checkMessage(call: string, array: NumericArray, peer: number, options: CallOptions | undefined): DataType {
     this.#checkUsable(call);
-    checkPeer(call, peer, this.nRanks);
-    return checkArray(call, array, options);
+    try {
+      checkPeer(call, peer, this.nRanks);
+      return checkArray(call, array, options);
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
   }
 
   #message(call: 'send' | 'recv', array: NumericArray, peer: number, options: CallOptions | undefined): Promise<void> {

@@ -1,4 +1,6 @@
 import type { Algorithm, CallKind } from '../collectives/call.js';
+import { InvalidArgumentError } from '../errors.js';
+import { didYouMean } from '../suggest.js';
 import type { AlgorithmTable } from './choose-algorithm.js';
 import { timeAt, type Times } from './profile.js';
 
@@ -32,7 +34,15 @@ export interface Explained {
   readonly channels: number;
 }
 
+/** Throws InvalidArgumentError `UNKNOWN_NAME`, `ARGUMENT_RANGE`. */
 export function explainCall(collective: CallKind, bytes: number, { table, times, measured, forced, smallBytes, channels }: Explained): Explanation {
+  if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
+    const names = Object.keys(table);
+    throw new InvalidArgumentError('UNKNOWN_NAME', `explain: there is no collective ${JSON.stringify(collective)}${typeof collective !== 'string' ? '' : didYouMean(collective, names)}; use one of ${names.join(', ')}`);
+  }
+  if (!(Number.isFinite(bytes) && bytes >= 0)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `explain: the call's size is ${String(bytes)}; pass a number of bytes from 0`);
+  }
   const algorithm = table[collective].find(({ upToBytes }) => bytes <= upToBytes)?.algorithm ?? 'direct';
   const candidates = (Object.entries(times[collective] ?? {}) as [Algorithm, Parameters<typeof timeAt>[0]][])
     .map(([name, points]) => ({ algorithm: name, predictedUs: timeAt(points, bytes) }))

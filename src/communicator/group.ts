@@ -1,6 +1,8 @@
+import { types } from 'node:util';
 import type { CallDetails } from '../collectives/call.js';
 import type { Observe, Operation } from '../collectives/operation.js';
 import type { DataType, NumericArray } from '../device/types.js';
+import { InvalidArgumentError } from '../errors.js';
 import type { CheckedCall } from './checked-call.js';
 import { fuse } from './fusion.js';
 
@@ -60,6 +62,11 @@ let current: Group | undefined;
  * one uses. When arguments of one are wrong, or `body` throws, the promise rejects with that error and nothing starts.
  */
 export function group(body: () => void): Promise<void> {
+  try {
+    checkBody(body);
+  } catch (error) {
+    return refused(error);
+  }
   if (current !== undefined) {
     body();
     return current.promise;
@@ -76,6 +83,7 @@ export function group(body: () => void): Promise<void> {
 
 /** The blocking form of {@link group}, for ranks that share memory. */
 export function groupSync(body: () => void): void {
+  checkBody(body);
   if (current !== undefined) {
     body();
     return;
@@ -83,6 +91,14 @@ export function groupSync(body: () => void): void {
   const collected = new Group();
   collected.collect(body);
   collected.runSync();
+}
+
+/** An asynchronous body would start what comes after its first `await` on its own, and often wait for itself. */
+function checkBody(body: unknown): void {
+  if (typeof body === 'function' && !types.isAsyncFunction(body)) return;
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE', `group takes a function that is not async and calls the operations without awaiting them, not ${typeof body === 'function' ? 'an async one' : String(body)}`,
+  );
 }
 
 /** The group that operations called now belong to, if any. */

@@ -33,7 +33,7 @@ export async function grow(
     throw new InvalidUsageError('CALL_MISMATCH', `rank ${other} grows to ${wishes[other]?.nRanks ?? 0} ranks, rank ${bootstrap.rank} to ${nRanks}, or by another id; all must grow alike`, { rank: other });
   }
   if (id === undefined || id === null) {
-    throw new InvalidUsageError('UNIQUE_ID', 'grow: no rank gave a commId; give the id of getUniqueId() to one of these ranks and to all new ones');
+    throw new InvalidArgumentError('UNIQUE_ID', 'grow: no rank gave a commId; give the id of getUniqueId() to one of these ranks and to all new ones');
   }
   const { init, options } = origin.facts;
   return init({

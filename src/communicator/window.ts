@@ -265,11 +265,14 @@ export class Window {
   ): { readonly part: Part; readonly bytes: number; readonly offset: number } {
     this.#checkOpen(call);
     const part = this.#partOf(call, peer);
-    const type = checkArray(call, array, options ?? { type: this.#type.name });
+    const type = checkArray(call, array, { type: options?.type ?? this.#type.name });
     if (type !== this.#type) {
       throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: the ${what} holds ${type.name}, but the window is of ${this.#type.name}; pass an array of that type`);
     }
-    if (!Number.isSafeInteger(targetOffset) || targetOffset < 0 || targetOffset + array.length > part.length) {
+    if (!Number.isSafeInteger(targetOffset) || targetOffset < 0) {
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the target's offset is ${String(targetOffset)}; pass a whole number of elements from 0`);
+    }
+    if (targetOffset + array.length > part.length) {
       throw new InvalidArgumentError(
         'BUFFER_SIZE',
         `${call}: ${array.length} elements at offset ${String(targetOffset)} are not within the ${part.length} elements that rank ${peer} has in the window`,
@@ -317,7 +320,7 @@ export class Window {
 
   #checkWait(call: string, peers: number | readonly number[], count: number): readonly number[] {
     this.#checkOpen(call);
-    const from = typeof peers === 'number' ? [peers] : [...new Set(peers)];
+    const from = Array.isArray(peers) ? [...new Set(peers as readonly number[])] : [peers as number];
     for (const peer of from) checkPeer(call, peer, this.#ranks.length);
     if (!Number.isInteger(count) || count < 1 || count >= 2 ** 30) {
       throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: ${String(count)} is not a number of signals from 1`);

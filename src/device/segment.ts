@@ -6,7 +6,7 @@ import { instantiateKernels, type Arithmetic } from './kernels/kernels.js';
 import type { Libc } from './libc.js';
 import type { PeerMemory } from './peer-memory.js';
 import { teamBytes } from './team.js';
-import type { NumericArray, NumericArrayConstructor } from './types.js';
+import { arrayNames, isArrayClass, type NumericArray, type NumericArrayConstructor } from './types.js';
 
 /**
  * The memory that the ranks of one host share: one WebAssembly memory at the same offsets in each of them.
@@ -50,6 +50,8 @@ const PLACE = Symbol('tccl.place');
 interface Place {
   readonly segment: Segment;
   readonly offset: number;
+  /** Whether it was given back, so that the place may be another array's by now. */
+  isFree: boolean;
 }
 
 interface Placed {
@@ -211,6 +213,10 @@ export class Segment {
    * taken from the system now, so that using it cannot fail later. Throws `OUT_OF_MEMORY`.
    */
   alloc<T extends NumericArray>(type: NumericArrayConstructor<T>, length: number): T {
+    if (!isArrayClass(type)) {
+      const given = typeof type === 'function' ? type.name : String(type);
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `alloc takes the class of the array and its length, as in alloc(Float32Array, 1000); the class is one of ${arrayNames()}, not ${given}`);
+    }
     if (!Number.isSafeInteger(length) || length < 0) {
       throw new InvalidArgumentError('ARGUMENT_RANGE', `alloc takes a whole number of elements from 0, not ${String(length)}`);
     }
@@ -220,7 +226,7 @@ export class Segment {
     this.#view.fill(0, offset, offset + bytes);
     goBack();
     const array = new type(this.buffer, offset, length);
-    Object.defineProperty(array, PLACE, { value: { segment: this, offset } satisfies Place });
+    Object.defineProperty(array, PLACE, { value: { segment: this, offset, isFree: false } satisfies Place });
     return array;
   }
 
@@ -276,10 +282,13 @@ export class Segment {
 
   /** Gives back what alloc() gave. Views of the array that live on see memory that others may get. */
   free(array: NumericArray): void {
-    const place = (array as Placed)[PLACE];
-    if (place?.segment !== this || this.#uses.get(place.offset) !== 'arrays') {
-      throw new InvalidUsageError('ARGUMENT_TYPE', 'free takes an array that alloc of this communicator gave, once');
+    const place = (array as Placed | null | undefined)?.[PLACE];
+    if (place?.segment !== this || place.isFree) {
+      throw new InvalidUsageError(
+        'ARGUMENT_TYPE', `free takes an array that alloc of this communicator gave, once${place?.isFree === true ? '; this one was freed before' : ''}`,
+      );
     }
+    place.isFree = true;
     this.freeBytes(place.offset);
   }
 

@@ -53,6 +53,8 @@ export class Team {
   readonly #words: Int32Array;
   /** This rank's memory that other members may use as long as they have not left. */
   readonly #kept: number[] = [];
+  /** Whether all members have left, so that the team's memory may be anything by now. */
+  #isForgotten = false;
 
   /**
    * @param address where `teamBytes` bytes are zero that all members know
@@ -91,6 +93,8 @@ export class Team {
 
   /** Tells all ranks that the communicator failed. Only the first failure counts. */
   raiseAbort(reason: AbortReason, localRank: number): void {
+    // It may be somebody's array by now.
+    if (this.#isForgotten) return;
     if (Atomics.compareExchange(this.#words, ABORT / 4, 0, 1 + localRank) === 0) {
       Atomics.store(this.#words, ABORT / 4 + 1, abortReasons.indexOf(reason));
     }
@@ -105,6 +109,7 @@ export class Team {
 
   /** Leaves word of why this rank ends the communicator, for ranks that wait for something else. The first counts. */
   sayLastWords(words: Uint8Array): void {
+    if (this.#isForgotten) return;
     const length = LAST_WORDS / 4;
     if (Atomics.compareExchange(this.#words, length, 0, -1) !== 0) return;
     new Uint8Array(this.segment.buffer, this.address + LAST_WORDS + 64, LAST_WORDS_BYTES).set(words);
@@ -165,6 +170,7 @@ export class Team {
         for (const offset of this.#kept) this.segment.freeBytes(offset);
         // Others look at this memory until they have seen that all left.
         this.#say(FORGETS);
+        this.#isForgotten = true;
         const { reservation } = this;
         if (reservation !== undefined) this.segment.when(() => this.#all(FORGETS), () => this.segment.freeBytes(reservation.offset));
       },

@@ -99,10 +99,11 @@ export const reductionOperators: readonly NamedOperator[] = ['sum', 'prod', 'min
 export const operatorNames = [...reductionOperators, 'premulSum'] as const;
 export type OperatorName = (typeof operatorNames)[number];
 
-const PREMUL_SUM = operatorNames.indexOf('premulSum');
+/** The kernels' code of premulSum. */
+export const PREMUL_SUM = operatorNames.indexOf('premulSum');
 
-/** The kernels' code of an operator. Throws `UNKNOWN_NAME`. */
-export function operatorCode(operator: ReductionOperator | OperatorName): number {
+/** The kernels' code of an operator. Throws `UNKNOWN_NAME`, also for `premulSum` without its scalar. */
+export function operatorCode(operator: ReductionOperator): number {
   switch (operator) {
     case 'sum':
       return 0;
@@ -114,8 +115,6 @@ export function operatorCode(operator: ReductionOperator | OperatorName): number
       return 3;
     case 'avg':
       return 4;
-    case 'premulSum':
-      return PREMUL_SUM;
     default:
       return otherOperatorCode(operator);
   }
@@ -123,20 +122,20 @@ export function operatorCode(operator: ReductionOperator | OperatorName): number
 
 function otherOperatorCode(operator: unknown): number {
   if (typeof operator === 'object' && operator !== null && 'premulSum' in operator) return PREMUL_SUM;
-  const name = typeof operator === 'string' ? operator : typeof operator;
+  const guess = typeof operator === 'string' ? didYouMean(operator === 'mean' ? 'avg' : operator, reductionOperators) : '';
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
-    `no reduction operator is called ${JSON.stringify(name)}${didYouMean(name, reductionOperators)}` +
-      `; use one of ${reductionOperators.join(', ')} or { premulSum: scalar }`,
+    `there is no reduction operator ${typeof operator === 'object' || typeof operator === 'string' ? JSON.stringify(operator) : describe(operator)}${guess}; use one of ${reductionOperators.join(', ')} or { premulSum: scalar }`,
   );
 }
 
 /**
  * The type of an array's elements: what its class says, or `name`, which must fit the class. Throws `ARGUMENT_TYPE` for
- * what no collective takes and for a type that the class cannot hold, `UNKNOWN_NAME` for a name that is no type's.
+ * what no collective takes and for a type that the class cannot hold, `UNKNOWN_NAME` for a name that is no type's; the
+ * message begins with the name of the call, where it is given.
  */
-export function dataTypeOf(array: NumericArray, name?: DataTypeName): DataType {
-  if (name !== undefined) return namedType(array, name);
+export function dataTypeOf(array: NumericArray, name?: DataTypeName, call?: string): DataType {
+  if (name !== undefined) return namedType(array, name, call);
   if (array instanceof Float32Array) return float32;
   if (array instanceof Float64Array) return float64;
   if (array instanceof Int32Array) return int32;
@@ -147,27 +146,35 @@ export function dataTypeOf(array: NumericArray, name?: DataTypeName): DataType {
   if (array instanceof BigUint64Array) return uint64;
   if (isNativeFloat16(array)) return float16;
   if (array instanceof Uint16Array) {
-    throw new InvalidArgumentError(
-      'ARGUMENT_TYPE',
-      "a Uint16Array holds float16 or bfloat16, and nothing says which; pass { type: 'float16' } or { type: 'bfloat16' } as options",
-    );
+    throw refusal('ARGUMENT_TYPE', call, "a Uint16Array holds float16 or bfloat16, and nothing says which; pass { type: 'float16' } or { type: 'bfloat16' } as options");
   }
-  throw new InvalidArgumentError(
-    'ARGUMENT_TYPE',
-    `${describe(array)} cannot be exchanged; pass a ${[...new Set(dataTypes.map((type) => type.array.name))].join(', ')}`,
-  );
+  throw refusal('ARGUMENT_TYPE', call, `${describe(array)} cannot be exchanged; pass one of ${arrayNames()}`);
 }
 
-function namedType(array: NumericArray, name: string): DataType {
+/** Whether `alloc` can make such arrays: whether some type is exchanged in them. */
+export function isArrayClass(type: unknown): boolean {
+  return dataTypes.some(({ array }) => array === type) || (nativeFloat16 !== undefined && type === nativeFloat16);
+}
+
+/** The classes of arrays that can be exchanged, for a message. */
+export function arrayNames(): string {
+  return [...new Set(dataTypes.map((type) => type.array.name))].join(', ');
+}
+
+function namedType(array: NumericArray, name: string, call: string | undefined): DataType {
   const type = dataTypes.find((candidate) => candidate.name === name);
   if (type === undefined) {
     const names = dataTypes.map((candidate) => candidate.name);
-    throw new InvalidArgumentError(
-      'UNKNOWN_NAME', `no data type is called ${JSON.stringify(name)}${didYouMean(name, names)}; use one of ${names.join(', ')}`,
+    throw refusal(
+      'UNKNOWN_NAME', call, `no data type is called ${JSON.stringify(name)}${didYouMean(name, names)}; use one of ${names.join(', ')}`,
     );
   }
   if (array instanceof type.array || (type === float16 && isNativeFloat16(array))) return type;
-  throw new InvalidArgumentError('ARGUMENT_TYPE', `${describe(array)} does not hold ${name}; pass a ${type.array.name}`);
+  throw refusal('ARGUMENT_TYPE', call, `${describe(array)} does not hold ${name}; pass one of class ${type.array.name}`);
+}
+
+function refusal(code: 'ARGUMENT_TYPE' | 'UNKNOWN_NAME', call: string | undefined, message: string): InvalidArgumentError {
+  return new InvalidArgumentError(code, call === undefined ? message : `${call}: ${message}`);
 }
 
 const nativeFloat16 = (globalThis as { Float16Array?: new () => object }).Float16Array;
@@ -177,6 +184,8 @@ function isNativeFloat16(array: object): boolean {
 }
 
 function describe(value: unknown): string {
-  if (value === null || typeof value !== 'object') return `${typeof value} ${String(value)}`;
-  return `an object of class ${value.constructor.name}`;
+  if (value === null || value === undefined) return String(value);
+  if (typeof value === 'object') return `an object of class ${(value.constructor as { name: string } | undefined)?.name ?? 'none'}`;
+  if (typeof value === 'function' || typeof value === 'symbol') return `a ${typeof value}`;
+  return `${typeof value} ${JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part))}`;
 }

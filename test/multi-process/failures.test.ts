@@ -43,6 +43,12 @@ const refused = {
   overlapPlain: 'BUFFER_OVERLAP',
   freeTwice: 'ARGUMENT_TYPE',
   freeForeign: 'ARGUMENT_TYPE',
+  freeLate: 'ARGUMENT_TYPE',
+  freeNothing: 'ARGUMENT_TYPE',
+  allocForeign: 'ARGUMENT_TYPE',
+  allocName: 'ARGUMENT_TYPE',
+  explainName: 'UNKNOWN_NAME',
+  explainBytes: 'ARGUMENT_RANGE',
   memory: 'OUT_OF_MEMORY',
   negative: 'ARGUMENT_RANGE',
 };

@@ -26,9 +26,14 @@ describe.each([
     expect(code, `seed ${seed}\n${stderr}`).toBe(0);
   });
 
+  test('arrays of bits are of the type that the window was made of', async () => {
+    const { code, stderr } = await runRanks(2, 'windows.mjs', ['types'], { env });
+    expect(code, stderr).toBe(0);
+  });
+
   test('wrong use is refused before anything is written', async () => {
     const { records, stderr } = await runRanks(2, 'windows.mjs', ['refused'], { env });
-    const codes = ['ARGUMENT_TYPE', 'BUFFER_SIZE', 'ARGUMENT_TYPE', 'BUFFER_SIZE', 'ARGUMENT_RANGE', 'BUFFER_SIZE', 'ARGUMENT_RANGE', 'CLOSED'];
+    const codes = ['ARGUMENT_TYPE', 'BUFFER_SIZE', 'ARGUMENT_TYPE', 'BUFFER_SIZE', ...Array.from({ length: 5 }, () => 'ARGUMENT_RANGE'), 'CLOSED'];
     expect(records.map((record) => record['codes']), stderr).toEqual([codes, codes]);
   });
 

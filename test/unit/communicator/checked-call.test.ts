@@ -39,6 +39,11 @@ test('calls are about as many elements as NCCL counts', () => {
   expect(meaning(call().barrier())).toMatchObject({ kind: 'barrier', count: 0 });
 });
 
+test('ranks other than the root need not have what only the root uses', () => {
+  expect(meaning(call().reduce(f32(6), null, 'sum', 2, undefined))).toMatchObject({ kind: 'reduce', root: 2, count: 6 });
+  expect(meaning(call().broadcast(null, f32(6), 2, undefined))).toMatchObject({ kind: 'broadcast', root: 2, count: 6 });
+});
+
 test('parts lie one behind the other unless displacements say where', () => {
   expect(call().allGatherV(f32(2), f32(6), [1, 2, 3], undefined, undefined).details).toEqual({ counts: [1, 2, 3], displacements: [0, 1, 3] });
   expect(call().allGatherV(f32(2), f32(9), [1, 2, 3], [8, 6, 0], undefined).details?.displacements).toEqual([8, 6, 0]);
@@ -68,9 +73,15 @@ const wrong: Record<string, [code: string, about: RegExp, (checked: CheckedCall)
   'a part outside the output': ['ARGUMENT_RANGE', /the 3 elements of rank 2 at displacement 4 are not within the 6 elements of the output/, (c) => c.allGatherV(f32(2), f32(6), [1, 2, 3], [0, 1, 4], undefined)],
   'parts of the output that overlap': ['BUFFER_OVERLAP', /the parts of ranks 1 and 2 overlap in the output/, (c) => c.allGatherV(f32(2), f32(6), [1, 2, 3], [0, 1, 2], undefined)],
   'an output too short for a part': ['BUFFER_SIZE', /reduceScatterV: the output has 1 elements/, (c) => c.reduceScatterV(f32(6), f32(1), [1, 2, 3], 'sum', undefined)],
-  'uneven parts in place': ['BUFFER_OVERLAP', /allToAllV: input and output overlap/, (c) => c.allToAllV({ array: whole, counts: [1, 1, 1] }, { array: whole, counts: [1, 1, 1] }, undefined)],
+  'uneven parts in place': ['BUFFER_OVERLAP', /allToAllV: input and output overlap by 12 bytes; it does not work in place: pass arrays apart/, (c) => c.allToAllV({ array: whole, counts: [1, 1, 1] }, { array: whole, counts: [1, 1, 1] }, undefined)],
   'another rank\'s place': ['BUFFER_OVERLAP', /allGather: input and output overlap by 8 bytes; pass the output's elements from 2 on as input/, (c) => c.allGather(part(0, 2), part(0, 6), undefined)],
   'a shifted output': ['BUFFER_OVERLAP', /reduceScatter: .* pass the input's elements from 2 on as output/, (c) => c.reduceScatter(part(0, 6), part(3, 2), 'sum', undefined)],
+  'an input that is missing': ['ARGUMENT_TYPE', /^allReduce: undefined cannot be exchanged/, (c) => c.allReduce(undefined as never, undefined as never, 'sum', undefined)],
+  'a root without output in reduce': ['ARGUMENT_TYPE', /reduce: rank 1 is the root, so it needs an array for the output/, (c) => c.reduce(f32(2), null, 'sum', 1, undefined)],
+  'a root without input in broadcast': ['ARGUMENT_TYPE', /broadcast: rank 1 is the root, so it needs an array for the input/, (c) => c.broadcast(null, f32(2), 1, undefined)],
+  'a rank without output in broadcast': ['ARGUMENT_TYPE', /every rank needs an array for the output/, (c) => c.broadcast(null, null, 0, undefined)],
+  'counts that are missing': ['ARGUMENT_TYPE', /allGatherV: its counts are an array .* not undefined/, (c) => c.allGatherV(f32(2), f32(6), undefined as never, undefined, undefined)],
+  'arrays without counts': ['ARGUMENT_TYPE', /allToAllV: its first argument is \{ array, counts/, (c) => c.allToAllV(f32(2) as never, f32(2) as never, undefined)],
   'two types': ['ARGUMENT_TYPE', /allGather: input is a Float32Array, output a Float64Array/, (c) => c.allGather(f32(2), new Float64Array(6), undefined)],
   'a type that nothing names': ['ARGUMENT_TYPE', /pass \{ type: 'float16' \}/, (c) => c.gather(new Uint16Array(2), null, 0, undefined)],
   'a detached input': ['BUFFER_DETACHED', /allGather: an array's memory/, (c) => c.allGather(detached(2), f32(6), undefined)],
@@ -86,7 +97,7 @@ test.each(Object.entries(wrong))('%s is refused', (_, [code, about, action]) => 
     error = thrown;
   }
   expect(error).toBeInstanceOf(TcclError);
-  expect(error).toMatchObject({ code });
+  expect(error).toMatchObject({ code, rank: 1 });
   expect((error as Error).message).toMatch(about);
 });
 

@@ -20,6 +20,22 @@ test('the first abort is the one that all members see', () => {
   for (const team of [a!, b!]) expect(team.abort()).toEqual({ reason: 'died', localRank: 1 });
 });
 
+test('an abort of what all members have left touches no memory, which is somebody else\'s by then', () => {
+  const { segments } = teams(2);
+  const reservation = Team.reserve(segments[0]!, 2);
+  const pair = [0, 1].map((local) => new Team(segments[local]!, reservation.address, [0, 1], local === 0 ? reservation : undefined));
+  for (const team of pair) team.leave();
+  // Each sees here that the other has left, then that it has forgotten.
+  for (const segment of [...segments, ...segments]) segment.settle();
+  const array = segments[0]!.alloc(Uint8Array, 2 ** 16);
+  expect(array.byteOffset).toBe(reservation.offset);
+  for (const team of pair) {
+    team.raiseAbort('aborted', 0);
+    team.sayLastWords(Uint8Array.of(1, 2, 3));
+  }
+  expect(array.every((byte) => byte === 0)).toBe(true);
+});
+
 test('a member that ended without leaving is found; one that left first, and one of another team, are not', () => {
   const { memory, teams: all } = teams(4);
   expect(all[0]!.findDead()).toBe(-1);
