@@ -10,13 +10,14 @@
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { init } from 'tccl';
+import { clockCost } from '../../dist/perf/clock.js';
 import { collectives } from '../../dist/perf/collectives.js';
 import { countWrong, TestData } from '../../dist/perf/data.js';
 import { Buffers } from '../../dist/perf/measure.js';
 import { parseSize } from '../../dist/perf/sizes.js';
 import { elementTypes } from '../../dist/perf/types.js';
 import { stateOf } from '../lib/compare.mjs';
-import { clockCost, Meeting, pin, sleep } from './meeting.mjs';
+import { Meeting, pin, sleep } from './meeting.mjs';
 
 /** @typedef {import('../../dist/perf/collectives.js').Collective} Collective */
 /** @typedef {import('../../dist/perf/collectives.js').Arguments} Arguments */

@@ -37,23 +37,6 @@ export function pin(/** @type {number} */ core) {
   setAffinity(0, mask.byteLength, mask);
 }
 
-/**
- * What the clock itself costs: the median of what two readings in a row lie apart, in seconds, in the best of several
- * series, since the first ones are interpreted.
- */
-export function clockCost() {
-  let best = Infinity;
-  const apart = new Float64Array(2001);
-  for (let series = 0; series < 10; series++) {
-    for (let i = 0; i < apart.length; i++) {
-      const before = performance.now();
-      apart[i] = performance.now() - before;
-    }
-    best = Math.min(best, apart.sort()[apart.length >> 1] ?? 0);
-  }
-  return best / 1e3;
-}
-
 export class Meeting {
   #rank;
   #size;

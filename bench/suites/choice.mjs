@@ -1,56 +1,65 @@
 /**
- * Whether the algorithm that is chosen is the fastest: every collective as the ranks choose it, and by each algorithm
- * that can be forced, in turn, in several rounds.
+ * Whether the algorithm that is chosen is the fastest: in every collective and size, what the ranks choose by themselves
+ * and each algorithm that can be forced take turns in one launch (src/perf/contest.ts).
+ *
+ * Without TCCL_PROFILE it is the defaults that are judged, whatever profile this user has.
  *
  * @module
  */
+import { launchContest } from '../../dist/perf/contest-launch.js';
+import { contestCells } from '../../dist/perf/contest.js';
 import { formatSize } from '../../dist/perf/sizes.js';
-import { algorithms } from '../../dist/collectives/call.js';
-import { carriesOut } from '../../dist/communicator/choose-algorithm.js';
-import { measure, measuredKinds } from '../../dist/perf/tune.js';
-import { formatUs, table, verdict } from '../lib/table.mjs';
+import { judge } from '../lib/choice.mjs';
+import { formatUs, table } from '../lib/table.mjs';
 import { choiceTarget } from '../lib/targets.mjs';
 
 /** @typedef {import('../lib/suite.mjs').Context} Context */
 
 export const title = 'the choice of algorithms';
 
-const command = [process.execPath, new URL('../../dist/cli/main.js', import.meta.url).pathname, 'perf'];
+/** Of the time for one size of one program, a turn's share: the other turns, warm calls and barriers need theirs. */
+const turnShare = 1 / 50;
 
 /** @param {Context} context */
 export async function run({ options, record, progress, note }) {
-  const largest = Math.max(...options.sizes.filter((bytes) => bytes <= 2 ** 24), 8);
+  const env = process.env['TCCL_PROFILE'] === undefined ? { ...process.env, XDG_CONFIG_HOME: '/nonexistent' } : process.env;
+  const contest = { sizes: [...options.sizes].sort((a, b) => a - b), rounds: 5, turnMs: options.seconds * 1e3 * turnShare, withChoice: true };
   for (let round = 0; round < options.rounds; round++) {
-    for (const ranks of options.ranks) {
-      for (const [kind, name] of measuredKinds) {
-        for (const algorithm of [undefined, ...algorithms.filter((one) => carriesOut(one, kind, ranks))]) {
-          progress(`round ${round + 1}/${options.rounds}, ${name}, ${ranks} ranks: ${algorithm ?? 'as chosen'}`);
-          try {
-            for (const [bytes, us] of await measure(command, ranks, name, largest, algorithm)) record({ choice: kind, ranks, bytes, algorithm: algorithm ?? 'chosen', us });
-          } catch (error) {
-            note(error instanceof Error ? error.message : String(error));
-          }
-        }
+    for (const ranks of options.ranks.filter((count) => count > 1)) {
+      const cells = contestCells(ranks, contest.sizes).length;
+      let done = 0;
+      progress(`round ${round + 1}/${options.rounds}, ${ranks} ranks: ${cells} collectives and sizes`);
+      try {
+        await launchContest(ranks, contest, ({ kind, ...standing }) => {
+          record({ choice: kind, ...standing });
+          // What was chosen comes first in each cell.
+          if (standing.chosen) progress(`round ${round + 1}/${options.rounds}, ${ranks} ranks, ${++done}/${cells}: ${kind}, ${formatSize(standing.size)}`);
+        }, env);
+      } catch (error) {
+        note(error instanceof Error ? error.message : String(error));
       }
     }
   }
 }
 
 export function report(/** @type {readonly Record<string, any>[]} */ records) {
-  /** Lowest times by algorithm, of each kind, ranks and bytes. @type {Map<string, Map<string, number>>} */
-  const lowest = new Map();
-  for (const { choice, ranks, bytes, algorithm, us } of records) {
-    if (choice === undefined) continue;
-    const key = JSON.stringify([choice, ranks, bytes]);
-    const times = lowest.get(key) ?? new Map();
-    lowest.set(key, times.set(algorithm, Math.min(us, times.get(algorithm) ?? Infinity)));
-  }
-  const rows = [...lowest].flatMap(([key, times]) => {
-    const [kind, ranks, bytes] = JSON.parse(key);
-    const chosen = times.get('chosen');
-    const [best] = [...times].filter(([algorithm]) => algorithm !== 'chosen').sort(([, a], [, b]) => a - b);
-    if (chosen === undefined || best === undefined) return [];
-    return [[kind, String(ranks), formatSize(bytes), formatUs(chosen), `${best[0]} ${formatUs(best[1])}`, verdict(chosen / best[1], choiceTarget)]];
-  });
-  return rows.length === 0 ? '' : `The choice against the best forced algorithm, µs, lowest of the rounds\n\n${table(['collective', 'ranks', 'size', 'chosen', 'best forced', 'ratio, target'], rows)}`;
+  const cells = judge(records);
+  if (cells.length === 0) return '';
+  const rows = cells.map(({ kind, ranks, size, chosen, best, ratio, same }) => [
+    kind, String(ranks), formatSize(size), `${chosen.algorithm} ${formatUs(chosen.us)}`, `${best.algorithm} ${formatUs(best.us)}`, ratio.toFixed(2),
+    same ? 'the same' : ratio <= choiceTarget ? `≤ ${choiceTarget} met` : `> ${choiceTarget} missed`,
+  ]);
+  return `The choice against the best forced algorithm, µs, lowest of the rounds\n\n`
+    + `${table(['collective', 'ranks', 'size', 'chosen', 'best forced', 'ratio', 'target'], rows)}\n\n${summary(cells)}`;
+}
+
+/** @param {readonly import('../lib/choice.mjs').Judged[]} cells */
+function summary(cells) {
+  const same = cells.filter((cell) => cell.same).length;
+  const missed = cells.filter((cell) => !cell.same && cell.ratio > choiceTarget);
+  const [worst] = cells.filter((cell) => !cell.same).sort((a, b) => b.ratio - a.ratio);
+  const tell = (/** @type {import('../lib/choice.mjs').Judged} */ { kind, ranks, size, chosen, best, ratio }) =>
+    `${kind} of ${ranks} ranks, ${formatSize(size)}: ${chosen.algorithm} ${formatUs(chosen.us)} µs, ${best.algorithm} ${formatUs(best.us)} µs, ${ratio.toFixed(2)} times`;
+  return `${cells.length} cells: in ${same} the choice is the best forced algorithm itself, in ${cells.length - same - missed.length} another within ${Math.round((choiceTarget - 1) * 100)} %, in ${missed.length} slower.\n`
+    + (worst === undefined ? '' : `Worst where they differ: ${tell(worst)}.\n`);
 }

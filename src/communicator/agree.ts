@@ -1,7 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { allowedCores } from '../device/cores.js';
 import { InvalidUsageError } from '../errors.js';
-import { engineThreads, type CommunicatorConfig } from './config.js';
+import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
 import type { Joined } from './join-segment.js';
 import type { RuntimeSettings } from './options.js';
 import type { Profile } from './profile.js';
@@ -28,7 +28,7 @@ export async function agree(
   bootstrap: Bootstrap, settings: RuntimeSettings, config: CommunicatorConfig, joined: Joined, profile: Profile | undefined,
 ): Promise<Facts[]> {
   const mine: Facts = {
-    algorithm: settings.algorithm ?? 'auto',
+    algorithm: forcedAlgorithm(settings, config) ?? 'auto',
     protocol: settings.protocol ?? 'auto',
     engineThreads: engineThreads(config),
     sharedWithHost: joined.shared,
@@ -38,19 +38,19 @@ export async function agree(
   };
   const all = await bootstrap.allGather(new TextEncoder().encode(JSON.stringify(mine)));
   const facts = all.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Facts);
-  checkAlike(facts, 'TCCL_ALGO', ({ algorithm }) => algorithm);
-  checkAlike(facts, 'TCCL_PROTO', ({ protocol }) => protocol);
+  checkAlike('TCCL_ALGO', facts.map(({ algorithm }) => algorithm));
+  checkAlike('TCCL_PROTO', facts.map(({ protocol }) => protocol));
   checkEngines(facts.map((fact) => fact.engineThreads));
   const agreed = facts[0]?.profile;
   return agreed === undefined ? facts : facts.map((fact) => ({ ...fact, profile: agreed }));
 }
 
-function checkAlike(facts: readonly Facts[], variable: string, of: (fact: Facts) => string): void {
-  const [first = ''] = facts.map(of);
-  const other = facts.findIndex((fact) => of(fact) !== first);
+/** Refuses ranks of which some want this and some that. */
+export function checkAlike(what: string, wanted: readonly string[]): void {
+  const [first = ''] = wanted;
+  const other = wanted.findIndex((one) => one !== first);
   if (other < 0) return;
-  const theirs = facts.map(of)[other] ?? '';
-  throw new InvalidUsageError('ENVIRONMENT', `${variable} differs between ranks: ${first} on rank 0, ${theirs} on rank ${other}; set it alike for all`, { ranks: [0, other] });
+  throw new InvalidUsageError('ENVIRONMENT', `${what} differs between ranks: ${first} on rank 0, ${wanted[other] ?? ''} on rank ${other}; set it alike for all`, { ranks: [0, other] });
 }
 
 /** Refuses ranks whose calls are carried out by different numbers of threads. */

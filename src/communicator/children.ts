@@ -1,8 +1,8 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { Team, type Reservation } from '../device/team.js';
 import { InvalidArgumentError, RemoteError, SystemError, TcclError } from '../errors.js';
-import { checkEngines } from './agree.js';
-import { engineThreads, inherit, type CommunicatorConfig } from './config.js';
+import { checkAlike, checkEngines } from './agree.js';
+import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig } from './config.js';
 import type { CommunicatorParts } from './origin.js';
 import { tooLate } from './out-of-band.js';
 
@@ -107,7 +107,8 @@ async function makeChild(
   const giveUp = (): void => bootstrap.abort(signal.reason as Error);
   signal.addEventListener('abort', giveUp);
   try {
-    const addresses = await exchange(bootstrap, engineThreads(config), () => {
+    const wanted = { threads: engineThreads(config), algorithm: forcedAlgorithm(origin.facts.settings, config) ?? 'auto' };
+    const addresses = await exchange(bootstrap, wanted, () => {
       if (local[0] === bootstrap.rank) reservation = Team.reserve(segment, local.length);
       return reservation?.address ?? 0;
     });
@@ -127,12 +128,18 @@ async function makeChild(
   }
 }
 
+/** What all ranks must want alike of a communicator. */
+interface Wanted {
+  readonly threads: number;
+  readonly algorithm: string;
+}
+
 /** What `make` gives at every rank, or the error of the first rank where it throws, at all. */
-async function exchange(bootstrap: Bootstrap, threads: number, make: () => number): Promise<number[]> {
+async function exchange(bootstrap: Bootstrap, wanted: Wanted, make: () => number): Promise<number[]> {
   let failure: unknown;
-  let mine: { readonly address: number; readonly threads: number } | { readonly error: string };
+  let mine: (Wanted & { readonly address: number }) | { readonly error: string };
   try {
-    mine = { address: make(), threads };
+    mine = { address: make(), ...wanted };
   } catch (error) {
     failure = error;
     mine = { error: (error as Error).message };
@@ -142,6 +149,7 @@ async function exchange(bootstrap: Bootstrap, threads: number, make: () => numbe
   const failed = addresses.indexOf(-1);
   if (failed < 0) {
     checkEngines(all.map((one) => ('address' in one ? one.threads : 0)));
+    checkAlike('the algorithm', all.map((one) => ('address' in one ? one.algorithm : '')));
     return addresses;
   }
   if (failed === bootstrap.rank) throw failure;

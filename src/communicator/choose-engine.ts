@@ -56,34 +56,37 @@ export interface Circumstances {
   readonly signal: AbortSignal;
   /** Threads that carry out calls beside the rank's own. */
   readonly nThreads: number;
+  /** What carries out every call that it can. */
+  readonly forced: Algorithm | undefined;
 }
 
 /**
  * The engine of a communicator, with the algorithms that its calls may take: where all ranks share one segment, those
  * that work on it; elsewhere those over connections, through the segment between ranks of one host and through sockets
- * between others. TCCL_ALGO forces one of them.
+ * between others. One of them may be forced.
  *
- * @throws InvalidUsageError `UNSUPPORTED` when TCCL_ALGO is direct or nvls but the ranks do not share a segment
+ * @throws InvalidUsageError `UNSUPPORTED` when direct or nvls is forced but the ranks do not share a segment
  */
 export async function chooseEngine(circumstances: Circumstances): Promise<CompositeEngine> {
-  const { bootstrap, team, facts, libc, nCores, settings, nThreads } = circumstances;
+  const { bootstrap, team, facts, libc, nCores, settings, nThreads, forced } = circumstances;
   const { localRanks, nRanks } = bootstrap;
   const oneSegment = localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
-  if ((settings.algorithm === 'direct' || settings.algorithm === 'nvls') && !oneSegment) {
+  if ((forced === 'direct' || forced === 'nvls') && !oneSegment) {
     const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
-    throw new InvalidUsageError('UNSUPPORTED', `TCCL_ALGO=${settings.algorithm} needs memory that all ranks share, but these do not: ${reason}`);
+    throw new InvalidUsageError('UNSUPPORTED', `the algorithm ${forced} (TCCL_ALGO) needs memory that all ranks share, but these do not: ${reason}`);
   }
   if (settings.protocol === 'll' && !oneSegment) {
     throw new InvalidUsageError('UNSUPPORTED', 'TCCL_PROTO=ll needs memory that all ranks share: over sockets there is no such protocol; leave it unset');
   }
-  if (nThreads > 0 && !(oneSegment && (settings.algorithm ?? 'direct') === 'direct')) {
-    const reason = oneSegment ? `TCCL_ALGO=${settings.algorithm ?? ''} is not the direct algorithm, the only one that they carry out` : 'these ranks do not all share memory, in which they work';
+  if (nThreads > 0 && !(oneSegment && (forced ?? 'direct') === 'direct')) {
+    const reason = oneSegment ? `${forced ?? ''} is not the direct algorithm, the only one that they carry out` : 'these ranks do not all share memory, in which they work';
     throw new InvalidUsageError('UNSUPPORTED', `engine threads cannot be had: ${reason}; leave engine: 'thread' out`);
   }
-  const usual = defaultTable({ nRanks, oneSegment, forced: nThreads > 0 ? 'direct' : settings.algorithm });
-  const profile = settings.algorithm === undefined && nThreads === 0 ? facts[0]?.profile : undefined;
-  const table = profile === undefined ? usual : tableOf(
-    timesFor(profile, nRanks, nCores), usual,
+  const usual = defaultTable({ nRanks, oneSegment, forced: nThreads > 0 ? 'direct' : forced });
+  const profile = forced === undefined && nThreads === 0 ? facts[0]?.profile : undefined;
+  const times = profile === undefined ? undefined : timesFor(profile, nRanks, nCores);
+  const table = times === undefined ? usual : tableOf(
+    times, usual,
     (algorithm, kind) => (oneSegment || (algorithm !== 'direct' && algorithm !== 'nvls')) && carriesOut(algorithm, kind, nRanks),
   );
   const used = [...new Set(Object.values(table).flatMap((ranges) => ranges.map(({ algorithm }) => algorithm)))];

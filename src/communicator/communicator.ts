@@ -11,7 +11,7 @@ import { checkShrink, checkSplit, shrink, split } from './children.js';
 import { smallBytesOf } from './choose-engine.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
-import { engineThreads, type CommunicatorConfig } from './config.js';
+import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
 import { defaultProfile } from './default-profile.js';
 import { onExit } from './exit.js';
 import { explainCall, type Explanation } from './explain.js';
@@ -138,11 +138,12 @@ export class Communicator extends Collectives {
   explain(collective: CallKind, bytes: number): Explanation {
     const { origin, facts, nCores } = this.#parts;
     const { profile } = facts[0] ?? {};
+    const here = profile === undefined ? undefined : timesFor(profile, this.nRanks, nCores);
     return explainCall(collective, bytes, {
       table: this.#engine.table,
-      times: timesFor(profile ?? defaultProfile, this.nRanks, nCores),
-      measured: profile === undefined ? 'elsewhere' : 'here',
-      forced: origin.facts.settings.algorithm,
+      times: here ?? timesFor(defaultProfile, this.nRanks, nCores) ?? {},
+      measured: here === undefined ? 'elsewhere' : 'here',
+      forced: forcedAlgorithm(origin.facts.settings, this.#parts.config),
       smallBytes: smallBytesOf(this.nLocalRanks, nCores),
       channels: Math.max(1, engineThreads(this.#parts.config)),
     });

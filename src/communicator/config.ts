@@ -1,4 +1,6 @@
+import { algorithms, type Algorithm } from '../collectives/call.js';
 import { InvalidArgumentError } from '../errors.js';
+import { didYouMean } from '../suggest.js';
 
 /** How a communicator works; a communicator made from another takes what it is not given from that. */
 export interface CommunicatorConfig {
@@ -16,6 +18,11 @@ export interface CommunicatorConfig {
   /** Bounds for `channels`, as NCCL has them. */
   readonly minChannels?: number;
   readonly maxChannels?: number;
+  /**
+   * Carries out every call that it can, whatever the size: for measurements, and for those who know better than the
+   * table. TCCL_ALGO goes before it. Alike on all ranks.
+   */
+  readonly algorithm?: Algorithm;
 }
 
 const LONGEST_NAME = 64;
@@ -23,7 +30,7 @@ const LONGEST_NAME = 64;
 const MOST_CHANNELS = 64;
 
 /** Checks a config. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
-export function checkConfig({ name, blocking, engine, channels, minChannels, maxChannels }: CommunicatorConfig): CommunicatorConfig {
+export function checkConfig({ name, blocking, engine, channels, minChannels, maxChannels, algorithm }: CommunicatorConfig): CommunicatorConfig {
   if (name !== undefined && (typeof name !== 'string' || name.length === 0 || name.length > LONGEST_NAME || /\p{Cc}/u.test(name))) {
     throw new InvalidArgumentError('ARGUMENT_TYPE', `a communicator's name is a string of 1 to ${LONGEST_NAME} printable characters, not ${JSON.stringify(name)}`);
   }
@@ -33,6 +40,9 @@ export function checkConfig({ name, blocking, engine, channels, minChannels, max
   if (engine !== undefined && (engine as string) !== 'inline' && (engine as string) !== 'thread') {
     throw new InvalidArgumentError('UNKNOWN_NAME', `the engine is 'inline' or 'thread', not ${JSON.stringify(engine)}`);
   }
+  if (algorithm !== undefined && !algorithms.includes(algorithm)) {
+    throw new InvalidArgumentError('UNKNOWN_NAME', `there is no algorithm ${JSON.stringify(algorithm)}${didYouMean(`${algorithm as unknown as string}`, algorithms)}; there are ${algorithms.join(', ')}`);
+  }
   for (const [what, value] of Object.entries({ channels, minChannels, maxChannels })) {
     if (value !== undefined && !(Number.isInteger(value) && value >= 1 && value <= MOST_CHANNELS)) {
       throw new InvalidArgumentError('ARGUMENT_RANGE', `${what} is a whole number from 1 to ${MOST_CHANNELS}, not ${String(value)}`);
@@ -41,13 +51,18 @@ export function checkConfig({ name, blocking, engine, channels, minChannels, max
   if ((minChannels ?? 1) > (maxChannels ?? MOST_CHANNELS)) {
     throw new InvalidArgumentError('ARGUMENT_RANGE', `minChannels is ${String(minChannels)}, above maxChannels, ${String(maxChannels)}`);
   }
-  const config = { name, blocking, engine, channels, minChannels, maxChannels };
+  const config = { name, blocking, engine, channels, minChannels, maxChannels, algorithm };
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
 }
 
 /** How many threads carry out the calls of a communicator beside the rank's own. */
 export function engineThreads({ engine, channels = 1, minChannels = 1, maxChannels = MOST_CHANNELS }: CommunicatorConfig): number {
   return engine === 'thread' ? Math.min(maxChannels, Math.max(minChannels, channels)) : 0;
+}
+
+/** The algorithm that is asked for, by TCCL_ALGO before the config, as NCCL's variables go before its config. */
+export function forcedAlgorithm(settings: { readonly algorithm: Algorithm | undefined }, { algorithm }: CommunicatorConfig): Algorithm | undefined {
+  return settings.algorithm ?? algorithm;
 }
 
 /** What a child works with: the parent's settings but for its name, and what was given for it. */

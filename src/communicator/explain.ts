@@ -52,7 +52,7 @@ export function explainCall(collective: CallKind, bytes: number, { table, times,
   const others = candidates.filter((candidate) => candidate.algorithm !== algorithm)
     .map((candidate) => `${candidate.algorithm} ${formatUs(candidate.predictedUs)}`);
   const text = `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${channels} channel${channels === 1 ? '' : 's'})`
-    + (forced === algorithm ? ', which TCCL_ALGO forces' : '')
+    + (forced === algorithm ? ', which is forced' : '')
     + (predictedUs === undefined ? '; it was never measured' : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`)
     + (others.length === 0 ? '' : `; ${others.join(', ')}`);
   return { collective, bytes, algorithm, protocol, channels, predictedUs, measured, candidates, text };

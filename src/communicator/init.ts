@@ -13,8 +13,8 @@ import { checkConfig, type CommunicatorConfig } from './config.js';
 import { joinSegment, type Joined } from './join-segment.js';
 import { DEFAULT_INIT_TIMEOUT_MS, meet, placeOf } from './meet.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
-import { readProfile } from './profile.js';
 import { Origin, type CommunicatorParts } from './origin.js';
+import { profileFor } from './profile.js';
 
 /** What init() takes; a launcher's environment gives all of it. */
 export interface InitOptions extends CommunicatorConfig {
@@ -66,10 +66,11 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     const { segment, shared } = joined;
     segment.takeMemoryAt(goHome);
     const team = Team.ofAll(segment);
-    const facts = await agree(bootstrap, settings, config, joined, bootstrap.rank === 0 ? readProfile(env) : undefined);
+    const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};
+    const facts = await agree(bootstrap, settings, config, joined, profile);
     const origin = new Origin({ segment, shared, libc, settings, network, id, init, options });
     parts = await origin.assemble(bootstrap, team, facts, config, initSignal(options));
-    warn(bootstrap, facts, options);
+    warn(bootstrap, facts, doubt, options);
     segment.setState(rankStates.ready);
     // Nobody may look for the dead before all are marked as living.
     await bootstrap.barrier();
@@ -95,10 +96,10 @@ function initSignal({ timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal }: InitOptions
   return signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]);
 }
 
-function warn(bootstrap: Bootstrap, facts: readonly Facts[], options: InitOptions): void {
+function warn(bootstrap: Bootstrap, facts: readonly Facts[], doubt: string | undefined, options: InitOptions): void {
   if (bootstrap.rank !== 0) return;
+  const tell = options.onWarning ?? ((text: string) => void process.stderr.write(`tccl: ${text}\n`));
   const alone = facts.find((fact) => !fact.sharedWithHost);
-  if (alone === undefined) return;
-  const message = `ranks of one host do not share memory, so their data goes through sockets: ${alone.reason ?? 'unknown reason'}`;
-  (options.onWarning ?? ((text: string) => void process.stderr.write(`tccl: ${text}\n`)))(message);
+  if (alone !== undefined) tell(`ranks of one host do not share memory, so their data goes through sockets: ${alone.reason ?? 'unknown reason'}`);
+  if (doubt !== undefined) tell(doubt);
 }

@@ -11,7 +11,7 @@ import type { Facts } from './agree.js';
 import { chooseEngine, socketTransport } from './choose-engine.js';
 import type { Communicator } from './communicator.js';
 import type { CompositeEngine } from './composite-engine.js';
-import { engineThreads, type CommunicatorConfig } from './config.js';
+import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
 import type { InitOptions } from './init.js';
 import type { RuntimeSettings } from './options.js';
 
@@ -62,7 +62,7 @@ export class Origin {
   async assemble(bootstrap: Bootstrap, team: Team, facts: readonly Facts[], config: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
     const { shared, libc, settings, network, id } = this.facts;
     const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
-    const engine = await chooseEngine({ bootstrap, shared, team, facts, libc, nCores, settings, network, id, signal, nThreads: engineThreads(config) });
+    const engine = await chooseEngine({ bootstrap, shared, team, facts, libc, nCores, settings, network, id, signal, nThreads: engineThreads(config), forced: forcedAlgorithm(settings, config) });
     const openTransport = () => socketTransport({ bootstrap, team, network, id }, P2P_FIFO);
     return { origin: this, bootstrap, team, engine, openTransport, facts, nCores, config };
   }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { cpus, homedir } from 'node:os';
 import { join } from 'node:path';
 import { algorithms, type Algorithm, type CallKind } from '../collectives/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
@@ -20,8 +20,9 @@ export type Times = Readonly<Partial<Record<CallKind, Readonly<Partial<Record<Al
 export interface Profile {
   readonly format: 'tccl profile';
   readonly formatVersion: 1;
-  /** What was measured: processor and cores. */
+  /** What was measured: {@link machineName}. */
   readonly machine: string;
+  /** That the ranks could use. */
   readonly cores: number;
   /** By the number of ranks. */
   readonly times: Readonly<Record<string, Times>>;
@@ -29,6 +30,12 @@ export interface Profile {
 
 /** An algorithm is only taken instead of the default one where it is faster by more than measurements differ. */
 const WORTHWHILE = 0.95;
+
+/** A machine as a profile names it: profiles of machines that are called alike hold for each other. */
+export function machineName(): string {
+  const all = cpus();
+  return `${all[0]?.model.trim() ?? 'unknown processor'}, ${all.length} cores`;
+}
 
 /** Where `tccl tune` writes and init() reads unless TCCL_PROFILE names another file. */
 export function profilePath(env: Environment): string {
@@ -56,33 +63,70 @@ export function readProfile(env: Environment): Profile | undefined {
   }
 }
 
+/**
+ * The profile that init() is to choose by, and what the user should know about it. One that lies where all are looked
+ * for may come from another machine, with a home directory that several share: it is not taken. One that TCCL_PROFILE
+ * names is.
+ *
+ * @throws as readProfile()
+ */
+export function profileFor(env: Environment, machine = machineName()): { readonly profile: Profile | undefined; readonly doubt?: string } {
+  const profile = readProfile(env);
+  if (profile === undefined || profile.machine === machine) return { profile };
+  const taken = value(env, 'TCCL_PROFILE') !== undefined;
+  return {
+    profile: taken ? profile : undefined,
+    doubt: `the profile ${profilePath(env)} was measured on another machine (${profile.machine}; this is ${machine}) and is ${taken ? 'used all the same' : 'left out'}: tccl tune measures this one`,
+  };
+}
+
 function checked(json: unknown): Profile {
   const profile = json as Partial<Profile> | null;
   if (profile?.format !== 'tccl profile' || profile.formatVersion !== 1) throw new Error('it does not begin with "format": "tccl profile", "formatVersion": 1');
-  if (typeof profile.times !== 'object' || typeof profile.cores !== 'number' || typeof profile.machine !== 'string') throw new Error('machine, cores or times are missing');
-  for (const [ranks, times] of Object.entries(profile.times)) {
-    for (const [kind, byAlgorithm] of Object.entries(times)) {
-      if (!(kind in callKinds)) throw new Error(`${kind} is no collective`);
-      for (const [algorithm, points] of Object.entries(byAlgorithm)) {
+  if (!isRecord(profile.times) || typeof profile.cores !== 'number' || typeof profile.machine !== 'string') throw new Error('machine, cores or times are missing');
+  for (const [ranks, times] of Object.entries<unknown>(profile.times)) {
+    if (!(Number.isInteger(Number(ranks)) && Number(ranks) > 0)) throw new Error(`times.${ranks} is no number of ranks`);
+    for (const [kind, byAlgorithm] of entries(times, `times.${ranks}`)) {
+      if (!Object.hasOwn(callKinds, kind)) throw new Error(`${kind} is no collective`);
+      for (const [algorithm, points] of entries(byAlgorithm, `times.${ranks}.${kind}`)) {
         if (!(algorithms as readonly string[]).includes(algorithm)) throw new Error(`${algorithm} is no algorithm`);
-        const ascending = points.every(([bytes, us], i) => bytes > (points[i - 1]?.[0] ?? -1) && us > 0);
-        if (points.length === 0 || !ascending) throw new Error(`times.${ranks}.${kind}.${algorithm} is not a list of [bytes, µs] that ascends`);
+        if (!arePoints(points)) throw new Error(`times.${ranks}.${kind}.${algorithm} is not a list of [bytes, µs] that ascends`);
       }
     }
   }
   return profile as Profile;
 }
 
+function isRecord(json: unknown): json is Record<string, unknown> {
+  return typeof json === 'object' && json !== null && !Array.isArray(json);
+}
+
+function entries(json: unknown, where: string): [string, unknown][] {
+  if (!isRecord(json)) throw new Error(`${where} is no object`);
+  return Object.entries(json);
+}
+
+function arePoints(json: unknown): json is Points {
+  if (!Array.isArray(json) || json.length === 0) return false;
+  let before = -1;
+  return json.every((point: unknown) => {
+    const [bytes, us] = (Array.isArray(point) ? point : []) as unknown[];
+    if (typeof bytes !== 'number' || typeof us !== 'number' || bytes <= before || !(us > 0)) return false;
+    before = bytes;
+    return true;
+  });
+}
+
 /**
- * The times of a number of ranks: those of the measured number that is most like it. Whether ranks outnumber the cores
- * matters most.
+ * The times of a number of ranks: those of the measured number that is most like it. Ranks that have a core each tell
+ * nothing of ranks that outnumber the cores, and the other way round.
  */
-export function timesFor(profile: Profile, nRanks: number, nCores: number): Times {
-  const crowded = nRanks > nCores;
-  const distance = (measured: number): number =>
-    Math.abs(Math.log2(measured / nRanks)) + (measured > profile.cores === crowded ? 0 : 100);
-  const [nearest] = Object.keys(profile.times).map(Number).sort((a, b) => distance(a) - distance(b));
-  return (nearest === undefined ? undefined : profile.times[nearest]) ?? {};
+export function timesFor(profile: Profile, nRanks: number, nCores: number): Times | undefined {
+  const distance = (measured: number): number => Math.abs(Math.log2(measured / nRanks));
+  const [nearest] = Object.keys(profile.times).map(Number)
+    .filter((measured) => measured > profile.cores === nRanks > nCores)
+    .sort((a, b) => distance(a) - distance(b));
+  return nearest === undefined ? undefined : profile.times[nearest];
 }
 
 /** The time of a call about `bytes`, µs: between measured sizes on a line in the logarithms, beyond them at their bandwidth. */

@@ -34,7 +34,7 @@ export class Buffers {
   }
 
   /** What this rank sends and receives: in place both views are of the receive buffer. */
-  views(type: ElementType, shape: Shape, inPlace: boolean): { send: NumericArray; recv: NumericArray } {
+  views(type: Pick<ElementType, 'array' | 'bytes'>, shape: Shape, inPlace: boolean): { send: NumericArray; recv: NumericArray } {
     const { rank } = this.#comm;
     const view = (buffer: Float64Array, first: number, count: number) =>
       new type.array(buffer.buffer, buffer.byteOffset + first * type.bytes, count);

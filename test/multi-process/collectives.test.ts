@@ -50,7 +50,7 @@ test('TCCL_ALGO that differs between ranks, or is no algorithm, is refused by na
   const unknown = await runRanks(2, 'sum.mjs', [], { env: { TCCL_ALGO: 'rings' } });
   expect(unknown.stderr).toContain('did you mean ring?');
   const impossible = await runRanks(2, 'sum.mjs', [], { env: { TCCL_ALGO: 'direct', TCCL_SHM_DISABLE: '1' } });
-  expect(impossible.stderr).toContain('TCCL_ALGO=direct needs memory that all ranks share');
+  expect(impossible.stderr).toContain('the algorithm direct (TCCL_ALGO) needs memory that all ranks share');
   const noProtocol = await runRanks(2, 'sum.mjs', [], { env: { TCCL_PROTO: 'LL', TCCL_SHM_DISABLE: '1' } });
   expect(noProtocol.stderr).toContain('TCCL_PROTO=ll needs memory that all ranks share');
 });

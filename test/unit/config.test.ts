@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkConfig, engineThreads, inherit } from '../../src/communicator/config.js';
+import { checkConfig, engineThreads, forcedAlgorithm, inherit } from '../../src/communicator/config.js';
 
 test('a child has what its parent has, but for the name, and what it is given', () => {
   const parent = checkConfig({ name: 'world', blocking: false, engine: 'thread', channels: 4 });
@@ -15,11 +15,18 @@ test('the number of engine threads lies between its bounds, and is none without 
   expect(engineThreads({ engine: 'thread', minChannels: 3 })).toBe(3);
 });
 
+test('TCCL_ALGO goes before the config’s algorithm', () => {
+  expect(forcedAlgorithm({ algorithm: undefined }, {})).toBeUndefined();
+  expect(forcedAlgorithm({ algorithm: undefined }, { algorithm: 'ring' })).toBe('ring');
+  expect(forcedAlgorithm({ algorithm: 'tree' }, { algorithm: 'ring' })).toBe('tree');
+});
+
 test.each([
   [{ name: '' }, 'ARGUMENT_TYPE'],
   [{ name: 'two\nlines' }, 'ARGUMENT_TYPE'],
   [{ blocking: 1 }, 'ARGUMENT_TYPE'],
   [{ engine: 'threads' }, 'UNKNOWN_NAME'],
+  [{ algorithm: 'rings' }, 'UNKNOWN_NAME'],
   [{ channels: 0 }, 'ARGUMENT_RANGE'],
   [{ maxChannels: 1.5 }, 'ARGUMENT_RANGE'],
   [{ minChannels: 65 }, 'ARGUMENT_RANGE'],

@@ -27,7 +27,7 @@ export function register(program: Command): void {
       ['a profile for one job', 'tccl tune -n 16 -o job.json && TCCL_PROFILE=job.json tccl run -n 16 -- node job.js'],
     ))
     .action(async ({ ranks, maxbytes, output, json }: TuneOptions) => {
-      const { parseSize } = await import('../../perf/sizes.js');
+      const { formatSize, parseSize } = await import('../../perf/sizes.js');
       // Everything that can be wrong is found before minutes are spent.
       const maxBytes = parseSize(maxbytes, '--maxbytes');
       const { profilePath } = await import('../../communicator/profile.js');
@@ -37,8 +37,7 @@ export function register(program: Command): void {
       const profile = await tune({
         ranks,
         maxBytes,
-        command: [process.execPath, ...process.execArgv, process.argv[1] ?? '', 'perf'],
-        onProgress: (done, total, text) => line.update(`${done + 1}/${total} ${text} …`),
+        onProgress: (done, total, { kind, ranks: count, size }) => line.update(`${done}/${total} measured: ${kind} of ${count} ranks, ${formatSize(size)} …`),
       });
       line.done();
       const text = `${JSON.stringify(profile)}\n`;

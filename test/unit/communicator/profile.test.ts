@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { defaultTable } from '../../../src/communicator/choose-algorithm.js';
 import { defaultProfile } from '../../../src/communicator/default-profile.js';
 import { explainCall } from '../../../src/communicator/explain.js';
-import { profilePath, readProfile, tableOf, timeAt, timesFor, type Profile } from '../../../src/communicator/profile.js';
+import { machineName, profileFor, profilePath, readProfile, tableOf, timeAt, timesFor, type Profile } from '../../../src/communicator/profile.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'tccl-profile-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -38,16 +38,35 @@ describe('a profile', () => {
     ['another file', '{"format":"tccl plan"}', /does not begin with "format": "tccl profile"/],
     ['an unknown collective', JSON.stringify({ ...made, times: { 2: { allreduce: {} } } }), /allreduce is no collective/],
     ['an unknown algorithm', JSON.stringify({ ...made, times: { 2: { allReduce: { rnig: [[8, 1]] } } } }), /rnig is no algorithm/],
+    ['no number of ranks', JSON.stringify({ ...made, times: { two: {} } }), /times\.two is no number of ranks/],
+    ['a list of times', JSON.stringify({ ...made, times: [] }), /machine, cores or times are missing/],
+    ['an empty number of ranks', JSON.stringify({ ...made, times: { 2: null } }), /times\.2 is no object/],
+    ['no list of points', JSON.stringify({ ...made, times: { 2: { allReduce: { ring: [8] } } } }), /times\.2\.allReduce\.ring is not a list/],
     ['sizes that fall', JSON.stringify({ ...made, times: { 2: { allReduce: { ring: [[8, 1], [8, 2]] } } } }), /times\.2\.allReduce\.ring is not a list/],
   ])('that is %s is refused', (name, content, message) => {
     expect(() => readProfile(file(`${name}.json`, content))).toThrow(message);
+  });
+
+  it('of another machine is left out, or used where TCCL_PROFILE names it, and said so', () => {
+    expect(profileFor(file('here.json', JSON.stringify({ ...made, machine: machineName() })))).toMatchObject({ profile: { machine: machineName() } });
+    const named = profileFor(file('there.json', JSON.stringify(made)), 'this one');
+    expect(named).toEqual({ profile: made, doubt: expect.stringMatching(/there\.json was measured on another machine \(made; this is this one\) and is used all the same: tccl tune/) as string });
+    mkdirSync(join(directory, 'home', 'tccl'), { recursive: true });
+    writeFileSync(join(directory, 'home', 'tccl', 'profile.json'), JSON.stringify(made));
+    expect(profileFor({ XDG_CONFIG_HOME: join(directory, 'home') })).toEqual({ profile: undefined, doubt: expect.stringContaining('and is left out') as string });
+  });
+
+  it('says nothing of crowded ranks where none were measured', () => {
+    const { 8: crowded, ...times } = made.times;
+    expect(crowded).toBeDefined();
+    expect(timesFor({ ...made, times }, 8, 4)).toBeUndefined();
   });
 
   it('gives the times of the number of ranks that is most like one, crowded or not', () => {
     expect(timesFor(made, 3, 4)).toBe(made.times[2]);
     expect(timesFor(made, 5, 4)).toBe(made.times[8]);
     expect(timesFor(made, 4, 4)).toBe(made.times[2]);
-    expect(timesFor({ ...made, times: {} }, 2, 4)).toEqual({});
+    expect(timesFor({ ...made, times: {} }, 2, 4)).toBeUndefined();
   });
 
   it('changes the table only where another algorithm was measured to be worthwhile', () => {
@@ -80,10 +99,10 @@ describe('predicted times', () => {
     });
     expect(explainCall('gather', 4096, { ...explained, table: usual })).toMatchObject({ algorithm: 'direct', protocol: 'Simple', predictedUs: undefined, candidates: [] });
     const forced = defaultTable({ nRanks: 2, oneSegment: true, forced: 'ring' });
-    expect(explainCall('allReduce', 512, { ...explained, table: forced, forced: 'ring' }).text).toContain('takes ring (Simple, 1 channel), which TCCL_ALGO forces, about 3.90 µs');
+    expect(explainCall('allReduce', 512, { ...explained, table: forced, forced: 'ring' }).text).toContain('takes ring (Simple, 1 channel), which is forced, about 3.90 µs');
   });
 
   it('have defaults for ranks that have a core each and for those that don’t', () => {
-    for (const nRanks of [2, 4, 8, 100]) expect(timeAt(timesFor(defaultProfile, nRanks, 2).allReduce?.direct ?? [], 8)).toBeLessThan(Infinity);
+    for (const nRanks of [2, 4, 8, 100]) expect(timeAt(timesFor(defaultProfile, nRanks, 2)?.allReduce?.direct ?? [], 8)).toBeLessThan(Infinity);
   });
 });

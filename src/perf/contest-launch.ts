@@ -1,0 +1,52 @@
+import { Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { SystemError } from '../errors.js';
+import { launchRanks } from '../launch/run.js';
+import type { ContestOptions, Standing } from './contest.js';
+
+const rankModule = fileURLToPath(new URL('contest-rank.js', import.meta.url));
+
+/** What would force one algorithm on all contestants, or make their calls slower than they are. */
+const unwanted = ['TCCL_ALGO', 'TCCL_TRACE', 'TCCL_DEBUG'];
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/**
+ * Holds a contest among so many ranks on this host, as processes of their own, and resolves when it is over.
+ *
+ * @throws SystemError `LAUNCH` with the ranks' last words
+ */
+export async function launchContest(
+  nRanks: number, options: ContestOptions, onStanding: (standing: Standing) => void, env: NodeJS.ProcessEnv = process.env,
+): Promise<void> {
+  const words: string[] = [];
+  let handedOn: NodeJS.Signals | undefined;
+  const note = (signal: NodeJS.Signals): void => void (handedOn = signal);
+  for (const signal of signals) process.on(signal, note);
+  const code = await launchRanks({
+    nRanks,
+    command: () => [process.execPath, ...process.execArgv, rankModule, JSON.stringify(options)],
+    env: Object.fromEntries(Object.entries(env).filter(([name]) => !unwanted.includes(name))),
+    output: { kind: 'merged', stdout: byLine((line) => onStanding(JSON.parse(line) as Standing)), stderr: byLine((line) => words.push(line)), prefix: () => '' },
+    graceMs: 1000,
+    report: (line) => words.push(line),
+  });
+  for (const signal of signals) process.off(signal, note);
+  // The ranks have ended, and so does this process, as if it had not listened.
+  if (handedOn !== undefined) process.kill(process.pid, handedOn);
+  if (code !== 0) throw new SystemError('LAUNCH', `the algorithms cannot be measured with ${nRanks} ranks: ${words[0] ?? `exit code ${code}`}`);
+}
+
+/** Hands on what is written to it, line by line. */
+function byLine(take: (line: string) => void): Writable {
+  let rest = '';
+  return new Writable({
+    decodeStrings: false,
+    write(chunk: Buffer | string, _encoding, done) {
+      const lines = (rest + chunk.toString()).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) take(line);
+      done();
+    },
+  });
+}

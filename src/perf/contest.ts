@@ -1,0 +1,198 @@
+import { algorithms, type Algorithm, type CallKind } from '../collectives/call.js';
+import { carriesOut } from '../communicator/choose-algorithm.js';
+import type { Communicator } from '../communicator/communicator.js';
+import type { Explanation } from '../communicator/explain.js';
+import { float32 } from '../device/types.js';
+import { clockCost, median } from './clock.js';
+import { type Arguments, type Collective, collectives, type Shape } from './collectives.js';
+import { Buffers } from './measure.js';
+
+/** What contests are held in: the kinds of call, under perf's names. */
+export const contestKinds: Readonly<Partial<Record<CallKind, string>>> = {
+  allReduce: 'all_reduce', reduce: 'reduce', broadcast: 'broadcast', allGather: 'all_gather',
+  reduceScatter: 'reduce_scatter', allToAll: 'alltoall', gather: 'gather', scatter: 'scatter',
+};
+
+export interface ContestOptions {
+  /** Bytes of the longer array of a call, ascending. */
+  readonly sizes: readonly number[];
+  /** How often the turn goes round among the algorithms of a cell. */
+  readonly rounds: number;
+  /** How long one algorithm has its turn, milliseconds; a few calls at least. */
+  readonly turnMs: number;
+  /** Whether what the ranks choose by themselves takes part, too. */
+  readonly withChoice: boolean;
+}
+
+/** How a contestant did in a cell. */
+export interface Standing {
+  readonly kind: CallKind;
+  readonly ranks: number;
+  /** Of the longer array. */
+  readonly size: number;
+  /** As the choice of an algorithm sees them: the call's count times its elements' size. */
+  readonly bytes: number;
+  /** Whether the ranks chose by themselves, or this algorithm was forced. */
+  readonly chosen: boolean;
+  /** What the contestant's communicator says that it does. */
+  readonly algorithm: Algorithm;
+  readonly protocol: Explanation['protocol'];
+  readonly us: number;
+}
+
+/** One kind at one size: what the algorithms compete in. */
+export interface Cell {
+  readonly kind: CallKind;
+  readonly collective: Collective;
+  readonly size: number;
+  readonly shape: Shape;
+}
+
+/** One way to carry out calls. */
+interface Contestant {
+  /** Undefined: as chosen. */
+  readonly algorithm: Algorithm | undefined;
+  readonly comm: Communicator;
+}
+
+/** A size at which no algorithm takes one phase, or one message, any more. */
+const WARM_BYTES = 128 * 1024;
+/** How long one contestant is warmed up: for its first cell of a kind, and for each; milliseconds. */
+const WARM_KIND_MS = 100;
+const WARM_CELL_MS = 40;
+/** V8 compiles what has run some thousand times. */
+const WARM_CALLS = 30_000;
+const FEWEST_SAMPLES = 3;
+const MOST_SAMPLES = 1000;
+/** Who takes so many times the best one's time in two rounds is out: its time need not be more exact. Memory alone makes a factor of three. */
+const HOPELESS = 4;
+
+/** The cells of a contest among so many ranks. */
+export function contestCells(nRanks: number, sizes: readonly number[]): Cell[] {
+  return (Object.entries(contestKinds) as [CallKind, string][]).flatMap(([kind, name]) => {
+    const collective = collectives.find((one) => one.name === name);
+    if (collective === undefined) return [];
+    const cells = sizes.map((size) => ({ kind, collective, size, shape: shapeOf(collective, size, nRanks) }));
+    // Small sizes are rounded to whole blocks: nothing is left, or the same as of the size before.
+    return cells.filter(({ shape: { count } }, i) => count > (cells[i - 1]?.shape.count ?? 0));
+  });
+}
+
+/**
+ * Lets the algorithms compete in every collective and size: float sums out of place, arrays in shared memory, the
+ * blocking API. All ranks call it with the same options, and all are told the same.
+ *
+ * What differs between two launches (where pages lie, whether the cores are near each other) must not decide. So each
+ * algorithm has a communicator of its own on the same memory, all work on the same arrays, and they take turns of some
+ * milliseconds. A sample is one call behind a barrier, the slowest rank's time; an algorithm's time is the lowest of its
+ * turns' medians. Before, it is called until V8 has compiled its path.
+ */
+export async function runContest(comm: Communicator, options: ContestOptions, tell: (standing: Standing) => void): Promise<void> {
+  const contestants = await enter(comm, options.withChoice);
+  const cells = contestCells(comm.nRanks, options.sizes);
+  const warmShape = (collective: Collective): Shape => shapeOf(collective, WARM_BYTES, comm.nRanks);
+  const buffers = new Buffers(comm, 'shared', Math.max(...[...cells.map(({ shape }) => shape), ...cells.map(({ collective }) => warmShape(collective))].map(bytesOf)));
+  const course = new Course(comm);
+  const argumentsOf = (shape: Shape): Arguments => ({ ...buffers.views(float32, shape, false), operator: 'sum', root: 0, options: { type: 'float32' as const } });
+  let warmKind: CallKind | undefined;
+  for (const { kind, collective, size, shape } of cells) {
+    const here = contestants.filter(({ algorithm }) => algorithm === undefined || carriesOut(algorithm, kind, comm.nRanks));
+    if (kind !== warmKind) for (const one of here) course.warmUp(one.comm, collective, argumentsOf(warmShape(collective)), WARM_KIND_MS);
+    warmKind = kind;
+    const call = argumentsOf(shape);
+    for (const array of [call.send, call.recv]) array.fill(1 as never);
+    const times = compete(course, here, collective, call, options);
+    const bytes = shape.count * float32.bytes;
+    for (const [index, one] of here.entries()) {
+      const { algorithm, protocol } = one.comm.explain(kind, bytes);
+      tell({ kind, ranks: comm.nRanks, size, bytes, chosen: one.algorithm === undefined, algorithm, protocol, us: times[index] ?? Infinity });
+    }
+  }
+  buffers.free();
+  for (const one of contestants) await one.comm.close();
+}
+
+/** A communicator of the same ranks for each algorithm. */
+async function enter(comm: Communicator, withChoice: boolean): Promise<Contestant[]> {
+  const contestants: Contestant[] = withChoice ? [{ algorithm: undefined, comm: await comm.stream() }] : [];
+  for (const algorithm of algorithms) contestants.push({ algorithm, comm: await comm.stream({ algorithm }) });
+  return contestants;
+}
+
+/** The time of each contestant in one cell, µs. */
+function compete(course: Course, contestants: readonly Contestant[], collective: Collective, call: Arguments, { rounds, turnMs }: ContestOptions): number[] {
+  const samples = contestants.map(({ comm }) => {
+    const callMs = course.warmUp(comm, collective, call, WARM_CELL_MS);
+    return Math.max(FEWEST_SAMPLES, Math.min(MOST_SAMPLES, Math.floor(turnMs / callMs)));
+  });
+  const lowest = contestants.map(() => Infinity);
+  for (let round = 0; round < rounds; round++) {
+    const best = Math.min(...lowest);
+    for (let turn = 0; turn < contestants.length; turn++) {
+      // Each round begins with another one, so that nobody always comes after the same.
+      const index = (round + turn) % contestants.length;
+      const contestant = contestants[index];
+      if (contestant === undefined || (round >= 2 && (lowest[index] ?? 0) > HOPELESS * best)) continue;
+      lowest[index] = Math.min(lowest[index] ?? Infinity, course.run(contestant.comm, collective, call, samples[index] ?? FEWEST_SAMPLES));
+    }
+  }
+  return lowest.map((ms) => ms * 1e3);
+}
+
+/** Where contestants are timed: every rank says the same of how long they took. */
+class Course {
+  readonly #comm: Communicator;
+  readonly #times: Float64Array;
+  readonly #elapsed: Float64Array;
+  readonly #clockMs = clockCost() * 1e3;
+
+  /** @param comm whose barrier starts calls; no contestant's */
+  constructor(comm: Communicator) {
+    this.#comm = comm;
+    this.#times = comm.alloc(Float64Array, MOST_SAMPLES);
+    this.#elapsed = comm.alloc(Float64Array, 1);
+  }
+
+  /** Makes calls until V8 has compiled what they need, or the time is over; gives milliseconds from one to the next at last. */
+  warmUp(comm: Communicator, collective: Collective, call: Arguments, limitMs: number): number {
+    let spentMs = 0;
+    let callMs = 0;
+    for (let made = 0, calls = 1; made < WARM_CALLS && spentMs < limitMs; made += calls, calls = Math.min(2 * calls, MOST_SAMPLES)) {
+      const start = performance.now();
+      this.#sample(comm, collective, call, calls);
+      this.#elapsed[0] = performance.now() - start;
+      // All ranks must stop at the same call.
+      this.#comm.allReduceSync(this.#elapsed, this.#elapsed, 'max');
+      spentMs += this.#elapsed[0];
+      callMs = this.#elapsed[0] / calls;
+    }
+    return callMs;
+  }
+
+  /** The median of so many samples, milliseconds. */
+  run(comm: Communicator, collective: Collective, call: Arguments, samples: number): number {
+    const times = this.#sample(comm, collective, call, samples);
+    this.#comm.allReduceSync(times, times, 'max');
+    return Math.max(1e-6, median(times) - this.#clockMs);
+  }
+
+  #sample(comm: Communicator, collective: Collective, call: Arguments, samples: number): Float64Array {
+    const times = this.#times.subarray(0, samples);
+    for (let i = 0; i < samples; i++) {
+      this.#comm.barrierSync();
+      const start = performance.now();
+      collective.runSync(comm, call);
+      times[i] = performance.now() - start;
+    }
+    return times;
+  }
+}
+
+function shapeOf(collective: Collective, size: number, nRanks: number): Shape {
+  return collective.shape(Math.floor(size / float32.bytes), nRanks, float32.bytes);
+}
+
+/** The longer array. */
+function bytesOf({ sendCount, recvCount }: Shape): number {
+  return Math.max(sendCount, recvCount) * float32.bytes;
+}
