@@ -39,6 +39,8 @@ export class NvlsEngine implements Engine {
     // Mapping waits until all have bound.
     await bootstrap.barrier('host');
     const view = multicast.map(segment.kernels);
+    // Nobody may close, and so unbind, before all have mapped.
+    await bootstrap.barrier('host');
     return new NvlsEngine(team, localRanks, new Nvls(team, libc, view), multicast);
   }
 
