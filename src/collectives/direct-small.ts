@@ -5,6 +5,30 @@ import type { NumericArray } from '../device/types.js';
 import type { Stage } from './direct-stage.js';
 import { Operand } from './operand.js';
 
+/** Calls other than all-reduce take one phase up to this at least, since not every rank reduces everything (measured). */
+const LEAST_BYTES = 1024;
+
+/**
+ * Up to how many times `smallBytes` a rank posts its data (measured): a post costs a copy more, which weighs less where
+ * only the root has one, and least where each of the others needs but a part of it.
+ */
+const factorOf: Readonly<Record<number, number>> = {
+  [callKinds.scatter]: 8, [callKinds.broadcast]: 4, [callKinds.allToAll]: 2, [callKinds.reduceScatter]: 2,
+};
+
+/**
+ * Whether *direct* carries out a call of even blocks in one phase, in which a rank's data travel in its post.
+ *
+ * @param kind its code
+ * @param bytes the call's count times its elements' size
+ * @param smallBytes up to which all-reduces take one phase; 0: no call does. At most an eighth of the kernels' SLOT_BYTES
+ */
+export function takesOnePhase(kind: number, bytes: number, nRanks: number, smallBytes: number): boolean {
+  if (smallBytes === 0 || kind === callKinds.allReduce) return bytes <= smallBytes;
+  const posted = kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter ? bytes * nRanks : bytes;
+  return posted <= Math.max(LEAST_BYTES, (factorOf[kind] ?? 1) * smallBytes);
+}
+
 /**
  * The one-phase form of all collectives but all-reduce: each rank's data travel in its post. Arrays outside the segment
  * are copied into it before and out of it after.
@@ -24,9 +48,7 @@ export class Small {
 
   /** Whether a call about `bytes` bytes (an element's times the call's count) takes this form; alike on all ranks. */
   fits(kind: number, bytes: number, smallBytes: number): boolean {
-    const all = bytes * this.team.nLocalRanks;
-    const posted = kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter ? all : bytes;
-    return posted <= smallBytes && all <= this.team.stageBytes;
+    return takesOnePhase(kind, bytes, this.team.nLocalRanks, smallBytes) && bytes * this.team.nLocalRanks <= this.team.stageBytes;
   }
 
   begin(code: number, root: number, send: NumericArray, recv: NumericArray, count: number, elementBytes: number, spins: number): number {

@@ -10,9 +10,6 @@ import { Small } from './direct-small.js';
 import { Stage } from './direct-stage.js';
 import { Operand } from './operand.js';
 
-/** Calls other than all-reduce, in which not every rank reduces everything, take one phase up to this at least (measured). */
-const SMALL_MOVE_BYTES = 1024;
-
 /** What carries out the operation under way. */
 const ALL_REDUCE = 0;
 const BARRIER = 1;
@@ -36,7 +33,6 @@ export class Direct {
   readonly #stage: Stage;
   readonly #smallOperation: Small;
   readonly #exchange: Exchange;
-  readonly #smallMoveBytes: number;
   #mode = BARRIER;
 
   // The all-reduce under way.
@@ -55,7 +51,7 @@ export class Direct {
   readonly #destination: Operand;
 
   /**
-   * @param smallBytes operations up to this size take one phase, 0 for none; all ranks must agree. At most SLOT_BYTES.
+   * @param smallBytes all-reduces up to this size take one phase, others by takesOnePhase(); all ranks must agree
    */
   constructor(
     readonly team: Team,
@@ -64,7 +60,6 @@ export class Direct {
   ) {
     this.segment = team.segment;
     this.#kernels = team.kernels;
-    this.#smallMoveBytes = smallBytes === 0 ? 0 : Math.max(smallBytes, SMALL_MOVE_BYTES);
     this.#stage = new Stage(team);
     this.#smallOperation = new Small(team, libc, this.#stage);
     this.#exchange = new Exchange(team, libc, this.#stage);
@@ -94,7 +89,7 @@ export class Direct {
       this.#mode = BARRIER;
       return this.#kernels.barrier(code, spins);
     }
-    if (details?.counts === undefined && details?.share === undefined && this.#smallOperation.fits(kind, count * type.bytes, this.#smallMoveBytes)) {
+    if (details?.counts === undefined && details?.share === undefined && this.#smallOperation.fits(kind, count * type.bytes, this.smallBytes)) {
       this.#mode = SMALL;
       return this.#smallOperation.begin(code, root, send, recv, count, type.bytes, spins);
     }

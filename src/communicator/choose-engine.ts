@@ -29,8 +29,8 @@ import { ThreadEngine } from './thread-engine.js';
 /** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
 const SMALL_BYTES = 256;
 /** Where ranks outnumber cores a phase costs a change of process on each core, so one phase pays for longer. */
-const SMALL_BYTES_CROWDED = 8192;
-/** Up to which size *direct* takes one phase. */
+const SMALL_BYTES_CROWDED = 4096;
+/** Up to which size all-reduces by *direct* take one phase; other calls by takesOnePhase(). */
 export function smallBytesOf(nLocalRanks: number, nCores: number): number {
   return nLocalRanks > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES;
 }

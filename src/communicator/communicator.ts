@@ -144,6 +144,7 @@ export class Communicator extends Collectives {
       times: here ?? timesFor(defaultProfile, this.nRanks, nCores) ?? {},
       measured: here === undefined ? 'elsewhere' : 'here',
       forced: forcedAlgorithm(origin.facts.settings, this.#parts.config),
+      nRanks: this.nRanks,
       smallBytes: smallBytesOf(this.nLocalRanks, nCores),
       channels: Math.max(1, engineThreads(this.#parts.config)),
     });

@@ -1,4 +1,6 @@
 import type { Algorithm, CallKind } from '../collectives/call.js';
+import { takesOnePhase } from '../collectives/direct-small.js';
+import { callKinds } from '../device/kernels/kernels.js';
 import { InvalidArgumentError } from '../errors.js';
 import { didYouMean } from '../suggest.js';
 import type { AlgorithmTable } from './choose-algorithm.js';
@@ -29,13 +31,14 @@ export interface Explained {
   readonly times: Times;
   readonly measured: 'here' | 'elsewhere';
   readonly forced: Algorithm | undefined;
-  /** Up to this size *direct* takes one phase. */
+  readonly nRanks: number;
+  /** See takesOnePhase(). */
   readonly smallBytes: number;
   readonly channels: number;
 }
 
 /** Throws InvalidArgumentError `UNKNOWN_NAME`, `ARGUMENT_RANGE`. */
-export function explainCall(collective: CallKind, bytes: number, { table, times, measured, forced, smallBytes, channels }: Explained): Explanation {
+export function explainCall(collective: CallKind, bytes: number, { table, times, measured, forced, nRanks, smallBytes, channels }: Explained): Explanation {
   if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
     const names = Object.keys(table);
     throw new InvalidArgumentError('UNKNOWN_NAME', `explain: there is no collective ${JSON.stringify(collective)}${typeof collective !== 'string' ? '' : didYouMean(collective, names)}; use one of ${names.join(', ')}`);
@@ -48,7 +51,7 @@ export function explainCall(collective: CallKind, bytes: number, { table, times,
     .map(([name, points]) => ({ algorithm: name, predictedUs: timeAt(points, bytes) }))
     .sort((a, b) => a.predictedUs - b.predictedUs);
   const predictedUs = candidates.find((candidate) => candidate.algorithm === algorithm)?.predictedUs;
-  const protocol = algorithm === 'direct' && bytes <= smallBytes ? 'LL' : 'Simple';
+  const protocol = algorithm === 'direct' && takesOnePhase(callKinds[collective], bytes, nRanks, smallBytes) ? 'LL' : 'Simple';
   const others = candidates.filter((candidate) => candidate.algorithm !== algorithm)
     .map((candidate) => `${candidate.algorithm} ${formatUs(candidate.predictedUs)}`);
   const text = `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${channels} channel${channels === 1 ? '' : 's'})`

@@ -91,7 +91,7 @@ describe('predicted times', () => {
   });
 
   it('are part of what explain says', () => {
-    const explained = { times: made.times[2]!, measured: 'here', forced: undefined, smallBytes: 256, channels: 1 } as const;
+    const explained = { times: made.times[2]!, measured: 'here', forced: undefined, nRanks: 2, smallBytes: 256, channels: 1 } as const;
     expect(explainCall('allReduce', 8, { ...explained, table: usual })).toEqual({
       collective: 'allReduce', bytes: 8, algorithm: 'direct', protocol: 'LL', channels: 1, predictedUs: 1, measured: 'here',
       candidates: [{ algorithm: 'direct', predictedUs: 1 }, { algorithm: 'ring', predictedUs: 3 }],
