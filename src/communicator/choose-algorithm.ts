@@ -62,3 +62,8 @@ export function carriesOut(algorithm: Algorithm, kind: CallKind, nRanks: number)
   if (algorithm === 'direct') return true;
   return kindsOf[algorithm].includes(kind) && (algorithm !== 'pat' || nRanks <= PAT_MOST_RANKS);
 }
+
+/** `tree up to 262144 bytes, then ring`. */
+export function rangesText(ranges: readonly AlgorithmRange[]): string {
+  return ranges.map(({ algorithm, upToBytes }) => (upToBytes === Infinity ? algorithm : `${algorithm} up to ${upToBytes} bytes`)).join(', then ');
+}

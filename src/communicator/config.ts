@@ -41,7 +41,7 @@ export function checkConfig({ name, blocking, engine, channels, minChannels, max
     throw new InvalidArgumentError('UNKNOWN_NAME', `the engine is 'inline' or 'thread', not ${JSON.stringify(engine)}`);
   }
   if (algorithm !== undefined && !algorithms.includes(algorithm)) {
-    throw new InvalidArgumentError('UNKNOWN_NAME', `there is no algorithm ${JSON.stringify(algorithm)}${didYouMean(`${algorithm as unknown as string}`, algorithms)}; there are ${algorithms.join(', ')}`);
+    throw new InvalidArgumentError('UNKNOWN_NAME', `there is no algorithm ${JSON.stringify(algorithm)}${didYouMean(algorithm, algorithms)}; there are ${algorithms.join(', ')}`);
   }
   for (const [what, value] of Object.entries({ channels, minChannels, maxChannels })) {
     if (value !== undefined && !(Number.isInteger(value) && value >= 1 && value <= MOST_CHANNELS)) {

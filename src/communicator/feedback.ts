@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { version } from '../version.js';
-import type { AlgorithmTable } from './choose-algorithm.js';
+import { rangesText, type AlgorithmTable } from './choose-algorithm.js';
 import { DebugLog } from './debug-log.js';
 import type { Observer } from './observed-engine.js';
 import type { RuntimeSettings } from './options.js';
@@ -71,9 +71,4 @@ function startLog({ bootstrap, settings, table, ring, shared, ordinary, secret }
 function commIdOf(secret: Uint8Array, { peers }: Bootstrap): string {
   const members = peers.map(({ hostHash, processHash, device }) => [hostHash, processHash, device]);
   return createHash('sha256').update(secret).update(JSON.stringify(members)).digest('hex').slice(0, 16);
-}
-
-/** `tree up to 262144 bytes, then ring`. */
-function rangesText(ranges: AlgorithmTable['allReduce']): string {
-  return ranges.map(({ algorithm, upToBytes }) => (upToBytes === Infinity ? algorithm : `${algorithm} up to ${upToBytes} bytes`)).join(', then ');
 }

@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { SystemError } from '../errors.js';
 import { launchRanks } from '../launch/run.js';
-import type { ContestOptions, Standing } from './contest.js';
+import type { ContestOptions, Failure, Standing } from './contest.js';
 
 const rankModule = fileURLToPath(new URL('contest-rank.js', import.meta.url));
 
@@ -20,6 +20,12 @@ export async function launchContest(
   nRanks: number, options: ContestOptions, onStanding: (standing: Standing) => void, env: NodeJS.ProcessEnv = process.env,
 ): Promise<void> {
   const words: string[] = [];
+  let failure: string | undefined;
+  const take = (line: string): void => {
+    const told = JSON.parse(line) as Standing | Failure;
+    if ('error' in told) failure ??= told.error;
+    else onStanding(told);
+  };
   let handedOn: NodeJS.Signals | undefined;
   const note = (signal: NodeJS.Signals): void => void (handedOn = signal);
   for (const signal of signals) process.on(signal, note);
@@ -27,14 +33,14 @@ export async function launchContest(
     nRanks,
     command: () => [process.execPath, ...process.execArgv, rankModule, JSON.stringify(options)],
     env: Object.fromEntries(Object.entries(env).filter(([name]) => !unwanted.includes(name))),
-    output: { kind: 'merged', stdout: byLine((line) => onStanding(JSON.parse(line) as Standing)), stderr: byLine((line) => words.push(line)), prefix: () => '' },
+    output: { kind: 'merged', stdout: byLine(take), stderr: byLine((line) => words.push(line)), prefix: () => '' },
     graceMs: 1000,
     report: (line) => words.push(line),
   });
   for (const signal of signals) process.off(signal, note);
   // The ranks have ended, and so does this process, as if it had not listened.
   if (handedOn !== undefined) process.kill(process.pid, handedOn);
-  if (code !== 0) throw new SystemError('LAUNCH', `the algorithms cannot be measured with ${nRanks} ranks: ${words[0] ?? `exit code ${code}`}`);
+  if (code !== 0) throw new SystemError('LAUNCH', `the algorithms cannot be measured with ${nRanks} ranks: ${failure ?? words.at(-1) ?? `exit code ${code}`}`);
 }
 
 /** Hands on what is written to it, line by line. */

@@ -1,19 +1,19 @@
 /**
  * A rank of a contest, as contest-launch.ts starts it: its argument is the options as JSON. Rank 0 prints the standings
- * as JSON lines.
+ * as JSON lines; a rank that fails prints a line with the error.
  *
  * @module
  */
 import { init } from '../communicator/init.js';
-import { type ContestOptions, runContest } from './contest.js';
+import { type ContestOptions, type Failure, runContest } from './contest.js';
 
 try {
-  const comm = await init();
+  const comm = await init({ onWarning: () => undefined });
   await runContest(comm, JSON.parse(process.argv[2] ?? '{}') as ContestOptions, (standing) => {
     if (comm.rank === 0) process.stdout.write(`${JSON.stringify(standing)}\n`);
   });
   await comm.close();
 } catch (error) {
-  process.stderr.write(`${(error as Error).message}\n`);
+  process.stdout.write(`${JSON.stringify({ error: (error as Error).message } satisfies Failure)}\n`);
   process.exitCode = 1;
 }

@@ -40,6 +40,11 @@ export interface Standing {
   readonly us: number;
 }
 
+/** What a rank that fails says instead. */
+export interface Failure {
+  readonly error: string;
+}
+
 /** One kind at one size: what the algorithms compete in. */
 export interface Cell {
   readonly kind: CallKind;

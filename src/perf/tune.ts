@@ -1,24 +1,28 @@
 import { availableParallelism } from 'node:os';
-import { machineName, type Profile, type Times } from '../communicator/profile.js';
+import type { CallKind } from '../collectives/call.js';
+import { carriesOut, defaultTable, rangesText } from '../communicator/choose-algorithm.js';
+import { machineName, tableOf, type Profile, type Times } from '../communicator/profile.js';
 import { contestCells, type ContestOptions, type Standing } from './contest.js';
 import { launchContest } from './contest-launch.js';
 import { sweep } from './sizes.js';
 
 export interface TuneOptions {
   readonly ranks: readonly number[];
-  /** Largest size, bytes. */
+  /** Largest size, bytes; at least SMALLEST_BYTES. */
   readonly maxBytes: number;
   /** Called after each collective and size. */
   readonly onProgress: (done: number, total: number, last: Standing) => void;
 }
 
+/** Smaller ones take as long. */
+export const SMALLEST_BYTES = 8;
 /** Long enough for medians that stay, short enough for some minutes in all. */
 const ROUNDS = 5;
 const TURN_MS = 8;
 
 /** Measures all algorithms for all collectives on this host, in one contest for each number of ranks. */
 export async function tune({ ranks, maxBytes, onProgress }: TuneOptions): Promise<Profile> {
-  const options: ContestOptions = { sizes: sweep(Math.min(8, maxBytes), maxBytes, { kind: 'factor', factor: 8 }), rounds: ROUNDS, turnMs: TURN_MS, withChoice: false };
+  const options: ContestOptions = { sizes: sweep(SMALLEST_BYTES, maxBytes, { kind: 'factor', factor: 8 }), rounds: ROUNDS, turnMs: TURN_MS, withChoice: false };
   const total = ranks.reduce((sum, count) => sum + contestCells(count, options.sizes).length, 0);
   const standings: Standing[] = [];
   const cells = new Set<string>();
@@ -41,4 +45,15 @@ export function timesOf(standings: readonly Standing[]): Record<string, Times> {
     times[ranks] = { ...byKind, [kind]: { ...byKind?.[kind], [algorithm]: [...points, [bytes, Number(us.toPrecision(4))]] } };
   }
   return times;
+}
+
+/** Where ranks will choose another way by a profile than they do without: a line for each collective and number of ranks. */
+export function changesBy({ times }: Profile): string[] {
+  return Object.entries(times).flatMap(([ranks, measured]) => {
+    const nRanks = Number(ranks);
+    const usual = defaultTable({ nRanks, oneSegment: true, forced: undefined });
+    const table = tableOf(measured, usual, (algorithm, kind) => carriesOut(algorithm, kind, nRanks));
+    return (Object.keys(table) as CallKind[]).map((kind) => [kind, rangesText(table[kind]), rangesText(usual[kind])])
+      .flatMap(([kind, now, before]) => (now === before ? [] : [`${kind} of ${ranks} ranks: ${now}`]));
+  });
 }

@@ -1,3 +1,6 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { spawnRanks } from '../../dist/index.js';
 import { fixture } from './cli.js';
@@ -110,4 +113,24 @@ test('wrong colors, keys, ranks and settings are refused at once and harm nobody
   const refusals = [...Array.from({ length: 3 }, () => 'ARGUMENT_RANGE'), 'ARGUMENT_TYPE', 'ARGUMENT_TYPE', 'ARGUMENT_RANGE', 'ARGUMENT_TYPE', 'ARGUMENT_RANGE', 'ARGUMENT_RANGE', 'UNSUPPORTED', 'ARGUMENT_TYPE'];
   expect(records, stderr).toEqual([0, 1].map(() => ({ refusals, sum: 2, zeroCopy: [true, true, false], arrays: true })));
   expect((await runRanks(2, 'families.mjs', ['growWithoutId'])).records).toEqual([0, 1].map(() => ({ code: 'UNIQUE_ID', after: 2 })));
+});
+
+test('each communicator may have an algorithm of its own, on the same memory', async () => {
+  const trace = join(mkdtempSync(join(tmpdir(), 'tccl-algorithms-')), 'trace.json');
+  const { code, records, stderr } = await runRanks(3, 'forced-algorithms.mjs', [], { env: { TCCL_TRACE: trace } });
+  expect(code, stderr).toBe(0);
+  const found = Object.fromEntries(['direct', 'ring', 'tree', 'nvls'].map((algorithm, i) => [algorithm, [3 ** (i + 1), algorithm, algorithm]]));
+  expect(records).toEqual([found]);
+  // What was carried out is what explain said.
+  const events = JSON.parse(`${readFileSync(trace, 'utf8')}\n]`) as { name: string; args?: { algorithm?: string } }[];
+  const carriedOut = events.filter(({ name, args }) => name === 'allReduce' && args?.algorithm !== undefined).map(({ args }) => args?.algorithm);
+  expect(carriedOut.sort()).toEqual(['direct', 'nvls', 'ring', 'tree'].flatMap((algorithm) => [algorithm, algorithm, algorithm]));
+  rmSync(dirname(trace), { recursive: true });
+});
+
+test('ranks that want different algorithms of a communicator are refused, and go on', async () => {
+  const { code, records, stderr } = await runRanks(3, 'forced-algorithms.mjs', ['differ']);
+  expect(code, stderr).toBe(0);
+  expect(records.map((record) => record['code'])).toEqual(['ENVIRONMENT', 'ENVIRONMENT', 'ENVIRONMENT']);
+  expect(records[0]?.['message']).toBe('the algorithm differs between ranks: ring on rank 0, tree on rank 1; set it alike for all');
 });

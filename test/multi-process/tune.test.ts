@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Profile } from '../../src/communicator/profile.js';
-import { fixture, tccl } from './cli.js';
+import { cliPath, fixture, tccl } from './cli.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'tccl-tune-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -19,7 +19,7 @@ describe('tccl tune', () => {
     const path = join(directory, 'deeper', 'profile.json');
     const { code, stdout, stderr } = await tccl(['tune', '-n', '2', '-e', '64', '-o', path]);
     expect(code, stderr).toBe(0);
-    expect(stdout).toMatch(/^The profile of .*, \d+ cores is in .*profile\.json\n$/);
+    expect(stdout).toMatch(/^The profile of .*, \d+ cores is in .*profile\.json\n(By it the defaults are the fastest here|What differs from the defaults by it:\n  \w+ of 2 ranks: )/);
     const profile = JSON.parse(readFileSync(path, 'utf8')) as Profile;
     const measured = Object.entries(profile.times[2] ?? {}).map(([kind, byAlgorithm]) => `${kind}: ${Object.keys(byAlgorithm).join(' ')}`);
     expect(measured.find((line) => line.startsWith('allReduce'))).toMatch(/^allReduce: direct ring tree/);
@@ -40,9 +40,39 @@ describe('tccl tune', () => {
     expect(await explain(2, { XDG_CONFIG_HOME: directory })).toMatchObject({ algorithm: 'direct', measured: 'elsewhere' });
   });
 
+  it('a profile of another machine is doubted, and one that cannot be read ends init with one line', async () => {
+    const path = join(directory, 'elsewhere.json');
+    writeFileSync(path, JSON.stringify({ format: 'tccl profile', formatVersion: 1, machine: 'a supercomputer', cores: 2, times: {} } satisfies Profile));
+    const run = ['run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('explain.mjs')];
+    const doubted = await tccl(run, { env: { TCCL_PROFILE: path } });
+    expect(doubted.code, doubted.stderr).toBe(0);
+    expect(doubted.stderr).toMatch(/^tccl: the profile .*elsewhere\.json was measured on another machine \(a supercomputer; .*\) and is used all the same: tccl tune measures this one\n$/);
+    expect(JSON.parse(doubted.stdout)).toMatchObject({ algorithm: 'direct', measured: 'elsewhere' });
+    writeFileSync(path, '{"format":"tccl profile","formatVersion":2}');
+    const refused = await tccl(run, { env: { TCCL_PROFILE: path } });
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('this is no profile that this version can read');
+    expect(refused.stderr).toContain('make it anew with tccl tune');
+  });
+
+  it('finds what cannot be written, and a launch around it, before it measures', async () => {
+    const directoryNamed = await tccl(['tune', '-o', directory]);
+    expect(directoryNamed.code).toBe(1);
+    expect(directoryNamed.stderr).toContain('the profile cannot be written: it is a directory');
+    const launched = await tccl(['run', '-n', '2', '--no-prefix', '--', process.execPath, cliPath, 'tune']);
+    expect(launched.stderr).toContain('tccl tune starts its ranks by itself: run it once, not as 2 ranks by tccl');
+  });
+
+  it('says why a host cannot be measured', async () => {
+    const { code, stdout, stderr } = await tccl(['tune', '-n', '2', '-e', '64', '--json'], { env: { TCCL_SHM_DISABLE: '1' } });
+    expect({ code, stdout, lines: stderr.trim().split('\n').length }).toEqual({ code: 1, stdout: '', lines: 1 });
+    expect(stderr).toMatch(/the algorithms cannot be measured with 2 ranks: .*memory that all ranks share/);
+  });
+
   it.each([
     [['-n', '2,x'], 'They must be whole numbers from 2 to 256'],
     [['-e', '16Q'], '--maxbytes'],
+    [['-e', '4'], '--maxbytes 4 is less than the smallest size that is measured, 8'],
   ])('%j is wrong use', async (args, message) => {
     const { code, stderr } = await tccl(['tune', ...args]);
     expect({ code, lines: stderr.trim().split('\n').length }).toEqual({ code: 2, lines: 1 });

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { InvalidArgumentError, type Command } from 'commander';
 import { examples, progressLine } from '../output.js';
@@ -16,7 +16,7 @@ export function register(program: Command): void {
     .summary('measure this host, so that the fastest algorithm is chosen')
     .description(
       'Measures every algorithm for every collective on this host and writes a profile, by which init() chooses from then on. '
-      + 'Takes some minutes, on a machine that does nothing else. Without a profile, the defaults of docs/algorithms.md hold.',
+      + 'Takes a minute or two, on a machine that does nothing else. Without a profile, the defaults of docs/algorithms.md hold.',
     )
     .option('-n, --ranks <list>', 'numbers of ranks to measure, such as 2,4,8', parseRanks, [2, 4, 8])
     .option('-e, --maxbytes <size>', 'largest size', '16M')
@@ -24,6 +24,7 @@ export function register(program: Command): void {
     .option('--json', 'prints the profile instead of writing it')
     .addHelpText('after', examples(
       ['all algorithms at 2, 4 and 8 ranks', 'tccl tune'],
+      ['larger arrays, 4 ranks only', 'tccl tune -n 4 -e 256M'],
       ['a profile for one job', 'tccl tune -n 16 -o job.json && TCCL_PROFILE=job.json tccl run -n 16 -- node job.js'],
     ))
     .action(async ({ ranks, maxbytes, output, json }: TuneOptions) => {
@@ -31,8 +32,14 @@ export function register(program: Command): void {
       // Everything that can be wrong is found before minutes are spent.
       const maxBytes = parseSize(maxbytes, '--maxbytes');
       const { profilePath } = await import('../../communicator/profile.js');
-      const { SystemError } = await import('../../errors.js');
-      const { tune } = await import('../../perf/tune.js');
+      const { InvalidArgumentError: OutOfRange, InvalidUsageError } = await import('../../errors.js');
+      const { findPlace } = await import('../../launch/place.js');
+      const { changesBy, SMALLEST_BYTES, tune } = await import('../../perf/tune.js');
+      if (maxBytes < SMALLEST_BYTES) throw new OutOfRange('ARGUMENT_RANGE', `--maxbytes ${maxbytes} is less than the smallest size that is measured, ${SMALLEST_BYTES}`);
+      const place = findPlace(process.env);
+      if (place !== undefined && place.nRanks > 1) throw new InvalidUsageError('UNSUPPORTED', `tccl tune starts its ranks by itself: run it once, not as ${place.nRanks} ranks by ${place.launcher}`);
+      const path = output ?? profilePath(process.env);
+      if (!json) await toFile(path, () => checkWritable(path));
       const line = progressLine();
       const profile = await tune({
         ranks,
@@ -42,15 +49,28 @@ export function register(program: Command): void {
       line.done();
       const text = `${JSON.stringify(profile)}\n`;
       if (json) return void process.stdout.write(text);
-      const path = output ?? profilePath(process.env);
-      try {
-        mkdirSync(dirname(path), { recursive: true });
-        writeFileSync(path, text);
-      } catch (cause) {
-        throw new SystemError('FILE', `the profile cannot be written: ${(cause as Error).message}`, { file: path, cause });
-      }
+      await toFile(path, () => writeFileSync(path, text));
+      const changes = changesBy(profile);
       console.log(`The profile of ${profile.machine} is in ${path}`);
+      console.log(changes.length === 0 ? 'By it the defaults are the fastest here.' : `What differs from the defaults by it:\n${changes.map((change) => `  ${change}`).join('\n')}`);
     });
+}
+
+function checkWritable(path: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  const existing = statSync(path, { throwIfNoEntry: false });
+  if (existing?.isDirectory()) throw new Error('it is a directory');
+  accessSync(existing === undefined ? dirname(path) : path, constants.W_OK);
+}
+
+/** @throws SystemError `FILE` */
+async function toFile(path: string, act: () => void): Promise<void> {
+  try {
+    act();
+  } catch (cause) {
+    const { SystemError } = await import('../../errors.js');
+    throw new SystemError('FILE', `the profile cannot be written: ${(cause as Error).message}`, { file: path, cause });
+  }
 }
 
 function parseRanks(text: string): number[] {
@@ -58,5 +78,5 @@ function parseRanks(text: string): number[] {
   if (!ranks.every((count) => Number.isInteger(count) && count >= 2 && count <= 256)) {
     throw new InvalidArgumentError('They must be whole numbers from 2 to 256, such as 2,4,8.');
   }
-  return ranks;
+  return [...new Set(ranks)].sort((a, b) => a - b);
 }

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { contestCells, type Standing } from '../../../src/perf/contest.js';
+import { changesBy, timesOf } from '../../../src/perf/tune.js';
+
+test('a contest has every collective at every size of which whole blocks are left, once', () => {
+  const cells = contestCells(8, [8, 64, 600, 1000]);
+  const counts = (kind: string) => cells.filter((cell) => cell.kind === kind).map(({ size, shape }) => [size, shape.count]);
+  expect(counts('allReduce')).toEqual([[8, 2], [64, 16], [600, 150], [1000, 250]]);
+  // Blocks of 16 bytes for each of 8 ranks: nothing is left of 8 and 64 bytes.
+  expect(counts('allGather')).toEqual([[600, 16], [1000, 28]]);
+  expect(new Set(cells.map(({ kind }) => kind)).size).toBe(8);
+});
+
+test('standings become times by number of ranks, kind and algorithm', () => {
+  const standing = { kind: 'reduce', size: 8, bytes: 8, chosen: false, algorithm: 'direct', protocol: 'LL', us: 1 } as const;
+  const standings: Standing[] = [
+    { ...standing, ranks: 2 }, { ...standing, ranks: 2, algorithm: 'ring', us: 2.00004 }, { ...standing, ranks: 2, size: 64, bytes: 64, us: 3 }, { ...standing, ranks: 4, us: 9 },
+  ];
+  expect(timesOf(standings)).toEqual({ 2: { reduce: { direct: [[8, 1], [64, 3]], ring: [[8, 2]] } }, 4: { reduce: { direct: [[8, 9]] } } });
+});
+
+test('what a profile changes is told by collective and number of ranks', () => {
+  const profile = { format: 'tccl profile', formatVersion: 1, machine: 'made', cores: 2 } as const;
+  const scatter = { direct: [[64, 9], [1024, 9], [16384, 9]], pairs: [[64, 9], [1024, 6], [16384, 12]] } as const;
+  expect(changesBy({ ...profile, times: { 2: { scatter: { direct: scatter.direct } }, 8: { scatter } } })).toEqual(['scatter of 8 ranks: direct up to 256 bytes, then pairs up to 4096 bytes, then direct']);
+});
