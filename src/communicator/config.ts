@@ -1,6 +1,5 @@
 import { algorithms, type Algorithm } from '../collectives/call.js';
 import { InvalidArgumentError } from '../errors.js';
-import { didYouMean } from '../suggest.js';
 
 /** How a communicator works; a communicator made from another takes what it is not given from that. */
 export interface CommunicatorConfig {
@@ -41,7 +40,7 @@ export function checkConfig({ name, blocking, engine, channels, minChannels, max
     throw new InvalidArgumentError('UNKNOWN_NAME', `the engine is 'inline' or 'thread', not ${JSON.stringify(engine)}`);
   }
   if (algorithm !== undefined && !algorithms.includes(algorithm)) {
-    throw new InvalidArgumentError('UNKNOWN_NAME', `there is no algorithm ${JSON.stringify(algorithm)}${didYouMean(algorithm, algorithms)}; there are ${algorithms.join(', ')}`);
+    throw new InvalidArgumentError('UNKNOWN_NAME', `there is no algorithm ${JSON.stringify(algorithm)}; use one of ${algorithms.join(', ')}`);
   }
   for (const [what, value] of Object.entries({ channels, minChannels, maxChannels })) {
     if (value !== undefined && !(Number.isInteger(value) && value >= 1 && value <= MOST_CHANNELS)) {

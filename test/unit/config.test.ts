@@ -27,6 +27,7 @@ test.each([
   [{ blocking: 1 }, 'ARGUMENT_TYPE'],
   [{ engine: 'threads' }, 'UNKNOWN_NAME'],
   [{ algorithm: 'rings' }, 'UNKNOWN_NAME'],
+  [{ algorithm: 5 }, 'UNKNOWN_NAME'],
   [{ channels: 0 }, 'ARGUMENT_RANGE'],
   [{ maxChannels: 1.5 }, 'ARGUMENT_RANGE'],
   [{ minChannels: 65 }, 'ARGUMENT_RANGE'],
