@@ -110,7 +110,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
     if (oneSegment && settings.protocol !== 'simple') await addLowLatency(circumstances, order, network);
     for (const algorithm of overNetwork) engines[algorithm] = network;
   }
-  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, ordinary: wayOfOrdinaryArrays(circumstances), secret: circumstances.id.secret });
+  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, ordinary: wayOfOrdinaryArrays(circumstances), float16Sums: () => wayOfFloat16Sums(circumstances), secret: circumstances.id.secret });
   return observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
 }
 
@@ -121,6 +121,11 @@ function wayOfOrdinaryArrays({ bootstrap, shared, team, settings }: Circumstance
   if (peerMemory?.isOpen === true) return 'read where they are by process_vm_readv';
   const reason = settings.peerMemory ? (peerMemory?.refusal ?? 'another rank cannot read there') : 'TCCL_CMA_DISABLE=1';
   return `copied through the memory in common (${reason})`;
+}
+
+function wayOfFloat16Sums({ team: { segment: { machineCode } }, settings }: Circumstances): string {
+  const reason = machineCode === undefined ? (settings.machineCode ? 'the C library cannot be called' : 'TCCL_MACHINE_CODE_DISABLE=1') : machineCode.refusal;
+  return reason === undefined ? 'by machine code' : `by WebAssembly (${reason})`;
 }
 
 /** Teams of the same members as `team`, in memory of the first. */

@@ -18,6 +18,8 @@ export interface Told {
   readonly shared: boolean;
   /** How ordinary arrays come to the others of this host, or undefined where no memory is shared. */
   readonly ordinary: string | undefined;
+  /** How float16 are summed: to find out takes a millisecond. */
+  readonly float16Sums: () => string;
   /** What the ranks of one init() share. */
   readonly secret: Uint8Array;
 }
@@ -44,7 +46,7 @@ export function observersOf(told: Told): Observer[] {
   return observers;
 }
 
-function startLog({ bootstrap, settings, table, ring, shared, ordinary, secret }: Told, number: number): DebugLog {
+function startLog({ bootstrap, settings, table, ring, shared, ordinary, float16Sums, secret }: Told, number: number): DebugLog {
   const { rank, nRanks, localRank, localRanks, peers } = bootstrap;
   const log = new DebugLog(settings.debug, localRank);
   if (number === 0 && rank === 0) log.version(`TCCL version ${version}`);
@@ -55,6 +57,7 @@ function startLog({ bootstrap, settings, table, ring, shared, ordinary, secret }
   log.info('INIT', `${comm} nRanks ${nRanks} nNodes ${nNodes} localRanks ${localRanks.length} localRank ${localRank}, `
     + (shared ? 'one memory for the ranks of this host' : 'no memory in common'));
   if (ordinary !== undefined) log.info('INIT', `${comm} ordinary arrays: ${ordinary}`);
+  log.info('INIT', `${comm} float16 sums: ${float16Sums()}`);
   if (ring === undefined) {
     log.info('GRAPH', `${nRanks} heads, each reduces its share for all : ${peers.map((peer) => peer.rank).join(' ')}`);
   } else {

@@ -3,6 +3,7 @@ import { readBootstrapEnvironment } from '../bootstrap/environment.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import { homeCores, moveTo } from '../device/affinity.js';
 import { loadLibc, type Libc } from '../device/libc.js';
+import { MachineCode } from '../device/machine-code/machine-code.js';
 import { rankStates } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import { TcclError, TimeoutError } from '../errors.js';
@@ -65,6 +66,7 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     }
     const { segment, shared } = joined;
     segment.takeMemoryAt(goHome);
+    if (settings.machineCode && libc !== undefined) segment.machineCode = new MachineCode(segment.memory, libc);
     const team = Team.ofAll(segment);
     const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};
     const facts = await agree(bootstrap, settings, config, joined, profile);

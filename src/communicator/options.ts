@@ -17,6 +17,8 @@ export interface RuntimeSettings {
   readonly sharedMemory: boolean;
   /** TCCL_CMA_DISABLE=1: ranks of a host do not read each other's private memory; docs/transports.md. */
   readonly peerMemory: boolean;
+  /** TCCL_MACHINE_CODE_DISABLE=1: nothing is done by machine code of our own; docs/architecture.md. */
+  readonly machineCode: boolean;
   /** TCCL_IGNORE_CPU_AFFINITY=1: memory is taken from the NUMA node whatever cores of it this process was given. */
   readonly ignoreAffinity: boolean;
   /** TCCL_TIMEOUT: seconds that an operation may wait for other ranks; 0 for ever. Default 600. */
@@ -41,6 +43,7 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
     protocol: named(env, 'TCCL_PROTO', protocols),
     sharedMemory: !flag(env, 'TCCL_SHM_DISABLE'),
     peerMemory: !flag(env, 'TCCL_CMA_DISABLE'),
+    machineCode: !flag(env, 'TCCL_MACHINE_CODE_DISABLE'),
     ignoreAffinity: flag(env, 'TCCL_IGNORE_CPU_AFFINITY'),
     timeoutMs: seconds(env, 'TCCL_TIMEOUT', DEFAULT_TIMEOUT_SECONDS) * 1000,
     tracePath: value(env, 'TCCL_TRACE'),

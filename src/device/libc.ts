@@ -31,6 +31,11 @@ export interface Libc {
   readProcess(pid: number, address: number, destination: Uint8Array): string | undefined;
   /** Lets descendants of a process read this one's memory, where Yama would not; without effect elsewhere. */
   admitDescendantsOf(pid: number): void;
+  /**
+   * Makes machine code a function, for as long as the process lives. Its memory can be written first and executed then, never
+   * both. Its arguments are 64-bit integers, six at most, and it returns nothing.
+   */
+  makeFunction(code: Uint8Array, nArguments: number): (...args: number[]) => void;
   /** Puts memory of this process, `bytes` bytes at a multiple of their number, into a huge page if that can be done. */
   collapse(address: number, bytes: number): void;
   /** Gives the core to another runnable thread. */
@@ -47,9 +52,12 @@ interface Koffi {
   load(path: string | null): { func(prototype: string): (...args: unknown[]) => unknown };
   errno(): number;
   address(pointer: unknown): bigint;
+  proto(result: string, types: readonly string[]): unknown;
+  decode(pointer: bigint, type: unknown): unknown;
 }
 
 const PROT_READ_WRITE = 3;
+const PROT_READ_EXECUTE = 5;
 const MAP_SHARED = 1;
 const MAP_PRIVATE = 2;
 const MAP_FIXED = 16;
@@ -92,6 +100,8 @@ function bind(koffi: Koffi): Libc {
   const memmove = c.func('void *memmove(void *destination, void *source, size_t bytes)');
   const memcpy = c.func('int64_t memcpy(void *destination, const void *source, size_t bytes)');
   const mmap = c.func('int64_t mmap(int64_t address, size_t bytes, int protection, int flags, int fd, int64_t offset)');
+  const mprotect = c.func('int mprotect(int64_t address, size_t bytes, int protection)');
+  const write = c.func('void *memcpy(int64_t destination, const void *source, size_t bytes)');
   const memfdCreate = c.func('int memfd_create(const char *name, uint flags)');
   const ftruncate = c.func('int ftruncate(int fd, int64_t bytes)');
   const fallocate = c.func('int fallocate(int fd, int mode, int64_t offset, int64_t bytes)');
@@ -163,6 +173,12 @@ function bind(koffi: Koffi): Libc {
       return undefined;
     },
     admitDescendantsOf: (pid) => void prctl(PR_SET_PTRACER, pid, 0, 0, 0),
+    makeFunction(code, nArguments) {
+      const address = check('mmap', mmap(0, code.length, PROT_READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      write(address, code, code.length);
+      check('mprotect', mprotect(address, code.length, PROT_READ_EXECUTE));
+      return koffi.decode(BigInt(address), koffi.proto('void', new Array<string>(nArguments).fill('int64_t'))) as (...args: number[]) => void;
+    },
     collapse: (address, bytes) => void madvise(address, bytes, MADV_COLLAPSE),
     yieldCore: () => void schedYield(),
     affinity() {

@@ -2,8 +2,9 @@ import { closeSync, openSync } from 'node:fs';
 import { InvalidArgumentError, InvalidUsageError, SystemError } from '../errors.js';
 import { availableMemory } from './available-memory.js';
 import { Heap } from './heap.js';
-import { instantiateKernels, type Arithmetic } from './kernels/kernels.js';
+import { instantiateKernels, type Arithmetic, type Kernels } from './kernels/kernels.js';
 import type { Libc } from './libc.js';
+import { MachineCode } from './machine-code/machine-code.js';
 import type { PeerMemory } from './peer-memory.js';
 import { teamBytes } from './team.js';
 import { arrayNames, isArrayClass, type NumericArray, type NumericArrayConstructor } from './types.js';
@@ -93,6 +94,7 @@ export interface SegmentInThread {
   /** What the thread may give out. */
   readonly heap: { readonly from: number; readonly to: number };
   readonly file: { readonly fd: number; readonly address: bigint } | undefined;
+  readonly machineCode: boolean;
 }
 
 /** The path under which other processes of this host open a memory file of this process. */
@@ -113,6 +115,8 @@ export class Segment {
   readonly heap: Heap;
   /** Where the ranks may be able to read each other's private memory. */
   peerMemory: PeerMemory | undefined;
+  /** Where kernels may leave sums to it. */
+  machineCode: MachineCode | undefined;
   readonly #backing: Backing;
   readonly #words: Int32Array;
   readonly #view: Uint8Array;
@@ -136,7 +140,7 @@ export class Segment {
     this.bytes = this.buffer.byteLength;
     this.#words = new Int32Array(this.buffer, 0, FIRST_TEAM / 4);
     this.#view = new Uint8Array(this.buffer);
-    const kernels = instantiateKernels(backing.memory);
+    const kernels = this.instantiateKernels();
     this.kernels = kernels;
     this.blockBytes = kernels.BLOCK_BYTES.value as number;
 
@@ -169,12 +173,18 @@ export class Segment {
   forThread(from: number, to: number): SegmentInThread {
     const { memory, localRank, nLocalRanks } = this;
     const file = this.#backing.file;
-    return { memory, localRank, nLocalRanks, heap: { from, to }, file: file === undefined ? undefined : { fd: file.fd, address: file.address } };
+    return {
+      memory, localRank, nLocalRanks, heap: { from, to },
+      file: file === undefined ? undefined : { fd: file.fd, address: file.address },
+      machineCode: this.machineCode !== undefined,
+    };
   }
 
   /** The segment of a rank in another thread of it, which the rank's own thread outlives. It is not to be closed. */
-  static inThread({ memory, localRank, nLocalRanks, heap, file }: SegmentInThread, libc: Libc | undefined): Segment {
-    return new Segment({ memory, ...(file === undefined || libc === undefined ? {} : { file: { ...file, libc } }) }, localRank, nLocalRanks, heap);
+  static inThread({ memory, localRank, nLocalRanks, heap, file, machineCode }: SegmentInThread, libc: Libc | undefined): Segment {
+    const segment = new Segment({ memory, ...(file === undefined || libc === undefined ? {} : { file: { ...file, libc } }) }, localRank, nLocalRanks, heap);
+    if (machineCode && libc !== undefined) segment.machineCode = new MachineCode(memory, libc);
+    return segment;
   }
 
   /** Makes the file that `mapped` maps, long enough for this process's largest memory. Returns it and its length. */
@@ -201,6 +211,12 @@ export class Segment {
       closeSync(fd);
       throw error;
     }
+  }
+
+  /** Kernels that work on this memory, with a state of their own. */
+  instantiateKernels(): Kernels {
+    return instantiateKernels(this.memory, (sources, nSources, destinations, nDestinations, from, bytes) =>
+      this.machineCode?.sumFloat16(sources, nSources, destinations, nDestinations, from, bytes) ?? 0);
   }
 
   /** From now on memory is taken while this thread is where `goHome` moves it; what that returns moves it back. */

@@ -1,4 +1,4 @@
-import { instantiateKernels, type Kernels } from './kernels/kernels.js';
+import type { Kernels } from './kernels/kernels.js';
 import type { Segment } from './segment.js';
 
 /**
@@ -68,7 +68,7 @@ export class Team {
   ) {
     this.localRank = members.indexOf(segment.localRank);
     this.nLocalRanks = members.length;
-    this.kernels = instantiateKernels(segment.memory);
+    this.kernels = segment.instantiateKernels();
     const blocks = address + headerBytes(members.length);
     this.#words = new Int32Array(segment.buffer, address, (blocks - address) / 4);
     this.kernels.attach(blocks, this.localRank, this.nLocalRanks, stageBytes);

@@ -34,6 +34,13 @@ describe('TCCL_DEBUG', () => {
     expect(refused.filter((line) => line.endsWith('ordinary arrays: copied through the memory in common (TCCL_CMA_DISABLE=1)'))).toHaveLength(2);
   });
 
+  it('INFO tells how float16 are summed, and why', async () => {
+    const { lines } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_MACHINE_CODE_DISABLE: '1' });
+    expect(lines.filter((line) => line.endsWith('float16 sums: by WebAssembly (TCCL_MACHINE_CODE_DISABLE=1)'))).toHaveLength(2);
+    const { lines: usual } = await run(2, { TCCL_DEBUG: 'INFO' });
+    expect(usual.filter((line) => / rank [01] float16 sums: (by machine code|by WebAssembly \((?!TCCL).*\))$/.test(line))).toHaveLength(2);
+  });
+
   it('shows rings, connections and calls where they are asked for', async () => {
     const { lines } = await run(3, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'GRAPH,NET,COLL', TCCL_ALGO: 'ring' });
     expect(lines.filter((line) => line.endsWith('Channel 00/01 : 0 1 2'))).toHaveLength(1);

@@ -76,8 +76,14 @@ export interface Kernels extends Arithmetic {
 
 let compiled: WebAssembly.Module | undefined;
 
+/**
+ * What kernels ask before they sum many float16: it may do some of it, from the first byte on, and returns how many bytes
+ * (machine-code.ts). Addresses as signed numbers.
+ */
+export type SumFloat16 = (sources: number, nSources: number, destinations: number, nDestinations: number, from: number, bytes: number) => number;
+
 /** An instance of the kernels on `memory`. Each rank of a team has its own: its state is in the instance. */
-export function instantiateKernels(memory: WebAssembly.Memory): Kernels {
+export function instantiateKernels(memory: WebAssembly.Memory, sumFloat16: SumFloat16 = () => 0): Kernels {
   compiled ??= new WebAssembly.Module(readFileSync(new URL('./kernels.wasm', import.meta.url)));
-  return new WebAssembly.Instance(compiled, { env: { memory } }).exports as unknown as Kernels;
+  return new WebAssembly.Instance(compiled, { env: { memory, sumFloat16 } }).exports as unknown as Kernels;
 }

@@ -17,6 +17,12 @@ import { reduceWords } from './words';
 
 /** Bytes that are summed and then divided while they are in the first-level cache. */
 const AVERAGED_BYTES: usize = 8192;
+/** From here on a call of machine code costs less than it gains (measured). */
+const MACHINE_CODE_BYTES: usize = 4096;
+
+/** Sums what it can of the first bytes, and returns how many: machine-code.ts. */
+@external('env', 'sumFloat16')
+declare function sumByMachineCode(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): usize;
 
 @inline
 function combineScalar<T extends number>(op: i32, a: T, b: T): T {
@@ -189,7 +195,10 @@ function minInt64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize)
 function maxInt64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int64, Max>(s, n, d, m, from, bytes); }
 function minUint64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint64, Min>(s, n, d, m, from, bytes); }
 function maxUint64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint64, Max>(s, n, d, m, from, bytes); }
-function sumFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float16, Sum>(s, n, d, m, from, bytes); }
+function sumFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void {
+  const done = n > 1 && bytes >= MACHINE_CODE_BYTES ? sumByMachineCode(s, n, d, m, from, bytes) : 0;
+  reduceNarrow<Float16, Sum>(s, n, d, m, from + done, bytes - done);
+}
 function prodFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float16, Prod>(s, n, d, m, from, bytes); }
 function minFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float16, Min>(s, n, d, m, from, bytes); }
 function maxFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float16, Max>(s, n, d, m, from, bytes); }

@@ -1,0 +1,89 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import type { Libc } from '../libc.js';
+import { BLOCK_BYTES, SUM_FLOAT16_ARGUMENTS, sumFloat16Code, type SumFloat16Function } from './sum-float16.js';
+
+/** Of /proc/cpuinfo: more than the first core takes. All of it takes milliseconds where there are hundreds. */
+const CPU_INFO_BYTES = 4096;
+
+interface Functions {
+  readonly sumFloat16: SumFloat16Function;
+}
+
+/** Made when one is first needed, once a thread, and kept: a page of memory. */
+let made: Functions | { readonly reason: string } | undefined;
+
+/**
+ * What WebAssembly has no instructions for, done with the processor's own on one memory of WebAssembly. The kernels hand
+ * over what is worth a call (0.3 µs), and do themselves what is left: all of it on other processors and systems, and where
+ * memory cannot be made executable. Results have the same bits either way.
+ */
+export class MachineCode {
+  readonly #libc: Libc;
+  readonly #words: Uint32Array;
+  /** Where the memory is in this process; it never moves. */
+  readonly #base: number;
+
+  constructor(memory: WebAssembly.Memory, libc: Libc) {
+    this.#libc = libc;
+    this.#words = new Uint32Array(memory.buffer);
+    this.#base = Number(libc.addressOf(new Uint8Array(memory.buffer)));
+  }
+
+  /** Why there is none, if so. */
+  get refusal(): string | undefined {
+    const functions = this.#functions();
+    return 'reason' in functions ? functions.reason : undefined;
+  }
+
+  /**
+   * Sums of the `bytes` bytes at `from` of all sources what it can into all destinations: as reduceCopy, but of two sources
+   * at least. Returns how many bytes from the first on are done. Called by kernels: what is from 2 GiB up is negative.
+   */
+  sumFloat16(sources: number, nSources: number, destinations: number, nDestinations: number, from: number, bytes: number): number {
+    const functions = this.#functions();
+    if ('reason' in functions) return 0;
+    const first = from >>> 0;
+    const length = (bytes >>> 0) - ((bytes >>> 0) % BLOCK_BYTES);
+    // Where this is not so, WebAssembly is to trap.
+    if (!this.#areWithin(sources, nSources, first + length) || !this.#areWithin(destinations, nDestinations, first + length)) return 0;
+    const sourceTable = this.#base + (sources >>> 0);
+    const destinationTable = this.#base + (destinations >>> 0);
+    functions.sumFloat16(this.#base + first, sourceTable, sourceTable + 4 * nSources, destinationTable, destinationTable + 4 * nDestinations, length);
+    return length;
+  }
+
+  /** Whether the first `end` bytes from each of the addresses in a table are in the memory. */
+  #areWithin(table: number, count: number, end: number): boolean {
+    const words = this.#words;
+    const at = (table >>> 0) / 4;
+    for (let i = 0; i < count; i++) if ((words[at + i] ?? Infinity) + end > words.byteLength) return false;
+    return true;
+  }
+
+  #functions(): Functions | { readonly reason: string } {
+    return (made ??= make(this.#libc));
+  }
+}
+
+function make(libc: Libc): Functions | { readonly reason: string } {
+  if (process.arch !== 'x64') return { reason: `this is ${process.arch}` };
+  try {
+    if (!hasFeatures()) return { reason: 'the processor has no F16C or no AVX2' };
+    return { sumFloat16: libc.makeFunction(sumFloat16Code(), SUM_FLOAT16_ARGUMENTS) };
+  } catch (error) {
+    return { reason: (error as Error).message };
+  }
+}
+
+/** The kernel names only what programs may use. */
+function hasFeatures(): boolean {
+  const text = Buffer.alloc(CPU_INFO_BYTES);
+  const file = openSync('/proc/cpuinfo', 'r');
+  try {
+    readSync(file, text);
+  } finally {
+    closeSync(file);
+  }
+  const flags = /^flags\s*:(.*)$/m.exec(text.toString('latin1'))?.[1]?.split(' ') ?? [];
+  return flags.includes('f16c') && flags.includes('avx2');
+}
