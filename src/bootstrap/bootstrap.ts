@@ -18,6 +18,9 @@ export interface PeerInfo {
   readonly version: string;
 }
 
+/** What ranks need of it to connect with each other for data. */
+export type Introduction = Pick<Bootstrap, 'rank' | 'nRanks' | 'peers' | 'localRanks' | 'allGather' | 'send' | 'recv' | 'onPeerLost'>;
+
 /**
  * The out-of-band network of a communicator: small messages over TCP while it is set up, split or closed.
  * All ranks of the scope call the collective operations in the same order. An operation waits as long as the ranks that

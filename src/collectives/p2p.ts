@@ -77,6 +77,11 @@ export class PointToPoint {
     return this.#busy.some((peer) => peer.local >= 0);
   }
 
+  /** A rank with which transfers are under way that need the event loop, if there is one. */
+  overSockets(): number | undefined {
+    return this.#busy.find(({ rank }) => !this.isBlocking(rank))?.rank;
+  }
+
   /** Whether a transfer of the other direction is waiting for this one's kind, from this rank to itself. */
   expectsOwn(sends: boolean): boolean {
     const own = this.#peers[this.#options.bootstrap.rank];

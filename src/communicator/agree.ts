@@ -1,7 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { allowedCores } from '../device/cores.js';
 import { InvalidUsageError } from '../errors.js';
-import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
+import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { Joined } from './join-segment.js';
 import type { RuntimeSettings } from './options.js';
 import type { Profile } from './profile.js';
@@ -10,8 +10,7 @@ import type { Profile } from './profile.js';
 export interface Facts {
   readonly algorithm: string;
   readonly protocol: string;
-  /** See engineThreads(). */
-  readonly engineThreads: number;
+  readonly engineThreads: EngineThreads;
   readonly sharedWithHost: boolean;
   readonly reason?: string;
   readonly cores: readonly number[];
@@ -40,7 +39,7 @@ export async function agree(
   const facts = all.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Facts);
   checkAlike('TCCL_ALGO', facts.map(({ algorithm }) => algorithm));
   checkAlike('TCCL_PROTO', facts.map(({ protocol }) => protocol));
-  checkEngines(facts.map((fact) => fact.engineThreads));
+  checkEngines(facts.map((fact) => fact.engineThreads), inOneSegment(bootstrap, facts));
   const agreed = facts[0]?.profile;
   return agreed === undefined ? facts : facts.map((fact) => ({ ...fact, profile: agreed }));
 }
@@ -53,10 +52,16 @@ export function checkAlike(what: string, wanted: readonly string[]): void {
   throw new InvalidUsageError('ENVIRONMENT', `${what} differs between ranks: ${first} on rank 0, ${wanted[other] ?? ''} on rank ${other}; set it alike for all`, { ranks: [0, other] });
 }
 
+/** Whether all ranks of a communicator share memory. */
+export function inOneSegment({ localRanks, nRanks }: Bootstrap, facts: readonly Facts[]): boolean {
+  return localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
+}
+
 /** Refuses ranks whose calls are carried out by different numbers of threads. */
-export function checkEngines(threads: readonly number[]): void {
+export function checkEngines(each: readonly EngineThreads[], oneSegment: boolean): void {
+  const threads = each.map(({ inMemory, overSockets }) => (oneSegment ? inMemory : overSockets));
   const other = threads.findIndex((number) => number !== threads[0]);
   if (other < 0) return;
   const tell = (number: number | undefined): string => (number === 0 || number === undefined ? 'no engine thread' : `${number} engine thread${number === 1 ? '' : 's'}`);
-  throw new InvalidUsageError('CALL_MISMATCH', `engine and channels differ between ranks: ${tell(threads[0])} on rank 0, ${tell(threads[other])} on rank ${other}; give them alike to all`, { ranks: [0, other] });
+  throw new InvalidUsageError('CALL_MISMATCH', `${oneSegment ? 'engine and channels' : 'engine or blocking'} differ between ranks: ${tell(threads[0])} on rank 0, ${tell(threads[other])} on rank ${other}; give them alike to all`, { ranks: [0, other] });
 }

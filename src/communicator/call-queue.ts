@@ -43,6 +43,8 @@ export class CallQueue {
   readonly #parts: CallQueueParts;
   readonly #engine: Engine;
   readonly #spins: number;
+  /** How long a call may wait here; 0 for ever. */
+  readonly #timeoutMs: number;
   readonly #backoff: Backoff;
   readonly #requests: Request[] = [];
   #scheduled = false;
@@ -55,6 +57,7 @@ export class CallQueue {
     this.#parts = parts;
     this.#engine = parts.engine;
     this.#spins = parts.spins;
+    this.#timeoutMs = parts.engine.keepsTime === true ? 0 : parts.timeoutMs;
     this.#backoff = new Backoff(parts.libc);
   }
 
@@ -94,7 +97,7 @@ export class CallQueue {
   // ── promise calls ─────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Finishes at once if nobody is late; else queues the call and goes on from the event loop. */
-  start({ code, type, root, send, recv, count, details }: CheckedCall): Promise<void> {
+  start({ code, type, root, send, recv, count, details }: QueuedCall): Promise<void> {
     const engine = this.#engine;
     let begun = false;
     if (this.#requests.length === 0) {
@@ -233,16 +236,15 @@ export class CallQueue {
 
   /** Looks whether those that this rank waits for can still come, and whether it has waited long enough. */
   #checkHealth(): void {
-    const { messages, timeoutMs } = this.#parts;
-    messages.throwLastWords();
+    this.#parts.messages.throwLastWords();
     this.#engine.check();
-    if (timeoutMs > 0 && this.#backoff.waitedMs > timeoutMs) throw this.timedOut();
+    if (this.#timeoutMs > 0 && this.#backoff.waitedMs > this.#timeoutMs) throw this.timedOut();
   }
 
   /** The call under way fails when its time is over. */
   #setDeadline(): void {
-    const { timeoutMs, fail } = this.#parts;
-    if (timeoutMs > 0) this.#deadline ??= setTimeout(() => fail(this.timedOut()), Math.min(timeoutMs, LONGEST_TIMER_MS));
+    const { fail } = this.#parts;
+    if (this.#timeoutMs > 0) this.#deadline ??= setTimeout(() => fail(this.timedOut()), Math.min(this.#timeoutMs, LONGEST_TIMER_MS));
   }
 
   #clearDeadline(): void {

@@ -1,8 +1,8 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { Team, type Reservation } from '../device/team.js';
 import { InvalidArgumentError, RemoteError, SystemError, TcclError } from '../errors.js';
-import { checkAlike, checkEngines } from './agree.js';
-import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig } from './config.js';
+import { checkAlike, checkEngines, inOneSegment } from './agree.js';
+import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { CommunicatorParts } from './origin.js';
 import { tooLate } from './out-of-band.js';
 
@@ -104,17 +104,18 @@ async function makeChild(
   let reservation: Reservation | undefined;
   let team: Team | undefined;
   let child: CommunicatorParts | undefined;
+  const facts = ranks.flatMap((rank) => parent.facts[rank] ?? []);
   const giveUp = (): void => bootstrap.abort(signal.reason as Error);
   signal.addEventListener('abort', giveUp);
   try {
     const wanted = { threads: engineThreads(config), algorithm: forcedAlgorithm(origin.facts.settings, config) ?? 'auto' };
-    const addresses = await exchange(bootstrap, wanted, () => {
+    const addresses = await exchange(bootstrap, wanted, inOneSegment(bootstrap, facts), () => {
       if (local[0] === bootstrap.rank) reservation = Team.reserve(segment, local.length);
       return reservation?.address ?? 0;
     });
     const members = local.map((rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0);
     team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reservation);
-    child = await origin.assemble(bootstrap, team, ranks.flatMap((rank) => parent.facts[rank] ?? []), config, signal);
+    child = await origin.assemble(bootstrap, team, facts, config, signal);
     if (confirmed) await bootstrap.barrier();
     return child;
   } catch (error) {
@@ -130,12 +131,12 @@ async function makeChild(
 
 /** What all ranks must want alike of a communicator. */
 interface Wanted {
-  readonly threads: number;
+  readonly threads: EngineThreads;
   readonly algorithm: string;
 }
 
 /** What `make` gives at every rank, or the error of the first rank where it throws, at all. */
-async function exchange(bootstrap: Bootstrap, wanted: Wanted, make: () => number): Promise<number[]> {
+async function exchange(bootstrap: Bootstrap, wanted: Wanted, oneSegment: boolean, make: () => number): Promise<number[]> {
   let failure: unknown;
   let mine: (Wanted & { readonly address: number }) | { readonly error: string };
   try {
@@ -148,7 +149,7 @@ async function exchange(bootstrap: Bootstrap, wanted: Wanted, make: () => number
   const addresses = all.map((one) => ('address' in one ? one.address : -1));
   const failed = addresses.indexOf(-1);
   if (failed < 0) {
-    checkEngines(all.map((one) => ('address' in one ? one.threads : 0)));
+    checkEngines(all.flatMap((one) => ('address' in one ? one.threads : [])), oneSegment);
     checkAlike('the algorithm', all.map((one) => ('address' in one ? one.algorithm : '')));
     return addresses;
   }

@@ -1,30 +1,29 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
-import { chooseInterface, systemInterfaces } from '../bootstrap/interfaces.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm } from '../collectives/call.js';
 import { HEADER_BYTES, HEADER_WORDS } from '../collectives/exchange.js';
 import { LOW_LATENCY_FIFO } from '../collectives/ring.js';
 import type { Libc } from '../device/libc.js';
 import { Team } from '../device/team.js';
-import { InvalidUsageError, TimeoutError } from '../errors.js';
-import { connectPeers } from '../transport/peers.js';
+import { InvalidUsageError } from '../errors.js';
 import { connectRing } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
-import { SocketTransport } from '../transport/socket.js';
-import type { FifoSize, Transport } from '../transport/transport.js';
-import type { Facts } from './agree.js';
+import { inOneSegment, type Facts } from './agree.js';
 import { carriesOut, defaultTable } from './choose-algorithm.js';
 import { CompositeEngine } from './composite-engine.js';
+import type { EngineThreads } from './config.js';
 import { DirectEngine } from './direct-engine.js';
+import { startDirectThreads } from './direct-threads.js';
 import type { Engine } from './engine.js';
 import { observersOf, type Told } from './feedback.js';
-import { fifoOf, NetworkEngine, wantedEnds } from './network-engine.js';
+import type { NetworkEngine } from './network-engine.js';
+import { startNetworkThread } from './network-threads.js';
 import { NvlsEngine } from './nvls-engine.js';
 import { ObservedEngine } from './observed-engine.js';
+import { dataHost, openNetwork, ringOrder } from './open-network.js';
 import type { RuntimeSettings } from './options.js';
 import { tableOf, timesFor } from './profile.js';
-import { ThreadEngine } from './thread-engine.js';
 
 /** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
 const SMALL_BYTES = 256;
@@ -37,8 +36,6 @@ export function smallBytesOf(nLocalRanks: number, nCores: number): number {
 
 /** Up to this size a ring's calls take the protocol LL, beyond it its copies cost more than it saves (docs/algorithms.md). */
 const LOW_LATENCY_BYTES = 256;
-/** How long connections may take that are made when they are first needed. */
-const CONNECT_TIMEOUT_MS = 60_000;
 
 /** What the choice follows from; alike on all ranks but for what is each rank's own. */
 export interface Circumstances {
@@ -54,8 +51,7 @@ export interface Circumstances {
   readonly id: UniqueId;
   /** Ends set-ups that take too long. */
   readonly signal: AbortSignal;
-  /** Threads that carry out calls beside the rank's own. */
-  readonly nThreads: number;
+  readonly threads: EngineThreads;
   /** What carries out every call that it can. */
   readonly forced: Algorithm | undefined;
 }
@@ -68,9 +64,10 @@ export interface Circumstances {
  * @throws InvalidUsageError `UNSUPPORTED` when direct or nvls is forced but the ranks do not share a segment
  */
 export async function chooseEngine(circumstances: Circumstances): Promise<CompositeEngine> {
-  const { bootstrap, team, facts, libc, nCores, settings, nThreads, forced } = circumstances;
+  const { bootstrap, team, facts, libc, nCores, settings, threads, forced } = circumstances;
   const { localRanks, nRanks } = bootstrap;
-  const oneSegment = localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
+  const oneSegment = inOneSegment(bootstrap, facts);
+  const nThreads = oneSegment ? threads.inMemory : threads.overSockets;
   if ((forced === 'direct' || forced === 'nvls') && !oneSegment) {
     const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
     throw new InvalidUsageError('UNSUPPORTED', `the algorithm ${forced} (TCCL_ALGO) needs memory that all ranks share, but these do not: ${reason}`);
@@ -78,12 +75,15 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
   if (settings.protocol === 'll' && !oneSegment) {
     throw new InvalidUsageError('UNSUPPORTED', 'TCCL_PROTO=ll needs memory that all ranks share: over sockets there is no such protocol; leave it unset');
   }
-  if (nThreads > 0 && !(oneSegment && (forced ?? 'direct') === 'direct')) {
-    const reason = oneSegment ? `${forced ?? ''} is not the direct algorithm, the only one that they carry out` : 'these ranks do not all share memory, in which they work';
-    throw new InvalidUsageError('UNSUPPORTED', `engine threads cannot be had: ${reason}; leave engine: 'thread' out`);
+  const onlyDirect = oneSegment && nThreads > 0;
+  if (onlyDirect && (forced ?? 'direct') !== 'direct') {
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `engine threads cannot be had: ${forced ?? ''} is not the direct algorithm, the only one that they carry out where all ranks share memory; leave engine: 'thread' out`,
+    );
   }
-  const usual = defaultTable({ nRanks, oneSegment, forced: nThreads > 0 ? 'direct' : forced });
-  const profile = forced === undefined && nThreads === 0 ? facts[0]?.profile : undefined;
+  const usual = defaultTable({ nRanks, oneSegment, forced: onlyDirect ? 'direct' : forced });
+  const profile = forced === undefined && !onlyDirect ? facts[0]?.profile : undefined;
   const times = profile === undefined ? undefined : timesFor(profile, nRanks, nCores);
   const table = times === undefined ? usual : tableOf(
     times, usual,
@@ -95,20 +95,16 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
   let ring: Told['ring'];
   if (used.includes('direct')) {
     const smallBytes = smallBytesOf(localRanks.length, nCores);
-    engines.direct = nThreads === 0 ? new DirectEngine(team, localRanks, libc, smallBytes) : await ThreadEngine.start({
+    engines.direct = nThreads === 0 ? new DirectEngine(team, localRanks, libc, smallBytes) : await startDirectThreads({
       teams: [team, ...(await moreTeams(bootstrap, team, nThreads - 1))], localRanks, libc, smallBytes,
       spins: localRanks.length * nThreads > nCores ? 20 : 4000,
     });
   }
   if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);
   if (overNetwork.length > 0) {
-    const order = ringOrder(bootstrap);
-    const network = await openNetwork(circumstances, order);
-    ring = { order, transport: network.transport };
-    // Blocking calls, which only shared memory allows, cannot make connections.
-    if (oneSegment) for (const algorithm of overNetwork) await network.open(algorithm);
-    if (oneSegment && settings.protocol !== 'simple') await addLowLatency(circumstances, order, network);
-    for (const algorithm of overNetwork) engines[algorithm] = network;
+    const network = await networkEngine(circumstances, overNetwork, oneSegment, nThreads);
+    ring = { order: ringOrder(bootstrap), transport: network.transport };
+    for (const algorithm of overNetwork) engines[algorithm] = network.engine;
   }
   const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, ordinary: wayOfOrdinaryArrays(circumstances), float16Sums: () => wayOfFloat16Sums(circumstances), secret: circumstances.id.secret });
   return observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
@@ -136,32 +132,23 @@ async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count
   return (JSON.parse(new TextDecoder().decode(told)) as number[]).map((address, index) => new Team(segment, address, members, mine[index]));
 }
 
-/** Host by host, so that data enter and leave each host once. */
-function ringOrder({ peers }: Bootstrap): number[] {
-  const hosts = [...new Set(peers.map((peer) => peer.hostHash))];
-  return hosts.flatMap((hash) => peers.filter((peer) => peer.hostHash === hash).map((peer) => peer.rank));
-}
-
-/** A ring, and what makes other connections. */
-async function openNetwork(circumstances: Circumstances, order: readonly number[]): Promise<NetworkEngine> {
-  const { bootstrap, shared, team, libc, signal } = circumstances;
-  const { rank, nRanks, localRanks } = bootstrap;
-  /** Does something with transports whose connections have a size. */
-  const over = async <T>(size: FifoSize, make: (transportFor: (peer: number) => Transport) => Promise<T>): Promise<T> => {
-    const shm = new ShmTransport({ size, team, localRanks });
-    const socket = socketTransport(circumstances, size);
-    try {
-      return await make((peer) => (shared && localRanks.includes(peer) ? shm : socket));
-    } finally {
-      socket.close();
-      shm.close();
-    }
-  };
-  const ring = await over(fifoOf('ring', nRanks), (transportFor) => connectRing(bootstrap, order, transportFor, signal));
-  return new NetworkEngine(team, libc, ring, (algorithm) => {
-    const { sendTo, receiveFrom } = wantedEnds(algorithm, order, rank);
-    return over(fifoOf(algorithm, nRanks), (transportFor) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, connectSignal()));
-  });
+/** What carries out the algorithms over connections, and what connects this rank with the next of the ring. */
+async function networkEngine(
+  circumstances: Circumstances, algorithms: readonly Algorithm[], oneSegment: boolean, nThreads: number,
+): Promise<{ readonly engine: Engine; readonly transport: string }> {
+  const { bootstrap, shared, team, libc, nCores, settings, network: environment, id, signal } = circumstances;
+  const order = ringOrder(bootstrap);
+  const options = { bootstrap, shared, team, libc, order, host: dataHost(bootstrap, environment, id), secret: id.secret };
+  if (nThreads > 0) {
+    // A rank has two threads then, of which one waits.
+    const spins = bootstrap.localRanks.length > nCores ? 20 : 4000;
+    return startNetworkThread({ ...options, algorithms, spins, timeoutMs: settings.timeoutMs }, signal);
+  }
+  const network = await openNetwork(options, signal);
+  // Blocking calls cannot make connections.
+  if (oneSegment) for (const algorithm of algorithms) await network.open(algorithm);
+  if (oneSegment && settings.protocol !== 'simple') await addLowLatency(circumstances, order, network);
+  return { engine: network, transport: network.transport };
 }
 
 /** A second ring, of the protocol LL. */
@@ -169,23 +156,4 @@ async function addLowLatency({ bootstrap, team, settings, signal }: Circumstance
   const header = { headerBytes: HEADER_BYTES, headerWords: HEADER_WORDS };
   const transport = new ShmTransport({ size: LOW_LATENCY_FIFO, team, localRanks: bootstrap.localRanks, lowLatency: header });
   network.useLowLatency(await connectRing(bootstrap, order, () => transport, signal), settings.protocol === 'll' ? Infinity : LOW_LATENCY_BYTES);
-}
-
-/** Ends connecting that takes too long, once init is over. */
-function connectSignal(): AbortSignal {
-  const late = new AbortController();
-  const seconds = CONNECT_TIMEOUT_MS / 1000;
-  setTimeout(() => late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${seconds} s`)), CONNECT_TIMEOUT_MS).unref();
-  return late.signal;
-}
-
-/** Connects this rank with ranks that it shares no memory with. */
-export function socketTransport({ bootstrap, team, network, id }: Pick<Circumstances, 'bootstrap' | 'team' | 'network' | 'id'>, size: FifoSize): SocketTransport {
-  const { rank, nRanks, localRanks } = bootstrap;
-  // Between ranks of one host, data are nobody else's business.
-  const host =
-    localRanks.length === nRanks && network.family !== 6
-      ? '127.0.0.1'
-      : chooseInterface(systemInterfaces(), { ...network, root: { host: id.root.host, origin: id.origin } }).host;
-  return new SocketTransport({ size, segment: team.segment, rank, host, secret: id.secret });
 }

@@ -4,6 +4,7 @@ import { PointToPoint } from '../collectives/p2p.js';
 import { rankStates, type Segment, type SegmentMemory } from '../device/segment.js';
 import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
 import { InvalidUsageError, RemoteError, TcclError, withRank } from '../errors.js';
+import { inOneSegment } from './agree.js';
 import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { CallQueue } from './call-queue.js';
 import { CheckedCall } from './checked-call.js';
@@ -136,17 +137,17 @@ export class Communicator extends Collectives {
    * @param bytes the call's count, as NCCL counts it, times its elements' size: of allGather, this rank's own block
    */
   explain(collective: CallKind, bytes: number): Explanation {
-    const { origin, facts, nCores } = this.#parts;
+    const { origin, bootstrap, facts, nCores, config } = this.#parts;
     const { profile } = facts[0] ?? {};
     const here = profile === undefined ? undefined : timesFor(profile, this.nRanks, nCores);
     return explainCall(collective, bytes, {
       table: this.#engine.table,
       times: here ?? timesFor(defaultProfile, this.nRanks, nCores) ?? {},
       measured: here === undefined ? 'elsewhere' : 'here',
-      forced: forcedAlgorithm(origin.facts.settings, this.#parts.config),
+      forced: forcedAlgorithm(origin.facts.settings, config),
       nRanks: this.nRanks,
       smallBytes: smallBytesOf(this.nLocalRanks, nCores),
-      channels: Math.max(1, engineThreads(this.#parts.config)),
+      channels: inOneSegment(bootstrap, facts) ? Math.max(1, engineThreads(config).inMemory) : 1,
     });
   }
 
@@ -353,6 +354,7 @@ export class Communicator extends Collectives {
       return;
     }
     if (!this.#mayBlock) this.#refuseBlocking();
+    if (this.#pointToPoint.pending > 0) this.#messenger.checkNoneStopped();
     this.#queue.run(call);
   }
 
@@ -366,7 +368,8 @@ export class Communicator extends Collectives {
       'UNSUPPORTED',
       this.#parts.config.blocking === false
         ? 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form'
-        : 'blocking calls need memory that all ranks share; these ranks talk over sockets: use the promise form',
+        : 'these ranks talk over sockets, which move only in the event loop that a blocking call stops: pass blocking: true to init() ' +
+          'on all ranks, which gives the sockets to a thread of their own, or use the promise form',
     );
   }
 

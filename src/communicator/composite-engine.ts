@@ -21,6 +21,7 @@ interface Ways {
  */
 export class CompositeEngine implements Engine {
   readonly blocking: boolean;
+  readonly keepsTime: boolean;
   readonly table: AlgorithmTable;
   /** Where the communicator's operations are observed: told of those beside the collectives. */
   readonly observe: Observe | undefined = undefined;
@@ -53,6 +54,7 @@ export class CompositeEngine implements Engine {
     if (first === undefined) throw new InternalError('INTERNAL', 'an engine needs an algorithm');
     this.#current = first;
     this.blocking = this.#engines.every((engine) => engine.blocking);
+    this.keepsTime = this.#engines.every((engine) => engine.keepsTime === true);
   }
 
   algorithmOf(kind: CallKind, bytes: number): Algorithm {

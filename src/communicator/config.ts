@@ -5,14 +5,18 @@ import { InvalidArgumentError } from '../errors.js';
 export interface CommunicatorConfig {
   /** Names it in errors. Not taken from the parent. */
   readonly name?: string;
-  /** `false`: the blocking forms (…Sync) are refused, for programs whose event loop must go on. Default `true`. */
+  /**
+   * Whether the blocking forms (…Sync) of collectives can be called. `true`: always; where the ranks do not all share
+   * memory, a thread of its own carries out the calls. `false`: never, for programs whose event loop must go on. Left out:
+   * where all ranks share memory. `true` on all ranks or on none.
+   */
   readonly blocking?: boolean;
   /**
-   * `thread`: calls are carried out by threads of their own, so that the event loop and computation of this one go on;
-   * for ranks that all share memory. Default `inline`. Alike on all ranks.
+   * `thread`: calls are carried out by threads of their own, so that the event loop and computation of this one go on.
+   * Default `inline`. Alike on all ranks.
    */
   readonly engine?: 'inline' | 'thread';
-  /** How many such threads share a large call. Default 1. Alike on all ranks. */
+  /** How many such threads share a large call where all ranks share memory; elsewhere it is one. Default 1. Alike on all ranks. */
   readonly channels?: number;
   /** Bounds for `channels`, as NCCL has them. */
   readonly minChannels?: number;
@@ -55,8 +59,18 @@ export function checkConfig({ name, blocking, engine, channels, minChannels, max
 }
 
 /** How many threads carry out the calls of a communicator beside the rank's own. */
-export function engineThreads({ engine, channels = 1, minChannels = 1, maxChannels = MOST_CHANNELS }: CommunicatorConfig): number {
-  return engine === 'thread' ? Math.min(maxChannels, Math.max(minChannels, channels)) : 0;
+export interface EngineThreads {
+  /** Where all ranks share memory, */
+  readonly inMemory: number;
+  /** and where they do not. */
+  readonly overSockets: number;
+}
+
+export function engineThreads({ engine, blocking, channels = 1, minChannels = 1, maxChannels = MOST_CHANNELS }: CommunicatorConfig): EngineThreads {
+  return {
+    inMemory: engine === 'thread' ? Math.min(maxChannels, Math.max(minChannels, channels)) : 0,
+    overSockets: engine === 'thread' || blocking === true ? 1 : 0,
+  };
 }
 
 /** The algorithm that is asked for, by TCCL_ALGO before the config, as NCCL's variables go before its config. */

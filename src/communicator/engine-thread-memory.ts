@@ -1,25 +1,34 @@
 import type { CallDetails } from '../collectives/call.js';
+import { dataTypes, int32, type DataType, type NumericArray } from '../device/types.js';
 import { REASON_BYTES } from '../transport/ending.js';
+import type { QueuedCall } from './group.js';
 
 /*
  * What a rank's thread and an engine thread of it share, besides the segment: one call at a time.
  *
  *     words    0 calls handed over | 1 calls carried out | 2 bytes of the reason for which the engine gave up, or 0 | 3 steps
  *     numbers  code, root, place and length of input and output, count, bytes of the details
- *     details  JSON, for calls that have some
  *     reason   why the engine gave up
+ *     details  JSON, for calls that have some
  */
 const POSTED = 0;
 const COMPLETED = 1;
 const FAILED = 2;
 const STEPS = 3;
 const NUMBERS = 64;
-const DETAILS = 128;
-const DETAILS_BYTES = 65536;
-const REASON = DETAILS + DETAILS_BYTES;
+const REASON = 128;
+const DETAILS = REASON + REASON_BYTES;
+/** Details have at most four numbers a rank, and a scalar. */
+const DETAILS_BYTES = 1024;
+const DETAILS_BYTES_PER_RANK = 4 * 20;
 
-/** The code of the call that ends an engine thread. */
+/** The code of the call that ends an engine thread. It is carried out when the others know that the rank leaves. */
 export const EXIT = 0xffff;
+
+/** Memory for calls among so many ranks. */
+export function engineThreadBuffer(nRanks: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(DETAILS + DETAILS_BYTES + nRanks * DETAILS_BYTES_PER_RANK);
+}
 
 /** A call whose arrays lie in the segment. Lengths are elements. */
 export interface PlacedCall {
@@ -33,21 +42,35 @@ export interface PlacedCall {
   readonly details: CallDetails | undefined;
 }
 
+const none = new Int32Array(0);
+
+/** The call, with its arrays in a segment's memory. */
+export function callAt(memory: SharedArrayBuffer, { code, root, send, sendLength, recv, recvLength, count, details }: PlacedCall): QueuedCall {
+  const type = dataTypes.find((candidate) => candidate.code === ((code >> 4) & 15)) ?? int32;
+  const input = view(type, memory, send, sendLength);
+  const output = recv === send && recvLength === sendLength ? input : view(type, memory, recv, recvLength);
+  return { code, type, root, send: input, recv: output, count, details };
+}
+
+function view(type: DataType, memory: SharedArrayBuffer, offset: number, length: number): NumericArray {
+  return length === 0 ? none : new type.array(memory, offset, length);
+}
+
 export class EngineThreadMemory {
   readonly #words: Int32Array;
   readonly #numbers: Float64Array;
 
-  constructor(readonly buffer = new SharedArrayBuffer(REASON + REASON_BYTES)) {
+  constructor(readonly buffer: SharedArrayBuffer) {
     this.#words = new Int32Array(buffer, 0, NUMBERS / 4);
-    this.#numbers = new Float64Array(buffer, NUMBERS, (DETAILS - NUMBERS) / 8);
+    this.#numbers = new Float64Array(buffer, NUMBERS, (REASON - NUMBERS) / 8);
   }
 
   // ── the rank's thread ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Hands a call over. Details of a call among the ranks of one segment fit: they have at most four numbers a rank. */
+  /** Hands a call over. */
   post({ code, root, send, sendLength, recv, recvLength, count, details }: PlacedCall): void {
     const text = details === undefined ? '' : JSON.stringify(details, (_, value: unknown) => (typeof value === 'bigint' ? { bigint: value.toString() } : value));
-    const written = Buffer.from(this.buffer, DETAILS, DETAILS_BYTES).write(text);
+    const written = Buffer.from(this.buffer, DETAILS).write(text);
     this.#numbers.set([code, root, send, sendLength, recv, recvLength, count, written]);
     Atomics.add(this.#words, POSTED, 1);
     Atomics.notify(this.#words, POSTED);
@@ -58,6 +81,18 @@ export class EngineThreadMemory {
     const posted = Atomics.load(this.#words, POSTED);
     for (let turn = 0; turn <= spins; turn++) if (Atomics.load(this.#words, COMPLETED) === posted) return true;
     return false;
+  }
+
+  /** Blocks until the call handed over last is carried out, at most for so long. */
+  waitUntilDone(ms: number): void {
+    const seen = Atomics.load(this.#words, COMPLETED);
+    if (seen !== Atomics.load(this.#words, POSTED)) Atomics.wait(this.#words, COMPLETED, seen, ms);
+  }
+
+  /** Blocks until the engine has given up, at most for so long. */
+  waitUntilGivenUp(ms: number): void {
+    const seen = Atomics.load(this.#words, COMPLETED);
+    if (Atomics.load(this.#words, FAILED) === 0) Atomics.wait(this.#words, COMPLETED, seen, ms);
   }
 
   get steps(): number {
@@ -90,6 +125,20 @@ export class EngineThreadMemory {
     for (let turn = 0; Atomics.load(this.#words, POSTED) === completed; turn++) {
       if (turn >= spins) Atomics.wait(this.#words, POSTED, completed);
     }
+    return this.#posted();
+  }
+
+  /** The next call, for a thread that goes on with its event loop until it comes. */
+  async taken(): Promise<PlacedCall> {
+    const completed = Atomics.load(this.#words, COMPLETED);
+    while (Atomics.load(this.#words, POSTED) === completed) {
+      const news = waitAsync(this.#words, POSTED, completed);
+      if (news.async) await news.value;
+    }
+    return this.#posted();
+  }
+
+  #posted(): PlacedCall {
     const [code = 0, root = 0, send = 0, sendLength = 0, recv = 0, recvLength = 0, count = 0, bytes = 0] = this.#numbers;
     const text = Buffer.from(this.buffer, DETAILS, bytes).toString();
     const details = text === '' ? undefined : JSON.parse(text, (_, value: unknown) => (isBigInt(value) ? BigInt(value.bigint) : value)) as CallDetails;

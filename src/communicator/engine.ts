@@ -8,6 +8,8 @@ import type { DataType, NumericArray } from '../device/types.js';
 export interface Engine {
   /** Whether a rank may wait inside a blocking call (sockets need the event loop). */
   readonly blocking: boolean;
+  /** Whether the engine itself ends calls that wait too long. */
+  readonly keepsTime?: boolean;
   /**
    * Starts a call (call.ts has the code, and what `root` and `count` are of each kind). Arrays that do not matter on this
    * rank may be of any length; those of a barrier are empty. `details` come with V forms and premulSum only.

@@ -202,6 +202,13 @@ export class Messenger {
     }
   }
 
+  /** Throws `UNSUPPORTED` where messages are under way that a blocking call of something else would stop. */
+  checkNoneStopped(): void {
+    const peer = this.#pointToPoint.overSockets();
+    if (peer === undefined) return;
+    throw new InvalidUsageError('UNSUPPORTED', `a blocking call would stop the messages that are under way with rank ${peer} over sockets, and perhaps wait for ever: await them first, or use the promise form`);
+  }
+
   #checkBlockingCall(sends: boolean, peer: number): void {
     this.checkBlocking(peer);
     if (peer === this.#parts.rank && !this.#pointToPoint.expectsOwn(sends)) {

@@ -6,12 +6,14 @@ import { coresOfAll } from '../device/cores.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
+import { SocketTransport } from '../transport/socket.js';
 import type { Transport } from '../transport/transport.js';
 import type { Facts } from './agree.js';
-import { chooseEngine, socketTransport } from './choose-engine.js';
+import { chooseEngine } from './choose-engine.js';
 import type { Communicator } from './communicator.js';
 import type { CompositeEngine } from './composite-engine.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
+import { dataHost } from './open-network.js';
 import type { InitOptions } from './init.js';
 import type { RuntimeSettings } from './options.js';
 
@@ -62,8 +64,10 @@ export class Origin {
   async assemble(bootstrap: Bootstrap, team: Team, facts: readonly Facts[], config: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
     const { shared, libc, settings, network, id } = this.facts;
     const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
-    const engine = await chooseEngine({ bootstrap, shared, team, facts, libc, nCores, settings, network, id, signal, nThreads: engineThreads(config), forced: forcedAlgorithm(settings, config) });
-    const openTransport = () => socketTransport({ bootstrap, team, network, id }, P2P_FIFO);
+    const engine = await chooseEngine({
+      bootstrap, shared, team, facts, libc, nCores, settings, network, id, signal, threads: engineThreads(config), forced: forcedAlgorithm(settings, config),
+    });
+    const openTransport = () => new SocketTransport({ size: P2P_FIFO, segment: team.segment, rank: bootstrap.rank, host: dataHost(bootstrap, network, id), secret: id.secret });
     return { origin: this, bootstrap, team, engine, openTransport, facts, nCores, config };
   }
 

@@ -1,46 +1,46 @@
 import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import type { CallDetails } from '../collectives/call.js';
-import { stageMemoryBytes } from '../collectives/direct-stage.js';
-import { tablesMemoryBytes } from '../collectives/direct-tables.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { SystemError, type TcclError } from '../errors.js';
+import type { TcclError } from '../errors.js';
 import { unpackReason } from '../transport/ending.js';
-import { raiseTeamAbort } from './direct-engine.js';
-import { EngineThreadMemory, EXIT } from './engine-thread-memory.js';
-import type { EngineThreadData } from './engine-thread.js';
+import { EXIT, type EngineThreadMemory } from './engine-thread-memory.js';
 import type { Engine } from './engine.js';
 import { Guests } from './guests.js';
 import { sharesOf } from './shared-calls.js';
 
-/** More than the gaps between allocations of an engine thread take. */
-const GAPS_BYTES = 16 * 1024;
+/** How long a rank that leaves waits for its threads to tell the others so; they have nothing else to do. */
+const GOODBYE_MS = 100;
 
-/** An engine thread and the team that it works in. */
-interface Lane {
-  readonly team: Team;
+/** An engine thread. */
+export interface Lane {
   readonly memory: EngineThreadMemory;
   readonly worker: Worker;
+  /** Ends the call under way, and with it the thread, and tells the other ranks why. */
+  fail(error: TcclError): void;
+  /** The thread has ended. */
+  left(): void;
 }
 
 export interface ThreadEngineOptions {
-  /** One a thread; the first is the communicator's. */
-  readonly teams: readonly Team[];
-  /** The rank of each member. */
-  readonly localRanks: readonly number[];
+  /** One a thread. */
+  readonly lanes: readonly Lane[];
+  /** The communicator's; in its segment the threads work. */
+  readonly team: Team;
   readonly libc: Libc | undefined;
-  readonly smallBytes: number;
-  /** How often a thread looks before it gives its core away. */
-  readonly spins: number;
+  readonly rank: number;
+  readonly nRanks: number;
+  /** See Engine. */
+  readonly keepsTime: boolean;
 }
 
 /**
- * The direct algorithm on threads of its own, so that the rank's event loop and computation go on. With several
- * threads ("channels"), large calls are shared by them, each in a team of its own (shared-calls.ts); all else goes to the
- * first.
+ * Calls on threads of their own (direct-threads.ts, network-threads.ts), so that the rank's event loop and computation go
+ * on, or the rank can wait in place. With several threads ("channels"), they share large calls (shared-calls.ts); all else
+ * goes to the first.
  *
  *      rank's thread      begin ── computes ──────────── wake ── done
  *                            \                           /
@@ -52,28 +52,19 @@ export interface ThreadEngineOptions {
  */
 export class ThreadEngine implements Engine {
   readonly blocking = true;
+  readonly keepsTime: boolean;
   readonly #lanes: readonly Lane[];
-  readonly #localRanks: readonly number[];
+  readonly #rank: number;
+  readonly #nRanks: number;
   readonly #guests: Guests;
   #closed = false;
 
-  private constructor(lanes: readonly Lane[], { teams: [team], localRanks, libc }: ThreadEngineOptions & { readonly teams: readonly [Team, ...Team[]] }) {
+  constructor({ lanes, team, libc, rank, nRanks, keepsTime }: ThreadEngineOptions) {
     this.#lanes = lanes;
-    this.#localRanks = localRanks;
+    this.#rank = rank;
+    this.#nRanks = nRanks;
     this.#guests = new Guests(team, libc);
-  }
-
-  /** @throws SystemError `OUT_OF_MEMORY`, `LAUNCH` when threads cannot be started */
-  static async start(options: ThreadEngineOptions & { readonly teams: readonly [Team, ...Team[]] }): Promise<ThreadEngine> {
-    const lanes = options.teams.map((team) => startLane(team, options));
-    try {
-      await Promise.all(lanes.map(({ worker }) => once(worker, 'message')));
-    } catch (error) {
-      for (const { worker } of lanes) void worker.terminate();
-      throw new SystemError('LAUNCH', `an engine thread cannot be started: ${(error as Error).message}`, { cause: error });
-    }
-    for (const { worker } of lanes) worker.unref();
-    return new ThreadEngine(lanes, options);
+    this.keepsTime = keepsTime;
   }
 
   begin(
@@ -83,7 +74,7 @@ export class ThreadEngine implements Engine {
     const call = { code, root, send: input, sendLength: send.length, recv: output, recvLength: recv.length, count, details };
     // The threads are what goes on: they keep the process alive until the call is over.
     for (const { worker } of this.#lanes) worker.ref();
-    sharesOf(call, type.bytes, this.#lanes.length, this.#localRanks.length).forEach((share, lane) => this.#lanes[lane]?.memory.post(share));
+    sharesOf(call, type.bytes, this.#lanes.length, this.#nRanks).forEach((share, lane) => this.#lanes[lane]?.memory.post(share));
     return this.progress(spins);
   }
 
@@ -106,9 +97,9 @@ export class ThreadEngine implements Engine {
 
   /** The threads look for themselves whether others can still come. */
   check(): void {
-    for (const { memory, team } of this.#lanes) {
+    for (const { memory } of this.#lanes) {
       const reason = memory.reason();
-      if (reason !== undefined) throw unpackReason(reason, this.#localRanks[team.localRank] ?? 0);
+      if (reason !== undefined) throw unpackReason(reason, this.#rank);
     }
   }
 
@@ -118,34 +109,27 @@ export class ThreadEngine implements Engine {
   }
 
   abort(error: TcclError): void {
-    // Threads that wait for others find it, and end.
-    for (const { team } of this.#lanes) raiseTeamAbort(team, this.#localRanks, error);
+    for (const { worker, fail } of this.#lanes) {
+      fail(error);
+      worker.unref();
+    }
     this.#guests.abandon();
   }
 
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await Promise.all(this.#lanes.map(async ({ memory, worker }) => {
-      if (worker.threadId < 0) return;
-      const exit = once(worker, 'exit');
+    const living = this.#lanes.filter(({ worker }) => worker.threadId >= 0);
+    const exits = living.map(({ worker }) => {
       worker.ref();
-      memory.post({ code: EXIT, root: 0, send: 0, sendLength: 0, recv: 0, recvLength: 0, count: 0, details: undefined });
-      await exit;
-    }));
-    for (const { team } of this.#lanes.slice(1)) team.leave();
+      return once(worker, 'exit');
+    });
+    // Those that gave up end by themselves.
+    const waiting = living.filter(({ memory }) => memory.reason() === undefined);
+    for (const { memory } of waiting) memory.post({ code: EXIT, root: 0, send: 0, sendLength: 0, recv: 0, recvLength: 0, count: 0, details: undefined });
+    // A process that is about to end does not come back here.
+    for (const { memory } of waiting) memory.waitUntilDone(GOODBYE_MS);
+    await Promise.all(exits);
+    for (const lane of this.#lanes) lane.left();
   }
-}
-
-function startLane(team: Team, { localRanks, smallBytes, spins }: ThreadEngineOptions): Lane {
-  const memory = new EngineThreadMemory();
-  const bytes = stageMemoryBytes(team) + tablesMemoryBytes(team) + GAPS_BYTES;
-  const from = team.allocateBytes(bytes);
-  const data: EngineThreadData = {
-    segment: team.segment.forThread(from, from + bytes),
-    team: { address: team.address, members: team.members, stageBytes: team.stageBytes },
-    localRanks, smallBytes, spins, buffer: memory.buffer,
-  };
-  const worker = new Worker(new URL('./engine-thread.js', import.meta.url), { workerData: data, name: `engine of rank ${localRanks[team.localRank] ?? 0}` });
-  return { team, memory, worker };
 }

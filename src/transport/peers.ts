@@ -1,4 +1,4 @@
-import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { Introduction } from '../bootstrap/bootstrap.js';
 import { InternalError, InvalidUsageError } from '../errors.js';
 import { died } from './ending.js';
 import type { Connection, ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from './transport.js';
@@ -51,7 +51,7 @@ export interface Agreement {
  *   RemoteError `RANK_DIED`
  */
 export function connectPeers(
-  bootstrap: Bootstrap,
+  bootstrap: Introduction,
   sendTo: readonly WantedEnd[],
   receiveFrom: readonly WantedEnd[],
   transportFor: (peer: number) => Transport,
@@ -75,7 +75,7 @@ export function connectPeers(
 
 /** Makes connections as {@link connectPeers}, by an agreement of the caller's. */
 export async function connectEnds(
-  bootstrap: Bootstrap,
+  bootstrap: Introduction,
   sendTo: readonly WantedEnd[],
   receiveFrom: readonly WantedEnd[],
   transportFor: (peer: number) => Transport,

@@ -1,4 +1,4 @@
-import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { Introduction } from '../bootstrap/bootstrap.js';
 import { InternalError, InvalidUsageError, TcclError } from '../errors.js';
 import { packReason, unpackReason } from './ending.js';
 import { connectEnds, describeOffer, isAlike, type Agreement, type Offer } from './peers.js';
@@ -62,7 +62,7 @@ export class Ring {
  *   ranks chose different transports or sizes, SystemError `OUT_OF_MEMORY`, `NETWORK`.
  */
 export async function connectRing(
-  bootstrap: Bootstrap,
+  bootstrap: Introduction,
   order: readonly number[],
   transportFor: (peer: number) => Transport,
   signal: AbortSignal,
@@ -99,7 +99,7 @@ type Offers = Readonly<Record<number, Offer>>;
  * Does the same at every rank and gives what it came to at each. If any failed, all throw the same error: the first that
  * is not only a rank's loss of patience.
  */
-async function inStep<T>(bootstrap: Bootstrap, work: () => Promise<T>): Promise<T[]> {
+async function inStep<T>(bootstrap: Introduction, work: () => Promise<T>): Promise<T[]> {
   const mine = await work().then(
     (value) => ({ bytes: Buffer.from(JSON.stringify(value)), error: undefined }),
     (error: unknown) => ({ bytes: packReason(error as Error), error: error as Error }),

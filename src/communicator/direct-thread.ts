@@ -1,17 +1,16 @@
-// The thread that carries out calls for a rank: see thread-engine.ts, which starts it.
+// The thread that carries out calls for a rank in shared memory: see direct-threads.ts, which starts it.
 import { parentPort, workerData } from 'node:worker_threads';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import { loadLibc } from '../device/libc.js';
 import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
-import { dataTypes, int32, type DataType, type NumericArray } from '../device/types.js';
 import { packReason } from '../transport/ending.js';
 import { Backoff } from './backoff.js';
 import { DirectEngine } from './direct-engine.js';
-import { EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memory.js';
+import { callAt, EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memory.js';
 
 /** What a rank gives its engine thread. */
-export interface EngineThreadData {
+export interface DirectThreadData {
   readonly segment: SegmentInThread;
   /** The team that this thread works in for the rank. */
   readonly team: { readonly address: number; readonly members: readonly number[]; readonly stageBytes: number };
@@ -22,14 +21,13 @@ export interface EngineThreadData {
   readonly buffer: SharedArrayBuffer;
 }
 
-const { segment: place, team: { address, members, stageBytes }, localRanks, smallBytes, spins, buffer } = workerData as EngineThreadData;
+const { segment: place, team: { address, members, stageBytes }, localRanks, smallBytes, spins, buffer } = workerData as DirectThreadData;
 const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;
 const segment = Segment.inThread(place, libc);
 const engine = new DirectEngine(new Team(segment, address, members, undefined, stageBytes), localRanks, libc, smallBytes);
 const backoff = new Backoff(libc);
 const memory = new EngineThreadMemory(buffer);
-const none = new Int32Array(0);
 
 parentPort?.postMessage('ready');
 try {
@@ -37,15 +35,14 @@ try {
     carryOut(call);
     memory.completed();
   }
+  memory.completed();
 } catch (error) {
   memory.gaveUp(packReason(error as Error));
 }
 
-function carryOut({ code, root, send, sendLength, recv, recvLength, count, details }: PlacedCall): void {
-  const type = dataTypes.find((candidate) => candidate.code === ((code >> 4) & 15)) ?? int32;
-  const input = view(type, send, sendLength);
-  const output = recv === send && recvLength === sendLength ? input : view(type, recv, recvLength);
-  let status = engine.begin(code, type, root, input, output, count, spins, details);
+function carryOut(placed: PlacedCall): void {
+  const { code, type, root, send, recv, count, details } = callAt(segment.buffer, placed);
+  let status = engine.begin(code, type, root, send, recv, count, spins, details);
   backoff.restart();
   while (status !== DONE) {
     if (status === PENDING && backoff.turn()) engine.check();
@@ -55,8 +52,4 @@ function carryOut({ code, root, send, sendLength, recv, recvLength, count, detai
     backoff.restart();
     memory.setSteps(engine.steps);
   }
-}
-
-function view(type: DataType, offset: number, length: number): NumericArray {
-  return length === 0 ? none : new type.array(segment.buffer, offset, length);
 }

@@ -1,0 +1,98 @@
+import type { Introduction, PeerInfo, Scope } from '../bootstrap/bootstrap.js';
+import { packReason, unpackReason } from '../transport/ending.js';
+
+/** What another thread of a rank asks the bootstrap network, which the rank's own thread has. */
+export type Question =
+  | { readonly kind: 'allGather'; readonly number: number; readonly data: Uint8Array; readonly scope: Scope }
+  | { readonly kind: 'send'; readonly number: number; readonly peer: number; readonly tag: number; readonly data: Uint8Array }
+  | { readonly kind: 'recv'; readonly number: number; readonly peer: number; readonly tag: number };
+
+/** What came of a question, or went wrong with it (packed); and news. */
+export type Answer =
+  | { readonly kind: 'answer'; readonly number: number; readonly value: AnswerValue }
+  | { readonly kind: 'refusal'; readonly number: number; readonly reason: Uint8Array }
+  | { readonly kind: 'lost'; readonly rank: number };
+
+type AnswerValue = Uint8Array | readonly Uint8Array[] | undefined;
+
+/** Puts a question to the bootstrap network. */
+export async function answer(bootstrap: Introduction, question: Question): Promise<Answer> {
+  const { number } = question;
+  try {
+    return { kind: 'answer', number, value: await ask(bootstrap, question) };
+  } catch (error) {
+    return { kind: 'refusal', number, reason: packReason(error as Error) };
+  }
+}
+
+async function ask(bootstrap: Introduction, question: Question): Promise<AnswerValue> {
+  switch (question.kind) {
+    case 'allGather':
+      return bootstrap.allGather(question.data, question.scope);
+    case 'send':
+      await bootstrap.send(question.peer, question.tag, question.data);
+      return undefined;
+    case 'recv':
+      return bootstrap.recv(question.peer, question.tag);
+  }
+}
+
+/** What of a bootstrap network does not change. */
+export type Members = Pick<Introduction, 'rank' | 'nRanks' | 'peers' | 'localRanks'>;
+
+/** The bootstrap network of a rank, in another thread of it. */
+export class BootstrapLine implements Introduction {
+  readonly rank: number;
+  readonly nRanks: number;
+  readonly peers: readonly PeerInfo[];
+  readonly localRanks: readonly number[];
+  readonly #post: (question: Question) => void;
+  readonly #open = new Map<number, { readonly resolve: (value: AnswerValue) => void; readonly reject: (error: Error) => void }>();
+  readonly #listeners = new Set<(rank: number) => void>();
+  #asked = 0;
+
+  /** @param post takes questions to the rank's thread, whose answers are to be given to `take` */
+  constructor({ rank, nRanks, peers, localRanks }: Members, post: (question: Question) => void) {
+    this.rank = rank;
+    this.nRanks = nRanks;
+    this.peers = peers;
+    this.localRanks = localRanks;
+    this.#post = post;
+  }
+
+  async allGather(data: Uint8Array, scope: Scope = 'all'): Promise<Uint8Array[]> {
+    return [...((await this.#ask((number) => ({ kind: 'allGather', number, data, scope }))) as readonly Uint8Array[])];
+  }
+
+  async send(peer: number, tag: number, data: Uint8Array): Promise<void> {
+    await this.#ask((number) => ({ kind: 'send', number, peer, tag, data }));
+  }
+
+  async recv(peer: number, tag: number): Promise<Uint8Array> {
+    return (await this.#ask((number) => ({ kind: 'recv', number, peer, tag }))) as Uint8Array;
+  }
+
+  onPeerLost(listener: (rank: number) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  take(news: Answer): void {
+    if (news.kind === 'lost') {
+      for (const listener of this.#listeners) listener(news.rank);
+      return;
+    }
+    const asker = this.#open.get(news.number);
+    this.#open.delete(news.number);
+    if (news.kind === 'answer') asker?.resolve(news.value);
+    else asker?.reject(unpackReason(news.reason, this.rank));
+  }
+
+  #ask(question: (number: number) => Question): Promise<AnswerValue> {
+    const number = this.#asked++;
+    return new Promise((resolve, reject) => {
+      this.#open.set(number, { resolve, reject });
+      this.#post(question(number));
+    });
+  }
+}

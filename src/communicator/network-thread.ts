@@ -1,0 +1,100 @@
+// The thread that has a rank's sockets and carries out its calls over them: see network-threads.ts, which starts it.
+import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import type { Algorithm } from '../collectives/call.js';
+import { loadLibc } from '../device/libc.js';
+import { Segment, type SegmentInThread } from '../device/segment.js';
+import { Team } from '../device/team.js';
+import type { TcclError } from '../errors.js';
+import { packReason, unpackReason } from '../transport/ending.js';
+import { BootstrapLine, type Answer, type Members, type Question } from './bootstrap-line.js';
+import { CallQueue } from './call-queue.js';
+import { callAt, EngineThreadMemory, EXIT } from './engine-thread-memory.js';
+import type { NetworkEngine } from './network-engine.js';
+import { openNetwork } from './open-network.js';
+
+/** What a rank gives the thread. */
+export interface NetworkThreadData {
+  readonly segment: SegmentInThread;
+  readonly team: { readonly address: number; readonly members: readonly number[] };
+  readonly members: Members;
+  readonly shared: boolean;
+  readonly host: string;
+  readonly secret: Uint8Array;
+  readonly order: readonly number[];
+  readonly algorithms: readonly Algorithm[];
+  readonly spins: number;
+  readonly timeoutMs: number;
+  readonly buffer: SharedArrayBuffer;
+}
+
+export type ToNetworkThread = Answer | { readonly kind: 'abort'; readonly reason: Uint8Array };
+export type FromNetworkThread = Question | { readonly kind: 'opened'; readonly transport: string } | { readonly kind: 'failed'; readonly reason: Uint8Array };
+
+/** How often the rank is told whether its call gets further. */
+const STEPS_EVERY_MS = 50;
+
+const given = workerData as NetworkThreadData;
+const { members: { rank }, spins, timeoutMs } = given;
+const port = parentPort as MessagePort;
+const post = (message: FromNetworkThread): void => port.postMessage(message);
+const loaded = loadLibc();
+const libc = 'libc' in loaded ? loaded.libc : undefined;
+const segment = Segment.inThread(given.segment, libc);
+const memory = new EngineThreadMemory(given.buffer);
+const bootstrap = new BootstrapLine(given.members, post);
+const stop = new AbortController();
+let abort = (error: TcclError): void => stop.abort(error);
+
+port.on('message', (message: ToNetworkThread) => {
+  if (message.kind === 'abort') abort(unpackReason(message.reason, rank));
+  else bootstrap.take(message);
+});
+const network = await open();
+if (network !== undefined) await serve(network);
+
+/** Makes all connections. The rank is told how that went, and ends the thread where it failed. */
+async function open(): Promise<NetworkEngine | undefined> {
+  const { team: { address, members }, shared, host, secret, order, algorithms } = given;
+  try {
+    const opened = await openNetwork({ bootstrap, shared, team: new Team(segment, address, members), libc, host, secret, order }, stop.signal);
+    for (const algorithm of algorithms) await opened.open(algorithm);
+    stop.signal.throwIfAborted();
+    post({ kind: 'opened', transport: opened.transport });
+    return opened;
+  } catch (error) {
+    post({ kind: 'failed', reason: packReason(error as Error) });
+    return undefined;
+  }
+}
+
+/** Carries out calls until the rank leaves, or one fails. */
+async function serve(engine: NetworkEngine): Promise<void> {
+  let failed = false;
+  const fail = (error: unknown): unknown => {
+    if (failed) return error;
+    failed = true;
+    engine.abort(error as Error);
+    queue.abort(error as TcclError);
+    memory.gaveUp(packReason(error as Error));
+    // What was said last is sent before the thread ends.
+    void engine.close().finally(() => process.exit());
+    return error;
+  };
+  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, timeoutMs, fail, messages: { step: () => undefined, throwLastWords: () => undefined } });
+  abort = fail;
+  process.on('uncaughtException', fail);
+  setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();
+
+  for (let call = await memory.taken(); call.code !== EXIT; call = await memory.taken()) {
+    try {
+      await queue.start(callAt(segment.buffer, call));
+    } catch {
+      return; // the rank finds the reason
+    }
+    memory.completed();
+  }
+  const goodbye = engine.close();
+  memory.completed();
+  await goodbye;
+  process.exit();
+}

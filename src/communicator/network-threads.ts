@@ -1,0 +1,82 @@
+import { Worker } from 'node:worker_threads';
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { Algorithm } from '../collectives/call.js';
+import { SystemError } from '../errors.js';
+import { packReason, unpackReason } from '../transport/ending.js';
+import { answer } from './bootstrap-line.js';
+import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
+import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './network-thread.js';
+import { networkMemoryBytes, type NetworkOptions } from './open-network.js';
+import { ThreadEngine } from './thread-engine.js';
+
+/** How long a rank that ends the communicator waits for its thread to tell the others why. */
+const LAST_WORDS_MS = 100;
+
+export interface NetworkThreadOptions extends NetworkOptions {
+  readonly bootstrap: Bootstrap;
+  /** Those that calls may take: all connections are made now, since a rank that waits in place cannot help with them. */
+  readonly algorithms: readonly Algorithm[];
+  /** How often the thread looks at shared memory before it gives its core away. */
+  readonly spins: number;
+  readonly timeoutMs: number;
+}
+
+/**
+ * The algorithms over connections on a thread of their own, to which the sockets belong: the rank can wait in place, or
+ * compute, while they move. Every rank calls it.
+ *
+ *      rank's thread                     engine thread
+ *      bootstrap network   ◄─ asks ────  makes connections, once
+ *      call, arrays        ── memory ─►  ring, tree, PAT, pairs  ◄──► sockets
+ *      waits               ◄─ memory ──  done, or why not
+ *
+ * @param signal ends the making of connections with its reason
+ * @returns the engine, and what carries data to the next rank of the ring
+ * @throws what connecting throws; SystemError `OUT_OF_MEMORY`, `LAUNCH` when a thread cannot be started
+ */
+export async function startNetworkThread(options: NetworkThreadOptions, signal: AbortSignal): Promise<{ readonly engine: ThreadEngine; readonly transport: string }> {
+  const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, timeoutMs } = options;
+  const { rank, nRanks, peers, localRanks } = bootstrap;
+  const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
+  const bytes = networkMemoryBytes(algorithms, order, rank);
+  const from = team.allocateBytes(bytes);
+  const data: NetworkThreadData = {
+    segment: team.segment.forThread(from, from + bytes),
+    team: { address: team.address, members: team.members },
+    members: { rank, nRanks, peers, localRanks },
+    shared, host, secret, order, algorithms, spins, timeoutMs, buffer: memory.buffer,
+  };
+  signal.throwIfAborted();
+  const worker = new Worker(new URL('./network-thread.js', import.meta.url), { workerData: data, name: `network of rank ${rank}` });
+  const tell = (message: ToNetworkThread): void => worker.postMessage(message);
+  const stopTelling = bootstrap.onPeerLost((lost) => tell({ kind: 'lost', rank: lost }));
+  const abort = (): void => tell({ kind: 'abort', reason: packReason(signal.reason as Error) });
+  signal.addEventListener('abort', abort);
+  try {
+    const transport = await new Promise<string>((resolve, reject) => {
+      worker.on('message', (message: FromNetworkThread) => {
+        if (message.kind === 'opened') resolve(message.transport);
+        else if (message.kind === 'failed') reject(unpackReason(message.reason, rank));
+        else void answer(bootstrap, message).then(tell);
+      });
+      worker.on('error', (error) => {
+        reject(new SystemError('LAUNCH', `an engine thread cannot be started: ${error.message}`, { cause: error }));
+        memory.gaveUp(packReason(error));
+      });
+    });
+    worker.unref();
+    const fail = (error: Error): void => {
+      if (memory.reason() !== undefined) return;
+      tell({ kind: 'abort', reason: packReason(error) });
+      memory.waitUntilGivenUp(LAST_WORDS_MS);
+    };
+    const engine = new ThreadEngine({ lanes: [{ memory, worker, fail, left: () => undefined }], team, libc, rank, nRanks, keepsTime: true });
+    return { engine, transport };
+  } catch (error) {
+    void worker.terminate();
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+    stopTelling();
+  }
+}
