@@ -181,7 +181,7 @@ export class Exchange {
       this.#place = source.open();
       if (this.#place !== 0) this.#flags = (this.#flags & ~STAGED) | OPEN;
     }
-    if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.wholeParts, this.#plan.takeBytes);
+    if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.wholeParts, this.#plan.wholeTakes);
   }
 
   /**
@@ -257,7 +257,7 @@ export class Exchange {
     if (kind === callKinds.allToAllV) this.#learnParts();
     for (let r = 0; r < this.#nRanks; r++) {
       if (!this.#posts.has(r, STAGED)) continue;
-      if (kind === callKinds.allToAllV) longest = Math.max(longest, this.#tables.longestPart(this.#posts.table(r)));
+      if (kind === callKinds.allToAllV) longest = Math.max(longest, ...this.#tables.partsAt(this.#posts.table(r)).map((bytes) => this.#plan.bytesOf(bytes)));
       else if (kind === callKinds.allGatherV) longest = Math.max(longest, this.#plan.takeBytes[r] ?? 0);
       else if (kind === callKinds.reduceScatterV) longest = Math.max(...this.#plan.partBytes);
       else if (kind !== callKinds.gather || (r !== this.#root && this.#rootIsClosed())) longest = this.#plan.partBytes[0] ?? 0;

@@ -23,14 +23,16 @@ export class ExchangePlan {
   /** By rank, the part of this one's input that is for it; undivided inputs are one part, the first. */
   readonly partFrom: Float64Array;
   readonly partBytes: Float64Array;
-  /** The same of all of the call, of which this may be a share. */
+  /** How long the parts, and what is taken, are in all of the call, of which this may be a share. */
   readonly wholeParts: Float64Array;
+  readonly wholeTakes: Float64Array;
   /** Whether the input has a part for each rank. */
   divided = false;
   /** Whether parts differ in length. */
   uneven = false;
   /** How much of each part goes through staging memory at once. */
   pieceBytes = 0;
+  #share: Share | undefined;
 
   constructor(readonly rank: number, readonly nRanks: number, readonly stageBytes: number) {
     const perRank = (): Float64Array => new Float64Array(nRanks);
@@ -40,6 +42,7 @@ export class ExchangePlan {
     this.partFrom = perRank();
     this.partBytes = perRank();
     this.wholeParts = perRank();
+    this.wholeTakes = perRank();
   }
 
   /** How many parts staging memory holds: one for each rank, or one. */
@@ -55,22 +58,25 @@ export class ExchangePlan {
     if (details?.counts === undefined) this.#planEven(kind, root, count * elementBytes);
     else this.#planUneven(kind, elementBytes, details);
     this.wholeParts.set(this.partBytes);
-    if (details?.share !== undefined) this.#cut(details.share);
+    this.wholeTakes.set(this.takeBytes);
+    this.#share = details?.share;
+    if (this.#share === undefined) return;
+    this.#cut(this.takeBytes, this.takeFrom, this.takeTo);
+    this.#cut(this.partBytes, this.partFrom);
+  }
+
+  /** How much of a block of `whole` bytes this share of the call has. */
+  bytesOf(whole: number): number {
+    return this.#share === undefined ? whole : Math.min(shareBytes(whole, this.#share), whole - shareFrom(whole, this.#share));
   }
 
   /** Cuts every block down to a share of it. */
-  #cut({ index, of }: Share): void {
-    const cut = (bytes: Float64Array, ...places: readonly Float64Array[]): void => {
-      for (let r = 0; r < this.nRanks; r++) {
-        const whole = bytes[r] ?? 0;
-        const share = Math.ceil(whole / of / ALIGNMENT) * ALIGNMENT;
-        const from = Math.min(index * share, whole);
-        bytes[r] = Math.min(share, whole - from);
-        for (const place of places) place[r] = (place[r] ?? 0) + from;
-      }
-    };
-    cut(this.takeBytes, this.takeFrom, this.takeTo);
-    cut(this.partBytes, this.partFrom);
+  #cut(bytes: Float64Array, ...places: readonly Float64Array[]): void {
+    for (let r = 0; r < this.nRanks; r++) {
+      const whole = bytes[r] ?? 0;
+      bytes[r] = this.bytesOf(whole);
+      for (const place of places) place[r] = (place[r] ?? 0) + (this.#share === undefined ? 0 : shareFrom(whole, this.#share));
+    }
   }
 
   /** @param block the bytes of `count` elements */
@@ -117,4 +123,14 @@ export class ExchangePlan {
       this.partBytes[0] = bytesOf(counts, me);
     }
   }
+}
+
+/** Most bytes of a block that a share has, */
+function shareBytes(whole: number, { of }: Share): number {
+  return Math.ceil(whole / of / ALIGNMENT) * ALIGNMENT;
+}
+
+/** and where in the block it begins. */
+function shareFrom(whole: number, share: Share): number {
+  return Math.min(share.index * shareBytes(whole, share), whole);
 }

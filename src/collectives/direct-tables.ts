@@ -54,13 +54,6 @@ export class PartTables {
     return Array.from({ length: this.#team.nLocalRanks }, (_, rank) => this.#number(address, SEND_BYTES, rank));
   }
 
-  /** The longest part that the rank whose table is at `address` sends. */
-  longestPart(address: number): number {
-    let longest = 0;
-    for (let r = 0; r < this.#team.nLocalRanks; r++) longest = Math.max(longest, this.#number(address, SEND_BYTES, r));
-    return longest;
-  }
-
   /** The first two ranks that do not agree, the same on every rank. @param addresses of all ranks' tables */
   disagreement(addresses: ArrayLike<number>): Disagreement | undefined {
     const n = this.#team.nLocalRanks;

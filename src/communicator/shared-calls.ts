@@ -11,19 +11,21 @@ const elementwise: ReadonlySet<number> = new Set([callKinds.allReduce, callKinds
 /** In these, arrays have a block for each rank, and a share is about a part of each. */
 const inBlocks: ReadonlySet<number> = new Set([
   callKinds.allGather, callKinds.reduceScatter, callKinds.allToAll, callKinds.gather, callKinds.scatter, callKinds.allGatherV, callKinds.reduceScatterV,
+  callKinds.allToAllV,
 ]);
 
 /**
  * What each of several engine threads does of a call; fewer shares than threads leave the last ones without work. It
  * follows from what all ranks call alike, so that the threads of all ranks that work together do so on the same share.
- * An allToAllV is not shared, since no rank knows how long the others' parts are.
+ * Every allToAllV is shared, however small, since no rank knows how long the others' parts are.
  */
 export function sharesOf(call: PlacedCall, elementBytes: number, threads: number, nRanks: number): readonly PlacedCall[] {
   const kind = call.code & 15;
   const { count, details } = call;
   // The count of V forms is that of all ranks together.
   const blocks = details?.counts === undefined && inBlocks.has(kind) ? nRanks : 1;
-  if (threads === 1 || count * blocks * elementBytes < threads * SHARED_BYTES) return [call];
+  const isSmall = kind !== callKinds.allToAllV && count * blocks * elementBytes < threads * SHARED_BYTES;
+  if (threads === 1 || isSmall) return [call];
   if (inBlocks.has(kind)) return Array.from({ length: threads }, (_, index) => ({ ...call, details: { ...details, share: { index, of: threads } } }));
   return elementwise.has(kind) ? partsOf(call, elementBytes, threads) : [call];
 }
