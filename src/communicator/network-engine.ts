@@ -23,8 +23,8 @@ export type Connect = (algorithm: Algorithm) => Promise<PeerConnections>;
 
 /**
  * The algorithms over connections, one call at a time: *ring*, whose connections are there from the beginning, *tree*,
- * *PAT* and *pairs*. When a call needs connections that are not there yet, all ranks first meet around the ring, so that
- * ranks that called different things find out, and then make them.
+ * *PAT* and *pairs*. Before the first call by one of these, all ranks meet around the ring, so that ranks that called
+ * different things find out, and then make the connections if they are not there yet.
  */
 export class NetworkEngine implements Engine {
   /** What carries data to the next rank of the ring, in NCCL's words. */
@@ -54,8 +54,9 @@ export class NetworkEngine implements Engine {
   #recv: NumericArray = nothing;
   #count = 0;
   #details: CallDetails | undefined;
-  /** Whether the ranks only meet, because the call needs connections that are not there yet, and those in the making. */
+  /** Whether the ranks only meet, because the call is the first by its algorithm, and connections in the making. */
   #meeting = false;
+  readonly #metFor = new Set<Algorithm>(['ring']);
   #opening: Promise<void> | undefined;
   #openingFailed: Error | undefined;
   #ended = false;
@@ -126,8 +127,8 @@ export class NetworkEngine implements Engine {
     if (kind !== callKinds.broadcast || root === this.#rank) this.#combiner.source.use(send);
     if (kind !== callKinds.reduce || root === this.#rank) this.#combiner.destination.use(recv);
     try {
-      this.#meeting = !this.#isOpen(this.#algorithm);
-      return this.#goOn(this.#exchange.begin(this.#meeting ? this.#ring.barrier() : this.#work(), this.#looks(spins)));
+      this.#meeting = !this.#metFor.has(this.#algorithm);
+      return this.#goOn(this.#exchange.begin(this.#meeting ? this.#ring.barrier() : this.#work(), this.#looks(spins)), spins);
     } catch (error) {
       this.abort(error as Error);
       throw error;
@@ -138,7 +139,7 @@ export class NetworkEngine implements Engine {
     try {
       if (this.#openingFailed !== undefined) throw this.#openingFailed;
       if (this.#opening !== undefined) return PENDING;
-      return this.#goOn(this.#exchange.progress(this.#looks(spins)));
+      return this.#goOn(this.#exchange.progress(this.#looks(spins)), spins);
     } catch (error) {
       this.abort(error as Error);
       throw error;
@@ -174,14 +175,16 @@ export class NetworkEngine implements Engine {
     this.#recv = nothing;
   }
 
-  /** When a call's meeting is over, makes connections; when the call is, forgets it. */
-  #goOn(status: number): number {
+  /** When a call's meeting is over, begins its work; when that is, forgets it. */
+  #goOn(status: number, spins: number): number {
     if (status !== DONE) return status;
     if (!this.#meeting) {
       this.#forget();
       return DONE;
     }
     this.#meeting = false;
+    this.#metFor.add(this.#algorithm);
+    if (this.#isOpen(this.#algorithm)) return this.#goOn(this.#exchange.begin(this.#work(), this.#looks(spins)), spins);
     this.#opening = this.open(this.#algorithm)
       .then(() => this.#exchange.replace(this.#work()))
       .catch((error: unknown) => void (this.#openingFailed = error as Error))
