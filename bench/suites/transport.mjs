@@ -1,10 +1,12 @@
 /**
  * Connections between two ranks, as threads: a message there and back, a stream of full slots copied in and out, beside
- * what one thread copies and what node:net moves; and the ring by length of slice. Times are the lowest.
+ * what one thread copies and what node:net moves; and the ring by length of slice: times are the lowest. All-reduces of two
+ * processes over sockets, in the event loop and on a thread, as promises and in place: times are medians.
  *
  * @module
  */
 import { Worker } from 'node:worker_threads';
+import { runCommand } from '../lib/processes.mjs';
 import { formatUs, table } from '../lib/table.mjs';
 import { countsRoom, HEADER_BYTES } from '../../dist/collectives/exchange.js';
 import { ringFifo } from '../../dist/collectives/ring.js';
@@ -17,10 +19,14 @@ export const title = 'transport: connections of two ranks, and slices of a ring'
 /** What a ring of two ranks has in a slot besides data. */
 const besideData = HEADER_BYTES + countsRoom(2);
 const streamBytes = 64 * 2 ** 20;
+/** Who carries out calls over sockets, and how the rank waits for them. */
+const forms = [['inline', 'promise'], ['thread', 'promise'], ['thread', 'sync']];
+const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
+const program = new URL('../ranks/sockets.mjs', import.meta.url).pathname;
 const sliceBytes = [32, 64, 128, 256, 512].map((kib) => kib * 1024);
 
 /** @param {Context} context */
-export async function run({ options, record, progress }) {
+export async function run({ options, record, progress, note }) {
   const { slotBytes } = ringFifo(2);
   const bytes = Math.floor(streamBytes / slotBytes) * slotBytes;
   for (let round = 0; round < options.rounds; round++) {
@@ -36,6 +42,16 @@ export async function run({ options, record, progress }) {
           const repeats = Math.max(5, Math.min(1000, 2 ** 26 / size));
           record({ transport, mode: 'all-reduce', bytes: size, slice, us: await measure({ transport, mode: 'all-reduce', bytes: size, slotBytes: slice + besideData, repeats }) });
         }
+      }
+    }
+    for (const [engine = '', form = ''] of forms) {
+      progress(`all-reduces of processes over sockets, engine ${engine}, ${form}`);
+      const args = [cli, 'run', '-n', '2', '--no-prefix', '--', process.execPath, program, engine, form, options.sizes.join(','), '2000'];
+      try {
+        const output = await runCommand({ file: process.execPath, args, env: { TCCL_SHM_DISABLE: '1' } }, { timeoutMs: 120_000 });
+        for (const line of output.split('\n').filter((text) => text.startsWith('{'))) record({ overSockets: true, ...JSON.parse(line) });
+      } catch (error) {
+        note(`all-reduces over sockets, engine ${engine}, ${form}: ${error instanceof Error ? error.message : String(error)}`);
       }
     }
   }
@@ -58,7 +74,21 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
     ...sliceBytes.map((slice) => formatUs(lowest({ transport: 'shm', mode: 'all-reduce', bytes: size, slice }))),
     formatUs(lowest({ transport: 'socket', mode: 'all-reduce', bytes: size })),
   ]));
-  return `${connections}\n\nring of 2 ranks by length of slice over shm\n\n${slices}`;
+  return `${connections}\n\nring of 2 ranks by length of slice over shm\n\n${slices}\n\n2 processes over sockets, arrays of alloc / ordinary\n\n${processes(records)}`;
+}
+
+function processes(/** @type {readonly Record<string, any>[]} */ records) {
+  const measured = records.filter((record) => record['overSockets'] === true);
+  const medianUs = (/** @type {Record<string, unknown>} */ wanted) => {
+    const found = measured.filter((record) => Object.entries(wanted).every(([key, value]) => record[key] === value));
+    const values = found.map((record) => Number(record['us'])).sort((a, b) => a - b);
+    return values[values.length >> 1] ?? NaN;
+  };
+  const sizes = [...new Set(measured.map((record) => Number(record['bytes'])))];
+  return table(['all-reduce, µs', ...forms.map(([engine, form]) => `${engine}, ${form}`)], sizes.map((bytes) => [
+    String(bytes),
+    ...forms.map(([engine, form]) => ['alloc', 'ordinary'].map((memory) => formatUs(medianUs({ engine, form, memory, bytes }))).join(' / ')),
+  ]));
 }
 
 /** The lowest time of rank 1, which is the one that receives a stream. @param {Record<string, unknown>} job @returns {Promise<number>} */

@@ -31,12 +31,16 @@ export class Backoff {
    * Gives the core away once. Returns whether it is time to look after the others' health.
    *
    * @param sleeps whether it may also block for longer; the promise API leaves that to timers
+   * @param rest blocks until there is news, at most for so long: where that can be done, it is done instead
    */
-  turn(sleeps = true): boolean {
-    if (this.libc !== undefined) this.libc.yieldCore();
-    else Atomics.wait(this.#sleeper, 0, 0, 0.001);
-    // The clock costs as much as a look at the flags: read it every few turns.
-    if ((++this.#turns & 15) !== 0) return false;
+  turn(sleeps = true, rest?: (ms: number) => void): boolean {
+    if (rest !== undefined) rest(HEALTH_EVERY_MS);
+    else {
+      if (this.libc !== undefined) this.libc.yieldCore();
+      else Atomics.wait(this.#sleeper, 0, 0, 0.001);
+      // The clock costs as much as a look at the flags: read it every few turns.
+      if ((++this.#turns & 15) !== 0) return false;
+    }
 
     const now = performance.now();
     if (this.#startedMs === 0) {
@@ -44,7 +48,7 @@ export class Backoff {
       this.#healthAtMs = now + HEALTH_EVERY_MS;
     }
     this.waitedMs = now - this.#startedMs;
-    if (sleeps && this.waitedMs > SLEEP_AFTER_MS) this.#sleep(Math.min(1, this.waitedMs / 64));
+    if (sleeps && rest === undefined && this.waitedMs > SLEEP_AFTER_MS) this.#sleep(Math.min(1, this.waitedMs / 64));
     if (now < this.#healthAtMs) return false;
     this.#healthAtMs = now + HEALTH_EVERY_MS;
     return true;

@@ -19,7 +19,7 @@ export interface CallQueueParts {
   /** How long a call may wait for other ranks; 0 for ever. */
   readonly timeoutMs: number;
   /** The messages of this communicator, which go on while a call is waited for. */
-  readonly messages: { step(): void; throwLastWords(): void };
+  readonly messages: { isPending(): boolean; step(): void; throwLastWords(): void };
   /** Ends the communicator for an error of a call, and gives the error to throw. */
   readonly fail: (error: unknown) => unknown;
 }
@@ -86,8 +86,9 @@ export class CallQueue {
     if (status === DONE) return;
     this.#backoff.restart();
     while (status === PENDING) {
-      if (this.#backoff.turn()) this.#checkHealth();
-      this.#parts.messages.step();
+      const { messages } = this.#parts;
+      if (this.#backoff.turn(true, messages.isPending() ? undefined : this.#engine.rest)) this.#checkHealth();
+      messages.step();
       const { steps } = this.#engine;
       status = this.#engine.progress(this.#spins);
       if (this.#engine.steps !== steps) this.#backoff.restart();

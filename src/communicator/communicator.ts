@@ -93,7 +93,7 @@ export class Communicator extends Collectives {
     this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews(), observe: engine.observe });
     this.#queue = new CallQueue({
       engine, rank: this.rank, libc, spins, patience: crowded ? 2 * Math.ceil(this.nLocalRanks / nCores) : 0, timeoutMs, fail,
-      messages: { step: () => this.#messenger.step(), throwLastWords: () => this.#messenger.throwLastWords() },
+      messages: { isPending: () => this.#messenger.busy, step: () => this.#messenger.step(), throwLastWords: () => this.#messenger.throwLastWords() },
     });
     this.#messenger = new Messenger({
       rank: this.rank, pointToPoint: this.#pointToPoint, libc, spins, timeoutMs, fail,
@@ -113,9 +113,7 @@ export class Communicator extends Collectives {
     this.#member = makeGroupMember({
       engine, team, messenger: this.#messenger, queue: this.#queue,
       checkUsable: (call) => this.#checkUsable(call),
-      checkBlocking: () => {
-        if (!this.#mayBlock) this.#refuseBlocking();
-      },
+      checkBlocking: () => this.#checkBlocking(),
     });
     this.#stopExit = onExit(this.#leave);
   }
@@ -353,14 +351,18 @@ export class Communicator extends Collectives {
       void group.addCollective(this.#member, call);
       return;
     }
-    if (!this.#mayBlock) this.#refuseBlocking();
-    if (this.#pointToPoint.pending > 0) this.#messenger.checkNoneStopped();
+    this.#checkBlocking();
     this.#queue.run(call);
   }
 
   protected override start(call: CheckedCall): Promise<void> {
     const group = currentGroup();
     return group === undefined ? this.#queue.start(call) : group.addCollective(this.#member, call);
+  }
+
+  #checkBlocking(): void {
+    if (!this.#mayBlock) this.#refuseBlocking();
+    if (this.#pointToPoint.pending > 0) this.#messenger.checkNoneStopped();
   }
 
   #refuseBlocking(): never {

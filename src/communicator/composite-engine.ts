@@ -90,6 +90,10 @@ export class CompositeEngine implements Engine {
     return this.#current.whenReady;
   }
 
+  get rest(): Engine['rest'] {
+    return this.#current.rest;
+  }
+
   check(): void {
     this.#current.check();
   }

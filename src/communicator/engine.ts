@@ -25,6 +25,8 @@ export interface Engine {
   readonly steps: number;
   /** Calls back once when going on may be worth it; absent where only looking helps. May differ from call to call. */
   readonly whenReady?: ((wake: () => void) => void) | undefined;
+  /** Blocks until going on may be worth it, at most for so long; absent where only looking helps. */
+  readonly rest?: ((ms: number) => void) | undefined;
   /** Looks whether those that are waited for can still come. Throws the reason why not. */
   check(): void;
   /** The ranks known not to have made the call under way. */

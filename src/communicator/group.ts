@@ -81,7 +81,7 @@ export function group(body: () => void): Promise<void> {
   return collected.promise;
 }
 
-/** The blocking form of {@link group}, for ranks that share memory. */
+/** The blocking form of {@link group}, for messages between ranks that share memory and collectives that may block. */
 export function groupSync(body: () => void): void {
   checkBody(body);
   if (current !== undefined) {

@@ -80,7 +80,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
     void engine.close().finally(() => process.exit());
     return error;
   };
-  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, timeoutMs, fail, messages: { step: () => undefined, throwLastWords: () => undefined } });
+  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, timeoutMs, fail, messages: { isPending: () => false, step: () => undefined, throwLastWords: () => undefined } });
   abort = fail;
   process.on('uncaughtException', fail);
   setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();

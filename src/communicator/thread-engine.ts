@@ -20,9 +20,9 @@ export interface Lane {
   readonly memory: EngineThreadMemory;
   readonly worker: Worker;
   /** Ends the call under way, and with it the thread, and tells the other ranks why. */
-  fail(error: TcclError): void;
+  readonly fail: (error: TcclError) => void;
   /** The thread has ended. */
-  left(): void;
+  readonly left: () => void;
 }
 
 export interface ThreadEngineOptions {
@@ -90,10 +90,8 @@ export class ThreadEngine implements Engine {
     return this.#lanes.reduce((sum, { memory }) => sum + memory.steps, 0);
   }
 
-  readonly whenReady = (wake: () => void): void => {
-    const busy = this.#lanes.find(({ memory }) => !memory.isDone(0)) ?? this.#lanes[0];
-    busy?.memory.whenNews(wake);
-  };
+  readonly whenReady = (wake: () => void): void => (this.#busyLane() ?? this.#lanes[0])?.memory.whenNews(wake);
+  readonly rest = (ms: number): void => this.#busyLane()?.memory.waitUntilDone(ms);
 
   /** The threads look for themselves whether others can still come. */
   check(): void {
@@ -131,5 +129,9 @@ export class ThreadEngine implements Engine {
     for (const { memory } of waiting) memory.waitUntilDone(GOODBYE_MS);
     await Promise.all(exits);
     for (const lane of this.#lanes) lane.left();
+  }
+
+  #busyLane(): Lane | undefined {
+    return this.#lanes.find(({ memory }) => !memory.isDone(0));
   }
 }

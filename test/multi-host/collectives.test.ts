@@ -10,6 +10,7 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
   let hosts: TwoHosts | undefined;
   const started: Fixture[] = [];
   let nextPort = 29611;
+  const blocking = { TCCL_TEST_CONFIG: '{"blocking":true}' };
   beforeAll(() => void (hosts = makeTwoHosts()));
   afterEach(() => {
     for (const { child } of started.splice(0)) child.kill('SIGKILL');
@@ -36,8 +37,13 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
   });
 
-  it('name the rank that was killed on the other host', async () => {
-    const ended = await Promise.all(start('failures.mjs', ['killed'], nextPort++).map((rank) => rank.ended));
+  it('compute the same in blocking calls, which a thread of each rank carries out', async () => {
+    const ended = await Promise.all(start('random-collectives.mjs', ['--seed', '14', '--calls', '60'], nextPort++, blocking).map((rank) => rank.ended));
+    for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
+  });
+
+  it.each([{ form: 'promise', config: {} }, { form: 'sync', config: blocking }])('name the rank that was killed on the other host ($form)', async ({ form, config }) => {
+    const ended = await Promise.all(start('failures.mjs', ['killed', form], nextPort++, config).map((rank) => rank.ended));
     for (const [rank, { lines }] of ended.entries()) {
       if (rank !== 1) expect(lines[0]).toMatchObject({ code: 'RANK_DIED', about: 1 });
     }

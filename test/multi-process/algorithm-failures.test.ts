@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest';
 import { runRanks } from './ranks.js';
 
-const media = { 'shared memory': { TCCL_ALGO: 'ring' }, sockets: { TCCL_SHM_DISABLE: '1' } };
+const media = {
+  'shared memory': { TCCL_ALGO: 'ring' },
+  sockets: { TCCL_SHM_DISABLE: '1' },
+  'sockets of a thread': { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' },
+};
 
 test('ranks that fall back to sockets say so, and why, once', async () => {
   const { stderr } = await runRanks(3, 'sum.mjs', [], { env: media.sockets });
@@ -10,11 +14,11 @@ test('ranks that fall back to sockets say so, and why, once', async () => {
 
 const grace = ['--grace', '20'];
 
-for (const [medium, form] of [['shared memory', 'sync'], ['sockets', 'promise']] as const) {
+for (const [medium, form] of [['shared memory', 'sync'], ['sockets', 'promise'], ['sockets of a thread', 'sync'], ['sockets of a thread', 'promise']] as const) {
   const run = (scenario: string, env: Record<string, string> = {}) =>
     runRanks(3, 'failures.mjs', [scenario, form], { env: { ...media[medium], ...env }, flags: grace });
 
-  test.each(['count', 'countLarge', 'type', 'operator', 'kind'])(`ranks whose calls differ in %s are told what two of them called (${medium})`, async (scenario) => {
+  test.each(['count', 'countLarge', 'type', 'operator', 'kind'])(`ranks whose calls differ in %s are told what two of them called (${medium}, ${form})`, async (scenario) => {
     const { records, stderr } = await run(scenario);
     expect(records, stderr).toHaveLength(6);
     for (const record of records) {
@@ -23,7 +27,7 @@ for (const [medium, form] of [['shared memory', 'sync'], ['sockets', 'promise']]
     }
   });
 
-  test(`ranks whose counts of parts differ are told which (${medium})`, async () => {
+  test(`ranks whose counts of parts differ are told which (${medium}, ${form})`, async () => {
     const { records, stderr } = await run('parts');
     expect(records, stderr).toHaveLength(6);
     for (const record of records) {
@@ -33,19 +37,19 @@ for (const [medium, form] of [['shared memory', 'sync'], ['sockets', 'promise']]
     }
   });
 
-  test(`a rank killed in the middle of an all-reduce is named to all others within two seconds (${medium})`, async () => {
+  test(`a rank killed in the middle of an all-reduce is named to all others within two seconds (${medium}, ${form})`, async () => {
     const { records, code, stderr } = await run('killed');
     expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
     for (const record of records) expect(record['ms']).toBeLessThan(2000);
     expect(code).toBe(128 + 9);
   });
 
-  test.each(['left', 'closedEarly'])(`a rank that has %s is named to those who still call it (${medium})`, async (scenario) => {
+  test.each(['left', 'closedEarly'])(`a rank that has %s is named to those who still call it (${medium}, ${form})`, async (scenario) => {
     const { records, stderr } = await run(scenario);
     expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'CLOSED', 1], [2, 'CLOSED', 1]]);
   });
 
-  test(`an operation that waits too long ends at all ranks (${medium})`, async () => {
+  test(`an operation that waits too long ends at all ranks (${medium}, ${form})`, async () => {
     const { records, stderr } = await run('late', { TCCL_TIMEOUT: '1' });
     expect(records, stderr).toHaveLength(2);
     for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT' });

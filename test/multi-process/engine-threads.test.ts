@@ -49,14 +49,18 @@ test('calls that all threads share give what they should', async () => {
   expect(records, stderr).toEqual([0, 1, 2].map(() => ({ wrong: [] })));
 });
 
-test('engines that differ between ranks are refused, and threads where ranks share no memory', async () => {
+test('engines that differ between ranks are refused, and threads for other algorithms in shared memory', async () => {
   const differing = await runRanks(3, 'engine-threads.mjs', ['differing']);
   expect(differing.records).toHaveLength(3);
   for (const record of differing.records) expect(record['message']).toContain('no engine thread on rank 0, 1 engine thread on rank 1');
-  const apart = await runRanks(2, 'engine-threads.mjs', ['unsupported'], { env: { TCCL_SHM_DISABLE: '1' } });
-  expect(apart.records.map((record) => record['code'])).toContain('UNSUPPORTED');
   const ring = await runRanks(1, 'engine-threads.mjs', ['unsupported'], { env: { TCCL_ALGO: 'ring' } });
   expect(ring.records).toEqual([{ code: 'UNSUPPORTED' }]);
+});
+
+test('ranks that disagree about a part of an allToAllV are told of all of it, not of a share', async () => {
+  const { records, stderr } = await runRanks(3, 'failures.mjs', ['partsToAll', 'promise'], { env: config(2), flags: ['--grace', '20'] });
+  expect(records, stderr).toHaveLength(6);
+  for (const record of records) expect(record['message']).toContain('rank 1 sends 3 float32 to rank 2, which expects 2');
 });
 
 for (const form of ['promise', 'sync']) {

@@ -8,11 +8,17 @@ test('a child has what its parent has, but for the name, and what it is given', 
 });
 
 test('the number of engine threads lies between its bounds, and is none without them', () => {
-  expect(engineThreads({})).toBe(0);
-  expect(engineThreads({ channels: 4 })).toBe(0);
-  expect(engineThreads({ engine: 'thread' })).toBe(1);
-  expect(engineThreads({ engine: 'thread', channels: 4, maxChannels: 2 })).toBe(2);
-  expect(engineThreads({ engine: 'thread', minChannels: 3 })).toBe(3);
+  expect(engineThreads({})).toEqual({ inMemory: 0, overSockets: 0 });
+  expect(engineThreads({ channels: 4 }).inMemory).toBe(0);
+  expect(engineThreads({ engine: 'thread' }).inMemory).toBe(1);
+  expect(engineThreads({ engine: 'thread', channels: 4, maxChannels: 2 }).inMemory).toBe(2);
+  expect(engineThreads({ engine: 'thread', minChannels: 3 }).inMemory).toBe(3);
+});
+
+test('over sockets there is one engine thread where a rank asks for it or wants to block', () => {
+  expect(engineThreads({ engine: 'thread', channels: 4 }).overSockets).toBe(1);
+  expect(engineThreads({ blocking: true })).toEqual({ inMemory: 0, overSockets: 1 });
+  expect(engineThreads({ blocking: false }).overSockets).toBe(0);
 });
 
 test('TCCL_ALGO goes before the config’s algorithm', () => {

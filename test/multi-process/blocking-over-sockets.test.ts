@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { runRanks } from './ranks.js';
+
+/** Of the random calls; TCCL_TEST_SEED repeats a run that failed. */
+const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
+const apart = { TCCL_SHM_DISABLE: '1' };
+const run = (nRanks: number, scenario: string) => runRanks(nRanks, 'blocking-over-sockets.mjs', [scenario], { env: apart, flags: ['--grace', '20'] });
+
+test.each([
+  { nRanks: 2, config: { blocking: true }, algorithm: undefined },
+  { nRanks: 5, config: { blocking: true }, algorithm: undefined },
+  { nRanks: 3, config: { engine: 'thread', channels: 2 }, algorithm: undefined },
+  { nRanks: 3, config: { blocking: true }, algorithm: 'tree' },
+  { nRanks: 3, config: { blocking: true }, algorithm: 'pat' },
+])('random calls in both forms over sockets give what a naive reference gives: $nRanks ranks, $config, algorithm $algorithm', async ({ nRanks, config, algorithm }) => {
+  const env = { ...apart, TCCL_TEST_CONFIG: JSON.stringify(config), ...(algorithm === undefined ? {} : { TCCL_ALGO: algorithm }) };
+  const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-collectives.mjs', ['--seed', String(seed), '--calls', '60'], { env });
+  expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+  expect(records).toMatchObject([{ calls: 60, nRanks }]);
+});
+
+test('blocking calls and promises keep their order', async () => {
+  const { records, stderr } = await run(3, 'order');
+  expect(records, stderr).toHaveLength(3);
+  for (const record of records) expect(record).toMatchObject({ order: ['blocking', 'first', 'second', 'last'], right: true });
+});
+
+test('messages under way and blocking messages are refused, and all goes on', async () => {
+  const { records, code, stderr } = await run(2, 'messages');
+  expect(records, stderr).toHaveLength(2);
+  for (const record of records) expect(record).toMatchObject({ whileUnderWay: 'UNSUPPORTED', blockingMessage: 'UNSUPPORTED', x: 2, y: 2 });
+  expect(code).toBe(0);
+});
+
+test('a rank that is killed while all others wait in place is named to them within two seconds', async () => {
+  const { records, code, stderr } = await run(4, 'killed');
+  expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1], [3, 'RANK_DIED', 1]]);
+  for (const record of records) expect(record['ms']).toBeLessThan(2000);
+  expect(code).toBe(128 + 9);
+});
+
+test('ranks that wait in place hear who ended the communicator, and why', async () => {
+  const { records, stderr } = await run(3, 'aborted');
+  expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2]);
+  for (const record of records) expect(record).toMatchObject({ code: 'ABORTED', about: 1, message: expect.stringContaining('enough') as string });
+});
+
+test('children can block as well', async () => {
+  const { records, code, stderr } = await run(3, 'children');
+  expect(records.map((record) => [record['rank'], record['x']]).sort(), stderr).toEqual([[0, 2], [1, 1], [2, 2]]);
+  expect(code).toBe(0);
+});
+
+test('communicators come and go with their threads', async () => {
+  const { code, records, stderr } = await runRanks(3, 'split.mjs', [String(seed), '12'], { env: { ...apart, TCCL_TEST_CONFIG: '{"blocking":true}' } });
+  expect(code, `seed ${seed}\n${stderr}`).toBe(0);
+  expect(records).toEqual([{ steps: 12, ok: true }]);
+});
+
+test('ranks of which only some want to block are told so', async () => {
+  const { records, stderr } = await runRanks(2, 'engine-threads.mjs', ['differing'], { env: apart });
+  expect(records, stderr).toHaveLength(2);
+  for (const record of records) expect(record['message']).toContain('engine or blocking differ between ranks: no engine thread on rank 0, 1 engine thread on rank 1');
+});
