@@ -1,3 +1,4 @@
+import { fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { InvalidUsageError, SystemError, TimeoutError } from '../errors.js';
@@ -15,12 +16,19 @@ let isUsed = false;
  * A process can do this once: the launcher closes its end after `finalize`. Without `finalize` it would take the exit
  * of a rank for a failure.
  *
- * @throws InvalidUsageError `UNSUPPORTED` the second time, SystemError `LAUNCH` when the launcher refuses,
+ * @throws InvalidUsageError `UNSUPPORTED` the second time, `ENVIRONMENT` when the socket did not come here, SystemError `LAUNCH` when the launcher refuses,
  *   TimeoutError `RANK_MISSING`
  */
 export async function passThroughPmi(fd: number, { rank, nRanks }: Place, make: () => Promise<string>, { timeoutMs, signal }: Patience): Promise<string> {
   if (isUsed) {
     throw new InvalidUsageError('UNSUPPORTED', 'this launcher lets ranks meet only once: for a second init(), export TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there', { rank });
+  }
+  if (!isSocket(fd)) {
+    throw new InvalidUsageError(
+      'ENVIRONMENT',
+      `PMI_FD=${fd} is no connection to the launcher here: something between mpiexec and this process, as npx, has closed it; start this process with \`node\` itself, or export TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there`,
+      { rank },
+    );
   }
   isUsed = true;
   const pmi = new PmiSocket(fd);
@@ -45,6 +53,15 @@ export async function passThroughPmi(fd: number, { rank, nRanks }: Place, make: 
   }
 }
 
+/** Whether the descriptor is what the launcher made: else it may be one of Node's own, which closing would harm. */
+function isSocket(fd: number): boolean {
+  try {
+    return fstatSync(fd).isSocket();
+  } catch {
+    return false;
+  }
+}
+
 /** One question and one answer at a time. */
 class PmiSocket {
   readonly #socket: Socket;
@@ -52,7 +69,8 @@ class PmiSocket {
 
   constructor(fd: number) {
     this.#socket = new Socket({ fd, readable: true, writable: true });
-    createInterface({ input: this.#socket }).on('line', (line) => this.#answer?.resolve(line));
+    // The interface passes errors of the socket on, which is listened to itself.
+    createInterface({ input: this.#socket }).on('line', (line) => this.#answer?.resolve(line)).on('error', () => undefined);
     this.#socket.on('error', (error) => this.#answer?.reject(error));
     this.#socket.on('close', () => this.#answer?.reject(new SystemError('LAUNCH', 'the launcher closed its PMI connection')));
   }

@@ -147,6 +147,16 @@ describe("PMI of MPICH's launcher", () => {
     expect(output).toContain('this launcher lets ranks meet only once: for a second init(), export TCCL_COMM_ID=HOST:PORT');
   });
 
+  it.each([['closed', []], ['a file', ['ignore']]] as const)('is not used where the connection is %s, as behind npx', async (_, third) => {
+    const rank = spawn(node, [fixture('pass.mjs'), '1'], {
+      env: { PATH: process.env['PATH'], PMI_RANK: '0', PMI_SIZE: '2', PMI_FD: '3' }, stdio: ['ignore', 'pipe', 'pipe', ...third],
+    });
+    let output = '';
+    rank.stderr?.on('data', (chunk: Buffer) => { output += chunk.toString(); });
+    expect(await once(rank, 'close')).toEqual([1, null]);
+    expect(output).toContain('PMI_FD=3 is no connection to the launcher here');
+  });
+
   it.each([
     ['another version', { ...answers, init: 'cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=-1' }, 'the launcher answered "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=-1" to "cmd=init"'],
     ['noise', { ...answers, barrier_in: 'hello' }, 'the launcher answered "hello" to "cmd=barrier_in"'],
