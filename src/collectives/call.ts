@@ -112,6 +112,15 @@ export function describeCall(call: Call, counts?: readonly number[]): string {
   return `${kind}${elements}${root}${parts} (${shape.reduces ? `${call.operator}, ` : ''}${algorithm})`;
 }
 
+/** What a call was given, by name: of operator and root, what its kind has. */
+export function callArguments({ kind, type, operator, root, count, algorithm }: Call): Record<string, string | number> {
+  const { reduces, root: rooted } = shapes[kind];
+  return {
+    ...(kind === 'barrier' ? {} : { count, type: type.name, bytes: count * type.bytes }),
+    ...(reduces ? { operator } : {}), ...(rooted === undefined ? {} : { root }), algorithm,
+  };
+}
+
 /** So many counts are easily read. */
 const LISTED = 8;
 

@@ -54,6 +54,8 @@ export interface Circumstances {
   readonly threads: EngineThreads;
   /** What carries out every call that it can. */
   readonly forced: Algorithm | undefined;
+  /** What the program called the communicator. */
+  readonly name: string | undefined;
 }
 
 /**
@@ -106,7 +108,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
     ring = { order: ringOrder(bootstrap), transport: network.transport };
     for (const algorithm of overNetwork) engines[algorithm] = network.engine;
   }
-  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, ordinary: wayOfOrdinaryArrays(circumstances), float16Sums: () => wayOfFloat16Sums(circumstances), secret: circumstances.id.secret });
+  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, name: circumstances.name, ordinary: wayOfOrdinaryArrays(circumstances), float16Sums: () => wayOfFloat16Sums(circumstances), secret: circumstances.id.secret });
   return observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
 }
 

@@ -21,15 +21,29 @@ export interface DebugSettings {
   readonly file: string | undefined;
 }
 
+/** Which communicator a log tells of. */
+export interface LoggedCommunicator {
+  /** Tells it from others of this job, as NCCL's address does. */
+  readonly address: string;
+  readonly rank: number;
+  readonly nRanks: number;
+  /** The local rank, which NCCL's lines have as the device. */
+  readonly device: number;
+}
+
 /** Lines in the shape of NCCL's: `host:pid:thread [device] TCCL INFO …`. */
 export class DebugLog implements Observer {
   readonly #settings: DebugSettings;
+  readonly #communicator: LoggedCommunicator;
   readonly #prefix: string;
   readonly #write: (text: string) => void;
+  #failed = false;
 
-  /** @param device the local rank, which NCCL's lines have there. @throws SystemError `FILE` when the file cannot be written */
-  constructor(settings: DebugSettings, device: number) {
+  /** @throws SystemError `FILE` when the file cannot be written */
+  constructor(settings: DebugSettings, communicator: LoggedCommunicator) {
+    const { device } = communicator;
     this.#settings = settings;
+    this.#communicator = communicator;
     this.#prefix = `${hostname()}:${process.pid}:${process.pid + threadId} [${device}] TCCL`;
     this.#write = settings.file === undefined ? (text) => process.stdout.write(text) : fileWriter(settings.file);
   }
@@ -47,11 +61,11 @@ export class DebugLog implements Observer {
   }
 
   began(call: Call, number: number): void {
-    this.info('COLL', `${call.kind}: opCount ${number.toString(16)} ${describeCall(call)}`);
+    this.info('COLL', `${call.kind}: opCount ${number.toString(16)} ${describeCall(call)} ${this.#where()}`);
   }
 
   beganBeside({ name, text }: Operation, number: number): () => void {
-    this.info('COLL', `${name}: opCount ${number.toString(16)} ${text}`);
+    this.info('COLL', `${name}: opCount ${number.toString(16)} ${text} ${this.#where()}`);
     return this.ended;
   }
 
@@ -64,11 +78,17 @@ export class DebugLog implements Observer {
   };
 
   failed(error: TcclError): void {
+    this.#failed = true;
     this.warn(`${error.code}: ${error.message}`);
   }
 
   closed(): void {
-    this.info('INIT', 'communicator closed');
+    const { address, rank, nRanks, device } = this.#communicator;
+    this.info('INIT', `comm ${address} rank ${rank} nranks ${nRanks} cudaDev ${device} busId ${device.toString(16)} - ${this.#failed ? 'Abort' : 'Destroy'} COMPLETE`);
+  }
+
+  #where(): string {
+    return `comm ${this.#communicator.address} [nranks=${this.#communicator.nRanks}]`;
   }
 
   #atLeast(level: DebugLevel): boolean {

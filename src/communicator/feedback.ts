@@ -16,6 +16,8 @@ export interface Told {
   readonly ring: { readonly order: readonly number[]; readonly transport: string } | undefined;
   /** Whether all ranks of this host share memory. */
   readonly shared: boolean;
+  /** What the program called the communicator. */
+  readonly name: string | undefined;
   /** How ordinary arrays come to the others of this host, or undefined where no memory is shared. */
   readonly ordinary: string | undefined;
   /** How float16 are summed: to find out takes a millisecond. */
@@ -40,20 +42,22 @@ export function observersOf(told: Told): Observer[] {
       isFirst: number === 0 && bootstrap.localRank === 0,
       host: [...new Set(bootstrap.peers.map((peer) => peer.hostHash))].indexOf(bootstrap.peers[bootstrap.rank]?.hostHash ?? ''),
       id: firstRank + 100_000 * number,
-      name: number === 0 ? `rank ${bootstrap.rank}` : `rank ${firstRank}, ${bootstrap.rank} of communicator ${number}`,
+      name: number === 0 ? `rank ${bootstrap.rank}` : `rank ${firstRank}, ${bootstrap.rank} of ${told.name ?? `communicator ${number}`}`,
     }));
   }
   return observers;
 }
 
-function startLog({ bootstrap, settings, table, ring, shared, ordinary, float16Sums, secret }: Told, number: number): DebugLog {
+function startLog({ bootstrap, settings, table, ring, shared, name: given, ordinary, float16Sums, secret }: Told, number: number): DebugLog {
   const { rank, nRanks, localRank, localRanks, peers } = bootstrap;
-  const log = new DebugLog(settings.debug, localRank);
+  const address = `0x${(firstRank * 4096 + number + 1).toString(16)}`;
+  const log = new DebugLog(settings.debug, { address, rank, nRanks, device: localRank });
   if (number === 0 && rank === 0) log.version(`TCCL version ${version}`);
-  for (const [name, text] of Object.entries(settings.variables)) log.info('ENV', `${name} set by environment to ${text}.`);
+  if (number === 0) for (const [name, text] of Object.entries(settings.variables)) log.info('ENV', `${name} set by environment to ${text}.`);
   const localOf = (other: number): number => peers.filter((peer) => peer.rank < other && peer.hostHash === peers[other]?.hostHash).length;
   const nNodes = new Set(peers.map((peer) => peer.hostHash)).size;
-  const comm = `comm 0x${(firstRank * 4096 + number + 1).toString(16)} rank ${rank}`;
+  const comm = `comm ${address} rank ${rank}`;
+  if (given !== undefined) log.info('INIT', `${comm} is called ${JSON.stringify(given)}`);
   log.info('INIT', `${comm} nRanks ${nRanks} nNodes ${nNodes} localRanks ${localRanks.length} localRank ${localRank}, `
     + (shared ? 'one memory for the ranks of this host' : 'no memory in common'));
   if (ordinary !== undefined) log.info('INIT', `${comm} ordinary arrays: ${ordinary}`);

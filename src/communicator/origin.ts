@@ -66,6 +66,7 @@ export class Origin {
     const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
     const engine = await chooseEngine({
       bootstrap, shared, team, facts, libc, nCores, settings, network, id, signal, threads: engineThreads(config), forced: forcedAlgorithm(settings, config),
+      name: config.name,
     });
     const openTransport = () => new SocketTransport({ size: P2P_FIFO, segment: team.segment, rank: bootstrap.rank, host: dataHost(bootstrap, network, id), secret: id.secret });
     return { origin: this, bootstrap, team, engine, openTransport, facts, nCores, config };

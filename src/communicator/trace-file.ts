@@ -1,6 +1,6 @@
 import { openSync, writeFileSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type { Call } from '../collectives/call.js';
+import { callArguments, type Call } from '../collectives/call.js';
 import type { Operation } from '../collectives/operation.js';
 import { SystemError, TcclError } from '../errors.js';
 import type { Observer } from './observed-engine.js';
@@ -58,7 +58,7 @@ export class TraceFile implements Observer {
 
   advanced(): void {
     const now = nowUs();
-    this.#event({ name: `step ${++this.#steps}`, cat: 'step', ph: 'X', ts: this.#stepBegan, dur: now - this.#stepBegan });
+    this.#event({ name: `step ${++this.#steps}`, cat: 'step', ph: 'X', ts: this.#stepBegan, dur: between(this.#stepBegan, now) });
     this.#stepBegan = now;
   }
 
@@ -84,10 +84,8 @@ export class TraceFile implements Observer {
   #end(more: object): void {
     const call = this.#call;
     if (call === undefined) return;
-    const { kind, type, operator, root, count, algorithm } = call;
     this.#event({
-      name: kind, cat: 'collective', ph: 'X', ts: this.#began, dur: nowUs() - this.#began,
-      args: { number: this.#number, count, type: type.name, bytes: count * type.bytes, operator, root, algorithm, ...more },
+      name: call.kind, cat: 'collective', ph: 'X', ts: this.#began, dur: between(this.#began, nowUs()), args: { number: this.#number, ...callArguments(call), ...more },
     });
     this.#call = undefined;
   }
@@ -102,6 +100,11 @@ export class TraceFile implements Observer {
     if (this.#kept !== '') writeSync(this.#file, this.#kept);
     this.#kept = '';
   };
+}
+
+/** A time between two others, to the digit that those have. */
+function between(fromUs: number, toUs: number): number {
+  return Math.round((toUs - fromUs) * 10) / 10;
 }
 
 /** The same clock in all processes of a host. */

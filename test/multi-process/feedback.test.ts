@@ -25,6 +25,15 @@ describe('TCCL_DEBUG', () => {
     expect(lines.some((line) => line.endsWith('TCCL INFO TCCL_DEBUG set by environment to INFO.'))).toBe(true);
     expect(lines.some((line) => line.endsWith('[0] TCCL INFO allReduce: direct'))).toBe(true);
     expect(lines.some((line) => line.includes('opCount'))).toBe(false);
+    expect(lines.filter((line) => / TCCL INFO comm 0x[0-9a-f]+ rank [0-2] nranks 3 cudaDev [0-2] busId [0-2] - Destroy COMPLETE$/.test(line))).toHaveLength(3);
+  });
+
+  it('INFO tells communicators of a process apart, calls of each too, and of its variables once', async () => {
+    const { lines } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'ALL', TCCL_TEST_CHILD: '1' });
+    const named = lines.filter((line) => line.endsWith('is called "child"'));
+    expect(named.map((line) => /comm (0x[0-9a-f]+) rank/.exec(line)?.[1]).sort()).toEqual(['0x1002', '0x2']);
+    expect(lines.filter((line) => / barrier \(direct\) comm 0x(1002|2) \[nranks=2\]$/.test(line))).toHaveLength(2);
+    expect(lines.filter((line) => line.includes('TCCL_DEBUG set by environment'))).toHaveLength(2);
   });
 
   it('INFO tells how ordinary arrays come to the others, and why', async () => {
@@ -45,14 +54,14 @@ describe('TCCL_DEBUG', () => {
     const { lines } = await run(3, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'GRAPH,NET,COLL', TCCL_ALGO: 'ring' });
     expect(lines.filter((line) => line.endsWith('Channel 00/01 : 0 1 2'))).toHaveLength(1);
     expect(lines.filter((line) => / Channel 00\/0 : (0\[0\] -> 1\[1\]|1\[1\] -> 2\[2\]|2\[2\] -> 0\[0\]) via SHM$/.test(line))).toHaveLength(3);
-    expect(lines.filter((line) => line.endsWith('allReduce: opCount 0 allReduce of 100000 float32 (sum, ring)'))).toHaveLength(3);
-    expect(lines.filter((line) => line.endsWith('broadcast: opCount 1 broadcast of 3 int32 from rank 1 (ring)'))).toHaveLength(3);
+    expect(lines.filter((line) => /allReduce: opCount 0 allReduce of 100000 float32 \(sum, ring\) comm 0x[0-9a-f]+ \[nranks=3\]$/.test(line))).toHaveLength(3);
+    expect(lines.filter((line) => /broadcast: opCount 1 broadcast of 3 int32 from rank 1 \(ring\) comm 0x[0-9a-f]+ \[nranks=3\]$/.test(line))).toHaveLength(3);
     expect(lines.some((line) => line.includes('Init COMPLETE'))).toBe(false);
   });
 
   it.each([{}, { TCCL_SHM_DISABLE: '1' }])('tells of messages, groups and windows, too (%j)', async (env) => {
     const { lines } = await run(2, { ...env, TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'COLL' });
-    const told = lines.filter((line) => line.includes('[0] TCCL INFO')).map((line) => line.split('TCCL INFO ')[1]).filter((line) => !/direct|ring|tree/.test(line ?? ''));
+    const told = lines.filter((line) => line.includes('[0] TCCL INFO')).map((line) => line.split('TCCL INFO ')[1]?.replace(/ comm 0x1 \[nranks=2\]$/, '')).filter((line) => !/direct|ring|tree/.test(line ?? ''));
     expect(told).toEqual([
       'send: opCount 0 send of 5 int32 to rank 1', 'recv: opCount 1 recv of 5 int32 from rank 1',
       'group: opCount 2 group of 2 messages and 0 collectives', 'recv: opCount 3 recv of 5 int32 from rank 1', 'send: opCount 4 send of 5 int32 to rank 1',
@@ -101,8 +110,9 @@ describe('TCCL_TRACE', () => {
     for (const tid of [0, 1, 2]) {
       const calls = events.filter((event) => event.tid === tid && event.cat === 'collective');
       expect(calls.map(({ name, args }) => [name, args?.['number'], args?.['bytes'], args?.['algorithm']])).toEqual([
-        ['allReduce', 0, 400_000, algorithm], ['broadcast', 1, 12, algorithm], ['barrier', 2, 0, algorithm], ['barrier', 3, 0, algorithm],
+        ['allReduce', 0, 400_000, algorithm], ['broadcast', 1, 12, algorithm], ['barrier', 2, undefined, algorithm], ['barrier', 3, undefined, algorithm],
       ]);
+      expect(calls.map(({ args }) => [args?.['operator'], args?.['root']])).toEqual([['sum', undefined], [undefined, 1], [undefined, undefined], [undefined, undefined]]);
       expect(calls.every(({ ph, ts, dur }) => ph === 'X' && ts > 0 && dur >= 0)).toBe(true);
       const steps = events.filter((event) => event.tid === tid && event.cat === 'step');
       for (const step of steps) {
