@@ -29,7 +29,6 @@ export function checkSplit(color: number | null, key: number): void {
 /** Parts of the communicator of this rank's color, or null where it has none. Every rank of the parent calls it. */
 export async function split(parent: CommunicatorParts, color: number | null, key: number, given: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts | null> {
   const { bootstrap } = parent;
-  const config = inherit(parent.config, given);
   const choice: Choice = { color, key, number: bootstrap.rank === 0 ? bootstrap.nextNumber() : 0 };
   const choices = (await bootstrap.allGather(encode(choice))).map((bytes) => decode(bytes) as Choice);
   if (color === null) return null;
@@ -37,7 +36,7 @@ export async function split(parent: CommunicatorParts, color: number | null, key
     .map((other, rank) => ({ ...other, rank }))
     .filter((other) => other.color === color)
     .sort((a, b) => a.key - b.key || a.rank - b.rank);
-  return makeChild(parent, choices[0]?.number ?? 0, members.map((member) => member.rank), config, signal);
+  return makeChild(parent, choices[0]?.number ?? 0, members.map((member) => member.rank), inherit(parent.config, given), signal);
 }
 
 /** Checks what shrink() takes. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */

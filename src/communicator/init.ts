@@ -10,7 +10,7 @@ import { TcclError, TimeoutError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import { agree, type Facts } from './agree.js';
 import { Communicator } from './communicator.js';
-import { checkConfig, type CommunicatorConfig } from './config.js';
+import { checkOptions, type CommunicatorConfig } from './config.js';
 import { joinSegment, type Joined } from './join-segment.js';
 import { DEFAULT_INIT_TIMEOUT_MS, meet, placeOf } from './meet.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
@@ -41,12 +41,13 @@ export interface InitOptions extends CommunicatorConfig {
  * as a thread of spawnRanks(), or from the environment that `tccl run`, mpirun, mpiexec, srun or torchrun gives
  * (docs/launch.md). A process that nothing started as a rank is rank 0 of 1.
  *
- * @throws InvalidUsageError `ENVIRONMENT`, `RANK_UNKNOWN`, `RANK_COUNT_MISMATCH`, `RANK_DUPLICATE`, `DEVICE_DUPLICATE`,
+ * @throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`, `UNKNOWN_NAME`;
+ *   InvalidUsageError `ENVIRONMENT`, `RANK_UNKNOWN`, `RANK_COUNT_MISMATCH`, `RANK_DUPLICATE`, `DEVICE_DUPLICATE`,
  *   `VERSION_MISMATCH` (every rank gets the same); TimeoutError `RANK_MISSING` with the ranks that did not come;
  *   SystemError `NETWORK`, `OUT_OF_MEMORY`.
  */
 export async function init(options: InitOptions = {}): Promise<Communicator> {
-  const config = checkConfig(options);
+  const config = checkOptions('init', options, ['rank', 'nRanks', 'commId', 'device', 'signal', 'env', 'onWarning']);
   const env = options.env ?? process.env;
   const settings = runtimeSettings(env);
   const network = readBootstrapEnvironment(env);

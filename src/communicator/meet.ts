@@ -3,7 +3,7 @@ import { connect } from '../bootstrap/connect.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { listenAt, startRoot, type Root } from '../bootstrap/root.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
-import { InvalidUsageError } from '../errors.js';
+import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
 import { findPlace } from '../launch/place.js';
@@ -24,6 +24,9 @@ export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment)
   }
   if (rank === undefined || nRanks === undefined) {
     throw new InvalidUsageError('RANK_UNKNOWN', 'init takes rank and nRanks together: give both, or neither under a launcher');
+  }
+  if (!Number.isInteger(nRanks) || nRanks < 1) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `init: nRanks is ${String(nRanks)}, but a communicator has a whole number of ranks from 1`);
   }
   return {
     launcher: 'options', rank, nRanks, localRank: undefined, nLocalRanks: undefined,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkConfig, engineThreads, forcedAlgorithm, inherit } from '../../src/communicator/config.js';
+import { checkConfig, checkOptions, engineThreads, forcedAlgorithm, inherit } from '../../src/communicator/config.js';
 
 test('a child has what its parent has, but for the name, and what it is given', () => {
   const parent = checkConfig({ name: 'world', blocking: false, engine: 'thread', channels: 4 });
@@ -40,4 +40,21 @@ test.each([
   [{ minChannels: 3, maxChannels: 2 }, 'ARGUMENT_RANGE'],
 ])('%j is refused with %s', (config, code) => {
   expect(() => checkConfig(config as never)).toThrow(expect.objectContaining({ code }) as Error);
+});
+
+test.each([
+  [{ chanels: 4 }, 'UNKNOWN_NAME', /split: there is no option "chanels"; did you mean channels\?; there are name, .*, commId/],
+  [{ timeoutMs: 'soon' }, 'ARGUMENT_RANGE', /split: the time-out of soon ms/],
+  [{ timeoutMs: Infinity }, 'ARGUMENT_RANGE', /the time-out of Infinity ms/],
+  [{ blocking: 1 }, 'ARGUMENT_TYPE', /blocking is true or false/],
+  [null, 'ARGUMENT_TYPE', /its options are an object, .* not null/],
+  [5, 'ARGUMENT_TYPE', /not 5/],
+])('options %j of a call are refused with %s', (options, code, message) => {
+  const check = (): unknown => checkOptions('split', options as never, ['commId']);
+  expect(check).toThrow(message);
+  expect(check).toThrow(expect.objectContaining({ code }) as Error);
+});
+
+test('options of a call give the config that they hold', () => {
+  expect(checkOptions('grow', { name: 'more', timeoutMs: 0, commId: 'host:1' } as never, ['commId'])).toEqual({ name: 'more' });
 });
