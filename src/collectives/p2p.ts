@@ -189,7 +189,10 @@ export class PointToPoint {
       if (link?.polled !== true || !link.hasLeft()) continue;
       // The order matters: what it posted before it left counts.
       this.progress();
-      if (peer.receives !== undefined || peer.sends !== undefined) throw closedThere(peer.rank);
+      if (peer.receives === undefined && peer.sends === undefined) continue;
+      // It may have ended the communicator since the first look.
+      this.throwLastWords();
+      throw closedThere(peer.rank);
     }
   }
 

@@ -4,6 +4,7 @@ import { PointToPoint } from '../collectives/p2p.js';
 import { rankStates, type Segment, type SegmentMemory } from '../device/segment.js';
 import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
 import { InvalidUsageError, RemoteError, TcclError, withRank } from '../errors.js';
+import { packReason } from '../transport/ending.js';
 import { inOneSegment } from './agree.js';
 import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { CallQueue } from './call-queue.js';
@@ -12,7 +13,7 @@ import { checkShrink, checkSplit, shrink, split } from './children.js';
 import { smallBytesOf } from './choose-engine.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
-import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
+import { checkOptions, engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
 import { defaultProfile } from './default-profile.js';
 import { onExit } from './exit.js';
 import { explainCall, type Explanation } from './explain.js';
@@ -231,6 +232,7 @@ export class Communicator extends Collectives {
   async split(color: number | null, key = 0, options: ChildOptions = {}): Promise<Communicator | null> {
     this.#checkUsable('split');
     checkSplit(color, key);
+    checkOptions('split', options);
     const parts = await this.#outOfBand.withAll('split', options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS, (signal) => split(this.#parts, color, key, options, signal));
     return parts === null ? null : new Communicator(parts);
   }
@@ -245,6 +247,7 @@ export class Communicator extends Collectives {
   async shrink(excluded: readonly number[] = [], options: ChildOptions & { readonly abort?: boolean } = {}): Promise<Communicator> {
     if (this.#closing !== undefined) this.#checkUsable('shrink');
     checkShrink(excluded, this.rank, this.nRanks);
+    checkOptions('shrink', options, ['abort']);
     if (options.abort === true) this.abort('it shrinks the communicator');
     if (this.#failure === undefined) await this.#queue.drained();
     return this.#outOfBand.inTurn(async () => new Communicator(await shrink(this.#parts, excluded, options, options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS)));
@@ -257,6 +260,7 @@ export class Communicator extends Collectives {
    */
   async grow(nRanks: number, options: ChildOptions & { readonly commId?: UniqueId | string } = {}): Promise<Communicator> {
     this.#checkUsable('grow');
+    checkOptions('grow', options, ['commId']);
     return this.#outOfBand.withAll('grow', options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS, (signal) => grow(this.#parts, nRanks, options, signal));
   }
 
@@ -298,7 +302,9 @@ export class Communicator extends Collectives {
 
   /** Ends the communicator at once on all ranks: their calls fail and name this rank and the reason. */
   abort(reason = 'it called abort'): void {
-    this.#fail(new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank }));
+    const error = new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank });
+    if (this.#failure === undefined) this.#parts.team.sayLastWords(packReason(error));
+    this.#fail(error);
   }
 
   protected override prepare(call: string): CheckedCall {

@@ -351,7 +351,10 @@ export class Window {
       // The order matters: what it signalled before it left counts.
       const hasLeft = local >= 0 && team.hasLeft(local);
       if (this.#has(peer, count)) continue;
-      if (hasLeft) throw closedThere(peer);
+      if (hasLeft) {
+        pointToPoint.throwLastWords();
+        throw closedThere(peer);
+      }
       lane?.check();
       return false;
     }

@@ -113,7 +113,7 @@ for (const form of forms) {
   test(`an abort ends the communicator everywhere, also for later calls (${form})`, async () => {
     const { records } = await runRanks(3, 'failures.mjs', ['aborted', form]);
     expect(records).toHaveLength(6);
-    for (const record of records) expect(record).toMatchObject({ code: 'ABORTED', about: 1 });
+    for (const record of records) expect(record).toMatchObject({ code: 'ABORTED', about: 1, message: 'rank 1 aborted the communicator: enough' });
   });
 
   test(`a closed communicator refuses calls (${form})`, async () => {
