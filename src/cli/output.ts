@@ -23,7 +23,8 @@ export function progressLine(stream: Pick<WriteStream, 'isTTY' | 'columns' | 'wr
   let shown = '';
   return {
     update(text) {
-      const line = text.slice(0, Math.max(0, stream.columns - 1));
+      // Some terminals don't know how wide they are.
+      const line = text.slice(0, (stream.columns > 0 ? stream.columns : 80) - 1);
       if (line === shown) return;
       shown = line;
       stream.write(wipe + line);

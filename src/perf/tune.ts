@@ -16,33 +16,40 @@ export interface TuneOptions {
 
 /** Smaller ones take as long. */
 export const SMALLEST_BYTES = 8;
-/** Long enough for medians that stay, short enough for some minutes in all. */
-const ROUNDS = 5;
-const TURN_MS = 8;
+/** Long enough for medians that stay, short enough for two minutes in all. */
+const ROUNDS = 4;
+const TURN_MS = 6;
+/** What goes on beside for some seconds, or where the ranks came to run, may not decide: each contest is held again, later. */
+const PASSES = 2;
 
-/** Measures all algorithms for all collectives on this host, in one contest for each number of ranks. */
+/** Measures all algorithms for all collectives on this host, in contests among each number of ranks, of which the lowest times count. */
 export async function tune({ ranks, maxBytes, onProgress }: TuneOptions): Promise<Profile> {
   const options: ContestOptions = { sizes: sweep(SMALLEST_BYTES, maxBytes, { kind: 'factor', factor: 8 }), rounds: ROUNDS, turnMs: TURN_MS, withChoice: false };
-  const total = ranks.reduce((sum, count) => sum + contestCells(count, options.sizes).length, 0);
+  const total = PASSES * ranks.reduce((sum, count) => sum + contestCells(count, options.sizes).length, 0);
   const standings: Standing[] = [];
   const cells = new Set<string>();
-  for (const count of ranks) {
-    await launchContest(count, options, (standing) => {
-      standings.push(standing);
-      cells.add(JSON.stringify([standing.kind, standing.ranks, standing.size]));
-      onProgress(cells.size, total, standing);
-    });
+  for (let pass = 0; pass < PASSES; pass++) {
+    for (const count of ranks) {
+      await launchContest(count, options, (standing) => {
+        standings.push(standing);
+        cells.add(JSON.stringify([pass, standing.kind, standing.ranks, standing.size]));
+        onProgress(cells.size, total, standing);
+      });
+    }
   }
   return { format: 'tccl profile', formatVersion: 1, machine: machineName(), cores: availableParallelism(), times: timesOf(standings) };
 }
 
-/** By number of ranks, kind and algorithm; standings ascend in size. */
+/** By number of ranks, kind and algorithm, the lowest of several passes; in each of them standings ascend in size. */
 export function timesOf(standings: readonly Standing[]): Record<string, Times> {
   const times: Record<string, Times> = {};
-  for (const { ranks, kind, algorithm, bytes, us } of standings) {
+  for (const { ranks, kind, algorithm, bytes, us: exact } of standings) {
+    const us = Number(exact.toPrecision(4));
     const byKind = times[ranks];
     const points = byKind?.[kind]?.[algorithm] ?? [];
-    times[ranks] = { ...byKind, [kind]: { ...byKind?.[kind], [algorithm]: [...points, [bytes, Number(us.toPrecision(4))]] } };
+    const before = points.find(([size]) => size === bytes);
+    const now = before === undefined ? [...points, [bytes, us] as const] : points.map((point) => (point === before ? [bytes, Math.min(us, before[1])] as const : point));
+    times[ranks] = { ...byKind, [kind]: { ...byKind?.[kind], [algorithm]: now } };
   }
   return times;
 }

@@ -30,6 +30,9 @@ describe('progress line', () => {
     const stream = terminal(true, 5);
     progressLine(stream).update('123456');
     expect(stream.written).toEqual(['\r\u001b[K1234']);
+    const unknown = terminal(true, 0);
+    progressLine(unknown).update('123456');
+    expect(unknown.written).toEqual(['\r\u001b[K123456']);
   });
 });
 

@@ -1,6 +1,6 @@
 import { accessSync, constants, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { InvalidArgumentError, type Command } from 'commander';
+import { InvalidArgumentError, Option, type Command } from 'commander';
 import { examples, progressLine } from '../output.js';
 
 interface TuneOptions {
@@ -16,9 +16,9 @@ export function register(program: Command): void {
     .summary('measure this host, so that the fastest algorithm is chosen')
     .description(
       'Measures every algorithm for every collective on this host and writes a profile, by which init() chooses from then on. '
-      + 'Takes a minute or two, on a machine that does nothing else. Without a profile, the defaults of docs/algorithms.md hold.',
+      + 'Takes about two minutes, on a machine that does nothing else. Without a profile, the defaults of docs/algorithms.md hold.',
     )
-    .option('-n, --ranks <list>', 'numbers of ranks to measure, such as 2,4,8', parseRanks, [2, 4, 8])
+    .addOption(new Option('-n, --ranks <list>', 'numbers of ranks to measure').argParser(parseRanks).default([2, 4, 8], '2,4,8'))
     .option('-e, --maxbytes <size>', 'largest size', '16M')
     .option('-o, --output <file>', 'where the profile goes (default: where init() looks, TCCL_PROFILE or ~/.config/tccl/profile.json)')
     .option('--json', 'prints the profile instead of writing it')

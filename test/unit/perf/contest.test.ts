@@ -11,12 +11,13 @@ test('a contest has every collective at every size of which whole blocks are lef
   expect(new Set(cells.map(({ kind }) => kind)).size).toBe(8);
 });
 
-test('standings become times by number of ranks, kind and algorithm', () => {
+test('standings become times by number of ranks, kind and algorithm, the lowest of all passes', () => {
   const standing = { kind: 'reduce', size: 8, bytes: 8, chosen: false, algorithm: 'direct', protocol: 'LL', us: 1 } as const;
   const standings: Standing[] = [
     { ...standing, ranks: 2 }, { ...standing, ranks: 2, algorithm: 'ring', us: 2.00004 }, { ...standing, ranks: 2, size: 64, bytes: 64, us: 3 }, { ...standing, ranks: 4, us: 9 },
+    { ...standing, ranks: 2, us: 0.5 }, { ...standing, ranks: 2, algorithm: 'ring', us: 4 },
   ];
-  expect(timesOf(standings)).toEqual({ 2: { reduce: { direct: [[8, 1], [64, 3]], ring: [[8, 2]] } }, 4: { reduce: { direct: [[8, 9]] } } });
+  expect(timesOf(standings)).toEqual({ 2: { reduce: { direct: [[8, 0.5], [64, 3]], ring: [[8, 2]] } }, 4: { reduce: { direct: [[8, 9]] } } });
 });
 
 test('what a profile changes is told by collective and number of ranks', () => {
