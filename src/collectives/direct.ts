@@ -10,6 +10,8 @@ import { Small } from './direct-small.js';
 import { Stage } from './direct-stage.js';
 import { Operand } from './operand.js';
 
+const nothing = new Int32Array(0);
+
 /** What carries out the operation under way. */
 const ALL_REDUCE = 0;
 const BARRIER = 1;
@@ -39,10 +41,11 @@ export class Direct {
   #code = 0;
   #count = 0;
   #type: DataType = int32;
-  #sendOffset = 0;
-  #recvOffset = 0;
+  #send: NumericArray = nothing;
+  #recv: NumericArray = nothing;
+  #sendOffset = -1;
+  #recvOffset = -1;
   #staged = false;
-  #small = false;
   /** Elements that earlier rounds completed. */
   #completed = 0;
   /** Where this round's staged data are. */
@@ -76,15 +79,16 @@ export class Direct {
   begin(
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
   ): number {
-    if (details?.scalar !== undefined) this.#setScalar(type, details.scalar);
-    if ((code & 15) === callKinds.allReduce) return this.#beginAllReduce(code, type, send, recv, count, spins);
+    if ((code & 15) === callKinds.allReduce && details === undefined) return this.#beginAllReduce(code, type, send, recv, count, spins);
     return this.#beginOther(code, type, root, send, recv, count, spins, details);
   }
 
   #beginOther(
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
   ): number {
+    if (details?.scalar !== undefined) this.#setScalar(type, details.scalar);
     const kind = code & 15;
+    if (kind === callKinds.allReduce) return this.#beginAllReduce(code, type, send, recv, count, spins);
     if (kind === callKinds.barrier) {
       this.#mode = BARRIER;
       return this.#kernels.barrier(code, spins);
@@ -120,6 +124,8 @@ export class Direct {
 
   /** Forgets the caller's arrays. */
   close(): void {
+    this.#send = nothing;
+    this.#recv = nothing;
     this.#smallOperation.forget();
     this.#exchange.forget();
     this.#source.forget();
@@ -135,49 +141,47 @@ export class Direct {
   // ── all-reduce ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #beginAllReduce(code: number, type: DataType, send: NumericArray, recv: NumericArray, count: number, spins: number): number {
-    const sendOffset = this.segment.offsetOf(send);
-    const recvOffset = send === recv ? sendOffset : this.segment.offsetOf(recv);
-    const small = count * type.bytes <= this.smallBytes;
+    if (send !== this.#send || recv !== this.#recv) this.#locate(send, recv);
+    const sendOffset = this.#sendOffset;
+    const recvOffset = this.#recvOffset;
     let status = PENDING;
-    // The fast path: nothing is remembered of a call that finishes at once.
+    // The fast path: no more is remembered of a call that finishes at once.
     if (sendOffset >= 0 && recvOffset >= 0) {
-      status = small ? this.#kernels.allReduceSmall(code, sendOffset, recvOffset, count, spins) : this.#kernels.allReduceDirect(code, sendOffset, recvOffset, count, 0, spins);
+      status = this.#kernels.allReduce(code, sendOffset, recvOffset, count, this.smallBytes, 0, spins);
       if (status === DONE) return DONE;
     }
-    return this.#goOn(status, code, type, sendOffset, recvOffset, send, recv, count, small, spins);
+    return this.#goOn(status, code, type, count, spins);
+  }
+
+  /** Where the arrays of an all-reduce lie; the next one often has the same. */
+  #locate(send: NumericArray, recv: NumericArray): void {
+    this.#send = send;
+    this.#recv = recv;
+    this.#sendOffset = this.segment.offsetOf(send);
+    this.#recvOffset = this.segment.offsetOf(recv);
   }
 
   /** Remembers an all-reduce that has begun, or begins one whose arrays are staged. */
-  #goOn(
-    status: number, code: number, type: DataType, sendOffset: number, recvOffset: number, send: NumericArray, recv: NumericArray, count: number, small: boolean, spins: number,
-  ): number {
+  #goOn(status: number, code: number, type: DataType, count: number, spins: number): number {
     this.#mode = ALL_REDUCE;
-    this.#staged = sendOffset < 0 || recvOffset < 0;
-    this.#small = small;
+    this.#staged = this.#sendOffset < 0 || this.#recvOffset < 0;
     this.#completed = 0;
     this.#code = code;
     this.#type = type;
-    this.#sendOffset = sendOffset;
-    this.#recvOffset = recvOffset;
     this.#count = count;
     if (!this.#staged) return this.#continue(status, spins);
-    this.#source.use(send);
-    this.#destination.use(recv);
+    this.#source.use(this.#send);
+    this.#destination.use(this.#recv);
     return this.#continue(this.#startRound(spins), spins);
-  }
-
-  #callKernel(code: number, send: number, recv: number, count: number, spins: number): number {
-    if (this.#small) return this.#kernels.allReduceSmall(code, send, recv, count, spins);
-    return this.#kernels.allReduceDirect(code, send, recv, count, this.#staged ? 1 : 0, spins);
   }
 
   #startRound(spins: number): number {
     const left = this.#count - this.#completed;
     const done = this.#completed * this.#type.bytes;
-    if (!this.#staged) return this.#callKernel(this.#code, this.#sendOffset + done, this.#recvOffset + done, left, spins);
+    if (!this.#staged) return this.#kernels.allReduce(this.#code, this.#sendOffset + done, this.#recvOffset + done, left, this.smallBytes, 0, spins);
     this.#chunk = this.#stage.next();
     this.#source.copyTo(this.#chunk, done, Math.min(left * this.#type.bytes, this.team.stageBytes));
-    return this.#callKernel(this.#code, this.#chunk, this.#chunk, left, spins);
+    return this.#kernels.allReduce(this.#code, this.#chunk, this.#chunk, left, this.smallBytes, 1, spins);
   }
 
   /** Finishes rounds and starts the next ones until one has to wait. */

@@ -67,6 +67,7 @@ export class CallQueue {
 
   // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────
 
+  /** Short, as all that a call passes on its way to the kernels: V8 inlines 920 bytes of bytecode in all. */
   run(call: CheckedCall): void {
     try {
       if (this.#requests.length > 0) this.#finishRequests();

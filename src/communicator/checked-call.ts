@@ -52,18 +52,19 @@ export class CheckedCall {
   }
 
   allReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
-    const isAsBefore = this.#isAsBefore(callKinds.allReduce, 0, send, recv, options);
-    if (isAsBefore && operator === this.#operator) return this;
-    if (!isAsBefore) this.#checkAllReduce(send, recv, options);
-    return this.#combining(callKinds.allReduce, operator);
+    if (operator === this.#operator && this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) return this;
+    return this.#newAllReduce(send, recv, operator, options);
   }
 
-  #checkAllReduce(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): void {
+  #newAllReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
     try {
-      const type = this.#checkPair('allReduce', send, recv, options);
-      const { length } = send;
-      if (recv !== send) this.#checkOutput('allReduce', send, length, recv, length, 0);
-      this.#set(callKinds.allReduce, type, 0, send, recv, length, options);
+      if (!this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) {
+        const type = this.#checkPair('allReduce', send, recv, options);
+        const { length } = send;
+        if (recv !== send) this.#checkOutput('allReduce', send, length, recv, length, 0);
+        this.#set(callKinds.allReduce, type, 0, send, recv, length, options);
+      }
+      return this.#combining(callKinds.allReduce, operator);
     } catch (error) {
       throw withRank(error, this.rank);
     }

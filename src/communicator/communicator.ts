@@ -63,6 +63,8 @@ export class Communicator extends Collectives {
   readonly #queue: CallQueue;
   /** Whether blocking calls are allowed and can be done. */
   readonly #mayBlock: boolean;
+  /** Whether they stop nothing, since all ranks share memory. */
+  readonly #blocksFreely: boolean;
   /** Windows made so far. */
   #windows = 0;
   readonly #member: GroupMember;
@@ -86,6 +88,7 @@ export class Communicator extends Collectives {
     this.#mayBlock = parts.config.blocking !== false && parts.engine.blocking;
     const { origin, bootstrap, team, engine, nCores } = parts;
     const { libc, shared, settings: { timeoutMs } } = origin.facts;
+    this.#blocksFreely = this.#mayBlock && shared && this.nLocalRanks === this.nRanks;
     origin.use();
     const crowded = this.nLocalRanks > nCores;
     // A rank that spins where ranks outnumber cores keeps the one it waits for from running.
@@ -308,7 +311,7 @@ export class Communicator extends Collectives {
   }
 
   protected override prepare(call: string): CheckedCall {
-    this.#checkUsable(call);
+    if (this.#failure !== undefined || this.#closing !== undefined) this.#refuse(call);
     return this.#call;
   }
 
@@ -352,6 +355,12 @@ export class Communicator extends Collectives {
   // ── collectives ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   protected override runSync(call: CheckedCall): void {
+    if (currentGroup() === undefined && this.#blocksFreely) this.#queue.run(call);
+    else this.#runWithCare(call);
+  }
+
+  /** A blocking call in the body of a group, or beside sockets. */
+  #runWithCare(call: CheckedCall): void {
     const group = currentGroup();
     if (group !== undefined) {
       void group.addCollective(this.#member, call);

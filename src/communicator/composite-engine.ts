@@ -6,12 +6,14 @@ import { InternalError, type TcclError } from '../errors.js';
 import type { AlgorithmTable } from './choose-algorithm.js';
 import type { Engine } from './engine.js';
 
-/** The ranges of one kind of call, as the way of a call needs them. */
-interface Ways {
-  readonly upToBytes: readonly number[];
-  readonly engines: readonly Engine[];
+/** A range of sizes of one kind of call, as the way of a call needs it. */
+interface Range {
+  readonly upToBytes: number;
+  readonly engine: Engine;
   /** What goes into a call's code. */
-  readonly marks: readonly number[];
+  readonly mark: number;
+  /** The range of larger calls; the last range has no end. */
+  readonly next: Range | undefined;
 }
 
 /**
@@ -25,8 +27,8 @@ export class CompositeEngine implements Engine {
   readonly table: AlgorithmTable;
   /** Where the communicator's operations are observed: told of those beside the collectives. */
   readonly observe: Observe | undefined = undefined;
-  /** By the code of the kind. */
-  readonly #ways: Ways[] = [];
+  /** The first range of each kind, by the kind's code. */
+  readonly #ranges: Range[] = [];
   readonly #engines: readonly Engine[];
   /** Carries out the call under way, or did so with the last one. */
   #current: Engine;
@@ -38,16 +40,12 @@ export class CompositeEngine implements Engine {
   constructor(table: AlgorithmTable, engines: Readonly<Partial<Record<Algorithm, Engine>>>) {
     this.table = table;
     for (const [kind, ranges] of Object.entries(table)) {
-      const found = ranges.map(({ algorithm }) => {
+      const first = ranges.reduceRight<Range | undefined>((next, { algorithm, upToBytes }) => {
         const engine = engines[algorithm];
         if (engine === undefined) throw new InternalError('INTERNAL', `there is no engine for ${algorithm}`);
-        return engine;
-      });
-      this.#ways[callKinds[kind as CallKind]] = {
-        upToBytes: ranges.map((range) => range.upToBytes),
-        engines: found,
-        marks: ranges.map((range) => algorithms.indexOf(range.algorithm) << 12),
-      };
+        return { upToBytes, engine, mark: algorithms.indexOf(algorithm) << 12, next };
+      }, undefined);
+      if (first !== undefined) this.#ranges[callKinds[kind as CallKind]] = first;
     }
     this.#engines = [...new Set(Object.values(engines))];
     const [first] = this.#engines;
@@ -67,15 +65,12 @@ export class CompositeEngine implements Engine {
   begin(
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
   ): number {
-    const ways = this.#ways[code & 15];
-    if (ways === undefined) throw new InternalError('INTERNAL', `0x${code.toString(16)} is not the code of a call`);
-    const { upToBytes, engines, marks } = ways;
     const bytes = count * type.bytes;
-    let range = 0;
-    while (bytes > (upToBytes[range] as number)) range++;
-    const engine = engines[range] as Engine;
+    let range = this.#ranges[code & 15] as Range;
+    while (bytes > range.upToBytes) range = range.next as Range;
+    const { engine } = range;
     this.#current = engine;
-    return engine.begin(code | (marks[range] as number), type, root, send, recv, count, spins, details);
+    return engine.begin(code | range.mark, type, root, send, recv, count, spins, details);
   }
 
   progress(spins: number): number {

@@ -1,6 +1,6 @@
 import type { CallDetails } from '../collectives/call.js';
 import { Direct } from '../collectives/direct.js';
-import { DONE, PENDING } from '../device/kernels/kernels.js';
+import { PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { AbortReason, Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
@@ -35,14 +35,12 @@ export class DirectEngine implements Engine {
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
   ): number {
     const status = this.#direct.begin(code, type, root, send, recv, count, spins, details);
-    if (status === DONE || status === PENDING) return status;
-    throw this.#mismatch();
+    return status >= PENDING ? status : this.#refuse();
   }
 
   progress(spins: number): number {
     const status = this.#direct.progress(spins);
-    if (status === DONE || status === PENDING) return status;
-    throw this.#mismatch();
+    return status >= PENDING ? status : this.#refuse();
   }
 
   /** Rounds: a long call has many where some rank's arrays are staged. */
@@ -76,6 +74,10 @@ export class DirectEngine implements Engine {
   close(): Promise<void> {
     this.#direct.close();
     return Promise.resolve();
+  }
+
+  #refuse(): never {
+    throw this.#mismatch();
   }
 
   /** The error for ranks that called different things, from their posts: the same on every rank. */

@@ -45,8 +45,7 @@ export interface Arithmetic {
  */
 export interface Kernels extends Arithmetic {
   attach(blocks: number, rank: number, nRanks: number, stageBytes: number): void;
-  allReduceSmall(code: number, send: number, recv: number, count: number, spins: number): number;
-  allReduceDirect(code: number, send: number, recv: number, count: number, staged: number, spins: number): number;
+  allReduce(code: number, send: number, recv: number, count: number, smallBytes: number, staged: number, spins: number): number;
   /** Any other collective but the V forms, where all data that a rank posts fit into SLOT_BYTES. */
   small(code: number, root: number, send: number, recv: number, count: number, spins: number): number;
   /** Posts a call with four words and a float64, which others find at postAddress() + 8, and waits for all others' posts: MET. */

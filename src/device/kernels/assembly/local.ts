@@ -113,33 +113,37 @@ export function waitingFor(): i32 {
   return waiting;
 }
 
-/** Small all-reduce of `count` elements. */
-export function allReduceSmall(code_: i32, send_: usize, recv_: usize, count: u32, spins: i32): i32 {
-  code = code_;
-  root = 0;
-  recv = recv_;
-  bytes = count << sizeShift((code_ >> 4) & 15);
-  posted = bytes;
-  phase = 0;
-  const slot = next();
-  if (bytes <= INLINE_BYTES) copyInline(slot + 8, send_, bytes);
-  else copy(data(mine), send_, bytes);
-  post(slot, count);
-  return waitSmall(spins);
-}
-
-/** One round of a direct all-reduce. `staged` says that the addresses are of staging chunks. */
-export function allReduceDirect(code_: i32, send_: usize, recv_: usize, count: u32, staged: u32, spins: i32): i32 {
+/**
+ * All-reduce of `count` elements: in one phase up to `smallBytes`, else one round of the two. `staged` says that the addresses are
+ * of staging chunks.
+ */
+export function allReduce(code_: i32, send_: usize, recv_: usize, count: u32, smallBytes: u32, staged: u32, spins: i32): i32 {
   code = code_;
   root = 0;
   send = send_;
   recv = recv_;
   bytes = count << sizeShift((code_ >> 4) & 15);
+  return bytes <= smallBytes ? allReduceSmall(count, spins) : allReduceDirect(count, staged, spins);
+}
+
+@inline
+function allReduceSmall(count: u32, spins: i32): i32 {
+  posted = bytes;
+  phase = 0;
+  const slot = next();
+  if (bytes <= INLINE_BYTES) copyInline(slot + 8, send, bytes);
+  else copy(data(mine), send, bytes);
+  post(slot, count);
+  return waitSmall(spins);
+}
+
+@inline
+function allReduceDirect(count: u32, staged: u32, spins: i32): i32 {
   asked = bytes;
   phase = 1;
   const slot = next();
-  store<u32>(slot, send_ as u32, 8);
-  store<u32>(slot, recv_ as u32, 12);
+  store<u32>(slot, send as u32, 8);
+  store<u32>(slot, recv as u32, 12);
   store<u32>(slot, staged, 16);
   post(slot, count);
   return waitDirect(spins);
