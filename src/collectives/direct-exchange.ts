@@ -8,15 +8,21 @@ import type { CallDetails } from './call.js';
 import { ExchangePlan } from './direct-plan.js';
 import { Operand } from './operand.js';
 import { PartTables } from './direct-tables.js';
-import { CLOSED, OPEN, Posts, STAGED, SWAPS } from './direct-posts.js';
+import { CLOSED, EITHER, OPEN, Posts, STAGED, STAGES, SWAPS } from './direct-posts.js';
 import type { Stage } from './direct-stage.js';
+import { Ways, type Way } from './direct-ways.js';
 
 /** Parts from this length on are read from where they are: below, two copies cost less than a call of the kernel (measured). */
 const OPEN_BYTES = 32 * 1024;
-/** Reductions read from here on: they copy what was read once more, which on cores near each other costs less than staging only then. */
-const OPEN_TO_REDUCE_BYTES = 2 * 1024 * 1024;
+/** Reductions copy what was read once more: below, that costs more than staging wherever the cores are (measured). */
+const OPEN_TO_REDUCE_BYTES = 128 * 1024;
+/** From here on reductions of open inputs are tried before staged ones. */
+const USUALLY_OPEN_TO_REDUCE_BYTES = 2 * 1024 * 1024;
 /** Of open inputs so much is combined at once (measured: shorter pieces cost more calls, longer ones leave the cache). */
 const LAID_BYTES = 512 * 1024;
+
+/** Of a call's code, what tells how long it takes: all but the algorithm. */
+const TIMED_CODE = 0xfff;
 
 /** Shares are whole pairs of cache lines, and so whole elements of any type. */
 const ALIGNMENT = 128;
@@ -48,6 +54,7 @@ export class Exchange {
   /** What all ranks posted. */
   readonly #posts: Posts;
   readonly #addressTable: number;
+  readonly #ways = new Ways();
 
   // The call under way.
   #code = 0;
@@ -68,6 +75,9 @@ export class Exchange {
   #place = 0;
   /** Whether this rank still has to do its work of this round: what it was to read was not there. */
   #unfinished = false;
+  /** Whether this rank chose the way of input outside the segment by time, and when all had come, in milliseconds; 0 before. */
+  #measures = false;
+  #since = 0;
 
   constructor(readonly team: Team, libc: Libc | undefined, readonly stage: Stage) {
     const { segment, localRank, nLocalRanks } = team;
@@ -98,6 +108,8 @@ export class Exchange {
     this.#count = count;
     this.#round = this.#rounds = 0;
     this.#unfinished = false;
+    this.#measures = false;
+    this.#since = 0;
     this.#plan.start(code & 15, root, count, type.bytes, details);
     this.#usePlaces(code & 15, send, recv);
     let status = this.#meet(0);
@@ -134,6 +146,7 @@ export class Exchange {
       } else if (status === DONE) {
         this.#takeResult();
         if (this.#round === this.#rounds) {
+          if (this.#since > 0) this.#ways.took(performance.now() - this.#since);
           this.forget();
           return DONE;
         }
@@ -179,27 +192,48 @@ export class Exchange {
     }
     if ((this.#flags & STAGED) !== 0 && !this.#inPlace && this.#opens(kind)) {
       this.#place = source.open();
-      if (this.#place !== 0) this.#flags = (this.#flags & ~STAGED) | OPEN;
+      if (this.#place !== 0) this.#flags = (this.#flags & ~STAGED) | OPEN | (this.#nRanks === 2 ? EITHER : 0);
     }
+    if (this.#choosesWay(kind) && this.#way(kind, (sends && !source.placed) || (receives && !destination.placed)) === 'staged') this.#flags |= STAGES;
     if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.wholeParts, this.#plan.wholeTakes);
   }
 
   /**
-   * Whether reading what is left in this rank's own memory would cost the others less than taking it out of staging memory.
+   * Whether reading what is left in this rank's own memory may cost the others less than taking it out of staging memory.
    * The kernel's copy takes about as long as that way's two, so it pays where each byte has one reader.
    */
   #opens(kind: number): boolean {
-    const { divided, partBytes } = this.#plan;
-    const reduces = kind === callKinds.reduce || kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV;
-    if (this.#nRanks > 2 && (reduces || (!divided && kind !== callKinds.gather))) return false;
-    const bytes = divided ? Math.max(...partBytes) : (partBytes[0] ?? 0);
-    return bytes >= (reduces ? OPEN_TO_REDUCE_BYTES : OPEN_BYTES);
+    if (this.#nRanks > 2 && (isReduction(kind) || (!this.#plan.divided && kind !== callKinds.gather))) return false;
+    return this.#plan.longestPart >= (isReduction(kind) ? OPEN_TO_REDUCE_BYTES : OPEN_BYTES);
+  }
+
+  /** Whether it is this one of two ranks who says which way input outside the segment takes: one that is not done before it has data. */
+  #choosesWay(kind: number): boolean {
+    if (this.#nRanks !== 2) return false;
+    const fromRoot = kind === callKinds.broadcast || kind === callKinds.scatter;
+    const toRoot = kind === callKinds.gather || kind === callKinds.reduce;
+    return this.#rank === (fromRoot ? 1 - this.#root : toRoot ? this.#root : 0);
+  }
+
+  /** Which way: by time, but for calls on arrays in the segment, which do not pay for what only a mixture would gain. */
+  #way(kind: number, isOutside: boolean): Way {
+    const usual = isReduction(kind) && this.#count * this.#type.bytes < USUALLY_OPEN_TO_REDUCE_BYTES ? 'staged' : 'open';
+    this.#measures = isOutside && this.#opens(kind);
+    return this.#measures ? this.#ways.choose(this.#code & TIMED_CODE, this.#plan.longestPart, usual) : usual;
+  }
+
+  /** Lets inputs that may come either way come as the rank said that chooses. */
+  #settleWay(): void {
+    if (this.#measures && this.#since === 0 && this.#posts.anyHas(EITHER)) this.#since = performance.now();
+    if (!this.#posts.anyHas(STAGES)) return;
+    this.#posts.stage();
+    if ((this.#flags & EITHER) !== 0) this.#flags = (this.#flags & ~OPEN) | STAGED;
   }
 
   /** What a rank takes from itself. */
   #copyOwn(): void {
     const kind = this.#code & 15;
-    if (kind === callKinds.reduce || kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV) return;
+    if (isReduction(kind)) return;
     const { takeFrom, takeTo, takeBytes, partFrom } = this.#plan;
     const me = this.#rank;
     const from = kind === callKinds.allToAllV ? partFrom[me] : takeFrom[me];
@@ -240,7 +274,10 @@ export class Exchange {
   /** Does this rank's work of a round. False if it could not be done, because another rank is no longer there. */
   #work(): boolean {
     this.#posts.read(this.#round === 0);
-    if (this.#round === 0) this.#learn();
+    if (this.#round === 0) {
+      this.#settleWay();
+      this.#learn();
+    }
     const kind = this.#code & 15;
     if (kind === callKinds.reduce) return this.#reduceShare();
     if (kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV) return this.#reducePart();
@@ -263,7 +300,7 @@ export class Exchange {
       else if (kind !== callKinds.gather || (r !== this.#root && this.#rootIsClosed())) longest = this.#plan.partBytes[0] ?? 0;
     }
     if (kind === callKinds.reduce && this.#rootIsClosed()) longest = this.#count * this.#type.bytes;
-    const alone = this.#nRanks === 1 && kind !== callKinds.reduce && kind !== callKinds.reduceScatter && kind !== callKinds.reduceScatterV;
+    const alone = this.#nRanks === 1 && !isReduction(kind);
     this.#rounds = alone || this.#allSwap() ? 0 : Math.ceil(longest / this.#plan.pieceBytes);
   }
 
@@ -419,6 +456,10 @@ export class Exchange {
     const done = (this.#round - 1) * this.#plan.pieceBytes;
     this.#destination.write(done, Math.min(this.#plan.pieceBytes, this.#count * this.#type.bytes - done), this.#target);
   }
+}
+
+function isReduction(kind: number): boolean {
+  return kind === callKinds.reduce || kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV;
 }
 
 /** Whether two arrays begin at the same byte. */

@@ -50,6 +50,11 @@ export class ExchangePlan {
     return this.divided ? this.nRanks : 1;
   }
 
+  /** The bytes of the longest part of this rank's input. */
+  get longestPart(): number {
+    return this.divided ? Math.max(...this.partBytes) : (this.partBytes[0] ?? 0);
+  }
+
   /** @param count of the call, in elements (call.ts) */
   start(kind: number, root: number, count: number, elementBytes: number, details: CallDetails | undefined): void {
     this.divided = dividedKinds.has(kind);

@@ -17,6 +17,9 @@ export const SWAPS = 2;
 export const CLOSED = 4;
 /** The input lies outside the segment, and the others read it there (device/peer-memory.ts). */
 export const OPEN = 8;
+/** An open input comes through staging memory instead if the rank that chooses posts `STAGES`. */
+export const EITHER = 16;
+export const STAGES = 32;
 
 /** What the ranks of a team posted for the call under way of collectives/direct-exchange.ts, after they met. */
 export class Posts {
@@ -43,6 +46,11 @@ export class Posts {
       if (isFirst) this.#flags[r] = flags;
       if (isFirst || (flags & STAGED) !== 0) this.#sources[r] = (flags & OPEN) !== 0 ? this.#place(r) : this.#word(r, SOURCE);
     }
+  }
+
+  /** Makes inputs that may come in either way staged ones. */
+  stage(): void {
+    for (let r = 0; r < this.#flags.length; r++) if (this.has(r, EITHER)) this.#flags[r] = ((this.#flags[r] ?? 0) & ~OPEN) | STAGED;
   }
 
   /** Where a rank's input is: in the segment, or, if it is open, in that rank's own memory. */

@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { spawnRanks } from '../../dist/index.js';
-import { fixture } from './cli.js';
+import { cliPath, fixture } from './cli.js';
 import { runRanks } from './ranks.js';
 
 async function outcomes(scenario: string, env: Record<string, string> = {}) {
@@ -34,6 +35,20 @@ for (const env of [{}, { TCCL_CMA_DISABLE: '1' }]) {
 
 test('where one rank does not let others read its memory, all data go through shared memory', async () => {
   expect(await outcomes('oneRefuses')).toEqual([[0, 'none', undefined], [1, 'none', undefined]]);
+});
+
+// Who may trace everything could read in spite of it: root has to do without that for the test.
+const asRoot = process.getuid?.() === 0;
+const untraced = asRoot ? ['setpriv', '--bounding-set=-sys_ptrace', '--inh-caps=-sys_ptrace'] : [];
+const canTest = !asRoot || spawnSync('setpriv', ['--version']).status === 0;
+
+test.skipIf(!canTest)('where the kernel refuses one rank’s memory, both ranks take the way through shared memory, and say so', () => {
+  const job = [process.execPath, cliPath, 'run', '-n', '2', '--', process.execPath, fixture('undumpable.mjs')];
+  const { status, stdout, stderr } = spawnSync('env', [...untraced, ...job], { encoding: 'utf8', env: { ...process.env, TCCL_DEBUG: 'INFO' } });
+  expect(status, stderr).toBe(0);
+  expect(stdout.match(/"right":true/g)).toHaveLength(2);
+  expect(stdout).toMatch(/rank 0 ordinary arrays: copied through the memory in common \(process_vm_readv from local rank 1 failed: EPERM\)/);
+  expect(stdout).toMatch(/rank 1 ordinary arrays: copied through the memory in common \(another rank cannot read there\)/);
 });
 
 test('threads read each other’s arrays, and may change theirs as soon as a call is over', async () => {
