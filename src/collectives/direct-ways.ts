@@ -30,7 +30,7 @@ interface Experience {
  * thirds of the time that the kernel takes to read pages of 4 KiB, and in as much as it takes for huge ones; cores that do
  * not share one take five times as long for staging, and the kernel takes no longer. Programs are moved between cores, and
  * virtual cores between real ones. So one rank of a call times it from the moment when all have come, and now and then
- * has some calls go the other way: less than two in a hundred percent of the time where one way takes five times the other's.
+ * has some calls go the other way, which costs less than two percent of the time where that one takes five times as long.
  */
 export class Ways {
   readonly #experiences = new Map<number, Experience>();
