@@ -57,7 +57,7 @@ export class CheckedCall {
   }
 
   #newAllReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
-    try {
+    return this.#checked(() => {
       if (!this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) {
         const type = this.#checkPair('allReduce', send, recv, options);
         const { length } = send;
@@ -65,9 +65,7 @@ export class CheckedCall {
         this.#set(callKinds.allReduce, type, 0, send, recv, length, options);
       }
       return this.#combining(callKinds.allReduce, operator);
-    } catch (error) {
-      throw withRank(error, this.rank);
-    }
+    });
   }
 
   reduce(send: NumericArray, recv: NumericArray | null, operator: ReductionOperator, root: number, options: CallOptions | undefined): this {
@@ -76,7 +74,7 @@ export class CheckedCall {
   }
 
   #checkReduce(send: NumericArray, recv: NumericArray | null, root: number, options: CallOptions | undefined): void {
-    try {
+    this.#checked(() => {
       checkRoot('reduce', root, this.nRanks);
       const isRoot = this.rank === root;
       if (isRoot && recv === null) throw missing('reduce', 'output', root);
@@ -85,14 +83,12 @@ export class CheckedCall {
       const { length } = send;
       if (isRoot && output !== send) this.#checkOutput('reduce', send, length, output, length, 0);
       this.#set(callKinds.reduce, type, root, send, output, length, options);
-    } catch (error) {
-      throw withRank(error, this.rank);
-    }
+    });
   }
 
   broadcast(send: NumericArray | null, recv: NumericArray | null, root: number, options: CallOptions | undefined): this {
     if (send !== null && recv !== null && this.#isAsBefore(callKinds.broadcast, root, send, recv, options)) return this;
-    try {
+    return this.#checked(() => {
       checkRoot('broadcast', root, this.nRanks);
       // Only the root's input matters; elsewhere it may be null, or any array of the right type.
       const isRoot = this.rank === root;
@@ -103,21 +99,17 @@ export class CheckedCall {
       const count = isRoot ? input.length : recv.length;
       if (isRoot && input !== recv) this.#checkOutput('broadcast', input, count, recv, count, 0);
       return this.#set(callKinds.broadcast, type, root, input, recv, count, options);
-    } catch (error) {
-      throw withRank(error, this.rank);
-    }
+    });
   }
 
   allGather(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
     if (this.#isAsBefore(callKinds.allGather, 0, send, recv, options)) return this;
-    try {
+    return this.#checked(() => {
       const type = this.#checkPair('allGather', send, recv, options);
       const count = send.length;
       this.#checkOutput('allGather', send, count, recv, count * this.nRanks, this.rank * count);
       return this.#set(callKinds.allGather, type, 0, send, recv, count, options);
-    } catch (error) {
-      throw withRank(error, this.rank);
-    }
+    });
   }
 
   reduceScatter(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
@@ -126,20 +118,18 @@ export class CheckedCall {
   }
 
   #checkReduceScatter(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): void {
-    try {
+    this.#checked(() => {
       const type = this.#checkPair('reduceScatter', send, recv, options);
       const count = recv.length;
       checkLength('reduceScatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
       checkOverlap('reduceScatter', send, send.length, recv, count, -this.rank * count);
       this.#set(callKinds.reduceScatter, type, 0, send, recv, count, options);
-    } catch (error) {
-      throw withRank(error, this.rank);
-    }
+    });
   }
 
   allToAll(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
     if (this.#isAsBefore(callKinds.allToAll, 0, send, recv, options)) return this;
-    try {
+    return this.#checked(() => {
       const type = this.#checkPair('allToAll', send, recv, options);
       const { length } = send;
       if (length % this.nRanks !== 0) {
@@ -149,14 +139,12 @@ export class CheckedCall {
       }
       if (recv !== send) this.#checkOutput('allToAll', send, length, recv, length, 0);
       return this.#set(callKinds.allToAll, type, 0, send, recv, length / this.nRanks, options);
-    } catch (error) {
-      throw withRank(error, this.rank);
-    }
+    });
   }
 
   gather(send: NumericArray, recv: NumericArray | null, root: number, options: CallOptions | undefined): this {
     if (recv !== null && this.#isAsBefore(callKinds.gather, root, send, recv, options)) return this;
-    try {
+    return this.#checked(() => {
       checkRoot('gather', root, this.nRanks);
       if (this.rank !== root) return this.#set(callKinds.gather, checkArray('gather', send, options), root, send, nothing, send.length);
       if (recv === null) throw missing('gather', 'output', root);
@@ -164,14 +152,12 @@ export class CheckedCall {
       const count = send.length;
       this.#checkOutput('gather', send, count, recv, count * this.nRanks, root * count);
       return this.#set(callKinds.gather, type, root, send, recv, count, options);
-    } catch (error) {
-      throw withRank(error, this.rank);
-    }
+    });
   }
 
   scatter(send: NumericArray | null, recv: NumericArray, root: number, options: CallOptions | undefined): this {
     if (send !== null && this.#isAsBefore(callKinds.scatter, root, send, recv, options)) return this;
-    try {
+    return this.#checked(() => {
       checkRoot('scatter', root, this.nRanks);
       if (this.rank !== root) return this.#set(callKinds.scatter, checkArray('scatter', recv, options), root, nothing, recv, recv.length);
       if (send === null) throw missing('scatter', 'input', root);
@@ -180,15 +166,13 @@ export class CheckedCall {
       checkLength('scatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
       checkOverlap('scatter', send, send.length, recv, count, -root * count);
       return this.#set(callKinds.scatter, type, root, send, recv, count, options);
-    } catch (error) {
-      throw withRank(error, this.rank);
-    }
+    });
   }
 
   allGatherV(
     send: NumericArray, recv: NumericArray, counts: readonly number[], displacements: readonly number[] | undefined, options: CallOptions | undefined,
   ): this {
-    try {
+    return this.#checked(() => {
       const type = this.#checkPair('allGatherV', send, recv, options);
       const total = checkCounts('allGatherV', counts, this.nRanks);
       checkLength('allGatherV', send, counts[this.rank] ?? 0, `this rank's count`);
@@ -197,13 +181,11 @@ export class CheckedCall {
       this.#set(callKinds.allGatherV, type, partsHash(counts), send, recv, total);
       this.details = { counts: [...counts], displacements: [...places] };
       return this;
-    } catch (error) {
-      throw withRank(error, this.rank);
-    }
+    });
   }
 
   reduceScatterV(send: NumericArray, recv: NumericArray, counts: readonly number[], operator: ReductionOperator, options: CallOptions | undefined): this {
-    try {
+    return this.#checked(() => {
       const type = this.#checkPair('reduceScatterV', send, recv, options);
       const total = checkCounts('reduceScatterV', counts, this.nRanks);
       checkLength('reduceScatterV', send, total, 'the sum of the counts');
@@ -215,13 +197,11 @@ export class CheckedCall {
       this.#combining(callKinds.reduceScatterV, operator);
       this.details = { ...this.details, counts: [...counts], displacements: [...places] };
       return this;
-    } catch (error) {
-      throw withRank(error, this.rank);
-    }
+    });
   }
 
   allToAllV(send: Parts, recv: Parts, options: CallOptions | undefined): this {
-    try {
+    return this.#checked(() => {
       checkParts('allToAllV', 'first', send);
       checkParts('allToAllV', 'second', recv);
       const type = this.#checkPair('allToAllV', send.array, recv.array, options);
@@ -238,6 +218,13 @@ export class CheckedCall {
       this.#set(callKinds.allToAllV, type, 0, send.array, recv.array, 0);
       this.details = { counts: [...send.counts], displacements: [...displacements], recvCounts: [...recv.counts], recvDisplacements: [...recvDisplacements] };
       return this;
+    });
+  }
+
+  /** The errors of `check` are those of a call of this rank. */
+  #checked<T>(check: () => T): T {
+    try {
+      return check();
     } catch (error) {
       throw withRank(error, this.rank);
     }
@@ -272,7 +259,7 @@ export class CheckedCall {
 
   /** Completes a reduction with its operator, which may be another in a call that is as before otherwise. */
   #combining(kind: number, operator: ReductionOperator): this {
-    try {
+    return this.#checked(() => {
       this.code = kind | (this.type.code << 4) | (operatorCode(operator) << 8);
       this.#operator = typeof operator === 'string' ? operator : undefined;
       if (typeof operator === 'object') {
@@ -280,9 +267,7 @@ export class CheckedCall {
         this.details = { scalar: operator.premulSum };
       } else this.details = undefined;
       return this;
-    } catch (error) {
-      throw withRank(error, this.rank);
-    }
+    });
   }
 
   #checkPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {

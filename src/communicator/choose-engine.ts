@@ -36,6 +36,11 @@ export function smallBytesOf(nLocalRanks: number, nCores: number): number {
 
 /** Up to this size a ring's calls take the protocol LL, beyond it its copies cost more than it saves (docs/algorithms.md). */
 const LOW_LATENCY_BYTES = 256;
+/** Up to which size a ring's calls take the protocol LL; -1 where it has none. */
+export function lowLatencyBytesOf(oneSegment: boolean, nThreads: number, { protocol }: RuntimeSettings): number {
+  if (!oneSegment || nThreads > 0 || protocol === 'simple') return -1;
+  return protocol === 'll' ? Infinity : LOW_LATENCY_BYTES;
+}
 
 /** What the choice follows from; alike on all ranks but for what is each rank's own. */
 export interface Circumstances {
@@ -149,13 +154,14 @@ async function networkEngine(
   const network = await openNetwork(options, signal);
   // Blocking calls cannot make connections.
   if (oneSegment) for (const algorithm of algorithms) await network.open(algorithm);
-  if (oneSegment && settings.protocol !== 'simple') await addLowLatency(circumstances, order, network);
+  const lowLatencyBytes = lowLatencyBytesOf(oneSegment, nThreads, settings);
+  if (lowLatencyBytes >= 0) await addLowLatency(circumstances, order, network, lowLatencyBytes);
   return { engine: network, transport: network.transport };
 }
 
-/** A second ring, of the protocol LL. */
-async function addLowLatency({ bootstrap, team, settings, signal }: Circumstances, order: readonly number[], network: NetworkEngine): Promise<void> {
+/** A second ring, of the protocol LL, for calls up to `bytes`. */
+async function addLowLatency({ bootstrap, team, signal }: Circumstances, order: readonly number[], network: NetworkEngine, bytes: number): Promise<void> {
   const header = { headerBytes: HEADER_BYTES, headerWords: HEADER_WORDS };
   const transport = new ShmTransport({ size: LOW_LATENCY_FIFO, team, localRanks: bootstrap.localRanks, lowLatency: header });
-  network.useLowLatency(await connectRing(bootstrap, order, () => transport, signal), settings.protocol === 'll' ? Infinity : LOW_LATENCY_BYTES);
+  network.useLowLatency(await connectRing(bootstrap, order, () => transport, signal), bytes);
 }

@@ -10,7 +10,7 @@ import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { CallQueue } from './call-queue.js';
 import { CheckedCall } from './checked-call.js';
 import { checkShrink, checkSplit, shrink, split } from './children.js';
-import { smallBytesOf } from './choose-engine.js';
+import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
 import { checkOptions, engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
@@ -141,6 +141,8 @@ export class Communicator extends Collectives {
   explain(collective: CallKind, bytes: number): Explanation {
     const { origin, bootstrap, facts, nCores, config } = this.#parts;
     const { profile } = facts[0] ?? {};
+    const oneSegment = inOneSegment(bootstrap, facts);
+    const threads = engineThreads(config);
     const here = profile === undefined ? undefined : timesFor(profile, this.nRanks, nCores);
     return explainCall(collective, bytes, {
       table: this.#engine.table,
@@ -149,7 +151,8 @@ export class Communicator extends Collectives {
       forced: forcedAlgorithm(origin.facts.settings, config),
       nRanks: this.nRanks,
       smallBytes: smallBytesOf(this.nLocalRanks, nCores),
-      channels: inOneSegment(bootstrap, facts) ? Math.max(1, engineThreads(config).inMemory) : 1,
+      lowLatencyBytes: lowLatencyBytesOf(oneSegment, oneSegment ? threads.inMemory : threads.overSockets, origin.facts.settings),
+      channels: oneSegment ? Math.max(1, threads.inMemory) : 1,
     });
   }
 

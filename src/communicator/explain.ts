@@ -34,11 +34,13 @@ export interface Explained {
   readonly nRanks: number;
   /** See takesOnePhase(). */
   readonly smallBytes: number;
+  /** Up to which size calls go around a ring of the protocol LL; -1 without one. */
+  readonly lowLatencyBytes: number;
   readonly channels: number;
 }
 
 /** Throws InvalidArgumentError `UNKNOWN_NAME`, `ARGUMENT_RANGE`. */
-export function explainCall(collective: CallKind, bytes: number, { table, times, measured, forced, nRanks, smallBytes, channels }: Explained): Explanation {
+export function explainCall(collective: CallKind, bytes: number, { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels }: Explained): Explanation {
   if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
     const names = Object.keys(table);
     throw new InvalidArgumentError('UNKNOWN_NAME', `explain: there is no collective ${JSON.stringify(collective)}${typeof collective !== 'string' ? '' : didYouMean(collective, names)}; use one of ${names.join(', ')}`);
@@ -51,7 +53,8 @@ export function explainCall(collective: CallKind, bytes: number, { table, times,
     .map(([name, points]) => ({ algorithm: name, predictedUs: timeAt(points, bytes) }))
     .sort((a, b) => a.predictedUs - b.predictedUs);
   const predictedUs = candidates.find((candidate) => candidate.algorithm === algorithm)?.predictedUs;
-  const protocol = algorithm === 'direct' && takesOnePhase(callKinds[collective], bytes, nRanks, smallBytes) ? 'LL' : 'Simple';
+  const isQuick = algorithm === 'direct' ? takesOnePhase(callKinds[collective], bytes, nRanks, smallBytes) : algorithm === 'ring' && bytes <= lowLatencyBytes;
+  const protocol = isQuick ? 'LL' : 'Simple';
   const others = candidates.filter((candidate) => candidate.algorithm !== algorithm)
     .map((candidate) => `${candidate.algorithm} ${formatUs(candidate.predictedUs)}`);
   const text = `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${channels} channel${channels === 1 ? '' : 's'})`

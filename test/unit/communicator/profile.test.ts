@@ -91,7 +91,7 @@ describe('predicted times', () => {
   });
 
   it('are part of what explain says', () => {
-    const explained = { times: made.times[2]!, measured: 'here', forced: undefined, nRanks: 2, smallBytes: 256, channels: 1 } as const;
+    const explained = { times: made.times[2]!, measured: 'here', forced: undefined, nRanks: 2, smallBytes: 256, lowLatencyBytes: 256, channels: 1 } as const;
     expect(explainCall('allReduce', 8, { ...explained, table: usual })).toEqual({
       collective: 'allReduce', bytes: 8, algorithm: 'direct', protocol: 'LL', channels: 1, predictedUs: 1, measured: 'here',
       candidates: [{ algorithm: 'direct', predictedUs: 1 }, { algorithm: 'ring', predictedUs: 3 }],
@@ -99,6 +99,8 @@ describe('predicted times', () => {
     });
     expect(explainCall('gather', 4096, { ...explained, table: usual })).toMatchObject({ algorithm: 'direct', protocol: 'Simple', predictedUs: undefined, candidates: [] });
     const forced = defaultTable({ nRanks: 2, oneSegment: true, forced: 'ring' });
+    expect(explainCall('allReduce', 256, { ...explained, table: forced }).protocol).toBe('LL');
+    expect(explainCall('allReduce', 0, { ...explained, lowLatencyBytes: -1, table: forced }).protocol).toBe('Simple');
     expect(explainCall('allReduce', 512, { ...explained, table: forced, forced: 'ring' }).text).toContain('takes ring (Simple, 1 channel), which is forced, about 3.90 µs');
   });
 
