@@ -4,6 +4,7 @@ import { MAX_LOCAL_RANKS } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../errors.js';
+import { streamedBytes } from '../launch/copy-tunables.js';
 import type { CallDetails } from './call.js';
 import { ExchangePlan } from './direct-plan.js';
 import { Operand } from './operand.js';
@@ -24,6 +25,11 @@ const LAID_BYTES = 512 * 1024;
 /** Of a call's code, what tells how long it takes: all but the algorithm. */
 const TIMED_CODE = 0xfff;
 
+/** Calls on arrays in the segment in which the ranks' blocks have so many bytes go forward and backward in turn: of less, caches keep all. */
+const TURNED_BYTES = 128 * 1024;
+/** So many looks, at most, a rank takes for the others before it copies what it takes from itself in spite of the turn. */
+const GLANCES = 200;
+
 /** Shares are whole pairs of cache lines, and so whole elements of any type. */
 const ALIGNMENT = 128;
 
@@ -41,6 +47,13 @@ const ALIGNMENT = 128;
  *      gather      into an array in the segment, the senders write
  *      allToAll    ranks that all work in place in the segment swap parts in pairs, each rank one half of them
  *      reduce      each rank reduces its share of all inputs into the root's output
+ *
+ * Programs make the same call again and again, on more data than a cache holds. Read from the first byte to the last each
+ * time, nothing of it would be left when its turn comes; so every second call of a kind goes backward, and begins with what
+ * the one before ended with:
+ *
+ *      forward     | from itself | from rank + 1 | … | from rank - 1 |
+ *      backward    | from rank - 1 | … | from rank + 1 | from itself |     each from its last bytes on
  */
 export class Exchange {
   readonly #kernels: Kernels;
@@ -67,6 +80,10 @@ export class Exchange {
   #inPlace = false;
   /** Whether this rank has what it takes from itself. */
   #ownTaken = false;
+  /** Whether what it takes is taken from the last byte to the first. */
+  #backward = false;
+  /** By kind of call, a bit: whether the next large one goes backward. Other ranks may have it otherwise. */
+  #turns = 0;
   /** What this rank posts. */
   #address = 0;
   #target = 0;
@@ -110,11 +127,14 @@ export class Exchange {
     this.#unfinished = false;
     this.#measures = false;
     this.#since = 0;
+    this.#backward = false;
     this.#plan.start(code & 15, root, count, type.bytes, details);
     this.#usePlaces(code & 15, send, recv);
-    let status = this.#meet(0);
+    const isPlaced = (this.#flags & (STAGED | OPEN | CLOSED)) === 0;
+    this.#backward = isPlaced && count * type.bytes * this.#nRanks >= TURNED_BYTES && this.#turn(code & 15);
+    let status = this.#meet(this.#backward ? Math.min(spins, GLANCES) : 0);
     if (status < 0) return status;
-    if (!this.#ownTaken) this.#copyOwn();
+    if (!this.#backward || status === PENDING) this.#copyOwn();
     if (status === PENDING) status = this.#kernels.progress(spins);
     return this.#run(status, spins);
   }
@@ -142,6 +162,10 @@ export class Exchange {
         // What is waited for then is the news of what became of a rank.
         this.#unfinished = !this.#work();
         if (this.#unfinished) return PENDING;
+        if (!this.#ownTaken) {
+          this.#kernels.finish(0, 0); // the others need not wait for this
+          this.#copyOwn();
+        }
         status = this.#kernels.finish(this.#waits() ? 1 : 0, spins);
       } else if (status === DONE) {
         this.#takeResult();
@@ -186,7 +210,6 @@ export class Exchange {
     // Where the others get all of the input, this rank's part of an output in the segment is as good as the input.
     if (sends && !source.placed && destination.placed && (kind === callKinds.allGather || kind === callKinds.allGatherV)) {
       this.#copyOwn();
-      this.#ownTaken = true;
       this.#address = destination.address((this.#plan.takeTo[this.#rank] ?? 0) - (this.#plan.takeFrom[this.#rank] ?? 0));
       this.#flags &= ~STAGED;
     }
@@ -230,14 +253,28 @@ export class Exchange {
     if ((this.#flags & EITHER) !== 0) this.#flags = (this.#flags & ~OPEN) | STAGED;
   }
 
-  /** What a rank takes from itself. */
+  /** Whether this call of a kind goes backward, if the last one did not. */
+  #turn(kind: number): boolean {
+    this.#turns ^= 1 << kind;
+    return ((this.#turns >> kind) & 1) === 0;
+  }
+
+  /** Whether so many bytes are to be copied from the last to the first; what is stored around the caches leaves nothing there. */
+  #goesBackward(bytes: number): boolean {
+    return this.#backward && bytes < streamedBytes(this.#nRanks);
+  }
+
+  /** Copies what a rank takes from itself, if it has not. */
   #copyOwn(): void {
+    if (this.#ownTaken) return;
+    this.#ownTaken = true;
     const kind = this.#code & 15;
     if (isReduction(kind)) return;
     const { takeFrom, takeTo, takeBytes, partFrom } = this.#plan;
     const me = this.#rank;
     const from = kind === callKinds.allToAllV ? partFrom[me] : takeFrom[me];
-    this.#destination.copyFrom(this.#source, from ?? 0, takeTo[me] ?? 0, takeBytes[me] ?? 0);
+    const bytes = takeBytes[me] ?? 0;
+    this.#destination.copyFrom(this.#source, from ?? 0, takeTo[me] ?? 0, bytes, this.#goesBackward(bytes));
   }
 
   /** Copies this round's piece of each part of an input that is staged. */
@@ -338,7 +375,7 @@ export class Exchange {
     const { takeFrom, takeTo, takeBytes, pieceBytes, divided } = this.#plan;
     const done = (this.#round - 1) * pieceBytes;
     for (let i = 1; i < this.#nRanks; i++) {
-      const r = (this.#rank + i) % this.#nRanks;
+      const r = (this.#rank + (this.#backward ? this.#nRanks - i : i)) % this.#nRanks;
       const staged = this.#posts.has(r, STAGED);
       const inPieces = staged || this.#inPlace;
       if (inPieces === (this.#round === 0)) continue;
@@ -347,7 +384,7 @@ export class Exchange {
       if (bytes <= 0) continue;
       const from = this.#posts.source(r) + (staged ? (divided ? this.#rank * pieceBytes : 0) : (takeFrom[r] ?? 0) + at);
       const to = (takeTo[r] ?? 0) + at;
-      if (!this.#posts.has(r, OPEN)) this.#destination.write(to, bytes, from);
+      if (!this.#posts.has(r, OPEN)) this.#destination.write(to, bytes, from, this.#goesBackward(bytes));
       else if (!this.#destination.readFrom(to, bytes, this.team.members[r] ?? 0, from)) return false;
     }
     return this.#isValid();

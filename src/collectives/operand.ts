@@ -60,10 +60,13 @@ export class Operand {
     if (at !== address) this.segment.kernels.copy(address, at, bytes);
   }
 
-  /** Writes the `bytes` bytes at address `source` to byte `from`. */
-  write(from: number, bytes: number, source: number): void {
+  /** Writes the `bytes` bytes at address `source` to byte `from`; if the array is placed, from the last ones on if so asked. */
+  write(from: number, bytes: number, source: number, backward = false): void {
+    const { kernels } = this.segment;
     if (!this.placed) this.#copy(this.#piece(from, bytes), this.#at(source, bytes), bytes);
-    else if (source !== this.#offset + from) this.segment.kernels.copy(this.#offset + from, source, bytes);
+    else if (source === this.#offset + from) return;
+    else if (backward) kernels.copyBackward(this.#offset + from, source, bytes);
+    else kernels.copy(this.#offset + from, source, bytes);
   }
 
   /**
@@ -75,11 +78,11 @@ export class Operand {
     return this.segment.peerMemory?.read(localRank, address, destination) ?? false;
   }
 
-  /** Copies `bytes` bytes of another operand from its byte `from` to byte `to`, unless it is the same memory. */
-  copyFrom(source: Operand, from: number, to: number, bytes: number): void {
+  /** Copies `bytes` bytes of another operand from its byte `from` to byte `to`, as write() does, unless it is the same memory. */
+  copyFrom(source: Operand, from: number, to: number, bytes: number, backward = false): void {
     if (bytes === 0) return;
     if (source.placed) {
-      this.write(to, bytes, source.#offset + from);
+      this.write(to, bytes, source.#offset + from, backward);
       return;
     }
     const destination = this.placed ? this.#at(this.#offset + to, bytes) : this.#piece(to, bytes);

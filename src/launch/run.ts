@@ -109,7 +109,7 @@ class Job {
       stdio: [rank === 0 ? 'inherit' : 'ignore', out, out],
       env: {
         ...env,
-        GLIBC_TUNABLES: copyTunables(env),
+        GLIBC_TUNABLES: copyTunables(env, nRanks),
         TCCL_RANK: String(rank),
         TCCL_NRANKS: String(nRanks),
         TCCL_LOCAL_RANK: String(rank),

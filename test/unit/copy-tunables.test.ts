@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { copyTunables } from '../../src/launch/copy-tunables.js';
 
-const around = 'glibc.cpu.x86_non_temporal_threshold=0x200000';
+const around = 'glibc.cpu.x86_non_temporal_threshold=0x800000';
 const huge = 'glibc.malloc.hugetlb=1';
 
 test.each([
@@ -11,5 +11,10 @@ test.each([
   ['glibc.cpu.x86_non_temporal_threshold=0x4040', `glibc.cpu.x86_non_temporal_threshold=0x4040:${huge}`],
   ['glibc.malloc.hugetlb=0', `glibc.malloc.hugetlb=0:${around}`],
 ])('ranks under GLIBC_TUNABLES=%s have %s', (given, expected) => {
-  expect(copyTunables(given === undefined ? {} : { GLIBC_TUNABLES: given })).toBe(expected);
+  expect(copyTunables(given === undefined ? {} : { GLIBC_TUNABLES: given }, 2)).toBe(expected);
+});
+
+test('the more ranks fill the caches, the shorter are the copies that go around them, down to 2 MiB', () => {
+  const thresholds = [1, 2, 3, 4, 100].map((nRanks) => /threshold=(0x[0-9a-f]+)/.exec(copyTunables({}, nRanks))?.[1]);
+  expect(thresholds.map(Number)).toEqual([2 ** 25, 2 ** 23, Math.floor(2 ** 25 / 9), 2 ** 21, 2 ** 21]);
 });

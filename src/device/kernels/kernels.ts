@@ -31,6 +31,8 @@ export interface Arithmetic {
   ): void;
   divide(type: number, address: number, bytes: number, divisor: number): void;
   copy(destination: number, source: number, bytes: number): void;
+  /** The same, from the last bytes to the first. */
+  copyBackward(destination: number, source: number, bytes: number): void;
   /** Exchanges what lies at two places. */
   swap(a: number, b: number, bytes: number): void;
   /** Writes a message whose words carry a flag each; assembly/low-latency.ts. */

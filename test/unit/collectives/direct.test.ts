@@ -6,7 +6,7 @@ import { callKinds } from '../../../src/device/kernels/kernels.js';
 import { loadLibc } from '../../../src/device/libc.js';
 import { createMemory, rankStates, Segment } from '../../../src/device/segment.js';
 import { Team } from '../../../src/device/team.js';
-import { operationOf, overtake, type Member } from './operations.js';
+import { operationOf, overtake, type Member, type Operation } from './operations.js';
 
 /** Pieces so small that little data go through many rounds; nine ranks have 128 bytes each. */
 const STAGE_BYTES = 9 * 128;
@@ -31,14 +31,17 @@ const operation = (of: readonly CallKind[]) => operationOf(Object.fromEntries(of
 
 /** Runs random operations on random numbers of ranks and compares what they give. */
 async function check(of: readonly CallKind[], smallBytes: number, nRanks: fc.Arbitrary<number>, numRuns: number): Promise<void> {
+  await checkScripts(fc.array(operation(of), { minLength: 1, maxLength: 6 }), smallBytes, nRanks, numRuns);
+}
+
+async function checkScripts(scripts: fc.Arbitrary<Operation[]>, smallBytes: number, nRanks: fc.Arbitrary<number>, numRuns: number): Promise<void> {
   const opened = new Map<number, Member[]>();
   const ranksOf = (n: number): Member[] => {
     const members = opened.get(n) ?? openRanks(n, smallBytes);
     opened.set(n, members);
     return members;
   };
-  const script = fc.array(operation(of), { minLength: 1, maxLength: 6 });
-  await fc.assert(fc.asyncProperty(nRanks, script, fc.nat(), (n, operations, seed) => overtake(ranksOf(n), operations, seed)), {
+  await fc.assert(fc.asyncProperty(nRanks, scripts, fc.nat(), (n, operations, seed) => overtake(ranksOf(n), operations, seed)), {
     numRuns, seed: 7, endOnFailure: true,
   });
   for (const members of opened.values()) for (const { engine } of members) await expect(engine.close()).resolves.toBeUndefined();
@@ -46,6 +49,11 @@ async function check(of: readonly CallKind[], smallBytes: number, nRanks: fc.Arb
 
 test.each([0, 64, 512])('any sequence of operations gives what a naive reference gives, however ranks overtake each other; up to %i bytes in one phase', async (smallBytes) => {
   await check(kinds, smallBytes, fc.integer({ min: 1, max: 9 }), 120);
+}, 60_000);
+
+test('a large call repeated, which goes forward and backward in turn, gives what a naive reference gives each time', async () => {
+  const repeated = operation(kinds).map((one) => Array.from({ length: 4 }, (_, i) => ({ ...one, count: 40_001 + 3 * one.count, seed: one.seed + i })));
+  await checkScripts(repeated, 64, fc.integer({ min: 1, max: 3 }), 30);
 }, 60_000);
 
 test('few ranks that work in place, or not, exchange parts with each other', async () => {

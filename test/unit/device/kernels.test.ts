@@ -137,3 +137,14 @@ test('min and max keep NaN and the sign of zero', () => {
   const result = [...new Float32Array(memory.buffer, DATA + 128, 8)];
   expect(result).toEqual([NaN, NaN, -0, -0, 1, -Infinity, 5, 2]);
 });
+
+test.each([0, 1, 127, 128, 131_071, 131_072, 131_073, 400_003])('%i bytes copied backward are all there, and nothing else is written', (bytes) => {
+  const [from, to] = [DATA + 5, DATA + 2 ** 20 + 3];
+  const all = new Uint8Array(memory.buffer, DATA);
+  const random = generator(bytes);
+  for (let i = 0; i < all.length; i++) all[i] = random() >>> 24;
+  const expected = all.slice();
+  expected.copyWithin(to - DATA, from - DATA, from - DATA + bytes);
+  kernels.copyBackward(to, from, bytes);
+  expect(Buffer.compare(all, expected)).toBe(0);
+});

@@ -1,4 +1,4 @@
-export { copy } from './copy';
+export { copy, copyBackward } from './copy';
 export { divide } from './divide';
 export { reduceCopy } from './reduce';
 export { reduceScaled } from './scaled';

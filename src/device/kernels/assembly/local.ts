@@ -40,6 +40,14 @@ const SOURCES: usize = 12544;
 const DESTINATIONS: usize = 12544 + 1024;
 const SCALARS: usize = 12544 + 2048;
 
+/**
+ * Reductions from here on go forward and backward in turn, backward by pieces of so much (measured), up to where the part of
+ * them that a second-level cache holds is too small to gain anything.
+ */
+const TURNED_BYTES: usize = 128 * 1024;
+const MOST_TURNED_BYTES: usize = 1024 * 1024;
+const PIECE_BYTES: usize = 64 * 1024;
+
 // Results of start functions and of progress(). Below MISMATCH: the rank whose call differs is MISMATCH - result.
 const PENDING: i32 = 0;
 const DONE: i32 = 1;
@@ -83,6 +91,8 @@ let scalar: u64 = 0;
 let waiting: i32 = 0;
 /** Bytes that a small operation's posts carry; `bytes` are those of one block. */
 let posted: u32 = 0;
+/** By kind of call, a bit: whether its next long reduction goes backward. */
+let turns: i32 = 0;
 /** 0 small: wait for posts; 1 direct: wait for posts; 2 direct: wait until all have finished; 3 meet: wait for posts. */
 let phase: i32 = 0;
 
@@ -355,9 +365,26 @@ function reducePosts(from: usize): void {
 
 /**
  * Combines bytes of all ranks' sources in the table, as the call says, and writes them to the first destinations in the
- * table.
+ * table. Of each kind of call, long ranges are gone through forward and backward in turn: programs make the same call again
+ * and again, and what the one before ended with is still in the cache.
  */
 export function reduceTables(nDestinations: i32, from: usize, length: usize): void {
+  if (length >= TURNED_BYTES && length <= MOST_TURNED_BYTES) {
+    const kind = code & 15;
+    turns ^= 1 << kind;
+    if (((turns >> kind) & 1) == 0) {
+      for (let end = length; end > 0; ) {
+        const at = ((end - 1) / PIECE_BYTES) * PIECE_BYTES;
+        reduceRange(nDestinations, from + at, end - at);
+        end = at;
+      }
+      return;
+    }
+  }
+  reduceRange(nDestinations, from, length);
+}
+
+function reduceRange(nDestinations: i32, from: usize, length: usize): void {
   const type = (code >> 4) & 15;
   const operator = (code >> 8) & 15;
   if (operator == PREMUL_SUM) {
