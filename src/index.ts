@@ -18,7 +18,7 @@ export { spawnRanks } from './communicator/spawn-ranks.js';
 export {
   fromBfloat16, fromFloat16, fromFloat8e4m3, fromFloat8e5m2, toBfloat16, toFloat16, toFloat8e4m3, toFloat8e5m2,
 } from './device/formats.js';
-export type { MemoryUse, SegmentMemory } from './device/segment.js';
+export type { MemoryUse, SegmentMemory } from './device/memory-use.js';
 export type { DataTypeName, NumericArray, NumericArrayConstructor, PremulSum, ReductionOperator } from './device/types.js';
 export * from './errors.js';
 export type { SpawnRanksOptions } from './launch/spawn-threads.js';

@@ -8,16 +8,8 @@ import type { ConnectionEvents } from './connection.js';
 import { AcceptorHandshake, connectorProofBytes, helloBytes } from './handshake.js';
 import type { ConnectionKeys, Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';
-
-/** What those may take who have not proved that they know the secret. Each may hold at most 64 KiB of memory. */
-export interface StrangerLimits {
-  /** Connections at a time. One more, and the oldest is closed: a rank that this hits comes again. */
-  readonly connections: number;
-  /** How long one may take for its proof. */
-  readonly timeMs: number;
-}
-
-export const defaultStrangerLimits: StrangerLimits = { connections: 512, timeMs: 5000 };
+import { defaultStrangerLimits } from './stranger-limits.js';
+import type { StrangerLimits } from './stranger-limits.js';
 
 export interface ListenerOptions {
   readonly host: string;

@@ -9,11 +9,11 @@ import { purposes, rootRank } from './handshake.js';
 import { identify } from './identity.js';
 import { chooseInterface, systemInterfaces } from './interfaces.js';
 import { Listener } from './listener.js';
-import type { StrangerLimits } from './listener.js';
 import { Roll } from './roll.js';
 import type { CheckIn } from './roll.js';
 import { decodeCheckIn, encodeJson, setUpHeader } from './set-up-message.js';
 import type { Answer } from './set-up-message.js';
+import type { StrangerLimits } from './stranger-limits.js';
 import { secretBytes, UniqueId } from './unique-id.js';
 
 export interface RootOptions {

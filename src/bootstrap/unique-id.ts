@@ -141,7 +141,7 @@ export class UniqueId {
     return printablePrefix + Buffer.from(this.toBytes()).toString('base64url');
   }
 
-  /** Without the secret, for those who log objects. */
+  /** @internal Without the secret, for those who log objects. */
   [inspect.custom](): string {
     return `UniqueId { root: '${formatAddress(this.root)}' }`;
   }

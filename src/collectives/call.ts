@@ -1,4 +1,4 @@
-import { callKinds } from '../device/kernels/kernels.js';
+import { callKinds } from '../device/kernels/call-kinds.js';
 import { dataTypes, operatorNames, type DataType, type OperatorName } from '../device/types.js';
 import { InternalError, InvalidUsageError } from '../errors.js';
 

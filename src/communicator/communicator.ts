@@ -1,7 +1,8 @@
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm, CallKind } from '../collectives/call.js';
 import { PointToPoint } from '../collectives/p2p.js';
-import { rankStates, type Segment, type SegmentMemory } from '../device/segment.js';
+import type { SegmentMemory } from '../device/memory-use.js';
+import { rankStates, type Segment } from '../device/segment.js';
 import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
 import { InvalidUsageError, RemoteError, TcclError, withRank } from '../errors.js';
 import { packReason } from '../transport/ending.js';

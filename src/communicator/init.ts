@@ -8,6 +8,7 @@ import { rankStates } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import { TcclError, TimeoutError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
+import type { PlatformAbortSignal } from '../platform.js';
 import { agree, type Facts } from './agree.js';
 import { Communicator } from './communicator.js';
 import { checkOptions, type CommunicatorConfig } from './config.js';
@@ -29,7 +30,7 @@ export interface InitOptions extends CommunicatorConfig {
   /** How long to wait for the other ranks to come, in milliseconds. Default 60,000. */
   readonly timeoutMs?: number;
   /** Gives up waiting for the other ranks. */
-  readonly signal?: AbortSignal;
+  readonly signal?: PlatformAbortSignal;
   /** Where variables are read from. Default `process.env`. */
   readonly env?: Environment;
   /** Told, on rank 0, what works but not as well as it could. Default: one line on standard error. */

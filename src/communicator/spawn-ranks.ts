@@ -1,5 +1,6 @@
 import { createMemory, markDead } from '../device/segment.js';
 import { spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js';
+import type { PlatformURL } from '../platform.js';
 
 /**
  * Runs ranks as threads of this process, each on `module`, and resolves when all have ended well. The code of a rank
@@ -14,7 +15,7 @@ import { spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js
  * @example
  * await spawnRanks(4, new URL('./rank.js', import.meta.url), { args: ['--epochs', '3'] });
  */
-export async function spawnRanks(nRanks: number, module: string | URL, options: SpawnRanksOptions = {}): Promise<void> {
+export async function spawnRanks(nRanks: number, module: string | PlatformURL, options: SpawnRanksOptions = {}): Promise<void> {
   const memory = createMemory();
   await spawnThreads(nRanks, module, { ...options, memory, onEnd: (rank) => markDead(memory, rank) });
 }

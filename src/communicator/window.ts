@@ -16,7 +16,7 @@ import type { Messenger } from './messenger.js';
 const LINE = 64;
 const finished = Promise.resolve();
 
-/** What a window needs of its communicator. */
+/** @internal What a window needs of its communicator. */
 export interface WindowParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
@@ -72,7 +72,7 @@ export class Window {
   readonly #lanes = new Map<number, WindowLane>();
   #closing: Promise<void> | undefined;
 
-  /** Makes a window of all ranks' arrays; see Communicator.window. */
+  /** @internal Makes a window of all ranks' arrays; see Communicator.window. */
   static async open(parts: WindowParts, array: NumericArray, type: DataType): Promise<Window> {
     const { bootstrap, team: { segment } } = parts;
     const address = segment.offsetOf(array);

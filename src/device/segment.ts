@@ -5,6 +5,7 @@ import { Heap } from './heap.js';
 import { instantiateKernels, type Arithmetic, type Kernels } from './kernels/kernels.js';
 import type { Libc } from './libc.js';
 import { MachineCode } from './machine-code/machine-code.js';
+import type { MemoryUse, SegmentMemory } from './memory-use.js';
 import type { PeerMemory } from './peer-memory.js';
 import { teamBytes } from './team.js';
 import { arrayNames, isArrayClass, type NumericArray, type NumericArrayConstructor } from './types.js';
@@ -57,26 +58,6 @@ interface Place {
 
 interface Placed {
   [PLACE]?: Place;
-}
-
-/** What memory of a heap is for: arrays of alloc(), places that data passes through, or what teams share. */
-export type MemoryUse = 'arrays' | 'staging' | 'control';
-
-/** Bytes of this rank's part of the segment, and of the whole. */
-export interface SegmentMemory {
-  /** This rank's heap. */
-  readonly heapBytes: number;
-  readonly freeBytes: number;
-  /** The longest array that alloc() could give now. */
-  readonly largestFreeBytes: number;
-  /** Most that was ever given out at once. */
-  readonly peakBytes: number;
-  /** Given out by what it is for, the gaps between allocations included. */
-  readonly used: Readonly<Record<MemoryUse, number>>;
-  /** Addresses of the segment, which its ranks share; memory is taken for a part of them only: see `reservedBytes`. */
-  readonly mappedBytes: number;
-  /** Of the system's memory that this rank took for its heap; it keeps what is freed for later. */
-  readonly reservedBytes: number;
 }
 
 /** What a segment stands on; see the factories. */

@@ -1,5 +1,6 @@
 import type { Worker } from 'node:worker_threads';
 import { InvalidArgumentError, RemoteError } from '../errors.js';
+import type { PlatformAbortSignal } from '../platform.js';
 import { localMeetingPoint } from './meeting-point.js';
 import { startThreadAt } from './thread-place.js';
 
@@ -18,10 +19,10 @@ export interface SpawnRanksOptions {
   /** How long the others may go on when a rank fails, milliseconds. Default 1000. */
   readonly graceMs?: number;
   /** Ends all ranks; the promise rejects with the signal's reason. */
-  readonly signal?: AbortSignal;
+  readonly signal?: PlatformAbortSignal;
 }
 
-/** What the runtime adds to them. */
+/** @internal What the runtime adds to them. */
 export interface SpawnThreadsOptions extends SpawnRanksOptions {
   /** What the ranks share; each finds it in its place. */
   readonly memory?: WebAssembly.Memory;
@@ -39,6 +40,7 @@ interface Failure {
 /**
  * Runs ranks as threads of this process, each on `module`, and resolves when all have ended well.
  *
+ * @internal
  * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE` before anything runs; RemoteError `RANK_DIED` with the
  *   first rank that threw or exited with another code than 0, and its error as `cause`, when all threads are gone
  */

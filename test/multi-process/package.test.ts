@@ -43,18 +43,33 @@ describe('installed into an empty project', () => {
     expect(code).toBe(0);
   });
 
-  test('TypeScript finds the types of tccl and tccl/planner', (context) => {
+  const compilers: readonly (readonly [string, { readonly lib: readonly string[]; readonly types: readonly string[] }])[] = [
+    ['with the types of Node', { lib: ['es2022'], types: ['node'] }],
+    ['with the DOM', { lib: ['es2022', 'dom'], types: [] }],
+    ['with neither', { lib: ['es2022'], types: [] }],
+  ];
+  test.for(compilers)('TypeScript finds the types of tccl and tccl/planner, and checks them, %s', ([, { lib, types }], context) => {
     if (offline !== undefined) return context.skip(offline);
+    const platform = [
+      'await init({ signal: AbortSignal.timeout(1000) });',
+      "await spawnRanks(2, new URL('./job.js', import.meta.url), { signal: AbortSignal.timeout(1000) });",
+      '// @ts-expect-error no signal',
+      'await init({ signal: new URL(import.meta.url) });',
+    ];
+    const neither = types.length === 0 && lib.length === 1;
     writeFileSync(join(project, 'job.ts'), [
-      "import { init, type Communicator, TcclError } from 'tccl';",
+      "import { init, spawnRanks, type Communicator, TcclError } from 'tccl';",
       "import { describeError } from 'tccl/planner';",
       'const comm: Communicator = await init({ timeoutMs: 1000 });',
       'const x: Float32Array = comm.alloc(Float32Array, 3);',
       "await comm.allReduce(x, x, 'max');",
       '// @ts-expect-error no such operator',
-      "await comm.allReduce(x, x, 'maximum').catch((error: unknown) => console.log(error instanceof TcclError, describeError(error)));",
+      "await comm.allReduce(x, x, 'maximum').catch((error: unknown) => [error instanceof TcclError, describeError(error)]);",
+      "await spawnRanks(2, './job.js');",
+      ...(neither ? [] : platform),
     ].join('\n'));
-    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions: { strict: true, noEmit: true, module: 'nodenext', target: 'es2023', types: ['node'], typeRoots: [join(repository, 'node_modules/@types')] }, files: ['job.ts'] }));
+    const compilerOptions = { strict: true, skipLibCheck: false, noEmit: true, module: 'nodenext', target: 'es2022', lib, types, typeRoots: [join(repository, 'node_modules/@types')] };
+    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['job.ts'] }));
     const tsc = spawnSync(process.execPath, [join(repository, 'node_modules/typescript/bin/tsc'), '-p', project], { encoding: 'utf8' });
     expect(tsc.stdout).toBe('');
     expect(tsc.status).toBe(0);

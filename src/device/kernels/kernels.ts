@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 
+export { callKinds } from './call-kinds.js';
+
 /** Results of the start functions and of `progress`. */
 export const PENDING = 0;
 export const DONE = 1;
@@ -9,12 +11,6 @@ export const PARTLY = 2;
 export const MET = 3;
 /** Result `MISMATCH - r` (or below): rank r called something else. */
 export const MISMATCH = -1;
-
-/** Kinds of call, in the lowest four bits of a call's code: append only. */
-export const callKinds = {
-  allReduce: 1, broadcast: 2, barrier: 3, reduce: 4, allGather: 5, reduceScatter: 6, allToAll: 7, gather: 8, scatter: 9,
-  allGatherV: 10, reduceScatterV: 11, allToAllV: 12,
-} as const;
 
 /** Kernels that need no other rank. Addresses and lengths are bytes in the rank's memory (u32). */
 export interface Arithmetic {
