@@ -53,7 +53,10 @@ function startLog({ bootstrap, settings, table, ring, shared, name: given, ordin
   const address = `0x${(firstRank * 4096 + number + 1).toString(16)}`;
   const log = new DebugLog(settings.debug, { address, rank, nRanks, device: localRank });
   if (number === 0 && rank === 0) log.version(`TCCL version ${version}`);
-  if (number === 0) for (const [name, text] of Object.entries(settings.variables)) log.info('ENV', `${name} set by environment to ${text}.`);
+  if (number === 0) {
+    for (const { text } of settings.unknown) log.warn(text);
+    for (const [name, text] of Object.entries(settings.variables)) log.info('ENV', `${name} set by environment to ${text}.`);
+  }
   const localOf = (other: number): number => peers.filter((peer) => peer.rank < other && peer.hostHash === peers[other]?.hostHash).length;
   const nNodes = new Set(peers.map((peer) => peer.hostHash)).size;
   const comm = `comm ${address} rank ${rank}`;

@@ -1,5 +1,6 @@
 import { algorithms, type Algorithm } from '../collectives/call.js';
 import { malformed, value, type Environment } from '../launch/environment.js';
+import { unknownVariables, variables, type UnknownVariable } from '../launch/variables.js';
 import { didYouMean } from '../suggest.js';
 import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from './debug-log.js';
 
@@ -27,8 +28,10 @@ export interface RuntimeSettings {
   readonly tracePath: string | undefined;
   /** TCCL_DEBUG, TCCL_DEBUG_SUBSYS, TCCL_DEBUG_FILE. */
   readonly debug: DebugSettings;
-  /** All variables of TCCL_… that are set, but for those of launchers. */
+  /** All variables of ours that are set, but for those of launchers. */
   readonly variables: Readonly<Record<string, string>>;
+  /** What begins as our variables do, but is none. */
+  readonly unknown: readonly UnknownVariable[];
 }
 
 /** What launchers set, which says nothing about what the user wants. */
@@ -49,7 +52,8 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
     tracePath: value(env, 'TCCL_TRACE'),
     debug: debugSettings(env),
     variables: Object.fromEntries(Object.entries(env).flatMap(([name, text]) =>
-      (name.startsWith('TCCL_') && !ofLaunchers.test(name) && text !== undefined ? [[name, text]] : []))),
+      (variables.includes(name) && !ofLaunchers.test(name) && text !== undefined ? [[name, text]] : []))),
+    unknown: unknownVariables(env),
   };
 }
 

@@ -36,6 +36,14 @@ describe('TCCL_DEBUG', () => {
     expect(lines.filter((line) => line.includes('TCCL_DEBUG set by environment'))).toHaveLength(2);
   });
 
+  it('WARN tells of variables that do not exist, once a process; without it only `tccl run` does', async () => {
+    const text = 'TCCL_AGLO is set, but there is no such variable; did you mean TCCL_ALGO?';
+    const told = await run(2, { TCCL_DEBUG: 'WARN', TCCL_AGLO: 'ring', TCCL_TEST_CHILD: '1' });
+    expect(told.lines.filter((line) => line.endsWith(`TCCL WARN ${text}`))).toHaveLength(2);
+    const quiet = await run(2, { TCCL_AGLO: 'ring' });
+    expect(quiet).toMatchObject({ code: 0, stdout: '', stderr: `tccl run: ${text}\n` });
+  });
+
   it('INFO tells how ordinary arrays come to the others, and why', async () => {
     const { lines } = await run(2, { TCCL_DEBUG: 'INFO' });
     expect(lines.filter((line) => / rank [01] ordinary arrays: read where they are by process_vm_readv$/.test(line))).toHaveLength(2);

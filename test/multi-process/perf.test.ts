@@ -38,6 +38,12 @@ describe('tccl perf between processes', () => {
     expect(lines.at(-1)).toMatchObject({ summary: 'all_reduce', ranks: 2, errors: 0 });
   });
 
+  it('says which variables do not exist, once', async () => {
+    const { code, stderr } = await run('env', 'TCCL_AGLO=ring', process.execPath, cli, 'perf', 'all_reduce', '--ranks', '2', '-b', '8', '-e', '8', ...few);
+    expect(stderr).toBe('tccl perf: TCCL_AGLO is set, but there is no such variable; did you mean TCCL_ALGO?\n');
+    expect(code).toBe(0);
+  });
+
   it.each(['sync', 'promise'].flatMap((api) => ['shared', 'plain'].map((memory) => [api, memory] as const)))(
     'verifies every type and operator with the %s API and %s memory, three ranks', async (api, memory) => {
       const { code, stdout } = await perf(

@@ -48,12 +48,15 @@ export function register(program: Command): void {
     ))
     .action(async (collective: string, options: CommandOptions) => {
       const { findPlace } = await import('../../launch/place.js');
+      const { misspeltVariables } = await import('../../launch/variables.js');
       const { checkRoot, perfOptions, wholeNumber } = await import('../../perf/options.js');
       // Everything that can be wrong is found before a rank starts.
       const measured = perfOptions(collective, options);
       const nRanks = options.ranks === undefined ? undefined : wholeNumber('--ranks', options.ranks, 1, 9999);
       if (nRanks !== undefined) checkRoot(measured, nRanks);
       const place = findPlace(process.env);
+      // `tccl run` has said it already.
+      if (place === undefined || (place.rank === 0 && place.launcher !== 'tccl')) misspeltVariables(process.env).forEach(report);
       if (nRanks !== undefined && place === undefined) process.exitCode = await startRanks(nRanks);
       else {
         checkRanks(nRanks, place);
@@ -83,8 +86,12 @@ async function startRanks(nRanks: number): Promise<number> {
     // Only rank 0 prints: its table goes out as it is.
     output: { kind: 'inherited' },
     graceMs: 1000,
-    report: (line) => process.stderr.write(`tccl perf: ${line}\n`),
+    report,
   });
+}
+
+function report(line: string): void {
+  process.stderr.write(`tccl perf: ${line}\n`);
 }
 
 async function measure(options: PerfOptions, { json, output_file: file }: CommandOptions, rank: number): Promise<number> {

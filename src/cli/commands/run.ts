@@ -49,7 +49,9 @@ export function register(program: Command): void {
 async function run(command: [string, ...string[]], options: RunOptions): Promise<number> {
   const { exitCodes, launchRanks } = await import('../../launch/run.js');
   const { findExecutable } = await import('../../launch/find-executable.js');
+  const { misspeltVariables } = await import('../../launch/variables.js');
   const env = { ...process.env, ...options.export };
+  for (const text of misspeltVariables(env)) report(text);
 
   const [name] = command;
   const executable = findExecutable(name, env['PATH'] ?? '');

@@ -1,0 +1,32 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { misspeltVariables, unknownVariables, variables } from '../../src/launch/variables.js';
+
+/** The names of variables in all files of a folder but the list itself. */
+function namesIn(folder: string, ending: string): Set<string> {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith(ending) && file !== 'launch/variables.ts');
+  return new Set(files.flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/\bTCCL_[A-Z]+(?:_[A-Z]+)*\b/g) ?? []));
+}
+
+test('the list has every variable that the sources name, and no other', () => {
+  expect([...variables].sort()).toEqual([...namesIn('src', '.ts')].sort());
+});
+
+test('every variable is documented', () => {
+  const documented = namesIn('docs', '.md');
+  expect(variables.filter((name) => !documented.has(name))).toEqual([]);
+});
+
+test('a misspelt variable is told with the one that was meant', () => {
+  expect(misspeltVariables({ TCCL_AGLO: 'ring', TCCL_DEBUG_SUBSYSTEM: 'ALL', TCCL_ALGO: 'ring', PATH: '/bin' })).toEqual([
+    'TCCL_AGLO is set, but there is no such variable; did you mean TCCL_ALGO?',
+    'TCCL_DEBUG_SUBSYSTEM is set, but there is no such variable; did you mean TCCL_DEBUG_SUBSYS?',
+  ]);
+});
+
+test('a variable that is near to none is told without a guess, and one that is empty counts as unset', () => {
+  const env = { TCCL_SOMETHING_OF_A_PROGRAM: '1', TCCL_AGLO: '' };
+  expect(unknownVariables(env).map(({ text }) => text)).toEqual(['TCCL_SOMETHING_OF_A_PROGRAM is set, but there is no such variable']);
+  expect(misspeltVariables(env)).toEqual([]);
+});
