@@ -1,5 +1,6 @@
 import { dataTypeOf, type DataType, type DataTypeName, type NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
+import { didYouMean } from '../suggest.js';
 
 /** What every collective takes besides its arrays. */
 export interface CallOptions {
@@ -7,8 +8,24 @@ export interface CallOptions {
   readonly type?: DataTypeName;
 }
 
-/** The type of an array's elements. Throws ARGUMENT_TYPE or BUFFER_DETACHED. */
+const callOptionNames: readonly (keyof CallOptions)[] = ['type'];
+
+/** Refuses options that do not exist, which would be without effect. Throws ARGUMENT_TYPE or UNKNOWN_NAME. */
+export function checkOptionNames(call: string, options: object, names: readonly string[]): void {
+  if (typeof options !== 'object') {
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its options are an object, as in { type: 'float16' }, not ${String(options)}`);
+  }
+  // Unlike Object.keys() makes no array: messages check their options each time.
+  for (const name in options) {
+    if (names.includes(name)) continue;
+    const hint = didYouMean(name, names) || `; there is ${names.join(' and ')}`;
+    throw new InvalidArgumentError('UNKNOWN_NAME', `${call}: there is no option ${JSON.stringify(name)}${hint}`);
+  }
+}
+
+/** The type of an array's elements. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
 export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined): DataType {
+  if (options !== undefined) checkOptionNames(call, options, callOptionNames);
   const type = dataTypeOf(array, options?.type, call);
   if (array.length === 0) checkAlive(call, array);
   return type;

@@ -10,7 +10,7 @@ import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 import { closedThere } from '../transport/ending.js';
-import { checkArray, checkPeer, type CallOptions } from './arguments.js';
+import { checkArray, checkOptionNames, checkPeer, type CallOptions } from './arguments.js';
 import type { Messenger } from './messenger.js';
 
 const LINE = 64;
@@ -46,6 +46,9 @@ export interface PutOptions extends CallOptions {
   /** Whether the target is signalled once the data are there. Default false. */
   readonly signal?: boolean;
 }
+
+const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal'];
+const getOptionNames: readonly (keyof CallOptions)[] = ['type'];
 
 /**
  * Memory of all ranks of a communicator that each of them can read and write without the other's doing: one-sided
@@ -230,7 +233,7 @@ export class Window {
   // ── one side ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #put(call: string, source: NumericArray, peer: number, targetOffset: number, options: PutOptions | undefined): WindowCommand | undefined {
-    const { part, bytes, offset } = this.#placeOf(call, 'source', source, peer, targetOffset, options);
+    const { part, bytes, offset } = this.#placeOf(call, 'source', source, peer, targetOffset, options, putOptionNames);
     const signals = options?.signal === true;
     const ended = this.#parts.observe?.(this.#moveOf('put', 'to', source.length, peer, targetOffset, signals));
     const lane = this.#lanes.get(peer);
@@ -246,7 +249,7 @@ export class Window {
   }
 
   #get(call: string, destination: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined): WindowCommand | undefined {
-    const { part, bytes, offset } = this.#placeOf(call, 'destination', destination, peer, targetOffset, options);
+    const { part, bytes, offset } = this.#placeOf(call, 'destination', destination, peer, targetOffset, options, getOptionNames);
     const ended = this.#parts.observe?.(this.#moveOf('get', 'from', destination.length, peer, targetOffset, false));
     const lane = this.#lanes.get(peer);
     if (lane !== undefined) return observed(lane.get(destination, bytes, offset), ended);
@@ -261,10 +264,11 @@ export class Window {
 
   /** Checks what a put or get is about. */
   #placeOf(
-    call: string, what: string, array: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined,
+    call: string, what: string, array: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined, optionNames: readonly string[],
   ): { readonly part: Part; readonly bytes: number; readonly offset: number } {
     this.#checkOpen(call);
     const part = this.#partOf(call, peer);
+    if (options !== undefined) checkOptionNames(call, options, optionNames);
     const type = checkArray(call, array, { type: options?.type ?? this.#type.name });
     if (type !== this.#type) {
       throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: the ${what} holds ${type.name}, but the window is of ${this.#type.name}; pass an array of that type`);

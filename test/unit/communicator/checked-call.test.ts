@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { decodeCall, type Call } from '../../../src/collectives/call.js';
+import type { CallOptions } from '../../../src/communicator/arguments.js';
 import { CheckedCall } from '../../../src/communicator/checked-call.js';
 import { TcclError } from '../../../src/errors.js';
 
@@ -117,4 +118,14 @@ test('a call on the same arrays is checked again once something about them has c
   expect(meaning(checked.reduce(array, array, 'sum', 0, undefined)).root).toBe(0);
   expect(meaning(checked.reduce(array, array, 'sum', 2, undefined)).root).toBe(2);
   expect(meaning(checked.allToAll(array, array, { type: 'float32' })).count).toBe(2);
+});
+
+test('options that do not exist are refused, with what was meant', () => {
+  const options = (wrong: unknown): CallOptions => wrong as CallOptions;
+  const refusals: [() => unknown, string, string][] = [
+    [() => call().allReduce(f32(3), f32(3), 'sum', options({ typ: 'float16' })), 'UNKNOWN_NAME', 'allReduce: there is no option "typ"; did you mean type?'],
+    [() => call().allGather(f32(1), f32(3), options({ type: 'float32', operator: 'max' })), 'UNKNOWN_NAME', 'allGather: there is no option "operator"; there is type'],
+    [() => call().broadcast(f32(3), f32(3), 1, options('float16')), 'ARGUMENT_TYPE', "broadcast: its options are an object, as in { type: 'float16' }, not float16"],
+  ];
+  for (const [act, code, message] of refusals) expect(act).toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) as string }) as TcclError);
 });
