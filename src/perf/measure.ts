@@ -94,9 +94,13 @@ async function timePromise(comm: MeasuredCommunicator, one: Case, iterations: nu
   let excluded = 0;
   const start = performance.now();
   for (let i = 0; i < iterations; i++) {
-    if (aggregate === 1) await call(comm, one);
-    else await Promise.all(Array.from({ length: aggregate }, () => call(comm, one)));
-    if (blocking === 1) await comm.barrier();
+    if (blocking === 0 && aggregate > 1) await Promise.all(Array.from({ length: aggregate }, () => call(comm, one)));
+    else {
+      for (let j = 0; j < aggregate; j++) {
+        await call(comm, one);
+        if (blocking === 1) await comm.barrier();
+      }
+    }
     if (blocking === 3) {
       const before = performance.now();
       await comm.barrier();

@@ -28,7 +28,10 @@ export interface PerfOptions {
   /** Verified calls a row. */
   readonly checks: number;
   readonly average: Average;
-  /** nccl-tests' -z: 1 a barrier after each call, in the time; 3 a barrier after each, not in the time. */
+  /**
+   * nccl-tests' -z: whether the calls of an iteration wait for each other (all but 0; blocking calls always do), and for all
+   * ranks: 1 a barrier after each call, in the time; 3 a barrier after each iteration, not in the time.
+   */
   readonly blocking: number;
   readonly api: 'sync' | 'promise';
   readonly memory: 'shared' | 'plain';

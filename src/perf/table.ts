@@ -34,6 +34,7 @@ export function formatHeader(options: PerfOptions, version: string, nRanks: numb
       + ` validation: ${options.checks} time of: ${averages.indexOf(options.average)}(${options.average})`
       + ` api: ${options.api} memory: ${options.memory}`,
     ...(options.blocking === 1 ? ['# Blocking Enabled: barrier after each call'] : []),
+    ...(options.blocking === 2 ? ['# Blocking Enabled: wait after each call'] : []),
     ...(options.blocking === 3 ? ['# Blocking Enabled: barrier after each iteration (-n); time excludes barrier'] : []),
     '#',
     '# Using devices',

@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { InvalidArgumentError, Option, type Command } from 'commander';
 import { reductionOperators } from '../../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import type { Place } from '../../launch/place.js';
@@ -36,7 +36,9 @@ export function register(program: Command): void {
     .option('-o, --op <name>', names([...reductionOperators, 'all']), 'sum')
     .option('-r, --root <rank>', 'root of a collective that has one, -1: each in turn', '0')
     .option('-a, --average <which>', 'whose time: 0 rank 0, 1 mean, 2 shortest, 3 longest', '1')
-    .option('-z, --blocking <mode>', '1: barrier after each call, in the time; 3: after each iteration, not in the time', '0')
+    .option('-z, --blocking <mode>', 'wait for each call: 1: and a barrier after it, in the time; 2: no barrier; 3: a barrier after each iteration, not in the time', '0')
+    .addOption(new Option('-g, --ngpus <count>').argParser(one).hideHelp())
+    .addOption(new Option('-t, --nthreads <count>').argParser(one).hideHelp())
     .option('-J, --output_file <file>', 'also write JSON lines to a file')
     .option('--json', 'print JSON lines instead of the table')
     .option('--api <name>', 'sync or promise', 'sync')
@@ -66,6 +68,11 @@ export function register(program: Command): void {
 }
 
 const names = (list: readonly string[]): string => list.join(', ');
+
+/** nccl-tests' numbers of threads and of GPUs in each: a process is one rank here. */
+function one(text: string): void {
+  if (text !== '1') throw new InvalidArgumentError(`A process is one rank here: --ranks ${/^\d+$/.test(text) ? text : 'N'} starts so many, as do launchers.`);
+}
 
 /** The command line of a rank is this one: there, `--ranks` agrees with the launch. */
 function checkRanks(nRanks: number | undefined, place: Place | undefined): void {
