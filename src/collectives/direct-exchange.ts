@@ -46,7 +46,8 @@ const ALIGNMENT = 128;
  *
  *      gather      into an array in the segment, the senders write
  *      allToAll    ranks that all work in place in the segment swap parts in pairs, each rank one half of them
- *      reduce      each rank reduces its share of all inputs into the root's output
+ *      reduce      each rank reduces its share of all inputs into the root's output, unless that and inputs lie outside and
+ *                  are not staged
  *
  * Programs make the same call again and again, on more data than a cache holds. Read from the first byte to the last each
  * time, nothing of it would be left when its turn comes; so every second call of a kind goes backward, and begins with what
@@ -78,8 +79,9 @@ export class Exchange {
   #rounds = 0;
   /** Whether input and output share memory that others take from piece by piece. */
   #inPlace = false;
-  /** Whether this rank has what it takes from itself. */
+  /** Whether this rank has what it takes from itself, and whether it gets it while the others take their last from it. */
   #ownTaken = false;
+  #takesOwnLast = false;
   /** Whether what it takes is taken from the last byte to the first. */
   #backward = false;
   /** By kind of call, a bit: whether the next large one goes backward. Other ranks may have it otherwise. */
@@ -134,7 +136,7 @@ export class Exchange {
     this.#backward = isPlaced && count * type.bytes * this.#nRanks >= TURNED_BYTES && this.#turn(code & 15);
     let status = this.#meet(this.#backward ? Math.min(spins, GLANCES) : 0);
     if (status < 0) return status;
-    if (!this.#backward || status === PENDING) this.#copyOwn();
+    if (!this.#takesOwnLast && (!this.#backward || status === PENDING)) this.#copyOwn();
     if (status === PENDING) status = this.#kernels.progress(spins);
     return this.#run(status, spins);
   }
@@ -162,7 +164,7 @@ export class Exchange {
         // What is waited for then is the news of what became of a rank.
         this.#unfinished = !this.#work();
         if (this.#unfinished) return PENDING;
-        if (!this.#ownTaken) {
+        if (!this.#ownTaken && this.#round === this.#rounds) {
           this.#kernels.finish(0, 0); // the others need not wait for this
           this.#copyOwn();
         }
@@ -217,6 +219,7 @@ export class Exchange {
       this.#place = source.open();
       if (this.#place !== 0) this.#flags = (this.#flags & ~STAGED) | OPEN | (this.#nRanks === 2 ? EITHER : 0);
     }
+    this.#takesOwnLast = isRoot && (kind === callKinds.broadcast || kind === callKinds.scatter) && !source.placed;
     if (this.#choosesWay(kind) && this.#way(kind, (sends && !source.placed) || (receives && !destination.placed)) === 'staged') this.#flags |= STAGES;
     if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.wholeParts, this.#plan.wholeTakes);
   }
@@ -277,13 +280,16 @@ export class Exchange {
     this.#destination.copyFrom(this.#source, from ?? 0, takeTo[me] ?? 0, bytes, this.#goesBackward(bytes));
   }
 
-  /** Copies this round's piece of each part of an input that is staged. */
+  /** Copies this round's piece of each part that is taken from this rank's staging memory. */
   #fill(): void {
-    if ((this.#flags & STAGED) === 0) return;
-    const { partFrom, partBytes, pieceBytes, nParts } = this.#plan;
+    const kind = this.#code & 15;
+    if ((this.#flags & STAGED) === 0 || (kind === callKinds.gather && this.#rank === this.#root)) return;
+    const { partFrom, partBytes, pieceBytes, nParts, divided } = this.#plan;
     const stage = this.stage.next();
     const done = (this.#round - 1) * pieceBytes;
     for (let part = 0; part < nParts; part++) {
+      // Only reductions take a rank's own part from there.
+      if (divided && part === this.#rank && !isReduction(kind)) continue;
       const bytes = Math.min(pieceBytes, (partBytes[part] ?? 0) - done);
       if (bytes > 0) this.#source.copyTo(stage + part * pieceBytes, (partFrom[part] ?? 0) + done, bytes);
     }
@@ -316,7 +322,7 @@ export class Exchange {
       this.#learn();
     }
     const kind = this.#code & 15;
-    if (kind === callKinds.reduce) return this.#reduceShare();
+    if (kind === callKinds.reduce) return !this.#rootReducesAll() ? this.#reduceShare() : this.#rank !== this.#root || this.#reducePart();
     if (kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV) return this.#reducePart();
     if (kind === callKinds.gather && !this.#rootIsClosed()) this.#put();
     else if (kind === callKinds.allToAll && this.#allSwap()) this.#swap();
@@ -336,7 +342,7 @@ export class Exchange {
       else if (kind === callKinds.reduceScatterV) longest = Math.max(...this.#plan.partBytes);
       else if (kind !== callKinds.gather || (r !== this.#root && this.#rootIsClosed())) longest = this.#plan.partBytes[0] ?? 0;
     }
-    if (kind === callKinds.reduce && this.#rootIsClosed()) longest = this.#count * this.#type.bytes;
+    if (kind === callKinds.reduce && this.#rootIsClosed() && !this.#rootReducesAll()) longest = this.#count * this.#type.bytes;
     const alone = this.#nRanks === 1 && !isReduction(kind);
     this.#rounds = alone || this.#allSwap() ? 0 : Math.ceil(longest / this.#plan.pieceBytes);
   }
@@ -360,6 +366,14 @@ export class Exchange {
 
   #rootIsClosed(): boolean {
     return this.#posts.has(this.#root, CLOSED);
+  }
+
+  /**
+   * Whether the root reduces without the others' help: it reads what is open, and shares of theirs would come through its
+   * scratch memory, whose lines take as long to go there and back as staged ones.
+   */
+  #rootReducesAll(): boolean {
+    return this.#rootIsClosed() && this.#posts.anyHas(OPEN) && !this.#posts.anyHas(STAGED);
   }
 
   /** Whether all ranks work in place in the segment. */
