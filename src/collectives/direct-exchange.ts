@@ -6,24 +6,15 @@ import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../errors.js';
 import { streamedBytes } from '../launch/copy-tunables.js';
 import type { CallDetails } from './call.js';
+import { InputWay } from './direct-input-way.js';
 import { ExchangePlan } from './direct-plan.js';
 import { Operand } from './operand.js';
 import { PartTables } from './direct-tables.js';
-import { CLOSED, EITHER, OPEN, Posts, STAGED, STAGES, SWAPS } from './direct-posts.js';
+import { CLOSED, OPEN, Posts, STAGED, SWAPS } from './direct-posts.js';
 import type { Stage } from './direct-stage.js';
-import { Ways, type Way } from './direct-ways.js';
 
-/** Parts from this length on are read from where they are: below, two copies cost less than a call of the kernel (measured). */
-const OPEN_BYTES = 32 * 1024;
-/** Reductions copy what was read once more: below, that costs more than staging wherever the cores are (measured). */
-const OPEN_TO_REDUCE_BYTES = 128 * 1024;
-/** From here on reductions of open inputs are tried before staged ones. */
-const USUALLY_OPEN_TO_REDUCE_BYTES = 2 * 1024 * 1024;
 /** Of open inputs so much is combined at once (measured: shorter pieces cost more calls, longer ones leave the cache). */
 const LAID_BYTES = 512 * 1024;
-
-/** Of a call's code, what tells how long it takes: all but the algorithm. */
-const TIMED_CODE = 0xfff;
 
 /** Calls on arrays in the segment in which the ranks' blocks have so many bytes go forward and backward in turn: of less, caches keep all. */
 const TURNED_BYTES = 128 * 1024;
@@ -68,7 +59,7 @@ export class Exchange {
   /** What all ranks posted. */
   readonly #posts: Posts;
   readonly #addressTable: number;
-  readonly #ways = new Ways();
+  readonly #way: InputWay;
 
   // The call under way.
   #code = 0;
@@ -94,9 +85,6 @@ export class Exchange {
   #place = 0;
   /** Whether this rank still has to do its work of this round: what it was to read was not there. */
   #unfinished = false;
-  /** Whether this rank chose the way of input outside the segment by time, and when all had come, in milliseconds; 0 before. */
-  #measures = false;
-  #since = 0;
 
   constructor(readonly team: Team, libc: Libc | undefined, readonly stage: Stage) {
     const { segment, localRank, nLocalRanks } = team;
@@ -110,6 +98,7 @@ export class Exchange {
     this.#tables = new PartTables(team);
     this.#addressTable = (this.#kernels.tableAddress() >>> 0) / 4;
     this.#posts = new Posts(team);
+    this.#way = new InputWay(localRank, nLocalRanks, this.#plan, this.#posts);
   }
 
   /**
@@ -127,10 +116,9 @@ export class Exchange {
     this.#count = count;
     this.#round = this.#rounds = 0;
     this.#unfinished = false;
-    this.#measures = false;
-    this.#since = 0;
     this.#backward = false;
     this.#plan.start(code & 15, root, count, type.bytes, details);
+    this.#way.start(code, root, count * type.bytes);
     this.#usePlaces(code & 15, send, recv);
     const isPlaced = (this.#flags & (STAGED | OPEN | CLOSED)) === 0;
     this.#backward = isPlaced && count * type.bytes * this.#nRanks >= TURNED_BYTES && this.#turn(code & 15);
@@ -172,7 +160,7 @@ export class Exchange {
       } else if (status === DONE) {
         this.#takeResult();
         if (this.#round === this.#rounds) {
-          if (this.#since > 0) this.#ways.took(performance.now() - this.#since);
+          this.#way.ended();
           this.forget();
           return DONE;
         }
@@ -215,45 +203,13 @@ export class Exchange {
       this.#address = destination.address((this.#plan.takeTo[this.#rank] ?? 0) - (this.#plan.takeFrom[this.#rank] ?? 0));
       this.#flags &= ~STAGED;
     }
-    if ((this.#flags & STAGED) !== 0 && !this.#inPlace && this.#opens(kind)) {
+    if ((this.#flags & STAGED) !== 0 && !this.#inPlace && this.#way.opens()) {
       this.#place = source.open();
-      if (this.#place !== 0) this.#flags = (this.#flags & ~STAGED) | OPEN | (this.#nRanks === 2 ? EITHER : 0);
+      if (this.#place !== 0) this.#flags = (this.#flags & ~STAGED) | this.#way.openFlags();
     }
     this.#takesOwnLast = isRoot && (kind === callKinds.broadcast || kind === callKinds.scatter) && !source.placed;
-    if (this.#choosesWay(kind) && this.#way(kind, (sends && !source.placed) || (receives && !destination.placed)) === 'staged') this.#flags |= STAGES;
+    this.#flags |= this.#way.choiceFlags((sends && !source.placed) || (receives && !destination.placed));
     if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.wholeParts, this.#plan.wholeTakes);
-  }
-
-  /**
-   * Whether reading what is left in this rank's own memory may cost the others less than taking it out of staging memory.
-   * The kernel's copy takes about as long as that way's two, so it pays where each byte has one reader.
-   */
-  #opens(kind: number): boolean {
-    if (this.#nRanks > 2 && (isReduction(kind) || (!this.#plan.divided && kind !== callKinds.gather))) return false;
-    return this.#plan.longestPart >= (isReduction(kind) ? OPEN_TO_REDUCE_BYTES : OPEN_BYTES);
-  }
-
-  /** Whether it is this one of two ranks who says which way input outside the segment takes: one that is not done before it has data. */
-  #choosesWay(kind: number): boolean {
-    if (this.#nRanks !== 2) return false;
-    const fromRoot = kind === callKinds.broadcast || kind === callKinds.scatter;
-    const toRoot = kind === callKinds.gather || kind === callKinds.reduce;
-    return this.#rank === (fromRoot ? 1 - this.#root : toRoot ? this.#root : 0);
-  }
-
-  /** Which way: by time, but for calls on arrays in the segment, which do not pay for what only a mixture would gain. */
-  #way(kind: number, isOutside: boolean): Way {
-    const usual = isReduction(kind) && this.#count * this.#type.bytes < USUALLY_OPEN_TO_REDUCE_BYTES ? 'staged' : 'open';
-    this.#measures = isOutside && this.#opens(kind);
-    return this.#measures ? this.#ways.choose(this.#code & TIMED_CODE, this.#plan.longestPart, usual) : usual;
-  }
-
-  /** Lets inputs that may come either way come as the rank said that chooses. */
-  #settleWay(): void {
-    if (this.#measures && this.#since === 0 && this.#posts.anyHas(EITHER)) this.#since = performance.now();
-    if (!this.#posts.anyHas(STAGES)) return;
-    this.#posts.stage();
-    if ((this.#flags & EITHER) !== 0) this.#flags = (this.#flags & ~OPEN) | STAGED;
   }
 
   /** Whether this call of a kind goes backward, if the last one did not. */
@@ -271,11 +227,10 @@ export class Exchange {
   #copyOwn(): void {
     if (this.#ownTaken) return;
     this.#ownTaken = true;
-    const kind = this.#code & 15;
-    if (isReduction(kind)) return;
-    const { takeFrom, takeTo, takeBytes, partFrom } = this.#plan;
+    const { takeFrom, takeTo, takeBytes, partFrom, reduces } = this.#plan;
+    if (reduces) return;
     const me = this.#rank;
-    const from = kind === callKinds.allToAllV ? partFrom[me] : takeFrom[me];
+    const from = (this.#code & 15) === callKinds.allToAllV ? partFrom[me] : takeFrom[me];
     const bytes = takeBytes[me] ?? 0;
     this.#destination.copyFrom(this.#source, from ?? 0, takeTo[me] ?? 0, bytes, this.#goesBackward(bytes));
   }
@@ -284,12 +239,12 @@ export class Exchange {
   #fill(): void {
     const kind = this.#code & 15;
     if ((this.#flags & STAGED) === 0 || (kind === callKinds.gather && this.#rank === this.#root)) return;
-    const { partFrom, partBytes, pieceBytes, nParts, divided } = this.#plan;
+    const { partFrom, partBytes, pieceBytes, nParts, divided, reduces } = this.#plan;
     const stage = this.stage.next();
     const done = (this.#round - 1) * pieceBytes;
     for (let part = 0; part < nParts; part++) {
       // Only reductions take a rank's own part from there.
-      if (divided && part === this.#rank && !isReduction(kind)) continue;
+      if (divided && part === this.#rank && !reduces) continue;
       const bytes = Math.min(pieceBytes, (partBytes[part] ?? 0) - done);
       if (bytes > 0) this.#source.copyTo(stage + part * pieceBytes, (partFrom[part] ?? 0) + done, bytes);
     }
@@ -318,12 +273,12 @@ export class Exchange {
   #work(): boolean {
     this.#posts.read(this.#round === 0);
     if (this.#round === 0) {
-      this.#settleWay();
+      this.#flags = this.#way.settle(this.#flags);
       this.#learn();
     }
     const kind = this.#code & 15;
     if (kind === callKinds.reduce) return !this.#rootReducesAll() ? this.#reduceShare() : this.#rank !== this.#root || this.#reducePart();
-    if (kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV) return this.#reducePart();
+    if (this.#plan.reduces) return this.#reducePart();
     if (kind === callKinds.gather && !this.#rootIsClosed()) this.#put();
     else if (kind === callKinds.allToAll && this.#allSwap()) this.#swap();
     else return this.#take();
@@ -343,7 +298,7 @@ export class Exchange {
       else if (kind !== callKinds.gather || (r !== this.#root && this.#rootIsClosed())) longest = this.#plan.partBytes[0] ?? 0;
     }
     if (kind === callKinds.reduce && this.#rootIsClosed() && !this.#rootReducesAll()) longest = this.#count * this.#type.bytes;
-    const alone = this.#nRanks === 1 && !isReduction(kind);
+    const alone = this.#nRanks === 1 && !this.#plan.reduces;
     this.#rounds = alone || this.#allSwap() ? 0 : Math.ceil(longest / this.#plan.pieceBytes);
   }
 
@@ -507,10 +462,6 @@ export class Exchange {
     const done = (this.#round - 1) * this.#plan.pieceBytes;
     this.#destination.write(done, Math.min(this.#plan.pieceBytes, this.#count * this.#type.bytes - done), this.#target);
   }
-}
-
-function isReduction(kind: number): boolean {
-  return kind === callKinds.reduce || kind === callKinds.reduceScatter || kind === callKinds.reduceScatterV;
 }
 
 /** Whether two arrays begin at the same byte. */

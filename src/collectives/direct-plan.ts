@@ -7,6 +7,7 @@ const ALIGNMENT = 128;
 const dividedKinds: ReadonlySet<number> = new Set([
   callKinds.scatter, callKinds.allToAll, callKinds.reduceScatter, callKinds.reduceScatterV, callKinds.allToAllV,
 ]);
+const reducingKinds: ReadonlySet<number> = new Set([callKinds.reduce, callKinds.reduceScatter, callKinds.reduceScatterV]);
 
 /**
  * Which bytes of the others' inputs go where in this rank's output, and of which parts its own input consists: the same
@@ -28,6 +29,8 @@ export class ExchangePlan {
   readonly wholeTakes: Float64Array;
   /** Whether the input has a part for each rank. */
   divided = false;
+  /** Whether what is taken is combined. */
+  reduces = false;
   /** Whether parts differ in length. */
   uneven = false;
   /** How much of each part goes through staging memory at once. */
@@ -58,6 +61,7 @@ export class ExchangePlan {
   /** @param count of the call, in elements (call.ts) */
   start(kind: number, root: number, count: number, elementBytes: number, details: CallDetails | undefined): void {
     this.divided = dividedKinds.has(kind);
+    this.reduces = reducingKinds.has(kind);
     // Two pieces, so that one is read while the next is copied (measured: shorter ones come slower from the other's cache).
     const overlaps = kind === callKinds.broadcast && this.nRanks === 2;
     this.pieceBytes = Math.floor(this.stageBytes / (this.divided || overlaps ? this.nRanks : 1) / ALIGNMENT) * ALIGNMENT;
