@@ -240,7 +240,7 @@ export class Communicator extends Collectives {
     this.#checkUsable('split');
     checkSplit(color, key);
     checkOptions('split', options);
-    const parts = await this.#outOfBand.withAll('split', options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS, (signal) => split(this.#parts, color, key, options, signal));
+    const parts = await this.#outOfBand.withAll('split', options, (signal) => split(this.#parts, color, key, options, signal));
     return parts === null ? null : new Communicator(parts);
   }
 
@@ -268,7 +268,7 @@ export class Communicator extends Collectives {
   async grow(nRanks: number, options: ChildOptions & { readonly commId?: UniqueId | string } = {}): Promise<Communicator> {
     this.#checkUsable('grow');
     checkOptions('grow', options, ['commId']);
-    return this.#outOfBand.withAll('grow', options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS, (signal) => grow(this.#parts, nRanks, options, signal));
+    return this.#outOfBand.withAll('grow', options, (signal) => grow(this.#parts, nRanks, options, signal));
   }
 
   /** A second queue with the same ranks: what is called on it need not wait for what is under way here. Every rank calls it. */
@@ -314,13 +314,14 @@ export class Communicator extends Collectives {
     this.#fail(error);
   }
 
+  /** Checks in place: see CallQueue.run(). */
   protected override prepare(call: string): CheckedCall {
     if (this.#failure !== undefined || this.#closing !== undefined) this.#refuse(call);
     return this.#call;
   }
 
   #checkUsable(call: string): void {
-    if (this.#failure !== undefined || this.#closing !== undefined) this.#refuse(call);
+    this.prepare(call);
   }
 
   #refuse(call: string): never {

@@ -2,6 +2,7 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Team } from '../device/team.js';
 import { InvalidArgumentError, RemoteError, SystemError, TimeoutError } from '../errors.js';
 import { died } from '../transport/ending.js';
+import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 
 /** What calls out of band need of their communicator. */
 export interface OutOfBandParts {
@@ -27,7 +28,7 @@ export class OutOfBandCalls {
   }
 
   /** Does what needs all ranks. A failure ends the communicator, as in other calls, unless it only means that this call cannot be. */
-  withAll<T>(name: string, timeoutMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  withAll<T>(name: string, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: { readonly timeoutMs?: number }, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return this.inTurn(async () => {
       try {
         const calls = this.#parts.team.countCall();
