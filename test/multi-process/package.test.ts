@@ -75,7 +75,7 @@ describe('installed into an empty project', () => {
     expect(tsc.status).toBe(0);
   });
 
-  test('without koffi, which is optional, ranks use sockets and say so', async (context) => {
+  test('without koffi, which is optional, ranks use sockets and say so, and can block', async (context) => {
     if (offline !== undefined) return context.skip(offline);
     const omit = spawnSync('npm', ['install', '--omit=optional', '--prefer-offline', '--no-audit', '--no-fund'], { cwd: project, encoding: 'utf8' });
     expect(omit.status, omit.stderr).toBe(0);
@@ -83,5 +83,17 @@ describe('installed into an empty project', () => {
     expect(stdout.split('\n').sort(), stderr).toEqual(['', '[0] rank 0 of 2: 3', '[1] rank 1 of 2: 3']);
     expect(stderr).toContain('data goes through sockets: the library koffi cannot be loaded');
     expect(code).toBe(0);
+
+    writeFileSync(join(project, 'blocking.mjs'), [
+      "import { init } from 'tccl';",
+      'const comm = await init({ blocking: true });',
+      'const x = comm.alloc(Float32Array, 1000).fill(comm.rank + 1);',
+      'comm.allReduceSync(x);',
+      'console.log(x[0], x[999]);',
+      'await comm.close();',
+    ].join('\n'));
+    const blocking = await start('npx', ['--no-install', '--prefix', project, 'tccl', 'run', '-n', '2', '--', 'node', join(project, 'blocking.mjs')]).finished;
+    expect(blocking.stdout.split('\n').sort(), blocking.stderr).toEqual(['', '[0] 3 3', '[1] 3 3']);
+    expect(blocking.code).toBe(0);
   });
 });
