@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TcclError } from '../errors.js';
+import { checkOptionNames } from '../option-names.js';
 import { inZone, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
 import { dial } from './dial.js';
@@ -27,6 +28,8 @@ export interface RootOptions {
   readonly settleMs?: number | undefined;
 }
 
+const rootOptionNames = Object.keys({ host: true, interfaceName: true, family: true, limits: true, settleMs: true } satisfies Record<keyof RootOptions, true>);
+
 /** The place where the ranks of one communicator find each other. It never keeps the process alive by itself. */
 export interface Root {
   readonly id: UniqueId;
@@ -47,9 +50,11 @@ const answersAtOnce = 256;
 
 /**
  * Opens a root in this process and gives the id that its ranks need.
- * @throws InvalidArgumentError `ENVIRONMENT`, SystemError `NETWORK`: no interface fits, or it can't be listened on.
+ * @throws InvalidArgumentError `ENVIRONMENT`, SystemError `NETWORK`: no interface fits, or it can't be listened on;
+ *   InvalidArgumentError `ARGUMENT_TYPE`, `UNKNOWN_NAME`: there is no such option.
  */
 export async function getUniqueId(options: RootOptions = {}): Promise<UniqueId> {
+  checkOptionNames('getUniqueId', options, rootOptionNames, "{ interfaceName: 'eth0' }");
   return (await startRoot(options)).id;
 }
 

@@ -1,6 +1,6 @@
 import { dataTypeOf, type DataType, type DataTypeName, type NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
-import { didYouMean } from '../suggest.js';
+import { checkOptionNames } from '../option-names.js';
 
 /** What every collective takes besides its arrays. */
 export interface CallOptions {
@@ -10,22 +10,14 @@ export interface CallOptions {
 
 const callOptionNames: readonly (keyof CallOptions)[] = ['type'];
 
-/** Refuses options that do not exist, which would be without effect. Throws ARGUMENT_TYPE or UNKNOWN_NAME. */
-export function checkOptionNames(call: string, options: object, names: readonly string[]): void {
-  if (typeof options !== 'object') {
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its options are an object, as in { type: 'float16' }, not ${String(options)}`);
-  }
-  // Unlike Object.keys() makes no array: messages check their options each time.
-  for (const name in options) {
-    if (names.includes(name)) continue;
-    const hint = didYouMean(name, names) || `; there is ${names.join(' and ')}`;
-    throw new InvalidArgumentError('UNKNOWN_NAME', `${call}: there is no option ${JSON.stringify(name)}${hint}`);
-  }
+/** Refuses options of a call that do not exist. Throws ARGUMENT_TYPE or UNKNOWN_NAME. */
+export function checkCallOptions(call: string, options: object, names: readonly string[]): void {
+  checkOptionNames(call, options, names, "{ type: 'float16' }");
 }
 
 /** The type of an array's elements. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
 export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined): DataType {
-  if (options !== undefined) checkOptionNames(call, options, callOptionNames);
+  if (options !== undefined) checkCallOptions(call, options, callOptionNames);
   const type = dataTypeOf(array, options?.type, call);
   if (array.length === 0) checkAlive(call, array);
   return type;

@@ -274,6 +274,7 @@ export class Communicator extends Collectives {
   /** A second queue with the same ranks: what is called on it need not wait for what is under way here. Every rank calls it. */
   async stream(options: ChildOptions = {}): Promise<Communicator> {
     this.#checkUsable('stream');
+    checkOptions('stream', options);
     return this.split(0, this.rank, options);
   }
 

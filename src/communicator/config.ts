@@ -1,6 +1,6 @@
 import { algorithms, type Algorithm } from '../collectives/call.js';
 import { InvalidArgumentError } from '../errors.js';
-import { didYouMean } from '../suggest.js';
+import { checkOptionNames } from '../option-names.js';
 
 /** How a communicator works; a communicator made from another takes what it is not given from that. */
 export interface CommunicatorConfig {
@@ -44,22 +44,12 @@ const LONGEST_MS = 2 ** 31 - 1;
  * @param more names of options that only this call has
  */
 export function checkOptions(call: string, options: CommunicatorConfig & { readonly timeoutMs?: number }, more: readonly string[] = []): CommunicatorConfig {
-  checkNames(call, options, more);
+  checkOptionNames(call, options, [...optionNames, ...more], "{ name: 'row' }");
   const { timeoutMs } = options;
   if (timeoutMs !== undefined && !(timeoutMs >= 0 && timeoutMs <= LONGEST_MS)) {
     throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the time-out of ${String(timeoutMs)} ms is not between 0 and 24 days`);
   }
   return checkConfig(options);
-}
-
-function checkNames(call: string, options: unknown, more: readonly string[]): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its options are an object, as in { name: 'row' }, not ${String(options)}`);
-  }
-  const names = [...optionNames, ...more];
-  const unknown = Object.keys(options).find((name) => !names.includes(name));
-  if (unknown === undefined) return;
-  throw new InvalidArgumentError('UNKNOWN_NAME', `${call}: there is no option ${JSON.stringify(unknown)}${didYouMean(unknown, names)}; there are ${names.join(', ')}`);
 }
 
 const LONGEST_NAME = 64;

@@ -1,6 +1,11 @@
 import { createMemory, markDead } from '../device/segment.js';
 import { spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js';
+import { checkOptionNames } from '../option-names.js';
 import type { PlatformURL } from '../platform.js';
+
+const optionNames = Object.keys({
+  args: true, env: true, workerData: true, execArgv: true, onMessage: true, graceMs: true, signal: true,
+} satisfies Record<keyof SpawnRanksOptions, true>);
 
 /**
  * Runs ranks as threads of this process, each on `module`, and resolves when all have ended well. The code of a rank
@@ -8,7 +13,7 @@ import type { PlatformURL } from '../platform.js';
  * one process's limits and fate.
  *
  * @param module a path (relative ones to the working directory) or a `file:` URL
- * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE` before anything runs; RemoteError `RANK_DIED` when a
+ * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE`, `UNKNOWN_NAME` before anything runs; RemoteError `RANK_DIED` when a
  *   rank threw or exited with another code than 0: `rank` says which, `cause` is its error with its own stack, and the
  *   other threads have ended (after `graceMs` they were terminated); SystemError `OUT_OF_MEMORY`, `NETWORK`
  *
@@ -16,6 +21,7 @@ import type { PlatformURL } from '../platform.js';
  * await spawnRanks(4, new URL('./rank.js', import.meta.url), { args: ['--epochs', '3'] });
  */
 export async function spawnRanks(nRanks: number, module: string | PlatformURL, options: SpawnRanksOptions = {}): Promise<void> {
+  checkOptionNames('spawnRanks', options, optionNames, "{ args: ['--epochs', '3'] }");
   const memory = createMemory();
   await spawnThreads(nRanks, module, { ...options, memory, onEnd: (rank) => markDead(memory, rank) });
 }

@@ -10,7 +10,7 @@ import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 import { closedThere } from '../transport/ending.js';
-import { checkArray, checkOptionNames, checkPeer, type CallOptions } from './arguments.js';
+import { checkArray, checkCallOptions, checkPeer, type CallOptions } from './arguments.js';
 import type { Messenger } from './messenger.js';
 
 const LINE = 64;
@@ -268,7 +268,7 @@ export class Window {
   ): { readonly part: Part; readonly bytes: number; readonly offset: number } {
     this.#checkOpen(call);
     const part = this.#partOf(call, peer);
-    if (options !== undefined) checkOptionNames(call, options, optionNames);
+    if (options !== undefined) checkCallOptions(call, options, optionNames);
     const type = checkArray(call, array, { type: options?.type ?? this.#type.name });
     if (type !== this.#type) {
       throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: the ${what} holds ${type.name}, but the window is of ${this.#type.name}; pass an array of that type`);

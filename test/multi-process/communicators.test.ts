@@ -110,7 +110,7 @@ for (const { way, env } of ways) {
 
 test('wrong colors, keys, ranks and settings are refused at once and harm nobody', async () => {
   const { records, stderr } = await runRanks(2, 'families.mjs', ['wrong']);
-  const refusals = [...Array.from({ length: 3 }, () => 'ARGUMENT_RANGE'), 'ARGUMENT_TYPE', 'ARGUMENT_TYPE', 'ARGUMENT_RANGE', 'ARGUMENT_TYPE', 'ARGUMENT_RANGE', 'ARGUMENT_RANGE', 'UNSUPPORTED', 'ARGUMENT_TYPE'];
+  const refusals = [...Array.from({ length: 3 }, () => 'ARGUMENT_RANGE'), 'ARGUMENT_TYPE', 'ARGUMENT_TYPE', 'ARGUMENT_RANGE', 'ARGUMENT_TYPE', 'ARGUMENT_RANGE', 'ARGUMENT_RANGE', 'stream: there is no option "nam"', 'UNSUPPORTED', 'ARGUMENT_TYPE'];
   expect(records, stderr).toEqual([0, 1].map(() => ({ refusals, sum: 2, zeroCopy: [true, true, false], arrays: true })));
   expect((await runRanks(2, 'families.mjs', ['growWithoutId'])).records).toEqual([0, 1].map(() => ({ code: 'UNIQUE_ID', after: 2 })));
 });

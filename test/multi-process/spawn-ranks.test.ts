@@ -70,9 +70,11 @@ describe('ranks as threads', () => {
     [0, thread, {}, 'ARGUMENT_RANGE', 'a number of ranks from 1, not 0'],
     [1.5, thread, {}, 'ARGUMENT_RANGE', 'a number of ranks from 1, not 1.5'],
     [1, new URL('http://localhost/x.js'), {}, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],
+    [2, thread, { arg: ['throw'] }, 'UNKNOWN_NAME', 'spawnRanks: there is no option "arg"; did you mean args?; there are args, env, workerData, execArgv, onMessage, graceMs, signal'],
+    [2, thread, null, 'ARGUMENT_TYPE', "spawnRanks: its options are an object, as in { args: ['--epochs', '3'] }, not null"],
     [2, thread, { workerData: () => 0 }, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],
     [2, thread, { execArgv: ['--no-such-option'] }, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],
   ])('are refused: %s ranks on %s with %o', async (nRanks, module, options, code, message) => {
-    await expect(spawnRanks(nRanks, module, options)).rejects.toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) as string }));
+    await expect(spawnRanks(nRanks, module, options as object)).rejects.toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) as string }));
   });
 });

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { getUniqueId } from '../../../src/bootstrap/root.js';
 import { UniqueId, uniqueIdBytes } from '../../../src/bootstrap/unique-id.js';
 import { InvalidArgumentError } from '../../../src/errors.js';
 
@@ -31,6 +32,14 @@ it('either kind of TCCL_COMM_ID can be read', async () => {
 it('a logged id does not show its secret', () => {
   const id = UniqueId.create({ host: '10.0.0.1', port: 5 });
   expect(inspect({ id })).toBe("{ id: UniqueId { root: '10.0.0.1:5' } }");
+});
+
+it.each([
+  [{ interface: 'lo' }, 'UNKNOWN_NAME', /^getUniqueId: there is no option "interface"; there are host, interfaceName, family, limits, settleMs$/],
+  [{ hots: '127.0.0.1' }, 'UNKNOWN_NAME', /^getUniqueId: there is no option "hots"; did you mean host\?; /],
+  ['127.0.0.1', 'ARGUMENT_TYPE', /^getUniqueId: its options are an object, as in { interfaceName: 'eth0' }, not 127\.0\.0\.1$/],
+])('an id is not made with options that do not exist: %o', async (options, code, message) => {
+  await expect(getUniqueId(options as object)).rejects.toThrow(expect.objectContaining({ code, message: expect.stringMatching(message) as string }));
 });
 
 it('two ids of one address have different secrets', () => {

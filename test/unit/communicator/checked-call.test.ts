@@ -123,7 +123,7 @@ test('a call on the same arrays is checked again once something about them has c
 test('options that do not exist are refused, with what was meant', () => {
   const options = (wrong: unknown): CallOptions => wrong as CallOptions;
   const refusals: [() => unknown, string, string][] = [
-    [() => call().allReduce(f32(3), f32(3), 'sum', options({ typ: 'float16' })), 'UNKNOWN_NAME', 'allReduce: there is no option "typ"; did you mean type?'],
+    [() => call().allReduce(f32(3), f32(3), 'sum', options({ typ: 'float16' })), 'UNKNOWN_NAME', 'allReduce: there is no option "typ"; did you mean type?; there is type'],
     [() => call().allGather(f32(1), f32(3), options({ type: 'float32', operator: 'max' })), 'UNKNOWN_NAME', 'allGather: there is no option "operator"; there is type'],
     [() => call().broadcast(f32(3), f32(3), 1, options('float16')), 'ARGUMENT_TYPE', "broadcast: its options are an object, as in { type: 'float16' }, not float16"],
   ];
