@@ -24,7 +24,7 @@ const PASSES = 2;
 
 /** Measures all algorithms for all collectives on this host, in contests among each number of ranks, of which the lowest times count. */
 export async function tune({ ranks, maxBytes, onProgress }: TuneOptions): Promise<Profile> {
-  const options: ContestOptions = { sizes: sweep(SMALLEST_BYTES, maxBytes, { kind: 'factor', factor: 8 }), rounds: ROUNDS, turnMs: TURN_MS, withChoice: false };
+  const options: ContestOptions = { sizes: tunedSizes(maxBytes), rounds: ROUNDS, turnMs: TURN_MS, withChoice: false };
   const total = PASSES * ranks.reduce((sum, count) => sum + contestCells(count, options.sizes).length, 0);
   const standings: Standing[] = [];
   const cells = new Set<string>();
@@ -38,6 +38,12 @@ export async function tune({ ranks, maxBytes, onProgress }: TuneOptions): Promis
     }
   }
   return { format: 'tccl profile', formatVersion: 1, machine: machineName(), cores: availableParallelism(), times: timesOf(standings) };
+}
+
+/** Sizes that are measured, bytes: from the smallest on in steps of eight, and the largest, whether a step ends there or not. */
+export function tunedSizes(maxBytes: number): number[] {
+  const sizes = sweep(SMALLEST_BYTES, maxBytes, { kind: 'factor', factor: 8 });
+  return sizes.at(-1) === maxBytes ? sizes : [...sizes, maxBytes];
 }
 
 /** By number of ranks, kind and algorithm, the lowest of several passes; in each of them standings ascend in size. */

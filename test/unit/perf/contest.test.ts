@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { contestCells, type Standing } from '../../../src/perf/contest.js';
-import { changesBy, timesOf } from '../../../src/perf/tune.js';
+import { changesBy, timesOf, tunedSizes } from '../../../src/perf/tune.js';
 
 test('a contest has every collective at every size of which whole blocks are left, once', () => {
   const cells = contestCells(8, [8, 64, 600, 1000]);
@@ -9,6 +9,12 @@ test('a contest has every collective at every size of which whole blocks are lef
   // Blocks of 16 bytes for each of 8 ranks: nothing is left of 8 and 64 bytes.
   expect(counts('allGather')).toEqual([[600, 16], [1000, 28]]);
   expect(new Set(cells.map(({ kind }) => kind)).size).toBe(8);
+});
+
+test('the largest size that was asked for is measured, whether steps of eight end there or not', () => {
+  expect(tunedSizes(8)).toEqual([8]);
+  expect(tunedSizes(512)).toEqual([8, 64, 512]);
+  expect(tunedSizes(2 ** 26).slice(-3)).toEqual([2 ** 21, 2 ** 24, 2 ** 26]);
 });
 
 test('standings become times by number of ranks, kind and algorithm, the lowest of all passes', () => {
