@@ -12,7 +12,7 @@ const pollMs = 10;
  * sessions first (sched_autogroup), so a rank that gives its core away, to let the rank run that it waits for, gets
  * it back at once. 8 bytes among 8 ranks on 2 cores took 7 ms instead of 80 µs.
  *
- * A process that clears its environment leaves the job.
+ * A process that clears its environment leaves the job, unless it is a rank.
  */
 export class JobProcesses {
   readonly #entries: readonly string[];
@@ -29,8 +29,12 @@ export class JobProcesses {
       .filter((pid) => pid !== process.pid);
   }
 
-  signal(signal: NodeJS.Signals): void {
-    for (const pid of this.find()) send(pid, signal);
+  /**
+   * Signals them all, and `known` also where its environment does not tell: because it was cleared, or is not there yet
+   * while the process becomes another program.
+   */
+  signal(signal: NodeJS.Signals, known: number): void {
+    for (const pid of new Set([known, ...this.find()])) send(pid, signal);
   }
 
   /** SIGTERM, and SIGKILL for what is still there after the grace time. Resolves when nothing is left. */

@@ -75,7 +75,7 @@ export class RankProcess {
 
   /** Signals the rank and everything it started. Nothing happens once it has ended. */
   signal(signal: NodeJS.Signals): void {
-    if (this.#running) this.#processes.signal(signal);
+    if (this.#running && this.pid !== undefined) this.#processes.signal(signal, this.pid);
   }
 
   /**

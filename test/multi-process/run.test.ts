@@ -127,9 +127,15 @@ describe('the end of a job', () => {
   });
 
   it('comes with --timeout, and names who was still there', async () => {
-    const { code, stderr } = await tccl(['run', '-n', '2', '--timeout', '0.5', 'sh', '-c', 'test $TCCL_RANK = 0 || exec sleep 1000']);
+    // Rank 0 has to start and end within the time.
+    const { code, stderr } = await tccl(['run', '-n', '2', '--timeout', '2', 'sh', '-c', 'test $TCCL_RANK = 0 || exec sleep 1000']);
     expect(code).toBe(124);
-    expect(stderr).toBe('tccl run: not finished after 0.5 s: ending rank 1\n');
+    expect(stderr).toBe('tccl run: not finished after 2 s: ending rank 1\n');
+  });
+
+  it('reaches a rank that has cleared its environment', async () => {
+    const { code, stderr } = await tccl(['run', '-n', '1', '--timeout', '0.1', 'env', '-i', 'sleep', '1000']);
+    expect({ code, stderr }).toEqual({ code: 124, stderr: 'tccl run: not finished after 0.1 s: ending rank 0\n' });
   });
 
   it('reaches the ranks and their children even when the launcher is killed', async () => {
