@@ -77,7 +77,9 @@ describe('what ranks write', () => {
 
   it('ends the job when nobody reads it any more', async () => {
     const ended = join(directory, 'ended');
-    const rank = `trap 'echo $TCCL_RANK >> ${ended}; exit' TERM; while :; do echo y; done`;
+    // Neither writes before both can hear SIGTERM.
+    const bothUp = `: > ${directory}/up$TCCL_RANK; until test -e ${directory}/up0 -a -e ${directory}/up1; do :; done`;
+    const rank = `trap 'echo $TCCL_RANK >> ${ended}; exit' TERM; ${bothUp}; while :; do echo y; done`;
     const { stdout } = await start('sh', ['-c', `"${node}" "${cliPath}" run -n 2 sh -c "$RANK" | head -n 3`], { env: { RANK: rank } }).finished;
     expect(stdout).toMatch(/^(\[[01]\] y\n){3}$/);
     expect(lines(readFileSync(ended, 'utf8'))).toEqual(['0', '1']);
