@@ -137,6 +137,7 @@ export class CallQueue {
     const { steps } = this.#engine;
     const { length } = this.#requests;
     while (this.#requests.length > 0 && this.#stepFirst() === DONE);
+    if (this.#scheduled && this.#requests.length > 0 && this.#engine.whenReady !== undefined) this.#setDeadline();
     return this.#requests.length !== length || this.#engine.steps !== steps;
   }
 
@@ -174,7 +175,6 @@ export class CallQueue {
           return;
         }
         this.#backoff.restart();
-        this.#clearDeadline();
       }
       this.#idle?.();
     } catch (error) {
@@ -191,7 +191,10 @@ export class CallQueue {
     if (request.begun) {
       const { steps } = engine;
       status = engine.progress(this.#spins);
-      if (engine.steps !== steps) this.#backoff.restart();
+      if (engine.steps !== steps) {
+        this.#backoff.restart();
+        this.#deadline?.refresh();
+      }
     } else {
       request.begun = true;
       request.before?.();
@@ -201,6 +204,7 @@ export class CallQueue {
     }
     if (status === DONE) {
       request.after?.();
+      this.#clearDeadline();
       this.#requests.shift();
       request.resolve();
     }
@@ -243,11 +247,21 @@ export class CallQueue {
     if (this.#timeoutMs > 0 && this.#backoff.waitedMs > this.#timeoutMs) throw this.timedOut();
   }
 
-  /** The call under way fails when its time is over. */
+  /** The call under way fails when it has got no further for too long. */
   #setDeadline(): void {
-    const { fail } = this.#parts;
-    if (this.#timeoutMs > 0) this.#deadline ??= setTimeout(() => fail(this.timedOut()), Math.min(this.#timeoutMs, LONGEST_TIMER_MS));
+    if (this.#timeoutMs > 0) this.#deadline ??= setTimeout(this.#expire, Math.min(this.#timeoutMs, LONGEST_TIMER_MS));
   }
+
+  /** Where this thread did something else all the time, the others may have come long ago: sockets are read before an immediate runs. */
+  readonly #expire = (): void => {
+    const [first] = this.#requests;
+    const { steps } = this.#engine;
+    setImmediate(() => {
+      if (first === undefined || this.#requests[0] !== first) return;
+      this.#pump();
+      if (this.#requests[0] === first && this.#engine.steps === steps) this.#parts.fail(this.timedOut());
+    });
+  };
 
   #clearDeadline(): void {
     clearTimeout(this.#deadline);

@@ -14,6 +14,15 @@ test('ranks that fall back to sockets say so, and why, once', async () => {
 
 const grace = ['--grace', '20'];
 
+test.each([
+  ['collective', 'shared memory'], ['collective', 'sockets'], ['message', 'shared memory'], ['message', 'sockets'],
+] as const)('a %s that came while its rank computed for longer than it would wait is in time (%s)', async (what, medium) => {
+  const { records, code, stderr } = await runRanks(2, 'busy.mjs', [what], { env: media[medium], flags: grace });
+  expect(records, stderr).toHaveLength(2);
+  for (const record of records) expect(record).toMatchObject({ x: 2 });
+  expect(code).toBe(0);
+});
+
 for (const [medium, form] of [['shared memory', 'sync'], ['sockets', 'promise'], ['sockets of a thread', 'sync'], ['sockets of a thread', 'promise']] as const) {
   const run = (scenario: string, env: Record<string, string> = {}) =>
     runRanks(3, 'failures.mjs', [scenario, form], { env: { ...media[medium], ...env }, flags: grace });

@@ -1,0 +1,86 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { CallQueue } from '../../../src/communicator/call-queue.js';
+import type { Engine } from '../../../src/communicator/engine.js';
+import type { QueuedCall } from '../../../src/communicator/group.js';
+import { DONE, PENDING } from '../../../src/device/kernels/kernels.js';
+import { dataTypeOf } from '../../../src/device/types.js';
+
+const TIMEOUT_MS = 1000;
+
+/** A queue whose calls end when the test says so, and of whose progress it hears from the test only. */
+function queue() {
+  const state = { steps: 0, getsFurther: false, isDone: false, wake: (): void => undefined };
+  const engine: Engine = {
+    blocking: false,
+    begin: () => PENDING,
+    progress: () => {
+      if (state.getsFurther) state.steps++;
+      return state.isDone ? DONE : PENDING;
+    },
+    get steps() { return state.steps; },
+    whenReady: (wake) => { state.wake = wake; },
+    check: () => undefined,
+    late: () => [1],
+    abort: () => undefined,
+    close: () => Promise.resolve(),
+  };
+  const fail = vi.fn((error: unknown) => error);
+  const calls = new CallQueue({
+    engine, rank: 0, libc: undefined, spins: 1, patience: 0, timeoutMs: TIMEOUT_MS, fail,
+    messages: { isPending: () => false, step: () => undefined, throwLastWords: () => undefined },
+  });
+  return { state, calls, fail };
+}
+
+const array = new Float32Array(1);
+const call: QueuedCall = { code: 0, type: dataTypeOf(array), root: 0, send: array, recv: array, count: 1, details: undefined };
+
+describe('a call that waits for news', () => {
+  beforeEach(() => { vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate'] }); });
+  afterEach(() => { vi.useRealTimers(); });
+
+  it('fails when it gets no further for too long, and tells who is late', async () => {
+    const { calls, fail } = queue();
+    void calls.start(call);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 1);
+    expect(fail).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(2);
+    expect(fail).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'TIMEOUT', ranks: [1] }));
+  });
+
+  it('is looked at once more before it fails: what came while the thread was busy counts', async () => {
+    const { state, calls, fail } = queue();
+    const done = calls.start(call);
+    state.isDone = true;
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 1);
+    await done;
+    expect(fail).not.toHaveBeenCalled();
+  });
+
+  it('has its time anew whenever it gets further', async () => {
+    const { state, calls, fail } = queue();
+    void calls.start(call);
+    state.getsFurther = true;
+    for (let step = 0; step < 3; step++) {
+      await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 100);
+      state.wake();
+    }
+    state.getsFurther = false;
+    expect(fail).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 1);
+    expect(fail).toHaveBeenCalledOnce();
+  });
+
+  it('leaves no deadline behind when it is finished while something else is waited for', async () => {
+    const { state, calls, fail } = queue();
+    const done = calls.start(call);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 100);
+    state.isDone = true;
+    calls.step();
+    await done;
+    state.isDone = false;
+    void calls.start(call);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 100);
+    expect(fail).not.toHaveBeenCalled();
+  });
+});
