@@ -10,7 +10,7 @@ import { networkMemoryBytes, type NetworkOptions } from './open-network.js';
 import { ThreadEngine } from './thread-engine.js';
 
 /** How long a rank that ends the communicator waits for its thread to tell the others why. */
-const LAST_WORDS_MS = 100;
+const LAST_WORDS_MS = 1000;
 
 export interface NetworkThreadOptions extends NetworkOptions {
   readonly bootstrap: Bootstrap;

@@ -13,7 +13,7 @@ import { Guests } from './guests.js';
 import { sharesOf } from './shared-calls.js';
 
 /** How long a rank that leaves waits for its threads to tell the others so; they have nothing else to do. */
-const GOODBYE_MS = 100;
+const GOODBYE_MS = 1000;
 
 /** An engine thread. */
 export interface Lane {
