@@ -88,11 +88,13 @@ export class CallQueue {
     this.#backoff.restart();
     while (status === PENDING) {
       const { messages } = this.#parts;
-      if (this.#backoff.turn(true, messages.isPending() ? undefined : this.#engine.rest)) this.#checkHealth();
+      const looksAfterHealth = this.#backoff.turn(true, messages.isPending() ? undefined : this.#engine.rest);
       messages.step();
       const { steps } = this.#engine;
       status = this.#engine.progress(this.#spins);
       if (this.#engine.steps !== steps) this.#backoff.restart();
+      // What came from a rank before it went counts, however late this one looks.
+      else if (looksAfterHealth && status === PENDING) this.#checkHealth();
     }
   }
 

@@ -149,7 +149,6 @@ export class Messenger {
   turn(isDone: () => boolean, looksAfterHealth: boolean): void {
     const { collectives, fail } = this.#parts;
     try {
-      if (looksAfterHealth) this.#checkHealth();
       if (collectives.isPending()) {
         if (collectives.step()) {
           this.#collectivesMovedMs = 0;
@@ -157,6 +156,8 @@ export class Messenger {
         } else if (looksAfterHealth) this.#checkCollectivesDeadline();
       }
       this.#advance(isDone);
+      // What came from a rank before it went counts, however late this one looks.
+      if (looksAfterHealth && !isDone()) this.#checkHealth();
     } catch (error) {
       throw fail(error);
     }
