@@ -69,7 +69,7 @@ export class EngineThreadMemory {
 
   /** Hands a call over. */
   post({ code, root, send, sendLength, recv, recvLength, count, details }: PlacedCall): void {
-    const text = details === undefined ? '' : JSON.stringify(details, (_, value: unknown) => (typeof value === 'bigint' ? { bigint: value.toString() } : value));
+    const text = details === undefined ? '' : JSON.stringify(details, (_, value: unknown) => forJson(value));
     const written = Buffer.from(this.buffer, DETAILS).write(text);
     this.#numbers.set([code, root, send, sendLength, recv, recvLength, count, written]);
     Atomics.add(this.#words, POSTED, 1);
@@ -141,7 +141,7 @@ export class EngineThreadMemory {
   #posted(): PlacedCall {
     const [code = 0, root = 0, send = 0, sendLength = 0, recv = 0, recvLength = 0, count = 0, bytes = 0] = this.#numbers;
     const text = Buffer.from(this.buffer, DETAILS, bytes).toString();
-    const details = text === '' ? undefined : JSON.parse(text, (_, value: unknown) => (isBigInt(value) ? BigInt(value.bigint) : value)) as CallDetails;
+    const details = text === '' ? undefined : JSON.parse(text, (_, value: unknown) => fromJson(value)) as CallDetails;
     return { code, root, send, sendLength, recv, recvLength, count, details };
   }
 
@@ -170,6 +170,15 @@ interface News {
 /** Newer than the language version whose types this is compiled with; Node.js has had it since version 16. */
 const { waitAsync } = Atomics as unknown as { readonly waitAsync: (words: Int32Array, index: number, value: number) => News };
 
-function isBigInt(value: unknown): value is { readonly bigint: string } {
-  return typeof value === 'object' && value !== null && 'bigint' in value;
+/** JSON has no bigints, and neither NaN, infinities nor -0: a scalar goes as a text. */
+function forJson(value: unknown): unknown {
+  if (typeof value === 'bigint') return { bigint: value.toString() };
+  if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) return { number: Object.is(value, -0) ? '-0' : String(value) };
+  return value;
+}
+
+function fromJson(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if ('bigint' in value) return BigInt(value.bigint as string);
+  return 'number' in value ? Number(value.number) : value;
 }

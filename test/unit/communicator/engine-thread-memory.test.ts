@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import type { CallDetails } from '../../../src/collectives/call.js';
+import { engineThreadBuffer, EngineThreadMemory } from '../../../src/communicator/engine-thread-memory.js';
+
+/** The details that an engine thread gets of a call with these. */
+function handedOver(details: CallDetails | undefined, nRanks = 2): CallDetails | undefined {
+  const buffer = engineThreadBuffer(nRanks);
+  new EngineThreadMemory(buffer).post({ code: 1, root: 0, send: 64, sendLength: 2, recv: 64, recvLength: 2, count: 2, details });
+  return new EngineThreadMemory(buffer).take(0).details;
+}
+
+test.each([2.5, -0, 0, NaN, Infinity, -Infinity, 5e-324, Number.MAX_VALUE, 2n ** 63n - 1n, -(2n ** 63n)])('an engine thread gets the scalar %s as it is', (scalar) => {
+  expect(handedOver({ scalar })?.scalar).toBe(scalar);
+});
+
+test('an engine thread gets the largest counts and displacements of many ranks', () => {
+  const counts = Array.from({ length: 500 }, (_, rank) => Number.MAX_SAFE_INTEGER - rank);
+  const details = { counts, displacements: counts, recvCounts: counts, recvDisplacements: counts };
+  expect(handedOver(details, 500)).toEqual(details);
+});
+
+test('a call without details has none there', () => {
+  expect(handedOver(undefined)).toBeUndefined();
+});
