@@ -10,7 +10,7 @@ import { didYouMean } from './suggest.js';
  */
 export function checkOptionNames(call: string, options: unknown, names: readonly string[], example: string): void {
   if (typeof options !== 'object' || options === null) {
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its options are an object, as in ${example}, not ${String(options)}`);
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its options are an object, as in ${example}, not ${describeValue(options)}`);
   }
   // Unlike Object.keys() makes no array: messages check their options each time.
   for (const name in options) {

@@ -1,4 +1,5 @@
 import { dataTypeOf, type DataType, type DataTypeName, type NumericArray } from '../device/types.js';
+import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 import { checkOptionNames } from '../option-names.js';
 
@@ -68,15 +69,15 @@ export function checkOverlap(call: string, send: NumericArray, sendElements: num
   if (shared <= 0 || distance === inPlaceAt * elementBytes) return;
   const place =
     Number.isNaN(inPlaceAt) ? 'it does not work in place:'
-    : inPlaceAt === 0 ? 'pass the same array twice to work in place, or'
-    : inPlaceAt > 0 ? `pass the output's elements from ${inPlaceAt} on as input to work in place, or`
-    : `pass the input's elements from ${-inPlaceAt} on as output to work in place, or`;
+    : inPlaceAt === 0 && sendElements === recvElements ? 'pass the same array twice to work in place, or'
+    : inPlaceAt > 0 || sendElements < recvElements ? `pass the output's elements from ${inPlaceAt} on as input to work in place, or`
+    : `pass the input's elements from ${Math.abs(inPlaceAt)} on as output to work in place, or`;
   throw new InvalidUsageError('BUFFER_OVERLAP', `${call}: input and output overlap by ${String(shared)} bytes; ${place} pass arrays apart`);
 }
 
 export function checkRoot(call: string, root: number, nRanks: number): void {
   if (!Number.isInteger(root) || root < 0 || root >= nRanks) {
-    throw new InvalidArgumentError('ROOT_RANGE', `${call}: root is ${String(root)}, but ranks go from 0 to ${String(nRanks - 1)}`);
+    throw new InvalidArgumentError('ROOT_RANGE', `${call}: root is ${describeValue(root)}, but ranks go from 0 to ${String(nRanks - 1)}`);
   }
 }
 
@@ -88,9 +89,9 @@ export function checkCounts(call: string, counts: readonly number[], nRanks: num
   }
   let total = 0;
   for (let rank = 0; rank < nRanks; rank++) {
-    const count = counts[rank] ?? -1;
-    if (!Number.isSafeInteger(count) || count < 0) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the count of rank ${String(rank)} is ${String(count)}; pass whole numbers of elements from 0`);
+    const count: number | undefined = counts[rank];
+    if (count === undefined || !Number.isSafeInteger(count) || count < 0) {
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the count of rank ${String(rank)} is ${describeValue(count)}; pass whole numbers of elements from 0`);
     }
     total += count;
   }
@@ -99,7 +100,7 @@ export function checkCounts(call: string, counts: readonly number[], nRanks: num
 
 function checkList(call: string, what: string, list: unknown): void {
   if (Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView))) return;
-  throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its ${what} are an array with a number of elements for each rank, not ${String(list)}`);
+  throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its ${what} are an array with a number of elements for each rank, not ${describeValue(list)}`);
 }
 
 /**
@@ -124,7 +125,7 @@ export function checkDisplacements(
     if (!Number.isSafeInteger(from) || from < 0 || from + count > array.length) {
       throw new InvalidArgumentError(
         'ARGUMENT_RANGE',
-        `${call}: the ${String(count)} elements of rank ${String(rank)} at displacement ${String(from)} are not within the ${String(array.length)} elements of the ${isOutput ? 'output' : 'input'}`,
+        `${call}: the ${String(count)} elements of rank ${String(rank)} at displacement ${describeValue(from)} are not within the ${String(array.length)} elements of the ${isOutput ? 'output' : 'input'}`,
       );
     }
   });
@@ -161,6 +162,6 @@ function checkAlive(call: string, array: NumericArray): void {
 
 export function checkPeer(call: string, peer: number, nRanks: number): void {
   if (!Number.isInteger(peer) || peer < 0 || peer >= nRanks) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there is no rank ${String(peer)}; ranks go from 0 to ${String(nRanks - 1)}`);
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there is no rank ${describeValue(peer)}; ranks go from 0 to ${String(nRanks - 1)}`);
   }
 }

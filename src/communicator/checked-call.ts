@@ -3,6 +3,7 @@ import { callKinds } from '../device/kernels/kernels.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import { int32, operatorCode, type DataType, type NumericArray, type ReductionOperator } from '../device/types.js';
 import { InvalidArgumentError, withRank } from '../errors.js';
+import { didYouMean } from '../suggest.js';
 import {
   checkArray, checkCounts, checkDisplacements, checkLength, checkOverlap, checkRoom, checkRoot, checkSameType, type CallOptions,
 } from './arguments.js';
@@ -263,8 +264,10 @@ export class CheckedCall {
       this.code = kind | (this.type.code << 4) | (operatorCode(operator) << 8);
       this.#operator = typeof operator === 'string' ? operator : undefined;
       if (typeof operator === 'object') {
-        writeScalar(this.type, operator.premulSum, scalarRoom, 0);
-        this.details = { scalar: operator.premulSum };
+        const { premulSum } = operator;
+        writeScalar(this.type, premulSum, scalarRoom, 0);
+        // A bigint that becomes a floating number may have any length.
+        this.details = { scalar: this.type.isFloat ? Number(premulSum) : premulSum };
       } else this.details = undefined;
       return this;
     });
@@ -288,9 +291,15 @@ function extent(counts: readonly number[], displacements: readonly number[]): nu
   return counts.reduce((end, count, rank) => (count === 0 ? end : Math.max(end, (displacements[rank] ?? 0) + count)), 0);
 }
 
+const partsNames: readonly string[] = Object.keys({ array: true, counts: true, displacements: true } satisfies Record<keyof Parts, true>);
+
 /** Refuses what is no description of parts: a bare array for one. */
 function checkParts(call: string, which: string, parts: unknown): void {
-  if (typeof parts === 'object' && parts !== null && 'array' in parts && 'counts' in parts) return;
+  if (typeof parts === 'object' && parts !== null && 'array' in parts && 'counts' in parts) {
+    const unknown = Object.keys(parts).find((name) => !partsNames.includes(name));
+    if (unknown === undefined) return;
+    throw new InvalidArgumentError('UNKNOWN_NAME', `${call}: its ${which} argument has no ${JSON.stringify(unknown)}${didYouMean(unknown, partsNames)}; it is { array, counts, displacements? }`);
+  }
   throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its ${which} argument is { array, counts, displacements? }, with a count for each rank`);
 }
 

@@ -1,4 +1,5 @@
 import { algorithms, type Algorithm } from '../collectives/call.js';
+import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError } from '../errors.js';
 import { checkOptionNames } from '../option-names.js';
 
@@ -35,7 +36,7 @@ const optionNames = Object.keys({
 } satisfies Record<keyof CommunicatorConfig | 'timeoutMs', true>);
 
 /** Longest time-out: timers take no more. */
-const LONGEST_MS = 2 ** 31 - 1;
+export const LONGEST_MS = 2 ** 31 - 1;
 
 /**
  * Checks the options of a call that makes a communicator: that all exist (a misspelt one would be without effect), and
@@ -46,8 +47,8 @@ const LONGEST_MS = 2 ** 31 - 1;
 export function checkOptions(call: string, options: CommunicatorConfig & { readonly timeoutMs?: number }, more: readonly string[] = []): CommunicatorConfig {
   checkOptionNames(call, options, [...optionNames, ...more], "{ name: 'row' }");
   const { timeoutMs } = options;
-  if (timeoutMs !== undefined && !(timeoutMs >= 0 && timeoutMs <= LONGEST_MS)) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the time-out of ${String(timeoutMs)} ms is not between 0 and 24 days`);
+  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 0 && timeoutMs <= LONGEST_MS)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: timeoutMs is a number of milliseconds from 0 to 24 days, not ${describeValue(timeoutMs)}`);
   }
   return checkConfig(options);
 }
@@ -72,7 +73,7 @@ export function checkConfig({ name, blocking, engine, channels, minChannels, max
   }
   for (const [what, value] of Object.entries({ channels, minChannels, maxChannels })) {
     if (value !== undefined && !(Number.isInteger(value) && value >= 1 && value <= MOST_CHANNELS)) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `${what} is a whole number from 1 to ${MOST_CHANNELS}, not ${String(value)}`);
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `${what} is a whole number from 1 to ${MOST_CHANNELS}, not ${describeValue(value)}`);
     }
   }
   if ((minChannels ?? 1) > (maxChannels ?? MOST_CHANNELS)) {

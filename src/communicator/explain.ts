@@ -1,6 +1,7 @@
 import type { Algorithm, CallKind } from '../collectives/call.js';
 import { takesOnePhase } from '../collectives/direct-small.js';
 import { callKinds } from '../device/kernels/kernels.js';
+import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError } from '../errors.js';
 import { didYouMean } from '../suggest.js';
 import type { AlgorithmTable } from './choose-algorithm.js';
@@ -43,10 +44,10 @@ export interface Explained {
 export function explainCall(collective: CallKind, bytes: number, { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels }: Explained): Explanation {
   if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
     const names = Object.keys(table);
-    throw new InvalidArgumentError('UNKNOWN_NAME', `explain: there is no collective ${JSON.stringify(collective)}${typeof collective !== 'string' ? '' : didYouMean(collective, names)}; use one of ${names.join(', ')}`);
+    throw new InvalidArgumentError('UNKNOWN_NAME', `explain: there is no collective ${describeValue(collective)}${typeof collective !== 'string' ? '' : didYouMean(collective, names)}; use one of ${names.join(', ')}`);
   }
   if (!(Number.isFinite(bytes) && bytes >= 0)) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `explain: the call's size is ${String(bytes)}; pass a number of bytes from 0`);
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `explain: the call's size is ${describeValue(bytes)}; pass a number of bytes from 0`);
   }
   const algorithm = table[collective].find(({ upToBytes }) => bytes <= upToBytes)?.algorithm ?? 'direct';
   const candidates = (Object.entries(times[collective] ?? {}) as [Algorithm, Parameters<typeof timeAt>[0]][])

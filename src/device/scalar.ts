@@ -1,3 +1,4 @@
+import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError } from '../errors.js';
 import type { DataType } from './types.js';
 
@@ -11,7 +12,7 @@ export const SCALAR_BYTES = 8;
  */
 export function writeScalar(type: DataType, scalar: number | bigint, buffer: ArrayBufferLike, address: number): void {
   if (typeof scalar !== 'number' && typeof scalar !== 'bigint') {
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `premulSum takes a number, not ${typeof scalar}`);
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `premulSum takes a number, not ${describeValue(scalar)}`);
   }
   const elements = new type.array(buffer, address, SCALAR_BYTES / type.bytes);
   if (!type.isFloat) checkInteger(type, scalar);

@@ -1,4 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
+import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, SystemError } from '../errors.js';
 import { availableMemory } from './available-memory.js';
 import { Heap } from './heap.js';
@@ -211,11 +212,11 @@ export class Segment {
    */
   alloc<T extends NumericArray>(type: NumericArrayConstructor<T>, length: number): T {
     if (!isArrayClass(type)) {
-      const given = typeof type === 'function' ? type.name : String(type);
+      const given = typeof type === 'function' ? type.name : describeValue(type);
       throw new InvalidArgumentError('ARGUMENT_TYPE', `alloc takes the class of the array and its length, as in alloc(Float32Array, 1000); the class is one of ${arrayNames()}, not ${given}`);
     }
     if (!Number.isSafeInteger(length) || length < 0) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `alloc takes a whole number of elements from 0, not ${String(length)}`);
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `alloc takes a whole number of elements from 0, not ${describeValue(length)}`);
     }
     const bytes = length * type.BYTES_PER_ELEMENT;
     const offset = this.allocateBytes(bytes, 'arrays');

@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from '../errors.js';
+import { describeValue } from '../describe-value.js';
 import { didYouMean } from '../suggest.js';
 import {
   fromBfloat16, fromFloat16, fromFloat8e4m3, fromFloat8e5m2, toBfloat16, toFloat16, toFloat8e4m3, toFloat8e5m2,
@@ -125,7 +126,7 @@ function otherOperatorCode(operator: unknown): number {
   const guess = typeof operator === 'string' ? didYouMean(operator === 'mean' ? 'avg' : operator, reductionOperators) : '';
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
-    `there is no reduction operator ${typeof operator === 'object' || typeof operator === 'string' ? JSON.stringify(operator) : describe(operator)}${guess}; use one of ${reductionOperators.join(', ')} or { premulSum: scalar }`,
+    `there is no reduction operator ${typeof operator === 'object' ? JSON.stringify(operator, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part)) : describeValue(operator)}${guess}; use one of ${reductionOperators.join(', ')} or { premulSum: scalar }`,
   );
 }
 
@@ -148,7 +149,7 @@ export function dataTypeOf(array: NumericArray, name?: DataTypeName, call?: stri
   if (array instanceof Uint16Array) {
     throw refusal('ARGUMENT_TYPE', call, "a Uint16Array holds float16 or bfloat16, and nothing says which; pass { type: 'float16' } or { type: 'bfloat16' } as options");
   }
-  throw refusal('ARGUMENT_TYPE', call, `${describe(array)} cannot be exchanged; pass one of ${arrayNames()}`);
+  throw refusal('ARGUMENT_TYPE', call, `${describeValue(array)} cannot be exchanged; pass one of ${arrayNames()}`);
 }
 
 /** Whether `alloc` can make such arrays: whether some type is exchanged in them. */
@@ -161,16 +162,16 @@ export function arrayNames(): string {
   return [...new Set(dataTypes.map((type) => type.array.name))].join(', ');
 }
 
-function namedType(array: NumericArray, name: string, call: string | undefined): DataType {
+function namedType(array: NumericArray, name: unknown, call: string | undefined): DataType {
   const type = dataTypes.find((candidate) => candidate.name === name);
   if (type === undefined) {
     const names = dataTypes.map((candidate) => candidate.name);
     throw refusal(
-      'UNKNOWN_NAME', call, `no data type is called ${JSON.stringify(name)}${didYouMean(name, names)}; use one of ${names.join(', ')}`,
+      'UNKNOWN_NAME', call, `no data type is called ${describeValue(name)}${typeof name === 'string' ? didYouMean(name, names) : ''}; use one of ${names.join(', ')}`,
     );
   }
   if (array instanceof type.array || (type === float16 && isNativeFloat16(array))) return type;
-  throw refusal('ARGUMENT_TYPE', call, `${describe(array)} does not hold ${name}; pass one of class ${type.array.name}`);
+  throw refusal('ARGUMENT_TYPE', call, `${describeValue(array)} does not hold ${type.name}; pass one of class ${type.array.name}`);
 }
 
 function refusal(code: 'ARGUMENT_TYPE' | 'UNKNOWN_NAME', call: string | undefined, message: string): InvalidArgumentError {
@@ -181,11 +182,4 @@ const nativeFloat16 = (globalThis as { Float16Array?: new () => object }).Float1
 
 function isNativeFloat16(array: object): boolean {
   return nativeFloat16 !== undefined && array instanceof nativeFloat16;
-}
-
-function describe(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (typeof value === 'object') return `an object of class ${(value.constructor as { name: string } | undefined)?.name ?? 'none'}`;
-  if (typeof value === 'function' || typeof value === 'symbol') return `a ${typeof value}`;
-  return `${typeof value} ${JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part))}`;
 }

@@ -87,6 +87,12 @@ const wrong: Record<string, [code: string, about: RegExp, (checked: CheckedCall)
   'a type that nothing names': ['ARGUMENT_TYPE', /pass \{ type: 'float16' \}/, (c) => c.gather(new Uint16Array(2), null, 0, undefined)],
   'a detached input': ['BUFFER_DETACHED', /allGather: an array's memory/, (c) => c.allGather(detached(2), f32(6), undefined)],
   'a scalar that the type cannot hold': ['ARGUMENT_RANGE', /premulSum of int32 takes a whole number/, (c) => c.allReduce(new Int32Array(2), new Int32Array(2), { premulSum: 0.5 }, undefined)],
+  'a type that is no name': ['UNKNOWN_NAME', /allReduce: no data type is called null; use one of/, (c) => c.allReduce(f32(2), f32(2), 'sum', { type: null as never })],
+  'a root that is a text': ['ROOT_RANGE', /gather: root is "0", but ranks/, (c) => c.gather(f32(2), f32(6), '0' as never, undefined)],
+  'a count that is a bigint': ['ARGUMENT_RANGE', /the count of rank 0 is 1n; pass whole numbers/, (c) => c.allGatherV(f32(2), f32(6), [1n, 2, 3] as never, undefined, undefined)],
+  'a count that is missing': ['ARGUMENT_RANGE', /the count of rank 1 is undefined; pass whole numbers/, (c) => c.allGatherV(f32(2), f32(6), Object.assign([1], { length: 3 }), undefined, undefined)],
+  'parts with MPI\'s name for displacements': ['UNKNOWN_NAME', /allToAllV: its second argument has no "displs"; it is \{ array/, (c) => c.allToAllV({ array: f32(3), counts: [1, 1, 1] }, { array: f32(3), counts: [1, 1, 1], displs: [2, 1, 0] } as never, undefined)],
+  'an operator with a bigint in it': ['UNKNOWN_NAME', /no reduction operator \{"premul":"3n"\}/, (c) => c.allReduce(f32(2), f32(2), { premul: 3n } as never, undefined)],
   'no operator': ['UNKNOWN_NAME', /did you mean sum/, (c) => c.reduceScatter(f32(6), f32(2), 'summ' as 'sum', undefined)],
 };
 
@@ -114,10 +120,18 @@ test('a call on the same arrays is checked again once something about them has c
   expect(meaning(checked.allReduce(array, array, 'sum', undefined))).toMatchObject({ kind: 'allReduce', operator: 'sum' });
   expect(meaning(checked.allReduce(array, array, 'prod', undefined))).toMatchObject({ operator: 'prod' });
   expect(checked.allReduce(array, array, { premulSum: 2 }, undefined).details).toEqual({ scalar: 2 });
+  expect(checked.allReduce(array, array, { premulSum: 2n ** 2000n }, undefined).details).toEqual({ scalar: Infinity });
   expect(checked.allReduce(array, array, 'sum', undefined).details).toBeUndefined();
   expect(meaning(checked.reduce(array, array, 'sum', 0, undefined)).root).toBe(0);
   expect(meaning(checked.reduce(array, array, 'sum', 2, undefined)).root).toBe(2);
   expect(meaning(checked.allToAll(array, array, { type: 'float32' })).count).toBe(2);
+});
+
+test('rank 0, whose part comes first, is told which part works in place', () => {
+  const first = new CheckedCall(0, 3);
+  expect(() => first.allGather(part(1, 2), part(0, 6), undefined)).toThrow(/pass the output's elements from 0 on as input to work in place/);
+  expect(() => first.reduceScatter(part(0, 6), part(1, 2), 'sum', undefined)).toThrow(/pass the input's elements from 0 on as output to work in place/);
+  expect(() => first.allReduce(part(0, 2), part(1, 2), 'sum', undefined)).toThrow(/pass the same array twice to work in place/);
 });
 
 test('options that do not exist are refused, with what was meant', () => {
@@ -125,7 +139,7 @@ test('options that do not exist are refused, with what was meant', () => {
   const refusals: [() => unknown, string, string][] = [
     [() => call().allReduce(f32(3), f32(3), 'sum', options({ typ: 'float16' })), 'UNKNOWN_NAME', 'allReduce: there is no option "typ"; did you mean type?; there is type'],
     [() => call().allGather(f32(1), f32(3), options({ type: 'float32', operator: 'max' })), 'UNKNOWN_NAME', 'allGather: there is no option "operator"; there is type'],
-    [() => call().broadcast(f32(3), f32(3), 1, options('float16')), 'ARGUMENT_TYPE', "broadcast: its options are an object, as in { type: 'float16' }, not float16"],
+    [() => call().broadcast(f32(3), f32(3), 1, options('float16')), 'ARGUMENT_TYPE', 'broadcast: its options are an object, as in { type: \'float16\' }, not "float16"'],
   ];
   for (const [act, code, message] of refusals) expect(act).toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) as string }) as TcclError);
 });

@@ -55,7 +55,7 @@ test('codes of types and operators are different numbers below 16', () => {
 
 test.each([
   ['summ', /no reduction operator "summ"; did you mean sum\?/], ['mean', /did you mean avg\?/], ['premulSum', /use one of .* or \{ premulSum: scalar \}/],
-  [7, /no reduction operator number 7; use one of sum, prod/], [null, /operator null;/], [{ premul: 1 }, /operator \{"premul":1\};/],
+  [7, /no reduction operator 7; use one of sum, prod/], [null, /operator null;/], [{ premul: 1 }, /operator \{"premul":1\};/],
 ])(
   'refuses the operator %j', (operator, message) => {
     expect(() => operatorCode(operator as never)).toThrow(message);
