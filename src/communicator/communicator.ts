@@ -116,7 +116,7 @@ export class Communicator extends Collectives {
       },
     });
     this.#member = makeGroupMember({
-      engine, team, messenger: this.#messenger, queue: this.#queue,
+      rank: this.rank, engine, team, messenger: this.#messenger, queue: this.#queue,
       checkUsable: (call) => this.#checkUsable(call),
       checkBlocking: () => this.#checkBlocking(),
     });
@@ -393,6 +393,7 @@ export class Communicator extends Collectives {
         ? 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form'
         : 'these ranks talk over sockets, which move only in the event loop that a blocking call stops: pass blocking: true to init() ' +
           'on all ranks, which gives the sockets to a thread of their own, or use the promise form',
+      { rank: this.rank },
     );
   }
 

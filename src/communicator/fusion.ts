@@ -50,7 +50,7 @@ function isSmall({ code, type, count, details }: QueuedCall): boolean {
 }
 
 function fused(run: readonly QueuedCall[], { code, type, root }: QueuedCall, member: GroupMember): QueuedCall {
-  checkApart(run);
+  checkApart(run, member.rank);
   const count = run.reduce((sum, call) => sum + call.count, 0);
   const room = member.fusionArray(type, count);
   return {
@@ -93,7 +93,7 @@ interface Range {
 }
 
 /** Refuses calls of which one writes what another one uses. */
-function checkApart(run: readonly QueuedCall[]): void {
+function checkApart(run: readonly QueuedCall[], rank: number): void {
   const byBuffer = new Map<ArrayBufferLike, Range[]>();
   const add = (call: number, array: NumericArray, bytes: number, written: boolean): void => {
     const ranges = byBuffer.get(array.buffer) ?? [];
@@ -112,18 +112,19 @@ function checkApart(run: readonly QueuedCall[]): void {
     let any: Range | undefined;
     for (const range of ranges) {
       const other = range.written ? any : written;
-      if (other !== undefined && other.to > range.from && other.call !== range.call) throw inEachOthersWay(other, range);
+      if (other !== undefined && other.to > range.from && other.call !== range.call) throw inEachOthersWay(other, range, rank);
       if (range.written && (written === undefined || range.to > written.to)) written = range;
       if (any === undefined || range.to > any.to) any = range;
     }
   }
 }
 
-function inEachOthersWay(a: Range, b: Range): InvalidUsageError {
+function inEachOthersWay(a: Range, b: Range, rank: number): InvalidUsageError {
   const [first, second] = [Math.min(a.call, b.call) + 1, Math.max(a.call, b.call) + 1];
   return new InvalidUsageError(
     'BUFFER_OVERLAP',
     `the all-reduces of a group that are carried out together (number ${first} and ${second} of them) use the same elements, and one writes them; ` +
       'give each its own arrays, or call one after the group',
+    { rank },
   );
 }

@@ -8,6 +8,7 @@ import type { Messenger } from './messenger.js';
 
 /** What of a communicator takes part in groups. */
 export interface GroupMemberParts {
+  readonly rank: number;
   readonly engine: CompositeEngine;
   readonly team: Team;
   readonly messenger: Messenger;
@@ -19,9 +20,10 @@ export interface GroupMemberParts {
 }
 
 /** A communicator as groups see it: its messages and its queue of collectives, and memory for calls that are fused. */
-export function makeGroupMember({ engine, team, messenger, queue, checkUsable, checkBlocking }: GroupMemberParts): GroupMember {
+export function makeGroupMember({ rank, engine, team, messenger, queue, checkUsable, checkBlocking }: GroupMemberParts): GroupMember {
   const fusion = new FusionRoom(team);
   return {
+    rank,
     observe: engine.observe,
     checkUsable,
     checkBlocking: (peer) => {

@@ -2,6 +2,7 @@ import { types } from 'node:util';
 import type { CallDetails } from '../collectives/call.js';
 import type { Observe, Operation } from '../collectives/operation.js';
 import type { DataType, NumericArray } from '../device/types.js';
+import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError } from '../errors.js';
 import type { CheckedCall } from './checked-call.js';
 import { fuse } from './fusion.js';
@@ -30,6 +31,8 @@ interface QueuedMessage {
 
 /** What a group needs of a communicator. */
 export interface GroupMember {
+  /** This rank's number there, for errors. */
+  readonly rank: number;
   /** Told of the group, where somebody wants to know. */
   readonly observe: Observe | undefined;
   /** Throws `UNSUPPORTED` where a blocking group cannot wait for a message with `peer` or, without, for collectives. */
@@ -60,6 +63,7 @@ let current: Group | undefined;
  *
  * All ranks group the same collectives. Operations of a group are under way together, so none may write what another
  * one uses. When arguments of one are wrong, or `body` throws, the promise rejects with that error and nothing starts.
+ * A group in a group's body is part of that group.
  */
 export function group(body: () => void): Promise<void> {
   try {
@@ -67,10 +71,7 @@ export function group(body: () => void): Promise<void> {
   } catch (error) {
     return refused(error);
   }
-  if (current !== undefined) {
-    body();
-    return current.promise;
-  }
+  if (current !== undefined) return current.include(body);
   const collected = new Group();
   try {
     collected.collect(body);
@@ -85,7 +86,7 @@ export function group(body: () => void): Promise<void> {
 export function groupSync(body: () => void): void {
   checkBody(body);
   if (current !== undefined) {
-    body();
+    current.includeSync(body);
     return;
   }
   const collected = new Group();
@@ -93,12 +94,17 @@ export function groupSync(body: () => void): void {
   collected.runSync();
 }
 
-/** An asynchronous body would start what comes after its first `await` on its own, and often wait for itself. */
+/** An asynchronous body would start what comes after its first `await` on its own, and often wait for itself; a generator's would not run. */
 function checkBody(body: unknown): void {
-  if (typeof body === 'function' && !types.isAsyncFunction(body)) return;
+  if (typeof body === 'function' && !types.isAsyncFunction(body) && !types.isGeneratorFunction(body)) return;
   throw new InvalidArgumentError(
-    'ARGUMENT_TYPE', `group takes a function that is not async and calls the operations without awaiting them, not ${typeof body === 'function' ? 'an async one' : String(body)}`,
+    'ARGUMENT_TYPE', `group takes a function that is neither async nor a generator and calls the operations without awaiting them, not ${whatIs(body)}`,
   );
+}
+
+function whatIs(body: unknown): string {
+  if (typeof body !== 'function') return describeValue(body);
+  return types.isAsyncFunction(body) ? 'an async one' : 'a generator';
 }
 
 /** The group that operations called now belong to, if any. */
@@ -144,6 +150,25 @@ export class Group {
       current = undefined;
     }
     if (this.#error !== undefined) throw this.#error.error;
+  }
+
+  /** Runs the body of a group within this one. What it throws ends the whole of it, as a wrong operation does. */
+  include(body: () => void): Promise<void> {
+    try {
+      body();
+      return this.promise;
+    } catch (error) {
+      return this.refuse(error);
+    }
+  }
+
+  includeSync(body: () => void): void {
+    try {
+      body();
+    } catch (error) {
+      void this.refuse(error);
+      throw error;
+    }
   }
 
   addMessage(member: GroupMember, sends: boolean, peer: number, array: NumericArray, type: DataType): Promise<void> {

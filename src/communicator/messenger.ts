@@ -199,7 +199,7 @@ export class Messenger {
   /** Throws `UNSUPPORTED` where this rank cannot wait for `peer` without its event loop. */
   checkBlocking(peer: number): void {
     if (!this.#pointToPoint.isBlocking(peer)) {
-      throw new InvalidUsageError('UNSUPPORTED', `a blocking call needs memory shared with rank ${peer}, but this rank talks with it over sockets: use the promise form`);
+      throw new InvalidUsageError('UNSUPPORTED', `a blocking call needs memory shared with rank ${peer}, but this rank talks with it over sockets: use the promise form`, { rank: this.#parts.rank });
     }
   }
 
@@ -207,7 +207,7 @@ export class Messenger {
   checkNoneStopped(): void {
     const peer = this.#pointToPoint.overSockets();
     if (peer === undefined) return;
-    throw new InvalidUsageError('UNSUPPORTED', `a blocking call would stop the messages that are under way with rank ${peer} over sockets, and perhaps wait for ever: await them first, or use the promise form`);
+    throw new InvalidUsageError('UNSUPPORTED', `a blocking call would stop the messages that are under way with rank ${peer} over sockets, and perhaps wait for ever: await them first, or use the promise form`, { rank: this.#parts.rank });
   }
 
   #checkBlockingCall(sends: boolean, peer: number): void {
@@ -216,6 +216,7 @@ export class Messenger {
       throw new InvalidUsageError(
         'UNSUPPORTED',
         `rank ${peer} would wait for itself for ever: ${sends ? 'sendSync' : 'recvSync'} to itself needs a ${sends ? 'recv' : 'send'} that was started before, or a group`,
+        { rank: peer },
       );
     }
   }

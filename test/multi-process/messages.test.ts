@@ -119,7 +119,8 @@ describe.each(ways)('messages that go wrong ($way)', ({ args, env }) => {
 
 const refusals = {
   noRank: 'ARGUMENT_RANGE', noArray: 'ARGUMENT_TYPE', detached: 'BUFFER_DETACHED', selfSync: 'UNSUPPORTED',
-  groupArgument: 'BUFFER_SIZE', groupThrows: 'of the body', groupOverlap: 'BUFFER_OVERLAP', groupAsync: 'ARGUMENT_TYPE', groupNothing: 'ARGUMENT_TYPE',
+  groupArgument: 'BUFFER_SIZE', groupThrows: 'of the body', groupOverlap: 'BUFFER_OVERLAP', groupAsync: 'ARGUMENT_TYPE', groupGenerator: 'ARGUMENT_TYPE', groupNothing: 'ARGUMENT_TYPE',
+  groupNestedThrows: 'of the body', groupNestedSyncThrows: 'of the body',
 };
 
 test.each(Object.entries(refusals))('wrong use "%s" of messages is refused with %s and harms nobody', async (scenario, expected) => {
