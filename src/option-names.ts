@@ -1,3 +1,4 @@
+import { describeValue } from './describe-value.js';
 import { InvalidArgumentError } from './errors.js';
 import { didYouMean } from './suggest.js';
 

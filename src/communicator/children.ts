@@ -1,10 +1,11 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { Team, type Reservation } from '../device/team.js';
+import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, RemoteError, SystemError, TcclError } from '../errors.js';
 import { checkAlike, checkEngines, inOneSegment } from './agree.js';
 import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { CommunicatorParts } from './origin.js';
-import { tooLate } from './out-of-band.js';
+import { tellAll, tooLate } from './out-of-band.js';
 
 /** What each rank tells its parent communicator in a split. */
 interface Choice {
@@ -19,10 +20,10 @@ const LARGEST = 2 ** 31 - 1;
 /** Checks what split() takes. Throws InvalidArgumentError `ARGUMENT_RANGE`. */
 export function checkSplit(color: number | null, key: number): void {
   if (color !== null && !(Number.isInteger(color) && color >= 0 && color <= LARGEST)) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `split: the color is ${String(color)}, but colors are whole numbers from 0 to ${LARGEST}, or null for no communicator`);
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `split: the color is ${describeValue(color)}, but colors are whole numbers from 0 to ${LARGEST}, or null for no communicator`);
   }
   if (!(Number.isInteger(key) && Math.abs(key) <= LARGEST)) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `split: the key is ${String(key)}, but keys are whole numbers up to ${LARGEST}`);
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `split: the key is ${describeValue(key)}, but keys are whole numbers up to ${LARGEST}`);
   }
 }
 
@@ -30,7 +31,7 @@ export function checkSplit(color: number | null, key: number): void {
 export async function split(parent: CommunicatorParts, color: number | null, key: number, given: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts | null> {
   const { bootstrap } = parent;
   const choice: Choice = { color, key, number: bootstrap.rank === 0 ? bootstrap.nextNumber() : 0 };
-  const choices = (await bootstrap.allGather(encode(choice))).map((bytes) => decode(bytes) as Choice);
+  const choices = await tellAll(bootstrap, 'split', choice);
   if (color === null) return null;
   const members = choices
     .map((other, rank) => ({ ...other, rank }))
@@ -41,9 +42,9 @@ export async function split(parent: CommunicatorParts, color: number | null, key
 
 /** Checks what shrink() takes. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
 export function checkShrink(excluded: readonly number[], rank: number, nRanks: number): void {
-  if (!isArray(excluded)) throw new InvalidArgumentError('ARGUMENT_TYPE', `shrink: the excluded ranks are an array, as in shrink([2]), not ${String(excluded)}`);
+  if (!isArray(excluded)) throw new InvalidArgumentError('ARGUMENT_TYPE', `shrink: the excluded ranks are an array, as in shrink([2]), not ${describeValue(excluded)}`);
   const wrong = excluded.find((other) => !Number.isInteger(other) || other < 0 || other >= nRanks);
-  if (wrong !== undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: there is no rank ${String(wrong)} to exclude; ranks go from 0 to ${nRanks - 1}`);
+  if (wrong !== undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: there is no rank ${describeValue(wrong)} to exclude; ranks go from 0 to ${nRanks - 1}`);
   if (excluded.includes(rank)) throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: rank ${rank} excludes itself; only those who stay call shrink`);
 }
 

@@ -14,7 +14,7 @@ import { checkShrink, checkSplit, shrink, split } from './children.js';
 import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
-import { checkOptions, engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
+import { checkOptions, engineThreads, forcedAlgorithm, LONGEST_MS, type CommunicatorConfig } from './config.js';
 import { defaultProfile } from './default-profile.js';
 import { onExit } from './exit.js';
 import { explainCall, type Explanation } from './explain.js';
@@ -27,7 +27,7 @@ import type { CommunicatorParts } from './origin.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
 import { timesFor } from './profile.js';
-import { Window } from './window.js';
+import { checkWindow, Window } from './window.js';
 
 /** How a communicator made from another differs from it. */
 export interface ChildOptions extends CommunicatorConfig {
@@ -202,19 +202,19 @@ export class Communicator extends Collectives {
   /**
    * Lets all ranks write to each other's `array`, which must be from {@link alloc}; lengths may differ. All ranks call
    * it. It keeps the process alive between hosts until it is closed.
+   *
+   * @throws InvalidArgumentError `ARGUMENT_TYPE` at the rank whose array it cannot be; TimeoutError `TIMEOUT` when others
+   *   do not call it in time (TCCL_TIMEOUT); SystemError `OUT_OF_MEMORY`, which leaves the communicator as it was
    */
   async window(array: NumericArray, options?: CallOptions): Promise<Window> {
     this.#checkUsable('window');
+    const { type, address } = this.#ofThisRank(() => checkWindow(array, options, this.#segment));
     const { bootstrap, team } = this.#parts;
-    const type = checkArray('window', array, options);
-    try {
-      return await Window.open({
-        bootstrap, team, libc: this.#parts.origin.facts.libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows,
-        checkUsable: (call) => this.#checkUsable(call), observe: this.#engine.observe, barrier: () => this.barrier(),
-      }, array, type);
-    } catch (error) {
-      throw this.#failure ?? (error instanceof RemoteError ? this.#failWith(error) : error);
-    }
+    const { libc, settings: { timeoutMs } } = this.#parts.origin.facts;
+    return this.#outOfBand.withAll('window', { timeoutMs: timeoutMs === 0 ? LONGEST_MS : Math.min(timeoutMs, LONGEST_MS) }, () => Window.open({
+      bootstrap, team, libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows,
+      checkUsable: (call) => this.#checkUsable(call), observe: this.#engine.observe, barrier: () => this.barrier(),
+    }, array, address, type));
   }
 
   /** Starts all operations that `body` calls together, on this or other communicators: {@link group}. */
@@ -238,8 +238,10 @@ export class Communicator extends Collectives {
   split(color: number | null, key?: number, options?: ChildOptions): Promise<Communicator | null>;
   async split(color: number | null, key = 0, options: ChildOptions = {}): Promise<Communicator | null> {
     this.#checkUsable('split');
-    checkSplit(color, key);
-    checkOptions('split', options);
+    this.#ofThisRank(() => {
+      checkSplit(color, key);
+      checkOptions('split', options);
+    });
     const parts = await this.#outOfBand.withAll('split', options, (signal) => split(this.#parts, color, key, options, signal));
     return parts === null ? null : new Communicator(parts);
   }
@@ -253,8 +255,10 @@ export class Communicator extends Collectives {
    */
   async shrink(excluded: readonly number[] = [], options: ChildOptions & { readonly abort?: boolean } = {}): Promise<Communicator> {
     if (this.#closing !== undefined) this.#checkUsable('shrink');
-    checkShrink(excluded, this.rank, this.nRanks);
-    checkOptions('shrink', options, ['abort']);
+    this.#ofThisRank(() => {
+      checkShrink(excluded, this.rank, this.nRanks);
+      checkOptions('shrink', options, ['abort']);
+    });
     if (options.abort === true) this.abort('it shrinks the communicator');
     if (this.#failure === undefined) await this.#queue.drained();
     return this.#outOfBand.inTurn(async () => new Communicator(await shrink(this.#parts, excluded, options, options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS)));
@@ -267,7 +271,7 @@ export class Communicator extends Collectives {
    */
   async grow(nRanks: number, options: ChildOptions & { readonly commId?: UniqueId | string } = {}): Promise<Communicator> {
     this.#checkUsable('grow');
-    checkOptions('grow', options, ['commId']);
+    this.#ofThisRank(() => checkOptions('grow', options, ['commId']));
     return this.#outOfBand.withAll('grow', options, (signal) => grow(this.#parts, nRanks, options, signal));
   }
 
@@ -325,6 +329,15 @@ export class Communicator extends Collectives {
     this.prepare(call);
   }
 
+  /** What `check` gives; its errors are those of a call of this rank. */
+  #ofThisRank<T>(check: () => T): T {
+    try {
+      return check();
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
+  }
+
   #refuse(call: string): never {
     throw this.#failure ?? new InvalidUsageError('CLOSED', `rank ${this.rank} called ${call} after it closed the communicator`, { rank: this.rank });
   }
@@ -333,12 +346,10 @@ export class Communicator extends Collectives {
 
   #checkMessage(call: string, array: NumericArray, peer: number, options: CallOptions | undefined): DataType {
     this.#checkUsable(call);
-    try {
+    return this.#ofThisRank(() => {
       checkPeer(call, peer, this.nRanks);
       return checkArray(call, array, options);
-    } catch (error) {
-      throw withRank(error, this.rank);
-    }
+    });
   }
 
   #message(call: 'send' | 'recv', array: NumericArray, peer: number, options: CallOptions | undefined): Promise<void> {

@@ -1,8 +1,10 @@
 import { UniqueId } from '../bootstrap/unique-id.js';
+import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 import type { ChildOptions, Communicator } from './communicator.js';
 import { inherit } from './config.js';
 import type { CommunicatorParts } from './origin.js';
+import { tellAll } from './out-of-band.js';
 
 /** What each rank tells the others in a grow. */
 interface Wish {
@@ -23,10 +25,10 @@ export async function grow(
   const { bootstrap, origin } = parent;
   const config = inherit(parent.config, given);
   if (!Number.isInteger(nRanks) || nRanks <= bootstrap.nRanks) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `grow: the new communicator has ${String(nRanks)} ranks, which must be a whole number above the ${bootstrap.nRanks} that there are`);
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `grow: the new communicator has ${describeValue(nRanks)} ranks, which must be a whole number above the ${bootstrap.nRanks} that there are`);
   }
   const wish: Wish = { nRanks, id: commId === undefined ? null : commId.toString() };
-  const wishes = (await bootstrap.allGather(new TextEncoder().encode(JSON.stringify(wish)))).map((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Wish);
+  const wishes = await tellAll(bootstrap, 'grow', wish);
   const id = wishes.find((one) => one.id !== null)?.id;
   const other = wishes.findIndex((one) => one.nRanks !== nRanks || (one.id !== null && one.id !== id));
   if (other >= 0) {

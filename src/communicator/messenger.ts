@@ -131,6 +131,14 @@ export class Messenger {
     this.#schedule(true);
   }
 
+  /** Ends a wait for a condition that nothing brings about any more, if it has not come about. */
+  endWait(condition: Condition, inVain: () => Error): void {
+    if (!this.#conditions.has(condition)) return;
+    const isMet = condition.isMet();
+    this.#conditions.delete(condition);
+    condition.settled(isMet ? undefined : inVain());
+  }
+
   /**
    * Blocks until `isDone`. Whatever is under way goes on meanwhile.
    * @param turnOthers goes on with what else `isDone` is about

@@ -1,6 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Team } from '../device/team.js';
-import { InvalidArgumentError, RemoteError, SystemError, TimeoutError } from '../errors.js';
+import { InvalidArgumentError, InvalidUsageError, RemoteError, SystemError, TimeoutError } from '../errors.js';
 import { died } from '../transport/ending.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 
@@ -15,7 +15,7 @@ export interface OutOfBandParts {
 }
 
 /**
- * Calls that all ranks make out of band (split, shrink, grow), over the bootstrap's network: one after the other, and
+ * Calls that all ranks make out of band (split, shrink, grow, window), over the bootstrap's network: one after the other, and
  * each ends when a rank that it needs is gone.
  */
 export class OutOfBandCalls {
@@ -62,6 +62,20 @@ export class OutOfBandCalls {
     const left = team.findLeft(calls);
     if (left >= 0) throw new RemoteError('CLOSED', `rank ${rankOf(left)} has closed its communicator, but others still call it`, { rank: rankOf(left) });
   }
+}
+
+/**
+ * What every rank says at the beginning of a call out of band.
+ * @throws InvalidUsageError `CALL_MISMATCH` where another rank makes another call
+ */
+export async function tellAll<T extends object>(bootstrap: Bootstrap, call: string, words: T): Promise<T[]> {
+  const all = (await bootstrap.allGather(new TextEncoder().encode(JSON.stringify({ call, words })))).map((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as { call: string; words: T });
+  const other = all.findIndex((one) => one.call !== call);
+  if (other < 0) return all.map((one) => one.words);
+  const { rank } = bootstrap;
+  throw new InvalidUsageError(
+    'CALL_MISMATCH', `rank ${rank} called ${call} where rank ${other} called ${all[other]?.call ?? ''}; all ranks of a communicator must make the same calls in the same order`, { ranks: [rank, other] },
+  );
 }
 
 /** How often a rank that waits for others out of band looks whether they can still come. */

@@ -8,10 +8,12 @@ import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
+import { describeValue } from '../describe-value.js';
+import { InvalidArgumentError, InvalidUsageError, SystemError, withRank } from '../errors.js';
 import { closedThere } from '../transport/ending.js';
 import { checkArray, checkCallOptions, checkPeer, type CallOptions } from './arguments.js';
-import type { Messenger } from './messenger.js';
+import type { Condition, Messenger } from './messenger.js';
+import { tellAll } from './out-of-band.js';
 
 const LINE = 64;
 const finished = Promise.resolve();
@@ -50,6 +52,14 @@ export interface PutOptions extends CallOptions {
 const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal'];
 const getOptionNames: readonly (keyof CallOptions)[] = ['type'];
 
+/** Checks what a window is to be made of. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
+export function checkWindow(array: NumericArray, options: CallOptions | undefined, segment: Segment): { readonly type: DataType; readonly address: number } {
+  const type = checkArray('window', array, options);
+  const address = segment.offsetOf(array);
+  if (address >= 0) return { type, address };
+  throw new InvalidArgumentError('ARGUMENT_TYPE', 'window: others can only write to memory that is shared; pass an array from alloc() of this communicator');
+}
+
 /**
  * Memory of all ranks of a communicator that each of them can read and write without the other's doing: one-sided
  * communication. A rank that has written tells the target by a signal; the target waits for signals, not for data. What
@@ -73,27 +83,37 @@ export class Window {
   readonly #operand: Operand;
   /** By rank, where ranks share no memory with this one. */
   readonly #lanes = new Map<number, WindowLane>();
+  /** Waits for signals that have not ended. */
+  readonly #waits = new Set<Condition>();
   #closing: Promise<void> | undefined;
 
-  /** @internal Makes a window of all ranks' arrays; see Communicator.window. */
-  static async open(parts: WindowParts, array: NumericArray, type: DataType): Promise<Window> {
+  /** @internal Makes a window of all ranks' arrays, at `address` of this rank's memory; see Communicator.window. */
+  static async open(parts: WindowParts, array: NumericArray, address: number, type: DataType): Promise<Window> {
     const { bootstrap, team: { segment } } = parts;
-    const address = segment.offsetOf(array);
-    if (address < 0) {
-      throw new InvalidArgumentError('ARGUMENT_TYPE', 'window: others can only write to memory that is shared; pass an array from alloc() of this communicator');
+    let failure: Error | undefined;
+    let signals = -1;
+    try {
+      signals = segment.allocateBytes(bootstrap.nRanks * LINE);
+      new Uint8Array(segment.buffer, signals, bootstrap.nRanks * LINE).fill(0);
+    } catch (error) {
+      failure = error as Error;
     }
-    const signals = segment.allocateBytes(bootstrap.nRanks * LINE);
-    new Uint8Array(segment.buffer, signals, bootstrap.nRanks * LINE).fill(0);
     const mine: Part = { type: type.name, length: array.length, address, signals };
-    const all = (await bootstrap.allGather(new TextEncoder().encode(JSON.stringify(mine)))).map((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Part);
-    const other = all.findIndex((part) => part.type !== all[0]?.type);
-    if (other >= 0) {
-      segment.freeBytes(signals);
-      throw new InvalidUsageError(
-        'CALL_MISMATCH', `a window has one type, but rank 0 made it of ${all[0]?.type ?? ''} and rank ${other} of ${all[other]?.type ?? ''}`, { ranks: [0, other] },
-      );
+    try {
+      const all = await tellAll(bootstrap, 'window', mine);
+      const without = all.findIndex((part) => part.signals < 0);
+      if (without >= 0) throw failure ?? new SystemError('OUT_OF_MEMORY', `rank ${without} has no memory for the signals of the window`, { rank: without });
+      const other = all.findIndex((part) => part.type !== all[0]?.type);
+      if (other >= 0) {
+        throw new InvalidUsageError(
+          'CALL_MISMATCH', `a window has one type, but rank 0 made it of ${all[0]?.type ?? ''} and rank ${other} of ${all[other]?.type ?? ''}; pass arrays of one type`, { ranks: [0, other] },
+        );
+      }
+      return new Window(parts, array, type, all, mine);
+    } catch (error) {
+      if (signals >= 0) segment.freeBytes(signals);
+      throw error;
     }
-    return new Window(parts, array, type, all, mine);
   }
 
   private constructor(parts: WindowParts, array: NumericArray, type: DataType, ranks: readonly Part[], mine: Part) {
@@ -130,7 +150,7 @@ export class Window {
       const command = this.#put('put', source, peer, targetOffset, options);
       return command === undefined ? finished : this.#whenDone(command, peer);
     } catch (error) {
-      return Promise.reject(error);
+      return Promise.reject(this.#ofThisRank(error));
     }
   }
 
@@ -151,7 +171,7 @@ export class Window {
       const command = this.#get('get', destination, peer, targetOffset, options);
       return command === undefined ? finished : this.#whenDone(command, peer);
     } catch (error) {
-      return Promise.reject(error);
+      return Promise.reject(this.#ofThisRank(error));
     }
   }
 
@@ -167,7 +187,7 @@ export class Window {
       const command = this.#signal('signal', peer);
       return command === undefined ? finished : this.#whenDone(command, peer);
     } catch (error) {
-      return Promise.reject(error);
+      return Promise.reject(this.#ofThisRank(error));
     }
   }
 
@@ -185,7 +205,7 @@ export class Window {
         this.#waitFor(from, count, (error) => (error === undefined ? resolve() : reject(error)));
       });
     } catch (error) {
-      return Promise.reject(error);
+      return Promise.reject(this.#ofThisRank(error));
     }
   }
 
@@ -274,7 +294,7 @@ export class Window {
       throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: the ${what} holds ${type.name}, but the window is of ${this.#type.name}; pass an array of that type`);
     }
     if (!Number.isSafeInteger(targetOffset) || targetOffset < 0) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the target's offset is ${String(targetOffset)}; pass a whole number of elements from 0`);
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the target's offset is ${describeValue(targetOffset)}; pass a whole number of elements from 0`);
     }
     if (targetOffset + array.length > part.length) {
       throw new InvalidArgumentError(
@@ -317,7 +337,12 @@ export class Window {
 
   #checkOpen(call: string): void {
     this.#parts.checkUsable(`window.${call}`);
-    if (this.#closing !== undefined) throw new InvalidUsageError('CLOSED', `rank ${this.#parts.bootstrap.rank} called ${call} on a window that it has closed`);
+    const { rank } = this.#parts.bootstrap;
+    if (this.#closing !== undefined) throw new InvalidUsageError('CLOSED', `rank ${rank} called ${call} on a window that it has closed`, { rank });
+  }
+
+  #ofThisRank(error: unknown): unknown {
+    return withRank(error, this.#parts.bootstrap.rank);
   }
 
   // ── the other side ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -327,7 +352,7 @@ export class Window {
     const from = Array.isArray(peers) ? [...new Set(peers as readonly number[])] : [peers as number];
     for (const peer of from) checkPeer(call, peer, this.#ranks.length);
     if (!Number.isInteger(count) || count < 1 || count >= 2 ** 30) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: ${String(count)} is not a number of signals from 1`);
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: ${describeValue(count)} is not a number of signals from 1`);
     }
     return from;
   }
@@ -338,12 +363,17 @@ export class Window {
       ended(error);
       settle(error);
     };
-    this.#parts.messenger.waitFor({
+    const wait: Condition = {
       isMet: () => this.#take(peers, count),
       awaited: () => peers.filter((peer) => !this.#has(peer, count)),
       polled: peers.some((peer) => !this.#lanes.has(peer) && peer !== this.#parts.bootstrap.rank),
-      settled,
-    });
+      settled: (error) => {
+        this.#waits.delete(wait);
+        settled(error);
+      },
+    };
+    this.#waits.add(wait);
+    this.#parts.messenger.waitFor(wait);
   }
 
   /** Takes `count` signals of each of `peers`, if all of them are there. Throws when they cannot come any more. */
@@ -402,6 +432,13 @@ export class Window {
     const { messenger, barrier, bootstrap } = this.#parts;
     await this.#flushed();
     await barrier();
+    // All have closed the window, and what they signalled before is there.
+    for (const wait of this.#waits) {
+      messenger.endWait(wait, () => {
+        const awaited = wait.awaited();
+        return new InvalidUsageError('CLOSED', `rank ${bootstrap.rank} waits for signals of rank${awaited.length === 1 ? '' : 's'} ${formatRanks(awaited)} in a window that all ranks have closed; close it when all signals have come`, { rank: bootstrap.rank });
+      });
+    }
     messenger.guests.delete(this);
     await this.leave();
     this.#segment.freeBytes(this.#ranks[bootstrap.rank]?.signals ?? 0);

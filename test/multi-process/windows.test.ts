@@ -37,6 +37,23 @@ describe.each([
     expect(records.map((record) => record['codes']), stderr).toEqual([codes, codes]);
   });
 
+  test('a wait for signals that never come ends with the window', async () => {
+    const { records, code, stderr } = await runRanks(3, 'windows.mjs', ['waiting'], { env });
+    expect(code, stderr).toBe(0);
+    const message = 'rank 0 waits for signals of ranks 1,2 in a window that all ranks have closed; close it when all signals have come';
+    expect(records).toEqual([{ waits: ['met', { code: 'CLOSED', at: 0, message }] }]);
+  });
+
+  test('a rank that is refused a window can have it later; one that calls something else is named', async () => {
+    const { records, code, stderr } = await runRanks(3, 'windows.mjs', ['alone'], { env });
+    expect(code, stderr).toBe(0);
+    expect(records.map((record) => record['got']).sort()).toEqual([0, 1, 2]);
+    for (const record of records) {
+      expect(record).toMatchObject({ code: 'CALL_MISMATCH', message: expect.stringMatching(/called (window where rank 1 called split|split where rank \d called window)/) as string });
+      expect(record['ms']).toBeLessThan(2000);
+    }
+  });
+
   test.each([['killed', 'RANK_DIED'], ['closed', 'CLOSED']])('a rank that was %s is named to those who wait for its signals; earlier signals count', async (scenario, expected) => {
     const { records, stderr } = await runRanks(3, 'windows.mjs', [scenario], { env, flags: ['--grace', '20'] });
     expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2]);
