@@ -44,8 +44,9 @@ test.each([
 
 test.each([
   [{ chanels: 4 }, 'UNKNOWN_NAME', /split: there is no option "chanels"; did you mean channels\?; there are name, .*, commId/],
-  [{ timeoutMs: 'soon' }, 'ARGUMENT_RANGE', /split: the time-out of soon ms/],
-  [{ timeoutMs: Infinity }, 'ARGUMENT_RANGE', /the time-out of Infinity ms/],
+  [{ timeoutMs: 'soon' }, 'ARGUMENT_RANGE', /split: timeoutMs is a number of milliseconds from 0 to 24 days, not "soon"/],
+  [{ timeoutMs: null }, 'ARGUMENT_RANGE', /timeoutMs is .* not null/],
+  [{ timeoutMs: Infinity }, 'ARGUMENT_RANGE', /timeoutMs is .* not Infinity/],
   [{ blocking: 1 }, 'ARGUMENT_TYPE', /blocking is true or false/],
   [null, 'ARGUMENT_TYPE', /its options are an object, .* not null/],
   [5, 'ARGUMENT_TYPE', /not 5/],

@@ -37,7 +37,7 @@ it('a logged id does not show its secret', () => {
 it.each([
   [{ interface: 'lo' }, 'UNKNOWN_NAME', /^getUniqueId: there is no option "interface"; there are host, interfaceName, family, limits, settleMs$/],
   [{ hots: '127.0.0.1' }, 'UNKNOWN_NAME', /^getUniqueId: there is no option "hots"; did you mean host\?; /],
-  ['127.0.0.1', 'ARGUMENT_TYPE', /^getUniqueId: its options are an object, as in { interfaceName: 'eth0' }, not 127\.0\.0\.1$/],
+  ['127.0.0.1', 'ARGUMENT_TYPE', /^getUniqueId: its options are an object, as in { interfaceName: 'eth0' }, not "127\.0\.0\.1"$/],
 ])('an id is not made with options that do not exist: %o', async (options, code, message) => {
   await expect(getUniqueId(options as object)).rejects.toThrow(expect.objectContaining({ code, message: expect.stringMatching(message) as string }));
 });
