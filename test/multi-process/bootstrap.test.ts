@@ -1,6 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { startRoot } from '../../src/bootstrap/index.js';
 import type { PeerInfo, Root } from '../../src/bootstrap/index.js';
+import { localMeetingPoint } from '../../src/launch/meeting-point.js';
 import { startFixture } from './fixtures/processes.js';
 import type { Fixture } from './fixtures/processes.js';
 
@@ -43,9 +44,7 @@ it('ranks in processes of their own work together, and end by themselves', async
 });
 
 it('ranks that know only host:port of rank 0 find each other, with a common secret', async () => {
-  const probe = await startRoot({ host: '127.0.0.1' });
-  const commId = `127.0.0.1:${probe.id.root.port}`;
-  probe.close();
+  const { TCCL_COMM_ID: commId } = await localMeetingPoint();
   const ranks = [2, 1, 0].map((rank) => start('work', commId, rank, 3, {}, { TCCL_COMM_SECRET: 'our secret' }));
   for (const { code, lines } of await Promise.all(ranks.map(({ ended }) => ended))) {
     expect(code).toBe(0);
@@ -97,9 +96,7 @@ it('when a rank is killed while others set up, all of them fail and end', async 
 });
 
 it('every process gets the same error, though the process with the root ends as soon as it has it', async () => {
-  const probe = await startRoot({ host: '127.0.0.1' });
-  const commId = `127.0.0.1:${probe.id.root.port}`;
-  probe.close();
+  const { TCCL_COMM_ID: commId } = await localMeetingPoint();
   const places = [[0, 4], [1, 4], [2, 3], [3, 4]] as const;
   const outcomes = await Promise.all(places.map(([rank, n]) => start('fail', commId, rank, n).ended));
   for (const { lines } of outcomes) {

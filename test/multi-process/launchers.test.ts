@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { localMeetingPoint } from '../../src/launch/meeting-point.js';
 import { fixture, lacks, start, tccl } from './cli.js';
 
 const node = process.execPath;
@@ -40,7 +41,8 @@ describe.each(launchers)('$command', ({ name, command, args, rounds }) => {
   });
 
   it.skipIf(missing)(`lets ranks meet at TCCL_COMM_ID, again and again${skipped}`, async () => {
-    const env = { TCCL_COMM_ID: name === 'mpich' ? '127.0.0.1:19381' : 'localhost:19382' };
+    const { TCCL_COMM_ID } = await localMeetingPoint();
+    const env = { TCCL_COMM_ID: name === 'mpich' ? TCCL_COMM_ID : TCCL_COMM_ID.replace('127.0.0.1', 'localhost') };
     const { stdout, stderr } = await start(command, [...args, '-n', '2', node, fixture('sum.mjs'), '2'], { env }).finished;
     expect(stderr).toBe('');
     expect(parseLines(stdout).sort(byRoundAndRank)).toEqual(sums(2, 2));
@@ -58,7 +60,8 @@ describe('tccl run', () => {
 
 describe('variables of torchrun', () => {
   it('are an address one port above its own', async () => {
-    const env = { WORLD_SIZE: '2', MASTER_ADDR: 'localhost', MASTER_PORT: '19383' };
+    const port = Number((await localMeetingPoint()).TCCL_COMM_ID.split(':')[1]);
+    const env = { WORLD_SIZE: '2', MASTER_ADDR: 'localhost', MASTER_PORT: String(port - 1) };
     const ranks = ['0', '1'].map((RANK) => start(node, [fixture('sum.mjs')], { env: { ...env, RANK } }).finished);
     const outputs = await Promise.all(ranks);
     expect(outputs.map(({ stderr }) => stderr)).toEqual(['', '']);
