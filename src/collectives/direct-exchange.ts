@@ -1,6 +1,5 @@
 import { callKinds, DONE, MET, PENDING, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
-import { MAX_LOCAL_RANKS } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../errors.js';
@@ -11,10 +10,8 @@ import { ExchangePlan } from './direct-plan.js';
 import { Operand } from './operand.js';
 import { PartTables } from './direct-tables.js';
 import { CLOSED, OPEN, Posts, STAGED, SWAPS } from './direct-posts.js';
+import { Reduction } from './direct-reduction.js';
 import type { Stage } from './direct-stage.js';
-
-/** Of open inputs so much is combined at once (measured: shorter pieces cost more calls, longer ones leave the cache). */
-const LAID_BYTES = 512 * 1024;
 
 /** Calls on arrays in the segment in which the ranks' blocks have so many bytes go forward and backward in turn: of less, caches keep all. */
 const TURNED_BYTES = 128 * 1024;
@@ -49,7 +46,6 @@ const ALIGNMENT = 128;
  */
 export class Exchange {
   readonly #kernels: Kernels;
-  readonly #words: Uint32Array;
   readonly #rank: number;
   readonly #nRanks: number;
   readonly #plan: ExchangePlan;
@@ -58,8 +54,8 @@ export class Exchange {
   readonly #tables: PartTables;
   /** What all ranks posted. */
   readonly #posts: Posts;
-  readonly #addressTable: number;
   readonly #way: InputWay;
+  readonly #reduction: Reduction;
 
   // The call under way.
   #code = 0;
@@ -89,16 +85,15 @@ export class Exchange {
   constructor(readonly team: Team, libc: Libc | undefined, readonly stage: Stage) {
     const { segment, localRank, nLocalRanks } = team;
     this.#kernels = team.kernels;
-    this.#words = new Uint32Array(segment.buffer);
     this.#rank = localRank;
     this.#nRanks = nLocalRanks;
     this.#plan = new ExchangePlan(localRank, nLocalRanks, team.stageBytes);
     this.#source = new Operand(segment, libc);
     this.#destination = new Operand(segment, libc);
     this.#tables = new PartTables(team);
-    this.#addressTable = (this.#kernels.tableAddress() >>> 0) / 4;
     this.#posts = new Posts(team);
     this.#way = new InputWay(localRank, nLocalRanks, this.#plan, this.#posts);
+    this.#reduction = new Reduction(team, stage, this.#posts, this.#source, this.#destination);
   }
 
   /**
@@ -118,7 +113,7 @@ export class Exchange {
     this.#unfinished = false;
     this.#backward = false;
     this.#plan.start(code & 15, root, count, type.bytes, details);
-    this.#way.start(code, root, count * type.bytes);
+    this.#way.start(code, root);
     this.#usePlaces(code & 15, send, recv);
     const isPlaced = (this.#flags & (STAGED | OPEN | CLOSED)) === 0;
     this.#backward = isPlaced && count * type.bytes * this.#nRanks >= TURNED_BYTES && this.#turn(code & 15);
@@ -197,6 +192,7 @@ export class Exchange {
         if (kind === callKinds.reduce) this.#target = this.stage.scratch();
       }
     }
+    if (this.#plan.reduces && receives) this.#reduction.start(this.#code, this.#type);
     // Where the others get all of the input, this rank's part of an output in the segment is as good as the input.
     if (sends && !source.placed && destination.placed && (kind === callKinds.allGather || kind === callKinds.allGatherV)) {
       this.#copyOwn();
@@ -239,12 +235,11 @@ export class Exchange {
   #fill(): void {
     const kind = this.#code & 15;
     if ((this.#flags & STAGED) === 0 || (kind === callKinds.gather && this.#rank === this.#root)) return;
-    const { partFrom, partBytes, pieceBytes, nParts, divided, reduces } = this.#plan;
+    const { partFrom, partBytes, pieceBytes, nParts, divided } = this.#plan;
     const stage = this.stage.next();
     const done = (this.#round - 1) * pieceBytes;
     for (let part = 0; part < nParts; part++) {
-      // Only reductions take a rank's own part from there.
-      if (divided && part === this.#rank && !reduces) continue;
+      if (divided && part === this.#rank) continue;
       const bytes = Math.min(pieceBytes, (partBytes[part] ?? 0) - done);
       if (bytes > 0) this.#source.copyTo(stage + part * pieceBytes, (partFrom[part] ?? 0) + done, bytes);
     }
@@ -356,7 +351,7 @@ export class Exchange {
       if (!this.#posts.has(r, OPEN)) this.#destination.write(to, bytes, from, this.#goesBackward(bytes));
       else if (!this.#destination.readFrom(to, bytes, this.team.members[r] ?? 0, from)) return false;
     }
-    return this.#isValid();
+    return this.#posts.areValid();
   }
 
   /** Writes this rank's input into the root's output. */
@@ -380,21 +375,9 @@ export class Exchange {
   #reducePart(): boolean {
     if ((this.#round === 0) !== (this.#rounds === 0)) return true;
     const { takeFrom, takeTo, takeBytes, pieceBytes } = this.#plan;
-    const to = takeTo[this.#rank] ?? 0;
     const done = this.#rounds === 0 ? 0 : (this.#round - 1) * pieceBytes;
     const bytes = Math.min(this.#rounds === 0 ? Infinity : pieceBytes, (takeBytes[this.#rank] ?? 0) - done);
-    const { placed } = this.#destination;
-    const step = Math.min(this.#mostAtOnce(), placed ? Infinity : this.team.stageBytes);
-    for (let at = 0; at < bytes; at += step) {
-      const length = Math.min(step, bytes - at);
-      for (let r = 0; r < this.#nRanks; r++) {
-        if (!this.#lay(r, (takeFrom[r] ?? 0) + done + at, this.#rank * pieceBytes + at, length)) return false;
-      }
-      const output = placed ? this.#destination.address(to + done + at) : this.stage.scratch();
-      this.#reduce(output, length);
-      this.#destination.write(to + done + at, length, output);
-    }
-    return this.#isValid();
+    return this.#reduction.intoOutput((takeTo[this.#rank] ?? 0) + done, (takeFrom[this.#rank] ?? 0) + done, this.#rank * pieceBytes, bytes);
   }
 
   /** Combines this rank's share of all inputs into the root's output, or of a piece into the root's scratch memory. */
@@ -405,55 +388,9 @@ export class Exchange {
     const done = this.#rounds === 0 ? 0 : (this.#round - 1) * pieceBytes;
     const bytes = this.#rounds === 0 ? all : Math.min(pieceBytes, all - done);
     const share = Math.ceil(bytes / this.#nRanks / ALIGNMENT) * ALIGNMENT;
-    const end = Math.min(share * (this.#rank + 1), bytes);
+    const from = share * this.#rank;
     const target = this.#posts.destination(this.#root) + (this.#rootIsClosed() ? 0 : done);
-    const step = this.#mostAtOnce();
-    for (let at = share * this.#rank; at < end; at += step) {
-      const length = Math.min(step, end - at);
-      for (let r = 0; r < this.#nRanks; r++) if (!this.#lay(r, done + at, at, length)) return false;
-      this.#reduce(target + at, length);
-    }
-    return this.#isValid();
-  }
-
-  /** How many bytes of all inputs can be combined at once, since open ones are read into slots. */
-  #mostAtOnce(): number {
-    if (!this.#posts.anyHas(OPEN)) return Infinity;
-    return Math.min(LAID_BYTES, Math.floor(this.team.stageBytes / this.#nRanks / ALIGNMENT) * ALIGNMENT);
-  }
-
-  /**
-   * Puts into the table of addresses where bytes of a rank's input are: `from` there, `inStage` in its staging memory. What
-   * is open comes first into a slot in the half of this rank's staging memory that the next operation fills. False where
-   * it could not be read.
-   */
-  #lay(rank: number, from: number, inStage: number, bytes: number): boolean {
-    const source = this.#posts.source(rank);
-    let address = source + (this.#posts.has(rank, STAGED) ? inStage : from);
-    if (this.#posts.has(rank, OPEN)) {
-      address = this.stage.next() + rank * this.#mostAtOnce();
-      if (rank === this.#rank) this.#source.copyTo(address, from, bytes);
-      else if (!this.#readAt(address, bytes, rank, source + from)) return false;
-    }
-    this.#words[this.#addressTable + rank] = address;
-    return true;
-  }
-
-  /** Reads from a rank's private memory into the segment. */
-  #readAt(address: number, bytes: number, rank: number, from: number): boolean {
-    const { segment, members } = this.team;
-    return segment.peerMemory?.read(members[rank] ?? 0, from, new Uint8Array(segment.buffer, address, bytes)) ?? false;
-  }
-
-  /** Whether what was read is what was to be read: a rank that gives a call up may use its memory for something else. */
-  #isValid(): boolean {
-    return !this.#posts.anyHas(OPEN) || this.team.abort() === undefined;
-  }
-
-  /** Combines bytes of all inputs in the table of addresses into an output. */
-  #reduce(destination: number, bytes: number): void {
-    this.#words[this.#addressTable + MAX_LOCAL_RANKS] = destination;
-    this.#kernels.reduceTables(1, 0, bytes);
+    return this.#reduction.into(target + from, done + from, from, Math.min(share, bytes - from));
   }
 
   /** Copies what the ranks have left in the root's scratch memory. */

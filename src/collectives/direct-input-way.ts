@@ -5,10 +5,6 @@ import { Ways, type Way } from './direct-ways.js';
 
 /** Parts from this length on are read from where they are: below, two copies cost less than a call of the kernel (measured). */
 const OPEN_BYTES = 32 * 1024;
-/** Reductions copy what was read once more: below, that costs more than staging wherever the cores are (measured). */
-const OPEN_TO_REDUCE_BYTES = 128 * 1024;
-/** From here on reductions of open inputs are tried before staged ones. */
-const USUALLY_OPEN_TO_REDUCE_BYTES = 2 * 1024 * 1024;
 /** Of a call's code, what tells how long it takes: all but the algorithm. */
 const TIMED_CODE = 0xfff;
 
@@ -27,7 +23,6 @@ export class InputWay {
   // The call under way.
   #code = 0;
   #root = 0;
-  #bytes = 0;
   /** Whether this rank chose the way by time, and when all had come, in milliseconds; 0 before. */
   #measures = false;
   #since = 0;
@@ -39,11 +34,10 @@ export class InputWay {
     this.#posts = posts;
   }
 
-  /** Begins a call, which the plan has begun. @param bytes its count times the size of an element */
-  start(code: number, root: number, bytes: number): void {
+  /** Begins a call, which the plan has begun. */
+  start(code: number, root: number): void {
     this.#code = code;
     this.#root = root;
-    this.#bytes = bytes;
     this.#measures = false;
     this.#since = 0;
   }
@@ -55,7 +49,7 @@ export class InputWay {
   opens(): boolean {
     const { reduces, divided } = this.#plan;
     if (this.#nRanks > 2 && (reduces || (!divided && (this.#code & 15) !== callKinds.gather))) return false;
-    return this.#plan.longestPart >= (reduces ? OPEN_TO_REDUCE_BYTES : OPEN_BYTES);
+    return this.#plan.longestPart >= OPEN_BYTES;
   }
 
   /** What this rank's post says when its input is open. */
@@ -97,8 +91,7 @@ export class InputWay {
 
   /** By time, but for calls on arrays in the segment, which do not pay for what only a mixture would gain. */
   #choose(isOutside: boolean): Way {
-    const usual = this.#plan.reduces && this.#bytes < USUALLY_OPEN_TO_REDUCE_BYTES ? 'staged' : 'open';
     this.#measures = isOutside && this.opens();
-    return this.#measures ? this.#ways.choose(this.#code & TIMED_CODE, this.#plan.longestPart, usual) : usual;
+    return this.#measures ? this.#ways.choose(this.#code & TIMED_CODE, this.#plan.longestPart) : 'open';
   }
 }

@@ -72,6 +72,11 @@ export class Posts {
     return true;
   }
 
+  /** Whether what was read of inputs is what was to be read: a rank that gives a call up may use its open memory for something else. */
+  areValid(): boolean {
+    return !this.anyHas(OPEN) || this.#team.abort() === undefined;
+  }
+
   /** Where a rank's output is in the segment; 0 for nowhere. */
   destination(rank: number): number {
     return this.#word(rank, DESTINATION);

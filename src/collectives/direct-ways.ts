@@ -39,15 +39,14 @@ export class Ways {
   #bytes = 0;
 
   /**
-   * The way of the call that begins now.
+   * The way of the call that begins now; of the first ones, `open`.
    *
    * @param call what distinguishes it from calls that take another time: kind, type and operator
-   * @param usual the way of the first calls
    */
-  choose(call: number, bytes: number, usual: Way): Way {
+  choose(call: number, bytes: number): Way {
     const key = call * 64 + Math.floor(Math.log2(bytes));
     let experience = this.#experiences.get(key);
-    if (experience === undefined) this.#experiences.set(key, (experience = inexperienced(usual)));
+    if (experience === undefined) this.#experiences.set(key, (experience = inexperienced()));
     this.#current = experience;
     this.#bytes = bytes;
     return (this.#way = experience.trial > 0 ? otherThan(experience.better) : experience.better);
@@ -67,9 +66,9 @@ export class Ways {
   }
 }
 
-function inexperienced(usual: Way): Experience {
+function inexperienced(): Experience {
   return {
-    better: usual, last: { open: Infinity, staged: Infinity }, time: { open: Infinity, staged: Infinity },
+    better: 'open', last: { open: Infinity, staged: Infinity }, time: { open: Infinity, staged: Infinity },
     compared: Infinity, left: FIRST_CALLS, interval: FIRST_CALLS, trial: 0,
   };
 }

@@ -16,6 +16,8 @@ export class Operand {
   placed = false;
   #offset = 0;
   #view: Uint8Array = nothing;
+  /** Where an array outside the segment begins in this process; 0: not asked yet. */
+  #begin = 0;
 
   constructor(readonly segment: Segment, readonly libc: Libc | undefined) {}
 
@@ -24,6 +26,7 @@ export class Operand {
     this.#offset = this.segment.offsetOf(array);
     this.placed = this.#offset >= 0;
     if (!this.placed) this.#view = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+    this.#begin = 0;
   }
 
   /** Where an array outside the segment lies in this process, if others can read it there (peer-memory.ts); else 0. */
@@ -45,6 +48,14 @@ export class Operand {
   /** The address of what is at byte `from` of a placed array. */
   address(from: number): number {
     return this.#offset + from;
+  }
+
+  /** Where in this process the `bytes` bytes at `from` are, for machine code, which there is. */
+  here(from: number, bytes: number): number {
+    if (this.placed) return this.segment.machineCode?.addressOf(this.#offset + from) ?? 0;
+    this.checkAttached(from + bytes);
+    if (this.#begin === 0) this.#begin = Number(this.libc?.addressOf(this.#view));
+    return this.#begin + from;
   }
 
   /** The address of the `bytes` bytes at `from`: where they are, or `room`, to which they were copied. */

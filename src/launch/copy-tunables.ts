@@ -15,17 +15,23 @@ export function streamedBytes(nRanks: number): number {
   return Math.max(LEAST_BYTES, Math.floor(CACHED_BYTES / (nRanks * nRanks)));
 }
 
-const HUGE_PAGES = 'glibc.malloc.hugetlb';
 /**
- * Ordinary arrays of some MiB are to lie in huge pages, where the system leaves that to programs: it looks up each page
- * when another rank reads them (device/peer-memory.ts), and that takes longer than copying 4 KiB. Measured: such
- * reads take half the time, copies of 16 MiB take 0.8.
+ * Ordinary arrays are to lie in huge pages, where the system leaves that to programs: it looks up each page when another
+ * rank reads them (device/peer-memory.ts), and that takes longer than copying 4 KiB. Measured: such reads take half the time,
+ * copies of 16 MiB take 0.8. So the C library asks for such pages; and it takes up to 32 MiB from its heap, which consists of
+ * them, where it would map memory for each array, whose ends then lie in pages of 4 KiB. It would do so by itself once a
+ * program has given back an array of 32 MiB.
  */
-const TRANSPARENT = 1;
+const PAGES = [
+  ['glibc.malloc.hugetlb', 1],
+  ['glibc.malloc.mmap_threshold', 32 * 1024 * 1024],
+  ['glibc.malloc.trim_threshold', 64 * 1024 * 1024],
+  ['glibc.malloc.top_pad', 2 * 1024 * 1024],
+] as const;
 
-/** The GLIBC_TUNABLES of ranks: what is set already, when copies go around the cache, and which pages large arrays have. */
+/** The GLIBC_TUNABLES of ranks: what is set already, when copies go around the cache, and which pages arrays have. */
 export function copyTunables(env: NodeJS.ProcessEnv, nRanks: number): string {
   const given = env['GLIBC_TUNABLES'] ?? '';
-  const ours = [[THRESHOLD, `0x${streamedBytes(nRanks).toString(16)}`], [HUGE_PAGES, String(TRANSPARENT)]] as const;
+  const ours = [[THRESHOLD, `0x${streamedBytes(nRanks).toString(16)}`], ...PAGES] as const;
   return [...(given === '' ? [] : [given]), ...ours.filter(([name]) => !given.includes(name)).map((setting) => setting.join('='))].join(':');
 }

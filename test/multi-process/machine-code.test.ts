@@ -18,3 +18,18 @@ test.each([
 test('sums of every float16 are the same on ranks that are threads', async () => {
   await spawnRanks(3, fixture('float16-sums.mjs'));
 });
+
+test.each([
+  { way: 'where they lie', nRanks: 2, env: {} },
+  { way: 'where they lie, on three ranks', nRanks: 3, env: {} },
+  { way: 'with those of others in staging memory', nRanks: 2, env: { TCCL_CMA_DISABLE: '1' } },
+  { way: 'by WebAssembly', nRanks: 2, env: { TCCL_MACHINE_CODE_DISABLE: '1' } },
+])('ordinary arrays are summed $way', async ({ nRanks, env }) => {
+  const { records, stderr } = await runRanks(nRanks, 'private-sums.mjs', [], { env });
+  expect(records, stderr).toHaveLength(nRanks);
+  for (const { checked } of records) expect(checked).toBeGreaterThan(500_000);
+});
+
+test('ranks that are threads sum ordinary arrays where they lie', async () => {
+  await spawnRanks(2, fixture('private-sums.mjs'));
+});

@@ -2,14 +2,15 @@ import { expect, test } from 'vitest';
 import { copyTunables } from '../../src/launch/copy-tunables.js';
 
 const around = 'glibc.cpu.x86_non_temporal_threshold=0x800000';
-const huge = 'glibc.malloc.hugetlb=1';
+const heap = 'glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864:glibc.malloc.top_pad=2097152';
+const huge = `glibc.malloc.hugetlb=1:${heap}`;
 
 test.each([
   [undefined, `${around}:${huge}`],
   ['', `${around}:${huge}`],
   ['glibc.malloc.arena_max=1', `glibc.malloc.arena_max=1:${around}:${huge}`],
   ['glibc.cpu.x86_non_temporal_threshold=0x4040', `glibc.cpu.x86_non_temporal_threshold=0x4040:${huge}`],
-  ['glibc.malloc.hugetlb=0', `glibc.malloc.hugetlb=0:${around}`],
+  ['glibc.malloc.hugetlb=0', `glibc.malloc.hugetlb=0:${around}:${heap}`],
 ])('ranks under GLIBC_TUNABLES=%s have %s', (given, expected) => {
   expect(copyTunables(given === undefined ? {} : { GLIBC_TUNABLES: given }, 2)).toBe(expected);
 });

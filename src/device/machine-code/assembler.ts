@@ -2,7 +2,7 @@
 export const general = { rax: 0, rcx: 1, rdx: 2, rsi: 6, rdi: 7, r8: 8, r9: 9, r10: 10, r11: 11 } as const;
 export type General = (typeof general)[keyof typeof general];
 
-/** A vector register, 0 to 15: `xmm` is the lower half of `ymm`, and each instruction here has one width. */
+/** A vector register, 0 to 15: `xmm` is the lower half of `ymm`. Each instruction here but moves has one width. */
 export interface Vector {
   readonly vector: number;
 }
@@ -61,6 +61,11 @@ export class Assembler {
     this.#bytes.push(0x8b, ...operands(to, from));
   }
 
+  /** 64 bits. */
+  movLoad(to: General, from: Memory): void {
+    this.#bytes.push(0x48 | ((to >> 3) << 2) | (from.base >> 3), 0x8b, ...operands(to, from));
+  }
+
   add(to: General, by: General): void {
     this.#between(0x01, to, by);
   }
@@ -84,14 +89,14 @@ export class Assembler {
 
   // ── vectors ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Reads 16 bytes. */
-  vmovdquLoad(to: Vector, from: Memory): void {
-    this.#vex({ map: 1, prefix: 2, wide: false, opcode: 0x6f }, to, undefined, from);
+  /** Reads 16 bytes, or 32. */
+  vmovdquLoad(to: Vector, from: Memory, wide = false): void {
+    this.#vex({ map: 1, prefix: 2, wide, opcode: 0x6f }, to, undefined, from);
   }
 
-  /** Writes 16 bytes. */
-  vmovdquStore(to: Memory, from: Vector): void {
-    this.#vex({ map: 1, prefix: 2, wide: false, opcode: 0x7f }, from, undefined, to);
+  /** Writes 16 bytes, or 32. */
+  vmovdquStore(to: Memory, from: Vector, wide = false): void {
+    this.#vex({ map: 1, prefix: 2, wide, opcode: 0x7f }, from, undefined, to);
   }
 
   /** Eight float16 become float32. */
@@ -105,8 +110,28 @@ export class Assembler {
   }
 
   /** Eight float32. */
-  vaddps(to: Vector, a: Vector, b: Vector): void {
+  vaddps(to: Vector, a: Vector, b: Vector | Memory): void {
     this.#vex({ map: 1, prefix: 0, wide: true, opcode: 0x58 }, to, a, b);
+  }
+
+  /** Four float64. */
+  vaddpd(to: Vector, a: Vector, b: Vector | Memory): void {
+    this.#vex({ map: 1, prefix: 1, wide: true, opcode: 0x58 }, to, a, b);
+  }
+
+  /** 32 integers of 8 bits. */
+  vpaddb(to: Vector, a: Vector, b: Vector | Memory): void {
+    this.#vex({ map: 1, prefix: 1, wide: true, opcode: 0xfc }, to, a, b);
+  }
+
+  /** Eight integers of 32 bits. */
+  vpaddd(to: Vector, a: Vector, b: Vector | Memory): void {
+    this.#vex({ map: 1, prefix: 1, wide: true, opcode: 0xfe }, to, a, b);
+  }
+
+  /** Four integers of 64 bits. */
+  vpaddq(to: Vector, a: Vector, b: Vector | Memory): void {
+    this.#vex({ map: 1, prefix: 1, wide: true, opcode: 0xd4 }, to, a, b);
   }
 
   /** All bits of a lane become 1 if `a` or `b` is NaN there, else 0; eight lanes. */

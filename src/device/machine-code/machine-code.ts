@@ -1,19 +1,24 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import type { Libc } from '../libc.js';
+import type { DataTypeName } from '../types.js';
 import { BLOCK_BYTES, SUM_FLOAT16_ARGUMENTS, sumFloat16Code, type SumFloat16Function } from './sum-float16.js';
+import { addingOf, SUM_ARGUMENTS, sumCode, type Adding, type SumFunction } from './sum.js';
 
 /** Of /proc/cpuinfo: more than the first core takes. All of it takes milliseconds where there are hundreds. */
 const CPU_INFO_BYTES = 4096;
 
 interface Functions {
   readonly sumFloat16: SumFloat16Function;
+  /** Made each when it is first needed. */
+  readonly sums: Map<Adding, SumFunction>;
 }
 
 /** Made when one is first needed, once a thread, and kept: a page of memory. */
 let made: Functions | { readonly reason: string } | undefined;
 
 /**
- * What WebAssembly has no instructions for, done with the processor's own on one memory of WebAssembly. The kernels hand
+ * What WebAssembly cannot do, done with the processor's own instructions: conversions of float16, for which it has none, on one
+ * memory of WebAssembly, and sums of arrays outside it, which would have to be copied into it and out of it. The kernels hand
  * over what is worth a call (0.3 µs), and do themselves what is left: all of it on other processors and systems, and where
  * memory cannot be made executable. Results have the same bits either way.
  */
@@ -33,6 +38,26 @@ export class MachineCode {
   get refusal(): string | undefined {
     const functions = this.#functions();
     return 'reason' in functions ? functions.reason : undefined;
+  }
+
+  /** What sums arrays of a type that lie anywhere in this process, if something does. */
+  sumOf(type: DataTypeName): SumFunction | undefined {
+    const adding = addingOf[type];
+    const functions = this.#functions();
+    if (adding === undefined || 'reason' in functions) return undefined;
+    let sum = functions.sums.get(adding);
+    if (sum === undefined) functions.sums.set(adding, (sum = this.#libc.makeFunction(sumCode(adding), SUM_ARGUMENTS)));
+    return sum;
+  }
+
+  /** Where an array outside the memory is in this process, for as long as it is attached to its buffer. */
+  addressOfOutside(array: Uint8Array | Uint32Array | BigUint64Array): number {
+    return Number(this.#libc.addressOf(new Uint8Array(array.buffer, array.byteOffset, array.byteLength)));
+  }
+
+  /** The address in this process of a place in the memory. */
+  addressOf(place: number): number {
+    return this.#base + place;
   }
 
   /**
@@ -69,7 +94,7 @@ function make(libc: Libc): Functions | { readonly reason: string } {
   if (process.arch !== 'x64') return { reason: `this is ${process.arch}` };
   try {
     if (!hasFeatures()) return { reason: 'the processor has no F16C or no AVX2' };
-    return { sumFloat16: libc.makeFunction(sumFloat16Code(), SUM_FLOAT16_ARGUMENTS) };
+    return { sumFloat16: libc.makeFunction(sumFloat16Code(), SUM_FLOAT16_ARGUMENTS), sums: new Map() };
   } catch (error) {
     return { reason: (error as Error).message };
   }

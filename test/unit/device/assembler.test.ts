@@ -13,6 +13,7 @@ const low = { rax: 'eax', rcx: 'ecx', rdx: 'edx', rsi: 'esi', rdi: 'edi', r8: 'r
 const pairs = names.map((a, i) => [a, names[(i + 4) % names.length]!] as const);
 const vectors = [[0, 5, 10], [15, 0, 5], [7, 8, 15], [8, 15, 0]] as const;
 const displacements = [0, 127, -128];
+const adding = ['vaddps', 'vaddpd', 'vpaddb', 'vpaddd', 'vpaddq'] as const;
 
 /** Every instruction in Intel's words, as objdump writes it. */
 function writeAll(code: Assembler): string[] {
@@ -30,13 +31,23 @@ function writeAll(code: Assembler): string[] {
     for (const displacement of displacements) {
       code.movLow(x, { base: y, displacement });
       text.push(`mov ${low[a]},DWORD PTR [${b}${at(displacement)}]`);
-      for (const [v] of vectors) {
+      code.movLoad(x, { base: y, displacement });
+      text.push(`mov ${a},QWORD PTR [${b}${at(displacement)}]`);
+      for (const [v, w] of vectors) {
         const place = { base: y, displacement };
         code.vmovdquLoad(vector(v), place);
         code.vmovdquStore(place, vector(v));
         code.vcvtph2ps(vector(v), place);
         const memory = `XMMWORD PTR [${b}${at(displacement)}]`;
         text.push(`vmovdqu xmm${v},${memory}`, `vmovdqu ${memory},xmm${v}`, `vcvtph2ps ymm${v},${memory}`);
+        code.vmovdquLoad(vector(v), place, true);
+        code.vmovdquStore(place, vector(v), true);
+        const wide = `YMMWORD PTR [${b}${at(displacement)}]`;
+        text.push(`vmovdqu ymm${v},${wide}`, `vmovdqu ${wide},ymm${v}`);
+        for (const adds of adding) {
+          code[adds](vector(v), vector(w), place);
+          text.push(`${adds} ymm${v},ymm${w},${wide}`);
+        }
       }
     }
   }
@@ -44,13 +55,13 @@ function writeAll(code: Assembler): string[] {
     const [x, y, z] = [vector(a), vector(b), vector(c)];
     code.vcvtph2ps(x, y);
     code.vcvtps2ph(x, y);
-    code.vaddps(x, y, z);
+    for (const adds of adding) code[adds](x, y, z);
     code.vcmpunordps(x, y, z);
     code.vblendvps(x, y, z, x);
     code.vpcmpeqd(x, y, z);
     code.vpsrld(x, y, 9);
     text.push(
-      `vcvtph2ps ymm${a},xmm${b}`, `vcvtps2ph xmm${a},ymm${b},0x0`, `vaddps ymm${a},ymm${b},ymm${c}`, `vcmpunordps ymm${a},ymm${b},ymm${c}`,
+      `vcvtph2ps ymm${a},xmm${b}`, `vcvtps2ph xmm${a},ymm${b},0x0`, ...adding.map((adds) => `${adds} ymm${a},ymm${b},ymm${c}`), `vcmpunordps ymm${a},ymm${b},ymm${c}`,
       `vblendvps ymm${a},ymm${b},ymm${c},ymm${a}`, `vpcmpeqd ymm${a},ymm${b},ymm${c}`, `vpsrld ymm${a},ymm${b},0x9`,
     );
   }

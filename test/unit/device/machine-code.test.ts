@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { instantiateKernels, type SumFloat16 } from '../../../src/device/kernels/kernels.js';
 import { loadLibc } from '../../../src/device/libc.js';
 import { MachineCode } from '../../../src/device/machine-code/machine-code.js';
-import { float16, operatorCode } from '../../../src/device/types.js';
+import { addingOf, SUM_BLOCK_BYTES } from '../../../src/device/machine-code/sum.js';
+import { dataTypes, float16, operatorCode } from '../../../src/device/types.js';
 
 const memory = new WebAssembly.Memory({ shared: true, initial: 128, maximum: 128 });
 const loaded = loadLibc();
@@ -84,6 +85,48 @@ describe.skipIf(refusal !== undefined)(`float16 sums by machine code${refusal ==
       // Averages are made of sums of 8 KiB, and what is left may be too little.
       expect(summed).toBeGreaterThan(2 * count - (operator === 'sum' ? 128 : 4096));
     }), { numRuns: 200 });
+  });
+
+  test('sums of arrays outside the memory have the bits that WebAssembly gives, and nothing else is written', () => {
+    if (machineCode === undefined) return;
+    const shape = fc.record({
+      type: fc.constantFrom(...dataTypes.filter(({ name }) => name in addingOf)),
+      nSources: fc.integer({ min: 2, max: 9 }),
+      blocks: fc.integer({ min: 1, max: 20 }),
+      from: fc.nat(3),
+      shift: fc.nat(40),
+      inPlace: fc.boolean(),
+      values: fc.uint8Array({ minLength: 1, maxLength: 300 }),
+    });
+    fc.assert(fc.property(shape, ({ type, nSources, blocks, from, shift, inPlace, values }) => {
+      const sum = machineCode.sumOf(type.name);
+      const bytes = blocks * SUM_BLOCK_BYTES;
+      const end = from * SUM_BLOCK_BYTES + bytes;
+      const arrays = Array.from({ length: nSources + 1 }, (_, a) => Uint8Array.from({ length: end + shift + 64 }, (_, i) => (values[(i * 7 + a) % values.length] ?? 0) ^ (i * a)));
+      const [destination, ...sources] = arrays as [Uint8Array, ...Uint8Array[]];
+      if (inPlace) sources[0] = destination;
+      // The same by WebAssembly.
+      const places = sources.map((source, s) => {
+        const place = DATA + s * 8192;
+        new Uint8Array(memory.buffer).set(source.subarray(shift, shift + end), place);
+        return place;
+      });
+      setTables(places, [DATA + 9 * 8192]);
+      webAssembly.reduceCopy(type.code, SUM, SOURCES, nSources, DESTINATIONS, 1, end - bytes, bytes);
+      const expected = Uint8Array.from(destination);
+      expected.set(new Uint8Array(memory.buffer, DATA + 9 * 8192 + end - bytes, bytes), shift + end - bytes);
+
+      const addressOf = (array: Uint8Array): bigint => BigInt(machineCode.addressOfOutside(array)) + BigInt(shift);
+      const table = BigUint64Array.from(sources, addressOf);
+      const tableAt = machineCode.addressOfOutside(table);
+      sum?.(tableAt, tableAt + table.byteLength, Number(addressOf(destination)), end, end - bytes);
+      expect(Buffer.compare(destination, expected)).toBe(0);
+    }), { numRuns: 300 });
+  });
+
+  test('numbers that the processor does not add are left to WebAssembly', () => {
+    expect(machineCode?.sumOf('bfloat16')).toBeUndefined();
+    expect(machineCode?.sumOf('float8e4m3')).toBeUndefined();
   });
 
   test('an array that does not end in the memory is refused as WebAssembly refuses it', () => {

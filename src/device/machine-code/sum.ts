@@ -1,0 +1,60 @@
+import type { DataTypeName } from '../types.js';
+import { Assembler, general, vector, type Memory, type Vector } from './assembler.js';
+
+/** The code works on whole blocks of so many bytes. */
+export const SUM_BLOCK_BYTES = 256;
+
+/**
+ * What the code is called with: a table of 64-bit addresses of two sources at least and where it ends, where the sums go, and
+ * which bytes of all of these, at least a block. Addresses are those of the process, and multiples of nothing.
+ */
+export type SumFunction = (sources: number, sourcesEnd: number, destination: number, end: number, from: number) => void;
+export const SUM_ARGUMENTS = 5;
+
+export type Adding = 'vaddps' | 'vaddpd' | 'vpaddb' | 'vpaddd' | 'vpaddq';
+
+/** What adds numbers of each type that processors add. */
+export const addingOf: Partial<Record<DataTypeName, Adding>> = {
+  float32: 'vaddps', float64: 'vaddpd', int8: 'vpaddb', uint8: 'vpaddb', int32: 'vpaddd', uint32: 'vpaddd', int64: 'vpaddq', uint64: 'vpaddq',
+};
+
+const { rax, rcx, rdx, rsi, rdi, r8, r9 } = general;
+const VECTOR_BYTES = 32;
+const ADDRESS_BYTES = 8;
+/** Addresses of blocks are those of their middle: what can be reached from there without long displacements is a block. */
+const MIDDLE = SUM_BLOCK_BYTES / 2;
+
+/** Sums, source by source in their order, as assembly/reduce.ts does them. */
+export function sumCode(adds: Adding): Uint8Array {
+  const code = new Assembler();
+  const vectors: { sum: Vector; place: Memory }[] = Array.from({ length: SUM_BLOCK_BYTES / VECTOR_BYTES }, (_, k) => ({
+    sum: vector(k), place: { base: rax, displacement: k * VECTOR_BYTES - MIDDLE },
+  }));
+  code.addNumber(r8, MIDDLE);
+  code.addNumber(rcx, MIDDLE);
+
+  const nextBlock = code.here();
+  code.movLoad(rax, { base: rdi, displacement: 0 });
+  code.add(rax, r8);
+  for (const { sum, place } of vectors) code.vmovdquLoad(sum, place, true);
+
+  code.mov(r9, rdi);
+  code.addNumber(r9, ADDRESS_BYTES);
+  const nextSource = code.here();
+  code.movLoad(rax, { base: r9, displacement: 0 });
+  code.add(rax, r8);
+  for (const { sum, place } of vectors) code[adds](sum, sum, place);
+  code.addNumber(r9, ADDRESS_BYTES);
+  code.cmp(r9, rsi);
+  code.jb(nextSource);
+
+  code.mov(rax, rdx);
+  code.add(rax, r8);
+  for (const { sum, place } of vectors) code.vmovdquStore(place, sum, true);
+  code.addNumber(r8, SUM_BLOCK_BYTES);
+  code.cmp(r8, rcx);
+  code.jb(nextBlock);
+  code.vzeroupper();
+  code.ret();
+  return code.code;
+}
