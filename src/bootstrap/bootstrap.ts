@@ -42,6 +42,8 @@ export interface Bootstrap {
   /** Resolves when the bytes are handed to the network. Messages of one tag arrive in order. */
   send(peer: number, tag: number, data: Uint8Array): Promise<void>;
   recv(peer: number, tag: number): Promise<Uint8Array>;
+  /** From now on `recv` from a peer that has closed this network rejects, which otherwise is certain only where the two are connected. */
+  watch(peer: number): void;
   /** Calls `listener` once for each peer whose connection broke without a goodbye. Returns a function that stops it. */
   onPeerLost(listener: (rank: number) => void): () => void;
   /** A number for {@link derive} that no network of these ranks has or had. One rank asks and tells the others. */

@@ -14,6 +14,18 @@ const classes: Readonly<Record<string, new (code: ErrorCode, message: string, de
   InternalError, InvalidUsageError, RemoteError, SystemError, TimeoutError,
 };
 
+/** Errors that speak of the ranks of the network in which they came about; all others of this room speak of the mesh's. */
+const ofNetworks = new WeakSet<Error>();
+
+export function inRanksOfNetwork<E extends Error>(error: E): E {
+  ofNetworks.add(error);
+  return error;
+}
+
+export function isInRanksOfNetwork(error: Error): boolean {
+  return ofNetworks.has(error);
+}
+
 export function packError(error: TcclError): TransferredError {
   const { name, code, message, rank, ranks } = error;
   return { name, code, message, ...(rank !== undefined && { rank }), ...(ranks !== undefined && { ranks }) };

@@ -1,5 +1,5 @@
 import { InvalidUsageError, TcclError } from '../errors.js';
-import { packError, unpackError } from './error-transfer.js';
+import { inRanksOfNetwork, packError, unpackError } from './error-transfer.js';
 import type { Mesh } from './mesh.js';
 
 /** Collective operations, with the number that says on the wire which one a message belongs to. */
@@ -41,7 +41,9 @@ export class Group {
         if (ranks.includes(rank)) this.#fail(this.#sequence, error);
       }),
       mesh.onFailure((notice) => {
-        if (notice.group === name) this.#fail(notice.sequence, unpackError(notice.error));
+        if (notice.group !== name) return;
+        const error = unpackError(notice.error);
+        this.#fail(notice.sequence, notice.own === true ? inRanksOfNetwork(error) : error);
       }),
     ];
   }
@@ -49,11 +51,13 @@ export class Group {
   /**
    * Ends the group at all its members: what is under way here or comes later fails with `error`. What this rank has
    * completed goes on at members that have not yet: they have all that they need of it.
+   *
+   * @param error speaks of the network's ranks
    */
   fail(error: TcclError): void {
     const sequence = Math.min(this.#sequence, ...this.#running.keys());
-    this.#fail(sequence, error);
-    this.#mesh.spread({ kind: 'failed', group: this.#name, sequence, error: packError(error) });
+    this.#fail(sequence, inRanksOfNetwork(error));
+    this.#mesh.spread({ kind: 'failed', group: this.#name, sequence, error: packError(error), own: true });
   }
 
   /** Tells the others that this rank takes no part in further operations: those that wait for it fail. */

@@ -11,6 +11,8 @@ export class Mailbox {
   readonly #messages = new Map<string, Message[]>();
   /** Oldest first. At most one of the two maps has a key. */
   readonly #waiters = new Map<string, Waiter[]>();
+  /** Why no more messages of a space will come. */
+  readonly #ended = new Map<number, Error>();
   #closed: Error | undefined;
 
   deliver(message: Message): void {
@@ -25,7 +27,8 @@ export class Mailbox {
     const key = keyOf(header);
     const message = shift(this.#messages, key);
     if (message !== undefined) return Promise.resolve(message);
-    if (this.#closed !== undefined) return Promise.reject(this.#closed);
+    const reason = this.#closed ?? this.#ended.get(header.space);
+    if (reason !== undefined) return Promise.reject(reason);
     return new Promise((resolve, reject) => push(this.#waiters, key, { resolve, reject }));
   }
 
@@ -37,19 +40,30 @@ export class Mailbox {
     this.#waiters.clear();
   }
 
+  /** No message of a space will come any more, as when the mailbox is closed. */
+  end(space: number, error: Error): void {
+    this.#ended.set(space, error);
+    this.#rejectWaiters(space, error);
+  }
+
   /** Forgets the messages of a space; who waits for more of them rejects with `error`. */
   leave(space: number, error: Error): void {
     for (const key of this.#messages.keys()) if (key.startsWith(`${space}/`)) this.#messages.delete(key);
-    for (const [key, waiters] of this.#waiters) {
-      if (!key.startsWith(`${space}/`)) continue;
-      this.#waiters.delete(key);
-      for (const { reject } of waiters) reject(error);
-    }
+    this.#ended.delete(space);
+    this.#rejectWaiters(space, error);
   }
 
   /** Forgets all messages. */
   clear(): void {
     this.#messages.clear();
+  }
+
+  #rejectWaiters(space: number, error: Error): void {
+    for (const [key, waiters] of this.#waiters) {
+      if (!key.startsWith(`${space}/`)) continue;
+      this.#waiters.delete(key);
+      for (const { reject } of waiters) reject(error);
+    }
   }
 }
 

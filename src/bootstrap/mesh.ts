@@ -4,11 +4,11 @@ import { inZone } from './address.js';
 import type { Address } from './address.js';
 import type { Connection, ConnectionEvents, Message, MessageHeader } from './connection.js';
 import { dial } from './dial.js';
-import { packError } from './error-transfer.js';
+import { inRanksOfNetwork, packError, unpackError } from './error-transfer.js';
 import { purposes } from './handshake.js';
 import { Mailbox } from './mailbox.js';
-import { eventOf } from './notice.js';
-import type { Notice } from './notice.js';
+import { eventOf, isSpread } from './notice.js';
+import type { Notice, SpreadNotice } from './notice.js';
 
 /** How the other ranks can be reached, known after the first all-gather. */
 export interface Directory {
@@ -58,8 +58,8 @@ export class Mesh {
   /** Notices of losses and failures. */
   readonly #badNews: string[] = [];
   readonly #closing = new AbortController();
-  /** Networks on this mesh that have not been closed. */
-  #users = 0;
+  /** The spaces of messages between two ranks of the networks on this mesh that have not been closed. */
+  readonly #spaces = new Set<number>();
   /** Networks that this rank gave numbers to. */
   #numbered = 0;
   #ringSecret: Uint8Array | undefined;
@@ -78,18 +78,19 @@ export class Mesh {
     return ++this.#numbered * this.nRanks + this.rank;
   }
 
-  /** Counts a network that lives on this mesh. */
-  use(): void {
-    this.#users++;
+  /** Counts a network that lives on this mesh, by its space for messages between two ranks. */
+  use(space: number): void {
+    this.#spaces.add(space);
   }
 
   /** Counts one less, and returns how many are left. */
-  leaveUse(): number {
-    return --this.#users;
+  leaveUse(space: number): number {
+    this.#spaces.delete(space);
+    return this.#spaces.size;
   }
 
   get users(): number {
-    return this.#users;
+    return this.#spaces.size;
   }
 
   /** Whether a rank is known to be gone: dead, aborted or closed. */
@@ -188,7 +189,7 @@ export class Mesh {
    * Tells a notice to all ranks that the ring still reaches, this one included. Bad news go on all connections, so that
    * where a rank closes because of them, its goodbye comes after them on each.
    */
-  spread(notice: Notice): void {
+  spread(notice: SpreadNotice): void {
     const event = eventOf(notice);
     if (this.signal.aborted || this.#told.has(event)) return;
     this.#told.add(event);
@@ -212,6 +213,29 @@ export class Mesh {
       if (peer?.incoming !== undefined) peer.incoming.notify(text);
       else peer?.outgoing?.then((connection) => connection.notify(text), () => undefined);
     }
+  }
+
+  /** Tells some ranks, those that have a connection with this one, that nothing comes from it in a space any more: behind what it sent them. */
+  fallSilent(ranks: readonly number[], space: number, failure?: TcclError): void {
+    const text = JSON.stringify({ kind: 'silent', rank: this.rank, space, ...(failure === undefined ? {} : { error: packError(failure) }) } satisfies Notice);
+    for (const rank of ranks) {
+      const peer = this.#peers.get(rank);
+      if (peer?.outgoing !== undefined) peer.outgoing.then((connection) => connection.notify(text), () => undefined);
+      else peer?.incoming?.notify(text);
+    }
+  }
+
+  /** Sees to it that this rank hears when a rank from which it waits for messages in a space has closed, or closes, that network. */
+  watch(rank: number, space: number): void {
+    const peer = this.#peer(rank);
+    if (rank === this.rank || peer.gone !== undefined || this.signal.aborted) return;
+    const text = JSON.stringify({ kind: 'waits', rank: this.rank, space } satisfies Notice);
+    if (peer.outgoing === undefined && peer.incoming !== undefined) {
+      peer.incoming.notify(text);
+      return;
+    }
+    peer.outgoing ??= this.#dial(peer, this.#addressOf(rank));
+    peer.outgoing.then((connection) => connection.notify(text), () => undefined);
   }
 
   /** Calls `listener` once for each rank that is lost without a goodbye. Returns a function that stops it. */
@@ -313,8 +337,8 @@ export class Mesh {
       },
       notice: (text) => {
         const notice = JSON.parse(text) as Notice;
-        if (notice.kind === 'closed') this.#heed(notice);
-        else this.spread(notice);
+        if (isSpread(notice)) this.spread(notice);
+        else this.#heed(notice);
       },
       end,
     };
@@ -347,6 +371,15 @@ export class Mesh {
         const { rank, group, sequence } = notice;
         const error = packError(new RemoteError('CLOSED', `${this.nameOf(rank)} has closed its communicator`, { rank }));
         for (const listener of this.#failureListeners) listener({ kind: 'failed', group, sequence, error });
+        return;
+      }
+      case 'waits':
+        if (!this.#spaces.has(notice.space)) this.fallSilent([notice.rank], notice.space);
+        return;
+      case 'silent': {
+        const { rank, space, error } = notice;
+        if (!this.#spaces.has(space)) return;
+        this.#peer(rank).mailbox.end(space, error === undefined ? new RemoteError('CLOSED', `${this.nameOf(rank)} has closed its communicator`, { rank }) : inRanksOfNetwork(unpackError(error)));
         return;
       }
       case 'failed':

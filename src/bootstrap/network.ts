@@ -1,5 +1,6 @@
 import { InvalidArgumentError, InvalidUsageError, RemoteError, TcclError } from '../errors.js';
 import type { Bootstrap, PeerInfo, Scope } from './bootstrap.js';
+import { isInRanksOfNetwork } from './error-transfer.js';
 import { Group } from './group.js';
 import type { Mesh } from './mesh.js';
 import { ranksOnHost } from './peer-info.js';
@@ -33,6 +34,8 @@ export class Network implements Bootstrap {
   #keepAlive: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
   #closed: Error | undefined;
+  /** Why collective operations ended before. */
+  #failure: TcclError | undefined;
 
   /**
    * @param number from the mesh, alike at all members; 0 for the network in which the peers were introduced
@@ -58,7 +61,7 @@ export class Network implements Bootstrap {
       all: all ?? new Group(mesh, members, this.#firstSpace + spaces.all, `all${name}`),
       host: new Group(mesh, host, this.#firstSpace + spaces.host, `host of rank ${host[0] ?? mesh.rank}${name}`),
     };
-    mesh.use();
+    mesh.use(this.#tagSpace);
   }
 
   allGather(data: Uint8Array, scope: Scope = 'all'): Promise<Uint8Array[]> {
@@ -81,13 +84,17 @@ export class Network implements Bootstrap {
 
   async send(peer: number, tag: number, data: Uint8Array): Promise<void> {
     this.#check(peer, tag);
-    return this.#hold(this.#mesh.post(this.#meshRank(peer), { space: this.#firstSpace + spaces.tags, operation: 0, number: tag }, data));
+    return this.#hold(this.#mesh.post(this.#meshRank(peer), { space: this.#tagSpace, operation: 0, number: tag }, data));
   }
 
   async recv(peer: number, tag: number): Promise<Uint8Array> {
     this.#check(peer, tag);
-    const { data } = await this.#hold(this.#mesh.take(this.#meshRank(peer), { space: this.#firstSpace + spaces.tags, number: tag }));
+    const { data } = await this.#hold(this.#mesh.take(this.#meshRank(peer), { space: this.#tagSpace, number: tag }));
     return data;
+  }
+
+  watch(peer: number): void {
+    this.#mesh.watch(this.#meshRank(peer), this.#tagSpace);
   }
 
   onPeerLost(listener: (rank: number) => void): () => void {
@@ -120,6 +127,7 @@ export class Network implements Bootstrap {
 
   fail(reason: TcclError): void {
     if (this.#closed !== undefined) return;
+    this.#failure ??= reason;
     for (const group of Object.values(this.#groups)) group.fail(reason);
   }
 
@@ -138,7 +146,10 @@ export class Network implements Bootstrap {
     if (this.#closed !== undefined) return;
     const reason = new InvalidUsageError('CLOSED', `rank ${this.rank} has closed its communicator`);
     // With the last network the connections say it.
-    if (this.#mesh.users > 1) for (const group of Object.values(this.#groups)) group.sayGoodbye();
+    if (this.#mesh.users > 1) {
+      for (const group of Object.values(this.#groups)) group.sayGoodbye();
+      this.#mesh.fallSilent(this.#members, this.#tagSpace, this.#failure);
+    }
     if (this.#leave(reason) === 0) await this.#mesh.close(reason);
   }
 
@@ -146,9 +157,13 @@ export class Network implements Bootstrap {
   #leave(reason: Error): number {
     this.#closed = reason;
     for (const group of Object.values(this.#groups)) group.close(reason);
-    this.#mesh.leaveSpace(this.#firstSpace + spaces.tags, reason);
+    this.#mesh.leaveSpace(this.#tagSpace, reason);
     this.#mesh.leaveSpace(this.#firstSpace + spaces.survivors, reason);
-    return this.#mesh.leaveUse();
+    return this.#mesh.leaveUse(this.#tagSpace);
+  }
+
+  get #tagSpace(): number {
+    return this.#firstSpace + spaces.tags;
   }
 
   #meshRank(rank: number): number {
@@ -179,9 +194,9 @@ export class Network implements Bootstrap {
     }
   }
 
-  /** An error of the mesh speaks of its ranks; callers know this network's. */
+  /** An error of the mesh speaks of its ranks; callers know this network's. What a network failed with speaks of those. */
   #inMyRanks(error: unknown): unknown {
-    if (!(error instanceof RemoteError) || error.rank === undefined) return error;
+    if (!(error instanceof RemoteError) || error.rank === undefined || isInRanksOfNetwork(error)) return error;
     const rank = this.#members.indexOf(error.rank);
     if (rank < 0 || rank === error.rank) return error;
     return new RemoteError(error.code, `${error.message} (it is rank ${rank} of this communicator)`, { rank, cause: error });

@@ -4,6 +4,9 @@ import type { ReceiveConnection, SendConnection, Transport } from '../transport/
 /** What a connection's tag grows by for the receiver's answer. */
 const ANSWER = 1;
 
+/** How long the other end may be waited for before this one asks whether it is still there. */
+const WATCH_AFTER_MS = 500;
+
 /** What connections between two ranks are made with. */
 export interface Dialling {
   readonly bootstrap: Bootstrap;
@@ -23,6 +26,8 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
   connection: C | undefined;
   #failure: Error | undefined;
   #listening = false;
+  #waitsSinceMs: number | undefined;
+  #watches = false;
 
   constructor(readonly peer: number, protected readonly dialling: Dialling) {
     this.connect().then(
@@ -59,10 +64,20 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
     }
   }
 
-  /** Throws {@link failure}. */
+  /** Throws {@link failure}. Who waits for the connection to be made calls it again and again. */
   check(): void {
     const failure = this.failure();
     if (failure !== undefined) throw failure;
+    if (this.connection === undefined && !this.#watches) this.#watch();
+  }
+
+  /** A peer that shares no other connection with this rank would close without a word. */
+  #watch(): void {
+    const now = performance.now();
+    this.#waitsSinceMs ??= now;
+    if (now - this.#waitsSinceMs < WATCH_AFTER_MS) return;
+    this.#watches = true;
+    this.dialling.bootstrap.watch(this.peer);
   }
 
   async close(): Promise<void> {
@@ -86,7 +101,7 @@ export class LazySender extends Lazy<SendConnection> {
       setUp.cancel();
       throw error;
     }
-    // The answer says nothing, but its absence is noticed: a peer that left or died never connects.
+    // The answer says only that the peer has connected, but its absence is noticed: a peer that left or died never connects.
     bootstrap.recv(this.peer, tag + ANSWER).catch((error: unknown) => gone.abort(error));
     return setUp.connect(new Uint8Array(), AbortSignal.any([signal, gone.signal]));
   }
@@ -97,8 +112,10 @@ export class LazyReceiver extends Lazy<ReceiveConnection> {
   protected override async connect(): Promise<ReceiveConnection> {
     const { bootstrap, transport, tag, signal } = this.dialling;
     const info = await bootstrap.recv(this.peer, tag);
-    await bootstrap.send(this.peer, tag + ANSWER, new Uint8Array());
     const setUp = await transport.setUpReceive(this.peer);
-    return setUp.connect(info, signal);
+    const connection = await setUp.connect(info, signal);
+    // Where it cannot be told, the peer is gone or this rank is leaving, which the connection tells, too.
+    bootstrap.send(this.peer, tag + ANSWER, new Uint8Array()).catch(() => undefined);
+    return connection;
   }
 }

@@ -191,6 +191,8 @@ function welcome(key: Uint8Array): Buffer {
 
 /** The promise, unless the signal comes first. Keeps the process alive meanwhile: sockets and listeners do not. */
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  // What becomes of it after the signal nobody wants to know.
+  promise.catch(() => undefined);
   signal.throwIfAborted();
   const hold = setInterval(() => undefined, 2 ** 30);
   let abort: () => void = () => undefined;

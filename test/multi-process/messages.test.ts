@@ -103,6 +103,16 @@ describe.each(ways)('messages that go wrong ($way)', ({ args, env }) => {
     expect(records.find((record) => record['rank'] === 0)?.['got']).toBe(7);
   });
 
+  test.each([['closedChild', 'CLOSED'], ['abortedChild', 'ABORTED']])('a rank that ends a child of the communicator is named there (%s)', async (scenario, expected) => {
+    const { records, stderr, code } = await runRanks(6, 'message-failures.mjs', [scenario], { env });
+    expect(code, stderr).toBe(0);
+    expect(records.map((record) => record['rank']).sort()).toEqual([0, 2, 3, 4, 5]);
+    for (const record of records) {
+      expect(record).toMatchObject({ code: expected, about: 4 });
+      expect(record['ms']).toBeLessThan(2000);
+    }
+  });
+
   // Over sockets those who only begin to connect with it may find it gone first.
   test.skipIf('TCCL_SHM_DISABLE' in env)('those who wait for a rank that aborts are told its reason', async () => {
     const { records, stderr } = await run('aborted');

@@ -44,6 +44,13 @@ describe.each([
     expect(records).toEqual([{ waits: ['met', { code: 'CLOSED', at: 0, message }] }]);
   });
 
+  test('ranks that close while others reach for them end nobody without a word', async () => {
+    const { records, code, stderr } = await runRanks(3, 'windows.mjs', ['leaving'], { env });
+    expect(code, stderr).toBe(0);
+    expect(records).toHaveLength(3);
+    for (const record of records) expect(['[]', '["CLOSED"]']).toContain(JSON.stringify(record['codes']));
+  });
+
   test('a rank that is refused a window can have it later; one that calls something else is named', async () => {
     const { records, code, stderr } = await runRanks(3, 'windows.mjs', ['alone'], { env });
     expect(code, stderr).toBe(0);

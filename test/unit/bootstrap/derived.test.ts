@@ -54,6 +54,18 @@ test('what fails in one network fails at all its ranks and in no other', async (
   });
 });
 
+test('who ended a network is named by its number there', async () => {
+  await withRanks(3, async (ranks) => {
+    const some = derive(ranks, [2, 1, 0]);
+    const waiting = [rejection(some[1]!.barrier()), rejection(some[2]!.barrier()), rejection(some[2]!.recv(0, 1))];
+    some[2]!.watch(0);
+    some[0]!.fail(new RemoteError('ABORTED', 'rank 0 is out of paper', { rank: 0 }));
+    await some[0]!.close();
+    for (const error of await Promise.all(waiting)) expect(error).toMatchObject({ code: 'ABORTED', rank: 0, message: 'rank 0 is out of paper' });
+    await Promise.all([some[1]!.close(), some[2]!.close()]);
+  });
+});
+
 test('a close rejects what is pending in that network only', async () => {
   await withRanks(2, async (ranks) => {
     const some = derive(ranks, [0, 1]);
@@ -64,6 +76,31 @@ test('a close rejects what is pending in that network only', async () => {
     await ranks[1]!.send(0, 0, bytes('still there'));
     expect(text(await other)).toBe('still there');
     await some[1]!.close();
+  });
+});
+
+test('who waits for messages of a rank hears that it closes the network, or has closed it before', async () => {
+  await withRanks(5, async (ranks) => {
+    const some = derive(ranks, [0, 1, 2, 3, 4]);
+    // No connection of the ring joins 0 and 2, nor 4 and 2.
+    const early = rejection(some[0]!.recv(2, 7));
+    some[0]!.watch(2);
+    await some[2]!.send(0, 8, bytes('before'));
+    await some[2]!.close();
+    expect(await early).toMatchObject({ code: 'CLOSED', rank: 2 });
+    expect(text(await some[0]!.recv(2, 8))).toBe('before');
+    expect(await rejection(some[0]!.recv(2, 8))).toMatchObject({ code: 'CLOSED', rank: 2 });
+    const late = rejection(some[4]!.recv(2, 7));
+    some[4]!.watch(2);
+    expect(await late).toMatchObject({ code: 'CLOSED', rank: 2 });
+    // Who is there is no reason to stop waiting, and other networks go on.
+    const waits = some[4]!.recv(1, 7);
+    some[4]!.watch(1);
+    await some[1]!.send(4, 7, bytes('here'));
+    expect(text(await waits)).toBe('here');
+    await ranks[2]!.send(0, 7, bytes('there'));
+    expect(text(await ranks[0]!.recv(2, 7))).toBe('there');
+    await Promise.all([0, 1, 3, 4].map((rank) => some[rank]!.close()));
   });
 });
 
