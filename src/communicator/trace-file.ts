@@ -23,6 +23,8 @@ export class TraceFile implements Observer {
   readonly #tid: number;
   readonly #name: string;
   #kept = '';
+  /** The events of the steps of the call under way. */
+  #keptSteps = '';
   #call: Call | undefined;
   #number = 0;
   #began = 0;
@@ -58,7 +60,7 @@ export class TraceFile implements Observer {
 
   advanced(): void {
     const now = nowUs();
-    this.#event({ name: `step ${++this.#steps}`, cat: 'step', ph: 'X', ts: this.#stepBegan, dur: between(this.#stepBegan, now) });
+    this.#keptSteps += this.#line({ name: `step ${++this.#steps}`, cat: 'step', ph: 'X', ts: this.#stepBegan, dur: between(this.#stepBegan, now) });
     this.#stepBegan = now;
   }
 
@@ -81,25 +83,42 @@ export class TraceFile implements Observer {
     process.off('exit', this.#flush);
   }
 
+  /** Of slices that begin at the same time, viewers take the one that comes first for the one around the others. */
   #end(more: object): void {
     const call = this.#call;
     if (call === undefined) return;
     this.#event({
       name: call.kind, cat: 'collective', ph: 'X', ts: this.#began, dur: between(this.#began, nowUs()), args: { number: this.#number, ...callArguments(call), ...more },
     });
+    this.#takeSteps();
     this.#call = undefined;
   }
 
-  #event(event: object): void {
-    this.#kept += `,\n${JSON.stringify({ ...event, pid: this.#pid, tid: this.#tid })}`;
-    if (this.#kept.length >= KEPT_CHARACTERS) this.#flush();
+  #takeSteps(): void {
+    this.#kept += this.#keptSteps;
+    this.#keptSteps = '';
   }
 
-  /** One write, so that the events of several ranks don't mix. */
+  #event(event: object): void {
+    this.#kept += this.#line(event);
+    if (this.#kept.length >= KEPT_CHARACTERS) this.#write();
+  }
+
+  #line(event: object): string {
+    return `,\n${JSON.stringify({ ...event, pid: this.#pid, tid: this.#tid })}`;
+  }
+
+  /** Writes all there is, the steps of an unfinished call, too. */
   readonly #flush = (): void => {
+    this.#takeSteps();
+    this.#write();
+  };
+
+  /** One write, so that the events of several ranks don't mix. */
+  #write(): void {
     if (this.#kept !== '') writeSync(this.#file, this.#kept);
     this.#kept = '';
-  };
+  }
 }
 
 /** A time between two others, to the digit that those have. */

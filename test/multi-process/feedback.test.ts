@@ -122,9 +122,16 @@ describe('TCCL_TRACE', () => {
       ]);
       expect(calls.map(({ args }) => [args?.['operator'], args?.['root']])).toEqual([['sum', undefined], [undefined, 1], [undefined, undefined], [undefined, undefined]]);
       expect(calls.every(({ ph, ts, dur }) => ph === 'X' && ts > 0 && dur >= 0)).toBe(true);
-      const steps = events.filter((event) => event.tid === tid && event.cat === 'step');
-      for (const step of steps) {
-        expect(calls.some((call) => call.ts <= step.ts && step.ts + step.dur <= call.ts + call.dur + 0.2)).toBe(true);
+      // As viewers nest slices: by time, and what comes first of those that begin together is around the others.
+      const slices = events.filter((event) => event.tid === tid && event.ph === 'X')
+        .map(({ name, cat, ts, dur }) => ({ name, cat, from: Math.round(ts * 10), to: Math.round((ts + dur) * 10) })).sort((a, b) => a.from - b.from);
+      const around: typeof slices = [];
+      for (const slice of slices) {
+        while (around.length > 0 && around.at(-1)!.to <= slice.from) around.pop();
+        const parent = around.at(-1);
+        expect(parent?.cat, `${slice.name} in ${String(parent?.name)}`).toBe(slice.cat === 'step' ? 'collective' : undefined);
+        if (parent !== undefined) expect(slice.to).toBeLessThanOrEqual(parent.to);
+        around.push(slice);
       }
     }
     for (const tid of [0, 1, 2]) {
