@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest';
-import { contestCells, type Standing } from '../../../src/perf/contest.js';
+import { afterEach, expect, test, vi } from 'vitest';
+import type { Communicator } from '../../../src/communicator/communicator.js';
+import * as clock from '../../../src/perf/clock.js';
+import { contestCells, runContest, type Standing } from '../../../src/perf/contest.js';
 import { changesBy, timesOf, tunedSizes } from '../../../src/perf/tune.js';
 
 test('a contest has every collective at every size of which whole blocks are left, once', () => {
@@ -9,6 +11,44 @@ test('a contest has every collective at every size of which whole blocks are lef
   // Blocks of 16 bytes for each of 8 ranks: nothing is left of 8 and 64 bytes.
   expect(counts('allGather')).toEqual([[600, 16], [1000, 28]]);
   expect(new Set(cells.map(({ kind }) => kind)).size).toBe(8);
+});
+
+vi.mock(import('../../../src/perf/clock.js'), async (original) => ({ ...(await original()), clockCost: vi.fn() }));
+afterEach(() => void vi.mocked(clock.clockCost).mockReset());
+
+/** What a rank calls in a contest among two, of which the other one reads the clock in 50 ns, and a ring takes three times as long as direct. */
+async function callsIn(ownClockSeconds: number): Promise<string[]> {
+  vi.mocked(clock.clockCost).mockReturnValue(ownClockSeconds);
+  const calls: string[] = [];
+  const contestant = ({ algorithm }: { readonly algorithm: string }): Communicator => new Proxy(Object.create(null) as Communicator, {
+    get: (_, name: string) => {
+      if (name === 'close') return () => Promise.resolve();
+      if (name === 'then') return undefined;
+      if (name === 'explain') return () => ({ algorithm, protocol: 'LL' });
+      return () => calls.push(`${algorithm} ${name}`);
+    },
+  });
+  const comm = {
+    rank: 0,
+    nRanks: 2,
+    stream: (options: { readonly algorithm: string }) => Promise.resolve(contestant(options)),
+    alloc: (type: typeof Float64Array, length: number) => new type(length),
+    free: () => undefined,
+    barrierSync: () => undefined,
+    allReduceSync: (array: Float64Array, _: Float64Array, operator: string) => {
+      if (operator === 'min') array[0] = Math.min(array[0] ?? 0, 0.000_05);
+      else if (array.length === 1) array[0] = 1000; // what a warm-up took
+      else array.fill(calls.at(-1)?.startsWith('direct') === true ? 0.000_3 : 0.000_9);
+    },
+  };
+  await runContest(comm as unknown as Communicator, { sizes: [8], rounds: 3, turnMs: 6, withChoice: false }, () => undefined);
+  return calls;
+}
+
+test('ranks whose clocks cost differently leave the same algorithms out, or they would wait for each other', async () => {
+  const calls = await callsIn(50e-9);
+  expect(calls.filter((call) => call === 'ring allReduceSync').length).toBeGreaterThan(0);
+  expect(await callsIn(150e-9)).toEqual(calls);
 });
 
 test('the largest size that was asked for is measured, whether steps of eight end there or not', () => {
