@@ -1,9 +1,9 @@
-import { openSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { threadId } from 'node:worker_threads';
 import { describeCall, type Call } from '../collectives/call.js';
 import type { Operation } from '../collectives/operation.js';
-import { SystemError, type TcclError } from '../errors.js';
+import type { TcclError } from '../errors.js';
+import { appendTo, type Appending } from './append-file.js';
 import type { Observer } from './observed-engine.js';
 
 /** What TCCL_DEBUG may say; each says what those before it say, too. */
@@ -36,7 +36,7 @@ export class DebugLog implements Observer {
   readonly #settings: DebugSettings;
   readonly #communicator: LoggedCommunicator;
   readonly #prefix: string;
-  readonly #write: (text: string) => void;
+  readonly #file: Appending | undefined;
   #failed = false;
 
   /** @throws SystemError `FILE` when the file cannot be written */
@@ -45,7 +45,7 @@ export class DebugLog implements Observer {
     this.#settings = settings;
     this.#communicator = communicator;
     this.#prefix = `${hostname()}:${process.pid}:${process.pid + threadId} [${device}] TCCL`;
-    this.#write = settings.file === undefined ? (text) => process.stdout.write(text) : fileWriter(settings.file);
+    this.#file = settings.file === undefined ? undefined : openFile(settings.file);
   }
 
   info(subsystem: DebugSubsystem, text: string): void {
@@ -85,6 +85,7 @@ export class DebugLog implements Observer {
   closed(): void {
     const { address, rank, nRanks, device } = this.#communicator;
     this.info('INIT', `comm ${address} rank ${rank} nranks ${nRanks} cudaDev ${device} busId ${device.toString(16)} - ${this.#failed ? 'Abort' : 'Destroy'} COMPLETE`);
+    this.#file?.close();
   }
 
   #where(): string {
@@ -95,17 +96,17 @@ export class DebugLog implements Observer {
     return debugLevels.indexOf(this.#settings.level) >= debugLevels.indexOf(level);
   }
 
+  #write(text: string): void {
+    if (this.#file === undefined) process.stdout.write(text);
+    else this.#file.append(text);
+  }
+
   #line(level: 'INFO' | 'WARN', text: string): void {
     this.#write(`${this.#prefix} ${level} ${text}\n`);
   }
 }
 
-function fileWriter(pattern: string): (text: string) => void {
+function openFile(pattern: string): Appending {
   const path = pattern.replaceAll('%h', hostname()).replaceAll('%p', String(process.pid));
-  try {
-    const file = openSync(path, 'a');
-    return (text) => writeSync(file, text);
-  } catch (cause) {
-    throw new SystemError('FILE', `the log (TCCL_DEBUG_FILE) cannot be written here: ${(cause as Error).message}`, { file: path, cause });
-  }
+  return appendTo(path, 'the log (TCCL_DEBUG_FILE)');
 }

@@ -1,8 +1,10 @@
-import { openSync, writeFileSync, writeSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { callArguments, type Call } from '../collectives/call.js';
 import type { Operation } from '../collectives/operation.js';
-import { SystemError, TcclError } from '../errors.js';
+import { TcclError } from '../errors.js';
+import { appendTo, notWritable, type Appending } from './append-file.js';
+import { onExit } from './exit.js';
 import type { Observer } from './observed-engine.js';
 
 /** Events are kept until they have so many characters, and written together. */
@@ -18,7 +20,8 @@ const KEPT_CHARACTERS = 65_536;
  * no rank knows which is the last to write.
  */
 export class TraceFile implements Observer {
-  readonly #file: number;
+  readonly #file: Appending;
+  readonly #stopExit: () => void;
   readonly #pid: number;
   readonly #tid: number;
   readonly #name: string;
@@ -40,15 +43,16 @@ export class TraceFile implements Observer {
     this.#pid = host;
     this.#tid = id;
     this.#name = name;
+    const what = 'the trace (TCCL_TRACE)';
     try {
       if (isFirst) writeFileSync(path, `[\n${JSON.stringify({ name: 'process_name', ph: 'M', pid: host, args: { name: hostname() } })}`);
-      this.#file = openSync(path, 'a');
     } catch (cause) {
-      throw new SystemError('FILE', `the trace (TCCL_TRACE) cannot be written here: ${(cause as Error).message}`, { file: path, cause });
+      throw notWritable(path, what, cause);
     }
+    this.#file = appendTo(path, what);
     this.#event({ name: 'thread_name', ph: 'M', args: { name } });
     this.#event({ name: 'thread_sort_index', ph: 'M', args: { sort_index: id } });
-    process.once('exit', this.#flush);
+    this.#stopExit = onExit(this.#flush);
   }
 
   began(call: Call, number: number): void {
@@ -80,7 +84,8 @@ export class TraceFile implements Observer {
 
   closed(): void {
     this.#flush();
-    process.off('exit', this.#flush);
+    this.#stopExit();
+    this.#file.close();
   }
 
   /** Of slices that begin at the same time, viewers take the one that comes first for the one around the others. */
@@ -116,7 +121,7 @@ export class TraceFile implements Observer {
 
   /** One write, so that the events of several ranks don't mix. */
   #write(): void {
-    if (this.#kept !== '') writeSync(this.#file, this.#kept);
+    if (this.#kept !== '') this.#file.append(this.#kept);
     this.#kept = '';
   }
 }

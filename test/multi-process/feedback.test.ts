@@ -86,6 +86,18 @@ describe('TCCL_DEBUG', () => {
     for (const file of files) expect(readFileSync(join(directory, file), 'utf8')).toContain('Init COMPLETE');
   });
 
+  it('ends with a word where the disk is full, and the job goes on', async () => {
+    const { code, stderr } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_FILE: '/dev/full' });
+    expect(code, stderr).toBe(0);
+    expect(stderr.match(/^tccl: the log \(TCCL_DEBUG_FILE\) ends here, since \/dev\/full cannot be written any more: ENOSPC/gm)).toHaveLength(2);
+  });
+
+  it.each([{ TCCL_DEBUG: 'INFO', TCCL_DEBUG_FILE: join(directory, 'many.log') }, { TCCL_TRACE: join(directory, 'many.json') }])('keeps no file open for communicators that were closed, and one for all that are open (%j)', async (env) => {
+    const { stdout, stderr, code } = await tccl(['run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('open-files.mjs')], { env });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trim().split('\n')).toEqual(['0', '0']);
+  });
+
   it('is read by tccl log like a log of NCCL', async () => {
     const { stdout } = await run(3, { TCCL_DEBUG: 'INFO', TCCL_ALGO: 'ring' });
     const path = join(directory, 'job.log');
