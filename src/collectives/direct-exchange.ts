@@ -3,7 +3,7 @@ import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../errors.js';
-import { streamedBytes } from '../launch/copy-tunables.js';
+import { CACHED_BYTES, streamedBytes } from '../launch/copy-tunables.js';
 import type { CallDetails } from './call.js';
 import { InputWay } from './direct-input-way.js';
 import { ExchangePlan } from './direct-plan.js';
@@ -214,9 +214,15 @@ export class Exchange {
     return ((this.#turns >> kind) & 1) === 0;
   }
 
-  /** Whether so many bytes are to be copied from the last to the first; what is stored around the caches leaves nothing there. */
+  /**
+   * Whether so many bytes are to be copied in pieces, the last one first: every second time, but not if they are to be stored around
+   * the caches, for nothing is left there then. Whole copies of such lengths are; but those of a broadcast, one a rank, are better
+   * in pieces if input and outputs fit the caches: 8 MiB between two ranks take half the time on cores that share a cache,
+   * and 0.85 on others.
+   */
   #goesBackward(bytes: number): boolean {
-    return this.#backward && bytes < streamedBytes(this.#nRanks);
+    if (bytes < streamedBytes(this.#nRanks)) return this.#backward;
+    return (this.#code & 15) === callKinds.broadcast && bytes * (this.#nRanks + 1) <= CACHED_BYTES;
   }
 
   /** Copies what a rank takes from itself, if it has not. */

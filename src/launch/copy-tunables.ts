@@ -1,6 +1,6 @@
 const THRESHOLD = 'glibc.cpu.x86_non_temporal_threshold';
 /** What the ranks of a host may write at once and still find in their last-level cache: most servers have 16 to 32 MiB a group of cores. */
-const CACHED_BYTES = 32 * 1024 * 1024;
+export const CACHED_BYTES = 32 * 1024 * 1024;
 const LEAST_BYTES = 2 * 1024 * 1024;
 
 /**

@@ -56,6 +56,11 @@ test('a large call repeated, which goes forward and backward in turn, gives what
   await checkScripts(repeated, 64, fc.integer({ min: 1, max: 3 }), 30);
 }, 60_000);
 
+test('broadcasts of 8 MiB and more, which go in pieces or around the caches, give what a naive reference gives', async () => {
+  const broadcasts = operation(['broadcast']).map((one) => [2 ** 20, 2 ** 21].map((more) => ({ ...one, count: more + one.count })));
+  await checkScripts(broadcasts, 64, fc.constant(2), 6);
+}, 60_000);
+
 test('few ranks that work in place, or not, exchange parts with each other', async () => {
   await check(['allToAll'], 0, fc.integer({ min: 2, max: 3 }), 80);
 }, 60_000);
