@@ -85,6 +85,7 @@ export class Window {
   readonly #lanes = new Map<number, WindowLane>();
   /** Waits for signals that have not ended. */
   readonly #waits = new Set<Condition>();
+  readonly #unpin: () => void;
   #closing: Promise<void> | undefined;
 
   /** @internal Makes a window of all ranks' arrays, at `address` of this rank's memory; see Communicator.window. */
@@ -126,6 +127,7 @@ export class Window {
     this.#words = new Int32Array(segment.buffer);
     this.#consumed = new Int32Array(ranks.length);
     this.#operand = new Operand(segment, libc);
+    this.#unpin = segment.pin(mine.address, 'the array is in a window that is open, so others may write to it; close the window first');
     messenger.guests.add(this);
     ranks.forEach((_, peer) => {
       if (peer === bootstrap.rank || pointToPoint.localOf(peer) >= 0) return;
@@ -242,11 +244,13 @@ export class Window {
 
   /** @internal The communicator failed. */
   abort(reason: Error): void {
+    this.#unpin();
     for (const lane of this.#lanes.values()) lane.abort(reason);
   }
 
   /** @internal The communicator is closed while the window is open. */
   async leave(): Promise<void> {
+    this.#unpin();
     await Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
   }
 

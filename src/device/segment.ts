@@ -103,6 +103,8 @@ export class Segment {
   readonly #words: Int32Array;
   readonly #view: Uint8Array;
   readonly #uses = new Map<number, MemoryUse>();
+  /** Places that others write to, whose arrays must stay. */
+  readonly #pins = new Set<{ readonly address: number; readonly why: string }>();
   /** What is to be done once others are through with some memory. */
   #lingering: { readonly isTime: () => boolean; readonly action: () => void }[] = [];
   /** Moves this thread to where memory should come from; what it returns moves it back. */
@@ -286,8 +288,17 @@ export class Segment {
         'ARGUMENT_TYPE', `free takes an array that alloc of this communicator gave, once${place?.isFree === true ? '; this one was freed before' : ''}`,
       );
     }
+    const end = place.offset + this.heap.lengthOf(place.offset);
+    for (const { address, why } of this.#pins) if (address >= place.offset && address < end) throw new InvalidUsageError('ARGUMENT_TYPE', `free: ${why}`);
     place.isFree = true;
     this.freeBytes(place.offset);
+  }
+
+  /** Keeps the array that is at `address` from being freed, which is refused for the reason given, until what this returns is called. */
+  pin(address: number, why: string): () => void {
+    const pin = { address, why };
+    this.#pins.add(pin);
+    return () => void this.#pins.delete(pin);
   }
 
   /** Where an array lies in the segment, or -1 if it lies elsewhere. */

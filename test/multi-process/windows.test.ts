@@ -33,7 +33,7 @@ describe.each([
 
   test('wrong use is refused before anything is written', async () => {
     const { records, stderr } = await runRanks(2, 'windows.mjs', ['refused'], { env });
-    const codes = ['ARGUMENT_TYPE', 'BUFFER_SIZE', 'ARGUMENT_TYPE', 'BUFFER_SIZE', ...Array.from({ length: 5 }, () => 'ARGUMENT_RANGE'), 'UNKNOWN_NAME', 'UNKNOWN_NAME', 'CLOSED'];
+    const codes = ['ARGUMENT_TYPE', 'BUFFER_SIZE', 'ARGUMENT_TYPE', 'BUFFER_SIZE', ...Array.from({ length: 5 }, () => 'ARGUMENT_RANGE'), 'UNKNOWN_NAME', 'UNKNOWN_NAME', 'ARGUMENT_TYPE', 'CLOSED', 'ARGUMENT_TYPE', 'none'];
     expect(records.map((record) => record['codes']), stderr).toEqual([codes, codes]);
   });
 
