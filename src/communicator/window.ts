@@ -52,7 +52,7 @@ export interface PutOptions extends CallOptions {
 const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal'];
 const getOptionNames: readonly (keyof CallOptions)[] = ['type'];
 
-/** Checks what a window is to be made of. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
+/** @internal Checks what a window is to be made of. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
 export function checkWindow(array: NumericArray, options: CallOptions | undefined, segment: Segment): { readonly type: DataType; readonly address: number } {
   const type = checkArray('window', array, options);
   const address = segment.offsetOf(array);
