@@ -83,6 +83,15 @@ export class Assembler {
     this.#bytes.push(0x0f, 0x82, ...int32(back - this.here() - 6));
   }
 
+  /** Does what `body` writes, once at least, and adds `step` to `counter` each time, as long as that is below `end`. */
+  countUp(counter: General, end: General, step: number, body: () => void): void {
+    const start = this.here();
+    body();
+    this.addNumber(counter, step);
+    this.cmp(counter, end);
+    this.jb(start);
+  }
+
   ret(): void {
     this.#bytes.push(RET);
   }

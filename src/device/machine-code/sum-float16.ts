@@ -14,6 +14,8 @@ export const SUM_FLOAT16_ARGUMENTS = 6;
 
 const { rax, rcx, rdx, rsi, rdi, r8, r9, r10 } = general;
 const VECTOR_BYTES = 16;
+/** Of an entry of a table. */
+const PLACE_BYTES = 4;
 
 /**
  * Sums of float16, as assembly/words.ts does them: sources are added in their order, each sum is rounded to nearest even,
@@ -31,40 +33,33 @@ export function sumFloat16Code(): Uint8Array {
   code.vpsrld(nan, nan, 1);
   code.add(r9, rdi);
 
-  const nextBlock = code.here();
-  code.movLow(rax, { base: rsi, displacement: 0 });
-  code.add(rax, rdi);
-  for (const { sum, displacement } of vectors) code.vmovdquLoad(sum, { base: rax, displacement });
+  code.countUp(rdi, r9, BLOCK_BYTES, () => {
+    code.movLow(rax, { base: rsi, displacement: 0 });
+    code.add(rax, rdi);
+    for (const { sum, displacement } of vectors) code.vmovdquLoad(sum, { base: rax, displacement });
 
-  code.mov(r10, rsi);
-  code.addNumber(r10, 4);
-  const nextSource = code.here();
-  code.movLow(rax, { base: r10, displacement: 0 });
-  code.add(rax, rdi);
-  for (const { sum, displacement } of vectors) {
-    code.vcvtph2ps(a, sum);
-    code.vcvtph2ps(b, { base: rax, displacement });
-    code.vaddps(a, a, b);
-    code.vcmpunordps(b, a, a);
-    code.vblendvps(a, a, nan, b);
-    code.vcvtps2ph(sum, a);
-  }
-  code.addNumber(r10, 4);
-  code.cmp(r10, rdx);
-  code.jb(nextSource);
+    code.mov(r10, rsi);
+    code.addNumber(r10, PLACE_BYTES);
+    code.countUp(r10, rdx, PLACE_BYTES, () => {
+      code.movLow(rax, { base: r10, displacement: 0 });
+      code.add(rax, rdi);
+      for (const { sum, displacement } of vectors) {
+        code.vcvtph2ps(a, sum);
+        code.vcvtph2ps(b, { base: rax, displacement });
+        code.vaddps(a, a, b);
+        code.vcmpunordps(b, a, a);
+        code.vblendvps(a, a, nan, b);
+        code.vcvtps2ph(sum, a);
+      }
+    });
 
-  code.mov(r10, rcx);
-  const nextDestination = code.here();
-  code.movLow(rax, { base: r10, displacement: 0 });
-  code.add(rax, rdi);
-  for (const { sum, displacement } of vectors) code.vmovdquStore({ base: rax, displacement }, sum);
-  code.addNumber(r10, 4);
-  code.cmp(r10, r8);
-  code.jb(nextDestination);
-
-  code.addNumber(rdi, BLOCK_BYTES);
-  code.cmp(rdi, r9);
-  code.jb(nextBlock);
+    code.mov(r10, rcx);
+    code.countUp(r10, r8, PLACE_BYTES, () => {
+      code.movLow(rax, { base: r10, displacement: 0 });
+      code.add(rax, rdi);
+      for (const { sum, displacement } of vectors) code.vmovdquStore({ base: rax, displacement }, sum);
+    });
+  });
   code.vzeroupper();
   code.ret();
   return code.code;

@@ -33,27 +33,23 @@ export function sumCode(adds: Adding): Uint8Array {
   code.addNumber(r8, MIDDLE);
   code.addNumber(rcx, MIDDLE);
 
-  const nextBlock = code.here();
-  code.movLoad(rax, { base: rdi, displacement: 0 });
-  code.add(rax, r8);
-  for (const { sum, place } of vectors) code.vmovdquLoad(sum, place, true);
+  code.countUp(r8, rcx, SUM_BLOCK_BYTES, () => {
+    code.movLoad(rax, { base: rdi, displacement: 0 });
+    code.add(rax, r8);
+    for (const { sum, place } of vectors) code.vmovdquLoad(sum, place, true);
 
-  code.mov(r9, rdi);
-  code.addNumber(r9, ADDRESS_BYTES);
-  const nextSource = code.here();
-  code.movLoad(rax, { base: r9, displacement: 0 });
-  code.add(rax, r8);
-  for (const { sum, place } of vectors) code[adds](sum, sum, place);
-  code.addNumber(r9, ADDRESS_BYTES);
-  code.cmp(r9, rsi);
-  code.jb(nextSource);
+    code.mov(r9, rdi);
+    code.addNumber(r9, ADDRESS_BYTES);
+    code.countUp(r9, rsi, ADDRESS_BYTES, () => {
+      code.movLoad(rax, { base: r9, displacement: 0 });
+      code.add(rax, r8);
+      for (const { sum, place } of vectors) code[adds](sum, sum, place);
+    });
 
-  code.mov(rax, rdx);
-  code.add(rax, r8);
-  for (const { sum, place } of vectors) code.vmovdquStore(place, sum, true);
-  code.addNumber(r8, SUM_BLOCK_BYTES);
-  code.cmp(r8, rcx);
-  code.jb(nextBlock);
+    code.mov(rax, rdx);
+    code.add(rax, r8);
+    for (const { sum, place } of vectors) code.vmovdquStore(place, sum, true);
+  });
   code.vzeroupper();
   code.ret();
   return code.code;
