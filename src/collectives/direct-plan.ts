@@ -64,7 +64,7 @@ export class ExchangePlan {
     this.reduces = reducingKinds.has(kind);
     // Two pieces, so that one is read while the next is copied (measured: shorter ones come slower from the other's cache).
     const overlaps = kind === callKinds.broadcast && this.nRanks === 2;
-    this.pieceBytes = Math.floor(this.stageBytes / (this.divided || overlaps ? this.nRanks : 1) / ALIGNMENT) * ALIGNMENT;
+    this.pieceBytes = pieceBytes(this.stageBytes, this.divided || overlaps ? this.nRanks : 1);
     this.uneven = details?.counts !== undefined;
     if (details?.counts === undefined) this.#planEven(kind, root, count * elementBytes);
     else this.#planUneven(kind, elementBytes, details);
@@ -134,6 +134,11 @@ export class ExchangePlan {
       this.partBytes[0] = bytesOf(counts, me);
     }
   }
+}
+
+/** How long the pieces are of which so much staging memory holds a number. */
+export function pieceBytes(stageBytes: number, nPieces: number): number {
+  return Math.floor(stageBytes / nPieces / ALIGNMENT) * ALIGNMENT;
 }
 
 /** Most bytes of a block that a share has, */
