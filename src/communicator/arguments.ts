@@ -12,13 +12,13 @@ export interface CallOptions {
 const callOptionNames: readonly (keyof CallOptions)[] = ['type'];
 
 /** Refuses options of a call that do not exist. Throws ARGUMENT_TYPE or UNKNOWN_NAME. */
-export function checkCallOptions(call: string, options: object, names: readonly string[]): void {
+export function checkCallOptions(call: string, options: object, names: readonly string[] = callOptionNames): void {
   checkOptionNames(call, options, names, "{ type: 'float16' }");
 }
 
 /** The type of an array's elements. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
 export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined): DataType {
-  if (options !== undefined) checkCallOptions(call, options, callOptionNames);
+  if (options !== undefined) checkCallOptions(call, options);
   const type = dataTypeOf(array, options?.type, call);
   if (array.length === 0) checkAlive(call, array);
   return type;

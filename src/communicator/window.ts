@@ -50,7 +50,6 @@ export interface PutOptions extends CallOptions {
 }
 
 const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal'];
-const getOptionNames: readonly (keyof CallOptions)[] = ['type'];
 
 /** @internal Checks what a window is to be made of. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
 export function checkWindow(array: NumericArray, options: CallOptions | undefined, segment: Segment): { readonly type: DataType; readonly address: number } {
@@ -273,7 +272,7 @@ export class Window {
   }
 
   #get(call: string, destination: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined): WindowCommand | undefined {
-    const { part, bytes, offset } = this.#placeOf(call, 'destination', destination, peer, targetOffset, options, getOptionNames);
+    const { part, bytes, offset } = this.#placeOf(call, 'destination', destination, peer, targetOffset, options);
     const ended = this.#parts.observe?.(this.#moveOf('get', 'from', destination.length, peer, targetOffset, false));
     const lane = this.#lanes.get(peer);
     if (lane !== undefined) return observed(lane.get(destination, bytes, offset), ended);
@@ -288,7 +287,7 @@ export class Window {
 
   /** Checks what a put or get is about. */
   #placeOf(
-    call: string, what: string, array: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined, optionNames: readonly string[],
+    call: string, what: string, array: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined, optionNames?: readonly string[],
   ): { readonly part: Part; readonly bytes: number; readonly offset: number } {
     this.#checkOpen(call);
     const part = this.#partOf(call, peer);
