@@ -25,16 +25,21 @@ const timeoutMs = 300_000;
 const rankProgram = new URL('../ranks/collective.mjs', import.meta.url).pathname;
 const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 
-/**
- * tccl's ways to be called: the blocking API, the promise API, the blocking one with ordinary arrays, and, for the
- * machine's ceilings, the blocking one in place.
- */
+/** tccl's ways to be called: the blocking API, the promise API, and the blocking one with ordinary arrays. */
 const variants = [
   { name: 'sync', options: ['-A', 'sync'] },
   { name: 'promise', options: ['-A', 'promise'] },
   { name: 'plain', options: ['-A', 'plain'] },
-  { name: 'in place', options: ['-A', 'sync', '-i', '1'] },
 ];
+
+/**
+ * Collectives whose blocking API also runs the other way: all-reduces in place, for the machine's ceilings. MPI's broadcast has one
+ * array, the root's as well; so all broadcasts run in place, and tccl's also with an output of the root's own.
+ */
+const alsoRuns = new Map([
+  ['all_reduce', { name: 'in place', options: ['-A', 'sync', '-i', '1'] }],
+  ['broadcast', { name: 'out of place', options: ['-A', 'sync', '-i', '0'] }],
+]);
 
 /** Where the calls of a sample follow each other without a barrier, as nccl-tests does: at small sizes, throughput. */
 const inARow = { calls: 20, maxBytes: 32768 };
@@ -84,7 +89,7 @@ function entrants(collective, ranks, built, quick) {
       start: (count, options) => command(tuning, count, options),
     }));
   /** @type {Entrant[]} */
-  const ours = variants.filter(({ name }) => name !== 'in place' || collective === 'all_reduce').map((variant) => ({
+  const ours = [...variants, ...[alsoRuns.get(collective) ?? []].flat()].map((variant) => ({
     library: 'tccl', name: variant.name, maxBytes: Infinity,
     start: (count, options) => ({
       file: process.execPath,
@@ -101,7 +106,7 @@ function entrants(collective, ranks, built, quick) {
  * @param {string} collective @param {string} type @param {Entrant} entrant @param {import('../lib/suite.mjs').Options} options
  */
 function programOptions(collective, type, { maxBytes }, { sizes, seconds, quick, state }) {
-  const common = ['-C', collective, '-d', type, '-t', String(seconds), '-w', '2', '-c', ...(state === undefined ? [] : ['-m', state])];
+  const common = ['-C', collective, '-d', type, '-t', String(seconds), '-w', '2', '-c', ...(collective === 'broadcast' ? ['-i', '1'] : []), ...(state === undefined ? [] : ['-m', state])];
   const fitting = sizes.filter((bytes) => bytes <= maxBytes);
   const small = fitting.filter((bytes) => bytes <= inARow.maxBytes);
   return [
@@ -150,7 +155,11 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
 
 /** @param {readonly Comparison[]} rows */
 function ratioTable(rows) {
-  const titles = ['size', 'best peer', '', 'sync', 'sync / best, target', 'promise', 'promise / sync, target', 'plain', 'plain / best, target'];
+  const extra = rows.some(({ ours }) => ours['out of place'] !== undefined) ? 'out of place' : undefined;
+  const titles = [
+    'size', 'best peer', '', 'sync', 'sync / best, target', 'promise', 'promise / sync, target', 'plain', 'plain / best, target',
+    ...(extra === undefined ? [] : ['sync, out of place', '/ best']),
+  ];
   return table(titles, rows.map((row) => {
     const { best, bytes, calls, ranks } = row;
     const { sync, promise, plain } = row.ours;
@@ -166,6 +175,7 @@ function ratioTable(rows) {
       figure(best), figure(sync), verdict(over(sync?.us, best?.us), ratioTarget(row)),
       figure(promise), promiseVerdict,
       figure(plain), verdict(over(plain?.us, best?.us), calls === 1 && bytes >= plainTarget.fromBytes ? plainTarget.ratio : undefined),
+      ...(extra === undefined ? [] : [figure(row.ours[extra]), verdict(over(row.ours[extra]?.us, best?.us), undefined)]),
     ];
   }));
 }

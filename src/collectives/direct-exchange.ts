@@ -9,8 +9,9 @@ import { InputWay } from './direct-input-way.js';
 import { ExchangePlan } from './direct-plan.js';
 import { Operand } from './operand.js';
 import { PartTables } from './direct-tables.js';
-import { CLOSED, OPEN, Posts, STAGED, SWAPS } from './direct-posts.js';
+import { CLOSED, HELPS, OPEN, Posts, STAGED, SWAPS } from './direct-posts.js';
 import { Reduction } from './direct-reduction.js';
+import { Rooted } from './direct-rooted.js';
 import type { Stage } from './direct-stage.js';
 
 /** Calls on arrays in the segment in which the ranks' blocks have so many bytes go forward and backward in turn: of less, caches keep all. */
@@ -33,6 +34,8 @@ const ALIGNMENT = 128;
  * all rounds. Where memory is shared by more than reading:
  *
  *      gather      into an array in the segment, the senders write
+ *      broadcast, scatter, gather
+ *                  a root with nothing to copy for itself copies a part of each block (direct-rooted.ts)
  *      allToAll    ranks that all work in place in the segment swap parts in pairs, each rank one half of them
  *      reduce      each rank reduces its share of all inputs into the root's output, unless that and inputs lie outside and
  *                  are not staged
@@ -56,6 +59,7 @@ export class Exchange {
   readonly #posts: Posts;
   readonly #way: InputWay;
   readonly #reduction: Reduction;
+  readonly #rooted: Rooted;
 
   // The call under way.
   #code = 0;
@@ -94,6 +98,7 @@ export class Exchange {
     this.#posts = new Posts(team);
     this.#way = new InputWay(localRank, nLocalRanks, this.#plan, this.#posts);
     this.#reduction = new Reduction(team, stage, this.#posts, this.#source, this.#destination);
+    this.#rooted = new Rooted(localRank, nLocalRanks, this.#plan, this.#posts, this.#source, this.#destination);
   }
 
   /**
@@ -114,6 +119,7 @@ export class Exchange {
     this.#backward = false;
     this.#plan.start(code & 15, root, count, type.bytes, details);
     this.#way.start(code, root);
+    this.#rooted.start(code & 15, root);
     this.#usePlaces(code & 15, send, recv);
     const isPlaced = (this.#flags & (STAGED | OPEN | CLOSED)) === 0;
     this.#backward = isPlaced && count * type.bytes * this.#nRanks >= TURNED_BYTES && this.#turn(code & 15);
@@ -170,8 +176,8 @@ export class Exchange {
 
   /** Finds out where this rank's arrays are, and what it has to say about them. */
   #usePlaces(kind: number, send: NumericArray, recv: NumericArray): void {
-    const isRoot = this.#rank === this.#root;
-    const sends = (kind !== callKinds.broadcast && kind !== callKinds.scatter) || isRoot;
+    const { isRoot, isFromRoot } = this.#rooted;
+    const sends = !isFromRoot || isRoot;
     const receives = (kind !== callKinds.gather && kind !== callKinds.reduce) || isRoot;
     const source = this.#source;
     const destination = this.#destination;
@@ -203,7 +209,8 @@ export class Exchange {
       this.#place = source.open();
       if (this.#place !== 0) this.#flags = (this.#flags & ~STAGED) | this.#way.openFlags();
     }
-    this.#takesOwnLast = isRoot && (kind === callKinds.broadcast || kind === callKinds.scatter) && !source.placed;
+    this.#flags |= this.#rooted.helpFlags();
+    this.#takesOwnLast = isRoot && isFromRoot && !source.placed;
     this.#flags |= this.#way.choiceFlags((sends && !source.placed) || (receives && !destination.placed));
     if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.wholeParts, this.#plan.wholeTakes);
   }
@@ -261,12 +268,13 @@ export class Exchange {
   /** Whether this rank stays until all have finished this round: somebody reads what it has, or writes what it gets. */
   #waits(): boolean {
     const kind = this.#code & 15;
-    const isRoot = this.#rank === this.#root;
+    const { isRoot, isFromRoot } = this.#rooted;
     const last = this.#round === this.#rounds;
     if (kind === callKinds.reduce && isRoot) return this.#round > 0 || last;
     if (!last) return false;
+    if (!isRoot && this.#rooted.helps(this.#rank)) return true;
     if (kind === callKinds.gather) return isRoot ? this.#target !== 0 : (this.#flags & STAGED) === 0 && this.#rootIsClosed();
-    if (kind === callKinds.broadcast || kind === callKinds.scatter) return isRoot && (this.#flags & STAGED) === 0;
+    if (isFromRoot) return isRoot && (this.#flags & STAGED) === 0;
     return (this.#flags & STAGED) === 0 || this.#allSwap();
   }
 
@@ -280,7 +288,8 @@ export class Exchange {
     const kind = this.#code & 15;
     if (kind === callKinds.reduce) return !this.#rootReducesAll() ? this.#reduceShare() : this.#rank !== this.#root || this.#reducePart();
     if (this.#plan.reduces) return this.#reducePart();
-    if (kind === callKinds.gather && !this.#rootIsClosed()) this.#put();
+    if ((this.#flags & HELPS) !== 0) this.#rooted.help();
+    if (kind === callKinds.gather && !this.#rootIsClosed()) this.#rooted.put();
     else if (kind === callKinds.allToAll && this.#allSwap()) this.#swap();
     else return this.#take();
     return true;
@@ -350,7 +359,7 @@ export class Exchange {
       const inPieces = staged || this.#inPlace;
       if (inPieces === (this.#round === 0)) continue;
       const at = inPieces ? done : 0;
-      const bytes = Math.min(inPieces ? pieceBytes : Infinity, (takeBytes[r] ?? 0) - at);
+      const bytes = Math.min(inPieces ? pieceBytes : Infinity, this.#rooted.ownPart(takeBytes[r] ?? 0) - at);
       if (bytes <= 0) continue;
       const from = this.#posts.source(r) + (staged ? (divided ? this.#rank * pieceBytes : 0) : (takeFrom[r] ?? 0) + at);
       const to = (takeTo[r] ?? 0) + at;
@@ -358,12 +367,6 @@ export class Exchange {
       else if (!this.#destination.readFrom(to, bytes, this.team.members[r] ?? 0, from)) return false;
     }
     return this.#posts.areValid();
-  }
-
-  /** Writes this rank's input into the root's output. */
-  #put(): void {
-    const { partFrom: [from = 0], partBytes: [bytes = 0], partFrom } = this.#plan;
-    if (bytes > 0 && this.#rank !== this.#root) this.#source.copyTo(this.#posts.destination(this.#root) + (partFrom[this.#rank] ?? 0), from, bytes);
   }
 
   /** Exchanges parts with all others, of each pair one half. */

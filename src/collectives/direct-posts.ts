@@ -20,6 +20,8 @@ export const OPEN = 8;
 /** An open input comes through staging memory instead if the rank that chooses posts `STAGES`. */
 export const EITHER = 16;
 export const STAGES = 32;
+/** The root has nothing to copy for itself, and copies a part of each block (direct-rooted.ts). */
+export const HELPS = 64;
 
 /** What the ranks of a team posted for the call under way of collectives/direct-exchange.ts, after they met. */
 export class Posts {

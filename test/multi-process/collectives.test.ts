@@ -31,6 +31,15 @@ test('random calls on threads give what a naive reference gives', async () => {
   await spawnRanks(3, fixture('random-collectives.mjs'), { args: drawn });
 });
 
+test.each([
+  [2, []], [3, []], [4, []], [2, ['2']], [3, ['2']],
+])('of %i ranks, roots with their block in place copy what is theirs of the others’ blocks, and no more; channels %j', async (nRanks, channels) => {
+  const { code, records, stderr } = await runRanks(nRanks, 'rooted.mjs', channels);
+  expect(records, stderr).toHaveLength(nRanks);
+  expect(new Set(records.map(({ calls }) => calls))).toEqual(new Set([nRanks * 4 * 3 * 2]));
+  expect(code).toBe(0);
+});
+
 test('a rank can have several communicators, one after the other and at once, as process and as thread', async () => {
   const { code, records, stderr } = await runRanks(3, 'several-communicators.mjs');
   expect(records, stderr).toEqual([0, 1, 2].map(() => ({ sums: [6, 60, 6, 6] })));

@@ -1,0 +1,112 @@
+import { callKinds } from '../device/kernels/kernels.js';
+import type { ExchangePlan } from './direct-plan.js';
+import { CLOSED, HELPS, OPEN, type Posts, STAGED } from './direct-posts.js';
+import type { Operand } from './operand.js';
+
+/** Among more than two ranks the root helps with blocks from this length on: with shorter ones, waiting for it costs more (measured). */
+const HELPED_BYTES = 256 * 1024;
+/** What a rank copies by itself is whole pairs of cache lines. */
+const ALIGNMENT = 128;
+
+/**
+ * Who copies what in a broadcast, scatter or gather. Each rank but the root copies its block; the root copies its own, unless that is
+ * where it belongs already, as it is in every broadcast as MPI has it. Then the root *helps*: of each block between two places in the
+ * segment it copies the last n-th, so that each of n ranks copies n - 1 n-ths of a block.
+ *
+ *      block of rank 1    | rank 1                   | root |
+ *      block of rank 2    | rank 2                   | root |
+ *      block of rank 3    | rank 3                   | root |
+ */
+export class Rooted {
+  readonly #rank: number;
+  readonly #nRanks: number;
+  readonly #plan: ExchangePlan;
+  readonly #posts: Posts;
+  readonly #source: Operand;
+  readonly #destination: Operand;
+  #kind = 0;
+  #root = 0;
+
+  /** @param source this rank's input, and @param destination its output */
+  constructor(rank: number, nRanks: number, plan: ExchangePlan, posts: Posts, source: Operand, destination: Operand) {
+    this.#rank = rank;
+    this.#nRanks = nRanks;
+    this.#plan = plan;
+    this.#posts = posts;
+    this.#source = source;
+    this.#destination = destination;
+  }
+
+  /** Begins a call, which the plan has begun. */
+  start(kind: number, root: number): void {
+    this.#kind = kind;
+    this.#root = root;
+  }
+
+  /** Whether the others get what the root has. */
+  get isFromRoot(): boolean {
+    return this.#kind === callKinds.broadcast || this.#kind === callKinds.scatter;
+  }
+
+  get isRoot(): boolean {
+    return this.#rank === this.#root;
+  }
+
+  /** What this rank's post says: whether it is a root that helps. */
+  helpFlags(): number {
+    if (!this.isRoot || (!this.isFromRoot && this.#kind !== callKinds.gather)) return 0;
+    const { takeBytes, takeFrom, takeTo } = this.#plan;
+    const isWorthIt = this.#nRanks === 2 || (takeBytes[this.#rank] ?? 0) >= HELPED_BYTES;
+    if (!isWorthIt || !this.#source.placed || !this.#destination.placed) return 0;
+    const isThere = this.#destination.address(takeTo[this.#rank] ?? 0) === this.#source.address(takeFrom[this.#rank] ?? 0);
+    return isThere ? HELPS : 0;
+  }
+
+  /** Whether the root copies a part of a rank's block. */
+  helps(rank: number): boolean {
+    return this.#posts.has(this.#root, HELPS) && !this.#posts.has(rank, this.isFromRoot ? CLOSED : STAGED | OPEN);
+  }
+
+  /** How much of a block of its own of so many bytes this rank copies. */
+  ownPart(bytes: number): number {
+    return this.helps(this.#rank) ? this.#upToHelp(bytes) : bytes;
+  }
+
+  /** The root's work: it copies the last part of all blocks with which it helps. */
+  help(): void {
+    for (let i = 1; i < this.#nRanks; i++) {
+      const r = (this.#rank + i) % this.#nRanks;
+      if (!this.helps(r)) continue;
+      const bytes = this.#plan.takeBytes[this.#rank] ?? 0;
+      const done = this.#upToHelp(bytes);
+      if (this.isFromRoot) this.#give(r, done, bytes - done);
+      else this.#fetch(r, done, bytes - done);
+    }
+  }
+
+  /** In a gather into an array in the segment, what the senders do: writes this rank's block into it. */
+  put(): void {
+    const { partFrom, partBytes } = this.#plan;
+    if (this.isRoot) return;
+    const bytes = this.ownPart(partBytes[0] ?? 0);
+    if (bytes > 0) this.#source.copyTo(this.#posts.destination(this.#root) + (partFrom[this.#rank] ?? 0), partFrom[0] ?? 0, bytes);
+  }
+
+  /** Writes a part of a rank's block into its output: all blocks are alike, so in all outputs it is where it is in the root's. */
+  #give(rank: number, from: number, bytes: number): void {
+    const { partFrom, takeTo, divided } = this.#plan;
+    const place = this.#posts.destination(rank) + (takeTo[this.#rank] ?? 0);
+    this.#source.copyTo(place + from, (partFrom[divided ? rank : 0] ?? 0) + from, bytes);
+  }
+
+  /** Reads a part of a rank's block out of its input. */
+  #fetch(rank: number, from: number, bytes: number): void {
+    const { takeFrom, takeTo } = this.#plan;
+    this.#destination.write((takeTo[rank] ?? 0) + from, bytes, this.#posts.source(rank) + (takeFrom[rank] ?? 0) + from);
+  }
+
+  #upToHelp(bytes: number): number {
+    const part = Math.ceil((bytes * (this.#nRanks - 1)) / this.#nRanks / ALIGNMENT) * ALIGNMENT;
+    return Math.min(part, bytes);
+  }
+}
