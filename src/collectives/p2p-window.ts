@@ -117,11 +117,15 @@ export class WindowLane {
     this.#post();
   }
 
-  /** Throws why the other does nothing more, or nothing more comes from it. */
-  check(): void {
-    if (this.#broken !== undefined) throw this.#broken;
-    this.#inlet.check();
-    this.#outlet?.check();
+  /** Why the other does nothing more, or nothing more comes from it, if so. Who waits for it calls this again and again. */
+  failure(): Error | undefined {
+    try {
+      this.#inlet.check();
+      this.#outlet?.check();
+      return this.#broken;
+    } catch (error) {
+      return this.#broken ?? (error as Error);
+    }
   }
 
   abort(reason: Error): void {

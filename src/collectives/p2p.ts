@@ -212,10 +212,15 @@ export class PointToPoint {
     if (found !== undefined) throw found;
   }
 
-  /** Throws what another rank of this host ended the communicator with. */
-  throwLastWords(): void {
+  /** What another rank of this host ended the communicator with, if one did. */
+  lastWords(): Error | undefined {
     const words = this.#options.team.lastWords();
-    if (words !== undefined) throw unpackReason(words, this.#options.bootstrap.rank);
+    return words === undefined ? undefined : unpackReason(words, this.#options.bootstrap.rank);
+  }
+
+  throwLastWords(): void {
+    const words = this.lastWords();
+    if (words !== undefined) throw words;
   }
 
   /** The ranks with which nothing has moved for longer than `timeoutMs`; call it from time to time. */

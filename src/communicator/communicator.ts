@@ -27,7 +27,8 @@ import type { CommunicatorParts } from './origin.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
 import { timesFor } from './profile.js';
-import { checkWindow, Window } from './window.js';
+import { checkWindow } from './window-arguments.js';
+import { Window } from './window.js';
 
 /** How a communicator made from another differs from it. */
 export interface ChildOptions extends CommunicatorConfig {

@@ -1,21 +1,20 @@
-import { formatRanks } from '../bootstrap/rank-list.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import type { PointToPoint } from '../collectives/p2p.js';
 import type { Observe, Operation } from '../collectives/operation.js';
-import { WindowLane, type WindowCommand } from '../collectives/p2p-window.js';
 import { Operand } from '../collectives/operand.js';
+import type { PointToPoint } from '../collectives/p2p.js';
+import { WindowLane, type WindowCommand } from '../collectives/p2p-window.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, SystemError, withRank } from '../errors.js';
 import { closedThere } from '../transport/ending.js';
-import { checkArray, checkCallOptions, checkPeer, type CallOptions } from './arguments.js';
-import type { Condition, Messenger } from './messenger.js';
+import { checkPeer, type CallOptions } from './arguments.js';
+import type { Messenger } from './messenger.js';
 import { tellAll } from './out-of-band.js';
+import { checkSenders, checkTarget, checkWindowArray } from './window-arguments.js';
+import { countSignal, signalBytes, WindowSignals } from './window-signals.js';
 
-const LINE = 64;
 const finished = Promise.resolve();
 
 /** @internal What a window needs of its communicator. */
@@ -51,14 +50,6 @@ export interface PutOptions extends CallOptions {
 
 const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal'];
 
-/** @internal Checks what a window is to be made of. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
-export function checkWindow(array: NumericArray, options: CallOptions | undefined, segment: Segment): { readonly type: DataType; readonly address: number } {
-  const type = checkArray('window', array, options);
-  const address = segment.offsetOf(array);
-  if (address >= 0) return { type, address };
-  throw new InvalidArgumentError('ARGUMENT_TYPE', 'window: others can only write to memory that is shared; pass an array from alloc() of this communicator');
-}
-
 /**
  * Memory of all ranks of a communicator that each of them can read and write without the other's doing: one-sided
  * communication. A rank that has written tells the target by a signal; the target waits for signals, not for data. What
@@ -77,24 +68,22 @@ export class Window {
   readonly #ranks: readonly Part[];
   readonly #segment: Segment;
   readonly #words: Int32Array;
-  /** Signals of each rank that were waited for. */
-  readonly #consumed: Int32Array;
+  readonly #signals: WindowSignals;
   readonly #operand: Operand;
   /** By rank, where ranks share no memory with this one. */
   readonly #lanes = new Map<number, WindowLane>();
-  /** Waits for signals that have not ended. */
-  readonly #waits = new Set<Condition>();
   readonly #unpin: () => void;
   #closing: Promise<void> | undefined;
 
   /** @internal Makes a window of all ranks' arrays, at `address` of this rank's memory; see Communicator.window. */
   static async open(parts: WindowParts, array: NumericArray, address: number, type: DataType): Promise<Window> {
     const { bootstrap, team: { segment } } = parts;
+    const bytes = signalBytes(bootstrap.nRanks);
     let failure: Error | undefined;
     let signals = -1;
     try {
-      signals = segment.allocateBytes(bootstrap.nRanks * LINE);
-      new Uint8Array(segment.buffer, signals, bootstrap.nRanks * LINE).fill(0);
+      signals = segment.allocateBytes(bytes);
+      new Uint8Array(segment.buffer, signals, bytes).fill(0);
     } catch (error) {
       failure = error as Error;
     }
@@ -117,24 +106,28 @@ export class Window {
   }
 
   private constructor(parts: WindowParts, array: NumericArray, type: DataType, ranks: readonly Part[], mine: Part) {
-    const { bootstrap, team: { segment }, libc, pointToPoint, messenger, number } = parts;
+    const { bootstrap: { rank, nRanks }, team: { segment }, libc, pointToPoint, messenger, number, observe } = parts;
     this.array = array;
     this.#parts = parts;
     this.#type = type;
     this.#ranks = ranks;
     this.#segment = segment;
     this.#words = new Int32Array(segment.buffer);
-    this.#consumed = new Int32Array(ranks.length);
     this.#operand = new Operand(segment, libc);
+    this.#signals = new WindowSignals({
+      rank, nRanks, words: this.#words, address: mine.signals, messenger, observe,
+      isPolled: (peer) => !this.#lanes.has(peer) && peer !== rank,
+      whyGone: (peer) => this.#whyGone(peer),
+    });
     this.#unpin = segment.pin(mine.address, 'the array is in a window that is open, so others may write to it; close the window first');
     messenger.guests.add(this);
     ranks.forEach((_, peer) => {
-      if (peer === bootstrap.rank || pointToPoint.localOf(peer) >= 0) return;
+      if (peer === rank || pointToPoint.localOf(peer) >= 0) return;
       const dialling = pointToPoint.dialling(number, () => {
         this.#lanes.get(peer)?.progress();
         messenger.onNews();
       });
-      const onSignal = (): void => this.#count(mine.signals, peer);
+      const onSignal = (): void => countSignal(this.#words, mine.signals, peer);
       const lane = new WindowLane({ segment, libc, peer, address: mine.address, bytes: mine.length * type.bytes, dialling, onSignal });
       this.#lanes.set(peer, lane);
     });
@@ -147,12 +140,7 @@ export class Window {
    * @throws (rejects) BUFFER_SIZE where the target has no room, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
    */
   put(source: NumericArray, peer: number, targetOffset = 0, options?: PutOptions): Promise<void> {
-    try {
-      const command = this.#put('put', source, peer, targetOffset, options);
-      return command === undefined ? finished : this.#whenDone(command, peer);
-    } catch (error) {
-      return Promise.reject(this.#ofThisRank(error));
-    }
+    return this.#start(peer, () => this.#put('put', source, peer, targetOffset, options));
   }
 
   /** The blocking form of {@link put}, where `peer` shares memory with this rank. */
@@ -168,12 +156,7 @@ export class Window {
    * @throws (rejects) BUFFER_SIZE where the target has less, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
    */
   get(destination: NumericArray, peer: number, targetOffset = 0, options?: CallOptions): Promise<void> {
-    try {
-      const command = this.#get('get', destination, peer, targetOffset, options);
-      return command === undefined ? finished : this.#whenDone(command, peer);
-    } catch (error) {
-      return Promise.reject(this.#ofThisRank(error));
-    }
+    return this.#start(peer, () => this.#get('get', destination, peer, targetOffset, options));
   }
 
   /** The blocking form of {@link get}, where `peer` shares memory with this rank. */
@@ -184,12 +167,7 @@ export class Window {
 
   /** Signals rank `peer`: what this rank has put there is there. */
   signal(peer: number): Promise<void> {
-    try {
-      const command = this.#signal('signal', peer);
-      return command === undefined ? finished : this.#whenDone(command, peer);
-    } catch (error) {
-      return Promise.reject(this.#ofThisRank(error));
-    }
+    return this.#start(peer, () => this.#signal('signal', peer));
   }
 
   /** The blocking form of {@link signal}. */
@@ -203,7 +181,7 @@ export class Window {
     try {
       const from = this.#checkWait('waitSignal', peers, count);
       return new Promise((resolve, reject) => {
-        this.#waitFor(from, count, (error) => (error === undefined ? resolve() : reject(error)));
+        this.#signals.wait(from, count, (error) => (error === undefined ? resolve() : reject(error)));
       });
     } catch (error) {
       return Promise.reject(this.#ofThisRank(error));
@@ -216,7 +194,7 @@ export class Window {
     const from = this.#checkWait('waitSignalSync', peers, count);
     for (const peer of from) messenger.checkBlocking(peer);
     let outcome: { readonly error: Error | undefined } | undefined;
-    this.#waitFor(from, count, (error) => (outcome = { error }));
+    this.#signals.wait(from, count, (error) => (outcome = { error }));
     messenger.waitUntil(() => outcome !== undefined);
     const { error } = outcome ?? { error: undefined };
     if (error !== undefined) throw error;
@@ -253,12 +231,14 @@ export class Window {
     await Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
   }
 
-  // ── one side ──────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── what another rank need not do anything for ────────────────────────────────────────────────────────────────────
 
   #put(call: string, source: NumericArray, peer: number, targetOffset: number, options: PutOptions | undefined): WindowCommand | undefined {
-    const { part, bytes, offset } = this.#placeOf(call, 'source', source, peer, targetOffset, options, putOptionNames);
+    const part = this.#checkMove(call, 'source', source, peer, targetOffset, options, putOptionNames);
     const signals = options?.signal === true;
     const ended = this.#parts.observe?.(this.#moveOf('put', 'to', source.length, peer, targetOffset, signals));
+    const bytes = source.length * this.#type.bytes;
+    const offset = targetOffset * this.#type.bytes;
     const lane = this.#lanes.get(peer);
     if (lane !== undefined) return observed(lane.put(source, bytes, offset, signals), ended);
     if (bytes > 0) {
@@ -266,14 +246,16 @@ export class Window {
       this.#operand.copyTo(part.address + offset, 0, bytes);
       this.#operand.forget();
     }
-    if (signals) this.#count(part.signals, this.#parts.bootstrap.rank);
+    if (signals) countSignal(this.#words, part.signals, this.#parts.bootstrap.rank);
     ended?.();
     return undefined;
   }
 
   #get(call: string, destination: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined): WindowCommand | undefined {
-    const { part, bytes, offset } = this.#placeOf(call, 'destination', destination, peer, targetOffset, options);
+    const part = this.#checkMove(call, 'destination', destination, peer, targetOffset, options);
     const ended = this.#parts.observe?.(this.#moveOf('get', 'from', destination.length, peer, targetOffset, false));
+    const bytes = destination.length * this.#type.bytes;
+    const offset = targetOffset * this.#type.bytes;
     const lane = this.#lanes.get(peer);
     if (lane !== undefined) return observed(lane.get(destination, bytes, offset), ended);
     if (bytes > 0) {
@@ -285,50 +267,30 @@ export class Window {
     return undefined;
   }
 
-  /** Checks what a put or get is about. */
-  #placeOf(
-    call: string, what: string, array: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined, optionNames?: readonly string[],
-  ): { readonly part: Part; readonly bytes: number; readonly offset: number } {
-    this.#checkOpen(call);
-    const part = this.#partOf(call, peer);
-    if (options !== undefined) checkCallOptions(call, options, optionNames);
-    const type = checkArray(call, array, { type: options?.type ?? this.#type.name });
-    if (type !== this.#type) {
-      throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: the ${what} holds ${type.name}, but the window is of ${this.#type.name}; pass an array of that type`);
-    }
-    if (!Number.isSafeInteger(targetOffset) || targetOffset < 0) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the target's offset is ${describeValue(targetOffset)}; pass a whole number of elements from 0`);
-    }
-    if (targetOffset + array.length > part.length) {
-      throw new InvalidArgumentError(
-        'BUFFER_SIZE',
-        `${call}: ${array.length} elements at offset ${String(targetOffset)} are not within the ${part.length} elements that rank ${peer} has in the window`,
-        { rank: peer },
-      );
-    }
-    return { part, bytes: array.length * type.bytes, offset: targetOffset * type.bytes };
-  }
-
   #signal(call: string, peer: number): WindowCommand | undefined {
     this.#checkOpen(call);
     const part = this.#partOf(call, peer);
     const ended = this.#parts.observe?.({ name: 'signal', text: `signal to rank ${peer}`, args: { peer } });
     const lane = this.#lanes.get(peer);
     if (lane !== undefined) return observed(lane.signal(), ended);
-    this.#count(part.signals, this.#parts.bootstrap.rank);
+    countSignal(this.#words, part.signals, this.#parts.bootstrap.rank);
     ended?.();
     return undefined;
+  }
+
+  /** Checks what a put or get is about, and gives the other's part. */
+  #checkMove(call: string, what: string, array: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined, optionNames?: readonly string[]): Part {
+    this.#checkOpen(call);
+    const part = this.#partOf(call, peer);
+    checkWindowArray(call, what, array, this.#type, options, optionNames);
+    checkTarget(call, array.length, targetOffset, peer, part.length);
+    return part;
   }
 
   #moveOf(name: 'put' | 'get', direction: string, count: number, peer: number, at: number, signals: boolean): Operation {
     const { name: type, bytes } = this.#type;
     const text = `${name} of ${count} ${type} ${direction} rank ${peer} at ${at}${signals ? ', with a signal' : ''}`;
     return { name, text, args: { peer, count, type, bytes: count * bytes, at, signals } };
-  }
-
-  /** One signal more from rank `from`, where counters begin at `signals`. What was stored before is seen with it. */
-  #count(signals: number, from: number): void {
-    Atomics.add(this.#words, (signals + from * LINE) / 4, 1);
   }
 
   #partOf(call: string, peer: number): Part {
@@ -348,60 +310,30 @@ export class Window {
     return withRank(error, this.#parts.bootstrap.rank);
   }
 
-  // ── the other side ────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── what has to wait for another rank ─────────────────────────────────────────────────────────────────────────────
 
   #checkWait(call: string, peers: number | readonly number[], count: number): readonly number[] {
     this.#checkOpen(call);
-    const from = Array.isArray(peers) ? [...new Set(peers as readonly number[])] : [peers as number];
-    for (const peer of from) checkPeer(call, peer, this.#ranks.length);
-    if (!Number.isInteger(count) || count < 1 || count >= 2 ** 30) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: ${describeValue(count)} is not a number of signals from 1`);
-    }
-    return from;
+    return checkSenders(call, peers, count, this.#ranks.length);
   }
 
-  #waitFor(peers: readonly number[], count: number, settle: (error?: Error) => void): void {
-    const ended = this.#parts.observe?.({ name: 'waitSignal', text: `waitSignal of ${count} from rank${peers.length === 1 ? '' : 's'} ${formatRanks(peers)}`, args: { peers, count } });
-    const settled = ended === undefined ? settle : (error?: Error): void => {
-      ended(error);
-      settle(error);
-    };
-    const wait: Condition = {
-      isMet: () => this.#take(peers, count),
-      awaited: () => peers.filter((peer) => !this.#has(peer, count)),
-      polled: peers.some((peer) => !this.#lanes.has(peer) && peer !== this.#parts.bootstrap.rank),
-      settled: (error) => {
-        this.#waits.delete(wait);
-        settled(error);
-      },
-    };
-    this.#waits.add(wait);
-    this.#parts.messenger.waitFor(wait);
-  }
-
-  /** Takes `count` signals of each of `peers`, if all of them are there. Throws when they cannot come any more. */
-  #take(peers: readonly number[], count: number): boolean {
+  /** Why nothing more comes from a rank, if so. */
+  #whyGone(peer: number): Error | undefined {
     const { team, pointToPoint } = this.#parts;
-    for (const peer of peers) {
-      const lane = this.#lanes.get(peer);
-      const local = lane === undefined ? pointToPoint.localOf(peer) : -1;
-      // The order matters: what it signalled before it left counts.
-      const hasLeft = local >= 0 && team.hasLeft(local);
-      if (this.#has(peer, count)) continue;
-      if (hasLeft) {
-        pointToPoint.throwLastWords();
-        throw closedThere(peer);
-      }
-      lane?.check();
-      return false;
-    }
-    for (const peer of peers) this.#consumed[peer] = (this.#consumed[peer] ?? 0) + count;
-    return true;
+    const lane = this.#lanes.get(peer);
+    if (lane !== undefined) return lane.failure();
+    const local = pointToPoint.localOf(peer);
+    return local >= 0 && team.hasLeft(local) ? pointToPoint.lastWords() ?? closedThere(peer) : undefined;
   }
 
-  #has(peer: number, count: number): boolean {
-    const signals = this.#ranks[this.#parts.bootstrap.rank]?.signals ?? 0;
-    return ((Atomics.load(this.#words, (signals + peer * LINE) / 4) - (this.#consumed[peer] ?? 0)) | 0) >= count;
+  /** The promise of what `begin` begins, which rank `peer` may have to carry out. */
+  #start(peer: number, begin: () => WindowCommand | undefined): Promise<void> {
+    try {
+      const command = begin();
+      return command === undefined ? finished : this.#whenDone(command, peer);
+    } catch (error) {
+      return Promise.reject(this.#ofThisRank(error));
+    }
   }
 
   #whenDone(command: WindowCommand, peer: number): Promise<void> {
@@ -412,7 +344,8 @@ export class Window {
     return new Promise((resolve, reject) => {
       this.#parts.messenger.waitFor({
         isMet: () => {
-          if (!command.done) this.#lanes.get(peer)?.check();
+          const failure = command.done ? undefined : this.#lanes.get(peer)?.failure();
+          if (failure !== undefined) throw failure;
           return command.done;
         },
         awaited: () => [peer],
@@ -435,13 +368,7 @@ export class Window {
     const { messenger, barrier, bootstrap } = this.#parts;
     await this.#flushed();
     await barrier();
-    // All have closed the window, and what they signalled before is there.
-    for (const wait of this.#waits) {
-      messenger.endWait(wait, () => {
-        const awaited = wait.awaited();
-        return new InvalidUsageError('CLOSED', `rank ${bootstrap.rank} waits for signals of rank${awaited.length === 1 ? '' : 's'} ${formatRanks(awaited)} in a window that all ranks have closed; close it when all signals have come`, { rank: bootstrap.rank });
-      });
-    }
+    this.#signals.endWaits();
     messenger.guests.delete(this);
     await this.leave();
     this.#segment.freeBytes(this.#ranks[bootstrap.rank]?.signals ?? 0);
