@@ -59,7 +59,7 @@ export function checkLength(call: string, send: NumericArray, wanted: number, wh
  * @param sendElements how many elements of the input are read
  * @param recvElements how many elements of the output are written
  * @param inPlaceAt where in the output the input begins when the call works in place, in elements; negative when the
- *   output begins in the input; NaN when it never does
+ *   output begins in the input
  */
 export function checkOverlap(call: string, send: NumericArray, sendElements: number, recv: NumericArray, recvElements: number, inPlaceAt: number): void {
   if (send.buffer !== recv.buffer) return;
@@ -68,8 +68,7 @@ export function checkOverlap(call: string, send: NumericArray, sendElements: num
   const shared = Math.min(distance + sendElements * elementBytes, recvElements * elementBytes) - Math.max(distance, 0);
   if (shared <= 0 || distance === inPlaceAt * elementBytes) return;
   const place =
-    Number.isNaN(inPlaceAt) ? 'it does not work in place:'
-    : inPlaceAt === 0 && sendElements === recvElements ? 'pass the same array twice to work in place, or'
+    inPlaceAt === 0 && sendElements === recvElements ? 'pass the same array twice to work in place, or'
     : inPlaceAt > 0 || sendElements < recvElements ? `pass the output's elements from ${inPlaceAt} on as input to work in place, or`
     : `pass the input's elements from ${Math.abs(inPlaceAt)} on as output to work in place, or`;
   throw new InvalidUsageError('BUFFER_OVERLAP', `${call}: input and output overlap by ${String(shared)} bytes; ${place} pass arrays apart`);
@@ -78,72 +77,6 @@ export function checkOverlap(call: string, send: NumericArray, sendElements: num
 export function checkRoot(call: string, root: number, nRanks: number): void {
   if (!Number.isInteger(root) || root < 0 || root >= nRanks) {
     throw new InvalidArgumentError('ROOT_RANGE', `${call}: root is ${describeValue(root)}, but ranks go from 0 to ${String(nRanks - 1)}`);
-  }
-}
-
-/** Refuses counts that are not one whole number from 0 a rank. Returns their sum. */
-export function checkCounts(call: string, counts: readonly number[], nRanks: number): number {
-  checkList(call, 'counts', counts);
-  if (counts.length !== nRanks) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there are ${String(counts.length)} counts for ${String(nRanks)} ranks; pass one a rank`);
-  }
-  let total = 0;
-  for (let rank = 0; rank < nRanks; rank++) {
-    const count: number | undefined = counts[rank];
-    if (count === undefined || !Number.isSafeInteger(count) || count < 0) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the count of rank ${String(rank)} is ${describeValue(count)}; pass whole numbers of elements from 0`);
-    }
-    total += count;
-  }
-  return total;
-}
-
-function checkList(call: string, what: string, list: unknown): void {
-  if (Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView))) return;
-  throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its ${what} are an array with a number of elements for each rank, not ${describeValue(list)}`);
-}
-
-/**
- * Where each rank's part begins: the displacements that the caller gave, or one part behind the other. Refuses parts
- * that do not fit into the array, and, of an output, parts that overlap.
- */
-export function checkDisplacements(
-  call: string, array: NumericArray, counts: readonly number[], displacements: readonly number[] | undefined, isOutput: boolean,
-): readonly number[] {
-  if (displacements === undefined) {
-    let next = 0;
-    return counts.map((count) => (next += count) - count);
-  }
-  checkList(call, 'displacements', displacements);
-  if (displacements.length !== counts.length) {
-    throw new InvalidArgumentError(
-      'ARGUMENT_RANGE', `${call}: there are ${String(displacements.length)} displacements for ${String(counts.length)} ranks; pass one a rank`,
-    );
-  }
-  displacements.forEach((from, rank) => {
-    const count = counts[rank] ?? 0;
-    if (!Number.isSafeInteger(from) || from < 0 || from + count > array.length) {
-      throw new InvalidArgumentError(
-        'ARGUMENT_RANGE',
-        `${call}: the ${String(count)} elements of rank ${String(rank)} at displacement ${describeValue(from)} are not within the ${String(array.length)} elements of the ${isOutput ? 'output' : 'input'}`,
-      );
-    }
-  });
-  if (isOutput) checkParts(call, counts, displacements);
-  return displacements;
-}
-
-/** Refuses two parts of an output that share elements: which of them would win is left to chance. */
-function checkParts(call: string, counts: readonly number[], displacements: readonly number[]): void {
-  const parts = displacements.map((from, rank) => ({ from, rank, to: from + (counts[rank] ?? 0) })).filter(({ from, to }) => to > from);
-  parts.sort((a, b) => a.from - b.from);
-  for (let i = 1; i < parts.length; i++) {
-    const [left, right] = [parts[i - 1], parts[i]];
-    if (left !== undefined && right !== undefined && right.from < left.to) {
-      throw new InvalidUsageError(
-        'BUFFER_OVERLAP', `${call}: the parts of ranks ${String(left.rank)} and ${String(right.rank)} overlap in the output; give each its own elements`,
-      );
-    }
   }
 }
 

@@ -3,18 +3,8 @@ import { callKinds } from '../device/kernels/kernels.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import { int32, operatorCode, type DataType, type NumericArray, type ReductionOperator } from '../device/types.js';
 import { InvalidArgumentError, withRank } from '../errors.js';
-import { didYouMean } from '../suggest.js';
-import {
-  checkArray, checkCounts, checkDisplacements, checkLength, checkOverlap, checkRoom, checkRoot, checkSameType, type CallOptions,
-} from './arguments.js';
-
-/** An array that consists of a part a rank: rank r's are `counts[r]` elements from `displacements[r]` on. */
-export interface Parts {
-  readonly array: NumericArray;
-  readonly counts: readonly number[];
-  /** Default: one part behind the other. */
-  readonly displacements?: readonly number[] | undefined;
-}
+import { checkArray, checkLength, checkOverlap, checkRoom, checkRoot, checkSameType, type CallOptions } from './arguments.js';
+import { checkAllApart, checkCounts, checkDisplacements, checkInputApart, checkParts, extent, type Parts } from './parts.js';
 
 /** What a barrier exchanges. */
 const nothing = new Int32Array(0);
@@ -178,7 +168,8 @@ export class CheckedCall {
       const total = checkCounts('allGatherV', counts, this.nRanks);
       checkLength('allGatherV', send, counts[this.rank] ?? 0, `this rank's count`);
       const places = checkDisplacements('allGatherV', recv, counts, displacements, true);
-      this.#checkOutput('allGatherV', send, send.length, recv, extent(counts, places), places[this.rank] ?? 0);
+      checkRoom('allGatherV', recv, extent(counts, places), `what ${String(this.nRanks)} ranks send`);
+      checkInputApart('allGatherV', send, recv, counts, places, this.rank);
       this.#set(callKinds.allGatherV, type, partsHash(counts), send, recv, total);
       this.details = { counts: [...counts], displacements: [...places] };
       return this;
@@ -211,11 +202,10 @@ export class CheckedCall {
       const displacements = checkDisplacements('allToAllV', send.array, send.counts, send.displacements, false);
       const recvDisplacements = checkDisplacements('allToAllV', recv.array, recv.counts, recv.displacements, true);
       const sendExtent = extent(send.counts, displacements);
-      const recvExtent = extent(recv.counts, recvDisplacements);
       if (sendExtent > send.array.length) checkLength('allToAllV', send.array, sendExtent, 'the sum of the counts');
-      checkRoom('allToAllV', recv.array, recvExtent, 'the sum of the counts');
+      checkRoom('allToAllV', recv.array, extent(recv.counts, recvDisplacements), 'the sum of the counts');
       // Nothing works in place: what goes and what comes may differ in length.
-      checkOverlap('allToAllV', send.array, sendExtent, recv.array, recvExtent, NaN);
+      checkAllApart('allToAllV', send.array, send.counts, displacements, recv.array, recv.counts, recvDisplacements);
       this.#set(callKinds.allToAllV, type, 0, send.array, recv.array, 0);
       this.details = { counts: [...send.counts], displacements: [...displacements], recvCounts: [...recv.counts], recvDisplacements: [...recvDisplacements] };
       return this;
@@ -284,23 +274,6 @@ export class CheckedCall {
     checkRoom(call, recv, recvElements, what);
     checkOverlap(call, send, sendElements, recv, recvElements, inPlaceAt);
   }
-}
-
-/** How many elements of an array its parts reach over. */
-function extent(counts: readonly number[], displacements: readonly number[]): number {
-  return counts.reduce((end, count, rank) => (count === 0 ? end : Math.max(end, (displacements[rank] ?? 0) + count)), 0);
-}
-
-const partsNames: readonly string[] = Object.keys({ array: true, counts: true, displacements: true } satisfies Record<keyof Parts, true>);
-
-/** Refuses what is no description of parts: a bare array for one. */
-function checkParts(call: string, which: string, parts: unknown): void {
-  if (typeof parts === 'object' && parts !== null && 'array' in parts && 'counts' in parts) {
-    const unknown = Object.keys(parts).find((name) => !partsNames.includes(name));
-    if (unknown === undefined) return;
-    throw new InvalidArgumentError('UNKNOWN_NAME', `${call}: its ${which} argument has no ${JSON.stringify(unknown)}${didYouMean(unknown, partsNames)}; it is { array, counts, displacements? }`);
-  }
-  throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its ${which} argument is { array, counts, displacements? }, with a count for each rank`);
 }
 
 function missing(call: string, what: string, root: number): InvalidArgumentError {

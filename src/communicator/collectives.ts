@@ -1,7 +1,8 @@
 import type { NumericArray, ReductionOperator } from '../device/types.js';
 import type { CallOptions } from './arguments.js';
-import type { CheckedCall, Parts } from './checked-call.js';
+import type { CheckedCall } from './checked-call.js';
 import { refused } from './group.js';
+import type { Parts } from './parts.js';
 
 /**
  * The collectives that a communicator offers. Every rank calls the same ones in the same order; each has a promise form
@@ -152,7 +153,7 @@ export abstract class Collectives {
   /**
    * {@link allGather} of parts that differ in length: rank r sends `counts[r]` elements, which land in `recv` from
    * `displacements[r]` on (default: one part behind the other). All ranks pass the same counts; displacements are each
-   * rank's own.
+   * rank's own. `send` may be this rank's part of `recv`, or lie between the parts.
    */
   allGatherV(send: NumericArray, recv: NumericArray, counts: readonly number[], displacements?: readonly number[], options?: CallOptions): Promise<void> {
     try {
@@ -186,7 +187,8 @@ export abstract class Collectives {
 
   /**
    * {@link allToAll} of parts that differ in length, as MPI_Alltoallv: `send.counts[r]` elements go to rank r, and
-   * `recv.counts[r]` come from it, which must be what rank r sends to this rank. Not in place.
+   * `recv.counts[r]` come from it, which must be what rank r sends to this rank. Not in place:
+   * both may be one array, but their parts lie apart.
    */
   allToAllV(send: Parts, recv: Parts, options?: CallOptions): Promise<void> {
     try {

@@ -1,7 +1,9 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decodeCall, type Call } from '../../../src/collectives/call.js';
 import type { CallOptions } from '../../../src/communicator/arguments.js';
 import { CheckedCall } from '../../../src/communicator/checked-call.js';
+import type { Parts } from '../../../src/communicator/parts.js';
 import { TcclError } from '../../../src/errors.js';
 
 /** The calls of rank 1 of 3. */
@@ -60,6 +62,39 @@ test('each in-place form is known', () => {
   expect(() => call().reduceScatterV(part(0, 6), part(1, 2), [1, 2, 3], 'sum', undefined)).not.toThrow();
 });
 
+test('an input may lie in a gap of the output, and parts of both between each other', () => {
+  expect(() => call().allGatherV(part(4, 2), part(0, 12), [4, 2, 3], [0, 10, 6], undefined)).not.toThrow();
+  // An element too early or too late, it is in the way.
+  expect(() => call().allGatherV(part(3, 2), part(0, 12), [4, 2, 3], [0, 10, 6], undefined)).toThrow(/part of rank 0 overlap by 4 bytes/);
+  expect(() => call().allGatherV(part(5, 2), part(0, 12), [4, 2, 3], [0, 10, 6], undefined)).toThrow(/part of rank 2 overlap by 4 bytes/);
+  // Parts without elements are nowhere.
+  expect(() => call().allGatherV(part(0, 2), part(0, 6), [0, 2, 0], [1, 4, 1], undefined)).not.toThrow();
+
+  const array = part(0, 12);
+  const [even, odd] = [{ array, counts: [2, 2, 2], displacements: [0, 4, 8] }, { array, counts: [2, 2, 2], displacements: [10, 6, 2] }];
+  expect(call().allToAllV(even, odd, undefined).details).toEqual({ counts: [2, 2, 2], displacements: [0, 4, 8], recvCounts: [2, 2, 2], recvDisplacements: [10, 6, 2] });
+  // What is sent to several ranks may be the same.
+  expect(() => call().allToAllV({ ...even, displacements: [4, 4, 4] }, odd, undefined)).not.toThrow();
+  expect(() => call().allToAllV(even, { ...odd, counts: [2, 3, 2], displacements: [10, 5, 2] }, undefined)).toThrow(/part for rank 1 and the output's part from rank 1 overlap by 4 bytes/);
+});
+
+test('parts are refused exactly when an element is both read and written, or written twice', () => {
+  const shapes = fc.array(fc.record({ count: fc.nat(3), from: fc.nat(9) }), { minLength: 3, maxLength: 3 });
+  const elementsOf = (shape: readonly { count: number; from: number }[], at: number): number[] => shape.flatMap(({ count, from }) => Array.from({ length: count }, (_, i) => at + from + i));
+  fc.assert(fc.property(shapes, shapes, fc.nat(12), (send, recv, at) => {
+    const [read, written] = [elementsOf(send, at), elementsOf(recv, 0)];
+    const isFine = new Set(written).size === written.length && !read.some((element) => written.includes(element));
+    const parts = (shape: typeof send, from: number): Parts => ({ array: part(from, 12), counts: shape.map(({ count }) => count), displacements: shape.map((one) => one.from) });
+    let code = 'none';
+    try {
+      call().allToAllV(parts(send, at), parts(recv, 0), undefined);
+    } catch (error) {
+      ({ code } = error as TcclError);
+    }
+    expect(code).toBe(isFine ? 'none' : 'BUFFER_OVERLAP');
+  }));
+});
+
 const wrong: Record<string, [code: string, about: RegExp, (checked: CheckedCall) => unknown]> = {
   'an output too short for all ranks': ['BUFFER_SIZE', /allGather: the output has 5 elements, but what 3 ranks send needs 6/, (c) => c.allGather(f32(2), f32(5), undefined)],
   'an input that is not a part for each rank': ['BUFFER_SIZE', /reduceScatter: the input has 7 elements, but an output of 2 for each of 3 ranks makes 6/, (c) => c.reduceScatter(f32(7), f32(2), 'sum', undefined)],
@@ -74,7 +109,10 @@ const wrong: Record<string, [code: string, about: RegExp, (checked: CheckedCall)
   'a part outside the output': ['ARGUMENT_RANGE', /the 3 elements of rank 2 at displacement 4 are not within the 6 elements of the output/, (c) => c.allGatherV(f32(2), f32(6), [1, 2, 3], [0, 1, 4], undefined)],
   'parts of the output that overlap': ['BUFFER_OVERLAP', /the parts of ranks 1 and 2 overlap in the output/, (c) => c.allGatherV(f32(2), f32(6), [1, 2, 3], [0, 1, 2], undefined)],
   'an output too short for a part': ['BUFFER_SIZE', /reduceScatterV: the output has 1 elements/, (c) => c.reduceScatterV(f32(6), f32(1), [1, 2, 3], 'sum', undefined)],
-  'uneven parts in place': ['BUFFER_OVERLAP', /allToAllV: input and output overlap by 12 bytes; it does not work in place: pass arrays apart/, (c) => c.allToAllV({ array: whole, counts: [1, 1, 1] }, { array: whole, counts: [1, 1, 1] }, undefined)],
+  'uneven parts in place': ['BUFFER_OVERLAP', /allToAllV: the input's part for rank 0 and the output's part from rank 0 overlap by 4 bytes; it does not work in place: pass parts that lie apart/, (c) => c.allToAllV({ array: whole, counts: [1, 1, 1] }, { array: whole, counts: [1, 1, 1] }, undefined)],
+  'a part that reaches into another\'s': ['BUFFER_OVERLAP', /the input's part for rank 0 and the output's part from rank 2 overlap by 4 bytes/, (c) => c.allToAllV({ array: part(4, 9), counts: [3, 0, 3], displacements: [6, 0, 3] }, { array: part(0, 12), counts: [4, 0, 1], displacements: [0, 0, 11] }, undefined)],
+  'an input that reaches into a part of the output': ['BUFFER_OVERLAP', /allGatherV: the input and the output's part of rank 2 overlap by 4 bytes; pass the output's elements from 8 on as input to work in place/, (c) => c.allGatherV(part(3, 2), part(0, 10), [1, 2, 3], [0, 8, 4], undefined)],
+  'an input that is shifted against its part of the output': ['BUFFER_OVERLAP', /the input and the output's part of rank 1 overlap by 4 bytes/, (c) => c.allGatherV(part(7, 2), part(0, 10), [1, 2, 3], [0, 8, 4], undefined)],
   'another rank\'s place': ['BUFFER_OVERLAP', /allGather: input and output overlap by 8 bytes; pass the output's elements from 2 on as input/, (c) => c.allGather(part(0, 2), part(0, 6), undefined)],
   'a shifted output': ['BUFFER_OVERLAP', /reduceScatter: .* pass the input's elements from 2 on as output/, (c) => c.reduceScatter(part(0, 6), part(3, 2), 'sum', undefined)],
   'an input that is missing': ['ARGUMENT_TYPE', /^allReduce: undefined cannot be exchanged/, (c) => c.allReduce(undefined as never, undefined as never, 'sum', undefined)],
