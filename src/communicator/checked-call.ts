@@ -31,6 +31,7 @@ export class CheckedCall {
   /** What the last check was about, besides the above. */
   #kind = 0;
   #typeName: string | undefined;
+  #options: CallOptions | undefined;
   #sendLength = -1;
   #recvLength = -1;
   /** The operator in `code`, where that is all there is to it. */
@@ -225,7 +226,8 @@ export class CheckedCall {
   #isAsBefore(kind: number, root: number, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): boolean {
     return (
       send === this.send && recv === this.recv && kind === this.#kind && root === this.root &&
-      send.length === this.#sendLength && recv.length === this.#recvLength && options?.type === this.#typeName
+      send.length === this.#sendLength && recv.length === this.#recvLength && options?.type === this.#typeName &&
+      (options === this.#options || isOnlyType(options))
     );
   }
 
@@ -242,6 +244,7 @@ export class CheckedCall {
     this.#operator = undefined;
     this.#kind = kind;
     this.#typeName = options?.type;
+    this.#options = options;
     // Arrays without elements may lose their memory without getting shorter.
     this.#sendLength = send.length === 0 ? -1 : send.length;
     this.#recvLength = recv.length === 0 ? -1 : recv.length;
@@ -274,6 +277,13 @@ export class CheckedCall {
     checkRoom(call, recv, recvElements, what);
     checkOverlap(call, send, sendElements, recv, recvElements, inPlaceAt);
   }
+}
+
+/** Whether options have no other names. Most programs pass a new object in each call, any of which may have one misspelt. */
+function isOnlyType(options: CallOptions | null | undefined): boolean {
+  // Makes no array, unlike Object.keys().
+  for (const name in options) if (name !== 'type') return false;
+  return options === undefined || (typeof options === 'object' && options !== null);
 }
 
 function missing(call: string, what: string, root: number): InvalidArgumentError {

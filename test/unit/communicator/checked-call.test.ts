@@ -181,3 +181,30 @@ test('options that do not exist are refused, with what was meant', () => {
   ];
   for (const [act, code, message] of refusals) expect(act).toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) as string }) as TcclError);
 });
+
+test('options are looked at in each call on the same arrays, not in the first alone', () => {
+  const options = (wrong: unknown): CallOptions => wrong as CallOptions;
+  const checked = call();
+  const [input, output] = [new Uint16Array(2), new Uint16Array(6)];
+  const given = { type: 'float16' } as const;
+  const calls: Record<string, (options: CallOptions) => unknown> = {
+    allReduce: (with_) => checked.allReduce(output, output, 'sum', with_),
+    reduce: (with_) => checked.reduce(output, output, 'sum', 1, with_),
+    broadcast: (with_) => checked.broadcast(output, output, 1, with_),
+    allGather: (with_) => checked.allGather(input, output, with_),
+    reduceScatter: (with_) => checked.reduceScatter(output, input, 'sum', with_),
+    allToAll: (with_) => checked.allToAll(output, output, with_),
+    gather: (with_) => checked.gather(input, output, 1, with_),
+    scatter: (with_) => checked.scatter(output, input, 1, with_),
+  };
+  for (const [name, act] of Object.entries(calls)) {
+    act(given);
+    expect(() => act(options({ ...given, typ: 'float16' })), name).toThrow(`${name}: there is no option "typ"; did you mean type?`);
+    expect(() => act({ type: 'bfloat16' }), name).not.toThrow();
+    expect(() => act(given), name).not.toThrow();
+  }
+  const array = f32(6);
+  checked.allReduce(array, array, 'sum', undefined);
+  for (const wrong of [{ typ: 'float16' }, null, 'float16', 16]) expect(() => checked.allReduce(array, array, 'sum', options(wrong))).toThrow(/allReduce: /);
+  expect(() => checked.allReduce(array, array, 'sum', {})).not.toThrow();
+});
