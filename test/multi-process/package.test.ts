@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,11 +26,18 @@ beforeAll(() => {
 
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
+test('packing builds first: a package without dist/ installs and does nothing', () => {
+  const { scripts } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
+  expect(scripts['prepack']).toBe('npm run --silent build');
+});
+
 test('the package holds what runs and what explains, and nothing else', () => {
   const paths = packed.files.map((file) => file.path);
-  for (const path of ['dist/index.js', 'dist/index.d.ts', 'dist/plan/index.js', 'dist/cli/main.js', 'dist/device/kernels/kernels.wasm', 'README.md', 'LICENSE']) {
+  for (const path of ['dist/index.js', 'dist/index.d.ts', 'dist/plan/index.js', 'dist/cli/main.js', 'dist/device/kernels/kernels.wasm', 'README.md', 'LICENSE', 'examples/sum.mjs']) {
     expect(paths).toContain(path);
   }
+  // Pages that the README leads to, which nobody has at hand who only installed the package.
+  for (const [, page = ''] of readFileSync(join(repository, 'README.md'), 'utf8').matchAll(/\]\(((?:docs|examples)\/[^)#]+\.md)/g)) expect(paths).toContain(page);
   expect(paths.filter((path) => /^(src|test|bench|\.ci)\/|\.map$|tsbuildinfo$/.test(path))).toEqual([]);
 });
 
