@@ -4,7 +4,7 @@ import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import { int32, operatorCode, type DataType, type NumericArray, type ReductionOperator } from '../device/types.js';
 import { InvalidArgumentError, withRank } from '../errors.js';
 import { checkArray, checkLength, checkOverlap, checkRoom, checkRoot, checkSameType, type CallOptions } from './arguments.js';
-import { checkAllApart, checkCounts, checkDisplacements, checkInputApart, checkParts, extent, type Parts } from './parts.js';
+import { checkAllApart, checkCounts, checkDisplacements, checkInputApart, checkParts, extent, total, type Parts } from './parts.js';
 
 /** What a barrier exchanges. */
 const nothing = new Int32Array(0);
@@ -162,33 +162,34 @@ export class CheckedCall {
   }
 
   allGatherV(
-    send: NumericArray, recv: NumericArray, counts: readonly number[], displacements: readonly number[] | undefined, options: CallOptions | undefined,
+    send: NumericArray, recv: NumericArray, given: ArrayLike<number>, displacements: ArrayLike<number> | undefined, options: CallOptions | undefined,
   ): this {
     return this.#checked(() => {
       const type = this.#checkPair('allGatherV', send, recv, options);
-      const total = checkCounts('allGatherV', counts, this.nRanks);
+      const counts = checkCounts('allGatherV', given, this.nRanks);
       checkLength('allGatherV', send, counts[this.rank] ?? 0, `this rank's count`);
       const places = checkDisplacements('allGatherV', recv, counts, displacements, true);
       checkRoom('allGatherV', recv, extent(counts, places), `what ${String(this.nRanks)} ranks send`);
       checkInputApart('allGatherV', send, recv, counts, places, this.rank);
-      this.#set(callKinds.allGatherV, type, partsHash(counts), send, recv, total);
-      this.details = { counts: [...counts], displacements: [...places] };
+      this.#set(callKinds.allGatherV, type, partsHash(counts), send, recv, total(counts));
+      this.details = { counts, displacements: places };
       return this;
     });
   }
 
-  reduceScatterV(send: NumericArray, recv: NumericArray, counts: readonly number[], operator: ReductionOperator, options: CallOptions | undefined): this {
+  reduceScatterV(send: NumericArray, recv: NumericArray, given: ArrayLike<number>, operator: ReductionOperator, options: CallOptions | undefined): this {
     return this.#checked(() => {
       const type = this.#checkPair('reduceScatterV', send, recv, options);
-      const total = checkCounts('reduceScatterV', counts, this.nRanks);
-      checkLength('reduceScatterV', send, total, 'the sum of the counts');
+      const counts = checkCounts('reduceScatterV', given, this.nRanks);
+      const count = total(counts);
+      checkLength('reduceScatterV', send, count, 'the sum of the counts');
       const places = checkDisplacements('reduceScatterV', send, counts, undefined, false);
       const own = counts[this.rank] ?? 0;
       checkRoom('reduceScatterV', recv, own, `this rank's count`);
-      checkOverlap('reduceScatterV', send, total, recv, own, -(places[this.rank] ?? 0));
-      this.#set(callKinds.reduceScatterV, type, partsHash(counts), send, recv, total);
+      checkOverlap('reduceScatterV', send, count, recv, own, -(places[this.rank] ?? 0));
+      this.#set(callKinds.reduceScatterV, type, partsHash(counts), send, recv, count);
       this.#combining(callKinds.reduceScatterV, operator);
-      this.details = { ...this.details, counts: [...counts], displacements: [...places] };
+      this.details = { ...this.details, counts, displacements: places };
       return this;
     });
   }
@@ -198,17 +199,17 @@ export class CheckedCall {
       checkParts('allToAllV', 'first', send);
       checkParts('allToAllV', 'second', recv);
       const type = this.#checkPair('allToAllV', send.array, recv.array, options);
-      checkCounts('allToAllV', send.counts, this.nRanks);
-      checkCounts('allToAllV', recv.counts, this.nRanks);
-      const displacements = checkDisplacements('allToAllV', send.array, send.counts, send.displacements, false);
-      const recvDisplacements = checkDisplacements('allToAllV', recv.array, recv.counts, recv.displacements, true);
-      const sendExtent = extent(send.counts, displacements);
+      const counts = checkCounts('allToAllV', send.counts, this.nRanks);
+      const recvCounts = checkCounts('allToAllV', recv.counts, this.nRanks);
+      const displacements = checkDisplacements('allToAllV', send.array, counts, send.displacements, false);
+      const recvDisplacements = checkDisplacements('allToAllV', recv.array, recvCounts, recv.displacements, true);
+      const sendExtent = extent(counts, displacements);
       if (sendExtent > send.array.length) checkLength('allToAllV', send.array, sendExtent, 'the sum of the counts');
-      checkRoom('allToAllV', recv.array, extent(recv.counts, recvDisplacements), 'the sum of the counts');
+      checkRoom('allToAllV', recv.array, extent(recvCounts, recvDisplacements), 'the sum of the counts');
       // Nothing works in place: what goes and what comes may differ in length.
-      checkAllApart('allToAllV', send.array, send.counts, displacements, recv.array, recv.counts, recvDisplacements);
+      checkAllApart('allToAllV', send.array, counts, displacements, recv.array, recvCounts, recvDisplacements);
       this.#set(callKinds.allToAllV, type, 0, send.array, recv.array, 0);
-      this.details = { counts: [...send.counts], displacements: [...displacements], recvCounts: [...recv.counts], recvDisplacements: [...recvDisplacements] };
+      this.details = { counts, displacements, recvCounts, recvDisplacements };
       return this;
     });
   }

@@ -155,7 +155,7 @@ export abstract class Collectives {
    * `displacements[r]` on (default: one part behind the other). All ranks pass the same counts; displacements are each
    * rank's own. `send` may be this rank's part of `recv`, or lie between the parts.
    */
-  allGatherV(send: NumericArray, recv: NumericArray, counts: readonly number[], displacements?: readonly number[], options?: CallOptions): Promise<void> {
+  allGatherV(send: NumericArray, recv: NumericArray, counts: ArrayLike<number>, displacements?: ArrayLike<number>, options?: CallOptions): Promise<void> {
     try {
       return this.start(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options));
     } catch (error) {
@@ -164,7 +164,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link allGatherV}. */
-  allGatherVSync(send: NumericArray, recv: NumericArray, counts: readonly number[], displacements?: readonly number[], options?: CallOptions): void {
+  allGatherVSync(send: NumericArray, recv: NumericArray, counts: ArrayLike<number>, displacements?: ArrayLike<number>, options?: CallOptions): void {
     this.runSync(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options));
   }
 
@@ -172,7 +172,7 @@ export abstract class Collectives {
    * {@link reduceScatter} of parts that differ in length: rank r gets `counts[r]` elements. All ranks pass the same counts,
    * whose sum is the length of `send`.
    */
-  reduceScatterV(send: NumericArray, recv: NumericArray, counts: readonly number[], operator: ReductionOperator = 'sum', options?: CallOptions): Promise<void> {
+  reduceScatterV(send: NumericArray, recv: NumericArray, counts: ArrayLike<number>, operator: ReductionOperator = 'sum', options?: CallOptions): Promise<void> {
     try {
       return this.start(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options));
     } catch (error) {
@@ -181,7 +181,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link reduceScatterV}. */
-  reduceScatterVSync(send: NumericArray, recv: NumericArray, counts: readonly number[], operator: ReductionOperator = 'sum', options?: CallOptions): void {
+  reduceScatterVSync(send: NumericArray, recv: NumericArray, counts: ArrayLike<number>, operator: ReductionOperator = 'sum', options?: CallOptions): void {
     this.runSync(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options));
   }
 

@@ -6,9 +6,10 @@ import { didYouMean } from '../suggest.js';
 /** An array that consists of a part a rank: rank r's are `counts[r]` elements from `displacements[r]` on. */
 export interface Parts {
   readonly array: NumericArray;
-  readonly counts: readonly number[];
+  /** Numbers of elements: an array of numbers or an integer array, such as an Int32Array. */
+  readonly counts: ArrayLike<number>;
   /** Default: one part behind the other. */
-  readonly displacements?: readonly number[] | undefined;
+  readonly displacements?: ArrayLike<number> | undefined;
 }
 
 const partsNames: readonly string[] = Object.keys({ array: true, counts: true, displacements: true } satisfies Record<keyof Parts, true>);
@@ -23,21 +24,19 @@ export function checkParts(call: string, which: string, parts: unknown): void {
   throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its ${which} argument is { array, counts, displacements? }, with a count for each rank`);
 }
 
-/** Refuses counts that are not one whole number from 0 a rank. Returns their sum. */
-export function checkCounts(call: string, counts: readonly number[], nRanks: number): number {
-  checkList(call, 'counts', counts);
+/** Refuses counts that are not one whole number from 0 a rank. Returns a copy, which the caller's changes do not reach. */
+export function checkCounts(call: string, given: ArrayLike<number>, nRanks: number): readonly number[] {
+  const counts = checkList(call, 'counts', given);
   if (counts.length !== nRanks) {
     throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there are ${String(counts.length)} counts for ${String(nRanks)} ranks; pass one a rank`);
   }
-  let total = 0;
   for (let rank = 0; rank < nRanks; rank++) {
     const count: number | undefined = counts[rank];
     if (count === undefined || !Number.isSafeInteger(count) || count < 0) {
       throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the count of rank ${String(rank)} is ${describeValue(count)}; pass whole numbers of elements from 0`);
     }
-    total += count;
   }
-  return total;
+  return counts;
 }
 
 /**
@@ -45,13 +44,13 @@ export function checkCounts(call: string, counts: readonly number[], nRanks: num
  * that do not fit into the array, and, of an output, parts that overlap.
  */
 export function checkDisplacements(
-  call: string, array: NumericArray, counts: readonly number[], displacements: readonly number[] | undefined, isOutput: boolean,
+  call: string, array: NumericArray, counts: readonly number[], given: ArrayLike<number> | undefined, isOutput: boolean,
 ): readonly number[] {
-  if (displacements === undefined) {
+  if (given === undefined) {
     let next = 0;
     return counts.map((count) => (next += count) - count);
   }
-  checkList(call, 'displacements', displacements);
+  const displacements = checkList(call, 'displacements', given);
   if (displacements.length !== counts.length) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE', `${call}: there are ${String(displacements.length)} displacements for ${String(counts.length)} ranks; pass one a rank`,
@@ -70,9 +69,15 @@ export function checkDisplacements(
   return displacements;
 }
 
-function checkList(call: string, what: string, list: unknown): void {
-  if (Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView))) return;
+/** As an ordinary array: sums of a typed array's elements need not fit into it. */
+function checkList(call: string, what: string, list: unknown): readonly number[] {
+  if (Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView))) return Array.from(list as ArrayLike<number>);
   throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its ${what} are an array with a number of elements for each rank, not ${describeValue(list)}`);
+}
+
+/** Elements of all parts. */
+export function total(counts: readonly number[]): number {
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 /** How many elements of an array its parts reach over. */

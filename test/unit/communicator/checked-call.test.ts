@@ -52,6 +52,13 @@ test('parts lie one behind the other unless displacements say where', () => {
   expect(call().allGatherV(f32(2), f32(9), [1, 2, 3], [8, 6, 0], undefined).details?.displacements).toEqual([8, 6, 0]);
 });
 
+test('counts may be typed arrays, such as those that ranks exchanged, though places do not fit into their elements', () => {
+  const counts = Uint8Array.of(200, 200, 1);
+  const { details } = call().allToAllV({ array: f32(401), counts }, { array: f32(401), counts: Int32Array.from(counts), displacements: Uint16Array.of(201, 1, 0) }, undefined);
+  expect(details).toEqual({ counts: [200, 200, 1], displacements: [0, 200, 400], recvCounts: [200, 200, 1], recvDisplacements: [201, 1, 0] });
+  expect(call().reduceScatterV(f32(401), f32(200), counts, 'sum', undefined).count).toBe(401);
+});
+
 test('each in-place form is known', () => {
   expect(() => call().allGather(part(2, 2), part(0, 6), undefined)).not.toThrow();
   expect(() => call().reduceScatter(part(0, 6), part(2, 2), 'sum', undefined)).not.toThrow();
