@@ -12,7 +12,7 @@ const optionNames = Object.keys({
  * is that of a process: init() finds its place. Threads share memory where processes need FFI for it; they also share
  * one process's limits and fate.
  *
- * @param module a path (relative ones to the working directory) or a `file:` URL
+ * @param module a path (relative ones to the working directory) or a `file:` URL, or its text as `import.meta.resolve` gives it
  * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE`, `UNKNOWN_NAME` before anything runs; RemoteError `RANK_DIED` when a
  *   rank threw or exited with another code than 0: `rank` says which, `cause` is its error with its own stack, and the
  *   other threads have ended (after `graceMs` they were terminated); SystemError `OUT_OF_MEMORY`, `NETWORK`

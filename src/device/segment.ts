@@ -29,7 +29,8 @@ const LINE = 64;
 const FIRST_TEAM = 32768;
 const HEAP_ALIGNMENT = 2 ** 21;
 const PAGE = 65536;
-const MAX_PAGES = 65536;
+/** One page less than 32 bits of addresses: arrays in a buffer of 4 GiB get lost when they are posted to another thread (V8 12 and before). */
+const MAX_PAGES = 65535;
 const MIN_PAGES = 1024;
 
 /** Most ranks that one segment can hold (their states and address tables have fixed places). */
@@ -396,11 +397,11 @@ export function markDead(memory: WebAssembly.Memory, localRank: number): void {
 }
 
 /**
- * A shared memory that never moves: its initial size is its maximum. 4 GiB of addresses where the system lets us have
- * them (they are not memory until they are used), else the largest power of two below.
+ * A shared memory that never moves: its initial size is its maximum. 4 GiB of addresses, less a page, where the system
+ * lets us have them (they are not memory until they are used), else half of that, and so on.
  */
 export function createMemory(pages?: number): WebAssembly.Memory {
-  for (let size = pages ?? MAX_PAGES; ; size /= 2) {
+  for (let size = pages ?? MAX_PAGES; ; size = Math.floor(size / 2)) {
     try {
       return new WebAssembly.Memory({ shared: true, initial: size, maximum: size });
     } catch (error) {

@@ -1,4 +1,5 @@
 import type { Worker } from 'node:worker_threads';
+import { resolve } from 'node:path';
 import { InvalidArgumentError, RemoteError } from '../errors.js';
 import type { PlatformAbortSignal } from '../platform.js';
 import { localMeetingPoint } from './meeting-point.js';
@@ -7,19 +8,19 @@ import { startThreadAt } from './thread-place.js';
 /** What the ranks get, and how their end is dealt with. */
 export interface SpawnRanksOptions {
   /** Arguments of the module: `process.argv.slice(2)` in the ranks. */
-  readonly args?: readonly string[];
+  readonly args?: readonly string[] | undefined;
   /** Variables beside those of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** `workerData` in the ranks. */
   readonly workerData?: unknown;
   /** Options of Node for the ranks; left out, those of this process. */
-  readonly execArgv?: readonly string[];
-  /** Gets what a rank sends with `parentPort.postMessage`. */
-  readonly onMessage?: (message: unknown, rank: number) => void;
+  readonly execArgv?: readonly string[] | undefined;
+  /** Gets what a rank sends with `parentPort.postMessage`. If it throws, all ranks end and the promise rejects with that. */
+  readonly onMessage?: ((message: unknown, rank: number) => void) | undefined;
   /** How long the others may go on when a rank fails, milliseconds. Default 1000. */
-  readonly graceMs?: number;
+  readonly graceMs?: number | undefined;
   /** Ends all ranks; the promise rejects with the signal's reason. */
-  readonly signal?: PlatformAbortSignal;
+  readonly signal?: PlatformAbortSignal | undefined;
 }
 
 /** @internal What the runtime adds to them. */
@@ -62,9 +63,21 @@ export async function spawnThreads(nRanks: number, module: string | URL, options
     first = failure;
     grace = setTimeout(terminateAll, graceMs);
   };
+  // What the caller's own function throws ends all, as the caller's signal does: ranks are not to blame.
+  let thrown: { readonly error: unknown } | undefined;
+  const tell = (message: unknown, rank: number) => {
+    if (thrown !== undefined) return;
+    try {
+      onMessage?.(message, rank);
+    } catch (error) {
+      thrown = { error };
+      terminateAll();
+    }
+  };
   signal?.addEventListener('abort', terminateAll, { once: true });
   await Promise.all(threads.map((thread, rank) => new Promise<void>((resolve) => {
-    if (onMessage !== undefined) thread.on('message', (message) => onMessage(message, rank));
+    thread.on('message', (message) => tell(message, rank));
+    thread.on('messageerror', (cause) => fail({ rank, cause, exitCode: undefined }));
     thread.on('error', (cause) => fail({ rank, cause, exitCode: undefined }));
     thread.on('exit', (exitCode) => {
       if (exitCode !== 0) fail({ rank, cause: undefined, exitCode });
@@ -75,6 +88,7 @@ export async function spawnThreads(nRanks: number, module: string | URL, options
   clearTimeout(grace);
   signal?.removeEventListener('abort', terminateAll);
   signal?.throwIfAborted();
+  if (thrown !== undefined) throw thrown.error;
   if (first !== undefined) throw errorOf(first, nRanks);
 }
 
@@ -84,7 +98,7 @@ async function startThreads(nRanks: number, module: string | URL, { args, env, w
   try {
     for (let rank = 0; rank < nRanks; rank++) {
       const place = { launcher: 'threads', rank, nRanks, localRank: rank, nLocalRanks: nRanks, commId: TCCL_COMM_ID };
-      threads.push(startThreadAt(memory === undefined ? place : { ...place, memory }, module, {
+      threads.push(startThreadAt(memory === undefined ? place : { ...place, memory }, moduleAt(module), {
         name: `rank ${rank}`,
         argv: [...(args ?? [])],
         env: { ...process.env, ...env, TCCL_COMM_SECRET },
@@ -97,6 +111,12 @@ async function startThreads(nRanks: number, module: string | URL, { args, env, w
     for (const thread of threads) void thread.terminate();
     throw new InvalidArgumentError('ARGUMENT_TYPE', `spawnRanks cannot start rank ${threads.length}: ${(error as Error).message}`, { cause: error });
   }
+}
+
+/** A path relative to the working directory, as Worker has it only with `./` before it, or the text of a URL, as `import.meta.resolve` gives. */
+function moduleAt(module: string | URL): string | URL {
+  if (typeof module !== 'string') return module;
+  return module.startsWith('file:') ? new URL(module) : resolve(module);
 }
 
 function errorOf({ rank, cause, exitCode }: Failure, nRanks: number): RemoteError {

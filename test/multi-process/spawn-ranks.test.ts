@@ -1,3 +1,5 @@
+import { relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { RemoteError, spawnRanks } from '../../dist/index.js';
 import { fixture } from './cli.js';
@@ -28,6 +30,27 @@ describe('ranks as threads', () => {
     const results: unknown[] = [];
     await spawnRanks(3, fixture('sum.mjs'), { onMessage: (message, rank) => { results[rank] = message; } });
     expect(results).toEqual([0, 1, 2].map((rank) => ({ round: 0, rank, nRanks: 3, sums: [6, 6, 6, 6, 6] })));
+  });
+
+  it('share arrays of alloc with who started them', async () => {
+    const arrays: Float32Array[] = [];
+    await spawnRanks(2, fixture('shared-array.mjs'), { onMessage: (message, rank) => { arrays[rank] = message as Float32Array; } });
+    expect(arrays.map((array) => [array.buffer instanceof SharedArrayBuffer, ...array])).toEqual([[true, 3, 3, 3], [true, 3, 3, 3]]);
+  });
+
+  it.each([relative(process.cwd(), thread), pathToFileURL(thread).href])('run the module %s', async (module) => {
+    const ranks: number[] = [];
+    await spawnRanks(2, module, { args: ['report'], onMessage: (_, rank) => ranks.push(rank) });
+    expect(ranks.sort()).toEqual([0, 1]);
+  });
+
+  it('end when what gets their messages throws, and are not blamed', async () => {
+    const ranks = spawnRanks(2, thread, { args: ['spin'], onMessage: () => { throw new Error('of the handler'); } });
+    await expect(ranks).rejects.toThrow(/^of the handler$/);
+  });
+
+  it('whose message cannot be read fail', async () => {
+    expect(await failureOf(1, 'unreadable')).toMatchObject({ rank: 0, message: expect.stringContaining('deserialize') as string });
   });
 
   it('that throw are named, with their own error and its stack', async () => {
