@@ -33,7 +33,7 @@ import { Window } from './window.js';
 /** How a communicator made from another differs from it. */
 export interface ChildOptions extends CommunicatorConfig {
   /** How long to wait for the other ranks, in milliseconds. Default 60,000. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 /**
@@ -73,6 +73,7 @@ export class Communicator extends Collectives {
   readonly #stopExit: () => void;
   #failure: TcclError | undefined;
   #closing: Promise<void> | undefined;
+  #hasLeft = false;
   readonly #registrations = new Set<Registration>();
   readonly #outOfBand: OutOfBandCalls;
 
@@ -254,7 +255,7 @@ export class Communicator extends Collectives {
    *
    * @throws TimeoutError `RANK_MISSING` with the ranks that neither are gone nor called
    */
-  async shrink(excluded: readonly number[] = [], options: ChildOptions & { readonly abort?: boolean } = {}): Promise<Communicator> {
+  async shrink(excluded: readonly number[] = [], options: ChildOptions & { readonly abort?: boolean | undefined } = {}): Promise<Communicator> {
     if (this.#closing !== undefined) this.#checkUsable('shrink');
     this.#ofThisRank(() => {
       checkShrink(excluded, this.rank, this.nRanks);
@@ -270,7 +271,7 @@ export class Communicator extends Collectives {
    * by `init({ commId, nRanks, rank })`. Every rank calls it, one or more with the id from getUniqueId() that the new
    * ranks were given. The new communicator has memory of its own; arrays of this one work there through staging.
    */
-  async grow(nRanks: number, options: ChildOptions & { readonly commId?: UniqueId | string } = {}): Promise<Communicator> {
+  async grow(nRanks: number, options: ChildOptions & { readonly commId?: UniqueId | string | undefined } = {}): Promise<Communicator> {
     this.#checkUsable('grow');
     this.#ofThisRank(() => checkOptions('grow', options, ['commId']));
     return this.#outOfBand.withAll('grow', options, (signal) => grow(this.#parts, nRanks, options, signal));
@@ -313,8 +314,9 @@ export class Communicator extends Collectives {
     return this.#closing;
   }
 
-  /** Ends the communicator at once on all ranks: their calls fail and name this rank and the reason. */
+  /** Ends the communicator at once on all ranks: their calls fail and name this rank and the reason. After close(), nothing. */
   abort(reason = 'it called abort'): void {
+    if (this.#hasLeft) return;
     const error = new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank });
     if (this.#failure === undefined) this.#parts.team.sayLastWords(packReason(error));
     this.#fail(error);
@@ -441,6 +443,7 @@ export class Communicator extends Collectives {
     this.#parts.team.leave();
     this.#parts.origin.leave();
     await this.#parts.bootstrap.close();
+    this.#hasLeft = true;
   }
 
   /** A process that ends in order without closing tells the others, so that they need not find out. */

@@ -28,6 +28,13 @@ export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment)
   if (!Number.isInteger(nRanks) || nRanks < 1) {
     throw new InvalidArgumentError('ARGUMENT_RANGE', `init: nRanks is ${String(nRanks)}, but a communicator has a whole number of ranks from 1`);
   }
+  if (commId === undefined && nRanks > 1) {
+    throw new InvalidUsageError(
+      'RANK_UNKNOWN',
+      `init: it was given rank ${rank} of ${nRanks}, but not where the ranks meet; pass all of them one commId: what getUniqueId() gave to one of them, or 'HOST:PORT' of rank 0`,
+      { rank },
+    );
+  }
   return {
     launcher: 'options', rank, nRanks, localRank: undefined, nLocalRanks: undefined,
     commId: typeof commId === 'string' ? commId : undefined,
