@@ -3,8 +3,9 @@
  *
  * @packageDocumentation
  */
-export { getUniqueId } from './bootstrap/root.js';
+export { getUniqueId, type RootOptions } from './bootstrap/root.js';
 export { UniqueId } from './bootstrap/unique-id.js';
+export type { Algorithm, CallKind } from './collectives/call.js';
 export type { ChildOptions, Communicator } from './communicator/communicator.js';
 export type { CommunicatorConfig } from './communicator/config.js';
 export type { CallOptions } from './communicator/arguments.js';

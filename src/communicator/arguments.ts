@@ -6,7 +6,7 @@ import { checkOptionNames } from '../option-names.js';
 /** What every collective takes besides its arrays. */
 export interface CallOptions {
   /** The type of the elements. Default: that of the array's class. */
-  readonly type?: DataTypeName;
+  readonly type?: DataTypeName | undefined;
 }
 
 const callOptionNames: readonly (keyof CallOptions)[] = ['type'];

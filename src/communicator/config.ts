@@ -6,28 +6,28 @@ import { checkOptionNames } from '../option-names.js';
 /** How a communicator works; a communicator made from another takes what it is not given from that. */
 export interface CommunicatorConfig {
   /** Names it in errors. Not taken from the parent. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /**
    * Whether the blocking forms (…Sync) of collectives can be called. `true`: always; where the ranks do not all share
    * memory, a thread of its own carries out the calls. `false`: never, for programs whose event loop must go on. Left out:
    * where all ranks share memory. `true` on all ranks or on none.
    */
-  readonly blocking?: boolean;
+  readonly blocking?: boolean | undefined;
   /**
    * `thread`: calls are carried out by threads of their own, so that the event loop and computation of this one go on.
    * Default `inline`. Alike on all ranks.
    */
-  readonly engine?: 'inline' | 'thread';
+  readonly engine?: 'inline' | 'thread' | undefined;
   /** How many such threads share a large call where all ranks share memory; elsewhere it is one. Default 1. Alike on all ranks. */
-  readonly channels?: number;
+  readonly channels?: number | undefined;
   /** Bounds for `channels`, as NCCL has them. */
-  readonly minChannels?: number;
-  readonly maxChannels?: number;
+  readonly minChannels?: number | undefined;
+  readonly maxChannels?: number | undefined;
   /**
    * Carries out every call that it can, whatever the size: for measurements, and for those who know better than the
    * table. TCCL_ALGO goes before it. Alike on all ranks.
    */
-  readonly algorithm?: Algorithm;
+  readonly algorithm?: Algorithm | undefined;
 }
 
 /** What all that makes a communicator takes as options. */
@@ -44,7 +44,7 @@ export const LONGEST_MS = 2 ** 31 - 1;
  *
  * @param more names of options that only this call has
  */
-export function checkOptions(call: string, options: CommunicatorConfig & { readonly timeoutMs?: number }, more: readonly string[] = []): CommunicatorConfig {
+export function checkOptions(call: string, options: CommunicatorConfig & { readonly timeoutMs?: number | undefined }, more: readonly string[] = []): CommunicatorConfig {
   checkOptionNames(call, options, [...optionNames, ...more], "{ name: 'row' }");
   const { timeoutMs } = options;
   if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 0 && timeoutMs <= LONGEST_MS)) {
@@ -105,7 +105,7 @@ export function forcedAlgorithm(settings: { readonly algorithm: Algorithm | unde
 
 /** What a child works with: the parent's settings but for its name, and what was given for it. */
 export function inherit(parent: CommunicatorConfig, given: CommunicatorConfig): CommunicatorConfig {
-  const config: { name?: string } = { ...parent };
+  const config: { name?: string | undefined } = { ...parent };
   delete config.name;
   return { ...config, ...checkConfig(given) };
 }

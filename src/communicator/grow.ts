@@ -19,7 +19,7 @@ interface Wish {
 export async function grow(
   parent: CommunicatorParts,
   nRanks: number,
-  { commId, timeoutMs, ...given }: ChildOptions & { readonly commId?: UniqueId | string },
+  { commId, timeoutMs, ...given }: ChildOptions & { readonly commId?: UniqueId | string | undefined },
   signal: AbortSignal,
 ): Promise<Communicator> {
   const { bootstrap, origin } = parent;
@@ -39,10 +39,7 @@ export async function grow(
   }
   const { init, options } = origin.facts;
   return init({
-    ...config, commId: id, rank: bootstrap.rank, nRanks, signal,
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(options.env === undefined ? {} : { env: options.env }),
-    ...(options.device === undefined ? {} : { device: options.device }),
-    ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
+    ...config, commId: id, rank: bootstrap.rank, nRanks, signal, timeoutMs,
+    env: options.env, device: options.device, onWarning: options.onWarning,
   });
 }

@@ -21,20 +21,20 @@ import { profileFor } from './profile.js';
 /** What init() takes; a launcher's environment gives all of it. */
 export interface InitOptions extends CommunicatorConfig {
   /** This rank; with `nRanks` and `commId` for programs that start ranks by themselves. */
-  readonly rank?: number;
-  readonly nRanks?: number;
+  readonly rank?: number | undefined;
+  readonly nRanks?: number | undefined;
   /** What getUniqueId() gave to one of the ranks (or its text), or `host:port` where rank 0 can be reached. */
-  readonly commId?: UniqueId | string;
+  readonly commId?: UniqueId | string | undefined;
   /** What the rank computes on, unique on its host. Left out: a number of its own. */
-  readonly device?: string;
+  readonly device?: string | undefined;
   /** How long to wait for the other ranks to come, in milliseconds. Default 60,000. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Gives up waiting for the other ranks. */
-  readonly signal?: PlatformAbortSignal;
+  readonly signal?: PlatformAbortSignal | undefined;
   /** Where variables are read from. Default `process.env`. */
-  readonly env?: Environment;
+  readonly env?: Environment | undefined;
   /** Told, on rank 0, what works but not as well as it could. Default: one line on standard error. */
-  readonly onWarning?: (message: string) => void;
+  readonly onWarning?: ((message: string) => void) | undefined;
 }
 
 /**

@@ -28,7 +28,7 @@ export class OutOfBandCalls {
   }
 
   /** Does what needs all ranks. A failure ends the communicator, as in other calls, unless it only means that this call cannot be. */
-  withAll<T>(name: string, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: { readonly timeoutMs?: number }, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  withAll<T>(name: string, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: { readonly timeoutMs?: number | undefined }, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return this.inTurn(async () => {
       try {
         const calls = this.#parts.team.countCall();

@@ -45,7 +45,7 @@ interface Part {
 
 export interface PutOptions extends CallOptions {
   /** Whether the target is signalled once the data are there. Default false. */
-  readonly signal?: boolean;
+  readonly signal?: boolean | undefined;
 }
 
 const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal'];

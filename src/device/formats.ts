@@ -11,6 +11,8 @@
 // the 16-bit formats and, as in CUDA (__NV_SATFINITE), the largest number in the 8-bit ones, infinity included. Every NaN
 // becomes the one above, which is CUDA's.
 
+import { InvalidArgumentError } from '../errors.js';
+
 /** A binary floating-point format of at most 16 bits. */
 interface Format {
   readonly fractionBits: number;
@@ -31,42 +33,42 @@ const float8e4m3: Format = { fractionBits: 3, bias: 7, overflow: 0x7e, nan: 0x7f
 const float8e5m2: Format = { fractionBits: 2, bias: 15, overflow: 0x7b, nan: 0x7f, signBit: 0x80, infinity: 0x7c };
 
 /** Numbers as float16 bits, in `target` from its start. */
-export function toFloat16(values: ArrayLike<number>, target = new Uint16Array(values.length)): Uint16Array {
+export function toFloat16(values: ArrayLike<number>, target: Uint16Array = new Uint16Array(values.length)): Uint16Array {
   return encodeAll(float16, values, target);
 }
 
 /** The numbers that float16 bits stand for; all are exact in float32. */
-export function fromFloat16(bits: ArrayLike<number>, target = new Float32Array(bits.length)): Float32Array {
+export function fromFloat16(bits: ArrayLike<number>, target: Float32Array = new Float32Array(bits.length)): Float32Array {
   return decodeAll(float16, bits, target);
 }
 
 /** Numbers as bfloat16 bits, in `target` from its start. */
-export function toBfloat16(values: ArrayLike<number>, target = new Uint16Array(values.length)): Uint16Array {
+export function toBfloat16(values: ArrayLike<number>, target: Uint16Array = new Uint16Array(values.length)): Uint16Array {
   return encodeAll(bfloat16, values, target);
 }
 
 /** The numbers that bfloat16 bits stand for; all are exact in float32. */
-export function fromBfloat16(bits: ArrayLike<number>, target = new Float32Array(bits.length)): Float32Array {
+export function fromBfloat16(bits: ArrayLike<number>, target: Float32Array = new Float32Array(bits.length)): Float32Array {
   return decodeAll(bfloat16, bits, target);
 }
 
 /** Numbers as float8 bits (four bits of exponent, three of fraction), in `target` from its start. */
-export function toFloat8e4m3(values: ArrayLike<number>, target = new Uint8Array(values.length)): Uint8Array {
+export function toFloat8e4m3(values: ArrayLike<number>, target: Uint8Array = new Uint8Array(values.length)): Uint8Array {
   return encodeAll(float8e4m3, values, target);
 }
 
 /** The numbers that float8e4m3 bits stand for. */
-export function fromFloat8e4m3(bits: ArrayLike<number>, target = new Float32Array(bits.length)): Float32Array {
+export function fromFloat8e4m3(bits: ArrayLike<number>, target: Float32Array = new Float32Array(bits.length)): Float32Array {
   return decodeAll(float8e4m3, bits, target);
 }
 
 /** Numbers as float8 bits (five bits of exponent, two of fraction), in `target` from its start. */
-export function toFloat8e5m2(values: ArrayLike<number>, target = new Uint8Array(values.length)): Uint8Array {
+export function toFloat8e5m2(values: ArrayLike<number>, target: Uint8Array = new Uint8Array(values.length)): Uint8Array {
   return encodeAll(float8e5m2, values, target);
 }
 
 /** The numbers that float8e5m2 bits stand for. */
-export function fromFloat8e5m2(bits: ArrayLike<number>, target = new Float32Array(bits.length)): Float32Array {
+export function fromFloat8e5m2(bits: ArrayLike<number>, target: Float32Array = new Float32Array(bits.length)): Float32Array {
   return decodeAll(float8e5m2, bits, target);
 }
 
@@ -74,13 +76,21 @@ const cell = new Float32Array(1);
 const cellBits = new Uint32Array(cell.buffer);
 
 function encodeAll<T extends Uint8Array | Uint16Array>(format: Format, values: ArrayLike<number>, target: T): T {
+  checkRoom(values, target);
   for (let i = 0; i < values.length; i++) target[i] = encode(format, values[i] ?? 0);
   return target;
 }
 
 function decodeAll(format: Format, bits: ArrayLike<number>, target: Float32Array): Float32Array {
+  checkRoom(bits, target);
   for (let i = 0; i < bits.length; i++) target[i] = decode(format, bits[i] ?? 0);
   return target;
+}
+
+/** An array that is too short would take what fits without a word. */
+function checkRoom(values: ArrayLike<number>, target: ArrayLike<number>): void {
+  if (target.length >= values.length) return;
+  throw new InvalidArgumentError('BUFFER_SIZE', `${values.length} numbers do not fit into a target of ${target.length} elements; pass one that is long enough, or none`);
 }
 
 function encode(format: Format, value: number): number {

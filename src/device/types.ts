@@ -21,6 +21,8 @@ export type NumericArray =
 export interface NumericArrayConstructor<T extends NumericArray = NumericArray> {
   readonly BYTES_PER_ELEMENT: number;
   readonly name: string;
+  /** Of an array on any buffer. From the constructors alone TypeScript infers that of one on an ArrayBuffer, which those of `alloc` are not. */
+  readonly prototype: T;
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): T;
 }
 

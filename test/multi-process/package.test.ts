@@ -65,17 +65,25 @@ describe('installed into an empty project', () => {
     ];
     const neither = types.length === 0 && lib.length === 1;
     writeFileSync(join(project, 'job.ts'), [
-      "import { init, spawnRanks, type Communicator, TcclError } from 'tccl';",
+      "import { fromFloat16, init, spawnRanks, toFloat16, type Algorithm, type CallKind, type Communicator, TcclError } from 'tccl';",
       "import { describeError } from 'tccl/planner';",
       'const comm: Communicator = await init({ timeoutMs: 1000 });',
       'const x: Float32Array = comm.alloc(Float32Array, 3);',
+      '// @ts-expect-error it is a SharedArrayBuffer',
+      'const buffer: ArrayBuffer = comm.alloc(Float32Array, 3).buffer;',
+      'toFloat16(fromFloat16(comm.alloc(Uint16Array, 3), x), new Uint16Array(buffer));',
+      'await comm.allToAllV({ array: x, counts: Int32Array.of(3) }, { array: new Float32Array(3), counts: [3], displacements: undefined });',
+      "const algorithm: Algorithm | undefined = comm.nRanks === 1 ? undefined : 'ring';",
+      "const kind: CallKind = comm.explain('allReduce', 8).collective;",
+      "const child = await comm.split(0, comm.rank, { name: undefined, algorithm, engine: undefined, timeoutMs: undefined });",
+      'await comm.grow(comm.nRanks + 1, { commId: child.name }).catch(() => kind);',
       "await comm.allReduce(x, x, 'max');",
       '// @ts-expect-error no such operator',
       "await comm.allReduce(x, x, 'maximum').catch((error: unknown) => [error instanceof TcclError, describeError(error)]);",
       "await spawnRanks(2, './job.js');",
       ...(neither ? [] : platform),
     ].join('\n'));
-    const compilerOptions = { strict: true, skipLibCheck: false, noEmit: true, module: 'nodenext', target: 'es2022', lib, types, typeRoots: [join(repository, 'node_modules/@types')] };
+    const compilerOptions = { strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true, module: 'nodenext', target: 'es2022', lib, types, typeRoots: [join(repository, 'node_modules/@types')] };
     writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['job.ts'] }));
     const tsc = spawnSync(process.execPath, [join(repository, 'node_modules/typescript/bin/tsc'), '-p', project], { encoding: 'utf8' });
     expect(tsc.stdout).toBe('');

@@ -52,3 +52,9 @@ test('conversions write into a given array', () => {
   expect([...target]).toEqual([0, 0x3c00, 0xc000, 0]);
   expect([...formats.fromBfloat16(Uint16Array.of(0x3f80, 0x7f80), new Float32Array(2))]).toEqual([1, Infinity]);
 });
+
+test('conversions refuse an array that is too short, rather than drop numbers', () => {
+  const refused: unknown = expect.objectContaining({ code: 'BUFFER_SIZE', message: '3 numbers do not fit into a target of 2 elements; pass one that is long enough, or none' });
+  expect(() => formats.toFloat16([1, 2, 3], new Uint16Array(2))).toThrow(refused);
+  expect(() => formats.fromFloat8e4m3([1, 2, 3], new Float32Array(2))).toThrow(refused);
+});
