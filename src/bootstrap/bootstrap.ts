@@ -19,7 +19,7 @@ export interface PeerInfo {
 }
 
 /** What ranks need of it to connect with each other for data. */
-export type Introduction = Pick<Bootstrap, 'rank' | 'nRanks' | 'peers' | 'localRanks' | 'allGather' | 'send' | 'recv' | 'onPeerLost'>;
+export type Introduction = Pick<Bootstrap, 'rank' | 'nRanks' | 'peers' | 'localRanks' | 'allGather' | 'send' | 'recv' | 'watch' | 'onPeerLost'>;
 
 /**
  * The out-of-band network of a communicator: small messages over TCP while it is set up, split or closed.

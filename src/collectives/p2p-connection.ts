@@ -9,7 +9,7 @@ const WATCH_AFTER_MS = 500;
 
 /** What connections between two ranks are made with. */
 export interface Dialling {
-  readonly bootstrap: Bootstrap;
+  readonly bootstrap: Pick<Bootstrap, 'send' | 'recv' | 'watch'>;
   readonly transport: Transport;
   /** Tells this connection's messages on the bootstrap network from those of others; the next tag is its, too. */
   readonly tag: number;
@@ -24,13 +24,15 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
   readonly polled = false;
   /** Once both ends have met. */
   connection: C | undefined;
+  readonly #connecting: Promise<C>;
   #failure: Error | undefined;
   #listening = false;
   #waitsSinceMs: number | undefined;
   #watches = false;
 
   constructor(readonly peer: number, protected readonly dialling: Dialling) {
-    this.connect().then(
+    this.#connecting = this.connect();
+    this.#connecting.then(
       (connection) => {
         this.connection = connection;
         if (dialling.signal.aborted) connection.abort(dialling.signal.reason as Error);
@@ -45,6 +47,11 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
   }
 
   protected abstract connect(): Promise<C>;
+
+  /** Resolves when both ends have met, rejects where they cannot. */
+  async met(): Promise<void> {
+    await this.#connecting;
+  }
 
   /** Whether news are wanted; while they are, the connection keeps the process alive. */
   listen(wanted: boolean): void {

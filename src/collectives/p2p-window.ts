@@ -4,7 +4,6 @@ import type { NumericArray } from '../device/types.js';
 import { InternalError } from '../errors.js';
 import { Operand } from './operand.js';
 import { LazyReceiver, LazySender, type Dialling } from './p2p-connection.js';
-import { P2P_FIFO } from './p2p-socket.js';
 
 /** Before the data of each slice: what is to be done. A line of its own keeps data aligned. */
 const HEADER_BYTES = 64;
@@ -24,8 +23,39 @@ const GET = 5;
 /** A slice of what a get wants; the offset is in the getter's array. */
 const GOT = 6;
 
-/** Something that this rank wants done at the other. */
+/** Something that this rank wants done at another. */
 export interface WindowCommand {
+  /**
+   * A put or signal: whether the array may be changed again. A flush: whether all before it is done. A get: whether the
+   * array is filled.
+   */
+  done: boolean;
+  /** Called when it is done. Who waits for it calls it with what it failed for. */
+  ended: ((error?: Error) => void) | undefined;
+}
+
+/** Notes that a command is done. */
+export function endCommand(command: WindowCommand): void {
+  command.done = true;
+  command.ended?.();
+}
+
+/** One-sided access of this rank to another, in the order of its calls. */
+export interface Lane {
+  /** Writes all of `array` to the other's part, `offset` bytes from its beginning, and signals if wanted. */
+  put(array: NumericArray, bytes: number, offset: number, signals: boolean): WindowCommand;
+  /** Fills all of `array` with the other's part, from `offset` bytes behind its beginning on. */
+  get(array: NumericArray, bytes: number, offset: number): WindowCommand;
+  signal(): WindowCommand;
+  /** Done when the other has carried out all commands before. */
+  flush(): WindowCommand;
+  /** Whether the other could have anything to flush. */
+  readonly isUsed: boolean;
+  /** Why the other does nothing more, or nothing more comes from it, if so. Who waits for it calls this again and again. */
+  failure(): Error | undefined;
+}
+
+interface Command extends WindowCommand {
   readonly kind: number;
   readonly value: number;
   /** What is sent, or, of a get, filled. */
@@ -33,13 +63,6 @@ export interface WindowCommand {
   readonly bytes: number;
   readonly offset: number;
   moved: number;
-  /**
-   * A put or signal: whether the array may be changed again. A flush: whether all before it is done. A get: whether the
-   * array is filled.
-   */
-  done: boolean;
-  /** Where operations are observed, told of the end. */
-  ended?: ((error?: Error) => void) | undefined;
 }
 
 export interface WindowLaneOptions {
@@ -55,21 +78,22 @@ export interface WindowLaneOptions {
 }
 
 /**
- * One-sided access between two ranks that share no memory: commands go over a connection, and the target carries them
- * out whenever its event loop turns, in their order. Connections are made when the first command goes either way.
+ * One-sided access between two ranks that share no memory, both ways: commands go over a connection, and the target carries
+ * them out whenever the event loop turns that its end of the lane is in, in their order. Connections are made when the first
+ * command goes either way, or when both ends ask for it.
  */
-export class WindowLane {
+export class WindowLane implements Lane {
   readonly #options: WindowLaneOptions;
   readonly #words: Uint32Array;
-  readonly #commands: WindowCommand[] = [];
+  readonly #commands: Command[] = [];
   readonly #inlet: LazyReceiver;
   #outlet: LazySender | undefined;
-  #flushes: WindowCommand[] = [];
+  #flushes: Command[] = [];
   #flushNumber = 0;
   /** Gets that are not answered, in their order. */
-  readonly #gets: WindowCommand[] = [];
+  readonly #gets: Command[] = [];
   #getNumber = 0;
-  /** What came and made no sense. */
+  /** What came and made no sense, or an array that is not there any more. */
   #broken: Error | undefined;
 
   constructor(options: WindowLaneOptions) {
@@ -79,34 +103,35 @@ export class WindowLane {
     this.#inlet.listen(true);
   }
 
-  /** Writes all of `array` to the other's part, `offset` bytes from its beginning, and signals if wanted. */
+  /** Connects with the other, whose end does so, too. */
+  async connect(): Promise<void> {
+    await Promise.all([this.#inlet.met(), this.#opened().met()]);
+  }
+
   put(array: NumericArray, bytes: number, offset: number, signals: boolean): WindowCommand {
     const operand = new Operand(this.#options.segment, this.#options.libc);
     operand.use(array);
-    return this.#add({ kind: PUT, value: signals ? 1 : 0, operand, bytes, offset, moved: 0, done: false });
+    return this.#add({ kind: PUT, value: signals ? 1 : 0, operand, bytes, offset });
   }
 
-  /** Fills all of `array` with the other's part, from `offset` bytes behind its beginning on. */
   get(array: NumericArray, bytes: number, offset: number): WindowCommand {
     const operand = new Operand(this.#options.segment, this.#options.libc);
     operand.use(array);
-    const get = this.#add({ kind: GET, value: ++this.#getNumber, operand, bytes, offset, moved: 0, done: false });
+    const get = this.#add({ kind: GET, value: ++this.#getNumber, operand, bytes, offset });
     this.#gets.push(get);
     return get;
   }
 
   signal(): WindowCommand {
-    return this.#add({ kind: SIGNAL, value: 0, operand: undefined, bytes: 0, offset: 0, moved: 0, done: false });
+    return this.#add({ kind: SIGNAL, value: 0, operand: undefined, bytes: 0, offset: 0 });
   }
 
-  /** Done when the other has carried out all commands before. */
   flush(): WindowCommand {
-    const flush = this.#add({ kind: FLUSH, value: ++this.#flushNumber, operand: undefined, bytes: 0, offset: 0, moved: 0, done: false });
+    const flush = this.#add({ kind: FLUSH, value: ++this.#flushNumber, operand: undefined, bytes: 0, offset: 0 });
     this.#flushes.push(flush);
     return flush;
   }
 
-  /** Whether the other could have anything to flush. */
   get isUsed(): boolean {
     return this.#outlet !== undefined;
   }
@@ -117,7 +142,6 @@ export class WindowLane {
     this.#post();
   }
 
-  /** Why the other does nothing more, or nothing more comes from it, if so. Who waits for it calls this again and again. */
   failure(): Error | undefined {
     try {
       this.#inlet.check();
@@ -137,14 +161,20 @@ export class WindowLane {
     await Promise.all([this.#inlet.close(), this.#outlet?.close()]);
   }
 
-  #add(command: WindowCommand): WindowCommand {
+  #add(order: Omit<Command, 'moved' | 'done' | 'ended'>): Command {
+    const command: Command = { ...order, moved: 0, done: false, ended: undefined };
+    this.#opened();
+    this.#commands.push(command);
+    this.#post();
+    return command;
+  }
+
+  #opened(): LazySender {
     if (this.#outlet === undefined) {
       this.#outlet = new LazySender(this.#options.peer, this.#options.dialling);
       this.#outlet.listen(true);
     }
-    this.#commands.push(command);
-    this.#post();
-    return command;
+    return this.#outlet;
   }
 
   #post(): void {
@@ -153,19 +183,19 @@ export class WindowLane {
     for (let command = this.#commands[0]; command !== undefined; command = this.#commands[0]) {
       const slot = connection.acquire();
       if (slot < 0) return;
-      const bytes = command.kind === GET ? 0 : Math.min(command.bytes - command.moved, P2P_FIFO.slotBytes - HEADER_BYTES);
+      const bytes = command.kind === GET ? 0 : Math.min(command.bytes - command.moved, connection.size.slotBytes - HEADER_BYTES);
       const isLast = command.kind === GET || command.moved + bytes === command.bytes;
       const words = this.#words;
       words[slot / 4 + KIND] = command.kind;
       words[slot / 4 + OFFSET] = command.offset + command.moved;
       words[slot / 4 + VALUE] = command.kind === PUT && !isLast ? 0 : command.value;
       words[slot / 4 + LENGTH] = command.kind === GET ? command.bytes : 0;
-      if (bytes > 0) command.operand?.copyTo(slot + HEADER_BYTES, command.moved, bytes);
+      if (!this.#moves(() => bytes > 0 && command.operand?.copyTo(slot + HEADER_BYTES, command.moved, bytes))) return;
       connection.post(HEADER_BYTES + bytes);
       command.moved += bytes;
       if (!isLast) continue;
       this.#commands.shift();
-      if (command.kind !== FLUSH && command.kind !== GET) command.done = true;
+      if (command.kind !== FLUSH && command.kind !== GET) endCommand(command);
     }
   }
 
@@ -194,10 +224,10 @@ export class WindowLane {
         onSignal();
         return;
       case FLUSH:
-        this.#add({ kind: FLUSHED, value, operand: undefined, bytes: 0, offset: 0, moved: 0, done: false });
+        this.#add({ kind: FLUSHED, value, operand: undefined, bytes: 0, offset: 0 });
         return;
       case FLUSHED:
-        for (const flush of this.#flushes) if (flush.value <= value) flush.done = true;
+        for (const flush of this.#flushes) if (flush.value <= value) endCommand(flush);
         this.#flushes = this.#flushes.filter((flush) => !flush.done);
         return;
       case GET: {
@@ -214,12 +244,23 @@ export class WindowLane {
     }
   }
 
+  /** Whether a piece could be moved: its array's owner may have taken it away meanwhile. */
+  #moves(move: () => unknown): boolean {
+    try {
+      move();
+      return true;
+    } catch (error) {
+      this.#broken ??= error as Error;
+      return false;
+    }
+  }
+
   /** Sends what a get asks for. */
   #answer(number: number, address: number, bytes: number): void {
     const { segment, libc } = this.#options;
     const operand = new Operand(segment, libc);
     operand.use(new Uint8Array(segment.buffer, address, bytes));
-    this.#add({ kind: GOT, value: number, operand, bytes, offset: 0, moved: 0, done: false });
+    this.#add({ kind: GOT, value: number, operand, bytes, offset: 0 });
   }
 
   /** A slice of what the oldest get asked for; answers come in the order of the questions. */
@@ -229,11 +270,11 @@ export class WindowLane {
       this.#broken = new InternalError('INTERNAL', `rank ${this.#options.peer} answered what this rank did not ask`);
       return;
     }
-    get.operand?.write(offset, bytes, address);
+    if (!this.#moves(() => get.operand?.write(offset, bytes, address))) return;
     get.moved += bytes;
     if (get.moved < get.bytes) return;
     get.operand?.forget();
-    get.done = true;
     this.#gets.shift();
+    endCommand(get);
   }
 }

@@ -16,6 +16,14 @@ const FIRST_TAG = 0x70327000;
 /** The lane of send and receive. */
 const MESSAGES = 0;
 
+/**
+ * The tag of a lane, see Dialling.
+ * @param lane tells the purpose from others, at both ends: a small whole number, 0 for send and receive
+ */
+export function laneTag(lane: number): number {
+  return FIRST_TAG + 2 * lane;
+}
+
 export interface PointToPointOptions {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
@@ -154,12 +162,12 @@ export class PointToPoint {
 
   /**
    * What a connection of another purpose is made with.
-   * @param lane tells the purpose from others, at both ends: a small whole number, 0 for send and receive
+   * @param lane see laneTag()
    */
   dialling(lane: number, onNews: () => void): Dialling {
     const { bootstrap, openTransport } = this.#options;
     this.#transport ??= openTransport();
-    return { bootstrap, transport: this.#transport, tag: FIRST_TAG + 2 * lane, onNews, signal: this.#stop.signal };
+    return { bootstrap, transport: this.#transport, tag: laneTag(lane), onNews, signal: this.#stop.signal };
   }
 
   /** The place in the team of a rank that shares memory with this one, or -1. */

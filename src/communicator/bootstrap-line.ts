@@ -5,7 +5,8 @@ import { packReason, unpackReason } from '../transport/ending.js';
 export type Question =
   | { readonly kind: 'allGather'; readonly number: number; readonly data: Uint8Array; readonly scope: Scope }
   | { readonly kind: 'send'; readonly number: number; readonly peer: number; readonly tag: number; readonly data: Uint8Array }
-  | { readonly kind: 'recv'; readonly number: number; readonly peer: number; readonly tag: number };
+  | { readonly kind: 'recv'; readonly number: number; readonly peer: number; readonly tag: number }
+  | { readonly kind: 'watch'; readonly number: number; readonly peer: number };
 
 /** What came of a question, or went wrong with it (packed); and news. */
 export type Answer =
@@ -34,6 +35,9 @@ async function ask(bootstrap: Introduction, question: Question): Promise<AnswerV
       return undefined;
     case 'recv':
       return bootstrap.recv(question.peer, question.tag);
+    case 'watch':
+      bootstrap.watch(question.peer);
+      return undefined;
   }
 }
 
@@ -70,6 +74,10 @@ export class BootstrapLine implements Introduction {
 
   async recv(peer: number, tag: number): Promise<Uint8Array> {
     return (await this.#ask((number) => ({ kind: 'recv', number, peer, tag }))) as Uint8Array;
+  }
+
+  watch(peer: number): void {
+    void this.#ask((number) => ({ kind: 'watch', number, peer }));
   }
 
   onPeerLost(listener: (rank: number) => void): () => void {

@@ -18,7 +18,7 @@ import { startDirectThreads } from './direct-threads.js';
 import type { Engine } from './engine.js';
 import { observersOf, type Told } from './feedback.js';
 import type { NetworkEngine } from './network-engine.js';
-import { startNetworkThread } from './network-threads.js';
+import { startNetworkThread, type NetworkThread } from './network-threads.js';
 import { NvlsEngine } from './nvls-engine.js';
 import { ObservedEngine } from './observed-engine.js';
 import { dataHost, openNetwork, ringOrder } from './open-network.js';
@@ -63,6 +63,12 @@ export interface Circumstances {
   readonly name: string | undefined;
 }
 
+export interface ChosenEngine {
+  readonly engine: CompositeEngine;
+  /** Where a thread has the sockets: has it carry a window's operations. */
+  readonly lanesOf: NetworkThread['lanesOf'] | undefined;
+}
+
 /**
  * The engine of a communicator, with the algorithms that its calls may take: where all ranks share one segment, those
  * that work on it; elsewhere those over connections, through the segment between ranks of one host and through sockets
@@ -70,7 +76,7 @@ export interface Circumstances {
  *
  * @throws InvalidUsageError `UNSUPPORTED` when direct or nvls is forced but the ranks do not share a segment
  */
-export async function chooseEngine(circumstances: Circumstances): Promise<CompositeEngine> {
+export async function chooseEngine(circumstances: Circumstances): Promise<ChosenEngine> {
   const { bootstrap, team, facts, libc, nCores, settings, threads, forced } = circumstances;
   const { localRanks, nRanks } = bootstrap;
   const oneSegment = inOneSegment(bootstrap, facts);
@@ -100,6 +106,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
   const overNetwork = used.filter((algorithm) => algorithm !== 'direct' && algorithm !== 'nvls');
   const engines: Partial<Record<Algorithm, Engine>> = {};
   let ring: Told['ring'];
+  let lanesOf: ChosenEngine['lanesOf'];
   if (used.includes('direct')) {
     const smallBytes = smallBytesOf(localRanks.length, nCores);
     engines.direct = nThreads === 0 ? new DirectEngine(team, localRanks, libc, smallBytes) : await startDirectThreads({
@@ -111,10 +118,11 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Compos
   if (overNetwork.length > 0) {
     const network = await networkEngine(circumstances, overNetwork, oneSegment, nThreads);
     ring = { order: ringOrder(bootstrap), transport: network.transport };
+    lanesOf = network.lanesOf;
     for (const algorithm of overNetwork) engines[algorithm] = network.engine;
   }
   const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, name: circumstances.name, ordinary: wayOfOrdinaryArrays(circumstances), float16Sums: () => wayOfFloat16Sums(circumstances), secret: circumstances.id.secret });
-  return observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
+  return { engine: observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers), lanesOf };
 }
 
 /** For the log: why arrays outside the segment take two copies where they do. */
@@ -139,10 +147,10 @@ async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count
   return (JSON.parse(new TextDecoder().decode(told)) as number[]).map((address, index) => new Team(segment, address, members, mine[index]));
 }
 
-/** What carries out the algorithms over connections, and what connects this rank with the next of the ring. */
+/** What carries out the algorithms over connections, what connects this rank with the next of the ring, and see ChosenEngine. */
 async function networkEngine(
   circumstances: Circumstances, algorithms: readonly Algorithm[], oneSegment: boolean, nThreads: number,
-): Promise<{ readonly engine: Engine; readonly transport: string }> {
+): Promise<Pick<NetworkThread, 'transport'> & { readonly engine: Engine; readonly lanesOf: ChosenEngine['lanesOf'] }> {
   const { bootstrap, shared, team, libc, nCores, settings, network: environment, id, signal } = circumstances;
   const order = ringOrder(bootstrap);
   const options = { bootstrap, shared, team, libc, order, host: dataHost(bootstrap, environment, id), secret: id.secret };
@@ -156,7 +164,7 @@ async function networkEngine(
   if (oneSegment) for (const algorithm of algorithms) await network.open(algorithm);
   const lowLatencyBytes = lowLatencyBytesOf(oneSegment, nThreads, settings);
   if (lowLatencyBytes >= 0) await addLowLatency(circumstances, order, network, lowLatencyBytes);
-  return { engine: network, transport: network.transport };
+  return { engine: network, transport: network.transport, lanesOf: undefined };
 }
 
 /** A second ring, of the protocol LL, for calls up to `bytes`. */

@@ -100,7 +100,7 @@ export class Communicator extends Collectives {
     this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews(), observe: engine.observe });
     this.#queue = new CallQueue({
       engine, rank: this.rank, libc, spins, patience: crowded ? 2 * Math.ceil(this.nLocalRanks / nCores) : 0, timeoutMs, fail,
-      messages: { isPending: () => this.#messenger.busy, step: () => this.#messenger.step(), throwLastWords: () => this.#messenger.throwLastWords() },
+      messages: { isPending: () => this.#pointToPoint.pending > 0, step: () => this.#messenger.step(), throwLastWords: () => this.#messenger.throwLastWords() },
     });
     this.#messenger = new Messenger({
       rank: this.rank, pointToPoint: this.#pointToPoint, libc, spins, timeoutMs, fail,
@@ -211,10 +211,10 @@ export class Communicator extends Collectives {
   async window(array: NumericArray, options?: CallOptions): Promise<Window> {
     this.#checkUsable('window');
     const { type, address } = this.#ofThisRank(() => checkWindow(array, options, this.#segment));
-    const { bootstrap, team } = this.#parts;
+    const { bootstrap, team, lanesOf } = this.#parts;
     const { libc, settings: { timeoutMs } } = this.#parts.origin.facts;
     return this.#outOfBand.withAll('window', { timeoutMs: timeoutMs === 0 ? LONGEST_MS : Math.min(timeoutMs, LONGEST_MS) }, () => Window.open({
-      bootstrap, team, libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows,
+      bootstrap, team, libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows, lanesOf,
       checkUsable: (call) => this.#checkUsable(call), observe: this.#engine.observe, barrier: () => this.barrier(),
     }, array, address, type));
   }

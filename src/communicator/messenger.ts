@@ -142,12 +142,13 @@ export class Messenger {
   /**
    * Blocks until `isDone`. Whatever is under way goes on meanwhile.
    * @param turnOthers goes on with what else `isDone` is about
+   * @param rest blocks until there may be news of it, at most for so long, where they come by themselves
    */
-  waitUntil(isDone: () => boolean, turnOthers?: (looksAfterHealth: boolean) => void): void {
+  waitUntil(isDone: () => boolean, turnOthers?: (looksAfterHealth: boolean) => void, rest?: (ms: number) => void): void {
     this.#collectivesMovedMs = 0;
     this.#backoff.restart();
     while (!isDone()) {
-      const looksAfterHealth = this.#backoff.turn();
+      const looksAfterHealth = this.#backoff.turn(true, this.#polled() || this.#parts.collectives.isPending() ? undefined : rest);
       this.turn(isDone, looksAfterHealth);
       turnOthers?.(looksAfterHealth);
     }

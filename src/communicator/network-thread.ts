@@ -1,4 +1,4 @@
-// The thread that has a rank's sockets and carries out its calls over them: see network-threads.ts, which starts it.
+// The thread that has a rank's sockets and carries out its calls and windows over them: see network-threads.ts, which starts it.
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import type { Algorithm } from '../collectives/call.js';
 import { loadLibc } from '../device/libc.js';
@@ -11,6 +11,7 @@ import { CallQueue } from './call-queue.js';
 import { callAt, EngineThreadMemory, EXIT } from './engine-thread-memory.js';
 import type { NetworkEngine } from './network-engine.js';
 import { openNetwork } from './open-network.js';
+import { ServedWindow, type WindowInThread } from './served-window.js';
 
 /** What a rank gives the thread. */
 export interface NetworkThreadData {
@@ -27,7 +28,7 @@ export interface NetworkThreadData {
   readonly buffer: SharedArrayBuffer;
 }
 
-export type ToNetworkThread = Answer | { readonly kind: 'abort'; readonly reason: Uint8Array };
+export type ToNetworkThread = Answer | { readonly kind: 'abort'; readonly reason: Uint8Array } | { readonly kind: 'window'; readonly window: WindowInThread };
 export type FromNetworkThread = Question | { readonly kind: 'opened'; readonly transport: string } | { readonly kind: 'failed'; readonly reason: Uint8Array };
 
 /** How often the rank is told whether its call gets further. */
@@ -43,10 +44,12 @@ const segment = Segment.inThread(given.segment, libc);
 const memory = new EngineThreadMemory(given.buffer);
 const bootstrap = new BootstrapLine(given.members, post);
 const stop = new AbortController();
+const windows = new Set<ServedWindow>();
 let abort = (error: TcclError): void => stop.abort(error);
 
 port.on('message', (message: ToNetworkThread) => {
   if (message.kind === 'abort') abort(unpackReason(message.reason, rank));
+  else if (message.kind === 'window') serveWindow(message.window);
   else bootstrap.take(message);
 });
 const network = await open();
@@ -67,6 +70,13 @@ async function open(): Promise<NetworkEngine | undefined> {
   }
 }
 
+function serveWindow(window: WindowInThread): void {
+  const { segment: place, host, secret } = given;
+  const served = new ServedWindow(window, { bootstrap, segment: place, libc, host, secret });
+  windows.add(served);
+  window.port.on('close', () => windows.delete(served));
+}
+
 /** Carries out calls until the rank leaves, or one fails. */
 async function serve(engine: NetworkEngine): Promise<void> {
   let failed = false;
@@ -75,10 +85,14 @@ async function serve(engine: NetworkEngine): Promise<void> {
     failed = true;
     engine.abort(error as Error);
     queue.abort(error as TcclError);
+    for (const window of windows) window.abort(error as Error);
     memory.gaveUp(packReason(error as Error));
     // What was said last is sent before the thread ends.
-    void engine.close().finally(() => process.exit());
+    void leave().finally(() => process.exit());
     return error;
+  };
+  const leave = async (): Promise<void> => {
+    await Promise.all([engine.close(), ...[...windows].map((window) => window.close())]);
   };
   const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, timeoutMs, fail, messages: { isPending: () => false, step: () => undefined, throwLastWords: () => undefined } });
   abort = fail;
@@ -93,7 +107,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
     }
     memory.completed();
   }
-  const goodbye = engine.close();
+  const goodbye = leave();
   memory.completed();
   await goodbye;
   process.exit();

@@ -1,13 +1,16 @@
 import { Worker } from 'node:worker_threads';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Algorithm } from '../collectives/call.js';
+import { pairFifo } from '../collectives/pairs.js';
 import { SystemError } from '../errors.js';
 import { packReason, unpackReason } from '../transport/ending.js';
 import { answer } from './bootstrap-line.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './network-thread.js';
-import { networkMemoryBytes, type NetworkOptions } from './open-network.js';
+import { connectionBytes, networkMemoryBytes, type NetworkOptions } from './open-network.js';
 import { ThreadEngine } from './thread-engine.js';
+import { ThreadLanes } from './thread-lanes.js';
+import type { LanesParts, WindowLanes } from './window-lanes.js';
 
 /** How long a rank that ends the communicator waits for its thread to tell the others why. */
 const LAST_WORDS_MS = 1000;
@@ -21,20 +24,28 @@ export interface NetworkThreadOptions extends NetworkOptions {
   readonly timeoutMs: number;
 }
 
+/** A thread that has a rank's sockets. */
+export interface NetworkThread {
+  readonly engine: ThreadEngine;
+  /** What carries data to the next rank of the ring. */
+  readonly transport: string;
+  /** Has the thread carry a window's operations. Throws SystemError `OUT_OF_MEMORY`. */
+  readonly lanesOf: (window: LanesParts) => WindowLanes;
+}
+
 /**
  * The algorithms over connections on a thread of their own, to which the sockets belong: the rank can wait in place, or
  * compute, while they move. Every rank calls it.
  *
  *      rank's thread                     engine thread
- *      bootstrap network   ◄─ asks ────  makes connections, once
+ *      bootstrap network   ◄─ asks ────  makes connections, once, and a window's when it is opened
  *      call, arrays        ── memory ─►  ring, tree, PAT, pairs  ◄──► sockets
  *      waits               ◄─ memory ──  done, or why not
  *
  * @param signal ends the making of connections with its reason
- * @returns the engine, and what carries data to the next rank of the ring
  * @throws what connecting throws; SystemError `OUT_OF_MEMORY`, `LAUNCH` when a thread cannot be started
  */
-export async function startNetworkThread(options: NetworkThreadOptions, signal: AbortSignal): Promise<{ readonly engine: ThreadEngine; readonly transport: string }> {
+export async function startNetworkThread(options: NetworkThreadOptions, signal: AbortSignal): Promise<NetworkThread> {
   const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, timeoutMs } = options;
   const { rank, nRanks, peers, localRanks } = bootstrap;
   const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
@@ -71,7 +82,11 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
       memory.waitUntilGivenUp(LAST_WORDS_MS);
     };
     const engine = new ThreadEngine({ lanes: [{ memory, worker, fail, left: () => undefined }], team, libc, rank, nRanks, keepsTime: true });
-    return { engine, transport };
+    const lanesOf = (window: LanesParts): ThreadLanes => new ThreadLanes(window, {
+      segment: team.segment, libc, rank, bytesPerPeer: 2 * connectionBytes(pairFifo(nRanks)), reason: () => memory.reason(),
+      start: (given) => worker.postMessage({ kind: 'window', window: given } satisfies ToNetworkThread, [given.port]),
+    });
+    return { engine, transport, lanesOf };
   } catch (error) {
     void worker.terminate();
     throw signal.aborted ? signal.reason : error;

@@ -73,12 +73,16 @@ export function dataHost({ localRanks, nRanks }: Introduction, network: Bootstra
 /** Memory of this rank's heap that is enough for a network whose connections of these algorithms are all made. */
 export function networkMemoryBytes(algorithms: readonly Algorithm[], order: readonly number[], rank: number): number {
   const needed = [...new Set<Algorithm>(['ring', ...algorithms])].map((algorithm) => {
-    const { steps, slotBytes } = fifoOf(algorithm, order.length);
+    const size = fifoOf(algorithm, order.length);
     const { sendTo, receiveFrom } = algorithm === 'ring' ? { sendTo: [0], receiveFrom: [0] } : wantedEnds(algorithm, order, rank);
-    const connectionBytes = (steps + 1) * (Math.max(slotBytes, REASON_BYTES) + BESIDES_SLOT_BYTES) + BESIDES_CONNECTION_BYTES;
-    return (sendTo.length + receiveFrom.length) * connectionBytes + slotBytes;
+    return (sendTo.length + receiveFrom.length) * connectionBytes(size) + size.slotBytes;
   });
   return needed.reduce((sum, bytes) => sum + bytes, BESIDES_BYTES);
+}
+
+/** Memory of this rank's heap that is enough for an end of a connection. */
+export function connectionBytes({ steps, slotBytes }: FifoSize): number {
+  return (steps + 1) * (Math.max(slotBytes, REASON_BYTES) + BESIDES_SLOT_BYTES) + BESIDES_CONNECTION_BYTES;
 }
 
 /** Ends connecting that takes too long, once init is over. */

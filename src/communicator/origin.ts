@@ -9,7 +9,7 @@ import type { Team } from '../device/team.js';
 import { SocketTransport } from '../transport/socket.js';
 import type { Transport } from '../transport/transport.js';
 import type { Facts } from './agree.js';
-import { chooseEngine } from './choose-engine.js';
+import { chooseEngine, type ChosenEngine } from './choose-engine.js';
 import type { Communicator } from './communicator.js';
 import type { CompositeEngine } from './composite-engine.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
@@ -23,6 +23,7 @@ export interface CommunicatorParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly engine: CompositeEngine;
+  readonly lanesOf: ChosenEngine['lanesOf'];
   /** Connects ranks that share no memory, for messages between two of them. */
   readonly openTransport: () => Transport;
   /** By rank. */
@@ -64,12 +65,12 @@ export class Origin {
   async assemble(bootstrap: Bootstrap, team: Team, facts: readonly Facts[], config: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
     const { shared, libc, settings, network, id } = this.facts;
     const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
-    const engine = await chooseEngine({
+    const { engine, lanesOf } = await chooseEngine({
       bootstrap, shared, team, facts, libc, nCores, settings, network, id, signal, threads: engineThreads(config), forced: forcedAlgorithm(settings, config),
       name: config.name,
     });
     const openTransport = () => new SocketTransport({ size: P2P_FIFO, segment: team.segment, rank: bootstrap.rank, host: dataHost(bootstrap, network, id), secret: id.secret });
-    return { origin: this, bootstrap, team, engine, openTransport, facts, nCores, config };
+    return { origin: this, bootstrap, team, engine, lanesOf, openTransport, facts, nCores, config };
   }
 
   /** Counts a communicator. */

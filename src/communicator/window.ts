@@ -2,7 +2,7 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Observe, Operation } from '../collectives/operation.js';
 import { Operand } from '../collectives/operand.js';
 import type { PointToPoint } from '../collectives/p2p.js';
-import { WindowLane, type WindowCommand } from '../collectives/p2p-window.js';
+import type { WindowCommand } from '../collectives/p2p-window.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
@@ -13,6 +13,7 @@ import { checkPeer, type CallOptions } from './arguments.js';
 import type { Messenger } from './messenger.js';
 import { tellAll } from './out-of-band.js';
 import { checkSenders, checkTarget, checkWindowArray } from './window-arguments.js';
+import { InlineLanes, type LanesParts, type WindowLanes } from './window-lanes.js';
 import { countSignal, signalBytes, WindowSignals } from './window-signals.js';
 
 const finished = Promise.resolve();
@@ -26,6 +27,8 @@ export interface WindowParts {
   readonly messenger: Messenger;
   /** Tells the window from others, alike on all ranks; from 1. */
   readonly number: number;
+  /** Where a thread has the rank's sockets: has it carry the window's operations. */
+  readonly lanesOf: ((window: LanesParts) => WindowLanes) | undefined;
   /** Throws unless the communicator can be used. */
   readonly checkUsable: (call: string) => void;
   /** Told of each operation, where somebody wants to know. */
@@ -39,8 +42,10 @@ interface Part {
   /** Elements. */
   readonly length: number;
   readonly address: number;
-  /** A line a rank, with how often that rank has signalled. */
+  /** Where its counters of signals begin. */
   readonly signals: number;
+  /** Whether it has the memory that it needs for the window. */
+  readonly isReady: boolean;
 }
 
 export interface PutOptions extends CallOptions {
@@ -56,7 +61,8 @@ const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal'];
  * a rank puts to another before it signals it is there when the signal is.
  *
  * Where ranks share memory, a put or get is a copy. Elsewhere it is a message that the target carries out when its event
- * loop turns, so a target that computes without a break sees nothing new meanwhile, and answers nothing.
+ * loop turns, so a target that computes without a break sees nothing new meanwhile, and answers nothing; with `blocking:
+ * true` or `engine: 'thread'` a thread of its own does that, whatever the target itself does.
  *
  * Every form that waits may fail as other calls of the communicator do, and then ends it.
  */
@@ -70,8 +76,7 @@ export class Window {
   readonly #words: Int32Array;
   readonly #signals: WindowSignals;
   readonly #operand: Operand;
-  /** By rank, where ranks share no memory with this one. */
-  readonly #lanes = new Map<number, WindowLane>();
+  readonly #lanes: WindowLanes;
   readonly #unpin: () => void;
   #closing: Promise<void> | undefined;
 
@@ -81,32 +86,38 @@ export class Window {
     const bytes = signalBytes(bootstrap.nRanks);
     let failure: Error | undefined;
     let signals = -1;
+    let lanes: WindowLanes | undefined;
     try {
       signals = segment.allocateBytes(bytes);
       new Uint8Array(segment.buffer, signals, bytes).fill(0);
+      lanes = lanesFor(parts, address, array.length * type.bytes, signals);
     } catch (error) {
       failure = error as Error;
     }
-    const mine: Part = { type: type.name, length: array.length, address, signals };
+    const mine: Part = { type: type.name, length: array.length, address, signals, isReady: lanes !== undefined };
+    let all: Part[];
     try {
-      const all = await tellAll(bootstrap, 'window', mine);
-      const without = all.findIndex((part) => part.signals < 0);
-      if (without >= 0) throw failure ?? new SystemError('OUT_OF_MEMORY', `rank ${without} has no memory for the signals of the window`, { rank: without });
+      all = await tellAll(bootstrap, 'window', mine);
+      const without = all.findIndex((part) => !part.isReady);
+      if (lanes === undefined || without >= 0) throw failure ?? new SystemError('OUT_OF_MEMORY', `rank ${without} has no memory for the signals or connections of the window`, { rank: without });
       const other = all.findIndex((part) => part.type !== all[0]?.type);
       if (other >= 0) {
         throw new InvalidUsageError(
           'CALL_MISMATCH', `a window has one type, but rank 0 made it of ${all[0]?.type ?? ''} and rank ${other} of ${all[other]?.type ?? ''}; pass arrays of one type`, { ranks: [0, other] },
         );
       }
-      return new Window(parts, array, type, all, mine);
     } catch (error) {
+      await lanes?.close();
       if (signals >= 0) segment.freeBytes(signals);
       throw error;
     }
+    // A failure from here on ends the communicator, which others may have begun to write to.
+    await lanes.open();
+    return new Window(parts, array, type, all, mine, lanes);
   }
 
-  private constructor(parts: WindowParts, array: NumericArray, type: DataType, ranks: readonly Part[], mine: Part) {
-    const { bootstrap: { rank, nRanks }, team: { segment }, libc, pointToPoint, messenger, number, observe } = parts;
+  private constructor(parts: WindowParts, array: NumericArray, type: DataType, ranks: readonly Part[], mine: Part, lanes: WindowLanes) {
+    const { bootstrap: { rank, nRanks }, team: { segment }, libc, messenger, observe } = parts;
     this.array = array;
     this.#parts = parts;
     this.#type = type;
@@ -114,23 +125,14 @@ export class Window {
     this.#segment = segment;
     this.#words = new Int32Array(segment.buffer);
     this.#operand = new Operand(segment, libc);
+    this.#lanes = lanes;
     this.#signals = new WindowSignals({
       rank, nRanks, words: this.#words, address: mine.signals, messenger, observe,
-      isPolled: (peer) => !this.#lanes.has(peer) && peer !== rank,
+      isPolled: (peer) => lanes.of(peer) === undefined && peer !== rank,
       whyGone: (peer) => this.#whyGone(peer),
     });
     this.#unpin = segment.pin(mine.address, 'the array is in a window that is open, so others may write to it; close the window first');
     messenger.guests.add(this);
-    ranks.forEach((_, peer) => {
-      if (peer === rank || pointToPoint.localOf(peer) >= 0) return;
-      const dialling = pointToPoint.dialling(number, () => {
-        this.#lanes.get(peer)?.progress();
-        messenger.onNews();
-      });
-      const onSignal = (): void => countSignal(this.#words, mine.signals, peer);
-      const lane = new WindowLane({ segment, libc, peer, address: mine.address, bytes: mine.length * type.bytes, dialling, onSignal });
-      this.#lanes.set(peer, lane);
-    });
   }
 
   /**
@@ -143,10 +145,10 @@ export class Window {
     return this.#start(peer, () => this.#put('put', source, peer, targetOffset, options));
   }
 
-  /** The blocking form of {@link put}, where `peer` shares memory with this rank. */
+  /** The blocking form of {@link put}: where `peer` shares memory with this rank, and with `blocking: true` elsewhere, too. */
   putSync(source: NumericArray, peer: number, targetOffset = 0, options?: PutOptions): void {
-    this.#parts.messenger.checkBlocking(peer);
-    this.#put('putSync', source, peer, targetOffset, options);
+    this.#checkBlocking(peer);
+    this.#finish(this.#put('putSync', source, peer, targetOffset, options), peer);
   }
 
   /**
@@ -159,10 +161,10 @@ export class Window {
     return this.#start(peer, () => this.#get('get', destination, peer, targetOffset, options));
   }
 
-  /** The blocking form of {@link get}, where `peer` shares memory with this rank. */
+  /** The blocking form of {@link get}; see {@link putSync}. */
   getSync(destination: NumericArray, peer: number, targetOffset = 0, options?: CallOptions): void {
-    this.#parts.messenger.checkBlocking(peer);
-    this.#get('getSync', destination, peer, targetOffset, options);
+    this.#checkBlocking(peer);
+    this.#finish(this.#get('getSync', destination, peer, targetOffset, options), peer);
   }
 
   /** Signals rank `peer`: what this rank has put there is there. */
@@ -170,10 +172,10 @@ export class Window {
     return this.#start(peer, () => this.#signal('signal', peer));
   }
 
-  /** The blocking form of {@link signal}. */
+  /** The blocking form of {@link signal}; see {@link putSync}. */
   signalSync(peer: number): void {
-    this.#parts.messenger.checkBlocking(peer);
-    this.#signal('signalSync', peer);
+    this.#checkBlocking(peer);
+    this.#finish(this.#signal('signalSync', peer), peer);
   }
 
   /** Resolves when each of `peers` has signalled `count` times more than was waited for before. */
@@ -188,16 +190,11 @@ export class Window {
     }
   }
 
-  /** The blocking form of {@link waitSignal}, where all `peers` share memory with this rank. */
+  /** The blocking form of {@link waitSignal}; see {@link putSync}. */
   waitSignalSync(peers: number | readonly number[], count = 1): void {
-    const { messenger } = this.#parts;
     const from = this.#checkWait('waitSignalSync', peers, count);
-    for (const peer of from) messenger.checkBlocking(peer);
-    let outcome: { readonly error: Error | undefined } | undefined;
-    this.#signals.wait(from, count, (error) => (outcome = { error }));
-    messenger.waitUntil(() => outcome !== undefined);
-    const { error } = outcome ?? { error: undefined };
-    if (error !== undefined) throw error;
+    for (const peer of from) this.#checkBlocking(peer);
+    this.#block((settle) => this.#signals.wait(from, count, settle));
   }
 
   /** Resolves when all that this rank has put is there. */
@@ -222,16 +219,16 @@ export class Window {
   /** @internal The communicator failed. */
   abort(reason: Error): void {
     this.#unpin();
-    for (const lane of this.#lanes.values()) lane.abort(reason);
+    this.#lanes.abort(reason);
   }
 
   /** @internal The communicator is closed while the window is open. */
   async leave(): Promise<void> {
     this.#unpin();
-    await Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
+    await this.#lanes.close();
   }
 
-  // ── what another rank need not do anything for ────────────────────────────────────────────────────────────────────
+  // ── one side ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #put(call: string, source: NumericArray, peer: number, targetOffset: number, options: PutOptions | undefined): WindowCommand | undefined {
     const part = this.#checkMove(call, 'source', source, peer, targetOffset, options, putOptionNames);
@@ -239,7 +236,7 @@ export class Window {
     const ended = this.#parts.observe?.(this.#moveOf('put', 'to', source.length, peer, targetOffset, signals));
     const bytes = source.length * this.#type.bytes;
     const offset = targetOffset * this.#type.bytes;
-    const lane = this.#lanes.get(peer);
+    const lane = this.#lanes.of(peer);
     if (lane !== undefined) return observed(lane.put(source, bytes, offset, signals), ended);
     if (bytes > 0) {
       this.#operand.use(source);
@@ -256,7 +253,7 @@ export class Window {
     const ended = this.#parts.observe?.(this.#moveOf('get', 'from', destination.length, peer, targetOffset, false));
     const bytes = destination.length * this.#type.bytes;
     const offset = targetOffset * this.#type.bytes;
-    const lane = this.#lanes.get(peer);
+    const lane = this.#lanes.of(peer);
     if (lane !== undefined) return observed(lane.get(destination, bytes, offset), ended);
     if (bytes > 0) {
       this.#operand.use(destination);
@@ -271,7 +268,7 @@ export class Window {
     this.#checkOpen(call);
     const part = this.#partOf(call, peer);
     const ended = this.#parts.observe?.({ name: 'signal', text: `signal to rank ${peer}`, args: { peer } });
-    const lane = this.#lanes.get(peer);
+    const lane = this.#lanes.of(peer);
     if (lane !== undefined) return observed(lane.signal(), ended);
     countSignal(this.#words, part.signals, this.#parts.bootstrap.rank);
     ended?.();
@@ -310,7 +307,7 @@ export class Window {
     return withRank(error, this.#parts.bootstrap.rank);
   }
 
-  // ── what has to wait for another rank ─────────────────────────────────────────────────────────────────────────────
+  // ── waiting ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #checkWait(call: string, peers: number | readonly number[], count: number): readonly number[] {
     this.#checkOpen(call);
@@ -320,48 +317,69 @@ export class Window {
   /** Why nothing more comes from a rank, if so. */
   #whyGone(peer: number): Error | undefined {
     const { team, pointToPoint } = this.#parts;
-    const lane = this.#lanes.get(peer);
+    const lane = this.#lanes.of(peer);
     if (lane !== undefined) return lane.failure();
     const local = pointToPoint.localOf(peer);
     return local >= 0 && team.hasLeft(local) ? pointToPoint.lastWords() ?? closedThere(peer) : undefined;
+  }
+
+  #checkBlocking(peer: number): void {
+    if (!this.#lanes.blocking) this.#parts.messenger.checkBlocking(peer);
   }
 
   /** The promise of what `begin` begins, which rank `peer` may have to carry out. */
   #start(peer: number, begin: () => WindowCommand | undefined): Promise<void> {
     try {
       const command = begin();
-      return command === undefined ? finished : this.#whenDone(command, peer);
+      return command === undefined || command.done ? finished : this.#whenDone(command, peer);
     } catch (error) {
       return Promise.reject(this.#ofThisRank(error));
     }
   }
 
+  /** Waits in place for what was begun. */
+  #finish(command: WindowCommand | undefined, peer: number): void {
+    if (command?.done === false) this.#block((settle) => this.#wait(command, peer, settle));
+  }
+
+  /** Blocks until what `begin` begins is settled. */
+  #block(begin: (settle: (error?: Error) => void) => void): void {
+    let outcome: { readonly error: Error | undefined } | undefined;
+    begin((error) => (outcome = { error }));
+    this.#parts.messenger.waitUntil(() => outcome !== undefined, undefined, this.#lanes.rest);
+    const { error } = outcome ?? { error: undefined };
+    if (error !== undefined) throw error;
+  }
+
   #whenDone(command: WindowCommand, peer: number): Promise<void> {
-    if (command.done) {
-      command.ended?.();
-      return finished;
-    }
     return new Promise((resolve, reject) => {
-      this.#parts.messenger.waitFor({
-        isMet: () => {
-          const failure = command.done ? undefined : this.#lanes.get(peer)?.failure();
-          if (failure !== undefined) throw failure;
-          return command.done;
-        },
-        awaited: () => [peer],
-        polled: false,
-        settled: (error) => {
-          command.ended?.(error);
-          if (error === undefined) resolve();
-          else reject(error);
-        },
-      });
+      this.#wait(command, peer, (error) => (error === undefined ? resolve() : reject(error)));
+    });
+  }
+
+  #wait(command: WindowCommand, peer: number, settled: (error?: Error) => void): void {
+    this.#parts.messenger.waitFor({
+      isMet: () => {
+        // The order matters: what was done before the other rank went counts.
+        const failure = this.#lanes.of(peer)?.failure();
+        if (failure !== undefined && !command.done) throw failure;
+        return command.done;
+      },
+      awaited: () => [peer],
+      polled: false,
+      settled: (error) => {
+        if (error !== undefined) command.ended?.(error);
+        settled(error);
+      },
     });
   }
 
   /** Resolves when the others have carried out all commands. */
   async #flushed(): Promise<void> {
-    await Promise.all([...this.#lanes].map(([peer, lane]) => (lane.isUsed ? this.#whenDone(lane.flush(), peer) : finished)));
+    await Promise.all(this.#ranks.map((_, peer) => {
+      const lane = this.#lanes.of(peer);
+      return lane?.isUsed === true ? this.#whenDone(lane.flush(), peer) : finished;
+    }));
   }
 
   async #close(): Promise<void> {
@@ -375,7 +393,15 @@ export class Window {
   }
 }
 
-function observed(command: WindowCommand, ended: ((error?: Error) => void) | undefined): WindowCommand {
-  command.ended = ended;
+function lanesFor({ bootstrap: { rank, nRanks }, team: { segment }, libc, pointToPoint, messenger, number, lanesOf }: WindowParts, address: number, bytes: number, signals: number): WindowLanes {
+  const peers = Array.from({ length: nRanks }, (_, peer) => peer).filter((peer) => peer !== rank && pointToPoint.localOf(peer) < 0);
+  const window: LanesParts = { number, peers, address, bytes, signals, onNews: messenger.onNews };
+  return lanesOf?.(window) ?? new InlineLanes(window, pointToPoint, segment, libc);
+}
+
+/** Has a command tell its observer of its end. */
+function observed(command: WindowCommand, ended: WindowCommand['ended']): WindowCommand {
+  if (command.done) ended?.();
+  else command.ended = ended;
   return command;
 }

@@ -63,6 +63,13 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     }
   });
 
+  it('write to windows whose target waits in place, within a host and between', async () => {
+    for (const scenario of ['passive', 'random', 'blocking']) {
+      const ended = await Promise.all(start('windows.mjs', [scenario, '15'], nextPort++, { ...blocking, TCCL_TIMEOUT: '20' }).map((rank) => rank.ended));
+      for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
+    }
+  });
+
   it('hear of a rank that died, and of messages that do not fit, on the other host', async () => {
     const killed = await Promise.all(start('windows.mjs', ['killed'], nextPort++).map((rank) => rank.ended));
     for (const [rank, { lines }] of killed.entries()) {

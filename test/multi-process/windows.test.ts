@@ -9,6 +9,7 @@ const seed = String(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 
 describe.each([
   { way: 'in shared memory', env: {} },
   { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1' } },
+  { way: 'over sockets that a thread has', env: { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' } },
 ])('windows $way', ({ way, env }) => {
   test.each([1, 2, 4])('all that %i ranks put is where it should be once it was signalled', async (nRanks) => {
     const { records, code, stderr } = await runRanks(nRanks, 'windows.mjs', ['random', seed], { env });
@@ -24,6 +25,11 @@ describe.each([
   test.each([1, 3])('%i ranks get what the others have', async (nRanks) => {
     const { code, stderr } = await runRanks(nRanks, 'windows.mjs', ['get', seed], { env });
     expect(code, `seed ${seed}\n${stderr}`).toBe(0);
+  });
+
+  test('what a window took of the memory is free when it is closed', async () => {
+    const { code, stderr } = await runRanks(3, 'windows.mjs', ['memory'], { env });
+    expect(code, stderr).toBe(0);
   });
 
   test('arrays of bits are of the type that the window was made of', async () => {
@@ -76,8 +82,23 @@ describe.each([
     for (const record of records.filter((candidate) => candidate['ranks'] !== undefined)) expect(record['ranks']).toEqual([1]);
   });
 
-  test.skipIf(way !== 'in shared memory')('blocking forms', async () => {
+  test.skipIf(way === 'over sockets')('a rank that is killed is named to those who wait for its signals in place', async () => {
+    const { records, stderr } = await runRanks(3, 'windows.mjs', ['killedInPlace'], { env, flags: ['--grace', '20'] });
+    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
+  });
+
+  test.skipIf(way === 'in shared memory')('an array that is transferred away while it is to be filled fails the call', async () => {
+    const { records, stderr } = await runRanks(2, 'windows.mjs', ['detached'], { env, flags: ['--grace', '20'] });
+    expect(records.map((record) => record['code']), stderr).toEqual(['BUFFER_DETACHED', 'BUFFER_DETACHED']);
+  });
+
+  test.skipIf(way === 'over sockets')('blocking forms', async () => {
     const { code, stderr } = await runRanks(2, 'windows.mjs', ['blocking'], { env });
+    expect(code, stderr).toBe(0);
+  });
+
+  test.skipIf(way === 'over sockets')('what others put, get and signal is done while their target waits in place, and so is what it wants of them', async () => {
+    const { code, stderr } = await runRanks(3, 'windows.mjs', ['passive'], { env: { ...env, TCCL_TIMEOUT: '20' } });
     expect(code, stderr).toBe(0);
   });
 });
