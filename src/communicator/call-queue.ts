@@ -80,10 +80,11 @@ export class CallQueue {
 
   /** Operations keep their order: what the promise API started comes first. */
   #finishRequests(): void {
-    while (this.#requests.length > 0) this.#finish(this.#stepFirst());
+    while (this.#requests.length > 0) this.#finish(this.#stepFirst(), true);
   }
 
-  #finish(status: number): void {
+  /** @param isFirst whether it is the first of the requests, which then has to be told */
+  #finish(status: number, isFirst = false): void {
     if (status === DONE) return;
     this.#backoff.restart();
     while (status === PENDING) {
@@ -91,7 +92,7 @@ export class CallQueue {
       const looksAfterHealth = this.#backoff.turn(true, messages.isPending() ? undefined : this.#engine.rest);
       messages.step();
       const { steps } = this.#engine;
-      status = this.#engine.progress(this.#spins);
+      status = isFirst ? this.#stepFirst() : this.#engine.progress(this.#spins);
       if (this.#engine.steps !== steps) this.#backoff.restart();
       // What came from a rank before it went counts, however late this one looks.
       else if (looksAfterHealth && status === PENDING) this.#checkHealth();

@@ -56,6 +56,27 @@ it('a blocking call ends well when all that it needs came before another rank we
   }
 });
 
+it('a blocking call finishes those of the promise form before it, and goes on with none that has ended', async () => {
+  const { state, engine, calls } = queue();
+  const log: string[] = [];
+  let left = 0;
+  engine.begin = (_code, _type, _root, _send, _recv, count) => {
+    log.push(`begin ${count}`);
+    left = count;
+    return PENDING;
+  };
+  engine.progress = () => {
+    if (left === 0) throw new Error('nothing is under way');
+    state.steps++;
+    return --left === 0 ? DONE : PENDING;
+  };
+  const ended = [2, 1].map((count) => calls.start({ ...call, count }).then(() => log.push(`end ${count}`)));
+  calls.run(new CheckedCall(0, 2).allReduce(new Float32Array(3), new Float32Array(3), 'sum', undefined));
+  expect(log).toEqual(['begin 2', 'begin 1', 'begin 3']);
+  await Promise.all(ended);
+  expect(log.slice(3)).toEqual(['end 2', 'end 1']);
+});
+
 describe('a call that waits for news', () => {
   beforeEach(() => { vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate'] }); });
   afterEach(() => { vi.useRealTimers(); });
