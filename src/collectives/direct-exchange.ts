@@ -9,9 +9,10 @@ import { InputWay } from './direct-input-way.js';
 import { ExchangePlan } from './direct-plan.js';
 import { Operand } from './operand.js';
 import { PartTables } from './direct-tables.js';
-import { CLOSED, HELPS, OPEN, Posts, STAGED, SWAPS } from './direct-posts.js';
+import { CLOSED, HELPS, OPEN, Posts, SPREADS, STAGED, SWAPS } from './direct-posts.js';
 import { Reduction } from './direct-reduction.js';
 import { Rooted } from './direct-rooted.js';
+import { Spread } from './direct-spread.js';
 import type { Stage } from './direct-stage.js';
 
 /** Calls on arrays in the segment in which the ranks' blocks have so many bytes go forward and backward in turn: of less, caches keep all. */
@@ -37,6 +38,8 @@ const ALIGNMENT = 128;
  *      broadcast, scatter, gather
  *                  a root with nothing to copy for itself copies a part of each block (direct-rooted.ts)
  *      allToAll    ranks that all work in place in the segment swap parts in pairs, each rank one half of them
+ *      allGather, broadcast
+ *                  two ranks write what is long to both outputs at once (direct-spread.ts)
  *      reduce      each rank reduces its share of all inputs into the root's output, unless that and inputs lie outside and
  *                  are not staged
  *
@@ -60,6 +63,7 @@ export class Exchange {
   readonly #way: InputWay;
   readonly #reduction: Reduction;
   readonly #rooted: Rooted;
+  readonly #spread: Spread;
 
   // The call under way.
   #code = 0;
@@ -99,6 +103,7 @@ export class Exchange {
     this.#way = new InputWay(localRank, nLocalRanks, this.#plan, this.#posts);
     this.#reduction = new Reduction(team, stage, this.#posts, this.#source, this.#destination);
     this.#rooted = new Rooted(localRank, nLocalRanks, this.#plan, this.#posts, this.#source, this.#destination);
+    this.#spread = new Spread(team, this.#plan, this.#posts, this.#source, this.#destination);
   }
 
   /**
@@ -210,7 +215,8 @@ export class Exchange {
       if (this.#place !== 0) this.#flags = (this.#flags & ~STAGED) | this.#way.openFlags();
     }
     this.#flags |= this.#rooted.helpFlags();
-    this.#takesOwnLast = isRoot && isFromRoot && !source.placed;
+    if ((this.#flags & (STAGED | OPEN)) === 0) this.#flags |= this.#spread.start(kind, this.#root);
+    this.#takesOwnLast = (isRoot && isFromRoot && !source.placed) || (this.#flags & SPREADS) !== 0;
     this.#flags |= this.#way.choiceFlags((sends && !source.placed) || (receives && !destination.placed));
     if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.wholeParts, this.#plan.wholeTakes);
   }
@@ -272,7 +278,7 @@ export class Exchange {
     const last = this.#round === this.#rounds;
     if (kind === callKinds.reduce && isRoot) return this.#round > 0 || last;
     if (!last) return false;
-    if (!isRoot && this.#rooted.helps(this.#rank)) return true;
+    if ((!isRoot && this.#rooted.helps(this.#rank)) || this.#spreads()) return true;
     if (kind === callKinds.gather) return isRoot ? this.#target !== 0 : (this.#flags & STAGED) === 0 && this.#rootIsClosed();
     if (isFromRoot) return isRoot && (this.#flags & STAGED) === 0;
     return (this.#flags & STAGED) === 0 || this.#allSwap();
@@ -288,6 +294,11 @@ export class Exchange {
     const kind = this.#code & 15;
     if (kind === callKinds.reduce) return !this.#rootReducesAll() ? this.#reduceShare() : this.#rank !== this.#root || this.#reducePart();
     if (this.#plan.reduces) return this.#reducePart();
+    if (this.#spreads()) {
+      this.#spread.run();
+      this.#ownTaken = true;
+      return true;
+    }
     if ((this.#flags & HELPS) !== 0) this.#rooted.help();
     if (kind === callKinds.gather && !this.#rootIsClosed()) this.#rooted.put();
     else if (kind === callKinds.allToAll && this.#allSwap()) this.#swap();
@@ -339,6 +350,11 @@ export class Exchange {
    */
   #rootReducesAll(): boolean {
     return this.#rootIsClosed() && this.#posts.anyHas(OPEN) && !this.#posts.anyHas(STAGED);
+  }
+
+  /** Whether each rank copies a block to all outputs. */
+  #spreads(): boolean {
+    return (this.#flags & SPREADS) !== 0 && this.#posts.allHave(SPREADS);
   }
 
   /** Whether all ranks work in place in the segment. */

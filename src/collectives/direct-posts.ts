@@ -22,6 +22,8 @@ export const EITHER = 16;
 export const STAGES = 32;
 /** The root has nothing to copy for itself, and copies a part of each block (direct-rooted.ts). */
 export const HELPS = 64;
+/** This rank can copy a block to both outputs at once (direct-spread.ts). */
+export const SPREADS = 128;
 
 /** What the ranks of a team posted for the call under way of collectives/direct-exchange.ts, after they met. */
 export class Posts {

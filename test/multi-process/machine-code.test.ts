@@ -20,6 +20,16 @@ test('sums of every float16 are the same on ranks that are threads', async () =>
 });
 
 test.each([
+  { way: 'by machine code', args: [], env: {} },
+  { way: 'by machine code, shared by engine threads', args: ['2'], env: {} },
+  { way: 'by WebAssembly', args: [], env: { TCCL_MACHINE_CODE_DISABLE: '1' } },
+  { way: 'by WebAssembly since one rank has nothing else', args: [], env: { TEST_WITHOUT: '1' } },
+])('blocks too long for caches come to both outputs, and nothing else is written: $way', async ({ args, env }) => {
+  const { records, stderr } = await runRanks(2, 'spread.mjs', args, { env });
+  expect([...records].sort((a, b) => Number(a['rank']) - Number(b['rank'])), stderr).toEqual([0, 1].map((rank) => ({ rank, checked: 20 })));
+});
+
+test.each([
   { way: 'where they lie', nRanks: 2, env: {} },
   { way: 'where they lie, on three ranks', nRanks: 3, env: {} },
   { way: 'with those of others in staging memory', nRanks: 2, env: { TCCL_CMA_DISABLE: '1' } },

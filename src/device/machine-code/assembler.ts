@@ -108,6 +108,11 @@ export class Assembler {
     this.#vex({ map: 1, prefix: 2, wide, opcode: 0x7f }, from, undefined, to);
   }
 
+  /** Writes 32 bytes at a multiple of 32 around the caches. */
+  vmovntdq(to: Memory, from: Vector): void {
+    this.#vex({ map: 1, prefix: 1, wide: true, opcode: 0xe7 }, from, undefined, to);
+  }
+
   /** Eight float16 become float32. */
   vcvtph2ps(to: Vector, from: Vector | Memory): void {
     this.#vex({ map: 2, prefix: 1, wide: true, opcode: 0x13 }, to, undefined, from);
@@ -161,6 +166,11 @@ export class Assembler {
   /** Shifts eight lanes right, zeros from the left. */
   vpsrld(to: Vector, from: Vector, bits: number): void {
     this.#vex({ map: 1, prefix: 1, wide: true, opcode: 0x72 }, vector(2), to, from, bits);
+  }
+
+  /** What was written around the caches is there before what is written from here on. */
+  sfence(): void {
+    this.#bytes.push(0x0f, 0xae, 0xf8);
   }
 
   /** What is to be done after 256 bits, or code that knows 128 only is slow. */

@@ -1,6 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import type { Libc } from '../libc.js';
 import type { DataTypeName } from '../types.js';
+import { COPY_BLOCK_BYTES, COPY_TWICE_ARGUMENTS, copyTwiceCode, type CopyTwiceFunction } from './copy-twice.js';
 import { BLOCK_BYTES, SUM_FLOAT16_ARGUMENTS, sumFloat16Code, type SumFloat16Function } from './sum-float16.js';
 import { addingOf, SUM_ARGUMENTS, sumCode, type Adding, type SumFunction } from './sum.js';
 
@@ -11,6 +12,7 @@ interface Functions {
   readonly sumFloat16: SumFloat16Function;
   /** Made each when it is first needed. */
   readonly sums: Map<Adding, SumFunction>;
+  copyTwice?: CopyTwiceFunction;
 }
 
 /** Made when one is first needed, once a thread, and kept: a page of memory. */
@@ -18,7 +20,7 @@ let made: Functions | { readonly reason: string } | undefined;
 
 /**
  * What WebAssembly cannot do, done with the processor's own instructions: conversions of float16, for which it has none, on one
- * memory of WebAssembly, and sums of arrays outside it, which would have to be copied into it and out of it. The kernels hand
+ * memory of WebAssembly, stores around the caches, and sums of arrays outside it, which would have to be copied into it and out of it. The kernels hand
  * over what is worth a call (0.3 µs), and do themselves what is left: all of it on other processors and systems, and where
  * memory cannot be made executable. Results have the same bits either way.
  */
@@ -48,6 +50,19 @@ export class MachineCode {
     let sum = functions.sums.get(adding);
     if (sum === undefined) functions.sums.set(adding, (sum = this.#libc.makeFunction(sumCode(adding), SUM_ARGUMENTS)));
     return sum;
+  }
+
+  /**
+   * Copies what it can of the `bytes` bytes at place `source` of the memory to two others: to `cached` as usual, to `streamed`, a multiple
+   * of COPY_BLOCK_BYTES, around the caches. Returns how many bytes from the first on are done.
+   */
+  copyTwice(source: number, cached: number, streamed: number, bytes: number): number {
+    const functions = this.#functions();
+    const length = bytes - (bytes % COPY_BLOCK_BYTES);
+    if ('reason' in functions || length === 0) return 0;
+    functions.copyTwice ??= this.#libc.makeFunction(copyTwiceCode(), COPY_TWICE_ARGUMENTS);
+    functions.copyTwice(this.#base + source, this.#base + source + length, this.#base + cached, this.#base + streamed);
+    return length;
   }
 
   /** Where an array outside the memory is in this process, for as long as it is attached to its buffer. */

@@ -43,7 +43,8 @@ function writeAll(code: Assembler): string[] {
         code.vmovdquLoad(vector(v), place, true);
         code.vmovdquStore(place, vector(v), true);
         const wide = `YMMWORD PTR [${b}${at(displacement)}]`;
-        text.push(`vmovdqu ymm${v},${wide}`, `vmovdqu ${wide},ymm${v}`);
+        code.vmovntdq(place, vector(v));
+        text.push(`vmovdqu ymm${v},${wide}`, `vmovdqu ${wide},ymm${v}`, `vmovntdq ${wide},ymm${v}`);
         for (const adds of adding) {
           code[adds](vector(v), vector(w), place);
           text.push(`${adds} ymm${v},ymm${w},${wide}`);
@@ -68,9 +69,10 @@ function writeAll(code: Assembler): string[] {
   code.jb(code.here());
   text.push(`jb 0x${(code.here() - 6).toString(16)}`);
   code.jb(start);
+  code.sfence();
   code.vzeroupper();
   code.ret();
-  return [...text, 'jb 0x0', 'vzeroupper', 'ret'];
+  return [...text, 'jb 0x0', 'sfence', 'vzeroupper', 'ret'];
 }
 
 test.skipIf(!hasDisassembler)(`a disassembler reads what was written${hasDisassembler ? '' : ' (skipped: there is no objdump)'}`, () => {

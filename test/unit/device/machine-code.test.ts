@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { instantiateKernels, type SumFloat16 } from '../../../src/device/kernels/kernels.js';
 import { loadLibc } from '../../../src/device/libc.js';
 import { MachineCode } from '../../../src/device/machine-code/machine-code.js';
+import { COPY_BLOCK_BYTES } from '../../../src/device/machine-code/copy-twice.js';
 import { addingOf, SUM_BLOCK_BYTES } from '../../../src/device/machine-code/sum.js';
 import { dataTypes, float16, operatorCode } from '../../../src/device/types.js';
 
@@ -84,6 +85,22 @@ describe.skipIf(refusal !== undefined)(`float16 sums by machine code${refusal ==
       expect(run(withMachineCode) === run(webAssembly)).toBe(true);
       // Averages are made of sums of 8 KiB, and what is left may be too little.
       expect(summed).toBeGreaterThan(2 * count - (operator === 'sum' ? 128 : 4096));
+    }), { numRuns: 200 });
+  });
+
+  test('copies to two places have whole blocks, and write nothing else', () => {
+    const bytes = new Uint8Array(memory.buffer);
+    const shape = fc.record({ shifts: fc.tuple(fc.nat(200), fc.nat(200)), length: fc.nat(3000), seed: fc.nat(255) });
+    fc.assert(fc.property(shape, ({ shifts: [sourceShift, cachedShift], length, seed }) => {
+      const [source, cached, streamed] = [DATA + sourceShift, DATA + 8192 + cachedShift, DATA + 16384 + COPY_BLOCK_BYTES];
+      bytes.fill(seed, DATA, DATA + 32768);
+      for (let i = 0; i < length; i++) bytes[source + i] = (seed ^ 255) + i * 7;
+      const done = machineCode?.copyTwice(source, cached, streamed, length) ?? -1;
+      expect(done).toBe(length - (length % COPY_BLOCK_BYTES));
+      for (const place of [cached, streamed]) {
+        expect(Buffer.from(memory.buffer, place, done).equals(Buffer.from(memory.buffer, source, done))).toBe(true);
+        for (const beside of [place - 1, place + done]) expect(bytes[beside]).toBe(seed);
+      }
     }), { numRuns: 200 });
   });
 

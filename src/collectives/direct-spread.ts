@@ -1,0 +1,78 @@
+import { callKinds } from '../device/kernels/kernels.js';
+import { COPY_BLOCK_BYTES } from '../device/machine-code/copy-twice.js';
+import type { Team } from '../device/team.js';
+import { CACHED_BYTES } from '../launch/copy-tunables.js';
+import type { ExchangePlan } from './direct-plan.js';
+import { type Posts, SPREADS } from './direct-posts.js';
+import type { Operand } from './operand.js';
+
+/**
+ * All-gathers and broadcasts of two ranks, in the segment, whose input and outputs are more than the caches hold. Where each rank takes
+ * what it is to get, both read every block. Instead each of them reads one block once (of a broadcast, one half) and
+ * writes it to both outputs: as usual to its own, around the caches to the other's, which would else have to give up
+ * every line first.
+ *
+ *      input of rank 0    -> output of rank 0, output of rank 1
+ *      input of rank 1    -> output of rank 1, output of rank 0
+ *
+ * It takes machine code; and outputs of the ranks' own, for in place there is nothing to be written twice.
+ */
+export class Spread {
+  readonly #team: Team;
+  readonly #plan: ExchangePlan;
+  readonly #posts: Posts;
+  readonly #source: Operand;
+  readonly #destination: Operand;
+  #isBroadcast = false;
+  #root = 0;
+
+  /** @param source this rank's input, and @param destination its output */
+  constructor(team: Team, plan: ExchangePlan, posts: Posts, source: Operand, destination: Operand) {
+    this.#team = team;
+    this.#plan = plan;
+    this.#posts = posts;
+    this.#source = source;
+    this.#destination = destination;
+  }
+
+  /** Begins a call, which the plan has begun, and says what this rank's post says: whether it can do its part. */
+  start(kind: number, root: number): number {
+    const { localRank, nLocalRanks, segment } = this.#team;
+    this.#isBroadcast = kind === callKinds.broadcast;
+    this.#root = root;
+    if (nLocalRanks !== 2 || (!this.#isBroadcast && kind !== callKinds.allGather)) return 0;
+    const { wholeTakes, takeFrom, takeTo } = this.#plan;
+    const bytes = wholeTakes[this.#isBroadcast ? root : localRank] ?? 0;
+    // Two inputs and two outputs of two blocks, or one input and two outputs.
+    if ((this.#isBroadcast ? 3 : 6) * bytes <= CACHED_BYTES || !this.#destination.placed) return 0;
+    if (!this.#isBroadcast || localRank === root) {
+      if (!this.#source.placed) return 0;
+      if (this.#source.address(takeFrom[localRank] ?? 0) === this.#destination.address(takeTo[localRank] ?? 0)) return 0;
+    }
+    return segment.machineCode !== undefined && segment.machineCode.refusal === undefined ? SPREADS : 0;
+  }
+
+  /** This rank's work. */
+  run(): void {
+    const me = this.#team.localRank;
+    const owner = this.#isBroadcast ? this.#root : me;
+    const { takeBytes, takeFrom, takeTo } = this.#plan;
+    const whole = takeBytes[owner] ?? 0;
+    const half = Math.ceil(whole / 2 / COPY_BLOCK_BYTES) * COPY_BLOCK_BYTES;
+    const [from, until] = !this.#isBroadcast ? [0, whole] : me === 0 ? [0, half] : [half, whole];
+    const source = this.#posts.source(owner) + (takeFrom[owner] ?? 0) + from;
+    const to = (takeTo[owner] ?? 0) + from;
+    this.#copy(source, this.#destination.address(to), this.#posts.destination(1 - me) + to, until - from);
+  }
+
+  /** What goes around the caches has to begin at a multiple of a block. */
+  #copy(source: number, cached: number, streamed: number, bytes: number): void {
+    const { kernels, machineCode } = this.#team.segment;
+    const before = Math.min((COPY_BLOCK_BYTES - (streamed % COPY_BLOCK_BYTES)) % COPY_BLOCK_BYTES, bytes);
+    const done = before + (machineCode?.copyTwice(source + before, cached + before, streamed + before, bytes - before) ?? 0);
+    for (const [from, length] of [[0, before], [done, bytes - done]] as const) {
+      kernels.copy(cached + from, source + from, length);
+      kernels.copy(streamed + from, source + from, length);
+    }
+  }
+}
