@@ -48,8 +48,10 @@ class AppendedFile implements Appending {
 
   append(text: string): void {
     if (!this.#isWritable) return;
+    const bytes = Buffer.from(text);
     try {
-      writeSync(this.#file, text);
+      // A disk that becomes full takes what still fits, and says so at the next write.
+      for (let written = 0; written < bytes.length;) written += writeSync(this.#file, bytes, written);
     } catch (error) {
       this.#isWritable = false;
       process.stderr.write(`tccl: ${this.what} ends here, since ${this.path} cannot be written any more: ${(error as Error).message}\n`);

@@ -17,7 +17,7 @@ export type DebugSubsystem = (typeof debugSubsystems)[number];
 export interface DebugSettings {
   readonly level: DebugLevel;
   readonly subsystems: ReadonlySet<DebugSubsystem>;
-  /** TCCL_DEBUG_FILE: `%h` stands for the host's name, `%p` for the process. Left out: standard output, as NCCL. */
+  /** TCCL_DEBUG_FILE: `%h` stands for the host's name, `%p` for the process, `%%` for `%`. Left out: standard output, as NCCL. */
   readonly file: string | undefined;
 }
 
@@ -73,6 +73,10 @@ export class DebugLog implements Observer {
     // Steps are the trace's.
   }
 
+  waits(): void {
+    // Lines are written at once.
+  }
+
   readonly ended = (): void => {
     // The next line is the next call's.
   };
@@ -107,6 +111,6 @@ export class DebugLog implements Observer {
 }
 
 function openFile(pattern: string): Appending {
-  const path = pattern.replaceAll('%h', hostname()).replaceAll('%p', String(process.pid));
-  return appendTo(path, 'the log (TCCL_DEBUG_FILE)');
+  const meanings: Readonly<Record<string, string>> = { '%h': hostname(), '%p': String(process.pid), '%%': '%' };
+  return appendTo(pattern.replace(/%[hp%]/g, (mark) => meanings[mark] ?? mark), 'the log (TCCL_DEBUG_FILE)');
 }

@@ -26,22 +26,32 @@ export interface Told {
   readonly secret: Uint8Array;
 }
 
-/** Communicators of this process so far, and the rank in the first. */
+/** Communicators of this process so far, and the place in the first: the rank, and the number of its host among all. */
 let made = 0;
 let firstRank = 0;
+let firstHost = 0;
+
+/**
+ * Tracks of a trace by communicator: this apart. None has the number of a host, since viewers call the thread with the
+ * number of its process the main one, nor 0, which stands for a process's own number in some.
+ */
+const TRACKS = 100_000;
 
 /** Those who hear of the communicator's calls, as TCCL_TRACE and TCCL_DEBUG want it. The log begins with what was made. */
 export function observersOf(told: Told): Observer[] {
   const { bootstrap, settings } = told;
   const number = made++;
-  if (number === 0) firstRank = bootstrap.rank;
+  if (number === 0) {
+    firstRank = bootstrap.rank;
+    firstHost = [...new Set(bootstrap.peers.map((peer) => peer.hostHash))].indexOf(bootstrap.peers[bootstrap.rank]?.hostHash ?? '');
+  }
   const observers: Observer[] = [];
   if (settings.debug.level !== 'NONE') observers.push(startLog(told, number));
   if (settings.tracePath !== undefined) {
     observers.push(new TraceFile(settings.tracePath, {
       isFirst: number === 0 && bootstrap.localRank === 0,
-      host: [...new Set(bootstrap.peers.map((peer) => peer.hostHash))].indexOf(bootstrap.peers[bootstrap.rank]?.hostHash ?? ''),
-      id: firstRank + 100_000 * number,
+      host: firstHost,
+      id: firstRank + TRACKS * (number + 1),
       name: number === 0 ? `rank ${bootstrap.rank}` : `rank ${firstRank}, ${bootstrap.rank} of ${told.name ?? `communicator ${number}`}`,
     }));
   }

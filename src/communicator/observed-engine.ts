@@ -13,6 +13,8 @@ export interface Observer {
   began(call: Call, number: number): void;
   /** The call under way got further. */
   advanced(): void;
+  /** Something is waited for, and has been for a while; comes again and again. */
+  waits(): void;
   ended(): void;
   /**
    * An operation beside the collectives begins. Gives who is to be told of its end.
@@ -65,6 +67,11 @@ export class ObservedEngine extends CompositeEngine {
       for (const observer of this.#observers) observer.advanced();
     }
     return this.#tell(status);
+  }
+
+  override check(): void {
+    for (const observer of this.#observers) observer.waits();
+    super.check();
   }
 
   override abort(error: TcclError): void {

@@ -7,14 +7,19 @@ import { appendTo, notWritable, type Appending } from './append-file.js';
 import { onExit } from './exit.js';
 import type { Observer } from './observed-engine.js';
 
-/** Events are kept until they have so many characters, and written together. */
+/** Events are kept until they have so many characters, and written together … */
 const KEPT_CHARACTERS = 65_536;
+/** … or for so long: who kills a job that hangs finds in its trace what the ranks were at. */
+const KEPT_US = 200_000;
 
 /**
  * What a rank's operations did when, as events of Chrome's trace format, which Perfetto (ui.perfetto.dev) and
  * chrome://tracing open: a process a host, a track a rank, a slice a collective with a slice in it for each step that
  * was seen, and what was called as its arguments. Messages, groups and windows, of which several may be under way at a
  * time, are asynchronous events: tracks of their own by rank and name.
+ *
+ * A collective is two events, its beginning and its end, so that one that never ended shows too. Of events of the same
+ * time the order in the file counts, so a call's steps stand between its two.
  *
  * All ranks of a host append to one file. The format is that of a JSON array whose last bracket may be left out, since
  * no rank knows which is the last to write.
@@ -26,17 +31,17 @@ export class TraceFile implements Observer {
   readonly #tid: number;
   readonly #name: string;
   #kept = '';
-  /** The events of the steps of the call under way. */
-  #keptSteps = '';
-  #call: Call | undefined;
-  #number = 0;
-  #began = 0;
+  /** Since when the oldest of them is kept. */
+  #keptSince = 0;
+  /** Writes what is kept when nothing else happens. */
+  #timer: NodeJS.Timeout | undefined;
+  #isUnderWay = false;
   #stepBegan = 0;
   #steps = 0;
 
   /**
    * @param path where the first rank of each host begins a new file; ranks that open it later append
-   * @param track what the rank is called, and numbers that keep its track apart from others
+   * @param track numbers of its host and of itself, which viewers take for a process and a thread, and what it is called
    * @throws SystemError `FILE` when it cannot be written
    */
   constructor(path: string, { isFirst, host, id, name }: { readonly isFirst: boolean; readonly host: number; readonly id: number; readonly name: string }) {
@@ -50,22 +55,27 @@ export class TraceFile implements Observer {
       throw notWritable(path, what, cause);
     }
     this.#file = appendTo(path, what);
-    this.#event({ name: 'thread_name', ph: 'M', args: { name } });
-    this.#event({ name: 'thread_sort_index', ph: 'M', args: { sort_index: id } });
-    this.#stopExit = onExit(this.#flush);
+    // Kept until something happens: the rank that begins the file may not have come so far.
+    this.#kept = this.#line({ name: 'thread_name', ph: 'M', args: { name } }) + this.#line({ name: 'thread_sort_index', ph: 'M', args: { sort_index: id } });
+    this.#stopExit = onExit(this.#write);
   }
 
   began(call: Call, number: number): void {
-    this.#call = call;
-    this.#number = number;
+    const now = nowUs();
+    this.#event(now, { name: call.kind, cat: 'collective', ph: 'B', ts: now, args: { number, ...callArguments(call) } });
+    this.#isUnderWay = true;
     this.#steps = 0;
-    this.#began = this.#stepBegan = nowUs();
+    this.#stepBegan = now;
   }
 
   advanced(): void {
     const now = nowUs();
-    this.#keptSteps += this.#line({ name: `step ${++this.#steps}`, cat: 'step', ph: 'X', ts: this.#stepBegan, dur: between(this.#stepBegan, now) });
+    this.#event(now, { name: `step ${++this.#steps}`, cat: 'step', ph: 'X', ts: this.#stepBegan, dur: between(this.#stepBegan, now) });
     this.#stepBegan = now;
+  }
+
+  waits(): void {
+    this.#writeInTime(nowUs());
   }
 
   ended(): void {
@@ -74,56 +84,56 @@ export class TraceFile implements Observer {
 
   beganBeside(operation: Operation, number: number): (error?: Error) => void {
     const event = { name: `${this.#name}: ${operation.name}`, cat: 'operation', id: `${this.#tid}.${number}` };
-    this.#event({ ...event, ph: 'b', ts: nowUs(), args: { number, ...operation.args } });
-    return (error) => this.#event({ ...event, ph: 'e', ts: nowUs(), args: error === undefined ? {} : { error: error instanceof TcclError ? error.code : error.message } });
+    const began = nowUs();
+    this.#event(began, { ...event, ph: 'b', ts: began, args: { number, ...operation.args } });
+    return (error) => {
+      const ended = nowUs();
+      this.#event(ended, { ...event, ph: 'e', ts: ended, args: error === undefined ? {} : { error: error instanceof TcclError ? error.code : error.message } });
+    };
   }
 
   failed(error: TcclError): void {
-    if (this.#call !== undefined) this.#end({ error: error.code });
+    this.#end({ args: { error: error.code } });
   }
 
   closed(): void {
-    this.#flush();
+    this.#write();
     this.#stopExit();
     this.#file.close();
   }
 
-  /** Of slices that begin at the same time, viewers take the one that comes first for the one around the others. */
   #end(more: object): void {
-    const call = this.#call;
-    if (call === undefined) return;
-    this.#event({
-      name: call.kind, cat: 'collective', ph: 'X', ts: this.#began, dur: between(this.#began, nowUs()), args: { number: this.#number, ...callArguments(call), ...more },
-    });
-    this.#takeSteps();
-    this.#call = undefined;
+    if (!this.#isUnderWay) return;
+    this.#isUnderWay = false;
+    const now = nowUs();
+    this.#event(now, { ph: 'E', ts: now, ...more });
   }
 
-  #takeSteps(): void {
-    this.#kept += this.#keptSteps;
-    this.#keptSteps = '';
-  }
-
-  #event(event: object): void {
+  #event(now: number, event: object): void {
     this.#kept += this.#line(event);
+    if (this.#keptSince === 0) {
+      this.#keptSince = now;
+      this.#timer = setTimeout(this.#write, KEPT_US / 1000).unref();
+    }
     if (this.#kept.length >= KEPT_CHARACTERS) this.#write();
+    else this.#writeInTime(now);
   }
 
   #line(event: object): string {
     return `,\n${JSON.stringify({ ...event, pid: this.#pid, tid: this.#tid })}`;
   }
 
-  /** Writes all there is, the steps of an unfinished call, too. */
-  readonly #flush = (): void => {
-    this.#takeSteps();
-    this.#write();
-  };
+  #writeInTime(now: number): void {
+    if (this.#keptSince > 0 && now - this.#keptSince >= KEPT_US) this.#write();
+  }
 
   /** One write, so that the events of several ranks don't mix. */
-  #write(): void {
+  readonly #write = (): void => {
+    clearTimeout(this.#timer);
+    this.#keptSince = 0;
     if (this.#kept !== '') this.#file.append(this.#kept);
     this.#kept = '';
-  }
+  };
 }
 
 /** A time between two others, to the digit that those have. */

@@ -1,8 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { fixture, tccl } from './cli.js';
+import { fixture, startTccl, tccl } from './cli.js';
+import { perfettoImport, type PerfettoTrace, type PerfettoTrack } from './perfetto.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'tccl-feedback-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -79,10 +80,11 @@ describe('TCCL_DEBUG', () => {
   });
 
   it('writes to a file a process', async () => {
-    const { stdout, code } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_FILE: join(directory, 'log.%h.%p') });
+    const { stdout, code } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_FILE: join(directory, 'log.%h.%p.%%p.%x') });
     expect({ stdout, code }).toEqual({ stdout: '', code: 0 });
-    const files = (await import('node:fs')).readdirSync(directory).filter((name) => name.startsWith('log.'));
+    const files = readdirSync(directory).filter((name) => name.startsWith('log.'));
     expect(files).toHaveLength(2);
+    for (const file of files) expect(file).toMatch(new RegExp(`^log\\.${hostname()}\\.\\d+\\.%p\\.%x$`));
     for (const file of files) expect(readFileSync(join(directory, file), 'utf8')).toContain('Init COMPLETE');
   });
 
@@ -119,47 +121,73 @@ describe('TCCL_DEBUG', () => {
   });
 });
 
+/** The trace that a job left, as Perfetto draws it; nothing in it may be a problem. */
+function traceAt(path: string): PerfettoTrace {
+  const trace = perfettoImport(readFileSync(path, 'utf8'));
+  expect(trace.problems).toEqual([]);
+  trace.tracks.forEach(({ slices }) => { expect(slices.every(({ name, parent }) => (parent?.category === 'collective') === name.startsWith('step '))).toBe(true); });
+  return { ...trace, tracks: [...trace.tracks].sort((a, b) => (a.sortIndex ?? 0) - (b.sortIndex ?? 0)) };
+}
+
+const callsOf = ({ slices }: PerfettoTrack) => slices.filter(({ category }) => category === 'collective');
+
 describe('TCCL_TRACE', () => {
   it.each(['direct', 'ring'])('has a track a rank, a slice an operation, and steps (%s)', async (algorithm) => {
     const path = join(directory, `trace-${algorithm}.json`);
     expect((await run(3, { TCCL_TRACE: path, TCCL_ALGO: algorithm })).code).toBe(0);
-    // The format lets the last bracket be missing.
-    const events = JSON.parse(`${readFileSync(path, 'utf8')}\n]`) as { name: string; ph: string; ts: number; dur: number; pid: number; tid: number; id?: string; cat?: string; args?: Record<string, unknown> }[];
-    const tracks = events.filter(({ name }) => name === 'thread_name').map(({ tid, args }) => `${tid} ${String(args?.['name'])}`);
-    expect(tracks.sort()).toEqual(['0 rank 0', '1 rank 1', '2 rank 2']);
-    for (const tid of [0, 1, 2]) {
-      const calls = events.filter((event) => event.tid === tid && event.cat === 'collective');
-      expect(calls.map(({ name, args }) => [name, args?.['number'], args?.['bytes'], args?.['algorithm']])).toEqual([
+    const { processes, tracks, asynchronous } = traceAt(path);
+    expect([...processes.values()]).toEqual([hostname()]);
+    expect(tracks.map(({ name }) => name)).toEqual(['rank 0', 'rank 1', 'rank 2']);
+    for (const track of tracks) {
+      const calls = callsOf(track);
+      expect(calls.map(({ name, args }) => [name, args['number'], args['bytes'], args['algorithm']])).toEqual([
         ['allReduce', 0, 400_000, algorithm], ['broadcast', 1, 12, algorithm], ['barrier', 2, undefined, algorithm], ['barrier', 3, undefined, algorithm],
       ]);
-      expect(calls.map(({ args }) => [args?.['operator'], args?.['root']])).toEqual([['sum', undefined], [undefined, 1], [undefined, undefined], [undefined, undefined]]);
-      expect(calls.every(({ ph, ts, dur }) => ph === 'X' && ts > 0 && dur >= 0)).toBe(true);
-      // As viewers nest slices: by time, and what comes first of those that begin together is around the others.
-      const slices = events.filter((event) => event.tid === tid && event.ph === 'X')
-        .map(({ name, cat, ts, dur }) => ({ name, cat, from: Math.round(ts * 10), to: Math.round((ts + dur) * 10) })).sort((a, b) => a.from - b.from);
-      const around: typeof slices = [];
-      for (const slice of slices) {
-        while (around.length > 0 && around.at(-1)!.to <= slice.from) around.pop();
-        const parent = around.at(-1);
-        expect(parent?.cat, `${slice.name} in ${String(parent?.name)}`).toBe(slice.cat === 'step' ? 'collective' : undefined);
-        if (parent !== undefined) expect(slice.to).toBeLessThanOrEqual(parent.to);
-        around.push(slice);
-      }
+      expect(calls.map(({ args }) => [args['operator'], args['root']])).toEqual([['sum', undefined], [undefined, 1], [undefined, undefined], [undefined, undefined]]);
+      expect(calls.every(({ from, to }) => from > 0 && to !== undefined && to >= from)).toBe(true);
     }
-    for (const tid of [0, 1, 2]) {
-      const operations = events.filter((event) => event.tid === tid && event.cat === 'operation');
-      const begun = operations.filter(({ ph }) => ph === 'b');
-      expect(begun.map(({ name }) => name)).toEqual(['send', 'recv', 'group', 'recv', 'send', 'put', 'waitSignal', 'get'].map((name) => `rank ${tid}: ${name}`));
-      expect(begun[0]!.args).toEqual({ number: 0, peer: (tid + 1) % 3, count: 5, type: 'int32', bytes: 20 });
-      for (const { id, ts } of begun) {
-        const ends = operations.filter((event) => event.ph === 'e' && event.id === id);
-        expect(ends).toHaveLength(1);
-        expect(ends[0]!.ts).toBeGreaterThanOrEqual(ts);
-        expect(ends[0]!.args).toEqual({});
-      }
-    }
+    if (algorithm === 'ring') expect(tracks.some(({ slices }) => slices.some(({ category }) => category === 'step'))).toBe(true);
+    tracks.forEach(({ tid, name: track }, rank) => {
+      const operations = asynchronous.filter((one) => one.tid === tid);
+      expect(operations.map(({ name }) => name)).toEqual(['send', 'recv', 'group', 'recv', 'send', 'put', 'waitSignal', 'get'].map((name) => `${track}: ${name}`));
+      // The end adds nothing where all went well.
+      expect(operations[0]!.args).toEqual({ number: 0, peer: (rank + 1) % 3, count: 5, type: 'int32', bytes: 20 });
+      expect(operations.every(({ from, to }) => to !== undefined && to >= from)).toBe(true);
+    });
     // The same call was under way at all ranks at some time.
-    const sums = events.filter(({ name }) => name === 'allReduce');
-    expect(Math.max(...sums.map(({ ts }) => ts))).toBeLessThanOrEqual(Math.min(...sums.map(({ ts, dur }) => ts + dur)));
+    const sums = tracks.map((track) => callsOf(track)[0]!);
+    expect(Math.max(...sums.map(({ from }) => from))).toBeLessThanOrEqual(Math.min(...sums.map(({ to }) => to ?? 0)));
+  });
+
+  it('shows what ranks that were killed had done, and what they were at', async () => {
+    const path = join(directory, 'killed.json');
+    const job = startTccl(['run', '-n', '3', '--', process.execPath, fixture('waits-for-ever.mjs')], { env: { TCCL_TRACE: path } });
+    // All of it is in the file before anybody ends the ranks.
+    const ended = job.finished.then(({ stderr }) => { throw new Error(`it ended by itself: ${stderr}`); });
+    const complete = (async () => {
+      while (!existsSync(path) || (readFileSync(path, 'utf8').match(/"name":"(allReduce|rank \d: recv)"/g) ?? []).length < 3 + 3) await new Promise((resolve) => setTimeout(resolve, 20));
+    })();
+    await Promise.race([complete, ended]);
+    ended.catch(() => {});
+    job.process.kill('SIGKILL');
+    await job.finished;
+
+    const { tracks, asynchronous } = traceAt(path);
+    // Rank 0 waits in a blocking call, rank 1 in the event loop, rank 2 for a message in a blocking one.
+    expect(tracks.map((track) => callsOf(track).map(({ name, to }) => [name, to !== undefined]))).toEqual([
+      [['allReduce', true], ['allReduce', false]], [['allReduce', true], ['allReduce', false]], [['allReduce', true]],
+    ]);
+    expect(asynchronous.map(({ name, to }) => [name, to])).toEqual([['rank 2: recv', undefined]]);
+  });
+
+  it('keeps all communicators of a host under one process, though their members count hosts differently', async () => {
+    const path = join(directory, 'children.json');
+    const { code, stderr } = await tccl(['run', '-n', '4', '--', process.execPath, fixture('two-hosts-split.mjs')], { env: { TCCL_TRACE: path } });
+    expect(code, stderr).toBe(0);
+    for (const [host, ranks] of [[0, [0, 1]], [1, [2, 3]]] as const) {
+      const { tracks } = traceAt(host === 0 ? path : `${path}.other`);
+      expect(new Set(tracks.map(({ pid }) => pid))).toEqual(new Set([host]));
+      expect(tracks.map(({ name }) => name)).toEqual([...ranks.map((rank) => `rank ${rank}`), ...ranks.map((rank, i) => `rank ${rank}, ${i} of half`)]);
+    }
   });
 });
