@@ -65,13 +65,20 @@ function problem(): string {
   return colorsFor(process.stderr).red('tccl:');
 }
 
-// Whoever reads our output may stop before its end, as `head` does. A command that listens too (`tccl run`, which has
-// ranks to end) goes on by itself.
+// Whoever reads our output may stop before its end, as `head` does; that is no failure, but a full disk is. A command
+// that listens too (`tccl run`, which has ranks to end) goes on by itself.
+let unwritable: Error | undefined;
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
+    if (error.code !== 'EPIPE' && unwritable === undefined) {
+      unwritable = error;
+      if (stream === process.stdout) process.stderr.write(`${problem()} the output cannot be written: ${error.message}\n`);
+    }
+    process.exitCode = unwritable === undefined ? 0 : 1;
+    // At a second error those who listened once may be gone.
     if (stream.listenerCount('error') === 1) process.exit();
   });
 }
 
-process.exitCode = await main(process.argv);
+const exitCode = await main(process.argv);
+process.exitCode = unwritable !== undefined && exitCode === 0 ? 1 : exitCode;

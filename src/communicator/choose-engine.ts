@@ -21,7 +21,7 @@ import type { NetworkEngine } from './network-engine.js';
 import { startNetworkThread, type NetworkThread } from './network-threads.js';
 import { NvlsEngine } from './nvls-engine.js';
 import { ObservedEngine } from './observed-engine.js';
-import { dataHost, openNetwork, ringOrder } from './open-network.js';
+import { dataHost, interfaceFor, openNetwork, ringOrder } from './open-network.js';
 import type { RuntimeSettings } from './options.js';
 import { tableOf, timesFor } from './profile.js';
 
@@ -121,7 +121,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
     lanesOf = network.lanesOf;
     for (const algorithm of overNetwork) engines[algorithm] = network.engine;
   }
-  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, name: circumstances.name, ordinary: wayOfOrdinaryArrays(circumstances), float16Sums: () => wayOfFloat16Sums(circumstances), secret: circumstances.id.secret });
+  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, name: circumstances.name, ordinary: wayOfOrdinaryArrays(circumstances), float16Sums: () => wayOfFloat16Sums(circumstances), listensOn: () => interfaceFor(circumstances.network, circumstances.id), secret: circumstances.id.secret });
   return { engine: observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers), lanesOf };
 }
 

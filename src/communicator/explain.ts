@@ -44,10 +44,10 @@ export interface Explained {
 export function explainCall(collective: CallKind, bytes: number, { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels }: Explained): Explanation {
   if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
     const names = Object.keys(table);
-    throw new InvalidArgumentError('UNKNOWN_NAME', `explain: there is no collective ${describeValue(collective)}${typeof collective !== 'string' ? '' : didYouMean(collective, names)}; use one of ${names.join(', ')}`);
+    throw new InvalidArgumentError('UNKNOWN_NAME', `explain: there is no collective ${describeValue(collective)}${(typeof collective === 'string' && didYouMean(collective, names)) || `; use one of ${names.join(', ')}`}`);
   }
-  if (!(Number.isFinite(bytes) && bytes >= 0)) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `explain: the call's size is ${describeValue(bytes)}; pass a number of bytes from 0`);
+  if (!(Number.isInteger(bytes) && bytes >= 0)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `explain: the call's size is ${describeValue(bytes)}; pass a whole number of bytes from 0`);
   }
   const algorithm = table[collective].find(({ upToBytes }) => bytes <= upToBytes)?.algorithm ?? 'direct';
   const candidates = (Object.entries(times[collective] ?? {}) as [Algorithm, Parameters<typeof timeAt>[0]][])

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { ChosenInterface } from '../bootstrap/interfaces.js';
+import { doubleTree } from '../graph/merge/double-tree.js';
 import { version } from '../version.js';
 import { rangesText, type AlgorithmTable } from './choose-algorithm.js';
 import { DebugLog } from './debug-log.js';
@@ -22,6 +24,8 @@ export interface Told {
   readonly ordinary: string | undefined;
   /** How float16 are summed: to find out takes a millisecond. */
   readonly float16Sums: () => string;
+  /** Which network interface this rank listens on. */
+  readonly listensOn: () => ChosenInterface;
   /** What the ranks of one init() share. */
   readonly secret: Uint8Array;
 }
@@ -58,7 +62,7 @@ export function observersOf(told: Told): Observer[] {
   return observers;
 }
 
-function startLog({ bootstrap, settings, table, ring, shared, name: given, ordinary, float16Sums, secret }: Told, number: number): DebugLog {
+function startLog({ bootstrap, settings, table, ring, shared, name: given, ordinary, float16Sums, listensOn, secret }: Told, number: number): DebugLog {
   const { rank, nRanks, localRank, localRanks, peers } = bootstrap;
   const address = `0x${(firstRank * 4096 + number + 1).toString(16)}`;
   const log = new DebugLog(settings.debug, { address, rank, nRanks, device: localRank });
@@ -66,6 +70,12 @@ function startLog({ bootstrap, settings, table, ring, shared, name: given, ordin
   if (number === 0) {
     for (const { text } of settings.unknown) log.warn(text);
     for (const [name, text] of Object.entries(settings.variables)) log.info('ENV', `${name} set by environment to ${text}.`);
+    const { name, host } = listensOn();
+    log.info('INIT', `Bootstrap: Using ${name}:${host}<0>`);
+  }
+  const used = new Set(Object.values(table).flatMap((ranges) => ranges.map(({ algorithm }) => algorithm)));
+  if (settings.protocol !== undefined && !used.has('ring')) {
+    log.warn(`TCCL_PROTO=${settings.protocol} has no effect: no call here takes a ring, whose messages it is about; TCCL_ALGO=ring forces one`);
   }
   const localOf = (other: number): number => peers.filter((peer) => peer.rank < other && peer.hostHash === peers[other]?.hostHash).length;
   const nNodes = new Set(peers.map((peer) => peer.hostHash)).size;
@@ -80,11 +90,19 @@ function startLog({ bootstrap, settings, table, ring, shared, name: given, ordin
   } else {
     const next = ring.order[(ring.order.indexOf(rank) + 1) % nRanks] ?? rank;
     if (rank === 0) log.info('GRAPH', `Channel 00/01 : ${ring.order.join(' ')}`);
+    if (used.has('tree')) log.info('GRAPH', `Trees ${treesText(ring.order, rank)}`);
     log.info('NET', `Channel 00/0 : ${rank}[${localRank}] -> ${next}[${localOf(next)}] via ${ring.transport}`);
   }
   log.info('INIT', `${comm} nranks ${nRanks} cudaDev ${localRank} busId ${localRank.toString(16)} commId 0x${commIdOf(secret, bootstrap)} - Init COMPLETE`);
   if (rank === 0) for (const [kind, ranges] of Object.entries(table)) log.info('TUNING', `${kind}: ${rangesText(ranges)}`);
   return log;
+}
+
+/** A rank's neighbours in both trees, as NCCL writes them: `[tree] child/child/-1->rank->parent`. */
+function treesText(order: readonly number[], rank: number): string {
+  const nameOf = (place: number): number => (place < 0 ? -1 : (order[place] ?? -1));
+  return doubleTree(order.length, order.indexOf(rank))
+    .map(({ parent, children: [first, second] }, tree) => `[${tree}] ${nameOf(first)}/${nameOf(second)}/-1->${rank}->${nameOf(parent)}`).join(' ');
 }
 
 /** The same at all ranks of a communicator, and another for other ranks or another init(). Tells nothing of the secret. */

@@ -3,7 +3,7 @@ import { connect } from '../bootstrap/connect.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { listenAt, startRoot, type Root } from '../bootstrap/root.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
-import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
+import { InvalidArgumentError, InvalidUsageError, TcclError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
 import { findPlace } from '../launch/place.js';
@@ -54,7 +54,7 @@ export async function meet(place: GivenPlace, options: InitOptions, network: Boo
     };
     const { nRanks, rank, commId } = place;
     const text = commId ?? (nRanks === 1 ? await openRoot() : await passThroughLauncher(place, options.env ?? process.env, openRoot, { timeoutMs, signal: options.signal }));
-    id = await UniqueId.read(text, network.commSecret);
+    id = await readId(text, place, options, network);
     if (id.origin !== 'root' && rank === 0) root = await listenAt(text, network.commSecret);
   }
   try {
@@ -72,5 +72,16 @@ export async function meet(place: GivenPlace, options: InitOptions, network: Boo
     return { bootstrap, id };
   } finally {
     root?.close();
+  }
+}
+
+/** What is wrong with an id that a variable gave is said with the variable's name. */
+async function readId(text: string, place: GivenPlace, options: InitOptions, network: BootstrapEnvironment): Promise<UniqueId> {
+  try {
+    return await UniqueId.read(text, network.commSecret);
+  } catch (error) {
+    const isFromVariable = options.commId === undefined && (options.env ?? process.env)['TCCL_COMM_ID'] === text;
+    if (!isFromVariable || !(error instanceof TcclError) || error.code !== 'UNIQUE_ID') throw error;
+    throw new InvalidArgumentError('UNIQUE_ID', `TCCL_COMM_ID: ${error.message}`, { rank: place.rank, cause: error });
   }
 }

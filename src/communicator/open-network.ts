@@ -1,6 +1,6 @@
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
-import { chooseInterface, systemInterfaces } from '../bootstrap/interfaces.js';
+import { chooseInterface, systemInterfaces, type ChosenInterface } from '../bootstrap/interfaces.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm } from '../collectives/call.js';
 import type { Libc } from '../device/libc.js';
@@ -67,7 +67,12 @@ export function ringOrder({ peers }: Introduction): number[] {
 export function dataHost({ localRanks, nRanks }: Introduction, network: BootstrapEnvironment, id: UniqueId): string {
   // Between ranks of one host, data are nobody else's business.
   if (localRanks.length === nRanks && network.family !== 6) return '127.0.0.1';
-  return chooseInterface(systemInterfaces(), { ...network, root: { host: id.root.host, origin: id.origin } }).host;
+  return interfaceFor(network, id).host;
+}
+
+/** The interface that ranks of this host listen on. */
+export function interfaceFor(network: BootstrapEnvironment, id: UniqueId): ChosenInterface {
+  return chooseInterface(systemInterfaces(), { ...network, root: { host: id.root.host, origin: id.origin } });
 }
 
 /** Memory of this rank's heap that is enough for a network whose connections of these algorithms are all made. */

@@ -72,7 +72,7 @@ function subsystems(env: Environment): Set<DebugSubsystem> {
     if (name === 'ALL') return debugSubsystems;
     const known = debugSubsystems.find((one) => one === name);
     if (known !== undefined) return [known];
-    throw malformed(env, 'TCCL_DEBUG_SUBSYS', `names of ${debugSubsystems.join(', ')}, ALL, or ^ and names${didYouMean(name, debugSubsystems)}`);
+    throw malformed(env, 'TCCL_DEBUG_SUBSYS', `a list of ${debugSubsystems.join(', ')}, ALL, or ^ and such a list${didYouMean(name, debugSubsystems)}`);
   }));
   return inverted ? new Set(debugSubsystems.filter((name) => !named.has(name))) : named;
 }
@@ -81,7 +81,10 @@ function named<T extends string>(env: Environment, name: string, names: readonly
   const text = value(env, name);
   if (text === undefined) return undefined;
   const found = names.find((one) => one === text.toLowerCase());
-  if (found === undefined) throw malformed(env, name, `one of ${names.join(', ')}${didYouMean(text, names)}`);
+  if (found === undefined) {
+    const isList = /[,;^]/.test(text);
+    throw malformed(env, name, `one of ${names.join(', ')}${isList ? ': lists and ^, which NCCL has, have no meaning here' : didYouMean(text, names)}`);
+  }
   return found;
 }
 

@@ -132,10 +132,10 @@ class Job {
 
       const destination = output[name].setMaxListeners(0);
       lines.pipe(destination, { end: false });
-      destination.once('error', () => {
-        // Whoever read it is gone, as `head` is after ten lines.
+      destination.once('error', (error: NodeJS.ErrnoException) => {
+        // Whoever read it is gone, as `head` is after ten lines; or the disk is full, which the command says.
         lines.resume();
-        this.#exitCode ||= 128 + constants.signals.SIGPIPE;
+        this.#exitCode ||= error.code === 'EPIPE' ? 128 + constants.signals.SIGPIPE : 1;
         if (!this.#ending) this.#end();
       });
       await finished(lines);

@@ -1,5 +1,5 @@
 import type { Communicator } from '../communicator/communicator.js';
-import type { DataTypeName, NamedOperator, NumericArray } from '../device/types.js';
+import type { DataTypeName, NumericArray, ReductionOperator } from '../device/types.js';
 import type { Segment } from './data.js';
 
 /** What perf calls of a communicator. */
@@ -34,7 +34,7 @@ export interface Place {
 export interface Arguments {
   readonly send: NumericArray;
   readonly recv: NumericArray;
-  readonly operator: NamedOperator;
+  readonly operator: ReductionOperator;
   readonly root: number;
   /** The elements' type, which a Uint16Array or Uint8Array does not tell. */
   readonly options: { readonly type: DataTypeName };

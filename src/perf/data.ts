@@ -1,4 +1,5 @@
-import type { NamedOperator, NumericArray } from '../device/types.js';
+import type { NumericArray } from '../device/types.js';
+import { type PerfOperator, scalarOf } from './options.js';
 import type { ElementType } from './types.js';
 
 /**
@@ -7,6 +8,7 @@ import type { ElementType } from './types.js';
  * result is exact in its type, in whatever order the ranks were combined:
  *
  *     sum       1 … 2^bits / nRanks, never 0, but for ranks beyond 2^bits
+ *     mulsum    half of that: odd ranks double theirs
  *     prod      ±2, or -1 for ranks beyond the type's bits: never 1, so that no factor can be missing unseen; where
  *               there is no sign, 2 or 4, or 1 for ranks beyond
  *     min, max  of both signs, where the type has two
@@ -16,7 +18,7 @@ import type { ElementType } from './types.js';
  */
 export class TestData {
   readonly type: ElementType;
-  readonly operator: NamedOperator | undefined;
+  readonly operator: PerfOperator | undefined;
   readonly nRanks: number;
   /** Largest difference from the expected element that is not wrong. */
   readonly tolerance: number;
@@ -29,16 +31,17 @@ export class TestData {
   readonly #alike: boolean;
 
   /** @param round changes all numbers, so that what an earlier call left behind is wrong */
-  constructor(type: ElementType, operator: NamedOperator | undefined, nRanks: number, round: number) {
+  constructor(type: ElementType, operator: PerfOperator | undefined, nRanks: number, round: number) {
     const averages = operator === 'avg';
-    const adds = averages || operator === 'sum';
+    const scales = operator === 'mulsum';
+    const adds = averages || scales || operator === 'sum';
     const rankBits = Math.ceil(Math.log2(nRanks));
     this.type = type;
     this.operator = operator;
     this.nRanks = nRanks;
     this.#round = round;
     this.#alike = averages && Math.floor(type.exactBits / 2) < rankBits + 1;
-    const bits = (averages && !this.#alike ? Math.floor(type.exactBits / 2) : type.exactBits) - (adds ? rankBits : 0);
+    const bits = (averages && !this.#alike ? Math.floor(type.exactBits / 2) : type.exactBits) - (adds ? rankBits : 0) - (scales ? 1 : 0);
     this.#unit = averages && !this.#alike ? nRanks : 1;
     this.#span = 2 ** Math.max(0, Math.min(30, bits));
     this.tolerance = averages && !this.#alike && type.isFloat && !Number.isInteger(Math.log2(nRanks)) ? 0.25 : 0;
@@ -55,9 +58,9 @@ export class TestData {
       const { exactBits, isSigned } = this.type;
       const [one, other] = !isSigned ? (rank < exactBits / 2 - 1 ? [2, 4] : [1, 1]) : rank < exactBits - 1 ? [-2, 2] : [-1, -1];
       for (let i = 0; i < target.length; i++) target[i] = (mix(seed + first + i) & 1) === 0 ? one : other;
-    } else if (operator === 'sum' || operator === 'avg') {
+    } else if (operator === 'sum' || operator === 'avg' || operator === 'mulsum') {
       // The sum of more ones than this is not exact.
-      const unit = rank < 2 ** this.type.exactBits ? this.#unit : 0;
+      const unit = rank < 2 ** (this.type.exactBits - (operator === 'mulsum' ? 1 : 0)) ? this.#unit : 0;
       for (let i = 0; i < target.length; i++) target[i] = unit * (1 + (mix(seed + first + i) & mask));
     } else {
       const lowest = this.type.isSigned ? this.#span >>> 1 : 0;
@@ -70,6 +73,7 @@ export class TestData {
     const term = new Float64Array(target.length);
     for (let rank = 0; rank < this.nRanks; rank++) {
       this.source(term, rank, first);
+      if (this.operator === 'mulsum') for (let i = 0; i < term.length; i++) term[i] = (term[i] ?? 0) * scalarOf(rank);
       if (rank === 0) target.set(term);
       else combine(target, term, this.operator ?? 'sum');
     }
@@ -88,13 +92,14 @@ export class TestData {
 }
 
 /** `total[i] = total[i] op term[i]`. */
-function combine(total: Float64Array, term: Float64Array, operator: NamedOperator): void {
+function combine(total: Float64Array, term: Float64Array, operator: PerfOperator): void {
   for (let i = 0; i < total.length; i++) {
     const a = total[i] ?? 0;
     const b = term[i] ?? 0;
     switch (operator) {
       case 'sum':
       case 'avg':
+      case 'mulsum':
         total[i] = a + b;
         break;
       case 'prod':

@@ -1,14 +1,14 @@
-import type { NamedOperator, NumericArray } from '../device/types.js';
+import type { NumericArray } from '../device/types.js';
 import type { Arguments, Collective, MeasuredCommunicator, Shape } from './collectives.js';
 import { countWrong, TestData } from './data.js';
-import type { Average, PerfOptions } from './options.js';
+import type { Average, PerfOperator, PerfOptions } from './options.js';
 import type { ElementType } from './types.js';
 
 /** One half of a row. */
 export interface Case {
   readonly collective: Collective;
   readonly type: ElementType;
-  readonly operator: NamedOperator | undefined;
+  readonly operator: PerfOperator | undefined;
   readonly root: number;
   readonly shape: Shape;
   readonly send: NumericArray;

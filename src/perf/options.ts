@@ -1,4 +1,4 @@
-import { type NamedOperator, reductionOperators } from '../device/types.js';
+import { reductionOperators } from '../device/types.js';
 import { InvalidArgumentError } from '../errors.js';
 import { didYouMean } from '../suggest.js';
 import { type Collective, collectives } from './collectives.js';
@@ -9,6 +9,13 @@ import { type ElementType, elementTypes } from './types.js';
 export const averages = ['rank0', 'avg', 'min', 'max'] as const;
 export type Average = (typeof averages)[number];
 
+/** The operators by nccl-tests' names: *mulsum* is the sum of inputs that each rank multiplies with a number of its own. */
+export const perfOperators = [...reductionOperators, 'mulsum'] as const;
+export type PerfOperator = (typeof perfOperators)[number];
+
+/** What a rank multiplies its input with before a mulsum. */
+export const scalarOf = (rank: number): number => 1 + (rank % 2);
+
 /** What one run of perf measures. */
 export interface PerfOptions {
   readonly collective: Collective;
@@ -16,7 +23,7 @@ export interface PerfOptions {
   readonly step: { readonly kind: 'factor'; readonly factor: number } | { readonly kind: 'bytes'; readonly bytes: number };
   readonly types: readonly ElementType[];
   /** `undefined` where the collective doesn't reduce. */
-  readonly operators: readonly (NamedOperator | undefined)[];
+  readonly operators: readonly (PerfOperator | undefined)[];
   /** A rank, or -1 for each in turn. */
   readonly root: number;
   /** Timed calls a row; undefined: {@link defaultIterations}. */
@@ -70,7 +77,7 @@ export function perfOptions(collectiveName: string, raw: RawOptions): PerfOption
     sizes: sweep(parseSize(raw.minbytes, '--minbytes'), parseSize(raw.maxbytes, '--maxbytes'), step),
     step,
     types: raw.datatype === 'all' ? elementTypes : [named('datatype', raw.datatype, elementTypes)],
-    operators: !collective.reduces ? [undefined] : raw.op === 'all' ? reductionOperators : [oneOf('operator', raw.op, reductionOperators, ['all'])],
+    operators: !collective.reduces ? [undefined] : raw.op === 'all' ? perfOperators : [oneOf('operator', raw.op, perfOperators, ['all'])],
     root: wholeNumber('--root', raw.root, -1),
     iterations: raw.iters === undefined ? undefined : wholeNumber('--iters', raw.iters, 1),
     warmup: raw.warmup_iters === undefined ? undefined : wholeNumber('--warmup_iters', raw.warmup_iters, 0),
@@ -120,8 +127,11 @@ function oneOf<Name extends string>(kind: string, name: string, names: readonly 
   return names.find((one) => one === name) ?? unknownName(kind, name, names, also);
 }
 
+/** What people call things that have another name here. */
+const meanings: Readonly<Record<string, string>> = { mean: 'avg', premulsum: 'mulsum', premulSum: 'mulsum' };
+
 function unknownName(kind: string, name: string, names: readonly string[], also: readonly string[]): never {
   const all = [...names, ...also];
-  const hint = didYouMean(name, all) || `; there are ${all.join(', ')}`;
+  const hint = didYouMean(meanings[name] ?? name, all) || `; there are ${all.join(', ')}`;
   throw new InvalidArgumentError('UNKNOWN_NAME', `unknown ${kind} '${name}'${hint}`);
 }

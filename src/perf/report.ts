@@ -87,19 +87,21 @@ export function progressReporter(line: { update(text: string): void; done(): voi
 }
 
 /**
- * A function that appends to a new file, and closes it with the process.
- *
- * @throws SystemError `FILE` if it cannot be written
+ * A function that appends to a new file, and closes it with the process. Both throw SystemError `FILE` where that cannot be
+ * written.
  */
 export function fileWriter(path: string): (text: string) => void {
-  try {
-    const file = openSync(path, 'w');
-    process.once('exit', () => closeSync(file));
-    return (text) => writeSync(file, text);
-  } catch (cause) {
-    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
-    throw new SystemError('FILE', `the results cannot be written here: ${reason}`, { file: path, cause });
-  }
+  const orFail = <T>(write: () => T): T => {
+    try {
+      return write();
+    } catch (cause) {
+      const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+      throw new SystemError('FILE', `the results cannot be written here: ${reason}`, { file: path, cause });
+    }
+  };
+  const file = orFail(() => openSync(path, 'w'));
+  process.once('exit', () => closeSync(file));
+  return (text) => orFail(() => writeSync(file, text));
 }
 
 /** Six significant digits are more than any timing has. */

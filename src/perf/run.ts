@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { cpus, hostname } from 'node:os';
-import type { NamedOperator } from '../device/types.js';
 import { bandwidths, type MeasuredCommunicator, type Shape } from './collectives.js';
 import { average, Buffers, type Case, checkCase, gather, timeCase, warmUp } from './measure.js';
-import { checkRoot, defaultIterations, defaultWarmup, type PerfOptions } from './options.js';
+import { checkRoot, defaultIterations, defaultWarmup, type PerfOperator, type PerfOptions, scalarOf } from './options.js';
 import type { Reporter, Summary } from './report.js';
 import type { Measurement, RowHead } from './table.js';
 import type { ElementType } from './types.js';
@@ -12,7 +11,7 @@ import type { ElementType } from './types.js';
 interface Plan {
   readonly bytes: number;
   readonly type: ElementType;
-  readonly operator: NamedOperator | undefined;
+  readonly operator: PerfOperator | undefined;
   readonly root: number;
 }
 
@@ -79,7 +78,8 @@ function rowBytes(plan: Plan, options: PerfOptions, nRanks: number): number {
 function makeCase(plan: Plan, options: PerfOptions, comm: MeasuredCommunicator, buffers: Buffers, inPlace: boolean): Case {
   const shape = shapeOf(plan, options, comm.nRanks);
   const { send, recv } = buffers.views(plan.type, shape, inPlace);
-  const call = { send, recv, operator: plan.operator ?? 'sum', root: plan.root, options: { type: plan.type.type } };
+  const operator = plan.operator === 'mulsum' ? { premulSum: scalarOf(comm.rank) } : plan.operator ?? 'sum';
+  const call = { send, recv, operator, root: plan.root, options: { type: plan.type.type } };
   return { ...plan, collective: options.collective, shape, send, recv, call };
 }
 

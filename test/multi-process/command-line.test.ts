@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { tccl } from './cli.js';
+import { cliPath, start, tccl } from './cli.js';
 
 const commands = ['run', 'perf', 'topo', 'graph', 'oracle', 'completion'];
 
@@ -27,6 +27,12 @@ describe('the command line', () => {
     [['completion', 'bash', 'zsh'], "tccl: too many arguments for 'completion'. Expected 1 argument but got 2.\n"],
   ])('refuses %j in one line with exit code 2', async (args, stderr) => {
     expect(await tccl(args)).toMatchObject({ code: 2, stdout: '', stderr });
+  });
+
+  it.each(['--help', 'completion bash', 'run -n 2 echo x', 'topo --help'])('says so in one line when the disk is full: %s', async (args) => {
+    const { code, stderr } = await start('sh', ['-c', `"${process.execPath}" "${cliPath}" ${args} > /dev/full`]).finished;
+    expect(stderr).toMatch(/^tccl: the output cannot be written: ENOSPC: .*\n$/);
+    expect(code).toBe(1);
   });
 
   it('tells its version', async () => {

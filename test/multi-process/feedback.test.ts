@@ -68,6 +68,26 @@ describe('TCCL_DEBUG', () => {
     expect(lines.some((line) => line.includes('Init COMPLETE'))).toBe(false);
   });
 
+  it('tells of trees, and of the network interface', async () => {
+    const { lines } = await run(5, { TCCL_DEBUG: 'INFO', TCCL_ALGO: 'tree' });
+    const trees = lines.flatMap((line) => /TCCL INFO (Trees .*)$/.exec(line)?.[1] ?? []).sort();
+    // 0 ─ 4 ─ 2 ─ {1, 3}, and the same shifted by one: 1 ─ 0 ─ 3 ─ {2, 4}.
+    expect(trees).toEqual([
+      'Trees [0] -1/-1/-1->1->2 [1] -1/0/-1->1->-1', 'Trees [0] -1/-1/-1->3->2 [1] 2/4/-1->3->0', 'Trees [0] -1/4/-1->0->-1 [1] 3/-1/-1->0->1',
+      'Trees [0] 1/3/-1->2->4 [1] -1/-1/-1->2->3', 'Trees [0] 2/-1/-1->4->0 [1] -1/-1/-1->4->3',
+    ]);
+    expect(lines.filter((line) => / TCCL INFO Bootstrap: Using lo:127\.0\.0\.1<0>$/.test(line))).toHaveLength(5);
+    writeFileSync(join(directory, 'trees.log'), lines.join('\n'));
+    const read = await tccl(['log', join(directory, 'trees.log')]);
+    expect(read.code, read.stdout).toBe(0);
+  });
+
+  it('WARN says that a protocol is forced which no call takes', async () => {
+    const { lines } = await run(2, { TCCL_DEBUG: 'WARN', TCCL_PROTO: 'LL' });
+    expect(lines.filter((line) => line.includes('TCCL WARN TCCL_PROTO=ll has no effect: no call here takes a ring'))).toHaveLength(2);
+    expect((await run(2, { TCCL_DEBUG: 'WARN', TCCL_PROTO: 'LL', TCCL_ALGO: 'ring' })).stdout).not.toContain('WARN');
+  });
+
   it.each([{}, { TCCL_SHM_DISABLE: '1' }])('tells of messages, groups and windows, too (%j)', async (env) => {
     const { lines } = await run(2, { ...env, TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'COLL' });
     const told = lines.filter((line) => line.includes('[0] TCCL INFO')).map((line) => line.split('TCCL INFO ')[1]?.replace(/ comm 0x1 \[nranks=2\]$/, '')).filter((line) => !/direct|ring|tree/.test(line ?? ''));
@@ -112,7 +132,8 @@ describe('TCCL_DEBUG', () => {
 
   it.each([
     [{ TCCL_DEBUG: 'INFOO' }, 'TCCL_DEBUG=INFOO is not one of NONE, VERSION, WARN, INFO, TRACE; did you mean INFO?'],
-    [{ TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'COL' }, 'did you mean COLL?'],
+    [{ TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'COL' }, 'TCCL_DEBUG_SUBSYS=COL is not a list of INIT, COLL, GRAPH, TUNING, NET, ENV, ALL, or ^ and such a list; did you mean COLL?'],
+    [{ TCCL_ALGO: '^ring' }, 'TCCL_ALGO=^ring is not one of direct, ring, tree, pat, pairs, nvls: lists and ^, which NCCL has, have no meaning here'],
     [{ TCCL_TRACE: '/nowhere/trace.json' }, 'the trace (TCCL_TRACE) cannot be written here'],
   ])('%j is refused', async (env, message) => {
     const { code, stderr } = await run(1, env);

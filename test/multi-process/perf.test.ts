@@ -38,6 +38,22 @@ describe('tccl perf between processes', () => {
     expect(lines.at(-1)).toMatchObject({ summary: 'all_reduce', ranks: 2, errors: 0 });
   });
 
+  it('ends without a word when nobody reads any more', async () => {
+    const { stdout, stderr, code } = await run('bash', '-c', `"${process.execPath}" ${cli} perf all_reduce --ranks 2 -b 8 -e 1M -f 2 | head -n 3; exit \${PIPESTATUS[0]}`);
+    expect(stdout.split('\n')).toHaveLength(4);
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+  });
+
+  it.each([
+    ['the table', ['> /dev/full'], /^tccl: the output cannot be written: ENOSPC: .*\ntccl perf: rank 0 exited with code 1(; ending the other ranks)?\n$/],
+    ['JSON lines', ['-J /dev/full > /dev/null'], /^tccl: \/dev\/full: the results cannot be written here: ENOSPC\ntccl perf: rank 0 exited with code 1(; ending the other ranks)?\n$/],
+  ] as const)('on a full disk %s end with one line that says so', async (_, [output], stderr) => {
+    const outcome = await run('bash', '-c', `"${process.execPath}" ${cli} perf all_reduce --ranks 2 -b 8 -e 1M -f 2 ${output}`);
+    expect(outcome.stderr).toMatch(stderr);
+    expect(outcome.code).toBe(1);
+  });
+
   it('says which variables do not exist, once', async () => {
     const { code, stderr } = await run('env', 'TCCL_AGLO=ring', process.execPath, cli, 'perf', 'all_reduce', '--ranks', '2', '-b', '8', '-e', '8', ...few);
     expect(stderr).toBe('tccl perf: TCCL_AGLO is set, but there is no such variable; did you mean TCCL_ALGO?\n');
@@ -50,7 +66,7 @@ describe('tccl perf between processes', () => {
         'all_reduce', '--ranks', '3', '-b', '4', '-e', '40000', '-f', '100', '-d', 'all', '-o', 'all', '--api', api, '--memory', memory, '--json', ...few);
       expect(code).toBe(0);
       const lines = parse(stdout);
-      expect(lines).toHaveLength(12 * 5 * 3 * 2 + 1);
+      expect(lines).toHaveLength(12 * 6 * 3 * 2 + 1);
       expect(lines.slice(0, -1).filter((line) => line['wrong'] !== 0)).toEqual([]);
     });
 

@@ -60,7 +60,7 @@ export function perfettoImport(text: string): PerfettoTrace {
   events.sort((a, b) => a.ts - b.ts || a.place - b.place);
 
   for (const { event, ts } of events) {
-    const { ph, pid = 0, tid = 0, name, cat, args = {} } = event;
+    const { ph = '', pid = 0, tid = 0, name, cat, args = {} } = event;
     // A thread without a number gets its process's, and the thread of that number counts as the main one.
     if (name !== 'process_name' && (tid === pid || tid === 0)) problems.push(`${String(name)}: track ${tid} of process ${pid} is drawn as its main thread`);
     if (name === 'process_name') {

@@ -1,9 +1,8 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { reductionOperators } from '../../device/types.js';
-import { InvalidUsageError } from '../../errors.js';
+import { InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import type { Place } from '../../launch/place.js';
 import { collectives } from '../../perf/collectives.js';
-import type { PerfOptions, RawOptions } from '../../perf/options.js';
+import { perfOperators, type PerfOptions, type RawOptions } from '../../perf/options.js';
 import { elementTypes } from '../../perf/types.js';
 import { examples, progressLine } from '../output.js';
 
@@ -33,7 +32,7 @@ export function register(program: Command): void {
     .option('-m, --agg_iters <count>', 'calls an iteration; promises are awaited together', '1')
     .option('-c, --check <count>', 'verified calls a row', '1')
     .option('-d, --datatype <name>', names([...elementTypes.map((type) => type.name), 'all']), 'float')
-    .option('-o, --op <name>', names([...reductionOperators, 'all']), 'sum')
+    .option('-o, --op <name>', names([...perfOperators, 'all']), 'sum')
     .option('-r, --root <rank>', 'root of a collective that has one, -1: each in turn', '0')
     .option('-a, --average <which>', 'whose time: 0 rank 0, 1 mean, 2 shortest, 3 longest', '1')
     .option('-z, --blocking <mode>', 'wait for each call: 1: and a barrier after it, in the time; 2: no barrier; 3: a barrier after each iteration, not in the time', '0')
@@ -106,7 +105,7 @@ async function measure(options: PerfOptions, { json, output_file: file }: Comman
   const { runPerf } = await import('../../perf/run.js');
   const report = await import('../../perf/report.js');
   const { version } = await import('../../version.js');
-  const print = (text: string) => void process.stdout.write(text);
+  const print = rank === 0 ? resultsPrinter() : () => undefined;
   const reporter = rank !== 0 ? report.silent : report.all([
     report.progressReporter(progressLine()),
     json === undefined ? report.tableReporter(options, version, print) : report.jsonReporter(options, print),
@@ -116,7 +115,32 @@ async function measure(options: PerfOptions, { json, output_file: file }: Comman
   try {
     const { errors } = await runPerf(comm, options, reporter);
     return errors > 0 ? 1 : 0;
+  } catch (error) {
+    // Rank 0 alone prints, so what ends the output is its to say.
+    if (rank !== 0 && error instanceof TcclError && error.code === 'ABORTED' && error.message.endsWith(OUTPUT_ENDED)) return 0;
+    const isEnd = error instanceof OutputEnded;
+    if (isEnd || (error instanceof SystemError && error.code === 'FILE')) comm.abort(OUTPUT_ENDED);
+    if (isEnd) return 0;
+    throw error;
   } finally {
     await comm.close();
   }
+}
+
+/** What rank 0 tells the others. */
+const OUTPUT_ENDED = 'the results cannot be written any more';
+
+/** Nobody reads the output, or the disk is full: main.ts has said so where there is something to say. */
+class OutputEnded extends Error {}
+
+/** Prints until that fails; then what is measured is of no use. */
+function resultsPrinter(): (text: string) => void {
+  let hasEnded = false;
+  process.stdout.on('error', () => {
+    hasEnded = true;
+  });
+  return (text) => {
+    if (hasEnded) throw new OutputEnded();
+    process.stdout.write(text);
+  };
 }

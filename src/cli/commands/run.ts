@@ -32,9 +32,11 @@ export function register(program: Command): void {
     .option('-x, --export <name[=value]>', 'set a variable for the ranks; can be repeated', parseExport)
     .addOption(new Option('--bind-to <unit>', 'bind each rank to a core or a NUMA node of its own').choices(['core', 'numa', 'none']).default('none'))
     .option('--grace <seconds>', 'time for the others when a rank fails, until SIGTERM, and again until SIGKILL', parseSeconds, 1)
-    .option('--timeout <seconds>', 'end all ranks after this time', parseSeconds)
+    .option('--timeout <seconds>', 'end all ranks after this time', parseTimeout)
     .option('--no-prefix', 'leave out the [rank] before each line')
     .option('--output-dir <directory>', 'write the output of each rank to a file rank-N.log there')
+    .addOption(new Option('-H, --host <list>').argParser(onlyHere).hideHelp())
+    .addOption(new Option('--hostfile <file>').argParser(onlyHere).hideHelp())
     .passThroughOptions()
     .addHelpText('after', examples(
       ['four ranks of a Node program', 'tccl run -n 4 node job.js --epochs 3'],
@@ -114,6 +116,17 @@ function parseSeconds(text: string): number {
   const seconds = Number(text);
   // A timer holds at most 2^31 - 1 ms.
   if (!/^\d+(\.\d+)?$/.test(text) || seconds > 2_000_000) throw new InvalidArgumentError('It must be a number of seconds, such as 1 or 0.5.');
+  return seconds;
+}
+
+/** What mpirun is told of other hosts. */
+function onlyHere(): never {
+  throw new InvalidArgumentError('Ranks are started on this host only: for several use mpirun or srun, or start each host\'s ranks with TCCL_RANK, TCCL_NRANKS and TCCL_COMM_ID.');
+}
+
+function parseTimeout(text: string): number {
+  const seconds = parseSeconds(text);
+  if (seconds === 0) throw new InvalidArgumentError('It must be more than 0; leave it out to wait for ever.');
   return seconds;
 }
 

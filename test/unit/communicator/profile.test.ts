@@ -97,6 +97,8 @@ describe('predicted times', () => {
       candidates: [{ algorithm: 'direct', predictedUs: 1 }, { algorithm: 'ring', predictedUs: 3 }],
       text: 'allReduce of 8 bytes takes direct (LL, 1 channel), about 1.00 µs as measured on this host; ring 3.00 µs',
     });
+    expect(() => explainCall('allReduce', 1.5, { ...explained, table: usual })).toThrow('pass a whole number of bytes from 0');
+    expect(() => explainCall('allreduce' as 'allReduce', 8, { ...explained, table: usual })).toThrow(/^explain: there is no collective "allreduce"; did you mean allReduce\?$/);
     expect(explainCall('gather', 4096, { ...explained, table: usual })).toMatchObject({ algorithm: 'direct', protocol: 'Simple', predictedUs: undefined, candidates: [] });
     const forced = defaultTable({ nRanks: 2, oneSegment: true, forced: 'ring' });
     expect(explainCall('allReduce', 256, { ...explained, table: forced }).protocol).toBe('LL');

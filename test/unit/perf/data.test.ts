@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { type NamedOperator, reductionOperators } from '../../../src/device/types.js';
 import { countWrong, TestData } from '../../../src/perf/data.js';
+import { type PerfOperator, perfOperators, scalarOf } from '../../../src/perf/options.js';
 import { type ElementType, elementTypes } from '../../../src/perf/types.js';
 
 const make = (type: ElementType, length: number) => new type.array(new ArrayBuffer(length * type.bytes), 0, length);
-const cases = elementTypes.flatMap((type) => reductionOperators.flatMap((operator) =>
-  [1, 2, 3, 7, 64].filter((nRanks) => nRanks <= 2 ** type.exactBits).map((nRanks) => ({ type, operator, nRanks }))));
+const cases = elementTypes.flatMap((type) => perfOperators.flatMap((operator) =>
+  [1, 2, 3, 7, 64].filter((nRanks) => nRanks <= 2 ** (type.exactBits - (operator === 'mulsum' ? 1 : 0))).map((nRanks) => ({ type, operator, nRanks }))));
 const label = ({ type, operator, nRanks }: (typeof cases)[number]) => `${operator} of ${nRanks} × ${type.name}`;
 
 /** Combines one rank after the other in the given order, rounding to the type each time. */
-function combine(type: ElementType, operator: NamedOperator, sources: readonly ReturnType<typeof make>[]): ReturnType<typeof make> {
+function combine(type: ElementType, operator: PerfOperator, sources: readonly ReturnType<typeof make>[]): ReturnType<typeof make> {
   const length = sources[0]!.length;
   const result = make(type, length);
   const numbers = Float64Array.from(type.load(sources[0]!));
@@ -30,10 +30,12 @@ function divide(type: ElementType, result: ReturnType<typeof make>, by: number):
   type.store(result, Float64Array.from(type.load(result), (sum) => (type.isFloat ? sum / by : Math.trunc(sum / by))));
 }
 
+/** What the ranks send, as it is combined: of a mulsum, multiplied. */
 function sourcesOf(data: TestData, length: number) {
   return Array.from({ length: data.nRanks }, (_, rank) => {
     const source = make(data.type, length);
     data.fill(source, rank, 0);
+    if (data.operator === 'mulsum') data.type.store(source, Float64Array.from(data.type.load(source), (value) => value * scalarOf(rank)));
     return source;
   });
 }

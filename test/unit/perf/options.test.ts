@@ -8,7 +8,7 @@ const withOptions = (raw: Partial<RawOptions>, collective = 'all_reduce') => per
 
 it('`all` means every type and every operator, and a collective that does not reduce has none', () => {
   expect(withOptions({ datatype: 'all' }).types.map((type) => type.name)).toEqual(elementTypes.map((type) => type.name));
-  expect(withOptions({ op: 'all' }).operators).toEqual(['sum', 'prod', 'min', 'max', 'avg']);
+  expect(withOptions({ op: 'all' }).operators).toEqual(['sum', 'prod', 'min', 'max', 'avg', 'mulsum']);
   expect(withOptions({ op: 'max' }).operators).toEqual(['max']);
   expect(withOptions({ op: 'all' }, 'broadcast').operators).toEqual([undefined]);
 });

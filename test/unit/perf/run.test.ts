@@ -3,7 +3,7 @@ import { getUniqueId } from '../../../src/bootstrap/root.js';
 import type { Communicator } from '../../../src/communicator/communicator.js';
 import { init } from '../../../src/communicator/init.js';
 import { collectives, type MeasuredCommunicator } from '../../../src/perf/collectives.js';
-import { perfOptions, type RawOptions } from '../../../src/perf/options.js';
+import { perfOperators, perfOptions, type RawOptions } from '../../../src/perf/options.js';
 import { jsonReporter, silent } from '../../../src/perf/report.js';
 import { runPerf } from '../../../src/perf/run.js';
 import { elementTypes } from '../../../src/perf/types.js';
@@ -32,7 +32,7 @@ async function perf(ranks: readonly MeasuredCommunicator[], collective: string, 
 it('every type and operator at every size, out of place and in place, comes out right', async () => {
   const { lines, summaries } = await perf(await world(3), 'all_reduce', { minbytes: '520', maxbytes: '520', datatype: 'all', op: 'all', iters: '1', warmup_iters: '0' });
   const rows = lines.slice(0, -1);
-  expect(rows).toHaveLength(elementTypes.length * 5 * 2);
+  expect(rows).toHaveLength(elementTypes.length * perfOperators.length * 2);
   expect(rows.every((row) => row['wrong'] === 0 && row['ranks'] === 3)).toBe(true);
   expect(rows[0]).toMatchObject({ lib: 'tccl', coll: 'all_reduce', type: 'int8', op: 'sum', root: -1, bytes: 520, count: 520, inplace: 0, calls: 1, api: 'promise', memory: 'shared' });
   expect(lines.at(-1)).toMatchObject({ summary: 'all_reduce', ranks: 3, errors: 0 });
