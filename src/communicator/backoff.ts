@@ -1,4 +1,5 @@
 import type { Libc } from '../device/libc.js';
+import type { WatchClock } from './watch-clock.js';
 
 /** After this long without progress a waiting rank sleeps between looks, so that the machine stays usable. */
 export const SLEEP_AFTER_MS = 10;
@@ -19,7 +20,7 @@ export class Backoff {
   readonly #sleeper = new Int32Array(new SharedArrayBuffer(4));
 
   /** Without the C library (`undefined`) a rank sleeps where it would give its core away. */
-  constructor(readonly libc: Libc | undefined) {}
+  constructor(readonly libc: Libc | undefined, readonly clock: WatchClock) {}
 
   restart(): void {
     this.waitedMs = 0;
@@ -42,7 +43,7 @@ export class Backoff {
       if ((++this.#turns & 15) !== 0) return false;
     }
 
-    const now = performance.now();
+    const now = this.clock.look();
     if (this.#startedMs === 0) {
       this.#startedMs = now;
       this.#healthAtMs = now + HEALTH_EVERY_MS;

@@ -6,6 +6,7 @@ import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import type { CheckedCall } from './checked-call.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './group.js';
+import { WatchClock } from './watch-clock.js';
 
 /** What a queue works with. */
 export interface CallQueueParts {
@@ -32,8 +33,6 @@ interface Request extends QueuedCall {
 }
 
 const finished = Promise.resolve();
-/** Timers cannot be longer. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * The collectives of a communicator, in their order: one is under way at a time. Blocking calls wait in place; calls of
@@ -45,11 +44,15 @@ export class CallQueue {
   readonly #spins: number;
   /** How long a call may wait here; 0 for ever. */
   readonly #timeoutMs: number;
+  readonly #clock: WatchClock;
   readonly #backoff: Backoff;
   readonly #requests: Request[] = [];
   #scheduled = false;
-  /** Ends a wait for news, where they come by themselves. */
-  #deadline: NodeJS.Timeout | undefined;
+  /** Looks how long news are waited for, where they come by themselves: */
+  #watch: NodeJS.Timeout | undefined;
+  /** since when the call under way has got no further, and how far it had got. */
+  #stillSinceMs = 0;
+  #stepsBefore = 0;
   /** Called when there is no call left, for drained(). */
   #idle: (() => void) | undefined;
 
@@ -58,7 +61,8 @@ export class CallQueue {
     this.#engine = parts.engine;
     this.#spins = parts.spins;
     this.#timeoutMs = parts.engine.keepsTime === true ? 0 : parts.timeoutMs;
-    this.#backoff = new Backoff(parts.libc);
+    this.#clock = new WatchClock(this.#timeoutMs);
+    this.#backoff = new Backoff(parts.libc, this.#clock);
   }
 
   get isPending(): boolean {
@@ -140,7 +144,7 @@ export class CallQueue {
     const { steps } = this.#engine;
     const { length } = this.#requests;
     while (this.#requests.length > 0 && this.#stepFirst() === DONE);
-    if (this.#scheduled && this.#requests.length > 0 && this.#engine.whenReady !== undefined) this.#setDeadline();
+    if (this.#scheduled && this.#requests.length > 0 && this.#engine.whenReady !== undefined) this.#startWatch();
     return this.#requests.length !== length || this.#engine.steps !== steps;
   }
 
@@ -161,7 +165,7 @@ export class CallQueue {
     this.#scheduled = true;
     if (this.#engine.whenReady !== undefined) {
       this.#engine.whenReady(this.#pump);
-      this.#setDeadline();
+      this.#startWatch();
     } else if (this.#backoff.waitedMs > SLEEP_AFTER_MS) setTimeout(this.#pump, 1);
     else setImmediate(this.#pump);
   }
@@ -194,10 +198,7 @@ export class CallQueue {
     if (request.begun) {
       const { steps } = engine;
       status = engine.progress(this.#spins);
-      if (engine.steps !== steps) {
-        this.#backoff.restart();
-        this.#deadline?.refresh();
-      }
+      if (engine.steps !== steps) this.#backoff.restart();
     } else {
       request.begun = true;
       request.before?.();
@@ -207,7 +208,7 @@ export class CallQueue {
     }
     if (status === DONE) {
       request.after?.();
-      this.#clearDeadline();
+      this.#endWatch();
       this.#requests.shift();
       request.resolve();
     }
@@ -238,7 +239,7 @@ export class CallQueue {
 
   /** Rejects all calls. */
   abort(error: TcclError): void {
-    this.#clearDeadline();
+    this.#endWatch();
     for (const request of this.#requests.splice(0)) request.reject(error);
     this.#idle?.();
   }
@@ -251,12 +252,27 @@ export class CallQueue {
   }
 
   /** The call under way fails when it has got no further for too long. */
-  #setDeadline(): void {
-    if (this.#timeoutMs > 0) this.#deadline ??= setTimeout(this.#expire, Math.min(this.#timeoutMs, LONGEST_TIMER_MS));
+  #startWatch(): void {
+    if (this.#timeoutMs === 0 || this.#watch !== undefined) return;
+    this.#startTime();
+    this.#watch = this.#clock.every(this.#look);
   }
 
+  #startTime(): void {
+    this.#stillSinceMs = this.#clock.look();
+    this.#stepsBefore = this.#engine.steps;
+  }
+
+  readonly #look = (): void => {
+    if (this.#engine.steps !== this.#stepsBefore) this.#startTime();
+    else if (this.#clock.look() - this.#stillSinceMs > this.#timeoutMs) {
+      this.#endWatch();
+      this.#expire();
+    }
+  };
+
   /** Where this thread did something else all the time, the others may have come long ago: sockets are read before an immediate runs. */
-  readonly #expire = (): void => {
+  #expire(): void {
     const [first] = this.#requests;
     const { steps } = this.#engine;
     setImmediate(() => {
@@ -264,10 +280,10 @@ export class CallQueue {
       this.#pump();
       if (this.#requests[0] === first && this.#engine.steps === steps) this.#parts.fail(this.timedOut());
     });
-  };
+  }
 
-  #clearDeadline(): void {
-    clearTimeout(this.#deadline);
-    this.#deadline = undefined;
+  #endWatch(): void {
+    clearInterval(this.#watch);
+    this.#watch = undefined;
   }
 }

@@ -8,6 +8,7 @@ import { packReason } from '../transport/ending.js';
 import { Backoff } from './backoff.js';
 import { DirectEngine } from './direct-engine.js';
 import { callAt, EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memory.js';
+import { WatchClock } from './watch-clock.js';
 
 /** What a rank gives its engine thread. */
 export interface DirectThreadData {
@@ -26,7 +27,8 @@ const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;
 const segment = Segment.inThread(place, libc);
 const engine = new DirectEngine(new Team(segment, address, members, undefined, stageBytes), localRanks, libc, smallBytes);
-const backoff = new Backoff(libc);
+// Who waits too long is found by the rank's thread.
+const backoff = new Backoff(libc, new WatchClock(0));
 const memory = new EngineThreadMemory(buffer);
 
 parentPort?.postMessage('ready');

@@ -5,6 +5,7 @@ import type { Libc } from '../device/libc.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidUsageError, TimeoutError } from '../errors.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
+import { WatchClock } from './watch-clock.js';
 
 /** How often ranks that are told of news look after the others' health and the deadline. */
 const HEALTH_EVERY_MS = 50;
@@ -55,6 +56,7 @@ export class Messenger {
   readonly guests = new Set<{ abort(reason: Error): void; leave(): Promise<void> }>();
   readonly #parts: MessengerParts;
   readonly #pointToPoint: PointToPoint;
+  readonly #clock: WatchClock;
   readonly #backoff: Backoff;
   readonly #conditions = new Set<Condition>();
   /** When collectives last got further in this wait, as far as was looked; 0: not looked since they did. */
@@ -68,7 +70,8 @@ export class Messenger {
   constructor(parts: MessengerParts) {
     this.#parts = parts;
     this.#pointToPoint = parts.pointToPoint;
-    this.#backoff = new Backoff(parts.libc);
+    this.#clock = new WatchClock(parts.timeoutMs);
+    this.#backoff = new Backoff(parts.libc, this.#clock);
   }
 
   get busy(): boolean {
@@ -319,7 +322,7 @@ export class Messenger {
     this.#parts.collectives.check();
     const { timeoutMs } = this.#parts;
     if (timeoutMs === 0) return;
-    const now = performance.now();
+    const now = this.#clock.look();
     const late = new Set(this.#pointToPoint.late(now, timeoutMs));
     for (const condition of this.#conditions) {
       condition.sinceMs ??= now;
@@ -331,7 +334,7 @@ export class Messenger {
   /** In a blocking wait, for what else it is about. */
   #checkCollectivesDeadline(): void {
     const { timeoutMs, collectives } = this.#parts;
-    const now = performance.now();
+    const now = this.#clock.look();
     if (this.#collectivesMovedMs === 0) this.#collectivesMovedMs = now;
     if (timeoutMs > 0 && now - this.#collectivesMovedMs > timeoutMs) throw collectives.timedOut();
   }

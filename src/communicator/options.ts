@@ -22,7 +22,7 @@ export interface RuntimeSettings {
   readonly machineCode: boolean;
   /** TCCL_IGNORE_CPU_AFFINITY=1: memory is taken from the NUMA node whatever cores of it this process was given. */
   readonly ignoreAffinity: boolean;
-  /** TCCL_TIMEOUT: seconds that an operation may wait for other ranks; 0 for ever. Default 600. */
+  /** TCCL_TIMEOUT: seconds that an operation may wait for other ranks, as far as this one runs (watch-clock.ts); 0 for ever. Default 600. */
   readonly timeoutMs: number;
   /** TCCL_TRACE: where the ranks of this host write what they did when; docs/feedback.md. */
   readonly tracePath: string | undefined;

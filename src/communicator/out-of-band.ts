@@ -3,6 +3,7 @@ import type { Team } from '../device/team.js';
 import { InvalidArgumentError, InvalidUsageError, RemoteError, SystemError, TimeoutError } from '../errors.js';
 import { died } from '../transport/ending.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
+import { afterWatching } from './watch-clock.js';
 
 /** What calls out of band need of their communicator. */
 export interface OutOfBandParts {
@@ -90,7 +91,7 @@ async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => v
   const stopped = new Promise<never>((_, reject) => {
     stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
   });
-  const late = setTimeout(() => stop.abort(tooLate(name, timeoutMs)), timeoutMs);
+  const late = afterWatching(timeoutMs, () => stop.abort(tooLate(name, timeoutMs)));
   const look = setInterval(() => {
     try {
       check();
@@ -102,7 +103,7 @@ async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => v
     return await Promise.race([work(stop.signal), stopped]);
   } finally {
     clearInterval(look);
-    clearTimeout(late);
+    clearInterval(late);
   }
 }
 

@@ -8,6 +8,8 @@ import { dataTypeOf } from '../../../src/device/types.js';
 import { RemoteError } from '../../../src/errors.js';
 
 const TIMEOUT_MS = 1000;
+/** How much later that may be found. */
+const LATE_MS = 100;
 
 /** A queue whose calls end when the test says so, and of whose progress it hears from the test only. */
 function queue() {
@@ -78,7 +80,7 @@ it('a blocking call finishes those of the promise form before it, and goes on wi
 });
 
 describe('a call that waits for news', () => {
-  beforeEach(() => { vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate'] }); });
+  beforeEach(() => { vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'performance'] }); });
   afterEach(() => { vi.useRealTimers(); });
 
   it('fails when it gets no further for too long, and tells who is late', async () => {
@@ -86,7 +88,7 @@ describe('a call that waits for news', () => {
     void calls.start(call);
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 1);
     expect(fail).not.toHaveBeenCalled();
-    await vi.advanceTimersByTimeAsync(2);
+    await vi.advanceTimersByTimeAsync(1 + LATE_MS);
     expect(fail).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'TIMEOUT', ranks: [1] }));
   });
 
@@ -94,7 +96,7 @@ describe('a call that waits for news', () => {
     const { state, calls, fail } = queue();
     const done = calls.start(call);
     state.isDone = true;
-    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 1);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + LATE_MS);
     expect(fail).not.toHaveBeenCalled();
     await done;
   });
@@ -109,8 +111,24 @@ describe('a call that waits for news', () => {
     }
     state.getsFurther = false;
     expect(fail).not.toHaveBeenCalled();
-    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 1);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + LATE_MS);
     expect(fail).toHaveBeenCalledOnce();
+  });
+
+  it('does not count what passes while this process is stopped', async () => {
+    const { calls, fail } = queue();
+    void calls.start(call);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS / 2);
+    const now = performance.now.bind(performance);
+    const stopped = vi.spyOn(performance, 'now').mockImplementation(() => now() + 100 * TIMEOUT_MS);
+    try {
+      await vi.advanceTimersByTimeAsync(TIMEOUT_MS / 2 - TIMEOUT_MS / 4 - LATE_MS);
+      expect(fail).not.toHaveBeenCalled();
+      await vi.advanceTimersByTimeAsync(3 * LATE_MS);
+      expect(fail).toHaveBeenCalledOnce();
+    } finally {
+      stopped.mockRestore();
+    }
   });
 
   it('leaves no deadline behind when it is finished while something else is waited for', async () => {

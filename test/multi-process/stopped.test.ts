@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, test } from 'vitest';
+import { fixture, startTccl, type Started } from './cli.js';
+
+/** How long a rank waits for another. */
+const TIMEOUT_SECONDS = 3;
+/** Longer than that. */
+const STOPPED_MS = 1000 * (TIMEOUT_SECONDS + 1);
+const N_RANKS = 3;
+
+const apart = { TCCL_SHM_DISABLE: '1' };
+const ways = [
+  { scenario: 'blocking', way: 'in one segment', env: {} },
+  { scenario: 'blocking', way: 'around a ring in one segment', env: { TCCL_ALGO: 'ring' } },
+  { scenario: 'blocking', way: 'over sockets', env: { ...apart, TCCL_TEST_CONFIG: '{"blocking":true}' } },
+  { scenario: 'blockingMessage', way: 'in one segment', env: {} },
+  { scenario: 'promises', way: 'in one segment', env: {} },
+  { scenario: 'promises', way: 'on engine threads', env: { TCCL_TEST_CONFIG: '{"engine":"thread"}' } },
+  { scenario: 'promises', way: 'over sockets', env: apart },
+];
+
+/** In each of these, something else looks at the clock. */
+const alone = ways.filter(({ scenario, way }) => scenario === 'blockingMessage' || way === 'over sockets' || way === 'on engine threads');
+
+interface Line {
+  readonly rank: number;
+  readonly pid?: number;
+  readonly name?: string;
+  readonly code?: string;
+  readonly right?: boolean;
+}
+
+const linesOf = (text: string): Line[] => text.split('\n').filter((line) => line.endsWith('}')).map((line) => JSON.parse(line) as Line);
+const outcomesOf = (text: string): Line[] => linesOf(text).filter(({ code }) => code !== undefined).sort((a, b) => a.rank - b.rank);
+
+/** The ranks' processes, as soon as all but rank 1 wait, or are about to. */
+async function pidsOf(job: Started): Promise<number[]> {
+  const shown = linesOf(await job.shown(new RegExp(`(.*"pid".*\\s+){${String(N_RANKS)}}`)));
+  return Array.from({ length: N_RANKS }, (_, rank) => shown.find((line) => line.rank === rank)?.pid ?? NaN);
+}
+
+/** Sends a signal to processes that this test has started. */
+function signal(name: NodeJS.Signals, pids: readonly number[]): void {
+  for (const pid of pids) {
+    if (!(pid > 1)) throw new Error(`${String(pid)} is no process`);
+    process.kill(pid, name);
+  }
+}
+
+const start = (scenario: string, env: Record<string, string>): Started =>
+  startTccl(['run', '-n', String(N_RANKS), '--no-prefix', '--grace', '20', '--', process.execPath, fixture('stopped.mjs'), scenario], { env: { ...env, TCCL_TIMEOUT: String(TIMEOUT_SECONDS) } });
+
+/** Ends what a test that failed leaves; no rank outlives its launcher. */
+function end({ process: launcher }: Started): void {
+  if (launcher.exitCode === null && launcher.signalCode === null) launcher.kill('SIGKILL');
+}
+
+const isStopped = (pid: number): boolean => /^\d+ \(.*\) T/.test(readFileSync(`/proc/${String(pid)}/stat`, 'latin1'));
+
+/** The kernel stops each thread when that next looks. */
+async function stop(pids: readonly number[]): Promise<void> {
+  signal('SIGSTOP', pids);
+  while (!pids.every(isStopped)) await delay(5);
+}
+
+describe.concurrent('a job that was stopped for longer than TCCL_TIMEOUT', () => {
+  test.for(ways)('goes on as if nothing had been: $scenario, $way', async ({ scenario, env }, { expect, onTestFinished }) => {
+    const job = start(scenario, env);
+    onTestFinished(() => end(job));
+    const pids = await pidsOf(job);
+    await delay(500); // so that all but rank 1 look at the clock and wait
+    await stop(pids);
+    await delay(STOPPED_MS); // there is nothing to wait for
+    signal('SIGCONT', pids);
+    await delay(500); // so that they look at the clock before rank 1 comes
+    signal('SIGUSR2', pids.slice(1, 2));
+    const { stdout, stderr, code } = await job.finished;
+    expect(outcomesOf(stdout), stderr).toEqual([0, 1, 2].map((rank) => ({ rank, code: 'none', right: true })));
+    expect(code).toBe(0);
+  });
+
+  test.for(alone)('is not one of which a single rank was stopped: $scenario, $way', async ({ scenario, env }, { expect, onTestFinished }) => {
+    const job = start(scenario, env);
+    onTestFinished(() => end(job));
+    const pids = await pidsOf(job);
+    await stop(pids.slice(1, 2));
+    const shown = outcomesOf(await job.shown(/(.*"code".*\s+){2}/));
+    signal('SIGCONT', pids.slice(1, 2));
+    signal('SIGUSR2', pids.slice(1, 2));
+    const { stderr } = await job.finished;
+    expect(shown.map(({ rank }) => rank), stderr).toEqual([0, 2]);
+    // Whoever finds it first tells the other.
+    expect(shown.map(({ name }) => name), stderr).toContain('TimeoutError');
+    for (const { code } of shown) expect(code, stderr).toBe('TIMEOUT');
+  });
+});
