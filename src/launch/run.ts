@@ -35,6 +35,9 @@ export interface LaunchOptions {
   readonly report: (line: string) => void;
 }
 
+/** A grace time that is worth no word. */
+const SHORT_GRACE_MS = 1000;
+
 /** Exit codes that do not come from a rank: as of timeout(1), env(1) and a shell. */
 export const exitCodes = { timedOut: 124, cannotRun: 126, notFound: 127 } as const;
 
@@ -153,7 +156,13 @@ class Job {
     }
     if (this.#handedOn !== undefined && ending.kind === 'signal') return undefined;
     const others = this.#ranks.some((other) => other.running);
-    return `rank ${rank.rank} ${describeEnding(ending)}${first && others ? '; ending the other ranks' : ''}`;
+    return `rank ${rank.rank} ${describeEnding(ending)}${first && others ? this.#outlook(ending) : ''}`;
+  }
+
+  /** What becomes of the others, who may have been given long enough to go on without the one that failed. */
+  #outlook(ending: Ending): string {
+    const { graceMs } = this.#options;
+    return ending.kind === 'unstarted' || graceMs <= SHORT_GRACE_MS ? '; ending the other ranks' : `; the other ranks have ${graceMs / 1000} s to end`;
   }
 
   #timeOut(timeoutMs: number): void {

@@ -19,7 +19,7 @@ mkdirSync(join(folder, 'node_modules'));
 symlinkSync(fileURLToPath(new URL('../..', import.meta.url)), join(folder, 'node_modules', 'tccl'));
 afterAll(() => { rmSync(folder, { recursive: true }); });
 
-describe.each([['topology.md', 5], ['plan.md', 4], ['log.md', 2], ['explain.md', 6], ['diff.md', 2], ['collectives.md', 2]])('docs/%s', (page, least) => {
+describe.each([['topology.md', 5], ['plan.md', 4], ['log.md', 2], ['explain.md', 6], ['diff.md', 2], ['collectives.md', 2], ['communicators.md', 2], ['p2p.md', 2], ['types.md', 0]])('docs/%s', (page, least) => {
   const blocks = blocksOf(page);
   for (const { name, content } of blocks) if (name !== '') writeFileSync(join(folder, name), content);
   const commands = blocks.filter(({ kind }) => kind === 'console').map(({ content }) => {
