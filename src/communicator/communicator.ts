@@ -6,18 +6,15 @@ import { rankStates, type Segment } from '../device/segment.js';
 import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
 import { InvalidUsageError, RemoteError, TcclError, withRank } from '../errors.js';
 import { packReason } from '../transport/ending.js';
-import { inOneSegment } from './agree.js';
 import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { CallQueue } from './call-queue.js';
 import { CheckedCall } from './checked-call.js';
 import { checkShrink, checkSplit, shrink, split } from './children.js';
-import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
-import { checkOptions, engineThreads, forcedAlgorithm, LONGEST_MS, type CommunicatorConfig } from './config.js';
-import { defaultProfile } from './default-profile.js';
+import { checkOptions, LONGEST_MS, type CommunicatorConfig } from './config.js';
 import { onExit } from './exit.js';
-import { explainCall, type Explanation } from './explain.js';
+import { explainCall, groundsOf, type Explanation } from './explain.js';
 import { currentGroup, group, groupSync, refused, type GroupMember } from './group.js';
 import { makeGroupMember } from './group-member.js';
 import { grow } from './grow.js';
@@ -26,7 +23,6 @@ import { Messenger } from './messenger.js';
 import type { CommunicatorParts } from './origin.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
-import { timesFor } from './profile.js';
 import { checkWindow } from './window-arguments.js';
 import { Window } from './window.js';
 
@@ -142,21 +138,7 @@ export class Communicator extends Collectives {
    * @param bytes the call's count, as NCCL counts it, times its elements' size: of allGather, this rank's own block
    */
   explain(collective: CallKind, bytes: number): Explanation {
-    const { origin, bootstrap, facts, nCores, config } = this.#parts;
-    const { profile } = facts[0] ?? {};
-    const oneSegment = inOneSegment(bootstrap, facts);
-    const threads = engineThreads(config);
-    const here = profile === undefined ? undefined : timesFor(profile, this.nRanks, nCores);
-    return explainCall(collective, bytes, {
-      table: this.#engine.table,
-      times: here ?? timesFor(defaultProfile, this.nRanks, nCores) ?? {},
-      measured: here === undefined ? 'elsewhere' : 'here',
-      forced: forcedAlgorithm(origin.facts.settings, config),
-      nRanks: this.nRanks,
-      smallBytes: smallBytesOf(this.nLocalRanks, nCores),
-      lowLatencyBytes: lowLatencyBytesOf(oneSegment, oneSegment ? threads.inMemory : threads.overSockets, origin.facts.settings),
-      channels: oneSegment ? Math.max(1, threads.inMemory) : 1,
-    });
+    return explainCall(collective, bytes, groundsOf(this.#parts));
   }
 
   /**

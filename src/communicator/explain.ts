@@ -4,8 +4,13 @@ import { callKinds } from '../device/kernels/kernels.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError } from '../errors.js';
 import { didYouMean } from '../suggest.js';
+import { inOneSegment } from './agree.js';
 import type { AlgorithmTable } from './choose-algorithm.js';
-import { timeAt, type Times } from './profile.js';
+import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
+import { engineThreads, forcedAlgorithm } from './config.js';
+import { defaultProfile } from './default-profile.js';
+import type { CommunicatorParts } from './origin.js';
+import { timeAt, timesFor, type Times } from './profile.js';
 
 /** How a communicator carries out a call, and what that should take. */
 export interface Explanation {
@@ -27,7 +32,8 @@ export interface Explanation {
   readonly text: string;
 }
 
-export interface Explained {
+/** What an explanation follows from. */
+export interface Grounds {
   readonly table: AlgorithmTable;
   readonly times: Times;
   readonly measured: 'here' | 'elsewhere';
@@ -41,7 +47,7 @@ export interface Explained {
 }
 
 /** Throws InvalidArgumentError `UNKNOWN_NAME`, `ARGUMENT_RANGE`. */
-export function explainCall(collective: CallKind, bytes: number, { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels }: Explained): Explanation {
+export function explainCall(collective: CallKind, bytes: number, { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels }: Grounds): Explanation {
   if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
     const names = Object.keys(table);
     throw new InvalidArgumentError('UNKNOWN_NAME', `explain: there is no collective ${describeValue(collective)}${(typeof collective === 'string' && didYouMean(collective, names)) || `; use one of ${names.join(', ')}`}`);
@@ -63,6 +69,26 @@ export function explainCall(collective: CallKind, bytes: number, { table, times,
     + (predictedUs === undefined ? '; it was never measured' : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`)
     + (others.length === 0 ? '' : `; ${others.join(', ')}`);
   return { collective, bytes, algorithm, protocol, channels, predictedUs, measured, candidates, text };
+}
+
+/** Those of a communicator. */
+export function groundsOf({ origin, bootstrap, engine, facts, nCores, config }: CommunicatorParts): Grounds {
+  const { nRanks, localRanks } = bootstrap;
+  const { settings } = origin.facts;
+  const { profile } = facts[0] ?? {};
+  const here = profile === undefined ? undefined : timesFor(profile, nRanks, nCores);
+  const oneSegment = inOneSegment(bootstrap, facts);
+  const threads = engineThreads(config);
+  return {
+    table: engine.table,
+    times: here ?? timesFor(defaultProfile, nRanks, nCores) ?? {},
+    measured: here === undefined ? 'elsewhere' : 'here',
+    forced: forcedAlgorithm(settings, config),
+    nRanks,
+    smallBytes: smallBytesOf(localRanks.length, nCores),
+    lowLatencyBytes: lowLatencyBytesOf(oneSegment, oneSegment ? threads.inMemory : threads.overSockets, settings),
+    channels: oneSegment ? Math.max(1, threads.inMemory) : 1,
+  };
 }
 
 const formatUs = (us: number): string => `${us < 10 ? us.toFixed(2) : us.toFixed(0)} µs`;
