@@ -82,9 +82,11 @@ describe.each([
     for (const record of records.filter((candidate) => candidate['ranks'] !== undefined)) expect(record['ranks']).toEqual([1]);
   });
 
-  test.skipIf(way === 'over sockets')('a rank that is killed is named to those who wait for its signals in place', async () => {
-    const { records, stderr } = await runRanks(3, 'windows.mjs', ['killedInPlace'], { env, flags: ['--grace', '20'] });
-    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
+  describe.skipIf(way === 'over sockets')('those who wait for signals in place', () => {
+    test.each([['was killed', 'killedInPlace', 'RANK_DIED'], ['aborted', 'abortedInPlace', 'ABORTED']])('are told of the rank that %s', async (_, scenario, expected) => {
+      const { records, stderr } = await runRanks(3, 'windows.mjs', [scenario], { env, flags: ['--grace', '20'] });
+      expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, expected, 1], [2, expected, 1]]);
+    });
   });
 
   test.skipIf(way === 'in shared memory')('an array that is transferred away while it is to be filled fails the call', async () => {
