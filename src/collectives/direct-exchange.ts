@@ -3,8 +3,8 @@ import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../errors.js';
-import { CACHED_BYTES, streamedBytes } from '../launch/copy-tunables.js';
 import type { CallDetails } from './call.js';
+import { Direction } from './direct-direction.js';
 import { InputWay } from './direct-input-way.js';
 import { ExchangePlan } from './direct-plan.js';
 import { Operand } from './operand.js';
@@ -15,8 +15,6 @@ import { Rooted } from './direct-rooted.js';
 import { Spread } from './direct-spread.js';
 import type { Stage } from './direct-stage.js';
 
-/** Calls on arrays in the segment in which the ranks' blocks have so many bytes go forward and backward in turn: of less, caches keep all. */
-const TURNED_BYTES = 128 * 1024;
 /** So many looks, at most, a rank takes for the others before it copies what it takes from itself in spite of the turn. */
 const GLANCES = 200;
 
@@ -42,13 +40,6 @@ const ALIGNMENT = 128;
  *                  two ranks write what is long to both outputs at once (direct-spread.ts)
  *      reduce      each rank reduces its share of all inputs into the root's output, unless that and inputs lie outside and
  *                  are not staged
- *
- * Programs make the same call again and again, on more data than a cache holds. Read from the first byte to the last each
- * time, nothing of it would be left when its turn comes; so every second call of a kind goes backward, and begins with what
- * the one before ended with:
- *
- *      forward     | from itself | from rank + 1 | … | from rank - 1 |
- *      backward    | from rank - 1 | … | from rank + 1 | from itself |     each from its last bytes on
  */
 export class Exchange {
   readonly #kernels: Kernels;
@@ -61,6 +52,7 @@ export class Exchange {
   /** What all ranks posted. */
   readonly #posts: Posts;
   readonly #way: InputWay;
+  readonly #direction: Direction;
   readonly #reduction: Reduction;
   readonly #rooted: Rooted;
   readonly #spread: Spread;
@@ -77,10 +69,6 @@ export class Exchange {
   /** Whether this rank has what it takes from itself, and whether it gets it while the others take their last from it. */
   #ownTaken = false;
   #takesOwnLast = false;
-  /** Whether what it takes is taken from the last byte to the first. */
-  #backward = false;
-  /** By kind of call, a bit: whether the next large one goes backward. Other ranks may have it otherwise. */
-  #turns = 0;
   /** What this rank posts. */
   #address = 0;
   #target = 0;
@@ -101,6 +89,7 @@ export class Exchange {
     this.#tables = new PartTables(team);
     this.#posts = new Posts(team);
     this.#way = new InputWay(localRank, nLocalRanks, this.#plan, this.#posts);
+    this.#direction = new Direction(nLocalRanks);
     this.#reduction = new Reduction(team, stage, this.#posts, this.#source, this.#destination);
     this.#rooted = new Rooted(localRank, nLocalRanks, this.#plan, this.#posts, this.#source, this.#destination);
     this.#spread = new Spread(team, this.#plan, this.#posts, this.#source, this.#destination);
@@ -121,16 +110,16 @@ export class Exchange {
     this.#count = count;
     this.#round = this.#rounds = 0;
     this.#unfinished = false;
-    this.#backward = false;
     this.#plan.start(code & 15, root, count, type.bytes, details);
     this.#way.start(code, root);
     this.#rooted.start(code & 15, root);
     this.#usePlaces(code & 15, send, recv);
     const isPlaced = (this.#flags & (STAGED | OPEN | CLOSED)) === 0;
-    this.#backward = isPlaced && count * type.bytes * this.#nRanks >= TURNED_BYTES && this.#turn(code & 15);
-    let status = this.#meet(this.#backward ? Math.min(spins, GLANCES) : 0);
+    this.#direction.start(code & 15, isPlaced ? count * type.bytes : 0);
+    const { isBackward } = this.#direction;
+    let status = this.#meet(isBackward ? Math.min(spins, GLANCES) : 0);
     if (status < 0) return status;
-    if (!this.#takesOwnLast && (!this.#backward || status === PENDING)) this.#copyOwn();
+    if (!this.#takesOwnLast && (!isBackward || status === PENDING)) this.#copyOwn();
     if (status === PENDING) status = this.#kernels.progress(spins);
     return this.#run(status, spins);
   }
@@ -221,23 +210,6 @@ export class Exchange {
     if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.wholeParts, this.#plan.wholeTakes);
   }
 
-  /** Whether this call of a kind goes backward, if the last one did not. */
-  #turn(kind: number): boolean {
-    this.#turns ^= 1 << kind;
-    return ((this.#turns >> kind) & 1) === 0;
-  }
-
-  /**
-   * Whether so many bytes are to be copied in pieces, the last one first: every second time, but not if they are to be stored around
-   * the caches, for nothing is left there then. Whole copies of such lengths are; but those of a broadcast, one a rank, are better
-   * in pieces if input and outputs fit the caches: 8 MiB between two ranks take half the time on cores that share a cache,
-   * and 0.85 on others.
-   */
-  #goesBackward(bytes: number): boolean {
-    if (bytes < streamedBytes(this.#nRanks)) return this.#backward;
-    return (this.#code & 15) === callKinds.broadcast && bytes * (this.#nRanks + 1) <= CACHED_BYTES;
-  }
-
   /** Copies what a rank takes from itself, if it has not. */
   #copyOwn(): void {
     if (this.#ownTaken) return;
@@ -247,7 +219,7 @@ export class Exchange {
     const me = this.#rank;
     const from = (this.#code & 15) === callKinds.allToAllV ? partFrom[me] : takeFrom[me];
     const bytes = takeBytes[me] ?? 0;
-    this.#destination.copyFrom(this.#source, from ?? 0, takeTo[me] ?? 0, bytes, this.#goesBackward(bytes));
+    this.#destination.copyFrom(this.#source, from ?? 0, takeTo[me] ?? 0, bytes, this.#direction.copiesBackward(bytes));
   }
 
   /** Copies this round's piece of each part that is taken from this rank's staging memory. */
@@ -370,7 +342,7 @@ export class Exchange {
     const { takeFrom, takeTo, takeBytes, pieceBytes, divided } = this.#plan;
     const done = (this.#round - 1) * pieceBytes;
     for (let i = 1; i < this.#nRanks; i++) {
-      const r = (this.#rank + (this.#backward ? this.#nRanks - i : i)) % this.#nRanks;
+      const r = (this.#rank + (this.#direction.isBackward ? this.#nRanks - i : i)) % this.#nRanks;
       const staged = this.#posts.has(r, STAGED);
       const inPieces = staged || this.#inPlace;
       if (inPieces === (this.#round === 0)) continue;
@@ -379,7 +351,7 @@ export class Exchange {
       if (bytes <= 0) continue;
       const from = this.#posts.source(r) + (staged ? (divided ? this.#rank * pieceBytes : 0) : (takeFrom[r] ?? 0) + at);
       const to = (takeTo[r] ?? 0) + at;
-      if (!this.#posts.has(r, OPEN)) this.#destination.write(to, bytes, from, this.#goesBackward(bytes));
+      if (!this.#posts.has(r, OPEN)) this.#destination.write(to, bytes, from, this.#direction.copiesBackward(bytes));
       else if (!this.#destination.readFrom(to, bytes, this.team.members[r] ?? 0, from)) return false;
     }
     return this.#posts.areValid();
