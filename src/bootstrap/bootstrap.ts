@@ -19,7 +19,7 @@ export interface PeerInfo {
 }
 
 /** What ranks need of it to connect with each other for data. */
-export type Introduction = Pick<Bootstrap, 'rank' | 'nRanks' | 'peers' | 'localRanks' | 'allGather' | 'send' | 'recv' | 'watch' | 'onPeerLost'>;
+export type Introduction = Pick<Bootstrap, 'rank' | 'nRanks' | 'peers' | 'localRanks' | 'allGather' | 'send' | 'recv' | 'watch' | 'onPeerLost' | 'whyGone'>;
 
 /**
  * The out-of-band network of a communicator: small messages over TCP while it is set up, split or closed.
@@ -46,6 +46,8 @@ export interface Bootstrap {
   watch(peer: number): void;
   /** Calls `listener` once for each peer whose connection broke without a goodbye. Returns a function that stops it. */
   onPeerLost(listener: (rank: number) => void): () => void;
+  /** Why `peer` does not go on with this rank, as soon as that is known: it is gone, or this network has failed. */
+  whyGone(peer: number): Promise<Error>;
   /** A number for {@link derive} that no network of these ranks has or had. One rank asks and tells the others. */
   nextNumber(): number;
   /**

@@ -23,6 +23,9 @@ export class Group {
   /** Operations under way, and how to end them. */
   readonly #running = new Map<number, (error: Error) => void>();
   readonly #stopListening: (() => void)[];
+  /** Resolves with the reason when an operation of the group, and so all later ones, cannot be completed. */
+  readonly failed: Promise<Error>;
+  #tellFailure: (error: Error) => void = () => undefined;
   #failed: { readonly sequence: number; readonly error: Error } | undefined;
 
   /**
@@ -35,6 +38,7 @@ export class Group {
     this.#mesh = mesh;
     this.#space = space;
     this.#name = name;
+    this.failed = new Promise((resolve) => (this.#tellFailure = resolve));
     this.#stopListening = [
       mesh.onLost((rank, error) => {
         // What is under way may have all it needs of that rank; where it has not, it finds out by itself.
@@ -171,6 +175,7 @@ export class Group {
   #fail(sequence: number, error: Error): void {
     if (this.#failed !== undefined && this.#failed.sequence <= sequence) return;
     this.#failed = { sequence, error };
+    this.#tellFailure(error);
     for (const [running, reject] of this.#running) if (running >= sequence) reject(error);
   }
 }

@@ -98,6 +98,14 @@ export class Mesh {
     return this.#peers.get(rank)?.gone !== undefined;
   }
 
+  /** Resolves with the reason when a rank is gone, or this one leaves. */
+  whenGone(rank: number): Promise<Error> {
+    const peer = this.#peer(rank);
+    if (peer.gone !== undefined) return Promise.resolve(peer.gone);
+    if (this.signal.aborted) return Promise.resolve(this.signal.reason as Error);
+    return new Promise((resolve) => peer.whenGone.push(resolve));
+  }
+
   /** Forgets what came in a space that is not used any more; who waits for more rejects with `reason`. */
   leaveSpace(space: number, reason: Error): void {
     for (const { mailbox } of this.#peers.values()) mailbox.leave(space, reason);

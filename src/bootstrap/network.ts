@@ -105,6 +105,11 @@ export class Network implements Bootstrap {
     });
   }
 
+  async whyGone(peer: number): Promise<Error> {
+    const reason = await Promise.race([this.#groups.all.failed, this.#mesh.whenGone(this.#meshRank(peer))]);
+    return this.#inMyRanks(reason) as Error;
+  }
+
   nextNumber(): number {
     return this.#mesh.nextNetworkNumber();
   }

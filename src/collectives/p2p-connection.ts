@@ -1,4 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { orWhyNot } from '../transport/peers.js';
 import type { ReceiveConnection, SendConnection, Transport } from '../transport/transport.js';
 
 /** What a connection's tag grows by for the receiver's answer. */
@@ -9,7 +10,7 @@ const WATCH_AFTER_MS = 500;
 
 /** What connections between two ranks are made with. */
 export interface Dialling {
-  readonly bootstrap: Pick<Bootstrap, 'send' | 'recv' | 'watch'>;
+  readonly bootstrap: Pick<Bootstrap, 'send' | 'recv' | 'watch' | 'whyGone'>;
   readonly transport: Transport;
   /** Tells this connection's messages on the bootstrap network from those of others; the next tag is its, too. */
   readonly tag: number;
@@ -120,7 +121,7 @@ export class LazyReceiver extends Lazy<ReceiveConnection> {
     const { bootstrap, transport, tag, signal } = this.dialling;
     const info = await bootstrap.recv(this.peer, tag);
     const setUp = await transport.setUpReceive(this.peer);
-    const connection = await setUp.connect(info, signal);
+    const connection = await orWhyNot(bootstrap, this.peer, setUp.connect(info, signal), signal);
     // Where it cannot be told, the peer is gone or this rank is leaving, which the connection tells, too.
     bootstrap.send(this.peer, tag + ANSWER, new Uint8Array()).catch(() => undefined);
     return connection;

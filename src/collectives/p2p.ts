@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
@@ -73,6 +74,7 @@ export class PointToPoint {
 
   constructor(options: PointToPointOptions) {
     this.#options = options;
+    setMaxListeners(0, this.#stop.signal); // one for each connection in the making
   }
 
   /** Whether this rank may wait for that one without returning to its event loop. */

@@ -6,7 +6,8 @@ export type Question =
   | { readonly kind: 'allGather'; readonly number: number; readonly data: Uint8Array; readonly scope: Scope }
   | { readonly kind: 'send'; readonly number: number; readonly peer: number; readonly tag: number; readonly data: Uint8Array }
   | { readonly kind: 'recv'; readonly number: number; readonly peer: number; readonly tag: number }
-  | { readonly kind: 'watch'; readonly number: number; readonly peer: number };
+  | { readonly kind: 'watch'; readonly number: number; readonly peer: number }
+  | { readonly kind: 'whyGone'; readonly number: number; readonly peer: number };
 
 /** What came of a question, or went wrong with it (packed); and news. */
 export type Answer =
@@ -38,6 +39,8 @@ async function ask(bootstrap: Introduction, question: Question): Promise<AnswerV
     case 'watch':
       bootstrap.watch(question.peer);
       return undefined;
+    case 'whyGone':
+      return packReason(await bootstrap.whyGone(question.peer));
   }
 }
 
@@ -78,6 +81,10 @@ export class BootstrapLine implements Introduction {
 
   watch(peer: number): void {
     void this.#ask((number) => ({ kind: 'watch', number, peer }));
+  }
+
+  async whyGone(peer: number): Promise<Error> {
+    return unpackReason((await this.#ask((number) => ({ kind: 'whyGone', number, peer }))) as Uint8Array, this.rank);
   }
 
   onPeerLost(listener: (rank: number) => void): () => void {

@@ -1,5 +1,6 @@
+import { setMaxListeners } from 'node:events';
 import type { Introduction } from '../bootstrap/bootstrap.js';
-import { InternalError, InvalidUsageError } from '../errors.js';
+import { InternalError, InvalidUsageError, SystemError } from '../errors.js';
 import { died } from './ending.js';
 import type { Connection, ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from './transport.js';
 
@@ -85,6 +86,7 @@ export async function connectEnds(
   const stop = new AbortController();
   const unwatch = bootstrap.onPeerLost((lost) => stop.abort(died(lost)));
   const either = AbortSignal.any([signal, stop.signal]);
+  setMaxListeners(0, either); // one for each connection
   /** What to do with what is open if not all comes about. */
   const undo: ((error: Error) => void)[] = [];
   try {
@@ -98,7 +100,7 @@ export async function connectEnds(
     const connect = async <E extends Connection>({ setUp, peer, name }: Ready<E>, info: string | undefined): Promise<E> => {
       if (info === undefined) throw new InternalError('INTERNAL', `rank ${peer} knows of no connection ${name}`);
       try {
-        const end = await setUp.connect(Buffer.from(info, 'base64'), either);
+        const end = await orWhyNot(bootstrap, peer, setUp.connect(Buffer.from(info, 'base64'), either), either);
         undo.push((error) => end.abort(error));
         return end;
       } catch (error) {
@@ -120,6 +122,33 @@ export async function connectEnds(
     throw error;
   } finally {
     unwatch();
+  }
+}
+
+/** How long the news of why a connection broke in the making may take. */
+const NEWS_MS = 5000;
+
+/**
+ * A connection in the making with `peer`. Where it breaks, that may be because the peer died or gave up, and the news of it
+ * are still on their way: they tell more. They are waited for no longer than the signal lets.
+ */
+export async function orWhyNot<C>(bootstrap: Pick<Introduction, 'whyGone'>, peer: number, connecting: Promise<C>, signal: AbortSignal): Promise<C> {
+  try {
+    return await connecting;
+  } catch (error) {
+    if (!(error instanceof SystemError && error.code === 'NETWORK')) throw error;
+    throw await new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(error), NEWS_MS);
+      const tell = (reason: unknown): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', stop);
+        resolve(reason);
+      };
+      const stop = (): void => tell(error);
+      if (signal.aborted) stop();
+      else signal.addEventListener('abort', stop);
+      bootstrap.whyGone(peer).then(tell, () => tell(error));
+    });
   }
 }
 

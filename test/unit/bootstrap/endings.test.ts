@@ -223,3 +223,19 @@ it('who is lost after it completed an operation does not spoil it for those who 
   await expect(ranks[1]!.barrier()).rejects.toMatchObject({ code: 'ABORTED', rank: 0 });
   await ranks[1]!.close();
 });
+
+it('why a rank is gone is told, to who asked before and after: that it closed, or that the network failed', async () => {
+  await withRanks(3, async (ranks) => {
+    const before = ranks[2]!.whyGone(0);
+    const reason = new RemoteError('ABORTED', 'enough', { rank: 1 });
+    ranks[1]!.fail(reason);
+    expect(await before).toMatchObject({ code: 'ABORTED', rank: 1, message: 'enough' });
+    expect(await ranks[0]!.whyGone(2)).toMatchObject({ code: 'ABORTED', rank: 1 });
+  });
+  await withRanks(2, async (ranks) => {
+    const before = ranks[1]!.whyGone(0);
+    await ranks[0]!.close();
+    expect(await before).toMatchObject({ code: 'CLOSED', rank: 0 });
+    expect(await ranks[1]!.whyGone(0)).toMatchObject({ code: 'CLOSED', rank: 0 });
+  });
+});
