@@ -47,7 +47,10 @@ function carryOut(placed: PlacedCall): void {
   let status = engine.begin(code, type, root, send, recv, count, spins, details);
   backoff.restart();
   while (status !== DONE) {
-    if (status === PENDING && backoff.turn()) engine.check();
+    if (status === PENDING && backoff.turn()) {
+      engine.check();
+      memory.setLate(engine.late());
+    }
     const { steps } = engine;
     status = engine.progress(spins);
     if (engine.steps === steps) continue;

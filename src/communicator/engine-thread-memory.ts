@@ -10,6 +10,7 @@ import type { QueuedCall } from './group.js';
  *     numbers  code, root, place and length of input and output, count, bytes of the details
  *     reason   why the engine gave up
  *     details  JSON, for calls that have some
+ *     late     a word a rank: 1 for those that the engine waits for, as far as it has looked
  */
 const POSTED = 0;
 const COMPLETED = 1;
@@ -21,13 +22,14 @@ const DETAILS = REASON + REASON_BYTES;
 /** Details have at most four numbers a rank, and a scalar. */
 const DETAILS_BYTES = 1024;
 const DETAILS_BYTES_PER_RANK = 4 * 20;
+const LATE_BYTES_PER_RANK = 4;
 
 /** The code of the call that ends an engine thread. It is carried out when the others know that the rank leaves. */
 export const EXIT = 0xffff;
 
 /** Memory for calls among so many ranks. */
 export function engineThreadBuffer(nRanks: number): SharedArrayBuffer {
-  return new SharedArrayBuffer(DETAILS + DETAILS_BYTES + nRanks * DETAILS_BYTES_PER_RANK);
+  return new SharedArrayBuffer(DETAILS + DETAILS_BYTES + nRanks * (DETAILS_BYTES_PER_RANK + LATE_BYTES_PER_RANK));
 }
 
 /** A call whose arrays lie in the segment. Lengths are elements. */
@@ -59,8 +61,11 @@ function view(type: DataType, memory: SharedArrayBuffer, offset: number, length:
 export class EngineThreadMemory {
   readonly #words: Int32Array;
   readonly #numbers: Float64Array;
+  readonly #late: Int32Array;
 
   constructor(readonly buffer: SharedArrayBuffer) {
+    const nRanks = (buffer.byteLength - DETAILS - DETAILS_BYTES) / (DETAILS_BYTES_PER_RANK + LATE_BYTES_PER_RANK);
+    this.#late = new Int32Array(buffer, buffer.byteLength - nRanks * LATE_BYTES_PER_RANK, nRanks);
     this.#words = new Int32Array(buffer, 0, NUMBERS / 4);
     this.#numbers = new Float64Array(buffer, NUMBERS, (REASON - NUMBERS) / 8);
   }
@@ -97,6 +102,11 @@ export class EngineThreadMemory {
 
   get steps(): number {
     return Atomics.load(this.#words, STEPS);
+  }
+
+  /** The ranks that the engine waited for when it last looked. */
+  late(): number[] {
+    return [...this.#late.keys()].filter((rank) => Atomics.load(this.#late, rank) === 1);
   }
 
   /** Why the engine gave up, packed, if it did. */
@@ -152,6 +162,10 @@ export class EngineThreadMemory {
 
   setSteps(steps: number): void {
     Atomics.store(this.#words, STEPS, steps);
+  }
+
+  setLate(ranks: readonly number[]): void {
+    for (let rank = 0; rank < this.#late.length; rank++) Atomics.store(this.#late, rank, ranks.includes(rank) ? 1 : 0);
   }
 
   gaveUp(reason: Uint8Array): void {

@@ -103,7 +103,8 @@ export class ThreadEngine implements Engine {
 
   /** Only the threads know. */
   late(): number[] {
-    return [];
+    const late = this.#lanes.flatMap(({ memory }) => (memory.isDone(0) ? [] : memory.late()));
+    return [...new Set(late)].sort((a, b) => a - b);
   }
 
   abort(error: TcclError): void {

@@ -22,3 +22,13 @@ test('an engine thread gets the largest counts and displacements of many ranks',
 test('a call without details has none there', () => {
   expect(handedOver(undefined)).toBeUndefined();
 });
+
+test('a rank knows whom its engine thread waits for', () => {
+  const buffer = engineThreadBuffer(5);
+  const [rank, engine] = [new EngineThreadMemory(buffer), new EngineThreadMemory(buffer)];
+  expect(rank.late()).toEqual([]);
+  engine.setLate([1, 4]);
+  expect(rank.late()).toEqual([1, 4]);
+  engine.setLate([4]);
+  expect(rank.late()).toEqual([4]);
+});
