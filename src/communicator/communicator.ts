@@ -398,6 +398,7 @@ export class Communicator extends Collectives {
   /** Ends the communicator for an error of an operation. */
   #failWith(error: unknown): unknown {
     if (!(error instanceof TcclError)) return error;
+    withRank(error, this.rank);
     const { name } = this.#parts.config;
     if (name !== undefined && this.#failure === undefined) error.message += ` (communicator ${JSON.stringify(name)})`;
     this.#fail(error);
@@ -434,5 +435,7 @@ export class Communicator extends Collectives {
     this.#parts.team.leave();
     this.#segment.setState(rankStates.closed);
     void this.#engine.close();
+    void this.#messenger.leave();
+    void this.#parts.bootstrap.close();
   };
 }

@@ -205,6 +205,11 @@ export class Messenger {
   /** Finishes what was started, then says goodbye. */
   async close(): Promise<void> {
     if (this.busy) await new Promise<void>((resolve) => (this.#idle = resolve));
+    await this.leave();
+  }
+
+  /** Says goodbye, whatever is under way. It is said at once; resolves when it has gone. */
+  async leave(): Promise<void> {
     await Promise.all([this.#pointToPoint.close(), ...[...this.guests].map((guest) => guest.leave())]);
   }
 
