@@ -157,7 +157,7 @@ export class InternalError extends TcclError {
 }
 
 /** The error of a call of `rank`, which it says from now on where it is not about another rank. */
-export function withRank(error: unknown, rank: number): unknown {
+export function withRank<E>(error: E, rank: number): E {
   if (error instanceof TcclError && error.rank === undefined && error.ranks === undefined) Object.assign(error, { rank });
   return error;
 }

@@ -31,8 +31,9 @@ export function packError(error: TcclError): TransferredError {
   return { name, code, message, ...(rank !== undefined && { rank }), ...(ranks !== undefined && { ranks }) };
 }
 
-/** The same error in another rank: class, code, message and ranks. */
+/** The same error in another rank: class, code, message and ranks. What a rank's own argument did to it is for others that rank's failure. */
 export function unpackError({ name, code, message, rank, ranks }: TransferredError): TcclError {
   const details = { ...(rank !== undefined && { rank }), ...(ranks !== undefined && { ranks }) };
-  return new (classes[name] ?? RemoteError)(code, message, details);
+  const known = classes[name];
+  return known === undefined ? new RemoteError(code, rank === undefined ? message : `rank ${rank}: ${message}`, details) : new known(code, message, details);
 }

@@ -4,7 +4,8 @@ import { PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { AbortReason, Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import type { ErrorCode, TcclError } from '../errors.js';
+import { withRank, type ErrorCode, type TcclError } from '../errors.js';
+import { packReason } from '../transport/ending.js';
 import type { Engine } from './engine.js';
 import { callOfPost, mismatchAmong } from './mismatch.js';
 import { teamError } from './team-error.js';
@@ -63,7 +64,9 @@ export class DirectEngine implements Engine {
   }
 
   late(): number[] {
-    return this.localRanks.filter((_, local) => callOfPost(this.team, local) === undefined);
+    const absent = this.localRanks.filter((_, local) => callOfPost(this.team, local) === undefined);
+    // Where all have begun, one has not finished.
+    return absent.length > 0 ? absent : this.localRanks.slice(this.team.kernels.waitingFor()).slice(0, 1);
   }
 
   abort(error: TcclError): void {
@@ -86,7 +89,7 @@ export class DirectEngine implements Engine {
   }
 
   #error(reason: AbortReason, localRank: number): TcclError {
-    return reason === 'mismatch' ? this.#mismatch() : teamError(reason, this.localRanks[localRank] ?? localRank);
+    return reason === 'mismatch' ? this.#mismatch() : teamError(this.team, this.localRanks, reason, localRank);
   }
 }
 
@@ -94,5 +97,8 @@ export class DirectEngine implements Engine {
 export function raiseTeamAbort(team: Team, localRanks: readonly number[], error: TcclError): void {
   const aboutOther = error.code === 'RANK_DIED' || error.code === 'CLOSED';
   const about = aboutOther ? localRanks.indexOf(error.rank ?? -1) : team.localRank;
-  team.raiseAbort(abortReasonOf[error.code] ?? 'failed', Math.max(0, about));
+  const reason = abortReasonOf[error.code] ?? 'failed';
+  // The others find out themselves who is gone, or called what; all else they are told, before they may look for it.
+  if (!aboutOther && reason !== 'mismatch') team.sayLastWords(packReason(withRank(error, localRanks[team.localRank] ?? 0)));
+  team.raiseAbort(reason, Math.max(0, about));
 }

@@ -10,7 +10,7 @@ import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InternalError } from '../errors.js';
+import { InternalError, withRank } from '../errors.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { Ring as RingOfRanks } from '../transport/ring.js';
 import type { FifoSize } from '../transport/transport.js';
@@ -156,7 +156,7 @@ export class NetworkEngine implements Engine {
 
   abort(reason: Error): void {
     this.#end();
-    this.#exchange.abort(reason);
+    this.#exchange.abort(withRank(reason, this.#rank));
   }
 
   async close(): Promise<void> {

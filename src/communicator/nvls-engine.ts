@@ -65,13 +65,13 @@ export class NvlsEngine implements Engine {
     const { team, localRanks } = this;
     const abort = team.abort();
     if (abort?.reason === 'mismatch') throw this.#mismatch();
-    if (abort !== undefined) throw teamError(abort.reason, localRanks[abort.localRank] ?? abort.localRank);
+    if (abort !== undefined) throw teamError(team, localRanks, abort.reason, abort.localRank);
     const dead = team.findDead();
-    if (dead >= 0) throw teamError('died', localRanks[dead] ?? dead);
+    if (dead >= 0) throw teamError(team, localRanks, 'died', dead);
     // The order matters: what a rank called before it left counts.
     const left = localRanks.flatMap((_, local) => (team.hasLeft(local) ? [local] : []));
     const gone = this.nvls.late().find((local) => left.includes(local));
-    if (gone !== undefined) throw teamError('closed', localRanks[gone] ?? gone);
+    if (gone !== undefined) throw teamError(team, localRanks, 'closed', gone);
   }
 
   late(): number[] {

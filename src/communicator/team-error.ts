@@ -1,19 +1,18 @@
-import type { AbortReason } from '../device/team.js';
-import { RemoteError } from '../errors.js';
+import type { AbortReason, Team } from '../device/team.js';
+import { RemoteError, type TcclError } from '../errors.js';
+import { unpackReason } from '../transport/ending.js';
 
-/** The error for a failure that a rank of this host had, or caused, as the team's abort word tells it. */
-export function teamError(reason: Exclude<AbortReason, 'mismatch'>, rank: number): RemoteError {
-  switch (reason) {
-    case 'aborted':
-      return new RemoteError('ABORTED', `rank ${rank} aborted the communicator`, { rank });
-    case 'closed':
-      return new RemoteError('CLOSED', `rank ${rank} has closed its communicator, but others still call it`, { rank });
-    case 'timedOut':
-      return new RemoteError('TIMEOUT', `rank ${rank} gave up waiting for others and ended the communicator`, { rank });
-    case 'failed':
-      return new RemoteError('ABORTED', `rank ${rank} failed and ended the communicator; its own error says why`, { rank });
-    case 'died':
-    case 'none':
-      return new RemoteError('RANK_DIED', `rank ${rank} died: it ended without closing the communicator`, { rank });
-  }
+/**
+ * The error for a failure that a rank of this host had, or caused, as the team's abort word tells it.
+ *
+ * @param localRanks the rank of each member
+ */
+export function teamError(team: Team, localRanks: readonly number[], reason: Exclude<AbortReason, 'mismatch'>, localRank: number): TcclError {
+  const rank = localRanks[localRank] ?? localRank;
+  if (reason === 'closed') return new RemoteError('CLOSED', `rank ${rank} has closed its communicator, but others still call it`, { rank });
+  if (reason === 'died' || reason === 'none') return new RemoteError('RANK_DIED', `rank ${rank} died: it ended without closing the communicator`, { rank });
+  // Said before the abort word was raised.
+  const words = team.lastWords();
+  if (words !== undefined) return unpackReason(words, rank);
+  return new RemoteError('ABORTED', `rank ${rank} failed and ended the communicator; its own error says why`, { rank });
 }

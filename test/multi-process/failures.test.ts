@@ -106,8 +106,7 @@ for (const form of forms) {
   test(`an operation that waits too long names the ranks that did not come (${form})`, async () => {
     const { records } = await runRanks(3, 'failures.mjs', ['late', form], { env: { TCCL_TIMEOUT: '1' }, flags: ['--grace', '20'] });
     expect(records).toHaveLength(2);
-    expect(records.map((record) => record['code'])).toContain('TIMEOUT');
-    for (const record of records.filter((candidate) => candidate['name'] === 'TimeoutError')) expect(record['ranks']).toEqual([1]);
+    for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', name: 'TimeoutError', ranks: [1] });
   });
 
   test(`an abort ends the communicator everywhere, also for later calls (${form})`, async () => {
@@ -122,3 +121,41 @@ for (const form of forms) {
     expect(code).toBe(0);
   });
 }
+
+test.each([
+  ['shared memory', {}],
+  ['engine threads', { TCCL_TEST_CONFIG: '{"engine":"thread","channels":2}' }],
+  ['ring', { TCCL_ALGO: 'ring' }],
+  ['sockets', { TCCL_SHM_DISABLE: '1' }],
+  ['sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
+] as const)('an array that is transferred away under way ends the call with BUFFER_DETACHED, and all are told whose it was (%s)', async (_, env) => {
+  const { records, stderr } = await runRanks(3, 'failures.mjs', ['transferred'], { env, flags: ['--grace', '20'] });
+  expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 1, 2]);
+  for (const record of records) {
+    expect(record).toMatchObject({ code: 'BUFFER_DETACHED', about: 1, name: record['rank'] === 1 ? 'InvalidArgumentError' : 'RemoteError' });
+    if (record['rank'] !== 1) expect(record['message']).toMatch(/^rank 1: an array of this call was transferred/);
+  }
+});
+
+test('an operation of engine threads that waits too long names the ranks that did not come', async () => {
+  const { records } = await runRanks(3, 'failures.mjs', ['late', 'promise'], { env: { TCCL_TIMEOUT: '1', TCCL_TEST_CONFIG: '{"engine":"thread","channels":2}' }, flags: ['--grace', '20'] });
+  expect(records).toHaveLength(2);
+  for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', name: 'TimeoutError', ranks: [1] });
+});
+
+test('connections among many ranks come without a warning of Node.js', async () => {
+  const { code, stderr } = await runRanks(7, 'random-collectives.mjs', ['--seed', '1', '--calls', '3', '--promises', '--kinds', 'allToAll'], { env: { TCCL_SHM_DISABLE: '1' } });
+  expect(stderr).not.toContain('MaxListeners');
+  expect(code).toBe(0);
+});
+
+test.each([
+  ['shared memory', {}],
+  ['sockets', { TCCL_SHM_DISABLE: '1' }],
+  ['sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
+] as const)('a rank that has left with code 0 is named as closed to those who wait for it in a split or for a message (%s)', async (_, env) => {
+  for (const scenario of ['leftBeforeSplit', 'leftBeforeMessage']) {
+    const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario], { env, flags: ['--grace', '20'] });
+    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'CLOSED', 1], [2, 'CLOSED', 1]]);
+  }
+});
