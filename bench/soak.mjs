@@ -1,50 +1,46 @@
 /**
  * Random calls for a long time: other seeds, numbers of ranks, algorithms and transports in each round, every element
- * checked against a naive reference. Ends at the first failure, with the command that repeats it.
+ * checked against a naive reference. With --failures ranks die, leave, throw, stop or call something else in each round, and
+ * what the others get is checked too (soak/job.mjs tells of what). Ends at the first failure, with the command that
+ * repeats it.
  *
  *     npm run soak                      # 30 minutes
  *     npm run soak -- --minutes 0.1
+ *     npm run soak -- --failures --minutes 10
+ *     npm run soak -- --failures --seed 4711 --rounds 1
  *
  * @module
  */
-import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { progressLine } from '../dist/cli/output.js';
+import { callsRound } from './soak/calls.mjs';
+import { failuresRound } from './soak/failures.mjs';
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '30' }, seed: { type: 'string' }, calls: { type: 'string', default: '200' } } });
-const minutes = Number(values.minutes);
-if (!(minutes > 0)) {
-  process.stderr.write(`soak: --minutes '${values.minutes}' must be a number above 0\n`);
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '30' }, rounds: { type: 'string', default: 'Infinity' }, seed: { type: 'string' },
+    failures: { type: 'boolean', default: false }, calls: { type: 'string', default: '200' },
+  },
+});
+const [minutes, most] = [Number(values.minutes), Number(values.rounds)];
+for (const [name, value] of /** @type {const} */ ([['minutes', minutes], ['rounds', most]])) {
+  if (value > 0) continue;
+  process.stderr.write(`soak: --${name} '${values[name]}' must be a number above 0\n`);
   process.exit(2);
 }
 const first = Number(values.seed ?? Math.floor(Math.random() * 1e9));
-
-/** @type {readonly { env: Record<string, string>, options: string[] }[]} */
-const ways = [
-  { env: {}, options: [] },
-  { env: {}, options: ['--promises'] },
-  ...['ring', 'tree', 'pat', 'nvls'].map((algorithm) => ({ env: { TCCL_ALGO: algorithm }, options: [] })),
-  { env: { TCCL_ALGO: 'ring', TCCL_PROTO: 'LL' }, options: [] },
-  { env: { TCCL_SHM_DISABLE: '1' }, options: ['--promises'] },
-];
-const cli = new URL('../dist/cli/main.js', import.meta.url).pathname;
-const program = new URL('../test/multi-process/fixtures/random-collectives.mjs', import.meta.url).pathname;
 const line = progressLine();
 const end = performance.now() + minutes * 60_000;
 let rounds = 0;
-for (; performance.now() < end; rounds++) {
-  const way = ways[rounds % ways.length] ?? { env: {}, options: [] };
-  const ranks = 1 + ((rounds * 7) % 9);
+for (; rounds < most && performance.now() < end; rounds++) {
   const seed = first + rounds;
-  const names = Object.entries(way.env).map(([name, value]) => `${name}=${value}`);
-  line.update(`round ${rounds + 1}: ${ranks} ranks, ${names.join(' ')} seed ${seed}`);
-  const args = ['run', '-n', String(ranks), '--', process.execPath, program, '--seed', String(seed), '--calls', values.calls, ...way.options];
-  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args], { encoding: 'utf8', timeout: 300_000, env: { ...process.env, ...way.env } });
-  if (status !== 0) {
-    line.done();
-    process.stderr.write(`${stdout}${stderr}soak: round ${rounds + 1} failed (${status === null ? 'not finished after 300 s' : `exit code ${status}`}); to repeat it:\n  ${[...names, 'npx tccl', ...args].join(' ')}\n`);
-    process.exit(1);
-  }
+  const tell = (/** @type {string} */ what) => line.update(`round ${rounds + 1}, seed ${seed}: ${what}`);
+  const problem = values.failures ? await failuresRound(seed, tell) : callsRound(seed, rounds, values.calls, tell);
+  if (problem === undefined) continue;
+  line.done();
+  process.stderr.write(`${problem.what}\nsoak: round ${rounds + 1} failed; to repeat it:\n  ${problem.command}\n`);
+  process.exit(1);
 }
 line.done();
-console.log(`${rounds} rounds of ${values.calls} random calls, seeds ${first} to ${first + rounds - 1}: every element right`);
+const seeds = `seeds ${first} to ${first + rounds - 1}`;
+console.log(values.failures ? `${rounds} rounds of failures, ${seeds}: all as promised` : `${rounds} rounds of ${values.calls} random calls, ${seeds}: every element right`);

@@ -13,3 +13,9 @@ it('a short soak: random calls of changing ranks and algorithms', async () => {
 it('a soak of no time is wrong use', async () => {
   expect(await start(process.execPath, [soak, '--minutes', 'x']).finished).toMatchObject({ code: 2, stderr: "soak: --minutes 'x' must be a number above 0\n" });
 });
+
+it('a short soak with failures: who is left is told of them, and goes on', async () => {
+  const { code, stdout, stderr } = await start(process.execPath, [soak, '--failures', '--minutes', '0.1']).finished;
+  expect(code, stderr).toBe(0);
+  expect(stdout).toMatch(/^\d+ rounds of failures, seeds \d+ to \d+: all as promised\n$/);
+});

@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describeJob, drawJob } from './job.mjs';
+import { judge } from './judge.mjs';
+import { runJob } from './run-job.mjs';
+
+/** How long what a job has started may take to go after its launcher. */
+const LINGER_MS = 30_000;
+
+/** @typedef {import('./calls.mjs').Problem} Problem */
+
+/**
+ * Runs the job of a seed and looks whether all that is promised was kept.
+ *
+ * @param {number} seed
+ * @param {(what: string) => void} tell
+ * @returns {Promise<Problem | undefined>}
+ */
+export async function failuresRound(seed, tell) {
+  const job = drawJob(seed);
+  tell(describeJob(job));
+  const problems = await problemsOf(job);
+  if (problems.length === 0) return undefined;
+  return { what: `${describeJob(job)}\n${problems.map((problem) => `  ${problem}\n`).join('')}`, command: `npm run soak -- --failures --seed ${seed} --rounds 1` };
+}
+
+/** @returns {Promise<string[]>} */
+async function problemsOf(/** @type {import('./job.mjs').Job} */ job) {
+  const directory = mkdtempSync(join(tmpdir(), 'tccl-soak-'));
+  const token = `TCCL_SOAK_TOKEN=${randomBytes(8).toString('hex')}`;
+  const [name = '', value = ''] = token.split('=');
+  const before = readdirSync('/dev/shm');
+  const outcome = await runJob(job, { TMPDIR: directory, [name]: value });
+  const problems = judge(job, outcome);
+  const processes = await leftProcesses(token);
+  if (processes.length > 0) problems.push(`processes are left: ${processes.join(', ')}`);
+  const files = readdirSync(directory);
+  if (files.length > 0) problems.push(`files are left in the temporary directory: ${files.join(', ')}`);
+  const shared = readdirSync('/dev/shm').filter((file) => !before.includes(file));
+  if (shared.length > 0) problems.push(`files are left in /dev/shm: ${shared.join(', ')}`);
+  rmSync(directory, { recursive: true });
+  return problems;
+}
+
+/** What a job has started and left behind, with its command; those that are about to end may. */
+async function leftProcesses(/** @type {string} */ token) {
+  const end = performance.now() + LINGER_MS;
+  while (true) {
+    const left = readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && has(pid, token));
+    if (left.length === 0 || performance.now() > end) return left.map((pid) => `${pid} ${commandOf(pid)}`);
+    await delay(20);
+  }
+}
+
+function has(/** @type {string} */ pid, /** @type {string} */ token) {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(token);
+  } catch {
+    return false; // gone
+  }
+}
+
+function commandOf(/** @type {string} */ pid) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}

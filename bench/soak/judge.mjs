@@ -1,0 +1,100 @@
+import { LIMIT_S } from './run-job.mjs';
+
+/** @typedef {import('./job.mjs').Job} Job */
+/** @typedef {import('./job.mjs').Failure} Failure */
+/** @typedef {import('./run-job.mjs').Outcome} Outcome */
+/** @typedef {import('./run-job.mjs').Record_} Record_ */
+
+/**
+ * What a rank must be told that lost another one so. docs/failures.md promises it.
+ *
+ * @type {Record<string, { code: string, names: boolean }>}
+ */
+const promised = {
+  SIGKILL: { code: 'RANK_DIED', names: true },
+  'exit 3': { code: 'RANK_DIED', names: true },
+  throw: { code: 'RANK_DIED', names: true },
+  'exit 0': { code: 'CLOSED', names: true },
+  close: { code: 'CLOSED', names: true },
+  abort: { code: 'ABORTED', names: true },
+  mismatch: { code: 'CALL_MISMATCH', names: false },
+  detach: { code: 'BUFFER_DETACHED', names: true },
+  'stop long': { code: 'TIMEOUT', names: true },
+};
+
+/**
+ * What is not as promised, in words; nothing where all is.
+ *
+ * @param {Job} job
+ * @param {Outcome} outcome
+ * @returns {string[]}
+ */
+export function judge(job, { code, records, stderr, other }) {
+  const found = [];
+  const of = (/** @type {number} */ member) => records.filter((record) => record.member === member);
+  for (const record of records.filter(({ wrong }) => wrong !== undefined)) found.push(`rank ${record.member}: ${record['wrong']}`);
+  if (code === 124 || code === null) {
+    found.push(`not finished after ${LIMIT_S} s`);
+    for (let member = 0; member < job.nRanks; member++) found.push(`  rank ${member} at last: ${JSON.stringify(of(member).at(-1))}`);
+    return found;
+  }
+  for (const [phase, { failure }] of job.phases.entries()) found.push(...judgePhase(job, failure, records.filter((record) => record.phase === phase)));
+  const dead = job.phases.filter(({ failure }) => ['SIGKILL', 'exit 0', 'exit 3', 'throw'].includes(failure.kind)).map(({ failure }) => failure.victim);
+  for (let member = 0; member < job.nRanks; member++) {
+    if (of(member).length > 0 && !dead.includes(member) && of(member).at(-1)?.['end'] !== true) found.push(`rank ${member} did not come to its end: ${JSON.stringify(of(member).at(-1))}`);
+  }
+  if (other !== '') found.push(`unexpected output: ${other}`);
+  found.push(...judgeLauncher(job, records, code, stderr));
+  return found;
+}
+
+/** @returns {string[]} */
+function judgePhase(/** @type {Job} */ job, /** @type {Failure} */ failure, /** @type {readonly Record_[]} */ records) {
+  const found = [];
+  for (const { member, failed, after } of records) {
+    const told = failed ?? after;
+    if (told === undefined) continue;
+    const problem = judgeError(job, failure, member === failure.victim, told);
+    if (problem !== undefined) found.push(`rank ${member} ${failed === undefined ? 'in its next call' : 'in its call'}: ${problem}, after ${failure.kind} of rank ${failure.victim}: ${JSON.stringify(told)}`);
+  }
+  const [first, ...others] = records.flatMap(({ members }) => (members === undefined ? [] : [String(members)]));
+  for (const other of others) if (other !== first) found.push(`ranks disagree about who is left: ${first} and ${other}`);
+  if (first !== undefined && failure.leaves && first.split(',').includes(String(failure.victim))) found.push(`rank ${failure.victim} is among those who are left: ${first}`);
+  return found;
+}
+
+/** @returns {string | undefined} */
+function judgeError(/** @type {Job} */ job, /** @type {Failure} */ failure, /** @type {boolean} */ isVictim, /** @type {any} */ { code, about, ranks, message, stream }) {
+  // Others have heard of the failure and closed the stream before this rank called something that it could not get.
+  if (stream === true && code === 'CLOSED') return undefined;
+  const { kind, victim } = failure;
+  const expected = promised[kind];
+  if (expected === undefined) return 'nothing was to fail';
+  if (isVictim) {
+    if (kind === 'detach') return code === 'BUFFER_DETACHED' ? undefined : 'not BUFFER_DETACHED';
+    if (kind === 'mismatch') return code === 'CALL_MISMATCH' ? undefined : 'not CALL_MISMATCH';
+    return undefined;
+  }
+  if (code !== expected.code) return `not ${expected.code}`;
+  // Who waits along a chain of ranks knows only its neighbour.
+  if (code === 'TIMEOUT' && !job.meets) return undefined;
+  if (expected.names && about !== victim && !ranks?.includes(victim)) return `rank ${victim} is not named`;
+  if (message.includes('undefined')) return 'its message has a hole';
+  return undefined;
+}
+
+/** @returns {string[]} */
+function judgeLauncher(/** @type {Job} */ job, /** @type {readonly Record_[]} */ records, /** @type {number} */ code, /** @type {string} */ stderr) {
+  // In the order in which they failed.
+  const failures = job.phases.map(({ failure }) => failure).filter(({ kind, victim }) => ['SIGKILL', 'exit 3', 'throw'].includes(kind) &&
+    records.some((record) => record.member === victim && (record['failing'] === kind || record['signal'] === kind)));
+  const [first] = failures;
+  if (records.some(({ wrong }) => wrong !== undefined)) return [];
+  if (first === undefined) return code === 0 ? [] : [`exit code ${code}, not 0: ${stderr}`];
+  const expected = { SIGKILL: 137, 'exit 3': 3, throw: 1 }[first.kind];
+  const says = first.kind === 'SIGKILL' ? `rank ${first.victim} was killed by SIGKILL` : `rank ${first.victim} exited with code ${expected}`;
+  return [
+    ...(code === expected ? [] : [`exit code ${code}, not ${expected}: ${stderr}`]),
+    ...(job.place === 'threads' || stderr.includes(says) ? [] : [`standard error does not say "${says}": ${stderr}`]),
+  ];
+}
