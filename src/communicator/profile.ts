@@ -37,17 +37,26 @@ export function machineName(): string {
   return `${all[0]?.model.trim() ?? 'unknown processor'}, ${all.length} cores`;
 }
 
+/** As TCCL_PROFILE: no profile, wherever one may lie. */
+export const NO_PROFILE = 'none';
+
 /** Where `tccl tune` writes and init() reads unless TCCL_PROFILE names another file. */
 export function profilePath(env: Environment): string {
-  return value(env, 'TCCL_PROFILE') ?? join(env['XDG_CONFIG_HOME'] ?? join(homedir(), '.config'), 'tccl', 'profile.json');
+  return namedProfile(env) ?? join(env['XDG_CONFIG_HOME'] ?? join(homedir(), '.config'), 'tccl', 'profile.json');
+}
+
+function namedProfile(env: Environment): string | undefined {
+  const name = value(env, 'TCCL_PROFILE');
+  return name === NO_PROFILE ? undefined : name;
 }
 
 /**
- * The profile of this host, or undefined where none was made.
+ * The profile of this host, or undefined where none was made or none is wanted.
  *
  * @throws SystemError `FILE` when TCCL_PROFILE names a file that cannot be read; InputError `CONTENT` when it is no profile
  */
 export function readProfile(env: Environment): Profile | undefined {
+  if (value(env, 'TCCL_PROFILE') === NO_PROFILE) return undefined;
   const path = profilePath(env);
   let text: string;
   try {

@@ -1,13 +1,14 @@
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { NO_PROFILE } from '../communicator/profile.js';
 import { SystemError } from '../errors.js';
 import { launchRanks } from '../launch/run.js';
 import type { ContestOptions, Failure, Standing } from './contest.js';
 
 const rankModule = fileURLToPath(new URL('contest-rank.js', import.meta.url));
 
-/** What would force one algorithm on all contestants, or make their calls slower than they are. */
-const unwanted = ['TCCL_ALGO', 'TCCL_TRACE', 'TCCL_DEBUG'];
+/** What would force one algorithm or protocol on all contestants, or make their calls slower than they are. */
+const unwanted = ['TCCL_ALGO', 'TCCL_PROTO', 'TCCL_TRACE', 'TCCL_DEBUG'];
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -32,7 +33,8 @@ export async function launchContest(
   const code = await launchRanks({
     nRanks,
     command: () => [process.execPath, ...process.execArgv, rankModule, JSON.stringify(options)],
-    env: Object.fromEntries(Object.entries(env).filter(([name]) => !unwanted.includes(name))),
+    // A profile is to be made, so what there is may be missing or spoilt.
+    env: { ...Object.fromEntries(Object.entries(env).filter(([name]) => !unwanted.includes(name))), TCCL_PROFILE: NO_PROFILE },
     output: { kind: 'merged', stdout: byLine(take), stderr: byLine((line) => words.push(line)), prefix: () => '' },
     graceMs: 1000,
     report: (line) => words.push(line),

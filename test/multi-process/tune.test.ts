@@ -1,6 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Profile } from '../../src/communicator/profile.js';
 import { cliPath, fixture, tccl } from './cli.js';
@@ -62,6 +62,21 @@ describe('tccl tune', () => {
     const launched = await tccl(['run', '-n', '2', '--no-prefix', '--', process.execPath, cliPath, 'tune']);
     expect(launched.stderr).toContain('tccl tune starts its ranks by itself: run it once, not as 2 ranks by tccl');
   });
+
+  it('makes anew what is missing or spoilt where TCCL_PROFILE says, and at the usual place', async () => {
+    const missing = join(directory, 'missing.json');
+    const usual = join(directory, 'home', 'tccl', 'profile.json');
+    mkdirSync(dirname(usual), { recursive: true });
+    writeFileSync(usual, 'spoilt');
+    // TCCL_PROTO would have rings of one protocol only.
+    for (const env of [{ TCCL_PROFILE: missing, TCCL_PROTO: 'll' }, { XDG_CONFIG_HOME: join(directory, 'home') }]) {
+      const { code, stderr } = await tccl(['tune', '-n', '2', '-e', '8'], { env });
+      expect(code, stderr).toBe(0);
+    }
+    for (const path of [missing, usual]) expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ format: 'tccl profile' });
+    writeFileSync(usual, 'spoilt');
+    expect(await explain(2, { XDG_CONFIG_HOME: join(directory, 'home'), TCCL_PROFILE: 'none' })).toMatchObject({ measured: 'elsewhere' });
+  }, 120_000);
 
   it('says why a host cannot be measured', async () => {
     const { code, stdout, stderr } = await tccl(['tune', '-n', '2', '-e', '64', '--json'], { env: { TCCL_SHM_DISABLE: '1' } });

@@ -19,7 +19,7 @@ export function register(program: Command): void {
       + 'Takes about two minutes, on a machine that does nothing else. Without a profile, the defaults of docs/algorithms.md hold.',
     )
     .addOption(new Option('-n, --ranks <list>', 'numbers of ranks to measure').argParser(parseRanks).default([2, 4, 8], '2,4,8'))
-    .option('-e, --maxbytes <size>', 'largest size', '16M')
+    .option('-e, --maxbytes <size>', 'largest size; calls beyond it take what is the fastest there', '16M')
     .option('-o, --output <file>', 'where the profile goes (default: where init() looks, TCCL_PROFILE or ~/.config/tccl/profile.json)')
     .option('--json', 'prints the profile instead of writing it')
     .addHelpText('after', examples(
