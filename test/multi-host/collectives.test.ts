@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { cliPath } from '../multi-process/cli.js';
 import { startFixture } from '../multi-process/fixtures/processes.js';
 import type { Fixture } from '../multi-process/fixtures/processes.js';
 import { makeTwoHosts, whyNoHosts } from './two-hosts.js';
@@ -35,6 +36,13 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     const env: Record<string, string> = algorithm === undefined ? {} : { TCCL_ALGO: algorithm };
     const ended = await Promise.all(start('random-collectives.mjs', ['--seed', '11', '--calls', '60', '--promises'], nextPort++, env).map((rank) => rank.ended));
     for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
+  });
+
+  it('are measured by tccl perf', async () => {
+    const args = ['perf', 'all_reduce', '-b', '8', '-e', '8K', '-f', '32', '-n', '5', '-w', '2', '--json'];
+    const ended = await Promise.all(start(cliPath, args, nextPort++).map((rank) => rank.ended));
+    for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
+    expect(ended[0]!.lines.at(-1)).toMatchObject({ summary: 'all_reduce', ranks: 4, errors: 0 });
   });
 
   it('compute the same in blocking calls, which a thread of each rank carries out', async () => {

@@ -38,6 +38,19 @@ describe('tccl perf between processes', () => {
     expect(lines.at(-1)).toMatchObject({ summary: 'all_reduce', ranks: 2, errors: 0 });
   });
 
+  it.each([['all_reduce', 'sync'], ['all_reduce', 'promise'], ['alltoall', 'sync'], ['sendrecv', 'promise']])('verifies %s over sockets, with the %s API', async (collective, api) => {
+    const { code, stdout, stderr } = await run('env', 'TCCL_SHM_DISABLE=1', process.execPath, cli, 'perf', collective, '--ranks', '3', '-b', '96', '-e', '960K', '-f', '100', '--api', api, '--json', ...few);
+    expect(code, stderr).toBe(0);
+    expect(parse(stdout).filter((line) => line['wrong'] === 0).length).toBeGreaterThanOrEqual(3);
+    expect(parse(stdout).at(-1)).toMatchObject({ errors: 0 });
+  });
+
+  it('says how messages over sockets are measured', async () => {
+    const { code, stderr } = await run('env', 'TCCL_SHM_DISABLE=1', process.execPath, cli, 'perf', 'sendrecv', '--ranks', '2', '-b', '8', '-e', '8');
+    expect(code).toBe(2);
+    expect(stderr).toContain('use the promise form (--api promise)\n');
+  });
+
   it('ends without a word when nobody reads any more', async () => {
     const { stdout, stderr, code } = await run('bash', '-c', `"${process.execPath}" ${cli} perf all_reduce --ranks 2 -b 8 -e 1M -f 2 | head -n 3; exit \${PIPESTATUS[0]}`);
     expect(stdout.split('\n')).toHaveLength(4);

@@ -111,7 +111,8 @@ async function measure(options: PerfOptions, { json, output_file: file }: Comman
     json === undefined ? report.tableReporter(options, version, print) : report.jsonReporter(options, print),
     ...(file === undefined ? [] : [report.jsonReporter(options, report.fileWriter(file))]),
   ]);
-  const comm = await init();
+  // Over sockets, blocking calls need a thread; where ranks share memory that changes nothing.
+  const comm = await init(options.api === 'sync' ? { blocking: true } : {});
   try {
     const { errors } = await runPerf(comm, options, reporter);
     return errors > 0 ? 1 : 0;
@@ -121,6 +122,9 @@ async function measure(options: PerfOptions, { json, output_file: file }: Comman
     const isEnd = error instanceof OutputEnded;
     if (isEnd || (error instanceof SystemError && error.code === 'FILE')) comm.abort(OUTPUT_ENDED);
     if (isEnd) return 0;
+    if (options.api === 'sync' && error instanceof TcclError && error.code === 'UNSUPPORTED') {
+      throw new InvalidUsageError('UNSUPPORTED', `${error.message} (--api promise)`, { rank, cause: error });
+    }
     throw error;
   } finally {
     await comm.close();
