@@ -3,6 +3,7 @@ import { InvalidArgumentError, SystemError } from '../errors.js';
 import type { ConnectionKeys } from './handshake.js';
 import { maximumPayloadBytes, recordKinds, RecordReader, RecordWriter } from './record.js';
 import type { OpenedRecord, RecordKind } from './record.js';
+import { endSocket, readOnAfterWrites } from './socket-end.js';
 
 /** What a message belongs to, so that messages of several operations can share a connection. */
 export interface MessageHeader {
@@ -29,7 +30,9 @@ export interface ConnectionEvents {
 /** Longest message that a connection carries. */
 export const maximumMessageBytes = 1024 * 1024 * 1024;
 
-/** How long a side that said goodbye waits for the other to close, before it closes by force. */
+/** How long what was written before a goodbye, and that, may take until it is sent. */
+const flushMs = 10_000;
+/** How long a side that said goodbye then waits for the other to close, before it closes by force. */
 const lingerMs = 500;
 
 const messageHeaderBytes = 16;
@@ -61,6 +64,8 @@ export class Connection {
   #assembly: { header: MessageHeader; data: Buffer; have: number } | undefined;
   #state: 'greeting' | 'open' | 'leaving' | 'ended' = 'greeting';
   #blocked = false;
+  /** The other side has closed, and what it said last is still to be read. */
+  #writeError: Error | undefined;
   #resolveWelcomed: () => void = () => undefined;
   #rejectWelcomed: (error: Error) => void = () => undefined;
 
@@ -75,9 +80,10 @@ export class Connection {
       this.#rejectWelcomed = reject;
     });
     this.welcomed.catch(() => undefined); // the owner may only listen to `end`
+    readOnAfterWrites(socket, (error) => (this.#writeError = error));
     let failure: Error | undefined;
     socket.on('error', (error) => (failure = error));
-    socket.on('close', () => this.#end(failure ?? new SystemError('NETWORK', 'the connection was closed by the other side')));
+    socket.on('close', () => this.#end(failure ?? this.#writeError ?? new SystemError('NETWORK', 'the connection was closed by the other side')));
     socket.on('drain', () => {
       this.#blocked = false;
       this.#pump();
@@ -122,15 +128,8 @@ export class Connection {
       this.#rejectMessages(new SystemError('NETWORK', 'the connection was closed by this side'));
       for (const text of this.#notices.splice(0)) this.#write(this.#writer.seal(recordKinds.notice, Buffer.from(text)));
       this.#write(this.#writer.seal(recordKinds.goodbye));
-      this.#socket.end();
     }
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(() => this.#socket.destroy(), lingerMs);
-      this.#socket.once('close', () => {
-        clearTimeout(timer);
-        resolve();
-      });
-    });
+    await endSocket(this.#socket, { flushMs, lingerMs });
   }
 
   /** Closes without a goodbye; what was already written, like a notice, may still arrive. */
@@ -185,7 +184,11 @@ export class Connection {
       this.#write(pieces);
     } else {
       this.#messages.shift();
-      this.#write(pieces, (error) => (error instanceof Error ? outbound.reject(error) : outbound.resolve()));
+      this.#write(pieces, (error) => {
+        const failure = error ?? this.#writeError;
+        if (failure === undefined) outbound.resolve();
+        else outbound.reject(failure);
+      });
     }
   }
 

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { endSocket, readOnAfterWrites } from '../bootstrap/socket-end.js';
 import type { Segment } from '../device/segment.js';
 import { SystemError } from '../errors.js';
 import { closedHere, closedThere, died, packReason, REASON_BYTES, unpackReason } from './ending.js';
@@ -65,6 +66,7 @@ abstract class SocketConnection implements Connection {
       this.#end(died(peer, this.#socketError));
       this.#freeUnused();
     };
+    readOnAfterWrites(socket, (error) => (this.#socketError = error));
     socket.on('error', (error) => (this.#socketError = error));
     socket.on('close', ended);
     if (socket.closed) ended();
@@ -138,24 +140,8 @@ abstract class SocketConnection implements Connection {
 
   /** Ends this direction after what was written, and waits for the other side to do the same, within limits. */
   #finish(flushMs: number): Promise<void> {
-    const { socket } = this;
     this.#listener = undefined;
-    if (socket.closed) return Promise.resolve();
-    return new Promise((resolve) => {
-      let timer = setTimeout(() => socket.destroy(), flushMs).unref();
-      const linger = (): void => {
-        clearTimeout(timer);
-        timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
-      };
-      socket.once('close', () => {
-        clearTimeout(timer);
-        resolve();
-      });
-      socket.ref();
-      if (socket.writableFinished) linger();
-      else socket.once('finish', linger);
-      socket.end();
-    });
+    return endSocket(this.socket, { flushMs, lingerMs: LINGER_MS });
   }
 }
 

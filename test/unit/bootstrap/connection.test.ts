@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { expect, it } from 'vitest';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
+import { expect, it, vi } from 'vitest';
 import type { Connection, ConnectionEvents, Message } from '../../../src/bootstrap/connection.js';
 import { dial } from '../../../src/bootstrap/dial.js';
 import { purposes } from '../../../src/bootstrap/handshake.js';
@@ -14,9 +16,13 @@ interface End {
   readonly connection: Connection;
   readonly received: (Message | string)[];
   readonly ended: Promise<Error | undefined>;
+  readonly socket: Socket;
   /** Resolves when so many messages and notices have come. */
   until(count: number): Promise<void>;
 }
+
+/** Tell of sockets that are made. */
+const channels = ['net.client.socket', 'net.server.socket'] as const;
 
 /** Both ends of a connection; they are closed after `body`. */
 async function withPair(body: (connector: End, acceptor: End) => Promise<void>): Promise<void> {
@@ -24,18 +30,23 @@ async function withPair(body: (connector: End, acceptor: End) => Promise<void>):
   let accepted: (connection: Connection) => void;
   const acceptor = new Promise<Connection>((resolve) => (accepted = resolve));
   const listener = await Listener.open({ host: '127.0.0.1', secret, expects: () => true, admit: (_, open) => accepted(open(ends[1].events)) });
+  const sockets = new Map<string | symbol, Socket>();
+  const watch = (message: unknown, channel: string | symbol): void => void sockets.set(channel, (message as { socket: Socket }).socket);
+  for (const channel of channels) subscribe(channel, watch);
   const connector = await dial({
     address: listener.address, secret, greeting: { purpose: purposes.peer, from: 0, to: 1 }, events: ends[0].events, signal: new AbortController().signal,
   });
+  for (const channel of channels) unsubscribe(channel, watch);
+  const [client, server] = channels.map((channel) => sockets.get(channel)!);
   try {
-    await body({ ...ends[0], connection: connector }, { ...ends[1], connection: await acceptor });
+    await body({ ...ends[0], connection: connector, socket: client! }, { ...ends[1], connection: await acceptor, socket: server! });
   } finally {
     listener.close();
     connector.destroy();
   }
 }
 
-function endpoint(): Omit<End, 'connection'> & { events: ConnectionEvents } {
+function endpoint(): Omit<End, 'connection' | 'socket'> & { events: ConnectionEvents } {
   const received: (Message | string)[] = [];
   const waiting: { count: number; resolve: () => void }[] = [];
   const take = (what: Message | string) => {
@@ -133,5 +144,39 @@ it('a message of more than 1 GiB is refused', async () => {
   await withPair(async (connector) => {
     const huge = { length: 1024 ** 3 + 1 } as Uint8Array;
     await expect(connector.connection.send(header, huge)).rejects.toMatchObject({ code: 'BUFFER_SIZE' });
+  });
+});
+
+it('what the other side said last is read, though writing to it fails by then', async () => {
+  await withPair(async ({ connection, socket, received, ended }, acceptor) => {
+    // As when this side computes all the time until the other has closed by force.
+    socket.pause();
+    await acceptor.connection.send(header, bytes('last words'));
+    acceptor.connection.notify('news');
+    await acceptor.connection.leave();
+    await connection.send(header, bytes('to nobody'));
+    await expect(connection.send(header, bytes('refused'))).rejects.toMatchObject({ code: 'EPIPE' });
+    socket.resume();
+    expect(await ended).toBeUndefined();
+    expect(received.map((what) => (typeof what === 'string' ? what : text(what.data)))).toEqual(['last words', 'news']);
+  });
+});
+
+it('a goodbye waits for what the other side is slow to read', async () => {
+  await withPair(async ({ socket, ended }, acceptor) => {
+    socket.pause();
+    // Longer than the kernel takes.
+    const message = acceptor.connection.send(header, new Uint8Array(64 * 1024 * 1024)).catch(() => undefined);
+    for (let stuck = 0; stuck < 20; stuck = acceptor.socket.writableLength > 0 ? stuck + 1 : 0) await new Promise(setImmediate);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const left = acceptor.connection.leave();
+      vi.advanceTimersByTime(5000);
+      socket.resume();
+      expect(await ended).toBeUndefined();
+      await Promise.all([left, message]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });

@@ -14,6 +14,8 @@ export interface ConnectedPair {
   readonly receiverSegment: Segment;
   /** Ends a rank without a word, as a kill does. */
   readonly kill: (rank: 0 | 1) => void;
+  /** Of rank 0 and of rank 1, where there are some. */
+  readonly sockets?: readonly [Socket, Socket];
   readonly closeTransports: () => void;
 }
 
@@ -47,6 +49,7 @@ export async function openPair(name: TransportName, size: FifoSize, lowLatency =
   return {
     ...ends, senderSegment: segments[0]!, receiverSegment: segments[1]!,
     kill: (rank) => void sockets.get(rank === 0 ? 'server' : 'client')!.destroy(),
+    sockets: [sockets.get('server')!, sockets.get('client')!],
   };
 }
 

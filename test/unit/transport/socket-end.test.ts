@@ -1,0 +1,60 @@
+import { expect, test, vi } from 'vitest';
+import { openPair } from './pairs.js';
+
+/** So long that each message is read for itself. */
+const SIZE = { steps: 2, slotBytes: 4096 };
+const closed = { name: 'RemoteError', code: 'CLOSED' };
+
+/** What the call throws in the end. */
+async function thrown(call: () => unknown): Promise<unknown> {
+  return vi.waitFor(() => {
+    try {
+      call();
+    } catch (error) {
+      return error;
+    }
+    throw new Error('it throws nothing');
+  });
+}
+
+test('a sender that computed until the receiver had closed, and then sends, learns that it closed', async () => {
+  const { sender, receiver, sockets, closeTransports } = await openPair('socket', SIZE);
+  sockets![0].pause();
+  await receiver.close();
+  for (let i = 0; i < SIZE.steps; i++) {
+    expect(sender.acquire()).toBeGreaterThan(0);
+    sender.post(SIZE.slotBytes);
+  }
+  await new Promise(setImmediate); // the event loop turns
+  sockets![0].resume();
+  expect(await thrown(() => sender.acquire())).toMatchObject({ ...closed, rank: 1 });
+  await sender.close();
+  closeTransports();
+});
+
+test('a receiver that computed until the sender had closed gets all that was sent, though its credits cannot be written', async () => {
+  const { sender, receiver, senderSegment, receiverSegment, sockets, closeTransports } = await openPair('socket', SIZE);
+  sockets![1].pause();
+  for (let i = 0; i < SIZE.steps; i++) {
+    new Uint8Array(senderSegment.buffer, sender.acquire(), SIZE.slotBytes).fill(i + 1);
+    sender.post(SIZE.slotBytes);
+  }
+  await sender.close();
+  const received: (number | undefined)[] = [];
+  // Each message is answered before the next one is read.
+  receiver.onNews(() => {
+    try {
+      for (let at = receiver.peek(); at > 0; at = receiver.peek()) {
+        received.push(new Uint8Array(receiverSegment.buffer, at, SIZE.slotBytes).at(-1));
+        receiver.release();
+      }
+    } catch {
+      // The end, which is asked for below.
+    }
+  });
+  sockets![1].resume();
+  expect(await thrown(() => receiver.peek())).toMatchObject({ ...closed, rank: 0 });
+  expect(received).toEqual([1, 2]);
+  await receiver.close();
+  closeTransports();
+});
