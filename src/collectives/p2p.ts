@@ -87,6 +87,19 @@ export class PointToPoint {
     return this.#busy.some((peer) => peer.local >= 0);
   }
 
+  /** Whether a transfer under way uses the segment's bytes from the first address to the second. */
+  uses(from: number, to: number): boolean {
+    for (const { sends, receives } of this.#busy) {
+      for (const first of [sends, receives]) {
+        for (let transfer = first; transfer !== undefined; transfer = transfer.next) {
+          const { operand, bytes } = transfer;
+          if (operand.placed && operand.address(0) < to && operand.address(bytes) > from) return true;
+        }
+      }
+    }
+    return false;
+  }
+
   /** A rank with which transfers are under way that need the event loop, if there is one. */
   overSockets(): number | undefined {
     return this.#busy.find(({ rank }) => !this.isBlocking(rank))?.rank;

@@ -1,6 +1,7 @@
 import { formatRanks } from '../bootstrap/rank-list.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
+import type { NumericArray } from '../device/types.js';
 import { TcclError, TimeoutError } from '../errors.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import type { CheckedCall } from './checked-call.js';
@@ -67,6 +68,11 @@ export class CallQueue {
 
   get isPending(): boolean {
     return this.#requests.length > 0;
+  }
+
+  /** What calls of the promise API that have not ended use. */
+  arrays(): NumericArray[] {
+    return this.#requests.flatMap((request) => request.parts ?? [request]).flatMap(({ send, recv }) => [send, recv]);
   }
 
   // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -67,6 +67,7 @@ export class Communicator extends Collectives {
   #windows = 0;
   readonly #member: GroupMember;
   readonly #stopExit: () => void;
+  readonly #release: () => void;
   #failure: TcclError | undefined;
   #closing: Promise<void> | undefined;
   #hasLeft = false;
@@ -119,6 +120,7 @@ export class Communicator extends Collectives {
       checkBlocking: () => this.#checkBlocking(),
     });
     this.#stopExit = onExit(this.#leave);
+    this.#release = this.#segment.keep((from, to) => this.#queue.arrays().some((array) => this.#segment.reaches(array, from, to)) || this.#pointToPoint.uses(from, to));
   }
 
   /** As init(), split(), shrink() or grow() was given it. */
@@ -150,7 +152,7 @@ export class Communicator extends Collectives {
     return this.#segment.alloc(type, length);
   }
 
-  /** Gives back an array from alloc(). */
+  /** Gives back an array from alloc() that no call under way uses. It is not to be used any more, nor are parts of it: another may come to lie there. */
   free(array: NumericArray): void {
     this.#checkUsable('free');
     this.#segment.free(array);
@@ -426,6 +428,7 @@ export class Communicator extends Collectives {
     this.#parts.team.leave();
     this.#parts.origin.leave();
     await this.#parts.bootstrap.close();
+    this.#release();
     this.#hasLeft = true;
   }
 

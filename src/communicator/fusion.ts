@@ -54,7 +54,7 @@ function fused(run: readonly QueuedCall[], { code, type, root }: QueuedCall, mem
   const count = run.reduce((sum, call) => sum + call.count, 0);
   const room = member.fusionArray(type, count);
   return {
-    code, type, root, count, send: room, recv: room, details: undefined,
+    code, type, root, count, send: room, recv: room, details: undefined, parts: run,
     before: () => {
       let at = 0;
       for (const call of run) {

@@ -16,6 +16,8 @@ export interface QueuedCall {
   readonly recv: NumericArray;
   readonly count: number;
   readonly details: CallDetails | undefined;
+  /** The calls that it stands for, where it is several in one. */
+  readonly parts?: readonly QueuedCall[];
   /** Done right before it begins, and right after it has ended. */
   readonly before?: () => void;
   readonly after?: () => void;

@@ -104,6 +104,8 @@ export class Segment {
   readonly #words: Int32Array;
   readonly #view: Uint8Array;
   readonly #uses = new Map<number, MemoryUse>();
+  /** Of each communicator: whether a call under way uses bytes from the first address to the second. */
+  readonly #users = new Set<(from: number, to: number) => boolean>();
   /** Places that others write to, whose arrays must stay. */
   readonly #pins = new Set<{ readonly address: number; readonly why: string }>();
   /** What is to be done once others are through with some memory. */
@@ -291,8 +293,26 @@ export class Segment {
     }
     const end = place.offset + this.heap.lengthOf(place.offset);
     for (const { address, why } of this.#pins) if (address >= place.offset && address < end) throw new InvalidUsageError('ARGUMENT_TYPE', `free: ${why}`);
+    for (const uses of this.#users) {
+      if (uses(place.offset, end)) throw new InvalidUsageError('ARGUMENT_TYPE', 'free: a call that uses the array is under way; await it first');
+    }
     place.isFree = true;
     this.freeBytes(place.offset);
+  }
+
+  /**
+   * Keeps arrays from being freed that are used, until what this returns is called.
+   *
+   * @param uses whether bytes from the first address to the second are
+   */
+  keep(uses: (from: number, to: number) => boolean): () => void {
+    this.#users.add(uses);
+    return () => void this.#users.delete(uses);
+  }
+
+  /** Whether some of an array's elements lie between two addresses. */
+  reaches({ buffer, byteOffset, byteLength }: NumericArray, from: number, to: number): boolean {
+    return buffer === this.buffer && byteOffset < to && byteOffset + byteLength > from;
   }
 
   /** Keeps the array that is at `address` from being freed, which is refused for the reason given, until what this returns is called. */

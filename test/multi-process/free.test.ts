@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { getUniqueId, init, type Communicator } from '../../dist/index.js';
+
+interface Use {
+  /** The communicator that is called. */
+  readonly on?: (comm: Communicator) => Promise<Communicator>;
+  readonly call: (comm: Communicator, x: Float32Array) => Promise<void>;
+}
+
+const uses: Record<string, Use> = {
+  'a collective on all of it': { call: (comm, x) => comm.allReduce(x) },
+  'a collective of a child, on a part of it,': { on: (comm) => comm.split(0), call: (child, x) => child.broadcast(x.subarray(100, 200)) },
+  'a message': { call: (comm, x) => (comm.rank === 0 ? comm.recv(x, 1) : comm.send(x, 0)) },
+  'a group': {
+    call: (comm, x) => comm.group(() => {
+      void comm.allReduce(x.subarray(0, 8));
+      void comm.allReduce(x.subarray(8, 16));
+    }),
+  },
+};
+
+test.each(Object.entries(uses))('an array is not freed while %s is under way', async (_, { on, call }) => {
+  const commId = await getUniqueId();
+  const comms = await Promise.all([0, 1].map((rank) => init({ rank, nRanks: 2, commId })));
+  const called = on === undefined ? comms : await Promise.all(comms.map(on));
+  const [x, y] = comms.map((comm) => comm.alloc(Float32Array, 100_000)) as [Float32Array, Float32Array];
+  const [first, second] = comms as [Communicator, Communicator];
+  const late = call(called[1] as Communicator, y);
+  expect(() => second.free(y)).toThrow(expect.objectContaining({ code: 'ARGUMENT_TYPE', message: 'free: a call that uses the array is under way; await it first' }) as Error);
+  await Promise.all([late, call(called[0] as Communicator, x)]);
+  first.free(x);
+  second.free(y);
+  await Promise.all([...new Set([...called, ...comms])].map((comm) => comm.close()));
+});
