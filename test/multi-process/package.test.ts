@@ -90,6 +90,13 @@ describe('installed into an empty project', () => {
     expect(tsc.status).toBe(0);
   });
 
+  test('CommonJS requires it', (context) => {
+    if (offline !== undefined) return context.skip(offline);
+    writeFileSync(join(project, 'sum.cjs'), "const { init } = require('tccl');\nvoid init().then((comm) => { console.log(comm.nRanks); return comm.close(); });\n");
+    const { stdout, stderr } = spawnSync(process.execPath, [join(project, 'sum.cjs')], { encoding: 'utf8' });
+    expect(stdout, stderr).toBe('1\n');
+  });
+
   test('without koffi, which is optional, ranks use sockets and say so, and can block', async (context) => {
     if (offline !== undefined) return context.skip(offline);
     const omit = spawnSync('npm', ['install', '--omit=optional', '--prefer-offline', '--no-audit', '--no-fund'], { cwd: project, encoding: 'utf8' });
