@@ -237,7 +237,7 @@ export class Window {
     const bytes = source.length * this.#type.bytes;
     const offset = targetOffset * this.#type.bytes;
     const lane = this.#lanes.of(peer);
-    if (lane !== undefined) return observed(lane.put(source, bytes, offset, signals), ended);
+    if (lane !== undefined) return observed(() => lane.put(source, bytes, offset, signals), ended);
     if (bytes > 0) {
       this.#operand.use(source);
       this.#operand.copyTo(part.address + offset, 0, bytes);
@@ -254,7 +254,7 @@ export class Window {
     const bytes = destination.length * this.#type.bytes;
     const offset = targetOffset * this.#type.bytes;
     const lane = this.#lanes.of(peer);
-    if (lane !== undefined) return observed(lane.get(destination, bytes, offset), ended);
+    if (lane !== undefined) return observed(() => lane.get(destination, bytes, offset), ended);
     if (bytes > 0) {
       this.#operand.use(destination);
       this.#operand.write(0, bytes, part.address + offset);
@@ -269,7 +269,7 @@ export class Window {
     const part = this.#partOf(call, peer);
     const ended = this.#parts.observe?.({ name: 'signal', text: `signal to rank ${peer}`, args: { peer } });
     const lane = this.#lanes.of(peer);
-    if (lane !== undefined) return observed(lane.signal(), ended);
+    if (lane !== undefined) return observed(() => lane.signal(), ended);
     countSignal(this.#words, part.signals, this.#parts.bootstrap.rank);
     ended?.();
     return undefined;
@@ -399,9 +399,15 @@ function lanesFor({ bootstrap: { rank, nRanks }, team: { segment }, libc, pointT
   return lanesOf?.(window) ?? new InlineLanes(window, pointToPoint, segment, libc);
 }
 
-/** Has a command tell its observer of its end. */
-function observed(command: WindowCommand, ended: WindowCommand['ended']): WindowCommand {
-  if (command.done) ended?.();
-  else command.ended = ended;
-  return command;
+/** What `begin` begins, of whose end its observer is told. */
+function observed(begin: () => WindowCommand, ended: WindowCommand['ended']): WindowCommand {
+  try {
+    const command = begin();
+    if (command.done) ended?.();
+    else command.ended = ended;
+    return command;
+  } catch (error) {
+    ended?.(error as Error);
+    throw error;
+  }
 }
