@@ -1,4 +1,5 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { SystemError } from '../errors.js';
 
 /** A file that this process appends to. */
@@ -27,6 +28,12 @@ export function appendTo(path: string, what: string): Appending {
   }
   file.users++;
   return file;
+}
+
+/** The file that a pattern of the user's names: each of the marks stands for something, `%h` for the host's name and `%%` for `%`. */
+export function fileNamed(pattern: string, marks: Readonly<Record<string, string>> = {}): string {
+  const meanings: Readonly<Record<string, string>> = { '%h': hostname(), '%%': '%', ...marks };
+  return pattern.replace(/%./g, (mark) => meanings[mark] ?? mark);
 }
 
 export function notWritable(path: string, what: string, cause: unknown): SystemError {

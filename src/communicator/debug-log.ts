@@ -3,7 +3,7 @@ import { threadId } from 'node:worker_threads';
 import { describeCall, type Call } from '../collectives/call.js';
 import type { Operation } from '../collectives/operation.js';
 import type { TcclError } from '../errors.js';
-import { appendTo, type Appending } from './append-file.js';
+import { appendTo, type Appending, fileNamed } from './append-file.js';
 import type { Observer } from './observed-engine.js';
 
 /** What TCCL_DEBUG may say; each says what those before it say, too. */
@@ -111,6 +111,5 @@ export class DebugLog implements Observer {
 }
 
 function openFile(pattern: string): Appending {
-  const meanings: Readonly<Record<string, string>> = { '%h': hostname(), '%p': String(process.pid), '%%': '%' };
-  return appendTo(pattern.replace(/%[hp%]/g, (mark) => meanings[mark] ?? mark), 'the log (TCCL_DEBUG_FILE)');
+  return appendTo(fileNamed(pattern, { '%p': String(process.pid) }), 'the log (TCCL_DEBUG_FILE)');
 }

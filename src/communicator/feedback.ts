@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
+import { hostname } from 'node:os';
+import { join, parse } from 'node:path';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { ChosenInterface } from '../bootstrap/interfaces.js';
 import { doubleTree } from '../graph/merge/double-tree.js';
 import { version } from '../version.js';
 import { rangesText, type AlgorithmTable } from './choose-algorithm.js';
+import { fileNamed } from './append-file.js';
 import { DebugLog } from './debug-log.js';
 import type { Observer } from './observed-engine.js';
 import type { RuntimeSettings } from './options.js';
@@ -52,7 +55,7 @@ export function observersOf(told: Told): Observer[] {
   const observers: Observer[] = [];
   if (settings.debug.level !== 'NONE') observers.push(startLog(told, number));
   if (settings.tracePath !== undefined) {
-    observers.push(new TraceFile(settings.tracePath, {
+    observers.push(new TraceFile(traceFile(settings.tracePath), {
       isFirst: number === 0 && bootstrap.localRank === 0,
       host: firstHost,
       id: firstRank + TRACKS * (number + 1),
@@ -60,6 +63,17 @@ export function observersOf(told: Told): Observer[] {
     }));
   }
   return observers;
+}
+
+/**
+ * Each host's ranks write a file of their own, though hosts often have a file system in common: all hosts but that of
+ * rank 0 put their name before the ending, unless the user said with `%h` where names go.
+ */
+function traceFile(pattern: string): string {
+  const path = fileNamed(pattern);
+  if (firstHost === 0 || /(?<!%)(%%)*%h/.test(pattern)) return path;
+  const { dir, name, ext } = parse(path);
+  return join(dir, `${name}.${hostname()}${ext}`);
 }
 
 function startLog({ bootstrap, settings, table, ring, shared, name: given, ordinary, float16Sums, listensOn, secret }: Told, number: number): DebugLog {

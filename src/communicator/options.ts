@@ -24,7 +24,7 @@ export interface RuntimeSettings {
   readonly ignoreAffinity: boolean;
   /** TCCL_TIMEOUT: seconds that an operation may wait for other ranks, as far as this one runs (watch-clock.ts); 0 for ever. Default 600. */
   readonly timeoutMs: number;
-  /** TCCL_TRACE: where the ranks of this host write what they did when; docs/feedback.md. */
+  /** TCCL_TRACE: where the ranks of this host write what they did when; `%h` stands for the host's name. docs/feedback.md. */
   readonly tracePath: string | undefined;
   /** TCCL_DEBUG, TCCL_DEBUG_SUBSYS, TCCL_DEBUG_FILE. */
   readonly debug: DebugSettings;

@@ -201,12 +201,12 @@ describe('TCCL_TRACE', () => {
     expect(asynchronous.map(({ name, to }) => [name, to])).toEqual([['rank 2: recv', undefined]]);
   });
 
-  it('keeps all communicators of a host under one process, though their members count hosts differently', async () => {
+  it('is a file for each host, with all its communicators under one process, though their members count hosts differently', async () => {
     const path = join(directory, 'children.json');
     const { code, stderr } = await tccl(['run', '-n', '4', '--', process.execPath, fixture('two-hosts-split.mjs')], { env: { TCCL_TRACE: path } });
     expect(code, stderr).toBe(0);
     for (const [host, ranks] of [[0, [0, 1]], [1, [2, 3]]] as const) {
-      const { tracks } = traceAt(host === 0 ? path : `${path}.other`);
+      const { tracks } = traceAt(host === 0 ? path : join(directory, `children.${hostname()}.json`));
       expect(new Set(tracks.map(({ pid }) => pid))).toEqual(new Set([host]));
       expect(tracks.map(({ name }) => name)).toEqual([...ranks.map((rank) => `rank ${rank}`), ...ranks.map((rank, i) => `rank ${rank}, ${i} of half`)]);
     }
