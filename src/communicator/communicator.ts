@@ -149,13 +149,13 @@ export class Communicator extends Collectives {
    */
   alloc<T extends NumericArray>(type: NumericArrayConstructor<T>, length: number): T {
     this.#checkUsable('alloc');
-    return this.#segment.alloc(type, length);
+    return this.#ofThisRank(() => this.#segment.alloc(type, length));
   }
 
   /** Gives back an array from alloc() that no call under way uses. It is not to be used any more, nor are parts of it: another may come to lie there. */
   free(array: NumericArray): void {
     this.#checkUsable('free');
-    this.#segment.free(array);
+    this.#ofThisRank(() => this.#segment.free(array));
   }
 
   /**

@@ -26,7 +26,7 @@ test.each(Object.entries(uses))('an array is not freed while %s is under way', a
   const [x, y] = comms.map((comm) => comm.alloc(Float32Array, 100_000)) as [Float32Array, Float32Array];
   const [first, second] = comms as [Communicator, Communicator];
   const late = call(called[1] as Communicator, y);
-  expect(() => second.free(y)).toThrow(expect.objectContaining({ code: 'ARGUMENT_TYPE', message: 'free: a call that uses the array is under way; await it first' }) as Error);
+  expect(() => second.free(y)).toThrow(expect.objectContaining({ code: 'ARGUMENT_TYPE', rank: 1, message: 'free: a call that uses the array is under way; await it first' }) as Error);
   await Promise.all([late, call(called[0] as Communicator, x)]);
   first.free(x);
   second.free(y);
