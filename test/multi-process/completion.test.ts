@@ -35,6 +35,8 @@ describe('completion scripts', () => {
     expect(await offeredByBash('tccl', 'completion', '')).toEqual(['bash', 'zsh', 'fish']);
     expect(await offeredByBash('tccl', 'run', '--ra')).toEqual(['--ranks']);
     expect(await offeredByBash('tccl', 'run', '--bind-to', '')).toEqual(['core', 'numa', 'none']);
+    expect(await offeredByBash('tccl', 'perf', 'all')).toEqual(['all_reduce', 'all_gather', 'alltoall']);
+    expect(await offeredByBash('tccl', 'perf', 'all_reduce', '-d', 'f')).toEqual(['float', 'f8e4m3', 'f8e5m2']);
     expect(await offeredByBash('tccl', '--ver')).toEqual(['--version']);
   });
 

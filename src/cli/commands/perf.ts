@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import { Argument, InvalidArgumentError, Option, type Command } from 'commander';
 import { InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import type { Place } from '../../launch/place.js';
 import { collectives } from '../../perf/collectives.js';
@@ -21,7 +21,7 @@ export function register(program: Command): void {
       'and the number of wrong elements, out of place and in place. Sizes are written as 8, 64K, 1.5M or 1G. ' +
       'The exit code is 1 if any element was wrong.',
     )
-    .argument('<collective>', names(collectives.map((collective) => collective.name)))
+    .addArgument(offering(new Argument('<collective>', 'what is measured'), collectives.map((collective) => collective.name)))
     .option('--ranks <count>', 'start so many ranks on this host (default: the ranks of the launch around it, or 1)')
     .option('-b, --minbytes <size>', 'smallest size', '32M')
     .option('-e, --maxbytes <size>', 'largest size', '32M')
@@ -31,8 +31,8 @@ export function register(program: Command): void {
     .option('-w, --warmup_iters <count>', 'calls at each size before (default: by size, 2 to 1000)')
     .option('-m, --agg_iters <count>', 'calls an iteration; promises are awaited together', '1')
     .option('-c, --check <count>', 'verified calls a row', '1')
-    .option('-d, --datatype <name>', names([...elementTypes.map((type) => type.name), 'all']), 'float')
-    .option('-o, --op <name>', names([...perfOperators, 'all']), 'sum')
+    .addOption(offering(new Option('-d, --datatype <name>', 'type of the elements').default('float'), [...elementTypes.map((type) => type.name), 'all']))
+    .addOption(offering(new Option('-o, --op <name>', 'how elements are combined').default('sum'), [...perfOperators, 'all']))
     .option('-r, --root <rank>', 'root of a collective that has one, -1: each in turn', '0')
     .option('-a, --average <which>', 'whose time: 0 rank 0, 1 mean, 2 shortest, 3 longest', '1')
     .option('-z, --blocking <mode>', 'wait for each call: 1: and a barrier after it, in the time; 2: no barrier; 3: a barrier after each iteration, not in the time', '0')
@@ -40,8 +40,8 @@ export function register(program: Command): void {
     .addOption(new Option('-t, --nthreads <count>').argParser(one).hideHelp())
     .option('-J, --output_file <file>', 'also write JSON lines to a file')
     .option('--json', 'print JSON lines instead of the table')
-    .option('--api <name>', 'sync or promise', 'sync')
-    .option('--memory <name>', 'shared (comm.alloc) or plain arrays', 'shared')
+    .addOption(offering(new Option('--api <name>', 'blocking calls or promises').default('sync'), ['sync', 'promise']))
+    .addOption(offering(new Option('--memory <name>', 'arrays of comm.alloc, or ordinary ones').default('shared'), ['shared', 'plain']))
     .addHelpText('after', examples(
       ['two ranks, from 8 bytes to 16 MiB', 'tccl perf all_reduce --ranks 2 -b 8 -e 16M -f 8'],
       ['every type and operator, each checked ten times', 'tccl perf all_reduce --ranks 4 -b 1M -e 1M -d all -o all -c 10'],
@@ -66,7 +66,11 @@ export function register(program: Command): void {
     });
 }
 
-const names = (list: readonly string[]): string => list.join(', ');
+/** Names for help and completion. They are not checked by it: perfOptions() does, with a guess at what was meant. */
+function offering<Taker extends Argument | Option>(taker: Taker, names: readonly string[]): Taker {
+  taker.argChoices = [...names];
+  return taker;
+}
 
 /** nccl-tests' numbers of threads and of GPUs in each: a process is one rank here. */
 function one(text: string): void {
