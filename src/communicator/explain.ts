@@ -71,7 +71,7 @@ export function explainCall(collective: CallKind, bytes: number, { table, times,
   return { collective, bytes, algorithm, protocol, channels, predictedUs, measured, candidates, text };
 }
 
-/** Those of a communicator. */
+/** @internal Those of a communicator. */
 export function groundsOf({ origin, bootstrap, engine, facts, nCores, config }: CommunicatorParts): Grounds {
   const { nRanks, localRanks } = bootstrap;
   const { settings } = origin.facts;
