@@ -186,7 +186,7 @@ describe('TCCL_TRACE', () => {
     // All of it is in the file before anybody ends the ranks.
     const ended = job.finished.then(({ stderr }) => { throw new Error(`it ended by itself: ${stderr}`); });
     const complete = (async () => {
-      while (!existsSync(path) || (readFileSync(path, 'utf8').match(/"name":"(allReduce|rank \d: recv)"/g) ?? []).length < 3 + 3) await new Promise((resolve) => setTimeout(resolve, 20));
+      while (!existsSync(path) || (readFileSync(path, 'utf8').match(/"name":"(allReduce".*"ph":"B"|rank \d: recv")/g) ?? []).length < 3 + 3) await new Promise((resolve) => setTimeout(resolve, 20));
     })();
     await Promise.race([complete, ended]);
     ended.catch(() => {});

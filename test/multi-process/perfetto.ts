@@ -55,8 +55,11 @@ export function perfettoImport(text: string): PerfettoTrace {
   const allAsynchronous: PerfettoSlice[] = [];
 
   if (!/^(\[\{"|\{")/.test(text.slice(0, SNIFFED_CHARACTERS).replace(/\s/g, ''))) problems.push('not recognised as a JSON trace');
+  const exact = (value = 0): boolean => Number.isInteger(value * 8);
   // Sorted by time; events of one time stay in the order of the file. Metadata have none.
   const events = parsed(text, problems).filter((event) => isEvent(event, problems)).map((event, place) => ({ event, place, ts: Math.round((event.ts ?? 0) * 1000) }));
+  // Other viewers add in floating point: a slice may not end a hair after the next begins.
+  if (!events.every(({ event: { ts: at, dur } }) => exact(at) && exact(dur))) problems.push('times are not whole eighths of a microsecond');
   events.sort((a, b) => a.ts - b.ts || a.place - b.place);
 
   for (const { event, ts } of events) {
@@ -136,7 +139,8 @@ export function perfettoImport(text: string): PerfettoTrace {
 function parsed(text: string, problems: string[]): RawEvent[] {
   // Surrogates must stand as themselves: \\ud83d is an error that ends the import.
   if (/[^\\](\\\\)*\\u[dD][89a-fA-F]/.test(text)) problems.push('a surrogate is escaped');
-  const complete = text.trimEnd().replace(/,$/, '');
+  // Each of our events is a line.
+  const complete = /[\]},]$/.test(text.trimEnd()) ? text.trimEnd().replace(/,$/, '') : text.slice(0, text.lastIndexOf(',\n'));
   try {
     return JSON.parse(complete.endsWith(']') ? complete : `${complete}]`) as RawEvent[];
   } catch (error) {
@@ -157,7 +161,8 @@ function isEvent(event: RawEvent, problems: string[]): boolean {
     ...(isId(pid) ? [] : ['pid']),
     ...((ph === 'M' && name === 'process_name' && tid === undefined) || isId(tid) ? [] : ['tid']),
     ...((ph !== 'b' && ph !== 'e') || (typeof id === 'string' && id !== '') ? [] : ['id']),
-    ...(ph === 'E' || (typeof name === 'string' && name !== '') ? [] : ['name']),
+    // Perfetto would do without the name of an end; speedscope pairs by name and arguments.
+    ...(typeof name === 'string' && name !== '' ? [] : ['name']),
     ...(args === undefined || (typeof args === 'object' && !Array.isArray(args)) ? [] : ['args']),
     ...(ph === 'M' && name?.endsWith('_name') === true && (typeof args?.['name'] !== 'string' || args['name'] === '') ? ['args.name'] : []),
     ...(ph === 'M' && name === 'thread_sort_index' && !(Number(args?.['sort_index']) < 2 ** 31) ? ['args.sort_index'] : []),
