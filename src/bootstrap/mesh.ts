@@ -1,14 +1,15 @@
 import { setMaxListeners } from 'node:events';
-import { RemoteError, SystemError, TcclError } from '../errors.js';
+import { RemoteError, SystemError } from '../errors.js';
+import type { TcclError } from '../errors.js';
 import { inZone } from './address.js';
 import type { Address } from './address.js';
 import type { Connection, ConnectionEvents, Message, MessageHeader } from './connection.js';
 import { dial } from './dial.js';
 import { inRanksOfNetwork, packError, unpackError } from './error-transfer.js';
 import { purposes } from './handshake.js';
-import { Mailbox } from './mailbox.js';
 import { eventOf, isSpread } from './notice.js';
 import type { Notice, SpreadNotice } from './notice.js';
+import { Peer } from './peer.js';
 
 /** How the other ranks can be reached, known after the first all-gather. */
 export interface Directory {
@@ -17,30 +18,8 @@ export interface Directory {
   readonly names: readonly string[];
 }
 
-/** Another rank, as far as there was anything to do with it. */
-interface Peer {
-  readonly rank: number;
-  readonly mailbox: Mailbox;
-  /** The peer made it, and its messages come on it. */
-  incoming: Connection | undefined;
-  /** Whether that connection has ended, so that all its messages are here. */
-  hasEnded: boolean;
-  /** Gives up the wait for the end of a peer that others have told the loss of. */
-  lose: (() => void) | undefined;
-  /** This rank made it, and its messages go on it. */
-  outgoing: Promise<Connection> | undefined;
-  /** It said goodbye: whatever breaks after it is no loss. */
-  hasLeft: boolean;
-  /** Why nothing comes from the peer or goes to it any more. */
-  gone: Error | undefined;
-  /** Who waits for that. */
-  readonly whenGone: ((reason: Error) => void)[];
-}
-
 /** Nobody listens where a rank did: for so long it is asked again, because its goodbye may still be on the way. */
 const refusalMs = 500;
-/** News of a loss may come faster than what the lost rank sent last: for so long its own connection may still bring that. */
-const lastWordsMs = 200;
 
 /**
  * A rank's connections to the others. Messages go over one connection in each direction between two ranks, made by
@@ -101,9 +80,7 @@ export class Mesh {
   /** Resolves with the reason when a rank is gone, or this one leaves. */
   whenGone(rank: number): Promise<Error> {
     const peer = this.#peer(rank);
-    if (peer.gone !== undefined) return Promise.resolve(peer.gone);
-    if (this.signal.aborted) return Promise.resolve(this.signal.reason as Error);
-    return new Promise((resolve) => peer.whenGone.push(resolve));
+    return peer.gone === undefined && this.signal.aborted ? Promise.resolve(this.signal.reason as Error) : peer.whenGone();
   }
 
   /** Forgets what came in a space that is not used any more; who waits for more rejects with `reason`. */
@@ -183,7 +160,7 @@ export class Mesh {
       await (await peer.outgoing).send(header, data);
     } catch (error) {
       this.signal.throwIfAborted();
-      throw await this.#whyBroken(peer, error);
+      throw await peer.whyBroken(error);
     }
   }
 
@@ -207,8 +184,8 @@ export class Mesh {
       this.#badNews.push(text);
       for (const connection of this.#connections) connection.notify(text);
     } else {
-      this.#peer(this.previousRank).incoming?.notify(text);
-      this.#peer(this.nextRank).outgoing?.then((connection) => connection.notify(text), () => undefined);
+      this.#peer(this.previousRank).notifyBack(text);
+      this.#peer(this.nextRank).notifyForth(text);
     }
     this.#heed(notice);
   }
@@ -218,8 +195,7 @@ export class Mesh {
     const text = JSON.stringify(notice);
     for (const rank of ranks) {
       const peer = this.#peers.get(rank);
-      if (peer?.incoming !== undefined) peer.incoming.notify(text);
-      else peer?.outgoing?.then((connection) => connection.notify(text), () => undefined);
+      if (peer?.notifyBack(text) === false) peer.notifyForth(text);
     }
   }
 
@@ -228,8 +204,7 @@ export class Mesh {
     const text = JSON.stringify({ kind: 'silent', rank: this.rank, space, ...(failure === undefined ? {} : { error: packError(failure) }) } satisfies Notice);
     for (const rank of ranks) {
       const peer = this.#peers.get(rank);
-      if (peer?.outgoing !== undefined) peer.outgoing.then((connection) => connection.notify(text), () => undefined);
-      else peer?.incoming?.notify(text);
+      if (peer?.notifyForth(text) === false) peer.notifyBack(text);
     }
   }
 
@@ -238,12 +213,9 @@ export class Mesh {
     const peer = this.#peer(rank);
     if (rank === this.rank || peer.gone !== undefined || this.signal.aborted) return;
     const text = JSON.stringify({ kind: 'waits', rank: this.rank, space } satisfies Notice);
-    if (peer.outgoing === undefined && peer.incoming !== undefined) {
-      peer.incoming.notify(text);
-      return;
-    }
+    if (peer.outgoing === undefined && peer.notifyBack(text)) return;
     peer.outgoing ??= this.#dial(peer, this.#addressOf(rank));
-    peer.outgoing.then((connection) => connection.notify(text), () => undefined);
+    peer.notifyForth(text);
   }
 
   /** Calls `listener` once for each rank that is lost without a goodbye. Returns a function that stops it. */
@@ -273,31 +245,15 @@ export class Mesh {
     for (const connection of this.#connections) connection.destroy();
   }
 
-  /** A write may fail before what the peer sent last is read, which says why: then that is waited for. */
-  #whyBroken(peer: Peer, error: unknown): Promise<unknown> {
-    if (peer.gone !== undefined || (error instanceof TcclError && peer.lose === undefined)) return Promise.resolve(peer.gone ?? error);
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(error), 2 * lastWordsMs);
-      peer.whenGone.push((reason) => {
-        clearTimeout(timer);
-        resolve(reason);
-      });
-    });
-  }
-
   #shut(reason: Error): void {
     this.#closing.abort(reason);
-    for (const { mailbox, whenGone } of this.#peers.values()) {
-      for (const tell of whenGone.splice(0)) tell(reason);
-      mailbox.close(reason);
-      mailbox.clear();
-    }
+    for (const peer of this.#peers.values()) peer.shut(reason);
   }
 
   #peer(rank: number): Peer {
     let peer = this.#peers.get(rank);
     if (peer === undefined) {
-      peer = { rank, mailbox: new Mailbox(), incoming: undefined, hasEnded: false, lose: undefined, outgoing: undefined, hasLeft: false, gone: undefined, whenGone: [] };
+      peer = new Peer(rank);
       this.#peers.set(rank, peer);
     }
     return peer;
@@ -354,7 +310,7 @@ export class Mesh {
 
   /** A connection with a peer ended: with its goodbye, or broken. */
   #ended(peer: Peer, cause: Error | undefined): void {
-    if (cause !== undefined && peer.hasEnded) peer.lose?.();
+    if (cause !== undefined && peer.hasEnded) peer.loseNow();
     if (this.signal.aborted || peer.gone !== undefined) return;
     this.spread({ kind: cause === undefined ? 'left' : 'died', rank: peer.rank });
     if (cause === undefined) this.#forget(peer, 'CLOSED', 'has closed its communicator');
@@ -397,40 +353,28 @@ export class Mesh {
 
   /** Loses a rank once all that it sent has been read, if that can still come. */
   #loseLater(rank: number, code: 'RANK_DIED' | 'ABORTED', what: string): void {
-    const peer = this.#peer(rank);
-    if (rank === this.rank || peer.incoming === undefined || peer.hasEnded) {
-      this.#lose(rank, code, what);
-      return;
+    if (rank === this.rank) this.#giveUp(code);
+    else {
+      this.#peer(rank).loseLater(() => {
+        if (!this.signal.aborted) this.#lose(this.#peer(rank), code, what);
+      });
     }
-    const timer = setTimeout(() => peer.lose?.(), lastWordsMs);
-    timer.unref();
-    peer.lose = () => {
-      clearTimeout(timer);
-      peer.lose = undefined;
-      if (!this.signal.aborted) this.#lose(rank, code, what);
-    };
   }
 
-  #lose(rank: number, code: 'RANK_DIED' | 'ABORTED', what: string): void {
-    if (rank === this.rank) {
-      const reason = new RemoteError(code, `rank ${rank} was given up by the other ranks: its connections to them broke`, { rank });
-      this.#shut(reason);
-      for (const connection of this.#connections) connection.destroy();
-      return;
-    }
-    const peer = this.#peer(rank);
+  /** The others have lost this rank. */
+  #giveUp(code: 'RANK_DIED' | 'ABORTED'): void {
+    this.#shut(new RemoteError(code, `rank ${this.rank} was given up by the other ranks: its connections to them broke`, { rank: this.rank }));
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  #lose(peer: Peer, code: 'RANK_DIED' | 'ABORTED', what: string): void {
     if (peer.hasLeft && code === 'RANK_DIED') return;
     const error = this.#forget(peer, code, what);
-    for (const listener of this.#lostListeners) listener(rank, error);
+    for (const listener of this.#lostListeners) listener(peer.rank, error);
   }
 
   /** Nothing comes from the peer or goes to it any more. */
   #forget(peer: Peer, code: 'RANK_DIED' | 'ABORTED' | 'CLOSED', what: string): Error {
-    if (code === 'CLOSED') peer.hasLeft = true;
-    const error = peer.gone ?? new RemoteError(code, `${this.nameOf(peer.rank)} ${what}`, { rank: peer.rank });
-    peer.gone = error;
-    for (const tell of peer.whenGone.splice(0)) tell(error);
-    peer.mailbox.close(error);
-    return error;
+    return peer.forget(new RemoteError(code, `${this.nameOf(peer.rank)} ${what}`, { rank: peer.rank }));
   }
 }
