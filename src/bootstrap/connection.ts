@@ -83,7 +83,10 @@ export class Connection {
     readOnAfterWrites(socket, (error) => (this.#writeError = error));
     let failure: Error | undefined;
     socket.on('error', (error) => (failure = error));
-    socket.on('close', () => this.#end(failure ?? this.#writeError ?? new SystemError('NETWORK', 'the connection was closed by the other side')));
+    const ended = (): void => this.#end(failure ?? this.#writeError ?? new SystemError('NETWORK', 'the connection was closed by the other side'));
+    // The socket closes some turns later, when what another rank says meanwhile may have been heard.
+    socket.on('end', ended);
+    socket.on('close', ended);
     socket.on('drain', () => {
       this.#blocked = false;
       this.#pump();
