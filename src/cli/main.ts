@@ -75,7 +75,6 @@ for (const stream of [process.stdout, process.stderr]) {
       if (stream === process.stdout) process.stderr.write(`${problem()} the output cannot be written: ${error.message}\n`);
     }
     process.exitCode = unwritable === undefined ? 0 : 1;
-    // At a second error those who listened once may be gone.
     if (stream.listenerCount('error') === 1) process.exit();
   });
 }

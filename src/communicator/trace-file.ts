@@ -13,8 +13,8 @@ const KEPT_CHARACTERS = 65_536;
 const KEPT_US = 200_000;
 
 /**
- * What a rank's operations did when, as events of Chrome's trace format, which Perfetto (ui.perfetto.dev) and
- * chrome://tracing open: a process a host, a track a rank, a slice a collective with a slice in it for each step that
+ * What a rank's operations did when, as events of Chrome's trace format, which Perfetto (ui.perfetto.dev),
+ * chrome://tracing and speedscope open: a process a host, a track a rank, a slice a collective with a slice in it for each step that
  * was seen, and what was called as its arguments. Messages, groups and windows, of which several may be under way at a
  * time, are asynchronous events: tracks of their own by rank and name.
  *
