@@ -172,6 +172,11 @@ export class Group {
     return this.ranks[(index + n) % n] ?? this.#mesh.rank;
   }
 
+  /** Why its operations cannot be completed any more, once one could not. */
+  get failure(): Error | undefined {
+    return this.#failed?.error;
+  }
+
   #fail(sequence: number, error: Error): void {
     if (this.#failed !== undefined && this.#failed.sequence <= sequence) return;
     this.#failed = { sequence, error };

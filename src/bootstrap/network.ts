@@ -89,7 +89,10 @@ export class Network implements Bootstrap {
 
   async recv(peer: number, tag: number): Promise<Uint8Array> {
     this.#check(peer, tag);
-    const { data } = await this.#hold(this.#mesh.take(this.#meshRank(peer), { space: this.#tagSpace, number: tag }));
+    const { data } = await this.#hold(this.#mesh.take(this.#meshRank(peer), { space: this.#tagSpace, number: tag }).catch((error: unknown) => {
+      // Who closes after a failure has told the failure before.
+      throw error instanceof RemoteError && error.code === 'CLOSED' ? (this.#groups.all.failure ?? error) : error;
+    }));
     return data;
   }
 

@@ -204,6 +204,8 @@ export class PointToPoint {
   check(): void {
     const { team, bootstrap } = this.#options;
     this.throwLastWords();
+    const abort = team.abort();
+    if (abort?.reason === 'closed') throw closedThere(bootstrap.localRanks[abort.localRank] ?? abort.localRank);
     const dead = team.findDead();
     if (dead >= 0) throw died(bootstrap.localRanks[dead] ?? dead);
     this.#checkSockets();

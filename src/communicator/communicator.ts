@@ -14,6 +14,7 @@ import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
 import { checkOptions, LONGEST_MS, type CommunicatorConfig } from './config.js';
 import { onExit } from './exit.js';
+import { raiseTeamAbort } from './direct-engine.js';
 import { explainCall, groundsOf, type Explanation } from './explain.js';
 import { currentGroup, group, groupSync, refused, type GroupMember } from './group.js';
 import { makeGroupMember } from './group-member.js';
@@ -409,10 +410,13 @@ export class Communicator extends Collectives {
 
   #fail(error: TcclError): void {
     if (this.#failure !== undefined) return;
+    const { team, bootstrap, origin: { facts: { shared } } } = this.#parts;
     this.#failure = error;
     this.#messenger.abort(error);
     this.#engine.abort(error);
-    this.#parts.bootstrap.fail(error);
+    // Also who waits for something else than the engine's hears of it.
+    raiseTeamAbort(team, shared ? bootstrap.localRanks : [this.rank], error);
+    bootstrap.fail(error);
     this.#queue.abort(error);
   }
 

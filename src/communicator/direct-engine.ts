@@ -95,10 +95,12 @@ export class DirectEngine implements Engine {
 
 /** Tells the other members of a team that the communicator has failed, and why. */
 export function raiseTeamAbort(team: Team, localRanks: readonly number[], error: TcclError): void {
-  const aboutOther = error.code === 'RANK_DIED' || error.code === 'CLOSED';
-  const about = aboutOther ? localRanks.indexOf(error.rank ?? -1) : team.localRank;
-  const reason = abortReasonOf[error.code] ?? 'failed';
-  // The others find out themselves who is gone, or called what; all else they are told, before they may look for it.
-  if (!aboutOther && reason !== 'mismatch') team.sayLastWords(packReason(withRank(error, localRanks[team.localRank] ?? 0)));
-  team.raiseAbort(reason, Math.max(0, about));
+  const isOver = error.code === 'RANK_DIED' || error.code === 'CLOSED';
+  // -1: a rank of another host.
+  const about = isOver ? localRanks.indexOf(error.rank ?? -1) : team.localRank;
+  const reason = about < 0 ? 'failed' : (abortReasonOf[error.code] ?? 'failed');
+  // The others find out themselves who of them is gone, or called what; all else they are told, before they may look for it.
+  const isSeen = (isOver && about >= 0) || reason === 'mismatch';
+  if (!isSeen) team.sayLastWords(packReason(withRank(error, localRanks[team.localRank] ?? 0)));
+  team.raiseAbort(reason, about < 0 ? team.localRank : about);
 }

@@ -1,4 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { nameRanks } from '../bootstrap/rank-list.js';
 import type { Team } from '../device/team.js';
 import { InvalidArgumentError, InvalidUsageError, RemoteError, SystemError, TimeoutError } from '../errors.js';
 import { died } from '../transport/ending.js';
@@ -33,7 +34,7 @@ export class OutOfBandCalls {
     return this.inTurn(async () => {
       try {
         const calls = this.#parts.team.countCall();
-        return await whileOthersCan(name, timeoutMs, () => this.#checkPresence(calls), work);
+        return await whileOthersCan(name, timeoutMs, () => this.#checkPresence(calls), () => this.#late(calls), work);
       } catch (error) {
         if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY')) throw error;
         throw this.#parts.fail(error);
@@ -51,6 +52,12 @@ export class OutOfBandCalls {
   /** Resolves when those begun so far have ended. */
   ended(): Promise<void> {
     return this.#last;
+  }
+
+  /** The ranks of this host that have not made this rank's latest call. */
+  #late(calls: number): number[] {
+    const { team, bootstrap } = this.#parts;
+    return team.findBehind(calls).map((local) => bootstrap.localRanks[local] ?? local);
   }
 
   /** Throws where a rank that has not made this rank's latest call never will. */
@@ -86,12 +93,12 @@ const LOOK_EVERY_MS = 20;
  * What `work` gives, unless a rank that it needs cannot come any more (`check` throws) or time is over. `work` gets a
  * signal of that, and may tell more precisely what it waited for.
  */
-async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => void, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => void, findLate: () => number[], work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController();
   const stopped = new Promise<never>((_, reject) => {
     stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
   });
-  const late = afterWatching(timeoutMs, () => stop.abort(tooLate(name, timeoutMs)));
+  const late = afterWatching(timeoutMs, () => stop.abort(tooLate(name, timeoutMs, findLate())));
   const look = setInterval(() => {
     try {
       check();
@@ -107,6 +114,7 @@ async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => v
   }
 }
 
-export function tooLate(name: string, timeoutMs: number): TimeoutError {
-  return new TimeoutError('TIMEOUT', `${name} waited ${timeoutMs / 1000} s in vain for other ranks to call it`);
+/** @param late the ranks that have not called, as far as that is known */
+export function tooLate(name: string, timeoutMs: number, late: readonly number[] = []): TimeoutError {
+  return new TimeoutError('TIMEOUT', `${name} waited ${timeoutMs / 1000} s in vain for ${late.length === 0 ? 'other ranks' : nameRanks(late)} to call it`, { ranks: late });
 }

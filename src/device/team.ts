@@ -187,6 +187,11 @@ export class Team {
     return this.members.findIndex((_, rank) => this.hasLeft(rank) && Atomics.load(this.#words, this.#lineOf(rank) + 1) < calls);
   }
 
+  /** The members that have not yet made their `calls`-th such call. */
+  findBehind(calls: number): number[] {
+    return [...this.members.keys()].filter((rank) => Atomics.load(this.#words, this.#lineOf(rank) + 1) < calls);
+  }
+
   hasLeft(localRank: number): boolean {
     return this.#said(localRank) !== STAYS;
   }

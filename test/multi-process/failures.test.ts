@@ -159,3 +159,17 @@ test.each([
     expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'CLOSED', 1], [2, 'CLOSED', 1]]);
   }
 });
+
+test('a rank whose call failed, because another has closed, is not waited for by a third', async () => {
+  for (const form of forms) {
+    const { records, stderr, code } = await runRanks(3, 'failures.mjs', ['closedForAnother', form], { flags: ['--grace', '20'] });
+    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'CLOSED', 1], [2, 'CLOSED', 1]]);
+    expect(code, stderr).toBe(0);
+  }
+});
+
+test('a window that others do not come for in time names them', async () => {
+  const { records } = await runRanks(3, 'failures.mjs', ['lateForWindow'], { env: { TCCL_TIMEOUT: '1' }, flags: ['--grace', '20'] });
+  expect(records).toHaveLength(2);
+  for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', name: 'TimeoutError', ranks: [1] });
+});

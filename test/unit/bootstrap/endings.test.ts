@@ -239,3 +239,12 @@ it('why a rank is gone is told, to who asked before and after: that it closed, o
     expect(await ranks[1]!.whyGone(0)).toMatchObject({ code: 'CLOSED', rank: 0 });
   });
 });
+
+it('a rank that closes after a failure is missed for the failure', async () => {
+  await withRanks(3, async (ranks) => {
+    const waiting = rejection(ranks[0]!.recv(1, 5));
+    ranks[1]!.fail(new RemoteError('ABORTED', 'enough', { rank: 1 }));
+    await ranks[1]!.close();
+    expect(await waiting).toMatchObject({ code: 'ABORTED', message: 'enough' });
+  });
+});
