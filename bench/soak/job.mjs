@@ -23,6 +23,7 @@ import { random } from '../../test/multi-process/fixtures/random.mjs';
  * @property {string | undefined} kind of each collective; undefined: drawn
  * @property {number | undefined} count
  * @property {Failure} failure
+ * @property {{ victim: number, turns: number } | undefined} second a rank that is killed while those who are left shrink the communicator
  */
 
 /**
@@ -94,6 +95,7 @@ function drawPhase(/** @type {(limit: number) => number} */ draw, /** @type {num
       kind, step, moment, leaves, victim: draw(nRanks), turns: draw(5), afterMs: draw(30),
       excludes: kind === 'stop long' || (kind === 'abort' && draw(2) === 0),
     },
+    second: place === 'processes' && draw(4) === 0 ? { victim: draw(nRanks), turns: draw(20) } : undefined,
   };
 }
 
@@ -101,6 +103,6 @@ function drawPhase(/** @type {(limit: number) => number} */ draw, /** @type {num
 export function describeJob(/** @type {Job} */ { nRanks, place, hosts, config, env, phases }) {
   const where = env['TCCL_SHM_DISABLE'] !== undefined ? 'sockets' : new Set(hosts).size > 1 ? `hosts ${hosts.join('')}` : 'one segment';
   const settings = [...Object.entries(config).map(([name, value]) => `${name} ${value}`), ...Object.entries(env).map((entry) => entry.join('='))];
-  const failures = phases.map(({ steps, failure }) => `${failure.kind} of ${failure.victim} ${failure.moment} ${steps[failure.step]}`);
+  const failures = phases.map(({ steps, failure, second }) => `${failure.kind} of ${failure.victim} ${failure.moment} ${steps[failure.step]}${second === undefined ? '' : `, ${second.victim} killed in shrink`}`);
   return `${nRanks} ${place}, ${where}, ${settings.join(', ')}: ${failures.join('; ')}`;
 }

@@ -39,7 +39,9 @@ export function judge(job, { code, records, stderr, other }) {
     return found;
   }
   for (const [phase, { failure }] of job.phases.entries()) found.push(...judgePhase(job, failure, records.filter((record) => record.phase === phase)));
-  const dead = job.phases.filter(({ failure }) => ['SIGKILL', 'exit 0', 'exit 3', 'throw'].includes(failure.kind)).map(({ failure }) => failure.victim);
+  const dead = job.phases.flatMap(({ failure, second }) => [
+    ...(['SIGKILL', 'exit 0', 'exit 3', 'throw'].includes(failure.kind) ? [failure.victim] : []), ...(second === undefined ? [] : [second.victim]),
+  ]);
   for (let member = 0; member < job.nRanks; member++) {
     if (of(member).length > 0 && !dead.includes(member) && of(member).at(-1)?.['end'] !== true) found.push(`rank ${member} did not come to its end: ${JSON.stringify(of(member).at(-1))}`);
   }
@@ -86,9 +88,9 @@ function judgeError(/** @type {Job} */ job, /** @type {Failure} */ failure, /** 
 /** @returns {string[]} */
 function judgeLauncher(/** @type {Job} */ job, /** @type {readonly Record_[]} */ records, /** @type {number} */ code, /** @type {string} */ stderr) {
   // In the order in which they failed.
-  const failures = job.phases.map(({ failure }) => failure).filter(({ kind, victim }) => ['SIGKILL', 'exit 3', 'throw'].includes(kind) &&
+  const failures = job.phases.flatMap(({ failure, second }) => [failure, ...(second === undefined ? [] : [{ kind: 'SIGKILL', victim: second.victim }])]);
+  const first = failures.find(({ kind, victim }) => ['SIGKILL', 'exit 3', 'throw'].includes(kind) &&
     records.some((record) => record.member === victim && (record['failing'] === kind || record['signal'] === kind)));
-  const [first] = failures;
   if (records.some(({ wrong }) => wrong !== undefined)) return [];
   if (first === undefined) return code === 0 ? [] : [`exit code ${code}, not 0: ${stderr}`];
   const expected = { SIGKILL: 137, 'exit 3': 3, throw: 1 }[first.kind];
