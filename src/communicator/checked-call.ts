@@ -280,7 +280,7 @@ export class CheckedCall {
   }
 }
 
-/** Whether options have no other names. Most programs pass a new object in each call, any of which may have one misspelt. */
+/** Whether options have no other names. Most programs pass a new object in each call, any of which may have one misspelt; the same object is looked at once. */
 function isOnlyType(options: CallOptions | null | undefined): boolean {
   // Makes no array, unlike Object.keys().
   for (const name in options) if (name !== 'type') return false;
