@@ -36,6 +36,9 @@ export class Mesh {
   readonly #told = new Set<string>();
   /** Notices of losses and failures. */
   readonly #badNews: string[] = [];
+  /** Ranks that are being lost, and what is done once they are: news of those who closed because of it. */
+  readonly #losing = new Set<number>();
+  readonly #afterLosses: (() => void)[] = [];
   readonly #closing = new AbortController();
   /** The spaces of messages between two ranks of the networks on this mesh that have not been closed. */
   readonly #spaces = new Set<number>();
@@ -311,9 +314,24 @@ export class Mesh {
   /** A connection with a peer ended: with its goodbye, or broken. */
   #ended(peer: Peer, cause: Error | undefined): void {
     if (cause !== undefined && peer.hasEnded) peer.loseNow();
-    if (this.signal.aborted || peer.gone !== undefined) return;
+    if (this.signal.aborted || peer.gone !== undefined || peer.hasLeft) return;
     this.spread({ kind: cause === undefined ? 'left' : 'died', rank: peer.rank });
-    if (cause === undefined) this.#forget(peer, 'CLOSED', 'has closed its communicator');
+    if (cause === undefined) this.#takeLeave(peer);
+  }
+
+  /** A peer has said goodbye. */
+  #takeLeave(peer: Peer): void {
+    peer.leave();
+    this.#afterLoss(() => this.#forget(peer, 'CLOSED', 'has closed its communicator'));
+  }
+
+  /**
+   * Does what follows from a rank's having closed. Where it heard of a loss first, it closed because of that, and who waits for
+   * it is to be told so; but this rank may still be waiting for the last words of the lost one.
+   */
+  #afterLoss(then: () => void): void {
+    if (this.#losing.size === 0) then();
+    else this.#afterLosses.push(then);
   }
 
   #heed(notice: Notice): void {
@@ -322,7 +340,7 @@ export class Mesh {
         if (notice.rank === this.rank) return;
         const peer = this.#peer(notice.rank);
         // Where the peer has a connection to this rank, its last messages come on that, and then its goodbye.
-        if (peer.incoming === undefined) this.#forget(peer, 'CLOSED', 'has closed its communicator');
+        if (peer.incoming === undefined) this.#takeLeave(peer);
         return;
       }
       case 'died':
@@ -334,7 +352,9 @@ export class Mesh {
       case 'closed': {
         const { rank, group, sequence } = notice;
         const error = packError(new RemoteError('CLOSED', `${this.nameOf(rank)} has closed its communicator`, { rank }));
-        for (const listener of this.#failureListeners) listener({ kind: 'failed', group, sequence, error });
+        this.#afterLoss(() => {
+          for (const listener of this.#failureListeners) listener({ kind: 'failed', group, sequence, error });
+        });
         return;
       }
       case 'waits':
@@ -343,7 +363,8 @@ export class Mesh {
       case 'silent': {
         const { rank, space, error } = notice;
         if (!this.#spaces.has(space)) return;
-        this.#peer(rank).mailbox.end(space, error === undefined ? new RemoteError('CLOSED', `${this.nameOf(rank)} has closed its communicator`, { rank }) : inRanksOfNetwork(unpackError(error)));
+        const reason = error === undefined ? new RemoteError('CLOSED', `${this.nameOf(rank)} has closed its communicator`, { rank }) : inRanksOfNetwork(unpackError(error));
+        this.#afterLoss(() => this.#peer(rank).mailbox.end(space, reason));
         return;
       }
       case 'failed':
@@ -355,8 +376,12 @@ export class Mesh {
   #loseLater(rank: number, code: 'RANK_DIED' | 'ABORTED', what: string): void {
     if (rank === this.rank) this.#giveUp(code);
     else {
+      this.#losing.add(rank);
       this.#peer(rank).loseLater(() => {
-        if (!this.signal.aborted) this.#lose(this.#peer(rank), code, what);
+        this.#losing.delete(rank);
+        if (this.signal.aborted) return;
+        this.#lose(this.#peer(rank), code, what);
+        if (this.#losing.size === 0) for (const then of this.#afterLosses.splice(0)) then();
       });
     }
   }

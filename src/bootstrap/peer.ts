@@ -29,6 +29,11 @@ export class Peer {
     return this.#hasLeft;
   }
 
+  /** It said goodbye, though what waits for it is told later. */
+  leave(): void {
+    this.#hasLeft = true;
+  }
+
   /** Why nothing comes from the peer or goes to it any more. */
   get gone(): Error | undefined {
     return this.#gone;
@@ -48,7 +53,7 @@ export class Peer {
 
   /** Nothing comes from the peer or goes to it any more. Returns why: the first reason stays. */
   forget(reason: RemoteError): Error {
-    if (reason.code === 'CLOSED') this.#hasLeft = true;
+    if (reason.code === 'CLOSED') this.leave();
     this.#gone ??= reason;
     this.#tellGone(this.#gone);
     this.mailbox.close(this.#gone);
