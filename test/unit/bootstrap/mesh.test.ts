@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Connection, ConnectionEvents } from '../../../src/bootstrap/connection.js';
 import { Mesh } from '../../../src/bootstrap/mesh.js';
+import type { RemoteError } from '../../../src/errors.js';
 
 /** What a mesh hears on a connection that nobody is behind. */
 function heard(mesh: Mesh, rank: number): ConnectionEvents {
@@ -17,12 +18,15 @@ it('who closed because of a loss is missed after it, though the last words of th
   const [first, second] = [heard(mesh, 1), heard(mesh, 2)];
   const news: string[] = [];
   mesh.onLost((rank) => news.push(`lost ${rank}`));
-  const waiting = mesh.take(1, { space: 0, number: 7 }).catch((error: { code: string; rank: number }) => news.push(`${error.code} ${error.rank}`));
-  first.notice(JSON.stringify({ kind: 'died', rank: 2 }));
+  const waiting = mesh.take(1, { space: 0, number: 7 }).catch((error: unknown) => {
+    const { code, rank } = error as RemoteError;
+    news.push(`${code} ${String(rank)}`);
+  });
+  first.notice?.(JSON.stringify({ kind: 'died', rank: 2 }));
   first.end(undefined);
   // What comes after the goodbye of a rank is no loss of it.
   first.end(new Error('reset'));
-  await Promise.resolve();
+  await new Promise((resolve) => setImmediate(resolve));
   expect(news).toEqual([]);
   second.end(new Error('reset'));
   await waiting;
