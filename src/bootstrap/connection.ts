@@ -123,13 +123,17 @@ export class Connection {
     this.#pump();
   }
 
-  /** Says goodbye after the record in progress, and closes. Messages not yet written reject. Resolves when closed. */
-  async leave(): Promise<void> {
+  /**
+   * Says goodbye after the record in progress, and closes. Messages not yet written reject. Resolves when closed.
+   *
+   * @param news notices that go before the goodbye
+   */
+  async leave(news: readonly string[] = []): Promise<void> {
     if (this.#socket.closed || this.#state === 'ended') return;
     if (this.#state !== 'leaving') {
       this.#state = 'leaving';
       this.#rejectMessages(new SystemError('NETWORK', 'the connection was closed by this side'));
-      for (const text of this.#notices.splice(0)) this.#write(this.#writer.seal(recordKinds.notice, Buffer.from(text)));
+      for (const text of [...this.#notices.splice(0), ...news]) this.#write(this.#writer.seal(recordKinds.notice, Buffer.from(text)));
       this.#write(this.#writer.seal(recordKinds.goodbye));
     }
     await endSocket(this.#socket, { flushMs, lingerMs });

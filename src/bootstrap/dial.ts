@@ -16,6 +16,8 @@ export interface DialOptions {
   readonly events: ConnectionEvents;
   /** Ends the attempts; the dial rejects with its reason. */
   readonly signal: AbortSignal;
+  /** What the other side is to know before a goodbye, should the dial be ended when it may count on the connection already. */
+  readonly news?: readonly string[];
   /** Told of each attempt that failed, as there is another after it; what it throws ends the dial. */
   readonly onFailure?: (error: Error) => void;
 }
@@ -46,14 +48,14 @@ export async function dial(options: DialOptions): Promise<Connection> {
   }
 }
 
-async function attempt({ address, secret, greeting, events, signal }: DialOptions): Promise<Connection> {
+async function attempt({ address, secret, greeting, events, signal, news }: DialOptions): Promise<Connection> {
   const socket = connect({ host: address.host, port: address.port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 5000 }).unref();
   let failure: Error | undefined;
   socket.on('error', (error) => (failure = error));
   let connection: Connection | undefined;
   const abort = () => {
     if (connection === undefined) socket.destroy();
-    else void connection.leave(); // the acceptor may count on it already, so it gets a goodbye
+    else void connection.leave(news); // the acceptor may count on it already, so it gets a goodbye
   };
   signal.addEventListener('abort', abort);
   try {

@@ -279,6 +279,7 @@ export class Mesh {
         if (cause !== undefined || peer.incoming === undefined) this.#ended(peer, cause);
       }),
       signal: this.signal,
+      news: this.#badNews,
       onFailure: (error) => {
         if (peer.gone !== undefined) throw peer.gone;
         const isRefusal = 'code' in error && error.code === 'ECONNREFUSED';

@@ -131,6 +131,27 @@ it('a message that is being sent rejects when this side leaves, and the goodbye 
   });
 });
 
+it('a dial that is ended when the acceptor counts on the connection already tells it the news before the goodbye', async () => {
+  const closing = new AbortController();
+  const [here, there] = [endpoint(), endpoint()];
+  const listener = await Listener.open({
+    host: '127.0.0.1', secret, expects: () => true,
+    admit: (_, open) => {
+      open(there.events);
+      closing.abort(new Error('closed'));
+    },
+  });
+  try {
+    await expect(dial({
+      address: listener.address, secret, greeting: { purpose: purposes.peer, from: 0, to: 1 }, events: here.events, signal: closing.signal, news: ['rank 2 died'],
+    })).rejects.toThrow('closed');
+    expect(await there.ended).toBeUndefined();
+    expect(there.received).toEqual(['rank 2 died']);
+  } finally {
+    listener.close();
+  }
+});
+
 it('an end without a goodbye has a cause, on both sides', async () => {
   await withPair(async (connector, acceptor) => {
     connector.connection.destroy();
