@@ -74,7 +74,8 @@ for (const stream of [process.stdout, process.stderr]) {
       unwritable = error;
       if (stream === process.stdout) process.stderr.write(`${problem()} the output cannot be written: ${error.message}\n`);
     }
-    process.exitCode = unwritable === undefined ? 0 : 1;
+    if (unwritable !== undefined) process.exitCode = 1;
+    else if (stream === process.stdout) process.exitCode = 0;
     if (stream.listenerCount('error') === 1) process.exit();
   });
 }
