@@ -48,6 +48,8 @@ export interface Bootstrap {
   onPeerLost(listener: (rank: number) => void): () => void;
   /** Why `peer` does not go on with this rank, as soon as that is known: it is gone, or this network has failed. */
   whyGone(peer: number): Promise<Error>;
+  /** Why other ranks cannot complete a collective operation that this one has begun, though this one may have completed it. */
+  readonly failure: Error | undefined;
   /** A number for {@link derive} that no network of these ranks has or had. One rank asks and tells the others. */
   nextNumber(): number;
   /**

@@ -177,6 +177,11 @@ export class Group {
     return this.#failed?.error;
   }
 
+  /** Why an operation that this rank has begun, and may have completed, cannot be completed by others. */
+  get brokenOff(): Error | undefined {
+    return this.#failed !== undefined && this.#failed.sequence < this.#sequence ? this.#failed.error : undefined;
+  }
+
   #fail(sequence: number, error: Error): void {
     if (this.#failed !== undefined && this.#failed.sequence <= sequence) return;
     this.#failed = { sequence, error };

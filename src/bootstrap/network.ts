@@ -113,6 +113,11 @@ export class Network implements Bootstrap {
     return this.#inMyRanks(reason) as Error;
   }
 
+  get failure(): Error | undefined {
+    const reason = this.#groups.all.brokenOff;
+    return reason === undefined ? undefined : (this.#inMyRanks(reason) as Error);
+  }
+
   nextNumber(): number {
     return this.#mesh.nextNetworkNumber();
   }

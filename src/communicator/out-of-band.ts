@@ -64,6 +64,8 @@ export class OutOfBandCalls {
   #checkPresence(calls: number): void {
     const { team, bootstrap, checkAlive } = this.#parts;
     checkAlive();
+    // Who had all it needed from the others waits for those who had not, in what follows from it.
+    if (bootstrap.failure !== undefined) throw bootstrap.failure;
     const rankOf = (local: number): number => bootstrap.localRanks[local] ?? local;
     const dead = team.findDead();
     if (dead >= 0) throw died(rankOf(dead));

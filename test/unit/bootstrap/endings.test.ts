@@ -115,6 +115,18 @@ it('an abort ends what is pending here with its reason, and everywhere else with
   });
 });
 
+it('who has completed an operation that others cannot complete can see why', async () => {
+  await withRanks(3, async (ranks) => {
+    await ranks[0]!.broadcast(bytes('x'), 0);
+    expect(ranks[0]!.failure).toBeUndefined();
+    ranks[2]!.fail(new RemoteError('ABORTED', 'rank 1 aborted', { rank: 1 }));
+    await vi.waitFor(() => expect(ranks[0]!.failure).toMatchObject({ code: 'ABORTED', rank: 1 }));
+    // It began none.
+    expect(ranks[1]!.failure).toBeUndefined();
+    await expect(ranks[1]!.broadcast(bytes('x'), 0)).rejects.toMatchObject({ code: 'ABORTED', rank: 1 });
+  });
+});
+
 it('a listener that was stopped hears of no loss', async () => {
   await withRanks(3, async (ranks) => {
     const heard: string[] = [];
