@@ -16,17 +16,25 @@ import { progressLine } from '../dist/cli/output.js';
 import { callsRound } from './soak/calls.mjs';
 import { failuresRound } from './soak/failures.mjs';
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '30' }, rounds: { type: 'string', default: 'Infinity' }, seed: { type: 'string' },
-    failures: { type: 'boolean', default: false }, calls: { type: 'string', default: '200' },
-  },
-});
+const help = `Usage: npm run soak -- [options]
+
+Options:
+  --minutes M  how long (30)
+  --rounds N   so many rounds at most
+  --seed S     of the first round; the ones after it have S + 1, S + 2, … (drawn)
+  --calls N    random calls of a round (200)
+  --failures   ranks fail at random, and what becomes of the others is checked
+  -h, --help
+
+Examples:
+  npm run soak -- --minutes 0.1
+  npm run soak -- --failures --seed 4711 --rounds 1
+`;
+
+const values = readOptions();
 const [minutes, most] = [Number(values.minutes), Number(values.rounds)];
 for (const [name, value] of /** @type {const} */ ([['minutes', minutes], ['rounds', most]])) {
-  if (value > 0) continue;
-  process.stderr.write(`soak: --${name} '${values[name]}' must be a number above 0\n`);
-  process.exit(2);
+  if (!(value > 0)) refuse(`--${name} '${values[name]}' must be a number above 0`);
 }
 const first = Number(values.seed ?? Math.floor(Math.random() * 1e9));
 const line = progressLine();
@@ -44,3 +52,25 @@ for (; rounds < most && performance.now() < end; rounds++) {
 line.done();
 const seeds = `seeds ${first} to ${first + rounds - 1}`;
 console.log(values.failures ? `${rounds} rounds of failures, ${seeds}: all as promised` : `${rounds} rounds of ${values.calls} random calls, ${seeds}: every element right`);
+
+function readOptions() {
+  try {
+    const { values: given } = parseArgs({
+      options: {
+        minutes: { type: 'string', default: '30' }, rounds: { type: 'string', default: 'Infinity' }, seed: { type: 'string' },
+        failures: { type: 'boolean', default: false }, calls: { type: 'string', default: '200' }, help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+    if (!given.help) return given;
+  } catch (error) {
+    refuse(error instanceof Error ? error.message : String(error));
+  }
+  process.stdout.write(help);
+  process.exit(0);
+}
+
+/** @returns {never} */
+function refuse(/** @type {string} */ why) {
+  process.stderr.write(`soak: ${why}\n`);
+  process.exit(2);
+}
