@@ -74,6 +74,7 @@ abstract class SocketConnection implements Connection {
 
   onNews(listener: (() => void) | undefined): void {
     this.#listener = listener;
+    if (this.socket.destroyed) return; // node:net would keep the wish, each time anew, for a connection that never comes
     if (listener === undefined) this.socket.unref();
     else this.socket.ref();
   }

@@ -58,3 +58,16 @@ test('a receiver that computed until the sender had closed gets all that was sen
   await receiver.close();
   closeTransports();
 });
+
+test('listening to a connection that the other side has closed leaves nothing behind', async () => {
+  const { sender, receiver, sockets, closeTransports } = await openPair('socket', SIZE);
+  await Promise.all([sender.close(), vi.waitFor(() => expect(() => receiver.peek()).toThrow())]);
+  await vi.waitFor(() => expect(sockets![1].closed).toBe(true));
+  for (let i = 0; i < 3; i++) {
+    receiver.onNews(() => undefined);
+    receiver.onNews(undefined);
+  }
+  expect(sockets![1].listenerCount('connect')).toBe(0);
+  await receiver.close();
+  closeTransports();
+});
