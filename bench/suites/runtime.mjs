@@ -37,8 +37,8 @@ const variants = [
  * array, the root's as well; so all broadcasts run in place, and tccl's also with an output of the root's own.
  */
 const alsoRuns = new Map([
-  ['all_reduce', { name: 'in place', options: ['-A', 'sync', '-i', '1'] }],
-  ['broadcast', { name: 'out of place', options: ['-A', 'sync', '-i', '0'] }],
+  ['all_reduce', [{ name: 'in place', options: ['-A', 'sync', '-i', '1'] }]],
+  ['broadcast', [{ name: 'out of place', options: ['-A', 'sync', '-i', '0'] }]],
 ]);
 
 /** Where the calls of a sample follow each other without a barrier, as nccl-tests does: at small sizes, throughput. */
@@ -89,7 +89,7 @@ function entrants(collective, ranks, built, quick) {
       start: (count, options) => command(tuning, count, options),
     }));
   /** @type {Entrant[]} */
-  const ours = [...variants, ...[alsoRuns.get(collective) ?? []].flat()].map((variant) => ({
+  const ours = [...variants, ...(alsoRuns.get(collective) ?? [])].map((variant) => ({
     library: 'tccl', name: variant.name, maxBytes: Infinity,
     start: (count, options) => ({
       file: process.execPath,
@@ -155,10 +155,10 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
 
 /** @param {readonly Comparison[]} rows */
 function ratioTable(rows) {
-  const extra = rows.some(({ ours }) => ours['out of place'] !== undefined) ? 'out of place' : undefined;
+  const hasOutOfPlace = rows.some(({ ours }) => ours['out of place'] !== undefined);
   const titles = [
     'size', 'best peer', '', 'sync', 'sync / best, target', 'promise', 'promise / sync, target', 'plain', 'plain / best, target',
-    ...(extra === undefined ? [] : ['sync, out of place', '/ best']),
+    ...(hasOutOfPlace ? ['sync, out of place', '/ best'] : []),
   ];
   return table(titles, rows.map((row) => {
     const { best, bytes, calls, ranks } = row;
@@ -175,7 +175,7 @@ function ratioTable(rows) {
       figure(best), figure(sync), verdict(over(sync?.us, best?.us), ratioTarget(row)),
       figure(promise), promiseVerdict,
       figure(plain), verdict(over(plain?.us, best?.us), calls === 1 && bytes >= plainTarget.fromBytes ? plainTarget.ratio : undefined),
-      ...(extra === undefined ? [] : [figure(row.ours[extra]), verdict(over(row.ours[extra]?.us, best?.us), undefined)]),
+      ...(hasOutOfPlace ? [figure(row.ours['out of place']), verdict(over(row.ours['out of place']?.us, best?.us), undefined)] : []),
     ];
   }));
 }

@@ -323,7 +323,7 @@ export class Mesh {
   /** A peer has said goodbye. */
   #takeLeave(peer: Peer): void {
     peer.leave();
-    this.#afterLoss(() => this.#forget(peer, 'CLOSED', 'has closed its communicator'));
+    this.#afterLoss(() => peer.forget(this.#closedBy(peer.rank)));
   }
 
   /**
@@ -352,7 +352,7 @@ export class Mesh {
         return;
       case 'closed': {
         const { rank, group, sequence } = notice;
-        const error = packError(new RemoteError('CLOSED', `${this.nameOf(rank)} has closed its communicator`, { rank }));
+        const error = packError(this.#closedBy(rank));
         this.#afterLoss(() => {
           for (const listener of this.#failureListeners) listener({ kind: 'failed', group, sequence, error });
         });
@@ -364,7 +364,7 @@ export class Mesh {
       case 'silent': {
         const { rank, space, error } = notice;
         if (!this.#spaces.has(space)) return;
-        const reason = error === undefined ? new RemoteError('CLOSED', `${this.nameOf(rank)} has closed its communicator`, { rank }) : inRanksOfNetwork(unpackError(error));
+        const reason = error === undefined ? this.#closedBy(rank) : inRanksOfNetwork(unpackError(error));
         this.#afterLoss(() => this.#peer(rank).mailbox.end(space, reason));
         return;
       }
@@ -400,7 +400,11 @@ export class Mesh {
   }
 
   /** Nothing comes from the peer or goes to it any more. */
-  #forget(peer: Peer, code: 'RANK_DIED' | 'ABORTED' | 'CLOSED', what: string): Error {
+  #forget(peer: Peer, code: 'RANK_DIED' | 'ABORTED', what: string): Error {
     return peer.forget(new RemoteError(code, `${this.nameOf(peer.rank)} ${what}`, { rank: peer.rank }));
+  }
+
+  #closedBy(rank: number): RemoteError {
+    return new RemoteError('CLOSED', `${this.nameOf(rank)} has closed its communicator`, { rank });
   }
 }

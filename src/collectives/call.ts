@@ -94,6 +94,16 @@ export function decodeCall(code: number, root: number, count: number): Call {
   return { kind, type, operator, root, count, algorithm };
 }
 
+/** Whether a call of this code gives the others what its root has. */
+export function isFromRoot(code: number): boolean {
+  return (code & 15) === callKinds.broadcast || (code & 15) === callKinds.scatter;
+}
+
+/** Whether a call of this code gives its root what the others have. */
+export function isToRoot(code: number): boolean {
+  return (code & 15) === callKinds.gather || (code & 15) === callKinds.reduce;
+}
+
 /** Whether all ranks must give the same counts of parts for a call of this code. */
 export function hasCommonCounts(code: number): boolean {
   return (code & 15) === callKinds.allGatherV || (code & 15) === callKinds.reduceScatterV;

@@ -3,7 +3,8 @@ import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../errors.js';
-import type { CallDetails } from './call.js';
+import { alignedPiece, alignedShare } from './alignment.js';
+import { isFromRoot, isToRoot, type CallDetails } from './call.js';
 import { Direction } from './direct-direction.js';
 import { InputWay } from './direct-input-way.js';
 import { ExchangePlan } from './direct-plan.js';
@@ -17,9 +18,6 @@ import type { Stage } from './direct-stage.js';
 
 /** So many looks, at most, a rank takes for the others before it copies what it takes from itself in spite of the turn. */
 const GLANCES = 200;
-
-/** Shares are whole pairs of cache lines, and so whole elements of any type. */
-const ALIGNMENT = 128;
 
 /**
  * All collectives but all-reduce, of ranks that share a segment, in the form for more than a few bytes. Each rank posts
@@ -170,9 +168,9 @@ export class Exchange {
 
   /** Finds out where this rank's arrays are, and what it has to say about them. */
   #usePlaces(kind: number, send: NumericArray, recv: NumericArray): void {
-    const { isRoot, isFromRoot } = this.#rooted;
-    const sends = !isFromRoot || isRoot;
-    const receives = (kind !== callKinds.gather && kind !== callKinds.reduce) || isRoot;
+    const isRoot = this.#rank === this.#root;
+    const sends = !isFromRoot(kind) || isRoot;
+    const receives = !isToRoot(kind) || isRoot;
     const source = this.#source;
     const destination = this.#destination;
     this.#address = this.#target = this.#flags = this.#table = this.#place = 0;
@@ -203,9 +201,8 @@ export class Exchange {
       this.#place = source.open();
       if (this.#place !== 0) this.#flags = (this.#flags & ~STAGED) | this.#way.openFlags();
     }
-    this.#flags |= this.#rooted.helpFlags();
-    if ((this.#flags & (STAGED | OPEN)) === 0) this.#flags |= this.#spread.start(kind, this.#root);
-    this.#takesOwnLast = (isRoot && isFromRoot && !source.placed) || (this.#flags & SPREADS) !== 0;
+    this.#flags |= this.#rooted.helpFlags() | this.#spread.start(kind, this.#root);
+    this.#takesOwnLast = (isRoot && isFromRoot(kind) && !source.placed) || (this.#flags & SPREADS) !== 0;
     this.#flags |= this.#way.choiceFlags((sends && !source.placed) || (receives && !destination.placed));
     if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.wholeParts, this.#plan.wholeTakes);
   }
@@ -246,13 +243,13 @@ export class Exchange {
   /** Whether this rank stays until all have finished this round: somebody reads what it has, or writes what it gets. */
   #waits(): boolean {
     const kind = this.#code & 15;
-    const { isRoot, isFromRoot } = this.#rooted;
+    const isRoot = this.#rank === this.#root;
     const last = this.#round === this.#rounds;
     if (kind === callKinds.reduce && isRoot) return this.#round > 0 || last;
     if (!last) return false;
     if ((!isRoot && this.#rooted.helps(this.#rank)) || this.#spreads()) return true;
     if (kind === callKinds.gather) return isRoot ? this.#target !== 0 : (this.#flags & STAGED) === 0 && this.#rootIsClosed();
-    if (isFromRoot) return isRoot && (this.#flags & STAGED) === 0;
+    if (isFromRoot(kind)) return isRoot && (this.#flags & STAGED) === 0;
     return (this.#flags & STAGED) === 0 || this.#allSwap();
   }
 
@@ -360,7 +357,7 @@ export class Exchange {
   /** Exchanges parts with all others, of each pair one half. */
   #swap(): void {
     const { partFrom, partBytes: [bytes = 0] } = this.#plan;
-    const half = Math.floor(bytes / 2 / ALIGNMENT) * ALIGNMENT;
+    const half = alignedPiece(bytes, 2);
     for (let i = 1; i < this.#nRanks; i++) {
       const r = (this.#rank + i) % this.#nRanks;
       const [from, length] = this.#rank < r ? [0, half] : [half, bytes - half];
@@ -384,7 +381,7 @@ export class Exchange {
     const all = this.#count * this.#type.bytes;
     const done = this.#rounds === 0 ? 0 : (this.#round - 1) * pieceBytes;
     const bytes = this.#rounds === 0 ? all : Math.min(pieceBytes, all - done);
-    const share = Math.ceil(bytes / this.#nRanks / ALIGNMENT) * ALIGNMENT;
+    const share = alignedShare(bytes, this.#nRanks);
     const from = share * this.#rank;
     const target = this.#posts.destination(this.#root) + (this.#rootIsClosed() ? 0 : done);
     return this.#reduction.into(target + from, done + from, from, Math.min(share, bytes - from));

@@ -1,4 +1,5 @@
 import { callKinds } from '../device/kernels/kernels.js';
+import { isFromRoot, isToRoot } from './call.js';
 import type { ExchangePlan } from './direct-plan.js';
 import { EITHER, OPEN, type Posts, STAGED, STAGES } from './direct-posts.js';
 import { Ways, type Way } from './direct-ways.js';
@@ -83,10 +84,7 @@ export class InputWay {
   /** Whether it is this one of two ranks who says which way: one that is not done before it has data. */
   #chooses(): boolean {
     if (this.#nRanks !== 2) return false;
-    const kind = this.#code & 15;
-    const fromRoot = kind === callKinds.broadcast || kind === callKinds.scatter;
-    const toRoot = kind === callKinds.gather || kind === callKinds.reduce;
-    return this.#rank === (fromRoot ? 1 - this.#root : toRoot ? this.#root : 0);
+    return this.#rank === (isFromRoot(this.#code) ? 1 - this.#root : isToRoot(this.#code) ? this.#root : 0);
   }
 
   /** By time, but for calls on arrays in the segment, which do not pay for what only a mixture would gain. */

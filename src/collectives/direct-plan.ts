@@ -1,8 +1,6 @@
 import { callKinds } from '../device/kernels/kernels.js';
-import type { CallDetails, Share } from './call.js';
-
-/** Pieces are whole pairs of cache lines, and so whole elements of any type. */
-const ALIGNMENT = 128;
+import { alignedPiece, alignedShare } from './alignment.js';
+import { isFromRoot, type CallDetails, type Share } from './call.js';
 
 const dividedKinds: ReadonlySet<number> = new Set([
   callKinds.scatter, callKinds.allToAll, callKinds.reduceScatter, callKinds.reduceScatterV, callKinds.allToAllV,
@@ -64,7 +62,7 @@ export class ExchangePlan {
     this.reduces = reducingKinds.has(kind);
     // Two pieces, so that one is read while the next is copied (measured: shorter ones come slower from the other's cache).
     const overlaps = kind === callKinds.broadcast && this.nRanks === 2;
-    this.pieceBytes = pieceBytes(this.stageBytes, this.divided || overlaps ? this.nRanks : 1);
+    this.pieceBytes = alignedPiece(this.stageBytes, this.divided || overlaps ? this.nRanks : 1);
     this.uneven = details?.counts !== undefined;
     if (details?.counts === undefined) this.#planEven(kind, root, count * elementBytes);
     else this.#planUneven(kind, elementBytes, details);
@@ -78,7 +76,7 @@ export class ExchangePlan {
 
   /** How much of a block of `whole` bytes this share of the call has. */
   bytesOf(whole: number): number {
-    return this.#share === undefined ? whole : Math.min(shareBytes(whole, this.#share), whole - shareFrom(whole, this.#share));
+    return this.#share === undefined ? whole : Math.min(alignedShare(whole, this.#share.of), whole - shareFrom(whole, this.#share));
   }
 
   /** Cuts every block down to a share of it. */
@@ -93,11 +91,10 @@ export class ExchangePlan {
   /** @param block the bytes of `count` elements */
   #planEven(kind: number, root: number, block: number): void {
     const { rank: me } = this;
-    const fromRoot = kind === callKinds.broadcast || kind === callKinds.scatter;
     const takesFromOwnPlace = kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter;
     const putsToTheirPlace = kind === callKinds.allGather || kind === callKinds.gather || kind === callKinds.allToAll;
     for (let r = 0; r < this.nRanks; r++) {
-      const takes = fromRoot ? r === root : kind !== callKinds.gather || me === root;
+      const takes = isFromRoot(kind) ? r === root : kind !== callKinds.gather || me === root;
       this.takeFrom[r] = takesFromOwnPlace ? me * block : 0;
       this.takeTo[r] = putsToTheirPlace ? r * block : 0;
       this.takeBytes[r] = takes ? block : 0;
@@ -136,17 +133,7 @@ export class ExchangePlan {
   }
 }
 
-/** How long the pieces are of which so much staging memory holds a number. */
-export function pieceBytes(stageBytes: number, nPieces: number): number {
-  return Math.floor(stageBytes / nPieces / ALIGNMENT) * ALIGNMENT;
-}
-
-/** Most bytes of a block that a share has, */
-function shareBytes(whole: number, { of }: Share): number {
-  return Math.ceil(whole / of / ALIGNMENT) * ALIGNMENT;
-}
-
-/** and where in the block it begins. */
+/** Where in a block of so many bytes a share begins. */
 function shareFrom(whole: number, share: Share): number {
-  return Math.min(share.index * shareBytes(whole, share), whole);
+  return Math.min(share.index * alignedShare(whole, share.of), whole);
 }

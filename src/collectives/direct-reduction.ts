@@ -3,8 +3,8 @@ import { SUM_BLOCK_BYTES, type SumFunction } from '../device/machine-code/sum.js
 import { MAX_LOCAL_RANKS } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { operatorCode, type DataType } from '../device/types.js';
+import { alignedPiece } from './alignment.js';
 import type { Operand } from './operand.js';
-import { pieceBytes } from './direct-plan.js';
 import { OPEN, type Posts, STAGED } from './direct-posts.js';
 import type { Stage } from './direct-stage.js';
 
@@ -48,7 +48,7 @@ export class Reduction {
     this.#words = new Uint32Array(team.segment.buffer);
     this.#table = (team.kernels.tableAddress() >>> 0) / 4;
     this.#places = new Uint32Array(2 * team.nLocalRanks);
-    this.#slotBytes = pieceBytes(team.stageBytes, team.nLocalRanks);
+    this.#slotBytes = alignedPiece(team.stageBytes, team.nLocalRanks);
   }
 
   /** Begins a call, in which this rank has an input and an output. */

@@ -1,12 +1,12 @@
 import { callKinds } from '../device/kernels/kernels.js';
+import { alignedShare } from './alignment.js';
+import { isFromRoot } from './call.js';
 import type { ExchangePlan } from './direct-plan.js';
 import { CLOSED, HELPS, OPEN, type Posts, STAGED } from './direct-posts.js';
 import type { Operand } from './operand.js';
 
 /** Among more than two ranks the root helps with blocks from this length on: with shorter ones, waiting for it costs more (measured). */
 const HELPED_BYTES = 256 * 1024;
-/** What a rank copies by itself is whole pairs of cache lines. */
-const ALIGNMENT = 128;
 
 /**
  * Who copies what in a broadcast, scatter or gather. Each rank but the root copies its block; the root copies its own, unless that is
@@ -43,18 +43,9 @@ export class Rooted {
     this.#root = root;
   }
 
-  /** Whether the others get what the root has. */
-  get isFromRoot(): boolean {
-    return this.#kind === callKinds.broadcast || this.#kind === callKinds.scatter;
-  }
-
-  get isRoot(): boolean {
-    return this.#rank === this.#root;
-  }
-
   /** What this rank's post says: whether it is a root that helps. */
   helpFlags(): number {
-    if (!this.isRoot || (!this.isFromRoot && this.#kind !== callKinds.gather)) return 0;
+    if (this.#rank !== this.#root || (!isFromRoot(this.#kind) && this.#kind !== callKinds.gather)) return 0;
     const { takeBytes, takeFrom, takeTo } = this.#plan;
     const isWorthIt = this.#nRanks === 2 || (takeBytes[this.#rank] ?? 0) >= HELPED_BYTES;
     if (!isWorthIt || !this.#source.placed || !this.#destination.placed) return 0;
@@ -64,7 +55,7 @@ export class Rooted {
 
   /** Whether the root copies a part of a rank's block. */
   helps(rank: number): boolean {
-    return this.#posts.has(this.#root, HELPS) && !this.#posts.has(rank, this.isFromRoot ? CLOSED : STAGED | OPEN);
+    return this.#posts.has(this.#root, HELPS) && !this.#posts.has(rank, isFromRoot(this.#kind) ? CLOSED : STAGED | OPEN);
   }
 
   /** How much of a block of its own of so many bytes this rank copies. */
@@ -74,12 +65,12 @@ export class Rooted {
 
   /** The root's work: it copies the last part of all blocks with which it helps. */
   help(): void {
+    const bytes = this.#plan.takeBytes[this.#rank] ?? 0;
+    const done = this.#upToHelp(bytes);
     for (let i = 1; i < this.#nRanks; i++) {
       const r = (this.#rank + i) % this.#nRanks;
       if (!this.helps(r)) continue;
-      const bytes = this.#plan.takeBytes[this.#rank] ?? 0;
-      const done = this.#upToHelp(bytes);
-      if (this.isFromRoot) this.#give(r, done, bytes - done);
+      if (isFromRoot(this.#kind)) this.#give(r, done, bytes - done);
       else this.#fetch(r, done, bytes - done);
     }
   }
@@ -87,7 +78,7 @@ export class Rooted {
   /** In a gather into an array in the segment, what the senders do: writes this rank's block into it. */
   put(): void {
     const { partFrom, partBytes } = this.#plan;
-    if (this.isRoot) return;
+    if (this.#rank === this.#root) return;
     const bytes = this.ownPart(partBytes[0] ?? 0);
     if (bytes > 0) this.#source.copyTo(this.#posts.destination(this.#root) + (partFrom[this.#rank] ?? 0), partFrom[0] ?? 0, bytes);
   }
@@ -106,7 +97,6 @@ export class Rooted {
   }
 
   #upToHelp(bytes: number): number {
-    const part = Math.ceil((bytes * (this.#nRanks - 1)) / this.#nRanks / ALIGNMENT) * ALIGNMENT;
-    return Math.min(part, bytes);
+    return Math.min((this.#nRanks - 1) * alignedShare(bytes, this.#nRanks), bytes);
   }
 }

@@ -2,6 +2,7 @@ import { callKinds, DONE, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { NumericArray } from '../device/types.js';
+import { isFromRoot, isToRoot } from './call.js';
 import type { Stage } from './direct-stage.js';
 import { Operand } from './operand.js';
 
@@ -59,12 +60,12 @@ export class Small {
     this.#outcomeBytes = 0;
     let from = 0;
     let to = 0;
-    if ((kind !== callKinds.broadcast && kind !== callKinds.scatter) || isRoot) {
+    if (!isFromRoot(kind) || isRoot) {
       const divided = kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter;
       this.#source.use(send);
       from = this.#source.read(0, divided ? bytes * nLocalRanks : bytes, this.#source.placed ? 0 : this.stage.next());
     }
-    if ((kind !== callKinds.gather && kind !== callKinds.reduce) || isRoot) {
+    if (!isToRoot(kind) || isRoot) {
       this.#destination.use(recv);
       if (this.#destination.placed) to = this.#destination.address(0);
       else {

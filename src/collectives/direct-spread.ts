@@ -2,6 +2,7 @@ import { callKinds } from '../device/kernels/kernels.js';
 import { COPY_BLOCK_BYTES } from '../device/machine-code/copy-twice.js';
 import type { Team } from '../device/team.js';
 import { CACHED_BYTES } from '../launch/copy-tunables.js';
+import { alignedShare } from './alignment.js';
 import type { ExchangePlan } from './direct-plan.js';
 import { type Posts, SPREADS } from './direct-posts.js';
 import type { Operand } from './operand.js';
@@ -58,7 +59,7 @@ export class Spread {
     const owner = this.#isBroadcast ? this.#root : me;
     const { takeBytes, takeFrom, takeTo } = this.#plan;
     const whole = takeBytes[owner] ?? 0;
-    const half = Math.ceil(whole / 2 / COPY_BLOCK_BYTES) * COPY_BLOCK_BYTES;
+    const half = alignedShare(whole, 2);
     const [from, until] = !this.#isBroadcast ? [0, whole] : me === 0 ? [0, half] : [half, whole];
     const source = this.#posts.source(owner) + (takeFrom[owner] ?? 0) + from;
     const to = (takeTo[owner] ?? 0) + from;

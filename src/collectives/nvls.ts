@@ -3,9 +3,9 @@ import type { Libc } from '../device/libc.js';
 import type { MulticastView } from '../device/multicast.js';
 import type { Team } from '../device/team.js';
 import { operatorCode, type DataType, type NumericArray } from '../device/types.js';
+import { alignedPiece, alignedShare } from './alignment.js';
 import type { CallDetails } from './call.js';
 import { Operand } from './operand.js';
-import { ALIGNMENT } from './ring-schedule.js';
 import { Scaler } from './scaler.js';
 
 const SUM = operatorCode('sum');
@@ -96,7 +96,7 @@ export class Nvls {
     this.#source.use(send);
     this.#destination.use(recv);
     this.#total = count * type.bytes;
-    const most = this.#kind === callKinds.allReduce ? SLOT_BYTES : Math.floor(SLOT_BYTES / this.#n / ALIGNMENT) * ALIGNMENT;
+    const most = this.#kind === callKinds.allReduce ? SLOT_BYTES : alignedPiece(SLOT_BYTES, this.#n);
     this.#stepBytes = most;
     this.#before = this.#until;
     this.#until = (this.#before + Math.max(1, Math.ceil(this.#total / most))) | 0;
@@ -193,7 +193,7 @@ export class Nvls {
       if (this.#ahead(SCATTERED, step) <= 0) return false;
       if (this.#kind === callKinds.reduceScatter) this.#keepShare(slot + this.#rank * this.#stepBytes, from, bytes);
       else {
-        const share = Math.ceil(bytes / this.#n / ALIGNMENT) * ALIGNMENT;
+        const share = alignedShare(bytes, this.#n);
         const begin = Math.min(this.#rank * share, bytes);
         const length = Math.min(share, bytes - begin);
         if (length > 0) this.view.loadReduceStore(this.#type, this.#operator, slot + begin, length);

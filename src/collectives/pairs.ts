@@ -1,9 +1,9 @@
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import { alignedPiece } from './alignment.js';
 import type { Blocks } from './blocks.js';
 import type { Combiner, Piece } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
-import { ALIGNMENT } from './ring-schedule.js';
 import { Slices } from './slices.js';
 
 const LONGEST_SLICE_BYTES = 64 * 1024;
@@ -14,7 +14,7 @@ const STEPS = 4;
 
 /** A connection of each rank with each: the more ranks, the shorter their slices. */
 export function pairFifo(nRanks: number): FifoSize {
-  const fair = Math.floor(HELD_BYTES / STEPS / nRanks / ALIGNMENT) * ALIGNMENT;
+  const fair = alignedPiece(HELD_BYTES / STEPS, nRanks);
   return { steps: STEPS, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
 }
 

@@ -1,8 +1,8 @@
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import { ALIGNMENT, alignedPiece } from './alignment.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
-import { ALIGNMENT } from './ring-schedule.js';
 
 /** Longest message: its blocks together. */
 const MESSAGE_BYTES = 64 * 1024;
@@ -60,7 +60,7 @@ export class Pat implements Track {
     this.#forth = roundsOf(sends.slice(0, rounds), receives.slice(0, rounds));
     this.#back = roundsOf(sends.slice(rounds), receives.slice(rounds));
     const messageBytes = Math.min(...sends.map(({ size }) => size.slotBytes)) - HEADER_BYTES;
-    this.#columnBytes = Math.floor(messageBytes / Math.ceil(nRanks / 2) / ALIGNMENT) * ALIGNMENT;
+    this.#columnBytes = alignedPiece(messageBytes, Math.ceil(nRanks / 2));
   }
 
   static wantedSends(rank: number, nRanks: number): readonly WantedEnd[] {

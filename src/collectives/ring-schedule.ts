@@ -1,8 +1,6 @@
+import { alignedShare } from './alignment.js';
 import type { Blocks } from './blocks.js';
 import type { Piece } from './combiner.js';
-
-/** Shares of a block are whole pairs of cache lines, and so whole elements of any type. */
-export const ALIGNMENT = 128;
 
 type Kind = 'allReduce' | 'reduceScatter' | 'allGather' | 'barrier' | 'broadcast' | 'reduce';
 
@@ -170,7 +168,7 @@ export class RingSchedule implements Piece {
   #setShare(chunk: number): void {
     const n = this.order.length;
     const bytes = Math.min(this.#total - this.#column, n * this.#chunkBytes);
-    const share = Math.ceil(bytes / n / ALIGNMENT) * ALIGNMENT;
+    const share = alignedShare(bytes, n);
     this.#from = this.#column + Math.min(chunk * share, bytes);
     this.#to = this.#column + Math.min((chunk + 1) * share, bytes);
     this.#ownBase = 0;

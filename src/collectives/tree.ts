@@ -1,9 +1,9 @@
 import { doubleTree, type TreePlace } from '../graph/merge/double-tree.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import { alignedShare } from './alignment.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
-import { ALIGNMENT } from './ring-schedule.js';
 import { Slices } from './slices.js';
 
 /** Most data that travel at once, and least: below, handing over costs more than it lets others begin earlier. */
@@ -129,13 +129,13 @@ export class DoubleTree {
 
   /** Half of the data for each tree; where that would be messages too small to be worth while, all for the first. */
   #start(bytes: number, start: (tree: Tree, from: number, bytes: number, sliceBytes: number) => void): readonly Track[] {
-    const half = bytes <= LEAST_SLICE_BYTES ? bytes : Math.ceil(bytes / 2 / ALIGNMENT) * ALIGNMENT;
+    const half = bytes <= LEAST_SLICE_BYTES ? bytes : alignedShare(bytes, 2);
     this.#tracks.length = 0;
     for (const tree of this.#trees) {
       const length = tree.index === 0 ? half : bytes - half;
       if (tree.index > 0 && length === 0) continue;
       // As many slices as fill a path from leaf to leaf, if they are long enough.
-      const wanted = Math.ceil(length / 8 / ALIGNMENT) * ALIGNMENT;
+      const wanted = alignedShare(length, 8);
       start(tree, tree.index === 0 ? 0 : half, length, Math.min(this.#sliceBytes, Math.max(LEAST_SLICE_BYTES, wanted)));
       this.#tracks.push(tree.down, tree.up);
     }

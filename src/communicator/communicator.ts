@@ -121,7 +121,10 @@ export class Communicator extends Collectives {
       checkBlocking: () => this.#checkBlocking(),
     });
     this.#stopExit = onExit(this.#leave);
-    this.#release = this.#segment.keep((from, to) => this.#queue.arrays().some((array) => this.#segment.reaches(array, from, to)) || this.#pointToPoint.uses(from, to));
+    this.#release = this.#segment.keep({
+      uses: (from, to) => this.#queue.arrays().some((array) => this.#segment.reaches(array, from, to)) || this.#pointToPoint.uses(from, to),
+      why: 'a call that uses the array is under way; await it first',
+    });
   }
 
   /** As init(), split(), shrink() or grow() was given it. */

@@ -77,7 +77,7 @@ export class Window {
   readonly #signals: WindowSignals;
   readonly #operand: Operand;
   readonly #lanes: WindowLanes;
-  readonly #unpin: () => void;
+  readonly #release: () => void;
   #closing: Promise<void> | undefined;
 
   /** @internal Makes a window of all ranks' arrays, at `address` of this rank's memory; see Communicator.window. */
@@ -131,7 +131,10 @@ export class Window {
       isPolled: (peer) => lanes.of(peer) === undefined && peer !== rank,
       whyGone: (peer) => this.#whyGone(peer),
     });
-    this.#unpin = segment.pin(mine.address, 'the array is in a window that is open, so others may write to it; close the window first');
+    this.#release = segment.keep({
+      uses: (from, to) => from <= mine.address && mine.address < to,
+      why: 'the array is in a window that is open, so others may write to it; close the window first',
+    });
     messenger.guests.add(this);
   }
 
@@ -218,13 +221,13 @@ export class Window {
 
   /** @internal The communicator failed. */
   abort(reason: Error): void {
-    this.#unpin();
+    this.#release();
     this.#lanes.abort(reason);
   }
 
   /** @internal The communicator is closed while the window is open. */
   async leave(): Promise<void> {
-    this.#unpin();
+    this.#release();
     await this.#lanes.close();
   }
 

@@ -80,6 +80,14 @@ export interface SegmentInThread {
   readonly machineCode: boolean;
 }
 
+/** Somebody who needs arrays to stay where they are. */
+export interface MemoryUser {
+  /** Whether it uses bytes from the first address to the second. */
+  readonly uses: (from: number, to: number) => boolean;
+  /** What whoever frees such an array is told. */
+  readonly why: string;
+}
+
 /** The path under which other processes of this host open a memory file of this process. */
 export function memoryFilePath(fd: number): string {
   return `/proc/${String(process.pid)}/fd/${String(fd)}`;
@@ -104,10 +112,8 @@ export class Segment {
   readonly #words: Int32Array;
   readonly #view: Uint8Array;
   readonly #uses = new Map<number, MemoryUse>();
-  /** Of each communicator: whether a call under way uses bytes from the first address to the second. */
-  readonly #users = new Set<(from: number, to: number) => boolean>();
-  /** Places that others write to, whose arrays must stay. */
-  readonly #pins = new Set<{ readonly address: number; readonly why: string }>();
+  /** What arrays must stay for. */
+  readonly #users = new Set<MemoryUser>();
   /** What is to be done once others are through with some memory. */
   #lingering: { readonly isTime: () => boolean; readonly action: () => void }[] = [];
   /** Moves this thread to where memory should come from; what it returns moves it back. */
@@ -292,34 +298,20 @@ export class Segment {
       );
     }
     const end = place.offset + this.heap.lengthOf(place.offset);
-    for (const { address, why } of this.#pins) if (address >= place.offset && address < end) throw new InvalidUsageError('ARGUMENT_TYPE', `free: ${why}`);
-    for (const uses of this.#users) {
-      if (uses(place.offset, end)) throw new InvalidUsageError('ARGUMENT_TYPE', 'free: a call that uses the array is under way; await it first');
-    }
+    for (const { uses, why } of this.#users) if (uses(place.offset, end)) throw new InvalidUsageError('ARGUMENT_TYPE', `free: ${why}`);
     place.isFree = true;
     this.freeBytes(place.offset);
   }
 
-  /**
-   * Keeps arrays from being freed that are used, until what this returns is called.
-   *
-   * @param uses whether bytes from the first address to the second are
-   */
-  keep(uses: (from: number, to: number) => boolean): () => void {
-    this.#users.add(uses);
-    return () => void this.#users.delete(uses);
+  /** Keeps arrays that somebody uses from being freed, until what this returns is called. */
+  keep(user: MemoryUser): () => void {
+    this.#users.add(user);
+    return () => void this.#users.delete(user);
   }
 
   /** Whether some of an array's elements lie between two addresses. */
   reaches({ buffer, byteOffset, byteLength }: NumericArray, from: number, to: number): boolean {
     return buffer === this.buffer && byteOffset < to && byteOffset + byteLength > from;
-  }
-
-  /** Keeps the array that is at `address` from being freed, which is refused for the reason given, until what this returns is called. */
-  pin(address: number, why: string): () => void {
-    const pin = { address, why };
-    this.#pins.add(pin);
-    return () => void this.#pins.delete(pin);
   }
 
   /** Where an array lies in the segment, or -1 if it lies elsewhere. */
