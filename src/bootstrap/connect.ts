@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeError, InvalidArgumentError, RemoteError, TcclError, TimeoutError } from '../errors.js';
 import { version as ownVersion } from '../version.js';
+import { afterWatching, WatchClock } from '../watch-clock.js';
 import { formatAddress, inZone, parseAddress } from './address.js';
 import type { Address } from './address.js';
 import type { Bootstrap } from './bootstrap.js';
@@ -34,7 +35,7 @@ export interface ConnectOptions {
   readonly hostId?: string | undefined;
   /** Compared among the ranks; left out, tccl's. */
   readonly version?: string | undefined;
-  /** How long to wait for the other ranks, in milliseconds. */
+  /** How long to wait for the other ranks, in milliseconds in which this one runs. */
   readonly timeoutMs: number;
   /** See InterfaceWish. */
   readonly interfaceName?: string | undefined;
@@ -94,15 +95,19 @@ class SetUp {
   readonly #mesh: Mesh;
   /** All ranks. It exists from the start, so that a failure that another rank tells of ends this set-up too. */
   readonly #all: Group;
-  readonly #begun = performance.now();
+  /** Ranks that were stopped together are not late for each other. */
+  readonly #clock: WatchClock;
+  readonly #begun: number;
   /** Aborted when the set-up can't succeed any more, with the error. */
   readonly #ended = new AbortController();
   readonly #listeners: Listener[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  #liftLimit: () => void = () => undefined;
 
   constructor(options: ConnectOptions) {
-    const { rank, nRanks } = options;
+    const { rank, nRanks, timeoutMs } = options;
     this.#options = options;
+    this.#clock = new WatchClock(timeoutMs);
+    this.#begun = this.#clock.look();
     this.#mesh = new Mesh(rank, nRanks);
     this.#all = new Group(this.#mesh, Array.from({ length: nRanks }, (_, other) => other), spaces.all, 'all');
     this.#mesh.onLost((_, error) => this.#ended.abort(error));
@@ -122,7 +127,7 @@ class SetUp {
       this.#fail(error as Error);
       throw error;
     } finally {
-      clearTimeout(this.#timer);
+      this.#liftLimit();
       signal?.removeEventListener('abort', abort);
     }
   }
@@ -190,7 +195,7 @@ class SetUp {
         signal,
         onFailure: (error) => (failure = describeError(error)),
       });
-      const remainingMs = Math.max(1, this.#begun + timeoutMs - performance.now());
+      const remainingMs = Math.max(1, this.#begun + timeoutMs - this.#clock.look());
       connection.send(setUpHeader, encodeJson({ ...checkIn, remainingMs } satisfies CheckIn)).catch(() => undefined); // its end tells
       isConfirmed = await confirmation.promise;
       failure = 'the root closed the connection';
@@ -222,8 +227,8 @@ class SetUp {
 
   /** From now on the set-up fails with this error when so much time has passed since its begin. Keeps the process alive. */
   #limit(ms: number, error: () => Error): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#ended.abort(error()), Math.max(0, this.#begun + ms - performance.now()));
+    this.#liftLimit();
+    this.#liftLimit = afterWatching(Math.max(0, this.#begun + ms - this.#clock.look()), () => this.#ended.abort(error()), { clock: this.#clock });
   }
 
   async #listen(options: ListenerOptions): Promise<Listener> {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TcclError } from '../errors.js';
 import { checkOptionNames } from '../option-names.js';
+import { afterWatching, WatchClock } from '../watch-clock.js';
 import { inZone, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
 import { dial } from './dial.js';
@@ -118,7 +119,9 @@ class Desk {
   #resolveDone: () => void = () => undefined;
   #verdict: TcclError | undefined;
   #settled: NodeJS.Timeout | undefined;
-  #deadline: NodeJS.Timeout | undefined;
+  /** Ranks that were stopped together with this process are not late. */
+  readonly #clock = new WatchClock(Infinity);
+  #liftDeadline: () => void = () => undefined;
   /** When the first of the ranks here loses patience, and when the last does. */
   #earliest = Infinity;
   #latest = 0;
@@ -132,7 +135,7 @@ class Desk {
   }
 
   close(): void {
-    clearTimeout(this.#deadline);
+    this.#liftDeadline();
     clearTimeout(this.#settled);
     this.#stopListening();
     for (const giveUp of this.#answering) giveUp.abort();
@@ -141,7 +144,7 @@ class Desk {
 
   checkIn(checkIn: CheckIn): void {
     if (!this.#roll.add(checkIn)) return;
-    const patienceEnds = performance.now() + checkIn.remainingMs;
+    const patienceEnds = this.#clock.look() + checkIn.remainingMs;
     this.#earliest = Math.min(this.#earliest, patienceEnds);
     this.#latest = Math.max(this.#latest, patienceEnds);
     if (this.#verdict !== undefined) {
@@ -155,14 +158,13 @@ class Desk {
     } else if (this.#roll.isFull) {
       void this.#accept();
     } else {
-      clearTimeout(this.#deadline);
-      this.#deadline = setTimeout(() => this.#refuse(), this.#earliest - performance.now()).unref();
+      this.#wait(this.#earliest, () => this.#refuse());
     }
   }
 
   /** All are here and fit together: each gets the address of its successor in the ring. */
   async #accept(): Promise<void> {
-    clearTimeout(this.#deadline);
+    this.#liftDeadline();
     // Closed first, so that the next communicator of these ranks can use the same port.
     this.#stopListening();
     const byRank = this.#roll.checkIns.sort((a, b) => a.rank - b.rank);
@@ -173,7 +175,7 @@ class Desk {
 
   /** Everyone here gets the same error, and so does everyone who still comes. */
   #refuse(): void {
-    clearTimeout(this.#deadline);
+    this.#liftDeadline();
     clearTimeout(this.#settled);
     this.#verdict = this.#roll.conflict() ?? this.#roll.missing();
     const answer = failure(this.#verdict);
@@ -187,8 +189,13 @@ class Desk {
   }
 
   #closeAt(time: number): void {
-    clearTimeout(this.#deadline);
-    this.#deadline = setTimeout(() => this.close(), Math.max(0, time - performance.now()) + verdictGraceMs).unref();
+    this.#wait(Math.max(time, this.#clock.look()) + verdictGraceMs, () => this.close());
+  }
+
+  /** Does next what is to be done at a time of the clock. */
+  #wait(time: number, action: () => void): void {
+    this.#liftDeadline();
+    this.#liftDeadline = afterWatching(Math.max(0, time - this.#clock.look()), action, { clock: this.#clock, ref: false });
   }
 
   /** Resolves when all have their answer or can't be reached. */
@@ -203,7 +210,7 @@ class Desk {
   async #answer({ rank, answerAddress, remainingMs }: CheckIn, answer: Answer): Promise<void> {
     const giveUp = new AbortController();
     this.#answering.add(giveUp);
-    const timer = setTimeout(() => giveUp.abort(), remainingMs + verdictGraceMs).unref();
+    const stopWaiting = afterWatching(remainingMs + verdictGraceMs, () => giveUp.abort(), { ref: false });
     try {
       const connection = await dial({
         address: inZone(parseAddress(answerAddress), this.#zone),
@@ -217,7 +224,7 @@ class Desk {
     } catch {
       // A rank that can't be reached gets its own timeout, which tells of the answer that did not come.
     } finally {
-      clearTimeout(timer);
+      stopWaiting();
       this.#answering.delete(giveUp);
     }
   }

@@ -1,5 +1,5 @@
 import type { Libc } from '../device/libc.js';
-import type { WatchClock } from './watch-clock.js';
+import type { WatchClock } from '../watch-clock.js';
 
 /** After this long without progress a waiting rank sleeps between looks, so that the machine stays usable. */
 export const SLEEP_AFTER_MS = 10;

@@ -7,7 +7,7 @@ import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import type { CheckedCall } from './checked-call.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './group.js';
-import { WatchClock } from './watch-clock.js';
+import { WatchClock } from '../watch-clock.js';
 
 /** What a queue works with. */
 export interface CallQueueParts {

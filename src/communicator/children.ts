@@ -6,7 +6,7 @@ import { checkAlike, checkEngines, inOneSegment } from './agree.js';
 import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { CommunicatorParts } from './origin.js';
 import { tellAll, tooLate } from './out-of-band.js';
-import { afterWatching } from './watch-clock.js';
+import { afterWatching } from '../watch-clock.js';
 
 /** What each rank tells its parent communicator in a split. */
 interface Choice {
@@ -55,11 +55,11 @@ export function checkShrink(excluded: readonly number[], rank: number, nRanks: n
  */
 export async function shrink(parent: CommunicatorParts, excluded: readonly number[], given: CommunicatorConfig, timeoutMs: number): Promise<CommunicatorParts> {
   const late = new AbortController();
-  const timer = afterWatching(timeoutMs, () => late.abort(tooLate('shrink', timeoutMs)));
+  const stop = afterWatching(timeoutMs, () => late.abort(tooLate('shrink', timeoutMs)));
   try {
     return await shrinkInTime(parent, excluded, inherit(parent.config, given), late.signal);
   } finally {
-    clearInterval(timer);
+    stop();
   }
 }
 

@@ -8,7 +8,7 @@ import { packReason } from '../transport/ending.js';
 import { Backoff } from './backoff.js';
 import { DirectEngine } from './direct-engine.js';
 import { callAt, EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memory.js';
-import { WatchClock } from './watch-clock.js';
+import { WatchClock } from '../watch-clock.js';
 
 /** What a rank gives its engine thread. */
 export interface DirectThreadData {

@@ -9,6 +9,7 @@ import { Team } from '../device/team.js';
 import { TcclError, TimeoutError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import type { PlatformAbortSignal } from '../platform.js';
+import { afterWatching } from '../watch-clock.js';
 import { agree, type Facts } from './agree.js';
 import { Communicator } from './communicator.js';
 import { checkOptions, type CommunicatorConfig } from './config.js';
@@ -27,7 +28,7 @@ export interface InitOptions extends CommunicatorConfig {
   readonly commId?: UniqueId | string | undefined;
   /** What the rank computes on, unique on its host. Left out: a number of its own. */
   readonly device?: string | undefined;
-  /** How long to wait for the other ranks to come, in milliseconds. Default 60,000. */
+  /** How long to wait for the other ranks to come, in milliseconds in which this one runs (watch-clock.ts). Default 60,000. */
   readonly timeoutMs?: number | undefined;
   /** Gives up waiting for the other ranks. */
   readonly signal?: PlatformAbortSignal | undefined;
@@ -73,7 +74,12 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};
     const facts = await agree(bootstrap, settings, config, joined, profile);
     const origin = new Origin({ segment, shared, libc, settings, network, id, init, options });
-    parts = await origin.assemble(bootstrap, team, facts, config, initSignal(options));
+    const limit = limitOf(options);
+    try {
+      parts = await origin.assemble(bootstrap, team, facts, config, limit.signal);
+    } finally {
+      limit.lift();
+    }
     warn(bootstrap, facts, doubt, options);
     segment.setState(rankStates.ready);
     // Nobody may look for the dead before all are marked as living.
@@ -94,10 +100,10 @@ function wayHome({ localRank, localRanks }: Bootstrap, libc: Libc | undefined, {
 }
 
 /** What ends an init() that takes too long, or that its caller gave up. */
-function initSignal({ timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal }: InitOptions): AbortSignal {
+function limitOf({ timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal }: InitOptions): { readonly signal: AbortSignal; readonly lift: () => void } {
   const late = new AbortController();
-  setTimeout(() => late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${timeoutMs / 1000} s`)), timeoutMs).unref();
-  return signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]);
+  const lift = afterWatching(timeoutMs, () => late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${timeoutMs / 1000} s`)), { ref: false });
+  return { signal: signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]), lift };
 }
 
 function warn(bootstrap: Bootstrap, facts: readonly Facts[], doubt: string | undefined, options: InitOptions): void {

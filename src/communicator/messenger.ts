@@ -5,7 +5,7 @@ import type { Libc } from '../device/libc.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidUsageError, TimeoutError } from '../errors.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
-import { WatchClock } from './watch-clock.js';
+import { WatchClock } from '../watch-clock.js';
 
 /** How often ranks that are told of news look after the others' health and the deadline. */
 const HEALTH_EVERY_MS = 50;

@@ -12,6 +12,7 @@ import { connectRing } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
 import { SocketTransport } from '../transport/socket.js';
 import type { FifoSize, Transport } from '../transport/transport.js';
+import { afterWatching } from '../watch-clock.js';
 import { fifoOf, NetworkEngine, wantedEnds } from './network-engine.js';
 
 /** How long connections may take that are made when they are first needed. */
@@ -94,6 +95,6 @@ export function connectionBytes({ steps, slotBytes }: FifoSize): number {
 function connectSignal(): AbortSignal {
   const late = new AbortController();
   const seconds = CONNECT_TIMEOUT_MS / 1000;
-  setTimeout(() => late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${seconds} s`)), CONNECT_TIMEOUT_MS).unref();
+  afterWatching(CONNECT_TIMEOUT_MS, () => late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${seconds} s`)), { ref: false });
   return late.signal;
 }

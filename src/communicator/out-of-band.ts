@@ -4,7 +4,7 @@ import type { Team } from '../device/team.js';
 import { InvalidArgumentError, InvalidUsageError, RemoteError, SystemError, TimeoutError } from '../errors.js';
 import { died } from '../transport/ending.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
-import { afterWatching } from './watch-clock.js';
+import { afterWatching } from '../watch-clock.js';
 
 /** What calls out of band need of their communicator. */
 export interface OutOfBandParts {
@@ -100,7 +100,7 @@ async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => v
   const stopped = new Promise<never>((_, reject) => {
     stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
   });
-  const late = afterWatching(timeoutMs, () => stop.abort(tooLate(name, timeoutMs, findLate())));
+  const stopWaiting = afterWatching(timeoutMs, () => stop.abort(tooLate(name, timeoutMs, findLate())));
   const look = setInterval(() => {
     try {
       check();
@@ -112,7 +112,7 @@ async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => v
     return await Promise.race([work(stop.signal), stopped]);
   } finally {
     clearInterval(look);
-    clearInterval(late);
+    stopWaiting();
   }
 }
 

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { WatchClock } from '../watch-clock.js';
 
 /** How often processes that are being ended are looked at. */
 const pollMs = 10;
@@ -40,9 +41,10 @@ export class JobProcesses {
   /** SIGTERM, and SIGKILL for what is still there after the grace time. Resolves when nothing is left. */
   async end(graceMs: number): Promise<void> {
     const asked = new Set<number>();
-    const deadline = performance.now() + graceMs;
+    const clock = new WatchClock(graceMs);
+    const deadline = clock.look() + graceMs;
     for (let left = this.find(); left.length > 0; left = this.find()) {
-      const late = performance.now() >= deadline;
+      const late = clock.look() >= deadline;
       for (const pid of left) {
         if (late || !asked.has(pid)) send(pid, late ? 'SIGKILL' : 'SIGTERM');
         asked.add(pid);

@@ -2,6 +2,7 @@ import { fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { InvalidUsageError, SystemError, TimeoutError } from '../errors.js';
+import { afterWatching } from '../watch-clock.js';
 import type { Patience } from './exchange.js';
 import type { Place } from './place.js';
 
@@ -32,9 +33,9 @@ export async function passThroughPmi(fd: number, { rank, nRanks }: Place, make: 
   }
   isUsed = true;
   const pmi = new PmiSocket(fd);
-  const timer = setTimeout(() => pmi.destroy(new TimeoutError(
+  const stopWaiting = afterWatching(timeoutMs, () => pmi.destroy(new TimeoutError(
     'RANK_MISSING', `rank ${rank} waited ${timeoutMs} ms for all ${nRanks} ranks to call init(), but not all did`, { rank },
-  )), timeoutMs);
+  )));
   const abort = () => pmi.destroy(signal?.reason as Error);
   signal?.addEventListener('abort', abort);
   try {
@@ -47,7 +48,7 @@ export async function passThroughPmi(fd: number, { rank, nRanks }: Place, make: 
     await pmi.call('cmd=finalize', 'finalize_ack');
     return text;
   } finally {
-    clearTimeout(timer);
+    stopWaiting();
     signal?.removeEventListener('abort', abort);
     pmi.destroy();
   }

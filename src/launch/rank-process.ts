@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { WatchClock } from '../watch-clock.js';
 import type { JobProcesses } from './job-processes.js';
 
 /** How a rank ended: with an exit code, by a signal, or not started at all. */
@@ -87,14 +88,15 @@ export class RankProcess {
     const pipes = [this.#child.stdout, this.#child.stderr].filter((stream) => stream instanceof Socket);
     const open = () => pipes.some((pipe) => !pipe.closed);
     let bytes = -1;
+    const clock = new WatchClock(graceMs);
     let deadline = 0;
     while (open()) {
       const bytesNow = pipes.reduce((sum, pipe) => sum + pipe.bytesRead, 0);
       if (bytesNow !== bytes || pipes.some((pipe) => pipe.readableFlowing === false)) {
         bytes = bytesNow;
-        deadline = performance.now() + graceMs;
+        deadline = clock.look() + graceMs;
       }
-      if (performance.now() >= deadline) break;
+      if (clock.look() >= deadline) break;
       await Promise.race([drained, delay(pollMs)]);
     }
     for (const pipe of pipes) pipe.destroy();

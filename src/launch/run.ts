@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { SystemError } from '../errors.js';
+import { afterWatching } from '../watch-clock.js';
 import { copyTunables } from './copy-tunables.js';
 import { JobProcesses } from './job-processes.js';
 import { LinePrefixer } from './line-prefixer.js';
@@ -29,7 +30,7 @@ export interface LaunchOptions {
   readonly output: RankOutput;
   /** From the end of the first rank that fails to SIGTERM for the others, and from there to SIGKILL; milliseconds. */
   readonly graceMs: number;
-  /** When all ranks must have finished, milliseconds from the start. */
+  /** When all ranks must have finished, milliseconds from the start, less those in which the launcher was stopped. */
   readonly timeoutMs?: number | undefined;
   /** Takes one line for the user about what went wrong. */
   readonly report: (line: string) => void;
@@ -62,8 +63,8 @@ class Job {
   /** By rank: resolves when all that it wrote has been handed to where it goes. */
   readonly #outputs: Promise<unknown>[] = [];
   readonly #watchdog: Watchdog;
-  /** Timers of what is still to come: the timeout, SIGTERM, SIGKILL. */
-  readonly #timers: NodeJS.Timeout[] = [];
+  /** What stops the waits for what is still to come: the timeout, SIGTERM, SIGKILL. A time in which the job was stopped, and this process with it, does not count. */
+  readonly #waits: (() => void)[] = [];
   #exitCode = 0;
   /** The job is being ended: what ranks do from now on says nothing new. */
   #ending = false;
@@ -95,7 +96,7 @@ class Job {
       // After the rank's own last words.
       if (failure !== undefined) report(failure);
     }));
-    for (const timer of this.#timers) clearTimeout(timer);
+    for (const stop of this.#waits) stop();
     await new JobProcesses({ TCCL_COMM_SECRET: this.#meetingPoint.TCCL_COMM_SECRET }).end(this.#options.graceMs);
     stopForwarding();
     this.#watchdog.dismiss();
@@ -202,7 +203,7 @@ class Job {
   }
 
   #later(delayMs: number, action: () => void): void {
-    this.#timers.push(setTimeout(action, delayMs));
+    this.#waits.push(afterWatching(delayMs, action));
   }
 }
 

@@ -3,6 +3,7 @@ import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TimeoutError } from '../errors.js';
+import { WatchClock } from '../watch-clock.js';
 import type { Patience } from './exchange.js';
 import type { Place } from './place.js';
 
@@ -33,11 +34,12 @@ export async function passThroughDirectory(
     if (written.push(file) === 1) process.once('exit', removeWritten);
     return text;
   }
-  const deadline = performance.now() + timeoutMs;
+  const clock = new WatchClock(timeoutMs);
+  const deadline = clock.look() + timeoutMs;
   for (;;) {
     const text = readIfThere(file);
     if (text !== undefined) return text;
-    if (performance.now() > deadline) {
+    if (clock.look() > deadline) {
       throw new TimeoutError('RANK_MISSING', `rank ${rank} waited ${timeoutMs} ms for rank 0 to call init(), but it did not`, { rank, ranks: [0] });
     }
     signal?.throwIfAborted();

@@ -2,6 +2,7 @@ import type { Worker } from 'node:worker_threads';
 import { resolve } from 'node:path';
 import { InvalidArgumentError, RemoteError } from '../errors.js';
 import type { PlatformAbortSignal } from '../platform.js';
+import { afterWatching } from '../watch-clock.js';
 import { localMeetingPoint } from './meeting-point.js';
 import { startThreadAt } from './thread-place.js';
 
@@ -57,11 +58,11 @@ export async function spawnThreads(nRanks: number, module: string | URL, options
   };
 
   let first: Failure | undefined;
-  let grace: NodeJS.Timeout | undefined;
+  let stopWaiting = (): void => undefined;
   const fail = (failure: Failure) => {
     if (first !== undefined) return;
     first = failure;
-    grace = setTimeout(terminateAll, graceMs);
+    stopWaiting = afterWatching(graceMs, terminateAll);
   };
   // What the caller's own function throws ends all, as the caller's signal does: ranks are not to blame.
   let thrown: { readonly error: unknown } | undefined;
@@ -85,7 +86,7 @@ export async function spawnThreads(nRanks: number, module: string | URL, options
       resolve();
     });
   })));
-  clearTimeout(grace);
+  stopWaiting();
   signal?.removeEventListener('abort', terminateAll);
   signal?.throwIfAborted();
   if (thrown !== undefined) throw thrown.error;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bindRanks } from '../../src/launch/binding.js';
 import { cliPath, fixture, gone, lacks, numbersOf, start, startTccl, tccl } from './cli.js';
@@ -133,6 +134,17 @@ describe('the end of a job', () => {
     const { code, stderr } = await tccl(['run', '-n', '2', '--timeout', '2', 'sh', '-c', 'test $TCCL_RANK = 0 || exec sleep 1000']);
     expect(code).toBe(124);
     expect(stderr).toBe('tccl run: not finished after 2 s: ending rank 1\n');
+  });
+
+  it('comes not with --timeout for a time in which the launcher was stopped', async () => {
+    const job = startTccl(['run', '-n', '1', '--timeout', '2', 'sh', '-c', 'echo up; read line'], { openInput: true });
+    await job.shown(/up/);
+    job.process.kill('SIGSTOP');
+    await delay(3000); // there is nothing to wait for
+    job.process.kill('SIGCONT');
+    await delay(200); // so that it looks at the clock
+    job.process.stdin?.end('line\n');
+    expect(await job.finished).toMatchObject({ code: 0, stderr: '' });
   });
 
   it('reaches a rank that has cleared its environment', async () => {

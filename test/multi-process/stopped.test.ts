@@ -48,8 +48,10 @@ function signal(name: NodeJS.Signals, pids: readonly number[]): void {
   }
 }
 
-const start = (scenario: string, env: Record<string, string>): Started =>
-  startTccl(['run', '-n', String(N_RANKS), '--no-prefix', '--grace', '20', '--', process.execPath, fixture('stopped.mjs'), scenario], { env: { ...env, TCCL_TIMEOUT: String(TIMEOUT_SECONDS) } });
+const startProgram = (program: string, argument: string, env: Record<string, string> = {}): Started =>
+  startTccl(['run', '-n', String(N_RANKS), '--no-prefix', '--grace', '20', '--', process.execPath, fixture(program), argument], { env });
+
+const start = (scenario: string, env: Record<string, string>): Started => startProgram('stopped.mjs', scenario, { ...env, TCCL_TIMEOUT: String(TIMEOUT_SECONDS) });
 
 /** Ends what a test that failed leaves; no rank outlives its launcher. */
 function end({ process: launcher }: Started): void {
@@ -63,6 +65,36 @@ async function stop(pids: readonly number[]): Promise<void> {
   signal('SIGSTOP', pids);
   while (!pids.every(isStopped)) await delay(5);
 }
+
+describe.concurrent('a job that was stopped for longer than init() waits', () => {
+  const startLate = (): Started => startProgram('late-init.mjs', String(1000 * TIMEOUT_SECONDS));
+
+  test('goes on as if nothing had been', async ({ expect, onTestFinished }) => {
+    const job = startLate();
+    onTestFinished(() => end(job));
+    const pids = await pidsOf(job);
+    await delay(500); // so that all but rank 1 wait
+    await stop(pids);
+    await delay(STOPPED_MS); // there is nothing to wait for
+    signal('SIGCONT', pids);
+    await delay(500); // so that they look at the clock before rank 1 comes
+    signal('SIGUSR2', pids.slice(1, 2));
+    const { stdout, stderr, code } = await job.finished;
+    expect(outcomesOf(stdout), stderr).toEqual([0, 1, 2].map((rank) => ({ rank, code: 'none', right: true })));
+    expect(code).toBe(0);
+  });
+
+  test('is not one of which a single rank was stopped', async ({ expect, onTestFinished }) => {
+    const job = startLate();
+    onTestFinished(() => end(job));
+    const pids = await pidsOf(job);
+    await stop(pids.slice(1, 2));
+    const shown = outcomesOf(await job.shown(/(.*"code".*\s+){2}/));
+    signal('SIGKILL', pids.slice(1, 2));
+    const { stderr } = await job.finished;
+    expect(shown, stderr).toEqual([0, 2].map((rank) => ({ rank, name: 'TimeoutError', code: 'RANK_MISSING' })));
+  });
+});
 
 describe.concurrent('a job that was stopped for longer than TCCL_TIMEOUT', () => {
   test.for(ways)('goes on as if nothing had been: $scenario, $way', async ({ scenario, env }, { expect, onTestFinished }) => {

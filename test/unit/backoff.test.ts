@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Backoff, SLEEP_AFTER_MS } from '../../src/communicator/backoff.js';
-import { WatchClock } from '../../src/communicator/watch-clock.js';
+import { WatchClock } from '../../src/watch-clock.js';
 
 test('a wait that has just begun is short, however long the one before was', () => {
   const backoff = new Backoff(undefined, new WatchClock(0));

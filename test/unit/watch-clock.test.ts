@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { afterWatching, WatchClock } from '../../../src/communicator/watch-clock.js';
+import { afterWatching, WatchClock } from '../../src/watch-clock.js';
 
 let nowMs = 5;
 beforeEach(() => { vi.spyOn(performance, 'now').mockImplementation(() => nowMs); });
@@ -27,7 +27,7 @@ test('a time without a look counts no more than a quarter of the limit, and no m
 });
 
 test('what is to be done after a time of watching is done once, and not for time in which nothing ran', () => {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
     const action = vi.fn();
     const pass = (ms: number): void => {
@@ -45,7 +45,7 @@ test('what is to be done after a time of watching is done once, and not for time
     expect(action).toHaveBeenCalledOnce();
     pass(5000);
     expect(action).toHaveBeenCalledOnce();
-    clearInterval(afterWatching(100, action));
+    afterWatching(100, action)();
     pass(5000);
     expect(action).toHaveBeenCalledOnce();
   } finally {

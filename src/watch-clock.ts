@@ -2,7 +2,7 @@
 const LONGEST_GAP_MS = 1000;
 /** and the shortest such time: ranks that wait for news of sockets look that often. */
 const SHORTEST_GAP_MS = 50;
-/** Watches look so many times in that time. */
+/** Who waits in the event loop looks so many times in that time. */
 const LOOKS_PER_GAP = 4;
 
 /**
@@ -37,14 +37,27 @@ export class WatchClock {
   }
 }
 
-/** Calls `action` when this thread has watched for so long, until clearInterval(). */
-export function afterWatching(limitMs: number, action: () => void): NodeJS.Timeout {
-  const clock = new WatchClock(limitMs);
-  const begun = clock.look();
-  const timer = clock.every(() => {
-    if (clock.look() - begun < limitMs) return;
-    clearInterval(timer);
-    action();
-  });
-  return timer;
+/** How an action that is to come later is waited for. */
+export interface Waiting {
+  /** Left out, a clock of its own. */
+  readonly clock?: WatchClock;
+  /** Whether the wait keeps the process alive, as it does otherwise. */
+  readonly ref?: boolean;
+}
+
+/** Calls `action` when this thread has watched for so long, unless the function that it returns is called before. */
+export function afterWatching(limitMs: number, action: () => void, { clock = new WatchClock(limitMs), ref = true }: Waiting = {}): () => void {
+  const end = clock.look() + limitMs;
+  let timer: NodeJS.Timeout;
+  const wait = (ms: number): void => {
+    timer = setTimeout(look, Math.min(ms, clock.gapMs / LOOKS_PER_GAP));
+    if (!ref) timer.unref();
+  };
+  const look = (): void => {
+    const leftMs = end - clock.look();
+    if (leftMs > 0) wait(leftMs);
+    else action();
+  };
+  wait(limitMs);
+  return () => clearTimeout(timer);
 }
