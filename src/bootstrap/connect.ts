@@ -12,6 +12,7 @@ import { Group } from './group.js';
 import { purposes, rootRank, sessionSecret } from './handshake.js';
 import { identify } from './identity.js';
 import { chooseInterface, systemInterfaces } from './interfaces.js';
+import { decodeJson, encodeJson } from './json.js';
 import { Listener } from './listener.js';
 import type { ListenerOptions } from './listener.js';
 import type { StrangerLimits } from './stranger-limits.js';
@@ -21,7 +22,7 @@ import { acquaint } from './peer-info.js';
 import type { Introduction } from './peer-info.js';
 import type { CheckIn } from './roll.js';
 import { verdictGraceMs } from './root.js';
-import { decodeJson, encodeJson, setUpHeader } from './set-up-message.js';
+import { setUpHeader } from './set-up-message.js';
 import type { Answer } from './set-up-message.js';
 import type { UniqueId } from './unique-id.js';
 

@@ -1,6 +1,7 @@
 import { SystemError } from '../errors.js';
 import type { MessageHeader } from './connection.js';
 import type { TransferredError } from './error-transfer.js';
+import { decodeJson } from './json.js';
 import type { CheckIn } from './roll.js';
 
 /** The root's answer to a rank: where the next rank of the ring listens, or why there is no communicator. */
@@ -10,18 +11,6 @@ export type Answer =
 
 /** Check-ins and answers have a connection of their own each. */
 export const setUpHeader: MessageHeader = { space: 0, operation: 0, number: 0 };
-
-export function encodeJson(value: unknown): Uint8Array {
-  return Buffer.from(JSON.stringify(value));
-}
-
-export function decodeJson(data: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString());
-  } catch (cause) {
-    throw new SystemError('NETWORK', 'a message that should be JSON is not: do all ranks run the same version of tccl?', { cause });
-  }
-}
 
 /**
  * A rank's check-in. It comes from somebody who knows the secret, but maybe from another version of tccl.

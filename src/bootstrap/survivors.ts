@@ -1,4 +1,5 @@
 import { InvalidUsageError, TcclError, TimeoutError } from '../errors.js';
+import { decodeJson, encodeJson } from './json.js';
 import type { Mesh } from './mesh.js';
 import { nameRanks } from './rank-list.js';
 
@@ -61,9 +62,9 @@ export async function agreeOnSurvivors(mesh: Mesh, question: Question): Promise<
     if (coordinator === me) return coordinate(mesh, question, out);
     const peer = members[coordinator] ?? -1;
     try {
-      await mesh.post(peer, header(VIEW), encode([...out]));
+      await mesh.post(peer, header(VIEW), encodeJson([...out]));
       const { data } = await unlessEnded(mesh.take(peer, header(VERDICT)), question.signal, GRACE_MS, () => [coordinator]);
-      const verdict = decode(data) as Verdict | Failure;
+      const verdict = decodeJson(data) as Verdict | Failure;
       if ('missing' in verdict) throw missingRanks(verdict.missing);
       if (!verdict.ranks.includes(me)) throw excludedHere(me);
       return verdict;
@@ -100,7 +101,7 @@ async function hearAll(mesh: Mesh, { members, space, number, signal }: Question,
       unlessEnded(mesh.take(members[rank] ?? -1, { space, number: number * 2 + VIEW }), signal, 0, missing).then(
         ({ data }) => {
           heard.add(rank);
-          for (const other of decode(data) as number[]) out.add(other);
+          for (const other of decodeJson(data) as number[]) out.add(other);
           consider();
         },
         (error: unknown) => {
@@ -117,7 +118,7 @@ async function hearAll(mesh: Mesh, { members, space, number, signal }: Question,
 /** Who is lost now will be missed by the survivors' network. */
 async function tell(mesh: Mesh, { members, space, number }: Question, ranks: Iterable<number>, verdict: Verdict | Failure): Promise<void> {
   const others = [...ranks].map((rank) => members[rank] ?? -1).filter((member) => member !== mesh.rank);
-  await Promise.allSettled(others.map((member) => mesh.post(member, { space, operation: VERDICT, number: number * 2 + VERDICT }, encode(verdict))));
+  await Promise.allSettled(others.map((member) => mesh.post(member, { space, operation: VERDICT, number: number * 2 + VERDICT }, encodeJson(verdict))));
 }
 
 function excludedHere(me: number): TcclError {
@@ -144,6 +145,3 @@ async function unlessEnded<T>(promise: Promise<T>, signal: AbortSignal, graceMs:
     signal.removeEventListener('abort', end);
   }
 }
-
-const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
-const decode = (bytes: Uint8Array): unknown => JSON.parse(new TextDecoder().decode(bytes));

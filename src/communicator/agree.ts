@@ -1,4 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { allowedCores } from '../device/cores.js';
 import { InvalidUsageError } from '../errors.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThreads } from './config.js';
@@ -35,8 +36,8 @@ export async function agree(
     ...(joined.reason === undefined ? {} : { reason: joined.reason }),
     ...(profile === undefined || bootstrap.rank !== 0 ? {} : { profile }),
   };
-  const all = await bootstrap.allGather(new TextEncoder().encode(JSON.stringify(mine)));
-  const facts = all.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Facts);
+  const all = await bootstrap.allGather(encodeJson(mine));
+  const facts = all.map((bytes) => decodeJson(bytes) as Facts);
   checkAlike('TCCL_ALGO', facts.map(({ algorithm }) => algorithm));
   checkAlike('TCCL_PROTO', facts.map(({ protocol }) => protocol));
   checkEngines(facts.map((fact) => fact.engineThreads), inOneSegment(bootstrap, facts));

@@ -1,4 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { Team, type Reservation } from '../device/team.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, RemoteError, SystemError, TcclError } from '../errors.js';
@@ -146,7 +147,7 @@ async function exchange(bootstrap: Bootstrap, wanted: Wanted, oneSegment: boolea
     failure = error;
     mine = { error: (error as Error).message };
   }
-  const all = (await bootstrap.allGather(encode(mine))).map((bytes) => decode(bytes) as typeof mine);
+  const all = (await bootstrap.allGather(encodeJson(mine))).map((bytes) => decodeJson(bytes) as typeof mine);
   const addresses = all.map((one) => ('address' in one ? one.address : -1));
   const failed = addresses.indexOf(-1);
   if (failed < 0) {
@@ -161,5 +162,3 @@ async function exchange(bootstrap: Bootstrap, wanted: Wanted, oneSegment: boolea
 
 /** As Array.isArray, which would make the elements of a readonly array `any`. */
 const isArray = (value: unknown): boolean => Array.isArray(value);
-const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
-const decode = (bytes: Uint8Array): unknown => JSON.parse(new TextDecoder().decode(bytes));

@@ -1,5 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
+import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm } from '../collectives/call.js';
 import { HEADER_BYTES, HEADER_WORDS } from '../collectives/exchange.js';
@@ -143,8 +144,8 @@ function wayOfFloat16Sums({ team: { segment: { machineCode } }, settings }: Circ
 async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count: number): Promise<Team[]> {
   if (count === 0) return [];
   const mine = bootstrap.localRank === 0 ? Array.from({ length: count }, () => Team.reserve(segment, members.length)) : [];
-  const told = await bootstrap.broadcast(new TextEncoder().encode(JSON.stringify(mine.map(({ address }) => address))), bootstrap.localRanks[0] ?? 0, 'host');
-  return (JSON.parse(new TextDecoder().decode(told)) as number[]).map((address, index) => new Team(segment, address, members, mine[index]));
+  const told = await bootstrap.broadcast(encodeJson(mine.map(({ address }) => address)), bootstrap.localRanks[0] ?? 0, 'host');
+  return (decodeJson(told) as number[]).map((address, index) => new Team(segment, address, members, mine[index]));
 }
 
 /** What carries out the algorithms over connections, what connects this rank with the next of the ring, and see ChosenEngine. */

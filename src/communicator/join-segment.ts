@@ -1,4 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { loadLibc, type Libc } from '../device/libc.js';
 import { PeerMemory, whereabouts, type Whereabouts } from '../device/peer-memory.js';
 import { MAX_LOCAL_RANKS, memoryFilePath, reaches, Segment } from '../device/segment.js';
@@ -59,7 +60,7 @@ export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembl
     const mine: Offer = made.file === undefined
       ? { reason: made.reason ?? ('reason' in usable ? usable.reason : 'unknown') }
       : { path: memoryFilePath(made.file.fd), bytes: made.file.bytes };
-    const offer = decode(await bootstrap.broadcast(encode(mine), localRanks[0] ?? bootstrap.rank, 'host')) as Offer;
+    const offer = decodeJson(await bootstrap.broadcast(encodeJson(mine), localRanks[0] ?? bootstrap.rank, 'host')) as Offer;
 
     let segment: Segment | undefined;
     let reason = offer.reason;
@@ -73,7 +74,7 @@ export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembl
 
     const here = whereaboutsIn(usable, allowed);
     const outcome: Outcome = segment === undefined ? { reason: reason ?? 'unknown' } : here === undefined ? {} : { whereabouts: here };
-    const outcomes = (await bootstrap.allGather(encode(outcome), 'host')).map((bytes) => decode(bytes) as Outcome);
+    const outcomes = (await bootstrap.allGather(encodeJson(outcome), 'host')).map((bytes) => decodeJson(bytes) as Outcome);
     const refused = outcomes.map((other) => other.reason).find((text) => text !== undefined);
     if (segment !== undefined && refused === undefined) {
       seePeers(segment, usable, outcomes.map((other) => other.whereabouts));
@@ -110,6 +111,3 @@ function makeFile(libc: Libc | undefined, nLocalRanks: number): { readonly file?
     return { reason: (error as Error).message };
   }
 }
-
-const encode = (value: Offer | Outcome): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
-const decode = (bytes: Uint8Array): unknown => JSON.parse(new TextDecoder().decode(bytes));

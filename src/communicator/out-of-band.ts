@@ -1,4 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
 import type { Team } from '../device/team.js';
 import { InvalidArgumentError, InvalidUsageError, RemoteError, SystemError, TimeoutError } from '../errors.js';
@@ -79,7 +80,7 @@ export class OutOfBandCalls {
  * @throws InvalidUsageError `CALL_MISMATCH` where another rank makes another call
  */
 export async function tellAll<T extends object>(bootstrap: Bootstrap, call: string, words: T): Promise<T[]> {
-  const all = (await bootstrap.allGather(new TextEncoder().encode(JSON.stringify({ call, words })))).map((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as { call: string; words: T });
+  const all = (await bootstrap.allGather(encodeJson({ call, words }))).map((bytes) => decodeJson(bytes) as { call: string; words: T });
   const other = all.findIndex((one) => one.call !== call);
   if (other < 0) return all.map((one) => one.words);
   const { rank } = bootstrap;

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Introduction } from '../bootstrap/bootstrap.js';
+import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { InternalError, InvalidUsageError, SystemError } from '../errors.js';
 import { died } from './ending.js';
 import type { Connection, ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from './transport.js';
@@ -60,8 +61,8 @@ export function connectPeers(
 ): Promise<PeerConnections> {
   const inPairs: Agreement = {
     exchange: async (opening) => new Map(await Promise.all([...(await opening)].map(async ([peer, mine]): Promise<[number, Offer]> => {
-      const [bytes] = await Promise.all([bootstrap.recv(peer, TAG), bootstrap.send(peer, TAG, Buffer.from(JSON.stringify(mine)))]);
-      const theirs = JSON.parse(Buffer.from(bytes).toString()) as Offer;
+      const [bytes] = await Promise.all([bootstrap.recv(peer, TAG), bootstrap.send(peer, TAG, encodeJson(mine))]);
+      const theirs = decodeJson(bytes) as Offer;
       if (isAlike(mine, theirs)) return [peer, theirs];
       throw new InvalidUsageError(
         'UNSUPPORTED',

@@ -1,4 +1,5 @@
 import type { Introduction } from '../bootstrap/bootstrap.js';
+import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { InternalError, InvalidUsageError, TcclError } from '../errors.js';
 import { packReason, unpackReason } from './ending.js';
 import { connectEnds, describeOffer, isAlike, type Agreement, type Offer } from './peers.js';
@@ -101,7 +102,7 @@ type Offers = Readonly<Record<number, Offer>>;
  */
 async function inStep<T>(bootstrap: Introduction, work: () => Promise<T>): Promise<T[]> {
   const mine = await work().then(
-    (value) => ({ bytes: Buffer.from(JSON.stringify(value)), error: undefined }),
+    (value) => ({ bytes: encodeJson(value), error: undefined }),
     (error: unknown) => ({ bytes: packReason(error as Error), error: error as Error }),
   );
   const all = await bootstrap.allGather(Buffer.concat([Buffer.of(mine.error === undefined ? 0 : 1), mine.bytes]));
@@ -111,7 +112,7 @@ async function inStep<T>(bootstrap: Introduction, work: () => Promise<T>): Promi
   });
   const failure = failures.find((error) => error instanceof TcclError && error.code !== 'ABORTED') ?? failures[0];
   if (failure !== undefined) throw failure;
-  return all.map((bytes) => JSON.parse(Buffer.from(bytes).toString('utf8', 1)) as T);
+  return all.map((bytes) => decodeJson(bytes.subarray(1)) as T);
 }
 
 /** Both ends of a connection must be of one kind, and all connections of one size, since data are cut to it. */
