@@ -21,11 +21,11 @@ export class Operand {
 
   constructor(readonly segment: Segment, readonly libc: Libc | undefined) {}
 
-  /** Takes an array. */
+  /** Takes an array. Throws `BUFFER_DETACHED` where it is no longer there, as it may be when its call's turn comes. */
   use(array: NumericArray): void {
     this.#offset = this.segment.offsetOf(array);
     this.placed = this.#offset >= 0;
-    if (!this.placed) this.#view = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+    if (!this.placed) this.#view = viewOf(array.buffer, array.byteOffset, array.byteLength);
     this.#begin = 0;
   }
 
@@ -107,9 +107,7 @@ export class Operand {
 
   /** A piece of an array outside the segment; the caller may have taken it away while the call was under way. */
   #piece(from: number, bytes: number): Uint8Array {
-    if (this.#view.length < from + bytes) {
-      throw new InvalidArgumentError('BUFFER_DETACHED', 'an array of this call was transferred or resized away while the call was under way');
-    }
+    if (this.#view.length < from + bytes) throw detached();
     return this.#view.subarray(from, from + bytes);
   }
 
@@ -117,4 +115,17 @@ export class Operand {
     if (this.libc !== undefined && bytes >= LIBC_COPY_BYTES) this.libc.copy(destination, source, bytes);
     else destination.set(source);
   }
+}
+
+/** Bytes of memory outside the segment. Throws `BUFFER_DETACHED` where the caller has taken it away. */
+export function viewOf(buffer: ArrayBufferLike, from: number, bytes: number): Uint8Array {
+  try {
+    return new Uint8Array(buffer, from, bytes);
+  } catch (cause) {
+    throw detached(cause);
+  }
+}
+
+function detached(cause?: unknown): InvalidArgumentError {
+  return new InvalidArgumentError('BUFFER_DETACHED', 'an array of this call was transferred or resized away while the call was under way', { cause });
 }

@@ -1,15 +1,11 @@
+import { Operand, viewOf } from '../collectives/operand.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { NumericArray } from '../device/types.js';
-import { InvalidArgumentError } from '../errors.js';
-
-/** Below this, a call into the C library costs more than its faster copy gains. */
-const LIBC_COPY_BYTES = 4096;
 
 /** A stretch of memory outside the segment, and where its copy in the segment is. */
 interface Guest {
-  readonly buffer: ArrayBufferLike;
-  readonly from: number;
+  readonly outside: Operand;
   readonly bytes: number;
   readonly offset: number;
   /** Whether the call writes it. */
@@ -50,9 +46,9 @@ export class Guests {
   leave(): void {
     const guests = this.#guests;
     this.#guests = [];
-    for (const guest of guests) {
-      if (guest.returns) this.#copy(outside(guest), this.#inside(guest), guest.bytes);
-      this.team.segment.freeBytes(guest.offset);
+    for (const { outside, bytes, offset, returns } of guests) {
+      if (returns) outside.write(0, bytes, offset);
+      this.team.segment.freeBytes(offset);
     }
   }
 
@@ -63,26 +59,12 @@ export class Guests {
   }
 
   #admit(buffer: ArrayBufferLike, from: number, bytes: number, returns: boolean): number {
-    const guest: Guest = { buffer, from, bytes, offset: this.team.segment.allocateBytes(bytes), returns };
-    this.#guests.push(guest);
-    this.#copy(this.#inside(guest), outside(guest), bytes);
-    return guest.offset;
-  }
-
-  #inside({ offset, bytes }: Guest): Uint8Array {
-    return new Uint8Array(this.team.segment.buffer, offset, bytes);
-  }
-
-  #copy(destination: Uint8Array, source: Uint8Array, bytes: number): void {
-    if (this.libc !== undefined && bytes >= LIBC_COPY_BYTES) this.libc.copy(destination, source, bytes);
-    else destination.set(source);
-  }
-}
-
-function outside({ buffer, from, bytes }: Guest): Uint8Array {
-  try {
-    return new Uint8Array(buffer, from, bytes);
-  } catch (error) {
-    throw new InvalidArgumentError('BUFFER_DETACHED', 'an array of this call was transferred or resized away while the call was under way', { cause: error });
+    const { segment } = this.team;
+    const outside = new Operand(segment, this.libc);
+    outside.use(viewOf(buffer, from, bytes));
+    const offset = segment.allocateBytes(bytes);
+    this.#guests.push({ outside, bytes, offset, returns });
+    outside.copyTo(offset, 0, bytes);
+    return offset;
   }
 }

@@ -129,11 +129,13 @@ test.each([
   ['sockets', { TCCL_SHM_DISABLE: '1' }],
   ['sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
 ] as const)('an array that is transferred away under way ends the call with BUFFER_DETACHED, and all are told whose it was (%s)', async (_, env) => {
-  const { records, stderr } = await runRanks(3, 'failures.mjs', ['transferred'], { env, flags: ['--grace', '20'] });
-  expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 1, 2]);
-  for (const record of records) {
-    expect(record).toMatchObject({ code: 'BUFFER_DETACHED', about: 1, name: record['rank'] === 1 ? 'InvalidArgumentError' : 'RemoteError' });
-    if (record['rank'] !== 1) expect(record['message']).toMatch(/^rank 1: an array of this call was transferred/);
+  for (const scenario of ['transferred', 'transferredInQueue']) {
+    const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario], { env, flags: ['--grace', '20'] });
+    expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 1, 2]);
+    for (const record of records) {
+      expect(record).toMatchObject({ code: 'BUFFER_DETACHED', about: 1, name: record['rank'] === 1 ? 'InvalidArgumentError' : 'RemoteError' });
+      if (record['rank'] !== 1) expect(record['message']).toMatch(/^rank 1: an array of this call was transferred/);
+    }
   }
 });
 
