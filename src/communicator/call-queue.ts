@@ -1,4 +1,4 @@
-import { formatRanks } from '../bootstrap/rank-list.js';
+import { nameRanks } from '../bootstrap/rank-list.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { NumericArray } from '../device/types.js';
@@ -237,7 +237,7 @@ export class CallQueue {
     const late = this.#engine.late();
     return new TimeoutError(
       'TIMEOUT',
-      `rank ${rank} waited ${timeoutMs / 1000} s for ${late.length === 0 ? 'other ranks' : `rank${late.length === 1 ? '' : 's'} ${formatRanks(late)}`} ` +
+      `rank ${rank} waited ${timeoutMs / 1000} s for ${late.length === 0 ? 'other ranks' : nameRanks(late)} ` +
         'to make the same call (TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
       { ranks: late },
     );

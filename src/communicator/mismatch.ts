@@ -1,3 +1,4 @@
+import { nameRanks } from '../bootstrap/rank-list.js';
 import { decodeCall, describeCall, describeDifference, encodeCall, hasCommonCounts, type Call } from '../collectives/call.js';
 import type { Team } from '../device/team.js';
 import { InvalidUsageError } from '../errors.js';
@@ -31,7 +32,7 @@ export function mismatchAmong(
     if (caller === undefined) callers.set(text, { text: describeCall(call, counts), counts, ranks: [rank] });
     else caller.ranks.push(rank);
   });
-  const parts = [...callers.values()].map(({ text, ranks }) => `rank${ranks.length === 1 ? '' : 's'} ${ranks.join(', ')} called ${text}`);
+  const parts = [...callers.values()].map(({ text, ranks }) => `${nameRanks(ranks)} called ${text}`);
   return new InvalidUsageError(
     'CALL_MISMATCH',
     `ranks do not call the same operation: ${parts.join('; ')}${differenceOf([...callers.values()])}. All ranks of a communicator make the same calls in the same order`,

@@ -2,9 +2,10 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
 import type { Team } from '../device/team.js';
-import { InvalidArgumentError, InvalidUsageError, RemoteError, SystemError, TimeoutError } from '../errors.js';
+import { InvalidArgumentError, InvalidUsageError, SystemError, TimeoutError } from '../errors.js';
 import { died } from '../transport/ending.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
+import { closedTooEarly } from './team-error.js';
 import { afterWatching } from '../watch-clock.js';
 
 /** What calls out of band need of their communicator. */
@@ -71,7 +72,7 @@ export class OutOfBandCalls {
     const dead = team.findDead();
     if (dead >= 0) throw died(rankOf(dead));
     const left = team.findLeft(calls);
-    if (left >= 0) throw new RemoteError('CLOSED', `rank ${rankOf(left)} has closed its communicator, but others still call it`, { rank: rankOf(left) });
+    if (left >= 0) throw closedTooEarly(rankOf(left));
   }
 }
 

@@ -1,4 +1,4 @@
-import { formatRanks } from '../bootstrap/rank-list.js';
+import { nameRanks } from '../bootstrap/rank-list.js';
 import type { Observe } from '../collectives/operation.js';
 import { InvalidUsageError } from '../errors.js';
 import type { Condition, Messenger } from './messenger.js';
@@ -47,7 +47,7 @@ export class WindowSignals {
   /** Waits for `count` signals of each of `peers`, and takes them. */
   wait(peers: readonly number[], count: number, settle: (error?: Error) => void): void {
     const { observe, isPolled, messenger } = this.#parts;
-    const ended = observe?.({ name: 'waitSignal', text: `waitSignal of ${count} from rank${peers.length === 1 ? '' : 's'} ${formatRanks(peers)}`, args: { peers, count } });
+    const ended = observe?.({ name: 'waitSignal', text: `waitSignal of ${count} from ${nameRanks(peers)}`, args: { peers, count } });
     const wait: Condition = {
       isMet: () => this.#take(peers, count),
       awaited: () => peers.filter((peer) => !this.#has(peer, count)),
@@ -67,9 +67,8 @@ export class WindowSignals {
     const { messenger, rank } = this.#parts;
     for (const wait of this.#waits) {
       messenger.endWait(wait, () => {
-        const awaited = wait.awaited();
         return new InvalidUsageError(
-          'CLOSED', `rank ${rank} waits for signals of rank${awaited.length === 1 ? '' : 's'} ${formatRanks(awaited)} in a window that all ranks have closed; close it when all signals have come`, { rank },
+          'CLOSED', `rank ${rank} waits for signals of ${nameRanks(wait.awaited())} in a window that all ranks have closed; close it when all signals have come`, { rank },
         );
       });
     }

@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { nameRanks } from '../bootstrap/rank-list.js';
 import { SystemError } from '../errors.js';
 import { afterWatching } from '../watch-clock.js';
 import { copyTunables } from './copy-tunables.js';
@@ -168,7 +169,7 @@ class Job {
 
   #timeOut(timeoutMs: number): void {
     const running = this.#ranks.filter((rank) => rank.running).map((rank) => rank.rank);
-    this.#options.report(`not finished after ${timeoutMs / 1000} s: ending ${listRanks(running)}`);
+    this.#options.report(`not finished after ${timeoutMs / 1000} s: ending ${nameRanks(running)}`);
     this.#exitCode ||= exitCodes.timedOut;
     this.#end();
   }
@@ -229,10 +230,6 @@ function exitCodeOf(ending: Ending): number {
     case 'signal': return 128 + constants.signals[ending.signal];
     case 'unstarted': return exitCodes.cannotRun;
   }
-}
-
-function listRanks(ranks: readonly number[]): string {
-  return ranks.length === 1 ? `rank ${ranks.join()}` : `ranks ${ranks.join(', ')}`;
 }
 
 function openLogs(directory: string, nRanks: number): number[] {
