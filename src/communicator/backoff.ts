@@ -7,6 +7,14 @@ export const SLEEP_AFTER_MS = 10;
 const HEALTH_EVERY_MS = 20;
 
 /**
+ * How often a rank looks in vain before it gives its core away. One that spins where ranks outnumber cores keeps the one that
+ * it waits for from running.
+ */
+export function spinsFor(nThreads: number, nCores: number): number {
+  return nThreads > nCores ? 20 : 4000;
+}
+
+/**
  * How a rank waits that has spun in vain: it gives its core away, and later sleeps for a small part of the time it
  * has waited already, so that sleeping never makes a wait noticeably longer. One a communicator, restarted at each
  * wait.

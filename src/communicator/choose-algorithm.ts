@@ -1,6 +1,7 @@
 import type { Algorithm, CallKind } from '../collectives/call.js';
 import { PAT_MOST_RANKS } from '../collectives/pat.js';
 import { callKinds } from '../device/kernels/kernels.js';
+import { InternalError } from '../errors.js';
 
 /** Calls about at most `upToBytes` bytes, and more than those of the range before, take `algorithm`. */
 export interface AlgorithmRange {
@@ -61,6 +62,18 @@ function rangesOf(kind: CallKind, { nRanks, oneSegment, forced }: Situation): Al
 export function carriesOut(algorithm: Algorithm, kind: CallKind, nRanks: number): boolean {
   if (algorithm === 'direct') return true;
   return kindsOf[algorithm].includes(kind) && (algorithm !== 'pat' || nRanks <= PAT_MOST_RANKS);
+}
+
+/** What a call about `bytes` bytes takes. */
+export function algorithmFor(ranges: readonly AlgorithmRange[], bytes: number): Algorithm {
+  const range = ranges.find(({ upToBytes }) => bytes <= upToBytes);
+  if (range === undefined) throw new InternalError('INTERNAL', `no algorithm is given for ${bytes} bytes`);
+  return range.algorithm;
+}
+
+/** What calls may take. */
+export function algorithmsIn(table: AlgorithmTable): Algorithm[] {
+  return [...new Set(Object.values(table).flatMap((ranges) => ranges.map(({ algorithm }) => algorithm)))];
 }
 
 /** `tree up to 262144 bytes, then ring`. */

@@ -11,7 +11,8 @@ import { InvalidUsageError } from '../errors.js';
 import { connectRing } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
 import { inOneSegment, type Facts } from './agree.js';
-import { carriesOut, defaultTable } from './choose-algorithm.js';
+import { spinsFor } from './backoff.js';
+import { algorithmsIn, carriesOut, defaultTable } from './choose-algorithm.js';
 import { CompositeEngine } from './composite-engine.js';
 import type { EngineThreads } from './config.js';
 import { DirectEngine } from './direct-engine.js';
@@ -103,7 +104,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
     times, usual,
     (algorithm, kind) => (oneSegment || (algorithm !== 'direct' && algorithm !== 'nvls')) && carriesOut(algorithm, kind, nRanks),
   );
-  const used = [...new Set(Object.values(table).flatMap((ranges) => ranges.map(({ algorithm }) => algorithm)))];
+  const used = algorithmsIn(table);
   const overNetwork = used.filter((algorithm) => algorithm !== 'direct' && algorithm !== 'nvls');
   const engines: Partial<Record<Algorithm, Engine>> = {};
   let ring: Told['ring'];
@@ -112,7 +113,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
     const smallBytes = smallBytesOf(localRanks.length, nCores);
     engines.direct = nThreads === 0 ? new DirectEngine(team, localRanks, libc, smallBytes) : await startDirectThreads({
       teams: [team, ...(await moreTeams(bootstrap, team, nThreads - 1))], localRanks, libc, smallBytes,
-      spins: localRanks.length * nThreads > nCores ? 20 : 4000,
+      spins: spinsFor(localRanks.length * nThreads, nCores),
     });
   }
   if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);
@@ -157,7 +158,7 @@ async function networkEngine(
   const options = { bootstrap, shared, team, libc, order, host: dataHost(bootstrap, environment, id), secret: id.secret };
   if (nThreads > 0) {
     // A rank has two threads then, of which one waits.
-    const spins = bootstrap.localRanks.length > nCores ? 20 : 4000;
+    const spins = spinsFor(bootstrap.localRanks.length, nCores);
     return startNetworkThread({ ...options, algorithms, spins, timeoutMs: settings.timeoutMs }, signal);
   }
   const network = await openNetwork(options, signal);

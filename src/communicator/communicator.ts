@@ -7,6 +7,7 @@ import type { DataType, NumericArray, NumericArrayConstructor } from '../device/
 import { InvalidUsageError, RemoteError, TcclError, withRank } from '../errors.js';
 import { packReason } from '../transport/ending.js';
 import { checkArray, checkPeer, type CallOptions } from './arguments.js';
+import { spinsFor } from './backoff.js';
 import { CallQueue } from './call-queue.js';
 import { CheckedCall } from './checked-call.js';
 import { checkShrink, checkSplit, shrink, split } from './children.js';
@@ -92,8 +93,7 @@ export class Communicator extends Collectives {
     this.#blocksFreely = this.#mayBlock && shared && this.nLocalRanks === this.nRanks;
     origin.use();
     const crowded = this.nLocalRanks > nCores;
-    // A rank that spins where ranks outnumber cores keeps the one it waits for from running.
-    const spins = crowded ? 20 : 4000;
+    const spins = spinsFor(this.nLocalRanks, nCores);
     const fail = (error: unknown): unknown => this.#failWith(error);
     this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews(), observe: engine.observe });
     this.#queue = new CallQueue({

@@ -3,7 +3,7 @@ import type { Observe } from '../collectives/operation.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, type TcclError } from '../errors.js';
-import type { AlgorithmTable } from './choose-algorithm.js';
+import { algorithmFor, type AlgorithmTable } from './choose-algorithm.js';
 import type { Engine } from './engine.js';
 
 /** A range of sizes of one kind of call, as the way of a call needs it. */
@@ -56,10 +56,7 @@ export class CompositeEngine implements Engine {
   }
 
   algorithmOf(kind: CallKind, bytes: number): Algorithm {
-    const ranges = this.table[kind];
-    const range = ranges.find(({ upToBytes }) => bytes <= upToBytes);
-    if (range === undefined) throw new InternalError('INTERNAL', `no algorithm is given for ${kind} of ${bytes} bytes`);
-    return range.algorithm;
+    return algorithmFor(this.table[kind], bytes);
   }
 
   begin(

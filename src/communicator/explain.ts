@@ -5,7 +5,7 @@ import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError } from '../errors.js';
 import { didYouMean } from '../suggest.js';
 import { inOneSegment } from './agree.js';
-import type { AlgorithmTable } from './choose-algorithm.js';
+import { algorithmFor, type AlgorithmTable } from './choose-algorithm.js';
 import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
 import { engineThreads, forcedAlgorithm } from './config.js';
 import { defaultProfile } from './default-profile.js';
@@ -55,7 +55,7 @@ export function explainCall(collective: CallKind, bytes: number, { table, times,
   if (!(Number.isInteger(bytes) && bytes >= 0)) {
     throw new InvalidArgumentError('ARGUMENT_RANGE', `explain: the call's size is ${describeValue(bytes)}; pass a whole number of bytes from 0`);
   }
-  const algorithm = table[collective].find(({ upToBytes }) => bytes <= upToBytes)?.algorithm ?? 'direct';
+  const algorithm = algorithmFor(table[collective], bytes);
   const candidates = (Object.entries(times[collective] ?? {}) as [Algorithm, Parameters<typeof timeAt>[0]][])
     .map(([name, points]) => ({ algorithm: name, predictedUs: timeAt(points, bytes) }))
     .sort((a, b) => a.predictedUs - b.predictedUs);

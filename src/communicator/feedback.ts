@@ -5,7 +5,7 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { ChosenInterface } from '../bootstrap/interfaces.js';
 import { doubleTree } from '../graph/merge/double-tree.js';
 import { version } from '../version.js';
-import { rangesText, type AlgorithmTable } from './choose-algorithm.js';
+import { algorithmsIn, rangesText, type AlgorithmTable } from './choose-algorithm.js';
 import { fileNamed } from './append-file.js';
 import { DebugLog } from './debug-log.js';
 import type { Observer } from './observed-engine.js';
@@ -87,8 +87,8 @@ function startLog({ bootstrap, settings, table, ring, shared, name: given, ordin
     const { name, host } = listensOn();
     log.info('INIT', `Bootstrap: Using ${name}:${host}<0>`);
   }
-  const used = new Set(Object.values(table).flatMap((ranges) => ranges.map(({ algorithm }) => algorithm)));
-  if (settings.protocol !== undefined && !used.has('ring')) {
+  const used = algorithmsIn(table);
+  if (settings.protocol !== undefined && !used.includes('ring')) {
     log.warn(`TCCL_PROTO=${settings.protocol} has no effect: no call here takes a ring, whose messages it is about; TCCL_ALGO=ring forces one`);
   }
   const localOf = (other: number): number => peers.filter((peer) => peer.rank < other && peer.hostHash === peers[other]?.hostHash).length;
@@ -104,7 +104,7 @@ function startLog({ bootstrap, settings, table, ring, shared, name: given, ordin
   } else {
     const next = ring.order[(ring.order.indexOf(rank) + 1) % nRanks] ?? rank;
     if (rank === 0) log.info('GRAPH', `Channel 00/01 : ${ring.order.join(' ')}`);
-    if (used.has('tree')) log.info('GRAPH', `Trees ${treesText(ring.order, rank)}`);
+    if (used.includes('tree')) log.info('GRAPH', `Trees ${treesText(ring.order, rank)}`);
     log.info('NET', `Channel 00/0 : ${rank}[${localRank}] -> ${next}[${localOf(next)}] via ${ring.transport}`);
   }
   log.info('INIT', `${comm} nranks ${nRanks} cudaDev ${localRank} busId ${localRank.toString(16)} commId 0x${commIdOf(secret, bootstrap)} - Init COMPLETE`);

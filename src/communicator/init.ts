@@ -6,15 +6,15 @@ import { loadLibc, type Libc } from '../device/libc.js';
 import { MachineCode } from '../device/machine-code/machine-code.js';
 import { rankStates } from '../device/segment.js';
 import { Team } from '../device/team.js';
-import { TcclError, TimeoutError } from '../errors.js';
+import { TcclError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import type { PlatformAbortSignal } from '../platform.js';
-import { afterWatching } from '../watch-clock.js';
 import { agree, type Facts } from './agree.js';
 import { Communicator } from './communicator.js';
 import { checkOptions, type CommunicatorConfig } from './config.js';
 import { joinSegment, type Joined } from './join-segment.js';
 import { DEFAULT_INIT_TIMEOUT_MS, meet, placeOf } from './meet.js';
+import { connectInTime } from './open-network.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
 import { Origin, type CommunicatorParts } from './origin.js';
 import { profileFor } from './profile.js';
@@ -74,12 +74,8 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};
     const facts = await agree(bootstrap, settings, config, joined, profile);
     const origin = new Origin({ segment, shared, libc, settings, network, id, init, options });
-    const limit = limitOf(options);
-    try {
-      parts = await origin.assemble(bootstrap, team, facts, config, limit.signal);
-    } finally {
-      limit.lift();
-    }
+    const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal } = options;
+    parts = await connectInTime(timeoutMs, (late) => origin.assemble(bootstrap, team, facts, config, signal === undefined ? late : AbortSignal.any([signal, late])));
     warn(bootstrap, facts, doubt, options);
     segment.setState(rankStates.ready);
     // Nobody may look for the dead before all are marked as living.
@@ -97,13 +93,6 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
 function wayHome({ localRank, localRanks }: Bootstrap, libc: Libc | undefined, { ignoreAffinity }: RuntimeSettings): () => () => void {
   const cores = libc === undefined ? undefined : homeCores({ localRank, nLocalRanks: localRanks.length, ignoreMask: ignoreAffinity });
   return libc === undefined || cores === undefined ? () => () => undefined : () => moveTo(libc, cores);
-}
-
-/** What ends an init() that takes too long, or that its caller gave up. */
-function limitOf({ timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal }: InitOptions): { readonly signal: AbortSignal; readonly lift: () => void } {
-  const late = new AbortController();
-  const lift = afterWatching(timeoutMs, () => late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${timeoutMs / 1000} s`)), { ref: false });
-  return { signal: signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]), lift };
 }
 
 function warn(bootstrap: Bootstrap, facts: readonly Facts[], doubt: string | undefined, options: InitOptions): void {

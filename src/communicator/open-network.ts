@@ -54,7 +54,8 @@ export async function openNetwork({ bootstrap, shared, team, libc, host, secret,
   const ring = await over(fifoOf('ring', nRanks), (transportFor) => connectRing(bootstrap, order, transportFor, signal));
   return new NetworkEngine(team, libc, ring, (algorithm) => {
     const { sendTo, receiveFrom } = wantedEnds(algorithm, order, rank);
-    return over(fifoOf(algorithm, nRanks), (transportFor) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, connectSignal()));
+    return over(fifoOf(algorithm, nRanks), (transportFor) =>
+      connectInTime(CONNECT_TIMEOUT_MS, (late) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, late)));
   });
 }
 
@@ -91,10 +92,13 @@ export function connectionBytes({ steps, slotBytes }: FifoSize): number {
   return (steps + 1) * (Math.max(slotBytes, REASON_BYTES) + BESIDES_SLOT_BYTES) + BESIDES_CONNECTION_BYTES;
 }
 
-/** Ends connecting that takes too long, once init is over. */
-function connectSignal(): AbortSignal {
+/** What `connect` gives, which is given up by the signal that it gets when it takes too long. */
+export async function connectInTime<T>(timeoutMs: number, connect: (late: AbortSignal) => Promise<T>): Promise<T> {
   const late = new AbortController();
-  const seconds = CONNECT_TIMEOUT_MS / 1000;
-  afterWatching(CONNECT_TIMEOUT_MS, () => late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${seconds} s`)), { ref: false });
-  return late.signal;
+  const lift = afterWatching(timeoutMs, () => late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${timeoutMs / 1000} s`)), { ref: false });
+  try {
+    return await connect(late.signal);
+  } finally {
+    lift();
+  }
 }

@@ -5,7 +5,7 @@ import { algorithms, type Algorithm, type CallKind } from '../collectives/call.j
 import { callKinds } from '../device/kernels/kernels.js';
 import { InputError, SystemError } from '../errors.js';
 import { value, type Environment } from '../launch/environment.js';
-import type { AlgorithmRange, AlgorithmTable } from './choose-algorithm.js';
+import { algorithmFor, type AlgorithmRange, type AlgorithmTable } from './choose-algorithm.js';
 
 /** Measured times of one algorithm: bytes, and microseconds of a call about so many, ascending in bytes. */
 export type Points = readonly (readonly [bytes: number, us: number])[];
@@ -161,14 +161,14 @@ export function tableOf(times: Times, usual: AlgorithmTable, isAllowed: (algorit
     const candidates = measured.filter(([algorithm]) => isAllowed(algorithm, kind));
     const sizes = [...new Set(candidates.flatMap(([, points]) => points.map(([bytes]) => bytes)))].sort((a, b) => a - b);
     const chosen = sizes.map((bytes) => {
-      const usually = ranges.find(({ upToBytes }) => bytes <= upToBytes)?.algorithm;
-      const timeOf = (algorithm: Algorithm | undefined): number => timeAt(candidates.find(([name]) => name === algorithm)?.[1] ?? [], bytes);
+      const usually = algorithmFor(ranges, bytes);
+      const timeOf = (algorithm: Algorithm): number => timeAt(candidates.find(([name]) => name === algorithm)?.[1] ?? [], bytes);
       const [best] = candidates.map(([algorithm]) => algorithm).sort((a, b) => timeOf(a) - timeOf(b));
       return best !== undefined && timeOf(best) < WORTHWHILE * timeOf(usually) ? best : usually;
     });
     const made = chosen.flatMap((algorithm, i): AlgorithmRange[] => {
       const next = sizes[i + 1];
-      if (algorithm === undefined || (next !== undefined && chosen[i + 1] === algorithm)) return [];
+      if (next !== undefined && chosen[i + 1] === algorithm) return [];
       // Between two measured sizes, the change is in the middle of their logarithms.
       return [{ algorithm, upToBytes: next === undefined ? Infinity : Math.floor(Math.sqrt(Math.max(1, sizes[i] ?? 1) * next)) }];
     });

@@ -1,10 +1,9 @@
+import { alignedShare } from '../collectives/alignment.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { PlacedCall } from './engine-thread-memory.js';
 
 /** Calls on arrays up to so many bytes a thread are not worth sharing. */
 const SHARED_BYTES = 128 * 1024;
-/** Shares of a call begin at multiples of this many bytes. */
-const ALIGNMENT = 128;
 
 /** In these, what happens to an element depends on no other: a share is a call on parts of the arrays. */
 const elementwise: ReadonlySet<number> = new Set([callKinds.allReduce, callKinds.reduce, callKinds.broadcast]);
@@ -33,8 +32,7 @@ export function sharesOf(call: PlacedCall, elementBytes: number, threads: number
 /** Calls on consecutive parts of both arrays. */
 function partsOf(call: PlacedCall, elementBytes: number, threads: number): readonly PlacedCall[] {
   const { count } = call;
-  const unit = ALIGNMENT / elementBytes;
-  const share = Math.ceil(count / threads / unit) * unit;
+  const share = alignedShare(count * elementBytes, threads) / elementBytes;
   return Array.from({ length: Math.ceil(count / share) }, (_, index) => {
     const from = index * share;
     const length = Math.min(share, count - from);
