@@ -31,7 +31,6 @@ export type ErrorCode =
   | 'BUFFER_SIZE' // a buffer too small, or of another length than its partner
   | 'BUFFER_DETACHED' // its memory was transferred or resized away
   | 'BUFFER_OVERLAP' // input and output overlap without being the same
-  | 'TYPE_OPERATOR' // the operator does not work on this type
   | 'ROOT_RANGE' // no such rank
   // use
   | 'CLOSED' // the communicator was closed

@@ -50,3 +50,23 @@ const names = `
 
 /** Names of NCCL's variables, with `NCCL_`. */
 export const ncclVariables: ReadonlySet<string> = new Set(names.trim().split(/\s+/).map((name) => `NCCL_${name}`));
+
+const asTheTopologySays = 'the planner takes network devices as the topology has them; leave out those that are not used (overrides.nics of a cluster file)';
+const racksAsTheTopologySays = 'the planner takes NVLinks between hosts as the topology has them';
+
+/**
+ * Variables that change what NCCL does on a machine before, or instead of, what the planner works out, and what to do
+ * about it here.
+ */
+export const outsideThePlan: ReadonlyMap<string, string> = new Map([
+  ['NCCL_IB_HCA', asTheTopologySays],
+  ['NCCL_IB_DISABLE', asTheTopologySays],
+  ['NCCL_NET', asTheTopologySays],
+  ['NCCL_NET_PLUGIN', asTheTopologySays],
+  ['NCCL_TOPO_FILE', 'the planner takes the topology that it is given; name the file instead of the machine'],
+  ['NCCL_HOSTID', 'the planner takes hosts as the topology has them'],
+  ['NCCL_MNNVL_ENABLE', racksAsTheTopologySays],
+  ['NCCL_CUMEM_ENABLE', racksAsTheTopologySays],
+  ['NCCL_TUNER_PLUGIN', 'a tuner plugin chooses otherwise than the planner'],
+  ['NCCL_CONF_FILE', 'variables in that file are not read here; put them into the environment of a cluster file'],
+]);

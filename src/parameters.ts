@@ -1,4 +1,4 @@
-import { ncclVariables } from './nccl-variables.js';
+import { ncclVariables, outsideThePlan } from './nccl-variables.js';
 import { isWholeInteger, parseBigInteger } from './topology/c-numbers.js';
 import { PathType, pathTypeNames, pathTypePort } from './topology/types.js';
 import { didYouMean } from './suggest.js';
@@ -129,10 +129,16 @@ export const defaultParameters: Parameters = Object.freeze(
 export const parameterTable: readonly { readonly field: SettingName; readonly variable: string; readonly doc: string }[] =
   (Object.keys(settings) as SettingName[]).map((field) => ({ field, variable: settings[field].variable, doc: settings[field].doc }));
 
+/** Whether a plan depends on this variable of NCCL. */
+export function isPlanned(variable: string): boolean {
+  return variable === 'NCCL_GRAPH_FILE' || parameterTable.some((setting) => setting.variable === variable);
+}
+
 /**
  * The parameters that an environment asks for, read as NCCL reads it: integers in decimal, hexadecimal or octal,
- * what follows the number ignored, an empty value as unset. Names that begin with `NCCL_` and that NCCL does not know, and
- * values that NCCL reads differently than a person might, come back as notes; nothing is refused.
+ * what follows the number ignored, an empty value as unset. Names that begin with `NCCL_` and that NCCL does not know,
+ * variables that no plan takes into account though they change what NCCL does, and values that NCCL reads differently than
+ * a person might, come back as notes; nothing is refused.
  */
 export function parametersFromEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
@@ -147,6 +153,8 @@ export function parametersFromEnvironment(
       values[field] = settings[field].read(value, (message) => notes.push({ variable, message }));
     } else if (!ncclVariables.has(variable)) {
       notes.push({ variable, message: `NCCL has no variable ${variable}${didYouMean(variable, ncclVariables)}` });
+    } else if (value !== '' && outsideThePlan.has(variable)) {
+      notes.push({ variable, message: `${variable} is not part of a plan: ${outsideThePlan.get(variable) ?? ''}` });
     }
   }
   return { parameters: values as Parameters, notes };

@@ -16,6 +16,13 @@ export function ranksOnHost(peers: readonly { readonly hostHash: string }[], ran
   return peers.flatMap(({ hostHash }, other) => (hostHash === host ? [other] : []));
 }
 
+/** Which of the hosts that of `rank` is, and how many there are. They are counted by their lowest ranks. */
+export function nodeOf(peers: readonly { readonly hostHash: string }[], rank: number): { readonly node: number; readonly nNodes: number } {
+  const hosts = new Map<string, number>();
+  for (const { hostHash } of peers) if (!hosts.has(hostHash)) hosts.set(hostHash, hosts.size);
+  return { node: hosts.get(peers[rank]?.hostHash ?? '') ?? 0, nNodes: hosts.size };
+}
+
 /**
  * What is known of every rank when all have introduced themselves. Who named no device gets `cpu:N`, where N is the
  * rank's place among those of its host, or a later number if somebody took that name.

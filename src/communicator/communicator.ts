@@ -1,3 +1,4 @@
+import { nodeOf } from '../bootstrap/peer-info.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm, CallKind } from '../collectives/call.js';
 import { PointToPoint } from '../collectives/p2p.js';
@@ -49,11 +50,18 @@ export interface ChildOptions extends CommunicatorConfig {
  * await comm.close();
  */
 export class Communicator extends Collectives {
+  /** This rank's number, from 0 to `nRanks - 1`. */
   readonly rank: number;
+  /** How many ranks there are. */
   readonly nRanks: number;
   /** Place among the ranks on this host. */
   readonly localRank: number;
+  /** How many ranks are on this host. */
   readonly nLocalRanks: number;
+  /** Number of this rank's host; hosts are counted by their lowest ranks. `split(comm.node)` makes a communicator of each host. */
+  readonly node: number;
+  /** How many hosts there are. */
+  readonly nNodes: number;
   readonly #parts: CommunicatorParts;
   readonly #segment: Segment;
   readonly #engine: CompositeEngine;
@@ -86,6 +94,7 @@ export class Communicator extends Collectives {
     this.nRanks = parts.bootstrap.nRanks;
     this.localRank = parts.bootstrap.localRank;
     this.nLocalRanks = parts.bootstrap.localRanks.length;
+    ({ node: this.node, nNodes: this.nNodes } = nodeOf(parts.bootstrap.peers, this.rank));
     this.#call = new CheckedCall(this.rank, this.nRanks);
     this.#mayBlock = parts.config.blocking !== false && parts.engine.blocking;
     const { origin, bootstrap, team, engine, nCores } = parts;

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { join, parse } from 'node:path';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { ChosenInterface } from '../bootstrap/interfaces.js';
+import { nodeOf } from '../bootstrap/peer-info.js';
 import { doubleTree } from '../graph/merge/double-tree.js';
 import { version } from '../version.js';
 import { algorithmsIn, rangesText, type AlgorithmTable } from './choose-algorithm.js';
@@ -50,7 +51,7 @@ export function observersOf(told: Told): Observer[] {
   const number = made++;
   if (number === 0) {
     firstRank = bootstrap.rank;
-    firstHost = [...new Set(bootstrap.peers.map((peer) => peer.hostHash))].indexOf(bootstrap.peers[bootstrap.rank]?.hostHash ?? '');
+    firstHost = nodeOf(bootstrap.peers, bootstrap.rank).node;
   }
   const observers: Observer[] = [];
   if (settings.debug.level !== 'NONE') observers.push(startLog(told, number));
@@ -92,7 +93,7 @@ function startLog({ bootstrap, settings, table, ring, shared, name: given, ordin
     log.warn(`TCCL_PROTO=${settings.protocol} has no effect: no call here takes a ring, whose messages it is about; TCCL_ALGO=ring forces one`);
   }
   const localOf = (other: number): number => peers.filter((peer) => peer.rank < other && peer.hostHash === peers[other]?.hostHash).length;
-  const nNodes = new Set(peers.map((peer) => peer.hostHash)).size;
+  const { nNodes } = nodeOf(peers, rank);
   const comm = `comm ${address} rank ${rank}`;
   if (given !== undefined) log.info('INIT', `${comm} is called ${JSON.stringify(given)}`);
   log.info('INIT', `${comm} nRanks ${nRanks} nNodes ${nNodes} localRanks ${localRanks.length} localRank ${localRank}, `

@@ -1,9 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { connect } from '../bootstrap/connect.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { listenAt, startRoot, type Root } from '../bootstrap/root.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
-import { InvalidArgumentError, InvalidUsageError, TcclError } from '../errors.js';
+import { describeError, InvalidArgumentError, InvalidUsageError, TcclError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
 import { findPlace } from '../launch/place.js';
@@ -54,7 +55,7 @@ export async function meet(place: GivenPlace, options: InitOptions, network: Boo
     };
     const { nRanks, rank, commId } = place;
     const text = commId ?? (nRanks === 1 ? await openRoot() : await passThroughLauncher(place, options.env ?? process.env, openRoot, { timeoutMs, signal: options.signal }));
-    id = await readId(text, place, options, network);
+    id = await whenNameIsKnown(() => readId(text, place, options, network), place.rank, options);
     if (id.origin !== 'root' && rank === 0) root = await listenAt(text, network.commSecret);
   }
   try {
@@ -73,6 +74,37 @@ export async function meet(place: GivenPlace, options: InitOptions, network: Boo
   } finally {
     root?.close();
   }
+}
+
+/** How long until a name that nobody knows is looked up again. */
+const LOOK_UP_AGAIN_MS = 500;
+
+/**
+ * Ranks may start before the name of rank 0's host is known, as where a cluster makes names and containers at once: they
+ * look again until their time is up. Rank 0 says so, in case the name is misspelt.
+ */
+async function whenNameIsKnown<Result>(read: () => Promise<Result>, rank: number, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal, onWarning }: InitOptions): Promise<Result> {
+  const end = performance.now() + timeoutMs;
+  for (let times = 0; ; times++) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!isUnknownName(error) || performance.now() + LOOK_UP_AGAIN_MS > end) throw error;
+      if (times === 0 && rank === 0) {
+        const text = `${describeError(error)}; looking again for ${timeoutMs / 1000} s`;
+        if (onWarning === undefined) process.stderr.write(`tccl: ${text}\n`);
+        else onWarning(text);
+      }
+    }
+    signal?.throwIfAborted();
+    await sleep(LOOK_UP_AGAIN_MS, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
+  }
+}
+
+/** Whether a name server knows no such name, or none answered: either may be otherwise soon. */
+function isUnknownName(error: unknown): boolean {
+  const { cause } = error as { readonly cause?: NodeJS.ErrnoException };
+  return error instanceof TcclError && error.code === 'NETWORK' && (cause?.code === 'ENOTFOUND' || cause?.code === 'EAI_AGAIN');
 }
 
 /** What is wrong with an id that a variable gave is said with the variable's name. */

@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { defaultParameters, parametersFromEnvironment, parameterTable } from '../../src/parameters.js';
-import { ncclVariables } from '../../src/nccl-variables.js';
+import { defaultParameters, isPlanned, parametersFromEnvironment, parameterTable } from '../../src/parameters.js';
+import { ncclVariables, outsideThePlan } from '../../src/nccl-variables.js';
 import { PathType } from '../../src/topology/types.js';
 
 const read = (environment: Record<string, string>) => parametersFromEnvironment(environment);
@@ -59,6 +60,25 @@ describe('parametersFromEnvironment', () => {
   it('reports an unknown name of NCCL with the nearest known one, and passes others by', () => {
     const { notes } = read({ NCCL_P2P_LEVELS: 'NVL', NCCL_DEBUG: 'INFO', HOME: '/root' });
     expect(notes).toEqual([{ variable: 'NCCL_P2P_LEVELS', message: 'NCCL has no variable NCCL_P2P_LEVELS; did you mean NCCL_P2P_LEVEL?' }]);
+  });
+
+  it('says of a variable that changes what NCCL does, but no plan, what to do instead', () => {
+    const { notes } = read({ NCCL_IB_HCA: 'mlx5_0', NCCL_NET: '', NCCL_IB_TIMEOUT: '22' });
+    expect(notes).toEqual([{ variable: 'NCCL_IB_HCA', message: expect.stringContaining('overrides.nics') as unknown }]);
+    for (const variable of outsideThePlan.keys()) expect([ncclVariables.has(variable), isPlanned(variable)], variable).toEqual([true, false]);
+  });
+
+  it('has a row of docs/nccl-variables.md for every setting, with its value when unset', () => {
+    const unset = (field: keyof typeof defaultParameters): string => {
+      const value = defaultParameters[field];
+      if (field === 'netMergeLevel') return 'PORT';
+      if (value === undefined || value === Number.MAX_SAFE_INTEGER) return '';
+      return typeof value === 'object' ? value.kind.toUpperCase() : String(value);
+    };
+    const rows = parameterTable.map(({ field, variable, doc }) => `| \`${variable}\` | ${unset(field)} | ${doc} |`);
+    const page = readFileSync('docs/nccl-variables.md', 'utf8').split('\n').filter((line) => line.startsWith('| `NCCL_'));
+    expect(page.slice(0, rows.length)).toEqual(rows);
+    expect([...outsideThePlan.keys()].filter((variable) => !page.some((line) => line.includes(`\`${variable}\``)))).toEqual([]);
   });
 
   it('documents every setting under a name of its own', () => {

@@ -1,6 +1,6 @@
 import { type ChannelGraph, CrossNic, graphNames, Pattern } from '../../graph/graph.js';
 import type { GraphName } from '../../graph/merge/align.js';
-import type { Parameters } from '../../parameters.js';
+import { isPlanned, type Parameters } from '../../parameters.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
 import { systemSummary } from '../../topology/view/drawing.js';
 import { pathTypeNames } from '../../topology/types.js';
@@ -22,7 +22,7 @@ export interface Overview {
   /** NCCL's notion of hosts: ranks that reach each other without the network. */
   readonly nNodes: number;
   readonly hosts: readonly HostOverview[];
-  /** Variables of NCCL that are set. */
+  /** Variables of NCCL that are set and that a plan depends on. */
   readonly environment: Readonly<Record<string, string>>;
   readonly nChannels: number;
   /** The graphs as all ranks agree on them, those with channels. */
@@ -101,7 +101,7 @@ export function overviewOf({ title, cluster, plan, prepared, parameters, environ
     nRanks: plan.nodes.nRanks,
     nNodes: plan.nodes.nNodes,
     hosts: kindsOfHosts(cluster, prepared),
-    environment,
+    environment: Object.fromEntries(Object.entries(environment).filter(([name]) => isPlanned(name))),
     nChannels: plan.nChannels,
     graphs: graphNames.flatMap((name) => {
       const graph = plan.graphs[name];

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { acquaint, ranksOnHost } from '../../../src/bootstrap/peer-info.js';
+import { acquaint, nodeOf, ranksOnHost } from '../../../src/bootstrap/peer-info.js';
 import type { Introduction } from '../../../src/bootstrap/peer-info.js';
 import { InvalidUsageError } from '../../../src/errors.js';
 
@@ -33,4 +33,9 @@ it('the ranks of a host are those with its hash', () => {
   const peers = acquaint(introduce('a', 'b', 'a', 'c'));
   expect(ranksOnHost(peers, 2)).toEqual([0, 2]);
   expect(ranksOnHost(peers, 3)).toEqual([3]);
+});
+
+it('hosts are counted by their lowest ranks, whatever they are called', () => {
+  const peers = acquaint(introduce('z', 'a', 'z', 'c'));
+  expect(peers.map(({ rank }) => nodeOf(peers, rank))).toEqual([0, 1, 0, 2].map((node) => ({ node, nNodes: 3 })));
 });
