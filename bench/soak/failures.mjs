@@ -39,7 +39,7 @@ async function problemsOf(/** @type {import('./job.mjs').Job} */ job) {
   if (processes.length > 0) problems.push(`processes are left: ${processes.join(', ')}`);
   const files = readdirSync(directory);
   if (files.length > 0) problems.push(`files are left in the temporary directory: ${files.join(', ')}`);
-  const shared = readdirSync('/dev/shm').filter((file) => !before.includes(file));
+  const shared = await leftShared(before);
   if (shared.length > 0) problems.push(`files are left in /dev/shm: ${shared.join(', ')}`);
   rmSync(directory, { recursive: true });
   return problems;
@@ -51,6 +51,16 @@ async function leftProcesses(/** @type {string} */ token) {
   while (true) {
     const left = readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && has(pid, token));
     if (left.length === 0 || performance.now() > end) return left.map((pid) => `${pid} ${commandOf(pid)}`);
+    await delay(20);
+  }
+}
+
+/** What was not in /dev/shm before; what other programs hold there only for a moment goes. */
+async function leftShared(/** @type {readonly string[]} */ before) {
+  const end = performance.now() + LINGER_MS;
+  while (true) {
+    const left = readdirSync('/dev/shm').filter((file) => !before.includes(file));
+    if (left.length === 0 || performance.now() > end) return left;
     await delay(20);
   }
 }

@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { expect, it, vi } from 'vitest';
 import type { Bootstrap } from '../../../src/bootstrap/index.js';
 import { RemoteError } from '../../../src/errors.js';
-import { bytes, connectRanks, rejection, text, withRanks } from './ranks.js';
+import { bytes, connectRanks, rejection, text, timeoutMs, withRanks } from './ranks.js';
 
 /** Sockets that this process has open, whether or not they keep it alive. */
 function sockets(): string[] {
@@ -23,7 +23,7 @@ it.runIf(process.platform === 'linux')('after close nothing is left open', async
   await Promise.all(ranks.map((rank) => rank.barrier()));
   expect(sockets().length).toBeGreaterThan(before);
   await Promise.all(ranks.map((rank) => rank.close()));
-  await vi.waitFor(() => expect(sockets().length).toBe(before));
+  await vi.waitFor(() => expect(sockets().length).toBe(before), timeoutMs);
 });
 
 it('close may be called twice, and what is called after it rejects', async () => {
@@ -106,7 +106,7 @@ it('an abort ends what is pending here with its reason, and everywhere else with
       expect(error).toMatchObject({ name: 'RemoteError', code: 'ABORTED', rank: 2 });
       expect((error as Error).message).toMatch(/^rank 2 \(process \d+ on .+\) aborted: out of paper$/);
     }
-    await vi.waitFor(() => expect(lost).toEqual([[2], [2], [], [2], [2]]));
+    await vi.waitFor(() => expect(lost).toEqual([[2], [2], [], [2], [2]]), timeoutMs);
     // Ranks that live can still talk to each other.
     await ranks[0]!.send(3, 1, bytes('still here'));
     expect(text(await ranks[3]!.recv(0, 1))).toBe('still here');
@@ -120,7 +120,7 @@ it('who has completed an operation that others cannot complete can see why', asy
     await ranks[0]!.broadcast(bytes('x'), 0);
     expect(ranks[0]!.failure).toBeUndefined();
     ranks[2]!.fail(new RemoteError('ABORTED', 'rank 1 aborted', { rank: 1 }));
-    await vi.waitFor(() => expect(ranks[0]!.failure).toMatchObject({ code: 'ABORTED', rank: 1 }));
+    await vi.waitFor(() => expect(ranks[0]!.failure).toMatchObject({ code: 'ABORTED', rank: 1 }), timeoutMs);
     // It began none.
     expect(ranks[1]!.failure).toBeUndefined();
     await expect(ranks[1]!.broadcast(bytes('x'), 0)).rejects.toMatchObject({ code: 'ABORTED', rank: 1 });

@@ -3,6 +3,8 @@ import { openPair } from './pairs.js';
 
 /** So long that each message is read for itself. */
 const SIZE = { steps: 2, slotBytes: 4096 };
+/** For what comes after some turns of the event loop. */
+const PATIENCE_MS = 20_000;
 const closed = { name: 'RemoteError', code: 'CLOSED' };
 
 /** What the call throws in the end. */
@@ -14,7 +16,7 @@ async function thrown(call: () => unknown): Promise<unknown> {
       return error;
     }
     throw new Error('it throws nothing');
-  });
+  }, PATIENCE_MS);
 }
 
 test('a sender that computed until the receiver had closed, and then sends, learns that it closed', async () => {
@@ -61,8 +63,8 @@ test('a receiver that computed until the sender had closed gets all that was sen
 
 test('listening to a connection that the other side has closed leaves nothing behind', async () => {
   const { sender, receiver, sockets, closeTransports } = await openPair('socket', SIZE);
-  await Promise.all([sender.close(), vi.waitFor(() => expect(() => receiver.peek()).toThrow())]);
-  await vi.waitFor(() => expect(sockets![1].closed).toBe(true));
+  await Promise.all([sender.close(), vi.waitFor(() => expect(() => receiver.peek()).toThrow(), PATIENCE_MS)]);
+  await vi.waitFor(() => expect(sockets![1].closed).toBe(true), PATIENCE_MS);
   for (let i = 0; i < 3; i++) {
     receiver.onNews(() => undefined);
     receiver.onNews(undefined);
