@@ -53,7 +53,7 @@ describe.skipIf(reason !== undefined)(`two hosts${reason === undefined ? '' : ` 
   it.skipIf(!hasIPv6)('IPv6 addresses of the link', () => expectWork(`[${hosts!.linkLocal[0]}%tccl0]:29515`, {}));
 
   it('an interface without a way to the others is a time-out that names addresses', async () => {
-    const ranks = startRanks('fail', '10.213.77.1:29516', { TCCL_SOCKET_IFNAME: 'ib0' }, { timeoutMs: 1500 });
+    const ranks = startRanks('fail', '10.213.77.1:29516', { TCCL_SOCKET_IFNAME: 'ib0' }, { timeoutMs: 4000 });
     for (const { lines } of await Promise.all(ranks.map(({ ended }) => ended))) {
       expect(lines[0]).toMatchObject({ name: 'TimeoutError' });
       expect(lines[0]!.message).toMatch(/10\.213\.7[78]\.\d/);

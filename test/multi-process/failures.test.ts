@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { gone } from './cli.js';
-import { runRanks } from './ranks.js';
+import { AT_ONCE_MS, runRanks } from './ranks.js';
 
 const forms = ['promise', 'sync'] as const;
 
@@ -68,26 +68,27 @@ test('a mistyped operator gets a suggestion', async () => {
 });
 
 for (const form of forms) {
-  test(`a rank killed in the middle of an all-reduce is named to all others within two seconds (${form})`, async () => {
+  test(`a rank killed in the middle of an all-reduce is named to all others at once (${form})`, async () => {
     const before = readdirSync('/dev/shm');
     const { records, code, stderr } = await runRanks(4, 'failures.mjs', ['killed', form], { flags: ['--grace', '20'] });
     expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2, 3]);
     for (const record of records) {
       expect(record).toMatchObject({ code: 'RANK_DIED', name: 'RemoteError', result: 6, about: 1 });
-      expect(record['ms']).toBeLessThan(2000);
+      expect(record['ms']).toBeLessThan(AT_ONCE_MS);
     }
     expect(stderr).toContain('SIGKILL');
     expect(code).toBe(128 + 9);
     await gone(records.map((record) => record['pid'] as number));
-    expect(readdirSync('/dev/shm').filter((name) => !before.includes(name))).toEqual([]);
+    // What other programs leave there, as browsers do, is gone at once.
+    await vi.waitFor(() => { expect(readdirSync('/dev/shm').filter((name) => !before.includes(name))).toEqual([]); }, 10_000);
   });
 
   test.each(['reduce', 'broadcast', 'allGather', 'reduceScatter', 'allToAll', 'gather', 'scatter', 'allGatherV', 'reduceScatterV', 'allToAllV'])(
-    `a rank killed in the middle of %s is named to all others within two seconds (${form})`,
+    `a rank killed in the middle of %s is named to all others at once (${form})`,
     async (kind) => {
       const { records, stderr } = await runRanks(3, 'failures.mjs', [`killedIn-${kind}`, form], { flags: ['--grace', '20'] });
       expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
-      for (const record of records) expect(record['ms']).toBeLessThan(2000);
+      for (const record of records) expect(record['ms']).toBeLessThan(AT_ONCE_MS);
     },
   );
 
@@ -104,7 +105,7 @@ for (const form of forms) {
   });
 
   test(`an operation that waits too long names the ranks that did not come (${form})`, async () => {
-    const { records } = await runRanks(3, 'failures.mjs', ['late', form], { env: { TCCL_TIMEOUT: '1' }, flags: ['--grace', '20'] });
+    const { records } = await runRanks(3, 'failures.mjs', ['late', form], { flags: ['--grace', '20'] });
     expect(records).toHaveLength(2);
     for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', name: 'TimeoutError', ranks: [1] });
   });
@@ -140,7 +141,7 @@ test.each([
 });
 
 test('an operation of engine threads that waits too long names the ranks that did not come', async () => {
-  const { records } = await runRanks(3, 'failures.mjs', ['late', 'promise'], { env: { TCCL_TIMEOUT: '1', TCCL_TEST_CONFIG: '{"engine":"thread","channels":2}' }, flags: ['--grace', '20'] });
+  const { records } = await runRanks(3, 'failures.mjs', ['late', 'promise'], { env: { TCCL_TEST_CONFIG: '{"engine":"thread","channels":2}' }, flags: ['--grace', '20'] });
   expect(records).toHaveLength(2);
   for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', name: 'TimeoutError', ranks: [1] });
 });
@@ -171,7 +172,7 @@ test('a rank whose call failed, because another has closed, is not waited for by
 });
 
 test('a window that others do not come for in time names them', async () => {
-  const { records } = await runRanks(3, 'failures.mjs', ['lateForWindow'], { env: { TCCL_TIMEOUT: '1' }, flags: ['--grace', '20'] });
+  const { records } = await runRanks(3, 'failures.mjs', ['lateForWindow'], { flags: ['--grace', '20'] });
   expect(records).toHaveLength(2);
   for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', name: 'TimeoutError', ranks: [1] });
 });

@@ -1,5 +1,12 @@
 import { fixture, tccl, type Finished } from './cli.js';
 
+/**
+ * Milliseconds within which ranks hear of a failure that they are told of at once. News take far less where ranks get to run, and
+ * may take longer on a machine that does much else; whatever else would end the wait takes longer than this: a host that
+ * falls silent is given up after some 15 s, and jobs have `--grace 20` in these tests.
+ */
+export const AT_ONCE_MS = 10_000;
+
 export interface Outcome extends Finished {
   /** Lines of standard output that are JSON, in the order in which they came. */
   readonly records: readonly Record<string, unknown>[];

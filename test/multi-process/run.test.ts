@@ -131,16 +131,16 @@ describe('the end of a job', () => {
 
   it('comes with --timeout, and names who was still there', async () => {
     // Rank 0 has to start and end within the time.
-    const { code, stderr } = await tccl(['run', '-n', '2', '--timeout', '2', 'sh', '-c', 'test $TCCL_RANK = 0 || exec sleep 1000']);
+    const { code, stderr } = await tccl(['run', '-n', '2', '--timeout', '5', 'sh', '-c', 'test $TCCL_RANK = 0 || exec sleep 1000']);
     expect(code).toBe(124);
-    expect(stderr).toBe('tccl run: not finished after 2 s: ending rank 1\n');
+    expect(stderr).toBe('tccl run: not finished after 5 s: ending rank 1\n');
   });
 
   it('comes not with --timeout for a time in which the launcher was stopped', async () => {
-    const job = startTccl(['run', '-n', '1', '--timeout', '2', 'sh', '-c', 'echo up; read line'], { openInput: true });
+    const job = startTccl(['run', '-n', '1', '--timeout', '4', 'sh', '-c', 'echo up; read line'], { openInput: true });
     await job.shown(/up/);
     job.process.kill('SIGSTOP');
-    await delay(3000); // there is nothing to wait for
+    await delay(5000); // there is nothing to wait for
     job.process.kill('SIGCONT');
     await delay(200); // so that it looks at the clock
     job.process.stdin?.end('line\n');

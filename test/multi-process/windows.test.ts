@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { spawnRanks } from '../../dist/index.js';
 import { fixture } from './cli.js';
-import { runRanks } from './ranks.js';
+import { AT_ONCE_MS, runRanks } from './ranks.js';
 
 /** TCCL_TEST_SEED repeats a run that failed. */
 const seed = String(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
@@ -63,7 +63,7 @@ describe.each([
     expect(records.map((record) => record['got']).sort()).toEqual([0, 1, 2]);
     for (const record of records) {
       expect(record).toMatchObject({ code: 'CALL_MISMATCH', message: expect.stringMatching(/called (window where rank 1 called split|split where rank \d called window)/) as string });
-      expect(record['ms']).toBeLessThan(2000);
+      expect(record['ms']).toBeLessThan(AT_ONCE_MS);
     }
   });
 
@@ -72,12 +72,12 @@ describe.each([
     expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2]);
     for (const record of records) {
       expect(record).toMatchObject({ code: expected, about: 1 });
-      expect(record['ms']).toBeLessThan(2000);
+      expect(record['ms']).toBeLessThan(AT_ONCE_MS);
     }
   });
 
   test('a rank that does not signal in time is named', async () => {
-    const { records, stderr } = await runRanks(3, 'windows.mjs', ['late'], { env: { ...env, TCCL_TIMEOUT: '1' }, flags: ['--grace', '20'] });
+    const { records, stderr } = await runRanks(3, 'windows.mjs', ['late'], { env, flags: ['--grace', '20'] });
     expect(records.map((record) => record['code']), stderr).toContain('TIMEOUT');
     for (const record of records.filter((candidate) => candidate['ranks'] !== undefined)) expect(record['ranks']).toEqual([1]);
   });
