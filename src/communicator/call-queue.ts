@@ -4,6 +4,7 @@ import type { Libc } from '../device/libc.js';
 import type { NumericArray } from '../device/types.js';
 import { TcclError, TimeoutError } from '../errors.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
+import { rejected } from './caller-stack.js';
 import type { CheckedCall } from './checked-call.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './group.js';
@@ -29,8 +30,7 @@ export interface CallQueueParts {
 /** A call of the promise API that could not finish at once. */
 interface Request extends QueuedCall {
   begun: boolean;
-  readonly resolve: () => void;
-  readonly reject: (reason: Error) => void;
+  readonly settled: (error?: Error) => void;
 }
 
 const finished = Promise.resolve();
@@ -130,15 +130,16 @@ export class CallQueue {
       }
       this.#backoff.restart();
     }
-    return new Promise<void>((resolve, reject) => {
-      this.#requests.push({ code, type, root, send, recv, count, details, begun, resolve, reject });
+    return new Promise<void>((resolve) => {
+      const settled = (error?: Error): void => resolve(error === undefined ? undefined : rejected(error));
+      this.#requests.push({ code, type, root, send, recv, count, details, begun, settled });
       this.#schedule();
     });
   }
 
   /** Queues a call, which `kick` starts with all that were added before. */
   add(call: QueuedCall, settled: (error?: Error) => void): void {
-    this.#requests.push({ ...call, begun: false, resolve: () => settled(), reject: settled });
+    this.#requests.push({ ...call, begun: false, settled });
   }
 
   kick(): void {
@@ -216,7 +217,7 @@ export class CallQueue {
       request.after?.();
       this.#endWatch();
       this.#requests.shift();
-      request.resolve();
+      request.settled();
     }
     return status;
   }
@@ -246,7 +247,7 @@ export class CallQueue {
   /** Rejects all calls. */
   abort(error: TcclError): void {
     this.#endWatch();
-    for (const request of this.#requests.splice(0)) request.reject(error);
+    for (const request of this.#requests.splice(0)) request.settled(error);
     this.#idle?.();
   }
 

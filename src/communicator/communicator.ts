@@ -9,6 +9,7 @@ import { InvalidUsageError, RemoteError, TcclError, withRank } from '../errors.j
 import { packReason } from '../transport/ending.js';
 import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { spinsFor } from './backoff.js';
+import { leadToCaller } from './caller-stack.js';
 import { CallQueue } from './call-queue.js';
 import { CheckedCall } from './checked-call.js';
 import { checkShrink, checkSplit, shrink, split } from './children.js';
@@ -339,7 +340,8 @@ export class Communicator extends Collectives {
   }
 
   #refuse(call: string): never {
-    throw this.#failure ?? new InvalidUsageError('CLOSED', `rank ${this.rank} called ${call} after it closed the communicator`, { rank: this.rank });
+    if (this.#failure !== undefined) throw leadToCaller(this.#failure);
+    throw new InvalidUsageError('CLOSED', `rank ${this.rank} called ${call} after it closed the communicator`, { rank: this.rank });
   }
 
   // ── messages between two ranks ────────────────────────────────────────────────────────────────────────────────────

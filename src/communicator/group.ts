@@ -4,6 +4,7 @@ import type { Observe, Operation } from '../collectives/operation.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError } from '../errors.js';
+import { rejected } from './caller-stack.js';
 import type { CheckedCall } from './checked-call.js';
 import { fuse } from './fusion.js';
 
@@ -121,10 +122,12 @@ export function refused(error: unknown): Promise<void> {
 
 /** Operations that are collected, and then under way together. */
 export class Group {
-  /** Resolves when all operations are done. Those that belong to it give it, too, and may leave it alone. */
+  /** Resolves when all operations are done. */
   readonly promise: Promise<void>;
-  #resolve: () => void = () => undefined;
-  #reject: (error: unknown) => void = () => undefined;
+  #resolve: (failure?: Promise<never>) => void = () => undefined;
+  /** The same, for the operations: they may leave it alone, since whoever called group() has the other. */
+  readonly #part: Promise<void>;
+  #resolvePart: (failure?: Promise<never>) => void = () => undefined;
   readonly #messages: (QueuedMessage & { readonly member: GroupMember })[] = [];
   readonly #collectives = new Map<GroupMember, QueuedCall[]>();
   /** What went wrong first. */
@@ -134,12 +137,9 @@ export class Group {
   #ended: ((error?: Error) => void)[] = [];
 
   constructor() {
-    this.promise = new Promise<void>((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
-    // Whoever called group() has its own hold of it.
-    this.promise.catch(() => undefined);
+    this.promise = new Promise<void>((resolve) => (this.#resolve = resolve));
+    this.#part = new Promise<void>((resolve) => (this.#resolvePart = resolve));
+    this.#part.catch(() => undefined);
   }
 
   /** Runs `body`. Throws what it throws, or what was wrong with an operation. */
@@ -158,7 +158,7 @@ export class Group {
   include(body: () => void): Promise<void> {
     try {
       body();
-      return this.promise;
+      return this.#part;
     } catch (error) {
       return this.refuse(error);
     }
@@ -175,19 +175,19 @@ export class Group {
 
   addMessage(member: GroupMember, sends: boolean, peer: number, array: NumericArray, type: DataType): Promise<void> {
     this.#messages.push({ member, sends, peer, array, type });
-    return this.promise;
+    return this.#part;
   }
 
   addCollective(member: GroupMember, { code, type, root, send, recv, count, details }: CheckedCall): Promise<void> {
     const calls = this.#collectives.get(member) ?? [];
     calls.push({ code, type, root, send, recv, count, details });
     this.#collectives.set(member, calls);
-    return this.promise;
+    return this.#part;
   }
 
   refuse(error: unknown): Promise<void> {
     this.#error ??= { error };
-    return this.promise;
+    return this.#part;
   }
 
   /** Starts all. Throws, before anything starts, when operations of the group get in each other's way. */
@@ -214,6 +214,7 @@ export class Group {
 
   /** Starts all and blocks until all are done. */
   runSync(): void {
+    this.promise.catch(() => undefined); // nobody has it
     for (const { member, peer } of this.#messages) member.checkBlocking(peer);
     for (const member of this.#collectives.keys()) member.checkBlocking();
     const [first, ...others] = this.start();
@@ -232,7 +233,11 @@ export class Group {
     if (error !== undefined || this.#outstanding === 0) for (const tell of this.#ended.splice(0)) tell(error);
     if (error !== undefined) {
       this.#error ??= { error };
-      this.#reject(error);
-    } else if (this.#outstanding === 0) this.#resolve();
+      this.#resolve(rejected(error));
+      this.#resolvePart(rejected(error));
+    } else if (this.#outstanding === 0) {
+      this.#resolve();
+      this.#resolvePart();
+    }
   };
 }

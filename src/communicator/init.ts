@@ -10,6 +10,7 @@ import { TcclError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
 import type { PlatformAbortSignal } from '../platform.js';
 import { agree, type Facts } from './agree.js';
+import { ledToCaller } from './caller-stack.js';
 import { Communicator } from './communicator.js';
 import { checkOptions, type CommunicatorConfig } from './config.js';
 import { joinSegment, type Joined } from './join-segment.js';
@@ -48,7 +49,11 @@ export interface InitOptions extends CommunicatorConfig {
  *   `VERSION_MISMATCH` (every rank gets the same); TimeoutError `RANK_MISSING` with the ranks that did not come;
  *   SystemError `NETWORK`, `OUT_OF_MEMORY`.
  */
-export async function init(options: InitOptions = {}): Promise<Communicator> {
+export function init(options: InitOptions = {}): Promise<Communicator> {
+  return ledToCaller(join(options));
+}
+
+async function join(options: InitOptions): Promise<Communicator> {
   const config = checkOptions('init', options, ['rank', 'nRanks', 'commId', 'device', 'signal', 'env', 'onWarning']);
   const env = options.env ?? process.env;
   const settings = runtimeSettings(env);

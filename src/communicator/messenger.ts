@@ -4,6 +4,7 @@ import type { TransferOwner } from '../collectives/p2p-transfer.js';
 import type { Libc } from '../device/libc.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidUsageError, TimeoutError } from '../errors.js';
+import { rejected } from './caller-stack.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import { WatchClock } from '../watch-clock.js';
 
@@ -87,8 +88,8 @@ export class Messenger {
       p2p.recycle(transfer);
       return finished;
     }
-    return new Promise<void>((resolve, reject) => {
-      transfer.owner = { settled: (error) => (error === undefined ? resolve() : reject(error)) };
+    return new Promise<void>((resolve) => {
+      transfer.owner = { settled: (error) => resolve(error === undefined ? undefined : rejected(error)) };
       this.#schedule(true);
     });
   }

@@ -4,6 +4,7 @@ import { nameRanks } from '../bootstrap/rank-list.js';
 import type { Team } from '../device/team.js';
 import { InvalidArgumentError, InvalidUsageError, SystemError, TimeoutError } from '../errors.js';
 import { died } from '../transport/ending.js';
+import { ledToCaller } from './caller-stack.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { closedTooEarly } from './team-error.js';
 import { afterWatching } from '../watch-clock.js';
@@ -48,7 +49,7 @@ export class OutOfBandCalls {
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#last.then(work);
     this.#last = turn.then(() => undefined, () => undefined);
-    return turn;
+    return ledToCaller(turn);
   }
 
   /** Resolves when those begun so far have ended. */

@@ -10,6 +10,7 @@ import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError, SystemError, withRank } from '../errors.js';
 import { closedThere } from '../transport/ending.js';
 import { checkPeer, type CallOptions } from './arguments.js';
+import { rejected } from './caller-stack.js';
 import type { Messenger } from './messenger.js';
 import { tellAll } from './out-of-band.js';
 import { checkSenders, checkTarget, checkWindowArray } from './window-arguments.js';
@@ -185,8 +186,8 @@ export class Window {
   waitSignal(peers: number | readonly number[], count = 1): Promise<void> {
     try {
       const from = this.#checkWait('waitSignal', peers, count);
-      return new Promise((resolve, reject) => {
-        this.#signals.wait(from, count, (error) => (error === undefined ? resolve() : reject(error)));
+      return new Promise((resolve) => {
+        this.#signals.wait(from, count, (error) => resolve(error === undefined ? undefined : rejected(error)));
       });
     } catch (error) {
       return Promise.reject(this.#ofThisRank(error));
@@ -355,8 +356,8 @@ export class Window {
   }
 
   #whenDone(command: WindowCommand, peer: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#wait(command, peer, (error) => (error === undefined ? resolve() : reject(error)));
+    return new Promise((resolve) => {
+      this.#wait(command, peer, (error) => resolve(error === undefined ? undefined : rejected(error)));
     });
   }
 
