@@ -22,7 +22,7 @@ const factorOf: Readonly<Record<number, number>> = {
  *
  * @param kind its code
  * @param bytes the call's count times its elements' size
- * @param smallBytes up to which all-reduces take one phase; 0: no call does. At most an eighth of the kernels' SLOT_BYTES
+ * @param smallBytes up to which all-reduces take one phase; 0: no call does. At most 8 KiB, an eighth of what the kernels post
  */
 export function takesOnePhase(kind: number, bytes: number, nRanks: number, smallBytes: number): boolean {
   if (smallBytes === 0 || kind === callKinds.allReduce) return bytes <= smallBytes;

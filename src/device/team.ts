@@ -9,7 +9,7 @@ import type { Segment } from './segment.js';
  *     1024     one line a rank: 1 once it has left the communicator, 2 once it does not look here any more; then how
  *              many calls it has made that wait for others elsewhere
  *     …        u32 a pair of ranks: where the mailbox from the one to the other lies (0: nobody has written yet)
- *     …        one control block a rank (kernels/assembly/local.ts tells what is in it)
+ *     …        one control block a rank (kernels/assembly/control-block.ts)
  *
  * The segment belongs to the ranks that started together, and a communicator to those of them that are in it: several
  * communicators have several teams on one segment. Local ranks here are places in the team.

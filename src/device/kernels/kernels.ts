@@ -44,7 +44,7 @@ export interface Arithmetic {
 export interface Kernels extends Arithmetic {
   attach(blocks: number, rank: number, nRanks: number, stageBytes: number): void;
   allReduce(code: number, send: number, recv: number, count: number, smallBytes: number, staged: number, spins: number): number;
-  /** Any other collective but the V forms, where all data that a rank posts fit into SLOT_BYTES. */
+  /** Any other collective but the V forms, where all data that a rank posts are at most 64 KiB. */
   small(code: number, root: number, send: number, recv: number, count: number, spins: number): number;
   /** Posts a call with four words and a float64, which others find at postAddress() + 8, and waits for all others' posts: MET. */
   meet(code: number, root: number, count: number, word0: number, word1: number, word2: number, word3: number, place: number, spins: number): number;
@@ -65,8 +65,6 @@ export interface Kernels extends Arithmetic {
   /** Sets the scalar (scalar.ts) of this rank's premulSums that follow. */
   setScalar(low: number, high: number): void;
 
-  /** Bytes of data that a small operation can carry. */
-  readonly SLOT_BYTES: WebAssembly.Global;
   /** Bytes of a rank's control block. */
   readonly BLOCK_BYTES: WebAssembly.Global;
 }

@@ -1,3 +1,4 @@
+export { BLOCK_BYTES } from './control-block';
 export { copy, copyBackward } from './copy';
 export { divide } from './divide';
 export { reduceCopy } from './reduce';

@@ -1,21 +1,8 @@
-// The operations among the ranks of one host, as one small state machine a rank.
-//
-// Every rank has a control block in the segment. For its operation number s (1, 2, …) it *posts*: it writes what the
-// others need and then, in one 64-bit store, a flag that holds s and the signature of the call. Blocks are written by
-// their rank only and read by all.
-//
-//     control block of a rank                                       (what others poll has pages of its own:
-//     0      post of even operations  | flag: signature u32, sequence u32 | 56 bytes: inline data or descriptor |
-//     4096   post of odd operations                                  prefetching must not fetch a line into the poller's
-//     8192   finished                 | sequence u32 of the last operation whose shared part is over |   cache that its
-//     12288  what was called          | kind, type, operator, algorithm u32 | root u32 | count f64 | scalar |   owner is about to write)
-//     12352  the same of odd operations
-//     12544  tables (private)         | sources u32[256] | destinations u32[256] | scalars u64[256] |
-//     20480  data of even operations up to SLOT_BYTES
-//     …      data of odd operations
+// The operations among the ranks of one host, as one small state machine a rank, on the ranks' control blocks
+// (control-block.ts).
 //
 // Every operation waits for the posts of all ranks. So whoever completes operation s knows that all ranks posted s and
-// hence completed s - 1: two slots, used in turn, are never overwritten while somebody still reads them. Because the
+// hence completed s - 1: two posts, used in turn, are never overwritten while somebody still reads them. Because the
 // flag carries the call's signature, ranks that call different things notice at the first post, at no cost.
 //
 //  small (one phase)   post the data; wait for all posts; each rank takes from them what it is to get.
@@ -23,22 +10,12 @@
 //                      into all outputs (NVLS's heads, on shared memory); finished; wait until all have finished.
 //  meet, finish        the two halves of the above for all else, which collectives/direct-exchange.ts does in between.
 
+import { ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, kindIn, operatorIn, REDUCE, REDUCE_SCATTER, SCATTER, typeIn } from './calls';
 import { PREMUL_SUM, sizeShift } from './codes';
+import { BLOCK_BYTES, calledIn, dataIn, DESTINATIONS, FINISHED, INLINE_BYTES, postIn, SCALARS, SOURCES } from './control-block';
 import { copy } from './copy';
 import { reduceCopy, reduceFew } from './reduce';
 import { reduceScaled } from './scaled';
-
-export const SLOT_BYTES: i32 = 65536;
-const ODD_POST: usize = 4096;
-const CALLED: usize = 12288;
-const SLOTS: usize = 20480;
-/** Bytes between control blocks: not a multiple of a large power of two, or the blocks would share cache sets. */
-export const BLOCK_BYTES: i32 = 20480 + 2 * 65536 + 7 * 128;
-const INLINE_BYTES: u32 = 56;
-const FINISHED: usize = 8192;
-const SOURCES: usize = 12544;
-const DESTINATIONS: usize = 12544 + 1024;
-const SCALARS: usize = 12544 + 2048;
 
 /**
  * Reductions from here on go forward and backward in turn, backward by pieces of so much (measured), up to where the part of
@@ -57,15 +34,11 @@ const MET: i32 = 3;
 const PARTLY: i32 = 2;
 const MISMATCH: i32 = -1;
 
-// Kinds of call, in the low bits of a call's code.
-const ALL_REDUCE: i32 = 1;
-const BROADCAST: i32 = 2;
-const REDUCE: i32 = 4;
-const ALL_GATHER: i32 = 5;
-const REDUCE_SCATTER: i32 = 6;
-const ALL_TO_ALL: i32 = 7;
-const GATHER: i32 = 8;
-const SCATTER: i32 = 9;
+// Phases, by what is waited for: the posts of a small operation, of an all-reduce or of meet(), or that all have finished.
+const SMALL: i32 = 0;
+const DIRECT: i32 = 1;
+const FINISHING: i32 = 2;
+const MEETING: i32 = 3;
 
 let rank: i32 = 0;
 let nRanks: i32 = 0;
@@ -93,7 +66,6 @@ let waiting: i32 = 0;
 let posted: u32 = 0;
 /** By kind of call, a bit: whether its next long reduction goes backward. */
 let turns: i32 = 0;
-/** 0 small: wait for posts; 1 direct: wait for posts; 2 direct: wait until all have finished; 3 meet: wait for posts. */
 let phase: i32 = 0;
 
 export function attach(blocksAddress: usize, rank_: i32, nRanks_: i32, stageBytes_: u32): void {
@@ -132,17 +104,17 @@ export function allReduce(code_: i32, send_: usize, recv_: usize, count: u32, sm
   root = 0;
   send = send_;
   recv = recv_;
-  bytes = count << sizeShift((code_ >> 4) & 15);
+  bytes = count << sizeShift(typeIn(code_));
   return bytes <= smallBytes ? allReduceSmall(count, spins) : allReduceDirect(count, staged, spins);
 }
 
 @inline
 function allReduceSmall(count: u32, spins: i32): i32 {
   posted = bytes;
-  phase = 0;
+  phase = SMALL;
   const slot = next();
   if (bytes <= INLINE_BYTES) copyInline(slot + 8, send, bytes);
-  else copy(data(mine), send, bytes);
+  else copy(dataIn(mine, sequence), send, bytes);
   post(slot, count);
   return waitSmall(spins);
 }
@@ -150,7 +122,7 @@ function allReduceSmall(count: u32, spins: i32): i32 {
 @inline
 function allReduceDirect(count: u32, staged: u32, spins: i32): i32 {
   asked = bytes;
-  phase = 1;
+  phase = DIRECT;
   const slot = next();
   store<u32>(slot, send as u32, 8);
   store<u32>(slot, recv as u32, 12);
@@ -161,20 +133,20 @@ function allReduceDirect(count: u32, staged: u32, spins: i32): i32 {
 
 /**
  * Any small operation but an all-reduce and the V forms. Of `count` elements are the input, or its blocks where it has
- * one for each rank: blocks of all ranks together have at most SLOT_BYTES.
+ * one for each rank: blocks of all ranks together are at most 64 KiB.
  */
 export function small(code_: i32, root_: i32, send_: usize, recv_: usize, count: u32, spins: i32): i32 {
-  const kind = code_ & 15;
+  const kind = kindIn(code_);
   code = code_;
   root = root_;
   recv = recv_;
-  bytes = count << sizeShift((code_ >> 4) & 15);
+  bytes = count << sizeShift(typeIn(code_));
   posted = kind == REDUCE_SCATTER || kind == ALL_TO_ALL || kind == SCATTER ? bytes * nRanks : bytes;
-  phase = 0;
+  phase = SMALL;
   const slot = next();
   if ((kind != BROADCAST && kind != SCATTER) || rank == root_) {
     if (posted <= INLINE_BYTES) copyInline(slot + 8, send_, posted);
-    else copy(data(mine), send_, posted);
+    else copy(dataIn(mine, sequence), send_, posted);
   }
   post(slot, count);
   return waitSmall(spins);
@@ -189,7 +161,7 @@ export function meet(code_: i32, root_: i32, count: u32, word0: u32, word1: u32,
   root = root_;
   bytes = 0;
   asked = 0;
-  phase = 3;
+  phase = MEETING;
   const slot = next();
   store<u32>(slot, word0, 8);
   store<u32>(slot, word1, 12);
@@ -204,7 +176,7 @@ export function meet(code_: i32, root_: i32, count: u32, word0: u32, word1: u32,
 export function finish(waits: i32, spins: i32): i32 {
   atomic.store<u32>(mine + FINISHED, sequence);
   if (waits == 0) return DONE;
-  phase = 2;
+  phase = FINISHING;
   waiting = 0;
   return waitFinished(spins);
 }
@@ -213,16 +185,16 @@ export function barrier(code_: i32, spins: i32): i32 {
   code = code_;
   root = 0;
   bytes = 0;
-  phase = 0;
+  phase = SMALL;
   post(next(), 0);
   return waitSmall(spins);
 }
 
 /** Goes on with the pending operation; reads at most `spins` flags that are not yet set. */
 export function progress(spins: i32): i32 {
-  if (phase == 0) return waitSmall(spins);
-  if (phase == 1) return waitDirect(spins);
-  if (phase == 2) return waitFinished(spins);
+  if (phase == SMALL) return waitSmall(spins);
+  if (phase == DIRECT) return waitDirect(spins);
+  if (phase == FINISHING) return waitFinished(spins);
   return waitMet(spins);
 }
 
@@ -237,28 +209,17 @@ function block(owner: i32): usize {
   return blocks + (owner as usize) * BLOCK_BYTES;
 }
 
-/** Where the post of the current operation lies in `control`. */
-@inline
-function postOf(control: usize): usize {
-  return control + ((sequence & 1) as usize) * ODD_POST;
-}
-
-@inline
-function data(control: usize): usize {
-  return control + SLOTS + ((sequence & 1) as usize) * SLOT_BYTES;
-}
-
 @inline
 function next(): usize {
   sequence++;
   waiting = 0;
-  return postOf(mine);
+  return postIn(mine, sequence);
 }
 
 @inline
 function post(slot: usize, count: u32): void {
   signature = (count * 0x9e3779b1) ^ (code as u32) ^ ((root as u32) * 0x85ebca6b);
-  const called = mine + CALLED + ((sequence & 1) as usize) * 64;
+  const called = calledIn(mine, sequence);
   store<u32>(called, code as u32);
   store<u32>(called, root as u32, 4);
   store<f64>(called, count as f64, 8);
@@ -283,7 +244,7 @@ function copyInline(destination: usize, source: usize, length: u32): void {
 @inline
 function waitPosts(spins: i32): i32 {
   const expected = flag();
-  let slot = postOf(block(waiting));
+  let slot = postIn(block(waiting), sequence);
   while (true) {
     const seen = atomic.load<u64>(slot);
     if (seen == expected) {
@@ -300,14 +261,14 @@ function waitPosts(spins: i32): i32 {
 function waitSmall(spins: i32): i32 {
   const status = waitPosts(spins);
   if (status != DONE || bytes == 0) return status;
-  if ((code & 15) == ALL_REDUCE) reducePosts(0);
+  if (kindIn(code) == ALL_REDUCE) reducePosts(0);
   else takeFromPosts();
   return DONE;
 }
 
 /** What a rank gets from the posts of a small operation. */
 function takeFromPosts(): void {
-  const kind = code & 15;
+  const kind = kindIn(code);
   const own = (rank as usize) * (bytes as usize);
   switch (kind) {
     case REDUCE: {
@@ -341,7 +302,7 @@ function takeFromPosts(): void {
 @inline
 function postedBy(owner: i32): usize {
   const control = block(owner);
-  return posted <= INLINE_BYTES ? postOf(control) + 8 : data(control);
+  return posted <= INLINE_BYTES ? postIn(control, sequence) + 8 : dataIn(control, sequence);
 }
 
 @inline
@@ -353,9 +314,9 @@ function takeBlock(destination: usize, source: usize): void {
 /** Reduces `bytes` bytes from byte `from` on of what all ranks posted. */
 @inline
 function reducePosts(from: usize): void {
-  const operator = (code >> 8) & 15;
+  const operator = operatorIn(code);
   if (posted <= INLINE_BYTES && operator != PREMUL_SUM) {
-    reduceFew((code >> 4) & 15, operator, postOf(blocks) + 8 + from, nRanks, BLOCK_BYTES, recv, bytes);
+    reduceFew(typeIn(code), operator, postIn(blocks, sequence) + 8 + from, nRanks, BLOCK_BYTES, recv, bytes);
     return;
   }
   for (let r = 0; r < nRanks; r++) store<u32>(mine + SOURCES + (r << 2), (postedBy(r) + from) as u32);
@@ -370,7 +331,7 @@ function reducePosts(from: usize): void {
  */
 export function reduceTables(nDestinations: i32, from: usize, length: usize): void {
   if (length >= TURNED_BYTES && length <= MOST_TURNED_BYTES) {
-    const kind = code & 15;
+    const kind = kindIn(code);
     turns ^= 1 << kind;
     if (((turns >> kind) & 1) == 0) {
       for (let end = length; end > 0; ) {
@@ -385,8 +346,8 @@ export function reduceTables(nDestinations: i32, from: usize, length: usize): vo
 }
 
 function reduceRange(nDestinations: i32, from: usize, length: usize): void {
-  const type = (code >> 4) & 15;
-  const operator = (code >> 8) & 15;
+  const type = typeIn(code);
+  const operator = operatorIn(code);
   if (operator == PREMUL_SUM) {
     for (let r = 0; r < nRanks; r++) store<u64>(mine + SCALARS + (r << 3), load<u64>(calledAddress(r), 16));
     reduceScaled(type, mine + SCALARS, mine + SOURCES, nRanks, mine + DESTINATIONS, nDestinations, from, length);
@@ -405,7 +366,7 @@ function waitDirect(spins: i32): i32 {
 function shrinkToStage(): void {
   if (bytes <= stageBytes) return;
   for (let r = 0; r < nRanks; r++) {
-    if (load<u32>(postOf(block(r)), 16) != 0) {
+    if (load<u32>(postIn(block(r), sequence), 16) != 0) {
       bytes = stageBytes;
       return;
     }
@@ -419,7 +380,7 @@ function reduceShare(): void {
   const until = min<u64>((share as u64) * ((rank + 1) as u64), bytes as u64) as u32;
   if (from >= until) return;
   for (let r = 0; r < nRanks; r++) {
-    const slot = postOf(block(r));
+    const slot = postIn(block(r), sequence);
     store<u32>(mine + SOURCES + (r << 2), load<u32>(slot, 8));
     store<u32>(mine + DESTINATIONS + (r << 2), load<u32>(slot, 12));
   }
@@ -447,10 +408,10 @@ export function tableAddress(): usize {
 
 /** Where a rank's post for the current operation lies. */
 export function postAddress(owner: i32): usize {
-  return postOf(block(owner));
+  return postIn(block(owner), sequence);
 }
 
 /** Where it says what was called. */
 export function calledAddress(owner: i32): usize {
-  return block(owner) + CALLED + ((sequence & 1) as usize) * 64;
+  return calledIn(block(owner), sequence);
 }
