@@ -10,7 +10,8 @@ import { runCommand } from '../lib/processes.mjs';
 import { formatUs, table } from '../lib/table.mjs';
 import { countsRoom, HEADER_BYTES } from '../../dist/collectives/exchange.js';
 import { ringFifo } from '../../dist/collectives/ring.js';
-import { createMemory, Segment } from '../../dist/device/segment.js';
+import { Segment } from '../../dist/device/segment.js';
+import { createMemory } from '../../dist/device/shared-memory.js';
 
 /** @typedef {import('../lib/suite.mjs').Context} Context */
 

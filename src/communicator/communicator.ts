@@ -3,7 +3,8 @@ import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm, CallKind } from '../collectives/call.js';
 import { PointToPoint } from '../collectives/p2p.js';
 import type { SegmentMemory } from '../device/memory-use.js';
-import { rankStates, type Segment } from '../device/segment.js';
+import { rankStates } from '../device/rank-lines.js';
+import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
 import { InvalidUsageError, RemoteError, TcclError, withRank } from '../errors.js';
 import { packReason } from '../transport/ending.js';
@@ -132,7 +133,7 @@ export class Communicator extends Collectives {
     });
     this.#stopExit = onExit(this.#leave);
     this.#release = this.#segment.keep({
-      uses: (from, to) => this.#queue.arrays().some((array) => this.#segment.reaches(array, from, to)) || this.#pointToPoint.uses(from, to),
+      uses: (from, to) => this.#queue.arrays().some((array) => this.#segment.overlaps(array, from, to)) || this.#pointToPoint.uses(from, to),
       why: 'a call that uses the array is under way; await it first',
     });
   }
@@ -454,7 +455,7 @@ export class Communicator extends Collectives {
   readonly #leave = (exitCode: number): void => {
     if (exitCode !== 0 || this.#failure !== undefined) return;
     this.#parts.team.leave();
-    this.#segment.setState(rankStates.closed);
+    this.#segment.ranks.setState(rankStates.closed);
     void this.#engine.close();
     void this.#messenger.leave();
     void this.#parts.bootstrap.close();

@@ -4,7 +4,7 @@ import type { UniqueId } from '../bootstrap/unique-id.js';
 import { homeCores, moveTo } from '../device/affinity.js';
 import { loadLibc, type Libc } from '../device/libc.js';
 import { MachineCode } from '../device/machine-code/machine-code.js';
-import { rankStates } from '../device/segment.js';
+import { rankStates } from '../device/rank-lines.js';
 import { Team } from '../device/team.js';
 import { TcclError } from '../errors.js';
 import type { Environment } from '../launch/environment.js';
@@ -82,7 +82,7 @@ async function join(options: InitOptions): Promise<Communicator> {
     const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal } = options;
     parts = await connectInTime(timeoutMs, (late) => origin.assemble(bootstrap, team, facts, config, signal === undefined ? late : AbortSignal.any([signal, late])));
     warn(bootstrap, facts, doubt, options);
-    segment.setState(rankStates.ready);
+    segment.ranks.setState(rankStates.ready);
     // Nobody may look for the dead before all are marked as living.
     await bootstrap.barrier();
     return new Communicator(parts);

@@ -2,7 +2,9 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { loadLibc, type Libc } from '../device/libc.js';
 import { PeerMemory, whereabouts, type Whereabouts } from '../device/peer-memory.js';
-import { MAX_LOCAL_RANKS, memoryFilePath, reaches, Segment } from '../device/segment.js';
+import { reaches } from '../device/rank-lines.js';
+import { MAX_LOCAL_RANKS, Segment } from '../device/segment.js';
+import { createMemoryFile, memoryFilePath } from '../device/shared-memory.js';
 
 /** A rank's segment, and why ranks of one host do not share one where they don't. */
 export interface Joined {
@@ -98,7 +100,7 @@ function whereaboutsIn(loaded: Loaded, { peerMemory }: Allowed): Whereabouts | u
 function seePeers(segment: Segment, loaded: Loaded, others: readonly (Whereabouts | undefined)[]): void {
   const known = others.filter((other) => other !== undefined);
   if ('libc' in loaded && known.length === others.length) segment.peerMemory = new PeerMemory(segment, loaded.libc, known);
-  else segment.setReach(reaches.notAll);
+  else segment.ranks.setReach(reaches.notAll);
 }
 
 /** The memory file of the host, or why there can be none. */
@@ -106,7 +108,7 @@ function makeFile(libc: Libc | undefined, nLocalRanks: number): { readonly file?
   if (libc === undefined) return {};
   if (nLocalRanks > MAX_LOCAL_RANKS) return { reason: `a host's memory has room for ${MAX_LOCAL_RANKS} ranks, not for ${nLocalRanks}` };
   try {
-    return { file: Segment.createFile(libc) };
+    return { file: createMemoryFile(libc) };
   } catch (error) {
     return { reason: (error as Error).message };
   }

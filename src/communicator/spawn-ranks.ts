@@ -1,4 +1,5 @@
-import { createMemory, markDead } from '../device/segment.js';
+import { markDead } from '../device/rank-lines.js';
+import { createMemory } from '../device/shared-memory.js';
 import { spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { checkOptionNames } from '../option-names.js';
 import type { PlatformURL } from '../platform.js';

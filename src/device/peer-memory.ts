@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Libc } from './libc.js';
-import { reaches, type Segment } from './segment.js';
+import { reaches } from './rank-lines.js';
+import type { Segment } from './segment.js';
 
 /** Where others find a word of this rank's private memory, by which they learn whether they may read there. */
 export interface Whereabouts {
@@ -59,7 +60,7 @@ export class PeerMemory {
     this.#libc = libc;
     this.#pids = others.map(({ pid }) => pid);
     this.refusal = others.map((other, rank) => tryReading(libc, other, rank)).find((reason) => reason !== undefined);
-    segment.setReach(this.refusal === undefined ? reaches.all : reaches.notAll);
+    segment.ranks.setReach(this.refusal === undefined ? reaches.all : reaches.notAll);
   }
 
   /** Whether every rank can read what others open. False, too, while some have not tried yet. */
@@ -93,7 +94,7 @@ export class PeerMemory {
   #ask(): boolean | undefined {
     let all = true;
     for (let rank = 0; rank < this.#segment.nLocalRanks; rank++) {
-      const reach = this.#segment.reachOf(rank);
+      const reach = this.#segment.ranks.reachOf(rank);
       if (reach === reaches.notAll) return false;
       all &&= reach === reaches.all;
     }

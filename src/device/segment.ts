@@ -8,45 +8,19 @@ import type { Libc } from './libc.js';
 import { MachineCode } from './machine-code/machine-code.js';
 import type { MemoryUse, SegmentMemory } from './memory-use.js';
 import type { PeerMemory } from './peer-memory.js';
+import { lockLine, RankLines, rankStates, type MemoryFile } from './rank-lines.js';
+import { createMemory, PAGE_BYTES } from './shared-memory.js';
 import { teamBytes } from './team.js';
 import { arrayNames, isArrayClass, type NumericArray, type NumericArrayConstructor } from './types.js';
 
-/**
- * The memory that the ranks of one host share: one WebAssembly memory at the same offsets in each of them.
- *
- *     0        nothing (an address of 0 is a mistake)
- *     2048     one line a rank: its state (rankStates), its reach (reaches)
- *     32768    what the communicator of all these ranks shares (team.ts); other communicators have that in heaps
- *     …        one heap a rank: what its alloc() gives out
- *
- * Three ways to get one: alone (a rank whose host has no other), between threads (the memory itself is passed), and
- * between processes (an anonymous file in memory is mapped over each process's WebAssembly memory, which never moves
- * because its initial size is its maximum). Addresses are 32 bits: a segment ends at 4 GiB, shared by its ranks.
- * Nothing has a name in the file system: when the last process ends, however it ends, the kernel takes it all back.
- */
-const STATES = 2048;
 const LINE = 64;
 const FIRST_TEAM = 32768;
 const HEAP_ALIGNMENT = 2 ** 21;
-const PAGE = 65536;
-/** One page less than 32 bits of addresses: arrays in a buffer of 4 GiB get lost when they are posted to another thread (V8 12 and before). */
-const MAX_PAGES = 65535;
-const MIN_PAGES = 1024;
-
 /** Most ranks that one segment can hold (their states and address tables have fixed places). */
 export const MAX_LOCAL_RANKS = 256;
 
 /** Memory that is never given out, so that the machine stays alive. */
 const MEMORY_MARGIN = 64 * 2 ** 20;
-
-/** The lock that shows that rank r lives is on this byte of the file, far behind its end. */
-const LOCK_BASE = 2 ** 41;
-
-/** What a rank's state line says: whether it lives in the segment. */
-export const rankStates = { unknown: 0, ready: 1, closed: 2, dead: 3 } as const;
-
-/** What else it says: whether the rank can read the private memory of all ranks (peer-memory.ts). */
-export const reaches = { unknown: 0, all: 1, notAll: 2 } as const;
 
 /** Marks arrays that alloc() made. A property of the array, because asking an array for its buffer takes 20 ns. */
 const PLACE = Symbol('tccl.place');
@@ -66,7 +40,7 @@ interface Placed {
 interface Backing {
   readonly memory: WebAssembly.Memory;
   /** Set where the memory is a mapped file. */
-  readonly file?: { readonly fd: number; readonly libc: Libc; readonly address: bigint };
+  readonly file?: MemoryFile & { readonly address: bigint };
 }
 
 /** A segment, or a stretch of this rank's heap of it, as another thread of the rank gets to it. */
@@ -88,11 +62,19 @@ export interface MemoryUser {
   readonly why: string;
 }
 
-/** The path under which other processes of this host open a memory file of this process. */
-export function memoryFilePath(fd: number): string {
-  return `/proc/${String(process.pid)}/fd/${String(fd)}`;
-}
-
+/**
+ * The memory that the ranks of one host share: one WebAssembly memory at the same offsets in each of them.
+ *
+ *     0        nothing (an address of 0 is a mistake)
+ *     2048     one line a rank (rank-lines.ts)
+ *     32768    what the communicator of all these ranks shares (team.ts); other communicators have that in heaps
+ *     …        one heap a rank: what its alloc() gives out
+ *
+ * Three ways to get one: alone (a rank whose host has no other), between threads (the memory itself is passed), and
+ * between processes (an anonymous file in memory is mapped over each process's WebAssembly memory, which never moves
+ * because its initial size is its maximum). Addresses are 32 bits: a segment ends at 4 GiB, shared by its ranks.
+ * Nothing has a name in the file system: when the last process ends, however it ends, the kernel takes it all back.
+ */
 export class Segment {
   readonly memory: WebAssembly.Memory;
   readonly buffer: SharedArrayBuffer;
@@ -104,12 +86,13 @@ export class Segment {
   /** Bytes of the control block that each member of a team has. */
   readonly blockBytes: number;
   readonly heap: Heap;
+  /** What they say of themselves. */
+  readonly ranks: RankLines;
   /** Where the ranks may be able to read each other's private memory. */
   peerMemory: PeerMemory | undefined;
   /** Where kernels may leave sums to it. */
   machineCode: MachineCode | undefined;
   readonly #backing: Backing;
-  readonly #words: Int32Array;
   readonly #view: Uint8Array;
   readonly #uses = new Map<number, MemoryUse>();
   /** What arrays must stay for. */
@@ -131,7 +114,7 @@ export class Segment {
     this.memory = backing.memory;
     this.buffer = backing.memory.buffer as SharedArrayBuffer;
     this.bytes = this.buffer.byteLength;
-    this.#words = new Int32Array(this.buffer, 0, FIRST_TEAM / 4);
+    this.ranks = new RankLines(backing.memory, localRank, backing.file);
     this.#view = new Uint8Array(this.buffer);
     const kernels = this.instantiateKernels();
     this.kernels = kernels;
@@ -180,13 +163,7 @@ export class Segment {
     return segment;
   }
 
-  /** Makes the file that `mapped` maps, long enough for this process's largest memory. Returns it and its length. */
-  static createFile(libc: Libc): { fd: number; bytes: number } {
-    const bytes = createMemory().buffer.byteLength;
-    return { fd: libc.createMemoryFile('tccl', bytes), bytes };
-  }
-
-  /** The segment of a process on the file at `path`, which `createFile` made in some process of this host. */
+  /** The segment of a process on the file at `path`, which createMemoryFile() made in some process of this host. */
   static mapped(libc: Libc, path: string, bytes: number, localRank: number, nLocalRanks: number): Segment {
     let fd: number;
     try {
@@ -195,10 +172,10 @@ export class Segment {
       throw new SystemError('SHARED_MEMORY', `the host's shared memory ${path} cannot be opened`, { cause: error });
     }
     try {
-      const memory = createMemory(bytes / PAGE);
+      const memory = createMemory(bytes / PAGE_BYTES);
       const address = libc.addressOf(new Uint8Array(memory.buffer));
       libc.mapShared(address, bytes, fd);
-      libc.lockByte(fd, LOCK_BASE + localRank);
+      lockLine({ libc, fd }, localRank);
       return new Segment({ memory, file: { fd, libc, address } }, localRank, nLocalRanks);
     } catch (error) {
       closeSync(fd);
@@ -310,7 +287,7 @@ export class Segment {
   }
 
   /** Whether some of an array's elements lie between two addresses. */
-  reaches({ buffer, byteOffset, byteLength }: NumericArray, from: number, to: number): boolean {
+  overlaps({ buffer, byteOffset, byteLength }: NumericArray, from: number, to: number): boolean {
     return buffer === this.buffer && byteOffset < to && byteOffset + byteLength > from;
   }
 
@@ -326,40 +303,12 @@ export class Segment {
     return this.#recentOffset;
   }
 
-  setState(state: number): void {
-    Atomics.store(this.#words, (STATES + this.localRank * LINE) / 4, state);
-  }
-
-  stateOf(localRank: number): number {
-    return Atomics.load(this.#words, (STATES + localRank * LINE) / 4);
-  }
-
-  setReach(reach: number): void {
-    Atomics.store(this.#words, (STATES + this.localRank * LINE) / 4 + 1, reach);
-  }
-
-  reachOf(localRank: number): number {
-    return Atomics.load(this.#words, (STATES + localRank * LINE) / 4 + 1);
-  }
-
-  /**
-   * Whether a rank's process has ended without closing. Processes hold a lock on the file while they live, which the
-   * kernel gives up however they end; threads are reported by whoever started them (markDead).
-   */
-  isDead(localRank: number): boolean {
-    const state = this.stateOf(localRank);
-    if (state === rankStates.dead) return true;
-    const file = this.#backing.file;
-    if (file === undefined || localRank === this.localRank || state !== rankStates.ready) return false;
-    return !file.libc.isByteLocked(file.fd, LOCK_BASE + localRank) && this.stateOf(localRank) === rankStates.ready;
-  }
-
   /** Leaves the segment. Arrays in it stay usable but are no longer shared, and a mapped one's content is gone. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#recent = this.#lessRecent = undefined;
-    this.setState(rankStates.closed);
+    this.ranks.setState(rankStates.closed);
     const file = this.#backing.file;
     if (file === undefined) return;
     file.libc.mapPrivate(file.address, this.bytes);
@@ -380,9 +329,9 @@ export class Segment {
   /** Takes real memory up to `to`, in steps, for a range that this rank is the only one to use first. */
   #reserve(from: number, to: number): void {
     const control = from === 0;
-    const start = control ? 0 : Math.max(this.#reservedTo, Math.floor(from / PAGE) * PAGE);
+    const start = control ? 0 : Math.max(this.#reservedTo, Math.floor(from / PAGE_BYTES) * PAGE_BYTES);
     if (to <= start) return;
-    const end = Math.min(this.bytes, Math.ceil(to / PAGE) * PAGE);
+    const end = Math.min(this.bytes, Math.ceil(to / PAGE_BYTES) * PAGE_BYTES);
     const available = availableMemory();
     const name = `${String(end - start)} bytes of shared memory`;
     if (end - start + MEMORY_MARGIN > available) {
@@ -398,27 +347,5 @@ export class Segment {
       goBack();
     }
     if (!control) this.#reservedTo = end;
-  }
-}
-
-/** Marks a thread's rank as dead; called by the thread that started it, which has no segment of its own. */
-export function markDead(memory: WebAssembly.Memory, localRank: number): void {
-  const words = new Int32Array(memory.buffer, 0, FIRST_TEAM / 4);
-  const state = (STATES + localRank * LINE) / 4;
-  if (Atomics.load(words, state) !== rankStates.closed) Atomics.store(words, state, rankStates.dead);
-}
-
-/**
- * A shared memory that never moves: its initial size is its maximum. 4 GiB of addresses, less a page, where the system
- * lets us have them (they are not memory until they are used), else half of that, and so on.
- */
-export function createMemory(pages?: number): WebAssembly.Memory {
-  for (let size = pages ?? MAX_PAGES; ; size = Math.floor(size / 2)) {
-    try {
-      return new WebAssembly.Memory({ shared: true, initial: size, maximum: size });
-    } catch (error) {
-      if (pages === undefined && size > MIN_PAGES) continue;
-      throw new SystemError('OUT_OF_MEMORY', `${String(size * PAGE)} bytes of address space cannot be had`, { cause: error });
-    }
   }
 }

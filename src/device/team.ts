@@ -134,13 +134,13 @@ export class Team {
 
   /** Whether a member has left, or died. */
   isGone(localRank: number): boolean {
-    return this.hasLeft(localRank) || this.segment.isDead(this.members[localRank] ?? 0);
+    return this.hasLeft(localRank) || this.segment.ranks.isDead(this.members[localRank] ?? 0);
   }
 
   /** A member whose process or thread has ended without leaving, or -1. */
   findDead(): number {
     for (let rank = 0; rank < this.nLocalRanks; rank++) {
-      if (!this.hasLeft(rank) && this.segment.isDead(this.members[rank] ?? 0)) {
+      if (!this.hasLeft(rank) && this.segment.ranks.isDead(this.members[rank] ?? 0)) {
         // It may have left in order between the two looks.
         if (!this.hasLeft(rank)) return rank;
       }
@@ -205,7 +205,7 @@ export class Team {
   }
 
   #all(word: number): boolean {
-    return this.members.every((member, rank) => this.#said(rank) >= word || this.segment.isDead(member));
+    return this.members.every((member, rank) => this.#said(rank) >= word || this.segment.ranks.isDead(member));
   }
 
   #lineOf(localRank: number): number {

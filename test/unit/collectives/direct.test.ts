@@ -4,7 +4,9 @@ import type { Algorithm, CallKind } from '../../../src/collectives/call.js';
 import { DirectEngine } from '../../../src/communicator/direct-engine.js';
 import { callKinds } from '../../../src/device/kernels/kernels.js';
 import { loadLibc } from '../../../src/device/libc.js';
-import { createMemory, rankStates, Segment } from '../../../src/device/segment.js';
+import { rankStates } from '../../../src/device/rank-lines.js';
+import { Segment } from '../../../src/device/segment.js';
+import { createMemory } from '../../../src/device/shared-memory.js';
 import { Team } from '../../../src/device/team.js';
 import { operationOf, overtake, type Member, type Operation } from './operations.js';
 
@@ -19,7 +21,7 @@ function openRanks(n: number, smallBytes: number): Member[] {
   const ranks = Array.from({ length: n }, (_, rank) => rank);
   return ranks.map((rank) => {
     const segment = Segment.ofThreads(memory, rank, n);
-    segment.setState(rankStates.ready);
+    segment.ranks.setState(rankStates.ready);
     const team = new Team(segment, segment.firstTeam, ranks, undefined, STAGE_BYTES);
     return { rank, segment, engine: new DirectEngine(team, ranks, rank % 2 === 0 ? libc : undefined, smallBytes) };
   });

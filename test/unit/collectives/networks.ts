@@ -1,7 +1,9 @@
 import type { Bootstrap } from '../../../src/bootstrap/bootstrap.js';
 import { NetworkEngine, wantedEnds } from '../../../src/communicator/network-engine.js';
 import { loadLibc } from '../../../src/device/libc.js';
-import { createMemory, rankStates, Segment } from '../../../src/device/segment.js';
+import { rankStates } from '../../../src/device/rank-lines.js';
+import { Segment } from '../../../src/device/segment.js';
+import { createMemory } from '../../../src/device/shared-memory.js';
 import { Team } from '../../../src/device/team.js';
 import type { NumericArray } from '../../../src/device/types.js';
 import { connectPeers } from '../../../src/transport/peers.js';
@@ -23,7 +25,7 @@ export interface Member {
 export async function openNetwork(name: TransportName, n: number, size: FifoSize, order = Array.from({ length: n }, (_, rank) => rank)): Promise<Member[]> {
   const shared = createMemory(2048);
   const segments = order.map((_, rank) => (name === 'shm' ? Segment.ofThreads(shared, rank, n) : Segment.ofThreads(createMemory(512), 0, 1)));
-  for (const segment of segments) segment.setState(rankStates.ready);
+  for (const segment of segments) segment.ranks.setState(rankStates.ready);
   const transports: Transport[] = segments.map((segment, rank) =>
     name === 'shm'
       ? new ShmTransport({ team: Team.ofAll(segment), localRanks: order.map((_, local) => local), size })

@@ -6,7 +6,9 @@ import type { PlacedCall } from '../../../src/communicator/engine-thread-memory.
 import type { Engine } from '../../../src/communicator/engine.js';
 import { sharesOf } from '../../../src/communicator/shared-calls.js';
 import { callKinds, DONE, PENDING } from '../../../src/device/kernels/kernels.js';
-import { createMemory, rankStates, Segment } from '../../../src/device/segment.js';
+import { rankStates } from '../../../src/device/rank-lines.js';
+import { Segment } from '../../../src/device/segment.js';
+import { createMemory } from '../../../src/device/shared-memory.js';
 import { Team } from '../../../src/device/team.js';
 import type { DataType, NumericArray } from '../../../src/device/types.js';
 import { operationOf, overtake, type Member } from '../collectives/operations.js';
@@ -44,7 +46,7 @@ function openRanks(n: number, nLanes: number): Member[] {
   const memory = createMemory(1024);
   const ranks = Array.from({ length: n }, (_, rank) => rank);
   const segments = ranks.map((rank) => Segment.ofThreads(memory, rank, n));
-  for (const segment of segments) segment.setState(rankStates.ready);
+  for (const segment of segments) segment.ranks.setState(rankStates.ready);
   const addresses = Array.from({ length: nLanes }, () => Team.reserve(segments[0]!, n).address);
   return segments.map((segment, rank) => {
     const engines = addresses.map((address) => new DirectEngine(new Team(segment, address, ranks, undefined, 9 * 128), ranks, undefined, 512));

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { homeCores, moveTo } from '../../../src/device/affinity.js';
 import { loadLibc } from '../../../src/device/libc.js';
-import { createMemory, Segment } from '../../../src/device/segment.js';
+import { Segment } from '../../../src/device/segment.js';
+import { createMemory } from '../../../src/device/shared-memory.js';
 
 const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { Multicast, MULTICAST_GRANULARITY, type MulticastView } from '../../../src/device/multicast.js';
-import { createMemory, Segment } from '../../../src/device/segment.js';
+import { Segment } from '../../../src/device/segment.js';
+import { createMemory } from '../../../src/device/shared-memory.js';
 import { float32, int32, operatorCode } from '../../../src/device/types.js';
 
 const bytes = 16 * MULTICAST_GRANULARITY;

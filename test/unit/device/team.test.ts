@@ -1,14 +1,16 @@
 import { expect, test } from 'vitest';
 import { callKinds, DONE, PENDING } from '../../../src/device/kernels/kernels.js';
 import { DirectEngine } from '../../../src/communicator/direct-engine.js';
-import { createMemory, markDead, rankStates, Segment } from '../../../src/device/segment.js';
+import { markDead, rankStates } from '../../../src/device/rank-lines.js';
+import { Segment } from '../../../src/device/segment.js';
+import { createMemory } from '../../../src/device/shared-memory.js';
 import { Team } from '../../../src/device/team.js';
 import { float32 } from '../../../src/device/types.js';
 
 function teams(nRanks: number): { readonly memory: WebAssembly.Memory; readonly segments: Segment[]; readonly teams: Team[] } {
   const memory = createMemory(1024);
   const segments = Array.from({ length: nRanks }, (_, rank) => Segment.ofThreads(memory, rank, nRanks));
-  for (const segment of segments) segment.setState(rankStates.ready);
+  for (const segment of segments) segment.ranks.setState(rankStates.ready);
   return { memory, segments, teams: segments.map((segment) => Team.ofAll(segment)) };
 }
 
@@ -73,7 +75,7 @@ test('teams and heaps do not overlap, however many ranks there are', () => {
 test('a team in the upper half of the addresses works as any other', () => {
   const memory = createMemory();
   const segments = [0, 1, 2, 3].map((rank) => Segment.ofThreads(memory, rank, 4));
-  for (const segment of segments) segment.setState(rankStates.ready);
+  for (const segment of segments) segment.ranks.setState(rankStates.ready);
   const reservation = Team.reserve(segments[3]!, 2);
   if (memory.buffer.byteLength === 2 ** 32) expect(reservation.address).toBeGreaterThan(2 ** 31);
   const engines = [3, 1].map((local) => new DirectEngine(new Team(segments[local]!, reservation.address, [3, 1]), [0, 1], undefined, 256));

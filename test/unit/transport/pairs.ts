@@ -1,6 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
-import { createMemory, markDead, rankStates, Segment } from '../../../src/device/segment.js';
+import { markDead, rankStates } from '../../../src/device/rank-lines.js';
+import { Segment } from '../../../src/device/segment.js';
+import { createMemory } from '../../../src/device/shared-memory.js';
 import { Team } from '../../../src/device/team.js';
 import { ShmTransport } from '../../../src/transport/shm.js';
 import { SocketTransport } from '../../../src/transport/socket.js';
@@ -26,7 +28,7 @@ const never = new AbortController().signal;
 export function hostSegments(nRanks: number, pages = 1024): { readonly memory: WebAssembly.Memory; readonly segments: Segment[] } {
   const memory = createMemory(pages);
   const segments = Array.from({ length: nRanks }, (_, rank) => Segment.ofThreads(memory, rank, nRanks));
-  for (const segment of segments) segment.setState(rankStates.ready);
+  for (const segment of segments) segment.ranks.setState(rankStates.ready);
   return { memory, segments };
 }
 

@@ -1,0 +1,79 @@
+import type { Libc } from './libc.js';
+
+/** Where in a segment the lines of its ranks begin: one each, of its state and its reach. */
+const LINES = 2048;
+const LINE = 64;
+
+/** The lock that shows that rank r lives is on this byte of the segment's file, far behind its end. */
+const LOCK_BASE = 2 ** 41;
+
+/** Whether a rank lives in the segment. */
+export const rankStates = { unknown: 0, ready: 1, closed: 2, dead: 3 } as const;
+
+/** Whether a rank can read the private memory of all ranks (peer-memory.ts). */
+export const reaches = { unknown: 0, all: 1, notAll: 2 } as const;
+
+/** A mapped file, which the kernel lets go of however the process ends. */
+export interface MemoryFile {
+  readonly fd: number;
+  readonly libc: Libc;
+}
+
+/** What the ranks of a segment say of themselves, each on a line of its own. */
+export class RankLines {
+  readonly #words: Int32Array;
+  readonly #localRank: number;
+  readonly #file: MemoryFile | undefined;
+
+  /** @param file of the segment, where the ranks are processes */
+  constructor(memory: WebAssembly.Memory, localRank: number, file: MemoryFile | undefined) {
+    this.#words = new Int32Array(memory.buffer);
+    this.#localRank = localRank;
+    this.#file = file;
+  }
+
+  setState(state: number): void {
+    Atomics.store(this.#words, lineOf(this.#localRank), state);
+  }
+
+  stateOf(localRank: number): number {
+    return Atomics.load(this.#words, lineOf(localRank));
+  }
+
+  setReach(reach: number): void {
+    Atomics.store(this.#words, lineOf(this.#localRank) + 1, reach);
+  }
+
+  reachOf(localRank: number): number {
+    return Atomics.load(this.#words, lineOf(localRank) + 1);
+  }
+
+  /**
+   * Whether a rank's process has ended without closing. Processes hold a lock on the file while they live, which the
+   * kernel gives up however they end; threads are reported by whoever started them (markDead).
+   */
+  isDead(localRank: number): boolean {
+    const state = this.stateOf(localRank);
+    if (state === rankStates.dead) return true;
+    const file = this.#file;
+    if (file === undefined || localRank === this.#localRank || state !== rankStates.ready) return false;
+    return !file.libc.isByteLocked(file.fd, LOCK_BASE + localRank) && this.stateOf(localRank) === rankStates.ready;
+  }
+}
+
+/** Shows to the other processes that this rank's lives, for as long as it does. */
+export function lockLine({ libc, fd }: MemoryFile, localRank: number): void {
+  libc.lockByte(fd, LOCK_BASE + localRank);
+}
+
+/** Marks a thread's rank as dead; called by the thread that started it, which has no segment of its own. */
+export function markDead(memory: WebAssembly.Memory, localRank: number): void {
+  const words = new Int32Array(memory.buffer);
+  const state = lineOf(localRank);
+  if (Atomics.load(words, state) !== rankStates.closed) Atomics.store(words, state, rankStates.dead);
+}
+
+/** The word that a rank's line begins with. */
+function lineOf(localRank: number): number {
+  return (LINES + localRank * LINE) / 4;
+}
