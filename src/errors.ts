@@ -72,6 +72,7 @@ export interface ErrorDetails {
   readonly rank?: number;
   /** Several such ranks. */
   readonly ranks?: readonly number[];
+  /** The file, or what stands for it, that an input came from. */
   readonly file?: string;
   /** 1-based. */
   readonly line?: number;
@@ -79,19 +80,26 @@ export interface ErrorDetails {
   readonly column?: number;
   /** What NCCL returns for this cause, where it differs from what the class stands for. */
   readonly ncclResult?: number;
+  /** The error behind this one. */
   readonly cause?: unknown;
 }
 
 /** Base of all errors that tccl throws on purpose. */
 export abstract class TcclError extends Error {
+  /** What happened. */
   readonly code: ErrorCode;
   /** The `ncclResult_t` that NCCL would return for a cause of this kind. */
   abstract readonly ncclResult: number;
   // Declared only: what is not known is no property, so that a printed error shows what there is.
+  /** The rank that it is about, such as the one that died. */
   declare readonly rank: number | undefined;
+  /** Several such ranks, such as those that did not come. */
   declare readonly ranks: readonly number[] | undefined;
+  /** The file, or what stands for it, that an input came from. */
   declare readonly file: string | undefined;
+  /** 1-based. */
   declare readonly line: number | undefined;
+  /** 1-based. */
   declare readonly column: number | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {

@@ -21,6 +21,9 @@ export {
 } from './device/formats.js';
 export type { MemoryUse, SegmentMemory } from './device/memory-use.js';
 export type { DataTypeName, NumericArray, NumericArrayConstructor, PremulSum, ReductionOperator } from './device/types.js';
-export * from './errors.js';
+export {
+  describeError, InputError, InternalError, InvalidArgumentError, InvalidUsageError, ncclResults, RemoteError, SystemError, TcclError, TimeoutError,
+  type ErrorCode, type ErrorDetails,
+} from './errors.js';
 export type { SpawnRanksOptions } from './launch/spawn-threads.js';
 export { version } from './version.js';

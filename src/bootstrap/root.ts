@@ -19,12 +19,15 @@ import type { Answer } from './set-up-message.js';
 import type { StrangerLimits } from './stranger-limits.js';
 import { secretBytes, UniqueId } from './unique-id.js';
 
+/** Where the root of a communicator listens, and how long it waits. */
 export interface RootOptions {
   /** The address to listen on; left out, that of an interface chosen by the next two. */
   readonly host?: string | undefined;
-  /** See InterfaceWish. */
+  /** The network interface, in the syntax of `TCCL_SOCKET_IFNAME`. */
   readonly interfaceName?: string | undefined;
+  /** IPv4 or IPv6 only. */
   readonly family?: 4 | 6 | undefined;
+  /** What connections may hold before they have proved that they know the secret. */
   readonly limits?: StrangerLimits | undefined;
   /** Once ranks are seen not to fit together: how long to wait for one more of them before telling all. */
   readonly settleMs?: number | undefined;

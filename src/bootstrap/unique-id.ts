@@ -32,8 +32,11 @@ export type Origin = (typeof origins)[number];
  *                          4 or 6                 4 or 16   of fe80::
  */
 export class UniqueId {
+  /** Where the root listens. */
   readonly root: Address;
+  /** What who joins must know. */
   readonly secret: Uint8Array;
+  /** Who chose the address. */
   readonly origin: Origin;
 
   constructor(root: Address, secret: Uint8Array, origin: Origin = 'root') {
@@ -120,6 +123,7 @@ export class UniqueId {
     return new UniqueId(root, Uint8Array.from(bytes.subarray(40, 72)), origin);
   }
 
+  /** The 128 bytes, which {@link UniqueId.fromBytes} reads. They hold the secret. */
   toBytes(): Uint8Array {
     const bytes = Buffer.alloc(uniqueIdBytes);
     const address = addressBytes(this.root.host);

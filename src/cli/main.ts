@@ -2,7 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import { describeError, TcclError } from '../errors.js';
 import { version } from '../version.js';
-import { colorsFor } from './output.js';
+import { colorsFor, examples } from './output.js';
 
 /** A command is a file in commands/ that registers itself; what it needs it imports in its action. */
 interface CommandModule {
@@ -37,6 +37,12 @@ async function main(argv: readonly string[]): Promise<number> {
     .description('Collective communication for TypeScript, and a planner that knows what NCCL will do')
     .version(version, '-V, --version')
     .enablePositionalOptions()
+    .addHelpText('after', examples(
+      ['four ranks of a Node program', 'tccl run -n 4 node job.js'],
+      ['what an all-reduce takes between two ranks', 'tccl perf all_reduce --ranks 2 -b 8 -e 16M -f 8'],
+      ['what NCCL would do on two machines, and why', 'tccl plan dgx-h100 --nodes 2; tccl explain dgx-h100 --nodes 2'],
+      ['what the log of a job says', 'tccl log job.log'],
+    ))
     .configureOutput({ outputError: (message, write) => write(oneLine(message)) })
     .exitOverride();
 

@@ -2,10 +2,12 @@ import { callKinds } from '../device/kernels/call-kinds.js';
 import { dataTypes, operatorNames, type DataType, type OperatorName } from '../device/types.js';
 import { InternalError, InvalidUsageError } from '../errors.js';
 
+/** A kind of call, by the name of its method: allReduce, allGatherV … */
 export type CallKind = keyof typeof callKinds;
 
 /** How a collective moves its data. A call's code holds the place in this list: append only. */
 export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs', 'nvls'] as const;
+/** The name of an algorithm; docs/algorithms.md tells of each. */
 export type Algorithm = (typeof algorithms)[number];
 
 /** What a rank asked for. Ranks of a communicator must ask for the same, in the same order. */

@@ -22,6 +22,7 @@ export interface CommunicatorConfig {
   readonly channels?: number | undefined;
   /** Bounds for `channels`, as NCCL has them. */
   readonly minChannels?: number | undefined;
+  /** The same from above. */
   readonly maxChannels?: number | undefined;
   /**
    * Carries out every call that it can, whatever the size: for measurements, and for those who know better than the

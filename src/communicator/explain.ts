@@ -14,9 +14,11 @@ import { timeAt, timesFor, type Times } from './profile.js';
 
 /** How a communicator carries out a call, and what that should take. */
 export interface Explanation {
+  /** What was asked about. */
   readonly collective: CallKind;
   /** The call's count times its elements' size. */
   readonly bytes: number;
+  /** What carries out the call. */
   readonly algorithm: Algorithm;
   /** LL: data travel with their flag, in one phase. Simple: data first, then the flag. */
   readonly protocol: 'LL' | 'Simple';

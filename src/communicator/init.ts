@@ -24,6 +24,7 @@ import { profileFor } from './profile.js';
 export interface InitOptions extends CommunicatorConfig {
   /** This rank; with `nRanks` and `commId` for programs that start ranks by themselves. */
   readonly rank?: number | undefined;
+  /** How many ranks there are; goes with `rank`. */
   readonly nRanks?: number | undefined;
   /** What getUniqueId() gave to one of the ranks (or its text), or `host:port` where rank 0 can be reached. */
   readonly commId?: UniqueId | string | undefined;

@@ -5,6 +5,7 @@ import { didYouMean } from '../suggest.js';
 
 /** An array that consists of a part a rank: rank r's are `counts[r]` elements from `displacements[r]` on. */
 export interface Parts {
+  /** What all parts lie in. */
   readonly array: NumericArray;
   /** Numbers of elements: an array of numbers or an integer array, such as an Int32Array. */
   readonly counts: ArrayLike<number>;

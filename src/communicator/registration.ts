@@ -2,6 +2,7 @@ import type { NumericArray } from '../device/types.js';
 
 /** What register() gives for an array; deregister() takes it. */
 export interface Registration {
+  /** What was registered. */
   readonly array: NumericArray;
   /**
    * Whether calls work on the array where it lies, which only arrays from alloc(), and views of them, make possible. For

@@ -49,6 +49,7 @@ interface Part {
   readonly isReady: boolean;
 }
 
+/** Options of a put. */
 export interface PutOptions extends CallOptions {
   /** Whether the target is signalled once the data are there. Default false. */
   readonly signal?: boolean | undefined;

@@ -5,6 +5,7 @@ export type MemoryUse = 'arrays' | 'staging' | 'control';
 export interface SegmentMemory {
   /** This rank's heap. */
   readonly heapBytes: number;
+  /** What is left of the heap, in all. */
   readonly freeBytes: number;
   /** The longest array that alloc() could give now. */
   readonly largestFreeBytes: number;

@@ -19,13 +19,16 @@ export type NumericArray =
 
 /** Class of such an array, as `comm.alloc` takes it. */
 export interface NumericArrayConstructor<T extends NumericArray = NumericArray> {
+  /** As typed arrays have it. */
   readonly BYTES_PER_ELEMENT: number;
+  /** The class's name. */
   readonly name: string;
   /** Of an array on any buffer. From the constructors alone TypeScript infers that of one on an ArrayBuffer, which those of `alloc` are not. */
   readonly prototype: T;
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): T;
 }
 
+/** The name of a type of elements, as `options.type` takes it; docs/types.md has the arrays that hold it. */
 export type DataTypeName =
   | 'int8' | 'uint8' | 'int32' | 'uint32' | 'int64' | 'uint64'
   | 'float16' | 'float32' | 'float64' | 'bfloat16' | 'float8e4m3' | 'float8e5m2';

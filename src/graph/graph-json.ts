@@ -25,6 +25,7 @@ export interface GraphJson {
   readonly inter: readonly (readonly string[])[];
 }
 
+/** A graph as plain JSON, as `tccl graph --json` prints it; `inter` as its host was searched. */
 export function graphToJson(graph: ChannelGraph, { inter }: Pick<LocalSystem, 'inter'>): GraphJson {
   const channels = Array.from({ length: graph.nChannels }, (_, channel) => channel);
   return {

@@ -8,6 +8,7 @@ import { collnetChainRequest, collnetDirectRequest, type GraphRequest, nvlsReque
 import { searchGraph } from './search.js';
 import type { SearchListener } from './trace.js';
 
+/** How a host is searched. */
 export interface SearchOptions {
   /** Whether the network can reduce and is asked to (SHARP, `NCCL_COLLNET_ENABLE=1`). */
   readonly collnet?: boolean;

@@ -30,6 +30,7 @@ export interface ClusterHosts {
   readonly name?: string;
 }
 
+/** How hosts are searched. */
 export interface PrepareOptions {
   /** The `<graphs>` of a file (`NCCL_GRAPH_FILE`), for all hosts; the name is for messages. */
   readonly graphFile?: { readonly root: XmlElement; readonly fileName?: string };

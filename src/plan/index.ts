@@ -3,7 +3,10 @@
  *
  * @packageDocumentation
  */
-export * from '../errors.js';
+export {
+  describeError, InputError, InternalError, InvalidArgumentError, InvalidUsageError, ncclResults, RemoteError, SystemError, TcclError, TimeoutError,
+  type ErrorCode, type ErrorDetails,
+} from '../errors.js';
 export {
   defaultParameters, type EnvironmentNote, type Level, type NetDevicesPolicy, type Parameters, parametersFromEnvironment, parameterTable,
 } from '../parameters.js';

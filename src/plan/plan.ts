@@ -21,6 +21,7 @@ export interface PlannedHosts extends HostRun {
   readonly name: string;
 }
 
+/** How a cluster is planned. */
 export interface PlanOptions extends PrepareOptions {
   /** Parameters that contradict each other are refused unless NCCL's way is wanted all the same. */
   readonly contradictions?: 'refuse' | 'follow';

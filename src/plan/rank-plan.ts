@@ -26,6 +26,7 @@ export interface RankPlan {
   readonly p2pSchedule: P2pSchedule;
 }
 
+/** One channel as a rank sees it. */
 export interface RankChannel {
   readonly ring: RingNeighbours & {
     /** All ranks in the order of the ring, from this one on. Channels with the same ring share the array. */
@@ -36,6 +37,7 @@ export interface RankChannel {
   readonly collnetChain: ChainLinks | undefined;
 }
 
+/** NVLink SHARP as a rank sees it. */
 export interface RankNvls {
   readonly nChannels: number;
   /** Links on even and on odd channels. */
@@ -43,7 +45,11 @@ export interface RankNvls {
   readonly odd: NvlsLinks;
 }
 
-/** @throws InvalidArgumentError where there is no such rank */
+/**
+ * What one rank of a plan has to do with: its neighbours in all channels, and its order of sends and receives.
+ *
+ * @throws InvalidArgumentError where there is no such rank
+ */
 export function planForRank(merged: Merged, rank: number): RankPlan {
   const { nodes, nChannels, ringOfChannel } = merged;
   const orders = new Map<number, Int32Array>();

@@ -45,6 +45,7 @@ interface NodeCommon<Type extends NodeType> {
   readonly localId: bigint;
 }
 
+/** A GPU, or a CPU rank's device (compute capability 0). */
 export interface GpuNode extends NodeCommon<typeof NodeType.GPU> {
   /** NVML's number of the GPU (`dev` in the XML). */
   readonly dev: number;
@@ -69,6 +70,7 @@ export interface DevNode extends NodeCommon<typeof NodeType.DEV> {
   readonly gpuCount: number;
 }
 
+/** A PCI switch or bridge. */
 export interface PciNode extends NodeCommon<typeof NodeType.PCI> {
   /** Vendor, device, subsystem vendor, subsystem device: 16 bits each. */
   readonly device: bigint;
@@ -81,6 +83,7 @@ export const CpuVendor = { INTEL: 1, AMD: 2, ZHAOXIN: 3, MIXED: 4 } as const;
 /** NCCL's numbers of CPU models: Intel's Broadwell, Skylake, Sapphire Rapids, Emerald Rapids; Zhaoxin's Yongfeng. */
 export const CpuModel = { INTEL_BDW: 1, INTEL_SKL: 2, INTEL_SRP: 3, INTEL_ERP: 4, YONGFENG: 1 } as const;
 
+/** A NUMA node. */
 export interface CpuNode extends NodeCommon<typeof NodeType.CPU> {
   /** One of {@link CpuArch}, 0 for a name that NCCL does not know. */
   readonly arch: number;
@@ -92,6 +95,7 @@ export interface CpuNode extends NodeCommon<typeof NodeType.CPU> {
   readonly affinity: readonly number[];
 }
 
+/** A network device: a port, or ports that NCCL has joined. */
 export interface NetNode extends NodeCommon<typeof NodeType.NET> {
   /** Number of the device in its plugin. */
   readonly dev: number;
@@ -121,6 +125,7 @@ export interface PluginNode extends NodeCommon<typeof NodeType.GIN | typeof Node
 /** A node that is nothing but a place where links meet. */
 export type PlainNode = NodeCommon<typeof NodeType.NVS | typeof NodeType.NIC | typeof NodeType.CXB>;
 
+/** A vertex of the system graph; `type` says of which kind. */
 export type SystemNode = GpuNode | PciNode | CpuNode | NetNode | PluginNode | DevNode | PlainNode;
 
 /** All directed links; those of vertex v are `start[v]` up to `start[v + 1]`. */

@@ -2,20 +2,29 @@
 
 /** The collectives that NCCL has a model for. Send, receive and what is made of them (all-to-all, gather, scatter) have none. */
 export const collectives = ['Broadcast', 'Reduce', 'AllGather', 'ReduceScatter', 'AllReduce'] as const;
+/** One of {@link collectives}. */
 export type Collective = (typeof collectives)[number];
 
+/** NCCL's algorithms. */
 export const algorithms = ['Tree', 'Ring', 'CollNetDirect', 'CollNetChain', 'NVLS', 'NVLSTree', 'PAT'] as const;
+/** One of {@link algorithms}. */
 export type Algorithm = (typeof algorithms)[number];
 
+/** NCCL's protocols. */
 export const protocols = ['LL', 'LL128', 'Simple'] as const;
+/** One of {@link protocols}. */
 export type Protocol = (typeof protocols)[number];
 
+/** NCCL's types of elements. */
 export const dataTypes = [
   'int8', 'uint8', 'int32', 'uint32', 'int64', 'uint64', 'float16', 'float32', 'float64', 'bfloat16', 'float8e4m3', 'float8e5m2',
 ] as const;
+/** One of {@link dataTypes}. */
 export type DataTypeName = (typeof dataTypes)[number];
 
+/** NCCL's reduction operators. */
 export const operators = ['sum', 'prod', 'max', 'min', 'avg'] as const;
+/** One of {@link operators}. */
 export type OperatorName = (typeof operators)[number];
 
 /** One value for each of these names. */

@@ -5,7 +5,7 @@ import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
 import type { CaseResult, Outcome } from '../../plan/oracle/run-oracle.js';
 import type { OracleInput } from '../../plan/oracle/oracle-case.js';
 import { didYouMean } from '../../suggest.js';
-import { colorsFor } from '../output.js';
+import { colorsFor, examples } from '../output.js';
 
 interface OracleOptions {
   readonly sections?: string;
@@ -22,12 +22,10 @@ export function register(program: Command): void {
     .option('--sections <names>', 'compare these sections only, by comma')
     .option('--filter <text>', 'only cases whose name contains this')
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', `
-Examples:
-  $ tccl oracle ../shared/oracle/cases
-  $ tccl oracle ../shared/oracle/cases --sections system,paths --filter dgxh100
-
-Exit code 0 when all compared sections are equal in all cases, else 1.`)
+    .addHelpText('after', `${examples(
+      ['all cases', 'tccl oracle ../shared/oracle/cases'],
+      ['two parts of some', 'tccl oracle ../shared/oracle/cases --sections system,paths --filter dgxh100'],
+    )}\nExit code 0 when all compared sections are equal in all cases, else 1.`)
     .action(async (directory: string, options: OracleOptions) => {
       process.exitCode = await compareWithOracle(directory, options);
     });

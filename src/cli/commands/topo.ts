@@ -95,6 +95,10 @@ export function register(program: Command): void {
   topo.command('list')
     .description('show the catalogue: machines, GPUs, network cards, CPUs')
     .option('--json', 'print it as JSON')
+    .addHelpText('after', examples(
+      ['what there is', 'tccl topo list'],
+      ['one of the machines', 'tccl topo show dgx-a100'],
+    ))
     .action(async (options: { json?: boolean }) => {
       const { list } = await import('../topo/list.js');
       list(options);

@@ -37,6 +37,7 @@ export interface NodeContribution {
   readonly byRank: readonly RankContribution[];
 }
 
+/** What a rank tells all others of itself. */
 export interface RankContribution {
   /** Compute capability × 10. */
   readonly compCap: number;

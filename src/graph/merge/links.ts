@@ -15,6 +15,7 @@ export interface RingNeighbours {
   readonly next: number;
 }
 
+/** Neighbours of a rank in a tree. */
 export interface TreeLinks {
   /** Parent, or -1 for the root. */
   readonly up: number;
@@ -22,6 +23,7 @@ export interface TreeLinks {
   readonly down: readonly [number, number, number];
 }
 
+/** Neighbours of a rank in a CollNet chain. */
 export interface ChainLinks {
   /** What is above; `nRanks`, the network, for the head. */
   readonly up: number;
@@ -39,6 +41,11 @@ export function ringFrom(merged: Merged, channel: number, rank: number): Int32Ar
   return order;
 }
 
+/**
+ * The ranks before and after a rank in the ring of a channel.
+ *
+ * @throws InvalidArgumentError where there is no such channel or rank
+ */
 export function ringNeighbours(merged: Merged, channel: number, rank: number): RingNeighbours {
   const { first, nRanks } = ringPlace(merged, channel, rank);
   const { order, position } = merged.rings;
@@ -46,6 +53,11 @@ export function ringNeighbours(merged: Merged, channel: number, rank: number): R
   return { prev: order[first + ((own - 1 + nRanks) % nRanks)] ?? 0, next: order[first + ((own + 1) % nRanks)] ?? 0 };
 }
 
+/**
+ * Parent and children of a rank in the tree of a channel.
+ *
+ * @throws InvalidArgumentError where there is no such channel or rank
+ */
 export function treeLinks(merged: Merged, channel: number, rank: number): TreeLinks {
   checkPlace(merged, channel, rank);
   const { up, down } = merged.trees;
@@ -76,6 +88,11 @@ export function nvlsLinks(merged: Merged, channel: number, rank: number): NvlsLi
   return nvlsLinksOf(merged.nodes, nvls, merged.collnet !== undefined, rank, channel);
 }
 
+/**
+ * In which order a rank sends to and receives from all others.
+ *
+ * @throws InvalidArgumentError where there is no such rank
+ */
 export function p2pSchedule(merged: Merged, rank: number): P2pSchedule {
   checkPlace(merged, 0, rank);
   return p2pScheduleOf(merged.nodes, merged.p2p.scheduleGroupSize, rank);

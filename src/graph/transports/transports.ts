@@ -20,6 +20,7 @@ export interface TreeConnections {
   readonly down: readonly (Connection | undefined)[];
 }
 
+/** One side of a connection. */
 export type Direction = 'send' | 'receive';
 
 /**

@@ -23,6 +23,7 @@ export interface Side {
 
 /** What is compared, in the order in which NCCL decides. */
 export const sections = ['parameters', 'hosts', 'system', 'graphs', 'channels', 'rings', 'nvls', 'transports', 'tuning'] as const;
+/** A part of a plan, as comparisons name it. */
 export type Section = (typeof sections)[number];
 
 /** One figure that differs, in words that suit a table. */

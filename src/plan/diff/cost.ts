@@ -13,6 +13,7 @@ export interface Cost {
   readonly ratio: number | null;
 }
 
+/** What NCCL chooses for a call, and the time that it expects, µs. */
 export interface ChosenWay {
   readonly algorithm: Algorithm;
   readonly protocol: Protocol;

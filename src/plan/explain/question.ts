@@ -22,6 +22,7 @@ export type Question =
   | { readonly about: 'flips'; readonly collective: Collective | undefined }
   | { readonly about: 'help'; readonly collective: Collective; readonly sizes: readonly number[] };
 
+/** An algorithm, a protocol or both, as a question names them. */
 export interface PartialWay {
   readonly algorithm?: Algorithm;
   readonly protocol?: Protocol;

@@ -27,6 +27,7 @@ export interface Situation {
   readonly searches: ReadonlyMap<NodeContribution, readonly SearchRecord[]>;
 }
 
+/** How a situation is made. */
 export interface SituationOptions extends Pick<PrepareOptions, 'graphFile'> {
   /** `none` takes down nothing of the searches, which is faster where they are long; `tellsSearches` says who asks for that. */
   readonly searches?: 'all' | 'none';

@@ -39,6 +39,7 @@ export type LogFindingCode =
 /** `error`: it fails, hangs, gives wrong results or loses most of the bandwidth; `warning`: some of it; `info`: good to know. */
 export type LogSeverity = 'error' | 'warning' | 'info';
 
+/** Something that is wrong, or good to know, in a log: what, where, why and what to do. */
 export interface LogFinding {
   readonly code: LogFindingCode;
   readonly severity: LogSeverity;

@@ -19,6 +19,7 @@ export interface LogModel {
   readonly left: { readonly communicators: number; readonly details: number; readonly processes: number };
 }
 
+/** A process of the job, with what it said of itself. */
 export interface LoggedProcess {
   readonly host: string;
   readonly pid: number;
@@ -39,6 +40,7 @@ export interface LoggedProcess {
 export const Stage = { BEGUN: 0, TOPOLOGY: 1, CHANNELS: 2, CONNECTING: 3, CONNECTED: 4, DONE: 5 } as const;
 export type Stage = (typeof Stage)[keyof typeof Stage];
 
+/** A communicator, as the lines of its ranks tell of it. */
 export interface LoggedCommunicator {
   /** `commId`, or a name of ours for versions and splits that have none. */
   readonly id: string;
@@ -53,6 +55,7 @@ export interface LoggedCommunicator {
   readonly isSplit: boolean;
 }
 
+/** A rank of a communicator; `started` and `completed` are the places of its lines `Init START` and `Init COMPLETE`. */
 export interface LoggedRank {
   readonly rank: number;
   readonly process: LoggedProcess;

@@ -13,6 +13,7 @@ export interface Forecast {
   readonly flips: readonly Flip[];
 }
 
+/** What NCCL does with a call of so many bytes. */
 export interface ForecastRow {
   readonly bytes: number;
   /** Undefined where NCCL has nothing to choose from and fails the call. */

@@ -60,6 +60,7 @@ export interface RingOverview {
   readonly ranks: readonly number[];
 }
 
+/** A graph as all ranks agree on it. */
 export interface GraphOverview {
   readonly name: GraphName;
   readonly pattern: string;
@@ -80,6 +81,7 @@ export interface Use {
   readonly text: string;
 }
 
+/** What an overview is made of. */
 export interface OverviewInput {
   readonly title: string;
   /** What was planned. */
@@ -94,6 +96,7 @@ export interface OverviewInput {
   readonly sizes: readonly number[];
 }
 
+/** All that `tccl plan` shows of a cluster, as a plain value. */
 export function overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes }: OverviewInput): Overview {
   const connections = summarizeConnections(plan, transportsOf(plan, prepared, parameters));
   return {

@@ -15,6 +15,7 @@ export interface SystemNote {
   readonly line: number;
 }
 
+/** How a system is built. */
 export interface BuildOptions {
   readonly parameters: Parameters;
   /** Which host of the XML the system is for, by its `host_hash`; the host of the first CPU if not given. */

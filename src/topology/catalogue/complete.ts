@@ -7,6 +7,7 @@ import type { GpuGroup, Hardware, NicGroup } from './hardware.js';
 import { hardwareForm } from './hardware-form.js';
 import type { NicModel } from './nics.js';
 
+/** A completed topology. */
 export interface Completed {
   /** A new tree; the one given stays as it was. */
   readonly root: XmlElement;

@@ -11,6 +11,7 @@ export type NvlinkKind =
   /** To one other GPU, over a bridge that is plugged on two cards. */
   | 'pair';
 
+/** A GPU of the catalogue. */
 export interface GpuModel {
   /** How the catalogue names it: lower case, words joined by -. */
   readonly id: string;

@@ -9,6 +9,7 @@ import { addNetwork, findNetwork, type NetDevice, type NetworkKind } from './det
 import { PciDetector } from './detect-pci.js';
 import { cachedFiles, type MachineFiles, type ProbedGpu } from './machine-files.js';
 
+/** What detection cannot read from files, and which network devices are wanted. */
 export interface DetectOptions {
   /** What the driver says of the GPUs; without it they are known by their PCI ids, and their NVLinks not at all. */
   readonly gpus?: readonly ProbedGpu[];
@@ -28,6 +29,7 @@ export interface DetectOptions {
   readonly file?: XmlElement;
 }
 
+/** A machine as its files tell of it. */
 export interface DetectedMachine {
   readonly root: XmlElement;
   /** What was left out or could not be seen, one line each. */

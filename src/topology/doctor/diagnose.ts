@@ -14,6 +14,7 @@ import { type Finding, Findings } from './finding.js';
 import { Measure } from './measure.js';
 import { devicesOf, type Patient } from './patient.js';
 
+/** What a topology is to be held against. */
 export interface DiagnoseOptions {
   readonly parameters?: Parameters;
   /** What the text had beyond NCCL's own parser, as `parseXml` gives it. */

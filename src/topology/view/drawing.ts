@@ -28,6 +28,7 @@ export interface HostDrawing {
 
 export type BoxKind = 'cpu' | 'switch' | 'gpu' | 'card' | 'port';
 
+/** A device as it is drawn: its box stands in that of the device above it. */
 export interface Box {
   /** Name of the node, as in NCCL's log: `PCI/0-16000`. */
   readonly id: string;

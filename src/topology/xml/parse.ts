@@ -21,6 +21,7 @@ export interface ParseOptions {
   readonly fileName?: string;
 }
 
+/** A text as a tree. */
 export interface ParsedXml {
   readonly root: XmlElement;
   /** What NCCL itself would refuse, ignore or misread, in the order of the file. */
