@@ -1,6 +1,7 @@
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import { InvalidUsageError, TcclError } from '../errors.js';
 import type { Connection, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import { HoldUps } from './hold-ups.js';
 import { callMismatch, decodeCall, describeCall, hasCommonCounts } from './call.js';
 
 /**
@@ -64,6 +65,7 @@ export class Exchange {
   readonly #sends: SendConnection[] = [];
   readonly #memory: Uint8Array;
   readonly #words: Uint32Array;
+  readonly #holdUps: HoldUps;
   /** Addresses of the current move; lists that are used again and again. */
   readonly #inputs: number[] = [];
   readonly #outputs: number[] = [];
@@ -78,6 +80,7 @@ export class Exchange {
   #counts: Uint8Array = none;
 
   constructor(readonly rank: number, memory: ArrayBufferLike) {
+    this.#holdUps = new HoldUps(rank);
     this.#memory = new Uint8Array(memory);
     this.#words = new Uint32Array(memory);
   }
@@ -144,11 +147,7 @@ export class Exchange {
 
   /** Looks whether those that are waited for can still come, and whether anybody called something else. */
   check(): void {
-    for (const { done, from, to } of this.#tracks) {
-      if (done) continue;
-      const awaited = from.find((connection) => connection.peek() < 0) ?? to.find((connection) => connection.acquire() < 0);
-      awaited?.check();
-    }
+    for (const track of this.#tracks) this.#awaitedBy(track)[0]?.check();
     for (const connection of this.#all()) {
       try {
         connection.check();
@@ -160,10 +159,19 @@ export class Exchange {
     this.#meetEarly();
   }
 
-  /** The ranks whose messages this one waits for. */
-  late(): number[] {
-    const late = this.#tracks.flatMap(({ done, from }) => (done ? [] : from.filter((connection) => connection.peek() < 0).map(({ peer }) => peer)));
-    return [...new Set(late)].sort((a, b) => a - b);
+  /** The ranks that hold this one up, as far as those that it waits for have told; see HoldUps. */
+  late(timeoutMs: number): number[] {
+    return this.#holdUps.find(this.#awaited(), timeoutMs);
+  }
+
+  /** Tells all that may wait for this rank that it waits itself. */
+  sayWaits(timeoutMs: number): void {
+    const report = this.#holdUps.look(this.#awaited(), timeoutMs);
+    for (const connection of this.#all()) connection.sayWaits(report);
+  }
+
+  #awaited(): Connection[] {
+    return this.#tracks.flatMap((track) => this.#awaitedBy(track));
   }
 
   /** Calls `wake` once when going on may be possible; only where nothing is polled. */
@@ -185,6 +193,13 @@ export class Exchange {
   abort(reason: Error): void {
     this.#tracks = [];
     for (const connection of this.#all()) connection.abort(reason);
+  }
+
+  /** The connections that a track waits for: for messages, or else for room. */
+  #awaitedBy({ done, from, to }: Track): Connection[] {
+    if (done) return [];
+    const silent: Connection[] = from.filter((connection) => connection.peek() < 0);
+    return silent.length > 0 ? silent : to.filter((connection) => connection.acquire() < 0);
   }
 
   #all(): Connection[] {

@@ -3,10 +3,12 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
+import type { WaitReport } from '../device/wait-report.js';
 import { TcclError } from '../errors.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
 import type { Transport } from '../transport/transport.js';
 import type { Observe, Operation } from './operation.js';
+import { HoldUps, type Awaited } from './hold-ups.js';
 import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
 import { SocketInlet, SocketOutlet } from './p2p-socket.js';
@@ -69,11 +71,15 @@ export class PointToPoint {
   /** Those with transfers under way. */
   readonly #busy: Peer[] = [];
   readonly #spare: Transfer[] = [];
+  readonly #holdUps: HoldUps;
+  /** Of each rank that was waited for. */
+  readonly #awaited: Awaited[] = [];
   readonly #stop = new AbortController();
   #transport: Transport | undefined;
 
   constructor(options: PointToPointOptions) {
     this.#options = options;
+    this.#holdUps = new HoldUps(options.bootstrap.rank);
     setMaxListeners(0, this.#stop.signal); // one for each connection in the making
   }
 
@@ -251,6 +257,37 @@ export class PointToPoint {
   /** The ranks with which nothing has moved for longer than `timeoutMs`; call it from time to time. */
   late(nowMs: number, timeoutMs: number): number[] {
     return this.#busy.filter(({ sends, receives }) => isLate(sends, nowMs, timeoutMs) || isLate(receives, nowMs, timeoutMs)).map(({ rank }) => rank);
+  }
+
+  /** The ranks that at last hold this one up, which waits for these; see HoldUps. */
+  holdUps(ranks: readonly number[], timeoutMs: number): number[] {
+    return this.#holdUps.find(this.#awaitedOf(ranks), timeoutMs);
+  }
+
+  /** Tells those that may wait for this rank's messages that it waits itself, for these. */
+  sayWaits(ranks: readonly number[], timeoutMs: number): void {
+    // Where ranks wait for each other in a circle, one that waits for messages is to blame: all make the same collectives.
+    const report = this.#holdUps.look(this.#awaitedOf(ranks), timeoutMs, true);
+    this.#options.team.sayWaits(report);
+    for (const peer of this.#peers) {
+      for (const link of [peer?.outlet, peer?.inlet]) if (link?.polled === false) link.connection?.sayWaits(report);
+    }
+  }
+
+  #awaitedOf(ranks: readonly number[]): Awaited[] {
+    return ranks.map((rank) => (this.#awaited[rank] ??= this.#await(rank)));
+  }
+
+  #await(rank: number): Awaited {
+    const local = this.localOf(rank);
+    if (local >= 0) return { peer: rank, heardWaits: () => this.#options.team.heardWaits(local) };
+    // It tells the same on both its connections.
+    const heardWaits = (): WaitReport | undefined => {
+      const peer = this.#peers[rank];
+      const link = [peer?.inlet, peer?.outlet].find((one) => one?.polled === false && one.connection !== undefined);
+      return link?.polled === false ? link.connection?.heardWaits() : undefined;
+    };
+    return { peer: rank, heardWaits };
   }
 
   /** Ends at once, tells those that are connected why, and the owners of what was under way. */

@@ -235,13 +235,18 @@ export class CallQueue {
 
   timedOut(): TimeoutError {
     const { rank, timeoutMs } = this.#parts;
-    const late = this.#engine.late();
+    const late = this.#engine.late(timeoutMs);
     return new TimeoutError(
       'TIMEOUT',
       `rank ${rank} waited ${timeoutMs / 1000} s for ${late.length === 0 ? 'other ranks' : nameRanks(late)} ` +
         'to make the same call (TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
       { ranks: late },
     );
+  }
+
+  /** Tells the others that a call gets no further here. */
+  sayWaits(): void {
+    this.#engine.sayWaits(this.#parts.timeoutMs);
   }
 
   /** Rejects all calls. */
@@ -255,7 +260,10 @@ export class CallQueue {
   #checkHealth(): void {
     this.#parts.messages.throwLastWords();
     this.#engine.check();
-    if (this.#timeoutMs > 0 && this.#backoff.waitedMs > this.#timeoutMs) throw this.timedOut();
+    const { waitedMs } = this.#backoff;
+    if (this.#timeoutMs === 0) return;
+    if (waitedMs > this.#timeoutMs) throw this.timedOut();
+    if (waitedMs > this.#clock.gapMs) this.sayWaits();
   }
 
   /** The call under way fails when it has got no further for too long. */
@@ -271,11 +279,15 @@ export class CallQueue {
   }
 
   readonly #look = (): void => {
-    if (this.#engine.steps !== this.#stepsBefore) this.#startTime();
-    else if (this.#clock.look() - this.#stillSinceMs > this.#timeoutMs) {
+    if (this.#engine.steps !== this.#stepsBefore) {
+      this.#startTime();
+      return;
+    }
+    const stillMs = this.#clock.look() - this.#stillSinceMs;
+    if (stillMs > this.#timeoutMs) {
       this.#endWatch();
       this.#expire();
-    }
+    } else if (stillMs > this.#clock.gapMs) this.sayWaits();
   };
 
   /** Where this thread did something else all the time, the others may have come long ago: sockets are read before an immediate runs. */

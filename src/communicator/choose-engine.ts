@@ -114,6 +114,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
     engines.direct = nThreads === 0 ? new DirectEngine(team, localRanks, libc, smallBytes) : await startDirectThreads({
       teams: [team, ...(await moreTeams(bootstrap, team, nThreads - 1))], localRanks, libc, smallBytes,
       spins: spinsFor(localRanks.length * nThreads, nCores),
+      timeoutMs: settings.timeoutMs,
     });
   }
   if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);

@@ -118,6 +118,7 @@ export class Communicator extends Collectives {
         step: () => this.#queue.step(),
         check: () => this.#queue.checkForMessages(),
         timedOut: () => this.#queue.timedOut(),
+        sayWaits: () => this.#queue.sayWaits(),
       },
     });
     this.#outOfBand = new OutOfBandCalls({

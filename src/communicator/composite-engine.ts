@@ -90,8 +90,12 @@ export class CompositeEngine implements Engine {
     this.#current.check();
   }
 
-  late(): number[] {
-    return this.#current.late();
+  late(timeoutMs: number): number[] {
+    return this.#current.late(timeoutMs);
+  }
+
+  sayWaits(timeoutMs: number): void {
+    this.#current.sayWaits(timeoutMs);
   }
 
   abort(error: TcclError): void {

@@ -9,6 +9,7 @@ import { packReason } from '../transport/ending.js';
 import type { Engine } from './engine.js';
 import { callOfPost, mismatchAmong } from './mismatch.js';
 import { teamError } from './team-error.js';
+import { TeamHoldUps } from './team-hold-ups.js';
 
 /** How the team's abort word says these; all others are `failed`. */
 const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
@@ -23,6 +24,7 @@ const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
 export class DirectEngine implements Engine {
   readonly blocking = true;
   readonly #direct: Direct;
+  readonly #holdUps: TeamHoldUps;
 
   /**
    * @param localRanks the rank of each member of the team
@@ -30,6 +32,7 @@ export class DirectEngine implements Engine {
    */
   constructor(readonly team: Team, readonly localRanks: readonly number[], libc: Libc | undefined, smallBytes: number) {
     this.#direct = new Direct(team, libc, smallBytes);
+    this.#holdUps = new TeamHoldUps(team, localRanks);
   }
 
   begin(
@@ -63,10 +66,18 @@ export class DirectEngine implements Engine {
     if (gone && callOfPost(team, awaited) === undefined) throw this.#error('closed', awaited);
   }
 
-  late(): number[] {
-    const absent = this.localRanks.filter((_, local) => callOfPost(this.team, local) === undefined);
+  late(timeoutMs: number): number[] {
+    return this.#holdUps.find(this.#awaited(), timeoutMs);
+  }
+
+  sayWaits(timeoutMs: number): void {
+    this.#holdUps.sayWaits(this.#awaited(), timeoutMs);
+  }
+
+  #awaited(): number[] {
+    const absent = [...this.localRanks.keys()].filter((local) => callOfPost(this.team, local) === undefined);
     // Where all have begun, one has not finished.
-    return absent.length > 0 ? absent : this.localRanks.slice(this.team.kernels.waitingFor()).slice(0, 1);
+    return absent.length > 0 ? absent : [this.team.kernels.waitingFor()];
   }
 
   abort(error: TcclError): void {

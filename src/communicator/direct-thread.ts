@@ -19,16 +19,17 @@ export interface DirectThreadData {
   readonly smallBytes: number;
   /** How often to look before the core is given away. */
   readonly spins: number;
+  readonly timeoutMs: number;
   readonly buffer: SharedArrayBuffer;
 }
 
-const { segment: place, team: { address, members, stageBytes }, localRanks, smallBytes, spins, buffer } = workerData as DirectThreadData;
+const { segment: place, team: { address, members, stageBytes }, localRanks, smallBytes, spins, timeoutMs, buffer } = workerData as DirectThreadData;
 const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;
 const segment = Segment.inThread(place, libc);
 const engine = new DirectEngine(new Team(segment, address, members, undefined, stageBytes), localRanks, libc, smallBytes);
 // Who waits too long is found by the rank's thread.
-const backoff = new Backoff(libc, new WatchClock(0));
+const backoff = new Backoff(libc, new WatchClock(timeoutMs));
 const memory = new EngineThreadMemory(buffer);
 
 parentPort?.postMessage('ready');
@@ -49,7 +50,7 @@ function carryOut(placed: PlacedCall): void {
   while (status !== DONE) {
     if (status === PENDING && backoff.turn()) {
       engine.check();
-      memory.setLate(engine.late());
+      if (timeoutMs > 0) tellOfWait();
     }
     const { steps } = engine;
     status = engine.progress(spins);
@@ -57,4 +58,11 @@ function carryOut(placed: PlacedCall): void {
     backoff.restart();
     memory.setSteps(engine.steps);
   }
+}
+
+/** Tells the rank for whom this thread waits, and the others that it does. */
+function tellOfWait(): void {
+  if (backoff.waitedMs <= backoff.clock.gapMs) return;
+  engine.sayWaits(timeoutMs);
+  memory.setLate(engine.late(timeoutMs));
 }

@@ -29,8 +29,13 @@ export interface Engine {
   readonly rest?: ((ms: number) => void) | undefined;
   /** Looks whether those that are waited for can still come. Throws the reason why not. */
   check(): void;
-  /** The ranks known not to have made the call under way. */
-  late(): number[];
+  /**
+   * The ranks that hold up the call under way, as far as that is known: they have not made it, or do not go on with it.
+   * @param timeoutMs how long the call may wait, as for sayWaits()
+   */
+  late(timeoutMs: number): number[];
+  /** Tells ranks that may wait for this one that it waits itself, and what it knows of why: from time to time in a call that gets no further. */
+  sayWaits(timeoutMs: number): void;
   /** Tells the others that the communicator has failed, and why. */
   abort(error: TcclError): void;
   /** Leaves. Nothing is under way. */

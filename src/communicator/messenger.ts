@@ -43,6 +43,8 @@ export interface MessengerParts {
     readonly check: () => void;
     /** The error for waiting too long for them. */
     readonly timedOut: () => TimeoutError;
+    /** Tells the other ranks that they get no further here. */
+    readonly sayWaits: () => void;
   };
   /** Ends the communicator; returns the error. */
   readonly fail: (error: unknown) => unknown;
@@ -328,13 +330,22 @@ export class Messenger {
     this.#parts.collectives.check();
     const { timeoutMs } = this.#parts;
     if (timeoutMs === 0) return;
+    const p2p = this.#pointToPoint;
     const now = this.#clock.look();
-    const late = new Set(this.#pointToPoint.late(now, timeoutMs));
+    const late = this.#awaitedFor(timeoutMs, now);
+    if (late.length > 0) throw this.#timedOut(p2p.holdUps(late, timeoutMs));
+    const awaited = this.#awaitedFor(this.#clock.gapMs, now);
+    if (awaited.length > 0) p2p.sayWaits(awaited, timeoutMs);
+  }
+
+  /** The ranks that this one has waited for longer than that. */
+  #awaitedFor(ms: number, now: number): number[] {
+    const awaited = new Set(this.#pointToPoint.late(now, ms));
     for (const condition of this.#conditions) {
       condition.sinceMs ??= now;
-      if (now - condition.sinceMs > timeoutMs) for (const rank of condition.awaited()) late.add(rank);
+      if (now - condition.sinceMs > ms) for (const rank of condition.awaited()) awaited.add(rank);
     }
-    if (late.size > 0) throw this.#timedOut([...late].sort((a, b) => a - b));
+    return [...awaited];
   }
 
   /** In a blocking wait, for what else it is about. */
@@ -342,7 +353,9 @@ export class Messenger {
     const { timeoutMs, collectives } = this.#parts;
     const now = this.#clock.look();
     if (this.#collectivesMovedMs === 0) this.#collectivesMovedMs = now;
-    if (timeoutMs > 0 && now - this.#collectivesMovedMs > timeoutMs) throw collectives.timedOut();
+    const stillMs = now - this.#collectivesMovedMs;
+    if (timeoutMs > 0 && stillMs > timeoutMs) throw collectives.timedOut();
+    if (stillMs > this.#clock.gapMs) collectives.sayWaits();
   }
 
   #timedOut(late: readonly number[]): TimeoutError {

@@ -150,8 +150,12 @@ export class NetworkEngine implements Engine {
     this.#exchange.check();
   }
 
-  late(): number[] {
-    return this.#exchange.late();
+  late(timeoutMs: number): number[] {
+    return this.#exchange.late(timeoutMs);
+  }
+
+  sayWaits(timeoutMs: number): void {
+    this.#exchange.sayWaits(timeoutMs);
   }
 
   abort(reason: Error): void {

@@ -10,6 +10,7 @@ import type { TcclError } from '../errors.js';
 import type { Engine } from './engine.js';
 import { mismatchAmong } from './mismatch.js';
 import { teamError } from './team-error.js';
+import { TeamHoldUps } from './team-hold-ups.js';
 
 /**
  * The algorithm *NVLS* with what it needs to notice that something went wrong. It works beside *direct* on the same team,
@@ -17,13 +18,16 @@ import { teamError } from './team-error.js';
  */
 export class NvlsEngine implements Engine {
   readonly blocking = true;
+  readonly #holdUps: TeamHoldUps;
 
   private constructor(
     readonly team: Team,
     readonly localRanks: readonly number[],
     readonly nvls: Nvls,
     readonly multicast: Multicast,
-  ) {}
+  ) {
+    this.#holdUps = new TeamHoldUps(team, localRanks);
+  }
 
   /** Every rank of the team calls it: the first creates the multicast object, and the bootstrap network carries its handle. */
   static async open(bootstrap: Bootstrap, team: Team, libc: Libc | undefined): Promise<NvlsEngine> {
@@ -74,8 +78,12 @@ export class NvlsEngine implements Engine {
     if (gone !== undefined) throw teamError(team, localRanks, 'closed', gone);
   }
 
-  late(): number[] {
-    return this.nvls.late().map((local) => this.localRanks[local] ?? local);
+  late(timeoutMs: number): number[] {
+    return this.#holdUps.find(this.nvls.late(), timeoutMs);
+  }
+
+  sayWaits(timeoutMs: number): void {
+    this.#holdUps.sayWaits(this.nvls.late(), timeoutMs);
   }
 
   abort(): void {

@@ -107,6 +107,11 @@ export class ThreadEngine implements Engine {
     return [...new Set(late)].sort((a, b) => a - b);
   }
 
+  /** The threads do that themselves. */
+  sayWaits(): void {
+    // Only they know for whom.
+  }
+
   abort(error: TcclError): void {
     for (const { worker, fail } of this.#lanes) {
       fail(error);

@@ -1,5 +1,6 @@
 import type { Kernels } from './kernels/kernels.js';
 import type { Segment } from './segment.js';
+import { WaitWords, type WaitReport } from './wait-report.js';
 
 /**
  * What the ranks of one communicator share on one host, in memory of their segment:
@@ -7,7 +8,7 @@ import type { Segment } from './segment.js';
  *     0        abort: 0, or 1 + the local rank that the failure is about; then why (index in abortReasons)
  *     64       last words: their length (-1 while they are written), then why the first rank to fail did so
  *     1024     one line a rank: 1 once it has left the communicator, 2 once it does not look here any more; then how
- *              many calls it has made that wait for others elsewhere
+ *              many calls it has made that wait for others elsewhere; then its report that it waits (wait-report.ts)
  *     …        u32 a pair of ranks: where the mailbox from the one to the other lies (0: nobody has written yet)
  *     …        one control block a rank (kernels/assembly/control-block.ts)
  *
@@ -19,6 +20,9 @@ const LAST_WORDS = 64;
 const LEFT = 1024;
 const LINE = 64;
 const PAGE = 4096;
+/** In a line. */
+const CALLS = 1;
+const REPORT = 2;
 
 /** What a member's line says. */
 const STAYS = 0;
@@ -53,6 +57,8 @@ export class Team {
   readonly #words: Int32Array;
   /** This rank's memory that other members may use as long as they have not left. */
   readonly #kept: number[] = [];
+  /** Each member's report that it waits. */
+  readonly #reports: readonly WaitWords[];
   /** Whether all members have left, so that the team's memory may be anything by now. */
   #isForgotten = false;
 
@@ -71,6 +77,7 @@ export class Team {
     this.kernels = segment.instantiateKernels();
     const blocks = address + headerBytes(members.length);
     this.#words = new Int32Array(segment.buffer, address, (blocks - address) / 4);
+    this.#reports = members.map((_, rank) => new WaitWords(this.#words, this.#lineOf(rank) + REPORT, LINE / 4 - REPORT));
     this.kernels.attach(blocks, this.localRank, this.nLocalRanks, stageBytes);
   }
 
@@ -179,17 +186,27 @@ export class Team {
 
   /** Counts a call of this rank that waits for others elsewhere than in this memory. Returns how many there were. */
   countCall(): number {
-    return Atomics.add(this.#words, this.#lineOf(this.localRank) + 1, 1) + 1;
+    return Atomics.add(this.#words, this.#lineOf(this.localRank) + CALLS, 1) + 1;
   }
 
   /** A member that has left without making its `calls`-th such call, or -1. */
   findLeft(calls: number): number {
-    return this.members.findIndex((_, rank) => this.hasLeft(rank) && Atomics.load(this.#words, this.#lineOf(rank) + 1) < calls);
+    return this.members.findIndex((_, rank) => this.hasLeft(rank) && Atomics.load(this.#words, this.#lineOf(rank) + CALLS) < calls);
   }
 
   /** The members that have not yet made their `calls`-th such call. */
   findBehind(calls: number): number[] {
-    return [...this.members.keys()].filter((rank) => Atomics.load(this.#words, this.#lineOf(rank) + 1) < calls);
+    return [...this.members.keys()].filter((rank) => Atomics.load(this.#words, this.#lineOf(rank) + CALLS) < calls);
+  }
+
+  /** Tells the other members that this rank waits for long, and what it knows of why (collectives/hold-ups.ts). */
+  sayWaits(report: readonly number[]): void {
+    if (!this.#isForgotten) this.#reports[this.localRank]?.say(report);
+  }
+
+  /** What a member last told so. */
+  heardWaits(localRank: number): WaitReport | undefined {
+    return this.#reports[localRank]?.heard();
   }
 
   hasLeft(localRank: number): boolean {

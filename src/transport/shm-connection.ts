@@ -1,4 +1,5 @@
 import type { Segment } from '../device/segment.js';
+import { WaitWords, type WaitReport } from '../device/wait-report.js';
 import { closedHere, closedThere, packReason, REASON_BYTES, unpackReason } from './ending.js';
 import type { Connection, FifoSize } from './transport.js';
 
@@ -11,7 +12,9 @@ import type { Connection, FifoSize } from './transport.js';
  *     128    head u32, receiver's state u32, bytes of its reason u32        written by the receiver
  *     256    the sender's reason for an abort
  *     1152   the receiver's
- *     2048   slots, one behind the other
+ *     2048   the sender's report that it waits (device/wait-report.ts)
+ *     2176   the receiver's
+ *     2304   slots, one behind the other
  *
  * Counters are compared by difference, so they may overflow. They begin just before 2^31, so that they always do.
  */
@@ -22,7 +25,10 @@ export const HEAD = 32;
 const RECEIVER_STATE = 33;
 const SENDER_REASON = 256;
 const RECEIVER_REASON = SENDER_REASON + REASON_BYTES;
-export const SLOTS = RECEIVER_REASON + REASON_BYTES;
+const SENDER_REPORT = RECEIVER_REASON + REASON_BYTES;
+const REPORT_BYTES = 128;
+const RECEIVER_REPORT = SENDER_REPORT + REPORT_BYTES;
+export const SLOTS = RECEIVER_REPORT + REPORT_BYTES;
 export const FIRST_STEP = 0x7ffffffd | 0;
 export const MOST_STEPS = 16;
 
@@ -82,6 +88,8 @@ export abstract class ShmConnection implements Connection {
   protected ended: Error | undefined;
   readonly #mine: number;
   readonly #theirs: number;
+  readonly #report: WaitWords;
+  readonly #theirReport: WaitWords;
 
   /**
    * @param findDead throws if a rank of the host died
@@ -98,6 +106,9 @@ export abstract class ShmConnection implements Connection {
     this.words = fifo.words;
     this.#mine = sends ? SENDER_STATE : RECEIVER_STATE;
     this.#theirs = sends ? RECEIVER_STATE : SENDER_STATE;
+    const [mine, theirs] = sends ? [SENDER_REPORT, RECEIVER_REPORT] : [RECEIVER_REPORT, SENDER_REPORT];
+    this.#report = new WaitWords(this.words, mine / 4, REPORT_BYTES / 4);
+    this.#theirReport = new WaitWords(this.words, theirs / 4, REPORT_BYTES / 4);
   }
 
   onNews(): void {
@@ -108,6 +119,15 @@ export abstract class ShmConnection implements Connection {
     if (this.ended !== undefined) throw this.ended;
     this.throwIfLeft();
     this.findDead();
+  }
+
+  sayWaits(report: readonly number[]): void {
+    // The memory may be another's once both have left.
+    if (this.ended === undefined) this.#report.say(report);
+  }
+
+  heardWaits(): WaitReport | undefined {
+    return this.ended === undefined ? this.#theirReport.heard() : undefined;
   }
 
   close(): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { endSocket, readOnAfterWrites } from '../bootstrap/socket-end.js';
 import type { Segment } from '../device/segment.js';
+import type { WaitReport } from '../device/wait-report.js';
 import { SystemError } from '../errors.js';
 import { closedHere, closedThere, died, packReason, REASON_BYTES, unpackReason } from './ending.js';
 import { frame, frameKinds, FRAME_HEADER_BYTES } from './socket-frames.js';
@@ -10,6 +11,9 @@ import type { Connection, FifoSize, ReceiveConnection, SendConnection } from './
 const LINGER_MS = 1000;
 /** How long it may take to send what is posted when a connection closes. */
 const FLUSH_MS = 10_000;
+
+/** Of a report. */
+const MOST_WORDS = 64;
 
 /** Slots in this rank's own segment, each behind a line whose last 8 bytes are its frame's header. */
 export class SlotMemory {
@@ -57,6 +61,7 @@ abstract class SocketConnection implements Connection {
   protected endedHere: Error | undefined;
   /** What ended the connection from outside. */
   protected endedThere: Error | undefined;
+  #report: WaitReport | undefined;
   #listener: (() => void) | undefined;
   #socketError: Error | undefined;
 
@@ -82,6 +87,16 @@ abstract class SocketConnection implements Connection {
   check(): void {
     if (this.endedHere !== undefined) throw this.endedHere;
     if (this.endedThere !== undefined) throw this.endedThere;
+  }
+
+  sayWaits(report: readonly number[]): void {
+    if (this.endedHere !== undefined || this.endedThere !== undefined || !this.socket.writable) return;
+    const words = Int32Array.from(report.slice(0, MOST_WORDS));
+    this.socket.write(frame(frameKinds.waits, words.byteLength, new Uint8Array(words.buffer)));
+  }
+
+  heardWaits(): WaitReport | undefined {
+    return this.#report;
   }
 
   async close(): Promise<void> {
@@ -111,6 +126,12 @@ abstract class SocketConnection implements Connection {
   protected goodbye(): void {
     this.#end(closedThere(this.peer));
     this.socket.end();
+  }
+
+  /** The other side waits. */
+  protected waits(report: Uint8Array): void {
+    const words = new DataView(report.buffer, report.byteOffset, report.byteLength);
+    this.#report = { count: (this.#report?.count ?? 0) + 1, words: Array.from({ length: report.byteLength / 4 }, (_, i) => words.getInt32(4 * i, true)) };
   }
 
   protected aborted(reason: Uint8Array): void {
@@ -196,6 +217,11 @@ export class SocketSender extends SocketConnection implements SendConnection {
       const end = FRAME_HEADER_BYTES + value;
       if (bytes.length < end) return 0;
       this.aborted(bytes.subarray(FRAME_HEADER_BYTES, end));
+    } else if (kind === frameKinds.waits && isReport(value)) {
+      const end = FRAME_HEADER_BYTES + value;
+      if (bytes.length < end) return 0;
+      this.waits(bytes.subarray(FRAME_HEADER_BYTES, end));
+      return end;
     } else this.broken();
     return FRAME_HEADER_BYTES;
   }
@@ -261,6 +287,10 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
       } else if (kind === frameKinds.abort && value <= REASON_BYTES) {
         if (this.#have < FRAME_HEADER_BYTES + value) break;
         this.aborted(this.memory.frame(slot, FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + value));
+      } else if (kind === frameKinds.waits && isReport(value)) {
+        if (this.#have < FRAME_HEADER_BYTES + value) break;
+        this.waits(this.memory.frame(slot, FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + value));
+        this.#moveRest(slot, FRAME_HEADER_BYTES + value);
       } else this.broken();
     }
     if (this.#came === before) return;
@@ -268,7 +298,7 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
     this.news();
   }
 
-  /** Moves what came behind the message of `length` bytes in `slot` to the next slot. */
+  /** Moves what came behind the frame of `length` bytes in `slot` to where the next one goes: the next slot, if that was a message. */
   #moveRest(slot: number, length: number): void {
     const rest = this.#have - length;
     if (rest > 0) this.memory.frame(this.#came % this.memory.slots, 0, rest).set(this.memory.frame(slot, length, this.#have));
@@ -284,4 +314,9 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
     this.#credited = this.#released;
     this.socket.write(frame(frameKinds.credit, credits));
   }
+}
+
+/** Whether so many bytes can be a report. */
+function isReport(bytes: number): boolean {
+  return bytes % 4 === 0 && bytes <= 4 * MOST_WORDS;
 }

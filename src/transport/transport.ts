@@ -1,3 +1,5 @@
+import type { WaitReport } from '../device/wait-report.js';
+
 /**
  * A transport carries messages from one rank to another, through slots that lie in WebAssembly memory on both sides, so
  * that kernels read and write them in place. A connection goes one way. It is a FIFO of a few slots ("steps"):
@@ -75,6 +77,10 @@ export interface Connection {
    * @throws RemoteError `RANK_DIED`, and what `acquire` and `peek` throw.
    */
   check(): void;
+  /** Tells the other side that this one waits for long, and what it knows of why, in at most 64 int32; again and again while it does. */
+  sayWaits(report: readonly number[]): void;
+  /** What the other side last told so. */
+  heardWaits(): WaitReport | undefined;
   /** Says goodbye after what is posted. Resolves when nothing of the connection is left open on this side. */
   close(): Promise<void>;
   /** Ends at once; the other side meets `reason`, and so do later calls on this side. */

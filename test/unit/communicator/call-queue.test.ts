@@ -25,6 +25,7 @@ function queue() {
     whenReady: (wake) => { state.wake = wake; },
     check: () => undefined,
     late: () => [1],
+    sayWaits: () => undefined,
     abort: () => undefined,
     close: () => Promise.resolve(),
   };

@@ -19,6 +19,7 @@ function engineThatTells(name: string, told: string[], blocking = true): Engine 
     progress: () => DONE,
     check: () => undefined,
     late: () => [],
+    sayWaits: () => undefined,
     abort: (error) => void told.push(`${name}: ${error.message}`),
     close: () => Promise.resolve(void told.push(`${name}: closed`)),
   };

@@ -1,0 +1,107 @@
+import type { WaitReport } from '../device/wait-report.js';
+
+/** Another rank that this one waits for, by whatever it says that it waits itself. */
+export interface Awaited {
+  readonly peer: number;
+  /** What it said last, if it has said anything. */
+  heardWaits(): WaitReport | undefined;
+}
+
+/** A rank that says nothing to one that waits for it, the witness. */
+interface Sighting {
+  readonly rank: number;
+  readonly witness: number;
+  /** When it was last seen: milliseconds of the witness's clock, as int32. */
+  readonly time: number;
+  /** When this rank heard of it. */
+  readonly atMs: number;
+}
+
+/** What is heard counts for this part of the time that a rank waits for others: enough of it is left to hear more. */
+const FRESH_PART = 1 / 4;
+/** In a report, a sighting is its rank, witness and time. */
+const SIGHTING_WORDS = 3;
+/** Times go around in 50 days, so which of two is later is known only of what was heard not too long ago. */
+const COMPARED_MS = 3_600_000;
+
+/**
+ * Who holds up a rank that waits. The one that it waits for may wait itself, for another: so who waits for long says so
+ * to all that may wait for it, again and again. Who says nothing is stopped, or does something else; that is passed on.
+ *
+ *      rank 0                      rank 1                     rank 2
+ *      waits for 1                 waits for 2                stands still
+ *         ◄─── "I wait; 2 is ────────│◄──────── nothing ────────│
+ *               silent, I saw it"
+ *
+ * Ranks may wait for each other in a circle (in a tree for the sum from below and the result from above), and what is passed
+ * on goes around in it. So what one rank has seen counts only as long as it sees it anew.
+ */
+export class HoldUps {
+  readonly #rank: number;
+  /** The report of each, and since when it is that. */
+  readonly #heard = new WeakMap<Awaited, { readonly count: number; readonly atMs: number }>();
+  /** By rank and witness. */
+  readonly #sightings = new Map<string, Sighting>();
+  #sinceMs = 0;
+  #lookedMs = -Infinity;
+
+  constructor(rank: number) {
+    this.#rank = rank;
+  }
+
+  /**
+   * Looks what the others say, in a wait that has taken long: again and again, since what they say counts for some time only.
+   *
+   * @param awaited for whom this rank waits
+   * @param timeoutMs how long it does at most
+   * @param confesses whether this rank is the one to name where ranks wait for each other in a circle, and so for ever
+   * @returns what to say to others
+   */
+  look(awaited: readonly Awaited[], timeoutMs: number, confesses = false): number[] {
+    const freshMs = timeoutMs * FRESH_PART;
+    const nowMs = performance.now();
+    if (nowMs - this.#lookedMs > freshMs) this.#sinceMs = nowMs;
+    this.#lookedMs = nowMs;
+    for (const other of awaited) {
+      const report = other.heardWaits();
+      const before = this.#heard.get(other);
+      if (report !== undefined && report.count !== before?.count) {
+        this.#heard.set(other, { count: report.count, atMs: nowMs });
+        this.#learn(report.words, nowMs);
+      } else if (nowMs - Math.max(this.#sinceMs, before?.atMs ?? 0) > freshMs) this.#see(other.peer, nowMs);
+    }
+    // What others have seen has had time to come.
+    const circles = confesses && nowMs - this.#sinceMs > 2 * freshMs && this.#fresh(freshMs).every(({ rank }) => rank === this.#rank);
+    if (circles) this.#see(this.#rank, nowMs);
+    const isForeign = (sighting: Sighting): number => Number(sighting.witness !== this.#rank);
+    return this.#fresh(freshMs).sort((a, b) => isForeign(a) - isForeign(b)).flatMap(({ rank, witness, time }) => [rank, witness, time]);
+  }
+
+  /** Who holds this rank up at last, ascending: those that it waits for, as long as nothing is known of others. */
+  find(awaited: readonly Awaited[], timeoutMs: number): number[] {
+    this.look(awaited, timeoutMs);
+    const found = new Set(this.#fresh(timeoutMs * FRESH_PART).map(({ rank }) => rank));
+    found.delete(this.#rank);
+    return [...(found.size > 0 ? found : new Set(awaited.map(({ peer }) => peer)))].sort((a, b) => a - b);
+  }
+
+  #see(rank: number, atMs: number): void {
+    this.#sightings.set(`${rank} ${this.#rank}`, { rank, witness: this.#rank, time: Date.now() | 0, atMs });
+  }
+
+  /** Those that are not too old. The others stay known, so that they do not come back as new. */
+  #fresh(freshMs: number): Sighting[] {
+    return [...this.#sightings.values()].filter(({ atMs }) => this.#lookedMs - atMs <= freshMs);
+  }
+
+  /** Takes what another rank has said; what this rank is said to have done, or has seen itself, it knows better. */
+  #learn(words: readonly number[], atMs: number): void {
+    for (let i = 0; i + SIGHTING_WORDS <= words.length; i += SIGHTING_WORDS) {
+      const [rank = 0, witness = 0, time = 0] = words.slice(i, i + SIGHTING_WORDS);
+      const key = `${rank} ${witness}`;
+      const known = this.#sightings.get(key);
+      const isNew = known === undefined || ((time - known.time) | 0) > 0 || atMs - known.atMs > COMPARED_MS;
+      if (isNew && rank !== this.#rank && witness !== this.#rank) this.#sightings.set(key, { rank, witness, time, atMs });
+    }
+  }
+}
