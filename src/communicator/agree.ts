@@ -1,5 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
+import { counted } from '../counted.js';
 import { allowedCores } from '../device/cores.js';
 import { InvalidUsageError } from '../errors.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThreads } from './config.js';
@@ -63,6 +64,6 @@ export function checkEngines(each: readonly EngineThreads[], oneSegment: boolean
   const threads = each.map(({ inMemory, overSockets }) => (oneSegment ? inMemory : overSockets));
   const other = threads.findIndex((number) => number !== threads[0]);
   if (other < 0) return;
-  const tell = (number: number | undefined): string => (number === 0 || number === undefined ? 'no engine thread' : `${number} engine thread${number === 1 ? '' : 's'}`);
+  const tell = (number: number | undefined): string => (number === 0 || number === undefined ? 'no engine thread' : counted(number, 'engine thread'));
   throw new InvalidUsageError('CALL_MISMATCH', `${oneSegment ? 'engine and channels' : 'engine or blocking'} differ between ranks: ${tell(threads[0])} on rank 0, ${tell(threads[other])} on rank ${other}; give them alike to all`, { ranks: [0, other] });
 }

@@ -1,5 +1,6 @@
 import type { Algorithm, CallKind } from '../collectives/call.js';
 import { takesOnePhase } from '../collectives/direct-small.js';
+import { counted } from '../counted.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError } from '../errors.js';
@@ -66,7 +67,7 @@ export function explainCall(collective: CallKind, bytes: number, { table, times,
   const protocol = isQuick ? 'LL' : 'Simple';
   const others = candidates.filter((candidate) => candidate.algorithm !== algorithm)
     .map((candidate) => `${candidate.algorithm} ${formatUs(candidate.predictedUs)}`);
-  const text = `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${channels} channel${channels === 1 ? '' : 's'})`
+  const text = `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${counted(channels, 'channel')})`
     + (forced === algorithm ? ', which is forced' : '')
     + (predictedUs === undefined ? '; it was never measured' : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`)
     + (others.length === 0 ? '' : `; ${others.join(', ')}`);

@@ -1,3 +1,4 @@
+import { counted } from '../counted.js';
 import { pathTypeNames } from '../topology/types.js';
 import { type ChannelGraph, CrossNic, type GraphId, Pattern } from './graph.js';
 import type { PathRefusal, SearchEvent, Settings } from './trace.js';
@@ -122,7 +123,7 @@ function pathTrouble(reason: PathRefusal): string {
 
 function resultOf(graph: ChannelGraph, inter: boolean): string {
   if (graph.nChannels === 0) return 'Result: no channel.';
-  const count = graph.nChannels === 1 ? '1 channel' : `${graph.nChannels} channels`;
+  const count = counted(graph.nChannels, 'channel');
   const nics = inter ? `, NICs ${pathTypeNames[graph.typeInter]}` : '';
   return `Result: ${count} of ${speeds(graph.bwIntra, inter ? graph.bwInter : graph.bwIntra)}, GPUs at most ${pathTypeNames[graph.typeIntra]} apart${nics}.`;
 }

@@ -1,4 +1,5 @@
-import { counted, type LogFinding, type LogSeverity, rankRanges } from '../../plan/log/finding.js';
+import { counted } from '../../counted.js';
+import { type LogFinding, type LogSeverity, rankRanges } from '../../plan/log/finding.js';
 import { channelsByNic } from '../../plan/log/checks/nics.js';
 import type { Place } from '../../plan/log/line.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, treeStride, unknown } from '../../plan/log/model.js';
@@ -23,7 +24,7 @@ export function printLog(model: LogModel, findings: readonly LogFinding[]): void
   if (communicators.length > shown.length) console.log(`and ${communicators.length - shown.length} more communicators (${sizes(communicators, shown)}); --json has all\n`);
   for (const table of model.tables.slice(0, 4)) {
     const best = table.rows.reduce((a, b) => (b.busGBps > a.busGBps ? b : a), table.rows[0] ?? { busGBps: 0, bytes: 0 });
-    console.log(`nccl-tests ${table.collective ?? ''}: ${table.rows.length} ${table.rows.length === 1 ? 'row' : 'rows'}, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes\n`);
+    console.log(`nccl-tests ${table.collective ?? ''}: ${counted(table.rows.length, 'row')}, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes\n`);
   }
   printFindings(model, findings, paint);
 }
@@ -62,7 +63,7 @@ function summary(communicator: LoggedCommunicator, paint: Paint): string[] {
   const row = (name: string, text: string) => (text === '' ? [] : [`  ${name.padEnd(10)}${text.length > width ? `${text.slice(0, width - 1)}…` : text}`]);
   const nodes = communicator.nNodes ?? hosts.size;
   return [
-    paint.bold(`communicator ${id}: ${nRanksKnown ? '' : 'at least '}${nRanks} ${nRanks === 1 ? 'rank' : 'ranks'} on ${nodes} ${nodes === 1 ? 'host' : 'hosts'}${versions.length === 0 ? '' : `, NCCL ${versions.slice(0, 3).join(', ')}`}`)
+    paint.bold(`communicator ${id}: ${nRanksKnown ? '' : 'at least '}${counted(nRanks, 'rank')} on ${counted(nodes, 'host')}${versions.length === 0 ? '' : `, NCCL ${versions.slice(0, 3).join(', ')}`}`)
       + `, init finished on ${done} of ${nRanks}${seconds < 0 ? '' : ` in ${seconds} s`}`,
     ...row('hosts', [...hosts].slice(0, 8).map(([host, list]) => `${host} ${rankRanges(list)}`).join('; ')),
     ...row('channels', channelsText(records)),
@@ -98,7 +99,7 @@ function ringsText(records: readonly LoggedRank[]): string {
   }
   const [first, ...others] = [...orders];
   if (first === undefined) return '';
-  return `${rankRanges(first[1])}: ${first[0]}${others.length === 0 ? '' : `  (and ${others.length} other ${others.length === 1 ? 'order' : 'orders'})`}`;
+  return `${rankRanges(first[1])}: ${first[0]}${others.length === 0 ? '' : `  (and ${counted(others.length, 'other order')})`}`;
 }
 
 const patternNames: Readonly<Record<number, string>> = { 1: 'tree', 2: 'tree', 3: 'tree', 4: 'ring', 5: 'NVLS', 6: 'CollNet' };
@@ -167,7 +168,7 @@ export function printRank(model: LogModel, rank: number): void {
     }
     for (const { peer, end, transport, channels, place } of record.links) {
       const nic = transport.nic === undefined ? '' : `/${transport.nic}${transport.via === undefined ? '' : `(${transport.via})`}${transport.gdr === true ? '/GDRDMA' : ''}`;
-      console.log(`  link      ${end === 'send' ? 'to' : 'from'} ${peer} on ${channels} ${channels === 1 ? 'channel' : 'channels'}: ${transport.name}${nic}  ${paint.dim(placeText(model, place))}`);
+      console.log(`  link      ${end === 'send' ? 'to' : 'from'} ${peer} on ${counted(channels, 'channel')}: ${transport.name}${nic}  ${paint.dim(placeText(model, place))}`);
     }
     console.log('');
   }

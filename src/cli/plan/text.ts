@@ -1,3 +1,4 @@
+import { counted } from '../../counted.js';
 import type { Forecast } from '../../plan/overview/forecast.js';
 import { type GraphOverview, type HostOverview, type Overview, type RingOverview } from '../../plan/overview/overview.js';
 import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../plan/overview/words.js';
@@ -30,7 +31,7 @@ export function overviewText(overview: Overview, options: TextOptions): string {
   facts.push(...overview.uses.map(({ name, used, text }) => [name, `${used === 'yes' ? paint.green(used) : used === 'no' ? paint.dim(used) : paint.yellow(used)}: ${text}`] as const));
 
   const labelWidth = Math.max(...facts.map(([label]) => label.length)) + 2;
-  const nodes = `${nRanks} ${nRanks === 1 ? 'rank' : 'ranks'} on ${nNodes} ${nNodes === 1 ? 'node' : 'nodes'}, ${nChannels} channels`;
+  const nodes = `${counted(nRanks, 'rank')} on ${counted(nNodes, 'node')}, ${nChannels} channels`;
   return [
     `${paint.bold(overview.title)}  ${nodes}`,
     ...facts.map(([label, text]) => `${paint.dim(label.padEnd(labelWidth))}${text}`),
@@ -59,7 +60,7 @@ function ringsText({ rings, nRanks }: Pick<HostOverview, 'rings' | 'nRanks'>): s
   const [first] = rings;
   if (first === undefined || (nRanks === 1 && first.entry === undefined)) return 'one rank alone';
   const others = rings.length - 1;
-  return `${ringText(first)}${others === 0 ? '' : `; ${others} other ${others === 1 ? 'way' : 'ways'} on other channels`}`;
+  return `${ringText(first)}${others === 0 ? '' : `; ${counted(others, 'other way')} on other channels`}`;
 }
 
 /** More ranks than this of a rack would fill lines. */

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { counted } from '../../counted.js';
 import { detect } from '../../detect/detect.js';
 import { parametersFromEnvironment } from '../../parameters.js';
 import { completeSkeleton } from '../../topology/catalogue/complete.js';
@@ -68,7 +69,7 @@ function print(findings: readonly Finding[], title: string, fileName: string | u
   }
   const count = (severity: Severity, word: string) => {
     const number = findings.filter((finding) => finding.severity === severity).length;
-    return number === 0 ? [] : [`${number} ${word}${number === 1 ? '' : 's'}`];
+    return number === 0 ? [] : [counted(number, word)];
   };
   const counts = [...count('error', 'error'), ...count('warning', 'warning'), ...count('info', 'remark')];
   console.log(counts.length === 0 ? `${title}: nothing to complain of` : `${title}: ${counts.join(', ')}`);

@@ -1,3 +1,4 @@
+import { counted } from '../../counted.js';
 import { InvalidUsageError } from '../../errors.js';
 import { defaultParameters, type Parameters } from '../../parameters.js';
 import { maxChannels } from '../graph.js';
@@ -14,7 +15,7 @@ export function contradictions(parameters: Parameters): string[] {
   const maximum = firstSet(['NCCL_MAX_NCHANNELS', parameters.maxChannels], ['NCCL_MAX_NRINGS', parameters.maxRings]);
   const minCtas = firstSet(['NCCL_MIN_CTAS', positive(parameters.minCtas)]);
   const maxCtas = firstSet(['NCCL_MAX_CTAS', positive(parameters.maxCtas)]);
-  const copied = (least: Limit, most: Limit) => `NCCL would take at most ${counted(Math.max(1, most.value))}, then copy them until there are ${least.value}`;
+  const copied = (least: Limit, most: Limit) => `NCCL would take at most ${counted(Math.max(1, most.value), 'channel')}, then copy them until there are ${least.value}`;
 
   const found: (string | undefined)[] = [
     whenAbove(minimum, maximum, copied),
@@ -58,7 +59,7 @@ function whenAbove(least: Limit | undefined, most: Limit | undefined, consequenc
 
 /** The minimum has a default, so it may be the maximum alone that somebody set. */
 function p2pChannelsProblem(least: number, most: number): string {
-  const consequence = `NCCL would use ${counted(Math.max(1, least))} for send and receive`;
+  const consequence = `NCCL would use ${counted(Math.max(1, least), 'channel')} for send and receive`;
   return least === defaultParameters.minP2pChannels
     ? `NCCL_MAX_P2P_NCHANNELS=${most} leaves no channel: ${consequence}; set it to 1 or more, or unset it`
     : `NCCL_MIN_P2P_NCHANNELS=${least} is above NCCL_MAX_P2P_NCHANNELS=${most}: ${consequence}; unset one of them`;
@@ -68,6 +69,3 @@ function noDivisor(variable: string, value: number): string {
   return `${variable}=${value} is below 1, and NCCL would divide by it; set it to 1 or more, or unset it`;
 }
 
-function counted(channels: number): string {
-  return channels === 1 ? '1 channel' : `${channels} channels`;
-}

@@ -1,3 +1,4 @@
+import { counted } from '../../counted.js';
 import type { GraphHeader, GraphName } from './align.js';
 
 /** Why the number of channels changed. */
@@ -46,7 +47,7 @@ export function describeMergeEvent(event: MergeEvent): string {
     case 'no-nvls':
       return 'No NVLink SHARP: some node has no channel for it.';
     case 'rails-swapped':
-      return `On ${event.nodes === 1 ? '1 node at an odd place' : `${event.nodes} nodes at odd places`} each pair of rings changes places, so that a ring that leaves by one rail enters by the same.`;
+      return `On ${counted(event.nodes, 'node at an odd place', 'nodes at odd places')} each pair of rings changes places, so that a ring that leaves by one rail enters by the same.`;
     case 'channels':
       return `${event.before} channels become ${event.after}: ${stepReasons[event.step]}.`;
   }

@@ -7,11 +7,6 @@ export function rate(gbps: number): string {
   return `${formatGBps(gbps)} GB/s`;
 }
 
-/** `1 channel`, `8 channels`. */
-export function count(number: number, noun: string, plural = `${noun}s`): string {
-  return `${number} ${number === 1 ? noun : plural}`;
-}
-
 /** `a`, `a and b`, `a, b and c`. */
 export function list(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1) ?? ''}`;

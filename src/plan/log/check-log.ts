@@ -1,3 +1,4 @@
+import { counted } from '../../counted.js';
 import { checkTables } from './checks/bandwidth.js';
 import { checkChannels } from './checks/channels.js';
 import { checkEnvironment } from './checks/environment.js';
@@ -54,7 +55,7 @@ function checkLimits({ left, cutLines }: LogModel): LogFinding[] {
   const count = lines.reduce((sum, each) => sum + each.count, 0);
   if (count > 0) {
     findings.push({
-      code: 'log-cut', severity: 'info', problem: `${count} ${count === 1 ? 'line of NCCL is' : 'lines of NCCL are'} not whole`,
+      code: 'log-cut', severity: 'info', problem: `${counted(count, 'line of NCCL is', 'lines of NCCL are')} not whole`,
       cause: 'ranks wrote to one file at once, or a collector cut long lines', remedy: 'give every rank a file of its own: NCCL_DEBUG_FILE=nccl.%h.%p.log', places: lines.slice(0, 4).map(({ first }) => first),
     });
   }

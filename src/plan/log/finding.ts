@@ -81,8 +81,3 @@ export function namedRanks(ranks: Iterable<number>): string {
   const list = [...new Set(ranks)];
   return `${list.length === 1 ? 'rank' : 'ranks'} ${rankRanges(list)}`;
 }
-
-/** `3 channels`, `1 channel`. */
-export function counted(count: number, word: string): string {
-  return `${count} ${word}${count === 1 ? '' : 's'}`;
-}

@@ -1,3 +1,4 @@
+import { counted } from '../../counted.js';
 import { charts, chartStyle } from './charts.js';
 import type { Forecast } from './forecast.js';
 import { escape } from './markup.js';
@@ -10,7 +11,7 @@ export function overviewSvg(overview: Overview, curves: readonly Forecast[]): st
   const { svg, width, height } = charts(curves);
   const head = 64;
   const [host] = [...hosts].sort((a, b) => a.ringGBps - b.ringGBps);
-  const facts = `${nRanks} ranks on ${nNodes} ${nNodes === 1 ? 'node' : 'nodes'}, ${nChannels} channels · ${host === undefined ? '' : limitText(host)}`;
+  const facts = `${nRanks} ranks on ${counted(nNodes, 'node')}, ${nChannels} channels · ${host === undefined ? '' : limitText(host)}`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height + head}" viewBox="0 0 ${width} ${height + head}" role="img" class="tc">`,
     `<title>${escape(`${title}: bus bandwidth and choice of algorithm by size`)}</title>`,

@@ -1,10 +1,11 @@
+import { counted } from '../../../counted.js';
 import { type ChannelGraph, GraphId } from '../../../graph/graph.js';
 import { describeMergeEvent } from '../../../graph/merge/trace.js';
 import type { Answer, Evidence } from '../answer.js';
 import type { Question } from '../question.js';
 import type { Obstacle, SearchRecord, SpeedRecord } from '../search-record.js';
 import { type NodeView, nodeViews, searchOf, type Situation } from '../situation.js';
-import { count, rate } from '../words.js';
+import { rate } from '../words.js';
 
 /** How the number of channels came about: speeds that were tried, what stood in the way, and what the merge made of it. */
 export function answerChannels(situation: Situation, { expected }: Extract<Question, { about: 'channels' }>): Answer {
@@ -16,9 +17,9 @@ export function answerChannels(situation: Situation, { expected }: Extract<Quest
   const nvls = plan.nvls === undefined ? '' : `, and ${plan.nvls.nChannels} of their own for NVLink SHARP`;
   return {
     about: 'channels',
-    title: count(plan.nChannels, 'channel'),
+    title: counted(plan.nChannels, 'channel'),
     sentences: [
-      `${wrong ? `Not ${expected}: there are` : 'There are'} ${count(plan.nChannels, 'channel')} for rings and trees${nvls}.`,
+      `${wrong ? `Not ${expected}: there are` : 'There are'} ${counted(plan.nChannels, 'channel')} for rings and trees${nvls}.`,
       ...views.flatMap((view) => ofNode(view, views.length > 1)),
       ...aligned.map(describeMergeEvent),
       ...(counts.length === 0 ? [] : counts.map(describeMergeEvent)),
@@ -38,7 +39,7 @@ function ofNode(view: NodeView, several: boolean): string[] {
   const told = ring === undefined ? [] : ofSearch(ring, view.local.inter, 'ring');
   const trees = tree?.result;
   if (trees !== undefined && ring?.result !== undefined && trees.nChannels < ring.result.nChannels) {
-    told.push(`Trees have only ${count(trees.nChannels, 'channel')}, and there are no more than both have.`);
+    told.push(`Trees have only ${counted(trees.nChannels, 'channel')}, and there are no more than both have.`);
   }
   return several ? told.map((sentence) => `${view.name}: ${sentence}`) : told;
 }
@@ -47,7 +48,7 @@ function ofNode(view: NodeView, several: boolean): string[] {
 export function ofSearch(record: SearchRecord, inter: boolean, name: string): string[] {
   const { result } = record;
   if (result === undefined) return [];
-  if (record.stopped === 'from-file') return [`The graph file gives ${count(result.nChannels, `${name} channel`)}, so nothing was searched.`];
+  if (record.stopped === 'from-file') return [`The graph file gives ${counted(result.nChannels, `${name} channel`)}, so nothing was searched.`];
   if (record.simpleOrder) {
     return [
       `No ${name} was found at any speed, so NCCL takes one channel through the GPUs as they are numbered and counts it as 0.1 GB/s.`,
@@ -57,16 +58,16 @@ export function ofSearch(record: SearchRecord, inter: boolean, name: string): st
   if (result.nChannels === 0) return [`The search found no ${name} channel.`, ...obstacleOf(record.speeds.at(-1))];
   const searched = record.duplicated?.from ?? result.nChannels;
   const first = record.speeds.find(({ found }) => found !== undefined);
-  const sentences = [`The search found ${count(searched, `${name} channel`)} of ${speedsOf(result, inter, record)}.`];
+  const sentences = [`The search found ${counted(searched, `${name} channel`)} of ${speedsOf(result, inter, record)}.`];
   const fastest = record.speeds[0];
   if (fastest !== undefined) {
     sentences.push(`It began at ${rate(fastest.bwIntra)}: the best path ${inter ? 'between a GPU and a NIC' : 'between GPUs'} carries ${rate(record.maxGBps)}, and a GPU moves ${rate(record.totalGBps)} in all.`);
   }
   const refused = record.speeds.filter((speed) => speed.pass === 1 && speed.found === undefined && speed !== first);
   for (const speed of refused.slice(0, 2)) {
-    sentences.push(`At ${rate(speed.bwIntra)} ${count(speed.tries, 'try', 'tries')} brought nothing better${speed.outOfSteps > 0 ? ` (${speed.outOfSteps} ran out of steps)` : ''}${mostly(speed.obstacles)}.`);
+    sentences.push(`At ${rate(speed.bwIntra)} ${counted(speed.tries, 'try', 'tries')} brought nothing better${speed.outOfSteps > 0 ? ` (${speed.outOfSteps} ran out of steps)` : ''}${mostly(speed.obstacles)}.`);
   }
-  if (refused.length > 2) sentences.push(`Nor did ${count(refused.length - 2, 'slower speed')}, down to ${rate(refused.at(-1)?.bwIntra ?? 0)}.`);
+  if (refused.length > 2) sentences.push(`Nor did ${counted(refused.length - 2, 'slower speed')}, down to ${rate(refused.at(-1)?.bwIntra ?? 0)}.`);
   if (record.stopped !== undefined) sentences.push(stops(record, searched));
   if (first !== undefined && record.stopped !== 'perfect' && record.stopped !== 'enough') sentences.push(...obstacleOf(lastWithSolution(record)));
   if (record.duplicated !== undefined) {
@@ -88,7 +89,7 @@ function speedsOf(result: ChannelGraph, inter: boolean, { duplicated }: SearchRe
 function stops({ stopped, totalGBps, result }: SearchRecord, searched: number): string {
   switch (stopped) {
     case 'perfect': return `More are not allowed, so it stopped there.`;
-    case 'enough': return `It stopped because ${count(searched, 'channel')} take all that a GPU can move, ${rate(totalGBps)}.`;
+    case 'enough': return `It stopped because ${counted(searched, 'channel')} take all that a GPU can move, ${rate(totalGBps)}.`;
     case 'out of steps': return 'It stopped because its steps were spent: there may be a better solution that NCCL does not find.';
     case 'nothing left to relax': return `Nothing slower or farther would give more than ${rate(searched * (result?.bwInter ?? 0))} in all.`;
     case 'from-file':
@@ -99,7 +100,7 @@ function stops({ stopped, totalGBps, result }: SearchRecord, searched: number): 
 
 function obstacleOf(speed: SpeedRecord | undefined): string[] {
   const [obstacle] = speed?.obstacles ?? [];
-  return speed === undefined || obstacle === undefined ? [] : [`Another channel of ${rate(speed.bwInter)} failed, ${count(obstacle.times, 'time')}, because ${troubles[obstacle.kind]}: ${obstacle.example}.`];
+  return speed === undefined || obstacle === undefined ? [] : [`Another channel of ${rate(speed.bwInter)} failed, ${counted(obstacle.times, 'time')}, because ${troubles[obstacle.kind]}: ${obstacle.example}.`];
 }
 
 function mostly(obstacles: readonly Obstacle[]): string {

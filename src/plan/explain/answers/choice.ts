@@ -1,3 +1,4 @@
+import { counted } from '../../../counted.js';
 import { graphOf } from '../../../tuning/input.js';
 import { ringSteps } from '../../../tuning/bandwidth.js';
 import { flips } from '../../../tuning/flips.js';
@@ -9,7 +10,7 @@ import { formatBytes, formatTime, formatWay } from '../../overview/words.js';
 import type { Answer, Evidence } from '../answer.js';
 import type { PartialWay, Question } from '../question.js';
 import type { Situation } from '../situation.js';
-import { count, more, rate } from '../words.js';
+import { more, rate } from '../words.js';
 
 /** A prediction that can be used. */
 type Usable = Prediction & { readonly timeUs: number; readonly latencyUs: number; readonly bandwidthGBps: number };
@@ -26,7 +27,7 @@ export function answerChoice({ tuning }: Situation, { collective, bytes, claimed
   if (chosen === undefined) return nothingLeft(tuning, collective, bytes, all);
 
   const sentences = [
-    `NCCL does ${collective} of ${formatBytes(bytes)} with ${formatWay(chosen)}: its model expects ${formatTime(chosen.timeUs)}, the least of ${count(usable.length, 'candidate')}.`,
+    `NCCL does ${collective} of ${formatBytes(bytes)} with ${formatWay(chosen)}: its model expects ${formatTime(chosen.timeUs)}, the least of ${counted(usable.length, 'candidate')}.`,
   ];
   if (claimed !== undefined && !matches(chosen, claimed)) {
     sentences.unshift(`${claimName(claimed)} is not what NCCL takes here.`);
@@ -68,7 +69,7 @@ function nothingLeft(tuning: Tuning, collective: Collective, bytes: number, all:
   return {
     about: 'choice',
     title: `nothing is left for ${collective} of ${formatBytes(bytes)}`,
-    sentences: [`NCCL has nothing to choose from for ${collective} with ${count(tuning.input.nRanks, 'rank')} and fails the call.`, ...reasons],
+    sentences: [`NCCL has nothing to choose from for ${collective} with ${counted(tuning.input.nRanks, 'rank')} and fails the call.`, ...reasons],
     evidence: { collective, bytes, chosen: null },
   };
 }
@@ -116,12 +117,12 @@ function stepsOf({ input }: Tuning, collective: Collective, algorithm: Algorithm
       if (goesAround && graphs.ring.sameChannels) return 'NCCL counts one step for such a ring, whose channels are all alike';
       const between = nNodes === 1 || goesAround ? 0 : collective === 'AllReduce' ? 2 * (nNodes - 1) : nNodes - 1;
       const all = ringSteps(collective, nRanks);
-      return `a ring waits for ${count(all, 'step')}${between > 0 ? `, ${between} of them between nodes` : ''}`;
+      return `a ring waits for ${counted(all, 'step')}${between > 0 ? `, ${between} of them between nodes` : ''}`;
     }
-    case 'Tree': return `a tree goes up and down: 2 x (${count(others, 'step')} within a node${nNodes > 1 ? ` + ${count(levels, 'level')} of nodes` : ''})`;
+    case 'Tree': return `a tree goes up and down: 2 x (${counted(others, 'step')} within a node${nNodes > 1 ? ` + ${counted(levels, 'level')} of nodes` : ''})`;
     case 'NVLS': return 'NVLS is one exchange with the NVSwitch';
-    case 'NVLSTree': return `NVLSTree is one exchange with the NVSwitch and 2 x ${count(levels, 'level')} of nodes`;
-    case 'PAT': return `PAT has ${count(levels, 'step')} between nodes and a part for each of ${count(nRanks, 'rank')}`;
+    case 'NVLSTree': return `NVLSTree is one exchange with the NVSwitch and 2 x ${counted(levels, 'level')} of nodes`;
+    case 'PAT': return `PAT has ${counted(levels, 'step')} between nodes and a part for each of ${counted(nRanks, 'rank')}`;
     case 'CollNetDirect':
     case 'CollNetChain': return undefined;
   }
@@ -131,14 +132,14 @@ function stepsOf({ input }: Tuning, collective: Collective, algorithm: Algorithm
 export function limitOf({ input, model }: Tuning, collective: Collective, { algorithm, protocol }: Pick<Prediction, 'algorithm' | 'protocol'>): string | undefined {
   const { limit } = model[collective][algorithm][protocol];
   const graph = input.graphs[graphOf[algorithm]];
-  const channels = `${count(graph.nChannels, 'channel')} of ${rate(input.nNodes <= 2 ? graph.bwIntra : graph.bwInter)}`;
+  const channels = `${counted(graph.nChannels, 'channel')} of ${rate(input.nNodes <= 2 ? graph.bwIntra : graph.bwInter)}`;
   switch (limit) {
     case null: return undefined;
     case 'graph': return `${formatWay({ algorithm, protocol })} is bounded by the channels of the search, ${channels}`;
     case 'll': return `${formatWay({ algorithm, protocol })} is bounded by what LL reaches on ${input.nNodes === 1 ? 'such GPUs' : 'such CPUs between nodes'}`;
-    case 'channel': return `${formatWay({ algorithm, protocol })} is bounded by what one channel of it carries on such GPUs (${count(graph.nChannels, 'channel')})`;
-    case 'switch': return `${formatWay({ algorithm, protocol })} is bounded by what the NVSwitch reduces for ${count(graph.nChannels, 'head')} of ${rate(graph.bwIntra)}`;
-    case 'network': return `${formatWay({ algorithm, protocol })} is bounded by what ${count(graph.nChannels, 'head')} bring out of the node, ${rate(graph.bwInter)} each`;
+    case 'channel': return `${formatWay({ algorithm, protocol })} is bounded by what one channel of it carries on such GPUs (${counted(graph.nChannels, 'channel')})`;
+    case 'switch': return `${formatWay({ algorithm, protocol })} is bounded by what the NVSwitch reduces for ${counted(graph.nChannels, 'head')} of ${rate(graph.bwIntra)}`;
+    case 'network': return `${formatWay({ algorithm, protocol })} is bounded by what ${counted(graph.nChannels, 'head')} bring out of the node, ${rate(graph.bwInter)} each`;
   }
 }
 

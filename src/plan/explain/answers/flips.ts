@@ -1,3 +1,4 @@
+import { counted } from '../../../counted.js';
 import { choose } from '../../../tuning/choose.js';
 import { flips } from '../../../tuning/flips.js';
 import { type Collective, collectives } from '../../../tuning/names.js';
@@ -5,7 +6,6 @@ import { formatBytes, formatWay } from '../../overview/words.js';
 import type { Answer } from '../answer.js';
 import type { Question } from '../question.js';
 import type { Situation } from '../situation.js';
-import { count } from '../words.js';
 import { wayEvidence } from './choice.js';
 
 const leastBytes = 8;
@@ -21,7 +21,7 @@ export function answerFlips(situation: Situation, { collective }: Extract<Questi
   }));
   return {
     about: 'flips',
-    title: `the choice changes at ${count(found.reduce((sum, each) => sum + each.flips.length, 0), 'size')}`,
+    title: `the choice changes at ${counted(found.reduce((sum, each) => sum + each.flips.length, 0), 'size')}`,
     sentences: found.map((each) => {
       const start = `${each.collective}: ${formatWay(each.first)}`;
       if (each.flips.length === 0) return `${start} at all sizes from ${formatBytes(leastBytes)} to ${formatBytes(mostBytes)}.`;

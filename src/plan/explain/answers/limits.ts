@@ -1,10 +1,11 @@
+import { counted } from '../../../counted.js';
 import { GraphId } from '../../../graph/graph.js';
 import { choose } from '../../../tuning/choose.js';
 import { formatBytes, formatWay } from '../../overview/words.js';
 import { linkKindNames, ringLoads } from '../../overview/fullest-link.js';
 import type { Answer } from '../answer.js';
 import { type NodeView, nodeViews, searchOf, type Situation } from '../situation.js';
-import { count, rate } from '../words.js';
+import { rate } from '../words.js';
 import { limitOf } from './choice.js';
 
 /** A size at which bandwidth decides. */
@@ -22,9 +23,9 @@ export function answerLimits(situation: Situation): Answer {
   const slowest = Math.max(...totals) > Math.min(...totals) ? views[totals.indexOf(Math.min(...totals))] : undefined;
   return {
     about: 'limits',
-    title: `${count(ring.nChannels, 'ring')} of ${rate(speed)}`,
+    title: `${counted(ring.nChannels, 'ring')} of ${rate(speed)}`,
     sentences: [
-      `${count(ring.nChannels, 'ring')} of ${rate(speed)} ${ring.nChannels === 1 ? 'carries' : 'carry'} ${rate(ring.nChannels * speed)} in all${plan.nodes.nNodes > 1 ? ' out of each node' : ''}.`,
+      `${counted(ring.nChannels, 'ring')} of ${rate(speed)} ${ring.nChannels === 1 ? 'carries' : 'carry'} ${rate(ring.nChannels * speed)} in all${plan.nodes.nNodes > 1 ? ' out of each node' : ''}.`,
       ...(slowest === undefined ? [] : [`All nodes go by the weakest: ${slowest.name}.`]),
       ...views.flatMap((view) => ofNode(view, views.length > 1)),
       ...(chosen === undefined || limit === undefined ? [] : [
@@ -52,7 +53,7 @@ function ofNode(view: NodeView, several: boolean): string[] {
     const nics = local.system.nets.length;
     const ports = nicsGBps(view);
     const rings = ring.nChannels * ring.bwInter;
-    sentences.push(`${prefix}Its ${count(nics, 'NIC')} ${nics === 1 ? 'moves' : 'move'} ${rate(ports)} together, of which rings use ${rate(rings)}${rings > 0 && rings < 0.9 * ports ? `: ${Math.round((100 * (ports - rings)) / ports)} % lies idle` : ''}.`);
+    sentences.push(`${prefix}Its ${counted(nics, 'NIC')} ${nics === 1 ? 'moves' : 'move'} ${rate(ports)} together, of which rings use ${rate(rings)}${rings > 0 && rings < 0.9 * ports ? `: ${Math.round((100 * (ports - rings)) / ports)} % lies idle` : ''}.`);
   }
   sentences.push(`${prefix}The best path ${local.inter ? 'between a GPU and a NIC' : 'between GPUs'} carries ${rate(local.maxGBps)}, and a GPU moves ${rate(local.totalGBps)} over its links in all.`);
   return sentences;

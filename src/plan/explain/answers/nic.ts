@@ -1,3 +1,4 @@
+import { counted } from '../../../counted.js';
 import { InvalidArgumentError } from '../../../errors.js';
 import type { Connection, NetConnection } from '../../../graph/transports/connection.js';
 import { GdrMode, type GdrReason } from '../../../topology/paths/gdr.js';
@@ -6,7 +7,7 @@ import { NodeType, PathType, pathTypeNames } from '../../../topology/types.js';
 import type { Answer } from '../answer.js';
 import type { Question } from '../question.js';
 import { type NodeView, type Situation, viewOf } from '../situation.js';
-import { count, list, rate } from '../words.js';
+import { list, rate } from '../words.js';
 
 /** A NIC as a GPU sees it. */
 interface NicView {
@@ -117,7 +118,7 @@ function sharing(situation: Situation, view: NodeView, gpu: number, nearest: rea
   const first = system.nets.find(({ dev }) => dev === nearest[0]);
   const gpus = first === undefined ? [] : locality.gpusOfNet(first.index);
   const own = [...new Set(Array.from({ length: nearest.length }, (_, channel) => system.nets[locality.netOfGpu(gpu, channel)]?.dev ?? -1))];
-  return [`${count(gpus.length, 'GPU')} ${gpus.length === 1 ? 'shares' : 'share'} these ${nearest.length} NICs; NCCL deals them out by the number of the GPU, its bits mirrored where the NICs are a power of two, so this one begins with NIC ${list(own.map(String))} (NCCL_NETDEVS_POLICY).`];
+  return [`${counted(gpus.length, 'GPU')} ${gpus.length === 1 ? 'shares' : 'share'} these ${nearest.length} NICs; NCCL deals them out by the number of the GPU, its bits mirrored where the NICs are a power of two, so this one begins with NIC ${list(own.map(String))} (NCCL_NETDEVS_POLICY).`];
 }
 
 function useSentences(rank: number, used: readonly NetworkUse[], { plan }: Situation): string[] {
@@ -143,7 +144,7 @@ function askedNic(nic: number | undefined, nics: readonly NicView[], nearest: re
   if (best === undefined) return [];
   const cause = asked.gbps < best.gbps ? `${rate(asked.gbps)} instead of ${rate(best.gbps)}` : `${pathTypeNames[asked.path]} instead of ${pathTypeNames[best.path]}`;
   const used = asked.channels.length > 0
-    ? `GPU ${gpu} uses it all the same on ${count(asked.channels.length, 'channel')}: the search of channels had no nearer GPU left for it.`
+    ? `GPU ${gpu} uses it all the same on ${counted(asked.channels.length, 'channel')}: the search of channels had no nearer GPU left for it.`
     : `No channel of GPU ${gpu} uses it.`;
   return [`NIC ${nic} is not among the nearest: ${cause}. ${used}`];
 }

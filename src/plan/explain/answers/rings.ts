@@ -1,3 +1,4 @@
+import { counted } from '../../../counted.js';
 import { InvalidArgumentError } from '../../../errors.js';
 import { CrossNic, GraphId, nodeId } from '../../../graph/graph.js';
 import { channelRanks } from '../../../graph/graph-json.js';
@@ -6,7 +7,7 @@ import { NodeType, PathType, pathTypeNames } from '../../../topology/types.js';
 import type { Answer } from '../answer.js';
 import type { Question } from '../question.js';
 import { type NodeView, nodeViews, searchOf, type Situation } from '../situation.js';
-import { count, list, rate } from '../words.js';
+import { list, rate } from '../words.js';
 
 /** Why rings visit the GPUs in the order in which they do. */
 export function answerRings(situation: Situation, { channel }: Extract<Question, { about: 'rings' }>): Answer {
@@ -54,7 +55,7 @@ function ofNode(view: NodeView, channel: number, several: boolean): string[] {
     ? 'With an NVSwitch all GPUs are equally near, so only the neighbours by number are tried as the next: rings go up or down the numbers.'
     : `The next GPU is the best connected that is left: most bandwidth, then fewest hops, then the next number. ${hopsText(view, ranks)}`);
   sentences.push(ring.sameChannels
-    ? `All ${count(ring.nChannels, 'channel')} take the same order: more channels fitted so.`
+    ? `All ${counted(ring.nChannels, 'channel')} take the same order: more channels fitted so.`
     : `Channels differ, since each has to leave links for the others (${rate(ring.bwIntra)} each).`);
   if (ring.crossNic === CrossNic.PAIRED) sentences.push('Channels come in pairs (NCCL_CROSS_NIC=2): the second goes the way of the first backwards, in by the NIC that the first leaves by.');
   if (ring.crossNic === CrossNic.ALLOWED) sentences.push('NCCL_CROSS_NIC=1: a ring may leave by another NIC than it came in by.');
@@ -73,5 +74,5 @@ function hopsText({ local: { system, paths, inter } }: NodeView, ranks: readonly
     const type = pathTypeNames[paths.type[paths.between(NodeType.GPU, gpu, NodeType.GPU, next)] ?? PathType.DIS] ?? 'DIS';
     counts.set(type, (counts.get(type) ?? 0) + 1);
   });
-  return `Here ${list([...counts].map(([type, number]) => `${number} ${number === 1 ? 'step is' : 'steps are'} ${type}`))}.`;
+  return `Here ${list([...counts].map(([type, number]) => `${counted(number, 'step is', 'steps are')} ${type}`))}.`;
 }

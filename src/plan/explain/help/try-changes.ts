@@ -1,3 +1,4 @@
+import { counted } from '../../../counted.js';
 import { TcclError } from '../../../errors.js';
 import { type Parameters, parametersFromEnvironment } from '../../../parameters.js';
 import type { System } from '../../../topology/system.js';
@@ -11,7 +12,6 @@ import { formatBytes, formatTime, formatWay } from '../../overview/words.js';
 import { type Plan, plan } from '../../plan.js';
 import type { Answer, Evidence } from '../answer.js';
 import type { Question } from '../question.js';
-import { count } from '../words.js';
 import { type Change, changesFor, withVariable } from './changes.js';
 
 /** What is changed, and changed back. */
@@ -123,13 +123,13 @@ export function answerHelp({ collective, sizes }: Extract<Question, { about: 'he
     about: 'help',
     title: best === undefined ? `nothing that was tried makes ${collective} faster` : `${best.change.what}: ${best.change.before} -> ${best.change.after}`,
     sentences: [
-      `${count(tried.length, 'single change')} tried for ${collective} of ${sizes.map(formatBytes).join(', ')}; ${ranked.length} would help by NCCL's own model.`,
+      `${counted(tried.length, 'single change')} tried for ${collective} of ${sizes.map(formatBytes).join(', ')}; ${ranked.length} would help by NCCL's own model.`,
       ...ranked.slice(0, mostTold).map(sentence),
       ...(ranked.length > mostTold ? [`${ranked.length - mostTold} more gain less.`] : []),
       ...(slower.length === 0 ? [] : [`Slower: ${slower.slice(0, mostTold).map(({ change }) => `${change.what} ${change.after}`).join(', ')}.`]),
       `No change of time: ${without.length - slower.length} of them${without.some(({ change }) => change.what === 'NCCL_NTHREADS') ? "; NCCL's model knows neither threads nor buffers, so whether these help only a measurement tells" : ''}.`,
       ...impossible.slice(0, 2),
-      ...(leftOut === 0 ? [] : [`${count(leftOut, 'change')} not tried, for lack of time.`]),
+      ...(leftOut === 0 ? [] : [`${counted(leftOut, 'change')} not tried, for lack of time.`]),
     ],
     evidence: { collective, sizes, leftOut, tried: tried.map((each): Evidence => ({
       kind: each.change.kind, what: each.change.what, before: each.change.before, after: each.change.after,

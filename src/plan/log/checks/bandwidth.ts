@@ -1,4 +1,5 @@
-import { counted, type LogFinding } from '../finding.js';
+import { counted } from '../../../counted.js';
+import type { LogFinding } from '../finding.js';
 import type { SearchResult } from '../events.js';
 import type { Place } from '../line.js';
 import type { LoggedCommunicator, LogModel } from '../model.js';

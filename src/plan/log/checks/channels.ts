@@ -1,4 +1,5 @@
-import { counted, type LogFinding, namedRanks } from '../finding.js';
+import { counted } from '../../../counted.js';
+import { type LogFinding, namedRanks } from '../finding.js';
 import type { Place } from '../line.js';
 import { type LoggedCommunicator, type LogModel, treeStride, unknown } from '../model.js';
 

@@ -1,4 +1,5 @@
-import { counted, type LogFinding } from '../finding.js';
+import { counted } from '../../../counted.js';
+import type { LogFinding } from '../finding.js';
 import type { LoggedProcess } from '../model.js';
 
 /** Settings that may well differ from process to process. */
@@ -33,7 +34,7 @@ export function checkEnvironment(processes: readonly LoggedProcess[]): LogFindin
     if (others.length > 0) {
       return [{
         code: 'environment-differs', severity: 'warning',
-        problem: `${name} is ${usual[0]} in ${counted(usual[1].length, 'process').replace('processs', 'processes')}, but ${others.slice(0, 4).map(([value, [first]]) => `${value} on ${first?.host ?? ''}`).join(', ')}`,
+        problem: `${name} is ${usual[0]} in ${counted(usual[1].length, 'process', 'processes')}, but ${others.slice(0, 4).map(([value, [first]]) => `${value} on ${first?.host ?? ''}`).join(', ')}`,
         cause: decisive.has(name) ? 'ranks that decide differently may call different kernels, and hang' : 'a shell profile, /etc/nccl.conf or an image differs between hosts',
         remedy, places,
       }];

@@ -1,4 +1,5 @@
-import { counted, type LogFinding, namedRanks } from '../finding.js';
+import { counted } from '../../../counted.js';
+import { type LogFinding, namedRanks } from '../finding.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage } from '../model.js';
 
 const stageNames: Readonly<Record<Stage, string>> = {

@@ -1,4 +1,5 @@
-import { counted, type LogFinding } from '../finding.js';
+import { counted } from '../../../counted.js';
+import type { LogFinding } from '../finding.js';
 import { isRdma, ranksByHost } from '../hosts.js';
 import type { LoggedCommunicator, LoggedRank } from '../model.js';
 

@@ -1,4 +1,5 @@
-import { counted, type LogFinding, type LogSeverity } from '../finding.js';
+import { counted } from '../../../counted.js';
+import type { LogFinding, LogSeverity } from '../finding.js';
 import type { LoggedWarning } from '../model.js';
 
 interface Known {
