@@ -9,6 +9,7 @@ import type { Hardware } from '../topology/catalogue/hardware.js';
 import type { System } from '../topology/system.js';
 import { describeNote } from '../topology/xml/notes.js';
 import type { XmlElement } from '../topology/xml/tree.js';
+import type { ClusterOptions } from './cluster-options.js';
 import { buildNoted, catalogueInput, completeTopology, type NamedText, parseTopology, readText, type TopologyInput } from './topo/input.js';
 
 /**
@@ -19,21 +20,6 @@ import { buildNoted, catalogueInput, completeTopology, type NamedText, parseTopo
  *     tccl plan cluster.yaml                  a cluster file (plan/cluster-file.ts)
  */
 
-/** Words that help texts use for such an argument. */
-export const clusterHelp = 'cluster file (YAML), topology file (XML), - for the standard input, or a machine of the catalogue (tccl topo list); NAME:4 for four of it';
-
-/** Options that go with it, as commander gives them. */
-export interface ClusterOptions {
-  /** `--nodes`: how many of the one machine. */
-  readonly nodes?: string;
-  /** `--hardware`: completes a topology without devices. */
-  readonly hardware?: string;
-  /** `--env`, each `NAME=VALUE`. */
-  readonly env?: readonly string[];
-  /** `--collnet`: the network can reduce and is asked to. */
-  readonly collnet?: boolean;
-}
-
 /** A cluster ready to be planned. */
 export interface ClusterInput {
   /** `2 x dgx-h100`, or the name in the cluster file. */
@@ -41,11 +27,13 @@ export interface ClusterInput {
   readonly cluster: Cluster;
   /** The kinds of hosts in the order in which they come first, with their topologies. */
   readonly machines: readonly ClusterMachine[];
+  /** For places in what planning throws: the file of the only kind of host, undefined where there are several. */
+  readonly fileName: string | undefined;
   readonly parameters: Parameters;
   /** All variables of NCCL that are set: by the environment of the command, by the cluster file, by `--env`. */
   readonly environment: Readonly<Record<string, string>>;
-  /** What `NCCL_GRAPH_FILE` names. */
-  readonly graphFile: PrepareOptions['graphFile'];
+  /** What `NCCL_GRAPH_FILE` names, for planning. */
+  readonly given: Pick<PrepareOptions, 'graphFile'>;
   /** One line each: what NCCL reads otherwise than a person might, and what was added. */
   readonly notes: readonly string[];
 }
@@ -172,13 +160,15 @@ function assembleCluster(
     return { machine: machine.system, count, name: name ?? machine.title };
   });
   notes.push(...graphFile?.notes ?? []);
+  const machines = [...built.values()];
   return {
     title: clusterHosts.map(({ name, count }) => (count === 1 ? name : `${count} x ${name}`)).join(' + '),
     cluster: { hosts: clusterHosts },
-    machines: [...built.values()],
+    machines,
+    fileName: machines.length === 1 ? machines[0]?.fileName : undefined,
     parameters,
     environment,
-    graphFile: graphFile?.file,
+    given: graphFile === undefined ? {} : { graphFile: graphFile.file },
     notes,
   };
 }
@@ -197,7 +187,7 @@ function readAssignments(assignments: readonly string[]): Record<string, string>
 }
 
 /** The number that `--nodes` gives. */
-export function nodeCount(text: string): number {
+function nodeCount(text: string): number {
   const count = Number(text);
   if (/^\d+$/.test(text) && count >= 1 && count <= mostHosts) return count;
   throw new InvalidArgumentError('ARGUMENT_RANGE', `--nodes '${text}' must be a whole number from 1 to ${mostHosts}`);

@@ -1,19 +1,15 @@
 import type { Command } from 'commander';
+import { clusterHelp, withClusterOptions } from '../cluster-options.js';
 import type { ExplainOptions } from '../explain/show.js';
-import { clusterHelp } from '../cluster-input.js';
-import { collect, examples } from '../output.js';
+import { examples } from '../output.js';
 
 /** `tccl explain`: why NCCL does what it does. */
 export function register(program: Command): void {
-  program
+  withClusterOptions(program
     .command('explain')
     .description('answer a question about what NCCL would do on a cluster, with numbers and causes')
     .argument('<cluster>', clusterHelp)
-    .argument('[question...]', 'the question in free words; without one, what can be asked and the three most telling answers')
-    .option('--nodes <count>', 'number of such machines that work together (default: 1)')
-    .option('--hardware <description>', 'what the machine has where the file does not say: a line, or @FILE')
-    .option('--env <name=value>', 'set a variable of NCCL; can be repeated', collect)
-    .option('--collnet', 'the network can reduce (SHARP) and is asked to')
+    .argument('[question...]', 'the question in free words; without one, what can be asked and the three most telling answers'))
     .option('--seconds <number>', 'how long to try changes for `what would help`', '8')
     .option('--json', 'print the answer with its numbers as JSON')
     .addHelpText('after', examples(

@@ -1,17 +1,14 @@
 import type { Command } from 'commander';
+import { clusterHelp, withClusterOptions } from '../cluster-options.js';
 import type { GraphOptions } from '../graph/show.js';
-import { collect, examples } from '../output.js';
+import { examples } from '../output.js';
 
 /** `tccl graph`: the channels that NCCL would find. */
 export function register(program: Command): void {
-  program
+  withClusterOptions(program
     .command('graph')
     .description('search the rings and trees that NCCL would use on a machine, and say why')
-    .argument('<cluster>', 'cluster file (YAML), topology file (XML), - for the standard input, or a machine of the catalogue')
-    .option('--nodes <count>', 'number of such machines that work together (default: 1)')
-    .option('--hardware <description>', 'what the machine has where the file does not say: a line, or @FILE')
-    .option('--env <name=value>', 'set a variable of NCCL; can be repeated', collect)
-    .option('--collnet', 'the network can reduce (SHARP) and is asked to')
+    .argument('<cluster>', clusterHelp))
     .option('--ranks <list>', 'ranks whose trees are shown, as 0-7,12, or all; those of the first machine if not given')
     .option('--whole', 'whole lines of rings and trees, which NCCL cuts when they are long')
     .option('--follow-nccl', 'take variables that contradict each other as NCCL takes them')

@@ -1,17 +1,14 @@
 import type { Command } from 'commander';
-import { collect, examples } from '../output.js';
+import { clusterHelp, withClusterOptions } from '../cluster-options.js';
+import { examples } from '../output.js';
 import type { PlanOptions } from '../plan/plan.js';
 
 /** `tccl plan`: what NCCL would do on a cluster, at one glance. */
 export function register(program: Command): void {
-  program
+  withClusterOptions(program
     .command('plan')
     .description('predict what NCCL would do on a cluster: limits, channels, algorithm, time and bandwidth by size')
-    .argument('<cluster...>', 'cluster file (YAML), topology file (XML), - for the standard input, or a machine of the catalogue; NAME:4 for four of it')
-    .option('--nodes <count>', 'number of such machines that work together (default: 1)')
-    .option('--hardware <description>', 'what the machine has where the file does not say: a line, or @FILE')
-    .option('--env <name=value>', 'set a variable of NCCL; can be repeated', collect)
-    .option('--collnet', 'the network can reduce (SHARP) and is asked to')
+    .argument('<cluster...>', clusterHelp))
     .option('--follow-nccl', 'take variables that contradict each other as NCCL takes them')
     .option('--sizes <list>', 'sizes of the table, as 1K,1M,1G')
     .option('-b, --minbytes <size>', 'smallest size (default: 1K)')

@@ -2,7 +2,7 @@ import { comparePlans, type Comparison, type Difference } from '../../plan/diff/
 import type { Cost } from '../../plan/diff/cost.js';
 import { usualSizes } from '../../plan/overview/forecast.js';
 import { formatBytes, formatTime, formatWay } from '../../plan/overview/words.js';
-import type { ClusterOptions } from '../cluster-input.js';
+import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, printNotes } from '../output.js';
 import { readSide } from './side.js';
 

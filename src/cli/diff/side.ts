@@ -4,7 +4,8 @@ import type { Side } from '../../plan/diff/compare.js';
 import { planPrepared } from '../../plan/plan.js';
 import { planFromJson } from '../../plan/plan-json.js';
 import { refuseContradictions } from '../../graph/merge/contradictions.js';
-import { type ClusterOptions, readCluster } from '../cluster-input.js';
+import { readCluster } from '../cluster-input.js';
+import type { ClusterOptions } from '../cluster-options.js';
 import { readText } from '../topo/input.js';
 
 /** A plan to compare, and what there is to note about it. */
@@ -21,11 +22,10 @@ export async function readSide(name: string, options: ClusterOptions): Promise<R
     if (given !== undefined) throw new InvalidUsageError('UNSUPPORTED', `${name} is a plan that is made already: --${given} cannot change it; write --${given}-a or --${given}-b for the other one`);
     return { side: { title: name, plan: inFile(name, () => planFromJson(kept)), systems: undefined }, notes: [] };
   }
-  const { title, cluster, machines, parameters, graphFile, notes } = await readCluster([name], options);
+  const { title, cluster, fileName, parameters, given, notes } = await readCluster([name], options);
   refuseContradictions(parameters);
-  const fileName = machines.length === 1 ? machines[0]?.fileName : undefined;
   return inFile(fileName, () => {
-    const prepared = prepareCluster(cluster, parameters, graphFile === undefined ? {} : { graphFile });
+    const prepared = prepareCluster(cluster, parameters, given);
     const systems = new Map(prepared.flatMap(({ host, systems: locals }) => host.nodes.flatMap((node, index) => {
       const local = locals[index];
       return local === undefined ? [] : [[node, local] as const];

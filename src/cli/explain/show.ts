@@ -4,7 +4,8 @@ import { explain, mostTelling } from '../../plan/explain/explain.js';
 import { nearestForms, parseQuestion, type Question, questionForms } from '../../plan/explain/question.js';
 import { answerHelp, type Tried, tryChanges } from '../../plan/explain/help/try-changes.js';
 import { type Situation, situationOf, tellsSearches } from '../../plan/explain/situation.js';
-import { type ClusterInput, type ClusterOptions, readCluster } from '../cluster-input.js';
+import { type ClusterInput, readCluster } from '../cluster-input.js';
+import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, printNotes, progressLine } from '../output.js';
 
 export interface ExplainOptions extends ClusterOptions {
@@ -39,19 +40,15 @@ function understood(text: string): Question {
   throw new InvalidArgumentError('UNKNOWN_NAME', `'${text}' is no question that can be answered; the nearest are ${forms} (tccl explain CLUSTER lists all)`);
 }
 
-function planned({ cluster, machines, parameters, graphFile }: ClusterInput, withSearches = true): Situation {
-  const fileName = machines.length === 1 ? machines[0]?.fileName : undefined;
-  return inFile(fileName, () => situationOf(cluster, parameters, {
-    searches: withSearches ? 'all' : 'none', ...(graphFile === undefined ? {} : { graphFile }),
-  }));
+function planned({ cluster, fileName, parameters, given }: ClusterInput, withSearches = true): Situation {
+  return inFile(fileName, () => situationOf(cluster, parameters, { searches: withSearches ? 'all' : 'none', ...given }));
 }
 
 /** Tries changes until all are tried or the time is over; one that has begun is finished. */
 function helpFor(input: ClusterInput, question: Extract<Question, { about: 'help' }>, { seconds = '8' }: ExplainOptions): Answer {
   const limit = Number(seconds);
   if (!(limit > 0)) throw new InvalidArgumentError('ARGUMENT_RANGE', `--seconds '${seconds}' must be a number above 0`);
-  const { cluster, machines, parameters, environment, graphFile } = input;
-  const fileName = machines.length === 1 ? machines[0]?.fileName : undefined;
+  const { cluster, machines, fileName, parameters, environment, given } = input;
   const line = progressLine();
   const end = performance.now() + 1000 * limit;
   const tried: Tried[] = [];
@@ -59,7 +56,7 @@ function helpFor(input: ClusterInput, question: Extract<Question, { about: 'help
   try {
     inFile(fileName, () => {
       const roots = new Map(machines.map(({ system, root }) => [system, root]));
-      for (const progress of tryChanges({ cluster, roots, parameters, environment, ...(graphFile === undefined ? {} : { graphFile }) }, question)) {
+      for (const progress of tryChanges({ cluster, roots, parameters, environment, ...given }, question)) {
         tried.push(progress.tried);
         total = progress.total;
         line.update(`${progress.done}/${total} trying changes …`);

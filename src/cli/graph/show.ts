@@ -1,3 +1,4 @@
+import { counted } from '../../counted.js';
 import { inFile, InvalidArgumentError } from '../../errors.js';
 import { graphNames, type HostGraphs } from '../../graph/graph.js';
 import { graphToJson } from '../../graph/graph-json.js';
@@ -12,7 +13,8 @@ import { type Plan, planPrepared } from '../../plan/plan.js';
 import { planToJson } from '../../plan/plan-json.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
 import { writeXml } from '../../topology/xml/write.js';
-import { type ClusterOptions, readCluster } from '../cluster-input.js';
+import { readCluster } from '../cluster-input.js';
+import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, printNotes, writeFile } from '../output.js';
 
 export interface GraphOptions extends ClusterOptions {
@@ -34,13 +36,12 @@ interface Searched {
 
 /** `tccl graph`. */
 export async function showGraphs(name: string, options: GraphOptions): Promise<void> {
-  const { cluster, machines, parameters, environment, graphFile, notes } = await readCluster([name], options);
+  const { cluster, fileName, parameters, environment, given, notes } = await readCluster([name], options);
   if (options.followNccl !== true) refuseContradictions(parameters);
-  const fileName = machines.length === 1 ? machines[0]?.fileName : undefined;
 
   const tellers = new Map<string, StoryTeller>();
   const prepared = inFile(fileName, () => prepareCluster(cluster, parameters, {
-    ...(graphFile === undefined ? {} : { graphFile }),
+    ...given,
     ...(options.why === true ? { onSearch: (event, { machine, ranks }) => {
       const key = tellerKey(machine, ranks);
       const teller = tellers.get(key) ?? new StoryTeller();
@@ -134,10 +135,6 @@ function channelsText(plan: Plan, { ranks, whole = false }: GraphOptions, story:
     channelCountLine(plan),
   ];
   return `${lines.join('\n')}\n`;
-}
-
-function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`;
 }
 
 /** `0-7,64`, or `all`. */

@@ -39,8 +39,7 @@ export async function comparePlanned(model: LogModel, options: ComparisonOptions
   });
   const cluster = sized(input.cluster, largest, nodes, input.title);
   refuseContradictions(input.parameters);
-  const fileName = input.machines.length === 1 ? input.machines[0]?.fileName : undefined;
-  return inFile(fileName, () => {
+  return inFile(input.fileName, () => {
     const prepared = prepareCluster(cluster, input.parameters);
     const plan = planPrepared(prepared, input.parameters);
     const machines = new Map(prepared.flatMap(({ host, systems }) => host.nodes.flatMap((node, index) => {

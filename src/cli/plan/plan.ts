@@ -6,7 +6,8 @@ import { curveSizes, forecast, usualSizes } from '../../plan/overview/forecast.j
 import { type Overview, overviewOf } from '../../plan/overview/overview.js';
 import { planPrepared } from '../../plan/plan.js';
 import { tune, type Tuning } from '../../tuning/tune.js';
-import { type ClusterInput, type ClusterOptions, readCluster } from '../cluster-input.js';
+import { type ClusterInput, readCluster } from '../cluster-input.js';
+import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, printNotes, writeFile } from '../output.js';
 import { overviewText } from './text.js';
 
@@ -55,10 +56,9 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
 }
 
 /** The plan of a cluster and what NCCL's model makes of it. */
-function makeOverview({ title, cluster, machines, parameters, environment, graphFile }: ClusterInput, sizes: readonly number[]): { readonly overview: Overview; readonly tuning: Tuning } {
-  const fileName = machines.length === 1 ? machines[0]?.fileName : undefined;
+function makeOverview({ title, cluster, fileName, parameters, environment, given }: ClusterInput, sizes: readonly number[]): { readonly overview: Overview; readonly tuning: Tuning } {
   return inFile(fileName, () => {
-    const prepared = prepareCluster(cluster, parameters, graphFile === undefined ? {} : { graphFile });
+    const prepared = prepareCluster(cluster, parameters, given);
     const plan = planPrepared(prepared, parameters);
     const tuning = tune(plan, parameters);
     return { overview: overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes }), tuning };
@@ -69,7 +69,7 @@ function makeOverview({ title, cluster, machines, parameters, environment, graph
 const mostSizes = 1000;
 
 /** @throws InvalidArgumentError for a size that is none, InvalidUsageError for options that do not go together */
-export function sizesOf({ sizes, minbytes, maxbytes, stepfactor }: SizeOptions): readonly number[] {
+function sizesOf({ sizes, minbytes, maxbytes, stepfactor }: SizeOptions): readonly number[] {
   if (sizes !== undefined) {
     if (minbytes !== undefined || maxbytes !== undefined || stepfactor !== undefined) {
       throw new InvalidUsageError('UNSUPPORTED', '--sizes does not go with -b, -e and -f: they make the list');

@@ -21,9 +21,6 @@ export interface TopologyInput extends ParsedXml {
   readonly fileName: string | undefined;
 }
 
-/** Words that help texts use for such an argument. */
-export const inputHelp = 'XML file, - for the standard input, or a machine of the catalogue (tccl topo list)';
-
 /**
  * @throws SystemError where a file cannot be read, InputError where it is no XML or too large, InvalidArgumentError
  *   where there is neither a file nor a machine of that name.
@@ -75,7 +72,7 @@ function tryOpen(name: string): number | undefined {
 }
 
 /** All of a file, in pieces: a file that is too large is given up before it fills the memory. */
-export function readBounded(file: number, name: string): string {
+function readBounded(file: number, name: string): string {
   const tooLarge = () => new InputError('TOO_LARGE', `more than ${xmlLimits.length / 2 ** 20} MiB; that is no topology`, { file: name });
   try {
     if (fstatSync(file).size > xmlLimits.length) throw tooLarge();

@@ -1,0 +1,26 @@
+import type { Command } from 'commander';
+import { collect } from './output.js';
+
+/** What the commands of the planner take for CLUSTER, in help texts; cluster-input.ts reads it. */
+export const clusterHelp = 'cluster file (YAML), topology file (XML), - for the standard input, or a machine of the catalogue (tccl topo list); NAME:4 for four of it';
+
+/** Options that go with it, as commander gives them. */
+export interface ClusterOptions {
+  /** `--nodes`: how many of the one machine. */
+  readonly nodes?: string;
+  /** `--hardware`: completes a topology without devices. */
+  readonly hardware?: string;
+  /** `--env`, each `NAME=VALUE`. */
+  readonly env?: readonly string[];
+  /** `--collnet`: the network can reduce and is asked to. */
+  readonly collnet?: boolean;
+}
+
+/** Gives a command that plans one cluster {@link ClusterOptions}. */
+export function withClusterOptions(command: Command): Command {
+  return command
+    .option('--nodes <count>', 'number of such machines that work together (default: 1)')
+    .option('--hardware <description>', 'what the machine has where the file does not say: a line, or @FILE')
+    .option('--env <name=value>', 'set a variable of NCCL; can be repeated', collect)
+    .option('--collnet', 'the network can reduce (SHARP) and is asked to');
+}
