@@ -48,7 +48,7 @@ describe.skipIf(missing !== undefined)(`captured machines${missing === undefined
       const [inner = ''] = readdirSync(target);
       roots.set(archive.slice(0, 6), join(target, inner));
     }
-  }, 60_000);
+  });
   const detected = (prefix: string, options: Parameters<typeof detect>[0] = {}) => detect({ root: roots.get(prefix) ?? '', ...options });
 
   it('two sockets of Sandy Bridge with an InfiniBand card at the second', () => {

@@ -34,7 +34,7 @@ test('any sequence of operations gives what a naive reference gives, however ran
     }),
     { numRuns: 150, seed: 7, endOnFailure: true },
   );
-}, 60_000);
+});
 
 describe('over sockets', () => {
   test('operations go from event to event, from arrays in and outside the segment', async () => {

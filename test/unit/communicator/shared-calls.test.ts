@@ -59,7 +59,7 @@ test.each([[2, 2], [3, 3], [5, 2]])('%i ranks whose calls are shared by %i threa
   const operation = operationOf(Object.fromEntries(shared.map((kind) => [kind, ['direct'] as const])) as never);
   const script = fc.array(operation, { minLength: 1, maxLength: 4 });
   await fc.assert(fc.asyncProperty(script, fc.nat(), (operations, seed) => overtake(members, operations, seed)), { numRuns: 60, seed: 11, endOnFailure: true });
-}, 60_000);
+});
 
 const call = (kind: CallKind, count: number, details?: CallDetails): PlacedCall =>
   ({ code: callKinds[kind], root: 0, send: 4096, sendLength: count, recv: 8192, recvLength: count, count, details });

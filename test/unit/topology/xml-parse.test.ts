@@ -122,18 +122,18 @@ describe('wrong input', () => {
   it('100 MB: refused before anything is read', () => {
     const text = `<system version="1">${' '.repeat(100_000_000)}</system>`;
     expect(inputError(() => parseXml(text)).code).toBe('TOO_LARGE');
-  }, 30_000);
+  });
 
   it('millions of elements in less text: refused before they fill the memory', () => {
     expect(inputError(() => parseXml(`<system version="1">${'<cpu/>'.repeat(xmlLimits.parts)}</system>`)).code).toBe('TOO_LARGE');
-  }, 30_000);
+  });
 
   it('a name of millions of characters is not in the message', () => {
     const note = describeNote(parseXml(`<${'x'.repeat(5_000_000)}/>`).notes[0]!);
     expect(note.length).toBeLessThan(200);
     const error = inputError(() => parseXml(`<system version="1" name="${'y'.repeat(5_000_000)}">`));
     expect(error.message).toBe(`the file ends inside <system name="${'y'.repeat(60)}…"> (line 1); was it cut?`);
-  }, 30_000);
+  });
 
   it('entities that would grow are not expanded', () => {
     const bomb = '<!DOCTYPE s [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><system version="1" name="&b;"/>';
