@@ -30,9 +30,9 @@ export interface ConnectionEvents {
 /** Longest message that a connection carries. */
 export const maximumMessageBytes = 1024 * 1024 * 1024;
 
-/** How long what was written before a goodbye, and that, may take until it is sent. */
-const flushMs = 10_000;
-/** How long a side that said goodbye then waits for the other to close, before it closes by force. */
+/** How long what was written before a goodbye, and that, may take until the other side has it. */
+const goodbyeMs = 10_000;
+/** How long the other side may take to read what was sent before a connection that gets no goodbye. */
 const lingerMs = 500;
 
 const messageHeaderBytes = 16;
@@ -136,7 +136,7 @@ export class Connection {
       for (const text of [...this.#notices.splice(0), ...news]) this.#write(this.#writer.seal(recordKinds.notice, Buffer.from(text)));
       this.#write(this.#writer.seal(recordKinds.goodbye));
     }
-    await endSocket(this.#socket, { flushMs, lingerMs });
+    await endSocket(this.#socket, goodbyeMs);
   }
 
   /** Closes without a goodbye; what was already written, like a notice, may still arrive. */

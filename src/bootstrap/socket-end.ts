@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 
 /** What writing to a side that has closed fails with. */
@@ -26,33 +27,72 @@ export function readOnAfterWrites(socket: Socket, failed: (error: Error) => void
   if (writev !== undefined) socket._writev = (chunks, callback) => writev(chunks, forgive(callback));
 }
 
-/** How long the end of a connection may take, in milliseconds. */
-export interface EndLimits {
-  /** To send what was written. */
-  readonly flushMs: number;
-  /** Then, for the other side to close too. */
-  readonly lingerMs: number;
-}
+/** How often it is looked whether sides that have said all may close by force. */
+const LOOK_EVERY_MS = 100;
+/** What the other side's kernel has room for, whether or not anybody reads it: TCP's first window, and something to spare. */
+const KERNEL_HOLDS_BYTES = 48 * 1024;
 
 /**
- * Ends this side's direction behind what was written, and waits for the other side to do the same; within limits, then by force.
- * Keeps the process alive until then.
+ * Ends this side's direction behind what was written, and waits for the other side to do the same: it has then read all. Where that
+ * takes longer, because the other side computes or is stopped, this one closes as soon as the other's kernel has all: from there it can
+ * be read at any time. Before, it could be lost, since a kernel throws away what it still has to send when the other side
+ * answers on a connection that is closed here. Keeps the process alive until then.
+ *
+ * @param limitMs when it closes by force in any case, milliseconds in which this process runs
+ * @param unreadBytes what the other side may not have read yet
  */
-export function endSocket(socket: Socket, { flushMs, lingerMs }: EndLimits): Promise<void> {
+export function endSocket(socket: Socket, limitMs: number, unreadBytes = 0): Promise<void> {
   if (socket.closed) return Promise.resolve();
   return new Promise((resolve) => {
-    let timer = setTimeout(() => socket.destroy(), flushMs).unref();
-    const linger = (): void => {
-      clearTimeout(timer);
-      timer = setTimeout(() => socket.destroy(), lingerMs).unref();
-    };
+    const ending = { socket, isLong: unreadBytes > KERNEL_HOLDS_BYTES, limitMs, looks: 0 };
+    endings.add(ending);
+    timer ??= setInterval(look, LOOK_EVERY_MS).unref();
     socket.once('close', () => {
-      clearTimeout(timer);
+      endings.delete(ending);
+      if (endings.size === 0) {
+        clearInterval(timer);
+        timer = undefined;
+      }
       resolve();
     });
     socket.ref();
-    if (socket.writableFinished) linger();
-    else socket.once('finish', linger);
     socket.end();
   });
+}
+
+/** Sockets of this thread that end. The kernel's table is long, so it is read only where it matters, and once for all. */
+const endings = new Set<{ readonly socket: Socket; readonly isLong: boolean; readonly limitMs: number; looks: number }>();
+let timer: NodeJS.Timeout | undefined;
+
+function look(): void {
+  const undelivered = [...endings].some(({ isLong }) => isLong) ? undeliveredPorts() : undefined;
+  for (const ending of endings) {
+    const { socket, isLong } = ending;
+    // The first may come right after its beginning.
+    if (++ending.looks === 1) continue;
+    // Where this system does not tell, that its own kernel has all must do.
+    const isDelivered = socket.writableFinished && !(isLong && undelivered?.has(`${socket.localPort} ${socket.remotePort}`) === true);
+    if (isDelivered || ending.looks * LOOK_EVERY_MS > ending.limitMs) socket.destroy();
+  }
+}
+
+/** Of a line of the kernel's table: the ports of both sides, and how many bytes the other has not confirmed, all in hexadecimal. */
+const tableLine = /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):/;
+
+/** The ports on both sides of connections with something that the other side's kernel has not confirmed. */
+function undeliveredPorts(): Set<string> {
+  const lines = ['/proc/self/net/tcp', '/proc/self/net/tcp6'].flatMap(linesOf);
+  return new Set(lines.flatMap((line) => {
+    const [, local = '', remote = '', unconfirmed = ''] = tableLine.exec(line) ?? [];
+    return Number.parseInt(unconfirmed, 16) > 0 ? `${Number.parseInt(local, 16)} ${Number.parseInt(remote, 16)}` : [];
+  }));
+}
+
+/** None where there is no IPv6, or the system has no such tables. */
+function linesOf(table: string): string[] {
+  try {
+    return readFileSync(table, 'latin1').split('\n');
+  } catch {
+    return [];
+  }
 }

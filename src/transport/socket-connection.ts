@@ -7,10 +7,10 @@ import { closedHere, closedThere, died, packReason, REASON_BYTES, unpackReason }
 import { frame, frameKinds, FRAME_HEADER_BYTES } from './socket-frames.js';
 import type { Connection, FifoSize, ReceiveConnection, SendConnection } from './transport.js';
 
-/** How long a side that has sent all waits for the other to close too, before it closes by force. */
-const LINGER_MS = 1000;
-/** How long it may take to send what is posted when a connection closes. */
-const FLUSH_MS = 10_000;
+/** How long a rank that lives may take to have what was posted before a connection closed: as long as it may be late for a call by default. */
+const DELIVERY_MS = 600_000;
+/** How long that of a connection that is given up may take. */
+const ABORT_MS = 1000;
 
 /** Of a report. */
 const MOST_WORDS = 64;
@@ -104,7 +104,7 @@ abstract class SocketConnection implements Connection {
       this.endedHere = closedHere(this.peer);
       if (this.socket.writable) this.socket.write(frame(frameKinds.goodbye, 0));
     }
-    await this.#finish(FLUSH_MS);
+    await this.#finish(DELIVERY_MS);
     this.#freeUnused();
   }
 
@@ -113,10 +113,13 @@ abstract class SocketConnection implements Connection {
     this.endedHere = reason;
     const packed = packReason(reason);
     if (this.socket.writable) this.socket.write(frame(frameKinds.abort, packed.length, packed));
-    void this.#finish(LINGER_MS);
+    void this.#finish(ABORT_MS);
     this.socket.unref();
     this.#freeUnused();
   }
+
+  /** What the other side may not have read yet. */
+  protected abstract unreadBytes(): number;
 
   protected news(): void {
     this.#listener?.();
@@ -160,10 +163,10 @@ abstract class SocketConnection implements Connection {
     this.news();
   }
 
-  /** Ends this direction after what was written, and waits for the other side to do the same, within limits. */
-  #finish(flushMs: number): Promise<void> {
+  /** Ends this direction after what was written, which the other side has then. */
+  #finish(limitMs: number): Promise<void> {
     this.#listener = undefined;
-    return endSocket(this.socket, { flushMs, lingerMs: LINGER_MS });
+    return endSocket(this.socket, limitMs, this.unreadBytes());
   }
 }
 
@@ -193,6 +196,12 @@ export class SocketSender extends SocketConnection implements SendConnection {
     header[0] = frameKinds.data;
     header[1] = bytes;
     this.socket.write(this.memory.frame(slot, 0, FRAME_HEADER_BYTES + bytes));
+  }
+
+  protected override unreadBytes(): number {
+    let bytes = 0;
+    for (let message = this.#credited; message < this.#posted; message++) bytes += this.memory.header(message % this.memory.slots)[1] ?? 0;
+    return bytes;
   }
 
   #read(chunk: Buffer): void {
@@ -265,6 +274,11 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
   override check(): void {
     if (this.endedHere !== undefined) throw this.endedHere;
     if (this.endedThere !== undefined && this.#came === this.#released) throw this.endedThere;
+  }
+
+  /** Credits are few. */
+  protected override unreadBytes(): number {
+    return 0;
   }
 
   /** Where the next bytes from the socket go. */
