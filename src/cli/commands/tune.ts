@@ -1,7 +1,8 @@
 import { accessSync, constants, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { availableParallelism, loadavg } from 'node:os';
 import { dirname } from 'node:path';
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { examples, progressLine } from '../output.js';
+import { examples, printNotes, progressLine } from '../output.js';
 
 interface TuneOptions {
   readonly ranks: readonly number[];
@@ -34,12 +35,14 @@ export function register(program: Command): void {
       const { profilePath } = await import('../../communicator/profile.js');
       const { InvalidArgumentError: OutOfRange, InvalidUsageError } = await import('../../errors.js');
       const { findPlace } = await import('../../launch/place.js');
-      const { changesBy, SMALLEST_BYTES, tune } = await import('../../perf/tune.js');
+      const { busyNote, changesBy, SMALLEST_BYTES, tune } = await import('../../perf/tune.js');
       if (maxBytes < SMALLEST_BYTES) throw new OutOfRange('ARGUMENT_RANGE', `--maxbytes ${maxbytes} is less than the smallest size that is measured, ${SMALLEST_BYTES}`);
       const place = findPlace(process.env);
       if (place !== undefined && place.nRanks > 1) throw new InvalidUsageError('UNSUPPORTED', `tccl tune starts its ranks by itself: run it once, not as ${place.nRanks} ranks by ${place.launcher}`);
       const path = output ?? profilePath(process.env);
       if (!json) await toFile(path, () => checkWritable(path));
+      const busy = busyNote(loadavg()[0] ?? 0, availableParallelism());
+      if (busy !== undefined) printNotes([busy]);
       const line = progressLine();
       const profile = await tune({
         ranks,

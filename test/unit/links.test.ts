@@ -1,0 +1,27 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, it } from 'vitest';
+
+const pages = ['README.md', 'CHANGELOG.md', 'examples/README.md', ...readdirSync('docs').filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
+const textOf = (page: string): string => readFileSync(page, 'utf8').replace(/^```[\s\S]*?^```$/gm, '');
+
+/** As GitHub makes the anchor of a heading. */
+const anchorOf = (heading: string): string => heading.trim().toLowerCase().replace(/[`*]/g, '').replace(/[^\p{L}\p{N}\s_-]/gu, '').replace(/\s/g, '-');
+const anchorsOf = (page: string): string[] => [...textOf(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading));
+
+/** Files that a page links to, with the anchor if there is one. */
+const linksOf = (page: string): { readonly link: string; readonly target: string; readonly anchor: string }[] =>
+  [...textOf(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link).filter((link) => !/^https?:/.test(link)).map((link) => {
+    const [path = '', anchor = ''] = link.split('#');
+    return { link, target: path === '' ? page : join(dirname(page), path), anchor };
+  });
+
+it.each(pages)('links of %s lead somewhere', (page) => {
+  const broken = linksOf(page).filter(({ target, anchor }) => !existsSync(target) || (anchor !== '' && target.endsWith('.md') && !anchorsOf(target).includes(anchor)));
+  expect(broken.map(({ link }) => link)).toEqual([]);
+});
+
+it('every page of docs can be reached from docs/README.md', () => {
+  const linked = new Set(linksOf('docs/README.md').map(({ target }) => target));
+  expect(pages.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md' && !linked.has(page))).toEqual([]);
+});
