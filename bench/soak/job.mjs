@@ -33,7 +33,6 @@ import { random } from '../../test/multi-process/fixtures/random.mjs';
  * @property {'processes' | 'threads'} place
  * @property {readonly number[]} hosts a number for each rank; equal ones share memory
  * @property {boolean} blocking whether blocking calls are possible
- * @property {boolean} meets whether calls of all meet each other, instead of passing messages along
  * @property {object} config of the communicator
  * @property {Readonly<Record<string, string>>} env
  * @property {readonly Phase[]} phases
@@ -68,7 +67,6 @@ export function drawJob(seed) {
   return {
     seed, nRanks, place, hosts, config, phases,
     blocking: inOneSegment || engine || 'blocking' in config,
-    meets: inOneSegment && (algorithm === undefined || algorithm === 'direct' || algorithm === 'nvls'),
     env: {
       TCCL_TIMEOUT: stops ? '5' : '300',
       ...(medium === 'sockets' ? { TCCL_SHM_DISABLE: '1' } : {}),

@@ -38,7 +38,7 @@ export function judge(job, { code, records, stderr, other }) {
     for (let member = 0; member < job.nRanks; member++) found.push(`  rank ${member} at last: ${JSON.stringify(of(member).at(-1))}`);
     return found;
   }
-  for (const [phase, { failure }] of job.phases.entries()) found.push(...judgePhase(job, failure, records.filter((record) => record.phase === phase)));
+  for (const [phase, { failure }] of job.phases.entries()) found.push(...judgePhase(failure, records.filter((record) => record.phase === phase)));
   const dead = job.phases.flatMap(({ failure, second }) => [
     ...(['SIGKILL', 'exit 0', 'exit 3', 'throw'].includes(failure.kind) ? [failure.victim] : []), ...(second === undefined ? [] : [second.victim]),
   ]);
@@ -51,12 +51,15 @@ export function judge(job, { code, records, stderr, other }) {
 }
 
 /** @returns {string[]} */
-function judgePhase(/** @type {Job} */ job, /** @type {Failure} */ failure, /** @type {readonly Record_[]} */ records) {
+function judgePhase(/** @type {Failure} */ failure, /** @type {readonly Record_[]} */ records) {
   const found = [];
+  /** How far a rank came: who waits in an earlier step, in another communicator or kind of call, has not come to that of the others. */
+  const stepOf = (/** @type {number} */ rank) => Math.max(-1, ...records.flatMap(({ member, step, doing }) => (member !== rank ? [] : doing === 'last barrier' ? [Infinity] : (step ?? []))));
+  const furthest = Math.max(...records.map(({ member }) => stepOf(member)));
   for (const { member, failed, after } of records) {
     const told = failed ?? after;
     if (told === undefined) continue;
-    const problem = judgeError(job, failure, member === failure.victim, told);
+    const problem = judgeError(failure, member === failure.victim, (rank) => stepOf(rank) < furthest, told);
     if (problem !== undefined) found.push(`rank ${member} ${failed === undefined ? 'in its next call' : 'in its call'}: ${problem}, after ${failure.kind} of rank ${failure.victim}: ${JSON.stringify(told)}`);
   }
   const [first, ...others] = records.flatMap(({ members }) => (members === undefined ? [] : [String(members)]));
@@ -66,7 +69,7 @@ function judgePhase(/** @type {Job} */ job, /** @type {Failure} */ failure, /** 
 }
 
 /** @returns {string | undefined} */
-function judgeError(/** @type {Job} */ job, /** @type {Failure} */ failure, /** @type {boolean} */ isVictim, /** @type {any} */ { code, about, ranks, message, stream }) {
+function judgeError(/** @type {Failure} */ failure, /** @type {boolean} */ isVictim, /** @type {(rank: number) => boolean} */ isBehind, /** @type {any} */ { code, about, ranks, message, stream }) {
   // Others have heard of the failure and closed the stream before this rank called something that it could not get.
   if (stream === true && code === 'CLOSED') return undefined;
   const { kind, victim } = failure;
@@ -78,8 +81,10 @@ function judgeError(/** @type {Job} */ job, /** @type {Failure} */ failure, /** 
     return undefined;
   }
   if (code !== expected.code) return `not ${expected.code}`;
-  // Who waits along a chain of ranks knows only its neighbour.
-  if (code === 'TIMEOUT' && !job.meets) return undefined;
+  if (code === 'TIMEOUT') {
+    const innocent = ranks?.find((/** @type {number} */ rank) => rank !== victim && !isBehind(rank));
+    return ranks?.length > 0 && innocent === undefined ? undefined : `it does not name rank ${victim}, nor only ranks that have not come`;
+  }
   if (expected.names && about !== victim && !ranks?.includes(victim)) return `rank ${victim} is not named`;
   if (message.includes('undefined')) return 'its message has a hole';
   return undefined;

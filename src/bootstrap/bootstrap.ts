@@ -1,4 +1,6 @@
 import type { TcclError } from '../errors.js';
+import type { LastStep } from './last-step.js';
+import type { WaitLine } from './wait-line.js';
 
 /** Who takes part in an out-of-band operation: all ranks, or those on the caller's host. */
 export type Scope = 'all' | 'host';
@@ -44,6 +46,8 @@ export interface Bootstrap {
   recv(peer: number, tag: number): Promise<Uint8Array>;
   /** From now on `recv` from a peer that has closed this network rejects, which otherwise is certain only where the two are connected. */
   watch(peer: number): void;
+  /** For the ranks that wait in a call which all make on this network; one at a time. To be closed with the call. */
+  openWaitLine(): WaitLine;
   /** Calls `listener` once for each peer whose connection broke without a goodbye. Returns a function that stops it. */
   onPeerLost(listener: (rank: number) => void): () => void;
   /** Why `peer` does not go on with this rank, as soon as that is known: it is gone, or this network has failed. */
@@ -59,10 +63,12 @@ export interface Bootstrap {
   derive(number: number, ranks: readonly number[]): Bootstrap;
   /**
    * Which ranks go on without those that anybody excludes and those that are gone: ascending and alike at all of them,
-   * with a number for {@link derive}. Works after a failure too. Throws TimeoutError `RANK_MISSING` when `signal` ends
-   * it, InvalidUsageError `ABORTED` where others exclude this rank.
+   * with a number for {@link derive}. Works after a failure too. One who is lost afterwards is left out by asking again, with
+   * the same signal. Throws TimeoutError `RANK_MISSING` when the signal ends it, InvalidUsageError `ABORTED` where others exclude this rank.
    */
   survivors(excluded: readonly number[], signal: AbortSignal): Promise<{ readonly ranks: readonly number[]; readonly number: number }>;
+  /** What all ranks do once at the end of making something on this network: each of them calls it, at the beginning. */
+  lastStep(): LastStep;
   /** Says goodbye; sockets close with the last network on them. Pending operations reject. */
   close(): Promise<void>;
   /** Collective operations reject with `reason` from now on, at all ranks; all else goes on. */

@@ -18,6 +18,13 @@ export interface Directory {
   readonly names: readonly string[];
 }
 
+/** What a rank that waits out of band, on a network, has to do with others that ask each other why. */
+export interface Attendant {
+  /** What to answer. */
+  readonly words: () => readonly number[];
+  readonly answered: (rank: number, words: readonly number[]) => void;
+}
+
 /** Nobody listens where a rank did: for so long it is asked again, because its goodbye may still be on the way. */
 const refusalMs = 500;
 
@@ -42,6 +49,10 @@ export class Mesh {
   readonly #closing = new AbortController();
   /** The spaces of messages between two ranks of the networks on this mesh that have not been closed. */
   readonly #spaces = new Set<number>();
+  /** By space. */
+  readonly #attendants = new Map<number, Attendant>();
+  /** Messages that are waited for: from whom, and since when. */
+  readonly #takes = new Set<{ readonly from: number; readonly sinceMs: number }>();
   /** Networks that this rank gave numbers to. */
   #numbered = 0;
   #ringSecret: Uint8Array | undefined;
@@ -170,7 +181,29 @@ export class Mesh {
   /** The next message of that space and number from a rank. */
   async take(from: number, header: Pick<MessageHeader, 'space' | 'number'>): Promise<Message> {
     this.signal.throwIfAborted();
-    return this.#peer(from).mailbox.take(header);
+    const take = { from, sinceMs: performance.now() };
+    this.#takes.add(take);
+    try {
+      return await this.#peer(from).mailbox.take(header);
+    } finally {
+      this.#takes.delete(take);
+    }
+  }
+
+  /** The ranks from which messages are waited for since that moment or later. */
+  awaited(sinceMs: number): number[] {
+    return [...new Set([...this.#takes].flatMap((take) => (take.sinceMs < sinceMs || take.from === this.rank ? [] : [take.from])))];
+  }
+
+  /** Answers others that ask {@link askWaits} about a space, and hears their answers. Returns a function that stops it. */
+  attend(space: number, attendant: Attendant): () => void {
+    this.#attendants.set(space, attendant);
+    return () => this.#attendants.delete(space);
+  }
+
+  /** Asks a rank whether it waits in a call out of band on the network of a space. The attendant hears the answer. */
+  askWaits(rank: number, space: number): void {
+    this.#tellOne(rank, { kind: 'asks', rank: this.rank, space });
   }
 
   /**
@@ -213,9 +246,14 @@ export class Mesh {
 
   /** Sees to it that this rank hears when a rank from which it waits for messages in a space has closed, or closes, that network. */
   watch(rank: number, space: number): void {
+    this.#tellOne(rank, { kind: 'waits', rank: this.rank, space });
+  }
+
+  /** Tells a notice to another rank that is not gone, connected with it or not. */
+  #tellOne(rank: number, notice: Notice): void {
     const peer = this.#peer(rank);
     if (rank === this.rank || peer.gone !== undefined || this.signal.aborted) return;
-    const text = JSON.stringify({ kind: 'waits', rank: this.rank, space } satisfies Notice);
+    const text = JSON.stringify(notice);
     if (peer.outgoing === undefined && peer.notifyBack(text)) return;
     peer.outgoing ??= this.#dial(peer, this.#addressOf(rank));
     peer.notifyForth(text);
@@ -358,6 +396,14 @@ export class Mesh {
         });
         return;
       }
+      case 'asks': {
+        const words = this.#attendants.get(notice.space)?.words();
+        if (words !== undefined) this.#tellOne(notice.rank, { kind: 'answers', rank: this.rank, space: notice.space, words });
+        return;
+      }
+      case 'answers':
+        this.#attendants.get(notice.space)?.answered(notice.rank, notice.words);
+        return;
       case 'waits':
         if (!this.#spaces.has(notice.space)) this.fallSilent([notice.rank], notice.space);
         return;

@@ -2,13 +2,15 @@ import { InvalidArgumentError, InvalidUsageError, RemoteError, TcclError } from 
 import type { Bootstrap, PeerInfo, Scope } from './bootstrap.js';
 import { isInRanksOfNetwork } from './error-transfer.js';
 import { Group } from './group.js';
+import { LastStep } from './last-step.js';
 import type { Mesh } from './mesh.js';
 import { ranksOnHost } from './peer-info.js';
 import { agreeOnSurvivors } from './survivors.js';
+import { WaitLine } from './wait-line.js';
 
 /** Message spaces of network number 0, which has all ranks of the mesh. */
-export const spaces = { all: 1, host: 2, tags: 3, survivors: 4 } as const;
-const spacesPerNetwork = 4;
+export const spaces = { all: 1, host: 2, tags: 3, survivors: 4, lastStep: 5 } as const;
+const spacesPerNetwork = 5;
 
 const largestTag = 0xffffffff;
 
@@ -28,8 +30,9 @@ export class Network implements Bootstrap {
   readonly #groups: Readonly<Record<Scope, Group>>;
   readonly #firstSpace: number;
   #pending = 0;
-  /** How often this rank asked who survives. */
+  /** How often this rank asked who survives, and the signal of the last question. */
   #asked = 0;
+  #askedWith: AbortSignal | undefined;
   /** Sockets alone don't keep the process alive; a pending operation does. */
   #keepAlive: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
@@ -100,6 +103,10 @@ export class Network implements Bootstrap {
     this.#mesh.watch(this.#meshRank(peer), this.#tagSpace);
   }
 
+  openWaitLine(): WaitLine {
+    return new WaitLine(this.#mesh, this.#members, this.#tagSpace);
+  }
+
   onPeerLost(listener: (rank: number) => void): () => void {
     return this.#mesh.onLost((lost) => {
       const rank = this.#members.indexOf(lost);
@@ -129,8 +136,15 @@ export class Network implements Bootstrap {
   }
 
   survivors(excluded: readonly number[], signal: AbortSignal): Promise<{ readonly ranks: readonly number[]; readonly number: number }> {
-    const question = { members: this.#members, excluded, space: this.#firstSpace + spaces.survivors, number: this.#asked++, signal };
+    // It may be asked again when somebody dies: by some ranks more often than by others, which heard of the death sooner.
+    if (signal !== this.#askedWith) this.#asked++;
+    this.#askedWith = signal;
+    const question = { members: this.#members, excluded, space: this.#firstSpace + spaces.survivors, number: this.#asked, signal };
     return this.#hold(agreeOnSurvivors(this.#mesh, question));
+  }
+
+  lastStep(): LastStep {
+    return new LastStep(this.#mesh, this.#members, this.#firstSpace + spaces.lastStep);
   }
 
   close(): Promise<void> {

@@ -10,6 +10,10 @@ export type Notice =
   | { readonly kind: 'left'; readonly rank: number }
   /** The rank has closed one network, and takes no part in the group's operations from this number on. Only members are told. */
   | { readonly kind: 'closed'; readonly rank: number; readonly group: string; readonly sequence: number }
+  /** The rank asks the one that it tells this whether that waits in a call out of band on the network of a space. */
+  | { readonly kind: 'asks'; readonly rank: number; readonly space: number }
+  /** It does, and what it knows of why (see WaitLine). */
+  | { readonly kind: 'answers'; readonly rank: number; readonly space: number; readonly words: readonly number[] }
   /** The rank asks the one that it tells this whether that still uses a space, from which it waits for messages. */
   | { readonly kind: 'waits'; readonly rank: number; readonly space: number }
   /**
@@ -24,10 +28,10 @@ export type Notice =
   | { readonly kind: 'failed'; readonly group: string; readonly sequence: number; readonly error: TransferredError; readonly own?: boolean };
 
 /** News for all, in contrast to what one rank tells another. */
-export type SpreadNotice = Exclude<Notice, { readonly kind: 'closed' | 'waits' | 'silent' }>;
+export type SpreadNotice = Extract<Notice, { readonly kind: 'died' | 'aborted' | 'left' | 'failed' }>;
 
 export function isSpread(notice: Notice): notice is SpreadNotice {
-  return notice.kind !== 'closed' && notice.kind !== 'waits' && notice.kind !== 'silent';
+  return notice.kind === 'died' || notice.kind === 'aborted' || notice.kind === 'left' || notice.kind === 'failed';
 }
 
 /** The same for two notices exactly when they tell of the same event. */

@@ -10,7 +10,7 @@ export interface Question {
   readonly excluded: readonly number[];
   /** Of messages that belong to questions about these members only. */
   readonly space: number;
-  /** How many questions this rank asked before about these members. */
+  /** Tells the question from others about these members; the same when it is asked again, since somebody died after the answer. */
   readonly number: number;
   /** Ends the wait. */
   readonly signal: AbortSignal;

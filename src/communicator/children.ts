@@ -1,4 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { LastStep } from '../bootstrap/last-step.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { Team, type Reservation } from '../device/team.js';
 import { describeValue } from '../describe-value.js';
@@ -7,6 +8,7 @@ import { checkAlike, checkEngines, inOneSegment } from './agree.js';
 import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { CommunicatorParts } from './origin.js';
 import { tellAll, tooLate } from './out-of-band.js';
+import { OutOfBandWait } from './out-of-band-wait.js';
 import { afterWatching } from '../watch-clock.js';
 
 /** What each rank tells its parent communicator in a split. */
@@ -56,11 +58,13 @@ export function checkShrink(excluded: readonly number[], rank: number, nRanks: n
  */
 export async function shrink(parent: CommunicatorParts, excluded: readonly number[], given: CommunicatorConfig, timeoutMs: number): Promise<CommunicatorParts> {
   const late = new AbortController();
-  const stop = afterWatching(timeoutMs, () => late.abort(tooLate('shrink', timeoutMs)));
+  const wait = new OutOfBandWait(parent.bootstrap, parent.team, timeoutMs);
+  const stop = afterWatching(timeoutMs, () => late.abort(tooLate('shrink', timeoutMs, wait.late())));
   try {
     return await shrinkInTime(parent, excluded, inherit(parent.config, given), late.signal);
   } finally {
     stop();
+    wait.close();
   }
 }
 
@@ -106,6 +110,7 @@ async function makeChild(
   let reservation: Reservation | undefined;
   let team: Team | undefined;
   let child: CommunicatorParts | undefined;
+  const lastStep = confirmed ? bootstrap.lastStep() : undefined;
   const facts = ranks.flatMap((rank) => parent.facts[rank] ?? []);
   const giveUp = (): void => bootstrap.abort(signal.reason as Error);
   signal.addEventListener('abort', giveUp);
@@ -118,9 +123,10 @@ async function makeChild(
     const members = local.map((rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0);
     team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reservation);
     child = await origin.assemble(bootstrap, team, facts, config, signal);
-    if (confirmed) await bootstrap.barrier();
+    if (lastStep !== undefined) await confirm(bootstrap, lastStep, signal);
     return child;
   } catch (error) {
+    lastStep?.giveUp();
     bootstrap.abort(error as Error);
     if (error instanceof TcclError) child?.engine.abort(error);
     if (team !== undefined) team.leave();
@@ -129,6 +135,20 @@ async function makeChild(
   } finally {
     signal.removeEventListener('abort', giveUp);
   }
+}
+
+/**
+ * Waits until all members have the child. One that dies then may keep some of them from learning it, but not from having the
+ * child all alike: where all had come so far, they keep it, and its next call fails.
+ */
+async function confirm(bootstrap: Bootstrap, lastStep: LastStep, signal: AbortSignal): Promise<void> {
+  lastStep.reached();
+  try {
+    await bootstrap.barrier();
+  } catch (error) {
+    if (!(error instanceof RemoteError) || signal.aborted || !(await lastStep.counts(signal))) throw error;
+  }
+  lastStep.done();
 }
 
 /** What all ranks must want alike of a communicator. */

@@ -6,6 +6,7 @@ import { InvalidArgumentError, InvalidUsageError, SystemError, TimeoutError } fr
 import { died } from '../transport/ending.js';
 import { ledToCaller } from './caller-stack.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
+import { OutOfBandWait } from './out-of-band-wait.js';
 import { closedTooEarly } from './team-error.js';
 import { afterWatching } from '../watch-clock.js';
 
@@ -36,8 +37,10 @@ export class OutOfBandCalls {
   withAll<T>(name: string, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: { readonly timeoutMs?: number | undefined }, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return this.inTurn(async () => {
       try {
-        const calls = this.#parts.team.countCall();
-        return await whileOthersCan(name, timeoutMs, () => this.#checkPresence(calls), () => this.#late(calls), work);
+        const { bootstrap, team } = this.#parts;
+        const calls = team.countCall();
+        const wait = new OutOfBandWait(bootstrap, team, timeoutMs, () => this.#behind(calls));
+        return await whileOthersCan(name, timeoutMs, () => this.#checkPresence(calls), wait, work);
       } catch (error) {
         if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY')) throw error;
         throw this.#parts.fail(error);
@@ -58,7 +61,7 @@ export class OutOfBandCalls {
   }
 
   /** The ranks of this host that have not made this rank's latest call. */
-  #late(calls: number): number[] {
+  #behind(calls: number): number[] {
     const { team, bootstrap } = this.#parts;
     return team.findBehind(calls).map((local) => bootstrap.localRanks[local] ?? local);
   }
@@ -98,12 +101,12 @@ const LOOK_EVERY_MS = 20;
  * What `work` gives, unless a rank that it needs cannot come any more (`check` throws) or time is over. `work` gets a
  * signal of that, and may tell more precisely what it waited for.
  */
-async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => void, findLate: () => number[], work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => void, wait: OutOfBandWait, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController();
   const stopped = new Promise<never>((_, reject) => {
     stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
   });
-  const stopWaiting = afterWatching(timeoutMs, () => stop.abort(tooLate(name, timeoutMs, findLate())));
+  const stopWaiting = afterWatching(timeoutMs, () => stop.abort(tooLate(name, timeoutMs, wait.late())));
   const look = setInterval(() => {
     try {
       check();
@@ -116,10 +119,11 @@ async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => v
   } finally {
     clearInterval(look);
     stopWaiting();
+    wait.close();
   }
 }
 
-/** @param late the ranks that have not called, as far as that is known */
-export function tooLate(name: string, timeoutMs: number, late: readonly number[] = []): TimeoutError {
-  return new TimeoutError('TIMEOUT', `${name} waited ${timeoutMs / 1000} s in vain for ${late.length === 0 ? 'other ranks' : nameRanks(late)} to call it`, { ranks: late });
+/** @param late the ranks that have not called, or do not go on with it, as far as that is known */
+export function tooLate(name: string, timeoutMs: number, late: readonly number[]): TimeoutError {
+  return new TimeoutError('TIMEOUT', `${name} waited ${timeoutMs / 1000} s in vain for ${late.length === 0 ? 'other ranks' : nameRanks(late)} to call it, or to go on with it`, { ranks: late });
 }

@@ -134,3 +134,9 @@ test('ranks that want different algorithms of a communicator are refused, and go
   expect(records.map((record) => record['code'])).toEqual(['ENVIRONMENT', 'ENVIRONMENT', 'ENVIRONMENT']);
   expect(records[0]?.['message']).toBe('the algorithm differs between ranks: ring on rank 0, tree on rank 1; set it alike for all');
 });
+
+test.each(['one', 'hosts'])('a rank that dies in the last exchange of a shrink leaves the others with the same communicator, and no wait (%s)', async (hosts) => {
+  const { records, stderr } = await runRanks(4, 'last-breath.mjs', [hosts], { flags: ['--grace', '30'] });
+  expect(records.map(({ rank, members }) => [rank, members]).sort(), stderr).toEqual([[0, [0, 1]], [1, [0, 1]]]);
+  expect(records[0]?.['given'], stderr).toEqual(records[1]?.['given']);
+});

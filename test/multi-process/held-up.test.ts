@@ -18,6 +18,9 @@ const ways = [
   { scenario: 'blocking', way: 'on two hosts, by a thread', env: { ...hosts, ...blocking } },
   { scenario: 'messages', way: 'in one segment', env: {} },
   { scenario: 'messages', way: 'over sockets', env: apart },
+  { scenario: 'split', way: 'in one segment', env: {} },
+  { scenario: 'split', way: 'over sockets of a thread', env: { ...apart, ...blocking } },
+  { scenario: 'window', way: 'on two hosts', env: hosts },
 ];
 
 const N_RANKS = 4;

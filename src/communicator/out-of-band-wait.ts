@@ -1,0 +1,71 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { WaitLine } from '../bootstrap/wait-line.js';
+import { HoldUps, type Awaited } from '../collectives/hold-ups.js';
+import type { Team } from '../device/team.js';
+import type { WaitReport } from '../device/wait-report.js';
+import { WatchClock } from '../watch-clock.js';
+
+/**
+ * Who holds up a call out of band: ranks that have not made it, or that stand still in the middle of it. A rank knows whose
+ * messages it waits for; those it asks, on the bootstrap network and in memory that they share, whether they wait, too. See HoldUps.
+ */
+export class OutOfBandWait {
+  readonly #bootstrap: Bootstrap;
+  readonly #team: Team;
+  readonly #timeoutMs: number;
+  readonly #findBehind: () => number[];
+  readonly #line: WaitLine;
+  readonly #holdUps: HoldUps;
+  readonly #peers: readonly Awaited[];
+  readonly #looks: NodeJS.Timeout;
+
+  /** @param findBehind the ranks of this host that are known not to have made the call */
+  constructor(bootstrap: Bootstrap, team: Team, timeoutMs: number, findBehind: () => number[] = () => []) {
+    this.#bootstrap = bootstrap;
+    this.#team = team;
+    this.#timeoutMs = timeoutMs;
+    this.#findBehind = findBehind;
+    this.#line = bootstrap.openWaitLine();
+    this.#holdUps = new HoldUps(bootstrap.rank);
+    this.#peers = bootstrap.peers.map(({ rank }) => ({ peer: rank, heardWaits: () => this.#heard(rank) }));
+    const clock = new WatchClock(timeoutMs);
+    const begunMs = clock.look();
+    this.#looks = clock.every(() => {
+      if (clock.look() - begunMs > clock.gapMs) this.#look();
+    });
+  }
+
+  /** The ranks that hold it up, as far as that is known. */
+  late(): number[] {
+    return this.#holdUps.find(this.#awaited(), this.#timeoutMs);
+  }
+
+  close(): void {
+    clearInterval(this.#looks);
+    this.#line.close();
+  }
+
+  #look(): void {
+    const awaited = this.#awaited();
+    const words = this.#holdUps.look(awaited, this.#timeoutMs);
+    this.#line.say(words);
+    this.#team.sayWaits(words);
+    this.#line.ask(awaited.map(({ peer }) => peer));
+  }
+
+  #awaited(): Awaited[] {
+    const ranks = new Set([...this.#line.awaited(), ...this.#findBehind()]);
+    ranks.delete(this.#bootstrap.rank);
+    return [...ranks].flatMap((rank) => this.#peers[rank] ?? []);
+  }
+
+  /** What a rank said in either way. */
+  #heard(rank: number): WaitReport | undefined {
+    const answer = this.#line.answer(rank);
+    const { localRanks } = this.#bootstrap;
+    // Where the ranks of a host share no memory, each is a team of its own.
+    const report = this.#team.nLocalRanks === localRanks.length && localRanks.includes(rank) ? this.#team.heardWaits(localRanks.indexOf(rank)) : undefined;
+    if (answer === undefined || report === undefined) return answer ?? report;
+    return { count: answer.count + report.count, words: [...answer.words, ...report.words] };
+  }
+}
