@@ -9,7 +9,12 @@ const TYPE = 0;
 const COUNT_LOW = 1;
 const COUNT_HIGH = 2;
 
-/** The connections that point-to-point messages need. */
+/** Data in a slice of a connection of such a size. */
+export function sliceBytesOf({ slotBytes }: FifoSize): number {
+  return slotBytes - HEADER_BYTES;
+}
+
+/** The connections that point-to-point messages make when they need them. */
 export const P2P_FIFO: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + 128 * 1024 };
 
 /** The sender's end: messages go in slices, each behind what its message is. */
@@ -33,7 +38,7 @@ export class SocketOutlet extends LazySender {
       words[slot / 4 + TYPE] = transfer.type.code;
       words[slot / 4 + COUNT_LOW] = transfer.count;
       words[slot / 4 + COUNT_HIGH] = transfer.count / 2 ** 32;
-      const bytes = Math.min(transfer.bytes - transfer.moved, P2P_FIFO.slotBytes - HEADER_BYTES);
+      const bytes = Math.min(transfer.bytes - transfer.moved, sliceBytesOf(connection.size));
       if (bytes > 0) transfer.operand.copyTo(slot + HEADER_BYTES, transfer.moved, bytes);
       connection.post(HEADER_BYTES + bytes);
       transfer.moved += bytes;

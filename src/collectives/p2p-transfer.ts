@@ -1,7 +1,8 @@
+import { formatRanks } from '../bootstrap/rank-list.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import { dataTypes, int32, type DataType, type NumericArray } from '../device/types.js';
-import { InvalidUsageError } from '../errors.js';
+import { InvalidUsageError, TimeoutError } from '../errors.js';
 import { Operand } from './operand.js';
 
 /** Hears how a transfer ended: without an argument, well. */
@@ -14,7 +15,7 @@ export class Transfer {
   sends = false;
   peer = 0;
   type: DataType = int32;
-  /** Elements. */
+  /** Elements of the message. */
   count = 0;
   bytes = 0;
   /** Bytes that this side has dealt with: handed over, or received. */
@@ -42,11 +43,12 @@ export class Transfer {
     this.operand = new Operand(segment, libc);
   }
 
-  set(sends: boolean, peer: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined): void {
+  /** @param count of the message, where `array` is a piece of it */
+  set(sends: boolean, peer: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined, count = array.length): void {
     this.sends = sends;
     this.peer = peer;
     this.type = type;
-    this.count = array.length;
+    this.count = count;
     this.bytes = array.length * type.bytes;
     this.moved = this.place = 0;
     this.handedOver = this.met = this.done = false;
@@ -80,5 +82,15 @@ export function transferMismatch(sender: number, typeCode: number, count: number
     `rank ${sender} sent ${count} ${sent} to rank ${receiver}, which receives ${expected.count} ${expected.type.name} at that place; ` +
       'the n-th send to a rank and its n-th receive from there must agree in type and length',
     { rank: sender, ranks: [sender, receiver] },
+  );
+}
+
+/** The error for waiting too long for messages with some ranks. */
+export function transferTimeout(rank: number, timeoutMs: number, late: readonly number[]): TimeoutError {
+  return new TimeoutError(
+    'TIMEOUT',
+    `rank ${rank} waited ${timeoutMs / 1000} s for rank${late.length === 1 ? '' : 's'} ${formatRanks(late)} to send or receive ` +
+      '(TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
+    { ranks: late },
   );
 }

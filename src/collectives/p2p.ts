@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
@@ -11,6 +11,7 @@ import type { Observe, Operation } from './operation.js';
 import { HoldUps, type Awaited } from './hold-ups.js';
 import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
+import { ServedLink, type MessageServer } from './p2p-served.js';
 import { SocketInlet, SocketOutlet } from './p2p-socket.js';
 import { Transfer, transferMismatch, type TransferOwner } from './p2p-transfer.js';
 
@@ -28,11 +29,13 @@ export function laneTag(lane: number): number {
 }
 
 export interface PointToPointOptions {
-  readonly bootstrap: Bootstrap;
+  readonly bootstrap: Introduction;
   readonly team: Team;
   readonly libc: Libc | undefined;
   /** Whether the ranks of this host share the team's memory. */
   readonly shared: boolean;
+  /** What has the connections with ranks that share no memory, if it is not this thread. */
+  readonly server?: MessageServer | undefined;
   /** Connects ranks that share no memory; called when first needed. */
   readonly openTransport: () => Transport;
   /** Called when there may be something new from ranks whose messages come by themselves. */
@@ -52,14 +55,15 @@ interface Peer {
   lastSend: Transfer | undefined;
   receives: Transfer | undefined;
   lastReceive: Transfer | undefined;
-  outlet: Outbox | SocketOutlet | undefined;
-  inlet: Inbox | SocketInlet | undefined;
+  outlet: Outbox | SocketOutlet | ServedLink | undefined;
+  inlet: Inbox | SocketInlet | ServedLink | undefined;
 }
 
 /**
  * Send and receive. All transfers under way progress at once; those from one rank to another are matched in order.
  * Nothing here waits: `progress` does what can be done now. A rank is connected to another when it first has to do with
- * it: by a mailbox where they share memory (p2p-mailbox.ts), by sockets elsewhere (p2p-socket.ts).
+ * it: by a mailbox where they share memory (p2p-mailbox.ts), by sockets elsewhere (p2p-socket.ts), unless another thread
+ * has those (p2p-served.ts).
  */
 export class PointToPoint {
   /** Transfers under way. */
@@ -85,7 +89,7 @@ export class PointToPoint {
 
   /** Whether this rank may wait for that one without returning to its event loop. */
   isBlocking(peer: number): boolean {
-    return peer === this.#options.bootstrap.rank || this.localOf(peer) >= 0;
+    return peer === this.#options.bootstrap.rank || this.localOf(peer) >= 0 || this.#options.server !== undefined;
   }
 
   /** Whether only asking again tells all that is new of what is under way. */
@@ -106,11 +110,6 @@ export class PointToPoint {
     return false;
   }
 
-  /** A rank with which transfers are under way that need the event loop, if there is one. */
-  overSockets(): number | undefined {
-    return this.#busy.find(({ rank }) => !this.isBlocking(rank))?.rank;
-  }
-
   /** Whether a transfer of the other direction is waiting for this one's kind, from this rank to itself. */
   expectsOwn(sends: boolean): boolean {
     const own = this.#peers[this.#options.bootstrap.rank];
@@ -119,14 +118,15 @@ export class PointToPoint {
 
   /**
    * Queues a transfer of all of `array`. `progress` carries it out.
+   * @param count elements of the message, where `array` is a piece of it, of whole slices
    * @throws SystemError `OUT_OF_MEMORY`, and nothing is queued
    */
-  add(sends: boolean, rank: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined): Transfer {
+  add(sends: boolean, rank: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined, count = array.length): Transfer {
     const peer = (this.#peers[rank] ??= this.#meet(rank));
-    if (sends) peer.outlet ??= this.#openOutlet(peer);
-    else peer.inlet ??= this.#openInlet(peer);
+    const link = sends ? (peer.outlet ??= this.#openOutlet(peer)) : (peer.inlet ??= this.#openInlet(peer));
+    if (link instanceof ServedLink) link.admit(this.#options.team.segment.offsetOf(array) >= 0);
     const transfer = this.#spare.pop() ?? new Transfer(this.#options.team.segment, this.#options.libc);
-    transfer.set(sends, rank, array, type, owner);
+    transfer.set(sends, rank, array, type, owner, count);
     if (peer.sends === undefined && peer.receives === undefined) this.#busy.push(peer);
     if (sends) {
       if (peer.lastSend !== undefined) peer.lastSend.next = transfer;
@@ -137,6 +137,7 @@ export class PointToPoint {
       if (peer.lastReceive !== undefined) peer.lastReceive.next = transfer;
       peer.lastReceive = transfer;
       peer.receives ??= transfer;
+      if (link instanceof ServedLink) link.expect(transfer);
     }
     this.pending++;
     transfer.ended = this.#options.observe?.(operationOf(transfer));
@@ -158,7 +159,7 @@ export class PointToPoint {
       this.#progressAll();
     } catch (error) {
       // One connection may know no more than that its rank gave up, where another knows why.
-      this.#checkSockets();
+      this.checkSockets();
       throw error;
     }
   }
@@ -179,6 +180,16 @@ export class PointToPoint {
         if (last !== undefined && last !== peer) busy[i] = last;
       }
     }
+  }
+
+  /** Connects with ranks that share no memory with this one, which do so, too. */
+  async connect(ranks: readonly number[]): Promise<void> {
+    await Promise.all(ranks.map(async (rank) => {
+      const peer = (this.#peers[rank] ??= this.#meet(rank));
+      peer.outlet ??= this.#openOutlet(peer);
+      peer.inlet ??= this.#openInlet(peer);
+      for (const link of [peer.outlet, peer.inlet]) if (link instanceof SocketOutlet || link instanceof SocketInlet) await link.met();
+    }));
   }
 
   /**
@@ -214,7 +225,7 @@ export class PointToPoint {
     if (abort?.reason === 'closed') throw closedThere(bootstrap.localRanks[abort.localRank] ?? abort.localRank);
     const dead = team.findDead();
     if (dead >= 0) throw died(bootstrap.localRanks[dead] ?? dead);
-    this.#checkSockets();
+    this.checkSockets();
     for (const peer of [...this.#busy]) {
       const link = peer.inlet ?? peer.outlet;
       if (link?.polled !== true || !link.hasLeft()) continue;
@@ -228,13 +239,13 @@ export class PointToPoint {
   }
 
   /** Throws what ended a connection, by preference what tells most. A rank that closed matters only to who waits for it. */
-  #checkSockets(): void {
+  checkSockets(): void {
     let found: Error | undefined;
     for (const peer of this.#peers) {
       for (const link of [peer?.outlet, peer?.inlet]) {
         if (link === undefined || link.polled) continue;
         const error = link.failure();
-        const isAwaited = (link === peer?.outlet ? peer.posting : peer?.receives) !== undefined;
+        const isAwaited = (link === peer?.outlet ? peer.sends : peer?.receives) !== undefined;
         const code = error instanceof TcclError ? error.code : undefined;
         if (error === undefined || (code === 'CLOSED' && !isAwaited)) continue;
         if (found === undefined || !(code === 'CLOSED' || code === 'ABORTED' || code === 'RANK_DIED')) found = error;
@@ -256,7 +267,10 @@ export class PointToPoint {
 
   /** The ranks with which nothing has moved for longer than `timeoutMs`; call it from time to time. */
   late(nowMs: number, timeoutMs: number): number[] {
-    return this.#busy.filter(({ sends, receives }) => isLate(sends, nowMs, timeoutMs) || isLate(receives, nowMs, timeoutMs)).map(({ rank }) => rank);
+    const { server, bootstrap } = this.#options;
+    // Another thread watches those that it serves.
+    const watched = server === undefined ? this.#busy : this.#busy.filter(({ rank, local }) => local >= 0 || rank === bootstrap.rank);
+    return watched.filter(({ sends, receives }) => isLate(sends, nowMs, timeoutMs) || isLate(receives, nowMs, timeoutMs)).map(({ rank }) => rank);
   }
 
   /** The ranks that at last hold this one up, which waits for these; see HoldUps. */
@@ -329,16 +343,18 @@ export class PointToPoint {
     };
   }
 
-  #openOutlet({ rank, local }: Peer): Outbox | SocketOutlet | undefined {
-    const { bootstrap, team } = this.#options;
+  #openOutlet({ rank, local }: Peer): Peer['outlet'] {
+    const { bootstrap, team, server, onNews } = this.#options;
     if (rank === bootstrap.rank) return undefined;
-    return local >= 0 ? new Outbox(team, local) : new SocketOutlet(team.segment, rank, this.#dialling());
+    if (local >= 0) return new Outbox(team, local);
+    return server === undefined ? new SocketOutlet(team.segment, rank, this.#dialling()) : new ServedLink(server, true, rank, onNews);
   }
 
-  #openInlet({ rank, local }: Peer): Inbox | SocketInlet | undefined {
-    const { bootstrap, team } = this.#options;
+  #openInlet({ rank, local }: Peer): Peer['inlet'] {
+    const { bootstrap, team, server, onNews } = this.#options;
     if (rank === bootstrap.rank) return undefined;
-    return local >= 0 ? new Inbox(team, local) : new SocketInlet(team.segment, rank, this.#dialling());
+    if (local >= 0) return new Inbox(team, local);
+    return server === undefined ? new SocketInlet(team.segment, rank, this.#dialling()) : new ServedLink(server, false, rank, onNews);
   }
 
   #dialling(): Dialling {

@@ -22,7 +22,7 @@ export interface CallQueueParts {
   /** How long a call may wait for other ranks; 0 for ever. */
   readonly timeoutMs: number;
   /** The messages of this communicator, which go on while a call is waited for. */
-  readonly messages: { isPending(): boolean; step(): void; throwLastWords(): void };
+  readonly messages: { arePolled(): boolean; step(): void; throwLastWords(): void };
   /** Ends the communicator for an error of a call, and gives the error to throw. */
   readonly fail: (error: unknown) => unknown;
 }
@@ -99,7 +99,7 @@ export class CallQueue {
     this.#backoff.restart();
     while (status === PENDING) {
       const { messages } = this.#parts;
-      const looksAfterHealth = this.#backoff.turn(true, messages.isPending() ? undefined : this.#engine.rest);
+      const looksAfterHealth = this.#backoff.turn(true, messages.arePolled() ? undefined : this.#engine.rest);
       messages.step();
       const { steps } = this.#engine;
       status = isFirst ? this.#stepFirst() : this.#engine.progress(this.#spins);

@@ -65,10 +65,12 @@ export interface Circumstances {
   readonly name: string | undefined;
 }
 
+export type SocketThread = Pick<NetworkThread, 'lanesOf' | 'messages' | 'rest'>;
+
 export interface ChosenEngine {
   readonly engine: CompositeEngine;
-  /** Where a thread has the sockets: has it carry a window's operations. */
-  readonly lanesOf: NetworkThread['lanesOf'] | undefined;
+  /** Where a thread has the sockets: what else it does. */
+  readonly thread: SocketThread | undefined;
 }
 
 /**
@@ -108,7 +110,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
   const overNetwork = used.filter((algorithm) => algorithm !== 'direct' && algorithm !== 'nvls');
   const engines: Partial<Record<Algorithm, Engine>> = {};
   let ring: Told['ring'];
-  let lanesOf: ChosenEngine['lanesOf'];
+  let thread: ChosenEngine['thread'];
   if (used.includes('direct')) {
     const smallBytes = smallBytesOf(localRanks.length, nCores);
     engines.direct = nThreads === 0 ? new DirectEngine(team, localRanks, libc, smallBytes) : await startDirectThreads({
@@ -121,11 +123,11 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
   if (overNetwork.length > 0) {
     const network = await networkEngine(circumstances, overNetwork, oneSegment, nThreads);
     ring = { order: ringOrder(bootstrap), transport: network.transport };
-    lanesOf = network.lanesOf;
+    thread = network.thread;
     for (const algorithm of overNetwork) engines[algorithm] = network.engine;
   }
   const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, name: circumstances.name, ordinary: wayOfOrdinaryArrays(circumstances), float16Sums: () => wayOfFloat16Sums(circumstances), listensOn: () => interfaceFor(circumstances.network, circumstances.id), secret: circumstances.id.secret });
-  return { engine: observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers), lanesOf };
+  return { engine: observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers), thread };
 }
 
 /** For the log: why arrays outside the segment take two copies where they do. */
@@ -153,21 +155,22 @@ async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count
 /** What carries out the algorithms over connections, what connects this rank with the next of the ring, and see ChosenEngine. */
 async function networkEngine(
   circumstances: Circumstances, algorithms: readonly Algorithm[], oneSegment: boolean, nThreads: number,
-): Promise<Pick<NetworkThread, 'transport'> & { readonly engine: Engine; readonly lanesOf: ChosenEngine['lanesOf'] }> {
+): Promise<{ readonly engine: Engine; readonly transport: string; readonly thread: ChosenEngine['thread'] }> {
   const { bootstrap, shared, team, libc, nCores, settings, network: environment, id, signal } = circumstances;
   const order = ringOrder(bootstrap);
   const options = { bootstrap, shared, team, libc, order, host: dataHost(bootstrap, environment, id), secret: id.secret };
   if (nThreads > 0) {
     // A rank has two threads then, of which one waits.
     const spins = spinsFor(bootstrap.localRanks.length, nCores);
-    return startNetworkThread({ ...options, algorithms, spins, timeoutMs: settings.timeoutMs }, signal);
+    const thread = await startNetworkThread({ ...options, algorithms, spins, timeoutMs: settings.timeoutMs }, signal);
+    return { engine: thread.engine, transport: thread.transport, thread };
   }
   const network = await openNetwork(options, signal);
   // Blocking calls cannot make connections.
   if (oneSegment) for (const algorithm of algorithms) await network.open(algorithm);
   const lowLatencyBytes = lowLatencyBytesOf(oneSegment, nThreads, settings);
   if (lowLatencyBytes >= 0) await addLowLatency(circumstances, order, network, lowLatencyBytes);
-  return { engine: network, transport: network.transport, lanesOf: undefined };
+  return { engine: network, transport: network.transport, thread: undefined };
 }
 
 /** A second ring, of the protocol LL, for calls up to `bytes`. */

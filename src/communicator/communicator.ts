@@ -99,20 +99,20 @@ export class Communicator extends Collectives {
     ({ node: this.node, nNodes: this.nNodes } = nodeOf(parts.bootstrap.peers, this.rank));
     this.#call = new CheckedCall(this.rank, this.nRanks);
     this.#mayBlock = parts.config.blocking !== false && parts.engine.blocking;
-    const { origin, bootstrap, team, engine, nCores } = parts;
+    const { origin, bootstrap, team, engine, thread, nCores } = parts;
     const { libc, shared, settings: { timeoutMs } } = origin.facts;
     this.#blocksFreely = this.#mayBlock && shared && this.nLocalRanks === this.nRanks;
     origin.use();
     const crowded = this.nLocalRanks > nCores;
     const spins = spinsFor(this.nLocalRanks, nCores);
     const fail = (error: unknown): unknown => this.#failWith(error);
-    this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews(), observe: engine.observe });
+    this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, server: thread?.messages, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews(), observe: engine.observe });
     this.#queue = new CallQueue({
       engine, rank: this.rank, libc, spins, patience: crowded ? 2 * Math.ceil(this.nLocalRanks / nCores) : 0, timeoutMs, fail,
-      messages: { isPending: () => this.#pointToPoint.pending > 0, step: () => this.#messenger.step(), throwLastWords: () => this.#messenger.throwLastWords() },
+      messages: { arePolled: () => this.#messenger.wantsLooks, step: () => this.#messenger.step(), throwLastWords: () => this.#messenger.throwLastWords() },
     });
     this.#messenger = new Messenger({
-      rank: this.rank, pointToPoint: this.#pointToPoint, libc, spins, timeoutMs, fail,
+      rank: this.rank, pointToPoint: this.#pointToPoint, libc, spins, timeoutMs, rest: thread?.rest, fail,
       collectives: {
         isPending: () => this.#queue.isPending,
         step: () => this.#queue.step(),
@@ -186,7 +186,7 @@ export class Communicator extends Collectives {
     return this.#message('send', array, peer, options);
   }
 
-  /** The blocking form of {@link send}, where this rank shares memory with `peer`. */
+  /** The blocking form of {@link send}: where this rank shares memory with `peer`, and with `blocking: true` elsewhere, too. */
   sendSync(array: NumericArray, peer: number, options?: CallOptions): void {
     this.#messageSync('send', array, peer, options);
   }
@@ -196,7 +196,7 @@ export class Communicator extends Collectives {
     return this.#message('recv', array, peer, options);
   }
 
-  /** The blocking form of {@link recv}. */
+  /** The blocking form of {@link recv}; see {@link sendSync}. */
   recvSync(array: NumericArray, peer: number, options?: CallOptions): void {
     this.#messageSync('recv', array, peer, options);
   }
@@ -211,10 +211,10 @@ export class Communicator extends Collectives {
   async window(array: NumericArray, options?: CallOptions): Promise<Window> {
     this.#checkUsable('window');
     const { type, address } = this.#ofThisRank(() => checkWindow(array, options, this.#segment));
-    const { bootstrap, team, lanesOf } = this.#parts;
+    const { bootstrap, team, thread } = this.#parts;
     const { libc, settings: { timeoutMs } } = this.#parts.origin.facts;
     return this.#outOfBand.withAll('window', { timeoutMs: timeoutMs === 0 ? LONGEST_MS : Math.min(timeoutMs, LONGEST_MS) }, () => Window.open({
-      bootstrap, team, libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows, lanesOf,
+      bootstrap, team, libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows, lanesOf: thread?.lanesOf,
       checkUsable: (call) => this.#checkUsable(call), observe: this.#engine.observe, barrier: () => this.barrier(),
     }, array, address, type));
   }
@@ -398,7 +398,6 @@ export class Communicator extends Collectives {
 
   #checkBlocking(): void {
     if (!this.#mayBlock) this.#refuseBlocking();
-    if (this.#pointToPoint.pending > 0) this.#messenger.checkNoneStopped();
   }
 
   #refuseBlocking(): never {

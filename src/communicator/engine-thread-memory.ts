@@ -6,7 +6,8 @@ import type { QueuedCall } from './group.js';
 /*
  * What a rank's thread and an engine thread of it share, besides the segment: one call at a time.
  *
- *     words    0 calls handed over | 1 calls carried out | 2 bytes of the reason for which the engine gave up, or 0 | 3 steps
+ *     words    0 calls handed over | 1 calls carried out | 2 bytes of the reason for which the engine gave up, or 0 | 3 steps |
+ *              4 news of any kind: also of what else the thread does for the rank
  *     numbers  code, root, place and length of input and output, count, bytes of the details
  *     reason   why the engine gave up
  *     details  JSON, for calls that have some
@@ -16,6 +17,7 @@ const POSTED = 0;
 const COMPLETED = 1;
 const FAILED = 2;
 const STEPS = 3;
+const NEWS = 4;
 const NUMBERS = 64;
 const REASON = 128;
 const DETAILS = REASON + REASON_BYTES;
@@ -48,20 +50,26 @@ const none = new Int32Array(0);
 
 /** The call, with its arrays in a segment's memory. */
 export function callAt(memory: SharedArrayBuffer, { code, root, send, sendLength, recv, recvLength, count, details }: PlacedCall): QueuedCall {
-  const type = dataTypes.find((candidate) => candidate.code === ((code >> 4) & 15)) ?? int32;
-  const input = view(type, memory, send, sendLength);
-  const output = recv === send && recvLength === sendLength ? input : view(type, memory, recv, recvLength);
+  const { type, array: input } = viewOf(memory, (code >> 4) & 15, send, sendLength);
+  const output = recv === send && recvLength === sendLength ? input : viewOf(memory, (code >> 4) & 15, recv, recvLength).array;
   return { code, type, root, send: input, recv: output, count, details };
 }
 
-function view(type: DataType, memory: SharedArrayBuffer, offset: number, length: number): NumericArray {
-  return length === 0 ? none : new type.array(memory, offset, length);
+/** The type of a code, and elements of it in a segment's memory. */
+export function viewOf(memory: SharedArrayBuffer, code: number, offset: number, length: number): { readonly type: DataType; readonly array: NumericArray } {
+  const type = dataTypes.find((candidate) => candidate.code === code) ?? int32;
+  return { type, array: length === 0 ? none : new type.array(memory, offset, length) };
 }
 
 export class EngineThreadMemory {
   readonly #words: Int32Array;
   readonly #numbers: Float64Array;
   readonly #late: Int32Array;
+  /** News that rest() or whenNews() have seen. */
+  #rested = 0;
+  #listened = 0;
+  #listener: (() => void) | undefined;
+  #listens = false;
 
   constructor(readonly buffer: SharedArrayBuffer) {
     const nRanks = (buffer.byteLength - DETAILS - DETAILS_BYTES) / (DETAILS_BYTES_PER_RANK + LATE_BYTES_PER_RANK);
@@ -92,6 +100,33 @@ export class EngineThreadMemory {
   waitUntilDone(ms: number): void {
     const seen = Atomics.load(this.#words, COMPLETED);
     if (seen !== Atomics.load(this.#words, POSTED)) Atomics.wait(this.#words, COMPLETED, seen, ms);
+  }
+
+  /**
+   * Blocks until there is news, at most for so long. What came since it last returned is news: whoever looks at everything
+   * after each rest misses nothing.
+   */
+  rest(ms: number): void {
+    Atomics.wait(this.#words, NEWS, this.#rested, ms);
+    this.#rested = Atomics.load(this.#words, NEWS);
+  }
+
+  /** From now on calls back after news of any kind, also after some that came before; `undefined` ends it. */
+  listen(listener: (() => void) | undefined): void {
+    this.#listener = listener;
+    if (listener !== undefined && !this.#listens) void this.#listen();
+  }
+
+  async #listen(): Promise<void> {
+    this.#listens = true;
+    while (this.#listener !== undefined) {
+      const news = waitAsync(this.#words, NEWS, this.#listened);
+      if (news.async) await news.value;
+      else await new Promise(setImmediate);
+      this.#listened = Atomics.load(this.#words, NEWS);
+      this.#listener?.();
+    }
+    this.#listens = false;
   }
 
   /** Blocks until the engine has given up, at most for so long. */
@@ -158,6 +193,13 @@ export class EngineThreadMemory {
   completed(): void {
     Atomics.add(this.#words, COMPLETED, 1);
     Atomics.notify(this.#words, COMPLETED);
+    this.tell();
+  }
+
+  /** There is news for the rank. */
+  tell(): void {
+    Atomics.add(this.#words, NEWS, 1);
+    Atomics.notify(this.#words, NEWS);
   }
 
   setSteps(steps: number): void {

@@ -36,7 +36,7 @@ export function makeGroupMember({ rank, engine, team, messenger, queue, checkUsa
       messenger.kick();
       queue.kick();
     },
-    waitUntil: (isDone, others) => messenger.waitUntil(isDone, (health) => {
+    waitUntil: (isDone, others) => messenger.waitUntil(isDone, others.length === 0 ? undefined : (health) => {
       for (const other of others) other.turn(isDone, health);
     }),
     turn: (isDone, health) => messenger.turn(isDone, health),

@@ -1,9 +1,8 @@
-import { formatRanks } from '../bootstrap/rank-list.js';
 import type { PointToPoint } from '../collectives/p2p.js';
-import type { TransferOwner } from '../collectives/p2p-transfer.js';
+import { transferTimeout, type TransferOwner } from '../collectives/p2p-transfer.js';
 import type { Libc } from '../device/libc.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InvalidUsageError, TimeoutError } from '../errors.js';
+import { InvalidUsageError, type TimeoutError } from '../errors.js';
 import { rejected } from './caller-stack.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import { WatchClock } from '../watch-clock.js';
@@ -12,6 +11,9 @@ import { WatchClock } from '../watch-clock.js';
 const HEALTH_EVERY_MS = 50;
 
 const finished = Promise.resolve();
+
+/** Those of this thread that have messages of the promise form under way. Whoever waits in place goes on with all of them. */
+const underWay = new Set<Messenger>();
 
 /** Something that another rank brings about without a transfer of this one: signals of windows. */
 export interface Condition {
@@ -46,6 +48,8 @@ export interface MessengerParts {
     /** Tells the other ranks that they get no further here. */
     readonly sayWaits: () => void;
   };
+  /** Where a thread has the rank's sockets: blocks until it has news, of calls too, at most for so long. */
+  readonly rest: ((ms: number) => void) | undefined;
   /** Ends the communicator; returns the error. */
   readonly fail: (error: unknown) => unknown;
 }
@@ -148,14 +152,14 @@ export class Messenger {
   /**
    * Blocks until `isDone`. Whatever is under way goes on meanwhile.
    * @param turnOthers goes on with what else `isDone` is about
-   * @param rest blocks until there may be news of it, at most for so long, where they come by themselves
    */
-  waitUntil(isDone: () => boolean, turnOthers?: (looksAfterHealth: boolean) => void, rest?: (ms: number) => void): void {
+  waitUntil(isDone: () => boolean, turnOthers?: (looksAfterHealth: boolean) => void): void {
     this.#collectivesMovedMs = 0;
     this.#backoff.restart();
     while (!isDone()) {
-      const looksAfterHealth = this.#backoff.turn(true, this.#polled() || this.#parts.collectives.isPending() ? undefined : rest);
+      const looksAfterHealth = this.#backoff.turn(true, turnOthers !== undefined || this.#isPolled || this.wantsLooks ? undefined : this.#parts.rest);
       this.turn(isDone, looksAfterHealth);
+      this.#goOnElsewhere();
       turnOthers?.(looksAfterHealth);
     }
   }
@@ -178,9 +182,15 @@ export class Messenger {
     }
   }
 
-  /** Goes on once, for whoever waits for something else. */
+  /** Goes on once, with messages of other communicators, too, for whoever waits in place for something else. */
   step(): void {
-    if (this.#pointToPoint.pending > 0) this.#pointToPoint.progress();
+    this.#progress();
+    this.#goOnElsewhere();
+  }
+
+  /** Whether a rank that waits in place has to look again and again for {@link step}. */
+  get wantsLooks(): boolean {
+    return this.#pointToPoint.polled || underWay.size > (underWay.has(this) ? 1 : 0);
   }
 
   /** Throws what another rank of this host ended the communicator with. */
@@ -198,6 +208,7 @@ export class Messenger {
   /** Whoever waits gets `error`. */
   abort(error: Error): void {
     clearTimeout(this.#timer);
+    underWay.delete(this);
     this.#pointToPoint.abort(error);
     for (const guest of this.guests) guest.abort(error);
     for (const condition of this.#conditions) condition.settled(error);
@@ -219,15 +230,8 @@ export class Messenger {
   /** Throws `UNSUPPORTED` where this rank cannot wait for `peer` without its event loop. */
   checkBlocking(peer: number): void {
     if (!this.#pointToPoint.isBlocking(peer)) {
-      throw new InvalidUsageError('UNSUPPORTED', `a blocking call needs memory shared with rank ${peer}, but this rank talks with it over sockets: use the promise form`, { rank: this.#parts.rank });
+      throw new InvalidUsageError('UNSUPPORTED', `a blocking call needs memory shared with rank ${peer}, but this rank talks with it over sockets: pass blocking: true to init() on all ranks, which gives those to a thread of their own, or use the promise form`, { rank: this.#parts.rank });
     }
-  }
-
-  /** Throws `UNSUPPORTED` where messages are under way that a blocking call of something else would stop. */
-  checkNoneStopped(): void {
-    const peer = this.#pointToPoint.overSockets();
-    if (peer === undefined) return;
-    throw new InvalidUsageError('UNSUPPORTED', `a blocking call would stop the messages that are under way with rank ${peer} over sockets, and perhaps wait for ever: await them first, or use the promise form`, { rank: this.#parts.rank });
   }
 
   #checkBlockingCall(sends: boolean, peer: number): void {
@@ -241,6 +245,24 @@ export class Messenger {
     }
   }
 
+  #progress(): void {
+    if (this.#pointToPoint.pending > 0) this.#pointToPoint.progress();
+  }
+
+  #goOnElsewhere(): void {
+    if (underWay.size === 0) return;
+    for (const other of underWay) if (other !== this) other.#goOnQuietly();
+  }
+
+  /** Who waits for this communicator's messages hears what became of them. */
+  #goOnQuietly(): void {
+    try {
+      this.#progress();
+    } catch (error) {
+      this.#parts.fail(error);
+    }
+  }
+
   #try(): void {
     try {
       this.#pointToPoint.progress();
@@ -249,10 +271,10 @@ export class Messenger {
     }
   }
 
-  /** Goes on until nothing has moved for so many looks. */
+  /** Goes on until nothing has moved for so many looks, where looking tells. */
   #advance(isDone: () => boolean): void {
     const p2p = this.#pointToPoint;
-    const { spins } = this.#parts;
+    const spins = this.#isPolled ? this.#parts.spins : 0;
     for (let looks = 0; looks <= spins && !isDone(); looks++) {
       const { steps } = p2p;
       if (p2p.pending > 0) p2p.progress();
@@ -277,7 +299,8 @@ export class Messenger {
   /** @param first whether nothing was looked at yet: then all that the caller starts together is, before it is waited for */
   #schedule(first = false): void {
     if (this.#scheduled === 'soon') return;
-    const polled = this.#polled();
+    underWay.add(this);
+    const polled = this.#isPolled;
     if (this.#scheduled === 'news') {
       if (!polled && !first) return;
       clearTimeout(this.#timer);
@@ -294,7 +317,8 @@ export class Messenger {
     else setImmediate(this.#pump);
   }
 
-  #polled(): boolean {
+  /** Whether only looking again tells all that is new. */
+  get #isPolled(): boolean {
     if (this.#pointToPoint.polled) return true;
     for (const condition of this.#conditions) if (condition.polled) return true;
     return false;
@@ -306,9 +330,9 @@ export class Messenger {
     const timed = this.#scheduled === 'news';
     this.#scheduled = 'no';
     try {
-      if (this.#polled()) this.#advance(this.#isIdle);
+      if (this.#isPolled) this.#advance(this.#isIdle);
       else {
-        this.step();
+        this.#progress();
         this.#lookAtConditions();
       }
       if (this.busy) {
@@ -316,6 +340,7 @@ export class Messenger {
         this.#schedule();
         return;
       }
+      underWay.delete(this);
       this.#pointToPoint.listen(false);
       this.#idle?.();
     } catch (error) {
@@ -333,7 +358,7 @@ export class Messenger {
     const p2p = this.#pointToPoint;
     const now = this.#clock.look();
     const late = this.#awaitedFor(timeoutMs, now);
-    if (late.length > 0) throw this.#timedOut(p2p.holdUps(late, timeoutMs));
+    if (late.length > 0) throw transferTimeout(this.#parts.rank, timeoutMs, p2p.holdUps(late, timeoutMs));
     const awaited = this.#awaitedFor(this.#clock.gapMs, now);
     if (awaited.length > 0) p2p.sayWaits(awaited, timeoutMs);
   }
@@ -356,15 +381,5 @@ export class Messenger {
     const stillMs = now - this.#collectivesMovedMs;
     if (timeoutMs > 0 && stillMs > timeoutMs) throw collectives.timedOut();
     if (stillMs > this.#clock.gapMs) collectives.sayWaits();
-  }
-
-  #timedOut(late: readonly number[]): TimeoutError {
-    const { rank, timeoutMs } = this.#parts;
-    return new TimeoutError(
-      'TIMEOUT',
-      `rank ${rank} waited ${timeoutMs / 1000} s for rank${late.length === 1 ? '' : 's'} ${formatRanks(late)} to send or receive ` +
-        '(TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
-      { ranks: late },
-    );
   }
 }

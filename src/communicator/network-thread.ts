@@ -1,6 +1,7 @@
-// The thread that has a rank's sockets and carries out its calls and windows over them: see network-threads.ts, which starts it.
+// The thread that has a rank's sockets and carries out its calls, messages and windows over them: see network-threads.ts, which starts it.
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import type { Algorithm } from '../collectives/call.js';
+import type { MessagePiece } from '../collectives/p2p-served.js';
 import { loadLibc } from '../device/libc.js';
 import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
@@ -11,6 +12,7 @@ import { CallQueue } from './call-queue.js';
 import { callAt, EngineThreadMemory, EXIT } from './engine-thread-memory.js';
 import type { NetworkEngine } from './network-engine.js';
 import { openNetwork } from './open-network.js';
+import { ServedMessages, type EndedPieces } from './served-messages.js';
 import { ServedWindow, type WindowInThread } from './served-window.js';
 
 /** What a rank gives the thread. */
@@ -26,9 +28,14 @@ export interface NetworkThreadData {
   readonly spins: number;
   readonly timeoutMs: number;
   readonly buffer: SharedArrayBuffer;
+  readonly endedPieces: EndedPieces;
 }
 
-export type ToNetworkThread = Answer | { readonly kind: 'abort'; readonly reason: Uint8Array } | { readonly kind: 'window'; readonly window: WindowInThread };
+export type ToNetworkThread =
+  | Answer
+  | { readonly kind: 'abort'; readonly reason: Uint8Array }
+  | { readonly kind: 'window'; readonly window: WindowInThread }
+  | { readonly kind: 'message'; readonly piece: MessagePiece };
 export type FromNetworkThread = Question | { readonly kind: 'opened'; readonly transport: string } | { readonly kind: 'failed'; readonly reason: Uint8Array };
 
 /** How often the rank is told whether its call gets further. */
@@ -41,15 +48,21 @@ const post = (message: FromNetworkThread): void => port.postMessage(message);
 const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;
 const segment = Segment.inThread(given.segment, libc);
+const team = new Team(segment, given.team.address, given.team.members);
 const memory = new EngineThreadMemory(given.buffer);
 const bootstrap = new BootstrapLine(given.members, post);
 const stop = new AbortController();
 const windows = new Set<ServedWindow>();
-let abort = (error: TcclError): void => stop.abort(error);
+let abort = (error: unknown): void => {
+  stop.abort(error);
+  messages.abort(error as Error);
+};
+const messages = new ServedMessages({ ...given, bootstrap, team, libc, memory, ended: given.endedPieces, fail: (error) => abort(error) });
 
 port.on('message', (message: ToNetworkThread) => {
   if (message.kind === 'abort') abort(unpackReason(message.reason, rank));
   else if (message.kind === 'window') serveWindow(message.window);
+  else if (message.kind === 'message') messages.take(message.piece);
   else bootstrap.take(message);
 });
 const network = await open();
@@ -57,10 +70,11 @@ if (network !== undefined) await serve(network);
 
 /** Makes all connections. The rank is told how that went, and ends the thread where it failed. */
 async function open(): Promise<NetworkEngine | undefined> {
-  const { team: { address, members }, shared, host, secret, order, algorithms } = given;
+  const { shared, host, secret, order, algorithms } = given;
   try {
-    const opened = await openNetwork({ bootstrap, shared, team: new Team(segment, address, members), libc, host, secret, order }, stop.signal);
+    const opened = await openNetwork({ bootstrap, shared, team, libc, host, secret, order }, stop.signal);
     for (const algorithm of algorithms) await opened.open(algorithm);
+    await messages.connect();
     stop.signal.throwIfAborted();
     post({ kind: 'opened', transport: opened.transport });
     return opened;
@@ -72,7 +86,7 @@ async function open(): Promise<NetworkEngine | undefined> {
 
 function serveWindow(window: WindowInThread): void {
   const { segment: place, host, secret } = given;
-  const served = new ServedWindow(window, { bootstrap, segment: place, libc, host, secret });
+  const served = new ServedWindow(window, { bootstrap, segment: place, libc, host, secret, wake: () => memory.tell() });
   windows.add(served);
   window.port.on('close', () => windows.delete(served));
 }
@@ -85,6 +99,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
     failed = true;
     engine.abort(error as Error);
     queue.abort(error as TcclError);
+    messages.abort(error as Error);
     for (const window of windows) window.abort(error as Error);
     memory.gaveUp(packReason(error as Error));
     // What was said last is sent before the thread ends.
@@ -92,9 +107,9 @@ async function serve(engine: NetworkEngine): Promise<void> {
     return error;
   };
   const leave = async (): Promise<void> => {
-    await Promise.all([engine.close(), ...[...windows].map((window) => window.close())]);
+    await Promise.all([engine.close(), messages.close(), ...[...windows].map((window) => window.close())]);
   };
-  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, timeoutMs, fail, messages: { isPending: () => false, step: () => undefined, throwLastWords: () => undefined } });
+  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, timeoutMs, fail, messages: { arePolled: () => false, step: () => undefined, throwLastWords: () => undefined } });
   abort = fail;
   process.on('uncaughtException', fail);
   setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Algorithm } from '../collectives/call.js';
+import type { MessageServer } from '../collectives/p2p-served.js';
 import { pairFifo } from '../collectives/pairs.js';
 import { SystemError } from '../errors.js';
 import { packReason, unpackReason } from '../transport/ending.js';
@@ -8,6 +9,7 @@ import { answer } from './bootstrap-line.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './network-thread.js';
 import { connectionBytes, networkMemoryBytes, type NetworkOptions } from './open-network.js';
+import { endedPieces, messageServer } from './served-messages.js';
 import { ThreadEngine } from './thread-engine.js';
 import { ThreadLanes } from './thread-lanes.js';
 import type { LanesParts, WindowLanes } from './window-lanes.js';
@@ -31,6 +33,10 @@ export interface NetworkThread {
   readonly transport: string;
   /** Has the thread carry a window's operations. Throws SystemError `OUT_OF_MEMORY`. */
   readonly lanesOf: (window: LanesParts) => WindowLanes;
+  /** Carries messages with ranks that share no memory with this one. */
+  readonly messages: MessageServer;
+  /** Blocks until there is news of any of this, at most for so long. */
+  readonly rest: (ms: number) => void;
 }
 
 /**
@@ -40,6 +46,7 @@ export interface NetworkThread {
  *      rank's thread                     engine thread
  *      bootstrap network   ◄─ asks ────  makes connections, once, and a window's when it is opened
  *      call, arrays        ── memory ─►  ring, tree, PAT, pairs  ◄──► sockets
+ *      messages, windows   ── asks ───►  their connections  ◄──► sockets
  *      waits               ◄─ memory ──  done, or why not
  *
  * @param signal ends the making of connections with its reason
@@ -49,13 +56,16 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
   const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, timeoutMs } = options;
   const { rank, nRanks, peers, localRanks } = bootstrap;
   const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
-  const bytes = networkMemoryBytes(algorithms, order, rank);
+  const ended = endedPieces(nRanks);
+  const elsewhere = nRanks - (shared ? localRanks.length : 1);
+  const peerBytes = 2 * connectionBytes(pairFifo(nRanks));
+  const bytes = networkMemoryBytes(algorithms, order, rank) + elsewhere * peerBytes;
   const from = team.allocateBytes(bytes);
   const data: NetworkThreadData = {
     segment: team.segment.forThread(from, from + bytes),
     team: { address: team.address, members: team.members },
     members: { rank, nRanks, peers, localRanks },
-    shared, host, secret, order, algorithms, spins, timeoutMs, buffer: memory.buffer,
+    shared, host, secret, order, algorithms, spins, timeoutMs, buffer: memory.buffer, endedPieces: ended,
   };
   signal.throwIfAborted();
   const worker = new Worker(new URL('./network-thread.js', import.meta.url), { workerData: data, name: `network of rank ${rank}` });
@@ -83,10 +93,11 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     };
     const engine = new ThreadEngine({ lanes: [{ memory, worker, fail, left: () => undefined }], team, libc, rank, nRanks, keepsTime: true });
     const lanesOf = (window: LanesParts): ThreadLanes => new ThreadLanes(window, {
-      segment: team.segment, libc, rank, bytesPerPeer: 2 * connectionBytes(pairFifo(nRanks)), reason: () => memory.reason(),
+      segment: team.segment, libc, rank, bytesPerPeer: peerBytes, reason: () => memory.reason(),
       start: (given) => worker.postMessage({ kind: 'window', window: given } satisfies ToNetworkThread, [given.port]),
     });
-    return { engine, transport, lanesOf };
+    const messages = messageServer({ rank, nRanks, team, memory, ended, hand: (piece) => tell({ kind: 'message', piece }) });
+    return { engine, transport, lanesOf, messages, rest: (ms) => memory.rest(ms) };
   } catch (error) {
     void worker.terminate();
     throw signal.aborted ? signal.reason : error;

@@ -23,7 +23,7 @@ export interface CommunicatorParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly engine: CompositeEngine;
-  readonly lanesOf: ChosenEngine['lanesOf'];
+  readonly thread: ChosenEngine['thread'];
   /** Connects ranks that share no memory, for messages between two of them. */
   readonly openTransport: () => Transport;
   /** By rank. */
@@ -65,12 +65,12 @@ export class Origin {
   async assemble(bootstrap: Bootstrap, team: Team, facts: readonly Facts[], config: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
     const { shared, libc, settings, network, id } = this.facts;
     const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
-    const { engine, lanesOf } = await chooseEngine({
+    const { engine, thread } = await chooseEngine({
       bootstrap, shared, team, facts, libc, nCores, settings, network, id, signal, threads: engineThreads(config), forced: forcedAlgorithm(settings, config),
       name: config.name,
     });
     const openTransport = () => new SocketTransport({ size: P2P_FIFO, segment: team.segment, rank: bootstrap.rank, host: dataHost(bootstrap, network, id), secret: id.secret });
-    return { origin: this, bootstrap, team, engine, lanesOf, openTransport, facts, nCores, config };
+    return { origin: this, bootstrap, team, engine, thread, openTransport, facts, nCores, config };
   }
 
   /** Counts a communicator. */

@@ -17,7 +17,7 @@ export interface WindowInThread extends Omit<LanesParts, 'onNews'> {
   readonly heap: SegmentInThread['heap'];
   /** For requests and news; the window ends with it. */
   readonly port: MessagePort;
-  /** For waits without an event loop; see newsWords. */
+  /** What the rank has not taken yet; see newsWords. */
   readonly news: Int32Array<SharedArrayBuffer>;
 }
 
@@ -55,6 +55,8 @@ export interface WindowServer {
   readonly libc: Libc | undefined;
   readonly host: string;
   readonly secret: Uint8Array;
+  /** Wakes a rank that waits in place. */
+  readonly wake: () => void;
 }
 
 /**
@@ -68,12 +70,14 @@ export class ServedWindow {
   readonly #buffer: SharedArrayBuffer;
   readonly #transport: SocketTransport;
   readonly #stop = new AbortController();
+  readonly #wake: () => void;
 
-  constructor(window: WindowInThread, { bootstrap, segment: place, libc, host, secret }: WindowServer) {
+  constructor(window: WindowInThread, { bootstrap, segment: place, libc, host, secret, wake }: WindowServer) {
     const { number, peers, heap, port, address, bytes, signals } = window;
     const segment = Segment.inThread({ ...place, heap }, libc);
     const words = new Int32Array(segment.buffer);
     this.#window = window;
+    this.#wake = wake;
     this.#buffer = segment.buffer;
     this.#transport = new SocketTransport({ size: pairFifo(bootstrap.nRanks), segment, rank: bootstrap.rank, host, secret });
     for (const peer of peers) {
@@ -145,6 +149,6 @@ export class ServedWindow {
     const { port, news: count } = this.#window;
     port.postMessage(news);
     Atomics.add(count, newsWords.count, 1);
-    Atomics.notify(count, newsWords.count);
+    this.#wake();
   }
 }

@@ -91,7 +91,7 @@ export class ThreadEngine implements Engine {
   }
 
   readonly whenReady = (wake: () => void): void => (this.#busyLane() ?? this.#lanes[0])?.memory.whenNews(wake);
-  readonly rest = (ms: number): void => this.#busyLane()?.memory.waitUntilDone(ms);
+  readonly rest = (ms: number): void => this.#busyLane()?.memory.rest(ms);
 
   /** The threads look for themselves whether others can still come. */
   check(): void {

@@ -122,8 +122,6 @@ export class ThreadLanes implements WindowLanes {
     for (let next = receiveMessageOnPort(this.#port); next !== undefined; next = receiveMessageOnPort(this.#port)) this.#take(next.message as WindowNews);
   }
 
-  readonly rest = (ms: number): void => void Atomics.wait(this.#news, newsWords.count, this.#newsSeen, ms);
-
   /** The thread fails with the communicator's engine, and tells the other ranks why. */
   abort(): void {
     this.#port?.unref();

@@ -27,8 +27,6 @@ export interface WindowLanes {
   of(peer: number): Lane | undefined;
   /** Begins to carry. Every rank calls it. Throws what connecting throws. */
   open(): Promise<void>;
-  /** Blocks until there may be news, at most for so long; absent where only the event loop brings them. */
-  readonly rest?: (ms: number) => void;
   /** The communicator failed. */
   abort(reason: Error): void;
   /** Says goodbye. Takes back what is not open, too. */

@@ -351,7 +351,7 @@ export class Window {
   #block(begin: (settle: (error?: Error) => void) => void): void {
     let outcome: { readonly error: Error | undefined } | undefined;
     begin((error) => (outcome = { error }));
-    this.#parts.messenger.waitUntil(() => outcome !== undefined, undefined, this.#lanes.rest);
+    this.#parts.messenger.waitUntil(() => outcome !== undefined);
     const { error } = outcome ?? { error: undefined };
     if (error !== undefined) throw error;
   }

@@ -64,6 +64,13 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     }
   });
 
+  it('send and receive in both forms where threads have the sockets', async () => {
+    for (const program of ['random-messages.mjs', 'random-groups.mjs']) {
+      const ended = await Promise.all(start(program, ['16', '30'], nextPort++, { ...blocking, TCCL_SOCKET_IFNAME: '=tccl0', TCCL_TIMEOUT: '20' }).map((rank) => rank.ended));
+      for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
+    }
+  });
+
   it('write to windows within a host and between', async () => {
     for (const scenario of ['random', 'flush']) {
       const ended = await Promise.all(start('windows.mjs', [scenario, '13'], nextPort++).map((rank) => rank.ended));

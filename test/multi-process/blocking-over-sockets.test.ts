@@ -25,11 +25,15 @@ test('blocking calls and promises keep their order', async () => {
   for (const record of records) expect(record).toMatchObject({ order: ['blocking', 'first', 'second', 'last'], right: true });
 });
 
-test('messages under way and blocking messages are refused, and all goes on', async () => {
-  const { records, code, stderr } = await run(2, 'messages');
-  expect(records, stderr).toHaveLength(2);
-  for (const record of records) expect(record).toMatchObject({ whileUnderWay: 'UNSUPPORTED', blockingMessage: 'UNSUPPORTED', x: 2, y: 2 });
-  expect(code).toBe(0);
+test.each([2, 3])('messages under way go on while their %i ranks wait in place, for messages of another communicator too', async (nRanks) => {
+  const { records, code, stderr } = await run(nRanks, 'messages');
+  expect(code, stderr).toBe(0);
+  expect(records.map((record) => [record['rank'], record['y']]).sort()).toEqual(Array.from({ length: nRanks }, (_, rank) => [rank, (rank + nRanks - 1) % nRanks]));
+});
+
+test('messages go on while their rank computes', async () => {
+  const { records, stderr } = await run(2, 'computing');
+  expect(records, stderr).toEqual([{ rank: 0, token: 7 }]);
 });
 
 test('a rank that is killed while all others wait in place is named to them at once', async () => {

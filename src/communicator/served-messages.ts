@@ -1,0 +1,137 @@
+import type { Introduction } from '../bootstrap/bootstrap.js';
+import { PointToPoint } from '../collectives/p2p.js';
+import type { MessagePiece, MessageServer } from '../collectives/p2p-served.js';
+import { sliceBytesOf } from '../collectives/p2p-socket.js';
+import { transferTimeout } from '../collectives/p2p-transfer.js';
+import { pairFifo } from '../collectives/pairs.js';
+import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
+import { unpackReason } from '../transport/ending.js';
+import { SocketTransport } from '../transport/socket.js';
+import { viewOf, type EngineThreadMemory } from './engine-thread-memory.js';
+import { WatchClock } from '../watch-clock.js';
+
+/** How many pieces for each rank, and from each, the thread is done with. */
+export type EndedPieces = Int32Array<SharedArrayBuffer>;
+
+export function endedPieces(nRanks: number): EndedPieces {
+  return new Int32Array(new SharedArrayBuffer(2 * nRanks * Int32Array.BYTES_PER_ELEMENT));
+}
+
+function wordOf(sends: boolean, peer: number): number {
+  return 2 * peer + (sends ? 1 : 0);
+}
+
+export interface MessageServerOptions {
+  readonly rank: number;
+  readonly nRanks: number;
+  readonly team: Team;
+  readonly memory: EngineThreadMemory;
+  readonly ended: EndedPieces;
+  /** Gives the thread a piece. */
+  readonly hand: (piece: MessagePiece) => void;
+}
+
+/** The rank's side: what its messages need of the thread that has its sockets. */
+export function messageServer({ rank, nRanks, team, memory, ended, hand }: MessageServerOptions): MessageServer {
+  return {
+    sliceBytes: sliceBytesOf(pairFifo(nRanks)),
+    allocate: (bytes) => team.allocateBytes(bytes),
+    hand,
+    ended: (sends, peer) => Atomics.load(ended, wordOf(sends, peer)),
+    failure: () => {
+      const reason = memory.reason();
+      return reason === undefined ? undefined : unpackReason(reason, rank);
+    },
+    listen: (onNews) => memory.listen(onNews),
+  };
+}
+
+export interface ServedMessagesOptions {
+  readonly bootstrap: Introduction;
+  readonly team: Team;
+  readonly libc: Libc | undefined;
+  readonly shared: boolean;
+  readonly host: string;
+  readonly secret: Uint8Array;
+  readonly memory: EngineThreadMemory;
+  readonly ended: EndedPieces;
+  readonly timeoutMs: number;
+  /** Ends the thread. */
+  readonly fail: (error: unknown) => void;
+}
+
+/**
+ * A rank's messages in the thread that has its sockets: they go on whatever the rank's own thread does. That one hands over
+ * pieces of messages (p2p-served.ts), and is told how many are done.
+ */
+export class ServedMessages {
+  readonly #options: ServedMessagesOptions;
+  readonly #pointToPoint: PointToPoint;
+  readonly #clock: WatchClock;
+  readonly #watch: NodeJS.Timeout | undefined;
+
+  constructor(options: ServedMessagesOptions) {
+    const { bootstrap, team, libc, shared, host, secret, timeoutMs } = options;
+    this.#options = options;
+    this.#pointToPoint = new PointToPoint({
+      bootstrap, team, libc, shared,
+      openTransport: () => new SocketTransport({ size: pairFifo(bootstrap.nRanks), segment: team.segment, rank: bootstrap.rank, host, secret }),
+      onNews: () => this.#goOn(),
+    });
+    this.#clock = new WatchClock(timeoutMs);
+    if (timeoutMs > 0) this.#watch = this.#clock.every(this.#lookAtTime).unref();
+  }
+
+  /** All connections are made at once: later the rank may wait in place, and its bootstrap network with it. */
+  async connect(): Promise<void> {
+    const { bootstrap: { rank, nRanks } } = this.#options;
+    const p2p = this.#pointToPoint;
+    await p2p.connect(Array.from({ length: nRanks }, (_, peer) => peer).filter((peer) => peer !== rank && p2p.localOf(peer) < 0));
+    p2p.listen(true);
+  }
+
+  take({ sends, peer, type, count, address, length }: MessagePiece): void {
+    const { team, memory, ended } = this.#options;
+    const { type: dataType, array } = viewOf(team.segment.buffer, type, address, length);
+    const settled = (error?: Error): void => {
+      if (error !== undefined) return;
+      Atomics.add(ended, wordOf(sends, peer), 1);
+      memory.tell();
+    };
+    this.#pointToPoint.add(sends, peer, array, dataType, { settled }, count);
+    this.#goOn();
+  }
+
+  abort(reason: Error): void {
+    clearInterval(this.#watch);
+    this.#pointToPoint.abort(reason);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#watch);
+    await this.#pointToPoint.close();
+  }
+
+  #goOn(): void {
+    try {
+      this.#pointToPoint.progress();
+      this.#pointToPoint.checkSockets();
+    } catch (error) {
+      this.#options.fail(error);
+    }
+  }
+
+  readonly #lookAtTime = (): void => {
+    const { bootstrap: { rank }, timeoutMs, fail } = this.#options;
+    const p2p = this.#pointToPoint;
+    const now = this.#clock.look();
+    const late = p2p.late(now, timeoutMs);
+    if (late.length > 0) {
+      fail(transferTimeout(rank, timeoutMs, p2p.holdUps(late, timeoutMs)));
+      return;
+    }
+    const awaited = p2p.late(now, this.#clock.gapMs);
+    if (awaited.length > 0) p2p.sayWaits(awaited, timeoutMs);
+  };
+}
