@@ -282,7 +282,7 @@ export class PointToPoint {
   sayWaits(ranks: readonly number[], timeoutMs: number): void {
     // Where ranks wait for each other in a circle, one that waits for messages is to blame: all make the same collectives.
     const report = this.#holdUps.look(this.#awaitedOf(ranks), timeoutMs, true);
-    this.#options.team.sayWaits(report);
+    if (this.#options.shared) this.#options.team.sayWaits(report);
     for (const peer of this.#peers) {
       for (const link of [peer?.outlet, peer?.inlet]) if (link?.polled === false) link.connection?.sayWaits(report);
     }

@@ -65,7 +65,7 @@ export interface Circumstances {
   readonly name: string | undefined;
 }
 
-export type SocketThread = Pick<NetworkThread, 'lanesOf' | 'messages' | 'rest'>;
+export type SocketThread = Pick<NetworkThread, 'lanesOf' | 'messages' | 'inPlace' | 'rest'>;
 
 export interface ChosenEngine {
   readonly engine: CompositeEngine;

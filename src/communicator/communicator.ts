@@ -388,7 +388,9 @@ export class Communicator extends Collectives {
       return;
     }
     this.#checkBlocking();
-    this.#queue.run(call);
+    const { thread } = this.#parts;
+    if (thread === undefined) this.#queue.run(call);
+    else thread.inPlace(() => this.#queue.run(call));
   }
 
   protected override start(call: CheckedCall): Promise<void> {

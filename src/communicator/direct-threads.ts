@@ -42,7 +42,7 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
   }
   for (const { worker } of lanes) worker.unref();
   // Who waits too long is found by the rank's thread; these are in their calls until somebody ends them.
-  return new ThreadEngine({ lanes, team, libc, rank: localRanks[team.localRank] ?? 0, nRanks: localRanks.length, keepsTime: false });
+  return new ThreadEngine({ lanes, team, libc, rank: localRanks[team.localRank] ?? 0, nRanks: localRanks.length, keepsTime: false, reachesOutside: false });
 }
 
 function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins, timeoutMs }: DirectThreadsOptions): Lane {

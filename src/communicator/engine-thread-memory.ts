@@ -8,7 +8,8 @@ import type { QueuedCall } from './group.js';
  *
  *     words    0 calls handed over | 1 calls carried out | 2 bytes of the reason for which the engine gave up, or 0 | 3 steps |
  *              4 news of any kind: also of what else the thread does for the rank
- *     numbers  code, root, place and length of input and output, count, bytes of the details
+ *     numbers  code, root, place and length of input and output, count, bytes of the details, memory outside the segment in
+ *              which input and output lie
  *     reason   why the engine gave up
  *     details  JSON, for calls that have some
  *     late     a word a rank: 1 for those that the engine waits for, as far as it has looked
@@ -19,7 +20,7 @@ const FAILED = 2;
 const STEPS = 3;
 const NEWS = 4;
 const NUMBERS = 64;
-const REASON = 128;
+const REASON = 192;
 const DETAILS = REASON + REASON_BYTES;
 /** Details have at most four numbers a rank, and a scalar. */
 const DETAILS_BYTES = 1024;
@@ -34,7 +35,7 @@ export function engineThreadBuffer(nRanks: number): SharedArrayBuffer {
   return new SharedArrayBuffer(DETAILS + DETAILS_BYTES + nRanks * (DETAILS_BYTES_PER_RANK + LATE_BYTES_PER_RANK));
 }
 
-/** A call whose arrays lie in the segment. Lengths are elements. */
+/** A call whose arrays lie in the segment, unless it says where else. Lengths are elements. */
 export interface PlacedCall {
   readonly code: number;
   readonly root: number;
@@ -44,19 +45,32 @@ export interface PlacedCall {
   readonly recvLength: number;
   readonly count: number;
   readonly details: CallDetails | undefined;
+  /** Memory outside the segment in which an array is, at the place given from its beginning on. */
+  readonly sendIn?: Outside | undefined;
+  readonly recvIn?: Outside | undefined;
+}
+
+/** Memory of the process. */
+export interface Outside {
+  readonly address: number;
+  readonly bytes: number;
 }
 
 const none = new Int32Array(0);
 
-/** The call, with its arrays in a segment's memory. */
-export function callAt(memory: SharedArrayBuffer, { code, root, send, sendLength, recv, recvLength, count, details }: PlacedCall): QueuedCall {
-  const { type, array: input } = viewOf(memory, (code >> 4) & 15, send, sendLength);
-  const output = recv === send && recvLength === sendLength ? input : viewOf(memory, (code >> 4) & 15, recv, recvLength).array;
+/** The call, with its arrays in a segment's memory, or in what `outside` gives for other memory. */
+export function callAt(memory: SharedArrayBuffer, call: PlacedCall, outside?: (place: Outside) => ArrayBuffer): QueuedCall {
+  const { code, root, send, sendLength, recv, recvLength, count, details, sendIn, recvIn } = call;
+  const sendMemory = sendIn === undefined ? memory : outside?.(sendIn) ?? memory;
+  const recvMemory = recvIn === undefined ? memory : outside?.(recvIn) ?? memory;
+  const { type, array: input } = elementsAt(sendMemory, (code >> 4) & 15, send, sendLength);
+  const isSame = recv === send && recvLength === sendLength && sendMemory === recvMemory;
+  const output = isSame ? input : elementsAt(recvMemory, (code >> 4) & 15, recv, recvLength).array;
   return { code, type, root, send: input, recv: output, count, details };
 }
 
-/** The type of a code, and elements of it in a segment's memory. */
-export function viewOf(memory: SharedArrayBuffer, code: number, offset: number, length: number): { readonly type: DataType; readonly array: NumericArray } {
+/** The type of a code, and elements of it in some memory. */
+export function elementsAt(memory: ArrayBufferLike, code: number, offset: number, length: number): { readonly type: DataType; readonly array: NumericArray } {
   const type = dataTypes.find((candidate) => candidate.code === code) ?? int32;
   return { type, array: length === 0 ? none : new type.array(memory, offset, length) };
 }
@@ -81,10 +95,10 @@ export class EngineThreadMemory {
   // ── the rank's thread ─────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Hands a call over. */
-  post({ code, root, send, sendLength, recv, recvLength, count, details }: PlacedCall): void {
+  post({ code, root, send, sendLength, recv, recvLength, count, details, sendIn, recvIn }: PlacedCall): void {
     const text = details === undefined ? '' : JSON.stringify(details, (_, value: unknown) => forJson(value));
     const written = Buffer.from(this.buffer, DETAILS).write(text);
-    this.#numbers.set([code, root, send, sendLength, recv, recvLength, count, written]);
+    this.#numbers.set([code, root, send, sendLength, recv, recvLength, count, written, sendIn?.address ?? 0, sendIn?.bytes ?? 0, recvIn?.address ?? 0, recvIn?.bytes ?? 0]);
     Atomics.add(this.#words, POSTED, 1);
     Atomics.notify(this.#words, POSTED);
   }
@@ -119,14 +133,19 @@ export class EngineThreadMemory {
 
   async #listen(): Promise<void> {
     this.#listens = true;
-    while (this.#listener !== undefined) {
+    do {
       const news = waitAsync(this.#words, NEWS, this.#listened);
       if (news.async) await news.value;
       else await new Promise(setImmediate);
       this.#listened = Atomics.load(this.#words, NEWS);
-      this.#listener?.();
-    }
+    } while (this.#callListener());
     this.#listens = false;
+  }
+
+  /** Whether there is one that wants to hear more. */
+  #callListener(): boolean {
+    this.#listener?.();
+    return this.#listener !== undefined;
   }
 
   /** Blocks until the engine has given up, at most for so long. */
@@ -184,10 +203,10 @@ export class EngineThreadMemory {
   }
 
   #posted(): PlacedCall {
-    const [code = 0, root = 0, send = 0, sendLength = 0, recv = 0, recvLength = 0, count = 0, bytes = 0] = this.#numbers;
+    const [code = 0, root = 0, send = 0, sendLength = 0, recv = 0, recvLength = 0, count = 0, bytes = 0, ...outside] = this.#numbers;
     const text = Buffer.from(this.buffer, DETAILS, bytes).toString();
     const details = text === '' ? undefined : JSON.parse(text, (_, value: unknown) => fromJson(value)) as CallDetails;
-    return { code, root, send, sendLength, recv, recvLength, count, details };
+    return { code, root, send, sendLength, recv, recvLength, count, details, sendIn: memoryAt(outside, 0), recvIn: memoryAt(outside, 2) };
   }
 
   completed(): void {
@@ -216,6 +235,11 @@ export class EngineThreadMemory {
     // Whoever waits for the call finds the reason.
     this.completed();
   }
+}
+
+function memoryAt(numbers: readonly number[], from: number): Outside | undefined {
+  const address = numbers[from] ?? 0;
+  return address === 0 ? undefined : { address, bytes: numbers[from + 1] ?? 0 };
 }
 
 interface News {

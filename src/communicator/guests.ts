@@ -2,6 +2,8 @@ import { Operand, viewOf } from '../collectives/operand.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { NumericArray } from '../device/types.js';
+import { SystemError } from '../errors.js';
+import type { Outside } from './engine-thread-memory.js';
 
 /** A stretch of memory outside the segment, and where its copy in the segment is. */
 interface Guest {
@@ -20,6 +22,18 @@ export class Guests {
   #guests: Guest[] = [];
 
   constructor(readonly team: Team, readonly libc: Libc | undefined) {}
+
+  /** Whether an array has elements that lie outside the segment. */
+  isOutside(array: NumericArray): boolean {
+    return array.length > 0 && this.team.segment.offsetOf(array) < 0;
+  }
+
+  /** Where an array lies, which is not copied: in the segment, or in other memory of this process, from its beginning on. */
+  whereIs(array: NumericArray): { readonly at: number; readonly memory: Outside | undefined } {
+    if (!this.isOutside(array) || this.libc === undefined) return { at: Math.max(0, this.team.segment.offsetOf(array)), memory: undefined };
+    const { buffer, byteOffset } = array;
+    return { at: byteOffset, memory: { address: Number(this.libc.addressOf(new Uint8Array(buffer))), bytes: buffer.byteLength } };
+  }
 
   /** Where both arrays, or their copies, lie in the segment. Throws `OUT_OF_MEMORY` where they don't fit. */
   place(send: NumericArray, recv: NumericArray): readonly [number, number] {
@@ -62,9 +76,24 @@ export class Guests {
     const { segment } = this.team;
     const outside = new Operand(segment, this.libc);
     outside.use(viewOf(buffer, from, bytes));
-    const offset = segment.allocateBytes(bytes);
+    const offset = this.#room(bytes);
     this.#guests.push({ outside, bytes, offset, returns });
     outside.copyTo(offset, 0, bytes);
     return offset;
+  }
+
+  #room(bytes: number): number {
+    const { segment } = this.team;
+    try {
+      return segment.allocateBytes(bytes);
+    } catch (error) {
+      if (!(error instanceof SystemError && error.code === 'OUT_OF_MEMORY')) throw error;
+      throw new SystemError(
+        'OUT_OF_MEMORY',
+        `an array of ${bytes} bytes that alloc did not give must be copied for the thread that carries out the call, but at most ` +
+          `${segment.memoryUse().largestFreeBytes} bytes of this rank's memory are free: take the array from alloc, or call in parts`,
+        { cause: error },
+      );
+    }
   }
 }

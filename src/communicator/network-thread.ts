@@ -2,14 +2,14 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import type { Algorithm } from '../collectives/call.js';
 import type { MessagePiece } from '../collectives/p2p-served.js';
-import { loadLibc } from '../device/libc.js';
+import { loadLibc, type Libc } from '../device/libc.js';
 import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import type { TcclError } from '../errors.js';
 import { packReason, unpackReason } from '../transport/ending.js';
 import { BootstrapLine, type Answer, type Members, type Question } from './bootstrap-line.js';
 import { CallQueue } from './call-queue.js';
-import { callAt, EngineThreadMemory, EXIT } from './engine-thread-memory.js';
+import { callAt, EngineThreadMemory, EXIT, type Outside } from './engine-thread-memory.js';
 import type { NetworkEngine } from './network-engine.js';
 import { openNetwork } from './open-network.js';
 import { ServedMessages, type EndedPieces } from './served-messages.js';
@@ -53,6 +53,8 @@ const memory = new EngineThreadMemory(given.buffer);
 const bootstrap = new BootstrapLine(given.members, post);
 const stop = new AbortController();
 const windows = new Set<ServedWindow>();
+/** The last memory outside the segment that the rank's calls were about: making a buffer of it may take a millisecond. */
+const reached: (Outside & { readonly buffer: ArrayBuffer })[] = [];
 let abort = (error: unknown): void => {
   stop.abort(error);
   messages.abort(error as Error);
@@ -82,6 +84,16 @@ async function open(): Promise<NetworkEngine | undefined> {
     post({ kind: 'failed', reason: packReason(error as Error) });
     return undefined;
   }
+}
+
+/** Memory outside the segment. The rank waits in place until the call that is about it has ended. */
+function reach({ address, bytes }: Outside): ArrayBuffer {
+  let found = reached.find((one) => one.address === address && one.bytes === bytes);
+  if (found === undefined) {
+    found = { address, bytes, buffer: (libc as Libc).memoryAt(address, bytes) };
+    if (reached.unshift(found) > 2) reached.pop();
+  }
+  return found.buffer;
 }
 
 function serveWindow(window: WindowInThread): void {
@@ -116,8 +128,9 @@ async function serve(engine: NetworkEngine): Promise<void> {
 
   for (let call = await memory.taken(); call.code !== EXIT; call = await memory.taken()) {
     try {
-      await queue.start(callAt(segment.buffer, call));
-    } catch {
+      await queue.start(callAt(segment.buffer, call, reach));
+    } catch (error) {
+      fail(error);
       return; // the rank finds the reason
     }
     memory.completed();

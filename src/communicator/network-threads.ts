@@ -35,6 +35,8 @@ export interface NetworkThread {
   readonly lanesOf: (window: LanesParts) => WindowLanes;
   /** Carries messages with ranks that share no memory with this one. */
   readonly messages: MessageServer;
+  /** Does what waits in place for every call that it begins, and then begins none that goes on after it. */
+  readonly inPlace: (run: () => void) => void;
   /** Blocks until there is news of any of this, at most for so long. */
   readonly rest: (ms: number) => void;
 }
@@ -91,13 +93,21 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
       tell({ kind: 'abort', reason: packReason(error) });
       memory.waitUntilGivenUp(LAST_WORDS_MS);
     };
-    const engine = new ThreadEngine({ lanes: [{ memory, worker, fail, left: () => undefined }], team, libc, rank, nRanks, keepsTime: true });
+    const engine = new ThreadEngine({ lanes: [{ memory, worker, fail, left: () => undefined }], team, libc, rank, nRanks, keepsTime: true, reachesOutside: libc !== undefined });
     const lanesOf = (window: LanesParts): ThreadLanes => new ThreadLanes(window, {
       segment: team.segment, libc, rank, bytesPerPeer: peerBytes, reason: () => memory.reason(),
       start: (given) => worker.postMessage({ kind: 'window', window: given } satisfies ToNetworkThread, [given.port]),
     });
     const messages = messageServer({ rank, nRanks, team, memory, ended, hand: (piece) => tell({ kind: 'message', piece }) });
-    return { engine, transport, lanesOf, messages, rest: (ms) => memory.rest(ms) };
+    const inPlace = (run: () => void): void => {
+      engine.waitsInPlace = true;
+      try {
+        run();
+      } finally {
+        engine.waitsInPlace = false;
+      }
+    };
+    return { engine, transport, lanesOf, messages, inPlace, rest: (ms) => memory.rest(ms) };
   } catch (error) {
     void worker.terminate();
     throw signal.aborted ? signal.reason : error;

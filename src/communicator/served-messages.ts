@@ -8,7 +8,7 @@ import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { unpackReason } from '../transport/ending.js';
 import { SocketTransport } from '../transport/socket.js';
-import { viewOf, type EngineThreadMemory } from './engine-thread-memory.js';
+import { elementsAt, type EngineThreadMemory } from './engine-thread-memory.js';
 import { WatchClock } from '../watch-clock.js';
 
 /** How many pieces for each rank, and from each, the thread is done with. */
@@ -51,6 +51,7 @@ export interface ServedMessagesOptions {
   readonly bootstrap: Introduction;
   readonly team: Team;
   readonly libc: Libc | undefined;
+  /** Whether the ranks of this host share memory. */
   readonly shared: boolean;
   readonly host: string;
   readonly secret: Uint8Array;
@@ -72,10 +73,11 @@ export class ServedMessages {
   readonly #watch: NodeJS.Timeout | undefined;
 
   constructor(options: ServedMessagesOptions) {
-    const { bootstrap, team, libc, shared, host, secret, timeoutMs } = options;
+    const { bootstrap, team, libc, host, secret, timeoutMs } = options;
     this.#options = options;
     this.#pointToPoint = new PointToPoint({
-      bootstrap, team, libc, shared,
+      // Those that share memory it has nothing to do with.
+      bootstrap, team, libc, shared: false,
       openTransport: () => new SocketTransport({ size: pairFifo(bootstrap.nRanks), segment: team.segment, rank: bootstrap.rank, host, secret }),
       onNews: () => this.#goOn(),
     });
@@ -85,15 +87,15 @@ export class ServedMessages {
 
   /** All connections are made at once: later the rank may wait in place, and its bootstrap network with it. */
   async connect(): Promise<void> {
-    const { bootstrap: { rank, nRanks } } = this.#options;
-    const p2p = this.#pointToPoint;
-    await p2p.connect(Array.from({ length: nRanks }, (_, peer) => peer).filter((peer) => peer !== rank && p2p.localOf(peer) < 0));
-    p2p.listen(true);
+    const { bootstrap: { rank, nRanks, localRanks }, shared } = this.#options;
+    const isElsewhere = (peer: number): boolean => peer !== rank && !(shared && localRanks.includes(peer));
+    await this.#pointToPoint.connect(Array.from({ length: nRanks }, (_, peer) => peer).filter(isElsewhere));
+    this.#pointToPoint.listen(true);
   }
 
   take({ sends, peer, type, count, address, length }: MessagePiece): void {
     const { team, memory, ended } = this.#options;
-    const { type: dataType, array } = viewOf(team.segment.buffer, type, address, length);
+    const { type: dataType, array } = elementsAt(team.segment.buffer, type, address, length);
     const settled = (error?: Error): void => {
       if (error !== undefined) return;
       Atomics.add(ended, wordOf(sends, peer), 1);

@@ -7,13 +7,19 @@ import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import type { TcclError } from '../errors.js';
 import { unpackReason } from '../transport/ending.js';
-import { EXIT, type EngineThreadMemory } from './engine-thread-memory.js';
+import { EXIT, type EngineThreadMemory, type PlacedCall } from './engine-thread-memory.js';
 import type { Engine } from './engine.js';
 import { Guests } from './guests.js';
 import { sharesOf } from './shared-calls.js';
 
 /** How long a rank that leaves waits for its threads to tell the others so; they have nothing else to do. */
 const GOODBYE_MS = 1000;
+
+/** Arrays that are shorter together are copied sooner than reached where they are. */
+const REACHED_BYTES = 64 * 1024;
+
+/** Arrays that a thread may still reach which did not give up in time. They stay for good. */
+const abandoned: NumericArray[] = [];
 
 /** An engine thread. */
 export interface Lane {
@@ -35,6 +41,8 @@ export interface ThreadEngineOptions {
   readonly nRanks: number;
   /** See Engine. */
   readonly keepsTime: boolean;
+  /** Whether the threads can work on arrays outside the segment while the rank waits in place. */
+  readonly reachesOutside: boolean;
 }
 
 /**
@@ -47,31 +55,37 @@ export interface ThreadEngineOptions {
  *      engine thread 0        └ its share ──────────────┤
  *      engine thread 1        └ its share ──────────────┘
  *
- * Arrays outside the segment are copied by the rank's thread, in whole, before and after: only it can know that they are
- * still there (an array can be transferred away at any time).
+ * Arrays outside the segment stay where they are while the rank waits in place for the call, since nobody can take them away
+ * then. Else they are copied by the rank's thread, in whole, before and after: only it can know that they are still there (an
+ * array can be transferred away at any time).
  */
 export class ThreadEngine implements Engine {
   readonly blocking = true;
   readonly keepsTime: boolean;
+  /** Whether the rank waits in place for every call that begins now. */
+  waitsInPlace = false;
+  readonly #reachesOutside: boolean;
+  /** Arrays of the call under way that a thread reaches where they are. */
+  #reached: readonly NumericArray[] = [];
   readonly #lanes: readonly Lane[];
   readonly #rank: number;
   readonly #nRanks: number;
   readonly #guests: Guests;
   #closed = false;
 
-  constructor({ lanes, team, libc, rank, nRanks, keepsTime }: ThreadEngineOptions) {
+  constructor({ lanes, team, libc, rank, nRanks, keepsTime, reachesOutside }: ThreadEngineOptions) {
     this.#lanes = lanes;
     this.#rank = rank;
     this.#nRanks = nRanks;
     this.#guests = new Guests(team, libc);
     this.keepsTime = keepsTime;
+    this.#reachesOutside = reachesOutside;
   }
 
   begin(
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
   ): number {
-    const [input, output] = this.#guests.place(send, recv);
-    const call = { code, root, send: input, sendLength: send.length, recv: output, recvLength: recv.length, count, details };
+    const call: PlacedCall = { code, root, sendLength: send.length, recvLength: recv.length, count, details, ...this.#place(send, recv) };
     // The threads are what goes on: they keep the process alive until the call is over.
     for (const { worker } of this.#lanes) worker.ref();
     sharesOf(call, type.bytes, this.#lanes.length, this.#nRanks).forEach((share, lane) => this.#lanes[lane]?.memory.post(share));
@@ -81,6 +95,7 @@ export class ThreadEngine implements Engine {
   progress(spins: number): number {
     for (const { memory } of this.#lanes) if (!memory.isDone(spins)) return PENDING;
     this.check();
+    this.#reached = [];
     this.#guests.leave();
     for (const { worker } of this.#lanes) worker.unref();
     return DONE;
@@ -117,7 +132,21 @@ export class ThreadEngine implements Engine {
       fail(error);
       worker.unref();
     }
+    if (this.#lanes.some(({ memory }) => memory.reason() === undefined)) abandoned.push(...this.#reached);
+    this.#reached = [];
     this.#guests.abandon();
+  }
+
+  /** Where a thread finds the arrays of a call. */
+  #place(send: NumericArray, recv: NumericArray): Pick<PlacedCall, 'send' | 'recv' | 'sendIn' | 'recvIn'> {
+    const outside = this.waitsInPlace && this.#reachesOutside ? [send, recv].filter((array) => this.#guests.isOutside(array)) : [];
+    if (outside.reduce((bytes, { byteLength }) => bytes + byteLength, 0) < REACHED_BYTES) {
+      const [input, output] = this.#guests.place(send, recv);
+      return { send: input, recv: output };
+    }
+    this.#reached = outside;
+    const [from, to] = [this.#guests.whereIs(send), this.#guests.whereIs(recv)];
+    return { send: from.at, sendIn: from.memory, recv: to.at, recvIn: to.memory };
   }
 
   async close(): Promise<void> {

@@ -9,6 +9,8 @@ import { SystemError } from '../errors.js';
 export interface Libc {
   /** The address of the memory that a typed array views. */
   addressOf(view: Uint8Array): bigint;
+  /** Memory of this process, of another thread's array for one. Nobody may use it once that is gone. */
+  memoryAt(address: number, bytes: number): ArrayBuffer;
   /** An anonymous file in memory: it has no name and is gone when the last process closes it. For `close`, not for node:fs. */
   createMemoryFile(name: string, bytes: number): number;
   close(fd: number): void;
@@ -52,6 +54,7 @@ interface Koffi {
   load(path: string | null): { func(prototype: string): (...args: unknown[]) => unknown };
   errno(): number;
   address(pointer: unknown): bigint;
+  view(pointer: bigint, bytes: number): ArrayBuffer;
   proto(result: string, types: readonly string[]): unknown;
   decode(pointer: bigint, type: unknown): unknown;
 }
@@ -143,6 +146,7 @@ function bind(koffi: Koffi): Libc {
 
   return {
     addressOf,
+    memoryAt: (address, bytes) => koffi.view(BigInt(address), bytes),
     createMemoryFile(name, bytes) {
       const fd = check('memfd_create', memfdCreate(name, MFD_CLOEXEC));
       check('ftruncate', ftruncate(fd, bytes));

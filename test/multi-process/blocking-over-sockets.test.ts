@@ -31,6 +31,11 @@ test.each([2, 3])('messages under way go on while their %i ranks wait in place, 
   expect(records.map((record) => [record['rank'], record['y']]).sort()).toEqual(Array.from({ length: nRanks }, (_, rank) => [rank, (rank + nRanks - 1) % nRanks]));
 });
 
+test('blocking calls on ordinary arrays need no memory for copies of them', async () => {
+  const { records, stderr } = await run(3, 'outside');
+  expect(records.map((record) => record['wrong']), stderr).toEqual([[], [], []]);
+});
+
 test('messages go on while their rank computes', async () => {
   const { records, stderr } = await run(2, 'computing');
   expect(records, stderr).toEqual([{ rank: 0, token: 7 }]);
