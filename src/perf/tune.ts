@@ -72,11 +72,11 @@ export function changesBy({ times }: Profile): string[] {
 }
 
 /**
- * What to say before measuring where other programs use the machine: their turns would be in the profile, too.
+ * What to say where other programs used the machine before it was measured: their turns are in the profile, too.
  *
  * @param load programs that ran on average in the last minute
  */
 export function busyNote(load: number, cores: number): string | undefined {
   if (load < cores / 2) return undefined;
-  return `in the last minute ${load.toFixed(1)} programs ran on average, on ${cores} ${cores === 1 ? 'core' : 'cores'}: what they take will be in the profile, too; measure again when the machine is quiet`;
+  return `in the minute before ${load.toFixed(1)} programs ran on average, on ${cores} ${cores === 1 ? 'core' : 'cores'}: what they took is in the profile, too; measure again when the machine is quiet`;
 }

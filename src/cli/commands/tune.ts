@@ -42,7 +42,6 @@ export function register(program: Command): void {
       const path = output ?? profilePath(process.env);
       if (!json) await toFile(path, () => checkWritable(path));
       const busy = busyNote(loadavg()[0] ?? 0, availableParallelism());
-      if (busy !== undefined) printNotes([busy]);
       const line = progressLine();
       const profile = await tune({
         ranks,
@@ -50,6 +49,7 @@ export function register(program: Command): void {
         onProgress: (done, total, { kind, ranks: count, size }) => line.update(`${done}/${total} measured: ${kind} of ${count} ranks, ${formatSize(size)} …`),
       });
       line.done();
+      if (busy !== undefined) printNotes([busy]);
       const text = `${JSON.stringify(profile)}\n`;
       if (json) return void process.stdout.write(text);
       await toFile(path, () => writeFileSync(path, text));
