@@ -1,6 +1,6 @@
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { nameRanks } from '../bootstrap/rank-list.js';
@@ -232,9 +232,16 @@ function exitCodeOf(ending: Ending): number {
   }
 }
 
+/** With those above it. Node's own way of that never ends where a file system says that a directory is not there instead of refusing it, as /proc does. */
+function makeDirectory(directory: string): void {
+  const missing: string[] = [];
+  for (let path = resolve(directory); !existsSync(path); path = dirname(path)) missing.push(path);
+  for (const path of missing.reverse()) mkdirSync(path);
+}
+
 function openLogs(directory: string, nRanks: number): number[] {
   try {
-    mkdirSync(directory, { recursive: true });
+    makeDirectory(directory);
     return Array.from({ length: nRanks }, (_, rank) => openSync(join(directory, `rank-${rank}.log`), 'w'));
   } catch (error) {
     throw new SystemError('FILE', `cannot write the ranks' output to ${directory}: ${(error as Error).message}`, { cause: error });

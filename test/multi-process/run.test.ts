@@ -210,10 +210,14 @@ describe('a command that cannot be run', () => {
     [['--bind-to', 'socket', 'true'], 'Allowed choices are core, numa, none'],
     [[], "missing required argument 'command'"],
     [['--output-dir', '/dev/null/logs', 'true'], "cannot write the ranks' output to /dev/null/logs"],
+    [['--output-dir', '/proc/made/logs', 'true'], "cannot write the ranks' output to /proc/made/logs"],
+    [['--output-dir', process.execPath, 'true'], `cannot write the ranks' output to ${process.execPath}`],
+    [['--output-dir', 'long'.repeat(100), 'true'], 'name too long'],
+    [['--output-dir', '', 'true'], 'It names no directory.'],
   ])('wrong use: %s', async (args, message) => {
     const { code, stderr } = await tccl(['run', ...args]);
     expect(stderr).toContain(message);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
-    expect(code).toBe(args[0] === '--output-dir' ? 1 : 2);
+    expect(code).toBe(args[0] === '--output-dir' && args[1] !== '' ? 1 : 2);
   });
 });

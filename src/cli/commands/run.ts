@@ -34,7 +34,7 @@ export function register(program: Command): void {
     .option('--grace <seconds>', 'time for the others when a rank fails, until SIGTERM, and again until SIGKILL', parseSeconds, 1)
     .option('--timeout <seconds>', 'end all ranks after this time', parseTimeout)
     .option('--no-prefix', 'leave out the [rank] before each line')
-    .option('--output-dir <directory>', 'write the output of each rank to a file rank-N.log there')
+    .option('--output-dir <directory>', 'write the output of each rank to a file rank-N.log there', parseDirectory)
     .addOption(new Option('-H, --host <list>').argParser(onlyHere).hideHelp())
     .addOption(new Option('--hostfile <file>').argParser(onlyHere).hideHelp())
     .passThroughOptions()
@@ -128,6 +128,12 @@ function parseTimeout(text: string): number {
   const seconds = parseSeconds(text);
   if (seconds === 0) throw new InvalidArgumentError('It must be more than 0; leave it out to wait for ever.');
   return seconds;
+}
+
+/** As a variable gives it that is not set. */
+function parseDirectory(text: string): string {
+  if (text === '') throw new InvalidArgumentError('It names no directory.');
+  return text;
 }
 
 /** `NAME=value`, or `NAME` for one that is set here: ranks get all of these anyway, so a missing one is a mistake. */
