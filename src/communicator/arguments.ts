@@ -1,3 +1,4 @@
+import { wasFreed } from '../device/segment.js';
 import { dataTypeOf, type DataType, type DataTypeName, type NumericArray } from '../device/types.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
@@ -21,6 +22,9 @@ export function checkArray(call: string, array: NumericArray, options: CallOptio
   if (options !== undefined) checkCallOptions(call, options);
   const type = dataTypeOf(array, options?.type, call);
   if (array.length === 0) checkAlive(call, array);
+  if (wasFreed(array)) {
+    throw new InvalidArgumentError('BUFFER_DETACHED', `${call}: an array was given back by free, and another may lie in its memory by now; pass one that is still yours`);
+  }
   return type;
 }
 

@@ -214,6 +214,11 @@ export class CheckedCall {
     });
   }
 
+  /** Arrays that passed the last check may be refused by now. */
+  forget(): void {
+    this.#sendLength = -1;
+  }
+
   /** The errors of `check` are those of a call of this rank. */
   #checked<T>(check: () => T): T {
     try {

@@ -136,6 +136,7 @@ export class Communicator extends Collectives {
     this.#release = this.#segment.keep({
       uses: (from, to) => this.#queue.arrays().some((array) => this.#segment.overlaps(array, from, to)) || this.#pointToPoint.uses(from, to),
       why: 'a call that uses the array is under way; await it first',
+      freed: () => this.#call.forget(),
     });
   }
 
@@ -168,7 +169,7 @@ export class Communicator extends Collectives {
     return this.#ofThisRank(() => this.#segment.alloc(type, length));
   }
 
-  /** Gives back an array from alloc() that no call under way uses. It is not to be used any more, nor are parts of it: another may come to lie there. */
+  /** Gives back an array from alloc() that no call under way uses. It is not to be used any more, nor are parts of it: another may come to lie there. Calls refuse it, but not its parts (`BUFFER_DETACHED`). */
   free(array: NumericArray): void {
     this.#checkUsable('free');
     this.#ofThisRank(() => this.#segment.free(array));

@@ -54,12 +54,19 @@ export interface SegmentInThread {
   readonly machineCode: boolean;
 }
 
+/** Whether an array of alloc() was given back. Of its parts, such as `subarray` gives, that is not known. */
+export function wasFreed(array: NumericArray): boolean {
+  return (array as Placed)[PLACE]?.isFree === true;
+}
+
 /** Somebody who needs arrays to stay where they are. */
 export interface MemoryUser {
   /** Whether it uses bytes from the first address to the second. */
   readonly uses: (from: number, to: number) => boolean;
   /** What whoever frees such an array is told. */
   readonly why: string;
+  /** Told that one was freed. */
+  readonly freed?: () => void;
 }
 
 /**
@@ -278,6 +285,7 @@ export class Segment {
     for (const { uses, why } of this.#users) if (uses(place.offset, end)) throw new InvalidUsageError('ARGUMENT_TYPE', `free: ${why}`);
     place.isFree = true;
     this.freeBytes(place.offset);
+    for (const user of this.#users) user.freed?.();
   }
 
   /** Keeps arrays that somebody uses from being freed, until what this returns is called. */

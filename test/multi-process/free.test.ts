@@ -32,3 +32,20 @@ test.each(Object.entries(uses))('an array is not freed while %s is under way', a
   second.free(y);
   await Promise.all([...new Set([...called, ...comms])].map((comm) => comm.close()));
 });
+
+test('a freed array is refused, also where the last call used it, and by children', async () => {
+  const comm = await init({ rank: 0, nRanks: 1, commId: await getUniqueId() });
+  const child = await comm.split(0);
+  const x = comm.alloc(Float32Array, 100);
+  comm.allReduceSync(x);
+  child.allReduceSync(x);
+  comm.free(x);
+  const refusal = expect.objectContaining({ name: 'InvalidArgumentError', code: 'BUFFER_DETACHED', rank: 0, message: expect.stringContaining('given back by free') as string }) as Error;
+  expect(() => comm.allReduceSync(x)).toThrow(refusal);
+  expect(() => child.allReduceSync(x)).toThrow(refusal);
+  await expect(comm.broadcast(new Float32Array(100), x)).rejects.toEqual(refusal);
+  await expect(comm.send(x, 0)).rejects.toEqual(refusal);
+  comm.allReduceSync(comm.alloc(Float32Array, 100));
+  await child.close();
+  await comm.close();
+});
