@@ -232,7 +232,9 @@ export class Group {
     this.#outstanding--;
     if (error !== undefined || this.#outstanding === 0) for (const tell of this.#ended.splice(0)) tell(error);
     if (error !== undefined) {
-      this.#error ??= { error };
+      // Others may fail, too, but a promise rejects once, and nobody would handle what it was given then.
+      if (this.#error !== undefined) return;
+      this.#error = { error };
       this.#resolve(rejected(error));
       this.#resolvePart(rejected(error));
     } else if (this.#outstanding === 0) {

@@ -35,7 +35,7 @@ interface Line {
 
 const linesOf = (text: string): Line[] => text.split('\n').filter((line) => line.endsWith('}')).map((line) => JSON.parse(line) as Line);
 
-describe.concurrent('a rank that stands still', () => {
+describe.concurrent('a rank that stands still', { timeout: 120_000 }, () => {
   test.for(ways)('is named to all that wait for it, however indirectly: $scenario, $way', async ({ scenario, env }, { expect, onTestFinished }) => {
     const args = ['run', '-n', String(N_RANKS), '--no-prefix', '--grace', '20', '--', process.execPath, fixture('held-up.mjs'), scenario, String(STOPPED)];
     const job = startTccl(args, { env: { ...env, TCCL_TIMEOUT: '6' } });
