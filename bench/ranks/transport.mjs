@@ -11,7 +11,7 @@ import { loadLibc } from '../../dist/device/libc.js';
 import { Segment } from '../../dist/device/segment.js';
 import { Team } from '../../dist/device/team.js';
 import { float32 } from '../../dist/device/types.js';
-import { Ring } from '../../dist/transport/ring.js';
+import { RingOfRanks } from '../../dist/transport/ring.js';
 import { ShmTransport } from '../../dist/transport/shm.js';
 import { SocketTransport } from '../../dist/transport/socket.js';
 
@@ -40,15 +40,18 @@ async function openRing() {
   const infos = await exchange({ send: send.info, receive: receive.info });
   const { signal } = new AbortController();
   const [sender, receiver] = await Promise.all([send.connect(infos.receive, signal), receive.connect(infos.send, signal)]);
-  return new Ring(rank, [0, 1], { send: sender, receive: receiver });
+  return new RingOfRanks(rank, [0, 1], { send: sender, receive: receiver });
 }
 
-/** @param {Ring} ring @returns {Promise<number[]>} */
+/** @param {RingOfRanks} ring @returns {Promise<number[]>} */
 async function measure(ring) {
-  const { send, receive } = /** @type {NonNullable<Ring['links']>} */ (ring.links);
+  const { send, receive } = /** @type {NonNullable<RingOfRanks['links']>} */ (ring.links);
   const wait = () => {
-    if (ring.polled) return void libc?.yieldCore();
-    return new Promise((/** @type {(value: void) => void} */ resolve) => ring.onNews(resolve));
+    if (send.polled) return void libc?.yieldCore();
+    return new Promise((/** @type {(value: void) => void} */ resolve) => {
+      send.onNews(resolve);
+      receive.onNews(resolve);
+    });
   };
   const post = async (/** @type {number} */ length) => {
     let slot = send.acquire();
@@ -62,7 +65,7 @@ async function measure(ring) {
   const take = async () => {
     let slot = receive.peek();
     for (let look = 0; slot < 0; look++) {
-      if (!ring.polled || look > 1000) await wait();
+      if (!send.polled || look > 1000) await wait();
       slot = receive.peek();
     }
     segment.kernels.copy(buffer, slot, receive.messageBytes);
@@ -99,7 +102,7 @@ async function measure(ring) {
     measured.push(Number(process.hrtime.bigint() - start) / 1000);
   }
   await exchange('done');
-  await ring.close();
+  await Promise.all([send.close(), receive.close()]);
   return measured;
 }
 

@@ -1,4 +1,4 @@
-import type { Ring as RingOfRanks } from '../transport/ring.js';
+import type { RingOfRanks } from '../transport/ring.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
 import type { Blocks } from './blocks.js';
 import type { Combiner } from './combiner.js';

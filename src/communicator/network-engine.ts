@@ -12,7 +12,7 @@ import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, withRank } from '../errors.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
-import type { Ring as RingOfRanks } from '../transport/ring.js';
+import type { RingOfRanks } from '../transport/ring.js';
 import type { FifoSize } from '../transport/transport.js';
 import type { Engine } from './engine.js';
 

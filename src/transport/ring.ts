@@ -14,13 +14,9 @@ export interface RingLinks {
 }
 
 /** All ranks in a circle, as one of them sees it: each sends to the next and receives from the previous. */
-export class Ring {
+export class RingOfRanks {
   /** This rank's place in the order. */
   readonly index: number;
-  /** Whether only asking again tells all that is new; see Connection. */
-  readonly polled: boolean;
-  /** Whether a rank may wait without returning to its event loop. */
-  readonly blocking: boolean;
 
   /**
    * @param order the ranks, each once, in the direction of the data
@@ -28,29 +24,12 @@ export class Ring {
    */
   constructor(readonly rank: number, readonly order: readonly number[], readonly links: RingLinks | undefined) {
     this.index = order.indexOf(rank);
-    this.polled = links !== undefined && (links.send.polled || links.receive.polled);
-    this.blocking = links === undefined || (links.send.polled && links.receive.polled);
   }
 
   /** The rank `distance` places further. */
   rankAt(distance: number): number {
     const n = this.order.length;
     return this.order[(((this.index + distance) % n) + n) % n] ?? this.rank;
-  }
-
-  /** See Connection: any news of either. */
-  onNews(listener: (() => void) | undefined): void {
-    this.links?.send.onNews(listener);
-    this.links?.receive.onNews(listener);
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([this.links?.send.close(), this.links?.receive.close()]);
-  }
-
-  abort(reason: Error): void {
-    this.links?.send.abort(reason);
-    this.links?.receive.abort(reason);
   }
 }
 
@@ -67,14 +46,14 @@ export async function connectRing(
   order: readonly number[],
   transportFor: (peer: number) => Transport,
   signal: AbortSignal,
-): Promise<Ring> {
+): Promise<RingOfRanks> {
   const { rank, nRanks } = bootstrap;
   if (new Set(order).size !== nRanks || order.length !== nRanks || !order.every((other) => other in bootstrap.peers)) {
     throw new InternalError('INTERNAL', `[${order.join(', ')}] does not name each of ${nRanks} ranks once`);
   }
-  if (nRanks === 1) return new Ring(rank, order, undefined);
+  if (nRanks === 1) return new RingOfRanks(rank, order, undefined);
 
-  const place = new Ring(rank, order, undefined);
+  const place = new RingOfRanks(rank, order, undefined);
   let needsAll = false;
   const together: Agreement = {
     exchange: async (opening) => {
@@ -90,7 +69,7 @@ export async function connectRing(
     bootstrap, [{ peer: place.rankAt(1), name: 'ring' }], [{ peer: place.rankAt(-1), name: 'ring' }], transportFor, signal, together,
   );
   if (send === undefined || receive === undefined) throw new InternalError('INTERNAL', 'a ring without links');
-  return new Ring(rank, order, { send, receive });
+  return new RingOfRanks(rank, order, { send, receive });
 }
 
 /** What a rank has for its neighbours, by rank. */
@@ -116,7 +95,7 @@ async function inStep<T>(bootstrap: Introduction, work: () => Promise<T>): Promi
 }
 
 /** Both ends of a connection must be of one kind, and all connections of one size, since data are cut to it. */
-function checkTransports(ring: Ring, offers: readonly Offers[]): void {
+function checkTransports(ring: RingOfRanks, offers: readonly Offers[]): void {
   const [from = 0, to = 0] = ring.order;
   const first = offers[from]?.[to]?.size;
   ring.order.forEach((rank, place) => {

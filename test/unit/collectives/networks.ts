@@ -7,7 +7,7 @@ import { createMemory } from '../../../src/device/shared-memory.js';
 import { Team } from '../../../src/device/team.js';
 import type { NumericArray } from '../../../src/device/types.js';
 import { connectPeers } from '../../../src/transport/peers.js';
-import { Ring as RingOfRanks } from '../../../src/transport/ring.js';
+import { RingOfRanks } from '../../../src/transport/ring.js';
 import { ShmTransport } from '../../../src/transport/shm.js';
 import { SocketTransport } from '../../../src/transport/socket.js';
 import type { FifoSize, Transport, TransportName } from '../../../src/transport/transport.js';
