@@ -81,34 +81,59 @@ export function encodeCall(call: Call): number {
   const { kind } = call;
   const type = kind === 'barrier' ? 0 : call.type.code;
   const operator = shapes[kind].reduces ? operatorNames.indexOf(call.operator) : 0;
-  return callKinds[kind] | (type << 4) | (operator << 8) | (algorithms.indexOf(call.algorithm) << 12);
+  return callKinds[kind] | (type << 4) | (operator << 8) | algorithmBits(call.algorithm);
 }
 
 /** The call that `encodeCall` made the code of. */
 export function decodeCall(code: number, root: number, count: number): Call {
-  const kind = kinds.find((name) => callKinds[name] === (code & 15));
+  const kind = kinds.find((name) => callKinds[name] === kindOf(code));
   const type = dataTypes.find((candidate) => candidate.code === ((code >> 4) & 15));
-  const operator = operatorNames[(code >> 8) & 15];
-  const algorithm = algorithms[(code >> 12) & 15];
+  const operator = operatorNames[operatorOf(code)];
+  const algorithm = algorithmOf(code);
   if (kind === undefined || type === undefined || operator === undefined || algorithm === undefined) {
     throw new InternalError('INTERNAL', `0x${code.toString(16)} is not the code of a call`);
   }
   return { kind, type, operator, root, count, algorithm };
 }
 
+/** The kind of call that a code is of; see callKinds. */
+export function kindOf(code: number): number {
+  return code & 15;
+}
+
+/** The place of a code's operator in operatorNames. */
+export function operatorOf(code: number): number {
+  return (code >> 8) & 15;
+}
+
+/** What of a code stands for an algorithm. */
+export function algorithmBits(algorithm: Algorithm): number {
+  return algorithms.indexOf(algorithm) << 12;
+}
+
+export function algorithmOf(code: number): Algorithm | undefined {
+  return algorithms[(code >> 12) & 15];
+}
+
 /** Whether a call of this code gives the others what its root has. */
 export function isFromRoot(code: number): boolean {
-  return (code & 15) === callKinds.broadcast || (code & 15) === callKinds.scatter;
+  return kindOf(code) === callKinds.broadcast || kindOf(code) === callKinds.scatter;
 }
 
 /** Whether a call of this code gives its root what the others have. */
 export function isToRoot(code: number): boolean {
-  return (code & 15) === callKinds.gather || (code & 15) === callKinds.reduce;
+  return kindOf(code) === callKinds.gather || kindOf(code) === callKinds.reduce;
+}
+
+/** Whether a call of this code divides what is sent into equal parts, one for each rank. */
+export function isDivided(code: number): boolean {
+  const kind = kindOf(code);
+  return kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter;
 }
 
 /** Whether all ranks must give the same counts of parts for a call of this code. */
 export function hasCommonCounts(code: number): boolean {
-  return (code & 15) === callKinds.allGatherV || (code & 15) === callKinds.reduceScatterV;
+  return kindOf(code) === callKinds.allGatherV || kindOf(code) === callKinds.reduceScatterV;
 }
 
 /**
@@ -159,7 +184,7 @@ export function partsHash(counts: readonly number[]): number {
 
 /** The error for a kind of call that an algorithm does not have. */
 export function unsupported(code: number, algorithm: Algorithm): InvalidUsageError {
-  const kind = kinds.find((name) => callKinds[name] === (code & 15)) ?? 'this call';
+  const kind = kinds.find((name) => callKinds[name] === kindOf(code)) ?? 'this call';
   return new InvalidUsageError('UNSUPPORTED', `the algorithm ${algorithm} cannot carry out ${kind} here; leave TCCL_ALGO unset, or use ranks of one host that share memory`);
 }
 

@@ -4,7 +4,7 @@ import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../errors.js';
 import { alignedPiece, alignedShare } from './alignment.js';
-import { isFromRoot, isToRoot, type CallDetails } from './call.js';
+import { isFromRoot, isToRoot, kindOf, type CallDetails } from './call.js';
 import { Direction } from './direct-direction.js';
 import { InputWay } from './direct-input-way.js';
 import { ExchangePlan } from './direct-plan.js';
@@ -39,7 +39,7 @@ const GLANCES = 200;
  *      reduce      each rank reduces its share of all inputs into the root's output, unless that and inputs lie outside and
  *                  are not staged
  */
-export class Exchange {
+export class DirectExchange {
   readonly #kernels: Kernels;
   readonly #rank: number;
   readonly #nRanks: number;
@@ -57,6 +57,7 @@ export class Exchange {
 
   // The call under way.
   #code = 0;
+  #kind = 0;
   #type: DataType = int32;
   #root = 0;
   #count = 0;
@@ -108,12 +109,13 @@ export class Exchange {
     this.#count = count;
     this.#round = this.#rounds = 0;
     this.#unfinished = false;
-    this.#plan.start(code & 15, root, count, type.bytes, details);
+    this.#kind = kindOf(code);
+    this.#plan.start(this.#kind, root, count, type.bytes, details);
     this.#way.start(code, root);
-    this.#rooted.start(code & 15, root);
-    this.#usePlaces(code & 15, send, recv);
+    this.#rooted.start(this.#kind, root);
+    this.#usePlaces(send, recv);
     const isPlaced = (this.#flags & (STAGED | OPEN | CLOSED)) === 0;
-    this.#direction.start(code & 15, isPlaced ? count * type.bytes : 0);
+    this.#direction.start(this.#kind, isPlaced ? count * type.bytes : 0);
     const { isBackward } = this.#direction;
     let status = this.#meet(isBackward ? Math.min(spins, GLANCES) : 0);
     if (status < 0) return status;
@@ -167,17 +169,17 @@ export class Exchange {
   // ── places ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Finds out where this rank's arrays are, and what it has to say about them. */
-  #usePlaces(kind: number, send: NumericArray, recv: NumericArray): void {
+  #usePlaces(send: NumericArray, recv: NumericArray): void {
     const isRoot = this.#rank === this.#root;
-    const sends = !isFromRoot(kind) || isRoot;
-    const receives = !isToRoot(kind) || isRoot;
+    const sends = !isFromRoot(this.#kind) || isRoot;
+    const receives = !isToRoot(this.#kind) || isRoot;
     const source = this.#source;
     const destination = this.#destination;
     this.#address = this.#target = this.#flags = this.#table = this.#place = 0;
     this.#inPlace = this.#ownTaken = false;
     if (sends) {
       source.use(send);
-      this.#inPlace = kind === callKinds.allToAll && isSamePlace(send, recv);
+      this.#inPlace = this.#kind === callKinds.allToAll && isSamePlace(send, recv);
       if (source.placed) this.#address = source.address(0);
       if (!source.placed || this.#inPlace) this.#flags |= STAGED;
       if (source.placed && this.#inPlace) this.#flags |= SWAPS;
@@ -187,12 +189,12 @@ export class Exchange {
       if (destination.placed) this.#target = destination.address(0);
       else {
         this.#flags |= CLOSED;
-        if (kind === callKinds.reduce) this.#target = this.stage.scratch();
+        if (this.#kind === callKinds.reduce) this.#target = this.stage.scratch();
       }
     }
     if (this.#plan.reduces && receives) this.#reduction.start(this.#code, this.#type);
     // Where the others get all of the input, this rank's part of an output in the segment is as good as the input.
-    if (sends && !source.placed && destination.placed && (kind === callKinds.allGather || kind === callKinds.allGatherV)) {
+    if (sends && !source.placed && destination.placed && (this.#kind === callKinds.allGather || this.#kind === callKinds.allGatherV)) {
       this.#copyOwn();
       this.#address = destination.address((this.#plan.takeTo[this.#rank] ?? 0) - (this.#plan.takeFrom[this.#rank] ?? 0));
       this.#flags &= ~STAGED;
@@ -201,8 +203,8 @@ export class Exchange {
       this.#place = source.open();
       if (this.#place !== 0) this.#flags = (this.#flags & ~STAGED) | this.#way.openFlags();
     }
-    this.#flags |= this.#rooted.helpFlags() | this.#spread.start(kind, this.#root);
-    this.#takesOwnLast = (isRoot && isFromRoot(kind) && !source.placed) || (this.#flags & SPREADS) !== 0;
+    this.#flags |= this.#rooted.helpFlags() | this.#spread.start(this.#kind, this.#root);
+    this.#takesOwnLast = (isRoot && isFromRoot(this.#kind) && !source.placed) || (this.#flags & SPREADS) !== 0;
     this.#flags |= this.#way.choiceFlags((sends && !source.placed) || (receives && !destination.placed));
     if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.wholeParts, this.#plan.wholeTakes);
   }
@@ -214,15 +216,14 @@ export class Exchange {
     const { takeFrom, takeTo, takeBytes, partFrom, reduces } = this.#plan;
     if (reduces) return;
     const me = this.#rank;
-    const from = (this.#code & 15) === callKinds.allToAllV ? partFrom[me] : takeFrom[me];
+    const from = this.#kind === callKinds.allToAllV ? partFrom[me] : takeFrom[me];
     const bytes = takeBytes[me] ?? 0;
     this.#destination.copyFrom(this.#source, from ?? 0, takeTo[me] ?? 0, bytes, this.#direction.copiesBackward(bytes));
   }
 
   /** Copies this round's piece of each part that is taken from this rank's staging memory. */
   #fill(): void {
-    const kind = this.#code & 15;
-    if ((this.#flags & STAGED) === 0 || (kind === callKinds.gather && this.#rank === this.#root)) return;
+    if ((this.#flags & STAGED) === 0 || (this.#kind === callKinds.gather && this.#rank === this.#root)) return;
     const { partFrom, partBytes, pieceBytes, nParts, divided } = this.#plan;
     const stage = this.stage.next();
     const done = (this.#round - 1) * pieceBytes;
@@ -242,14 +243,13 @@ export class Exchange {
 
   /** Whether this rank stays until all have finished this round: somebody reads what it has, or writes what it gets. */
   #waits(): boolean {
-    const kind = this.#code & 15;
     const isRoot = this.#rank === this.#root;
     const last = this.#round === this.#rounds;
-    if (kind === callKinds.reduce && isRoot) return this.#round > 0 || last;
+    if (this.#kind === callKinds.reduce && isRoot) return this.#round > 0 || last;
     if (!last) return false;
     if ((!isRoot && this.#rooted.helps(this.#rank)) || this.#spreads()) return true;
-    if (kind === callKinds.gather) return isRoot ? this.#target !== 0 : (this.#flags & STAGED) === 0 && this.#rootIsClosed();
-    if (isFromRoot(kind)) return isRoot && (this.#flags & STAGED) === 0;
+    if (this.#kind === callKinds.gather) return isRoot ? this.#target !== 0 : (this.#flags & STAGED) === 0 && this.#rootIsClosed();
+    if (isFromRoot(this.#kind)) return isRoot && (this.#flags & STAGED) === 0;
     return (this.#flags & STAGED) === 0 || this.#allSwap();
   }
 
@@ -260,8 +260,7 @@ export class Exchange {
       this.#flags = this.#way.settle(this.#flags);
       this.#learn();
     }
-    const kind = this.#code & 15;
-    if (kind === callKinds.reduce) return !this.#rootReducesAll() ? this.#reduceShare() : this.#rank !== this.#root || this.#reducePart();
+    if (this.#kind === callKinds.reduce) return !this.#rootReducesAll() ? this.#reduceShare() : this.#rank !== this.#root || this.#reducePart();
     if (this.#plan.reduces) return this.#reducePart();
     if (this.#spreads()) {
       this.#spread.run();
@@ -269,25 +268,24 @@ export class Exchange {
       return true;
     }
     if ((this.#flags & HELPS) !== 0) this.#rooted.help();
-    if (kind === callKinds.gather && !this.#rootIsClosed()) this.#rooted.put();
-    else if (kind === callKinds.allToAll && this.#allSwap()) this.#swap();
+    if (this.#kind === callKinds.gather && !this.#rootIsClosed()) this.#rooted.put();
+    else if (this.#kind === callKinds.allToAll && this.#allSwap()) this.#swap();
     else return this.#take();
     return true;
   }
 
   /** What follows from the first posts: how many rounds there are. */
   #learn(): void {
-    const kind = this.#code & 15;
     let longest = 0;
-    if (kind === callKinds.allToAllV) this.#learnParts();
+    if (this.#kind === callKinds.allToAllV) this.#learnParts();
     for (let r = 0; r < this.#nRanks; r++) {
       if (!this.#posts.has(r, STAGED)) continue;
-      if (kind === callKinds.allToAllV) longest = Math.max(longest, ...this.#tables.partsAt(this.#posts.table(r)).map((bytes) => this.#plan.bytesOf(bytes)));
-      else if (kind === callKinds.allGatherV) longest = Math.max(longest, this.#plan.takeBytes[r] ?? 0);
-      else if (kind === callKinds.reduceScatterV) longest = Math.max(...this.#plan.partBytes);
-      else if (kind !== callKinds.gather || (r !== this.#root && this.#rootIsClosed())) longest = this.#plan.partBytes[0] ?? 0;
+      if (this.#kind === callKinds.allToAllV) longest = Math.max(longest, ...this.#tables.partsAt(this.#posts.table(r)).map((bytes) => this.#plan.bytesOf(bytes)));
+      else if (this.#kind === callKinds.allGatherV) longest = Math.max(longest, this.#plan.takeBytes[r] ?? 0);
+      else if (this.#kind === callKinds.reduceScatterV) longest = Math.max(...this.#plan.partBytes);
+      else if (this.#kind !== callKinds.gather || (r !== this.#root && this.#rootIsClosed())) longest = this.#plan.partBytes[0] ?? 0;
     }
-    if (kind === callKinds.reduce && this.#rootIsClosed() && !this.#rootReducesAll()) longest = this.#count * this.#type.bytes;
+    if (this.#kind === callKinds.reduce && this.#rootIsClosed() && !this.#rootReducesAll()) longest = this.#count * this.#type.bytes;
     const alone = this.#nRanks === 1 && !this.#plan.reduces;
     this.#rounds = alone || this.#allSwap() ? 0 : Math.ceil(longest / this.#plan.pieceBytes);
   }
@@ -389,7 +387,7 @@ export class Exchange {
 
   /** Copies what the ranks have left in the root's scratch memory. */
   #takeResult(): void {
-    if ((this.#code & 15) !== callKinds.reduce || this.#rank !== this.#root || this.#destination.placed || this.#round === 0) return;
+    if (this.#kind !== callKinds.reduce || this.#rank !== this.#root || this.#destination.placed || this.#round === 0) return;
     const done = (this.#round - 1) * this.#plan.pieceBytes;
     this.#destination.write(done, Math.min(this.#plan.pieceBytes, this.#count * this.#type.bytes - done), this.#target);
   }

@@ -1,5 +1,5 @@
 import { callKinds } from '../device/kernels/kernels.js';
-import { isFromRoot, isToRoot } from './call.js';
+import { isFromRoot, isToRoot, kindOf } from './call.js';
 import type { ExchangePlan } from './direct-plan.js';
 import { EITHER, OPEN, type Posts, STAGED, STAGES } from './direct-posts.js';
 import { Ways, type Way } from './direct-ways.js';
@@ -49,7 +49,7 @@ export class InputWay {
    */
   opens(): boolean {
     const { reduces, divided } = this.#plan;
-    if (this.#nRanks > 2 && (reduces || (!divided && (this.#code & 15) !== callKinds.gather))) return false;
+    if (this.#nRanks > 2 && (reduces || (!divided && kindOf(this.#code) !== callKinds.gather))) return false;
     return this.#plan.longestPart >= OPEN_BYTES;
   }
 

@@ -1,6 +1,6 @@
 import { callKinds } from '../device/kernels/kernels.js';
 import { alignedPiece, alignedShare } from './alignment.js';
-import { isFromRoot, type CallDetails, type Share } from './call.js';
+import { isDivided, isFromRoot, type CallDetails, type Share } from './call.js';
 
 const dividedKinds: ReadonlySet<number> = new Set([
   callKinds.scatter, callKinds.allToAll, callKinds.reduceScatter, callKinds.reduceScatterV, callKinds.allToAllV,
@@ -91,7 +91,7 @@ export class ExchangePlan {
   /** @param block the bytes of `count` elements */
   #planEven(kind: number, root: number, block: number): void {
     const { rank: me } = this;
-    const takesFromOwnPlace = kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter;
+    const takesFromOwnPlace = isDivided(kind);
     const putsToTheirPlace = kind === callKinds.allGather || kind === callKinds.gather || kind === callKinds.allToAll;
     for (let r = 0; r < this.nRanks; r++) {
       const takes = isFromRoot(kind) ? r === root : kind !== callKinds.gather || me === root;

@@ -4,6 +4,7 @@ import { MAX_LOCAL_RANKS } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { operatorCode, type DataType } from '../device/types.js';
 import { alignedPiece } from './alignment.js';
+import { operatorOf } from './call.js';
 import type { Operand } from './operand.js';
 import { OPEN, type Posts, STAGED } from './direct-posts.js';
 import type { Stage } from './direct-stage.js';
@@ -53,7 +54,7 @@ export class Reduction {
 
   /** Begins a call, in which this rank has an input and an output. */
   start(code: number, type: DataType): void {
-    const isSum = ((code >> 8) & 15) === SUM && this.#team.nLocalRanks > 1;
+    const isSum = operatorOf(code) === SUM && this.#team.nLocalRanks > 1;
     const isOutside = !this.#source.placed || !this.#destination.placed;
     this.#sum = isSum && isOutside ? this.#team.segment.machineCode?.sumOf(type.name) : undefined;
   }

@@ -2,7 +2,7 @@ import { callKinds, DONE, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { NumericArray } from '../device/types.js';
-import { isFromRoot, isToRoot } from './call.js';
+import { isDivided, isFromRoot, isToRoot, kindOf } from './call.js';
 import type { Stage } from './direct-stage.js';
 import { Operand } from './operand.js';
 
@@ -26,7 +26,7 @@ const factorOf: Readonly<Record<number, number>> = {
  */
 export function takesOnePhase(kind: number, bytes: number, nRanks: number, smallBytes: number): boolean {
   if (smallBytes === 0 || kind === callKinds.allReduce) return bytes <= smallBytes;
-  const posted = kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter ? bytes * nRanks : bytes;
+  const posted = isDivided(kind) ? bytes * nRanks : bytes;
   return posted <= Math.max(LEAST_BYTES, (factorOf[kind] ?? 1) * smallBytes);
 }
 
@@ -53,7 +53,7 @@ export class Small {
   }
 
   begin(code: number, root: number, send: NumericArray, recv: NumericArray, count: number, elementBytes: number, spins: number): number {
-    const kind = code & 15;
+    const kind = kindOf(code);
     const { localRank, nLocalRanks } = this.team;
     const isRoot = localRank === root;
     const bytes = count * elementBytes;
@@ -61,7 +61,7 @@ export class Small {
     let from = 0;
     let to = 0;
     if (!isFromRoot(kind) || isRoot) {
-      const divided = kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter;
+      const divided = isDivided(kind);
       this.#source.use(send);
       from = this.#source.read(0, divided ? bytes * nLocalRanks : bytes, this.#source.placed ? 0 : this.stage.next());
     }

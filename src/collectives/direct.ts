@@ -4,8 +4,8 @@ import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
-import type { CallDetails } from './call.js';
-import { Exchange } from './direct-exchange.js';
+import { kindOf, type CallDetails } from './call.js';
+import { DirectExchange } from './direct-exchange.js';
 import { Small } from './direct-small.js';
 import { Stage } from './direct-stage.js';
 import { Operand } from './operand.js';
@@ -34,7 +34,7 @@ export class Direct {
   readonly #kernels: Kernels;
   readonly #stage: Stage;
   readonly #smallOperation: Small;
-  readonly #exchange: Exchange;
+  readonly #exchange: DirectExchange;
   #mode = BARRIER;
 
   // The all-reduce under way.
@@ -65,7 +65,7 @@ export class Direct {
     this.#kernels = team.kernels;
     this.#stage = new Stage(team);
     this.#smallOperation = new Small(team, libc, this.#stage);
-    this.#exchange = new Exchange(team, libc, this.#stage);
+    this.#exchange = new DirectExchange(team, libc, this.#stage);
     this.#source = new Operand(team.segment, libc);
     this.#destination = new Operand(team.segment, libc);
   }
@@ -79,7 +79,7 @@ export class Direct {
   begin(
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
   ): number {
-    if ((code & 15) === callKinds.allReduce && details === undefined) return this.#beginAllReduce(code, type, send, recv, count, spins);
+    if (kindOf(code) === callKinds.allReduce && details === undefined) return this.#beginAllReduce(code, type, send, recv, count, spins);
     return this.#beginOther(code, type, root, send, recv, count, spins, details);
   }
 
@@ -87,7 +87,7 @@ export class Direct {
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
   ): number {
     if (details?.scalar !== undefined) this.#setScalar(type, details.scalar);
-    const kind = code & 15;
+    const kind = kindOf(code);
     if (kind === callKinds.allReduce) return this.#beginAllReduce(code, type, send, recv, count, spins);
     if (kind === callKinds.barrier) {
       this.#mode = BARRIER;

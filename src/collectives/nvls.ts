@@ -4,7 +4,7 @@ import type { MulticastView } from '../device/multicast.js';
 import type { Team } from '../device/team.js';
 import { operatorCode, type DataType, type NumericArray } from '../device/types.js';
 import { alignedPiece, alignedShare } from './alignment.js';
-import type { CallDetails } from './call.js';
+import { kindOf, operatorOf, type CallDetails } from './call.js';
 import { Operand } from './operand.js';
 import { Scaler } from './scaler.js';
 
@@ -88,9 +88,9 @@ export class Nvls {
 
   /** Starts an all-reduce, reduce-scatter or all-gather, and goes on while it need not wait. */
   begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, details?: CallDetails): void {
-    this.#kind = code & 15;
+    this.#kind = kindOf(code);
     this.#type = type.code;
-    const operator = (code >> 8) & 15;
+    const operator = operatorOf(code);
     this.#scaler.begin(type, operator, details?.scalar);
     this.#operator = this.#scaler.active ? SUM : operator;
     this.#source.use(send);

@@ -1,4 +1,4 @@
-import { algorithms, type Algorithm, type CallDetails, type CallKind } from '../collectives/call.js';
+import { algorithmBits, kindOf, type Algorithm, type CallDetails, type CallKind } from '../collectives/call.js';
 import type { Observe } from '../collectives/operation.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { DataType, NumericArray } from '../device/types.js';
@@ -43,7 +43,7 @@ export class CompositeEngine implements Engine {
       const first = ranges.reduceRight<Range | undefined>((next, { algorithm, upToBytes }) => {
         const engine = engines[algorithm];
         if (engine === undefined) throw new InternalError('INTERNAL', `there is no engine for ${algorithm}`);
-        return { upToBytes, engine, mark: algorithms.indexOf(algorithm) << 12, next };
+        return { upToBytes, engine, mark: algorithmBits(algorithm), next };
       }, undefined);
       if (first !== undefined) this.#ranges[callKinds[kind as CallKind]] = first;
     }
@@ -63,7 +63,7 @@ export class CompositeEngine implements Engine {
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
   ): number {
     const bytes = count * type.bytes;
-    let range = this.#ranges[code & 15] as Range;
+    let range = this.#ranges[kindOf(code)] as Range;
     while (bytes > range.upToBytes) range = range.next as Range;
     const { engine } = range;
     this.#current = engine;

@@ -1,3 +1,4 @@
+import { kindOf } from '../collectives/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
@@ -46,7 +47,7 @@ function endOfRun(calls: readonly QueuedCall[], from: number, member: GroupMembe
 }
 
 function isSmall({ code, type, count, details }: QueuedCall): boolean {
-  return (code & 15) === callKinds.allReduce && count * type.bytes <= FUSED_CALL_BYTES && details === undefined;
+  return kindOf(code) === callKinds.allReduce && count * type.bytes <= FUSED_CALL_BYTES && details === undefined;
 }
 
 function fused(run: readonly QueuedCall[], { code, type, root }: QueuedCall, member: GroupMember): QueuedCall {

@@ -1,5 +1,5 @@
 import { Blocks } from '../collectives/blocks.js';
-import { algorithms, hasCommonCounts, type Algorithm, type CallDetails } from '../collectives/call.js';
+import { algorithmOf, hasCommonCounts, kindOf, operatorOf, type Algorithm, type CallDetails } from '../collectives/call.js';
 import { Combiner } from '../collectives/combiner.js';
 import { countsRoom, Exchange, type Track } from '../collectives/exchange.js';
 import { pairFifo, Pairs } from '../collectives/pairs.js';
@@ -113,8 +113,8 @@ export class NetworkEngine implements Engine {
   begin(
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
   ): number {
-    const kind = code & 15;
-    this.#algorithm = algorithms[(code >> 12) & 15] ?? 'ring';
+    const kind = kindOf(code);
+    this.#algorithm = algorithmOf(code) ?? 'ring';
     this.#kind = kind;
     this.#bytesPerElement = type.bytes;
     this.#root = root;
@@ -123,7 +123,7 @@ export class NetworkEngine implements Engine {
     this.#count = count;
     this.#details = details;
     this.#exchange.call(code, root, count, hasCommonCounts(code) ? details?.counts : undefined);
-    this.#combiner.begin(type, (code >> 8) & 15, details?.scalar);
+    this.#combiner.begin(type, operatorOf(code), details?.scalar);
     if (kind !== callKinds.broadcast || root === this.#rank) this.#combiner.source.use(send);
     if (kind !== callKinds.reduce || root === this.#rank) this.#combiner.destination.use(recv);
     try {

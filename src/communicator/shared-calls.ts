@@ -1,4 +1,5 @@
 import { alignedShare } from '../collectives/alignment.js';
+import { kindOf } from '../collectives/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { PlacedCall } from './engine-thread-memory.js';
 
@@ -19,7 +20,7 @@ const inBlocks: ReadonlySet<number> = new Set([
  * Every allToAllV is shared, however small, since no rank knows how long the others' parts are.
  */
 export function sharesOf(call: PlacedCall, elementBytes: number, threads: number, nRanks: number): readonly PlacedCall[] {
-  const kind = call.code & 15;
+  const kind = kindOf(call.code);
   const { count, details } = call;
   // The count of V forms is that of all ranks together.
   const blocks = details?.counts === undefined && inBlocks.has(kind) ? nRanks : 1;
