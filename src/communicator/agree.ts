@@ -1,7 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { counted } from '../counted.js';
-import { allowedCores } from '../device/cores.js';
+import { allowedCores } from '../detect/cores.js';
 import { InvalidUsageError } from '../errors.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { Joined } from './join-segment.js';

@@ -2,7 +2,7 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import { P2P_FIFO } from '../collectives/p2p-socket.js';
-import { coresOfAll } from '../device/cores.js';
+import { coresOfAll } from '../detect/cores.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';

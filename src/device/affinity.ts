@@ -1,6 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { allowedCores, parseCoreList } from './cores.js';
+import { allowedCores, numaNodes } from '../detect/cores.js';
 import type { Libc } from './libc.js';
 
 export interface HomeOptions {
@@ -19,9 +17,8 @@ export interface HomeOptions {
  * neighbours together.
  */
 export function homeCores({ localRank, nLocalRanks, ignoreMask, root = '/' }: HomeOptions): number[] | undefined {
-  const allowed = allowedCores((path) => readFileSync(join(root, path), 'utf8'));
-  const nodes = numaNodes(root);
-  const mine = nodes.filter((cores) => cores.some((core) => allowed.includes(core)));
+  const allowed = allowedCores(root);
+  const mine = numaNodes(root).filter((cores) => cores.some((core) => allowed.includes(core)));
   const node = mine[Math.floor((localRank * mine.length) / nLocalRanks)];
   if (node === undefined) return undefined;
   const cores = ignoreMask ? node : node.filter((core) => allowed.includes(core));
@@ -41,18 +38,4 @@ export function moveTo(libc: Libc, cores: readonly number[]): () => void {
     return () => undefined;
   }
   return () => libc.setAffinity(before);
-}
-
-/** The cores of each NUMA node that has some; none where the kernel knows no nodes. */
-function numaNodes(root: string): number[][] {
-  const directory = join(root, 'sys/devices/system/node');
-  try {
-    return readdirSync(directory)
-      .filter((name) => /^node\d+$/.test(name))
-      .sort((a, b) => Number(a.slice(4)) - Number(b.slice(4)))
-      .map((name) => parseCoreList(readFileSync(join(directory, name, 'cpulist'), 'utf8').trim()))
-      .filter((cores) => cores.length > 0);
-  } catch {
-    return [];
-  }
 }

@@ -1,5 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { allowedCores, numaNodes, siblingsOf } from '../detect/cores.js';
 import { InvalidUsageError } from '../errors.js';
 
 /** What each rank is bound to: a core with all its hardware threads, or a NUMA node. */
@@ -13,8 +12,8 @@ export type BindingUnit = 'core' | 'numa';
  * @throws InvalidUsageError `UNSUPPORTED` when there are more ranks than cores
  */
 export function bindRanks(unit: BindingUnit, nRanks: number, root = '/'): string[] {
-  const allowed = new Set(readCpuList(join(root, 'proc/self/status'), /^Cpus_allowed_list:\s*(\S+)/m));
-  const units = (unit === 'core' ? readCores(root, allowed) : readNumaNodes(root))
+  const allowed = new Set(allowedCores(root));
+  const units = (unit === 'core' ? readCores(root, allowed) : numaNodes(root))
     .map((cpus) => cpus.filter((cpu) => allowed.has(cpu)))
     .filter((cpus) => cpus.length > 0);
   if (unit === 'core' && nRanks > units.length) {
@@ -33,37 +32,8 @@ export function bindRanks(unit: BindingUnit, nRanks: number, root = '/'): string
 function readCores(root: string, allowed: ReadonlySet<number>): number[][] {
   const cores = new Map<string, number[]>();
   for (const cpu of [...allowed].sort((a, b) => a - b)) {
-    const siblings = readCpuList(join(root, `sys/devices/system/cpu/cpu${cpu}/topology/thread_siblings_list`)) ?? [cpu];
+    const siblings = siblingsOf(cpu, root);
     cores.set(siblings.join(), siblings);
   }
   return [...cores.values()];
-}
-
-/** The CPUs of each NUMA node; none where the kernel knows no nodes. */
-function readNumaNodes(root: string): number[][] {
-  const directory = join(root, 'sys/devices/system/node');
-  let names: string[];
-  try {
-    names = readdirSync(directory);
-  } catch {
-    return [];
-  }
-  return names
-    .filter((name) => /^node\d+$/.test(name))
-    .sort((a, b) => Number(a.slice(4)) - Number(b.slice(4)))
-    .map((name) => readCpuList(join(directory, name, 'cpulist')) ?? []);
-}
-
-/** Reads `0-3,8` from a file, or from the first group of `pattern` in it; undefined when it isn't there. */
-function readCpuList(file: string, pattern = /^(\S+)/): number[] | undefined {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch {
-    return undefined;
-  }
-  return pattern.exec(text)?.[1]?.split(',').flatMap((range) => {
-    const [first = 0, last = first] = range.split('-').map(Number);
-    return Array.from({ length: last - first + 1 }, (_, index) => first + index);
-  });
 }

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { cpus, hostname } from 'node:os';
+import { allowedCoreList } from '../detect/cores.js';
 import { bandwidths, type MeasuredCommunicator, type Shape } from './collectives.js';
 import { average, Buffers, type Case, checkCase, gather, timeCase, warmUp } from './measure.js';
 import { checkRoot, defaultIterations, defaultWarmup, type PerfOperator, type PerfOptions, scalarOf } from './options.js';
@@ -100,7 +100,7 @@ async function measureHalf(
 
 /** Who this rank is, in the words of nccl-tests. */
 function deviceLine(comm: MeasuredCommunicator): string {
-  const cores = /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '?';
+  const cores = allowedCoreList() ?? '?';
   return `Rank ${String(comm.rank).padStart(2)} Group  0 Pid ${String(process.pid).padStart(6)} on ${hostname().padStart(10)}`
     + ` device ${String(comm.localRank).padStart(2)} [cores ${cores}] ${cpus()[0]?.model.trim() ?? ''}`;
 }

@@ -1,0 +1,61 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+
+/*
+ * Cores, which Linux calls CPUs: hardware threads, by their numbers. `root` is where /proc and /sys are, `/` on a real
+ * machine.
+ */
+
+/** The cores that this process may run on, as Linux writes them (`0-3,8`); undefined where the system does not say. */
+export function allowedCoreList(root = '/'): string | undefined {
+  return readFirst(join(root, 'proc/self/status'), /^Cpus_allowed_list:\s*(\S+)$/m);
+}
+
+/** The same as numbers; empty where the system does not say. */
+export function allowedCores(root = '/'): number[] {
+  return parseCoreList(allowedCoreList(root));
+}
+
+/** The cores of each NUMA node that has some; none where the kernel knows no nodes. */
+export function numaNodes(root = '/'): number[][] {
+  const directory = join(root, 'sys/devices/system/node');
+  try {
+    return readdirSync(directory)
+      .filter((name) => /^node\d+$/.test(name))
+      .sort((a, b) => Number(a.slice(4)) - Number(b.slice(4)))
+      .map((name) => parseCoreList(readFirst(join(directory, name, 'cpulist'))))
+      .filter((cores) => cores.length > 0);
+  } catch {
+    return [];
+  }
+}
+
+/** The cores that share a physical one with `core`, itself among them. */
+export function siblingsOf(core: number, root = '/'): number[] {
+  const siblings = parseCoreList(readFirst(join(root, `sys/devices/system/cpu/cpu${core}/topology/thread_siblings_list`)));
+  return siblings.length > 0 ? siblings : [core];
+}
+
+/** How many cores several ranks may use together: each may be bound to cores of its own. */
+export function coresOfAll(lists: readonly (readonly number[])[]): number {
+  const all = new Set(lists.flat());
+  return all.size > 0 ? all.size : availableParallelism();
+}
+
+/** The first group of `pattern` in a file; undefined where there is none, or no file. */
+function readFirst(file: string, pattern = /^(\S+)/): string | undefined {
+  try {
+    return pattern.exec(readFileSync(file, 'utf8'))?.[1];
+  } catch {
+    return undefined;
+  }
+}
+
+/** `0-3,8` as [0, 1, 2, 3, 8]; nothing as []. */
+function parseCoreList(list: string | undefined): number[] {
+  return (list?.split(',') ?? []).flatMap((part) => {
+    const [first = NaN, last = first] = part.split('-').map(Number);
+    return Number.isInteger(first) && last >= first ? Array.from({ length: last - first + 1 }, (_, index) => first + index) : [];
+  });
+}
