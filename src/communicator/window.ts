@@ -1,53 +1,18 @@
-import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import type { Observe, Operation } from '../collectives/operation.js';
+import type { Operation } from '../collectives/operation.js';
 import { Operand } from '../collectives/operand.js';
-import type { PointToPoint } from '../collectives/p2p.js';
 import type { WindowCommand } from '../collectives/p2p-window.js';
-import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
-import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InvalidArgumentError, InvalidUsageError, SystemError, withRank } from '../errors.js';
+import { InvalidArgumentError, InvalidUsageError, withRank } from '../errors.js';
 import { closedThere } from '../transport/ending.js';
 import { checkPeer, type CallOptions } from './arguments.js';
 import { rejected } from './caller-stack.js';
-import type { Messenger } from './messenger.js';
-import { tellAll } from './out-of-band.js';
+import { agreeOnWindow, type WindowPart, type WindowParts } from './open-window.js';
 import { checkSenders, checkTarget, checkWindowArray } from './window-arguments.js';
-import { InlineLanes, type LanesParts, type WindowLanes } from './window-lanes.js';
-import { countSignal, signalBytes, WindowSignals } from './window-signals.js';
+import type { WindowLanes } from './window-lanes.js';
+import { countSignal, WindowSignals } from './window-signals.js';
 
 const finished = Promise.resolve();
-
-/** @internal What a window needs of its communicator. */
-export interface WindowParts {
-  readonly bootstrap: Bootstrap;
-  readonly team: Team;
-  readonly libc: Libc | undefined;
-  readonly pointToPoint: PointToPoint;
-  readonly messenger: Messenger;
-  /** Tells the window from others, alike on all ranks; from 1. */
-  readonly number: number;
-  /** Where a thread has the rank's sockets: has it carry the window's operations. */
-  readonly lanesOf: ((window: LanesParts) => WindowLanes) | undefined;
-  /** Throws unless the communicator can be used. */
-  readonly checkUsable: (call: string) => void;
-  /** Told of each operation, where somebody wants to know. */
-  readonly observe: Observe | undefined;
-  readonly barrier: () => Promise<void>;
-}
-
-/** What a rank tells the others of its part. Addresses are in the segment of its host. */
-interface Part {
-  readonly type: DataType['name'];
-  /** Elements. */
-  readonly length: number;
-  readonly address: number;
-  /** Where its counters of signals begin. */
-  readonly signals: number;
-  /** Whether it has the memory that it needs for the window. */
-  readonly isReady: boolean;
-}
 
 /** Options of a put. */
 export interface PutOptions extends CallOptions {
@@ -73,7 +38,7 @@ export class Window {
   readonly array: NumericArray;
   readonly #parts: WindowParts;
   readonly #type: DataType;
-  readonly #ranks: readonly Part[];
+  readonly #ranks: readonly WindowPart[];
   readonly #segment: Segment;
   readonly #words: Int32Array;
   readonly #signals: WindowSignals;
@@ -84,42 +49,15 @@ export class Window {
 
   /** @internal Makes a window of all ranks' arrays, at `address` of this rank's memory; see Communicator.window. */
   static async open(parts: WindowParts, array: NumericArray, address: number, type: DataType): Promise<Window> {
-    const { bootstrap, team: { segment } } = parts;
-    const bytes = signalBytes(bootstrap.nRanks);
-    let failure: Error | undefined;
-    let signals = -1;
-    let lanes: WindowLanes | undefined;
-    try {
-      signals = segment.allocateBytes(bytes);
-      new Uint8Array(segment.buffer, signals, bytes).fill(0);
-      lanes = lanesFor(parts, address, array.length * type.bytes, signals);
-    } catch (error) {
-      failure = error as Error;
-    }
-    const mine: Part = { type: type.name, length: array.length, address, signals, isReady: lanes !== undefined };
-    let all: Part[];
-    try {
-      all = await tellAll(bootstrap, 'window', mine);
-      const without = all.findIndex((part) => !part.isReady);
-      if (lanes === undefined || without >= 0) throw failure ?? new SystemError('OUT_OF_MEMORY', `rank ${without} has no memory for the signals or connections of the window`, { rank: without });
-      const other = all.findIndex((part) => part.type !== all[0]?.type);
-      if (other >= 0) {
-        throw new InvalidUsageError(
-          'CALL_MISMATCH', `a window has one type, but rank 0 made it of ${all[0]?.type ?? ''} and rank ${other} of ${all[other]?.type ?? ''}; pass arrays of one type`, { ranks: [0, other] },
-        );
-      }
-    } catch (error) {
-      await lanes?.close();
-      if (signals >= 0) segment.freeBytes(signals);
-      throw error;
-    }
+    const { ranks, lanes } = await agreeOnWindow(parts, array, address, type);
     // A failure from here on ends the communicator, which others may have begun to write to.
     await lanes.open();
-    return new Window(parts, array, type, all, mine, lanes);
+    return new Window(parts, array, type, ranks, lanes);
   }
 
-  private constructor(parts: WindowParts, array: NumericArray, type: DataType, ranks: readonly Part[], mine: Part, lanes: WindowLanes) {
+  private constructor(parts: WindowParts, array: NumericArray, type: DataType, ranks: readonly WindowPart[], lanes: WindowLanes) {
     const { bootstrap: { rank, nRanks }, team: { segment }, libc, messenger, observe } = parts;
+    const { address, signals } = ranks[rank] as WindowPart;
     this.array = array;
     this.#parts = parts;
     this.#type = type;
@@ -129,12 +67,12 @@ export class Window {
     this.#operand = new Operand(segment, libc);
     this.#lanes = lanes;
     this.#signals = new WindowSignals({
-      rank, nRanks, words: this.#words, address: mine.signals, messenger, observe,
+      rank, nRanks, words: this.#words, address: signals, messenger, observe,
       isPolled: (peer) => lanes.of(peer) === undefined && peer !== rank,
       whyGone: (peer) => this.#whyGone(peer),
     });
     this.#release = segment.keep({
-      uses: (from, to) => from <= mine.address && mine.address < to,
+      uses: (from, to) => from <= address && address < to,
       why: 'the array is in a window that is open, so others may write to it; close the window first',
     });
     messenger.guests.add(this);
@@ -281,7 +219,7 @@ export class Window {
   }
 
   /** Checks what a put or get is about, and gives the other's part. */
-  #checkMove(call: string, what: string, array: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined, optionNames?: readonly string[]): Part {
+  #checkMove(call: string, what: string, array: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined, optionNames?: readonly string[]): WindowPart {
     this.#checkOpen(call);
     const part = this.#partOf(call, peer);
     checkWindowArray(call, what, array, this.#type, options, optionNames);
@@ -295,7 +233,7 @@ export class Window {
     return { name, text, args: { peer, count, type, bytes: count * bytes, at, signals } };
   }
 
-  #partOf(call: string, peer: number): Part {
+  #partOf(call: string, peer: number): WindowPart {
     checkPeer(call, peer, this.#ranks.length);
     const part = this.#ranks[peer];
     if (part === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there is no rank ${peer}`);
@@ -396,12 +334,6 @@ export class Window {
     await this.leave();
     this.#segment.freeBytes(this.#ranks[bootstrap.rank]?.signals ?? 0);
   }
-}
-
-function lanesFor({ bootstrap: { rank, nRanks }, team: { segment }, libc, pointToPoint, messenger, number, lanesOf }: WindowParts, address: number, bytes: number, signals: number): WindowLanes {
-  const peers = Array.from({ length: nRanks }, (_, peer) => peer).filter((peer) => peer !== rank && pointToPoint.localOf(peer) < 0);
-  const window: LanesParts = { number, peers, address, bytes, signals, onNews: messenger.onNews };
-  return lanesOf?.(window) ?? new InlineLanes(window, pointToPoint, segment, libc);
 }
 
 /** What `begin` begins, of whose end its observer is told. */
