@@ -134,6 +134,13 @@ function micros(/** @type {number} */ seconds) {
   return Number((seconds * 1e6).toFixed(3));
 }
 
+/** Lets all ranks begin samples together. Returns when. */
+function beginSamples() {
+  meeting.barrier(); // all have seen the last stop
+  if (comm.rank === 0) meeting.stop = false;
+  return performance.now();
+}
+
 /**
  * The slowest rank's seconds for one call, of each sample.
  *
@@ -144,9 +151,7 @@ function micros(/** @type {number} */ seconds) {
  */
 function sampleSync(which, call, count, limitMs) {
   const samples = /** @type {number[]} */ ([]);
-  meeting.barrier(); // all have seen the last stop
-  if (comm.rank === 0) meeting.stop = false;
-  const begin = performance.now();
+  const begin = beginSamples();
   for (let i = -Number(option.warm); i < count; i++) {
     meeting.barrier();
     if (meeting.stop) break;
@@ -167,9 +172,7 @@ function sampleSync(which, call, count, limitMs) {
  */
 async function samplePromise(which, call, count, limitMs) {
   const samples = /** @type {number[]} */ ([]);
-  meeting.barrier(); // all have seen the last stop
-  if (comm.rank === 0) meeting.stop = false;
-  const begin = performance.now();
+  const begin = beginSamples();
   for (let i = -Number(option.warm); i < count; i++) {
     meeting.barrier();
     if (meeting.stop) break;

@@ -52,7 +52,7 @@ export function zoneOf(host: string): string | undefined {
   return percent < 0 ? undefined : host.slice(percent + 1);
 }
 
-export function withoutZone(host: string): string {
+function withoutZone(host: string): string {
   const percent = host.indexOf('%');
   return percent < 0 ? host : host.slice(0, percent);
 }

@@ -28,7 +28,7 @@ export interface ConnectionEvents {
 }
 
 /** Longest message that a connection carries. */
-export const maximumMessageBytes = 1024 * 1024 * 1024;
+const maximumMessageBytes = 1024 * 1024 * 1024;
 
 /** How long what was written before a goodbye, and that, may take until the other side has it. */
 const goodbyeMs = 10_000;

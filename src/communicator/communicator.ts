@@ -281,14 +281,14 @@ export class Communicator extends Collectives {
   /** A second queue with the same ranks: what is called on it need not wait for what is under way here. Every rank calls it. */
   async stream(options: ChildOptions = {}): Promise<Communicator> {
     this.#checkUsable('stream');
-    checkOptions('stream', options);
+    this.#ofThisRank(() => checkOptions('stream', options));
     return this.split(0, this.rank, options);
   }
 
   /** What NCCL's users call before they use a buffer often; here it tells whether the array is used without copies. */
   register(array: NumericArray): Registration {
     this.#checkUsable('register');
-    checkArray('register', array, array instanceof Uint16Array ? { type: 'float16' } : undefined);
+    this.#ofThisRank(() => checkArray('register', array, array instanceof Uint16Array ? { type: 'float16' } : undefined));
     const registration: Registration = Object.freeze({ array, zeroCopy: this.#segment.offsetOf(array) >= 0 });
     this.#registrations.add(registration);
     return registration;
@@ -297,7 +297,7 @@ export class Communicator extends Collectives {
   /** Ends a registration; the array stays as it is. */
   deregister(registration: Registration): void {
     if (!this.#registrations.delete(registration)) {
-      throw new InvalidUsageError('ARGUMENT_TYPE', 'deregister takes what register of this communicator gave, once');
+      throw new InvalidUsageError('ARGUMENT_TYPE', 'deregister takes what register of this communicator gave, once', { rank: this.rank });
     }
   }
 

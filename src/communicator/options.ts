@@ -5,7 +5,7 @@ import { didYouMean } from '../suggest.js';
 import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from './debug-log.js';
 
 /** How a ring's messages travel: collectives/ring.ts. */
-export const protocols = ['simple', 'll'] as const;
+const protocols = ['simple', 'll'] as const;
 export type Protocol = (typeof protocols)[number];
 
 /** What the environment says about a communicator's work. All ranks must say the same of `algorithm`. */

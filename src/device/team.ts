@@ -36,17 +36,17 @@ export interface Reservation {
 }
 
 /** Longest last words. */
-export const LAST_WORDS_BYTES = LEFT - LAST_WORDS - 64;
+const LAST_WORDS_BYTES = LEFT - LAST_WORDS - 64;
 
 /**
  * Where any rank's arrays are outside the segment, rounds move at most this much of each array. Lines that one core wrote
  * and another reads come much faster once they have left the first one's cache, so it is as long as that (measured:
  * 256 KiB takes 1.2 to 1.8 times as long for 1 MiB between two ranks, more than 1 MiB as long).
  */
-export const STAGE_BYTES = 1024 * 1024;
+const STAGE_BYTES = 1024 * 1024;
 
 /** Why a communicator failed, as the abort word says it to all ranks. */
-export const abortReasons = ['none', 'died', 'aborted', 'closed', 'mismatch', 'timedOut', 'failed'] as const;
+const abortReasons = ['none', 'died', 'aborted', 'closed', 'mismatch', 'timedOut', 'failed'] as const;
 export type AbortReason = (typeof abortReasons)[number];
 
 export class Team {

@@ -1,6 +1,6 @@
 import type { Communicator } from '../communicator/communicator.js';
 import type { DataTypeName, NumericArray, ReductionOperator } from '../device/types.js';
-import type { Segment } from './data.js';
+import type { ResultPart } from './data.js';
 
 /** What perf calls of a communicator. */
 export type MeasuredCommunicator = Pick<
@@ -52,7 +52,7 @@ export interface Collective {
   /** Bus bandwidth over algorithm bandwidth: what of the size each link must carry at least (nccl-tests, doc/PERFORMANCE.md). */
   busFactor(nRanks: number): number;
   /** What the receive buffer of this rank must hold afterwards. */
-  expected(shape: Shape, place: Place): Segment[];
+  expected(shape: Shape, place: Place): ResultPart[];
   run(comm: MeasuredCommunicator, call: Arguments): Promise<void>;
   runSync(comm: MeasuredCommunicator, call: Arguments): void;
 }
@@ -82,7 +82,7 @@ const scattered = (elements: number, nRanks: number, bytes: number): Shape => {
 const allButOwn = (nRanks: number): number => (nRanks - 1) / nRanks;
 
 /** Block r of the receive buffer is rank r's, from its element `first` on. */
-const blocksOfAll = (count: number, nRanks: number, first: number): Segment[] =>
+const blocksOfAll = (count: number, nRanks: number, first: number): ResultPart[] =>
   Array.from({ length: nRanks }, (_, from) => ({ at: from * count, count, from, first }));
 
 export const collectives: readonly Collective[] = [

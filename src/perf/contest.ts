@@ -8,7 +8,7 @@ import { type Arguments, type Collective, collectives, type Shape } from './coll
 import { Buffers } from './measure.js';
 
 /** What contests are held in: the kinds of call, under perf's names. */
-export const contestKinds: Readonly<Partial<Record<CallKind, string>>> = {
+const contestKinds: Readonly<Partial<Record<CallKind, string>>> = {
   allReduce: 'all_reduce', reduce: 'reduce', broadcast: 'broadcast', allGather: 'all_gather',
   reduceScatter: 'reduce_scatter', allToAll: 'alltoall', gather: 'gather', scatter: 'scatter',
 };

@@ -124,7 +124,7 @@ function mix(value: number): number {
 }
 
 /** Elements `at`, … `at + count - 1` of a result: those from `first` on of one rank's source, or of all combined. */
-export interface Segment {
+export interface ResultPart {
   readonly at: number;
   readonly count: number;
   readonly from: number | 'all';
@@ -134,22 +134,22 @@ export interface Segment {
 /** Elements worked on at a time: their reference stays in the first-level cache. */
 const blockLength = 1024;
 
-/** The number of elements of `result` that differ from what its segments must hold. */
-export function countWrong(result: NumericArray, segments: readonly Segment[], data: TestData): number {
+/** The number of elements of `result` that differ from what its parts must hold. */
+export function countWrong(result: NumericArray, parts: readonly ResultPart[], data: TestData): number {
   const { type } = data;
   const numbers = new Float64Array(blockLength);
   const stored = new type.array(new ArrayBuffer(blockLength * type.bytes), 0, blockLength);
   let wrong = 0;
-  for (const segment of segments) {
-    for (let done = 0; done < segment.count; done += blockLength) {
-      const length = Math.min(blockLength, segment.count - done);
+  for (const part of parts) {
+    for (let done = 0; done < part.count; done += blockLength) {
+      const length = Math.min(blockLength, part.count - done);
       const expected = numbers.subarray(0, length);
-      if (segment.from === 'all') data.reduced(expected, segment.first + done);
-      else data.source(expected, segment.from, segment.first + done);
+      if (part.from === 'all') data.reduced(expected, part.first + done);
+      else data.source(expected, part.from, part.first + done);
       // Through the type and back: what is below zero wraps around where there is no sign.
       type.store(stored, expected);
       const want = type.load(stored.subarray(0, length));
-      const got = type.load(result.subarray(segment.at + done, segment.at + done + length));
+      const got = type.load(result.subarray(part.at + done, part.at + done + length));
       for (let i = 0; i < length; i++) {
         // Written so that NaN is wrong.
         if (!(Math.abs((got[i] ?? NaN) - (want[i] ?? NaN)) <= data.tolerance)) wrong++;

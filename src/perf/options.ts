@@ -2,7 +2,7 @@ import { reductionOperators } from '../device/types.js';
 import { InvalidArgumentError } from '../errors.js';
 import { didYouMean } from '../suggest.js';
 import { type Collective, collectives } from './collectives.js';
-import { parseSize, sweep } from './sizes.js';
+import { parseSize, type Step, sweep } from './sizes.js';
 import { type ElementType, elementTypes } from './types.js';
 
 /** Which ranks' time is reported; nccl-tests' numbers 0 to 3. */
@@ -20,7 +20,7 @@ export const scalarOf = (rank: number): number => 1 + (rank % 2);
 export interface PerfOptions {
   readonly collective: Collective;
   readonly sizes: readonly number[];
-  readonly step: { readonly kind: 'factor'; readonly factor: number } | { readonly kind: 'bytes'; readonly bytes: number };
+  readonly step: Step;
   readonly types: readonly ElementType[];
   /** `undefined` where the collective doesn't reduce. */
   readonly operators: readonly (PerfOperator | undefined)[];

@@ -19,10 +19,10 @@ interface Functions {
 let made: Functions | { readonly reason: string } | undefined;
 
 /**
- * What WebAssembly cannot do, done with the processor's own instructions: conversions of float16, for which it has none, on one
- * memory of WebAssembly, stores around the caches, and sums of arrays outside it, which would have to be copied into it and out of it. The kernels hand
- * over what is worth a call (0.3 µs), and do themselves what is left: all of it on other processors and systems, and where
- * memory cannot be made executable. Results have the same bits either way.
+ * What WebAssembly cannot do on its memory, done with the processor's own instructions: conversions of float16, stores
+ * around the caches, and sums of arrays that lie outside the memory and would have to be copied into it and out of it.
+ * The kernels hand over what is worth a call (0.3 µs), and do themselves what is left: all of it on other processors and
+ * systems, and where memory cannot be made executable. Results have the same bits either way.
  */
 export class MachineCode {
   readonly #libc: Libc;
@@ -53,8 +53,8 @@ export class MachineCode {
   }
 
   /**
-   * Copies what it can of the `bytes` bytes at place `source` of the memory to two others: to `cached` as usual, to `streamed`, a multiple
-   * of COPY_BLOCK_BYTES, around the caches. Returns how many bytes from the first on are done.
+   * Copies what it can of the `bytes` bytes at place `source` of the memory to two others: to `cached` as usual, to
+   * `streamed`, a multiple of COPY_BLOCK_BYTES, around the caches. Returns how many bytes from the first on are done.
    */
   copyTwice(source: number, cached: number, streamed: number, bytes: number): number {
     const functions = this.#functions();
