@@ -6,7 +6,7 @@ import type { SegmentMemory } from '../device/memory-use.js';
 import { rankStates } from '../device/rank-lines.js';
 import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
-import { InvalidUsageError, RemoteError, TcclError, withRank } from '../errors.js';
+import { describeError, InternalError, InvalidUsageError, RemoteError, TcclError, withRank } from '../errors.js';
 import { packReason } from '../transport/ending.js';
 import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { spinsFor } from './backoff.js';
@@ -105,7 +105,7 @@ export class Communicator extends Collectives {
     origin.use();
     const crowded = this.nLocalRanks > nCores;
     const spins = spinsFor(this.nLocalRanks, nCores);
-    const fail = (error: unknown): unknown => this.#failWith(error);
+    const fail = (error: unknown): TcclError => this.#failWith(error);
     this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, server: thread?.messages, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews(), observe: engine.observe });
     this.#queue = new CallQueue({
       engine, rank: this.rank, libc, spins, patience: crowded ? 2 * Math.ceil(this.nLocalRanks / nCores) : 0, timeoutMs, fail,
@@ -416,9 +416,9 @@ export class Communicator extends Collectives {
 
   // ── failure ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Ends the communicator for an error of an operation. */
-  #failWith(error: unknown): unknown {
-    if (!(error instanceof TcclError)) return error;
+  /** Ends the communicator for an error of an operation, also one that nobody expected: else the others would wait for ever. */
+  #failWith(cause: unknown): TcclError {
+    const error = cause instanceof TcclError ? cause : new InternalError('INTERNAL', `rank ${this.rank} failed: ${describeError(cause)}`, { cause });
     withRank(error, this.rank);
     const { name } = this.#parts.config;
     if (name !== undefined && this.#failure === undefined) error.message += ` (communicator ${JSON.stringify(name)})`;

@@ -140,6 +140,19 @@ test.each([
   }
 });
 
+test.each([
+  ['shared memory', {}],
+  ['ring', { TCCL_ALGO: 'ring' }],
+  ['sockets', { TCCL_SHM_DISABLE: '1' }],
+] as const)('an error that nobody expected ends the communicator, and all are told whose it was (%s)', async (_, env) => {
+  const { records, stderr } = await runRanks(3, 'failures.mjs', ['defect'], { env, flags: ['--grace', '20'] });
+  expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 1, 2]);
+  for (const record of records) {
+    expect(record).toMatchObject({ code: 'INTERNAL', about: 1, name: 'InternalError' });
+    expect(record['message']).toContain('nobody expects this');
+  }
+});
+
 test('an operation of engine threads that waits too long names the ranks that did not come', async () => {
   const { records } = await runRanks(3, 'failures.mjs', ['late', 'promise'], { env: { TCCL_TEST_CONFIG: '{"engine":"thread","channels":2}' }, flags: ['--grace', '20'] });
   expect(records).toHaveLength(2);
