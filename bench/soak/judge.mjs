@@ -69,10 +69,10 @@ function judgePhase(/** @type {Failure} */ failure, /** @type {readonly Record_[
 }
 
 /** @returns {string | undefined} */
-function judgeError(/** @type {Failure} */ failure, /** @type {boolean} */ isVictim, /** @type {(rank: number) => boolean} */ isBehind, /** @type {any} */ { code, about, ranks, message, stream }) {
-  // Others have heard of the failure and closed the stream before this rank called something that it could not get.
-  if (stream === true && code === 'CLOSED') return undefined;
+function judgeError(/** @type {Failure} */ failure, /** @type {boolean} */ isVictim, /** @type {(rank: number) => boolean} */ isBehind, /** @type {any} */ { code, about, ranks, message, besides }) {
   const { kind, victim } = failure;
+  // Others have heard of the failure, and closed a stream or child, of these ranks, before this rank called something that it could not get.
+  if (code === 'CLOSED' && besides !== undefined && !besides.includes(victim)) return undefined;
   const expected = promised[kind];
   if (expected === undefined) return 'nothing was to fail';
   if (isVictim) {

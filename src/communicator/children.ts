@@ -1,9 +1,11 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { LastStep } from '../bootstrap/last-step.js';
+import { packError, unpackError } from '../bootstrap/error-transfer.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { Team, type Reservation } from '../device/team.js';
 import { describeValue } from '../describe-value.js';
-import { InvalidArgumentError, RemoteError, SystemError, TcclError } from '../errors.js';
+import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError } from '../errors.js';
 import { checkAlike, checkEngines, inOneSegment } from './agree.js';
 import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { CommunicatorParts } from './origin.js';
@@ -80,9 +82,8 @@ async function shrinkInTime(parent: CommunicatorParts, excluded: readonly number
     try {
       return await makeChild(parent, number, ranks, config, signal, true);
     } catch (error) {
-      const lost = error instanceof RemoteError && error.code === 'RANK_DIED' && error.rank !== undefined ? ranks[error.rank] : undefined;
-      if (lost === undefined) throw error;
-      out.add(lost);
+      if (!(error instanceof RemoteError && error.code === 'RANK_DIED' && error.rank !== undefined)) throw error;
+      out.add(error.rank);
     }
   }
 }
@@ -93,6 +94,7 @@ async function shrinkInTime(parent: CommunicatorParts, excluded: readonly number
  *
  * @param ranks of the parent, in the child's order
  * @param confirmed whether to wait until all members have it
+ * @throws errors that speak of the parent's ranks
  */
 async function makeChild(
   parent: CommunicatorParts,
@@ -112,7 +114,10 @@ async function makeChild(
   let child: CommunicatorParts | undefined;
   const lastStep = confirmed ? bootstrap.lastStep() : undefined;
   const facts = ranks.flatMap((rank) => parent.facts[rank] ?? []);
-  const giveUp = (): void => bootstrap.abort(signal.reason as Error);
+  const giveUp = (): void => {
+    const { rank } = bootstrap;
+    bootstrap.abort(new RemoteError('CLOSED', `rank ${rank} gave up this communicator while it was made: ${describeError(signal.reason)}`, { rank }));
+  };
   signal.addEventListener('abort', giveUp);
   try {
     const wanted = { threads: engineThreads(config), algorithm: forcedAlgorithm(origin.facts.settings, config) ?? 'auto' };
@@ -131,7 +136,7 @@ async function makeChild(
     if (error instanceof TcclError) child?.engine.abort(error);
     if (team !== undefined) team.leave();
     else if (reservation !== undefined) segment.freeBytes(reservation.offset);
-    throw error;
+    throw await reasonForParent(error, parent.bootstrap, ranks, signal);
   } finally {
     signal.removeEventListener('abort', giveUp);
   }
@@ -149,6 +154,20 @@ async function confirm(bootstrap: Bootstrap, lastStep: LastStep, signal: AbortSi
     if (!(error instanceof RemoteError) || signal.aborted || !(await lastStep.counts(signal))) throw error;
   }
   lastStep.done();
+}
+
+/** How long news of the parent may take that explain why a member gave up. */
+const NEWS_MS = 1000;
+
+/** Why a child was not made, for a call of the parent. */
+async function reasonForParent(error: unknown, parent: Bootstrap, ranks: readonly number[], signal: AbortSignal): Promise<unknown> {
+  if (signal.aborted) return signal.reason;
+  if (!(error instanceof TcclError) || error.rank === undefined) return error;
+  const rank = ranks[error.rank] ?? error.rank;
+  const byOther = error.code === 'CLOSED' ? await Promise.race([parent.whyGone(rank), setTimeout(NEWS_MS)]) : undefined;
+  if (byOther !== undefined) return byOther;
+  if (rank === error.rank) return error;
+  return unpackError({ ...packError(error), message: `rank ${rank} here; in the communicator that was being made: ${error.message}`, rank });
 }
 
 /** What all ranks must want alike of a communicator. */

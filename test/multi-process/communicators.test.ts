@@ -140,3 +140,9 @@ test.each(['one', 'hosts'])('a rank that dies in the last exchange of a shrink l
   expect(records.map(({ rank, members }) => [rank, members]).sort(), stderr).toEqual([[0, [0, 1]], [1, [0, 1]]]);
   expect(records[0]?.['given'], stderr).toEqual(records[1]?.['given']);
 });
+
+test('a rank that dies while a split makes its communicator is named by its number in the one that is split', async () => {
+  const { records, stderr } = await runRanks(4, 'split-death.mjs', [], { flags: ['--grace', '30'] });
+  expect(records.map(({ rank }) => rank).sort(), stderr).toEqual([0, 1, 3]);
+  for (const record of records) expect(record, stderr).toMatchObject({ split: { code: 'RANK_DIED', about: 2 }, after: { code: 'RANK_DIED', about: 2 } });
+});
