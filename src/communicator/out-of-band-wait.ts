@@ -35,9 +35,10 @@ export class OutOfBandWait {
     });
   }
 
-  /** The ranks that hold it up, as far as that is known. */
+  /** The ranks that hold it up, as far as that is known: those that have not called, whatever they do, before those that stand still. */
   late(): number[] {
-    return this.#holdUps.find(this.#awaited(), this.#timeoutMs);
+    const behind = this.#findBehind();
+    return this.#holdUps.find(behind.length > 0 ? this.#peersOf(behind) : this.#awaited(), this.#timeoutMs);
   }
 
   close(): void {
@@ -54,9 +55,11 @@ export class OutOfBandWait {
   }
 
   #awaited(): Awaited[] {
-    const ranks = new Set([...this.#line.awaited(), ...this.#findBehind()]);
-    ranks.delete(this.#bootstrap.rank);
-    return [...ranks].flatMap((rank) => this.#peers[rank] ?? []);
+    return this.#peersOf([...new Set([...this.#line.awaited(), ...this.#findBehind()])]);
+  }
+
+  #peersOf(ranks: readonly number[]): Awaited[] {
+    return ranks.flatMap((rank) => (rank === this.#bootstrap.rank ? [] : this.#peers[rank] ?? []));
   }
 
   /** What a rank said in either way. */
