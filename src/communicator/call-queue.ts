@@ -233,10 +233,12 @@ export class CallQueue {
     }
   }
 
-  timedOut(): TimeoutError {
+  /** Throws why a call ends that has waited long enough: because time is over, or others have ended it by now and nobody is late any more. */
+  timeOut(): never {
     const { rank, timeoutMs } = this.#parts;
     const late = this.#engine.late(timeoutMs);
-    return new TimeoutError(
+    this.#engine.check();
+    throw new TimeoutError(
       'TIMEOUT',
       `rank ${rank} waited ${timeoutMs / 1000} s for ${late.length === 0 ? 'other ranks' : nameRanks(late)} ` +
         'to make the same call (TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
@@ -262,7 +264,7 @@ export class CallQueue {
     this.#engine.check();
     const { waitedMs } = this.#backoff;
     if (this.#timeoutMs === 0) return;
-    if (waitedMs > this.#timeoutMs) throw this.timedOut();
+    if (waitedMs > this.#timeoutMs) this.timeOut();
     if (waitedMs > this.#clock.gapMs) this.sayWaits();
   }
 
@@ -297,7 +299,12 @@ export class CallQueue {
     setImmediate(() => {
       if (first === undefined || this.#requests[0] !== first) return;
       this.#pump();
-      if (this.#requests[0] === first && this.#engine.steps === steps) this.#parts.fail(this.timedOut());
+      if (this.#requests[0] !== first || this.#engine.steps !== steps) return;
+      try {
+        this.timeOut();
+      } catch (error) {
+        this.#parts.fail(error);
+      }
     });
   }
 

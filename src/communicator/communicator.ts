@@ -117,7 +117,7 @@ export class Communicator extends Collectives {
         isPending: () => this.#queue.isPending,
         step: () => this.#queue.step(),
         check: () => this.#queue.checkForMessages(),
-        timedOut: () => this.#queue.timedOut(),
+        timeOut: () => this.#queue.timeOut(),
         sayWaits: () => this.#queue.sayWaits(),
       },
     });

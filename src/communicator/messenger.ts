@@ -2,7 +2,7 @@ import type { PointToPoint } from '../collectives/p2p.js';
 import { transferTimeout, type TransferOwner } from '../collectives/p2p-transfer.js';
 import type { Libc } from '../device/libc.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InvalidUsageError, type TimeoutError } from '../errors.js';
+import { InvalidUsageError } from '../errors.js';
 import { rejected } from './caller-stack.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import { WatchClock } from '../watch-clock.js';
@@ -44,7 +44,7 @@ export interface MessengerParts {
     /** Throws when the communicator cannot go on. */
     readonly check: () => void;
     /** The error for waiting too long for them. */
-    readonly timedOut: () => TimeoutError;
+    readonly timeOut: () => never;
     /** Tells the other ranks that they get no further here. */
     readonly sayWaits: () => void;
   };
@@ -379,7 +379,7 @@ export class Messenger {
     const now = this.#clock.look();
     if (this.#collectivesMovedMs === 0) this.#collectivesMovedMs = now;
     const stillMs = now - this.#collectivesMovedMs;
-    if (timeoutMs > 0 && stillMs > timeoutMs) throw collectives.timedOut();
+    if (timeoutMs > 0 && stillMs > timeoutMs) collectives.timeOut();
     if (stillMs > this.#clock.gapMs) collectives.sayWaits();
   }
 }

@@ -63,7 +63,7 @@ const ways = [
   { way: 'promise', args: [], env: {} },
   { way: 'sync', args: ['sync'], env: {} },
   { way: 'over sockets', args: [], env: overSockets },
-  { way: 'over sockets that a thread has', args: [], env: onThread },
+  ...(process.env['TCCL_TEST_LONG'] === '1' ? [{ way: 'over sockets that a thread has', args: [], env: onThread }] : []),
   { way: 'sync, over sockets that a thread has', args: ['sync'], env: onThread },
 ];
 

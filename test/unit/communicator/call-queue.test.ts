@@ -93,6 +93,19 @@ describe('a call that waits for news', () => {
     expect(fail).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'TIMEOUT', ranks: [1] }));
   });
 
+  it('fails with what others ended it with where that comes while it looks who is late', async () => {
+    const { engine, calls, fail } = queue();
+    void calls.start(call);
+    engine.late = () => {
+      engine.check = () => {
+        throw new RemoteError('RANK_DIED', 'rank 1 died', { rank: 1 });
+      };
+      return [];
+    };
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + LATE_MS);
+    expect(fail).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'RANK_DIED', rank: 1 }));
+  });
+
   it('is looked at once more before it fails: what came while the thread was busy counts', async () => {
     const { state, calls, fail } = queue();
     const done = calls.start(call);
