@@ -87,7 +87,7 @@ export function encodeCall(call: Call): number {
 /** The call that `encodeCall` made the code of. */
 export function decodeCall(code: number, root: number, count: number): Call {
   const kind = kinds.find((name) => callKinds[name] === kindOf(code));
-  const type = dataTypes.find((candidate) => candidate.code === ((code >> 4) & 15));
+  const type = dataTypes.find((candidate) => candidate.code === typeCodeOf(code));
   const operator = operatorNames[operatorOf(code)];
   const algorithm = algorithmOf(code);
   if (kind === undefined || type === undefined || operator === undefined || algorithm === undefined) {
@@ -99,6 +99,11 @@ export function decodeCall(code: number, root: number, count: number): Call {
 /** The kind of call that a code is of; see callKinds. */
 export function kindOf(code: number): number {
   return code & 15;
+}
+
+/** The code of the type of a code's elements. */
+export function typeCodeOf(code: number): number {
+  return (code >> 4) & 15;
 }
 
 /** The place of a code's operator in operatorNames. */

@@ -4,7 +4,7 @@ import type { Libc } from '../device/libc.js';
 import type { NumericArray } from '../device/types.js';
 import { TcclError, TimeoutError } from '../errors.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
-import { rejected } from './caller-stack.js';
+import { settlerOf } from './caller-stack.js';
 import type { CheckedCall } from './checked-call.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './group.js';
@@ -131,8 +131,7 @@ export class CallQueue {
       this.#backoff.restart();
     }
     return new Promise<void>((resolve) => {
-      const settled = (error?: Error): void => resolve(error === undefined ? undefined : rejected(error));
-      this.#requests.push({ code, type, root, send, recv, count, details, begun, settled });
+      this.#requests.push({ code, type, root, send, recv, count, details, begun, settled: settlerOf(resolve) });
       this.#schedule();
     });
   }

@@ -10,11 +10,16 @@ const led = new WeakSet<Error>();
 const turn = Promise.resolve();
 
 /** What a call's promise is to be resolved with so that it rejects with `error`, whose stack then begins where the promise is awaited. */
-export async function rejected(error: Error): Promise<never> {
+async function rejected(error: Error): Promise<never> {
   // Two turns later the promise has taken this one on, and V8 finds what awaits it from here.
   await turn;
   await turn;
   throw leadToCaller(error, rejected);
+}
+
+/** What settles a call's promise, whose `resolve` it is given: well, or with an error, whose stack then begins where the promise is awaited. */
+export function settlerOf(resolve: (value?: Promise<never>) => void): (error?: Error) => void {
+  return (error) => resolve(error === undefined ? undefined : rejected(error));
 }
 
 /** What `promise` gives. An error's stack begins where this is awaited. */

@@ -159,13 +159,23 @@ async function confirm(bootstrap: Bootstrap, lastStep: LastStep, signal: AbortSi
 /** How long news of the parent may take that explain why a member gave up. */
 const NEWS_MS = 1000;
 
+/** Why a rank does not go on with the parent, if that is known soon. */
+async function newsOf(parent: Bootstrap, rank: number): Promise<Error | undefined> {
+  const known = new AbortController();
+  try {
+    return await Promise.race([parent.whyGone(rank), setTimeout(NEWS_MS, undefined, { signal: known.signal })]);
+  } finally {
+    known.abort();
+  }
+}
+
 /** Why a child was not made, for a call of the parent. */
 async function reasonForParent(error: unknown, parent: Bootstrap, ranks: readonly number[], signal: AbortSignal): Promise<unknown> {
   if (signal.aborted) return signal.reason;
   if (!(error instanceof TcclError) || error.rank === undefined) return error;
   const rank = ranks[error.rank] ?? error.rank;
-  const byOther = error.code === 'CLOSED' ? await Promise.race([parent.whyGone(rank), setTimeout(NEWS_MS)]) : undefined;
-  if (byOther !== undefined) return byOther;
+  const news = error.code === 'CLOSED' ? await newsOf(parent, rank) : undefined;
+  if (news !== undefined) return news;
   if (rank === error.rank) return error;
   return unpackError({ ...packError(error), message: `rank ${rank} here; in the communicator that was being made: ${error.message}`, rank });
 }

@@ -1,4 +1,4 @@
-import type { CallDetails } from '../collectives/call.js';
+import { typeCodeOf, type CallDetails } from '../collectives/call.js';
 import { dataTypes, int32, type DataType, type NumericArray } from '../device/types.js';
 import { REASON_BYTES } from '../transport/ending.js';
 import type { QueuedCall } from './group.js';
@@ -63,9 +63,9 @@ export function callAt(memory: SharedArrayBuffer, call: PlacedCall, outside?: (p
   const { code, root, send, sendLength, recv, recvLength, count, details, sendIn, recvIn } = call;
   const sendMemory = sendIn === undefined ? memory : outside?.(sendIn) ?? memory;
   const recvMemory = recvIn === undefined ? memory : outside?.(recvIn) ?? memory;
-  const { type, array: input } = elementsAt(sendMemory, (code >> 4) & 15, send, sendLength);
+  const { type, array: input } = elementsAt(sendMemory, typeCodeOf(code), send, sendLength);
   const isSame = recv === send && recvLength === sendLength && sendMemory === recvMemory;
-  const output = isSame ? input : elementsAt(recvMemory, (code >> 4) & 15, recv, recvLength).array;
+  const output = isSame ? input : elementsAt(recvMemory, typeCodeOf(code), recv, recvLength).array;
   return { code, type, root, send: input, recv: output, count, details };
 }
 

@@ -4,7 +4,7 @@ import type { Observe, Operation } from '../collectives/operation.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError } from '../errors.js';
-import { rejected } from './caller-stack.js';
+import { settlerOf } from './caller-stack.js';
 import type { CheckedCall } from './checked-call.js';
 import { fuse } from './fusion.js';
 
@@ -124,10 +124,10 @@ export function refused(error: unknown): Promise<void> {
 export class Group {
   /** Resolves when all operations are done. */
   readonly promise: Promise<void>;
-  #resolve: (failure?: Promise<never>) => void = () => undefined;
+  #settle: (error?: Error) => void = () => undefined;
   /** The same, for the operations: they may leave it alone, since whoever called group() has the other. */
   readonly #part: Promise<void>;
-  #resolvePart: (failure?: Promise<never>) => void = () => undefined;
+  #settlePart: (error?: Error) => void = () => undefined;
   readonly #messages: (QueuedMessage & { readonly member: GroupMember })[] = [];
   readonly #collectives = new Map<GroupMember, QueuedCall[]>();
   /** What went wrong first. */
@@ -137,8 +137,8 @@ export class Group {
   #ended: ((error?: Error) => void)[] = [];
 
   constructor() {
-    this.promise = new Promise<void>((resolve) => (this.#resolve = resolve));
-    this.#part = new Promise<void>((resolve) => (this.#resolvePart = resolve));
+    this.promise = new Promise<void>((resolve) => (this.#settle = settlerOf(resolve)));
+    this.#part = new Promise<void>((resolve) => (this.#settlePart = settlerOf(resolve)));
     this.#part.catch(() => undefined);
   }
 
@@ -235,11 +235,8 @@ export class Group {
       // Others may fail, too, but a promise rejects once, and nobody would handle what it was given then.
       if (this.#error !== undefined) return;
       this.#error = { error };
-      this.#resolve(rejected(error));
-      this.#resolvePart(rejected(error));
-    } else if (this.#outstanding === 0) {
-      this.#resolve();
-      this.#resolvePart();
-    }
+    } else if (this.#outstanding > 0) return;
+    this.#settle(error);
+    this.#settlePart(error);
   };
 }

@@ -3,7 +3,7 @@ import { transferTimeout, type TransferOwner } from '../collectives/p2p-transfer
 import type { Libc } from '../device/libc.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../errors.js';
-import { rejected } from './caller-stack.js';
+import { settlerOf } from './caller-stack.js';
 import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
 import { WatchClock } from '../watch-clock.js';
 
@@ -95,7 +95,7 @@ export class Messenger {
       return finished;
     }
     return new Promise<void>((resolve) => {
-      transfer.owner = { settled: (error) => resolve(error === undefined ? undefined : rejected(error)) };
+      transfer.owner = { settled: settlerOf(resolve) };
       this.#schedule(true);
     });
   }

@@ -76,17 +76,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
   const abort = (): void => tell({ kind: 'abort', reason: packReason(signal.reason as Error) });
   signal.addEventListener('abort', abort);
   try {
-    const transport = await new Promise<string>((resolve, reject) => {
-      worker.on('message', (message: FromNetworkThread) => {
-        if (message.kind === 'opened') resolve(message.transport);
-        else if (message.kind === 'failed') reject(unpackReason(message.reason, rank));
-        else void answer(bootstrap, message).then(tell);
-      });
-      worker.on('error', (error) => {
-        reject(new SystemError('LAUNCH', `an engine thread cannot be started: ${error.message}`, { cause: error }));
-        memory.gaveUp(packReason(error));
-      });
-    });
+    const transport = await whenOpened(worker, bootstrap, memory, tell);
     worker.unref();
     const fail = (error: Error): void => {
       if (memory.reason() !== undefined) return;
@@ -115,4 +105,19 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     signal.removeEventListener('abort', abort);
     stopTelling();
   }
+}
+
+/** The name of the thread's transport, once its connections are made. What it asks of the bootstrap network is answered, then too. */
+function whenOpened(worker: Worker, bootstrap: Bootstrap, memory: EngineThreadMemory, tell: (message: ToNetworkThread) => void): Promise<string> {
+  return new Promise((resolve, reject) => {
+    worker.on('message', (message: FromNetworkThread) => {
+      if (message.kind === 'opened') resolve(message.transport);
+      else if (message.kind === 'failed') reject(unpackReason(message.reason, bootstrap.rank));
+      else void answer(bootstrap, message).then(tell);
+    });
+    worker.on('error', (error) => {
+      reject(new SystemError('LAUNCH', `an engine thread cannot be started: ${error.message}`, { cause: error }));
+      memory.gaveUp(packReason(error));
+    });
+  });
 }

@@ -6,7 +6,7 @@ import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError, withRank } from '../errors.js';
 import { closedThere } from '../transport/ending.js';
 import { checkPeer, type CallOptions } from './arguments.js';
-import { rejected } from './caller-stack.js';
+import { settlerOf } from './caller-stack.js';
 import { agreeOnWindow, type WindowPart, type WindowParts } from './open-window.js';
 import { checkSenders, checkTarget, checkWindowArray } from './window-arguments.js';
 import type { WindowLanes } from './window-lanes.js';
@@ -126,7 +126,7 @@ export class Window {
     try {
       const from = this.#checkWait('waitSignal', peers, count);
       return new Promise((resolve) => {
-        this.#signals.wait(from, count, (error) => resolve(error === undefined ? undefined : rejected(error)));
+        this.#signals.wait(from, count, settlerOf(resolve));
       });
     } catch (error) {
       return Promise.reject(this.#ofThisRank(error));
@@ -296,7 +296,7 @@ export class Window {
 
   #whenDone(command: WindowCommand, peer: number): Promise<void> {
     return new Promise((resolve) => {
-      this.#wait(command, peer, (error) => resolve(error === undefined ? undefined : rejected(error)));
+      this.#wait(command, peer, settlerOf(resolve));
     });
   }
 
