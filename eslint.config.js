@@ -1,38 +1,43 @@
 import tseslint from 'typescript-eslint';
 
 /**
- * The rooms of the house, top to bottom: a room may import from rooms below it, never from one above.
- * docs/architecture.md tells what lives in each.
+ * The rooms of each wing, and the rooms of all wings that each may import. Files beside the rooms (errors.ts, parameters.ts …)
+ * are for all. docs/architecture.md tells what lives in each.
  */
-const floors = [
-  ['cli'],
-  ['studio', 'perf'],
-  ['communicator'],
-  ['collectives'],
-  ['transport'],
-  ['device'],
-  ['launch'],
-  ['bootstrap'],
-  ['detect'],
-  ['plan'],
-  ['tuning'],
-  ['graph'],
-  ['topology'],
-];
+const wings = {
+  planner: {
+    topology: [],
+    graph: ['topology'],
+    tuning: ['graph', 'topology'],
+    plan: ['tuning', 'graph', 'topology'],
+    log: ['plan', 'tuning', 'graph', 'topology'],
+  },
+  runtime: {
+    detect: ['planner/topology'],
+    bootstrap: [],
+    launch: ['bootstrap', 'detect'],
+    device: ['detect'],
+    transport: ['device', 'bootstrap'],
+    collectives: ['transport', 'device', 'launch', 'bootstrap', 'planner/graph'],
+    communicator: ['collectives', 'transport', 'device', 'launch', 'bootstrap', 'detect', 'planner/graph'],
+  },
+};
 
-/** One rule a room: none of the rooms on the floors above, nor its neighbours on the same floor. */
-const roomRules = floors.flatMap((rooms, floor) =>
-  rooms.map((room) => {
-    const forbidden = floors.slice(0, floor + 1).flat().filter((other) => other !== room);
+/** The rule of a room: of its own wing the listed rooms; of the planner the listed rooms; nothing of what stands above. */
+const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
+  Object.entries(rooms).map(([room, allowed]) => {
+    const forbidden = Object.keys(rooms).filter((other) => other !== room && !allowed.includes(other));
+    const ofPlanner = allowed.flatMap((name) => (name.startsWith('planner/') ? [name.slice('planner/'.length)] : []));
+    const message = `${wing}/${room} may import only: ${allowed.join(', ') || 'no other room'} (see docs/architecture.md).`;
+    const above = wing === 'planner' ? '(runtime|cli|perf)/' : '(cli|perf)/';
     return {
-      files: [`src/${room}/**/*.ts`],
+      files: [`src/${wing}/${room}/**/*.ts`],
       rules: {
         'no-restricted-imports': ['error', {
           patterns: [
-            ...(forbidden.length === 0 ? [] : [{
-              regex: `^(\\.\\./)+(${forbidden.join('|')})/`,
-              message: `${room}/ may only import from rooms below it (see docs/architecture.md).`,
-            }]),
+            ...(forbidden.length === 0 ? [] : [{ regex: `^(\\.\\./)+(${forbidden.join('|')})/`, message }]),
+            ...(wing === 'planner' ? [] : [{ regex: `^(\\.\\./)+planner/${ofPlanner.length === 0 ? '' : `(?!(${ofPlanner.join('|')})/)`}`, message }]),
+            { regex: `^(\\.\\./)+${above}`, message },
             { regex: '^(\\.\\./)+index\\.js$', message: 'Import from the room itself, not from the package entry.' },
           ],
         }],
@@ -42,7 +47,7 @@ const roomRules = floors.flatMap((rooms, floor) =>
 );
 
 export default tseslint.config(
-  { ignores: ['dist/', 'coverage/', 'src/device/kernels/assembly/', 'bench/peers/'] },
+  { ignores: ['dist/', 'coverage/', 'src/runtime/device/kernels/assembly/', 'bench/peers/'] },
   {
     files: ['**/*.ts'],
     extends: [tseslint.configs.strictTypeChecked],

@@ -1,8 +1,8 @@
-// Compiles src/device/kernels/assembly/index.ts to src/device/kernels/kernels.wasm.
+// Compiles src/runtime/device/kernels/assembly/index.ts to src/runtime/device/kernels/kernels.wasm.
 import { existsSync, readdirSync, statSync } from 'node:fs';
 
-const source = 'src/device/kernels/assembly';
-const output = 'src/device/kernels/kernels.wasm';
+const source = 'src/runtime/device/kernels/assembly';
+const output = 'src/runtime/device/kernels/kernels.wasm';
 
 /** Compiles when a source, this script or the compiler is newer than the output. */
 export async function buildKernels() {

@@ -7,6 +7,6 @@ import { buildKernels } from './build-kernels.mjs';
 await buildKernels();
 const tsc = spawnSync(process.execPath, ['node_modules/typescript/bin/tsc', '-b', 'tsconfig.json'], { stdio: 'inherit' });
 if (tsc.status !== 0) process.exit(tsc.status ?? 1);
-mkdirSync('dist/device/kernels', { recursive: true });
-copyFileSync('src/device/kernels/kernels.wasm', 'dist/device/kernels/kernels.wasm');
+mkdirSync('dist/runtime/device/kernels', { recursive: true });
+copyFileSync('src/runtime/device/kernels/kernels.wasm', 'dist/runtime/device/kernels/kernels.wasm');
 if (existsSync('dist/cli/main.js')) chmodSync('dist/cli/main.js', 0o755);

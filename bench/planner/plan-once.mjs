@@ -4,10 +4,10 @@
  *
  * @module
  */
-import { defaultParameters } from '../../dist/parameters.js';
-import { prepareCluster } from '../../dist/plan/cluster.js';
-import { plan, planPrepared } from '../../dist/plan/plan.js';
-import { machine } from '../../dist/topology/catalogue/machines.js';
+import { defaultParameters } from '../../dist/planner/parameters.js';
+import { prepareCluster } from '../../dist/planner/plan/cluster.js';
+import { plan, planPrepared } from '../../dist/planner/plan/plan.js';
+import { machine } from '../../dist/planner/topology/catalogue/machines.js';
 
 const [hostCount = '1', repeats = '1', ...words] = process.argv.slice(2);
 const each = words[0] === 'each';

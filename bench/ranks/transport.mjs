@@ -5,15 +5,15 @@
  */
 import { createServer, connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
-import { encodeCall } from '../../dist/collectives/call.js';
-import { NetworkEngine } from '../../dist/communicator/network-engine.js';
-import { loadLibc } from '../../dist/device/libc.js';
-import { Segment } from '../../dist/device/segment.js';
-import { Team } from '../../dist/device/team.js';
-import { float32 } from '../../dist/device/types.js';
-import { RingOfRanks } from '../../dist/transport/ring.js';
-import { ShmTransport } from '../../dist/transport/shm.js';
-import { SocketTransport } from '../../dist/transport/socket.js';
+import { encodeCall } from '../../dist/runtime/collectives/call.js';
+import { NetworkEngine } from '../../dist/runtime/communicator/network-engine.js';
+import { loadLibc } from '../../dist/runtime/device/libc.js';
+import { Segment } from '../../dist/runtime/device/segment.js';
+import { Team } from '../../dist/runtime/device/team.js';
+import { float32 } from '../../dist/runtime/device/types.js';
+import { RingOfRanks } from '../../dist/runtime/transport/ring.js';
+import { ShmTransport } from '../../dist/runtime/transport/shm.js';
+import { SocketTransport } from '../../dist/runtime/transport/socket.js';
 
 const { transport: name, rank, memory, slotBytes, bytes, repeats, mode } = workerData;
 const other = 1 - rank;

@@ -8,8 +8,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatUs, table, verdict } from '../lib/table.mjs';
 import { searchTarget } from '../lib/targets.mjs';
-import { searchHost } from '../../dist/graph/search-host.js';
-import { OracleCase } from '../../dist/plan/oracle/oracle-case.js';
+import { searchHost } from '../../dist/planner/graph/search-host.js';
+import { OracleCase } from '../../dist/planner/plan/oracle/oracle-case.js';
 
 /** @typedef {import('../lib/suite.mjs').Context} Context */
 

@@ -8,10 +8,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatUs, table, verdict } from '../lib/table.mjs';
 import { topologyTargetsMs } from '../lib/targets.mjs';
-import { buildSystem } from '../../dist/topology/build/build-system.js';
-import { localSystems } from '../../dist/topology/local-systems.js';
-import { parseXml } from '../../dist/topology/xml/parse.js';
-import { parametersFromEnvironment } from '../../dist/parameters.js';
+import { buildSystem } from '../../dist/planner/topology/build/build-system.js';
+import { localSystems } from '../../dist/planner/topology/local-systems.js';
+import { parseXml } from '../../dist/planner/topology/xml/parse.js';
+import { parametersFromEnvironment } from '../../dist/planner/parameters.js';
 
 /** @typedef {import('../lib/suite.mjs').Context} Context */
 

@@ -8,10 +8,10 @@
 import { Worker } from 'node:worker_threads';
 import { runCommand } from '../lib/processes.mjs';
 import { formatUs, table } from '../lib/table.mjs';
-import { countsRoom, HEADER_BYTES } from '../../dist/collectives/exchange.js';
-import { ringFifo } from '../../dist/collectives/ring.js';
-import { Segment } from '../../dist/device/segment.js';
-import { createMemory } from '../../dist/device/shared-memory.js';
+import { countsRoom, HEADER_BYTES } from '../../dist/runtime/collectives/exchange.js';
+import { ringFifo } from '../../dist/runtime/collectives/ring.js';
+import { Segment } from '../../dist/runtime/device/segment.js';
+import { createMemory } from '../../dist/runtime/device/shared-memory.js';
 
 /** @typedef {import('../lib/suite.mjs').Context} Context */
 

@@ -1,14 +1,14 @@
 import { dirname, extname, isAbsolute, join } from 'node:path';
 import { inFile, InvalidArgumentError, InvalidUsageError, SystemError, TcclError } from '../errors.js';
-import { type Parameters, parametersFromEnvironment } from '../parameters.js';
-import type { Cluster, PrepareOptions } from '../plan/cluster.js';
-import type { ClusterFileMachine } from '../plan/cluster-file.js';
-import { mostHosts, splitCount, unknownVariable } from '../plan/cluster-words.js';
-import { applyOverrides } from '../plan/overrides.js';
-import type { Hardware } from '../topology/catalogue/hardware.js';
-import type { System } from '../topology/system.js';
-import { describeNote } from '../topology/xml/notes.js';
-import type { XmlElement } from '../topology/xml/tree.js';
+import { type Parameters, parametersFromEnvironment } from '../planner/parameters.js';
+import type { Cluster, PrepareOptions } from '../planner/plan/cluster.js';
+import type { ClusterFileMachine } from '../planner/plan/cluster-file.js';
+import { mostHosts, splitCount, unknownVariable } from '../planner/plan/cluster-words.js';
+import { applyOverrides } from '../planner/plan/overrides.js';
+import type { Hardware } from '../planner/topology/catalogue/hardware.js';
+import type { System } from '../planner/topology/system.js';
+import { describeNote } from '../planner/topology/xml/notes.js';
+import type { XmlElement } from '../planner/topology/xml/tree.js';
 import type { ClusterOptions } from './cluster-options.js';
 import { buildNoted, catalogueInput, completeTopology, type NamedText, parseTopology, readText, type TopologyInput } from './topo/input.js';
 
@@ -76,7 +76,7 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
   for (const option of ['nodes', 'hardware'] as const) {
     if (options[option] !== undefined) throw new InvalidUsageError('UNSUPPORTED', `--${option} does not go with a cluster file: write it in ${file.fileName}`);
   }
-  const { parseClusterFile } = await import('../plan/cluster-file.js');
+  const { parseClusterFile } = await import('../planner/plan/cluster-file.js');
   const { name, machines, environment } = inFile(file.fileName, () => parseClusterFile(file.text));
   const { readHardware } = await import('./topo/load.js');
   const hosts = machines.map((machine) => hostsOfFile(machine, file.fileName, readHardware));

@@ -1,5 +1,5 @@
-import type { Communicator } from '../communicator/communicator.js';
-import type { DataTypeName, NumericArray, ReductionOperator } from '../device/types.js';
+import type { Communicator } from '../runtime/communicator/communicator.js';
+import type { DataTypeName, NumericArray, ReductionOperator } from '../runtime/device/types.js';
 import type { ResultPart } from './data.js';
 
 /** What perf calls of a communicator. */

@@ -1,8 +1,8 @@
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { NO_PROFILE } from '../communicator/profile.js';
+import { NO_PROFILE } from '../runtime/communicator/profile.js';
 import { SystemError } from '../errors.js';
-import { launchRanks } from '../launch/run.js';
+import { launchRanks } from '../runtime/launch/run.js';
 import type { ContestOptions, Failure, Standing } from './contest.js';
 
 const rankModule = fileURLToPath(new URL('contest-rank.js', import.meta.url));

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { init } from '../communicator/init.js';
+import { init } from '../runtime/communicator/init.js';
 import { type ContestOptions, type Failure, runContest } from './contest.js';
 
 try {

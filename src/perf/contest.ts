@@ -1,8 +1,8 @@
-import { algorithms, type Algorithm, type CallKind } from '../collectives/call.js';
-import { carriesOut } from '../communicator/choose-algorithm.js';
-import type { Communicator } from '../communicator/communicator.js';
-import type { Explanation } from '../communicator/explain.js';
-import { float32 } from '../device/types.js';
+import { algorithms, type Algorithm, type CallKind } from '../runtime/collectives/call.js';
+import { carriesOut } from '../runtime/communicator/choose-algorithm.js';
+import type { Communicator } from '../runtime/communicator/communicator.js';
+import type { Explanation } from '../runtime/communicator/explain.js';
+import { float32 } from '../runtime/device/types.js';
 import { clockCost, median } from './clock.js';
 import { type Arguments, type Collective, collectives, type Shape } from './collectives.js';
 import { Buffers } from './measure.js';

@@ -1,4 +1,4 @@
-import type { NumericArray } from '../device/types.js';
+import type { NumericArray } from '../runtime/device/types.js';
 import { type PerfOperator, scalarOf } from './options.js';
 import type { ElementType } from './types.js';
 

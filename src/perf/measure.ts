@@ -1,4 +1,4 @@
-import type { NumericArray } from '../device/types.js';
+import type { NumericArray } from '../runtime/device/types.js';
 import type { Arguments, Collective, MeasuredCommunicator, Shape } from './collectives.js';
 import { countWrong, TestData } from './data.js';
 import type { Average, PerfOperator, PerfOptions } from './options.js';

@@ -1,4 +1,4 @@
-import { reductionOperators } from '../device/types.js';
+import { reductionOperators } from '../runtime/device/types.js';
 import { InvalidArgumentError } from '../errors.js';
 import { didYouMean } from '../suggest.js';
 import { type Collective, collectives } from './collectives.js';

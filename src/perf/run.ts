@@ -1,5 +1,5 @@
 import { cpus, hostname } from 'node:os';
-import { allowedCoreList } from '../detect/cores.js';
+import { allowedCoreList } from '../runtime/detect/cores.js';
 import { bandwidths, type MeasuredCommunicator, type Shape } from './collectives.js';
 import { average, Buffers, type Case, checkCase, gather, timeCase, warmUp } from './measure.js';
 import { checkRoot, defaultIterations, defaultWarmup, type PerfOperator, type PerfOptions, scalarOf } from './options.js';

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
-import type { CallKind } from '../collectives/call.js';
-import { carriesOut, defaultTable, rangesText } from '../communicator/choose-algorithm.js';
-import { machineName, tableOf, type Profile, type Times } from '../communicator/profile.js';
+import type { CallKind } from '../runtime/collectives/call.js';
+import { carriesOut, defaultTable, rangesText } from '../runtime/communicator/choose-algorithm.js';
+import { machineName, tableOf, type Profile, type Times } from '../runtime/communicator/profile.js';
 import { contestCells, type ContestOptions, type Standing } from './contest.js';
 import { launchContest } from './contest-launch.js';
 import { sweep } from './sizes.js';

@@ -1,10 +1,10 @@
 import {
   fromBfloat16, fromFloat16, fromFloat8e4m3, fromFloat8e5m2, toBfloat16, toFloat16, toFloat8e4m3, toFloat8e5m2,
-} from '../device/formats.js';
+} from '../runtime/device/formats.js';
 import {
   bfloat16, type DataType, type DataTypeName, float16, float32, float64, float8e4m3, float8e5m2,
   int32, int64, int8, type NumericArray, type NumericArrayConstructor, uint32, uint64, uint8,
-} from '../device/types.js';
+} from '../runtime/device/types.js';
 
 /** An element type as perf knows it: under nccl-tests' name, with what a check needs to know. */
 export interface ElementType {

@@ -1,5 +1,5 @@
 // What planner.test.ts runs in a browser, and in Node to compare.
-import { buildSystem, computePaths, defaultParameters, diagnose, draw, drawingSvg, machine, parseXml, plan, planFromJson, planToJson, writeXml } from '../../dist/plan/index.js';
+import { buildSystem, computePaths, defaultParameters, diagnose, draw, drawingSvg, machine, parseXml, plan, planFromJson, planToJson, writeXml } from '../../dist/planner/index.js';
 
 /** Plans of machines from the catalogue and from text, a picture, and what the doctor says. */
 export function answers() {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { PeerInfo } from '../../src/bootstrap/index.js';
+import type { PeerInfo } from '../../src/runtime/bootstrap/index.js';
 import { startFixture } from '../multi-process/fixtures/processes.js';
 import type { Fixture } from '../multi-process/fixtures/processes.js';
 import { hasIPv6, makeTwoHosts, whyNoHosts } from './two-hosts.js';

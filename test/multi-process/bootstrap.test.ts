@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
-import { startRoot } from '../../src/bootstrap/index.js';
-import type { PeerInfo, Root } from '../../src/bootstrap/index.js';
-import { localMeetingPoint } from '../../src/launch/meeting-point.js';
+import { startRoot } from '../../src/runtime/bootstrap/index.js';
+import type { PeerInfo, Root } from '../../src/runtime/bootstrap/index.js';
+import { localMeetingPoint } from '../../src/runtime/launch/meeting-point.js';
 import { startFixture } from './fixtures/processes.js';
 import type { Fixture } from './fixtures/processes.js';
 

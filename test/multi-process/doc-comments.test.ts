@@ -17,7 +17,7 @@ function exportsOf(file: string): { readonly checker: ts.TypeChecker; readonly s
   return { checker, symbols };
 }
 
-it.each([['index', 45], ['plan/index', 250]])('every name that dist/%s exports has a doc comment', (name, least) => {
+it.each([['index', 45], ['planner/index', 250]])('every name that dist/%s exports has a doc comment', (name, least) => {
   const { checker, symbols } = exportsOf(declarations(name));
   expect(symbols.length).toBeGreaterThan(least);
   expect(symbols.filter((symbol) => symbol.getDocumentationComment(checker).length === 0).map((symbol) => symbol.getName())).toEqual([]);

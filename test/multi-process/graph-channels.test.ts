@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { planForRank } from '../../src/plan/rank-plan.js';
-import { planFromJson } from '../../src/plan/plan-json.js';
+import { planForRank } from '../../src/planner/plan/rank-plan.js';
+import { planFromJson } from '../../src/planner/plan/plan-json.js';
 import { tccl } from './cli.js';
 
 describe('tccl graph: channels through all ranks', () => {

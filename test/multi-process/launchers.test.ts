@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { localMeetingPoint } from '../../src/launch/meeting-point.js';
+import { localMeetingPoint } from '../../src/runtime/launch/meeting-point.js';
 import { fixture, lacks, start, tccl } from './cli.js';
 
 const node = process.execPath;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { once } from 'node:events';
 import { afterAll, describe, expect, it } from 'vitest';
-import { interleaved, madeLog, planMachines, randomFrom } from '../unit/log/made-log.js';
+import { interleaved, madeLog, planMachines, randomFrom } from '../unit/planner/log/made-log.js';
 import { start, tccl, cliPath } from './cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-log-'));

@@ -33,7 +33,7 @@ test('packing builds first: a package without dist/ installs and does nothing', 
 
 test('the package holds what runs and what explains, and nothing else', () => {
   const paths = packed.files.map((file) => file.path);
-  for (const path of ['dist/index.js', 'dist/index.d.ts', 'dist/plan/index.js', 'dist/cli/main.js', 'dist/device/kernels/kernels.wasm', 'README.md', 'LICENSE', 'examples/sum.mjs']) {
+  for (const path of ['dist/index.js', 'dist/index.d.ts', 'dist/planner/index.js', 'dist/cli/main.js', 'dist/runtime/device/kernels/kernels.wasm', 'README.md', 'LICENSE', 'examples/sum.mjs']) {
     expect(paths).toContain(path);
   }
   // Pages that the README leads to, which nobody has at hand who only installed the package.

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bindRanks } from '../../src/launch/binding.js';
+import { bindRanks } from '../../src/runtime/launch/binding.js';
 import { cliPath, fixture, gone, lacks, numbersOf, start, startTccl, tccl } from './cli.js';
 
 const node = process.execPath;

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { parseXml } from '../../src/topology/xml/parse.js';
+import { parseXml } from '../../src/planner/topology/xml/parse.js';
 import { tccl } from './cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-topo-'));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { runOracleCase } from '../../src/plan/oracle/run-oracle.js';
+import { runOracleCase } from '../../src/planner/plan/oracle/run-oracle.js';
 import { casesFolder, oracleCases } from './oracle-cases.js';
 
 const sections = ['comm', 'channels', 'nvls', 'transports'];

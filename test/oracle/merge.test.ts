@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { describeDifference } from '../../src/plan/oracle/difference.js';
-import { alignedGraphsDifference, channelsDifference, commDifference, nvlsDifference } from '../../src/plan/oracle/merge-sections.js';
-import { OracleCase } from '../../src/plan/oracle/oracle-case.js';
+import { describeDifference } from '../../src/planner/plan/oracle/difference.js';
+import { alignedGraphsDifference, channelsDifference, commDifference, nvlsDifference } from '../../src/planner/plan/oracle/merge-sections.js';
+import { OracleCase } from '../../src/planner/plan/oracle/oracle-case.js';
 import { mergeExpected } from './expected-graphs.js';
 import { casesFolder, oracleCases } from './oracle-cases.js';
 

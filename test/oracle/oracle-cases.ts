@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';
-import type { OracleInput } from '../../src/plan/oracle/oracle-case.js';
+import type { OracleInput } from '../../src/planner/plan/oracle/oracle-case.js';
 
 /** Where the cases are; tests that need them are skipped where they are not. */
 export const casesFolder = process.env['TCCL_ORACLE_DIR'] ?? fileURLToPath(new URL('../../../shared/oracle/cases', import.meta.url));

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { describeDifference } from '../../src/plan/oracle/difference.js';
-import { OracleCase } from '../../src/plan/oracle/oracle-case.js';
-import { choiceDifference, tuningDifference } from '../../src/plan/oracle/tuning-sections.js';
-import { tune } from '../../src/tuning/tune.js';
+import { describeDifference } from '../../src/planner/plan/oracle/difference.js';
+import { OracleCase } from '../../src/planner/plan/oracle/oracle-case.js';
+import { choiceDifference, tuningDifference } from '../../src/planner/plan/oracle/tuning-sections.js';
+import { tune } from '../../src/planner/tuning/tune.js';
 import { mergeExpected } from './expected-graphs.js';
 import { casesFolder, oracleCases } from './oracle-cases.js';
 

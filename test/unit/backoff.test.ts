@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { Backoff, SLEEP_AFTER_MS } from '../../src/communicator/backoff.js';
-import { WatchClock } from '../../src/watch-clock.js';
+import { Backoff, SLEEP_AFTER_MS } from '../../src/runtime/communicator/backoff.js';
+import { WatchClock } from '../../src/runtime/watch-clock.js';
 
 afterEach(() => { vi.restoreAllMocks(); });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkConfig, checkOptions, engineThreads, forcedAlgorithm, inherit } from '../../src/communicator/config.js';
+import { checkConfig, checkOptions, engineThreads, forcedAlgorithm, inherit } from '../../src/runtime/communicator/config.js';
 
 test('a child has what its parent has, but for the name, and what it is given', () => {
   const parent = checkConfig({ name: 'world', blocking: false, engine: 'thread', channels: 4 });

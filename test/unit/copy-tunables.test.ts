@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { copyTunables } from '../../src/launch/copy-tunables.js';
+import { copyTunables } from '../../src/runtime/launch/copy-tunables.js';
 
 const around = 'glibc.cpu.x86_non_temporal_threshold=0x800000';
 const heap = 'glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864:glibc.malloc.top_pad=2097152';

@@ -5,17 +5,17 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SystemError } from '../../src/errors.js';
-import { defaultParameters } from '../../src/parameters.js';
-import { detect } from '../../src/detect/detect.js';
-import { filesOfMachine } from '../../src/detect/node-files.js';
-import { askNvml } from '../../src/detect/nvml.js';
-import { buildSystem } from '../../src/topology/build/build-system.js';
-import { detectMachine } from '../../src/topology/detect/detect-machine.js';
-import type { MachineFiles } from '../../src/topology/detect/machine-files.js';
-import { parseXml } from '../../src/topology/xml/parse.js';
-import { descendants, type XmlElement } from '../../src/topology/xml/tree.js';
-import { validateTopology } from '../../src/topology/xml/validate.js';
-import { writeXml } from '../../src/topology/xml/write.js';
+import { defaultParameters } from '../../src/planner/parameters.js';
+import { detect } from '../../src/runtime/detect/detect.js';
+import { filesOfMachine } from '../../src/runtime/detect/node-files.js';
+import { askNvml } from '../../src/runtime/detect/nvml.js';
+import { buildSystem } from '../../src/planner/topology/build/build-system.js';
+import { detectMachine } from '../../src/planner/topology/detect/detect-machine.js';
+import type { MachineFiles } from '../../src/planner/topology/detect/machine-files.js';
+import { parseXml } from '../../src/planner/topology/xml/parse.js';
+import { descendants, type XmlElement } from '../../src/planner/topology/xml/tree.js';
+import { validateTopology } from '../../src/planner/topology/xml/validate.js';
+import { writeXml } from '../../src/planner/topology/xml/write.js';
 
 /** Captured machines of hwloc's corpus; they lie beside the repository and are no part of it. */
 const captures = fileURLToPath(new URL('../../../shared/sysfs', import.meta.url));

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { LinePrefixer } from '../../src/launch/line-prefixer.js';
+import { LinePrefixer } from '../../src/runtime/launch/line-prefixer.js';
 
 async function prefixed(chunks: readonly Uint8Array[], prefix = '[1] '): Promise<string> {
   const lines = new LinePrefixer(prefix);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findPlace } from '../../src/launch/place.js';
+import { findPlace } from '../../src/runtime/launch/place.js';
 
 const openmpi = {
   OMPI_COMM_WORLD_RANK: '3', OMPI_COMM_WORLD_SIZE: '8', OMPI_COMM_WORLD_LOCAL_RANK: '1', OMPI_COMM_WORLD_LOCAL_SIZE: '2',

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { misspeltVariables, unknownVariables, variables } from '../../src/launch/variables.js';
+import { misspeltVariables, unknownVariables, variables } from '../../src/runtime/launch/variables.js';
 
 /** The names of variables in all files of a folder but the list itself. */
 function namesIn(folder: string, ending: string): Set<string> {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { afterWatching, WatchClock } from '../../src/watch-clock.js';
+import { afterWatching, WatchClock } from '../../src/runtime/watch-clock.js';
 
 let nowMs = 5;
 beforeEach(() => { vi.spyOn(performance, 'now').mockImplementation(() => nowMs); });

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
-import type { CaseResult, Outcome } from '../../plan/oracle/run-oracle.js';
-import type { OracleInput } from '../../plan/oracle/oracle-case.js';
+import type { CaseResult, Outcome } from '../../planner/plan/oracle/run-oracle.js';
+import type { OracleInput } from '../../planner/plan/oracle/oracle-case.js';
 import { didYouMean } from '../../suggest.js';
 import { colorsFor, examples } from '../output.js';
 
@@ -32,7 +32,7 @@ export function register(program: Command): void {
 }
 
 async function compareWithOracle(directory: string, options: OracleOptions): Promise<number> {
-  const { runOracleCase, sectionNames } = await import('../../plan/oracle/run-oracle.js');
+  const { runOracleCase, sectionNames } = await import('../../planner/plan/oracle/run-oracle.js');
   const asked = options.sections?.split(',').map((name) => name.trim());
   for (const name of asked ?? []) {
     if (!sectionNames.includes(name)) {

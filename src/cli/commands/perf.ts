@@ -1,6 +1,6 @@
 import { Argument, InvalidArgumentError, Option, type Command } from 'commander';
 import { InvalidUsageError, SystemError, TcclError } from '../../errors.js';
-import type { Place } from '../../launch/place.js';
+import type { Place } from '../../runtime/launch/place.js';
 import { collectives } from '../../perf/collectives.js';
 import { perfOperators, type PerfOptions, type RawOptions } from '../../perf/options.js';
 import { elementTypes } from '../../perf/types.js';
@@ -48,8 +48,8 @@ export function register(program: Command): void {
       ['ranks that MPI starts', 'mpirun -n 2 tccl perf broadcast -b 1K -e 64M -f 4 --memory plain -J broadcast.jsonl'],
     ))
     .action(async (collective: string, options: CommandOptions) => {
-      const { findPlace } = await import('../../launch/place.js');
-      const { misspeltVariables } = await import('../../launch/variables.js');
+      const { findPlace } = await import('../../runtime/launch/place.js');
+      const { misspeltVariables } = await import('../../runtime/launch/variables.js');
       const { checkRoot, perfOptions, wholeNumber } = await import('../../perf/options.js');
       // Everything that can be wrong is found before a rank starts.
       const measured = perfOptions(collective, options);
@@ -88,7 +88,7 @@ function checkRanks(nRanks: number | undefined, place: Place | undefined): void 
 }
 
 async function startRanks(nRanks: number): Promise<number> {
-  const { launchRanks } = await import('../../launch/run.js');
+  const { launchRanks } = await import('../../runtime/launch/run.js');
   return launchRanks({
     nRanks,
     command: () => [process.execPath, ...process.execArgv, ...process.argv.slice(1)],
@@ -105,7 +105,7 @@ function report(line: string): void {
 }
 
 async function measure(options: PerfOptions, { json, output_file: file }: CommandOptions, rank: number): Promise<number> {
-  const { init } = await import('../../communicator/init.js');
+  const { init } = await import('../../runtime/communicator/init.js');
   const { runPerf } = await import('../../perf/run.js');
   const report = await import('../../perf/report.js');
   const { version } = await import('../../version.js');

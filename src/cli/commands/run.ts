@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import type { BindingUnit } from '../../launch/binding.js';
-import type { LaunchOptions, RankOutput } from '../../launch/run.js';
+import type { BindingUnit } from '../../runtime/launch/binding.js';
+import type { LaunchOptions, RankOutput } from '../../runtime/launch/run.js';
 import { InvalidUsageError } from '../../errors.js';
 import { colorsFor, examples } from '../output.js';
 
@@ -49,9 +49,9 @@ export function register(program: Command): void {
 }
 
 async function run(command: [string, ...string[]], options: RunOptions): Promise<number> {
-  const { exitCodes, launchRanks } = await import('../../launch/run.js');
-  const { findExecutable } = await import('../../launch/find-executable.js');
-  const { misspeltVariables } = await import('../../launch/variables.js');
+  const { exitCodes, launchRanks } = await import('../../runtime/launch/run.js');
+  const { findExecutable } = await import('../../runtime/launch/find-executable.js');
+  const { misspeltVariables } = await import('../../runtime/launch/variables.js');
   const env = { ...process.env, ...options.export };
   for (const text of misspeltVariables(env)) report(text);
 
@@ -80,8 +80,8 @@ async function run(command: [string, ...string[]], options: RunOptions): Promise
 
 async function boundCommands(command: [string, ...string[]], options: RunOptions, env: NodeJS.ProcessEnv): Promise<LaunchOptions['command']> {
   if (options.bindTo === 'none') return () => command;
-  const { bindRanks } = await import('../../launch/binding.js');
-  const { findExecutable } = await import('../../launch/find-executable.js');
+  const { bindRanks } = await import('../../runtime/launch/binding.js');
+  const { findExecutable } = await import('../../runtime/launch/find-executable.js');
   if (findExecutable('taskset', env['PATH'] ?? '').kind !== 'found') {
     throw new InvalidUsageError('UNSUPPORTED', '--bind-to needs the program taskset (Debian package util-linux), which is not there');
   }

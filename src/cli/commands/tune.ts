@@ -32,9 +32,9 @@ export function register(program: Command): void {
       const { formatSize, parseSize } = await import('../../perf/sizes.js');
       // Everything that can be wrong is found before minutes are spent.
       const maxBytes = parseSize(maxbytes, '--maxbytes');
-      const { profilePath } = await import('../../communicator/profile.js');
+      const { profilePath } = await import('../../runtime/communicator/profile.js');
       const { InvalidArgumentError: OutOfRange, InvalidUsageError } = await import('../../errors.js');
-      const { findPlace } = await import('../../launch/place.js');
+      const { findPlace } = await import('../../runtime/launch/place.js');
       const { busyNote, changesBy, SMALLEST_BYTES, tune } = await import('../../perf/tune.js');
       if (maxBytes < SMALLEST_BYTES) throw new OutOfRange('ARGUMENT_RANGE', `--maxbytes ${maxbytes} is less than the smallest size that is measured, ${SMALLEST_BYTES}`);
       const place = findPlace(process.env);

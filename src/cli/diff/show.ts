@@ -1,7 +1,7 @@
-import { comparePlans, type Comparison, type Difference } from '../../plan/diff/compare.js';
-import type { Cost } from '../../plan/diff/cost.js';
-import { usualSizes } from '../../plan/overview/forecast.js';
-import { formatBytes, formatTime, formatWay } from '../../plan/overview/words.js';
+import { comparePlans, type Comparison, type Difference } from '../../planner/plan/diff/compare.js';
+import type { Cost } from '../../planner/plan/diff/cost.js';
+import { usualSizes } from '../../planner/plan/overview/forecast.js';
+import { formatBytes, formatTime, formatWay } from '../../planner/plan/overview/words.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, printNotes } from '../output.js';
 import { readSide } from './side.js';

@@ -1,9 +1,9 @@
 import { inFile, InvalidUsageError } from '../../errors.js';
-import { prepareCluster } from '../../plan/cluster.js';
-import type { Side } from '../../plan/diff/compare.js';
-import { planPrepared } from '../../plan/plan.js';
-import { planFromJson } from '../../plan/plan-json.js';
-import { refuseContradictions } from '../../graph/merge/contradictions.js';
+import { prepareCluster } from '../../planner/plan/cluster.js';
+import type { Side } from '../../planner/plan/diff/compare.js';
+import { planPrepared } from '../../planner/plan/plan.js';
+import { planFromJson } from '../../planner/plan/plan-json.js';
+import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
 import { readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { readText } from '../topo/input.js';

@@ -1,9 +1,9 @@
 import { inFile, InvalidArgumentError } from '../../errors.js';
-import type { Answer } from '../../plan/explain/answer.js';
-import { explain, mostTelling } from '../../plan/explain/explain.js';
-import { nearestForms, parseQuestion, type Question, questionForms } from '../../plan/explain/question.js';
-import { answerHelp, type Tried, tryChanges } from '../../plan/explain/help/try-changes.js';
-import { type Situation, situationOf, tellsSearches } from '../../plan/explain/situation.js';
+import type { Answer } from '../../planner/plan/explain/answer.js';
+import { explain, mostTelling } from '../../planner/plan/explain/explain.js';
+import { nearestForms, parseQuestion, type Question, questionForms } from '../../planner/plan/explain/question.js';
+import { answerHelp, type Tried, tryChanges } from '../../planner/plan/explain/help/try-changes.js';
+import { type Situation, situationOf, tellsSearches } from '../../planner/plan/explain/situation.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, printNotes, progressLine } from '../output.js';

@@ -1,12 +1,12 @@
 import { inFile, InvalidArgumentError, InvalidUsageError } from '../../errors.js';
-import { refuseContradictions } from '../../graph/merge/contradictions.js';
-import { Transports } from '../../graph/transports/transports.js';
-import { ncclVariables } from '../../nccl-variables.js';
-import { type Cluster, prepareCluster } from '../../plan/cluster.js';
-import { comparePlan, planFinding } from '../../plan/log/compare-plan.js';
-import type { LogFinding } from '../../plan/log/finding.js';
-import type { LoggedCommunicator, LogModel } from '../../plan/log/model.js';
-import { planPrepared } from '../../plan/plan.js';
+import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
+import { Transports } from '../../planner/graph/transports/transports.js';
+import { ncclVariables } from '../../planner/nccl-variables.js';
+import { type Cluster, prepareCluster } from '../../planner/plan/cluster.js';
+import { comparePlan, planFinding } from '../../planner/log/compare-plan.js';
+import type { LogFinding } from '../../planner/log/finding.js';
+import type { LoggedCommunicator, LogModel } from '../../planner/log/model.js';
+import { planPrepared } from '../../planner/plan/plan.js';
 import { readCluster } from '../cluster-input.js';
 
 export interface ComparisonOptions {

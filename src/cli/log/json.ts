@@ -1,6 +1,6 @@
-import type { LogFinding } from '../../plan/log/finding.js';
-import type { Place } from '../../plan/log/line.js';
-import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage, treeStride, unknown } from '../../plan/log/model.js';
+import type { LogFinding } from '../../planner/log/finding.js';
+import type { Place } from '../../planner/log/line.js';
+import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage, treeStride, unknown } from '../../planner/log/model.js';
 
 const stageNames = Object.fromEntries(Object.entries(Stage).map(([name, stage]) => [stage, name.toLowerCase()]));
 

@@ -1,8 +1,8 @@
 import { counted } from '../../counted.js';
-import { type LogFinding, type LogSeverity, rankRanges } from '../../plan/log/finding.js';
-import { channelsByNic } from '../../plan/log/checks/nics.js';
-import type { Place } from '../../plan/log/line.js';
-import { type LoggedCommunicator, type LoggedRank, type LogModel, treeStride, unknown } from '../../plan/log/model.js';
+import { type LogFinding, type LogSeverity, rankRanges } from '../../planner/log/finding.js';
+import { channelsByNic } from '../../planner/log/checks/nics.js';
+import type { Place } from '../../planner/log/line.js';
+import { type LoggedCommunicator, type LoggedRank, type LogModel, treeStride, unknown } from '../../planner/log/model.js';
 import { colorsFor } from '../output.js';
 
 /** Communicators and findings that fit a screen; `--json` has all. */

@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
-import type { LogModel } from '../../plan/log/model.js';
-import { NcclLogReader } from '../../plan/log/read-log.js';
+import type { LogModel } from '../../planner/log/model.js';
+import { NcclLogReader } from '../../planner/log/read-log.js';
 import { progressLine } from '../output.js';
 
 /** What is kept of a line: NCCL's own are shorter than 5 KiB. */

@@ -1,7 +1,7 @@
 import { InputError, InvalidArgumentError } from '../../errors.js';
-import { checkLog } from '../../plan/log/check-log.js';
-import { type LogFinding, sortFindings } from '../../plan/log/finding.js';
-import type { LogModel } from '../../plan/log/model.js';
+import { checkLog } from '../../planner/log/check-log.js';
+import { type LogFinding, sortFindings } from '../../planner/log/finding.js';
+import type { LogModel } from '../../planner/log/model.js';
 import { comparePlanned, type ComparisonOptions } from './compare.js';
 import { logToJson } from './json.js';
 import { placeText, printLog, printRank } from './print.js';

@@ -1,7 +1,7 @@
-import type { MachinePicture } from '../../plan/overview/html.js';
-import { computePaths } from '../../topology/paths/compute-paths.js';
-import { draw } from '../../topology/view/drawing.js';
-import { drawingSvg } from '../../topology/view/svg.js';
+import type { MachinePicture } from '../../planner/plan/overview/html.js';
+import { computePaths } from '../../planner/topology/paths/compute-paths.js';
+import { draw } from '../../planner/topology/view/drawing.js';
+import { drawingSvg } from '../../planner/topology/view/svg.js';
 import type { ClusterInput } from '../cluster-input.js';
 
 /** Drawings of the machines of a cluster; racks of many hosts are too large for a page. */

@@ -1,11 +1,11 @@
 import { inFile, InvalidArgumentError, InvalidUsageError } from '../../errors.js';
-import { refuseContradictions } from '../../graph/merge/contradictions.js';
+import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
 import { parseSize, sweep } from '../../perf/sizes.js';
-import { prepareCluster } from '../../plan/cluster.js';
-import { curveSizes, forecast, usualSizes } from '../../plan/overview/forecast.js';
-import { type Overview, overviewOf } from '../../plan/overview/overview.js';
-import { planPrepared } from '../../plan/plan.js';
-import { tune, type Tuning } from '../../tuning/tune.js';
+import { prepareCluster } from '../../planner/plan/cluster.js';
+import { curveSizes, forecast, usualSizes } from '../../planner/plan/overview/forecast.js';
+import { type Overview, overviewOf } from '../../planner/plan/overview/overview.js';
+import { planPrepared } from '../../planner/plan/plan.js';
+import { tune, type Tuning } from '../../planner/tuning/tune.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, printNotes, writeFile } from '../output.js';
@@ -37,11 +37,11 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
   if (options.svg !== undefined || options.html !== undefined) {
     const curves = forecast(tuning, curveSizes(sizes[0] ?? 1, sizes.at(-1) ?? 1));
     if (options.svg !== undefined) {
-      const { overviewSvg } = await import('../../plan/overview/svg.js');
+      const { overviewSvg } = await import('../../planner/plan/overview/svg.js');
       writeFile(options.svg, overviewSvg(overview, curves));
     }
     if (options.html !== undefined) {
-      const { overviewHtml } = await import('../../plan/overview/html.js');
+      const { overviewHtml } = await import('../../planner/plan/overview/html.js');
       const { machinePictures } = await import('./machines.js');
       writeFile(options.html, overviewHtml(overview, curves, machinePictures(input)));
     }

@@ -1,8 +1,8 @@
 import { counted } from '../../counted.js';
-import type { Forecast } from '../../plan/overview/forecast.js';
-import { type GraphOverview, type HostOverview, type Overview, type RingOverview } from '../../plan/overview/overview.js';
-import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../plan/overview/words.js';
-import { formatGBps } from '../../topology/view/format.js';
+import type { Forecast } from '../../planner/plan/overview/forecast.js';
+import { type GraphOverview, type HostOverview, type Overview, type RingOverview } from '../../planner/plan/overview/overview.js';
+import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/words.js';
+import { formatGBps } from '../../planner/topology/view/format.js';
 import type { colorsFor } from '../output.js';
 
 export interface TextOptions {

@@ -1,10 +1,10 @@
-import { detect } from '../../detect/detect.js';
+import { detect } from '../../runtime/detect/detect.js';
 import { inFile, InvalidArgumentError, InvalidUsageError } from '../../errors.js';
-import { parametersFromEnvironment } from '../../parameters.js';
-import { type Completed, completeSkeleton } from '../../topology/catalogue/complete.js';
-import { descendants, type XmlElement } from '../../topology/xml/tree.js';
-import { validateTopology } from '../../topology/xml/validate.js';
-import { writeXml } from '../../topology/xml/write.js';
+import { parametersFromEnvironment } from '../../planner/parameters.js';
+import { type Completed, completeSkeleton } from '../../planner/topology/catalogue/complete.js';
+import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
+import { validateTopology } from '../../planner/topology/xml/validate.js';
+import { writeXml } from '../../planner/topology/xml/write.js';
 import { printNotes, writeFile } from '../output.js';
 import { readTopologyInput } from './input.js';
 import { mergeAsAsked, readHardware } from './load.js';

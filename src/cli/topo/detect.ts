@@ -1,7 +1,7 @@
-import { detect } from '../../detect/detect.js';
-import type { NetworkKind } from '../../topology/detect/detect-network.js';
-import { descendants } from '../../topology/xml/tree.js';
-import { writeXml } from '../../topology/xml/write.js';
+import { detect } from '../../runtime/detect/detect.js';
+import type { NetworkKind } from '../../planner/topology/detect/detect-network.js';
+import { descendants } from '../../planner/topology/xml/tree.js';
+import { writeXml } from '../../planner/topology/xml/write.js';
 import { printNotes, writeFile } from '../output.js';
 
 export interface DetectOptions {

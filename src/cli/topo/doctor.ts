@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs';
 import { counted } from '../../counted.js';
-import { detect } from '../../detect/detect.js';
-import { parametersFromEnvironment } from '../../parameters.js';
-import { completeSkeleton } from '../../topology/catalogue/complete.js';
-import { diagnose } from '../../topology/doctor/diagnose.js';
-import type { Finding, Severity } from '../../topology/doctor/finding.js';
-import { shorten, type XmlElement } from '../../topology/xml/tree.js';
+import { detect } from '../../runtime/detect/detect.js';
+import { parametersFromEnvironment } from '../../planner/parameters.js';
+import { completeSkeleton } from '../../planner/topology/catalogue/complete.js';
+import { diagnose } from '../../planner/topology/doctor/diagnose.js';
+import type { Finding, Severity } from '../../planner/topology/doctor/finding.js';
+import { shorten, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { inFile, InputError } from '../../errors.js';
 import { colorsFor } from '../output.js';
 import { readTopologyInput } from './input.js';

@@ -1,17 +1,17 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { basename } from 'node:path';
 import { inFile, InputError, InvalidArgumentError, SystemError } from '../../errors.js';
-import type { Parameters } from '../../parameters.js';
-import { buildSystem } from '../../topology/build/build-system.js';
-import { completeSkeleton, isSkeleton } from '../../topology/catalogue/complete.js';
-import type { Hardware } from '../../topology/catalogue/hardware.js';
-import { hardwareForm } from '../../topology/catalogue/hardware-form.js';
-import { findMachine, pcieBoxForm, suggestMachine } from '../../topology/catalogue/machines.js';
-import type { System } from '../../topology/system.js';
-import { describeNote } from '../../topology/xml/notes.js';
-import { type ParsedXml, parseXml, xmlLimits } from '../../topology/xml/parse.js';
-import { childNamed, descendants, type XmlElement } from '../../topology/xml/tree.js';
-import { validateTopology } from '../../topology/xml/validate.js';
+import type { Parameters } from '../../planner/parameters.js';
+import { buildSystem } from '../../planner/topology/build/build-system.js';
+import { completeSkeleton, isSkeleton } from '../../planner/topology/catalogue/complete.js';
+import type { Hardware } from '../../planner/topology/catalogue/hardware.js';
+import { hardwareForm } from '../../planner/topology/catalogue/hardware-form.js';
+import { findMachine, pcieBoxForm, suggestMachine } from '../../planner/topology/catalogue/machines.js';
+import type { System } from '../../planner/topology/system.js';
+import { describeNote } from '../../planner/topology/xml/notes.js';
+import { type ParsedXml, parseXml, xmlLimits } from '../../planner/topology/xml/parse.js';
+import { childNamed, descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
+import { validateTopology } from '../../planner/topology/xml/validate.js';
 
 /** A topology that the command line names: a file, `-` for the standard input, or a machine of the catalogue. */
 export interface TopologyInput extends ParsedXml {

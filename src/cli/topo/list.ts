@@ -1,9 +1,9 @@
-import { cpuModels } from '../../topology/catalogue/cpus.js';
-import { gpuModels } from '../../topology/catalogue/gpus.js';
-import { machines, pcieBoxForm } from '../../topology/catalogue/machines.js';
-import { nicModels } from '../../topology/catalogue/nics.js';
-import { nvLinkGBps } from '../../topology/bandwidths.js';
-import { formatGBps } from '../../topology/view/format.js';
+import { cpuModels } from '../../planner/topology/catalogue/cpus.js';
+import { gpuModels } from '../../planner/topology/catalogue/gpus.js';
+import { machines, pcieBoxForm } from '../../planner/topology/catalogue/machines.js';
+import { nicModels } from '../../planner/topology/catalogue/nics.js';
+import { nvLinkGBps } from '../../planner/topology/bandwidths.js';
+import { formatGBps } from '../../planner/topology/view/format.js';
 
 /** `tccl topo list`. */
 export function list(options: { readonly json?: boolean }): void {

@@ -1,11 +1,11 @@
 import { inFile, SystemError } from '../../errors.js';
-import { type Parameters, parametersFromEnvironment } from '../../parameters.js';
-import { parseHardware } from '../../topology/catalogue/hardware.js';
-import { mergeNics } from '../../topology/combine/merge-nics.js';
-import { computePaths } from '../../topology/paths/compute-paths.js';
-import type { Paths } from '../../topology/paths/paths.js';
-import type { System } from '../../topology/system.js';
-import type { XmlElement } from '../../topology/xml/tree.js';
+import { type Parameters, parametersFromEnvironment } from '../../planner/parameters.js';
+import { parseHardware } from '../../planner/topology/catalogue/hardware.js';
+import { mergeNics } from '../../planner/topology/combine/merge-nics.js';
+import { computePaths } from '../../planner/topology/paths/compute-paths.js';
+import type { Paths } from '../../planner/topology/paths/paths.js';
+import type { System } from '../../planner/topology/system.js';
+import type { XmlElement } from '../../planner/topology/xml/tree.js';
 import { buildNoted, completeTopology, readText, type TopologyInput } from './input.js';
 
 /** A machine ready to be looked at. */

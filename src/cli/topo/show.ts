@@ -1,7 +1,7 @@
-import { draw } from '../../topology/view/drawing.js';
-import { systemJson } from '../../topology/view/json.js';
-import { drawingSvg } from '../../topology/view/svg.js';
-import { matrixText, type Paint, pathCountText, treeText } from '../../topology/view/text.js';
+import { draw } from '../../planner/topology/view/drawing.js';
+import { systemJson } from '../../planner/topology/view/json.js';
+import { drawingSvg } from '../../planner/topology/view/svg.js';
+import { matrixText, type Paint, pathCountText, treeText } from '../../planner/topology/view/text.js';
 import { colorsFor, printNotes, writeFile } from '../output.js';
 import { readTopologyInput } from './input.js';
 import { loadMachine } from './load.js';

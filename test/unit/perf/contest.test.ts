@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import type { Communicator } from '../../../src/communicator/communicator.js';
+import type { Communicator } from '../../../src/runtime/communicator/communicator.js';
 import * as clock from '../../../src/perf/clock.js';
 import { contestCells, runContest, type Standing } from '../../../src/perf/contest.js';
 import { changesBy, timesOf, tunedSizes } from '../../../src/perf/tune.js';

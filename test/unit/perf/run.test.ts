@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
-import { getUniqueId } from '../../../src/bootstrap/root.js';
-import type { Communicator } from '../../../src/communicator/communicator.js';
-import { init } from '../../../src/communicator/init.js';
+import { getUniqueId } from '../../../src/runtime/bootstrap/root.js';
+import type { Communicator } from '../../../src/runtime/communicator/communicator.js';
+import { init } from '../../../src/runtime/communicator/init.js';
 import { collectives, type MeasuredCommunicator } from '../../../src/perf/collectives.js';
 import { perfOperators, perfOptions, type RawOptions } from '../../../src/perf/options.js';
 import { jsonReporter, silent } from '../../../src/perf/report.js';

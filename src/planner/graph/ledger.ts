@@ -1,0 +1,122 @@
+import { InputError } from '../../errors.js';
+import type { LocalSystem } from '../topology/local-systems.js';
+import { nodeName } from '../topology/system.js';
+import { type Routes, Toll } from './routes.js';
+
+/** A link that cannot carry a channel, and both figures in GB/s. */
+export interface Shortage {
+  readonly link: number;
+  readonly needed: number;
+  readonly left: number;
+}
+
+/**
+ * What is left of every link's bandwidth while channels are being laid: a path is taken by subtracting the channel's
+ * bandwidth from each of its links, and given back by adding it.
+ *
+ * After each step the rest is rounded to a thousandth of a GB/s, as NCCL does. So a link that was touched once keeps a
+ * rounded bandwidth, and the next graph of the host is searched on that: one ledger serves all graphs of a host.
+ */
+export class Ledger {
+  /** What is left by link, GB/s. */
+  readonly left: Float32Array;
+  readonly #firstHop: Int32Array;
+  readonly #link: Int32Array;
+  readonly #toll: Uint8Array;
+  readonly #reverse: Int32Array;
+
+  /** @throws InputError where a path must pay on a link back that does not exist. */
+  constructor({ system }: LocalSystem, routes: Routes) {
+    this.left = system.links.bandwidthGBps.slice();
+    this.#firstHop = routes.firstHop;
+    this.#link = routes.link;
+    this.#toll = routes.toll;
+    this.#reverse = system.links.reverse;
+    const oneWay = routes.link.find((link, hop) => (routes.toll[hop] ?? 0) > Toll.SMALL_PACKETS && (this.#reverse[link] ?? -1) < 0);
+    if (oneWay !== undefined) {
+      const [from, to] = [system.links.from[oneWay], system.links.to[oneWay]].map((vertex) => system.nodes[vertex ?? 0]);
+      throw new InputError('CONTENT',
+        `the link from ${from ? nodeName(from) : '?'} to ${to ? nodeName(to) : '?'} has none back of the same kind, which NCCL needs: it fails with an internal error`,
+        { ncclResult: 3 });
+    }
+  }
+
+  /** Takes `gbps` on all links of a route, or nothing; the answer is -1, or the position of the hop that has too little. */
+  take(route: number, gbps: number): number {
+    const first = this.#firstHop[route] ?? 0;
+    const end = this.#firstHop[route + 1] ?? 0;
+    const reached = this.#charge(first, end, gbps);
+    if (reached === end) return -1;
+    this.#charge(first, reached, -gbps);
+    return reached;
+  }
+
+  giveBack(route: number, gbps: number): void {
+    this.#charge(this.#firstHop[route] ?? 0, this.#firstHop[route + 1] ?? 0, -gbps);
+  }
+
+  /** Which link of a hop has too little left for a channel of that bandwidth: the link itself, or the one back. */
+  shortage(hop: number, gbps: number): Shortage {
+    const link = this.#link[hop] ?? 0;
+    const toll = this.#toll[hop] ?? 0;
+    const needed = toll & Toll.SMALL_PACKETS ? smallPackets(gbps) : gbps;
+    const left = this.left[link] ?? 0;
+    if (left < needed || toll <= Toll.SMALL_PACKETS) return { link, needed, left };
+    const reverse = this.#reverse[link] ?? 0;
+    return { link: reverse, needed: priceBack(toll, needed), left: this.left[reverse] ?? 0 };
+  }
+
+  /**
+   * Subtracts `gbps` from hop after hop, up to `end` or to the first that has too little: where it stopped. With less
+   * than 0 it adds, and never stops. This is where the search spends its time, so it is plain arithmetic on arrays.
+   */
+  #charge(first: number, end: number, gbps: number): number {
+    const links = this.#link;
+    const tolls = this.#toll;
+    const left = this.left;
+    for (let hop = first; hop < end; hop++) {
+      const link = links[hop] ?? 0;
+      const before = left[link] ?? 0;
+      const toll = tolls[hop] ?? 0;
+      if (toll === 0) {
+        if (before < gbps) return hop;
+        left[link] = rounded(before - gbps);
+      } else if (!this.#chargeWithToll(link, toll, before, gbps)) {
+        return hop;
+      }
+    }
+    return end;
+  }
+
+  #chargeWithToll(link: number, toll: number, before: number, gbps: number): boolean {
+    const price = toll & Toll.SMALL_PACKETS ? smallPackets(gbps) : gbps;
+    if (before < price) return false;
+    if (toll > Toll.SMALL_PACKETS) {
+      const back = priceBack(toll, price);
+      const reverse = this.#reverse[link] ?? 0;
+      const beforeBack = this.left[reverse] ?? 0;
+      if (beforeBack < back) return false;
+      this.left[reverse] = rounded(beforeBack - back);
+    }
+    this.left[link] = rounded(before - price);
+    return true;
+  }
+}
+
+/** What a hop of that price takes of the link back. */
+function priceBack(toll: number, price: number): number {
+  const eighth = toll & Toll.EIGHTH_BACK ? Math.fround(price / 8) : 0;
+  return toll & Toll.ALL_BACK ? Math.fround(eighth + price) : eighth;
+}
+
+function smallPackets(gbps: number): number {
+  return Math.fround(Math.fround(gbps * 6) / 5);
+}
+
+/**
+ * C's `roundf(x * 1000) / 1000` on floats; the caller's array rounds the last product. Differences here are never
+ * negative. For whole numbers of this size `* 0.001` rounds to the same float as `/ 1000`, and is faster.
+ */
+export function rounded(gbps: number): number {
+  return Math.floor(Math.fround(Math.fround(gbps) * 1000) + 0.5) * 0.001;
+}

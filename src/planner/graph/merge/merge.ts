@@ -1,0 +1,109 @@
+import { InputError } from '../../../errors.js';
+import type { Parameters } from '../../parameters.js';
+import { type Agreement, agree, ofRanks, refuseDifferentDevices } from './agreement.js';
+import { type AlignedGraphs, alignGraphs } from './align.js';
+import { countChannels } from './channel-count.js';
+import { type Collnet, joinCollnet } from './collnet.js';
+import { type HostRun, kindOf, type NodeTable, numberNodes } from './nodes.js';
+import { joinNvls, type Nvls } from './nvls.js';
+import { type BufferBytes, bufferSizes, p2pGroupSize, type P2pSizes, p2pSizes } from './p2p.js';
+import { joinRings, type Rings } from './rings.js';
+import type { MergeListener } from './trace.js';
+import { hangTrees, type Trees } from './trees.js';
+
+/** All channels through all ranks, and what all ranks know of their communicator. */
+export interface Merged {
+  readonly nodes: NodeTable;
+  readonly agreement: Agreement;
+  /** The graphs as all ranks agree on them. */
+  readonly graphs: AlignedGraphs;
+  /** Number of channels for collectives. */
+  readonly nChannels: number;
+  /** By channel: which of `rings` it is. */
+  readonly ringOfChannel: Uint8Array;
+  /** By channel: which of `trees` it is. */
+  readonly treeOfChannel: Uint8Array;
+  readonly rings: Rings;
+  readonly trees: Trees;
+  /** Undefined where the network does not reduce. */
+  readonly collnet: Collnet | undefined;
+  /** Undefined without NVLink SHARP. */
+  readonly nvls: Nvls | undefined;
+  readonly buffers: BufferBytes;
+  /** Send and receive. */
+  readonly p2p: P2pSizes & { readonly maxPeers: number; readonly scheduleGroupSize: number };
+}
+
+/**
+ * Joins the graphs of all hosts to channels through all ranks, as NCCL does between its second all-gather and its
+ * connections. Work and memory grow with ranks × channels; what identical hosts have in common is worked out once.
+ *
+ * @param runs hosts in the order of their ranks; hosts that are alike should share one contribution
+ * @throws InputError where hosts do not fit together: no common channel, a ring that misses a rank, network devices that
+ *   differ though the parameters forbid it
+ */
+export function mergeHosts(runs: readonly HostRun[], parameters: Parameters, listen?: MergeListener): Merged {
+  const nodes = numberNodes(runs, listen);
+  const own = kindOf(nodes, 0);
+  refuseDifferentDevices(nodes, parameters);
+  const agreement = agree(nodes, listen);
+  const graphs = alignGraphs(nodes.kinds, own, listen);
+  refuseNoChannel(nodes, graphs);
+
+  const collnet = usesCollnet(nodes, graphs, parameters, listen);
+  const channels = countChannels({ ...agreement, graphs, collnet }, parameters, listen);
+  const graphChannels = graphs.ring.nChannels;
+  const ringOfChannel = Uint8Array.from(channels, (channel) => channel % graphChannels);
+  const treeOfChannel = Uint8Array.from(channels);
+  const nvls = joinNvls(nodes, graphs, { ...agreement, ownCompCap: own.byRank[0]?.compCap ?? 0 }, parameters);
+  if (nvls === undefined && nodes.kinds.some((kind) => kind.nvls)) listen?.({ kind: 'no-nvls' });
+
+  const buffers = bufferSizes(parameters);
+  const maxPeers = p2pMaxPeers(agreement.nRanks, parameters);
+  const channelsPerPeer = Math.min(...ofRanks(nodes.kinds, 'p2pChannelsPerPeer'));
+  return {
+    nodes,
+    agreement,
+    graphs,
+    nChannels: channels.length,
+    ringOfChannel,
+    treeOfChannel,
+    rings: joinRings(nodes, graphChannels, 1 + Math.max(...ringOfChannel), listen),
+    trees: hangTrees(nodes, graphChannels, 1 + Math.max(...treeOfChannel)),
+    collnet: collnet ? joinCollnet(nodes, graphs, graphChannels, agreement.maxLocalRanks, nvls?.heads) : undefined,
+    nvls,
+    buffers,
+    p2p: {
+      ...p2pSizes({ ...agreement, nChannels: channels.length, channelsPerPeer, maxPeers }, buffers, parameters),
+      maxPeers,
+      scheduleGroupSize: p2pGroupSize(nodes, agreement.maxLocalRanks, parameters),
+    },
+  };
+}
+
+function refuseNoChannel(nodes: NodeTable, graphs: AlignedGraphs): void {
+  if (graphs.ring.nChannels > 0) return;
+  const node = nodes.kindOfNode.findIndex((kind) => {
+    const own = nodes.kinds[kind]?.graphs;
+    return own?.ring.nChannels === 0 || own?.tree.nChannels === 0;
+  });
+  const without = kindOf(nodes, node).graphs.ring.nChannels === 0 ? 'ring' : 'tree';
+  const rank = nodes.rankToNode.indexOf(node);
+  throw new InputError('NO_CHANNEL',
+    `node ${node} (from rank ${rank} on) has no channel in its ${without} graph, so there is none that all share: NCCL would fail to build rings; give that host a graph with at least one channel`,
+    { ncclResult: 3, rank });
+}
+
+/** The network reduces where it was asked to, every node has channels for it and there are enough nodes. */
+function usesCollnet(nodes: NodeTable, graphs: AlignedGraphs, parameters: Parameters, listen?: MergeListener): boolean {
+  if (parameters.collnetEnable !== 1) return false;
+  const { nNodes } = nodes;
+  const threshold = parameters.collnetNodeThreshold;
+  const because = graphs.collnetChain.nChannels === 0 ? 'no-channel' : nNodes < threshold ? 'few-nodes' : undefined;
+  if (because !== undefined) listen?.({ kind: 'no-collnet', because, nNodes, threshold });
+  return because === undefined;
+}
+
+function p2pMaxPeers(nRanks: number, { p2pMaxPeers: asked }: Parameters): number {
+  return asked !== undefined && asked > 0 ? Math.min(asked, nRanks) : nRanks;
+}

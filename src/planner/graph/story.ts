@@ -1,0 +1,215 @@
+import { counted } from '../../counted.js';
+import { pathTypeNames } from '../topology/types.js';
+import { type ChannelGraph, CrossNic, type GraphId, Pattern } from './graph.js';
+import type { PathRefusal, SearchEvent, Settings } from './trace.js';
+
+/** How one graph came about, in sentences. */
+export interface GraphStory {
+  readonly id: GraphId;
+  readonly sentences: readonly string[];
+}
+
+/**
+ * Listens to searches and tells them: what was tried at each speed, what stood in the way, what was found and what made
+ * it better, which settings were relaxed.
+ *
+ *     const teller = new StoryTeller();
+ *     searchHost(local, parameters, { trace: teller.listen });
+ *     for (const { sentences } of teller.stories) …
+ */
+export class StoryTeller {
+  /** One for each graph that was searched, in that order. */
+  readonly stories: GraphStory[] = [];
+  #sentences: string[] = [];
+  #inter = false;
+  /** Tries at one speed are told together. */
+  #tries: Tries | undefined;
+
+  readonly listen = (event: SearchEvent): void => {
+    switch (event.kind) {
+      case 'search':
+        this.#sentences = [];
+        this.stories.push({ id: event.graph, sentences: this.#sentences });
+        this.#tries = undefined;
+        this.#inter = event.inter;
+        this.#sentences.push(`The best path ${event.inter ? 'between a GPU and a NIC' : 'between GPUs'} carries ${gbps(event.maxGbps)}, and a GPU can move ${gbps(event.totalGbps)} in all.`);
+        return;
+      case 'attempt':
+        if (this.#tries?.follows(event) !== true) {
+          this.#tellTries();
+          this.#tries = new Tries(event, this.#inter);
+        }
+        this.#tries.add(event);
+        return;
+      case 'refused-path':
+        this.#tries?.refuse(pathTroubles[event.reason.why], `${event.from} to ${event.to}${pathTrouble(event.reason)}`);
+        return;
+      case 'refused-entry':
+        this.#tries?.refuse(entryTroubles[event.reason], event.nic);
+        return;
+      case 'refused-exit':
+        this.#tries?.refuse(exitTroubles[event.reason], `in by ${event.entry}, out by ${event.nic}`);
+        return;
+      case 'solution':
+        this.#tries?.find(event);
+        return;
+      case 'ended':
+        this.#tries?.end(event.outcome);
+        return;
+      case 'relaxed':
+        return;
+      default:
+        this.#tellTries();
+        this.#sentences.push(told(event, this.#inter));
+    }
+  };
+
+  #tellTries(): void {
+    if (this.#tries !== undefined) this.#sentences.push(...this.#tries.sentences());
+    this.#tries = undefined;
+  }
+}
+
+/** An event that is a sentence of its own. */
+type OwnSentence = Exclude<SearchEvent, { kind: 'search' | 'attempt' | 'refused-path' | 'refused-entry' | 'refused-exit' | 'solution' | 'ended' | 'relaxed' }>;
+
+function told(event: OwnSentence, inter: boolean): string {
+  switch (event.kind) {
+    case 'from-file': return 'The graph file has it, so nothing was searched.';
+    case 'no-hardware': return 'NVLS needs an NVSwitch and GPUs of compute capability 9.0, which are not there.';
+    case 'stopped': return stops[event.why];
+    case 'duplicated':
+      return `Each channel is fast enough to be split: ${event.from} became ${event.to}, of ${speeds(event.bwIntra, event.bwInter)} each.`;
+    case 'simple-order':
+      return 'Nothing was found at any speed. NCCL then takes one channel through the GPUs as they are numbered and counts it as 0.1 GB/s.';
+    case 'result': return resultOf(event.graph, inter);
+  }
+}
+
+const stops = {
+  'perfect': 'There cannot be more channels, so the first pass ends.',
+  'enough': 'All that a GPU can move is in use, so the first pass ends.',
+  'out of steps': 'There is a solution and no step is left to look for a better one, so the first pass ends.',
+  'nothing left to relax': 'Nothing is left to relax that might be better, so the first pass ends.',
+} as const;
+
+const entryTroubles = {
+  collnet: 'a NIC cannot reduce, which this graph needs',
+  bandwidth: 'the port of a NIC has too little left for another channel to come in',
+  pair: 'the second channel of a pair has to come in where the first goes out',
+} as const;
+
+const exitTroubles = {
+  'plane': 'a channel may not go to another plane of the network',
+  'other NIC': 'a tree goes out by the NIC that it came in by',
+  'pair': 'the second channel of a pair has to go out where the first comes in',
+  'rail': 'a channel may not go to another rail without crossing of NICs',
+} as const;
+
+const pathTroubles = {
+  unconnected: 'there is no path',
+  type: 'a path is farther than allowed',
+  bandwidth: 'a link has too little left',
+} as const;
+
+function pathTrouble(reason: PathRefusal): string {
+  switch (reason.why) {
+    case 'unconnected': return '';
+    case 'type': return ` is ${pathTypeNames[reason.type]}${reason.back ? ' on the way back' : ''}, allowed was ${pathTypeNames[reason.allowed]}`;
+    case 'bandwidth':
+      return ` needs ${gbps(reason.needed)} from ${reason.linkFrom} to ${reason.linkTo}, where ${gbps(reason.left)} was left`;
+  }
+}
+
+function resultOf(graph: ChannelGraph, inter: boolean): string {
+  if (graph.nChannels === 0) return 'Result: no channel.';
+  const count = counted(graph.nChannels, 'channel');
+  const nics = inter ? `, NICs ${pathTypeNames[graph.typeInter]}` : '';
+  return `Result: ${count} of ${speeds(graph.bwIntra, inter ? graph.bwInter : graph.bwIntra)}, GPUs at most ${pathTypeNames[graph.typeIntra]} apart${nics}.`;
+}
+
+/** Tries at the same speed, and what came of them. */
+class Tries {
+  readonly #first: Settings & { readonly pass: 1 | 2 };
+  #last: Settings;
+  #count = 0;
+  #outOfSteps = 0;
+  /** Examples of each kind of trouble, and how often each was met. */
+  readonly #troubles = new Map<string, Map<string, number>>();
+  /** The last improvement of each try that had one. */
+  readonly #found: string[] = [];
+  #improved: string | undefined;
+
+  readonly #inter: boolean;
+
+  constructor(first: Settings & { readonly pass: 1 | 2 }, inter: boolean) {
+    this.#inter = inter;
+    this.#first = first;
+    this.#last = first;
+  }
+
+  /** Whether a try belongs with these. */
+  follows(settings: Settings & { readonly pass: 1 | 2 }): boolean {
+    return settings.pass === this.#first.pass && settings.bwIntra === this.#first.bwIntra && settings.bwInter === this.#first.bwInter;
+  }
+
+  add(settings: Settings): void {
+    this.#last = settings;
+    this.#count++;
+  }
+
+  refuse(trouble: string, example: string): void {
+    let examples = this.#troubles.get(trouble);
+    if (examples === undefined) this.#troubles.set(trouble, examples = new Map<string, number>());
+    examples.set(example, (examples.get(example) ?? 0) + 1);
+  }
+
+  find({ nChannels, gbps: speed, better }: Extract<SearchEvent, { kind: 'solution' }>): void {
+    const why = { first: 'the first solution', bandwidth: 'more bandwidth than before', hops: 'as much over fewer hops', heads: 'one more head' }[better];
+    this.#improved = `${nChannels} × ${gbps(speed)} with ${describe(this.#last, this.#inter)}: ${why}`;
+  }
+
+  end(outcome: 'perfect' | 'all tried' | 'out of steps'): void {
+    if (outcome === 'out of steps') this.#outOfSteps++;
+    if (this.#improved !== undefined) this.#found.push(this.#improved);
+    this.#improved = undefined;
+  }
+
+  sentences(): string[] {
+    const speed = speeds(this.#first.bwIntra, this.#inter ? this.#first.bwInter : this.#first.bwIntra);
+    const tries = this.#count === 1 ? `one try, ${describe(this.#first, this.#inter)}` : `${this.#count} tries, from ${describe(this.#first, this.#inter)} to ${describe(this.#last, this.#inter)}`;
+    const steps = this.#outOfSteps > 0 ? `; ${this.#count === 1 ? 'it' : this.#outOfSteps} ran out of steps` : '';
+    const sentences = [`${this.#first.pass === 1 ? 'At' : 'Second pass, as many channels at'} ${speed}: ${tries}${steps}.`];
+    for (const found of this.#found) sentences.push(`  Found ${found}.`);
+    if (this.#found.length === 0) sentences.push('  Nothing better was found.');
+    for (const [trouble, examples] of this.#troubles) {
+      const [[example, count] = ['', 0]] = [...examples.entries()].sort((a, b) => b[1] - a[1]);
+      let all = 0;
+      for (const each of examples.values()) all += each;
+      const most = examples.size === 1 ? example : `${times(count)} ${example}`;
+      sentences.push(`  In the way, ${times(all)}: ${trouble} (${most}).`);
+    }
+    return sentences;
+  }
+}
+
+function describe(settings: Settings, inter: boolean): string {
+  const parts = [settings.sameChannels ? 'all channels alike' : 'channels may differ', `GPUs up to ${pathTypeNames[settings.typeIntra]}`];
+  if (inter) parts.push(`NICs up to ${pathTypeNames[settings.typeInter]}`);
+  if (settings.pattern === Pattern.TREE) parts.unshift('plain trees');
+  if (settings.crossNic === CrossNic.PAIRED) parts.push('NICs in pairs');
+  if (settings.crossNic === CrossNic.ALLOWED) parts.push('any two NICs');
+  return `(${parts.join(', ')})`;
+}
+
+function speeds(bwIntra: number, bwInter: number): string {
+  return bwIntra === bwInter ? gbps(bwIntra) : `${gbps(bwIntra)} within and ${gbps(bwInter)} out of the host`;
+}
+
+function gbps(value: number): string {
+  return `${Number(value.toFixed(3))} GB/s`;
+}
+
+function times(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
+}

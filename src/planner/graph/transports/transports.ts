@@ -1,0 +1,96 @@
+import { InvalidArgumentError } from '../../../errors.js';
+import type { Parameters } from '../../parameters.js';
+import type { LocalSystem } from '../../topology/local-systems.js';
+import type { NodeContribution } from '../merge/contribution.js';
+import { ringNeighbours, treeLinks } from '../merge/links.js';
+import type { Merged } from '../merge/merge.js';
+import { kindOf } from '../merge/nodes.js';
+import type { Connection } from './connection.js';
+import { NodeTransports } from './node-transports.js';
+
+/** A rank's connections in the ring of a channel; undefined where it is alone. */
+export interface RingConnections {
+  readonly send: Connection | undefined;
+  readonly receive: Connection | undefined;
+}
+
+/** A rank's connections in the tree of a channel, in one direction; undefined where there is nobody. */
+export interface TreeConnections {
+  readonly up: Connection | undefined;
+  readonly down: readonly (Connection | undefined)[];
+}
+
+/** One side of a connection. */
+export type Direction = 'send' | 'receive';
+
+/**
+ * By which transports the ranks of a communicator are connected: peer-to-peer, shared memory or network, and over which
+ * device, as NCCL decides when it connects its channels. Worked out when asked for; a rank costs little.
+ *
+ *     const transports = new Transports(merged, machines, parameters);
+ *     transports.ring(0, 7).send     // { via: 'NET', peer: 8, dev: 0, proxyRank: 0, gdr: 1, … }
+ */
+export class Transports {
+  readonly #merged: Merged;
+  readonly #machines: ReadonlyMap<NodeContribution, LocalSystem>;
+  readonly #parameters: Parameters;
+  readonly #byKind = new Map<NodeContribution, NodeTransports>();
+
+  /** @param machines the machine that each of `merged.nodes.kinds` is about */
+  constructor(merged: Merged, machines: ReadonlyMap<NodeContribution, LocalSystem>, parameters: Parameters) {
+    this.#merged = merged;
+    this.#machines = machines;
+    this.#parameters = parameters;
+  }
+
+  /** @throws InvalidArgumentError where there is no such rank or channel; InputError where NCCL fails */
+  ring(channel: number, rank: number): RingConnections {
+    const { prev, next } = ringNeighbours(this.#merged, channel, rank);
+    return {
+      send: next === rank ? undefined : this.between(rank, next, 'ring', channel, 'send'),
+      receive: prev === rank ? undefined : this.between(rank, prev, 'ring', channel, 'receive'),
+    };
+  }
+
+  /**
+   * Data goes up a tree and down again: each connection is there in both directions.
+   *
+   * @throws InvalidArgumentError where there is no such rank or channel; InputError where NCCL fails
+   */
+  tree(channel: number, rank: number, direction: Direction): TreeConnections {
+    const { up, down } = treeLinks(this.#merged, channel, rank);
+    const to = (peer: number) => (peer < 0 ? undefined : this.between(rank, peer, 'tree', channel, direction));
+    return { up: to(up), down: down.map(to) };
+  }
+
+  /**
+   * The connection of a rank with another on a channel, as the rank itself makes it.
+   *
+   * @throws InputError where NCCL fails
+   */
+  between(rank: number, peer: number, graph: 'ring' | 'tree', channel: number, direction: Direction): Connection {
+    const { nodes, graphs } = this.#merged;
+    const node = nodes.rankToNode[rank] ?? 0;
+    const base = nodes.rankBase[node] ?? 0;
+    const kind = kindOf(nodes, node);
+    const transports = this.#of(kind);
+    const onHost = base === nodes.rankBase[nodes.rankToNode[peer] ?? 0];
+
+    const found = onHost ? transports.between(rank - base, peer - base) : { via: 'NET', reason: { why: 'other-host' } } as const;
+    if (found.via === 'SHM' || found.via === 'none') return { ...found, peer };
+    const rankOf = (local: number | undefined) => (local === undefined ? undefined : base + local);
+    if (found.via === 'P2P') return { ...found, peer, relay: rankOf(found.relay) };
+    const use = transports.net(kind.graphs[graph], channel % graphs[graph].nChannels, rank - base, direction);
+    return { ...found, ...use, peer, relay: rankOf(use.relay), proxyRank: base + use.proxyRank };
+  }
+
+  #of(kind: NodeContribution): NodeTransports {
+    let transports = this.#byKind.get(kind);
+    if (transports === undefined) {
+      const machine = this.#machines.get(kind);
+      if (machine === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `no machine is given for the node of ranks ${kind.ranks.join(' ')} of its host`);
+      this.#byKind.set(kind, transports = new NodeTransports(machine, this.#parameters));
+    }
+    return transports;
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * tccl/planner: what NCCL 2.30.7 decides for a machine or cluster. Pure code: it runs in a browser as in Node.
+ *
+ * @packageDocumentation
+ */
+export {
+  describeError, InputError, InternalError, InvalidArgumentError, InvalidUsageError, ncclResults, RemoteError, SystemError, TcclError, TimeoutError,
+  type ErrorCode, type ErrorDetails,
+} from '../errors.js';
+export {
+  defaultParameters, type EnvironmentNote, type Level, type NetDevicesPolicy, type Parameters, parametersFromEnvironment, parameterTable,
+} from './parameters.js';
+export { graphNames, type ChannelGraph, CrossNic, GraphId, type HostGraphs, Pattern } from './graph/graph.js';
+export { type GraphJson, graphToJson } from './graph/graph-json.js';
+export { graphLines } from './graph/graph-text.js';
+export { graphsToXml } from './graph/graph-xml.js';
+export type { Agreement } from './graph/merge/agreement.js';
+export type { AlignedGraphs, GraphHeader } from './graph/merge/align.js';
+export type { Collnet, CollnetDirect } from './graph/merge/collnet.js';
+export { contradictions } from './graph/merge/contradictions.js';
+export { contributionOf, type HostContribution, type NodeContribution, type RankContribution } from './graph/merge/contribution.js';
+export * from './graph/merge/links.js';
+export { type Merged, mergeHosts } from './graph/merge/merge.js';
+export type { HostRun, NodeTable } from './graph/merge/nodes.js';
+export type { Nvls, NvlsLinks } from './graph/merge/nvls.js';
+export type { BufferBytes, P2pSchedule, P2pSizes } from './graph/merge/p2p.js';
+export * from './graph/merge/print.js';
+export type { Rings } from './graph/merge/rings.js';
+export { describeMergeEvent, type MergeEvent, type MergeListener } from './graph/merge/trace.js';
+export { treeArity, type Trees } from './graph/merge/trees.js';
+export type { ExitRefusal } from './graph/nics.js';
+export { searchHost, type SearchOptions } from './graph/search-host.js';
+export { type GraphStory, StoryTeller } from './graph/story.js';
+export type { EntryRefusal, Improvement, PathRefusal, SearchEvent, SearchListener, Settings } from './graph/trace.js';
+export * from './graph/transports/connection.js';
+export { type Direction, type RingConnections, Transports, type TreeConnections } from './graph/transports/transports.js';
+export { checkLog } from './log/check-log.js';
+export { comparePlan, type PlanComparison, type PlanDifference, planFinding } from './log/compare-plan.js';
+export type { LogFinding, LogFindingCode, LogSeverity } from './log/finding.js';
+export type { Place as LogPlace } from './log/line.js';
+export type { LoggedCommunicator, LoggedLink, LoggedProcess, LoggedRank, LogModel } from './log/model.js';
+export { NcclLogReader } from './log/read-log.js';
+export type { MeasuredRow, MeasuredTable } from './log/table.js';
+export { assignHost, buildSystem, type BuildOptions, type SystemNote } from './topology/build/build-system.js';
+export { fuseRanks, fuseTopologies } from './topology/combine/fuse.js';
+export { mergeNics } from './topology/combine/merge-nics.js';
+export { trimUnused } from './topology/combine/trim-unused.js';
+export { type LocalSystem, localSystems } from './topology/local-systems.js';
+export { GdrMode, type GdrReason } from './topology/paths/gdr.js';
+export { computePaths, hopNames } from './topology/paths/compute-paths.js';
+export type { Paths } from './topology/paths/paths.js';
+export type { DriverFacts } from './topology/paths/reach.js';
+export * from './topology/system.js';
+export * from './topology/types.js';
+export { type Completed, completeSkeleton, isSkeleton } from './topology/catalogue/complete.js';
+export { cpuModels } from './topology/catalogue/cpus.js';
+export { type GpuModel, gpuModels } from './topology/catalogue/gpus.js';
+export { type GpuGroup, type Hardware, type NicGroup, parseHardware } from './topology/catalogue/hardware.js';
+export { findMachine, type Machine, machine, machines } from './topology/catalogue/machines.js';
+export { nicModels } from './topology/catalogue/nics.js';
+export { detectMachine, type DetectedMachine, type DetectOptions } from './topology/detect/detect-machine.js';
+export type { MachineFiles, ProbedGpu } from './topology/detect/machine-files.js';
+export { diagnose, type DiagnoseOptions } from './topology/doctor/diagnose.js';
+export type { Finding, FindingCode, Place, Severity } from './topology/doctor/finding.js';
+export { type Box, draw, type Drawing, type Wire } from './topology/view/drawing.js';
+export { drawingSvg } from './topology/view/svg.js';
+export { matrixText, treeText } from './topology/view/text.js';
+export { describeNote, type XmlNote } from './topology/xml/notes.js';
+export { type ParsedXml, parseXml } from './topology/xml/parse.js';
+export type { XmlElement } from './topology/xml/tree.js';
+export { validateTopology } from './topology/xml/validate.js';
+export { writeXml } from './topology/xml/write.js';
+export type { BandwidthLimit } from './tuning/bandwidth.js';
+export { busFactor, type Choice, choose } from './tuning/choose.js';
+export { type Flip, flips, type Way } from './tuning/flips.js';
+export { type TuningInput, tuningInput } from './tuning/input.js';
+export * from './tuning/names.js';
+export { type CallOptions, predict, type Prediction } from './tuning/predict.js';
+export { describeReason, type Reason } from './tuning/reasons.js';
+export type { ByCandidate } from './tuning/threads.js';
+export { type Model, tune, tuneFor, type Tuning } from './tuning/tune.js';
+export { type Cluster, type ClusterHosts, prepareCluster, type PreparedHosts, type PrepareOptions } from './plan/cluster.js';
+export { type ClusterFile, type ClusterFileMachine, parseClusterFile } from './plan/cluster-file.js';
+export { comparePlans, type Comparison, type Difference, type Section, sections, type Side } from './plan/diff/compare.js';
+export { type ChosenWay, type Cost, costs } from './plan/diff/cost.js';
+export { type Answer, type Evidence, type Topic, topics } from './plan/explain/answer.js';
+export { type DirectQuestion, explain, mostTelling } from './plan/explain/explain.js';
+export { type Change, changesFor } from './plan/explain/help/changes.js';
+export { answerHelp, type HelpInput, type Progress, type Tried, tryChanges } from './plan/explain/help/try-changes.js';
+export { nearestForms, parseQuestion, type PartialWay, type Question, questionForms } from './plan/explain/question.js';
+export { type Situation, situationOf, type SituationOptions, tellsSearches } from './plan/explain/situation.js';
+export { type Estimate, estimate } from './plan/estimate/estimate.js';
+export { applyOverrides, type Overrides } from './plan/overrides.js';
+export { describeNoP2p, summarizeConnections, type ConnectionSummary, transportsOf } from './plan/overview/connections.js';
+export { curveSizes, type Forecast, forecast, type ForecastRow, usualSizes } from './plan/overview/forecast.js';
+export { type LinkKind, type LinkLoad, ringLoads } from './plan/overview/fullest-link.js';
+export { type MachinePicture, overviewHtml } from './plan/overview/html.js';
+export * from './plan/overview/overview.js';
+export { overviewSvg } from './plan/overview/svg.js';
+export { type Plan, plan, type PlannedHosts, type PlanOptions, planPrepared } from './plan/plan.js';
+export { planFromJson, planToJson } from './plan/plan-json.js';
+export { planForRank, type RankChannel, type RankNvls, type RankPlan } from './plan/rank-plan.js';

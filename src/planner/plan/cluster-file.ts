@@ -1,0 +1,102 @@
+import type { InputError } from '../../errors.js';
+import { mostHosts, splitCount, unknownVariable } from './cluster-words.js';
+import type { Overrides } from './overrides.js';
+import { YamlReader } from './yaml-reader.js';
+
+/** A cluster as a person writes it down. */
+export interface ClusterFile {
+  readonly name: string | undefined;
+  /** In the order of their ranks. */
+  readonly machines: readonly ClusterFileMachine[];
+  /** Variables of NCCL. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** Machines that follow each other and are alike. */
+export interface ClusterFileMachine {
+  /** A machine of the catalogue or a topology file. */
+  readonly machine: string;
+  readonly count: number;
+  readonly name: string | undefined;
+  /** What it has where the topology file does not say. */
+  readonly hardware: string | undefined;
+  readonly overrides: Overrides;
+  /** An error about it, with its place in the file. */
+  readonly wrong: (message: string) => InputError;
+}
+
+/**
+ * Reads a cluster file, YAML or JSON:
+ *
+ *     name: training
+ *     machines:                          # in the order of their ranks
+ *       - machine: dgx-h100              # of the catalogue, or a topology file beside this one
+ *         count: 4
+ *         overrides:
+ *           nics: 4                      # how many, or which: [mlx5_0, mlx5_3]
+ *           nic-speed: 200G
+ *           gpus: [0, 1, 2, 3]           # which have ranks, or how many
+ *           sharp: true                  # the NICs can reduce
+ *       - machine: azure-ndv5.xml
+ *         hardware: 8 x H100 SXM, 8 x 400G NIC
+ *     environment:
+ *       NCCL_CROSS_NIC: 0
+ *
+ * `machines` may also be a single name, or names with a count (`dgx-h100:4`).
+ *
+ * @throws InputError with the line: no YAML, a field or variable that there is not, a value of the wrong kind
+ */
+export function parseClusterFile(text: string): ClusterFile {
+  const file = YamlReader.parse(text, 'the cluster file');
+  const { name, machines, environment } = file.fields(['name', 'machines', 'environment']);
+  if (machines === undefined) throw file.wrongAt('the cluster file has no machines; write machines: [{ machine: dgx-h100, count: 2 }]');
+  const read = machines.items().map(readMachine);
+  if (read.length === 0) throw machines.wrongAt('the list of machines is empty; write machines: [{ machine: dgx-h100, count: 2 }]');
+  return {
+    name: name?.text('a name'),
+    machines: read,
+    environment: Object.fromEntries(environment?.entries().map(([variable, value]) => [variable, readVariable(variable, value)]) ?? []),
+  };
+}
+
+function readMachine(entry: YamlReader): ClusterFileMachine {
+  const wrong = (message: string) => entry.wrongAt(message);
+  if (entry.kind === 'text') {
+    const { name, count } = splitCount(entry.text('a machine'));
+    return { machine: name, count: count ?? 1, name: undefined, hardware: undefined, overrides: {}, wrong };
+  }
+  const { machine, count, name, hardware, overrides } = entry.fields(['machine', 'count', 'name', 'hardware', 'overrides']);
+  if (machine === undefined) throw entry.wrongAt('an entry of machines has no field machine: a name of the catalogue or a topology file');
+  return {
+    machine: machine.text('a name of the catalogue or a topology file'),
+    count: count?.integer(1, mostHosts) ?? 1,
+    name: name?.text('a name'),
+    hardware: hardware === undefined ? undefined : hardware.kind === 'text' ? hardware.text('a description') : hardware.json(),
+    overrides: overrides === undefined ? {} : readOverrides(overrides),
+    wrong,
+  };
+}
+
+function readOverrides(reader: YamlReader): Overrides {
+  const { gpus, nics, sharp, 'nic-speed': speed } = reader.fields(['gpus', 'nics', 'nic-speed', 'sharp']);
+  return {
+    ...(gpus === undefined ? {} : { gpus: gpus.kind === 'list' ? gpus.items().map((gpu) => gpu.integer(0, 4095)) : gpus.integer(1, 4096) }),
+    ...(nics === undefined ? {} : { nics: nics.kind === 'list' ? nics.items().map((nic) => nic.text('the name of a NIC')) : nics.integer(0, 4096) }),
+    ...(speed === undefined ? {} : { nicSpeedMbps: readSpeed(speed) }),
+    ...(sharp === undefined ? {} : { sharp: sharp.flag() }),
+  };
+}
+
+/** `400G`: gigabits a second. */
+function readSpeed(reader: YamlReader): number {
+  const [, digits] = /^(\d{1,5})\s*G(?:b(?:ps|\/s)?|bit\/s)?$/i.exec(reader.text('a speed as 400G')) ?? [];
+  const gigabits = Number(digits);
+  if (!(gigabits > 0)) throw reader.wrong('a speed as 400G');
+  return gigabits * 1000;
+}
+
+function readVariable(variable: string, value: YamlReader): string {
+  const problem = unknownVariable(variable);
+  if (problem !== undefined) throw value.wrongAt(problem);
+  return value.kind === 'nothing' ? '' : value.kind === 'flag' ? (value.flag() ? '1' : '0') : value.text('the value of a variable');
+}

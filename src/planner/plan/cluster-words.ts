@@ -1,0 +1,21 @@
+import { ncclVariables } from '../nccl-variables.js';
+import { didYouMean } from '../../suggest.js';
+
+/** What command lines and cluster files have in common. */
+
+/** The most hosts that a cluster can have. */
+export const mostHosts = 1_000_000;
+
+/** `dgx-h100:4` is four of dgx-h100. */
+export function splitCount(text: string): { readonly name: string; readonly count: number | undefined } {
+  const [, name, digits] = /^(.+):(\d{1,7})$/.exec(text) ?? [];
+  const count = Number(digits);
+  return name === undefined || count < 1 || count > mostHosts ? { name: text, count: undefined } : { name, count };
+}
+
+/** What is wrong with the name of a variable that somebody sets for a plan, or undefined where NCCL knows it. */
+export function unknownVariable(variable: string): string | undefined {
+  if (ncclVariables.has(variable)) return undefined;
+  const named = variable.startsWith('NCCL_') ? variable : `NCCL_${variable}`;
+  return `NCCL has no variable ${variable}${ncclVariables.has(named) ? `; did you mean ${named}?` : didYouMean(variable, ncclVariables)}`;
+}

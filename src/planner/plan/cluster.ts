@@ -1,0 +1,117 @@
+import { detailsOf, inFile, InputError, InvalidArgumentError } from '../../errors.js';
+import { contributionOf, type HostContribution } from '../graph/merge/contribution.js';
+import type { HostRun } from '../graph/merge/nodes.js';
+import { searchHost } from '../graph/search-host.js';
+import type { SearchEvent } from '../graph/trace.js';
+import type { Parameters } from '../parameters.js';
+import { assemble } from '../topology/assemble.js';
+import { buildSystem } from '../topology/build/build-system.js';
+import { likeness } from '../topology/likeness.js';
+import { type LocalSystem, localSystems } from '../topology/local-systems.js';
+import type { System } from '../topology/system.js';
+import { NodeType } from '../topology/types.js';
+import type { XmlElement } from '../topology/xml/tree.js';
+
+/** Machines in the order of their ranks. */
+export interface Cluster {
+  readonly hosts: readonly ClusterHosts[];
+}
+
+/** Hosts that follow each other and are alike. */
+export interface ClusterHosts {
+  /**
+   * What each is like: its `<system>` or the graph made of it. Its ranks only tell the order of its GPUs: those of the
+   * second host of a job, 8 to 15, are as good as 0 to 7. Machines that are alike are worked out once.
+   */
+  readonly machine: System | XmlElement;
+  /** How many there are. */
+  readonly count: number;
+  /** What to call them in messages and plans. */
+  readonly name?: string;
+}
+
+/** How hosts are searched. */
+export interface PrepareOptions {
+  /** The `<graphs>` of a file (`NCCL_GRAPH_FILE`), for all hosts; the name is for messages. */
+  readonly graphFile?: { readonly root: XmlElement; readonly fileName?: string };
+  /** Hears of each decision of the search; `node` tells on which machine, and for which of its ranks. */
+  readonly onSearch?: (event: SearchEvent, node: { readonly machine: string; readonly ranks: readonly number[] }) => void;
+}
+
+/** Hosts with all that is decided about each on its own. */
+export interface PreparedHosts extends HostRun {
+  readonly name: string;
+  /** The machine as its ranks see it: one system a node. */
+  readonly systems: readonly LocalSystem[];
+}
+
+/**
+ * What every host knows before it hears of the others: its graph, paths, channels. Each machine is worked out once,
+ * however many hosts are like it, and whether they are one object or read from a file each.
+ *
+ * @throws InputError for a machine that NCCL would refuse, or in which two GPUs have the same rank
+ * @throws InvalidArgumentError for a count that is not a whole number above 0, or no host
+ */
+export function prepareCluster(cluster: Cluster, parameters: Parameters, options: PrepareOptions = {}): PreparedHosts[] {
+  const systems = new Map<System | XmlElement, System>();
+  // Of machines that are alike, one stands for all.
+  const models = new Map<string, System>();
+  const named = cluster.hosts.map((hosts, position) => ({ ...hosts, name: hosts.name ?? `machine ${position}` }));
+  for (const { machine, count, name } of named) {
+    if (!Number.isInteger(count) || count < 1) {
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `${name}: a count of ${count} hosts; it must be a whole number above 0`);
+    }
+    if (systems.has(machine)) continue;
+    const system = systemOf(machine, name, parameters);
+    const key = likeness(system);
+    const model = models.get(key) ?? system;
+    models.set(key, model);
+    systems.set(machine, model);
+  }
+  const nRanks = named.reduce((sum, { machine, count }) => sum + count * (systems.get(machine)?.gpus.length ?? 0), 0);
+
+  const prepared = new Map<System, Pick<PreparedHosts, 'host' | 'systems'>>();
+  return named.map(({ machine, count, name }) => {
+    const system = systems.get(machine);
+    if (system === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `${name} is no machine`);
+    const known = prepared.get(system) ?? naming(models.size > 1 ? name : undefined, () => prepareHost(system, name, nRanks, parameters, options));
+    prepared.set(system, known);
+    return { name, count, ...known };
+  });
+}
+
+/** Does `action`; what is wrong is said with the name of the machine, whose own ranks it speaks of. */
+function naming<Result>(name: string | undefined, action: () => Result): Result {
+  try {
+    return action();
+  } catch (error) {
+    if (!(error instanceof InputError) || name === undefined) throw error;
+    throw new InputError(error.code, `${name}: ${error.message}`, detailsOf(error));
+  }
+}
+
+function systemOf(machine: System | XmlElement, name: string, parameters: Parameters): System {
+  const system = 'gpus' in machine ? machine : buildSystem(machine, { parameters });
+  const ranks = system.gpus.map((gpu) => gpu.rank).sort((a, b) => a - b);
+  const twice = ranks.find((rank, position) => rank === ranks[position - 1]);
+  if (twice !== undefined) throw new InputError('CONTENT', `${name}: two of its GPUs have rank ${twice}; give each its own in the XML`);
+  if (ranks.every((rank, position) => rank === position)) return system;
+  const nodes = system.nodes.map((node) => (node.type === NodeType.GPU ? { ...node, rank: ranks.indexOf(node.rank) } : node));
+  return assemble(nodes, system.links, system.hostHashes, system.systemId);
+}
+
+function prepareHost(
+  system: System, name: string, nRanks: number, parameters: Parameters, { graphFile, onSearch }: PrepareOptions,
+): Pick<PreparedHosts, 'host' | 'systems'> {
+  const systems = localSystems(system, parameters, nRanks);
+  const nodes = systems.map((local) => {
+    const graphs = inFile(graphFile?.fileName, () => searchHost(local, parameters, {
+      collnet: parameters.collnetEnable === 1,
+      ...(graphFile === undefined ? {} : { graphFile: graphFile.root }),
+      ...(onSearch === undefined ? {} : { trace: (event) => onSearch(event, { machine: name, ranks: local.ranks }) }),
+    }));
+    return contributionOf(local, graphs, parameters);
+  });
+  const host: HostContribution = { nRanks: system.gpus.length, nodes };
+  return { host, systems };
+}

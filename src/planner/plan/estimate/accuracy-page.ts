@@ -1,0 +1,151 @@
+import { InputError } from '../../../errors.js';
+import { parametersFromEnvironment } from '../../parameters.js';
+import { machine } from '../../topology/catalogue/machines.js';
+import { busFactor } from '../../tuning/choose.js';
+import { type Generation, generationOf } from '../../tuning/constants.js';
+import { tune } from '../../tuning/tune.js';
+import { applyOverrides } from '../overrides.js';
+import { formatBytes, formatRate, formatWay } from '../overview/words.js';
+import { plan } from '../plan.js';
+import { method, misses } from './accuracy-words.js';
+import { type EstimateTerms, estimateTerms, estimateTimeUs, measuredParameters } from './estimate.js';
+import { fitParameters, type FitResult } from './fit.js';
+import { parsePublishedResults, type PublishedResult } from './published.js';
+
+/** One size of a published result beside both predictions, GB/s of bus bandwidth. */
+export interface AccuracyRow {
+  readonly bytes: number;
+  readonly terms: EstimateTerms;
+  /** Bus bandwidth by algorithm bandwidth. */
+  readonly busFactor: number;
+  readonly measured: number;
+  readonly believed: number;
+  readonly estimated: number;
+}
+
+/** A published result with the predictions for each of its sizes. */
+export interface ComparedResult extends PublishedResult {
+  readonly generation: Generation;
+  readonly rows: readonly AccuracyRow[];
+}
+
+/**
+ * Predicts each published result anew.
+ *
+ * @throws InputError for a list that does not read, or a result of which NCCL could do nothing
+ */
+export function compareResults(text: string): ComparedResult[] {
+  return parsePublishedResults(text).map((result) => {
+    const { parameters } = parametersFromEnvironment(result.environment);
+    const root = applyOverrides(machine(result.machine), result.overrides);
+    const tuning = tune(plan({ hosts: [{ machine: root, count: result.nodes }] }, parameters), parameters);
+    const options = { dataType: result.type };
+    const rows = result.sizes.map(({ bytes, gbps }) => {
+      const terms = estimateTerms(tuning, result.collective, bytes, options);
+      if (terms === undefined) throw new InputError('CONTENT', `${result.name}: nothing can do this call; look at its environment`);
+      const factor = busFactor(result.collective, tuning.input.nRanks);
+      const estimated = (bytes / estimateTimeUs(terms, measuredParameters) / 1000) * factor;
+      return { bytes, terms, busFactor: factor, measured: gbps, believed: terms.choice.busGBps, estimated };
+    });
+    return { ...result, generation: generationOf(tuning.input.minCompCap), rows };
+  });
+}
+
+/** docs/accuracy.md, from the text of docs/published-results.yaml. */
+export function accuracyPage(text: string): string {
+  const results = compareResults(text);
+  return [method, leaveOneOut(results), summary(results), misses, '## All results\n', ...results.map(resultSection)].join('\n');
+}
+
+/** The results that the parameters come from, as `fitParameters` takes them, by name. */
+export function fitResults(results: readonly ComparedResult[]): Map<string, FitResult> {
+  return new Map(results.filter(({ use }) => use === 'fit').map(({ name, rows }) => [
+    name, rows.map((row) => ({ terms: row.terms, measuredUs: (row.bytes / row.measured / 1000) * row.busFactor })),
+  ]));
+}
+
+/** How launch and rounds come out without the curve of each result: how well they are known. */
+function leaveOneOut(results: readonly ComparedResult[]): string {
+  const curves = fitResults(results);
+  const all = [...curves.values()];
+  // A single size only gives its reach.
+  const several = [...curves].filter(([, curve]) => curve.length > 1);
+  const rows = [['all', undefined] as const, ...several.map(([name, curve]) => [`without ${name}`, curve] as const)].map(([title, leftOut]) => {
+    const { launchUs, rounds } = fitParameters(all, leftOut);
+    return `| ${title} | ${launchUs.toFixed(1)} | ${rounds.toFixed(2)} |`;
+  });
+  return ['| fitted to | launch, µs | rounds |', '|---|--:|--:|', ...rows, ''].join('\n');
+}
+
+const classes: readonly { readonly title: string; readonly has: (result: ComparedResult) => boolean }[] = [
+  { title: 'A100, one node', has: ({ generation, nodes }) => generation === 'ampere' && nodes === 1 },
+  { title: 'A100, 2 or 3 nodes', has: ({ generation, nodes }) => generation === 'ampere' && nodes > 1 },
+  { title: 'H100 and H200, one node', has: ({ generation, nodes }) => generation === 'hopper' && nodes === 1 },
+  { title: 'H100 and H200, 2 or 4 nodes', has: ({ generation, nodes }) => generation === 'hopper' && nodes > 1 },
+  { title: 'Blackwell, one NVLink domain', has: ({ generation }) => generation === 'blackwell' },
+];
+
+/** Sizes from here on count as large: calls that take bandwidth more than latency. */
+const largeBytes = 2 ** 27;
+
+function summary(results: readonly ComparedResult[]): string {
+  const sourced = results.filter(({ source }) => source !== undefined);
+  const lines = classes.flatMap(({ title, has }) => (['test', 'fit'] as const).flatMap((use) => ([['128 MiB and more', true], ['less', false]] as const).flatMap(([sizes, large]) => {
+    const rows = sourced.filter((result) => result.use === use && has(result)).flatMap((result) => result.rows).filter(({ bytes }) => bytes >= largeBytes === large);
+    if (rows.length === 0) return [];
+    const cells = [errorsOf(rows, 'believed'), errorsOf(rows, 'estimated')].flatMap(({ mean, worst }) => [`${mean} %`, worst]);
+    return [`| ${[title, use, sizes, rows.length, ...cells].join(' | ')} |`];
+  })));
+  return [
+    '## How far off\n',
+    'Mean of the errors without their signs, and the worst error, by class of machine. Rows marked *test* say what to expect of',
+    'a machine that nobody measured; rows marked *fit* gave parameters to the estimate, so it flatters itself there. Results',
+    'without a source do not count.\n',
+    '| machines | use | sizes | rows | NCCL: mean | worst | estimate: mean | worst |',
+    '|---|---|---|--:|--:|--:|--:|--:|',
+    ...lines,
+    '',
+  ].join('\n');
+}
+
+function errorsOf(rows: readonly AccuracyRow[], which: 'believed' | 'estimated'): { readonly mean: string; readonly worst: string } {
+  const errors = rows.map((row) => row[which] / row.measured - 1);
+  const mean = errors.reduce((sum, error) => sum + Math.abs(error), 0) / errors.length;
+  const worst = errors.reduce((most, error) => (Math.abs(error) > Math.abs(most) ? error : most));
+  return { mean: (100 * mean).toFixed(1), worst: percent(worst) };
+}
+
+function percent(error: number): string {
+  const rounded = Math.round(100 * error);
+  return `${rounded > 0 ? '+' : ''}${rounded === 0 ? 0 : rounded} %`;
+}
+
+function resultSection(result: ComparedResult): string {
+  const { name, use, source, nccl, note, nodes, collective, type, environment, overrides } = result;
+  const set = Object.entries(environment).map(([variable, value]) => `\`${variable}=${value}\``);
+  const kept = [
+    ...(overrides.gpus === undefined ? [] : [`GPUs: ${String(overrides.gpus)}`]),
+    ...(overrides.nics === undefined ? [] : [`NICs: ${String(overrides.nics).replaceAll(',', ' ')}`]),
+  ];
+  const facts = [
+    use,
+    nodes === 1 ? `\`${result.machine}\`` : `${nodes} x \`${result.machine}\``,
+    ...kept,
+    collective,
+    type,
+    `NCCL ${nccl ?? 'of unknown version'}`,
+    ...set,
+    source === undefined ? 'no source' : `[source](${source})`,
+  ].join(', ');
+  return [
+    `### ${name}\n`,
+    `${facts}.${note === undefined ? '' : ` Note: ${note}.`}\n`,
+    '| size | | measured | NCCL | error | estimate | error |',
+    '|--:|---|--:|--:|--:|--:|--:|',
+    ...result.rows.map((row) => `| ${[
+      formatBytes(row.bytes), formatWay(row.terms.choice), row.measured, formatRate(row.believed), percent(row.believed / row.measured - 1),
+      formatRate(row.estimated), percent(row.estimated / row.measured - 1),
+    ].join(' | ')} |`),
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,40 @@
+import { counted } from '../../../../counted.js';
+import { choose } from '../../../tuning/choose.js';
+import { flips } from '../../../tuning/flips.js';
+import { type Collective, collectives } from '../../../tuning/names.js';
+import { formatBytes, formatWay } from '../../overview/words.js';
+import type { Answer } from '../answer.js';
+import type { Question } from '../question.js';
+import type { Situation } from '../situation.js';
+import { wayEvidence } from './choice.js';
+
+const leastBytes = 8;
+const mostBytes = 2 ** 34;
+
+/** Sizes at which NCCL goes over to another algorithm or protocol. */
+export function answerFlips(situation: Situation, { collective }: Extract<Question, { about: 'flips' }>): Answer {
+  const asked: readonly Collective[] = collective === undefined ? [...collectives].reverse() : [collective];
+  const found = asked.map((each) => ({
+    collective: each,
+    first: choose(situation.tuning, each, leastBytes) ?? null,
+    flips: flips(situation.tuning, each, leastBytes, mostBytes),
+  }));
+  return {
+    about: 'flips',
+    title: `the choice changes at ${counted(found.reduce((sum, each) => sum + each.flips.length, 0), 'size')}`,
+    sentences: found.map((each) => {
+      const start = `${each.collective}: ${formatWay(each.first)}`;
+      if (each.flips.length === 0) return `${start} at all sizes from ${formatBytes(leastBytes)} to ${formatBytes(mostBytes)}.`;
+      return `${start} up to ${each.flips.map(({ bytes, to }) => `${formatBytes(bytes)} (${bytes}), then ${formatWay(to)}`).join(' up to ')}.`;
+    }),
+    evidence: {
+      fromBytes: leastBytes,
+      toBytes: mostBytes,
+      collectives: found.map((each) => ({
+        collective: each.collective,
+        first: wayEvidence(each.first),
+        flips: each.flips.map(({ bytes, from, to }) => ({ bytes, from: wayEvidence(from), to: wayEvidence(to) })),
+      })),
+    },
+  };
+}

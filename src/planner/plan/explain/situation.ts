@@ -1,0 +1,108 @@
+import type { GraphId } from '../../graph/graph.js';
+import type { NodeContribution } from '../../graph/merge/contribution.js';
+import { kindOf } from '../../graph/merge/nodes.js';
+import type { MergeEvent } from '../../graph/merge/trace.js';
+import { Transports } from '../../graph/transports/transports.js';
+import { InvalidArgumentError } from '../../../errors.js';
+import type { Parameters } from '../../parameters.js';
+import type { LocalSystem } from '../../topology/local-systems.js';
+import { tune, type Tuning } from '../../tuning/tune.js';
+import { type Cluster, prepareCluster, type PreparedHosts, type PrepareOptions } from '../cluster.js';
+import { type Plan, planPrepared } from '../plan.js';
+import type { Answer } from './answer.js';
+import { type SearchRecord, SearchRecorder } from './search-record.js';
+
+/** A planned cluster with all that answers are made from: decisions, and how they came about. */
+export interface Situation {
+  readonly cluster: Cluster;
+  readonly parameters: Parameters;
+  readonly prepared: readonly PreparedHosts[];
+  readonly plan: Plan;
+  readonly tuning: Tuning;
+  readonly transports: Transports;
+  readonly mergeEvents: readonly MergeEvent[];
+  /** The machine that each kind of node sees. */
+  readonly systems: ReadonlyMap<NodeContribution, LocalSystem>;
+  /** How the graphs of each kind of node were found. */
+  readonly searches: ReadonlyMap<NodeContribution, readonly SearchRecord[]>;
+}
+
+/** How a situation is made. */
+export interface SituationOptions extends Pick<PrepareOptions, 'graphFile'> {
+  /** `none` takes down nothing of the searches, which is faster where they are long; `tellsSearches` says who asks for that. */
+  readonly searches?: 'all' | 'none';
+}
+
+/** Whether the answer to a question speaks of how graphs were found. */
+export function tellsSearches({ about }: Pick<Answer, 'about'>): boolean {
+  return about === 'channels' || about === 'rings' || about === 'absence' || about === 'limits';
+}
+
+/**
+ * Plans a cluster and takes down each decision.
+ *
+ * @throws as `plan` and `tune` do
+ */
+export function situationOf(cluster: Cluster, parameters: Parameters, { searches: which = 'all', ...options }: SituationOptions = {}): Situation {
+  // By list of ranks: each node of each machine has its own.
+  const recorders = new Map<readonly number[], SearchRecorder>();
+  let latest: { readonly ranks: readonly number[]; readonly recorder: SearchRecorder } | undefined;
+  const prepared = prepareCluster(cluster, parameters, {
+    ...options,
+    ...(which === 'none' ? {} : { onSearch: (event, { ranks }) => {
+      if (latest?.ranks !== ranks) {
+        const recorder = recorders.get(ranks) ?? new SearchRecorder();
+        recorders.set(ranks, recorder);
+        latest = { ranks, recorder };
+      }
+      latest.recorder.listen(event);
+    } }),
+  });
+  const mergeEvents: MergeEvent[] = [];
+  const plan = planPrepared(prepared, parameters, { onMerge: (event) => mergeEvents.push(event) });
+
+  const systems = new Map<NodeContribution, LocalSystem>();
+  const searches = new Map<NodeContribution, readonly SearchRecord[]>();
+  for (const { host, systems: locals } of prepared) {
+    host.nodes.forEach((node, index) => {
+      const local = locals[index];
+      if (local === undefined || systems.has(node)) return;
+      systems.set(node, local);
+      searches.set(node, recorders.get(local.ranks)?.records ?? []);
+    });
+  }
+  return {
+    cluster, parameters, prepared, plan, mergeEvents, systems, searches,
+    tuning: tune(plan, parameters),
+    transports: new Transports(plan, systems, parameters),
+  };
+}
+
+/** A kind of node: what it is called, its machine, and the first node that is like it. */
+export interface NodeView {
+  readonly name: string;
+  readonly node: number;
+  readonly kind: NodeContribution;
+  readonly local: LocalSystem;
+  readonly searches: readonly SearchRecord[];
+}
+
+/** One view for each kind of node, in the order in which they come first. */
+export function nodeViews(situation: Situation): NodeView[] {
+  return situation.plan.nodes.kinds.map((_, number) => viewOf(situation, situation.plan.nodes.kindOfNode.indexOf(number)));
+}
+
+export function viewOf({ plan, prepared, systems, searches }: Situation, node: number): NodeView {
+  const kind = kindOf(plan.nodes, node);
+  const local = systems.get(kind);
+  if (local === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `no machine is known for node ${node}`);
+  const host = prepared.find((hosts) => hosts.host.nodes.includes(kind));
+  const several = (host?.host.nodes.length ?? 1) > 1;
+  const name = `${host?.name ?? `node ${node}`}${several ? ` (ranks ${kind.ranks.join(' ')})` : ''}`;
+  return { name, node, kind, local, searches: searches.get(kind) ?? [] };
+}
+
+/** How one graph of a node was found. */
+export function searchOf({ searches }: NodeView, graph: GraphId): SearchRecord | undefined {
+  return searches.find((record) => record.graph === graph);
+}

@@ -1,0 +1,28 @@
+import { counted } from '../../../counted.js';
+import { charts, chartStyle } from './charts.js';
+import type { Forecast } from './forecast.js';
+import { escape } from './markup.js';
+import type { Overview } from './overview.js';
+import { limitText } from './words.js';
+
+/** The charts of a plan as a picture of its own, for light and dark grounds. */
+export function overviewSvg(overview: Overview, curves: readonly Forecast[]): string {
+  const { title, nRanks, nNodes, nChannels, hosts } = overview;
+  const { svg, width, height } = charts(curves);
+  const head = 64;
+  const [host] = [...hosts].sort((a, b) => a.ringGBps - b.ringGBps);
+  const facts = `${nRanks} ranks on ${counted(nNodes, 'node')}, ${nChannels} channels · ${host === undefined ? '' : limitText(host)}`;
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height + head}" viewBox="0 0 ${width} ${height + head}" role="img" class="tc">`,
+    `<title>${escape(`${title}: bus bandwidth and choice of algorithm by size`)}</title>`,
+    `<style>${chartStyle}</style>`,
+    '<rect width="100%" height="100%" class="tc-paper"/>',
+    `<text x="20" y="30" class="tc-title">${escape(title)}</text>`,
+    `<text x="20" y="50" class="tc-dim">${escape(facts)}</text>`,
+    `<g transform="translate(0 ${head})">`,
+    svg,
+    '</g>',
+    '</svg>',
+    '',
+  ].join('\n');
+}

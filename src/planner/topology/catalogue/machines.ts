@@ -1,0 +1,357 @@
+import { InvalidArgumentError } from '../../../errors.js';
+import { didYouMean } from '../../../suggest.js';
+import type { XmlElement } from '../xml/tree.js';
+import { connectX8Switch, hiddenNvSwitch, pex8764, pex88096, pex89000, type PlacedGpu, type SwitchModel, TreeBuilder } from './build.js';
+import { cpuModels } from './cpus.js';
+import { gpuModels, type GpuModel } from './gpus.js';
+import { findModel, lookUpModel } from './lookup.js';
+import { nicModels } from './nics.js';
+
+/** A whole machine of the catalogue. */
+export interface Machine {
+  /** `dgx-h100`. */
+  readonly name: string;
+  readonly description: string;
+  /** Other spellings. */
+  readonly aliases: readonly string[];
+  /** A new tree of it, as NCCL would dump it, with ranks in the order of the GPUs. */
+  build(): XmlElement;
+}
+
+const gpu = (id: string) => lookUpModel(id, gpuModels, 'GPU');
+const nic = (id: string) => lookUpModel(id, nicModels, 'network card');
+const cpu = (id: string) => lookUpModel(id, cpuModels, 'CPU');
+
+/**
+ * The machines. What stands on which switch and CPU is from the makers' user guides and, where there is one, from a
+ * recorded file of such a machine; bus ids too where a comment says so, else they are counted up.
+ */
+export const machines: readonly Machine[] = [
+  define('dgx-1v', '8 x V100 SXM in the hybrid cube mesh, 4 x 100G', ['dgx-1', 'dgx1v'], dgx1V),
+  define('dgx-2', '16 x V100 SXM on 6 NVSwitches, 8 x 100G', ['dgx2'], dgx2),
+  define('dgx-a100', '8 x A100 SXM on 6 NVSwitches, 8 x 200G', ['dgxa100', 'hgx-a100-8'], () => dgxA100(false)),
+  define('dgx-a100-storage', 'the same with the two 200G cards for storage', [], () => dgxA100(true)),
+  define('hgx-a100-4', '4 x A100 SXM, every pair joined by 4 NVLinks, 2 x 200G', ['hgxa100x4'], hgxA100x4),
+  define('dgx-h100', '8 x H100 SXM on 4 NVSwitches, 8 x 400G', ['dgxh100', 'hgx-h100-8'], () => dgxH100('h100-sxm', false)),
+  define('dgx-h100-storage', 'the same with the two 200G cards for storage', [], () => dgxH100('h100-sxm', true)),
+  define('dgx-h200', '8 x H200 SXM on 4 NVSwitches, 8 x 400G', ['dgxh200', 'hgx-h200-8'], () => dgxH100('h200-sxm', false)),
+  define('hgx-h800-8', '8 x H800 SXM (8 NVLinks each), 8 x 400G', ['h800'], () => dgxH100('h800-sxm', false)),
+  define('hgx-h20-8', '8 x H20, 8 x 400G', ['h20'], () => dgxH100('h20', false)),
+  define('dgx-b200', '8 x B200 on 2 NVSwitches, 8 x 400G', ['dgxb200', 'hgx-b200-8'], () => dgxB200(false)),
+  define('dgx-b200-storage', 'the same with the two 200G cards for storage', [], () => dgxB200(true)),
+  define('dgx-b300', '8 x B300 on 2 NVSwitches, 8 x 800G', ['dgxb300', 'hgx-b300-8'], dgxB300),
+  define('gh200', 'one Grace Hopper, 1 x 400G', ['grace-hopper'], () => graceHopper(1)),
+  define('gh200-4', '4 Grace Hoppers on a board, every pair joined by 6 NVLinks, 4 x 400G', ['gh200x4'], () => graceHopper(4)),
+  define('gb200-tray', 'a compute tray of NVL72: 2 Grace, 4 x GB200, 4 x 400G', ['gb200'], () => blackwellRack('gb200', 1)),
+  define('gb200-nvl72', '18 such trays in one NVLink domain: 72 GPUs', ['nvl72'], () => blackwellRack('gb200', 18)),
+  define('gb300-tray', 'a compute tray of NVL72: 2 Grace, 4 x GB300, 4 x 800G', ['gb300'], () => blackwellRack('gb300', 1)),
+  define('gb300-nvl72', '18 such trays in one NVLink domain: 72 GPUs', [], () => blackwellRack('gb300', 18)),
+  define('ac922', '2 x POWER9, 6 x V100 SXM with NVLinks to the CPUs, 2 x 100G', ['ac922-6', 'summit'], () => ac922(3)),
+  define('ac922-4', 'the same with 4 x V100 SXM', [], () => ac922(2)),
+];
+
+/** Names in this form are built on demand: `pcie-8-l40s`. */
+const pcieBox = /^pcie-(\d+)-([a-z0-9-]+)$/;
+
+/** What a box can hold. */
+const pcieBoxSizes = { least: 2, most: 16 } as const;
+
+/** How such names are made, for help texts. */
+export const pcieBoxForm = `pcie-N-GPU, N from ${pcieBoxSizes.least} to ${pcieBoxSizes.most}, as pcie-8-l40s`;
+
+/**
+ * A machine of the catalogue, or a box of PCIe cards (`pcie-8-l40s`), by name.
+ *
+ * @throws InvalidArgumentError `UNKNOWN_NAME`, with the nearest name.
+ */
+export function machine(name: string): XmlElement {
+  const found = findMachine(name);
+  if (found !== undefined) return found.build();
+  const names = machines.map((entry) => entry.name);
+  throw new InvalidArgumentError('UNKNOWN_NAME',
+    `the catalogue has no machine ${JSON.stringify(name)}${suggestMachine(name)}; it has ${names.join(', ')} and ${pcieBoxForm}`);
+}
+
+/** `; did you mean pcie-8-l40s?`, or the empty string. */
+export function suggestMachine(name: string): string {
+  const count = pcieBox.exec(name.toLowerCase())?.[1];
+  const gpus = Math.min(Math.max(Number(count), pcieBoxSizes.least), pcieBoxSizes.most);
+  const boxes = count === undefined ? [] : gpuModels.map(({ id }) => `pcie-${gpus}-${id}`);
+  return didYouMean(name, [...machines.map((entry) => entry.name), ...boxes]);
+}
+
+/** The same without a throw: undefined when the catalogue has no such name. */
+export function findMachine(name: string): Machine | undefined {
+  const lower = name.toLowerCase();
+  const found = machines.find((entry) => entry.name === lower || entry.aliases.includes(lower));
+  if (found !== undefined) return found;
+  const [, count, model] = pcieBox.exec(lower) ?? [];
+  const gpuModel = model === undefined ? undefined : findModel(model, gpuModels);
+  const gpus = Number(count);
+  if (gpuModel === undefined || gpus < pcieBoxSizes.least || gpus > pcieBoxSizes.most) return undefined;
+  return define(lower, `${gpus} x ${gpuModel.name} in PCIe slots`, [], () => pcieMachine(gpus, gpuModel));
+}
+
+function define(name: string, description: string, aliases: readonly string[], build: () => XmlElement): Machine {
+  return { name, description, aliases, build };
+}
+
+/**
+ * Two Broadwell sockets, each with two PEX switches of two GPUs and a card. The mesh is the one that NVIDIA's DGX-1
+ * guide draws: two quads, in each four pairs with one or two links, and each GPU with one partner in the other quad.
+ */
+function dgx1V(): XmlElement {
+  const tree = new TreeBuilder();
+  for (let socket = 0; socket < 2; socket++) {
+    const numa = tree.cpu(cpu('xeon-e5v4'), socket, socket * 20, 20);
+    for (let bridge = 0; bridge < 2; bridge++) {
+      const pciSwitch = tree.pciSwitch(numa, pex8764);
+      tree.gpu(pciSwitch, gpu('v100-sxm'));
+      tree.gpu(pciSwitch, gpu('v100-sxm'));
+      tree.nic(pciSwitch, nic('connectx-5'), { speedMbps: 100_000, generation: 3 });
+    }
+  }
+  tree.nvlinkMatrix([
+    [0, 1, 1, 2, 2, 0, 0, 0],
+    [1, 0, 2, 1, 0, 2, 0, 0],
+    [1, 2, 0, 2, 0, 0, 1, 0],
+    [2, 1, 2, 0, 0, 0, 0, 1],
+    [2, 0, 0, 0, 0, 1, 1, 2],
+    [0, 2, 0, 0, 1, 0, 2, 1],
+    [0, 0, 1, 0, 1, 2, 0, 2],
+    [0, 0, 0, 1, 2, 1, 2, 0],
+  ]);
+  return tree.system;
+}
+
+/** Two Skylake sockets with two levels of PEX switches: two GPUs and a card at each switch of the second level. */
+function dgx2(): XmlElement {
+  const tree = new TreeBuilder();
+  for (let socket = 0; socket < 2; socket++) {
+    const numa = tree.cpu(cpu('xeon-skylake'), socket, socket * 24, 24);
+    for (let upper = 0; upper < 2; upper++) {
+      const upperSwitch = tree.pciSwitch(numa, pex8764);
+      for (let lower = 0; lower < 2; lower++) {
+        const lowerSwitch = tree.pciSwitch(upperSwitch, pex8764);
+        tree.gpu(lowerSwitch, gpu('v100-sxm'));
+        tree.gpu(lowerSwitch, gpu('v100-sxm'));
+        tree.nic(lowerSwitch, nic('connectx-5'), { speedMbps: 100_000, generation: 3 });
+      }
+    }
+  }
+  tree.nvSwitches(nvSwitchBusIds(6));
+  return tree.system;
+}
+
+/**
+ * Two Rome sockets of four NUMA domains each. Each of the domains that hold GPUs has a PEX 88096, which shows itself as
+ * several levels: two GPUs at its far ends, one card beside each. Cards for storage hang at two of the other domains.
+ * Levels, domains and bus ids are those of a recorded DGX A100 (shared by Keysight).
+ *
+ *     01 ─┬─ 03 ── 05 ── GPU 07
+ *         ├─ 0a ─┬─ NIC 0c
+ *         │      └─ 0d ── GPU 0f
+ *         └─ 10 ── NIC 12
+ */
+function dgxA100(withStorage: boolean): XmlElement {
+  const tree = new TreeBuilder();
+  const domains = [
+    { numa: 3, buses: ['01', '03', '05', '07', '0a', '0c', '0d', '0f', '10', '12'] },
+    { numa: 1, buses: ['41', '43', '45', '47', '49', '4b', '4c', '4e', '50', '54'] },
+    { numa: 7, buses: ['81', '83', '85', '87', '8b', '8d', '8e', '90', '92', '94'] },
+    { numa: 5, buses: ['b1', 'b3', 'b5', 'b7', 'b8', 'ba', 'bb', 'bd', 'be', 'cc'] },
+  ];
+  for (const { numa, buses } of domains) {
+    const [top, left, leftEnd, gpu0, middle, nic0, middleEnd, gpu1, right, nic1] = buses.map((bus) => `0000:${bus}:00.0`);
+    const domain = tree.cpu(cpu('epyc-rome'), numa, numa * 16, 16);
+    const upstream = tree.pciSwitch(domain, pex88096, top);
+    tree.gpu(tree.pciSwitch(tree.pciSwitch(upstream, pex88096, left), pex88096, leftEnd), gpu('a100-sxm'), at(gpu0));
+    const center = tree.pciSwitch(upstream, pex88096, middle);
+    tree.nic(center, nic('connectx-6'), at(nic0));
+    tree.gpu(tree.pciSwitch(center, pex88096, middleEnd), gpu('a100-sxm'), at(gpu1));
+    tree.nic(tree.pciSwitch(upstream, pex88096, right), nic('connectx-6'), at(nic1));
+  }
+  if (withStorage) {
+    for (const [numa, busId] of [[0, '0000:61:00.0'], [4, '0000:e1:00.0']] as const) {
+      tree.nic(tree.cpu(cpu('epyc-rome'), numa, numa * 16, 16), nic('connectx-6'), { busId });
+    }
+  }
+  tree.nvSwitches(['0000:c4:00.0', '0000:c5:00.0', '0000:c6:00.0', '0000:c7:00.0', '0000:c8:00.0', '0000:c9:00.0']);
+  return tree.system;
+}
+
+function at(busId: string | undefined): { busId?: string } {
+  return busId === undefined ? {} : { busId };
+}
+
+/** Two Milan sockets; no PCI switch and no NVSwitch. */
+function hgxA100x4(): XmlElement {
+  const tree = new TreeBuilder();
+  for (let socket = 0; socket < 2; socket++) {
+    const numa = tree.cpu(cpu('epyc-milan'), socket, socket * 32, 32);
+    tree.gpu(numa, gpu('a100-sxm'));
+    tree.gpu(numa, gpu('a100-sxm'));
+    tree.nic(numa, nic('connectx-6'));
+  }
+  tree.nvlinkMatrix(everyPair(tree.gpus, 4));
+  return tree.system;
+}
+
+/**
+ * Two Sapphire Rapids sockets; each GPU shares a PEX 890xx port with one card. Bus ids are those of NVIDIA's DGX H100
+ * user guide; of its NVLinks, 5, 4, 4 and 5 go to the four NVSwitches.
+ */
+function dgxH100(model: string, withStorage: boolean): XmlElement {
+  const tree = new TreeBuilder();
+  const slots = [
+    [['18', '1b'], ['40', '43'], ['4f', '52'], ['5e', '61']],
+    [['9a', '9d'], ['c0', 'c3'], ['ce', 'd1'], ['dc', 'df']],
+  ];
+  slots.forEach((pairs, socket) => {
+    const numa = tree.cpu(cpu('xeon-sapphire'), socket, socket * 56, 56);
+    for (const [nicBus = '', gpuBus = ''] of pairs) {
+      const upstream = (Number.parseInt(nicBus, 16) - 2).toString(16).padStart(2, '0');
+      const pciSwitch = tree.pciSwitch(numa, pex89000, `0000:${upstream}:00.0`);
+      tree.nic(pciSwitch, nic('connectx-7'), { busId: `0000:${nicBus}:00.0` });
+      tree.gpu(pciSwitch, gpu(model), { busId: `0000:${gpuBus}:00.0` });
+    }
+    if (withStorage) tree.nic(numa, nic('connectx-7'), { busId: socket === 0 ? '0000:29:00.0' : '0000:aa:00.0', speedMbps: 200_000 });
+  });
+  const switches = ['0000:05:00.0', '0000:06:00.0', '0000:07:00.0', '0000:08:00.0'];
+  // 8 links of an H800 go evenly to the four.
+  tree.nvSwitches(switches, gpu(model).nvlinks === 18 ? [5, 4, 4, 5] : undefined);
+  return tree.system;
+}
+
+/** Two Emerald Rapids sockets; each GPU shares a PEX 890xx port with one card; 9 NVLinks to each of two NVSwitches. */
+function dgxB200(withStorage: boolean): XmlElement {
+  return eightWithCards('xeon-emerald', 'b200', 'connectx-7', pex89000, withStorage);
+}
+
+/** Two Granite Rapids sockets; each GPU hangs at the switch inside a ConnectX-8. */
+function dgxB300(): XmlElement {
+  return eightWithCards('xeon-granite', 'b300', 'connectx-8', connectX8Switch, false);
+}
+
+function eightWithCards(cpuId: string, gpuId: string, nicId: string, switchModel: SwitchModel, withStorage: boolean): XmlElement {
+  const tree = new TreeBuilder();
+  for (let socket = 0; socket < 2; socket++) {
+    const numa = tree.cpu(cpu(cpuId), socket, socket * 56, 56);
+    for (let slot = 0; slot < 4; slot++) {
+      const pciSwitch = tree.pciSwitch(numa, switchModel);
+      tree.gpu(pciSwitch, gpu(gpuId));
+      tree.nic(pciSwitch, nic(nicId));
+    }
+    if (withStorage) tree.nic(numa, nic('connectx-7'), { speedMbps: 200_000 });
+  }
+  tree.nvSwitches(nvSwitchBusIds(2));
+  return tree.system;
+}
+
+/** Each Grace is a NUMA domain with one Hopper and one card, each at a root port of its own. */
+function graceHopper(count: number): XmlElement {
+  const tree = new TreeBuilder();
+  for (let superchip = 0; superchip < count; superchip++) {
+    const numa = tree.cpu(cpu('grace'), superchip, superchip * 72, 72);
+    const domain = (number: number) => number.toString(16).padStart(4, '0');
+    tree.gpu(numa, gpu('gh200'), { busId: `${domain(superchip * 2)}:01:00.0` });
+    tree.nic(numa, nic('connectx-7'), { busId: `${domain(superchip * 2 + 1)}:01:00.0` });
+  }
+  if (count > 1) tree.nvlinkMatrix(everyPair(tree.gpus, 6));
+  tree.c2c();
+  return tree.system;
+}
+
+/**
+ * Trays of an NVL72 rack: two Grace, each with two GPUs and two cards. On GB200 GPUs and cards have root ports of their
+ * own, at the bus ids that `nvidia-smi topo` shows; on GB300 each GPU hangs behind a ConnectX-8, at the bus ids of a
+ * recorded tray. The NVSwitches are outside the tray, so NCCL sees a hidden one that all GPUs of the domain share. With
+ * several trays the tree is the fused one, every host with its own hash.
+ */
+function blackwellRack(model: 'gb200' | 'gb300', trays: number): XmlElement {
+  const rack = new TreeBuilder();
+  for (let tray = 0; tray < trays; tray++) {
+    const tree = new TreeBuilder({ firstRank: tray * 4, hostHash: BigInt(0x1000 + tray) });
+    for (let grace = 0; grace < 2; grace++) {
+      const numa = tree.cpu(cpu('grace'), grace, grace * 72, 72);
+      for (let half = 0; half < 2; half++) {
+        const gpuDomain = `00${grace}${8 + half}`;
+        if (model === 'gb200') {
+          tree.gpu(numa, gpu(model), { busId: `${gpuDomain}:01:00.0` });
+          tree.nic(numa, nic('connectx-7'), { busId: `00${grace}${half * 2}:03:00.0` });
+        } else {
+          const pciSwitch = tree.pciSwitch(numa, connectX8Switch, `${gpuDomain}:01:00.0`);
+          tree.gpu(pciSwitch, gpu(model), { busId: `${gpuDomain}:06:00.0` });
+          tree.nic(pciSwitch, nic('connectx-8'), { busId: `${gpuDomain}:03:00.0` });
+        }
+      }
+    }
+    tree.nvSwitches([hiddenNvSwitch]);
+    tree.c2c();
+    for (const numa of tree.system.children) {
+      numa.parent = rack.system;
+      rack.system.children.push(numa);
+    }
+  }
+  return rack.system;
+}
+
+/**
+ * IBM AC922: two POWER9, each with `perSocket` V100. The six links of a GPU are shared out over its CPU (tclass
+ * 0x068001) and the other GPUs of the socket: two each for three GPUs, three each for two.
+ */
+function ac922(perSocket: 2 | 3): XmlElement {
+  const tree = new TreeBuilder();
+  const links = 6 / perSocket;
+  const sockets = [{ numaId: 0, gpuDomain: '0004', nicDomain: '0003' }, { numaId: 8, gpuDomain: '0035', nicDomain: '0033' }];
+  sockets.forEach(({ numaId, gpuDomain, nicDomain }, socket) => {
+    const numa = tree.cpu(cpu('power9'), numaId, socket * 88, 88);
+    for (let index = 0; index < perSocket; index++) {
+      tree.gpu(numa, gpu('v100-sxm'), { busId: `${gpuDomain}:0${index + 1}:00.0`, lanes: 8 });
+    }
+    tree.nic(numa, nic('connectx-5'), { busId: `${nicDomain}:01:00.0`, generation: 4, lanes: 8 });
+  });
+  const sameSocket = (a: number, b: number) => a !== b && Math.floor(a / perSocket) === Math.floor(b / perSocket);
+  tree.nvlinkMatrix(tree.gpus.map((_, from) => tree.gpus.map((__, to) => (sameSocket(from, to) ? links : 0))));
+  tree.nvlinksToCpu(links);
+  return tree.system;
+}
+
+/**
+ * A server for cards, Genoa: up to four GPUs on one socket, each in a slot of its own; more over two sockets, with a
+ * switch for up to four GPUs and a 200G card at each switch. Cards with NVLink are bridged in pairs.
+ */
+function pcieMachine(count: number, model: GpuModel): XmlElement {
+  const tree = new TreeBuilder();
+  const card = { generation: model.pciGeneration > 4 ? 5 : 4, speedMbps: 200_000 } as const;
+  if (count <= 4) {
+    const numa = tree.cpu(cpu('epyc-genoa'), 0, 0, 64);
+    for (let index = 0; index < count; index++) tree.gpu(numa, model);
+    tree.nic(numa, nic('connectx-7'), card);
+  } else {
+    const switchModel = model.pciGeneration > 4 ? pex89000 : model.pciGeneration === 4 ? pex88096 : pex8764;
+    let left = count;
+    for (let socket = 0; socket < 2; socket++) {
+      const numa = tree.cpu(cpu('epyc-genoa'), socket, socket * 64, 64);
+      let here = Math.ceil(left / (2 - socket));
+      left -= here;
+      while (here > 0) {
+        const pciSwitch = tree.pciSwitch(numa, switchModel);
+        for (let slot = 0; slot < 4 && here > 0; slot++, here--) tree.gpu(pciSwitch, model);
+        tree.nic(pciSwitch, nic('connectx-7'), card);
+      }
+    }
+  }
+  if (model.nvlink === 'pair') {
+    tree.nvlinkMatrix(tree.gpus.map((_, from) => tree.gpus.map((__, to) => ((from ^ 1) === to ? model.nvlinks : 0))));
+  }
+  return tree.system;
+}
+
+function everyPair(gpus: readonly PlacedGpu[], links: number): number[][] {
+  return gpus.map((_, from) => gpus.map((__, to) => (from === to ? 0 : links)));
+}
+
+function nvSwitchBusIds(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `0000:c${index}:00.0`);
+}

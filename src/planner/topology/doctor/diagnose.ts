@@ -1,0 +1,91 @@
+import { InputError } from '../../../errors.js';
+import { defaultParameters, type Parameters } from '../../parameters.js';
+import { buildSystem } from '../build/build-system.js';
+import type { System } from '../system.js';
+import type { XmlNote } from '../xml/notes.js';
+import type { XmlElement } from '../xml/tree.js';
+import { validateTopology } from '../xml/validate.js';
+import { checkCpus } from './check-cpus.js';
+import { checkAgainstMachine, checkDevices, checkGraph, checkNotes } from './check-file.js';
+import { checkLinks } from './check-links.js';
+import { checkNetwork } from './check-network.js';
+import { checkNvlinks } from './check-nvlink.js';
+import { type Finding, Findings } from './finding.js';
+import { Measure } from './measure.js';
+import { devicesOf, type Patient } from './patient.js';
+
+/** What a topology is to be held against. */
+export interface DiagnoseOptions {
+  readonly parameters?: Parameters;
+  /** What the text had beyond NCCL's own parser, as `parseXml` gives it. */
+  readonly notes?: readonly XmlNote[];
+  /** The machine that the file is meant for, as a dump or detection has it. */
+  readonly machine?: XmlElement;
+  /** A graph file that is used with it. */
+  readonly graph?: { readonly root: XmlElement; readonly fileName: string };
+}
+
+/** What a file of a whole rack has is a tenth of this. */
+const mostDevices = 5000;
+
+/**
+ * What is wrong with a topology, or likely to be: each finding with its place, what it costs in GB/s, and what to do.
+ * Never throws for what the file says; what NCCL would fail on is a finding too.
+ */
+export function diagnose(root: XmlElement, options: DiagnoseOptions = {}): Finding[] {
+  const findings = new Findings();
+  const parameters = options.parameters ?? defaultParameters;
+  checkNotes(options.notes ?? [], findings);
+  attempt(findings, 'impossible', () => { validateTopology(root); });
+  if (root.name !== 'system') return findings.list();
+
+  const devices = devicesOf(root);
+  if (Math.max(devices.cpus.length, devices.pcis.length, devices.gpus.length, devices.nets.length) > mostDevices) {
+    findings.add(root, {
+      code: 'impossible', severity: 'error',
+      problem: `it has ${devices.pcis.length} PCI devices, ${devices.nets.length} network devices and ${devices.cpus.length} CPUs`,
+      consequence: 'NCCL has room for 640 of a kind',
+      remedy: 'a file is about one host, or one NVLink domain',
+    });
+    return findings.list();
+  }
+  let graph: Patient['graph'];
+  const system = systemOf(root, parameters, findings, devices);
+  if (system !== undefined) {
+    // Links that only one side has do not show before paths are looked for.
+    const measure = attempt(findings, 'nccl-fails', () => new Measure(root, system, parameters));
+    if (measure !== undefined) graph = { system, measure };
+  }
+  const patient: Patient = { root, ...devices, parameters, graph, findings };
+
+  checkDevices(patient);
+  checkCpus(patient);
+  checkLinks(patient);
+  checkNetwork(patient);
+  checkNvlinks(patient);
+  if (options.machine !== undefined) checkAgainstMachine(patient, options.machine);
+  if (options.graph !== undefined) checkGraph(patient, options.graph.root, options.graph.fileName);
+  return findings.list();
+}
+
+/** The graph; where there is none because of what other findings tell, no finding more. */
+function systemOf(root: XmlElement, parameters: Parameters, findings: Findings, devices: Pick<Patient, 'cpus' | 'gpus'>): System | undefined {
+  const isSkeleton = !devices.gpus.some(({ element }) => element.attributes.has('rank'));
+  if (isSkeleton && devices.cpus.length > 0) return undefined;
+  return attempt(findings, 'nccl-fails', () => buildSystem(root, { parameters }));
+}
+
+function attempt<Result>(findings: Findings, code: 'impossible' | 'nccl-fails', action: () => Result): Result | undefined {
+  try {
+    return action();
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    findings.add({ element: 'the file', line: error.line ?? 0, column: error.column ?? 0 }, {
+      code, severity: 'error',
+      problem: error.message,
+      consequence: code === 'impossible' ? 'what NCCL computes from it is about no machine' : 'NCCL fails when it builds its graph: 0 GB/s',
+      remedy: code === 'impossible' ? 'correct this element' : 'correct this element; NCCL_TOPO_DUMP_FILE shows how NCCL writes it',
+    });
+    return undefined;
+  }
+}

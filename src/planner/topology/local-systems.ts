@@ -1,0 +1,124 @@
+import { InputError } from '../../errors.js';
+import type { Parameters } from '../parameters.js';
+import { localGBps } from './bandwidths.js';
+import { computePaths } from './paths/compute-paths.js';
+import { Locality } from './paths/locality.js';
+import type { Paths } from './paths/paths.js';
+import type { DriverFacts } from './paths/reach.js';
+import type { GpuNode, System } from './system.js';
+import { LinkType, NodeType, PathType } from './types.js';
+import { withoutGpus } from './without-gpus.js';
+
+/** A machine as some of its ranks see it: ready for the search of channels. */
+export interface LocalSystem {
+  /** Its ranks, ascending; the order of its GPUs may be another. */
+  readonly ranks: readonly number[];
+  readonly system: System;
+  readonly paths: Paths;
+  /** True where the communicator has ranks outside. */
+  readonly inter: boolean;
+  /** The most that one channel can get: bandwidth of the best path from a GPU to another, or to a NET when inter. GB/s. */
+  readonly maxGBps: number;
+  /** The most that one GPU can move over its NVLinks, or over PCI. GB/s. */
+  readonly totalGBps: number;
+  /** GPU (by index) that uses each NET, -1 for none. */
+  readonly gpuOfNet: Int32Array;
+  /** Whether NVLink SHARP is there and asked for. */
+  readonly nvls: boolean;
+}
+
+/**
+ * The machine as its ranks see it. Mostly they all see the same; but ranks that cannot reach each other by peer-to-peer
+ * or shared memory (forbidden, or the network is faster) count as being on different hosts: each such group then sees
+ * a system in which the GPUs of the others are missing.
+ *
+ * @param communicatorRanks number of ranks of the communicator, of which those in the system are some or all
+ * @returns one entry a group, in the order of their lowest ranks
+ * @throws InputError where NCCL fails
+ */
+export function localSystems(
+  system: System, parameters: Parameters, communicatorRanks: number, facts: DriverFacts = {},
+): LocalSystem[] {
+  const paths = computePaths(system, parameters, facts);
+  const domains = domainOfGpus(system, paths);
+  const groups = [...new Set(domains)];
+  const locals = groups.map((domain) => {
+    const removed = new Set(domains.flatMap((other, gpu) => (other === domain ? [] : [gpu])));
+    if (removed.size === 0) return finish(system, paths, parameters, communicatorRanks);
+    const trimmed = withoutGpus(system, removed);
+    return finish(trimmed, computePaths(trimmed, parameters, facts), parameters, communicatorRanks);
+  });
+  return locals.sort((a, b) => (a.ranks[0] ?? 0) - (b.ranks[0] ?? 0));
+}
+
+/** The lowest GPU that each GPU belongs with. Only earlier GPUs are looked at, so the answer depends on their order. */
+function domainOfGpus(system: System, paths: Paths): number[] {
+  const domains: number[] = [];
+  for (const { index: gpu } of system.gpus) {
+    let domain = gpu;
+    for (let earlier = 0; earlier < gpu; earlier++) {
+      const type = paths.type[paths.between(NodeType.GPU, gpu, NodeType.GPU, earlier)] ?? PathType.DIS;
+      if (type < PathType.NET) domain = Math.min(domain, domains[earlier] ?? earlier);
+    }
+    domains.push(domain);
+  }
+  return domains;
+}
+
+function finish(system: System, paths: Paths, parameters: Parameters, communicatorRanks: number): LocalSystem {
+  const inter = system.gpus.length !== communicatorRanks;
+  const locality = new Locality(system, paths, parameters);
+  const alone = !inter && system.gpus.length === 1;
+  return {
+    ranks: system.gpus.map((gpu) => gpu.rank).sort((a, b) => a - b),
+    system,
+    paths,
+    inter,
+    maxGBps: alone ? localGBps : maxBandwidth(system, paths, inter ? NodeType.NET : NodeType.DEV),
+    totalGBps: alone ? localGBps : Math.max(0, ...system.devs.map((dev) => totalBandwidth(system, dev.vertex))),
+    gpuOfNet: Int32Array.from(system.nets, (net) => locality.gpuOfNet(net.index)),
+    nvls: hasNvls(system, parameters),
+  };
+}
+
+/** The best path from the hardware of any GPU to another, or to a NET, GB/s. */
+function maxBandwidth(system: System, paths: Paths, type: typeof NodeType.NET | typeof NodeType.DEV): number {
+  let best = 0;
+  const count = type === NodeType.NET ? system.nets.length : system.devs.length;
+  for (let index = 0; index < count; index++) {
+    for (const dev of system.devs) {
+      const path = paths.to(type, index) + dev.vertex;
+      if (paths.hopCount[path] !== 0) best = Math.max(best, paths.bandwidthGBps[path] ?? 0);
+    }
+  }
+  return best;
+}
+
+/** What the NVLinks of a GPU carry together, or its PCI link if that is more, GB/s. */
+function totalBandwidth(system: System, dev: number): number {
+  const { start, type, bandwidthGBps } = system.links;
+  let nvLinkGBps = 0;
+  let pciGBps = 0;
+  for (let link = start[dev] ?? 0; link < (start[dev + 1] ?? 0); link++) {
+    const gbps = bandwidthGBps[link] ?? 0;
+    if (type[link] === LinkType.NVL) nvLinkGBps = Math.fround(nvLinkGBps + gbps);
+    if (type[link] === LinkType.PCI) pciGBps = gbps;
+  }
+  return Math.max(pciGBps, nvLinkGBps);
+}
+
+/** GPUs have NVLink SHARP from this compute capability on; where they differ, that of the lowest rank counts. */
+const nvlsFromSm = 90;
+
+function hasNvls(system: System, parameters: Parameters): boolean {
+  const shared = system.devs.find((dev) => system.gpus.filter((gpu) => gpu.parent === dev.index).length > 1);
+  if (shared !== undefined) {
+    if (parameters.nvlsEnable !== 1) return false;
+    throw new InputError('CONTENT',
+      `NCCL_NVLS_ENABLE=1 does not go with several ranks on one GPU (dev ${shared.dev}): unset it, or give each rank a GPU`, { ncclResult: 5 });
+  }
+  if (parameters.nvlsEnable === 0 || system.gpus.length < 2) return false;
+  if (parameters.nvlsEnable !== 2) return true;
+  const first = system.gpus.reduce<GpuNode | undefined>((lowest, gpu) => (lowest === undefined || gpu.rank < lowest.rank ? gpu : lowest), undefined);
+  return system.nvSwitches.length > 0 && (first?.sm ?? 0) >= nvlsFromSm;
+}

@@ -1,0 +1,75 @@
+import { InvalidArgumentError } from '../../errors.js';
+import type { Algorithm, Collective, Protocol } from './names.js';
+import { type CallOptions, CostModel } from './predict.js';
+import type { Tuning } from './tune.js';
+
+/** A way of doing a call; null where there is none. */
+export interface Way {
+  readonly algorithm: Algorithm;
+  readonly protocol: Protocol;
+}
+
+/** A size at which NCCL goes over to another algorithm or protocol. */
+export interface Flip {
+  /** The smallest size that is done the new way. */
+  readonly bytes: number;
+  readonly from: Way | null;
+  readonly to: Way | null;
+}
+
+/**
+ * All sizes between two at which the choice changes, to the byte.
+ *
+ * Time is a straight line over sizes between two powers of two (the corrections of trees change there, and the plateau of
+ * rings begins once). The least of straight lines bends one way only, so where both ends of a stretch have the same
+ * choice, all of it has.
+ *
+ * @throws InvalidArgumentError for sizes that are not whole numbers above 0, the second not below the first
+ */
+export function flips(tuning: Tuning, collective: Collective, fromBytes: number, toBytes: number, options: CallOptions = {}): Flip[] {
+  if (!(toBytes >= fromBytes)) throw new InvalidArgumentError('ARGUMENT_RANGE', `sizes from ${fromBytes} to ${toBytes}: the second has to be at least the first`);
+  const costs = new CostModel(tuning, collective, options);
+  const wayAt = (bytes: number): Way | null => {
+    const best = costs.best(bytes);
+    return best === undefined ? null : { algorithm: best.algorithm, protocol: best.protocol };
+  };
+
+  const found: Flip[] = [];
+  const search = (low: number, lowWay: Way | null, high: number, highWay: Way | null) => {
+    if (isSame(lowWay, highWay)) return;
+    if (high - low === 1) {
+      found.push({ bytes: high, from: lowWay, to: highWay });
+      return;
+    }
+    const middle = low + Math.floor((high - low) / 2);
+    const middleWay = wayAt(middle);
+    search(low, lowWay, middle, middleWay);
+    search(middle, middleWay, high, highWay);
+  };
+
+  const ends = stretches(tuning, fromBytes, toBytes);
+  let low = fromBytes;
+  let way = wayAt(low);
+  for (const start of ends) {
+    // The last size of a stretch, then the first of the next.
+    for (const high of [start - 1, start]) {
+      if (high <= low) continue;
+      const highWay = wayAt(high);
+      search(low, way, high, highWay);
+      low = high;
+      way = highWay;
+    }
+  }
+  return found;
+}
+
+/** Where straight lines begin anew, ascending, and last the size to which to look. */
+function stretches({ input }: Tuning, fromBytes: number, toBytes: number): number[] {
+  const starts = [64 * input.nChannels * input.nRanks];
+  for (let bytes = 64; bytes <= toBytes && bytes <= 64 * 2 ** 24; bytes *= 2) starts.push(bytes);
+  return [...starts.filter((bytes) => bytes > fromBytes && bytes < toBytes).sort((a, b) => a - b), toBytes];
+}
+
+function isSame(a: Way | null, b: Way | null): boolean {
+  return a?.algorithm === b?.algorithm && a?.protocol === b?.protocol;
+}

@@ -1,0 +1,63 @@
+import { InvalidUsageError } from '../../errors.js';
+import { didYouMean } from '../../suggest.js';
+import { byName, collectives, type Collective } from './names.js';
+
+/** What a variable says of each name for one collective; `unset` where it says nothing. */
+export type Asked<Name extends string> = Readonly<Record<Name, 'on' | 'off' | 'unset'>>;
+
+/**
+ * Reads `NCCL_ALGO` and `NCCL_PROTO` with NCCL's whole syntax.
+ *
+ *     list     entry ; collective : entry ; …        the first entry may stand for all collectives, later ones replace it
+ *     entry    name , name , …                       these only
+ *              ^ name , name , …                     all but these
+ *
+ *     ring,tree;allreduce:^ring     Ring or Tree, but for AllReduce all except Ring
+ *
+ * Case does not matter. Names that an entry does not leave out are `on`, which is more than `unset`: `NCCL_PROTO=^LL`
+ * uses LL128 even where NCCL would not.
+ *
+ * @throws InvalidUsageError for a name that there is not, or a later entry without collective; NCCL then fails to make the communicator
+ */
+export function readNameList<const Name extends string>(
+  variable: string, text: string | undefined, names: readonly Name[],
+): Readonly<Record<Collective, Asked<Name>>> {
+  const asked: Record<Collective, Asked<Name>> = byName(collectives, () => byName(names, () => 'unset'));
+  for (const { text: entry, start } of tokens(text ?? '', ';')) {
+    // NCCL looks no further than the second colon.
+    const [first, second] = tokens(entry, ':').map((token) => token.text);
+    if (first === undefined) throw new InvalidUsageError('ENVIRONMENT', `${variable}=${text ?? ''}: an entry has nothing but colons`);
+    if (second === undefined && start > 0) {
+      throw new InvalidUsageError('ENVIRONMENT',
+        `${variable}=${text ?? ''}: only the first entry may leave out the collective; write for example allreduce:${entry}`);
+    }
+    const value = readEntry(variable, text ?? '', second ?? first, names);
+    for (const collective of second === undefined ? collectives : [collectiveNamed(variable, text ?? '', first)]) asked[collective] = value;
+  }
+  return asked;
+}
+
+function readEntry<const Name extends string>(variable: string, text: string, entry: string, names: readonly Name[]): Asked<Name> {
+  const except = entry.startsWith('^');
+  const listed = tokens(except ? entry.slice(1) : entry, ',').map(({ text: word }) => {
+    const name = names.find((known) => known.toLowerCase() === word.toLowerCase());
+    if (name === undefined) {
+      throw new InvalidUsageError('UNKNOWN_NAME', `${variable}=${text}: no ${word}${didYouMean(word, names)} (there are ${names.join(', ')})`);
+    }
+    return name;
+  });
+  return byName(names, (name) => (listed.includes(name) !== except ? 'on' : 'off'));
+}
+
+function collectiveNamed(variable: string, text: string, word: string): Collective {
+  const collective = collectives.find((known) => known.toLowerCase() === word.toLowerCase());
+  if (collective === undefined) {
+    throw new InvalidUsageError('UNKNOWN_NAME', `${variable}=${text}: no collective ${word}${didYouMean(word, collectives)} (there are ${collectives.join(', ')})`);
+  }
+  return collective;
+}
+
+/** What stands between separators, and where it starts; nothing between two separators is nothing, as with C's strtok. */
+function tokens(text: string, separator: ';' | ':' | ','): { readonly text: string; readonly start: number }[] {
+  return [...text.matchAll(new RegExp(`[^${separator}]+`, 'g'))].map((match) => ({ text: match[0], start: match.index }));
+}

@@ -1,0 +1,210 @@
+import { InvalidArgumentError } from '../../errors.js';
+import { didYouMean } from '../../suggest.js';
+import { CpuArch } from '../topology/system.js';
+import { treeCorrections } from './constants.js';
+import type { TuningInput } from './input.js';
+import { floorLog2 } from './integers.js';
+import {
+  type Algorithm, algorithms, type Collective, collectives, dataTypes, type DataTypeName, type OperatorName, operators, type Protocol, protocols,
+} from './names.js';
+import type { Reason } from './reasons.js';
+import type { Model, Tuning } from './tune.js';
+
+const { fround } = Math;
+
+/** What of a call matters beside collective and size. */
+export interface CallOptions {
+  /** float32 when not given. */
+  readonly dataType?: DataTypeName;
+  /** sum when not given. */
+  readonly operator?: OperatorName;
+  /** How many operations of a group share a channel (NCCL's `numPipeOps`); 1 when not given. */
+  readonly operations?: number;
+}
+
+/** One way of doing a call. */
+export interface Prediction {
+  readonly algorithm: Algorithm;
+  readonly protocol: Protocol;
+  /** What NCCL believes that the call takes; null where it cannot be done this way. A C float. */
+  readonly timeUs: number | null;
+  /** The part of it that does not grow with size, with what NCCL corrects for this one; null as `timeUs`. */
+  readonly latencyUs: number | null;
+  /** GB/s at which the rest goes, with NCCL's corrections for this size; null as `timeUs`. */
+  readonly bandwidthGBps: number | null;
+  /** Why not; empty where `timeUs` is a number. */
+  readonly reasons: readonly Reason[];
+}
+
+/**
+ * All algorithms and protocols for one call, in NCCL's order, with the time that NCCL's model gives each.
+ *
+ * @param bytes size as nccl-tests counts it: for AllGather and ReduceScatter the data of all ranks together
+ * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name
+ */
+export function predict(tuning: Tuning, collective: Collective, bytes: number, options: CallOptions = {}): Prediction[] {
+  return new CostModel(tuning, collective, options).predict(bytes);
+}
+
+/** At most so many ranks a node can use CollNet. */
+const mostCollnetLocalRanks = 8;
+/** At most so many ranks a node can use NVLink SHARP for other than all-reduce. */
+const mostNvlsLocalRanks = 32;
+/** So many operations find room in one batch of work. */
+const operationsPerBatch = 8;
+/** NCCL prefers anything to a long ring for 8-bit floats, which lose precision at each step. */
+const float8RingPenalty = 1024;
+
+interface Candidate {
+  readonly algorithm: Algorithm;
+  readonly protocol: Protocol;
+  readonly model: Model;
+  readonly reasons: readonly Reason[];
+}
+
+interface Cost {
+  readonly timeUs: number;
+  readonly latencyUs: number;
+  readonly bandwidthGBps: number;
+}
+
+/** What one kind of call costs, at any size. */
+export class CostModel {
+  readonly #input: TuningInput;
+  readonly #collective: Collective;
+  readonly #operations: number;
+  readonly #penalised: boolean;
+  readonly #candidates: readonly Candidate[];
+
+  /** @throws InvalidArgumentError for an unknown name, or a number of operations that is not a whole number above 0 */
+  constructor({ input, model }: Tuning, collective: Collective, { dataType = 'float32', operator = 'sum', operations = 1 }: CallOptions) {
+    refuseUnknown('collective', collective, collectives);
+    refuseUnknown('data type', dataType, dataTypes);
+    refuseUnknown('operator', operator, operators);
+    if (!Number.isInteger(operations) || operations < 1) {
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `${operations} operations: it has to be a whole number above 0`);
+    }
+    this.#input = input;
+    this.#collective = collective;
+    this.#operations = operations;
+    this.#penalised = isFloat8(dataType) && reduces(collective) && input.nRanks > 8;
+    this.#candidates = algorithms.flatMap((algorithm) => {
+      const unable = callTroubles(input, collective, algorithm, dataType, operator);
+      return protocols.map((protocol) => {
+        const entry = model[collective][algorithm][protocol];
+        return { algorithm, protocol, model: entry, reasons: [...entry.disabled, ...unable] };
+      });
+    });
+  }
+
+  /** @throws InvalidArgumentError for a size that is not a whole number above 0 */
+  predict(bytes: number): Prediction[] {
+    refuseSize(bytes);
+    return this.#candidates.map((candidate) => {
+      const { algorithm, protocol, reasons } = candidate;
+      const cost = this.#cost(candidate, bytes);
+      if (cost === undefined) return { algorithm, protocol, timeUs: null, latencyUs: null, bandwidthGBps: null, reasons };
+      return { algorithm, protocol, ...cost, reasons: [] };
+    });
+  }
+
+  /**
+   * The candidate that takes the least time, the first of equal ones; undefined where there is none.
+   *
+   * @throws InvalidArgumentError for a size that is not a whole number above 0
+   */
+  best(bytes: number): { readonly algorithm: Algorithm; readonly protocol: Protocol; readonly timeUs: number } | undefined {
+    refuseSize(bytes);
+    let best: Candidate | undefined;
+    let least = Infinity;
+    for (const candidate of this.#candidates) {
+      const cost = this.#cost(candidate, bytes);
+      if (cost === undefined || cost.timeUs >= least) continue;
+      best = candidate;
+      least = cost.timeUs;
+    }
+    return best && { algorithm: best.algorithm, protocol: best.protocol, timeUs: least };
+  }
+
+  /** NCCL's formula, in its floats; undefined where the candidate cannot be used. */
+  #cost({ algorithm, protocol, model, reasons }: Candidate, bytes: number): Cost | undefined {
+    const { nRanks, nNodes, nChannels, minCompCap, cpuArch } = this.#input;
+    // One rank copies, and NCCL calls that a ring that takes no time.
+    if (nRanks === 1) return algorithm === 'Ring' && protocol === 'Simple' ? { timeUs: 0, latencyUs: 0, bandwidthGBps: 0 } : undefined;
+    if (reasons.length > 0 || model.bandwidthGBps === 0) return undefined;
+    let { bandwidthGBps, latencyUs } = model;
+    if (this.#collective === 'AllReduce') {
+      const size = floorLog2(Math.floor(bytes / 64));
+      const corrected = algorithm === 'Tree' ? size < 23 : algorithm === 'NVLSTree' && minCompCap >= 100 && cpuArch === CpuArch.X86;
+      if (corrected) bandwidthGBps = fround(bandwidthGBps * (treeCorrections[protocol][size] ?? 1));
+      // Rings of several nodes reach a plateau.
+      const isPlateau = algorithm === 'Ring' && protocol === 'Simple' && nNodes > 1 && Math.floor(bytes / (nChannels * nRanks)) >= 64;
+      if (isPlateau) latencyUs = fround(latencyUs * (minCompCap < 80 ? 1.9 : 1.4));
+    }
+    latencyUs = fround(latencyUs * (algorithm === 'Ring' ? this.#operations : Math.ceil(this.#operations / operationsPerBatch)));
+    const timeUs = fround(latencyUs + fround(fround(bytes) / fround(1000 * bandwidthGBps)));
+    return { timeUs: this.#penalised && algorithm === 'Ring' ? fround(timeUs * float8RingPenalty) : timeUs, latencyUs, bandwidthGBps };
+  }
+}
+
+/** Why this call cannot use an algorithm that the communicator has. */
+function callTroubles(input: TuningInput, collective: Collective, algorithm: Algorithm, dataType: DataTypeName, operator: OperatorName): Reason[] {
+  const { nRanks, localRanks, maxLocalRanks, minCompCap, nNodes, nvls, collnet } = input;
+  if (nRanks === 1) return [];
+  const reasons: Reason[] = [];
+  if (reduces(collective) && isFloat8(dataType) && minCompCap < 90) reasons.push({ why: 'float8-old-gpu', compCap: minCompCap });
+  const isCollnet = algorithm === 'CollNetDirect' || algorithm === 'CollNetChain';
+  const isNvls = algorithm === 'NVLS' || algorithm === 'NVLSTree';
+  if (isCollnet && maxLocalRanks > mostCollnetLocalRanks) {
+    reasons.push({ why: 'collnet-local-ranks', localRanks: maxLocalRanks, most: mostCollnetLocalRanks });
+  }
+  if (collnet !== null && (isCollnet || (algorithm === 'NVLS' && nNodes > 1)) && reduces(collective) && !networkReduces(operator, dataType)) {
+    reasons.push({ why: 'collnet-operator', operator, dataType });
+  }
+  if (isNvls && nvls !== null) {
+    if (collective !== 'AllReduce' && localRanks > mostNvlsLocalRanks) reasons.push({ why: 'nvls-local-ranks', localRanks, most: mostNvlsLocalRanks });
+    if (reduces(collective) && !switchReduces(operator, dataType)) reasons.push({ why: 'nvls-operator', operator, dataType });
+  }
+  if (algorithm === 'PAT' && collective === 'ReduceScatter' && operator === 'avg') reasons.push({ why: 'pat-operator', operator });
+  return reasons;
+}
+
+/** Whether data is combined; what is only copied is bytes to NCCL, whatever its type. */
+function reduces(collective: Collective): boolean {
+  return collective !== 'AllGather' && collective !== 'Broadcast';
+}
+
+function isFloat8(dataType: DataTypeName): boolean {
+  return dataType === 'float8e4m3' || dataType === 'float8e5m2';
+}
+
+/** What NVSwitches reduce. An average is more than a sum to them. */
+function switchReduces(operator: OperatorName, dataType: DataTypeName): boolean {
+  switch (dataType) {
+    case 'int32':
+    case 'uint32':
+    case 'int64':
+    case 'uint64':
+    case 'float16':
+    case 'bfloat16': return operator === 'sum' || operator === 'min' || operator === 'max';
+    case 'float32':
+    case 'float64': return operator === 'sum';
+    default: return false;
+  }
+}
+
+/**
+ * What a SHARP network reduces, as NVIDIA's plugin for it (nccl-rdma-sharp-plugins) says; an average is a sum to it. Older
+ * switches (before SHARP v3) cannot do bfloat16 and 8-bit integers; these are taken to be new ones.
+ */
+function networkReduces(operator: OperatorName, dataType: DataTypeName): boolean {
+  return operator !== 'prod' && !isFloat8(dataType);
+}
+
+function refuseSize(bytes: number): void {
+  if (!Number.isSafeInteger(bytes) || bytes < 1) throw new InvalidArgumentError('ARGUMENT_RANGE', `a size of ${bytes} bytes: it has to be a whole number above 0`);
+}
+
+function refuseUnknown(what: string, name: string, names: readonly string[]): void {
+  if (!names.includes(name)) throw new InvalidArgumentError('UNKNOWN_NAME', `no ${what} ${name}${didYouMean(name, names)} (there are ${names.join(', ')})`);
+}

@@ -1,0 +1,262 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describeError, InvalidArgumentError, RemoteError, TcclError, TimeoutError } from '../../errors.js';
+import { version as ownVersion } from '../../version.js';
+import { afterWatching, WatchClock } from '../watch-clock.js';
+import { formatAddress, inZone, parseAddress } from './address.js';
+import type { Address } from './address.js';
+import type { Bootstrap } from './bootstrap.js';
+import { dial } from './dial.js';
+import { packError, unpackError } from './error-transfer.js';
+import { Group } from './group.js';
+import { purposes, rootRank, sessionSecret } from './handshake.js';
+import { identify } from './identity.js';
+import { chooseInterface, systemInterfaces } from './interfaces.js';
+import { decodeJson, encodeJson } from './json.js';
+import { Listener } from './listener.js';
+import type { ListenerOptions } from './listener.js';
+import type { StrangerLimits } from './stranger-limits.js';
+import { Mesh } from './mesh.js';
+import { Network, spaces } from './network.js';
+import { acquaint } from './peer-info.js';
+import type { Introduction } from './peer-info.js';
+import type { CheckIn } from './roll.js';
+import { verdictGraceMs } from './root.js';
+import { setUpHeader } from './set-up-message.js';
+import type { Answer } from './set-up-message.js';
+import type { UniqueId } from './unique-id.js';
+
+export interface ConnectOptions {
+  readonly id: UniqueId;
+  readonly rank: number;
+  readonly nRanks: number;
+  /** What the rank computes on, no two the same on a host. Left out: `cpu:N` with a number of its own. */
+  readonly device?: string | undefined;
+  /** Stands for the host's identity (`TCCL_HOSTID`). */
+  readonly hostId?: string | undefined;
+  /** Compared among the ranks; left out, tccl's. */
+  readonly version?: string | undefined;
+  /** How long to wait for the other ranks, in milliseconds in which this one runs. */
+  readonly timeoutMs: number;
+  /** See InterfaceWish. */
+  readonly interfaceName?: string | undefined;
+  readonly family?: 4 | 6 | undefined;
+  /** Ends the set-up; it rejects with the signal's reason. It has no effect later: use `abort`. */
+  readonly signal?: AbortSignal | undefined;
+  /** Ranks beyond so many check in one after the other, a pause apart, so as not to overrun the root. */
+  readonly stagger?: Stagger | undefined;
+  readonly limits?: StrangerLimits | undefined;
+}
+
+export interface Stagger {
+  readonly aboveRanks: number;
+  readonly pauseMs: number;
+}
+
+/** As NCCL does. */
+const defaultStagger: Stagger = { aboveRanks: 128, pauseMs: 1 };
+
+/**
+ * Joins the communicator of an id and resolves when all its ranks have.
+ *
+ *     rank r                              root                       rank r + 1
+ *       │ listens for the root, and for other ranks
+ *       │ "rank r of n, my addresses" ────►│◄──────────────────────────── │
+ *       │                                  │ when all n have come:
+ *       │◄─────────────── "r + 1 is at …"  │
+ *       │ connects to r + 1 ──────────────────────────────────────────────►│
+ *       │ all-gather around the ring: who and where everyone is
+ *
+ * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ENVIRONMENT`: a value is wrong; nothing was sent.
+ * @throws InvalidUsageError `RANK_COUNT_MISMATCH`, `RANK_DUPLICATE`, `VERSION_MISMATCH`, `DEVICE_DUPLICATE`: at every rank.
+ * @throws TimeoutError `RANK_MISSING` at every rank that came: `ranks` did not. `TIMEOUT`: the root was not found.
+ * @throws RemoteError `RANK_DIED`: a rank was lost meanwhile.
+ */
+export async function connect(options: ConnectOptions): Promise<Bootstrap> {
+  checkOptions(options);
+  options.signal?.throwIfAborted();
+  return new SetUp(options).run();
+}
+
+function checkOptions({ rank, nRanks, timeoutMs }: ConnectOptions): void {
+  if (!Number.isInteger(nRanks) || nRanks < 1) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `the rank count ${nRanks} is not a whole number of at least 1`);
+  }
+  if (!Number.isInteger(rank) || rank < 0 || rank >= nRanks) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `the rank ${rank} is not a whole number from 0 to ${nRanks - 1}, as it must be among ${nRanks} ranks`);
+  }
+  if (!(timeoutMs > 0 && timeoutMs < 2 ** 31 - verdictGraceMs)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `the time-out of ${timeoutMs} ms is not between 0 and 24 days`);
+  }
+}
+
+/** One rank's way into a communicator. */
+class SetUp {
+  readonly #options: ConnectOptions;
+  readonly #mesh: Mesh;
+  /** All ranks. It exists from the start, so that a failure that another rank tells of ends this set-up too. */
+  readonly #all: Group;
+  /** Ranks that were stopped together are not late for each other. */
+  readonly #clock: WatchClock;
+  readonly #begun: number;
+  /** Aborted when the set-up can't succeed any more, with the error. */
+  readonly #ended = new AbortController();
+  readonly #listeners: Listener[] = [];
+  #liftLimit: () => void = () => undefined;
+
+  constructor(options: ConnectOptions) {
+    const { rank, nRanks, timeoutMs } = options;
+    this.#options = options;
+    this.#clock = new WatchClock(timeoutMs);
+    this.#begun = this.#clock.look();
+    this.#mesh = new Mesh(rank, nRanks);
+    this.#all = new Group(this.#mesh, Array.from({ length: nRanks }, (_, other) => other), spaces.all, 'all');
+    this.#mesh.onLost((_, error) => this.#ended.abort(error));
+    this.#mesh.onFailure(({ error }) => this.#ended.abort(unpackError(error)));
+  }
+
+  async run(): Promise<Bootstrap> {
+    const { signal } = this.#options;
+    const abort = () => this.#ended.abort(signal?.reason);
+    signal?.addEventListener('abort', abort);
+    const ended = new Promise<never>((_, reject) => {
+      this.#ended.signal.addEventListener('abort', () => reject(this.#ended.signal.reason as Error));
+    });
+    try {
+      return await Promise.race([this.#join(), ended]);
+    } catch (error) {
+      this.#fail(error as Error);
+      throw error;
+    } finally {
+      this.#liftLimit();
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  async #join(): Promise<Bootstrap> {
+    const { id, rank, nRanks, device, version = ownVersion, hostId, interfaceName, family } = this.#options;
+    const { hostname, pid, hostHash, processHash } = identify(hostId);
+    const { host, name: zone } = chooseInterface(systemInterfaces(), { interfaceName, family, root: { host: id.root.host, origin: id.origin } });
+    const root = inZone(id.root, zone);
+
+    const answer = withResolvers<Answer>();
+    const answerListener = await this.#listen({
+      host,
+      secret: id.secret,
+      expects: ({ purpose, to }) => purpose === purposes.answer && to === rank,
+      admit: (_, open) => open({ message: ({ data }) => answer.resolve(decodeJson(data) as Answer), end: () => undefined }),
+    });
+    const ringSecret = withResolvers<Uint8Array>();
+    const peerListener = await this.#listen({
+      host,
+      secret: ringSecret.promise,
+      expects: ({ purpose, from, to }) => purpose === purposes.peer && to === rank && from < nRanks && from !== rank,
+      admit: ({ from }, open) => this.#mesh.accept(from, open),
+    });
+    const answerAddress = formatAddress(answerListener.address);
+    const peerAddress = formatAddress(peerListener.address);
+
+    await this.#checkIn(root, { rank, nRanks, version, instance: randomBytes(8).toString('hex'), answerAddress, peerAddress, hostname, pid, processHash });
+    const next = await this.#awaitAnswer(answer.promise, root, answerAddress);
+    answerListener.close();
+
+    const secret = sessionSecret(id.secret, Buffer.from(next.sessionNonce, 'hex'));
+    ringSecret.resolve(secret);
+    await this.#joinRing(secret, zone, parseAddress(next.next), peerAddress);
+
+    const introduction: Introduction = { rank, hostHash, processHash, hostname, pid, device, version, address: peerAddress };
+    const introductions = (await this.#all.allGather(encodeJson(introduction))).map((data) => decodeJson(data) as Introduction);
+    const peers = acquaint(introductions);
+    this.#mesh.introduce({
+      addresses: introductions.map(({ address }) => parseAddress(address)),
+      names: peers.map((peer) => `rank ${peer.rank} (process ${peer.pid} on ${peer.hostname})`),
+    });
+    this.#mesh.signal.addEventListener('abort', () => peerListener.close());
+    return new Network(this.#mesh, 0, peers.map((peer) => peer.rank), peers, this.#all);
+  }
+
+  /** Tells the root of this rank, again and again until the root has confirmed it. */
+  async #checkIn(root: Address, checkIn: Omit<CheckIn, 'remainingMs'>): Promise<void> {
+    const { id, rank, nRanks, timeoutMs, stagger = defaultStagger } = this.#options;
+    const { signal } = this.#ended;
+    let failure = 'no attempt was made';
+    this.#limit(timeoutMs, () => new TimeoutError(
+      'TIMEOUT',
+      `rank ${rank} found no root at ${formatAddress(root)} within ${timeoutMs} ms (${failure}); is the process that opened it alive, does the id belong to this run, and is the port open?`,
+      { rank },
+    ));
+    if (nRanks > stagger.aboveRanks) await sleep(rank * stagger.pauseMs, undefined, { signal });
+    for (let isConfirmed = false; !isConfirmed; ) {
+      const confirmation = withResolvers<boolean>();
+      const connection = await dial({
+        address: root,
+        secret: id.secret,
+        greeting: { purpose: purposes.checkIn, from: rank, to: rootRank },
+        events: { message: () => confirmation.resolve(true), end: () => confirmation.resolve(false) },
+        signal,
+        onFailure: (error) => (failure = describeError(error)),
+      });
+      const remainingMs = Math.max(1, this.#begun + timeoutMs - this.#clock.look());
+      connection.send(setUpHeader, encodeJson({ ...checkIn, remainingMs } satisfies CheckIn)).catch(() => undefined); // its end tells
+      isConfirmed = await confirmation.promise;
+      failure = 'the root closed the connection';
+      void connection.leave();
+    }
+  }
+
+  async #awaitAnswer(answer: Promise<Answer>, root: Address, answerAddress: string): Promise<Extract<Answer, { next: string }>> {
+    const { rank, timeoutMs } = this.#options;
+    this.#limit(timeoutMs + verdictGraceMs, () => new TimeoutError(
+      'TIMEOUT',
+      `rank ${rank} checked in with the root at ${formatAddress(root)}, but got no answer at ${answerAddress} within ${timeoutMs} ms; did the root's process end, or does a firewall keep it from connecting to this host?`,
+      { rank },
+    ));
+    const given = await answer;
+    if ('error' in given) throw unpackError(given.error);
+    return given;
+  }
+
+  async #joinRing(secret: Uint8Array, zone: string, next: Address, own: string): Promise<void> {
+    const { rank, timeoutMs } = this.#options;
+    this.#limit(timeoutMs + verdictGraceMs, () => {
+      const late = this.#mesh.hasPrevious ? this.#mesh.nextRank : this.#mesh.previousRank;
+      const action = this.#mesh.hasPrevious ? `could not be reached at ${formatAddress(next)} by rank ${rank}` : `did not connect to rank ${rank} at ${own}`;
+      return new TimeoutError('RANK_MISSING', `rank ${late} checked in, but ${action} in time; did it end, or does a firewall keep their hosts apart?`, { ranks: [late] });
+    });
+    await this.#mesh.joinRing(secret, zone, next);
+  }
+
+  /** From now on the set-up fails with this error when so much time has passed since its begin. Keeps the process alive. */
+  #limit(ms: number, error: () => Error): void {
+    this.#liftLimit();
+    this.#liftLimit = afterWatching(Math.max(0, this.#begun + ms - this.#clock.look()), () => this.#ended.abort(error()), { clock: this.#clock });
+  }
+
+  async #listen(options: ListenerOptions): Promise<Listener> {
+    const listener = await Listener.open({ ...options, limits: this.#options.limits });
+    if (this.#ended.signal.aborted) listener.close();
+    this.#ended.signal.throwIfAborted();
+    this.#listeners.push(listener);
+    return listener;
+  }
+
+  /** Tells the ranks that can be told already, and closes everything. */
+  #fail(error: Error): void {
+    this.#ended.abort(error);
+    for (const listener of this.#listeners) listener.close();
+    const { rank } = this.#options;
+    const told = error instanceof TcclError ? error : new RemoteError('ABORTED', `rank ${rank} aborted: ${describeError(error)}`, { rank });
+    this.#mesh.abort(error, { kind: 'failed', group: 'all', sequence: 0, error: packError(told) });
+  }
+}
+
+interface Resolvers<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+}
+
+function withResolvers<T>(): Resolvers<T> {
+  let resolve: (value: T) => void = () => undefined;
+  const promise = new Promise<T>((resolvePromise) => (resolve = resolvePromise));
+  return { promise, resolve };
+}

@@ -1,0 +1,39 @@
+import { InternalError, InvalidUsageError, RemoteError, SystemError, TcclError, TimeoutError } from '../../errors.js';
+import type { ErrorCode, ErrorDetails } from '../../errors.js';
+
+/** An error as ranks tell it to each other. */
+export interface TransferredError {
+  readonly name: string;
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly rank?: number;
+  readonly ranks?: readonly number[];
+}
+
+const classes: Readonly<Record<string, new (code: ErrorCode, message: string, details: ErrorDetails) => TcclError>> = {
+  InternalError, InvalidUsageError, RemoteError, SystemError, TimeoutError,
+};
+
+/** Errors that speak of the ranks of the network in which they came about; all others of this room speak of the mesh's. */
+const ofNetworks = new WeakSet<Error>();
+
+export function inRanksOfNetwork<E extends Error>(error: E): E {
+  ofNetworks.add(error);
+  return error;
+}
+
+export function isInRanksOfNetwork(error: Error): boolean {
+  return ofNetworks.has(error);
+}
+
+export function packError(error: TcclError): TransferredError {
+  const { name, code, message, rank, ranks } = error;
+  return { name, code, message, ...(rank !== undefined && { rank }), ...(ranks !== undefined && { ranks }) };
+}
+
+/** The same error in another rank: class, code, message and ranks. What a rank's own argument did to it is for others that rank's failure. */
+export function unpackError({ name, code, message, rank, ranks }: TransferredError): TcclError {
+  const details = { ...(rank !== undefined && { rank }), ...(ranks !== undefined && { ranks }) };
+  const known = classes[name];
+  return known === undefined ? new RemoteError(code, rank === undefined ? message : `rank ${rank}: ${message}`, details) : new known(code, message, details);
+}

@@ -1,0 +1,114 @@
+import { networkInterfaces } from 'node:os';
+import { InvalidArgumentError, SystemError } from '../../errors.js';
+import { didYouMean } from '../../suggest.js';
+import { addressBytes, isLinkLocal, isLoopback, zoneOf } from './address.js';
+import type { Origin } from './unique-id.js';
+
+/** One address of a running network interface. An interface with several addresses is listed once for each. */
+export interface Interface {
+  readonly name: string;
+  /** Without zone. */
+  readonly address: string;
+  readonly netmask: string;
+  readonly family: 4 | 6;
+}
+
+/** What the user asked for, and what is known of the root. */
+export interface InterfaceWish {
+  /**
+   * `TCCL_SOCKET_IFNAME`, with NCCL's syntax: names or their beginnings, parted by commas; `=` before the list asks
+   * for whole names, `^` for all interfaces but these, `^=` for all but these whole names.
+   */
+  readonly interfaceName?: string | undefined;
+  /** `TCCL_SOCKET_FAMILY`: only addresses of this family. */
+  readonly family?: 4 | 6 | undefined;
+  /** The root's address, and who chose it; undefined at the root itself. */
+  readonly root?: { readonly host: string; readonly origin: Origin } | undefined;
+}
+
+/** An interface chosen. */
+export interface ChosenInterface {
+  readonly name: string;
+  /** To bind and to tell others; a link-local address has its zone. */
+  readonly host: string;
+}
+
+/** The running interfaces of this host, in the kernel's order: IPv4 first, then global IPv6, then link-local. */
+export function systemInterfaces(): Interface[] {
+  return Object.entries(networkInterfaces()).flatMap(([name, addresses = []]) =>
+    addresses.map(({ address, netmask, family }) => ({ name, address, netmask, family: family === 'IPv4' ? 4 : 6 })),
+  );
+}
+
+/**
+ * The interface that a rank or root listens on. In NCCL's order: what the user named; loopback, if the root is there;
+ * the subnet of a root address that the user chose; InfiniBand's names; all that is not docker, loopback or a bridge of
+ * virtual machines; docker; loopback; the bridges. Within an interface, an address of the root's family is preferred.
+ * @throws InvalidArgumentError `ENVIRONMENT` when nothing matches the user's names or family: it lists what there is.
+ * @throws SystemError `NETWORK` when no interface runs.
+ */
+export function chooseInterface(interfaces: readonly Interface[], wish: InterfaceWish = {}): ChosenInterface {
+  const { interfaceName = '', family, root } = wish;
+  const usable = interfaces.filter((candidate) => family === undefined || candidate.family === family);
+  if (interfaceName !== '') {
+    const matches = nameMatcher(interfaceName);
+    const chosen = preferred(usable.filter(({ name }) => matches(name)), root?.host);
+    if (chosen === undefined) throw nothingMatches(interfaceName, family, interfaces);
+    return chosen;
+  }
+
+  if (root !== undefined) {
+    const near = isLoopback(root.host)
+      // Of a name, /etc/hosts may give this host a loopback address and other hosts none.
+      ? interfaces.filter(({ address }) => root.origin !== 'name' && isLoopback(address))
+      : usable.filter((candidate) => root.origin !== 'root' && inSubnet(candidate, root.host));
+    const chosen = preferred(near, root.host);
+    if (chosen !== undefined) return chosen;
+  }
+  for (const pattern of ['ib', '^docker,lo,virbr', 'docker', 'lo', 'virbr']) {
+    const matches = nameMatcher(pattern);
+    const chosen = preferred(usable.filter(({ name }) => matches(name)), root?.host);
+    if (chosen !== undefined) return chosen;
+  }
+  if (interfaces.length > 0) throw nothingMatches(undefined, family, interfaces);
+  throw new SystemError('NETWORK', 'no network interface is up, not even loopback (lo)');
+}
+
+/** Whether a name is among those that `pattern`, in the syntax of `TCCL_SOCKET_IFNAME`, stands for. */
+export function nameMatcher(pattern: string): (name: string) => boolean {
+  const [, not = '', exact = '', list = ''] = /^(\^?)(=?)(.*)$/s.exec(pattern.trim()) ?? [];
+  const names = list.split(',').map((name) => name.trim()).filter((name) => name !== '');
+  if (names.length === 0) {
+    throw new InvalidArgumentError('ENVIRONMENT', `TCCL_SOCKET_IFNAME=${pattern} names no interface: write for example eth0, =eth0, eth,ib or ^docker,lo`);
+  }
+  return (name) => names.some((wanted) => (exact === '' ? name.startsWith(wanted) : name === wanted)) !== (not !== '');
+}
+
+/** The first interface's address, of the root's family if it has one. */
+function preferred(candidates: readonly Interface[], rootHost: string | undefined): ChosenInterface | undefined {
+  const first = candidates[0];
+  if (first === undefined) return undefined;
+  const family = rootHost === undefined ? first.family : addressBytes(rootHost)?.length === 16 ? 6 : 4;
+  const chosen = candidates.find((candidate) => candidate.name === first.name && candidate.family === family) ?? first;
+  return { name: chosen.name, host: isLinkLocal(chosen.address) ? `${chosen.address}%${chosen.name}` : chosen.address };
+}
+
+function inSubnet(candidate: Interface, host: string): boolean {
+  const [own, mask, other] = [candidate.address, candidate.netmask, host].map(addressBytes);
+  if (own === undefined || mask === undefined || other?.length !== own.length) return false;
+  // Every link has the subnet fe80::/64; its zone tells which one is meant.
+  if (isLinkLocal(host) && zoneOf(host) !== undefined && zoneOf(host) !== candidate.name) return false;
+  return own.every((byte, i) => (byte & (mask[i] ?? 0)) === ((other[i] ?? 0) & (mask[i] ?? 0)));
+}
+
+function nothingMatches(interfaceName: string | undefined, family: 4 | 6 | undefined, interfaces: readonly Interface[]): InvalidArgumentError {
+  const addresses = new Map<string, string[]>();
+  for (const { name, address } of interfaces) addresses.set(name, [...(addresses.get(name) ?? []), address]);
+  const list = [...addresses].map(([name, own]) => `${name} (${own.join(', ')})`).join('; ');
+  const wish = [
+    interfaceName === undefined ? undefined : `TCCL_SOCKET_IFNAME=${interfaceName}`,
+    family === undefined ? undefined : `TCCL_SOCKET_FAMILY=AF_INET${family === 6 ? '6' : ''}`,
+  ].filter((part) => part !== undefined).join(' with ');
+  const hint = interfaceName === undefined ? '' : didYouMean(interfaceName.replace(/^\^?=?/, ''), addresses.keys());
+  return new InvalidArgumentError('ENVIRONMENT', `no network interface matches ${wish}; there are: ${list === '' ? 'none' : list}${hint}`);
+}

@@ -1,0 +1,124 @@
+import { createServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { describeError, SystemError } from '../../errors.js';
+import { formatAddress, isLinkLocal, zoneOf } from './address.js';
+import type { Address } from './address.js';
+import { Connection } from './connection.js';
+import type { ConnectionEvents } from './connection.js';
+import { AcceptorHandshake, connectorProofBytes, helloBytes } from './handshake.js';
+import type { ConnectionKeys, Greeting } from './handshake.js';
+import { readExactly } from './read-exactly.js';
+import { defaultStrangerLimits } from './stranger-limits.js';
+import type { StrangerLimits } from './stranger-limits.js';
+
+export interface ListenerOptions {
+  readonly host: string;
+  /** 0 or left out: any free port. */
+  readonly port?: number | undefined;
+  /** Those who connect wait until it is known. */
+  readonly secret: Uint8Array | Promise<Uint8Array>;
+  readonly limits?: StrangerLimits | undefined;
+  /** Whether somebody who greets like this has come to the right place. */
+  readonly expects: (greeting: Greeting) => boolean;
+  /** Called when somebody has proved to know the secret; must `open` the connection at once, or take over the socket. */
+  readonly admit: (greeting: Greeting, open: (events: ConnectionEvents) => Connection, admitted: Admitted) => void;
+}
+
+/** A connection whose connector has proved that it knows the secret, and has not been answered yet. */
+export interface Admitted {
+  readonly socket: Socket;
+  readonly keys: ConnectionKeys;
+}
+
+/**
+ * A listening socket that hands out authenticated connections only. Who sends garbage, nothing or too much is closed
+ * and never seen. It never keeps the process alive by itself.
+ */
+export class Listener {
+  readonly address: Address;
+  readonly #server: Server;
+  readonly #options: ListenerOptions;
+  readonly #limits: StrangerLimits;
+  /** Oldest first. */
+  readonly #strangers = new Set<Socket>();
+
+  /** @throws SystemError `NETWORK` when the address cannot be listened on. */
+  static async open(options: ListenerOptions): Promise<Listener> {
+    const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 5000 });
+    const { host, port = 0 } = options;
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', (error: NodeJS.ErrnoException) =>
+        reject(new SystemError('NETWORK', `cannot listen on ${formatAddress({ host, port })}: ${whyNot(error)}`, { cause: error })),
+      );
+      server.listen({ host, port, backlog: 4096 }, resolve);
+    });
+    return new Listener(server, options);
+  }
+
+  private constructor(server: Server, options: ListenerOptions) {
+    this.#server = server;
+    this.#options = options;
+    this.#limits = options.limits ?? defaultStrangerLimits;
+    const bound = server.address() as AddressInfo;
+    const zone = zoneOf(options.host);
+    this.address = { host: isLinkLocal(bound.address) && zone !== undefined ? options.host : bound.address, port: bound.port };
+    server.unref();
+    server.removeAllListeners('error');
+    server.on('error', () => undefined); // a connection that could not be taken (no file descriptor is left) comes again
+    server.on('connection', (socket) => void this.#receive(socket));
+  }
+
+  /** Stops listening and closes those who were not admitted yet. */
+  close(): void {
+    this.#server.close();
+    for (const socket of this.#strangers) socket.destroy();
+  }
+
+  async #receive(socket: Socket): Promise<void> {
+    socket.unref();
+    socket.on('error', () => undefined); // its close tells
+    const timer = setTimeout(() => socket.destroy(), this.#limits.timeMs).unref();
+    this.#strangers.add(socket);
+    const [oldest] = this.#strangers;
+    if (oldest !== undefined && this.#strangers.size > this.#limits.connections) {
+      this.#strangers.delete(oldest);
+      oldest.destroy();
+    }
+    try {
+      await this.#authenticate(socket);
+    } catch {
+      socket.destroy(); // who cannot prove anything is nobody's concern
+    } finally {
+      clearTimeout(timer);
+      this.#strangers.delete(socket);
+    }
+  }
+
+  async #authenticate(socket: Socket): Promise<void> {
+    const { expects, secret, admit } = this.#options;
+    const handshake = AcceptorHandshake.begin(await readExactly(socket, helloBytes));
+    if (handshake === undefined || !expects(handshake.greeting)) return void socket.destroy();
+    socket.write(handshake.challenge);
+    const proof = await readExactly(socket, connectorProofBytes);
+    const keys = handshake.verify(await secret, proof);
+    if (keys === undefined || socket.destroyed) return void socket.destroy();
+    this.#strangers.delete(socket);
+    const open = (events: ConnectionEvents): Connection => {
+      const connection = new Connection(socket, keys, events);
+      connection.welcome();
+      return connection;
+    };
+    admit(handshake.greeting, open, { socket, keys });
+  }
+}
+
+function whyNot(error: NodeJS.ErrnoException): string {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return 'the port is in use, by another program or by another communicator that is being set up';
+    case 'EADDRNOTAVAIL':
+      return 'that is no address of this host';
+    default:
+      return describeError(error);
+  }
+}

@@ -1,0 +1,456 @@
+import { setMaxListeners } from 'node:events';
+import { RemoteError, SystemError } from '../../errors.js';
+import type { TcclError } from '../../errors.js';
+import { inZone } from './address.js';
+import type { Address } from './address.js';
+import type { Connection, ConnectionEvents, Message, MessageHeader } from './connection.js';
+import { dial } from './dial.js';
+import { inRanksOfNetwork, packError, unpackError } from './error-transfer.js';
+import { purposes } from './handshake.js';
+import { eventOf, isSpread } from './notice.js';
+import type { Notice, SpreadNotice } from './notice.js';
+import { Peer } from './peer.js';
+
+/** How the other ranks can be reached, known after the first all-gather. */
+export interface Directory {
+  readonly addresses: readonly Address[];
+  /** `rank 3 (process 123 on host7)`. */
+  readonly names: readonly string[];
+}
+
+/** What a rank that waits out of band, on a network, has to do with others that ask each other why. */
+export interface Attendant {
+  /** What to answer. */
+  readonly words: () => readonly number[];
+  readonly answered: (rank: number, words: readonly number[]) => void;
+}
+
+/** Nobody listens where a rank did: for so long it is asked again, because its goodbye may still be on the way. */
+const refusalMs = 500;
+
+/**
+ * A rank's connections to the others. Messages go over one connection in each direction between two ranks, made by
+ * the sender when first needed; those of the ring are made first. News of ranks travel along the ring, both ways.
+ */
+export class Mesh {
+  readonly rank: number;
+  readonly nRanks: number;
+  readonly #peers = new Map<number, Peer>();
+  readonly #connections = new Set<Connection>();
+  readonly #lostListeners = new Set<(rank: number, error: Error) => void>();
+  readonly #failureListeners = new Set<(notice: Notice & { kind: 'failed' }) => void>();
+  /** Events that were told. */
+  readonly #told = new Set<string>();
+  /** Notices of losses and failures. */
+  readonly #badNews: string[] = [];
+  /** Ranks that are being lost, and what is done once they are: news of those who closed because of it. */
+  readonly #losing = new Set<number>();
+  readonly #afterLosses: (() => void)[] = [];
+  readonly #closing = new AbortController();
+  /** The spaces of messages between two ranks of the networks on this mesh that have not been closed. */
+  readonly #spaces = new Set<number>();
+  /** By space. */
+  readonly #attendants = new Map<number, Attendant>();
+  /** Messages that are waited for: from whom, and since when. */
+  readonly #takes = new Set<{ readonly from: number; readonly sinceMs: number }>();
+  /** Networks that this rank gave numbers to. */
+  #numbered = 0;
+  #ringSecret: Uint8Array | undefined;
+  #zone: string | undefined;
+  #directory: Directory | undefined;
+  #previousArrived: () => void = () => undefined;
+
+  constructor(rank: number, nRanks: number) {
+    this.rank = rank;
+    this.nRanks = nRanks;
+    setMaxListeners(0, this.#closing.signal); // one for each connection in the making
+  }
+
+  /** A number for a new network, that no other on this mesh has or had, whichever rank gave it. */
+  nextNetworkNumber(): number {
+    return ++this.#numbered * this.nRanks + this.rank;
+  }
+
+  /** Counts a network that lives on this mesh, by its space for messages between two ranks. */
+  use(space: number): void {
+    this.#spaces.add(space);
+  }
+
+  /** Counts one less, and returns how many are left. */
+  leaveUse(space: number): number {
+    this.#spaces.delete(space);
+    return this.#spaces.size;
+  }
+
+  get users(): number {
+    return this.#spaces.size;
+  }
+
+  /** Whether a rank is known to be gone: dead, aborted or closed. */
+  isGone(rank: number): boolean {
+    return this.#peers.get(rank)?.gone !== undefined;
+  }
+
+  /** Resolves with the reason when a rank is gone, or this one leaves. */
+  whenGone(rank: number): Promise<Error> {
+    const peer = this.#peer(rank);
+    return peer.gone === undefined && this.signal.aborted ? Promise.resolve(this.signal.reason as Error) : peer.whenGone();
+  }
+
+  /** Forgets what came in a space that is not used any more; who waits for more rejects with `reason`. */
+  leaveSpace(space: number, reason: Error): void {
+    for (const { mailbox } of this.#peers.values()) mailbox.leave(space, reason);
+  }
+
+  /** Aborted when this rank closes or aborts: every later operation rejects with the reason. */
+  get signal(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  get previousRank(): number {
+    return (this.rank + this.nRanks - 1) % this.nRanks;
+  }
+
+  get nextRank(): number {
+    return (this.rank + 1) % this.nRanks;
+  }
+
+  /** `rank 3 (process 123 on host7)`, or `rank 3` as long as no more is known. */
+  nameOf(rank: number): string {
+    return this.#directory?.names[rank] ?? `rank ${rank}`;
+  }
+
+  /**
+   * Connects to the next rank, and resolves when the previous rank has connected too.
+   * @param zone This host's name for the link that link-local addresses are on.
+   */
+  async joinRing(secret: Uint8Array, zone: string | undefined, next: Address): Promise<void> {
+    this.#ringSecret = secret;
+    this.#zone = zone;
+    if (this.nRanks === 1) return;
+    const previousArrived = new Promise<void>((resolve, reject) => {
+      this.#previousArrived = resolve;
+      this.signal.addEventListener('abort', () => reject(this.signal.reason as Error));
+      if (this.#peer(this.previousRank).incoming !== undefined) resolve();
+    });
+    const peer = this.#peer(this.nextRank);
+    peer.outgoing = this.#dial(peer, next);
+    await Promise.all([peer.outgoing, previousArrived]);
+  }
+
+  /** Whether the previous rank of the ring has connected. */
+  get hasPrevious(): boolean {
+    return this.#peer(this.previousRank).incoming !== undefined;
+  }
+
+  /** From now on every rank can be reached. */
+  introduce(directory: Directory): void {
+    this.#directory = directory;
+  }
+
+  /** Takes a connection that `rank` made. */
+  accept(rank: number, open: (events: ConnectionEvents) => Connection): void {
+    const peer = this.#peer(rank);
+    const connection = open(this.#eventsOf(peer, (cause) => {
+      peer.hasEnded = true;
+      this.#ended(peer, cause);
+    }));
+    this.#keep(connection);
+    peer.incoming = connection;
+    if (rank === this.previousRank) this.#previousArrived();
+  }
+
+  /** Hands bytes for `to` to the network. Messages with one header arrive in the order of the calls. */
+  async post(to: number, header: MessageHeader, data: Uint8Array): Promise<void> {
+    this.signal.throwIfAborted();
+    const peer = this.#peer(to);
+    if (to === this.rank) {
+      peer.mailbox.deliver({ ...header, data: new Uint8Array(data) });
+      return;
+    }
+    try {
+      if (peer.gone !== undefined) throw peer.gone;
+      peer.outgoing ??= this.#dial(peer, this.#addressOf(to));
+      await (await peer.outgoing).send(header, data);
+    } catch (error) {
+      this.signal.throwIfAborted();
+      throw await peer.whyBroken(error);
+    }
+  }
+
+  /** The next message of that space and number from a rank. */
+  async take(from: number, header: Pick<MessageHeader, 'space' | 'number'>): Promise<Message> {
+    this.signal.throwIfAborted();
+    const take = { from, sinceMs: performance.now() };
+    this.#takes.add(take);
+    try {
+      return await this.#peer(from).mailbox.take(header);
+    } finally {
+      this.#takes.delete(take);
+    }
+  }
+
+  /** The ranks from which messages are waited for since that moment or later. */
+  awaited(sinceMs: number): number[] {
+    return [...new Set([...this.#takes].flatMap((take) => (take.sinceMs < sinceMs || take.from === this.rank ? [] : [take.from])))];
+  }
+
+  /** Answers others that ask {@link askWaits} about a space, and hears their answers. Returns a function that stops it. */
+  attend(space: number, attendant: Attendant): () => void {
+    this.#attendants.set(space, attendant);
+    return () => this.#attendants.delete(space);
+  }
+
+  /** Asks a rank whether it waits in a call out of band on the network of a space. The attendant hears the answer. */
+  askWaits(rank: number, space: number): void {
+    this.#tellOne(rank, { kind: 'asks', rank: this.rank, space });
+  }
+
+  /**
+   * Tells a notice to all ranks that the ring still reaches, this one included. Bad news go on all connections, so that
+   * where a rank closes because of them, its goodbye comes after them on each.
+   */
+  spread(notice: SpreadNotice): void {
+    const event = eventOf(notice);
+    if (this.signal.aborted || this.#told.has(event)) return;
+    this.#told.add(event);
+    // Also whoever it came from gets it: who was told before stops it.
+    const text = JSON.stringify(notice);
+    if (notice.kind !== 'left') {
+      this.#badNews.push(text);
+      for (const connection of this.#connections) connection.notify(text);
+    } else {
+      this.#peer(this.previousRank).notifyBack(text);
+      this.#peer(this.nextRank).notifyForth(text);
+    }
+    this.#heed(notice);
+  }
+
+  /** Tells a notice to those of some ranks that have a connection with this one. */
+  tell(ranks: readonly number[], notice: Notice): void {
+    const text = JSON.stringify(notice);
+    for (const rank of ranks) {
+      const peer = this.#peers.get(rank);
+      if (peer?.notifyBack(text) === false) peer.notifyForth(text);
+    }
+  }
+
+  /** Tells some ranks, those that have a connection with this one, that nothing comes from it in a space any more: behind what it sent them. */
+  fallSilent(ranks: readonly number[], space: number, failure?: TcclError): void {
+    const text = JSON.stringify({ kind: 'silent', rank: this.rank, space, ...(failure === undefined ? {} : { error: packError(failure) }) } satisfies Notice);
+    for (const rank of ranks) {
+      const peer = this.#peers.get(rank);
+      if (peer?.notifyForth(text) === false) peer.notifyBack(text);
+    }
+  }
+
+  /** Sees to it that this rank hears when a rank from which it waits for messages in a space has closed, or closes, that network. */
+  watch(rank: number, space: number): void {
+    this.#tellOne(rank, { kind: 'waits', rank: this.rank, space });
+  }
+
+  /** Tells a notice to another rank that is not gone, connected with it or not. */
+  #tellOne(rank: number, notice: Notice): void {
+    const peer = this.#peer(rank);
+    if (rank === this.rank || peer.gone !== undefined || this.signal.aborted) return;
+    const text = JSON.stringify(notice);
+    if (peer.outgoing === undefined && peer.notifyBack(text)) return;
+    peer.outgoing ??= this.#dial(peer, this.#addressOf(rank));
+    peer.notifyForth(text);
+  }
+
+  /** Calls `listener` once for each rank that is lost without a goodbye. Returns a function that stops it. */
+  onLost(listener: (rank: number, error: Error) => void): () => void {
+    this.#lostListeners.add(listener);
+    return () => this.#lostListeners.delete(listener);
+  }
+
+  /** Calls `listener` for each failure of a group. Returns a function that stops it. */
+  onFailure(listener: (notice: Notice & { kind: 'failed' }) => void): () => void {
+    this.#failureListeners.add(listener);
+    return () => this.#failureListeners.delete(listener);
+  }
+
+  /** Says goodbye to all; what waits rejects with `reason`. Resolves when all connections are closed. */
+  async close(reason: Error): Promise<void> {
+    if (this.signal.aborted) return;
+    this.#shut(reason);
+    await Promise.all([...this.#connections].map((connection) => connection.leave()));
+  }
+
+  /** Closes at once; what waits rejects with `reason`. A last notice goes where it still can. */
+  abort(reason: Error, notice: Notice): void {
+    if (this.signal.aborted) return;
+    for (const connection of this.#connections) connection.notify(JSON.stringify(notice));
+    this.#shut(reason);
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  #shut(reason: Error): void {
+    this.#closing.abort(reason);
+    for (const peer of this.#peers.values()) peer.shut(reason);
+  }
+
+  #peer(rank: number): Peer {
+    let peer = this.#peers.get(rank);
+    if (peer === undefined) {
+      peer = new Peer(rank);
+      this.#peers.set(rank, peer);
+    }
+    return peer;
+  }
+
+  #addressOf(rank: number): Address {
+    const address = this.#directory?.addresses[rank];
+    if (address === undefined) throw new SystemError('NETWORK', `the address of rank ${rank} is not known yet`);
+    return address;
+  }
+
+  async #dial(peer: Peer, address: Address): Promise<Connection> {
+    let refusedSince: number | undefined;
+    const connection = await dial({
+      address: inZone(address, this.#zone),
+      secret: this.#ringSecret ?? new Uint8Array(),
+      greeting: { purpose: purposes.peer, from: this.rank, to: peer.rank },
+      // The peer's goodbye on this connection says that it sends nothing any more; what it sent comes on the other one.
+      events: this.#eventsOf(peer, (cause) => {
+        if (cause !== undefined || peer.incoming === undefined) this.#ended(peer, cause);
+      }),
+      signal: this.signal,
+      news: this.#badNews,
+      onFailure: (error) => {
+        if (peer.gone !== undefined) throw peer.gone;
+        const isRefusal = 'code' in error && error.code === 'ECONNREFUSED';
+        refusedSince = isRefusal ? (refusedSince ?? performance.now()) : undefined;
+        if (refusedSince === undefined || performance.now() - refusedSince < refusalMs) return;
+        throw this.#forget(peer, 'RANK_DIED', 'cannot be reached: nobody listens any more at its address');
+      },
+    });
+    this.#keep(connection);
+    return connection;
+  }
+
+  #keep(connection: Connection): void {
+    this.#connections.add(connection);
+    for (const text of this.#badNews) connection.notify(text);
+    if (this.signal.aborted) void connection.leave(); // closed while the connection was being made
+  }
+
+  #eventsOf(peer: Peer, end: (cause: Error | undefined) => void): ConnectionEvents {
+    return {
+      message: (message) => {
+        if (!this.signal.aborted) peer.mailbox.deliver(message);
+      },
+      notice: (text) => {
+        const notice = JSON.parse(text) as Notice;
+        if (isSpread(notice)) this.spread(notice);
+        else this.#heed(notice);
+      },
+      end,
+    };
+  }
+
+  /** A connection with a peer ended: with its goodbye, or broken. */
+  #ended(peer: Peer, cause: Error | undefined): void {
+    if (cause !== undefined && peer.hasEnded) peer.loseNow();
+    if (this.signal.aborted || peer.gone !== undefined || peer.hasLeft) return;
+    this.spread({ kind: cause === undefined ? 'left' : 'died', rank: peer.rank });
+    if (cause === undefined) this.#takeLeave(peer);
+  }
+
+  /** A peer has said goodbye. */
+  #takeLeave(peer: Peer): void {
+    peer.leave();
+    this.#afterLoss(() => peer.forget(this.#closedBy(peer.rank)));
+  }
+
+  /**
+   * Does what follows from a rank's having closed. Where it heard of a loss first, it closed because of that, and who waits for
+   * it is to be told so; but this rank may still be waiting for the last words of the lost one.
+   */
+  #afterLoss(then: () => void): void {
+    if (this.#losing.size === 0) then();
+    else this.#afterLosses.push(then);
+  }
+
+  #heed(notice: Notice): void {
+    switch (notice.kind) {
+      case 'left': {
+        if (notice.rank === this.rank) return;
+        const peer = this.#peer(notice.rank);
+        // Where the peer has a connection to this rank, its last messages come on that, and then its goodbye.
+        if (peer.incoming === undefined) this.#takeLeave(peer);
+        return;
+      }
+      case 'died':
+        this.#loseLater(notice.rank, 'RANK_DIED', 'died: its connections broke without a goodbye');
+        return;
+      case 'aborted':
+        this.#loseLater(notice.rank, 'ABORTED', `aborted: ${notice.reason}`);
+        return;
+      case 'closed': {
+        const { rank, group, sequence } = notice;
+        const error = packError(this.#closedBy(rank));
+        this.#afterLoss(() => {
+          for (const listener of this.#failureListeners) listener({ kind: 'failed', group, sequence, error });
+        });
+        return;
+      }
+      case 'asks': {
+        const words = this.#attendants.get(notice.space)?.words();
+        if (words !== undefined) this.#tellOne(notice.rank, { kind: 'answers', rank: this.rank, space: notice.space, words });
+        return;
+      }
+      case 'answers':
+        this.#attendants.get(notice.space)?.answered(notice.rank, notice.words);
+        return;
+      case 'waits':
+        if (!this.#spaces.has(notice.space)) this.fallSilent([notice.rank], notice.space);
+        return;
+      case 'silent': {
+        const { rank, space, error } = notice;
+        if (!this.#spaces.has(space)) return;
+        const reason = error === undefined ? this.#closedBy(rank) : inRanksOfNetwork(unpackError(error));
+        this.#afterLoss(() => this.#peer(rank).mailbox.end(space, reason));
+        return;
+      }
+      case 'failed':
+        for (const listener of this.#failureListeners) listener(notice);
+    }
+  }
+
+  /** Loses a rank once all that it sent has been read, if that can still come. */
+  #loseLater(rank: number, code: 'RANK_DIED' | 'ABORTED', what: string): void {
+    if (rank === this.rank) this.#giveUp(code);
+    else {
+      this.#losing.add(rank);
+      this.#peer(rank).loseLater(() => {
+        this.#losing.delete(rank);
+        if (this.signal.aborted) return;
+        this.#lose(this.#peer(rank), code, what);
+        if (this.#losing.size === 0) for (const then of this.#afterLosses.splice(0)) then();
+      });
+    }
+  }
+
+  /** The others have lost this rank. */
+  #giveUp(code: 'RANK_DIED' | 'ABORTED'): void {
+    this.#shut(new RemoteError(code, `rank ${this.rank} was given up by the other ranks: its connections to them broke`, { rank: this.rank }));
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  #lose(peer: Peer, code: 'RANK_DIED' | 'ABORTED', what: string): void {
+    if (peer.hasLeft && code === 'RANK_DIED') return;
+    const error = this.#forget(peer, code, what);
+    for (const listener of this.#lostListeners) listener(peer.rank, error);
+  }
+
+  /** Nothing comes from the peer or goes to it any more. */
+  #forget(peer: Peer, code: 'RANK_DIED' | 'ABORTED', what: string): Error {
+    return peer.forget(new RemoteError(code, `${this.nameOf(peer.rank)} ${what}`, { rank: peer.rank }));
+  }
+
+  #closedBy(rank: number): RemoteError {
+    return new RemoteError('CLOSED', `${this.nameOf(rank)} has closed its communicator`, { rank });
+  }
+}

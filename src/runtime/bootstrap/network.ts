@@ -1,0 +1,231 @@
+import { InvalidArgumentError, InvalidUsageError, RemoteError, TcclError } from '../../errors.js';
+import type { Bootstrap, PeerInfo, Scope } from './bootstrap.js';
+import { isInRanksOfNetwork } from './error-transfer.js';
+import { Group } from './group.js';
+import { LastStep } from './last-step.js';
+import type { Mesh } from './mesh.js';
+import { ranksOnHost } from './peer-info.js';
+import { agreeOnSurvivors } from './survivors.js';
+import { WaitLine } from './wait-line.js';
+
+/** Message spaces of network number 0, which has all ranks of the mesh. */
+export const spaces = { all: 1, host: 2, tags: 3, survivors: 4, lastStep: 5 } as const;
+const spacesPerNetwork = 5;
+
+const largestTag = 0xffffffff;
+
+/**
+ * The out-of-band network of a rank whose mesh is complete: of all ranks of the mesh, or of some of them, in any order.
+ * All networks of a mesh use its connections, which end when the last network is closed.
+ */
+export class Network implements Bootstrap {
+  readonly rank: number;
+  readonly nRanks: number;
+  readonly peers: readonly PeerInfo[];
+  readonly localRanks: readonly number[];
+  readonly localRank: number;
+  readonly #mesh: Mesh;
+  /** The mesh's rank of each rank. */
+  readonly #members: readonly number[];
+  readonly #groups: Readonly<Record<Scope, Group>>;
+  readonly #firstSpace: number;
+  #pending = 0;
+  /** How often this rank asked who survives, and the signal of the last question. */
+  #asked = 0;
+  #askedWith: AbortSignal | undefined;
+  /** Sockets alone don't keep the process alive; a pending operation does. */
+  #keepAlive: NodeJS.Timeout | undefined;
+  #closing: Promise<void> | undefined;
+  #closed: Error | undefined;
+  /** Why collective operations ended before. */
+  #failure: TcclError | undefined;
+
+  /**
+   * @param number from the mesh, alike at all members; 0 for the network in which the peers were introduced
+   * @param members ranks of the mesh in the order of the network
+   * @param peers by rank of the mesh
+   * @param all the group of all members, where it exists already
+   */
+  constructor(mesh: Mesh, number: number, members: readonly number[], peers: readonly PeerInfo[], all?: Group) {
+    this.#mesh = mesh;
+    this.#members = members;
+    this.#firstSpace = number * spacesPerNetwork;
+    this.rank = members.indexOf(mesh.rank);
+    this.nRanks = members.length;
+    this.peers = members.flatMap((member, rank) => {
+      const peer = peers[member];
+      return peer === undefined ? [] : [{ ...peer, rank }];
+    });
+    this.localRanks = ranksOnHost(this.peers, this.rank);
+    this.localRank = this.localRanks.indexOf(this.rank);
+    const name = number === 0 ? '' : ` of network ${number} from rank ${members[0] ?? 0}`;
+    const host = this.localRanks.map((rank) => this.#meshRank(rank));
+    this.#groups = {
+      all: all ?? new Group(mesh, members, this.#firstSpace + spaces.all, `all${name}`),
+      host: new Group(mesh, host, this.#firstSpace + spaces.host, `host of rank ${host[0] ?? mesh.rank}${name}`),
+    };
+    mesh.use(this.#tagSpace);
+  }
+
+  allGather(data: Uint8Array, scope: Scope = 'all'): Promise<Uint8Array[]> {
+    return this.#hold(this.#groups[scope].allGather(data));
+  }
+
+  barrier(scope: Scope = 'all'): Promise<void> {
+    return this.#hold(this.#groups[scope].barrier());
+  }
+
+  async broadcast(data: Uint8Array, root: number, scope: Scope = 'all'): Promise<Uint8Array> {
+    const group = this.#groups[scope];
+    const index = group.ranks.indexOf(this.#meshRank(root));
+    if (index < 0) {
+      const where = scope === 'all' ? `the ranks are 0 to ${this.nRanks - 1}` : `those of this host are ${this.localRanks.join(', ')}`;
+      throw new InvalidArgumentError('ROOT_RANGE', `rank ${this.rank}: there is no rank ${root} to broadcast from; ${where}`);
+    }
+    return this.#hold(group.broadcast(data, index));
+  }
+
+  async send(peer: number, tag: number, data: Uint8Array): Promise<void> {
+    this.#check(peer, tag);
+    return this.#hold(this.#mesh.post(this.#meshRank(peer), { space: this.#tagSpace, operation: 0, number: tag }, data));
+  }
+
+  async recv(peer: number, tag: number): Promise<Uint8Array> {
+    this.#check(peer, tag);
+    const { data } = await this.#hold(this.#mesh.take(this.#meshRank(peer), { space: this.#tagSpace, number: tag }).catch((error: unknown) => {
+      // Who closes after a failure has told the failure before.
+      throw error instanceof RemoteError && error.code === 'CLOSED' ? (this.#groups.all.failure ?? error) : error;
+    }));
+    return data;
+  }
+
+  watch(peer: number): void {
+    this.#mesh.watch(this.#meshRank(peer), this.#tagSpace);
+  }
+
+  openWaitLine(): WaitLine {
+    return new WaitLine(this.#mesh, this.#members, this.#tagSpace);
+  }
+
+  onPeerLost(listener: (rank: number) => void): () => void {
+    return this.#mesh.onLost((lost) => {
+      const rank = this.#members.indexOf(lost);
+      // Later, so that what the listener throws is its caller's error, not the connection's that brought the news.
+      if (rank >= 0) queueMicrotask(() => listener(rank));
+    });
+  }
+
+  async whyGone(peer: number): Promise<Error> {
+    const reason = await Promise.race([this.#groups.all.failed, this.#mesh.whenGone(this.#meshRank(peer))]);
+    return this.#inMyRanks(reason) as Error;
+  }
+
+  get failure(): Error | undefined {
+    const reason = this.#groups.all.brokenOff;
+    return reason === undefined ? undefined : (this.#inMyRanks(reason) as Error);
+  }
+
+  nextNumber(): number {
+    return this.#mesh.nextNetworkNumber();
+  }
+
+  derive(number: number, ranks: readonly number[]): Network {
+    const infos: PeerInfo[] = [];
+    for (const peer of this.peers) infos[this.#meshRank(peer.rank)] = peer;
+    return new Network(this.#mesh, number, ranks.map((rank) => this.#meshRank(rank)), infos);
+  }
+
+  survivors(excluded: readonly number[], signal: AbortSignal): Promise<{ readonly ranks: readonly number[]; readonly number: number }> {
+    // It may be asked again when somebody dies: by some ranks more often than by others, which heard of the death sooner.
+    if (signal !== this.#askedWith) this.#asked++;
+    this.#askedWith = signal;
+    const question = { members: this.#members, excluded, space: this.#firstSpace + spaces.survivors, number: this.#asked, signal };
+    return this.#hold(agreeOnSurvivors(this.#mesh, question));
+  }
+
+  lastStep(): LastStep {
+    return new LastStep(this.#mesh, this.#members, this.#firstSpace + spaces.lastStep);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  fail(reason: TcclError): void {
+    if (this.#closed !== undefined) return;
+    this.#failure ??= reason;
+    for (const group of Object.values(this.#groups)) group.fail(reason);
+  }
+
+  abort(reason: Error): void {
+    if (this.#closed !== undefined) return;
+    if (this.#mesh.users === 1) {
+      this.#leave(reason);
+      this.#mesh.abort(reason, { kind: 'aborted', rank: this.#mesh.rank, reason: reason.message });
+      return;
+    }
+    this.fail(reason instanceof TcclError ? reason : new RemoteError('ABORTED', `rank ${this.rank} aborted: ${reason.message}`, { rank: this.rank }));
+    this.#leave(reason);
+  }
+
+  async #close(): Promise<void> {
+    if (this.#closed !== undefined) return;
+    const reason = new InvalidUsageError('CLOSED', `rank ${this.rank} has closed its communicator`);
+    // With the last network the connections say it.
+    if (this.#mesh.users > 1) {
+      for (const group of Object.values(this.#groups)) group.sayGoodbye();
+      this.#mesh.fallSilent(this.#members, this.#tagSpace, this.#failure);
+    }
+    if (this.#leave(reason) === 0) await this.#mesh.close(reason);
+  }
+
+  /** Nothing of this network goes on here. Returns how many networks are left on the mesh. */
+  #leave(reason: Error): number {
+    this.#closed = reason;
+    for (const group of Object.values(this.#groups)) group.close(reason);
+    this.#mesh.leaveSpace(this.#tagSpace, reason);
+    this.#mesh.leaveSpace(this.#firstSpace + spaces.survivors, reason);
+    return this.#mesh.leaveUse(this.#tagSpace);
+  }
+
+  get #tagSpace(): number {
+    return this.#firstSpace + spaces.tags;
+  }
+
+  #meshRank(rank: number): number {
+    return this.#members[rank] ?? -1;
+  }
+
+  #check(peer: number, tag: number): void {
+    if (!Number.isInteger(peer) || peer < 0 || peer >= this.nRanks) {
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `rank ${this.rank}: there is no rank ${peer}; the ranks are 0 to ${this.nRanks - 1}`);
+    }
+    if (!Number.isInteger(tag) || tag < 0 || tag > largestTag) {
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `rank ${this.rank}: the tag ${tag} is not a whole number from 0 to ${largestTag}`);
+    }
+  }
+
+  async #hold<T>(operation: Promise<T>): Promise<T> {
+    if (this.#closed !== undefined) {
+      operation.catch(() => undefined);
+      throw this.#closed;
+    }
+    if (this.#pending++ === 0) this.#keepAlive = setInterval(() => undefined, 2 ** 30);
+    try {
+      return await operation;
+    } catch (error) {
+      throw this.#inMyRanks(error);
+    } finally {
+      if (--this.#pending === 0) clearInterval(this.#keepAlive);
+    }
+  }
+
+  /** An error of the mesh speaks of its ranks; callers know this network's. What a network failed with speaks of those. */
+  #inMyRanks(error: unknown): unknown {
+    if (!(error instanceof RemoteError) || error.rank === undefined || isInRanksOfNetwork(error)) return error;
+    const rank = this.#members.indexOf(error.rank);
+    if (rank < 0 || rank === error.rank) return error;
+    return new RemoteError(error.code, `${error.message} (it is rank ${rank} of this communicator)`, { rank, cause: error });
+  }
+}

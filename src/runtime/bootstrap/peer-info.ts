@@ -1,0 +1,65 @@
+import { InvalidUsageError } from '../../errors.js';
+import type { PeerInfo } from './bootstrap.js';
+import { nameRanks } from './rank-list.js';
+
+/** What a rank says of itself in the first all-gather. */
+export interface Introduction extends Omit<PeerInfo, 'device'> {
+  /** Undefined: it asks for a name of its own. */
+  readonly device: string | undefined;
+  /** Where it takes connections of other ranks. */
+  readonly address: string;
+}
+
+/** The ranks on the host of `rank`, ascending. */
+export function ranksOnHost(peers: readonly { readonly hostHash: string }[], rank: number): number[] {
+  const host = peers[rank]?.hostHash;
+  return peers.flatMap(({ hostHash }, other) => (hostHash === host ? [other] : []));
+}
+
+/** Which of the hosts that of `rank` is, and how many there are. They are counted by their lowest ranks. */
+export function nodeOf(peers: readonly { readonly hostHash: string }[], rank: number): { readonly node: number; readonly nNodes: number } {
+  const hosts = new Map<string, number>();
+  for (const { hostHash } of peers) if (!hosts.has(hostHash)) hosts.set(hostHash, hosts.size);
+  return { node: hosts.get(peers[rank]?.hostHash ?? '') ?? 0, nNodes: hosts.size };
+}
+
+/**
+ * What is known of every rank when all have introduced themselves. Who named no device gets `cpu:N`, where N is the
+ * rank's place among those of its host, or a later number if somebody took that name.
+ * @param introductions By rank. All ranks have the same, so they come to the same result or error.
+ * @throws InvalidUsageError `DEVICE_DUPLICATE` when two ranks of a host name one device.
+ */
+export function acquaint(introductions: readonly Introduction[]): PeerInfo[] {
+  const taken = new Map<string, number[]>();
+  for (const { rank, hostHash, device } of introductions) {
+    if (device !== undefined) taken.set(keyOf(hostHash, device), [...(taken.get(keyOf(hostHash, device)) ?? []), rank]);
+  }
+  const clashes = [...taken.values()].filter((ranks) => ranks.length > 1);
+  if (clashes.length > 0) {
+    const parts = clashes.map((ranks) => {
+      const first = introductions[ranks[0] ?? 0];
+      return `${nameRanks(ranks)} all use device ${first?.device ?? ''} of host ${first?.hostname ?? ''}`;
+    });
+    throw new InvalidUsageError('DEVICE_DUPLICATE', `${parts.join('; ')}; each rank needs a device of its own`, {
+      ranks: clashes.flat().sort((a, b) => a - b),
+    });
+  }
+
+  const localRanks = new Map<string, number>();
+  return introductions.map((introduction) => {
+    const { rank, hostHash, processHash, hostname, pid, version } = introduction;
+    let slot = localRanks.get(hostHash) ?? 0;
+    localRanks.set(hostHash, slot + 1);
+    let device = introduction.device;
+    if (device === undefined) {
+      while (taken.has(keyOf(hostHash, `cpu:${slot}`))) slot++;
+      device = `cpu:${slot}`;
+      taken.set(keyOf(hostHash, device), [rank]);
+    }
+    return { rank, hostHash, processHash, hostname, pid, device, version };
+  });
+}
+
+function keyOf(hostHash: string, device: string): string {
+  return `${hostHash} ${device}`;
+}

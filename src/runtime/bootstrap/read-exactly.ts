@@ -1,0 +1,34 @@
+import type { Socket } from 'node:net';
+import { SystemError } from '../../errors.js';
+
+/**
+ * The next `bytes` bytes of a socket that nobody reads as a flow yet. What comes behind them stays in the socket,
+ * whose own limit bounds what a stranger can make it hold. Rejects when the socket closes before.
+ */
+export function readExactly(socket: Socket, bytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      socket.off('readable', attempt);
+      socket.off('close', fail);
+    };
+    const fail = () => {
+      stop();
+      reject(new SystemError('NETWORK', 'the other side closed the connection before it was accepted'));
+    };
+    const attempt = () => {
+      const chunk = socket.read(bytes) as Buffer | null;
+      if (chunk === null) return;
+      // At its end a socket gives what it has, even if that is too little.
+      if (chunk.length < bytes) {
+        fail();
+      } else {
+        stop();
+        resolve(chunk);
+      }
+    };
+    socket.on('readable', attempt);
+    socket.on('close', fail);
+    if (socket.destroyed) fail();
+    else attempt();
+  });
+}

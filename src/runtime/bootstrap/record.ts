@@ -1,0 +1,128 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { SystemError } from '../../errors.js';
+
+/*
+ * What goes over a connection after its handshake: records, each with a proof of the key.
+ *
+ *     0            4      5
+ *     length u32   kind   payload, `length` bytes   proof, 32 bytes
+ *
+ * The proof is HMAC-SHA256 over the record's number on this connection and in this direction, its header and its
+ * payload. So no record can be forged, changed, repeated, left out or moved to another connection or direction.
+ * A record is at most 256 KiB long, so that a length that somebody on the way forged costs no more memory than that.
+ */
+
+export const maximumPayloadBytes = 256 * 1024;
+export const proofBytes = 32;
+export const headerBytes = 5;
+
+export const recordKinds = {
+  /** The acceptor's proof that it knows the secret, and that it took the connection. */
+  welcome: 0,
+  /** A message's header and its first bytes. */
+  message: 1,
+  /** More bytes of the message begun last. */
+  continuation: 2,
+  /** News of a rank, in JSON. */
+  notice: 3,
+  /** The sender closes the connection on purpose. */
+  goodbye: 4,
+} as const;
+export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds];
+
+export interface OpenedRecord {
+  readonly kind: RecordKind;
+  /** May be a view of the bytes handed to the reader. */
+  readonly payload: Buffer;
+}
+
+/** Seals the records of one direction of a connection. */
+export class RecordWriter {
+  readonly #key: Uint8Array;
+  #number = 0;
+
+  constructor(key: Uint8Array) {
+    this.#key = key;
+  }
+
+  /** The pieces to write, in order. `parts` are not copied. */
+  seal(kind: RecordKind, ...parts: readonly Uint8Array[]): Uint8Array[] {
+    const header = Buffer.allocUnsafe(headerBytes);
+    header.writeUInt32LE(parts.reduce((sum, part) => sum + part.length, 0), 0);
+    header[4] = kind;
+    return [header, ...parts, proofOf(this.#key, this.#number++, header, parts)];
+  }
+}
+
+/** Opens the records of one direction of a connection, however the network cuts them. */
+export class RecordReader {
+  readonly #key: Uint8Array;
+  #number = 0;
+  /** A record of which only the first `#have` bytes came; its buffer has a header's length until that is complete. */
+  #partial: Buffer | undefined;
+  #have = 0;
+
+  constructor(key: Uint8Array) {
+    this.#key = key;
+  }
+
+  /**
+   * The records completed by `chunk`.
+   * @throws SystemError `NETWORK` at the first that is not authentic; the connection is of no use after it.
+   */
+  *push(chunk: Buffer): Generator<OpenedRecord> {
+    let offset = 0;
+    while (offset < chunk.length) {
+      if (this.#partial === undefined && chunk.length - offset >= headerBytes) {
+        const end = offset + recordBytes(chunk, offset);
+        if (end <= chunk.length) {
+          yield this.#open(chunk.subarray(offset, end));
+          offset = end;
+          continue;
+        }
+      }
+      const partial = (this.#partial ??= Buffer.allocUnsafe(headerBytes));
+      const copied = chunk.copy(partial, this.#have, offset);
+      this.#have += copied;
+      offset += copied;
+      if (this.#have < partial.length) continue;
+      const length = recordBytes(partial, 0);
+      if (length > partial.length) {
+        this.#partial = Buffer.allocUnsafe(length);
+        partial.copy(this.#partial);
+      } else {
+        this.#partial = undefined;
+        this.#have = 0;
+        yield this.#open(partial);
+      }
+    }
+  }
+
+  #open(record: Buffer): OpenedRecord {
+    const header = record.subarray(0, headerBytes);
+    const payload = record.subarray(headerBytes, record.length - proofBytes);
+    const proof = proofOf(this.#key, this.#number++, header, [payload]);
+    if (!timingSafeEqual(proof, record.subarray(record.length - proofBytes))) {
+      throw new SystemError('NETWORK', 'a record on an authenticated connection is not authentic: something on the way changed it');
+    }
+    return { kind: header[4] as RecordKind, payload };
+  }
+}
+
+/** Length of the whole record whose header is at `offset`. Refuses what no writer writes, before any memory is taken. */
+function recordBytes(bytes: Buffer, offset: number): number {
+  const length = bytes.readUInt32LE(offset);
+  const kind = bytes[offset + 4] ?? 255;
+  if (length > maximumPayloadBytes || kind > recordKinds.goodbye) {
+    throw new SystemError('NETWORK', `a record claims kind ${kind} and ${length} bytes: what came is not tccl's protocol, or something on the way changed it`);
+  }
+  return headerBytes + length + proofBytes;
+}
+
+function proofOf(key: Uint8Array, number: number, header: Uint8Array, parts: readonly Uint8Array[]): Buffer {
+  const position = Buffer.allocUnsafe(8);
+  position.writeBigUInt64LE(BigInt(number));
+  const hmac = createHmac('sha256', key).update(position).update(header);
+  for (const part of parts) hmac.update(part);
+  return hmac.digest();
+}

@@ -1,0 +1,115 @@
+import { InvalidUsageError, TimeoutError } from '../../errors.js';
+import type { TcclError } from '../../errors.js';
+import { formatRanks, nameRanks } from './rank-list.js';
+
+/** What a rank tells the root when it checks in. */
+export interface CheckIn {
+  readonly rank: number;
+  readonly nRanks: number;
+  readonly version: string;
+  /** Random, one for each call of connect: a check-in that is repeated after a broken connection is the same one. */
+  readonly instance: string;
+  /** Where the rank waits for the root's answer. */
+  readonly answerAddress: string;
+  /** Where the rank takes connections of other ranks. */
+  readonly peerAddress: string;
+  readonly hostname: string;
+  readonly pid: number;
+  /** See PeerInfo. */
+  readonly processHash: string;
+  /** How much longer the rank is willing to wait. */
+  readonly remainingMs: number;
+}
+
+/** Who has checked in, and whether they fit together. */
+export class Roll {
+  readonly #checkIns = new Map<string, CheckIn>();
+  readonly #ranks = new Set<number>();
+  readonly #counts = new Set<number>();
+  readonly #versions = new Set<string>();
+
+  /** False when it is known already. */
+  add(checkIn: CheckIn): boolean {
+    if (this.#checkIns.has(checkIn.instance)) return false;
+    this.#checkIns.set(checkIn.instance, checkIn);
+    this.#ranks.add(checkIn.rank);
+    this.#counts.add(checkIn.nRanks);
+    this.#versions.add(checkIn.version);
+    return true;
+  }
+
+  /** In the order of their coming. */
+  get checkIns(): CheckIn[] {
+    return [...this.#checkIns.values()];
+  }
+
+  /** As many have come as any of them expects; nobody else will. */
+  get isFull(): boolean {
+    return this.#checkIns.size >= Math.max(...this.#counts);
+  }
+
+  /** Whether {@link conflict} has something to say. */
+  get hasConflict(): boolean {
+    return this.#counts.size > 1 || this.#versions.size > 1 || this.#ranks.size < this.#checkIns.size;
+  }
+
+  /** Why those who came cannot form a communicator, whoever else comes; the same error for all of them. */
+  conflict(): TcclError | undefined {
+    return this.#differentCounts() ?? this.#differentVersions() ?? this.#repeatedRank();
+  }
+
+  /** The error of a roll that is not full when the time is over. */
+  missing(): TimeoutError {
+    const came = this.#ranks;
+    const nRanks = Math.max(...this.#counts);
+    const ranks = Array.from({ length: nRanks }, (_, rank) => rank).filter((rank) => !came.has(rank));
+    return new TimeoutError(
+      'RANK_MISSING',
+      `${nameRanks(ranks)} of ${nRanks} did not come in time (${came.size} did: ${formatRanks(came)}); were all started, with the same id, and can they reach the root?`,
+      { ranks },
+    );
+  }
+
+  #differentCounts(): InvalidUsageError | undefined {
+    const groups = groupBy(this.checkIns, ({ nRanks }) => nRanks);
+    if (groups.size < 2) return undefined;
+    const parts = [...groups].map(([nRanks, ranks]) => `${nameRanks(ranks)} with ${nRanks}`);
+    return new InvalidUsageError('RANK_COUNT_MISMATCH', `the ranks were started with different rank counts: ${parts.join(', ')}; all must have the same`, {
+      ranks: minorities(groups),
+    });
+  }
+
+  #differentVersions(): InvalidUsageError | undefined {
+    const groups = groupBy(this.checkIns, ({ version }) => version);
+    if (groups.size < 2) return undefined;
+    const parts = [...groups].map(([version, ranks]) => `${version} at ${nameRanks(ranks)}`);
+    return new InvalidUsageError('VERSION_MISMATCH', `the ranks have different versions of tccl: ${parts.join(', ')}; install the same everywhere`, {
+      ranks: minorities(groups),
+    });
+  }
+
+  #repeatedRank(): InvalidUsageError | undefined {
+    const groups = new Map<number, CheckIn[]>();
+    for (const checkIn of this.checkIns) groups.set(checkIn.rank, [...(groups.get(checkIn.rank) ?? []), checkIn]);
+    const repeated = [...groups].filter(([, checkIns]) => checkIns.length > 1).sort(([a], [b]) => a - b);
+    if (repeated.length === 0) return undefined;
+    const parts = repeated.map(([rank, checkIns]) => {
+      const places = checkIns.map(({ pid, hostname }) => `process ${pid} on ${hostname}`);
+      return `rank ${rank} checked in ${checkIns.length} times (${places.join(', ')})`;
+    });
+    return new InvalidUsageError('RANK_DUPLICATE', `${parts.join('; ')}; each rank must be started once`, { ranks: repeated.map(([rank]) => rank) });
+  }
+}
+
+/** Ascending ranks by a property, the property's largest group first. */
+function groupBy<T extends number | string>(checkIns: readonly CheckIn[], property: (checkIn: CheckIn) => T): Map<T, number[]> {
+  const groups = new Map<T, number[]>();
+  for (const checkIn of checkIns) groups.set(property(checkIn), [...(groups.get(property(checkIn)) ?? []), checkIn.rank]);
+  const sorted = [...groups].map(([key, ranks]): [T, number[]] => [key, ranks.sort((a, b) => a - b)]);
+  return new Map(sorted.sort(([, a], [, b]) => b.length - a.length || (a[0] ?? 0) - (b[0] ?? 0)));
+}
+
+/** The ranks outside the largest group: most likely those that are wrong. */
+function minorities(groups: ReadonlyMap<unknown, readonly number[]>): number[] {
+  return [...groups.values()].slice(1).flat().sort((a, b) => a - b);
+}

@@ -1,0 +1,239 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TcclError } from '../../errors.js';
+import { checkOptionNames } from '../../option-names.js';
+import { afterWatching, WatchClock } from '../watch-clock.js';
+import { inZone, parseAddress, zoneOf } from './address.js';
+import type { Address } from './address.js';
+import { dial } from './dial.js';
+import { packError } from './error-transfer.js';
+import { purposes, rootRank } from './handshake.js';
+import { identify } from './identity.js';
+import { chooseInterface, systemInterfaces } from './interfaces.js';
+import { encodeJson } from './json.js';
+import { Listener } from './listener.js';
+import { Roll } from './roll.js';
+import type { CheckIn } from './roll.js';
+import { decodeCheckIn, setUpHeader } from './set-up-message.js';
+import type { Answer } from './set-up-message.js';
+import type { StrangerLimits } from './stranger-limits.js';
+import { secretBytes, UniqueId } from './unique-id.js';
+
+/** Where the root of a communicator listens, and how long it waits. */
+export interface RootOptions {
+  /** The address to listen on; left out, that of an interface chosen by the next two. */
+  readonly host?: string | undefined;
+  /** The network interface, in the syntax of `TCCL_SOCKET_IFNAME`. */
+  readonly interfaceName?: string | undefined;
+  /** IPv4 or IPv6 only. */
+  readonly family?: 4 | 6 | undefined;
+  /** What connections may hold before they have proved that they know the secret. */
+  readonly limits?: StrangerLimits | undefined;
+  /** Once ranks are seen not to fit together: how long to wait for one more of them before telling all. */
+  readonly settleMs?: number | undefined;
+}
+
+const rootOptionNames = Object.keys({ host: true, interfaceName: true, family: true, limits: true, settleMs: true } satisfies Record<keyof RootOptions, true>);
+
+/** The place where the ranks of one communicator find each other. It never keeps the process alive by itself. */
+export interface Root {
+  readonly id: UniqueId;
+  /** Resolves when every rank has its answer, or the root was closed. */
+  readonly done: Promise<void>;
+  /** Gives up: ranks without an answer time out. */
+  close(): void;
+}
+
+/** Beyond what a rank waits for others, how long it waits for the root's verdict on them. */
+export const verdictGraceMs = 2000;
+
+const defaultSettleMs = 2000;
+/** How much earlier at most the other processes' ranks get bad news than this process's. */
+const headStartMs = 500;
+/** The root reaches out to so many ranks at a time. */
+const answersAtOnce = 256;
+
+/**
+ * Opens a root in this process and gives the id that its ranks need.
+ * @throws InvalidArgumentError `ENVIRONMENT`, SystemError `NETWORK`: no interface fits, or it can't be listened on;
+ *   InvalidArgumentError `ARGUMENT_TYPE`, `UNKNOWN_NAME`: there is no such option.
+ */
+export async function getUniqueId(options: RootOptions = {}): Promise<UniqueId> {
+  checkOptionNames('getUniqueId', options, rootOptionNames, "{ interfaceName: 'eth0' }");
+  return (await startRoot(options)).id;
+}
+
+/** As {@link getUniqueId}, with the root in hand. */
+export async function startRoot(options: RootOptions = {}): Promise<Root> {
+  const host = options.host ?? chooseInterface(systemInterfaces(), options).host;
+  const secret = Uint8Array.from(randomBytes(secretBytes));
+  return open({ host, port: 0 }, secret, options, (address) => new UniqueId(address, secret));
+}
+
+/**
+ * Opens the root at an address that the ranks know from elsewhere (`TCCL_COMM_ID=host:port`). Rank 0 calls it, before
+ * it connects; others may have begun to look for it. Given a host's name, it listens on all interfaces: other hosts
+ * may know this one by another address than itself does.
+ * @throws InvalidArgumentError `UNIQUE_ID`, SystemError `NETWORK`.
+ */
+export async function listenAt(hostPort: string, commSecret?: string, options: Omit<RootOptions, 'host'> = {}): Promise<Root> {
+  const id = await UniqueId.fromHostPort(hostPort, commSecret);
+  const openOn = (host: string) => open({ host, port: id.root.port }, id.secret, options, () => id);
+  if (id.origin === 'address') return openOn(id.root.host);
+  try {
+    return await openOn('::');
+  } catch (error) {
+    const { cause } = error as { cause?: NodeJS.ErrnoException };
+    if (cause?.code !== 'EAFNOSUPPORT' && cause?.code !== 'EADDRNOTAVAIL') throw error;
+    return openOn('0.0.0.0'); // a kernel without IPv6
+  }
+}
+
+async function open(at: Address, secret: Uint8Array, options: RootOptions, idOf: (bound: Address) => UniqueId): Promise<Root> {
+  const desk = new Desk(secret, zoneOf(at.host), options.settleMs ?? defaultSettleMs, () => listener.close());
+  const listener = await Listener.open({
+    ...at,
+    secret,
+    limits: options.limits,
+    expects: ({ purpose, to }) => purpose === purposes.checkIn && to === rootRank,
+    admit: (_, openConnection) => {
+      const connection = openConnection({
+        message: ({ data }) => {
+          desk.checkIn(decodeCheckIn(data));
+          connection.send(setUpHeader, encodeJson({})).catch(() => undefined); // a rank that is gone is missed later
+        },
+        end: () => undefined,
+      });
+    },
+  });
+  return { id: idOf(listener.address), done: desk.done, close: () => desk.close() };
+}
+
+/** Where ranks check in, and from where they get their answers. */
+class Desk {
+  readonly done: Promise<void>;
+  readonly #secret: Uint8Array;
+  readonly #zone: string | undefined;
+  readonly #settleMs: number;
+  readonly #stopListening: () => void;
+  readonly #roll = new Roll();
+  readonly #processHash = identify().processHash;
+  /** Answers under way. */
+  readonly #answering = new Set<AbortController>();
+  #resolveDone: () => void = () => undefined;
+  #verdict: TcclError | undefined;
+  #settled: NodeJS.Timeout | undefined;
+  /** Ranks that were stopped together with this process are not late. */
+  readonly #clock = new WatchClock(Infinity);
+  #liftDeadline: () => void = () => undefined;
+  /** When the first of the ranks here loses patience, and when the last does. */
+  #earliest = Infinity;
+  #latest = 0;
+
+  constructor(secret: Uint8Array, zone: string | undefined, settleMs: number, stopListening: () => void) {
+    this.#secret = secret;
+    this.#zone = zone;
+    this.#settleMs = settleMs;
+    this.#stopListening = stopListening;
+    this.done = new Promise((resolve) => (this.#resolveDone = resolve));
+  }
+
+  close(): void {
+    this.#liftDeadline();
+    clearTimeout(this.#settled);
+    this.#stopListening();
+    for (const giveUp of this.#answering) giveUp.abort();
+    this.#resolveDone();
+  }
+
+  checkIn(checkIn: CheckIn): void {
+    if (!this.#roll.add(checkIn)) return;
+    const patienceEnds = this.#clock.look() + checkIn.remainingMs;
+    this.#earliest = Math.min(this.#earliest, patienceEnds);
+    this.#latest = Math.max(this.#latest, patienceEnds);
+    if (this.#verdict !== undefined) {
+      const answer = failure(this.#verdict);
+      void this.#answer(checkIn, answer);
+      this.#closeAt(this.#latest);
+    } else if (this.#roll.hasConflict) {
+      clearTimeout(this.#settled);
+      if (this.#roll.isFull) this.#refuse();
+      else this.#settled = setTimeout(() => this.#refuse(), this.#settleMs).unref();
+    } else if (this.#roll.isFull) {
+      void this.#accept();
+    } else {
+      this.#wait(this.#earliest, () => this.#refuse());
+    }
+  }
+
+  /** All are here and fit together: each gets the address of its successor in the ring. */
+  async #accept(): Promise<void> {
+    this.#liftDeadline();
+    // Closed first, so that the next communicator of these ranks can use the same port.
+    this.#stopListening();
+    const byRank = this.#roll.checkIns.sort((a, b) => a.rank - b.rank);
+    const sessionNonce = randomBytes(16).toString('hex');
+    await this.#answerAll(byRank, ({ rank }) => ({ next: byRank[(rank + 1) % byRank.length]?.peerAddress ?? '', sessionNonce }));
+    this.close();
+  }
+
+  /** Everyone here gets the same error, and so does everyone who still comes. */
+  #refuse(): void {
+    this.#liftDeadline();
+    clearTimeout(this.#settled);
+    this.#verdict = this.#roll.conflict() ?? this.#roll.missing();
+    const answer = failure(this.#verdict);
+    // This process may end with the error of its own rank: the others are told first.
+    const isOwn = ({ processHash }: CheckIn) => processHash === this.#processHash;
+    const checkIns = this.#roll.checkIns;
+    const othersTold = this.#answerAll(checkIns.filter((checkIn) => !isOwn(checkIn)), () => answer);
+    void Promise.race([othersTold, sleep(headStartMs, undefined, { ref: false })])
+      .then(() => this.#answerAll(checkIns.filter(isOwn), () => answer));
+    this.#closeAt(this.#latest);
+  }
+
+  #closeAt(time: number): void {
+    this.#wait(Math.max(time, this.#clock.look()) + verdictGraceMs, () => this.close());
+  }
+
+  /** Does next what is to be done at a time of the clock. */
+  #wait(time: number, action: () => void): void {
+    this.#liftDeadline();
+    this.#liftDeadline = afterWatching(Math.max(0, time - this.#clock.look()), action, { clock: this.#clock, ref: false });
+  }
+
+  /** Resolves when all have their answer or can't be reached. */
+  async #answerAll(checkIns: readonly CheckIn[], answer: (checkIn: CheckIn) => Answer): Promise<void> {
+    const waiting = checkIns.values();
+    const worker = async () => {
+      for (const checkIn of waiting) await this.#answer(checkIn, answer(checkIn));
+    };
+    await Promise.all(Array.from({ length: answersAtOnce }, worker));
+  }
+
+  async #answer({ rank, answerAddress, remainingMs }: CheckIn, answer: Answer): Promise<void> {
+    const giveUp = new AbortController();
+    this.#answering.add(giveUp);
+    const stopWaiting = afterWatching(remainingMs + verdictGraceMs, () => giveUp.abort(), { ref: false });
+    try {
+      const connection = await dial({
+        address: inZone(parseAddress(answerAddress), this.#zone),
+        secret: this.#secret,
+        greeting: { purpose: purposes.answer, from: rootRank, to: rank },
+        events: { end: () => undefined },
+        signal: giveUp.signal,
+      });
+      await connection.send(setUpHeader, encodeJson(answer));
+      await connection.leave();
+    } catch {
+      // A rank that can't be reached gets its own timeout, which tells of the answer that did not come.
+    } finally {
+      stopWaiting();
+      this.#answering.delete(giveUp);
+    }
+  }
+}
+
+function failure(error: TcclError): Answer {
+  return { error: packError(error) };
+}

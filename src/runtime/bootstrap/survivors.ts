@@ -1,0 +1,147 @@
+import { InvalidUsageError, TcclError, TimeoutError } from '../../errors.js';
+import { decodeJson, encodeJson } from './json.js';
+import type { Mesh } from './mesh.js';
+import { nameRanks } from './rank-list.js';
+
+export interface Question {
+  /** The mesh's rank of each rank that is asked about. */
+  readonly members: readonly number[];
+  /** Ranks (places in `members`) that this rank wants out, dead or alive. */
+  readonly excluded: readonly number[];
+  /** Of messages that belong to questions about these members only. */
+  readonly space: number;
+  /** Tells the question from others about these members; the same when it is asked again, since somebody died after the answer. */
+  readonly number: number;
+  /** Ends the wait. */
+  readonly signal: AbortSignal;
+}
+
+/** What the coordinator found out. */
+interface Verdict {
+  readonly ranks: readonly number[];
+  /** For the survivors' network. */
+  readonly number: number;
+}
+
+/** What it says where ranks that it knows nothing bad of have not asked in time. */
+interface Failure {
+  readonly missing: readonly number[];
+}
+
+/** So much longer than the coordinator the others wait, so that all name the same ranks. */
+const GRACE_MS = 1000;
+
+const VIEW = 0;
+const VERDICT = 1;
+
+/**
+ * Which of the members go on, alike at all of them. The lowest rank that is not known to be gone collects what each
+ * excludes or misses, and tells all who is left; if it is lost meanwhile, the next lowest takes its place. Who is
+ * excluded by anybody is out.
+ *
+ *     rank 1 (lowest alive)      rank 2                    rank 3
+ *       │◄──── "without 0" ──────│                           │
+ *       │◄──── "without 0" ──────────────────────────────────│
+ *       │───── "1, 2, 3" ───────►│──────────────────────────►│
+ *
+ * @returns the survivors, ascending, and a number for their network
+ * @throws InvalidUsageError `ABORTED` where others exclude this rank; TimeoutError `RANK_MISSING` with those that did not
+ *   ask when the signal ends the wait
+ */
+export async function agreeOnSurvivors(mesh: Mesh, question: Question): Promise<Verdict> {
+  const { members, excluded, space, number } = question;
+  const me = members.indexOf(mesh.rank);
+  const out = new Set(excluded);
+  const header = (operation: number) => ({ space, operation, number: number * 2 + operation });
+  while (true) {
+    members.forEach((member, rank) => {
+      if (mesh.isGone(member)) out.add(rank);
+    });
+    if (out.has(me)) throw excludedHere(me);
+    const coordinator = members.findIndex((_, rank) => !out.has(rank));
+    if (coordinator === me) return coordinate(mesh, question, out);
+    const peer = members[coordinator] ?? -1;
+    try {
+      await mesh.post(peer, header(VIEW), encodeJson([...out]));
+      const { data } = await unlessEnded(mesh.take(peer, header(VERDICT)), question.signal, GRACE_MS, () => [coordinator]);
+      const verdict = decodeJson(data) as Verdict | Failure;
+      if ('missing' in verdict) throw missingRanks(verdict.missing);
+      if (!verdict.ranks.includes(me)) throw excludedHere(me);
+      return verdict;
+    } catch (error) {
+      if (!mesh.isGone(peer)) throw error;
+    }
+  }
+}
+
+async function coordinate(mesh: Mesh, question: Question, out: Set<number>): Promise<Verdict> {
+  const { members } = question;
+  const me = members.indexOf(mesh.rank);
+  const heard = new Set([me]);
+  try {
+    await hearAll(mesh, question, out, heard);
+  } catch (error) {
+    if (error instanceof TimeoutError) await tell(mesh, question, heard, { missing: error.ranks ?? [] });
+    throw error;
+  }
+  if (out.has(me)) throw excludedHere(me);
+  const verdict = { ranks: members.map((_, rank) => rank).filter((rank) => !out.has(rank)), number: mesh.nextNetworkNumber() };
+  await tell(mesh, question, verdict.ranks, verdict);
+  return verdict;
+}
+
+/** Adds to `out` whom anybody excludes, and who is lost meanwhile. */
+async function hearAll(mesh: Mesh, { members, space, number, signal }: Question, out: Set<number>, heard: Set<number>): Promise<void> {
+  const missing = (): number[] => members.map((_, rank) => rank).filter((rank) => !out.has(rank) && !heard.has(rank));
+  await new Promise<void>((resolve, reject) => {
+    const consider = (): void => {
+      if (missing().length === 0) resolve();
+    };
+    for (const rank of missing()) {
+      unlessEnded(mesh.take(members[rank] ?? -1, { space, number: number * 2 + VIEW }), signal, 0, missing).then(
+        ({ data }) => {
+          heard.add(rank);
+          for (const other of decodeJson(data) as number[]) out.add(other);
+          consider();
+        },
+        (error: unknown) => {
+          if (error instanceof TimeoutError) reject(error);
+          out.add(rank);
+          consider();
+        },
+      );
+    }
+    consider();
+  });
+}
+
+/** Who is lost now will be missed by the survivors' network. */
+async function tell(mesh: Mesh, { members, space, number }: Question, ranks: Iterable<number>, verdict: Verdict | Failure): Promise<void> {
+  const others = [...ranks].map((rank) => members[rank] ?? -1).filter((member) => member !== mesh.rank);
+  await Promise.allSettled(others.map((member) => mesh.post(member, { space, operation: VERDICT, number: number * 2 + VERDICT }, encodeJson(verdict))));
+}
+
+function excludedHere(me: number): TcclError {
+  return new InvalidUsageError('ABORTED', `rank ${me} was excluded by another rank's shrink, so it can't be in the new communicator; who is excluded must not call shrink`, { rank: me });
+}
+
+function missingRanks(ranks: readonly number[]): TimeoutError {
+  return new TimeoutError('RANK_MISSING', `${nameRanks(ranks)} did not call shrink in time; exclude ranks that cannot`, { ranks });
+}
+
+/** What `promise` gives, unless it comes later than `graceMs` after the signal. */
+async function unlessEnded<T>(promise: Promise<T>, signal: AbortSignal, graceMs: number, missing: () => readonly number[]): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  let end = (): void => undefined;
+  const ended = new Promise<never>((_, reject) => {
+    end = () => (timer = setTimeout(() => reject(missingRanks(missing())), graceMs));
+    if (signal.aborted) end();
+    else signal.addEventListener('abort', end);
+  });
+  try {
+    return await Promise.race([promise, ended]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', end);
+  }
+}

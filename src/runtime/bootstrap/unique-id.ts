@@ -1,0 +1,175 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { inspect } from 'node:util';
+import { describeError, InvalidArgumentError, SystemError } from '../../errors.js';
+import { addressBytes, addressText, formatAddress, isLoopback, parseAddress, zoneOf } from './address.js';
+import type { Address } from './address.js';
+
+/** Bytes of a unique id, as many as NCCL's has. */
+export const uniqueIdBytes = 128;
+
+/** Bytes of the secret in it. */
+export const secretBytes = 32;
+
+const printablePrefix = 'tccl1:';
+const magic = 'tccl';
+const format = 1;
+
+/**
+ * Who chose the root's address: the root itself, or the user as an `address` or as the `name` of a host, which rank 0
+ * itself may know by another address than the other ranks do.
+ */
+const origins = ['root', 'address', 'name'] as const;
+export type Origin = (typeof origins)[number];
+
+/**
+ * Where the root of a communicator listens, and the secret that its ranks share. Opaque to users: they carry it from
+ * the process that opened the root to all ranks, as 128 bytes or as text. Who has it can join; treat it as a password.
+ *
+ *     byte 0      4        5        6      7      8         24          40       72      120       128
+ *          magic  format   family   flags  0      address   zone        secret   zeros   port, 0   checksum
+ *                          4 or 6                 4 or 16   of fe80::
+ */
+export class UniqueId {
+  /** Where the root listens. */
+  readonly root: Address;
+  /** What who joins must know. */
+  readonly secret: Uint8Array;
+  /** Who chose the address. */
+  readonly origin: Origin;
+
+  constructor(root: Address, secret: Uint8Array, origin: Origin = 'root') {
+    if (secret.length !== secretBytes) {
+      throw new InvalidArgumentError('UNIQUE_ID', `the secret of a unique id has ${secretBytes} bytes, not ${secret.length}`);
+    }
+    this.root = root;
+    this.secret = secret;
+    this.origin = origin;
+  }
+
+  /** An id with a new random secret. */
+  static create(root: Address): UniqueId {
+    return new UniqueId(root, randomBytes(secretBytes));
+  }
+
+  /**
+   * The id that all ranks derive by themselves from `TCCL_COMM_ID=host:port` (IPv4, [IPv6] or a name) and, when given,
+   * a common secret. The text of both must be the same at every rank.
+   *
+   * Without `commSecret` the id's secret follows from public text: it keeps out port scanners, other programs and
+   * other jobs that were misdirected, but nobody who knows the address and this protocol. With a `commSecret` that
+   * nobody can guess (`openssl rand -hex 32`), it protects as much as an id made by the root.
+   * @throws InvalidArgumentError `UNIQUE_ID` when the text is not host:port; SystemError `NETWORK` when the name is unknown.
+   */
+  static async fromHostPort(hostPort: string, commSecret = ''): Promise<UniqueId> {
+    const named = parseAddress(hostPort);
+    const isName = isIP(named.host) === 0;
+    const host = isName ? await resolve(named.host) : named.host;
+    const secret = createHash('sha256')
+      .update(JSON.stringify(['tccl host:port', formatAddress(named).toLowerCase(), commSecret]))
+      .digest();
+    return new UniqueId({ host, port: named.port }, secret, isName && named.host !== 'localhost' ? 'name' : 'address');
+  }
+
+  /**
+   * What a launcher gives the ranks: an id in its printable form, or `host:port` of rank 0.
+   * @throws as {@link UniqueId.parse} and {@link UniqueId.fromHostPort}.
+   */
+  static async read(commId: string, commSecret?: string): Promise<UniqueId> {
+    const isId = commId.trim().startsWith(printablePrefix) && !/^\d{1,5}$/.test(commId.trim().slice(printablePrefix.length));
+    return isId ? UniqueId.parse(commId) : UniqueId.fromHostPort(commId, commSecret); // a host may be called tccl1
+  }
+
+  /**
+   * Reads the printable form.
+   * @throws InvalidArgumentError `UNIQUE_ID`.
+   */
+  static parse(text: string): UniqueId {
+    const trimmed = text.trim();
+    if (!trimmed.startsWith(printablePrefix)) {
+      throw new InvalidArgumentError('UNIQUE_ID', `"${shorten(trimmed)}" is not a unique id: those start with ${printablePrefix}`);
+    }
+    const body = trimmed.slice(printablePrefix.length);
+    const bytes = Buffer.from(body, 'base64url');
+    if (bytes.toString('base64url') !== body) {
+      throw new InvalidArgumentError('UNIQUE_ID', 'the unique id holds characters that are not base64url; was it cut or wrapped?');
+    }
+    return UniqueId.fromBytes(bytes);
+  }
+
+  /**
+   * Reads the 128 bytes.
+   * @throws InvalidArgumentError `UNIQUE_ID`.
+   */
+  static fromBytes(input: Uint8Array): UniqueId {
+    const bytes = Buffer.from(input);
+    if (bytes.length !== uniqueIdBytes) {
+      throw new InvalidArgumentError('UNIQUE_ID', `a unique id has ${uniqueIdBytes} bytes, this one has ${bytes.length}; was it cut?`);
+    }
+    if (bytes.toString('latin1', 0, 4) !== magic) throw new InvalidArgumentError('UNIQUE_ID', 'these 128 bytes are not a unique id of tccl');
+    if (bytes[4] !== format) {
+      throw new InvalidArgumentError('UNIQUE_ID', `the unique id has format ${bytes[4]}, this tccl knows format ${format}: use one version everywhere`);
+    }
+    if (!timingSafeEqual(checksum(bytes), bytes.subarray(120))) {
+      throw new InvalidArgumentError('UNIQUE_ID', 'the unique id is damaged: its checksum differs');
+    }
+    const origin = origins[bytes[6] ?? 0];
+    const address = bytes[5] === 4 ? bytes.subarray(8, 12) : bytes[5] === 6 ? bytes.subarray(8, 24) : undefined;
+    if (origin === undefined || address === undefined) throw new InvalidArgumentError('UNIQUE_ID', 'the unique id holds an unknown kind of address');
+    const zone = bytes.toString('latin1', 24, 40).replace(/\0+$/, '');
+    const host = addressText(address);
+    const root = { host: zone === '' ? host : `${host}%${zone}`, port: bytes.readUInt16BE(112) };
+    return new UniqueId(root, Uint8Array.from(bytes.subarray(40, 72)), origin);
+  }
+
+  /** The 128 bytes, which {@link UniqueId.fromBytes} reads. They hold the secret. */
+  toBytes(): Uint8Array {
+    const bytes = Buffer.alloc(uniqueIdBytes);
+    const address = addressBytes(this.root.host);
+    if (address === undefined) throw new InvalidArgumentError('UNIQUE_ID', `"${this.root.host}" is not an IP address`);
+    bytes.write(magic, 0, 'latin1');
+    bytes[4] = format;
+    bytes[5] = address.length === 4 ? 4 : 6;
+    bytes[6] = origins.indexOf(this.origin);
+    bytes.set(address, 8);
+    bytes.write(zoneOf(this.root.host) ?? '', 24, 16, 'latin1');
+    bytes.set(this.secret, 40);
+    bytes.writeUInt16BE(this.root.port, 112);
+    bytes.set(checksum(bytes), 120);
+    return bytes;
+  }
+
+  /** The printable form, which {@link UniqueId.parse} reads. It holds the secret: don't log it. */
+  toString(): string {
+    return printablePrefix + Buffer.from(this.toBytes()).toString('base64url');
+  }
+
+  /** @internal Without the secret, for those who log objects. */
+  [inspect.custom](): string {
+    return `UniqueId { root: '${formatAddress(this.root)}' }`;
+  }
+}
+
+function checksum(bytes: Uint8Array): Uint8Array {
+  return createHash('sha256').update(bytes.subarray(0, 120)).digest().subarray(0, 8);
+}
+
+/**
+ * A host's address. Many systems give their own name a loopback address in /etc/hosts, which other hosts can't reach:
+ * any other address of the name is preferred to it.
+ */
+async function resolve(name: string): Promise<string> {
+  try {
+    const found = await lookup(name, { all: true });
+    const reachable = found.find(({ address }) => !isLoopback(address)) ?? found[0];
+    if (reachable !== undefined) return reachable.address;
+  } catch (error) {
+    throw new SystemError('NETWORK', `the host name "${name}" of the root cannot be resolved: ${describeError(error)}`, { cause: error });
+  }
+  throw new SystemError('NETWORK', `the host name "${name}" of the root has no address`);
+}
+
+function shorten(text: string): string {
+  return text.length <= 40 ? text : `${text.slice(0, 37)}…`;
+}

@@ -1,0 +1,131 @@
+import type { Libc } from '../device/libc.js';
+import type { Segment } from '../device/segment.js';
+import type { NumericArray } from '../device/types.js';
+import { InvalidArgumentError } from '../../errors.js';
+
+/** Below this, a call into the C library costs more than its faster copy gains. */
+const LIBC_COPY_BYTES = 4096;
+
+const nothing = new Uint8Array(0);
+
+/**
+ * An array that a collective reads or writes piece by piece, wherever it lies: in the segment, where kernels work on it
+ * in place ("placed"), or in memory of its own, from which pieces are copied. One object serves many calls.
+ */
+export class Operand {
+  placed = false;
+  #offset = 0;
+  #view: Uint8Array = nothing;
+  /** Where an array outside the segment begins in this process; 0: not asked yet. */
+  #begin = 0;
+
+  constructor(readonly segment: Segment, readonly libc: Libc | undefined) {}
+
+  /** Takes an array. Throws `BUFFER_DETACHED` where it is no longer there, as it may be when its call's turn comes. */
+  use(array: NumericArray): void {
+    this.#offset = this.segment.offsetOf(array);
+    this.placed = this.#offset >= 0;
+    if (!this.placed) this.#view = viewOf(array.buffer, array.byteOffset, array.byteLength);
+    this.#begin = 0;
+  }
+
+  /** Where an array outside the segment lies in this process, if others can read it there (peer-memory.ts); else 0. */
+  open(): number {
+    const { peerMemory } = this.segment;
+    return peerMemory?.isOpen === true ? peerMemory.addressOf(this.#view) : 0;
+  }
+
+  /** Throws `BUFFER_DETACHED` if `bytes` bytes of an array outside the segment are no longer there. */
+  checkAttached(bytes: number): void {
+    this.#piece(0, bytes);
+  }
+
+  /** Forgets the array. */
+  forget(): void {
+    this.#view = nothing;
+  }
+
+  /** The address of what is at byte `from` of a placed array. */
+  address(from: number): number {
+    return this.#offset + from;
+  }
+
+  /** Where in this process the `bytes` bytes at `from` are, for machine code, which there is. */
+  here(from: number, bytes: number): number {
+    if (this.placed) return this.segment.machineCode?.addressOf(this.#offset + from) ?? 0;
+    this.checkAttached(from + bytes);
+    if (this.#begin === 0) this.#begin = Number(this.libc?.addressOf(this.#view));
+    return this.#begin + from;
+  }
+
+  /** The address of the `bytes` bytes at `from`: where they are, or `room`, to which they were copied. */
+  read(from: number, bytes: number, room: number): number {
+    if (this.placed) return this.#offset + from;
+    this.#copy(this.#at(room, bytes), this.#piece(from, bytes), bytes);
+    return room;
+  }
+
+  /** Copies the `bytes` bytes at `from` to `address`. */
+  copyTo(address: number, from: number, bytes: number): void {
+    const at = this.read(from, bytes, address);
+    if (at !== address) this.segment.kernels.copy(address, at, bytes);
+  }
+
+  /** Writes the `bytes` bytes at address `source` to byte `from`; if the array is placed, from the last ones on if so asked. */
+  write(from: number, bytes: number, source: number, backward = false): void {
+    const { kernels } = this.segment;
+    if (!this.placed) this.#copy(this.#piece(from, bytes), this.#at(source, bytes), bytes);
+    else if (source === this.#offset + from) return;
+    else if (backward) kernels.copyBackward(this.#offset + from, source, bytes);
+    else kernels.copy(this.#offset + from, source, bytes);
+  }
+
+  /**
+   * Copies `bytes` bytes to byte `from` from where another rank (of the segment) opened its array. False if they are not
+   * there: what that rank has done, or what became of it, is learnt elsewhere.
+   */
+  readFrom(from: number, bytes: number, localRank: number, address: number): boolean {
+    const destination = this.placed ? this.#at(this.#offset + from, bytes) : this.#piece(from, bytes);
+    return this.segment.peerMemory?.read(localRank, address, destination) ?? false;
+  }
+
+  /** Copies `bytes` bytes of another operand from its byte `from` to byte `to`, as write() does, unless it is the same memory. */
+  copyFrom(source: Operand, from: number, to: number, bytes: number, backward = false): void {
+    if (bytes === 0) return;
+    if (source.placed) {
+      this.write(to, bytes, source.#offset + from, backward);
+      return;
+    }
+    const destination = this.placed ? this.#at(this.#offset + to, bytes) : this.#piece(to, bytes);
+    const origin = source.#piece(from, bytes);
+    if (destination.buffer !== origin.buffer || destination.byteOffset !== origin.byteOffset) this.#copy(destination, origin, bytes);
+  }
+
+  #at(address: number, bytes: number): Uint8Array {
+    return new Uint8Array(this.segment.buffer, address, bytes);
+  }
+
+  /** A piece of an array outside the segment; the caller may have taken it away while the call was under way. */
+  #piece(from: number, bytes: number): Uint8Array {
+    if (this.#view.length < from + bytes) throw detached();
+    return this.#view.subarray(from, from + bytes);
+  }
+
+  #copy(destination: Uint8Array, source: Uint8Array, bytes: number): void {
+    if (this.libc !== undefined && bytes >= LIBC_COPY_BYTES) this.libc.copy(destination, source, bytes);
+    else destination.set(source);
+  }
+}
+
+/** Bytes of memory outside the segment. Throws `BUFFER_DETACHED` where the caller has taken it away. */
+export function viewOf(buffer: ArrayBufferLike, from: number, bytes: number): Uint8Array {
+  try {
+    return new Uint8Array(buffer, from, bytes);
+  } catch (cause) {
+    throw detached(cause);
+  }
+}
+
+function detached(cause?: unknown): InvalidArgumentError {
+  return new InvalidArgumentError('BUFFER_DETACHED', 'an array of this call was transferred or resized away while the call was under way', { cause });
+}

@@ -1,0 +1,69 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { decodeJson, encodeJson } from '../bootstrap/json.js';
+import { counted } from '../../counted.js';
+import { allowedCores } from '../detect/cores.js';
+import { InvalidUsageError } from '../../errors.js';
+import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThreads } from './config.js';
+import type { Joined } from './join-segment.js';
+import type { RuntimeSettings } from './options.js';
+import type { Profile } from './profile.js';
+
+/** What every rank tells the others once its segment stands. */
+export interface Facts {
+  readonly algorithm: string;
+  readonly protocol: string;
+  readonly engineThreads: EngineThreads;
+  readonly sharedWithHost: boolean;
+  readonly reason?: string;
+  readonly cores: readonly number[];
+  /** Of rank 0's host, at every rank: all must choose alike. */
+  readonly profile?: Profile;
+}
+
+/**
+ * Tells all ranks what this one has, and refuses ranks that want different things.
+ *
+ * @param profile of this rank's host; rank 0's counts
+ */
+export async function agree(
+  bootstrap: Bootstrap, settings: RuntimeSettings, config: CommunicatorConfig, joined: Joined, profile: Profile | undefined,
+): Promise<Facts[]> {
+  const mine: Facts = {
+    algorithm: forcedAlgorithm(settings, config) ?? 'auto',
+    protocol: settings.protocol ?? 'auto',
+    engineThreads: engineThreads(config),
+    sharedWithHost: joined.shared,
+    cores: allowedCores(),
+    ...(joined.reason === undefined ? {} : { reason: joined.reason }),
+    ...(profile === undefined || bootstrap.rank !== 0 ? {} : { profile }),
+  };
+  const all = await bootstrap.allGather(encodeJson(mine));
+  const facts = all.map((bytes) => decodeJson(bytes) as Facts);
+  checkAlike('TCCL_ALGO', facts.map(({ algorithm }) => algorithm));
+  checkAlike('TCCL_PROTO', facts.map(({ protocol }) => protocol));
+  checkEngines(facts.map((fact) => fact.engineThreads), inOneSegment(bootstrap, facts));
+  const agreed = facts[0]?.profile;
+  return agreed === undefined ? facts : facts.map((fact) => ({ ...fact, profile: agreed }));
+}
+
+/** Refuses ranks of which some want this and some that. */
+export function checkAlike(what: string, wanted: readonly string[]): void {
+  const [first = ''] = wanted;
+  const other = wanted.findIndex((one) => one !== first);
+  if (other < 0) return;
+  throw new InvalidUsageError('ENVIRONMENT', `${what} differs between ranks: ${first} on rank 0, ${wanted[other] ?? ''} on rank ${other}; set it alike for all`, { ranks: [0, other] });
+}
+
+/** Whether all ranks of a communicator share memory. */
+export function inOneSegment({ localRanks, nRanks }: Bootstrap, facts: readonly Facts[]): boolean {
+  return localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
+}
+
+/** Refuses ranks whose calls are carried out by different numbers of threads. */
+export function checkEngines(each: readonly EngineThreads[], oneSegment: boolean): void {
+  const threads = each.map(({ inMemory, overSockets }) => (oneSegment ? inMemory : overSockets));
+  const other = threads.findIndex((number) => number !== threads[0]);
+  if (other < 0) return;
+  const tell = (number: number | undefined): string => (number === 0 || number === undefined ? 'no engine thread' : counted(number, 'engine thread'));
+  throw new InvalidUsageError('CALL_MISMATCH', `${oneSegment ? 'engine and channels' : 'engine or blocking'} differ between ranks: ${tell(threads[0])} on rank 0, ${tell(threads[other])} on rank ${other}; give them alike to all`, { ranks: [0, other] });
+}

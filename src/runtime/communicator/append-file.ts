@@ -1,0 +1,74 @@
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { SystemError } from '../../errors.js';
+
+/** A file that this process appends to. */
+export interface Appending {
+  /**
+   * Appends in one write. One that fails, as on a full disk, is told on standard error and was the last: a program's
+   * calls do not fail because nobody can tell of them.
+   */
+  append(text: string): void;
+  /** Nothing comes any more from who asked for it. */
+  close(): void;
+}
+
+/** By path, those that are open: all of a process write to one. */
+const files = new Map<string, AppendedFile>();
+
+/**
+ * @param what the file is, for messages
+ * @throws SystemError `FILE` when it cannot be opened
+ */
+export function appendTo(path: string, what: string): Appending {
+  let file = files.get(path);
+  if (file === undefined) {
+    file = new AppendedFile(path, what);
+    files.set(path, file);
+  }
+  file.users++;
+  return file;
+}
+
+/** The file that a pattern of the user's names: each of the marks stands for something, `%h` for the host's name and `%%` for `%`. */
+export function fileNamed(pattern: string, marks: Readonly<Record<string, string>> = {}): string {
+  const meanings: Readonly<Record<string, string>> = { '%h': hostname(), '%%': '%', ...marks };
+  return pattern.replace(/%./g, (mark) => meanings[mark] ?? mark);
+}
+
+export function notWritable(path: string, what: string, cause: unknown): SystemError {
+  return new SystemError('FILE', `${what} cannot be written here: ${(cause as Error).message}`, { file: path, cause });
+}
+
+class AppendedFile implements Appending {
+  users = 0;
+  readonly #file: number;
+  #isWritable = true;
+
+  constructor(readonly path: string, readonly what: string) {
+    try {
+      this.#file = openSync(path, 'a');
+    } catch (cause) {
+      throw notWritable(path, what, cause);
+    }
+  }
+
+  append(text: string): void {
+    if (!this.#isWritable) return;
+    const bytes = Buffer.from(text);
+    try {
+      // A disk that becomes full takes what still fits, and says so at the next write.
+      for (let written = 0; written < bytes.length;) written += writeSync(this.#file, bytes, written);
+    } catch (error) {
+      this.#isWritable = false;
+      process.stderr.write(`tccl: ${this.what} ends here, since ${this.path} cannot be written any more: ${(error as Error).message}\n`);
+    }
+  }
+
+  close(): void {
+    if (--this.users > 0) return;
+    this.#isWritable = false;
+    files.delete(this.path);
+    closeSync(this.#file);
+  }
+}

@@ -1,0 +1,104 @@
+import { wasFreed } from '../device/segment.js';
+import { dataTypeOf, type DataType, type DataTypeName, type NumericArray } from '../device/types.js';
+import { describeValue } from '../../describe-value.js';
+import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { checkOptionNames } from '../../option-names.js';
+
+/** What every collective takes besides its arrays. */
+export interface CallOptions {
+  /** The type of the elements. Default: that of the array's class. */
+  readonly type?: DataTypeName | undefined;
+}
+
+const callOptionNames: readonly (keyof CallOptions)[] = ['type'];
+
+/** Refuses options of a call that do not exist. Throws ARGUMENT_TYPE or UNKNOWN_NAME. */
+export function checkCallOptions(call: string, options: object, names: readonly string[] = callOptionNames): void {
+  checkOptionNames(call, options, names, "{ type: 'float16' }");
+}
+
+/** The type of an array's elements. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
+export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined): DataType {
+  if (options !== undefined) checkCallOptions(call, options);
+  const type = dataTypeOf(array, options?.type, call);
+  if (array.length === 0) checkAlive(call, array);
+  if (wasFreed(array)) {
+    throw new InvalidArgumentError('BUFFER_DETACHED', `${call}: an array was given back by free, and another may lie in its memory by now; pass one that is still yours`);
+  }
+  return type;
+}
+
+/** Refuses an output whose elements are not of the input's type. */
+export function checkSameType(call: string, type: DataType, recv: NumericArray, options: CallOptions | undefined): void {
+  const other = checkArray(call, recv, options);
+  if (other !== type) {
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: input is a ${type.array.name}, output a ${other.array.name}; both must have one type`);
+  }
+}
+
+/** Refuses an output that is too short. `what` says what it must have room for. */
+export function checkRoom(call: string, recv: NumericArray, wanted: number, what: string): void {
+  if (recv.length < wanted) {
+    throw new InvalidArgumentError(
+      'BUFFER_SIZE',
+      `${call}: the output has ${String(recv.length)} elements, but ${what} needs ${String(wanted)}; make it as long`,
+    );
+  }
+}
+
+/** Refuses an input of another length. `what` says what the input consists of. */
+export function checkLength(call: string, send: NumericArray, wanted: number, what: string): void {
+  if (send.length !== wanted) {
+    throw new InvalidArgumentError(
+      'BUFFER_SIZE',
+      `${call}: the input has ${String(send.length)} elements, but ${what} makes ${String(wanted)}; pass an array (or subarray) of that length`,
+    );
+  }
+}
+
+/**
+ * Refuses input and output that share elements, unless the input is the part of the output (or the output the part of
+ * the input) that works in place.
+ *
+ * @param sendElements how many elements of the input are read
+ * @param recvElements how many elements of the output are written
+ * @param inPlaceAt where in the output the input begins when the call works in place, in elements; negative when the
+ *   output begins in the input
+ */
+export function checkOverlap(call: string, send: NumericArray, sendElements: number, recv: NumericArray, recvElements: number, inPlaceAt: number): void {
+  if (send.buffer !== recv.buffer) return;
+  const elementBytes = send.BYTES_PER_ELEMENT;
+  const distance = send.byteOffset - recv.byteOffset;
+  const shared = Math.min(distance + sendElements * elementBytes, recvElements * elementBytes) - Math.max(distance, 0);
+  if (shared <= 0 || distance === inPlaceAt * elementBytes) return;
+  const place =
+    inPlaceAt === 0 && sendElements === recvElements ? 'pass the same array twice to work in place, or'
+    : inPlaceAt > 0 || sendElements < recvElements ? `pass the output's elements from ${inPlaceAt} on as input to work in place, or`
+    : `pass the input's elements from ${Math.abs(inPlaceAt)} on as output to work in place, or`;
+  throw new InvalidUsageError('BUFFER_OVERLAP', `${call}: input and output overlap by ${String(shared)} bytes; ${place} pass arrays apart`);
+}
+
+export function checkRoot(call: string, root: number, nRanks: number): void {
+  if (!Number.isInteger(root) || root < 0 || root >= nRanks) {
+    throw new InvalidArgumentError('ROOT_RANGE', `${call}: root is ${describeValue(root)}, but ranks go from 0 to ${String(nRanks - 1)}`);
+  }
+}
+
+/** An array without elements is either empty or has lost its memory: only the second refuses to be filled. */
+function checkAlive(call: string, array: NumericArray): void {
+  try {
+    array.set([]);
+  } catch (error) {
+    throw new InvalidArgumentError(
+      'BUFFER_DETACHED',
+      `${call}: an array's memory was transferred to another thread or resized away; pass an array that is still here`,
+      { cause: error },
+    );
+  }
+}
+
+export function checkPeer(call: string, peer: number, nRanks: number): void {
+  if (!Number.isInteger(peer) || peer < 0 || peer >= nRanks) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there is no rank ${describeValue(peer)}; ranks go from 0 to ${String(nRanks - 1)}`);
+  }
+}

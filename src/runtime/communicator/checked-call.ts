@@ -1,0 +1,297 @@
+import { partsHash, type CallDetails } from '../collectives/call.js';
+import { callKinds } from '../device/kernels/kernels.js';
+import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
+import { int32, operatorCode, type DataType, type NumericArray, type ReductionOperator } from '../device/types.js';
+import { InvalidArgumentError, withRank } from '../../errors.js';
+import { checkArray, checkLength, checkOverlap, checkRoom, checkRoot, checkSameType, type CallOptions } from './arguments.js';
+import { checkAllApart, checkCounts, checkDisplacements, checkInputApart, checkParts, extent, total, type Parts } from './parts.js';
+
+/** What a barrier exchanges. */
+const nothing = new Int32Array(0);
+/** Where scalars are tried whether the type can hold them. */
+const scalarRoom = new ArrayBuffer(SCALAR_BYTES);
+
+/**
+ * A collective with its arguments, checked, as an engine takes it. One object serves all calls of a communicator, so
+ * that calling costs no memory: each method checks the arguments of the public method of its name and keeps what they
+ * mean. Calls on the same two arrays as the last one, of the same lengths, are not checked again.
+ *
+ * All throw ARGUMENT_TYPE, BUFFER_SIZE, BUFFER_DETACHED, BUFFER_OVERLAP, ROOT_RANGE, ARGUMENT_RANGE or UNKNOWN_NAME, with
+ * this rank's number, before anything is exchanged.
+ */
+export class CheckedCall {
+  /** Kind, type and operator (call.ts). */
+  code = 0;
+  type: DataType = int32;
+  root = 0;
+  send: NumericArray = nothing;
+  recv: NumericArray = nothing;
+  count = 0;
+  details: CallDetails | undefined;
+  /** What the last check was about, besides the above. */
+  #kind = 0;
+  #typeName: string | undefined;
+  #options: CallOptions | undefined;
+  #sendLength = -1;
+  #recvLength = -1;
+  /** The operator in `code`, where that is all there is to it. */
+  #operator: string | undefined;
+
+  constructor(readonly rank: number, readonly nRanks: number) {}
+
+  barrier(): this {
+    return this.#set(callKinds.barrier, int32, 0, nothing, nothing, 0);
+  }
+
+  allReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
+    if (operator === this.#operator && this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) return this;
+    return this.#newAllReduce(send, recv, operator, options);
+  }
+
+  #newAllReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
+    return this.#checked(() => {
+      if (!this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) {
+        const type = this.#checkPair('allReduce', send, recv, options);
+        const { length } = send;
+        if (recv !== send) this.#checkOutput('allReduce', send, length, recv, length, 0);
+        this.#set(callKinds.allReduce, type, 0, send, recv, length, options);
+      }
+      return this.#combining(callKinds.allReduce, operator);
+    });
+  }
+
+  reduce(send: NumericArray, recv: NumericArray | null, operator: ReductionOperator, root: number, options: CallOptions | undefined): this {
+    if (recv === null || !this.#isAsBefore(callKinds.reduce, root, send, recv, options)) this.#checkReduce(send, recv, root, options);
+    return this.#combining(callKinds.reduce, operator);
+  }
+
+  #checkReduce(send: NumericArray, recv: NumericArray | null, root: number, options: CallOptions | undefined): void {
+    this.#checked(() => {
+      checkRoot('reduce', root, this.nRanks);
+      const isRoot = this.rank === root;
+      if (isRoot && recv === null) throw missing('reduce', 'output', root);
+      const output = recv ?? nothing;
+      const type = isRoot ? this.#checkPair('reduce', send, output, options) : checkArray('reduce', send, options);
+      const { length } = send;
+      if (isRoot && output !== send) this.#checkOutput('reduce', send, length, output, length, 0);
+      this.#set(callKinds.reduce, type, root, send, output, length, options);
+    });
+  }
+
+  broadcast(send: NumericArray | null, recv: NumericArray | null, root: number, options: CallOptions | undefined): this {
+    if (send !== null && recv !== null && this.#isAsBefore(callKinds.broadcast, root, send, recv, options)) return this;
+    return this.#checked(() => {
+      checkRoot('broadcast', root, this.nRanks);
+      // Only the root's input matters; elsewhere it may be null, or any array of the right type.
+      const isRoot = this.rank === root;
+      if (isRoot && send === null) throw missing('broadcast', 'input', root);
+      if (recv === null) throw new InvalidArgumentError('ARGUMENT_TYPE', 'broadcast: every rank needs an array for the output; only the input is null elsewhere than at the root');
+      const input = send ?? recv;
+      const type = this.#checkPair('broadcast', input, recv, options);
+      const count = isRoot ? input.length : recv.length;
+      if (isRoot && input !== recv) this.#checkOutput('broadcast', input, count, recv, count, 0);
+      return this.#set(callKinds.broadcast, type, root, input, recv, count, options);
+    });
+  }
+
+  allGather(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
+    if (this.#isAsBefore(callKinds.allGather, 0, send, recv, options)) return this;
+    return this.#checked(() => {
+      const type = this.#checkPair('allGather', send, recv, options);
+      const count = send.length;
+      this.#checkOutput('allGather', send, count, recv, count * this.nRanks, this.rank * count);
+      return this.#set(callKinds.allGather, type, 0, send, recv, count, options);
+    });
+  }
+
+  reduceScatter(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
+    if (!this.#isAsBefore(callKinds.reduceScatter, 0, send, recv, options)) this.#checkReduceScatter(send, recv, options);
+    return this.#combining(callKinds.reduceScatter, operator);
+  }
+
+  #checkReduceScatter(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): void {
+    this.#checked(() => {
+      const type = this.#checkPair('reduceScatter', send, recv, options);
+      const count = recv.length;
+      checkLength('reduceScatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
+      checkOverlap('reduceScatter', send, send.length, recv, count, -this.rank * count);
+      this.#set(callKinds.reduceScatter, type, 0, send, recv, count, options);
+    });
+  }
+
+  allToAll(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
+    if (this.#isAsBefore(callKinds.allToAll, 0, send, recv, options)) return this;
+    return this.#checked(() => {
+      const type = this.#checkPair('allToAll', send, recv, options);
+      const { length } = send;
+      if (length % this.nRanks !== 0) {
+        throw new InvalidArgumentError(
+          'BUFFER_SIZE', `allToAll: the input's ${String(length)} elements are not the same for each of ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
+        );
+      }
+      if (recv !== send) this.#checkOutput('allToAll', send, length, recv, length, 0);
+      return this.#set(callKinds.allToAll, type, 0, send, recv, length / this.nRanks, options);
+    });
+  }
+
+  gather(send: NumericArray, recv: NumericArray | null, root: number, options: CallOptions | undefined): this {
+    if (recv !== null && this.#isAsBefore(callKinds.gather, root, send, recv, options)) return this;
+    return this.#checked(() => {
+      checkRoot('gather', root, this.nRanks);
+      if (this.rank !== root) return this.#set(callKinds.gather, checkArray('gather', send, options), root, send, nothing, send.length);
+      if (recv === null) throw missing('gather', 'output', root);
+      const type = this.#checkPair('gather', send, recv, options);
+      const count = send.length;
+      this.#checkOutput('gather', send, count, recv, count * this.nRanks, root * count);
+      return this.#set(callKinds.gather, type, root, send, recv, count, options);
+    });
+  }
+
+  scatter(send: NumericArray | null, recv: NumericArray, root: number, options: CallOptions | undefined): this {
+    if (send !== null && this.#isAsBefore(callKinds.scatter, root, send, recv, options)) return this;
+    return this.#checked(() => {
+      checkRoot('scatter', root, this.nRanks);
+      if (this.rank !== root) return this.#set(callKinds.scatter, checkArray('scatter', recv, options), root, nothing, recv, recv.length);
+      if (send === null) throw missing('scatter', 'input', root);
+      const type = this.#checkPair('scatter', send, recv, options);
+      const count = recv.length;
+      checkLength('scatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
+      checkOverlap('scatter', send, send.length, recv, count, -root * count);
+      return this.#set(callKinds.scatter, type, root, send, recv, count, options);
+    });
+  }
+
+  allGatherV(
+    send: NumericArray, recv: NumericArray, given: ArrayLike<number>, displacements: ArrayLike<number> | undefined, options: CallOptions | undefined,
+  ): this {
+    return this.#checked(() => {
+      const type = this.#checkPair('allGatherV', send, recv, options);
+      const counts = checkCounts('allGatherV', given, this.nRanks);
+      checkLength('allGatherV', send, counts[this.rank] ?? 0, `this rank's count`);
+      const places = checkDisplacements('allGatherV', recv, counts, displacements, true);
+      checkRoom('allGatherV', recv, extent(counts, places), `what ${String(this.nRanks)} ranks send`);
+      checkInputApart('allGatherV', send, recv, counts, places, this.rank);
+      this.#set(callKinds.allGatherV, type, partsHash(counts), send, recv, total(counts));
+      this.details = { counts, displacements: places };
+      return this;
+    });
+  }
+
+  reduceScatterV(send: NumericArray, recv: NumericArray, given: ArrayLike<number>, operator: ReductionOperator, options: CallOptions | undefined): this {
+    return this.#checked(() => {
+      const type = this.#checkPair('reduceScatterV', send, recv, options);
+      const counts = checkCounts('reduceScatterV', given, this.nRanks);
+      const count = total(counts);
+      checkLength('reduceScatterV', send, count, 'the sum of the counts');
+      const places = checkDisplacements('reduceScatterV', send, counts, undefined, false);
+      const own = counts[this.rank] ?? 0;
+      checkRoom('reduceScatterV', recv, own, `this rank's count`);
+      checkOverlap('reduceScatterV', send, count, recv, own, -(places[this.rank] ?? 0));
+      this.#set(callKinds.reduceScatterV, type, partsHash(counts), send, recv, count);
+      this.#combining(callKinds.reduceScatterV, operator);
+      this.details = { ...this.details, counts, displacements: places };
+      return this;
+    });
+  }
+
+  allToAllV(send: Parts, recv: Parts, options: CallOptions | undefined): this {
+    return this.#checked(() => {
+      checkParts('allToAllV', 'first', send);
+      checkParts('allToAllV', 'second', recv);
+      const type = this.#checkPair('allToAllV', send.array, recv.array, options);
+      const counts = checkCounts('allToAllV', send.counts, this.nRanks);
+      const recvCounts = checkCounts('allToAllV', recv.counts, this.nRanks);
+      const displacements = checkDisplacements('allToAllV', send.array, counts, send.displacements, false);
+      const recvDisplacements = checkDisplacements('allToAllV', recv.array, recvCounts, recv.displacements, true);
+      const sendExtent = extent(counts, displacements);
+      if (sendExtent > send.array.length) checkLength('allToAllV', send.array, sendExtent, 'the sum of the counts');
+      checkRoom('allToAllV', recv.array, extent(recvCounts, recvDisplacements), 'the sum of the counts');
+      // Nothing works in place: what goes and what comes may differ in length.
+      checkAllApart('allToAllV', send.array, counts, displacements, recv.array, recvCounts, recvDisplacements);
+      this.#set(callKinds.allToAllV, type, 0, send.array, recv.array, 0);
+      this.details = { counts, displacements, recvCounts, recvDisplacements };
+      return this;
+    });
+  }
+
+  /** Arrays that passed the last check may be refused by now. */
+  forget(): void {
+    this.#sendLength = -1;
+  }
+
+  /** The errors of `check` are those of a call of this rank. */
+  #checked<T>(check: () => T): T {
+    try {
+      return check();
+    } catch (error) {
+      throw withRank(error, this.rank);
+    }
+  }
+
+  /** Whether these arrays passed the last check, and nothing about them has changed. */
+  #isAsBefore(kind: number, root: number, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): boolean {
+    return (
+      send === this.send && recv === this.recv && kind === this.#kind && root === this.root &&
+      send.length === this.#sendLength && recv.length === this.#recvLength && options?.type === this.#typeName &&
+      (options === this.#options || isOnlyType(options))
+    );
+  }
+
+  #set(
+    kind: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, options?: CallOptions,
+  ): this {
+    this.code = kind | (kind === callKinds.barrier ? 0 : type.code << 4);
+    this.type = type;
+    this.root = root;
+    this.send = send;
+    this.recv = recv;
+    this.count = count;
+    this.details = undefined;
+    this.#operator = undefined;
+    this.#kind = kind;
+    this.#typeName = options?.type;
+    this.#options = options;
+    // Arrays without elements may lose their memory without getting shorter.
+    this.#sendLength = send.length === 0 ? -1 : send.length;
+    this.#recvLength = recv.length === 0 ? -1 : recv.length;
+    return this;
+  }
+
+  /** Completes a reduction with its operator, which may be another in a call that is as before otherwise. */
+  #combining(kind: number, operator: ReductionOperator): this {
+    return this.#checked(() => {
+      this.code = kind | (this.type.code << 4) | (operatorCode(operator) << 8);
+      this.#operator = typeof operator === 'string' ? operator : undefined;
+      if (typeof operator === 'object') {
+        const { premulSum } = operator;
+        writeScalar(this.type, premulSum, scalarRoom, 0);
+        // A bigint that becomes a floating number may have any length.
+        this.details = { scalar: this.type.isFloat ? Number(premulSum) : premulSum };
+      } else this.details = undefined;
+      return this;
+    });
+  }
+
+  #checkPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
+    const type = checkArray(call, send, options);
+    if (recv !== send) checkSameType(call, type, recv, options);
+    return type;
+  }
+
+  #checkOutput(call: string, send: NumericArray, sendElements: number, recv: NumericArray, recvElements: number, inPlaceAt: number): void {
+    const what = recvElements === sendElements ? 'the input' : `what ${String(this.nRanks)} ranks send`;
+    checkRoom(call, recv, recvElements, what);
+    checkOverlap(call, send, sendElements, recv, recvElements, inPlaceAt);
+  }
+}
+
+/** Whether options have no other names. Most programs pass a new object in each call, any of which may have one misspelt; the same object is looked at once. */
+function isOnlyType(options: CallOptions | null | undefined): boolean {
+  // Makes no array, unlike Object.keys().
+  for (const name in options) if (name !== 'type') return false;
+  return options === undefined || (typeof options === 'object' && options !== null);
+}
+
+function missing(call: string, what: string, root: number): InvalidArgumentError {
+  return new InvalidArgumentError('ARGUMENT_TYPE', `${call}: rank ${String(root)} is the root, so it needs an array for the ${what}; only other ranks pass null`);
+}

@@ -1,0 +1,213 @@
+import { setTimeout } from 'node:timers/promises';
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { LastStep } from '../bootstrap/last-step.js';
+import { packError, unpackError } from '../bootstrap/error-transfer.js';
+import { decodeJson, encodeJson } from '../bootstrap/json.js';
+import { Team, type Reservation } from '../device/team.js';
+import { describeValue } from '../../describe-value.js';
+import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError } from '../../errors.js';
+import { checkAlike, checkEngines, inOneSegment } from './agree.js';
+import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
+import type { CommunicatorParts } from './origin.js';
+import { tellAll, tooLate } from './out-of-band.js';
+import { OutOfBandWait } from './out-of-band-wait.js';
+import { afterWatching } from '../watch-clock.js';
+
+/** What each rank tells its parent communicator in a split. */
+interface Choice {
+  readonly color: number | null;
+  readonly key: number;
+  /** For the children's networks; the first rank's counts. Children of different colors have no rank in common. */
+  readonly number: number;
+}
+
+const LARGEST = 2 ** 31 - 1;
+
+/** Checks what split() takes. Throws InvalidArgumentError `ARGUMENT_RANGE`. */
+export function checkSplit(color: number | null, key: number): void {
+  if (color !== null && !(Number.isInteger(color) && color >= 0 && color <= LARGEST)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `split: the color is ${describeValue(color)}, but colors are whole numbers from 0 to ${LARGEST}, or null for no communicator`);
+  }
+  if (!(Number.isInteger(key) && Math.abs(key) <= LARGEST)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `split: the key is ${describeValue(key)}, but keys are whole numbers up to ${LARGEST}`);
+  }
+}
+
+/** Parts of the communicator of this rank's color, or null where it has none. Every rank of the parent calls it. */
+export async function split(parent: CommunicatorParts, color: number | null, key: number, given: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts | null> {
+  const { bootstrap } = parent;
+  const choice: Choice = { color, key, number: bootstrap.rank === 0 ? bootstrap.nextNumber() : 0 };
+  const choices = await tellAll(bootstrap, 'split', choice);
+  if (color === null) return null;
+  const members = choices
+    .map((other, rank) => ({ ...other, rank }))
+    .filter((other) => other.color === color)
+    .sort((a, b) => a.key - b.key || a.rank - b.rank);
+  return makeChild(parent, choices[0]?.number ?? 0, members.map((member) => member.rank), inherit(parent.config, given), signal);
+}
+
+/** Checks what shrink() takes. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
+export function checkShrink(excluded: readonly number[], rank: number, nRanks: number): void {
+  if (!isArray(excluded)) throw new InvalidArgumentError('ARGUMENT_TYPE', `shrink: the excluded ranks are an array, as in shrink([2]), not ${describeValue(excluded)}`);
+  const wrong = excluded.find((other) => !Number.isInteger(other) || other < 0 || other >= nRanks);
+  if (wrong !== undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: there is no rank ${describeValue(wrong)} to exclude; ranks go from 0 to ${nRanks - 1}`);
+  if (excluded.includes(rank)) throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: rank ${rank} excludes itself; only those who stay call shrink`);
+}
+
+/**
+ * Parts of the communicator of all ranks but those that are excluded, dead or gone. Every rank that stays calls it; who
+ * dies meanwhile is left out too.
+ */
+export async function shrink(parent: CommunicatorParts, excluded: readonly number[], given: CommunicatorConfig, timeoutMs: number): Promise<CommunicatorParts> {
+  const late = new AbortController();
+  const wait = new OutOfBandWait(parent.bootstrap, parent.team, timeoutMs);
+  const stop = afterWatching(timeoutMs, () => late.abort(tooLate('shrink', timeoutMs, wait.late())));
+  try {
+    return await shrinkInTime(parent, excluded, inherit(parent.config, given), late.signal);
+  } finally {
+    stop();
+    wait.close();
+  }
+}
+
+async function shrinkInTime(parent: CommunicatorParts, excluded: readonly number[], config: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
+  const { bootstrap, team, origin } = parent;
+  const out = new Set(excluded);
+  while (true) {
+    // Of those whose memory it shares, a rank knows more, and sooner, than the network does.
+    (origin.facts.shared ? bootstrap.localRanks : []).forEach((rank, local) => {
+      if (rank !== bootstrap.rank && team.isGone(local)) out.add(rank);
+    });
+    const { ranks, number } = await bootstrap.survivors([...out], signal);
+    try {
+      return await makeChild(parent, number, ranks, config, signal, true);
+    } catch (error) {
+      if (!(error instanceof RemoteError && error.code === 'RANK_DIED' && error.rank !== undefined)) throw error;
+      out.add(error.rank);
+    }
+  }
+}
+
+/**
+ * A communicator of some ranks of another, on the same segment and the same out-of-band connections. The first member of
+ * each host gives memory for what the members there share.
+ *
+ * @param ranks of the parent, in the child's order
+ * @param confirmed whether to wait until all members have it
+ * @throws errors that speak of the parent's ranks
+ */
+async function makeChild(
+  parent: CommunicatorParts,
+  number: number,
+  ranks: readonly number[],
+  config: CommunicatorConfig,
+  signal: AbortSignal,
+  confirmed = false,
+): Promise<CommunicatorParts> {
+  const { origin } = parent;
+  const { segment, shared } = origin.facts;
+  const bootstrap = parent.bootstrap.derive(number, ranks);
+  // Where a host's ranks do not share memory, each is a team of its own.
+  const local = shared ? bootstrap.localRanks : [bootstrap.rank];
+  let reservation: Reservation | undefined;
+  let team: Team | undefined;
+  let child: CommunicatorParts | undefined;
+  const lastStep = confirmed ? bootstrap.lastStep() : undefined;
+  const facts = ranks.flatMap((rank) => parent.facts[rank] ?? []);
+  const giveUp = (): void => {
+    const { rank } = bootstrap;
+    bootstrap.abort(new RemoteError('CLOSED', `rank ${rank} gave up this communicator while it was made: ${describeError(signal.reason)}`, { rank }));
+  };
+  signal.addEventListener('abort', giveUp);
+  try {
+    const wanted = { threads: engineThreads(config), algorithm: forcedAlgorithm(origin.facts.settings, config) ?? 'auto' };
+    const addresses = await exchange(bootstrap, wanted, inOneSegment(bootstrap, facts), () => {
+      if (local[0] === bootstrap.rank) reservation = Team.reserve(segment, local.length);
+      return reservation?.address ?? 0;
+    });
+    const members = local.map((rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0);
+    team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reservation);
+    child = await origin.assemble(bootstrap, team, facts, config, signal);
+    if (lastStep !== undefined) await confirm(bootstrap, lastStep, signal);
+    return child;
+  } catch (error) {
+    lastStep?.giveUp();
+    bootstrap.abort(error as Error);
+    if (error instanceof TcclError) child?.engine.abort(error);
+    if (team !== undefined) team.leave();
+    else if (reservation !== undefined) segment.freeBytes(reservation.offset);
+    throw await reasonForParent(error, parent.bootstrap, ranks, signal);
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}
+
+/**
+ * Waits until all members have the child. One that dies then may keep some of them from learning it, but not from having the
+ * child all alike: where all had come so far, they keep it, and its next call fails.
+ */
+async function confirm(bootstrap: Bootstrap, lastStep: LastStep, signal: AbortSignal): Promise<void> {
+  lastStep.reached();
+  try {
+    await bootstrap.barrier();
+  } catch (error) {
+    if (!(error instanceof RemoteError) || signal.aborted || !(await lastStep.counts(signal))) throw error;
+  }
+  lastStep.done();
+}
+
+/** How long news of the parent may take that explain why a member gave up. */
+const NEWS_MS = 1000;
+
+/** Why a rank does not go on with the parent, if that is known soon. */
+async function newsOf(parent: Bootstrap, rank: number): Promise<Error | undefined> {
+  const known = new AbortController();
+  try {
+    return await Promise.race([parent.whyGone(rank), setTimeout(NEWS_MS, undefined, { signal: known.signal })]);
+  } finally {
+    known.abort();
+  }
+}
+
+/** Why a child was not made, for a call of the parent. */
+async function reasonForParent(error: unknown, parent: Bootstrap, ranks: readonly number[], signal: AbortSignal): Promise<unknown> {
+  if (signal.aborted) return signal.reason;
+  if (!(error instanceof TcclError) || error.rank === undefined) return error;
+  const rank = ranks[error.rank] ?? error.rank;
+  const news = error.code === 'CLOSED' ? await newsOf(parent, rank) : undefined;
+  if (news !== undefined) return news;
+  if (rank === error.rank) return error;
+  return unpackError({ ...packError(error), message: `rank ${rank} here; in the communicator that was being made: ${error.message}`, rank });
+}
+
+/** What all ranks must want alike of a communicator. */
+interface Wanted {
+  readonly threads: EngineThreads;
+  readonly algorithm: string;
+}
+
+/** What `make` gives at every rank, or the error of the first rank where it throws, at all. */
+async function exchange(bootstrap: Bootstrap, wanted: Wanted, oneSegment: boolean, make: () => number): Promise<number[]> {
+  let failure: unknown;
+  let mine: (Wanted & { readonly address: number }) | { readonly error: string };
+  try {
+    mine = { address: make(), ...wanted };
+  } catch (error) {
+    failure = error;
+    mine = { error: (error as Error).message };
+  }
+  const all = (await bootstrap.allGather(encodeJson(mine))).map((bytes) => decodeJson(bytes) as typeof mine);
+  const addresses = all.map((one) => ('address' in one ? one.address : -1));
+  const failed = addresses.indexOf(-1);
+  if (failed < 0) {
+    checkEngines(all.flatMap((one) => ('address' in one ? one.threads : [])), oneSegment);
+    checkAlike('the algorithm', all.map((one) => ('address' in one ? one.algorithm : '')));
+    return addresses;
+  }
+  if (failed === bootstrap.rank) throw failure;
+  const one = all[failed];
+  throw new SystemError('OUT_OF_MEMORY', `rank ${failed} has no memory for the communicator: ${one !== undefined && 'error' in one ? one.error : ''}`, { rank: failed });
+}
+
+/** As Array.isArray, which would make the elements of a readonly array `any`. */
+const isArray = (value: unknown): boolean => Array.isArray(value);

@@ -1,0 +1,181 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { BootstrapEnvironment } from '../bootstrap/environment.js';
+import { decodeJson, encodeJson } from '../bootstrap/json.js';
+import type { UniqueId } from '../bootstrap/unique-id.js';
+import type { Algorithm } from '../collectives/call.js';
+import { HEADER_BYTES, HEADER_WORDS } from '../collectives/exchange.js';
+import { LOW_LATENCY_FIFO } from '../collectives/ring.js';
+import type { Libc } from '../device/libc.js';
+import { Team } from '../device/team.js';
+import { InvalidUsageError } from '../../errors.js';
+import { connectRing } from '../transport/ring.js';
+import { ShmTransport } from '../transport/shm.js';
+import { inOneSegment, type Facts } from './agree.js';
+import { spinsFor } from './backoff.js';
+import { algorithmsIn, carriesOut, defaultTable } from './choose-algorithm.js';
+import { CompositeEngine } from './composite-engine.js';
+import type { EngineThreads } from './config.js';
+import { DirectEngine } from './direct-engine.js';
+import { startDirectThreads } from './direct-threads.js';
+import type { Engine } from './engine.js';
+import { observersOf, type Told } from './feedback.js';
+import type { NetworkEngine } from './network-engine.js';
+import { startNetworkThread, type NetworkThread } from './network-threads.js';
+import { NvlsEngine } from './nvls-engine.js';
+import { ObservedEngine } from './observed-engine.js';
+import { dataHost, interfaceFor, openNetwork, ringOrder } from './open-network.js';
+import type { RuntimeSettings } from './options.js';
+import { tableOf, timesFor } from './profile.js';
+
+/** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
+const SMALL_BYTES = 256;
+/** Where ranks outnumber cores a phase costs a change of process on each core, so one phase pays for longer. */
+const SMALL_BYTES_CROWDED = 4096;
+/** Up to which size all-reduces by *direct* take one phase; other calls by takesOnePhase(). */
+export function smallBytesOf(nLocalRanks: number, nCores: number): number {
+  return nLocalRanks > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES;
+}
+
+/** Up to this size a ring's calls take the protocol LL, beyond it its copies cost more than it saves (docs/algorithms.md). */
+const LOW_LATENCY_BYTES = 256;
+/** Up to which size a ring's calls take the protocol LL; -1 where it has none. */
+export function lowLatencyBytesOf(oneSegment: boolean, nThreads: number, { protocol }: RuntimeSettings): number {
+  if (!oneSegment || nThreads > 0 || protocol === 'simple') return -1;
+  return protocol === 'll' ? Infinity : LOW_LATENCY_BYTES;
+}
+
+/** What the choice follows from; alike on all ranks but for what is each rank's own. */
+export interface Circumstances {
+  readonly bootstrap: Bootstrap;
+  /** Whether all ranks of this host share memory. */
+  readonly shared: boolean;
+  readonly team: Team;
+  readonly facts: readonly Facts[];
+  readonly libc: Libc | undefined;
+  readonly nCores: number;
+  readonly settings: RuntimeSettings;
+  readonly network: BootstrapEnvironment;
+  readonly id: UniqueId;
+  /** Ends set-ups that take too long. */
+  readonly signal: AbortSignal;
+  readonly threads: EngineThreads;
+  /** What carries out every call that it can. */
+  readonly forced: Algorithm | undefined;
+  /** What the program called the communicator. */
+  readonly name: string | undefined;
+}
+
+export type SocketThread = Pick<NetworkThread, 'lanesOf' | 'messages' | 'inPlace' | 'rest'>;
+
+export interface ChosenEngine {
+  readonly engine: CompositeEngine;
+  /** Where a thread has the sockets: what else it does. */
+  readonly thread: SocketThread | undefined;
+}
+
+/**
+ * The engine of a communicator, with the algorithms that its calls may take: where all ranks share one segment, those
+ * that work on it; elsewhere those over connections, through the segment between ranks of one host and through sockets
+ * between others. One of them may be forced.
+ *
+ * @throws InvalidUsageError `UNSUPPORTED` when direct or nvls is forced but the ranks do not share a segment
+ */
+export async function chooseEngine(circumstances: Circumstances): Promise<ChosenEngine> {
+  const { bootstrap, team, facts, libc, nCores, settings, threads, forced } = circumstances;
+  const { localRanks, nRanks } = bootstrap;
+  const oneSegment = inOneSegment(bootstrap, facts);
+  const nThreads = oneSegment ? threads.inMemory : threads.overSockets;
+  if ((forced === 'direct' || forced === 'nvls') && !oneSegment) {
+    const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
+    throw new InvalidUsageError('UNSUPPORTED', `the algorithm ${forced} (TCCL_ALGO) needs memory that all ranks share, but these do not: ${reason}`);
+  }
+  if (settings.protocol === 'll' && !oneSegment) {
+    throw new InvalidUsageError('UNSUPPORTED', 'TCCL_PROTO=ll needs memory that all ranks share: over sockets there is no such protocol; leave it unset');
+  }
+  const onlyDirect = oneSegment && nThreads > 0;
+  if (onlyDirect && (forced ?? 'direct') !== 'direct') {
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `engine threads cannot be had: ${forced ?? ''} is not the direct algorithm, the only one that they carry out where all ranks share memory; leave engine: 'thread' out`,
+    );
+  }
+  const usual = defaultTable({ nRanks, oneSegment, forced: onlyDirect ? 'direct' : forced });
+  const profile = forced === undefined && !onlyDirect ? facts[0]?.profile : undefined;
+  const times = profile === undefined ? undefined : timesFor(profile, nRanks, nCores);
+  const table = times === undefined ? usual : tableOf(
+    times, usual,
+    (algorithm, kind) => (oneSegment || (algorithm !== 'direct' && algorithm !== 'nvls')) && carriesOut(algorithm, kind, nRanks),
+  );
+  const used = algorithmsIn(table);
+  const overNetwork = used.filter((algorithm) => algorithm !== 'direct' && algorithm !== 'nvls');
+  const engines: Partial<Record<Algorithm, Engine>> = {};
+  let ring: Told['ring'];
+  let thread: ChosenEngine['thread'];
+  if (used.includes('direct')) {
+    const smallBytes = smallBytesOf(localRanks.length, nCores);
+    engines.direct = nThreads === 0 ? new DirectEngine(team, localRanks, libc, smallBytes) : await startDirectThreads({
+      teams: [team, ...(await moreTeams(bootstrap, team, nThreads - 1))], localRanks, libc, smallBytes,
+      spins: spinsFor(localRanks.length * nThreads, nCores),
+      timeoutMs: settings.timeoutMs,
+    });
+  }
+  if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);
+  if (overNetwork.length > 0) {
+    const network = await networkEngine(circumstances, overNetwork, oneSegment, nThreads);
+    ring = { order: ringOrder(bootstrap), transport: network.transport };
+    thread = network.thread;
+    for (const algorithm of overNetwork) engines[algorithm] = network.engine;
+  }
+  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, name: circumstances.name, ordinary: wayOfOrdinaryArrays(circumstances), float16Sums: () => wayOfFloat16Sums(circumstances), listensOn: () => interfaceFor(circumstances.network, circumstances.id), secret: circumstances.id.secret });
+  return { engine: observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers), thread };
+}
+
+/** For the log: why arrays outside the segment take two copies where they do. */
+function wayOfOrdinaryArrays({ bootstrap, shared, team, settings }: Circumstances): string | undefined {
+  if (!shared || bootstrap.localRanks.length === 1) return undefined;
+  const { peerMemory } = team.segment;
+  if (peerMemory?.isOpen === true) return 'read where they are by process_vm_readv';
+  const reason = settings.peerMemory ? (peerMemory?.refusal ?? 'another rank cannot read there') : 'TCCL_CMA_DISABLE=1';
+  return `copied through the memory in common (${reason})`;
+}
+
+function wayOfFloat16Sums({ team: { segment: { machineCode } }, settings }: Circumstances): string {
+  const reason = machineCode === undefined ? (settings.machineCode ? 'the C library cannot be called' : 'TCCL_MACHINE_CODE_DISABLE=1') : machineCode.refusal;
+  return reason === undefined ? 'by machine code' : `by WebAssembly (${reason})`;
+}
+
+/** Teams of the same members as `team`, in memory of the first. */
+async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count: number): Promise<Team[]> {
+  if (count === 0) return [];
+  const mine = bootstrap.localRank === 0 ? Array.from({ length: count }, () => Team.reserve(segment, members.length)) : [];
+  const told = await bootstrap.broadcast(encodeJson(mine.map(({ address }) => address)), bootstrap.localRanks[0] ?? 0, 'host');
+  return (decodeJson(told) as number[]).map((address, index) => new Team(segment, address, members, mine[index]));
+}
+
+/** What carries out the algorithms over connections, what connects this rank with the next of the ring, and see ChosenEngine. */
+async function networkEngine(
+  circumstances: Circumstances, algorithms: readonly Algorithm[], oneSegment: boolean, nThreads: number,
+): Promise<{ readonly engine: Engine; readonly transport: string; readonly thread: ChosenEngine['thread'] }> {
+  const { bootstrap, shared, team, libc, nCores, settings, network: environment, id, signal } = circumstances;
+  const order = ringOrder(bootstrap);
+  const options = { bootstrap, shared, team, libc, order, host: dataHost(bootstrap, environment, id), secret: id.secret };
+  if (nThreads > 0) {
+    // A rank has two threads then, of which one waits.
+    const spins = spinsFor(bootstrap.localRanks.length, nCores);
+    const thread = await startNetworkThread({ ...options, algorithms, spins, timeoutMs: settings.timeoutMs }, signal);
+    return { engine: thread.engine, transport: thread.transport, thread };
+  }
+  const network = await openNetwork(options, signal);
+  // Blocking calls cannot make connections.
+  if (oneSegment) for (const algorithm of algorithms) await network.open(algorithm);
+  const lowLatencyBytes = lowLatencyBytesOf(oneSegment, nThreads, settings);
+  if (lowLatencyBytes >= 0) await addLowLatency(circumstances, order, network, lowLatencyBytes);
+  return { engine: network, transport: network.transport, thread: undefined };
+}
+
+/** A second ring, of the protocol LL, for calls up to `bytes`. */
+async function addLowLatency({ bootstrap, team, signal }: Circumstances, order: readonly number[], network: NetworkEngine, bytes: number): Promise<void> {
+  const header = { headerBytes: HEADER_BYTES, headerWords: HEADER_WORDS };
+  const transport = new ShmTransport({ size: LOW_LATENCY_FIFO, team, localRanks: bootstrap.localRanks, lowLatency: header });
+  network.useLowLatency(await connectRing(bootstrap, order, () => transport, signal), bytes);
+}

@@ -1,0 +1,112 @@
+import { algorithms, type Algorithm } from '../collectives/call.js';
+import { describeValue } from '../../describe-value.js';
+import { InvalidArgumentError } from '../../errors.js';
+import { checkOptionNames } from '../../option-names.js';
+
+/** How a communicator works; a communicator made from another takes what it is not given from that. */
+export interface CommunicatorConfig {
+  /** Names it in errors. Not taken from the parent. */
+  readonly name?: string | undefined;
+  /**
+   * Whether the blocking forms (…Sync) of collectives can be called. `true`: always; where the ranks do not all share
+   * memory, a thread of its own carries out the calls. `false`: never, for programs whose event loop must go on. Left out:
+   * where all ranks share memory. `true` on all ranks or on none.
+   */
+  readonly blocking?: boolean | undefined;
+  /**
+   * `thread`: calls are carried out by threads of their own, so that the event loop and computation of this one go on.
+   * Default `inline`. Alike on all ranks.
+   */
+  readonly engine?: 'inline' | 'thread' | undefined;
+  /** How many such threads share a large call where all ranks share memory; elsewhere it is one. Default 1. Alike on all ranks. */
+  readonly channels?: number | undefined;
+  /** Bounds for `channels`, as NCCL has them. */
+  readonly minChannels?: number | undefined;
+  /** The same from above. */
+  readonly maxChannels?: number | undefined;
+  /**
+   * Carries out every call that it can, whatever the size: for measurements, and for those who know better than the
+   * table. TCCL_ALGO goes before it. Alike on all ranks.
+   */
+  readonly algorithm?: Algorithm | undefined;
+}
+
+/** What all that makes a communicator takes as options. */
+const optionNames = Object.keys({
+  name: true, blocking: true, engine: true, channels: true, minChannels: true, maxChannels: true, algorithm: true, timeoutMs: true,
+} satisfies Record<keyof CommunicatorConfig | 'timeoutMs', true>);
+
+/** Longest time-out: timers take no more. */
+export const LONGEST_MS = 2 ** 31 - 1;
+
+/**
+ * Checks the options of a call that makes a communicator: that all exist (a misspelt one would be without effect), and
+ * what they are. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`, `UNKNOWN_NAME`.
+ *
+ * @param more names of options that only this call has
+ */
+export function checkOptions(call: string, options: CommunicatorConfig & { readonly timeoutMs?: number | undefined }, more: readonly string[] = []): CommunicatorConfig {
+  checkOptionNames(call, options, [...optionNames, ...more], "{ name: 'row' }");
+  const { timeoutMs } = options;
+  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 0 && timeoutMs <= LONGEST_MS)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: timeoutMs is a number of milliseconds from 0 to 24 days, not ${describeValue(timeoutMs)}`);
+  }
+  return checkConfig(options);
+}
+
+const LONGEST_NAME = 64;
+/** NCCL's MAXCHANNELS. */
+const MOST_CHANNELS = 64;
+
+/** Checks a config. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
+export function checkConfig({ name, blocking, engine, channels, minChannels, maxChannels, algorithm }: CommunicatorConfig): CommunicatorConfig {
+  if (name !== undefined && (typeof name !== 'string' || name.length === 0 || name.length > LONGEST_NAME || /\p{Cc}/u.test(name))) {
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `a communicator's name is a string of 1 to ${LONGEST_NAME} printable characters, not ${JSON.stringify(name)}`);
+  }
+  if (blocking !== undefined && typeof blocking !== 'boolean') {
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `blocking is true or false, not ${JSON.stringify(blocking)}`);
+  }
+  if (engine !== undefined && (engine as string) !== 'inline' && (engine as string) !== 'thread') {
+    throw new InvalidArgumentError('UNKNOWN_NAME', `the engine is 'inline' or 'thread', not ${JSON.stringify(engine)}`);
+  }
+  if (algorithm !== undefined && !algorithms.includes(algorithm)) {
+    throw new InvalidArgumentError('UNKNOWN_NAME', `there is no algorithm ${JSON.stringify(algorithm)}; use one of ${algorithms.join(', ')}`);
+  }
+  for (const [what, value] of Object.entries({ channels, minChannels, maxChannels })) {
+    if (value !== undefined && !(Number.isInteger(value) && value >= 1 && value <= MOST_CHANNELS)) {
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `${what} is a whole number from 1 to ${MOST_CHANNELS}, not ${describeValue(value)}`);
+    }
+  }
+  if ((minChannels ?? 1) > (maxChannels ?? MOST_CHANNELS)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `minChannels is ${String(minChannels)}, above maxChannels, ${String(maxChannels)}`);
+  }
+  const config = { name, blocking, engine, channels, minChannels, maxChannels, algorithm };
+  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
+}
+
+/** How many threads carry out the calls of a communicator beside the rank's own. */
+export interface EngineThreads {
+  /** Where all ranks share memory, */
+  readonly inMemory: number;
+  /** and where they do not. */
+  readonly overSockets: number;
+}
+
+export function engineThreads({ engine, blocking, channels = 1, minChannels = 1, maxChannels = MOST_CHANNELS }: CommunicatorConfig): EngineThreads {
+  return {
+    inMemory: engine === 'thread' ? Math.min(maxChannels, Math.max(minChannels, channels)) : 0,
+    overSockets: engine === 'thread' || blocking === true ? 1 : 0,
+  };
+}
+
+/** The algorithm that is asked for, by TCCL_ALGO before the config, as NCCL's variables go before its config. */
+export function forcedAlgorithm(settings: { readonly algorithm: Algorithm | undefined }, { algorithm }: CommunicatorConfig): Algorithm | undefined {
+  return settings.algorithm ?? algorithm;
+}
+
+/** What a child works with: the parent's settings but for its name, and what was given for it. */
+export function inherit(parent: CommunicatorConfig, given: CommunicatorConfig): CommunicatorConfig {
+  const config: { name?: string | undefined } = { ...parent };
+  delete config.name;
+  return { ...config, ...checkConfig(given) };
+}

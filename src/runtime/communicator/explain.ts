@@ -1,0 +1,97 @@
+import type { Algorithm, CallKind } from '../collectives/call.js';
+import { takesOnePhase } from '../collectives/direct-small.js';
+import { counted } from '../../counted.js';
+import { callKinds } from '../device/kernels/kernels.js';
+import { describeValue } from '../../describe-value.js';
+import { InvalidArgumentError } from '../../errors.js';
+import { didYouMean } from '../../suggest.js';
+import { inOneSegment } from './agree.js';
+import { algorithmFor, type AlgorithmTable } from './choose-algorithm.js';
+import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
+import { engineThreads, forcedAlgorithm } from './config.js';
+import { defaultProfile } from './default-profile.js';
+import type { CommunicatorParts } from './origin.js';
+import { timeAt, timesFor, type Times } from './profile.js';
+
+/** How a communicator carries out a call, and what that should take. */
+export interface Explanation {
+  /** What was asked about. */
+  readonly collective: CallKind;
+  /** The call's count times its elements' size. */
+  readonly bytes: number;
+  /** What carries out the call. */
+  readonly algorithm: Algorithm;
+  /** LL: data travel with their flag, in one phase. Simple: data first, then the flag. */
+  readonly protocol: 'LL' | 'Simple';
+  /** Parts of a call that are worked on at once. */
+  readonly channels: number;
+  /** Microseconds; undefined where this algorithm was never measured for this kind of call. */
+  readonly predictedUs: number | undefined;
+  /** Whose measurements those are: of this host (`tccl tune`), or of the machine that the defaults come from. */
+  readonly measured: 'here' | 'elsewhere';
+  /** All algorithms that were measured, the fastest first. */
+  readonly candidates: readonly { readonly algorithm: Algorithm; readonly predictedUs: number }[];
+  /** The same as a sentence. */
+  readonly text: string;
+}
+
+/** What an explanation follows from. */
+export interface Grounds {
+  readonly table: AlgorithmTable;
+  readonly times: Times;
+  readonly measured: 'here' | 'elsewhere';
+  readonly forced: Algorithm | undefined;
+  readonly nRanks: number;
+  /** See takesOnePhase(). */
+  readonly smallBytes: number;
+  /** Up to which size calls go around a ring of the protocol LL; -1 without one. */
+  readonly lowLatencyBytes: number;
+  readonly channels: number;
+}
+
+/** Throws InvalidArgumentError `UNKNOWN_NAME`, `ARGUMENT_RANGE`. */
+export function explainCall(collective: CallKind, bytes: number, { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels }: Grounds): Explanation {
+  if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
+    const names = Object.keys(table);
+    throw new InvalidArgumentError('UNKNOWN_NAME', `explain: there is no collective ${describeValue(collective)}${(typeof collective === 'string' && didYouMean(collective, names)) || `; use one of ${names.join(', ')}`}`);
+  }
+  if (!(Number.isInteger(bytes) && bytes >= 0)) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `explain: the call's size is ${describeValue(bytes)}; pass a whole number of bytes from 0`);
+  }
+  const algorithm = algorithmFor(table[collective], bytes);
+  const candidates = (Object.entries(times[collective] ?? {}) as [Algorithm, Parameters<typeof timeAt>[0]][])
+    .map(([name, points]) => ({ algorithm: name, predictedUs: timeAt(points, bytes) }))
+    .sort((a, b) => a.predictedUs - b.predictedUs);
+  const predictedUs = candidates.find((candidate) => candidate.algorithm === algorithm)?.predictedUs;
+  const isQuick = algorithm === 'direct' ? takesOnePhase(callKinds[collective], bytes, nRanks, smallBytes) : algorithm === 'ring' && bytes <= lowLatencyBytes;
+  const protocol = isQuick ? 'LL' : 'Simple';
+  const others = candidates.filter((candidate) => candidate.algorithm !== algorithm)
+    .map((candidate) => `${candidate.algorithm} ${formatUs(candidate.predictedUs)}`);
+  const text = `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${counted(channels, 'channel')})`
+    + (forced === algorithm ? ', which is forced' : '')
+    + (predictedUs === undefined ? '; it was never measured' : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`)
+    + (others.length === 0 ? '' : `; ${others.join(', ')}`);
+  return { collective, bytes, algorithm, protocol, channels, predictedUs, measured, candidates, text };
+}
+
+/** @internal Those of a communicator. */
+export function groundsOf({ origin, bootstrap, engine, facts, nCores, config }: CommunicatorParts): Grounds {
+  const { nRanks, localRanks } = bootstrap;
+  const { settings } = origin.facts;
+  const { profile } = facts[0] ?? {};
+  const here = profile === undefined ? undefined : timesFor(profile, nRanks, nCores);
+  const oneSegment = inOneSegment(bootstrap, facts);
+  const threads = engineThreads(config);
+  return {
+    table: engine.table,
+    times: here ?? timesFor(defaultProfile, nRanks, nCores) ?? {},
+    measured: here === undefined ? 'elsewhere' : 'here',
+    forced: forcedAlgorithm(settings, config),
+    nRanks,
+    smallBytes: smallBytesOf(localRanks.length, nCores),
+    lowLatencyBytes: lowLatencyBytesOf(oneSegment, oneSegment ? threads.inMemory : threads.overSockets, settings),
+    channels: oneSegment ? Math.max(1, threads.inMemory) : 1,
+  };
+}
+
+const formatUs = (us: number): string => `${us < 10 ? us.toFixed(2) : us.toFixed(0)} µs`;

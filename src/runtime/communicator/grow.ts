@@ -1,0 +1,45 @@
+import { UniqueId } from '../bootstrap/unique-id.js';
+import { describeValue } from '../../describe-value.js';
+import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import type { ChildOptions, Communicator } from './communicator.js';
+import { inherit } from './config.js';
+import type { CommunicatorParts } from './origin.js';
+import { tellAll } from './out-of-band.js';
+
+/** What each rank tells the others in a grow. */
+interface Wish {
+  readonly nRanks: number;
+  readonly id: string | null;
+}
+
+/**
+ * Joins a communicator of `nRanks` ranks as the rank that this one is here; the ranks beyond are new. It is a start from
+ * the beginning, in which only the id comes from the old communicator.
+ */
+export async function grow(
+  parent: CommunicatorParts,
+  nRanks: number,
+  { commId, timeoutMs, ...given }: ChildOptions & { readonly commId?: UniqueId | string | undefined },
+  signal: AbortSignal,
+): Promise<Communicator> {
+  const { bootstrap, origin } = parent;
+  const config = inherit(parent.config, given);
+  if (!Number.isInteger(nRanks) || nRanks <= bootstrap.nRanks) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `grow: the new communicator has ${describeValue(nRanks)} ranks, which must be a whole number above the ${bootstrap.nRanks} that there are`);
+  }
+  const wish: Wish = { nRanks, id: commId === undefined ? null : commId.toString() };
+  const wishes = await tellAll(bootstrap, 'grow', wish);
+  const id = wishes.find((one) => one.id !== null)?.id;
+  const other = wishes.findIndex((one) => one.nRanks !== nRanks || (one.id !== null && one.id !== id));
+  if (other >= 0) {
+    throw new InvalidUsageError('CALL_MISMATCH', `rank ${other} grows to ${wishes[other]?.nRanks ?? 0} ranks, rank ${bootstrap.rank} to ${nRanks}, or by another id; all must grow alike`, { rank: other });
+  }
+  if (id === undefined || id === null) {
+    throw new InvalidArgumentError('UNIQUE_ID', 'grow: no rank gave a commId; give the id of getUniqueId() to one of these ranks and to all new ones');
+  }
+  const { init, options } = origin.facts;
+  return init({
+    ...config, commId: id, rank: bootstrap.rank, nRanks, signal, timeoutMs,
+    env: options.env, device: options.device, onWarning: options.onWarning,
+  });
+}

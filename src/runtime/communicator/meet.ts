@@ -1,0 +1,119 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { connect } from '../bootstrap/connect.js';
+import type { BootstrapEnvironment } from '../bootstrap/environment.js';
+import { listenAt, startRoot, type Root } from '../bootstrap/root.js';
+import { UniqueId } from '../bootstrap/unique-id.js';
+import { describeError, InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
+import type { Environment } from '../launch/environment.js';
+import { passThroughLauncher } from '../launch/exchange.js';
+import { findPlace } from '../launch/place.js';
+import { threadPlace, type ThreadPlace } from '../launch/thread-place.js';
+import type { InitOptions } from './init.js';
+
+export const DEFAULT_INIT_TIMEOUT_MS = 60_000;
+
+/** A place, with the id where init() was given one as such. */
+export type GivenPlace = ThreadPlace & { readonly id?: UniqueId };
+
+/** This rank's place, as init() was given it, or as its launcher tells it. */
+export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment): GivenPlace {
+  const id = commId instanceof UniqueId ? commId : undefined;
+  if (rank === undefined && nRanks === undefined) {
+    const place = threadPlace() ?? findPlace(env) ?? { launcher: 'none', rank: 0, nRanks: 1, localRank: 0, nLocalRanks: 1, commId: undefined };
+    return { ...place, ...(typeof commId === 'string' ? { commId } : {}), ...(id === undefined ? {} : { id }) };
+  }
+  if (rank === undefined || nRanks === undefined) {
+    throw new InvalidUsageError('RANK_UNKNOWN', 'init takes rank and nRanks together: give both, or neither under a launcher');
+  }
+  if (!Number.isInteger(nRanks) || nRanks < 1) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `init: nRanks is ${String(nRanks)}, but a communicator has a whole number of ranks from 1`);
+  }
+  if (commId === undefined && nRanks > 1) {
+    throw new InvalidUsageError(
+      'RANK_UNKNOWN',
+      `init: it was given rank ${rank} of ${nRanks}, but not where the ranks meet; pass all of them one commId: what getUniqueId() gave to one of them, or 'HOST:PORT' of rank 0`,
+      { rank },
+    );
+  }
+  return {
+    launcher: 'options', rank, nRanks, localRank: undefined, nLocalRanks: undefined,
+    commId: typeof commId === 'string' ? commId : undefined,
+    ...(id === undefined ? {} : { id }),
+  };
+}
+
+/** Opens the root where this rank is to do so, and connects. */
+export async function meet(place: GivenPlace, options: InitOptions, network: BootstrapEnvironment): Promise<{ readonly bootstrap: Bootstrap; readonly id: UniqueId }> {
+  const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS } = options;
+  let root: Root | undefined;
+  let id = place.id;
+  if (id === undefined) {
+    const openRoot = async () => {
+      root = await startRoot({ interfaceName: network.interfaceName, family: network.family });
+      return root.id.toString();
+    };
+    const { nRanks, rank, commId } = place;
+    const text = commId ?? (nRanks === 1 ? await openRoot() : await passThroughLauncher(place, options.env ?? process.env, openRoot, { timeoutMs, signal: options.signal }));
+    id = await whenNameIsKnown(() => readId(text, place, options, network), place.rank, options);
+    if (id.origin !== 'root' && rank === 0) root = await listenAt(text, network.commSecret);
+  }
+  try {
+    const bootstrap = await connect({
+      id,
+      rank: place.rank,
+      nRanks: place.nRanks,
+      device: options.device,
+      hostId: network.hostId,
+      timeoutMs,
+      interfaceName: network.interfaceName,
+      family: network.family,
+      signal: options.signal,
+    });
+    return { bootstrap, id };
+  } finally {
+    root?.close();
+  }
+}
+
+/** How long until a name that nobody knows is looked up again. */
+const LOOK_UP_AGAIN_MS = 500;
+
+/**
+ * Ranks may start before the name of rank 0's host is known, as where a cluster makes names and containers at once: they
+ * look again until their time is up. Rank 0 says so, in case the name is misspelt.
+ */
+async function whenNameIsKnown<Result>(read: () => Promise<Result>, rank: number, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal, onWarning }: InitOptions): Promise<Result> {
+  const end = performance.now() + timeoutMs;
+  for (let times = 0; ; times++) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!isUnknownName(error) || performance.now() + LOOK_UP_AGAIN_MS > end) throw error;
+      if (times === 0 && rank === 0) {
+        const text = `${describeError(error)}; looking again for ${timeoutMs / 1000} s`;
+        if (onWarning === undefined) process.stderr.write(`tccl: ${text}\n`);
+        else onWarning(text);
+      }
+    }
+    signal?.throwIfAborted();
+    await sleep(LOOK_UP_AGAIN_MS, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
+  }
+}
+
+/** Whether a name server knows no such name, or none answered: either may be otherwise soon. */
+function isUnknownName(error: unknown): boolean {
+  const { cause } = error as { readonly cause?: NodeJS.ErrnoException };
+  return error instanceof TcclError && error.code === 'NETWORK' && (cause?.code === 'ENOTFOUND' || cause?.code === 'EAI_AGAIN');
+}
+
+/** What is wrong with an id that a variable gave is said with the variable's name. */
+async function readId(text: string, place: GivenPlace, options: InitOptions, network: BootstrapEnvironment): Promise<UniqueId> {
+  try {
+    return await UniqueId.read(text, network.commSecret);
+  } catch (error) {
+    const isFromVariable = options.commId === undefined && (options.env ?? process.env)['TCCL_COMM_ID'] === text;
+    if (!isFromVariable || !(error instanceof TcclError) || error.code !== 'UNIQUE_ID') throw error;
+    throw new InvalidArgumentError('UNIQUE_ID', `TCCL_COMM_ID: ${error.message}`, { rank: place.rank, cause: error });
+  }
+}

@@ -1,0 +1,385 @@
+import type { PointToPoint } from '../collectives/p2p.js';
+import { transferTimeout, type TransferOwner } from '../collectives/p2p-transfer.js';
+import type { Libc } from '../device/libc.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import { InvalidUsageError } from '../../errors.js';
+import { settlerOf } from './caller-stack.js';
+import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
+import { WatchClock } from '../watch-clock.js';
+
+/** How often ranks that are told of news look after the others' health and the deadline. */
+const HEALTH_EVERY_MS = 50;
+
+const finished = Promise.resolve();
+
+/** Those of this thread that have messages of the promise form under way. Whoever waits in place goes on with all of them. */
+const underWay = new Set<Messenger>();
+
+/** Something that another rank brings about without a transfer of this one: signals of windows. */
+export interface Condition {
+  /** Looks once. True when it has come about, and what it took is taken. */
+  readonly isMet: () => boolean;
+  /** The ranks that can bring it about, for errors. */
+  readonly awaited: () => readonly number[];
+  /** Whether `isMet` has to be asked again and again; else news wake this rank. */
+  readonly polled: boolean;
+  /** Ends the wait. With an error when the communicator failed. */
+  readonly settled: (error?: Error) => void;
+  /** For the deadline. */
+  sinceMs?: number;
+}
+
+export interface MessengerParts {
+  readonly rank: number;
+  readonly pointToPoint: PointToPoint;
+  readonly libc: Libc | undefined;
+  /** How many looks in vain before the core is given away. */
+  readonly spins: number;
+  readonly timeoutMs: number;
+  /** The communicator's other operations, which go on while a blocking call waits. */
+  readonly collectives: {
+    readonly isPending: () => boolean;
+    /** Goes on with them. True if they got further. */
+    readonly step: () => boolean;
+    /** Throws when the communicator cannot go on. */
+    readonly check: () => void;
+    /** The error for waiting too long for them. */
+    readonly timeOut: () => never;
+    /** Tells the other ranks that they get no further here. */
+    readonly sayWaits: () => void;
+  };
+  /** Where a thread has the rank's sockets: blocks until it has news, of calls too, at most for so long. */
+  readonly rest: ((ms: number) => void) | undefined;
+  /** Ends the communicator; returns the error. */
+  readonly fail: (error: unknown) => unknown;
+}
+
+/**
+ * Waiting for sends, receives and signals: blocking calls give the core away, promise calls return to the event loop.
+ * All that is under way progresses whoever waits.
+ */
+export class Messenger {
+  /** What else is connected with other ranks, and ends with the communicator. */
+  readonly guests = new Set<{ abort(reason: Error): void; leave(): Promise<void> }>();
+  readonly #parts: MessengerParts;
+  readonly #pointToPoint: PointToPoint;
+  readonly #clock: WatchClock;
+  readonly #backoff: Backoff;
+  readonly #conditions = new Set<Condition>();
+  /** When collectives last got further in this wait, as far as was looked; 0: not looked since they did. */
+  #collectivesMovedMs = 0;
+  /** How the next pump is to come. */
+  #scheduled: 'no' | 'soon' | 'news' = 'no';
+  #timer: NodeJS.Timeout | undefined;
+  /** Called when nothing is under way, for close(). */
+  #idle: (() => void) | undefined;
+
+  constructor(parts: MessengerParts) {
+    this.#parts = parts;
+    this.#pointToPoint = parts.pointToPoint;
+    this.#clock = new WatchClock(parts.timeoutMs);
+    this.#backoff = new Backoff(parts.libc, this.#clock);
+  }
+
+  get busy(): boolean {
+    return this.#pointToPoint.pending > 0 || this.#conditions.size > 0;
+  }
+
+  /** A send or receive of all of `array` in the promise form. */
+  start(sends: boolean, peer: number, array: NumericArray, type: DataType): Promise<void> {
+    const p2p = this.#pointToPoint;
+    const transfer = p2p.add(sends, peer, array, type, undefined);
+    this.#try();
+    if (transfer.done) {
+      p2p.recycle(transfer);
+      return finished;
+    }
+    return new Promise<void>((resolve) => {
+      transfer.owner = { settled: settlerOf(resolve) };
+      this.#schedule(true);
+    });
+  }
+
+  /** A send or receive in the blocking form. */
+  run(sends: boolean, peer: number, array: NumericArray, type: DataType): void {
+    const p2p = this.#pointToPoint;
+    this.#checkBlockingCall(sends, peer);
+    const transfer = p2p.add(sends, peer, array, type, undefined);
+    this.#try();
+    if (!transfer.done) {
+      const isDone = (): boolean => transfer.done;
+      this.turn(isDone, false);
+      this.waitUntil(isDone);
+    }
+    p2p.recycle(transfer);
+  }
+
+  /** Queues transfers without a look at them; `owner` hears of each. `kick` or `waitUntil` starts them. */
+  add(sends: boolean, peer: number, array: NumericArray, type: DataType, owner: TransferOwner): void {
+    this.#pointToPoint.add(sends, peer, array, type, owner);
+  }
+
+  /** Goes on with what was added, from now on by itself. */
+  kick(): void {
+    this.#try();
+    if (this.busy) this.#schedule(true);
+  }
+
+  /** Waits for a condition in the promise form. */
+  waitFor(condition: Condition): void {
+    let isMet: boolean;
+    try {
+      isMet = condition.isMet();
+    } catch (error) {
+      throw this.#parts.fail(error);
+    }
+    if (isMet) {
+      condition.settled();
+      return;
+    }
+    this.#conditions.add(condition);
+    this.#schedule(true);
+  }
+
+  /** Ends a wait for a condition that nothing brings about any more, if it has not come about. */
+  endWait(condition: Condition, inVain: () => Error): void {
+    if (!this.#conditions.has(condition)) return;
+    const isMet = condition.isMet();
+    this.#conditions.delete(condition);
+    condition.settled(isMet ? undefined : inVain());
+  }
+
+  /**
+   * Blocks until `isDone`. Whatever is under way goes on meanwhile.
+   * @param turnOthers goes on with what else `isDone` is about
+   */
+  waitUntil(isDone: () => boolean, turnOthers?: (looksAfterHealth: boolean) => void): void {
+    this.#collectivesMovedMs = 0;
+    this.#backoff.restart();
+    while (!isDone()) {
+      const looksAfterHealth = this.#backoff.turn(true, turnOthers !== undefined || this.#isPolled || this.wantsLooks ? undefined : this.#parts.rest);
+      this.turn(isDone, looksAfterHealth);
+      this.#goOnElsewhere();
+      turnOthers?.(looksAfterHealth);
+    }
+  }
+
+  /** Goes on for as long as a rank spins. */
+  turn(isDone: () => boolean, looksAfterHealth: boolean): void {
+    const { collectives, fail } = this.#parts;
+    try {
+      if (collectives.isPending()) {
+        if (collectives.step()) {
+          this.#collectivesMovedMs = 0;
+          this.#backoff.restart();
+        } else if (looksAfterHealth) this.#checkCollectivesDeadline();
+      }
+      this.#advance(isDone);
+      // What came from a rank before it went counts, however late this one looks.
+      if (looksAfterHealth && !isDone()) this.#checkHealth();
+    } catch (error) {
+      throw fail(error);
+    }
+  }
+
+  /** Goes on once, with messages of other communicators, too, for whoever waits in place for something else. */
+  step(): void {
+    this.#progress();
+    this.#goOnElsewhere();
+  }
+
+  /** Whether a rank that waits in place has to look again and again for {@link step}. */
+  get wantsLooks(): boolean {
+    return this.#pointToPoint.polled || underWay.size > (underWay.has(this) ? 1 : 0);
+  }
+
+  /** Throws what another rank of this host ended the communicator with. */
+  throwLastWords(): void {
+    this.#pointToPoint.throwLastWords();
+  }
+
+  /** News from ranks that share no memory with this one. */
+  readonly onNews = (): void => {
+    if (this.#scheduled !== 'news') return;
+    clearTimeout(this.#timer);
+    this.#pump();
+  };
+
+  /** Whoever waits gets `error`. */
+  abort(error: Error): void {
+    clearTimeout(this.#timer);
+    underWay.delete(this);
+    this.#pointToPoint.abort(error);
+    for (const guest of this.guests) guest.abort(error);
+    for (const condition of this.#conditions) condition.settled(error);
+    this.#conditions.clear();
+    this.#idle?.();
+  }
+
+  /** Finishes what was started, then says goodbye. */
+  async close(): Promise<void> {
+    if (this.busy) await new Promise<void>((resolve) => (this.#idle = resolve));
+    await this.leave();
+  }
+
+  /** Says goodbye, whatever is under way. It is said at once; resolves when it has gone. */
+  async leave(): Promise<void> {
+    await Promise.all([this.#pointToPoint.close(), ...[...this.guests].map((guest) => guest.leave())]);
+  }
+
+  /** Throws `UNSUPPORTED` where this rank cannot wait for `peer` without its event loop. */
+  checkBlocking(peer: number): void {
+    if (!this.#pointToPoint.isBlocking(peer)) {
+      throw new InvalidUsageError('UNSUPPORTED', `a blocking call needs memory shared with rank ${peer}, but this rank talks with it over sockets: pass blocking: true to init() on all ranks, which gives those to a thread of their own, or use the promise form`, { rank: this.#parts.rank });
+    }
+  }
+
+  #checkBlockingCall(sends: boolean, peer: number): void {
+    this.checkBlocking(peer);
+    if (peer === this.#parts.rank && !this.#pointToPoint.expectsOwn(sends)) {
+      throw new InvalidUsageError(
+        'UNSUPPORTED',
+        `rank ${peer} would wait for itself for ever: ${sends ? 'sendSync' : 'recvSync'} to itself needs a ${sends ? 'recv' : 'send'} that was started before, or a group`,
+        { rank: peer },
+      );
+    }
+  }
+
+  #progress(): void {
+    if (this.#pointToPoint.pending > 0) this.#pointToPoint.progress();
+  }
+
+  #goOnElsewhere(): void {
+    if (underWay.size === 0) return;
+    for (const other of underWay) if (other !== this) other.#goOnQuietly();
+  }
+
+  /** Who waits for this communicator's messages hears what became of them. */
+  #goOnQuietly(): void {
+    try {
+      this.#progress();
+    } catch (error) {
+      this.#parts.fail(error);
+    }
+  }
+
+  #try(): void {
+    try {
+      this.#pointToPoint.progress();
+    } catch (error) {
+      throw this.#parts.fail(error);
+    }
+  }
+
+  /** Goes on until nothing has moved for so many looks, where looking tells. */
+  #advance(isDone: () => boolean): void {
+    const p2p = this.#pointToPoint;
+    const spins = this.#isPolled ? this.#parts.spins : 0;
+    for (let looks = 0; looks <= spins && !isDone(); looks++) {
+      const { steps } = p2p;
+      if (p2p.pending > 0) p2p.progress();
+      this.#lookAtConditions();
+      if (p2p.steps === steps) continue;
+      looks = 0;
+      this.#backoff.restart();
+    }
+  }
+
+  #lookAtConditions(): void {
+    for (const condition of this.#conditions) {
+      if (!condition.isMet()) continue;
+      this.#conditions.delete(condition);
+      this.#backoff.restart();
+      condition.settled();
+    }
+  }
+
+  // ── from the event loop ───────────────────────────────────────────────────────────────────────────────────────────
+
+  /** @param first whether nothing was looked at yet: then all that the caller starts together is, before it is waited for */
+  #schedule(first = false): void {
+    if (this.#scheduled === 'soon') return;
+    underWay.add(this);
+    const polled = this.#isPolled;
+    if (this.#scheduled === 'news') {
+      if (!polled && !first) return;
+      clearTimeout(this.#timer);
+    }
+    this.#scheduled = 'soon';
+    if (first) {
+      this.#backoff.restart();
+      queueMicrotask(this.#pump);
+    } else if (!polled) {
+      this.#scheduled = 'news';
+      this.#pointToPoint.listen(true);
+      this.#timer = setTimeout(this.#pump, HEALTH_EVERY_MS);
+    } else if (this.#backoff.waitedMs > SLEEP_AFTER_MS) setTimeout(this.#pump, 1);
+    else setImmediate(this.#pump);
+  }
+
+  /** Whether only looking again tells all that is new. */
+  get #isPolled(): boolean {
+    if (this.#pointToPoint.polled) return true;
+    for (const condition of this.#conditions) if (condition.polled) return true;
+    return false;
+  }
+
+  readonly #isIdle = (): boolean => !this.busy;
+
+  readonly #pump = (): void => {
+    const timed = this.#scheduled === 'news';
+    this.#scheduled = 'no';
+    try {
+      if (this.#isPolled) this.#advance(this.#isIdle);
+      else {
+        this.#progress();
+        this.#lookAtConditions();
+      }
+      if (this.busy) {
+        if (timed || this.#backoff.turn(false)) this.#checkHealth();
+        this.#schedule();
+        return;
+      }
+      underWay.delete(this);
+      this.#pointToPoint.listen(false);
+      this.#idle?.();
+    } catch (error) {
+      this.#parts.fail(error);
+    }
+  };
+
+  // ── failure ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #checkHealth(): void {
+    this.#pointToPoint.check();
+    this.#parts.collectives.check();
+    const { timeoutMs } = this.#parts;
+    if (timeoutMs === 0) return;
+    const p2p = this.#pointToPoint;
+    const now = this.#clock.look();
+    const late = this.#awaitedFor(timeoutMs, now);
+    if (late.length > 0) throw transferTimeout(this.#parts.rank, timeoutMs, p2p.holdUps(late, timeoutMs));
+    const awaited = this.#awaitedFor(this.#clock.gapMs, now);
+    if (awaited.length > 0) p2p.sayWaits(awaited, timeoutMs);
+  }
+
+  /** The ranks that this one has waited for longer than that. */
+  #awaitedFor(ms: number, now: number): number[] {
+    const awaited = new Set(this.#pointToPoint.late(now, ms));
+    for (const condition of this.#conditions) {
+      condition.sinceMs ??= now;
+      if (now - condition.sinceMs > ms) for (const rank of condition.awaited()) awaited.add(rank);
+    }
+    return [...awaited];
+  }
+
+  /** In a blocking wait, for what else it is about. */
+  #checkCollectivesDeadline(): void {
+    const { timeoutMs, collectives } = this.#parts;
+    const now = this.#clock.look();
+    if (this.#collectivesMovedMs === 0) this.#collectivesMovedMs = now;
+    const stillMs = now - this.#collectivesMovedMs;
+    if (timeoutMs > 0 && stillMs > timeoutMs) collectives.timeOut();
+    if (stillMs > this.#clock.gapMs) collectives.sayWaits();
+  }
+}

@@ -1,0 +1,103 @@
+import { algorithms, type Algorithm } from '../collectives/call.js';
+import { malformed, value, type Environment } from '../launch/environment.js';
+import { unknownVariables, variables, type UnknownVariable } from '../launch/variables.js';
+import { didYouMean } from '../../suggest.js';
+import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from './debug-log.js';
+
+/** How a ring's messages travel: collectives/ring.ts. */
+const protocols = ['simple', 'll'] as const;
+export type Protocol = (typeof protocols)[number];
+
+/** What the environment says about a communicator's work. All ranks must say the same of `algorithm`. */
+export interface RuntimeSettings {
+  /** TCCL_ALGO: the algorithm of every operation, or undefined to choose by size and place. */
+  readonly algorithm: Algorithm | undefined;
+  /** TCCL_PROTO: the protocol of every ring, or undefined to choose by size. All ranks must say the same. */
+  readonly protocol: Protocol | undefined;
+  /** TCCL_SHM_DISABLE=1: processes exchange data over sockets even on one host. */
+  readonly sharedMemory: boolean;
+  /** TCCL_CMA_DISABLE=1: ranks of a host do not read each other's private memory; docs/transports.md. */
+  readonly peerMemory: boolean;
+  /** TCCL_MACHINE_CODE_DISABLE=1: nothing is done by machine code of our own; docs/architecture.md. */
+  readonly machineCode: boolean;
+  /** TCCL_IGNORE_CPU_AFFINITY=1: memory is taken from the NUMA node whatever cores of it this process was given. */
+  readonly ignoreAffinity: boolean;
+  /** TCCL_TIMEOUT: seconds that an operation may wait for other ranks, as far as this one runs (watch-clock.ts); 0 for ever. Default 600. */
+  readonly timeoutMs: number;
+  /** TCCL_TRACE: where the ranks of this host write what they did when; `%h` stands for the host's name. docs/feedback.md. */
+  readonly tracePath: string | undefined;
+  /** TCCL_DEBUG, TCCL_DEBUG_SUBSYS, TCCL_DEBUG_FILE. */
+  readonly debug: DebugSettings;
+  /** All variables of ours that are set, but for those of launchers. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** What begins as our variables do, but is none. */
+  readonly unknown: readonly UnknownVariable[];
+}
+
+/** What launchers set, which says nothing about what the user wants. */
+const ofLaunchers = /^TCCL_(RANK|NRANKS|LOCAL_RANK|LOCAL_NRANKS|COMM_ID|COMM_SECRET)$/;
+
+const DEFAULT_TIMEOUT_SECONDS = 600;
+
+/** Reads the settings from an environment. Throws `ENVIRONMENT`, naming the variable. */
+export function runtimeSettings(env: Environment): RuntimeSettings {
+  return {
+    algorithm: named(env, 'TCCL_ALGO', algorithms),
+    protocol: named(env, 'TCCL_PROTO', protocols),
+    sharedMemory: !flag(env, 'TCCL_SHM_DISABLE'),
+    peerMemory: !flag(env, 'TCCL_CMA_DISABLE'),
+    machineCode: !flag(env, 'TCCL_MACHINE_CODE_DISABLE'),
+    ignoreAffinity: flag(env, 'TCCL_IGNORE_CPU_AFFINITY'),
+    timeoutMs: seconds(env, 'TCCL_TIMEOUT', DEFAULT_TIMEOUT_SECONDS) * 1000,
+    tracePath: value(env, 'TCCL_TRACE'),
+    debug: debugSettings(env),
+    variables: Object.fromEntries(Object.entries(env).flatMap(([name, text]) =>
+      (variables.includes(name) && !ofLaunchers.test(name) && text !== undefined ? [[name, text]] : []))),
+    unknown: unknownVariables(env),
+  };
+}
+
+function debugSettings(env: Environment): DebugSettings {
+  const level = value(env, 'TCCL_DEBUG')?.toUpperCase() ?? 'NONE';
+  const known = debugLevels.find((name) => name === level);
+  if (known === undefined) throw malformed(env, 'TCCL_DEBUG', `one of ${debugLevels.join(', ')}${didYouMean(level, debugLevels)}`);
+  return { level: known, subsystems: subsystems(env), file: value(env, 'TCCL_DEBUG_FILE') };
+}
+
+/** As NCCL has it: a list of names; `ALL`; `^` before the first: all but those. */
+function subsystems(env: Environment): Set<DebugSubsystem> {
+  const text = value(env, 'TCCL_DEBUG_SUBSYS')?.toUpperCase() ?? 'INIT,GRAPH,TUNING,NET,ENV';
+  const inverted = text.startsWith('^');
+  const named = new Set(text.replace(/^\^/, '').split(',').flatMap((name): readonly DebugSubsystem[] => {
+    if (name === 'ALL') return debugSubsystems;
+    const known = debugSubsystems.find((one) => one === name);
+    if (known !== undefined) return [known];
+    throw malformed(env, 'TCCL_DEBUG_SUBSYS', `a list of ${debugSubsystems.join(', ')}, ALL, or ^ and such a list${didYouMean(name, debugSubsystems)}`);
+  }));
+  return inverted ? new Set(debugSubsystems.filter((name) => !named.has(name))) : named;
+}
+
+function named<T extends string>(env: Environment, name: string, names: readonly T[]): T | undefined {
+  const text = value(env, name);
+  if (text === undefined) return undefined;
+  const found = names.find((one) => one === text.toLowerCase());
+  if (found === undefined) {
+    const isList = /[,;^]/.test(text);
+    throw malformed(env, name, `one of ${names.join(', ')}${isList ? ': lists and ^, which NCCL has, have no meaning here' : didYouMean(text, names)}`);
+  }
+  return found;
+}
+
+function flag(env: Environment, name: string): boolean {
+  const text = value(env, name);
+  if (text !== undefined && text !== '0' && text !== '1') throw malformed(env, name, '0 or 1');
+  return text === '1';
+}
+
+function seconds(env: Environment, name: string, otherwise: number): number {
+  const text = value(env, name);
+  if (text === undefined) return otherwise;
+  const number = Number(text);
+  if (!Number.isFinite(number) || number < 0) throw malformed(env, name, 'a number of seconds from 0 (which means for ever)');
+  return number;
+}

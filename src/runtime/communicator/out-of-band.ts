@@ -1,0 +1,129 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { decodeJson, encodeJson } from '../bootstrap/json.js';
+import { nameRanks } from '../bootstrap/rank-list.js';
+import type { Team } from '../device/team.js';
+import { InvalidArgumentError, InvalidUsageError, SystemError, TimeoutError } from '../../errors.js';
+import { died } from '../transport/ending.js';
+import { ledToCaller } from './caller-stack.js';
+import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
+import { OutOfBandWait } from './out-of-band-wait.js';
+import { closedTooEarly } from './team-error.js';
+import { afterWatching } from '../watch-clock.js';
+
+/** What calls out of band need of their communicator. */
+export interface OutOfBandParts {
+  readonly bootstrap: Bootstrap;
+  readonly team: Team;
+  /** Throws what ended the communicator, if something has. */
+  readonly checkAlive: () => void;
+  /** Ends the communicator for an error, and gives the error to throw. */
+  readonly fail: (error: unknown) => unknown;
+}
+
+/**
+ * Calls that all ranks make out of band (split, shrink, grow, window), over the bootstrap's network: one after the other, and
+ * each ends when a rank that it needs is gone.
+ */
+export class OutOfBandCalls {
+  readonly #parts: OutOfBandParts;
+  /** Ends with the last call. */
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(parts: OutOfBandParts) {
+    this.#parts = parts;
+  }
+
+  /** Does what needs all ranks. A failure ends the communicator, as in other calls, unless it only means that this call cannot be. */
+  withAll<T>(name: string, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: { readonly timeoutMs?: number | undefined }, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.inTurn(async () => {
+      try {
+        const { bootstrap, team } = this.#parts;
+        const calls = team.countCall();
+        const wait = new OutOfBandWait(bootstrap, team, timeoutMs, () => this.#behind(calls));
+        return await whileOthersCan(name, timeoutMs, () => this.#checkPresence(calls), wait, work);
+      } catch (error) {
+        if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY')) throw error;
+        throw this.#parts.fail(error);
+      }
+    });
+  }
+
+  /** After what was begun before, whatever became of it. */
+  inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(work);
+    this.#last = turn.then(() => undefined, () => undefined);
+    return ledToCaller(turn);
+  }
+
+  /** Resolves when those begun so far have ended. */
+  ended(): Promise<void> {
+    return this.#last;
+  }
+
+  /** The ranks of this host that have not made this rank's latest call. */
+  #behind(calls: number): number[] {
+    const { team, bootstrap } = this.#parts;
+    return team.findBehind(calls).map((local) => bootstrap.localRanks[local] ?? local);
+  }
+
+  /** Throws where a rank that has not made this rank's latest call never will. */
+  #checkPresence(calls: number): void {
+    const { team, bootstrap, checkAlive } = this.#parts;
+    checkAlive();
+    // Who had all it needed from the others waits for those who had not, in what follows from it.
+    if (bootstrap.failure !== undefined) throw bootstrap.failure;
+    const rankOf = (local: number): number => bootstrap.localRanks[local] ?? local;
+    const dead = team.findDead();
+    if (dead >= 0) throw died(rankOf(dead));
+    const left = team.findLeft(calls);
+    if (left >= 0) throw closedTooEarly(rankOf(left));
+  }
+}
+
+/**
+ * What every rank says at the beginning of a call out of band.
+ * @throws InvalidUsageError `CALL_MISMATCH` where another rank makes another call
+ */
+export async function tellAll<T extends object>(bootstrap: Bootstrap, call: string, words: T): Promise<T[]> {
+  const all = (await bootstrap.allGather(encodeJson({ call, words }))).map((bytes) => decodeJson(bytes) as { call: string; words: T });
+  const other = all.findIndex((one) => one.call !== call);
+  if (other < 0) return all.map((one) => one.words);
+  const { rank } = bootstrap;
+  throw new InvalidUsageError(
+    'CALL_MISMATCH', `rank ${rank} called ${call} where rank ${other} called ${all[other]?.call ?? ''}; all ranks of a communicator must make the same calls in the same order`, { ranks: [rank, other] },
+  );
+}
+
+/** How often a rank that waits for others out of band looks whether they can still come. */
+const LOOK_EVERY_MS = 20;
+
+/**
+ * What `work` gives, unless a rank that it needs cannot come any more (`check` throws) or time is over. `work` gets a
+ * signal of that, and may tell more precisely what it waited for.
+ */
+async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => void, wait: OutOfBandWait, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const stopped = new Promise<never>((_, reject) => {
+    stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
+  });
+  const stopWaiting = afterWatching(timeoutMs, () => stop.abort(tooLate(name, timeoutMs, wait.late())));
+  const look = setInterval(() => {
+    try {
+      check();
+    } catch (error) {
+      stop.abort(error);
+    }
+  }, LOOK_EVERY_MS);
+  try {
+    return await Promise.race([work(stop.signal), stopped]);
+  } finally {
+    clearInterval(look);
+    stopWaiting();
+    wait.close();
+  }
+}
+
+/** @param late the ranks that have not called, or do not go on with it, as far as that is known */
+export function tooLate(name: string, timeoutMs: number, late: readonly number[]): TimeoutError {
+  return new TimeoutError('TIMEOUT', `${name} waited ${timeoutMs / 1000} s in vain for ${late.length === 0 ? 'other ranks' : nameRanks(late)} to call it, or to go on with it`, { ranks: late });
+}

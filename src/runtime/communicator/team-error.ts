@@ -1,0 +1,23 @@
+import type { AbortReason, Team } from '../device/team.js';
+import { RemoteError, type TcclError } from '../../errors.js';
+import { died, unpackReason } from '../transport/ending.js';
+
+/**
+ * The error for a failure that a rank of this host had, or caused, as the team's abort word tells it.
+ *
+ * @param localRanks the rank of each member
+ */
+export function teamError(team: Team, localRanks: readonly number[], reason: Exclude<AbortReason, 'mismatch'>, localRank: number): TcclError {
+  const rank = localRanks[localRank] ?? localRank;
+  if (reason === 'closed') return closedTooEarly(rank);
+  if (reason === 'died' || reason === 'none') return died(rank);
+  // Said before the abort word was raised.
+  const words = team.lastWords();
+  if (words !== undefined) return unpackReason(words, rank);
+  return new RemoteError('ABORTED', `rank ${rank} failed and ended the communicator; its own error says why`, { rank });
+}
+
+/** The error for a rank that others still wait for. */
+export function closedTooEarly(rank: number): RemoteError {
+  return new RemoteError('CLOSED', `rank ${rank} has closed its communicator, but others still call it`, { rank });
+}

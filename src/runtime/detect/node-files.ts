@@ -1,0 +1,45 @@
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import type { MachineFiles } from '../../planner/topology/detect/machine-files.js';
+
+/** Files of /sys and /proc are short; a longer one is none of theirs. */
+const longest = 1 << 20;
+
+/**
+ * The files below `root` as those of a machine: `/` is the running one, another folder a captured one. Links that lead
+ * out of the folder lead nowhere.
+ */
+export function filesOfMachine(root = '/'): MachineFiles {
+  const base = realpathOrUndefined(root) ?? root;
+  return {
+    readText(path) {
+      try {
+        return readFileSync(join(base, path)).subarray(0, longest).toString('utf8').replace(/\n$/, '');
+      } catch {
+        // What cannot be read is not there: /sys has files that no one but root may read, and some that fail.
+        return undefined;
+      }
+    },
+    list(path) {
+      try {
+        return readdirSync(join(base, path)).sort();
+      } catch {
+        return [];
+      }
+    },
+    resolve(path) {
+      const real = realpathOrUndefined(join(base, path));
+      if (real === undefined) return undefined;
+      const inside = relative(base, real);
+      return inside.startsWith('..') ? undefined : `/${inside.split(sep).join('/')}`;
+    },
+  };
+}
+
+function realpathOrUndefined(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,187 @@
+import { createRequire } from 'node:module';
+import type { ProbedGpu } from '../../planner/topology/detect/machine-files.js';
+
+/** What NVML was asked, or why it could not be. */
+export type NvmlAnswer = { readonly gpus: readonly ProbedGpu[] } | { readonly reason: string };
+
+/**
+ * Asks NVIDIA's management library about the GPUs of this machine: bus ids, compute capability, PCI link, active
+ * NVLinks and what is at their other end, C2C. What NCCL asks, in the same order, with the versioned calls of NVML 12
+ * that drivers since R450 have.
+ *
+ * @param library another library of the same interface, for tests
+ */
+export function askNvml(library = 'libnvidia-ml.so.1'): NvmlAnswer {
+  let nvml: Nvml;
+  try {
+    nvml = bind(createRequire(import.meta.url)('koffi') as Koffi, library);
+  } catch (error) {
+    return { reason: `NVML cannot be loaded (${(error as Error).message.split('\n')[0] ?? ''})` };
+  }
+  const status = nvml.init();
+  if (status !== success) return { reason: `NVML does not start: ${errorName(status)}` };
+  try {
+    const count = new Uint32Array(1);
+    const counted = nvml.deviceGetCount(count);
+    if (counted !== success) return { reason: `NVML does not count GPUs: ${errorName(counted)}` };
+    const gpus = Array.from({ length: count[0] ?? 0 }, (_, index) => probe(nvml, index));
+    return { gpus: gpus.filter((gpu) => gpu !== undefined) };
+  } finally {
+    nvml.shutdown();
+  }
+}
+
+/** nvmlReturn_t. */
+const success = 0;
+const errorNames = new Map([
+  [1, 'not initialised'], [3, 'not supported'], [4, 'no permission'], [9, 'the driver is not loaded'],
+  [15, 'a GPU has fallen off the bus'], [17, 'blocked by the operating system'], [18, 'driver and library have different versions'],
+]);
+
+function errorName(status: number): string {
+  return errorNames.get(status) ?? `error ${status}`;
+}
+
+/** nvmlPciInfo_t of version 3: `busIdLegacy[16]`, domain, bus, device, PCI id, subsystem, `busId[32]`. */
+const pciInfoBytes = 68;
+const legacyBusIdBytes = 16;
+const pciIdOffset = 28;
+const subsystemOffset = 32;
+
+/** nvmlFieldValue_t: fieldId, scopeId, timestamp, latency, type, result, value. */
+const fieldValueBytes = 40;
+const fieldResultOffset = 28;
+const fieldValueOffset = 32;
+
+/** NVML_FI_DEV_… */
+const fields = { nvlinkState: 165, c2cCount: 170, c2cStatus: 171, c2cMaxBandwidth: 172 } as const;
+
+/** NVML_NVLINK_CAP_P2P_SUPPORTED. */
+const peerToPeer = 0;
+
+function probe(nvml: Nvml, index: number): ProbedGpu | undefined {
+  const handle = new BigUint64Array(1);
+  if (nvml.deviceGetHandleByIndex(index, handle) !== success) return undefined;
+  const device = handle[0] ?? 0n;
+  const info = Buffer.alloc(pciInfoBytes);
+  const major = new Int32Array(1);
+  const minor = new Int32Array(1);
+  if (nvml.deviceGetPciInfo(device, info) !== success) return undefined;
+  if (nvml.deviceGetCudaComputeCapability(device, major, minor) !== success) return undefined;
+  const sm = (major[0] ?? 0) * 10 + (minor[0] ?? 0);
+  const number = (call: (device: bigint, out: Uint32Array) => number) => {
+    const out = new Uint32Array(1);
+    return call(device, out) === success && (out[0] ?? 0) > 0 ? out[0] : undefined;
+  };
+  return {
+    busId: busIdOf(info),
+    dev: index,
+    sm,
+    pciIds: {
+      vendor: info.readUInt16LE(pciIdOffset), device: info.readUInt16LE(pciIdOffset + 2),
+      subsystemVendor: info.readUInt16LE(subsystemOffset), subsystemDevice: info.readUInt16LE(subsystemOffset + 2),
+    },
+    pciGeneration: number(nvml.deviceGetCurrPcieLinkGeneration),
+    pciLanes: number(nvml.deviceGetCurrPcieLinkWidth),
+    nvlinks: nvlinksOf(nvml, device, sm),
+    c2c: sm >= 90 ? c2cOf(nvml, device) : undefined,
+  };
+}
+
+/** NVLinks that NCCL asks for, by compute capability. */
+function mostNvlinks(sm: number): number {
+  if (sm < 60) return 0;
+  if (sm < 70) return 4;
+  if (sm < 80) return 6;
+  return sm < 90 ? 12 : 18;
+}
+
+function nvlinksOf(nvml: Nvml, device: bigint, sm: number): ProbedGpu['nvlinks'] {
+  const counts = new Map<string, number>();
+  for (let link = 0; link < mostNvlinks(sm); link++) {
+    const can = new Uint32Array(1);
+    // Asking also trains a link that sleeps.
+    if (nvml.deviceGetNvLinkCapability(device, link, peerToPeer, can) !== success || can[0] === 0) continue;
+    if (!isActive(nvml, device, link, sm)) continue;
+    const remote = Buffer.alloc(pciInfoBytes);
+    if (nvml.deviceGetNvLinkRemotePciInfo(device, link, remote) !== success) continue;
+    const target = busIdOf(remote);
+    counts.set(target, (counts.get(target) ?? 0) + 1);
+  }
+  return [...counts].map(([target, count]) => ({ target, count }));
+}
+
+function isActive(nvml: Nvml, device: bigint, link: number, sm: number): boolean {
+  if (sm >= 90) return fieldValue(nvml, device, fields.nvlinkState, link) === 1;
+  const state = new Uint32Array(1);
+  return nvml.deviceGetNvLinkState(device, link, state) === success && state[0] === 1;
+}
+
+function c2cOf(nvml: Nvml, device: bigint): ProbedGpu['c2c'] {
+  const links = fieldValue(nvml, device, fields.c2cCount, 0) ?? 0;
+  let count = 0;
+  let bandwidthMBps = 0;
+  for (let link = 0; link < links; link++) {
+    if (fieldValue(nvml, device, fields.c2cStatus, link) !== 1) continue;
+    const bandwidth = fieldValue(nvml, device, fields.c2cMaxBandwidth, link);
+    if (bandwidth === undefined) continue;
+    bandwidthMBps = bandwidth;
+    count++;
+  }
+  return count > 0 ? { bandwidthMBps, count } : undefined;
+}
+
+/** One field of a device, or undefined where it is not supported. */
+function fieldValue(nvml: Nvml, device: bigint, field: number, scope: number): number | undefined {
+  const value = Buffer.alloc(fieldValueBytes);
+  value.writeUInt32LE(field, 0);
+  value.writeUInt32LE(scope, 4);
+  if (nvml.deviceGetFieldValues(device, 1, value) !== success) return undefined;
+  return value.readInt32LE(fieldResultOffset) === success ? value.readUInt32LE(fieldValueOffset) : undefined;
+}
+
+/** The bus id with a domain of four digits, in lower case; what is not visible becomes NCCL's word for a hidden switch. */
+function busIdOf(info: Buffer): string {
+  const text = info.subarray(0, legacyBusIdBytes).toString('latin1').replace(/\0.*$/s, '');
+  return text === '' || /[^\x20-\x7e]/.test(text) ? 'fffffff:ffff:ff' : text.toLowerCase();
+}
+
+interface Koffi {
+  load(path: string): { func(prototype: string): (...args: unknown[]) => unknown };
+}
+
+/** The calls, with arrays for what they give back. A device is the address that NVML calls its handle. */
+interface Nvml {
+  readonly init: () => number;
+  readonly shutdown: () => number;
+  readonly deviceGetCount: (out: Uint32Array) => number;
+  readonly deviceGetHandleByIndex: (index: number, out: BigUint64Array) => number;
+  readonly deviceGetPciInfo: (device: bigint, out: Buffer) => number;
+  readonly deviceGetCudaComputeCapability: (device: bigint, major: Int32Array, minor: Int32Array) => number;
+  readonly deviceGetCurrPcieLinkGeneration: (device: bigint, out: Uint32Array) => number;
+  readonly deviceGetCurrPcieLinkWidth: (device: bigint, out: Uint32Array) => number;
+  readonly deviceGetNvLinkState: (device: bigint, link: number, out: Uint32Array) => number;
+  readonly deviceGetNvLinkCapability: (device: bigint, link: number, capability: number, out: Uint32Array) => number;
+  readonly deviceGetNvLinkRemotePciInfo: (device: bigint, link: number, out: Buffer) => number;
+  readonly deviceGetFieldValues: (device: bigint, count: number, values: Buffer) => number;
+}
+
+function bind(koffi: Koffi, library: string): Nvml {
+  const c = koffi.load(library);
+  // Whoever sets an entry below says the types by it; koffi only knows the prototype.
+  const func = (prototype: string) => c.func(prototype) as (...args: unknown[]) => number;
+  return {
+    init: func('int nvmlInit_v2()'),
+    shutdown: func('int nvmlShutdown()'),
+    deviceGetCount: func('int nvmlDeviceGetCount_v2(void *count)'),
+    deviceGetHandleByIndex: func('int nvmlDeviceGetHandleByIndex_v2(uint32_t index, void *device)'),
+    deviceGetPciInfo: func('int nvmlDeviceGetPciInfo_v3(uintptr_t device, void *pci)'),
+    deviceGetCudaComputeCapability: func('int nvmlDeviceGetCudaComputeCapability(uintptr_t device, void *major, void *minor)'),
+    deviceGetCurrPcieLinkGeneration: func('int nvmlDeviceGetCurrPcieLinkGeneration(uintptr_t device, void *generation)'),
+    deviceGetCurrPcieLinkWidth: func('int nvmlDeviceGetCurrPcieLinkWidth(uintptr_t device, void *width)'),
+    deviceGetNvLinkState: func('int nvmlDeviceGetNvLinkState(uintptr_t device, uint32_t link, void *active)'),
+    deviceGetNvLinkCapability: func('int nvmlDeviceGetNvLinkCapability(uintptr_t device, uint32_t link, int capability, void *result)'),
+    deviceGetNvLinkRemotePciInfo: func('int nvmlDeviceGetNvLinkRemotePciInfo_v2(uintptr_t device, uint32_t link, void *pci)'),
+    deviceGetFieldValues: func('int nvmlDeviceGetFieldValues(uintptr_t device, int count, void *values)'),
+  };
+}

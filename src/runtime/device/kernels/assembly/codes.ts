@@ -1,0 +1,86 @@
+// Types and operators: by number, as calls encode them (src/runtime/device/types.ts has the same numbers), and as classes that
+// stand for them where code is made for each. The compiler decides is<A, B>() and takes only one of the branches that
+// follow; it would compile both if they compared numbers.
+
+export const SUM = 0;
+export const PROD = 1;
+export const MIN = 2;
+export const MAX = 3;
+export const AVG = 4;
+/** Sum of what each rank multiplies with a scalar of its own. */
+export const PREMUL_SUM = 5;
+
+export const FLOAT32 = 0;
+export const FLOAT64 = 1;
+export const INT32 = 2;
+export const INT8 = 3;
+export const UINT8 = 4;
+export const UINT32 = 5;
+export const INT64 = 6;
+export const UINT64 = 7;
+export const FLOAT16 = 8;
+export const BFLOAT16 = 9;
+export const FLOAT8E4M3 = 10;
+export const FLOAT8E5M2 = 11;
+
+export class Sum {}
+export class Prod {}
+export class Min {}
+export class Max {}
+export class Avg {}
+
+export class Float32 {}
+export class Float64 {}
+export class Int32 {}
+export class Int8 {}
+export class Uint8 {}
+export class Uint32 {}
+export class Int64 {}
+export class Uint64 {}
+export class Float16 {}
+export class Bfloat16 {}
+export class Float8e4m3 {}
+export class Float8e5m2 {}
+
+@inline
+export function is<A, B>(): bool {
+  return idof<A>() == idof<B>();
+}
+
+/** The number of a type. */
+@inline
+export function codeOf<T>(): i32 {
+  if (is<T, Float32>()) return FLOAT32;
+  if (is<T, Float64>()) return FLOAT64;
+  if (is<T, Int32>()) return INT32;
+  if (is<T, Int8>()) return INT8;
+  if (is<T, Uint8>()) return UINT8;
+  if (is<T, Uint32>()) return UINT32;
+  if (is<T, Int64>()) return INT64;
+  if (is<T, Uint64>()) return UINT64;
+  if (is<T, Float16>()) return FLOAT16;
+  if (is<T, Bfloat16>()) return BFLOAT16;
+  if (is<T, Float8e4m3>()) return FLOAT8E4M3;
+  return FLOAT8E5M2;
+}
+
+/** The number of an operator. */
+@inline
+export function operatorOf<Op>(): i32 {
+  if (is<Op, Sum>()) return SUM;
+  if (is<Op, Prod>()) return PROD;
+  if (is<Op, Min>()) return MIN;
+  if (is<Op, Max>()) return MAX;
+  return AVG;
+}
+
+/** Two bits a type. */
+const SIZE_SHIFTS: u32 =
+  (2 << (2 * FLOAT32)) | (3 << (2 * FLOAT64)) | (2 << (2 * INT32)) | (2 << (2 * UINT32)) |
+  (3 << (2 * INT64)) | (3 << (2 * UINT64)) | (1 << (2 * FLOAT16)) | (1 << (2 * BFLOAT16));
+
+/** log2 of the element's bytes. */
+@inline
+export function sizeShift(type: i32): i32 {
+  return ((SIZE_SHIFTS >> (type << 1)) & 3) as i32;
+}

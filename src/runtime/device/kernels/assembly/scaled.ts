@@ -1,0 +1,82 @@
+// Sums of sources that are each multiplied by a scalar of their own: premulSum. Products and sums are rounded to the type.
+//
+// A scalar is 8 bytes of memory: one element as often as it fits (src/runtime/device/scalar.ts writes them).
+
+import {
+  Bfloat16, BFLOAT16, codeOf, Float16, FLOAT16, Float32, FLOAT32, Float64, FLOAT64, Float8e4m3, FLOAT8E4M3, Float8e5m2, FLOAT8E5M2,
+  Int32, INT32, Int64, INT64, Int8, INT8, Prod, PROD, Sum, SUM, UINT32, UINT64, UINT8,
+} from './codes';
+import { combine, combineAny } from './combine';
+import { loadPiece, pieceBytes, storePiece } from './pieces';
+
+/**
+ * reduceCopy with a scalar a source, of which `scalars` is a table. With one source it multiplies. What ranks have scaled
+ * already goes on with a scalar of 1.
+ */
+export function reduceScaled(
+  type: i32, scalars: usize, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
+): void {
+  switch (type) {
+    case FLOAT32: scaleFloat32(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case FLOAT64: scaleFloat64(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case INT8: case UINT8: scaleInt8(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case INT32: case UINT32: scaleInt32(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case INT64: case UINT64: scaleInt64(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case FLOAT16: scaleFloat16(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case BFLOAT16: scaleBfloat16(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case FLOAT8E4M3: scaleFloat8e4m3(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case FLOAT8E5M2: scaleFloat8e5m2(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    default: unreachable();
+  }
+}
+
+// Products and sums of integers are the same with and without sign.
+function scaleFloat32(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Float32>(k, s, n, d, m, from, bytes); }
+function scaleFloat64(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Float64>(k, s, n, d, m, from, bytes); }
+function scaleInt8(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Int8>(k, s, n, d, m, from, bytes); }
+function scaleInt32(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Int32>(k, s, n, d, m, from, bytes); }
+function scaleInt64(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Int64>(k, s, n, d, m, from, bytes); }
+function scaleFloat16(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Float16>(k, s, n, d, m, from, bytes); }
+function scaleBfloat16(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Bfloat16>(k, s, n, d, m, from, bytes); }
+function scaleFloat8e4m3(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Float8e4m3>(k, s, n, d, m, from, bytes); }
+function scaleFloat8e5m2(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Float8e5m2>(k, s, n, d, m, from, bytes); }
+
+@inline
+function scaleTyped<T>(
+  scalars: usize, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
+): void {
+  let i = from;
+  const end = from + bytes;
+  for (; i + 32 <= end; i += 32) {
+    let p = (load<u32>(sources) as usize) + i;
+    let scalar = v128.load64_splat(scalars);
+    let v0 = combine<T, Prod>(v128.load(p), scalar), v1 = combine<T, Prod>(v128.load(p, 16), scalar);
+    for (let s = 1; s < nSources; s++) {
+      p = (load<u32>(sources + (s << 2)) as usize) + i;
+      scalar = v128.load64_splat(scalars + (s << 3));
+      v0 = combine<T, Sum>(v0, combine<T, Prod>(v128.load(p), scalar));
+      v1 = combine<T, Sum>(v1, combine<T, Prod>(v128.load(p, 16), scalar));
+    }
+    for (let d = 0; d < nDestinations; d++) {
+      p = (load<u32>(destinations + (d << 2)) as usize) + i;
+      v128.store(p, v0);
+      v128.store(p, v1, 16);
+    }
+  }
+  scalePieces(codeOf<T>(), scalars, sources, nSources, destinations, nDestinations, i, end);
+}
+
+function scalePieces(
+  type: i32, scalars: usize, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, end: usize,
+): void {
+  for (let i = from; i < end; ) {
+    const bytes = pieceBytes(end - i);
+    let a = combineAny(type, PROD, loadPiece((load<u32>(sources) as usize) + i, bytes), v128.load64_splat(scalars));
+    for (let s = 1; s < nSources; s++) {
+      const product = combineAny(type, PROD, loadPiece((load<u32>(sources + (s << 2)) as usize) + i, bytes), v128.load64_splat(scalars + (s << 3)));
+      a = combineAny(type, SUM, a, product);
+    }
+    for (let d = 0; d < nDestinations; d++) storePiece((load<u32>(destinations + (d << 2)) as usize) + i, bytes, a);
+    i += bytes;
+  }
+}

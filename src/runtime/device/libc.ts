@@ -1,0 +1,200 @@
+import { createRequire } from 'node:module';
+import { getSystemErrorName } from 'node:util';
+import { SystemError } from '../../errors.js';
+
+/**
+ * The few calls of the C library that shared memory between processes needs. Lengths and offsets are bytes; every
+ * call that can fail throws a SystemError with the name of its `errno`.
+ */
+export interface Libc {
+  /** The address of the memory that a typed array views. */
+  addressOf(view: Uint8Array): bigint;
+  /** Memory of this process, of another thread's array for one. Nobody may use it once that is gone. */
+  memoryAt(address: number, bytes: number): ArrayBuffer;
+  /** An anonymous file in memory: it has no name and is gone when the last process closes it. For `close`, not for node:fs. */
+  createMemoryFile(name: string, bytes: number): number;
+  close(fd: number): void;
+  /** Takes memory for a range of a file, so that touching it later cannot fail. */
+  reserve(fd: number, offset: number, bytes: number): void;
+  /** Maps the file's first `bytes` bytes over the memory at `address`, shared and writable. */
+  mapShared(address: bigint, bytes: number, fd: number): void;
+  /** Puts fresh private memory of zeros over what is mapped at `address`. */
+  mapPrivate(address: bigint, bytes: number): void;
+  /** Locks one byte of the file for as long as this descriptor is open. */
+  lockByte(fd: number, offset: number): void;
+  /** Whether somebody else's descriptor holds a lock on the byte. */
+  isByteLocked(fd: number, offset: number): boolean;
+  /** Copies between any two arrays with the C library's copy. They may not overlap. */
+  copy(destination: Uint8Array, source: Uint8Array, bytes: number): void;
+  /**
+   * Copies `destination.length` bytes from an address of another process, or of this one, where a fault does no harm.
+   * Returns the name of the `errno` where not all of them could be read.
+   */
+  readProcess(pid: number, address: number, destination: Uint8Array): string | undefined;
+  /** Lets descendants of a process read this one's memory, where Yama would not; without effect elsewhere. */
+  admitDescendantsOf(pid: number): void;
+  /**
+   * Makes machine code a function, for as long as the process lives. Its memory can be written first and executed then, never
+   * both. Its arguments are 64-bit integers, six at most, and it returns nothing.
+   */
+  makeFunction(code: Uint8Array, nArguments: number): (...args: number[]) => void;
+  /** Puts memory of this process, `bytes` bytes at a multiple of their number, into a huge page if that can be done. */
+  collapse(address: number, bytes: number): void;
+  /** Gives the core to another runnable thread. */
+  yieldCore(): void;
+  /** The cores that this thread may run on, as numbers. */
+  affinity(): number[];
+  /** Lets this thread run on these cores only. */
+  setAffinity(cores: readonly number[]): void;
+  /** Sleeps. */
+  sleep(microseconds: number): void;
+}
+
+interface Koffi {
+  load(path: string | null): { func(prototype: string): (...args: unknown[]) => unknown };
+  errno(): number;
+  address(pointer: unknown): bigint;
+  view(pointer: bigint, bytes: number): ArrayBuffer;
+  proto(result: string, types: readonly string[]): unknown;
+  decode(pointer: bigint, type: unknown): unknown;
+}
+
+const PROT_READ_WRITE = 3;
+const PROT_READ_EXECUTE = 5;
+const MAP_SHARED = 1;
+const MAP_PRIVATE = 2;
+const MAP_FIXED = 16;
+const MAP_ANONYMOUS = 32;
+const MAP_NORESERVE = 16384;
+const MFD_CLOEXEC = 1;
+const F_OFD_GETLK = 36;
+const F_OFD_SETLK = 37;
+const F_WRLCK = 1;
+const F_UNLCK = 2;
+const MADV_COLLAPSE = 25;
+const PR_SET_PTRACER = 0x59616d61;
+/** Linux moves at most a page less than 2 GiB at once. */
+const MOST_READ_BYTES = 2 ** 30;
+/** Of a set of cores: 8192 of them. */
+const MASK_BYTES = 1024;
+
+let loaded: { readonly libc: Libc } | { readonly reason: string } | undefined;
+
+/** The C library, or the reason why it cannot be called here. Loaded once a thread. */
+export function loadLibc(): { readonly libc: Libc } | { readonly reason: string } {
+  loaded ??= open();
+  return loaded;
+}
+
+function open(): { readonly libc: Libc } | { readonly reason: string } {
+  if (process.platform !== 'linux') return { reason: `shared memory between processes needs Linux, this is ${process.platform}` };
+  if (!['x64', 'arm64', 'riscv64', 'loong64'].includes(process.arch)) return { reason: `${process.arch} is not a 64-bit platform of tccl` };
+  let koffi: Koffi;
+  try {
+    koffi = createRequire(import.meta.url)('koffi') as Koffi;
+  } catch (error) {
+    return { reason: `the library koffi cannot be loaded (${(error as Error).message.split('\n')[0] ?? ''})` };
+  }
+  return { libc: bind(koffi) };
+}
+
+function bind(koffi: Koffi): Libc {
+  const c = koffi.load(null);
+  const memmove = c.func('void *memmove(void *destination, void *source, size_t bytes)');
+  const memcpy = c.func('int64_t memcpy(void *destination, const void *source, size_t bytes)');
+  const mmap = c.func('int64_t mmap(int64_t address, size_t bytes, int protection, int flags, int fd, int64_t offset)');
+  const mprotect = c.func('int mprotect(int64_t address, size_t bytes, int protection)');
+  const write = c.func('void *memcpy(int64_t destination, const void *source, size_t bytes)');
+  const memfdCreate = c.func('int memfd_create(const char *name, uint flags)');
+  const ftruncate = c.func('int ftruncate(int fd, int64_t bytes)');
+  const fallocate = c.func('int fallocate(int fd, int mode, int64_t offset, int64_t bytes)');
+  const close = c.func('int close(int fd)');
+  const fcntl = c.func('int fcntl(int fd, int command, ...)');
+  const schedYield = c.func('int sched_yield()');
+  const getAffinity = c.func('int sched_getaffinity(int pid, size_t bytes, void *mask)');
+  const setAffinity = c.func('int sched_setaffinity(int pid, size_t bytes, const void *mask)');
+  const processRead = c.func('int64_t process_vm_readv(int pid, void *local, ulong nLocal, void *remote, ulong nRemote, ulong flags)');
+  const madvise = c.func('int madvise(int64_t address, size_t bytes, int advice)');
+  const prctl = c.func('int prctl(int option, ulong a, ulong b, ulong c, ulong d)');
+  const usleep = c.func('int usleep(uint microseconds)');
+
+  const failed = (call: string): SystemError => {
+    const errno = koffi.errno();
+    const name = getSystemErrorName(-errno);
+    const code = name === 'ENOMEM' || name === 'ENOSPC' ? 'OUT_OF_MEMORY' : 'SHARED_MEMORY';
+    return new SystemError(code, `${call} failed: ${name}`);
+  };
+  const check = (call: string, result: unknown): number => {
+    if (Number(result) === -1) throw failed(call);
+    return Number(result);
+  };
+
+  // struct flock: l_type i16, l_whence i16, (4) l_start i64, l_len i64, l_pid i32
+  const lock = Buffer.alloc(32);
+  const lockRequest = (offset: number): Buffer => {
+    lock.fill(0);
+    lock.writeInt16LE(F_WRLCK, 0);
+    lock.writeBigInt64LE(BigInt(offset), 8);
+    lock.writeBigInt64LE(1n, 16);
+    return lock;
+  };
+
+  const addressOf = (view: Uint8Array): bigint => koffi.address(memmove(view, view, 0));
+  // struct iovec: address u64, length u64
+  const local = new BigInt64Array(2);
+  const remote = new BigInt64Array(2);
+
+  return {
+    addressOf,
+    memoryAt: (address, bytes) => koffi.view(BigInt(address), bytes),
+    createMemoryFile(name, bytes) {
+      const fd = check('memfd_create', memfdCreate(name, MFD_CLOEXEC));
+      check('ftruncate', ftruncate(fd, bytes));
+      return fd;
+    },
+    close: (fd) => void check('close', close(fd)),
+    reserve: (fd, offset, bytes) => void check('fallocate', fallocate(fd, 0, offset, bytes)),
+    mapShared: (address, bytes, fd) =>
+      void check('mmap', mmap(address, bytes, PROT_READ_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0)),
+    mapPrivate: (address, bytes) =>
+      void check('mmap', mmap(address, bytes, PROT_READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0)),
+    lockByte: (fd, offset) => void check('fcntl', fcntl(fd, F_OFD_SETLK, 'void *', lockRequest(offset))),
+    isByteLocked(fd, offset) {
+      check('fcntl', fcntl(fd, F_OFD_GETLK, 'void *', lockRequest(offset)));
+      return lock.readInt16LE(0) !== F_UNLCK;
+    },
+    copy: (destination, source, bytes) => void memcpy(destination, source, bytes),
+    readProcess(pid, address, destination) {
+      const here = addressOf(destination);
+      for (let done = 0; done < destination.length; ) {
+        local[0] = here + BigInt(done);
+        remote[0] = BigInt(address + done);
+        local[1] = remote[1] = BigInt(Math.min(destination.length - done, MOST_READ_BYTES));
+        const bytes = Number(processRead(pid, local, 1, remote, 1, 0));
+        if (bytes === -1) return getSystemErrorName(-koffi.errno());
+        done += bytes;
+      }
+      return undefined;
+    },
+    admitDescendantsOf: (pid) => void prctl(PR_SET_PTRACER, pid, 0, 0, 0),
+    makeFunction(code, nArguments) {
+      const address = check('mmap', mmap(0, code.length, PROT_READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      write(address, code, code.length);
+      check('mprotect', mprotect(address, code.length, PROT_READ_EXECUTE));
+      return koffi.decode(BigInt(address), koffi.proto('void', new Array<string>(nArguments).fill('int64_t'))) as (...args: number[]) => void;
+    },
+    collapse: (address, bytes) => void madvise(address, bytes, MADV_COLLAPSE),
+    yieldCore: () => void schedYield(),
+    affinity() {
+      const mask = Buffer.alloc(MASK_BYTES);
+      check('sched_getaffinity', getAffinity(0, MASK_BYTES, mask));
+      return Array.from({ length: MASK_BYTES * 8 }, (_, core) => core).filter((core) => ((mask[core >> 3] ?? 0) >> (core & 7)) & 1);
+    },
+    setAffinity(cores) {
+      const mask = Buffer.alloc(MASK_BYTES);
+      for (const core of cores) mask[core >> 3] = (mask[core >> 3] ?? 0) | (1 << (core & 7));
+      check('sched_setaffinity', setAffinity(0, MASK_BYTES, mask));
+    },
+    sleep: (microseconds) => void usleep(microseconds),
+  };
+}

@@ -1,0 +1,28 @@
+import { describeValue } from '../../describe-value.js';
+import { InvalidArgumentError } from '../../errors.js';
+import type { DataType } from './types.js';
+
+/** Bytes of a scalar as the kernels take it: one element after the other, all the same. */
+export const SCALAR_BYTES = 8;
+
+/**
+ * Writes the scalar of a premulSum, converted to the type, as kernels take it: repeated to fill SCALAR_BYTES bytes. Floating
+ * types round to nearest even. Throws `ARGUMENT_TYPE` for what is no number and `ARGUMENT_RANGE` for what an integer type
+ * cannot hold.
+ */
+export function writeScalar(type: DataType, scalar: number | bigint, buffer: ArrayBufferLike, address: number): void {
+  if (typeof scalar !== 'number' && typeof scalar !== 'bigint') {
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `premulSum takes a number, not ${describeValue(scalar)}`);
+  }
+  const elements = new type.array(buffer, address, SCALAR_BYTES / type.bytes);
+  if (!type.isFloat) checkInteger(type, scalar);
+  for (let i = 0; i < elements.length; i++) type.write(elements, i, scalar);
+}
+
+function checkInteger(type: DataType, scalar: number | bigint): void {
+  const bits = BigInt(type.bytes * 8);
+  const fits = (value: bigint) => value === (type.name.startsWith('u') ? BigInt.asUintN(Number(bits), value) : BigInt.asIntN(Number(bits), value));
+  if ((typeof scalar === 'number' && !Number.isInteger(scalar)) || !fits(BigInt(scalar))) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `premulSum of ${type.name} takes a whole number that fits the type, not ${String(scalar)}`);
+  }
+}

@@ -1,0 +1,190 @@
+import { InvalidArgumentError } from '../../errors.js';
+import { describeValue } from '../../describe-value.js';
+import { didYouMean } from '../../suggest.js';
+import {
+  fromBfloat16, fromFloat16, fromFloat8e4m3, fromFloat8e5m2, toBfloat16, toFloat16, toFloat8e4m3, toFloat8e5m2,
+} from './formats.js';
+
+/** The runtime's own Float16Array, where the program is compiled for one that has it. */
+type NativeFloat16Array = typeof globalThis extends { Float16Array: { prototype: infer T } } ? T : never;
+
+/**
+ * Arrays that a collective takes. The element type follows from the class, except that a Uint16Array holds float16 or
+ * bfloat16 and a Uint8Array may hold one of the float8 types: the call's `type` says so.
+ */
+export type NumericArray =
+  | Int8Array | Uint8Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array
+  // eslint-disable-next-line @typescript-eslint/no-redundant-type-constituents -- it is `never` only where it does not exist
+  | Uint16Array | Float32Array | Float64Array | NativeFloat16Array;
+
+/** Class of such an array, as `comm.alloc` takes it. */
+export interface NumericArrayConstructor<T extends NumericArray = NumericArray> {
+  /** As typed arrays have it. */
+  readonly BYTES_PER_ELEMENT: number;
+  /** The class's name. */
+  readonly name: string;
+  /** Of an array on any buffer. From the constructors alone TypeScript infers that of one on an ArrayBuffer, which those of `alloc` are not. */
+  readonly prototype: T;
+  new (buffer: ArrayBufferLike, byteOffset: number, length: number): T;
+}
+
+/** The name of a type of elements, as `options.type` takes it; docs/types.md has the arrays that hold it. */
+export type DataTypeName =
+  | 'int8' | 'uint8' | 'int32' | 'uint32' | 'int64' | 'uint64'
+  | 'float16' | 'float32' | 'float64' | 'bfloat16' | 'float8e4m3' | 'float8e5m2';
+
+/** A type of elements. */
+export interface DataType {
+  readonly name: DataTypeName;
+  /** What the kernels know it by (kernels/assembly/codes.ts). */
+  readonly code: number;
+  readonly bytes: number;
+  readonly isFloat: boolean;
+  /** The class of arrays that hold it. */
+  readonly array: NumericArrayConstructor;
+  /** Element `index` of an array of that class, as the number it stands for. */
+  read(array: NumericArray, index: number): number | bigint;
+  /** Writes a number, rounded to nearest even if the type is floating; integers take what fits them. */
+  write(array: NumericArray, index: number, value: number | bigint): void;
+}
+
+/** Types whose arrays hold the numbers themselves. */
+const native = (name: DataTypeName, code: number, isFloat: boolean, array: NumericArrayConstructor): DataType => ({
+  name, code, bytes: array.BYTES_PER_ELEMENT, isFloat, array,
+  read: (from, index) => from[index] ?? 0,
+  write: (to, index, value) => {
+    to[index] = to instanceof BigInt64Array || to instanceof BigUint64Array ? BigInt(value) : Number(value);
+  },
+});
+
+/** Types whose arrays hold bits. */
+const encoded = (
+  name: DataTypeName, code: number, array: typeof Uint16Array | typeof Uint8Array,
+  decode: (bits: ArrayLike<number>) => Float32Array, encode: (values: ArrayLike<number>) => ArrayLike<number>,
+): DataType => ({
+  name, code, bytes: array.BYTES_PER_ELEMENT, isFloat: true, array,
+  read: (from, index) => (from instanceof array ? decode([from[index] ?? 0])[0] : from[index]) ?? 0,
+  write: (to, index, value) => {
+    to[index] = (to instanceof array ? encode([Number(value)])[0] : Number(value)) as never;
+  },
+});
+
+export const int8 = native('int8', 3, false, Int8Array);
+export const uint8 = native('uint8', 4, false, Uint8Array);
+export const int32 = native('int32', 2, false, Int32Array);
+export const uint32 = native('uint32', 5, false, Uint32Array);
+export const int64 = native('int64', 6, false, BigInt64Array);
+export const uint64 = native('uint64', 7, false, BigUint64Array);
+export const float16 = encoded('float16', 8, Uint16Array, fromFloat16, toFloat16);
+export const float32 = native('float32', 0, true, Float32Array);
+export const float64 = native('float64', 1, true, Float64Array);
+export const bfloat16 = encoded('bfloat16', 9, Uint16Array, fromBfloat16, toBfloat16);
+export const float8e4m3 = encoded('float8e4m3', 10, Uint8Array, fromFloat8e4m3, toFloat8e4m3);
+export const float8e5m2 = encoded('float8e5m2', 11, Uint8Array, fromFloat8e5m2, toFloat8e5m2);
+
+/** All types, in NCCL's order. */
+export const dataTypes: readonly DataType[] = [
+  int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, bfloat16, float8e4m3, float8e5m2,
+];
+
+/** Each rank's own input times its own scalar, rounded to the type; then the sum. */
+export interface PremulSum {
+  /** A number that the type can hold, a bigint for 64-bit integers; ranks may differ in it. */
+  readonly premulSum: number | bigint;
+}
+
+export type NamedOperator = 'sum' | 'prod' | 'min' | 'max' | 'avg';
+
+/** The operators of a reduction. `avg` is the sum divided by the number of ranks; integers truncate toward zero. */
+export type ReductionOperator = NamedOperator | PremulSum;
+
+/** The operators that a word names. */
+export const reductionOperators: readonly NamedOperator[] = ['sum', 'prod', 'min', 'max', 'avg'];
+
+/** Operators by the kernels' code. */
+export const operatorNames = [...reductionOperators, 'premulSum'] as const;
+export type OperatorName = (typeof operatorNames)[number];
+
+/** The kernels' code of premulSum. */
+export const PREMUL_SUM = operatorNames.indexOf('premulSum');
+
+/** The kernels' code of an operator. Throws `UNKNOWN_NAME`, also for `premulSum` without its scalar. */
+export function operatorCode(operator: ReductionOperator): number {
+  switch (operator) {
+    case 'sum':
+      return 0;
+    case 'prod':
+      return 1;
+    case 'min':
+      return 2;
+    case 'max':
+      return 3;
+    case 'avg':
+      return 4;
+    default:
+      return otherOperatorCode(operator);
+  }
+}
+
+function otherOperatorCode(operator: unknown): number {
+  if (typeof operator === 'object' && operator !== null && 'premulSum' in operator) return PREMUL_SUM;
+  const guess = typeof operator === 'string' ? didYouMean(operator === 'mean' ? 'avg' : operator, reductionOperators) : '';
+  throw new InvalidArgumentError(
+    'UNKNOWN_NAME',
+    `there is no reduction operator ${typeof operator === 'object' ? JSON.stringify(operator, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part)) : describeValue(operator)}${guess}; use one of ${reductionOperators.join(', ')} or { premulSum: scalar }`,
+  );
+}
+
+/**
+ * The type of an array's elements: what its class says, or `name`, which must fit the class. Throws `ARGUMENT_TYPE` for
+ * what no collective takes and for a type that the class cannot hold, `UNKNOWN_NAME` for a name that is no type's; the
+ * message begins with the name of the call, where it is given.
+ */
+export function dataTypeOf(array: NumericArray, name?: DataTypeName, call?: string): DataType {
+  if (name !== undefined) return namedType(array, name, call);
+  if (array instanceof Float32Array) return float32;
+  if (array instanceof Float64Array) return float64;
+  if (array instanceof Int32Array) return int32;
+  if (array instanceof Uint8Array) return uint8;
+  if (array instanceof BigInt64Array) return int64;
+  if (array instanceof Int8Array) return int8;
+  if (array instanceof Uint32Array) return uint32;
+  if (array instanceof BigUint64Array) return uint64;
+  if (isNativeFloat16(array)) return float16;
+  if (array instanceof Uint16Array) {
+    throw refusal('ARGUMENT_TYPE', call, "a Uint16Array holds float16 or bfloat16, and nothing says which; pass { type: 'float16' } or { type: 'bfloat16' } as options");
+  }
+  throw refusal('ARGUMENT_TYPE', call, `${describeValue(array)} cannot be exchanged; pass one of ${arrayNames()}`);
+}
+
+/** Whether `alloc` can make such arrays: whether some type is exchanged in them. */
+export function isArrayClass(type: unknown): boolean {
+  return dataTypes.some(({ array }) => array === type) || (nativeFloat16 !== undefined && type === nativeFloat16);
+}
+
+/** The classes of arrays that can be exchanged, for a message. */
+export function arrayNames(): string {
+  return [...new Set(dataTypes.map((type) => type.array.name))].join(', ');
+}
+
+function namedType(array: NumericArray, name: unknown, call: string | undefined): DataType {
+  const type = dataTypes.find((candidate) => candidate.name === name);
+  if (type === undefined) {
+    const names = dataTypes.map((candidate) => candidate.name);
+    throw refusal(
+      'UNKNOWN_NAME', call, `no data type is called ${describeValue(name)}${typeof name === 'string' ? didYouMean(name, names) : ''}; use one of ${names.join(', ')}`,
+    );
+  }
+  if (array instanceof type.array || (type === float16 && isNativeFloat16(array))) return type;
+  throw refusal('ARGUMENT_TYPE', call, `${describeValue(array)} does not hold ${type.name}; pass one of class ${type.array.name}`);
+}
+
+function refusal(code: 'ARGUMENT_TYPE' | 'UNKNOWN_NAME', call: string | undefined, message: string): InvalidArgumentError {
+  return new InvalidArgumentError(code, call === undefined ? message : `${call}: ${message}`);
+}
+
+const nativeFloat16 = (globalThis as { Float16Array?: new () => object }).Float16Array;
+
+function isNativeFloat16(array: object): boolean {
+  return nativeFloat16 !== undefined && array instanceof nativeFloat16;
+}

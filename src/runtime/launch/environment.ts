@@ -1,0 +1,24 @@
+import { InvalidUsageError } from '../../errors.js';
+
+/** Variables of a process's environment; `process.env` is one. An empty value counts as absent. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The value of a variable; undefined when it is absent or empty. */
+export function value(env: Environment, name: string): string | undefined {
+  return env[name] === '' ? undefined : env[name];
+}
+
+/** The whole number that a text is, or undefined: decimal digits only, at most nine; `0x10`, `1e3`, ` 1`, `-1` are none. */
+export function wholeNumber(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+}
+
+/** What every wrong value in the environment throws. */
+export function environmentError(message: string): InvalidUsageError {
+  return new InvalidUsageError('ENVIRONMENT', message);
+}
+
+/** Says which value is wrong and what belongs there. */
+export function malformed(env: Environment, name: string, expected: string): InvalidUsageError {
+  return environmentError(`${name}=${env[name] ?? ''} is not ${expected}`);
+}

@@ -1,0 +1,37 @@
+import { InvalidUsageError } from '../../errors.js';
+import { value, wholeNumber, type Environment } from './environment.js';
+import { passThroughPmi } from './pmi.js';
+import type { Place } from './place.js';
+import { isPrivate, passThroughDirectory } from './session-directory.js';
+
+/** How long to wait for the other ranks, and what ends the wait before. */
+export interface Patience {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Passes a text from rank 0 to all ranks by means of their launcher, so that they can meet where nobody gave them an
+ * address: through the key-value store of MPICH's launcher (any number of hosts), or through a file in the private
+ * directory that Open MPI's and PRRTE's make for each job (one host). All ranks call it, as often as each other.
+ *
+ * @param make called on rank 0 only
+ * @throws InvalidUsageError `RANK_UNKNOWN` when the launcher has no such means: it says what to set;
+ *   TimeoutError `RANK_MISSING` when other ranks don't come
+ */
+export async function passThroughLauncher(place: Place, env: Environment, make: () => Promise<string>, patience: Patience): Promise<string> {
+  const pmi = wholeNumber(env['PMI_FD']);
+  if (place.launcher === 'mpich' && pmi !== undefined) return passThroughPmi(pmi, place, make, patience);
+
+  const directory = value(env, 'PMIX_SERVER_TMPDIR');
+  const job = value(env, 'PMIX_NAMESPACE');
+  if (directory !== undefined && job !== undefined && place.nLocalRanks === place.nRanks && isPrivate(directory)) {
+    return passThroughDirectory(directory, job, place, make, patience);
+  }
+  throw new InvalidUsageError(
+    'RANK_UNKNOWN',
+    `${place.launcher} started rank ${place.rank} of ${place.nRanks} but does not say where the ranks meet: ` +
+    'before you start them, export TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there',
+    { rank: place.rank },
+  );
+}

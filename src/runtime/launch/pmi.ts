@@ -1,0 +1,100 @@
+import { fstatSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { createInterface } from 'node:readline';
+import { InvalidUsageError, SystemError, TimeoutError } from '../../errors.js';
+import { afterWatching } from '../watch-clock.js';
+import type { Patience } from './exchange.js';
+import type { Place } from './place.js';
+
+const key = 'tccl-id';
+let isUsed = false;
+
+/**
+ * Passes a text from rank 0 to all through version 1 of PMI, the process management interface of MPICH's launcher
+ * (also of Intel MPI's): lines of `name=value` on a socket that each rank inherits. Rank 0 puts the text into the
+ * job's key-value store, all meet in its barrier, and all get it.
+ *
+ * A process can do this once: the launcher closes its end after `finalize`. Without `finalize` it would take the exit
+ * of a rank for a failure.
+ *
+ * @throws InvalidUsageError `UNSUPPORTED` the second time, `ENVIRONMENT` when the socket did not come here, SystemError `LAUNCH` when the launcher refuses,
+ *   TimeoutError `RANK_MISSING`
+ */
+export async function passThroughPmi(fd: number, { rank, nRanks }: Place, make: () => Promise<string>, { timeoutMs, signal }: Patience): Promise<string> {
+  if (isUsed) {
+    throw new InvalidUsageError('UNSUPPORTED', 'this launcher lets ranks meet only once: for a second init(), export TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there', { rank });
+  }
+  if (!isSocket(fd)) {
+    throw new InvalidUsageError(
+      'ENVIRONMENT',
+      `PMI_FD=${fd} is no connection to the launcher here: something between mpiexec and this process, as npx, has closed it; start this process with \`node\` itself, or export TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there`,
+      { rank },
+    );
+  }
+  isUsed = true;
+  const pmi = new PmiSocket(fd);
+  const stopWaiting = afterWatching(timeoutMs, () => pmi.destroy(new TimeoutError(
+    'RANK_MISSING', `rank ${rank} waited ${timeoutMs} ms for all ${nRanks} ranks to call init(), but not all did`, { rank },
+  )));
+  const abort = () => pmi.destroy(signal?.reason as Error);
+  signal?.addEventListener('abort', abort);
+  try {
+    signal?.throwIfAborted();
+    await pmi.call('cmd=init pmi_version=1 pmi_subversion=1', 'response_to_init');
+    const store = (await pmi.call('cmd=get_my_kvsname', 'my_kvsname')).get('kvsname') ?? '';
+    if (rank === 0) await pmi.call(`cmd=put kvsname=${store} key=${key} value=${await make()}`, 'put_result');
+    await pmi.call('cmd=barrier_in', 'barrier_out');
+    const text = (await pmi.call(`cmd=get kvsname=${store} key=${key}`, 'get_result')).get('value') ?? '';
+    await pmi.call('cmd=finalize', 'finalize_ack');
+    return text;
+  } finally {
+    stopWaiting();
+    signal?.removeEventListener('abort', abort);
+    pmi.destroy();
+  }
+}
+
+/** Whether the descriptor is what the launcher made: else it may be one of Node's own, which closing would harm. */
+function isSocket(fd: number): boolean {
+  try {
+    return fstatSync(fd).isSocket();
+  } catch {
+    return false;
+  }
+}
+
+/** One question and one answer at a time. */
+class PmiSocket {
+  readonly #socket: Socket;
+  #answer: { resolve(line: string): void; reject(error: Error): void } | undefined;
+
+  constructor(fd: number) {
+    this.#socket = new Socket({ fd, readable: true, writable: true });
+    // The interface passes errors of the socket on, which is listened to itself.
+    createInterface({ input: this.#socket }).on('line', (line) => this.#answer?.resolve(line)).on('error', () => undefined);
+    this.#socket.on('error', (error) => this.#answer?.reject(error));
+    this.#socket.on('close', () => this.#answer?.reject(new SystemError('LAUNCH', 'the launcher closed its PMI connection')));
+  }
+
+  /** The fields of the answer, which must be of the kind `expected` and report success. */
+  async call(question: string, expected: string): Promise<Map<string, string>> {
+    const line = await new Promise<string>((resolve, reject) => {
+      this.#answer = { resolve, reject };
+      this.#socket.write(`${question}\n`);
+    });
+    const fields = new Map(line.trim().split(' ').map((field): [string, string] => {
+      const at = field.indexOf('=');
+      return [field.slice(0, at), field.slice(at + 1)];
+    }));
+    if (fields.get('cmd') !== expected || (fields.get('rc') ?? '0') !== '0') {
+      throw new SystemError('LAUNCH', `the launcher answered "${line}" to "${question.split(' ', 1).join()}" of PMI version 1; export TCCL_COMM_ID=HOST:PORT to do without`);
+    }
+    return fields;
+  }
+
+  /** Fails the question that is open with `error`. */
+  destroy(error?: Error): void {
+    if (error !== undefined) this.#answer?.reject(error);
+    this.#socket.destroy();
+  }
+}

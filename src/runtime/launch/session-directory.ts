@@ -1,0 +1,67 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { TimeoutError } from '../../errors.js';
+import { WatchClock } from '../watch-clock.js';
+import type { Patience } from './exchange.js';
+import type { Place } from './place.js';
+
+/** How often the other ranks look for what rank 0 writes. */
+const pollMs = 5;
+
+/** How many texts were passed by this process. */
+let passed = 0;
+/** What rank 0 wrote; it goes with the process. */
+const written: string[] = [];
+
+/**
+ * Passes a text from rank 0 to the other ranks of one host through a file in a directory that only this user can
+ * enter and that the launcher removes with the job. The file appears under its name when it is complete, and goes
+ * when rank 0's process ends.
+ *
+ * @throws TimeoutError `RANK_MISSING` when rank 0 writes nothing in time
+ */
+export async function passThroughDirectory(
+  directory: string, job: string, { rank }: Place, make: () => Promise<string>, { timeoutMs, signal }: Patience,
+): Promise<string> {
+  const file = join(directory, `tccl-${encodeURIComponent(job)}-${passed++}`);
+  if (rank === 0) {
+    const text = await make();
+    const draft = `${file}.${randomBytes(4).toString('hex')}`;
+    writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
+    renameSync(draft, file);
+    if (written.push(file) === 1) process.once('exit', removeWritten);
+    return text;
+  }
+  const clock = new WatchClock(timeoutMs);
+  const deadline = clock.look() + timeoutMs;
+  for (;;) {
+    const text = readIfThere(file);
+    if (text !== undefined) return text;
+    if (clock.look() > deadline) {
+      throw new TimeoutError('RANK_MISSING', `rank ${rank} waited ${timeoutMs} ms for rank 0 to call init(), but it did not`, { rank, ranks: [0] });
+    }
+    signal?.throwIfAborted();
+    await delay(pollMs);
+  }
+}
+
+function removeWritten(): void {
+  for (const file of written) rmSync(file, { force: true });
+}
+
+/** Whether this is a directory of this user that nobody else may enter. */
+export function isPrivate(directory: string): boolean {
+  const stat = statSync(directory, { throwIfNoEntry: false });
+  return stat !== undefined && stat.isDirectory() && stat.uid === process.getuid?.() && (stat.mode & 0o077) === 0;
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,39 @@
+import { packError, unpackError } from '../bootstrap/error-transfer.js';
+import type { TransferredError } from '../bootstrap/error-transfer.js';
+import { InvalidUsageError, RemoteError, TcclError } from '../../errors.js';
+
+/** Longest packed reason: what every transport keeps room for. */
+export const REASON_BYTES = 896;
+
+/** Why this side aborts, for the other side, in at most REASON_BYTES bytes. Its message is cut where it must be. */
+export function packReason(error: Error): Uint8Array {
+  const foreign: TransferredError = { name: '', code: 'ABORTED', message: error.message };
+  const { ranks, ...reason } = error instanceof TcclError ? packError(error) : foreign;
+  const few = ranks !== undefined && ranks.length <= 16 ? { ranks } : {};
+  let message = reason.message;
+  while (true) {
+    const bytes = new TextEncoder().encode(JSON.stringify({ ...reason, ...few, message }));
+    if (bytes.length <= REASON_BYTES) return bytes;
+    message = `${message.slice(0, message.length / 2)}…`;
+  }
+}
+
+/** The reason that rank `peer` packed: the same error; of an error that is not tccl's, that the rank gave up for it. */
+export function unpackReason(bytes: Uint8Array, peer: number): TcclError {
+  const reason = JSON.parse(Buffer.from(bytes).toString()) as TransferredError;
+  if (reason.name === '') return new RemoteError('ABORTED', `rank ${peer} gave up: ${reason.message}`, { rank: peer });
+  return unpackError(reason);
+}
+
+/** For calls on a side that has closed. */
+export function closedHere(peer: number): InvalidUsageError {
+  return new InvalidUsageError('CLOSED', `the connection with rank ${peer} was closed on this side`);
+}
+
+export function closedThere(peer: number): RemoteError {
+  return new RemoteError('CLOSED', `rank ${peer} closed its communicator while this rank still exchanged data with it`, { rank: peer });
+}
+
+export function died(rank: number, cause?: unknown): RemoteError {
+  return new RemoteError('RANK_DIED', `rank ${rank} died: it ended without closing the communicator`, { rank, cause });
+}

@@ -1,0 +1,113 @@
+import type { Introduction } from '../bootstrap/bootstrap.js';
+import { decodeJson, encodeJson } from '../bootstrap/json.js';
+import { InternalError, InvalidUsageError, TcclError } from '../../errors.js';
+import { packReason, unpackReason } from './ending.js';
+import { connectEnds, describeOffer, isAlike, type Agreement, type Offer } from './peers.js';
+import type { ReceiveConnection, SendConnection, Transport } from './transport.js';
+
+/** The connections of one rank in a ring. */
+export interface RingLinks {
+  /** To the next rank. */
+  readonly send: SendConnection;
+  /** From the previous one. */
+  readonly receive: ReceiveConnection;
+}
+
+/** All ranks in a circle, as one of them sees it: each sends to the next and receives from the previous. */
+export class RingOfRanks {
+  /** This rank's place in the order. */
+  readonly index: number;
+
+  /**
+   * @param order the ranks, each once, in the direction of the data
+   * @param links undefined where there is only one rank
+   */
+  constructor(readonly rank: number, readonly order: readonly number[], readonly links: RingLinks | undefined) {
+    this.index = order.indexOf(rank);
+  }
+
+  /** The rank `distance` places further. */
+  rankAt(distance: number): number {
+    const n = this.order.length;
+    return this.order[(((this.index + distance) % n) + n) % n] ?? this.rank;
+  }
+}
+
+/**
+ * Connects all ranks in a ring. Every rank calls it, with the same order.
+ *
+ * @param transportFor what carries data to and from a rank; both ranks of a pair must choose the same
+ * @param signal ends the attempt with its reason
+ * @throws the same error at every rank, of the first rank that could not: InvalidUsageError `UNSUPPORTED` when
+ *   ranks chose different transports or sizes, SystemError `OUT_OF_MEMORY`, `NETWORK`.
+ */
+export async function connectRing(
+  bootstrap: Introduction,
+  order: readonly number[],
+  transportFor: (peer: number) => Transport,
+  signal: AbortSignal,
+): Promise<RingOfRanks> {
+  const { rank, nRanks } = bootstrap;
+  if (new Set(order).size !== nRanks || order.length !== nRanks || !order.every((other) => other in bootstrap.peers)) {
+    throw new InternalError('INTERNAL', `[${order.join(', ')}] does not name each of ${nRanks} ranks once`);
+  }
+  if (nRanks === 1) return new RingOfRanks(rank, order, undefined);
+
+  const place = new RingOfRanks(rank, order, undefined);
+  let needsAll = false;
+  const together: Agreement = {
+    exchange: async (opening) => {
+      const offers = await inStep(bootstrap, async (): Promise<Offers> => Object.fromEntries(await opening));
+      checkTransports(place, offers);
+      // Shared memory is connected once it is set up; elsewhere all wait until the last is, or hear why it is not.
+      needsAll = offers.some((offer) => Object.values(offer).some(({ transport }) => transport !== 'shm'));
+      return new Map(offers.flatMap((offer, peer) => (offer[rank] === undefined ? [] : [[peer, offer[rank]]])));
+    },
+    settle: (connecting) => (needsAll ? inStep(bootstrap, () => connecting.then(() => null)) : connecting),
+  };
+  const { sends: [send], receives: [receive] } = await connectEnds(
+    bootstrap, [{ peer: place.rankAt(1), name: 'ring' }], [{ peer: place.rankAt(-1), name: 'ring' }], transportFor, signal, together,
+  );
+  if (send === undefined || receive === undefined) throw new InternalError('INTERNAL', 'a ring without links');
+  return new RingOfRanks(rank, order, { send, receive });
+}
+
+/** What a rank has for its neighbours, by rank. */
+type Offers = Readonly<Record<number, Offer>>;
+
+/**
+ * Does the same at every rank and gives what it came to at each. If any failed, all throw the same error: the first that
+ * is not only a rank's loss of patience.
+ */
+async function inStep<T>(bootstrap: Introduction, work: () => Promise<T>): Promise<T[]> {
+  const mine = await work().then(
+    (value) => ({ bytes: encodeJson(value), error: undefined }),
+    (error: unknown) => ({ bytes: packReason(error as Error), error: error as Error }),
+  );
+  const all = await bootstrap.allGather(Buffer.concat([Buffer.of(mine.error === undefined ? 0 : 1), mine.bytes]));
+  const failures = all.flatMap((bytes, rank) => {
+    if (bytes[0] === 0) return [];
+    return [rank === bootstrap.rank && mine.error !== undefined ? mine.error : unpackReason(bytes.subarray(1), rank)];
+  });
+  const failure = failures.find((error) => error instanceof TcclError && error.code !== 'ABORTED') ?? failures[0];
+  if (failure !== undefined) throw failure;
+  return all.map((bytes) => decodeJson(bytes.subarray(1)) as T);
+}
+
+/** Both ends of a connection must be of one kind, and all connections of one size, since data are cut to it. */
+function checkTransports(ring: RingOfRanks, offers: readonly Offers[]): void {
+  const [from = 0, to = 0] = ring.order;
+  const first = offers[from]?.[to]?.size;
+  ring.order.forEach((rank, place) => {
+    const next = ring.order[(place + 1) % ring.order.length] ?? rank;
+    const mine = offers[rank]?.[next];
+    const theirs = offers[next]?.[rank];
+    if (isAlike(mine, theirs) && mine?.size.steps === first?.steps && mine?.size.slotBytes === first?.slotBytes) return;
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `rank ${rank} wants to send to rank ${next} by ${describeOffer(mine)}, which wants to receive by ${describeOffer(theirs)}, ` +
+        'and all must be of one size; give all ranks the same settings',
+      { ranks: [rank, next] },
+    );
+  });
+}

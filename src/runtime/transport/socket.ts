@@ -1,0 +1,209 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { formatAddress, inZone, parseAddress, zoneOf } from '../bootstrap/address.js';
+import { challengeBytes, ConnectorHandshake, purposes } from '../bootstrap/handshake.js';
+import type { ConnectionKeys } from '../bootstrap/handshake.js';
+import { Listener } from '../bootstrap/listener.js';
+import type { Segment } from '../device/segment.js';
+import { SystemError } from '../../errors.js';
+import { SlotMemory, SocketReceiver, SocketSender } from './socket-connection.js';
+import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from './transport.js';
+
+export interface SocketOptions {
+  readonly size: FifoSize;
+  /** This rank's; slots are in it. */
+  readonly segment: Segment;
+  readonly rank: number;
+  /** Address of this host to listen on: chooseInterface() of the bootstrap room finds one. */
+  readonly host: string;
+  /** What the ranks of a communicator know and nobody else does. */
+  readonly secret: Uint8Array;
+}
+
+const WELCOME_BYTES = 32;
+
+/**
+ * TCP. The sender listens and the receiver connects, since node:net reads into given memory only on sockets that
+ * connected. Both prove that they know the secret before anything else, as on the bootstrap network:
+ *
+ *     receiver                          sender
+ *        hello: who, to whom    ──►
+ *                               ◄──     challenge
+ *        proof                  ──►
+ *                               ◄──     welcome: the sender's proof, then messages
+ *        credits                ──►
+ *
+ * Messages themselves are neither signed nor secret: who can change packets on the way can change them.
+ *
+ * Slots are in the rank's own segment on both sides. node:net writes from and reads into them: no other copy is made
+ * than the kernel's.
+ */
+export class SocketTransport implements Transport {
+  readonly name = 'socket';
+  readonly size: FifoSize;
+  readonly #options: SocketOptions;
+  readonly #listeners = new Set<Listener>();
+
+  constructor(options: SocketOptions) {
+    this.#options = options;
+    this.size = options.size;
+  }
+
+  /** @throws SystemError `NETWORK` when the host's address cannot be listened on; `OUT_OF_MEMORY`. */
+  async setUpSend(peer: number): Promise<ConnectionSetUp<SendConnection>> {
+    const { segment, rank, host, secret } = this.#options;
+    const memory = new SlotMemory(segment, this.size);
+    let admit: (socket: Socket) => void = () => undefined;
+    const admitted = new Promise<Socket>((resolve) => (admit = resolve));
+    const listening = Listener.open({
+      host,
+      secret,
+      expects: ({ purpose, from, to }) => purpose === purposes.data && from === peer && to === rank,
+      admit: (_, __, { socket, keys }) => {
+        socket.write(welcome(keys.send));
+        admit(socket);
+      },
+    });
+    const listener = await listening.catch((error: unknown) => {
+      memory.free();
+      throw error;
+    });
+    this.#listeners.add(listener);
+    const stop = (): void => {
+      listener.close();
+      this.#listeners.delete(listener);
+    };
+    const cancel = (): void => {
+      stop();
+      memory.free();
+      void admitted.then((socket) => socket.destroy());
+    };
+    return {
+      info: Buffer.from(formatAddress(listener.address)),
+      connect: async (_, signal) => {
+        try {
+          const socket = await unlessAborted(admitted, signal);
+          stop();
+          return new SocketSender(socket, peer, memory);
+        } catch (error) {
+          cancel();
+          throw error;
+        }
+      },
+      cancel,
+    };
+  }
+
+  /** @throws SystemError `OUT_OF_MEMORY`. */
+  // eslint-disable-next-line @typescript-eslint/require-await -- what it throws must come as a rejection
+  async setUpReceive(peer: number): Promise<ConnectionSetUp<ReceiveConnection>> {
+    const { segment, rank, host, secret } = this.#options;
+    const memory = new SlotMemory(segment, this.size, this.size.steps + 1);
+    return {
+      info: new Uint8Array(),
+      connect: async (info, signal) => {
+        const address = inZone(parseAddress(Buffer.from(info).toString()), zoneOf(host));
+        const handshake = new ConnectorHandshake(secret, { purpose: purposes.data, from: rank, to: peer });
+        const dial = new Dial(handshake, peer, memory);
+        const socket = connect({ ...address, noDelay: true, keepAlive: true, keepAliveInitialDelay: 5000, onread: dial.onread });
+        try {
+          return await unlessAborted(dial.run(socket), signal);
+        } catch (error) {
+          socket.destroy();
+          memory.free();
+          if (error === signal.reason) throw error;
+          throw new SystemError('NETWORK', `rank ${rank} cannot reach rank ${peer} for data at ${formatAddress(address)}: ${(error as Error).message}`, { rank: peer, cause: error });
+        }
+      },
+      cancel: () => memory.free(),
+    };
+  }
+
+  close(): void {
+    for (const listener of this.#listeners) listener.close();
+    this.#listeners.clear();
+  }
+}
+
+/**
+ * The receiver's way to its connection. All that is read goes through one reader, because a socket that reads into
+ * given memory does so from its first byte: first the two messages of the handshake, of known lengths, then frames.
+ */
+class Dial {
+  readonly onread = { buffer: () => this.#room(), callback: (bytes: number) => this.#read(bytes) };
+  readonly #greeting = Buffer.alloc(challengeBytes + WELCOME_BYTES);
+  #have = 0;
+  #keys: ConnectionKeys | undefined;
+  #socket: Socket | undefined;
+  #receiver: SocketReceiver | undefined;
+  #resolve: (receiver: SocketReceiver) => void = () => undefined;
+  #reject: (error: Error) => void = () => undefined;
+
+  constructor(readonly handshake: ConnectorHandshake, readonly peer: number, readonly memory: SlotMemory) {}
+
+  run(socket: Socket): Promise<SocketReceiver> {
+    this.#socket = socket;
+    socket.write(this.handshake.hello);
+    return new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+      socket.on('error', reject);
+      socket.on('close', () => reject(new SystemError('NETWORK', 'it closed the connection')));
+    });
+  }
+
+  #room(): Uint8Array {
+    if (this.#receiver !== undefined) return this.#receiver.room();
+    return this.#greeting.subarray(this.#have, this.#have < challengeBytes ? challengeBytes : undefined);
+  }
+
+  #read(bytes: number): boolean {
+    if (this.#receiver !== undefined) {
+      this.#receiver.read(bytes);
+      return true;
+    }
+    this.#have += bytes;
+    if (this.#have === challengeBytes) {
+      const { proof, keys } = this.handshake.answer(this.#greeting.subarray(0, challengeBytes));
+      this.#keys = keys;
+      this.#socket?.write(proof);
+    } else if (this.#have === this.#greeting.length) this.#checkWelcome();
+    return true;
+  }
+
+  #checkWelcome(): void {
+    const { peer, memory } = this;
+    if (this.#socket === undefined || this.#keys === undefined) return;
+    if (!timingSafeEqual(welcome(this.#keys.receive), this.#greeting.subarray(challengeBytes))) {
+      this.#reject(new SystemError('NETWORK', 'what listens there does not know the secret of this communicator'));
+      return;
+    }
+    this.#receiver = new SocketReceiver(this.#socket, peer, memory);
+    this.#resolve(this.#receiver);
+  }
+}
+
+/** The proof of the side that listens: it is the first to use its direction's key. */
+function welcome(key: Uint8Array): Buffer {
+  return createHmac('sha256', key).update('data').digest();
+}
+
+/** The promise, unless the signal comes first. Keeps the process alive meanwhile: sockets and listeners do not. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  // What becomes of it after the signal nobody wants to know.
+  promise.catch(() => undefined);
+  signal.throwIfAborted();
+  const hold = setInterval(() => undefined, 2 ** 30);
+  let abort: () => void = () => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason as Error);
+    signal.addEventListener('abort', abort);
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    clearInterval(hold);
+    signal.removeEventListener('abort', abort);
+  }
+}

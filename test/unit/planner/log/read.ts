@@ -1,0 +1,21 @@
+import { checkLog } from '../../../../src/planner/log/check-log.js';
+import type { LogFinding } from '../../../../src/planner/log/finding.js';
+import type { LogModel } from '../../../../src/planner/log/model.js';
+import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
+
+/** A log of one file that ends with a line's end. */
+export function readLines(lines: readonly string[]): LogModel {
+  const reader = new NcclLogReader();
+  reader.openFile('job.log');
+  for (const line of lines) reader.readLine(line);
+  return reader.finish();
+}
+
+export function findingsOf(lines: readonly string[]): LogFinding[] {
+  return checkLog(readLines(lines));
+}
+
+/** `code severity` of each. */
+export function codes(findings: readonly LogFinding[]): string[] {
+  return findings.map(({ code, severity }) => `${code} ${severity}`);
+}

@@ -1,0 +1,64 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { register } from '../../../../src/cli/commands/oracle.js';
+
+const xml = '<system version="1"><cpu numaid="0" affinity="f" arch="arm64"><pci busid="0000:01:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="80" rank="0" gdr="1"/></pci></cpu></system>';
+
+let directory: string;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'tccl-oracle-'));
+});
+
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+  vi.restoreAllMocks();
+  process.exitCode = undefined;
+});
+
+function addCase(name: string, maxBw: number): void {
+  const folder = join(directory, name);
+  mkdirSync(folder);
+  const nodeType = { xml: 'topo.xml', localRanks: [0], inter: 0, maxBw, totalBw: 5000, nvlsSupport: 0 };
+  writeFileSync(join(folder, 'case.json'), JSON.stringify({ nodes: [{ xml: 'topo.xml', count: 1 }], nRanks: 1, omitted: ['system', 'paths'] }));
+  writeFileSync(join(folder, 'expected.json'), JSON.stringify({ nodeTypes: [nodeType] }));
+  writeFileSync(join(folder, 'topo.xml'), xml);
+}
+
+/** What the command prints, and its exit code. */
+async function oracle(...args: string[]): Promise<{ output: string; exitCode: unknown }> {
+  const lines: string[] = [];
+  vi.spyOn(console, 'log').mockImplementation((line: string) => { lines.push(line); });
+  const program = new Command().exitOverride();
+  register(program);
+  await program.parseAsync(['oracle', directory, ...args], { from: 'user' });
+  return { output: lines.join('\n'), exitCode: process.exitCode };
+}
+
+describe('tccl oracle', () => {
+  it('counts per section, names what differs and exits 1', async () => {
+    addCase('right', 5000);
+    addCase('wrong', 1);
+    const { output, exitCode } = await oracle('--sections', 'nodeTypes,system');
+    expect(output).toContain('differs wrong nodeTypes: nodeTypes[0].maxBw: NCCL 1, here 5000');
+    expect(output).toMatch(/nodeTypes +1 +1 +0/);
+    expect(output).toMatch(/system +0 +0 +2/);
+    expect(exitCode).toBe(1);
+  });
+
+  it('exits 0 when all is equal, and gives JSON', async () => {
+    addCase('right', 5000);
+    addCase('wrong', 1);
+    const { output, exitCode } = await oracle('--sections', 'nodeTypes', '--filter', 'right', '--json');
+    expect(JSON.parse(output)).toMatchObject({ cases: 1, sections: [{ section: 'nodeTypes', passed: 1, failed: 0, skipped: 0 }], failures: [] });
+    expect(exitCode).toBe(0);
+  });
+
+  it('refuses an unknown section and a folder without cases', async () => {
+    await expect(oracle('--sections', 'path')).rejects.toThrow(/no section path; did you mean paths\?/);
+    await expect(oracle()).rejects.toThrow(/no folder with a case.json/);
+  });
+});

@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { InputError, InvalidArgumentError } from '../../../../src/errors.js';
+import { defaultParameters, parametersFromEnvironment } from '../../../../src/planner/parameters.js';
+import { accuracyPage, compareResults, fitResults } from '../../../../src/planner/plan/estimate/accuracy-page.js';
+import { estimate, measuredParameters, type ReachName } from '../../../../src/planner/plan/estimate/estimate.js';
+import { fitParameters, withReach } from '../../../../src/planner/plan/estimate/fit.js';
+import { parsePublishedResults } from '../../../../src/planner/plan/estimate/published.js';
+import { applyOverrides } from '../../../../src/planner/plan/overrides.js';
+import { plan } from '../../../../src/planner/plan/plan.js';
+import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
+import { choose } from '../../../../src/planner/tuning/choose.js';
+import { collectives } from '../../../../src/planner/tuning/names.js';
+import { tune } from '../../../../src/planner/tuning/tune.js';
+
+const docs = new URL('../../../../docs/', import.meta.url);
+const published = readFileSync(new URL('published-results.yaml', docs), 'utf8');
+
+function tuningOf(name: string, { count = 1, gpus, environment = {} }: { count?: number; gpus?: number; environment?: Record<string, string> } = {}) {
+  const { parameters } = parametersFromEnvironment(environment);
+  const root = applyOverrides(machine(name), gpus === undefined ? {} : { gpus });
+  return tune(plan({ hosts: [{ machine: root, count }] }, parameters), parameters);
+}
+
+describe('docs/accuracy.md', () => {
+  it('is what npm run accuracy writes', () => {
+    expect(readFileSync(new URL('accuracy.md', docs), 'utf8')).toBe(accuracyPage(published));
+  });
+
+  it('has parameters that its fit results give', () => {
+    const results = [...fitResults(compareResults(published)).values()];
+    const fitted = fitParameters(results);
+    expect(Math.round(fitted.launchUs)).toBe(measuredParameters.launchUs);
+    expect(Math.round(10 * fitted.rounds) / 10).toBe(measuredParameters.rounds);
+    const { reach } = withReach(results, measuredParameters.launchUs, measuredParameters.rounds);
+    for (const [name, value] of Object.entries(measuredParameters.reach)) expect(reach[name as ReachName], name).toBeCloseTo(value, 2.5);
+  });
+
+  it('leaves the estimate nearer than NCCL below 128 MiB, where nothing was fitted', () => {
+    const rows = compareResults(published).filter(({ use, nodes }) => use === 'test' && nodes === 1).flatMap((result) => result.rows);
+    const small = rows.filter(({ bytes }) => bytes < 2 ** 27);
+    const mean = (of: (row: (typeof rows)[number]) => number) => small.reduce((sum, row) => sum + Math.abs(of(row) / row.measured - 1), 0) / small.length;
+    expect(small.length).toBeGreaterThan(5);
+    expect(mean((row) => row.estimated)).toBeLessThan(mean((row) => row.believed) / 2);
+  });
+});
+
+describe('estimate', () => {
+  it('follows the choice of NCCL for every collective, and takes longer where links reach no more than NCCL believes', () => {
+    const tuning = tuningOf('dgx-2');
+    for (const collective of collectives) {
+      for (let bytes = 1; bytes <= 2 ** 34; bytes *= 4) {
+        const choice = choose(tuning, collective, bytes)!;
+        const ours = estimate(tuning, collective, bytes)!;
+        expect([ours.algorithm, ours.protocol]).toEqual([choice.algorithm, choice.protocol]);
+        expect(ours.timeUs).toBeGreaterThan(choice.timeUs);
+        expect(ours.busGBps / ours.algorithmGBps).toBeCloseTo(choice.busGBps / choice.algorithmGBps, 9);
+      }
+    }
+  });
+
+  it('is slower for two Blackwells with LL128 than for three, against what NCCL believes', () => {
+    const environment = { NCCL_ALGO: 'Ring', NCCL_PROTO: 'LL128' };
+    const [two, three] = [2, 3].map((gpus) => estimate(tuningOf('dgx-b200', { gpus, environment }), 'AllReduce', 2 ** 30)!);
+    expect(two!.busGBps).toBeLessThan(0.65 * three!.busGBps);
+  });
+
+  it('is undefined for one rank, and where NCCL has nothing left', () => {
+    expect(estimate(tuningOf('gh200'), 'AllReduce', 1024)).toBeUndefined();
+    expect(estimate(tuningOf('dgx-a100', { environment: { NCCL_ALGO: 'NVLS' } }), 'AllReduce', 1024)).toBeUndefined();
+  });
+
+  it('refuses a size that is none', () => {
+    const tuning = tune(plan({ hosts: [{ machine: machine('dgx-h100'), count: 1 }] }), defaultParameters);
+    expect(() => estimate(tuning, 'AllReduce', 0)).toThrow(InvalidArgumentError);
+  });
+});
+
+describe('a list of published results', () => {
+  const entry = '- name: x\n  use: fit\n  machine: dgx-h100\n  gbps:\n    1G: 300\n';
+
+  it('reads what is not said as the usual', () => {
+    expect(parsePublishedResults(entry)).toEqual([{
+      name: 'x', use: 'fit', machine: 'dgx-h100', nodes: 1, overrides: {}, environment: {}, collective: 'AllReduce', type: 'float32',
+      nccl: undefined, source: undefined, note: undefined, sizes: [{ label: '1G', bytes: 2 ** 30, gbps: 300 }],
+    }]);
+  });
+
+  it.each([
+    [entry.replace('fit', 'fitt'), /use is "fitt"; it has to be one of fit, test/, 2],
+    [entry.replace('1G:', '1X:'), /1X is no size/, 5],
+    [entry.replace('300', '-3'), /a bandwidth in GB\/s, above 0/, 5],
+    [entry.replace('machine', 'maschine'), /no field maschine; did you mean machine|no field maschine/, 3],
+    ['- name: x\n', /needs a name, use, machine and gbps/, 1],
+  ])('says where it is wrong: %#', (text, message, line) => {
+    let thrown: unknown;
+    try {
+      parsePublishedResults(text);
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toBeInstanceOf(InputError);
+    expect((thrown as InputError).message).toMatch(message);
+    expect((thrown as InputError).line).toBe(line);
+  });
+});

@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { defaultParameters } from '../../../../src/planner/parameters.js';
+import { buildSystem } from '../../../../src/planner/topology/build/build-system.js';
+import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
+import { computePaths } from '../../../../src/planner/topology/paths/compute-paths.js';
+import { type Drawing, draw } from '../../../../src/planner/topology/view/drawing.js';
+import { cpuList, formatBusId, formatGBps } from '../../../../src/planner/topology/view/format.js';
+import { systemJson } from '../../../../src/planner/topology/view/json.js';
+import { drawingSvg } from '../../../../src/planner/topology/view/svg.js';
+import { matrixText, pathCountText, treeText } from '../../../../src/planner/topology/view/text.js';
+import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
+import type { XmlElement } from '../../../../src/planner/topology/xml/tree.js';
+
+function load(root: XmlElement) {
+  const system = buildSystem(root, { parameters: defaultParameters });
+  return { system, paths: computePaths(system, defaultParameters) };
+}
+
+function drawingOf(name: string): Drawing {
+  const root = machine(name);
+  const { system, paths } = load(root);
+  return draw(name, system, paths, root);
+}
+
+// After a wanted change of a view: npx vitest run -u, and look at what changed.
+describe('golden views', () => {
+  it.each(['dgx-1v', 'dgx-a100-storage', 'dgx-h100', 'gb200-tray', 'ac922', 'pcie-8-a6000'])('%s', async (name) => {
+    const drawing = drawingOf(name);
+    await expect(`${treeText(drawing)}\n${matrixText(drawing)}`).toMatchFileSnapshot(`golden/${name}.txt`);
+    await expect(drawingSvg(drawing)).toMatchFileSnapshot(`golden/${name}.svg`);
+  });
+
+  it('a rack in short: hosts that are alike are drawn once', async () => {
+    const drawing = drawingOf('gb200-nvl72');
+    await expect(`${treeText(drawing)}\n${pathCountText(drawing)}`).toMatchFileSnapshot('golden/gb200-nvl72.txt');
+  });
+});
+
+describe('pictures', () => {
+  it.each(['dgx-2', 'gb300-nvl72', 'pcie-16-l40s'])('%s is well-formed and draws every GPU', (name) => {
+    const drawing = drawingOf(name);
+    const { root } = parseXml(drawingSvg(drawing));
+    const titles = new Set([...root.children].map((element) => element.name));
+    expect(titles).toContain('rect');
+    const gpus = root.children.filter((element) => element.attributes.get('class') === 'gpu');
+    expect(gpus.length).toBe(drawing.endpoints.filter(({ kind }) => kind === 'gpu').length);
+  });
+
+  it('lines to NVSwitches cross no GPU: each row of CPUs has a bar, and the CPUs are joined', () => {
+    const { root } = parseXml(drawingSvg(drawingOf('dgx-2')));
+    const number = (element: XmlElement, name: string) => Number(element.attributes.get(name));
+    const gpus = root.children.filter((element) => element.attributes.get('class') === 'gpu');
+    const lines = root.children.filter((element) => element.name === 'line' && element.attributes.get('class') === 'NVL');
+    expect(lines.length).toBe(16);
+    for (const line of lines) {
+      const crossed = gpus.filter((gpu) => number(gpu, 'x') < number(line, 'x1') && number(line, 'x1') < number(gpu, 'x') + number(gpu, 'width')
+        && number(line, 'y1') < number(gpu, 'y') && number(gpu, 'y') < number(line, 'y2'));
+      expect(crossed).toEqual([]);
+    }
+    expect(root.children.filter((element) => element.attributes.get('class') === 'nvs').length).toBe(2);
+    expect(root.children.filter((element) => element.attributes.get('class') === 'SYS').length).toBe(1);
+  });
+
+  it('says what the widths of arcs mean, and keeps NVLinks to a CPU as words', () => {
+    expect(drawingSvg(drawingOf('dgx-1v'))).toMatch(/>NVLink<[\s\S]*>20 GB\/s<[\s\S]*>40 GB\/s</);
+    expect(drawingSvg(drawingOf('ac922'))).toContain('>NVLink 40 GB/s to CPU<');
+  });
+
+  it('keeps names that would break XML as words', () => {
+    const drawing = { ...drawingOf('gh200'), title: '<b>&"' };
+    expect(drawingSvg(drawing)).toContain('&lt;b>&amp;&quot;');
+  });
+});
+
+describe('what is drawn', () => {
+  const shared = parseXml(`<system version="1"><cpu numaid="-1" arch="arm64">
+    <pci busid="0000:01:00.0" class="0x030200" link_speed="" link_width="0">
+      <gpu dev="0" sm="80" rank="2" gdr="0"/><gpu dev="0" sm="80" rank="1" gdr="1"/>
+    </pci>
+    <nic><net name="eth0" dev="0" speed="-1"/></nic></cpu></system>`).root;
+
+  it('GPUs that ranks share, NICs that are no PCI devices, NUMA -1', () => {
+    const { system, paths } = load(shared);
+    const text = treeText(draw('made', system, paths, shared));
+    expect(text).toContain('CPU -1');
+    expect(text).toContain('GPU 0  0000:01:00.0 · ranks 2 1 · no GDR');
+    expect(text).toContain('NIC (no PCI)');
+    expect(text).toContain('1.25 ─ NET 0  eth0 · no GDR');
+  });
+
+  it('every node and path, by name, as JSON', () => {
+    const { system, paths } = load(shared);
+    const json = JSON.parse(JSON.stringify(systemJson(system, paths))) as ReturnType<typeof systemJson>;
+    expect(json.nodes.map(({ id }) => id)).toEqual(['GPU/0-1000', 'GPU/0-10000001000', 'CPU/0-ffffffffffffff', 'NIC/0-0', 'NET/0-0', 'DEV/0-1000']);
+    expect(json.nodes[0]).toMatchObject({ type: 'GPU', rank: 2, sm: 80, gdr: false, parent: 'DEV/0-1000', links: [{ to: 'DEV/0-1000', type: 'LOC', bandwidthGBps: 5000 }] });
+    expect(json.paths.find(({ from, to }) => from === 'GPU/0-1000' && to === 'NET/0-0'))
+      .toMatchObject({ type: 'PHB', bandwidthGBps: 1.25, hops: ['DEV/0-1000', 'CPU/0-ffffffffffffff', 'NIC/0-0', 'NET/0-0'] });
+  });
+});
+
+it.each([[0x1b000n, '0000:1b:00.0'], [0x1_0000_0010n, '1000:00:01.0'], [0xfffffff0ffn, 'fffff:ff:0f.f']])('%s is bus %s', (id, text) => {
+  expect(formatBusId(id)).toBe(text);
+});
+
+it.each([[48, '48'], [Math.fround(370.8), '370.8'], [0.1875, '0.1875'], [Math.fround(223.56), '223.6']])('%s GB/s is %s', (value, text) => {
+  expect(formatGBps(value)).toBe(text);
+});
+
+it.each([[[], ''], [[3], '3'], [[0, 1, 2, 8, 10, 11], '0-2,8,10-11']])('cores %s are %s', (cores, text) => {
+  expect(cpuList(cores)).toBe(text);
+});

@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import { chooseInterface, nameMatcher } from '../../../../src/runtime/bootstrap/interfaces.js';
+import type { Interface } from '../../../../src/runtime/bootstrap/interfaces.js';
+import { InvalidArgumentError, SystemError } from '../../../../src/errors.js';
+
+const v4 = (name: string, address: string, netmask = '255.255.255.0'): Interface => ({ name, address, netmask, family: 4 });
+const v6 = (name: string, address: string, netmask = 'ffff:ffff:ffff:ffff::'): Interface => ({ name, address, netmask, family: 6 });
+
+const lo = [v4('lo', '127.0.0.1', '255.0.0.0'), v6('lo', '::1', 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff')];
+const docker = [v4('docker0', '172.17.0.1', '255.255.0.0')];
+const bridge = [v4('virbr0', '192.168.122.1')];
+const eth0 = [v4('eth0', '10.0.0.5'), v6('eth0', 'fd00::5'), v6('eth0', 'fe80::5')];
+const eth1 = [v4('eth1', '10.0.1.5')];
+const ib0 = [v4('ib0', '10.9.0.5')];
+const host = [...lo, ...docker, ...bridge, ...eth0, ...eth1, ...ib0];
+
+describe('without a wish', () => {
+  it.each([
+    ['InfiniBand first', host, 'ib0'],
+    ['then the first that is not docker, loopback or a bridge', [...lo, ...docker, ...bridge, ...eth0, ...eth1], 'eth0'],
+    ['then docker', [...bridge, ...lo, ...docker], 'docker0'],
+    ['then loopback', [...bridge, ...lo], 'lo'],
+    ['then a bridge', bridge, 'virbr0'],
+  ])('%s', (_, interfaces, name) => {
+    expect(chooseInterface(interfaces).name).toBe(name);
+  });
+
+  it('no interface at all is an error', () => {
+    expect(() => chooseInterface([])).toThrow(SystemError);
+  });
+});
+
+describe('the root', () => {
+  const choose = (rootHost: string, origin: 'root' | 'address' | 'name', interfaces = host) => chooseInterface(interfaces, { root: { host: rootHost, origin } });
+
+  it('on loopback draws its ranks there', () => {
+    expect(choose('127.0.0.1', 'root')).toEqual({ name: 'lo', host: '127.0.0.1' });
+    expect(choose('::1', 'address')).toEqual({ name: 'lo', host: '::1' });
+  });
+
+  it('under a name that this host knows as loopback does not: other hosts know it otherwise', () => {
+    expect(choose('127.0.1.1', 'name').name).toBe('ib0');
+  });
+
+  it('at an address that the user chose draws them to its subnet', () => {
+    expect(choose('10.0.1.77', 'address')).toEqual({ name: 'eth1', host: '10.0.1.5' });
+    expect(choose('fd00::77', 'address')).toEqual({ name: 'eth0', host: 'fd00::5' });
+    expect(choose('10.0.1.77', 'name').name).toBe('eth1');
+  });
+
+  it('in no subnet of this host, or with an address of its own choice, leaves the order as it is', () => {
+    expect(choose('203.0.113.1', 'address').name).toBe('ib0');
+    expect(choose('10.0.1.77', 'root').name).toBe('ib0');
+  });
+
+  it('of a family draws its ranks to addresses of that family', () => {
+    expect(choose('2001:db8::1', 'root', [...lo, ...eth0])).toEqual({ name: 'eth0', host: 'fd00::5' });
+  });
+
+  it('on a link is found on that link only', () => {
+    const twoLinks = [v6('eth2', 'fe80::2'), v6('eth3', 'fe80::3')];
+    expect(choose('fe80::9%eth3', 'address', twoLinks)).toEqual({ name: 'eth3', host: 'fe80::3%eth3' });
+  });
+});
+
+describe('TCCL_SOCKET_IFNAME', () => {
+  const choose = (interfaceName: string, family?: 4 | 6) => chooseInterface(host, { interfaceName, family });
+
+  it.each([
+    ['eth', 'eth0'],
+    ['eth1', 'eth1'],
+    ['=eth1', 'eth1'],
+    ['ib,eth', 'eth0'],
+    ['^lo,docker,virbr,eth', 'ib0'],
+    ['^=lo,docker0,virbr0,eth0', 'eth1'],
+    [' = eth1 , nothing', 'eth1'],
+    ['lo', 'lo'],
+  ])('%s takes %s', (wish, name) => {
+    expect(choose(wish).name).toBe(name);
+  });
+
+  it('wins over a root on loopback', () => {
+    expect(chooseInterface(host, { interfaceName: 'eth1', root: { host: '127.0.0.1', origin: 'root' } }).name).toBe('eth1');
+  });
+
+  it('with a family takes an address of that family', () => {
+    expect(choose('eth0', 6)).toEqual({ name: 'eth0', host: 'fd00::5' });
+    expect(choose('lo', 6)).toEqual({ name: 'lo', host: '::1' });
+    expect(chooseInterface([v6('eth0', 'fe80::5')], { interfaceName: 'eth0' })).toEqual({ name: 'eth0', host: 'fe80::5%eth0' });
+  });
+
+  it.each(['=eth', 'eht0', '^lo,docker,virbr,eth,ib', 'ETH0'])('%s, which matches nothing, is an error that lists what there is', (wish) => {
+    expect(() => choose(wish)).toThrow(InvalidArgumentError);
+    expect(() => choose(wish)).toThrow(/lo \(127\.0\.0\.1, ::1\); docker0 \(172\.17\.0\.1\); .*eth0 \(10\.0\.0\.5, fd00::5, fe80::5\)/);
+  });
+
+  it('a name nearly right gets a hint', () => {
+    expect(() => choose('eht0')).toThrow(/did you mean eth0\?/);
+  });
+
+  it('names the family too when that excludes all', () => {
+    expect(() => choose('ib0', 6)).toThrow(/TCCL_SOCKET_IFNAME=ib0 with TCCL_SOCKET_FAMILY=AF_INET6/);
+    expect(() => chooseInterface(docker, { family: 6 })).toThrow(/TCCL_SOCKET_FAMILY=AF_INET6; there are: docker0/);
+  });
+
+  it.each(['^', '=', '^=', ',', '^ , '])('"%s" names nothing and is refused', (wish) => {
+    expect(() => nameMatcher(wish)).toThrow(/names no interface/);
+  });
+});

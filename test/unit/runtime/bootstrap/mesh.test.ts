@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import type { Connection, ConnectionEvents } from '../../../../src/runtime/bootstrap/connection.js';
+import { Mesh } from '../../../../src/runtime/bootstrap/mesh.js';
+import type { RemoteError } from '../../../../src/errors.js';
+
+/** What a mesh hears on a connection that nobody is behind. */
+function heard(mesh: Mesh, rank: number): ConnectionEvents {
+  let heardThere: ConnectionEvents | undefined;
+  mesh.accept(rank, (events) => {
+    heardThere = events;
+    return { notify: () => undefined, leave: () => Promise.resolve(), destroy: () => undefined } as unknown as Connection;
+  });
+  return heardThere!;
+}
+
+it('who closed because of a loss is missed after it, though the last words of the lost rank are still waited for', async () => {
+  const mesh = new Mesh(0, 3);
+  const [first, second] = [heard(mesh, 1), heard(mesh, 2)];
+  const news: string[] = [];
+  mesh.onLost((rank) => news.push(`lost ${rank}`));
+  const waiting = mesh.take(1, { space: 0, number: 7 }).catch((error: unknown) => {
+    const { code, rank } = error as RemoteError;
+    news.push(`${code} ${String(rank)}`);
+  });
+  first.notice?.(JSON.stringify({ kind: 'died', rank: 2 }));
+  first.end(undefined);
+  // What comes after the goodbye of a rank is no loss of it.
+  first.end(new Error('reset'));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(news).toEqual([]);
+  second.end(new Error('reset'));
+  await waiting;
+  expect(news).toEqual(['lost 2', 'CLOSED 1']);
+});

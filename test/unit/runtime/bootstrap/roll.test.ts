@@ -1,0 +1,64 @@
+import { expect, it } from 'vitest';
+import { Roll } from '../../../../src/runtime/bootstrap/roll.js';
+import type { CheckIn } from '../../../../src/runtime/bootstrap/roll.js';
+
+let instances = 0;
+function checkIn(rank: number, changes: Partial<CheckIn> = {}): CheckIn {
+  return {
+    rank, nRanks: 4, version: '1.0.0', instance: `instance ${instances++}`, answerAddress: '127.0.0.1:1', peerAddress: '127.0.0.1:2',
+    hostname: 'host7', pid: 100 + rank, processHash: 'abc', remainingMs: 1000, ...changes,
+  };
+}
+
+function rollOf(...checkIns: CheckIn[]): Roll {
+  const roll = new Roll();
+  for (const one of checkIns) roll.add(one);
+  return roll;
+}
+
+it('is full without conflict when each rank came once', () => {
+  const roll = rollOf(checkIn(2), checkIn(0), checkIn(3));
+  expect(roll.isFull).toBe(false);
+  roll.add(checkIn(1));
+  expect(roll.isFull).toBe(true);
+  expect(roll.hasConflict).toBe(false);
+  expect(roll.conflict()).toBeUndefined();
+});
+
+it('takes the same check-in once, however often it is repeated', () => {
+  const again = checkIn(1);
+  const roll = rollOf(again, checkIn(0));
+  expect(roll.add({ ...again })).toBe(false);
+  expect(roll.hasConflict).toBe(false);
+});
+
+it('names the ranks that came twice, and their processes', () => {
+  const roll = rollOf(checkIn(1), checkIn(0), checkIn(1, { pid: 999, hostname: 'host8' }));
+  expect(roll.hasConflict).toBe(true);
+  expect(roll.conflict()).toMatchObject({
+    code: 'RANK_DUPLICATE', ranks: [1],
+    message: 'rank 1 checked in 2 times (process 101 on host7, process 999 on host8); each rank must be started once',
+  });
+});
+
+it('names the ranks with another rank count', () => {
+  const roll = rollOf(checkIn(1, { nRanks: 3 }), checkIn(0), checkIn(3), checkIn(2));
+  expect(roll.conflict()).toMatchObject({
+    code: 'RANK_COUNT_MISMATCH', ranks: [1],
+    message: 'the ranks were started with different rank counts: ranks 0,2,3 with 4, rank 1 with 3; all must have the same',
+  });
+});
+
+it('names the ranks with another version', () => {
+  const roll = rollOf(checkIn(0, { version: '1.1.0' }), checkIn(1), checkIn(2));
+  expect(roll.conflict()).toMatchObject({
+    code: 'VERSION_MISMATCH', ranks: [0],
+    message: 'the ranks have different versions of tccl: 1.0.0 at ranks 1,2, 1.1.0 at rank 0; install the same everywhere',
+  });
+});
+
+it('names the ranks that did not come', () => {
+  const roll = rollOf(checkIn(0, { nRanks: 9 }), checkIn(2, { nRanks: 9 }), checkIn(6, { nRanks: 9 }));
+  expect(roll.missing()).toMatchObject({ code: 'RANK_MISSING', ranks: [1, 3, 4, 5, 7, 8] });
+  expect(roll.missing().message).toContain('ranks 1,3-5,7,8 of 9 did not come in time (3 did: 0,2,6)');
+});

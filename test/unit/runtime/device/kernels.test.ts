@@ -1,0 +1,150 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { instantiateKernels } from '../../../../src/runtime/device/kernels/kernels.js';
+import { dataTypes, float32, operatorCode, reductionOperators, type DataType, type NumericArray } from '../../../../src/runtime/device/types.js';
+import { writeScalar, SCALAR_BYTES } from '../../../../src/runtime/device/scalar.js';
+import { divideElement, elementsOf, reduceElements, scaledSum, type Element } from './reference.js';
+
+const memory = new WebAssembly.Memory({ shared: true, initial: 64, maximum: 64 });
+const kernels = instantiateKernels(memory);
+const SOURCES = 1024;
+const DESTINATIONS = 2048;
+const SCALARS = 3072;
+const DATA = 4096;
+
+interface Shape {
+  readonly nSources: number;
+  readonly nDestinations: number;
+  /** Elements before the first that is worked on. */
+  readonly from: number;
+  readonly count: number;
+  readonly inPlace: boolean;
+  readonly seed: number;
+}
+
+const shape: fc.Arbitrary<Shape> = fc.record({
+  nSources: fc.integer({ min: 1, max: 9 }),
+  nDestinations: fc.integer({ min: 1, max: 5 }),
+  from: fc.nat(40),
+  count: fc.nat(200),
+  inPlace: fc.boolean(),
+  seed: fc.nat(),
+});
+
+/** Integers of any bits. Floats of any bits, or numbers of similar size, whose sums are rounded, or both. */
+function fill(type: DataType, address: number, length: number, random: () => number): void {
+  const array = new type.array(memory.buffer, address, length);
+  const bytes = new Uint8Array(memory.buffer, address, length * type.bytes);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = random() >>> 24;
+  const numbers = type.isFloat ? (random() >>> 30) / 2 : 0;
+  for (let i = 0; i < length; i++) if (random() / 2 ** 32 < numbers) type.write(array, i, (random() / 2 ** 32 - 0.5) * 8);
+}
+
+interface Arrays {
+  readonly sources: number[];
+  readonly destinations: number[];
+  readonly arrayAt: (address: number) => NumericArray;
+}
+
+/** Lays arrays out, fills them, and writes the tables of their addresses. */
+function layOut(type: DataType, { nSources, nDestinations, from, count, inPlace }: Shape, random: () => number): Arrays {
+  const length = from + count + 3;
+  const room = Math.ceil((length * type.bytes) / 16) * 16 + 16;
+  const sources = Array.from({ length: nSources }, (_, s) => DATA + s * room);
+  const destinations = Array.from({ length: nDestinations }, (_, d) => (inPlace && d === 0 ? DATA : DATA + (nSources + d) * room));
+  const words = new Uint32Array(memory.buffer);
+  sources.forEach((address, s) => (words[SOURCES / 4 + s] = address));
+  destinations.forEach((address, d) => (words[DESTINATIONS / 4 + d] = address));
+  for (const address of [...destinations, ...sources]) fill(type, address, length, random);
+  return { sources, destinations, arrayAt: (address) => new type.array(memory.buffer, address, length) };
+}
+
+/** Runs a kernel; its destinations must hold what `expected` makes of the sources' elements, and nothing else changes. */
+function check({ sources, destinations, arrayAt }: Arrays, { from, count }: Shape, run: () => void, expected: (elements: Element[]) => Element): void {
+  const inputs = sources.map((address) => elementsOf(arrayAt(address)));
+  const before = destinations.map((address) => elementsOf(arrayAt(address)));
+  run();
+  destinations.forEach((address, d) => {
+    const whole = before[d]!.map((value, i) => (i < from || i >= from + count ? value : expected(inputs.map((input) => input[i]!))));
+    expect(elementsOf(arrayAt(address))).toEqual(whole);
+  });
+}
+
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0);
+}
+
+describe.each(dataTypes)('$name', (type) => {
+  test('reduceCopy equals the element-wise reference for every operator, number of sources and destinations, length and offset', () => {
+    fc.assert(
+      fc.property(shape, fc.constantFrom(...reductionOperators), (shape, operator) => {
+        const { nSources, nDestinations, from, count } = shape;
+        check(
+          layOut(type, shape, generator(shape.seed)), shape,
+          () => kernels.reduceCopy(type.code, operatorCode(operator), SOURCES, nSources, DESTINATIONS, nDestinations, from * type.bytes, count * type.bytes),
+          (elements) => reduceElements(type, operator, elements),
+        );
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('reduceScaled multiplies each source by its own scalar before it sums', () => {
+    fc.assert(
+      fc.property(shape, (shape) => {
+        const { nSources, nDestinations, from, count, seed } = shape;
+        const random = generator(seed);
+        const arrays = layOut(type, shape, random);
+        const scalars = Array.from({ length: nSources }, (_, s) => {
+          const magnitude = type.isFloat ? random() / 2 ** 30 : random() % 100;
+          writeScalar(type, (/^u/.test(type.name) || random() >>> 31 ? 1 : -1) * magnitude, memory.buffer, SCALARS + s * SCALAR_BYTES);
+          return elementsOf(new type.array(memory.buffer, SCALARS + s * SCALAR_BYTES, 1))[0]!;
+        });
+        check(
+          arrays, shape,
+          () => kernels.reduceScaled(type.code, SCALARS, SOURCES, nSources, DESTINATIONS, nDestinations, from * type.bytes, count * type.bytes),
+          (elements) => scaledSum(type, elements, scalars),
+        );
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('divide equals the average of one sum', () => {
+    fc.assert(
+      fc.property(shape, fc.integer({ min: 2, max: 300 }), (shape, divisor) => {
+        const one = { ...shape, nSources: 1, nDestinations: 1, inPlace: true };
+        check(
+          layOut(type, one, generator(shape.seed)), one,
+          () => kernels.divide(type.code, DATA + one.from * type.bytes, one.count * type.bytes, divisor),
+          ([element]) => divideElement(type, element!, divisor),
+        );
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+test('min and max keep NaN and the sign of zero', () => {
+  const a = new Float32Array(memory.buffer, DATA, 8);
+  const b = new Float32Array(memory.buffer, DATA + 64, 8);
+  a.set([NaN, 1, 0, -0, Infinity, -1, 5, 2]);
+  b.set([1, NaN, -0, 0, 1, -Infinity, 5, 3]);
+  new Uint32Array(memory.buffer, SOURCES, 2).set([DATA, DATA + 64]);
+  new Uint32Array(memory.buffer, DESTINATIONS, 1).set([DATA + 128]);
+  kernels.reduceCopy(float32.code, operatorCode('min'), SOURCES, 2, DESTINATIONS, 1, 0, 32);
+  const result = [...new Float32Array(memory.buffer, DATA + 128, 8)];
+  expect(result).toEqual([NaN, NaN, -0, -0, 1, -Infinity, 5, 2]);
+});
+
+test.each([0, 1, 127, 128, 131_071, 131_072, 131_073, 400_003])('%i bytes copied backward are all there, and nothing else is written', (bytes) => {
+  const [from, to] = [DATA + 5, DATA + 2 ** 20 + 3];
+  const all = new Uint8Array(memory.buffer, DATA);
+  const random = generator(bytes);
+  for (let i = 0; i < all.length; i++) all[i] = random() >>> 24;
+  const expected = all.slice();
+  expected.copyWithin(to - DATA, from - DATA, from - DATA + bytes);
+  kernels.copyBackward(to, from, bytes);
+  expect(Buffer.compare(all, expected)).toBe(0);
+});

@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import { callKinds, DONE, PENDING } from '../../../../src/runtime/device/kernels/kernels.js';
+import { DirectEngine } from '../../../../src/runtime/communicator/direct-engine.js';
+import { markDead, rankStates } from '../../../../src/runtime/device/rank-lines.js';
+import { Segment } from '../../../../src/runtime/device/segment.js';
+import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
+import { Team } from '../../../../src/runtime/device/team.js';
+import { float32 } from '../../../../src/runtime/device/types.js';
+
+function teams(nRanks: number): { readonly memory: WebAssembly.Memory; readonly segments: Segment[]; readonly teams: Team[] } {
+  const memory = createMemory(1024);
+  const segments = Array.from({ length: nRanks }, (_, rank) => Segment.ofThreads(memory, rank, nRanks));
+  for (const segment of segments) segment.ranks.setState(rankStates.ready);
+  return { memory, segments, teams: segments.map((segment) => Team.ofAll(segment)) };
+}
+
+test('the first abort is the one that all members see', () => {
+  const [a, b] = teams(2).teams;
+  expect(b!.abort()).toBeUndefined();
+  a!.raiseAbort('died', 1);
+  b!.raiseAbort('aborted', 0);
+  for (const team of [a!, b!]) expect(team.abort()).toEqual({ reason: 'died', localRank: 1 });
+});
+
+test('an abort of what all members have left touches no memory, which is somebody else\'s by then', () => {
+  const { segments } = teams(2);
+  const reservation = Team.reserve(segments[0]!, 2);
+  const pair = [0, 1].map((local) => new Team(segments[local]!, reservation.address, [0, 1], local === 0 ? reservation : undefined));
+  for (const team of pair) team.leave();
+  // Each sees here that the other has left, then that it has forgotten.
+  for (const segment of [...segments, ...segments]) segment.settle();
+  const array = segments[0]!.alloc(Uint8Array, 2 ** 16);
+  expect(array.byteOffset).toBe(reservation.offset);
+  for (const team of pair) {
+    team.raiseAbort('aborted', 0);
+    team.sayLastWords(Uint8Array.of(1, 2, 3));
+  }
+  expect(array.every((byte) => byte === 0)).toBe(true);
+});
+
+test('a member that ended without leaving is found; one that left first, and one of another team, are not', () => {
+  const { memory, teams: all } = teams(4);
+  expect(all[0]!.findDead()).toBe(-1);
+  all[2]!.leave();
+  markDead(memory, 2);
+  expect(all[0]!.hasLeft(2)).toBe(true);
+  expect(all[0]!.findDead()).toBe(-1);
+  markDead(memory, 3);
+  expect(all[0]!.findDead()).toBe(3);
+});
+
+test('two teams on one segment have operations under way that do not meet', () => {
+  const { segments, teams: all } = teams(3);
+  const address = segments[2]!.allocateBytes(2 ** 20);
+  const pair = [2, 0].map((local) => new Team(segments[local]!, Math.ceil(address / 4096) * 4096, [2, 0]));
+  expect(pair.map((team) => team.localRank)).toEqual([0, 1]);
+  expect(pair[0]!.kernels.barrier(callKinds.barrier, 5)).toBe(PENDING);
+  expect(all[0]!.kernels.barrier(callKinds.barrier, 5)).toBe(PENDING);
+  expect(pair[1]!.kernels.barrier(callKinds.barrier, 5)).toBe(DONE);
+  expect(pair[0]!.kernels.progress(5)).toBe(DONE);
+  expect(all[0]!.kernels.progress(5)).toBe(PENDING);
+  expect(all[1]!.abort()).toBeUndefined();
+});
+
+test('teams and heaps do not overlap, however many ranks there are', () => {
+  for (const nRanks of [1, 2, 63, 64, 100]) {
+    const segment = Segment.ofThreads(createMemory(2048), 0, nRanks);
+    const team = Team.ofAll(segment);
+    const last = team.kernels.postAddress(nRanks - 1) + (team.kernels.BLOCK_BYTES.value as number);
+    expect(last).toBeLessThanOrEqual(segment.heap.from);
+    expect(team.kernels.postAddress(0) % 4096).toBe(0);
+  }
+});
+
+test('a team in the upper half of the addresses works as any other', () => {
+  const memory = createMemory();
+  const segments = [0, 1, 2, 3].map((rank) => Segment.ofThreads(memory, rank, 4));
+  for (const segment of segments) segment.ranks.setState(rankStates.ready);
+  const reservation = Team.reserve(segments[3]!, 2);
+  if (memory.buffer.byteLength === 2 ** 32) expect(reservation.address).toBeGreaterThan(2 ** 31);
+  const engines = [3, 1].map((local) => new DirectEngine(new Team(segments[local]!, reservation.address, [3, 1]), [0, 1], undefined, 256));
+  const arrays = [0, 1].map((rank) => new Float32Array(1000).fill(rank + 1));
+  const run = (kind: number, root: number): void => {
+    const begin = (rank: number): number => engines[rank]!.begin(kind | (float32.code << 4), float32, root, arrays[rank]!, arrays[rank]!, 1000, 0);
+    const states = [begin(0), begin(1)];
+    while (states.includes(PENDING)) states.forEach((state, rank) => (states[rank] = state === PENDING ? engines[rank]!.progress(10) : state));
+  };
+  run(callKinds.allReduce, 0);
+  expect(arrays.map((array) => array[999])).toEqual([3, 3]);
+  arrays[1]!.fill(7);
+  run(callKinds.broadcast, 1);
+  expect(arrays.map((array) => array[999])).toEqual([7, 7]);
+  // What a rank posted is found there, too.
+  engines[0]!.begin(callKinds.barrier, float32, 0, arrays[0]!, arrays[0]!, 0, 0);
+  expect(engines[0]!.late(1000)).toEqual([1]);
+});

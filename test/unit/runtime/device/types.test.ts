@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+import { SCALAR_BYTES, writeScalar } from '../../../../src/runtime/device/scalar.js';
+import {
+  bfloat16, dataTypeOf, dataTypes, float16, float8e4m3, int32, int64, operatorCode, operatorNames, reductionOperators, uint8, type DataTypeName, type NumericArray,
+} from '../../../../src/runtime/device/types.js';
+import { InvalidArgumentError } from '../../../../src/errors.js';
+
+describe('the type of an array', () => {
+  test('follows from its class, where the class holds one type', () => {
+    for (const type of dataTypes.filter(({ name }) => !/^b?float(16|8)/.test(name))) {
+      expect(dataTypeOf(new type.array(new ArrayBuffer(16), 0, 1))).toBe(type);
+    }
+    expect(dataTypeOf(Buffer.alloc(1))).toBe(uint8);
+  });
+
+  test('is what options say, where the class can hold it', () => {
+    for (const type of dataTypes) expect(dataTypeOf(new type.array(new ArrayBuffer(16), 0, 1), type.name)).toBe(type);
+    expect(dataTypeOf(new Uint8Array(1), 'float8e4m3')).toBe(float8e4m3);
+    expect(dataTypeOf(new Uint16Array(1), 'bfloat16')).toBe(bfloat16);
+  });
+
+  test.each<[string, unknown, string | undefined, string, RegExp]>([
+    ['bits of no known type', new Uint16Array(1), undefined, 'ARGUMENT_TYPE', /holds float16 or bfloat16, and nothing says which; pass \{ type: 'float16' \}/],
+    ['16-bit integers', new Int16Array(1), undefined, 'ARGUMENT_TYPE', /an object of class Int16Array cannot be exchanged; pass one of Int8Array, Uint8Array, Int32Array/],
+    ['clamped bytes', new Uint8ClampedArray(1), undefined, 'ARGUMENT_TYPE', /Uint8ClampedArray cannot be exchanged/],
+    ['an ordinary array', [1, 2], undefined, 'ARGUMENT_TYPE', /an object of class Array cannot be exchanged/],
+    ['nothing', undefined, undefined, 'ARGUMENT_TYPE', /^undefined cannot be exchanged/],
+    ['a class that cannot hold the type', new Float32Array(1), 'float16', 'ARGUMENT_TYPE', /class Float32Array does not hold float16; pass one of class Uint16Array/],
+    ['a type of the same size but another class', new Int32Array(1), 'uint32', 'ARGUMENT_TYPE', /does not hold uint32; pass one of class Uint32Array/],
+    ['a misspelt type', new Uint16Array(1), 'flaot16', 'UNKNOWN_NAME', /no data type is called "flaot16"; did you mean float16\?; use one of int8, uint8/],
+  ])('refuses %s', (_, array, name, code, message) => {
+    const call = () => dataTypeOf(array as NumericArray, name as DataTypeName | undefined);
+    expect(call).toThrow(message);
+    expect(call).toThrow(expect.objectContaining({ code }) as Error);
+  });
+});
+
+test('elements are read and written as numbers in every type', () => {
+  for (const type of dataTypes) {
+    const array = new type.array(new ArrayBuffer(16), 0, 2);
+    type.write(array, 1, 3);
+    expect(Number(type.read(array, 1))).toBe(3);
+    expect(Number(type.read(array, 0))).toBe(0);
+    expect(typeof type.read(array, 1)).toBe(type.bytes === 8 && !type.isFloat ? 'bigint' : 'number');
+  }
+});
+
+test('codes of types and operators are different numbers below 16', () => {
+  const codes = dataTypes.map(({ code }) => code).sort((a, b) => a - b);
+  expect(codes).toEqual(dataTypes.map((_, i) => i));
+  expect(reductionOperators.map(operatorCode)).toEqual([0, 1, 2, 3, 4]);
+  expect(operatorCode({ premulSum: 2 })).toBe(5);
+  expect(operatorNames[5]).toBe('premulSum');
+});
+
+test.each([
+  ['summ', /no reduction operator "summ"; did you mean sum\?/], ['mean', /did you mean avg\?/], ['premulSum', /use one of .* or \{ premulSum: scalar \}/],
+  [7, /no reduction operator 7; use one of sum, prod/], [null, /operator null;/], [{ premul: 1 }, /operator \{"premul":1\};/],
+])(
+  'refuses the operator %j', (operator, message) => {
+    expect(() => operatorCode(operator as never)).toThrow(message);
+  });
+
+describe('a scalar of premulSum', () => {
+  const buffer = new ArrayBuffer(16);
+  const bytesOf = () => [...new Uint8Array(buffer, 8, SCALAR_BYTES)];
+
+  test('is one element as often as it fits', () => {
+    writeScalar(float16, 1 / 3, buffer, 8);
+    expect(bytesOf()).toEqual([0x55, 0x35, 0x55, 0x35, 0x55, 0x35, 0x55, 0x35]);
+    writeScalar(int32, -2, buffer, 8);
+    expect([...new Int32Array(buffer, 8, 2)]).toEqual([-2, -2]);
+    writeScalar(int64, 2n ** 40n, buffer, 8);
+    expect([...new BigInt64Array(buffer, 8, 1)]).toEqual([2n ** 40n]);
+  });
+
+  test.each<[DataTypeName, unknown, string]>([
+    ['int32', 0.5, 'ARGUMENT_RANGE'], ['int8', 128, 'ARGUMENT_RANGE'], ['uint8', -1, 'ARGUMENT_RANGE'],
+    ['uint64', 2n ** 64n, 'ARGUMENT_RANGE'], ['int32', NaN, 'ARGUMENT_RANGE'], ['float32', '2', 'ARGUMENT_TYPE'],
+  ])('of %s cannot be %s', (name, scalar, code) => {
+    const type = dataTypes.find((candidate) => candidate.name === name)!;
+    const call = () => { writeScalar(type, scalar as number, buffer, 8); };
+    expect(call).toThrow(InvalidArgumentError);
+    expect(call).toThrow(expect.objectContaining({ code }) as Error);
+  });
+});

@@ -1,0 +1,81 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
+import { markDead, rankStates } from '../../../../src/runtime/device/rank-lines.js';
+import { Segment } from '../../../../src/runtime/device/segment.js';
+import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
+import { Team } from '../../../../src/runtime/device/team.js';
+import { ShmTransport } from '../../../../src/runtime/transport/shm.js';
+import { SocketTransport } from '../../../../src/runtime/transport/socket.js';
+import type { FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from '../../../../src/runtime/transport/transport.js';
+
+/** Both ends of a connection from rank 0 to rank 1, in one thread. */
+export interface ConnectedPair {
+  readonly sender: SendConnection;
+  readonly receiver: ReceiveConnection;
+  readonly senderSegment: Segment;
+  readonly receiverSegment: Segment;
+  /** Ends a rank without a word, as a kill does. */
+  readonly kill: (rank: 0 | 1) => void;
+  /** Of rank 0 and of rank 1, where there are some. */
+  readonly sockets?: readonly [Socket, Socket];
+  readonly closeTransports: () => void;
+}
+
+export const secret = new Uint8Array(32).fill(7);
+const never = new AbortController().signal;
+
+/** Segments of a host's ranks, small ones. */
+export function hostSegments(nRanks: number, pages = 1024): { readonly memory: WebAssembly.Memory; readonly segments: Segment[] } {
+  const memory = createMemory(pages);
+  const segments = Array.from({ length: nRanks }, (_, rank) => Segment.ofThreads(memory, rank, nRanks));
+  for (const segment of segments) segment.ranks.setState(rankStates.ready);
+  return { memory, segments };
+}
+
+export async function openPair(name: TransportName, size: FifoSize, lowLatency = false): Promise<ConnectedPair> {
+  if (name === 'shm') {
+    const { memory, segments } = hostSegments(2);
+    const [a, b] = segments.map((segment) => new ShmTransport({ team: Team.ofAll(segment), localRanks: [0, 1], size, ...(lowLatency ? { lowLatency: { headerBytes: 0, headerWords: 0 } } : {}) }));
+    return { ...(await join(a!, b!)), senderSegment: segments[0]!, receiverSegment: segments[1]!, kill: (rank) => markDead(memory, rank) };
+  }
+  const segments = [hostSegments(1).segments[0]!, hostSegments(1).segments[0]!];
+  const [a, b] = segments.map((segment, rank) => new SocketTransport({ segment, rank, host: '127.0.0.1', secret, size }));
+  const sockets = new Map<string, Socket>();
+  const watch = (side: string) => (message: unknown) => void sockets.set(side, (message as { socket: Socket }).socket);
+  const [client, server] = [watch('client'), watch('server')];
+  subscribe('net.client.socket', client);
+  subscribe('net.server.socket', server);
+  const ends = await join(a!, b!);
+  unsubscribe('net.client.socket', client);
+  unsubscribe('net.server.socket', server);
+  return {
+    ...ends, senderSegment: segments[0]!, receiverSegment: segments[1]!,
+    kill: (rank) => void sockets.get(rank === 0 ? 'server' : 'client')!.destroy(),
+    sockets: [sockets.get('server')!, sockets.get('client')!],
+  };
+}
+
+async function join(from: Transport, to: Transport): Promise<Pick<ConnectedPair, 'sender' | 'receiver' | 'closeTransports'>> {
+  const [send, receive] = await Promise.all([from.setUpSend(1), to.setUpReceive(0)]);
+  const [sender, receiver] = await Promise.all([send.connect(receive.info, never), receive.connect(send.info, never)]);
+  const closeTransports = (): void => {
+    from.close();
+    to.close();
+  };
+  return { sender, receiver, closeTransports };
+}
+
+/** Lets the event loop turn until it is so; the test's own limit ends what never is. */
+export async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** What a call throws; undefined if it does not. */
+export function thrown(call: () => unknown): unknown {
+  try {
+    call();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
