@@ -6,7 +6,7 @@ import { defineConfig } from 'vitest/config';
  */
 const HANGS_MS = 240_000;
 
-/** Tests by level; `npx vitest run --project unit` runs one. The levels are told in docs/testing.md. */
+/** Tests by level; `npx vitest run --project unit` runs one. The levels are told in docs/guides/testing.md. */
 const level = (name: string, options: object = {}) => ({
   extends: true as const,
   test: { name, include: [`test/${name}/**/*.test.ts`], testTimeout: HANGS_MS, hookTimeout: HANGS_MS, ...options },

@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: measures, writes JSON lines to bench/results, and prints tables of ratios. docs/performance.md tells
+ * `npm run bench`: measures, writes JSON lines to bench/results, and prints tables of ratios. docs/notes/performance.md tells
  * how to read them.
  *
  * @module

@@ -1,6 +1,6 @@
-// Writes docs/accuracy.md: published results beside what the planner predicts for them.
+// Writes docs/notes/accuracy.md: published results beside what the planner predicts for them.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { accuracyPage } from '../dist/planner/plan/estimate/accuracy-page.js';
 
-const docs = new URL('../docs/', import.meta.url);
-writeFileSync(new URL('accuracy.md', docs), accuracyPage(readFileSync(new URL('published-results.yaml', docs), 'utf8')));
+const notes = new URL('../docs/notes/', import.meta.url);
+writeFileSync(new URL('accuracy.md', notes), accuracyPage(readFileSync(new URL('published-results.yaml', notes), 'utf8')));

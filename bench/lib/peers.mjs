@@ -66,7 +66,7 @@ function isNewer(output, inputs) {
  * @property {string} options
  * @property {number} [maxBytes] larger sizes do not work
  * @property {boolean} won one of those that a quick run tries: the fastest of all libraries at some size, or the best
- *   of its own library, in the measurements of docs/performance.md
+ *   of its own library, in the measurements of docs/notes/performance.md
  */
 
 const cma = '--mca btl_vader_eager_limit 66000';

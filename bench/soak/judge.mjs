@@ -6,7 +6,7 @@ import { LIMIT_S } from './run-job.mjs';
 /** @typedef {import('./run-job.mjs').Record_} Record_ */
 
 /**
- * What a rank must be told that lost another one so. docs/failures.md promises it.
+ * What a rank must be told that lost another one so. docs/guides/failures.md promises it.
  *
  * @type {Record<string, { code: string, names: boolean }>}
  */

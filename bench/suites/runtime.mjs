@@ -1,6 +1,6 @@
 /**
  * The runtime against Open MPI, MPICH and Gloo: the same collective at the same sizes, tccl's APIs and the libraries'
- * tunings in turn, in several rounds. docs/performance.md tells the method.
+ * tunings in turn, in several rounds. docs/notes/performance.md tells the method.
  *
  * @module
  */

@@ -14,7 +14,7 @@ test('the list has every variable that the sources name, and no other', () => {
 });
 
 test('the page of variables has a row for each, and for no other', () => {
-  const rows = readFileSync('docs/variables.md', 'utf8').split('\n').filter((line) => line.startsWith('| `'));
+  const rows = readFileSync('docs/reference/variables.md', 'utf8').split('\n').filter((line) => line.startsWith('| `'));
   const names = rows.flatMap((row) => row.split('|')[1]?.match(/\bTCCL_\w+/g) ?? []);
   expect(names.sort()).toEqual([...variables].sort());
 });

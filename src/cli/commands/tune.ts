@@ -17,7 +17,7 @@ export function register(program: Command): void {
     .summary('measure this host, so that the fastest algorithm is chosen')
     .description(
       'Measures every algorithm for every collective on this host and writes a profile, by which init() chooses from then on. '
-      + 'Takes about two minutes, on a machine that does nothing else. Without a profile, the defaults of docs/algorithms.md hold.',
+      + 'Takes about two minutes, on a machine that does nothing else. Without a profile, the defaults of docs/notes/algorithms.md hold.',
     )
     .addOption(new Option('-n, --ranks <list>', 'numbers of ranks to measure').argParser(parseRanks).default([2, 4, 8], '2,4,8'))
     .option('-e, --maxbytes <size>', 'largest size; calls beyond it take what is the fastest there', '16M')

@@ -12,7 +12,7 @@ import type { SearchListener } from './trace.js';
 import { perfect, Walk } from './walk.js';
 
 /**
- * Searches the channels of one graph on one host, as NCCL does. docs/search.md tells how. A graph given with channels
+ * Searches the channels of one graph on one host, as NCCL does. docs/notes/search.md tells how. A graph given with channels
  * is the answer itself; one without channels only gives the settings to begin with.
  *
  * The host's links end with rounded bandwidths, so the order in which graphs are searched is part of the answer.

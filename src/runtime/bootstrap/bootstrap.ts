@@ -26,7 +26,7 @@ export type Introduction = Pick<Bootstrap, 'rank' | 'nRanks' | 'peers' | 'localR
 /**
  * The out-of-band network of a communicator: small messages over TCP while it is set up, split or closed.
  * All ranks of the scope call the collective operations in the same order. An operation waits as long as the ranks that
- * it needs live; messages may have up to 1 GiB. docs/bootstrap.md tells when a rank counts as lost.
+ * it needs live; messages may have up to 1 GiB. docs/notes/bootstrap.md tells when a rank counts as lost.
  */
 export interface Bootstrap {
   readonly rank: number;

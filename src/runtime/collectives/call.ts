@@ -7,7 +7,7 @@ export type CallKind = keyof typeof callKinds;
 
 /** How a collective moves its data. A call's code holds the place in this list: append only. */
 export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs', 'nvls'] as const;
-/** The name of an algorithm; docs/algorithms.md tells of each. */
+/** The name of an algorithm; docs/notes/algorithms.md tells of each. */
 export type Algorithm = (typeof algorithms)[number];
 
 /** What a rank asked for. Ranks of a communicator must ask for the same, in the same order. */

@@ -30,14 +30,14 @@ const kindsOf: Readonly<Record<Exclude<Algorithm, 'direct'>, readonly CallKind[]
   pairs: ['allToAll', 'gather', 'scatter', 'allToAllV'],
 };
 
-/** Up to this size, one slice of a tree, a tree's few messages win over a ring's many; measured (docs/algorithms.md). */
+/** Up to this size, one slice of a tree, a tree's few messages win over a ring's many; measured (docs/notes/algorithms.md). */
 const TREE_BYTES = 8 * 1024;
 /** The same of PAT, for the block of a rank. */
 const PAT_BYTES = 16 * 1024;
 
 /**
  * Which algorithm carries out which call where no profile of this machine says so. Where all ranks share one segment,
- * *direct* wins at every size that was measured (docs/performance.md).
+ * *direct* wins at every size that was measured (docs/notes/performance.md).
  */
 export function defaultTable(situation: Situation): AlgorithmTable {
   const kinds = Object.keys(callKinds) as CallKind[];

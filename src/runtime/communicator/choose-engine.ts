@@ -36,7 +36,7 @@ export function smallBytesOf(nLocalRanks: number, nCores: number): number {
   return nLocalRanks > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES;
 }
 
-/** Up to this size a ring's calls take the protocol LL, beyond it its copies cost more than it saves (docs/algorithms.md). */
+/** Up to this size a ring's calls take the protocol LL, beyond it its copies cost more than it saves (docs/notes/algorithms.md). */
 const LOW_LATENCY_BYTES = 256;
 /** Up to which size a ring's calls take the protocol LL; -1 where it has none. */
 export function lowLatencyBytesOf(oneSegment: boolean, nThreads: number, { protocol }: RuntimeSettings): number {

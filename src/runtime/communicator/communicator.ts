@@ -181,7 +181,7 @@ export class Communicator extends Collectives {
    *
    * Sends and receives are no collectives: all that are under way progress at once, so `Promise.all` of a send and a
    * receive never waits for itself. From one rank to another the n-th send meets the n-th receive, and both must agree
-   * in type and length. docs/p2p.md has examples.
+   * in type and length. docs/guides/p2p.md has examples.
    */
   send(array: NumericArray, peer: number, options?: CallOptions): Promise<void> {
     return this.#message('send', array, peer, options);

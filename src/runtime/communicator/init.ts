@@ -43,7 +43,7 @@ export interface InitOptions extends CommunicatorConfig {
 /**
  * Joins the communicator of all ranks and resolves when all have come. Without options it finds its place by itself:
  * as a thread of spawnRanks(), or from the environment that `tccl run`, mpirun, mpiexec, srun or torchrun gives
- * (docs/launch.md). A process that nothing started as a rank is rank 0 of 1.
+ * (docs/guides/launch.md). A process that nothing started as a rank is rank 0 of 1.
  *
  * @throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`, `UNKNOWN_NAME`;
  *   InvalidUsageError `ENVIRONMENT`, `RANK_UNKNOWN`, `RANK_COUNT_MISMATCH`, `RANK_DUPLICATE`, `DEVICE_DUPLICATE`,

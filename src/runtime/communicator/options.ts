@@ -16,7 +16,7 @@ export interface RuntimeSettings {
   readonly protocol: Protocol | undefined;
   /** TCCL_SHM_DISABLE=1: processes exchange data over sockets even on one host. */
   readonly sharedMemory: boolean;
-  /** TCCL_CMA_DISABLE=1: ranks of a host do not read each other's private memory; docs/transports.md. */
+  /** TCCL_CMA_DISABLE=1: ranks of a host do not read each other's private memory; docs/notes/transports.md. */
   readonly peerMemory: boolean;
   /** TCCL_MACHINE_CODE_DISABLE=1: nothing is done by machine code of our own; docs/architecture.md. */
   readonly machineCode: boolean;
@@ -24,7 +24,7 @@ export interface RuntimeSettings {
   readonly ignoreAffinity: boolean;
   /** TCCL_TIMEOUT: seconds that an operation may wait for other ranks, as far as this one runs (watch-clock.ts); 0 for ever. Default 600. */
   readonly timeoutMs: number;
-  /** TCCL_TRACE: where the ranks of this host write what they did when; `%h` stands for the host's name. docs/feedback.md. */
+  /** TCCL_TRACE: where the ranks of this host write what they did when; `%h` stands for the host's name. docs/guides/feedback.md. */
   readonly tracePath: string | undefined;
   /** TCCL_DEBUG, TCCL_DEBUG_SUBSYS, TCCL_DEBUG_FILE. */
   readonly debug: DebugSettings;

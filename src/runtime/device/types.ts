@@ -28,7 +28,7 @@ export interface NumericArrayConstructor<T extends NumericArray = NumericArray> 
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): T;
 }
 
-/** The name of a type of elements, as `options.type` takes it; docs/types.md has the arrays that hold it. */
+/** The name of a type of elements, as `options.type` takes it; docs/reference/types.md has the arrays that hold it. */
 export type DataTypeName =
   | 'int8' | 'uint8' | 'int32' | 'uint32' | 'int64' | 'uint64'
   | 'float16' | 'float32' | 'float64' | 'bfloat16' | 'float8e4m3' | 'float8e5m2';

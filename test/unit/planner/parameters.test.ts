@@ -68,7 +68,7 @@ describe('parametersFromEnvironment', () => {
     for (const variable of outsideThePlan.keys()) expect([ncclVariables.has(variable), isPlanned(variable)], variable).toEqual([true, false]);
   });
 
-  it('has a row of docs/nccl-variables.md for every setting, with its value when unset', () => {
+  it('has a row of docs/reference/nccl-variables.md for every setting, with its value when unset', () => {
     const unset = (field: keyof typeof defaultParameters): string => {
       const value = defaultParameters[field];
       if (field === 'netMergeLevel') return 'PORT';
@@ -76,7 +76,7 @@ describe('parametersFromEnvironment', () => {
       return typeof value === 'object' ? value.kind.toUpperCase() : String(value);
     };
     const rows = parameterTable.map(({ field, variable, doc }) => `| \`${variable}\` | ${unset(field)} | ${doc} |`);
-    const page = readFileSync('docs/nccl-variables.md', 'utf8').split('\n').filter((line) => line.startsWith('| `NCCL_'));
+    const page = readFileSync('docs/reference/nccl-variables.md', 'utf8').split('\n').filter((line) => line.startsWith('| `NCCL_'));
     expect(page.slice(0, rows.length)).toEqual(rows);
     expect([...outsideThePlan.keys()].filter((variable) => !page.some((line) => line.includes(`\`${variable}\``)))).toEqual([]);
   });

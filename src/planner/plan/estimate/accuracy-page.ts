@@ -51,7 +51,7 @@ export function compareResults(text: string): ComparedResult[] {
   });
 }
 
-/** docs/accuracy.md, from the text of docs/published-results.yaml. */
+/** docs/notes/accuracy.md, from the text of docs/notes/published-results.yaml. */
 export function accuracyPage(text: string): string {
   const results = compareResults(text);
   return [method, leaveOneOut(results), summary(results), misses, '## All results\n', ...results.map(resultSection)].join('\n');

@@ -1,4 +1,4 @@
-/** What docs/accuracy.md says in words: how the numbers come about, and where and why they are off. */
+/** What docs/notes/accuracy.md says in words: how the numbers come about, and where and why they are off. */
 
 export const method = `# Predicted against measured
 

@@ -35,7 +35,7 @@ export interface EstimateParameters {
   readonly reach: Readonly<Record<ReachName, number>>;
 }
 
-/** As the published results marked `fit` have it (`fitParameters`, docs/accuracy.md). */
+/** As the published results marked `fit` have it (`fitParameters`, docs/notes/accuracy.md). */
 export const measuredParameters: EstimateParameters = {
   launchUs: 12,
   rounds: 1.2,
@@ -66,7 +66,7 @@ export interface EstimateTerms {
  *
  * The launch of a kernel is not in NCCL's model. Data moves in chunks: until the first has come round and while the last
  * does, links idle, which at middle sizes costs as much as the transfer. And links reach a little more or less than NCCL
- * has in its tables. docs/accuracy.md tells how the parameters were found and how far the estimate is off.
+ * has in its tables. docs/notes/accuracy.md tells how the parameters were found and how far the estimate is off.
  *
  * @param bytes size as nccl-tests counts it: for AllGather and ReduceScatter the data of all ranks together
  * @returns undefined where NCCL has nothing to choose from, and for one rank, which exchanges nothing

@@ -24,7 +24,7 @@ export interface PublishedResult {
 }
 
 /**
- * Reads docs/published-results.yaml, whose head tells what its fields mean.
+ * Reads docs/notes/published-results.yaml, whose head tells what its fields mean.
  *
  * @throws InputError with the line of a field or value that does not belong there
  */

@@ -13,8 +13,8 @@ import { choose } from '../../../../src/planner/tuning/choose.js';
 import { collectives } from '../../../../src/planner/tuning/names.js';
 import { tune } from '../../../../src/planner/tuning/tune.js';
 
-const docs = new URL('../../../../docs/', import.meta.url);
-const published = readFileSync(new URL('published-results.yaml', docs), 'utf8');
+const notes = new URL('../../../../docs/notes/', import.meta.url);
+const published = readFileSync(new URL('published-results.yaml', notes), 'utf8');
 
 function tuningOf(name: string, { count = 1, gpus, environment = {} }: { count?: number; gpus?: number; environment?: Record<string, string> } = {}) {
   const { parameters } = parametersFromEnvironment(environment);
@@ -22,9 +22,9 @@ function tuningOf(name: string, { count = 1, gpus, environment = {} }: { count?:
   return tune(plan({ hosts: [{ machine: root, count }] }, parameters), parameters);
 }
 
-describe('docs/accuracy.md', () => {
+describe('docs/notes/accuracy.md', () => {
   it('is what npm run accuracy writes', () => {
-    expect(readFileSync(new URL('accuracy.md', docs), 'utf8')).toBe(accuracyPage(published));
+    expect(readFileSync(new URL('accuracy.md', notes), 'utf8')).toBe(accuracyPage(published));
   });
 
   it('has parameters that its fit results give', () => {

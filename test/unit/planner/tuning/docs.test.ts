@@ -10,7 +10,7 @@ import { describeReason, type Reason } from '../../../../src/planner/tuning/reas
 import { tune } from '../../../../src/planner/tuning/tune.js';
 
 const source = (path: string) => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8');
-const page = source('docs/tuning.md');
+const page = source('docs/notes/tuning.md');
 const tuning = tune(plan({ hosts: [{ machine: machine('dgx-h100'), count: 2 }] }), defaultParameters);
 
 /** Rows of the table under these titles. */
@@ -20,7 +20,7 @@ function rowsUnder(titles: string): string[] {
   return lines.slice(start, lines.findIndex((line, index) => index > start && line === ''));
 }
 
-describe('docs/tuning.md, two DGX H100, AllReduce', () => {
+describe('docs/notes/tuning.md, two DGX H100, AllReduce', () => {
   it('the model', () => {
     expect(rowsUnder('| | bandwidth, GB/s | latency, µs |')).toEqual(algorithms.flatMap((algorithm) => protocols.flatMap((protocol) => {
       const { bandwidthGBps, latencyUs } = tuning.model.AllReduce[algorithm][protocol];
