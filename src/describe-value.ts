@@ -14,3 +14,8 @@ export function describeValue(value: unknown): string {
       return String(value);
   }
 }
+
+/** The beginning of a text that a message quotes: it may be long, and it may be a damaged unique id, whose end is secret. */
+export function describeText(text: string): string {
+  return JSON.stringify(text.length <= 40 ? text : `${text.slice(0, 37)}…`);
+}

@@ -103,7 +103,7 @@ export abstract class TcclError extends Error {
   declare readonly column: number | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    super(withoutIds(message), details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     if (details.rank !== undefined) this.rank = details.rank;
     if (details.ranks !== undefined) this.ranks = details.ranks;
@@ -114,6 +114,11 @@ export abstract class TcclError extends Error {
 
   /** The class's name, also on the prototype, so that minified builds keep it. */
   abstract override readonly name: string;
+}
+
+/** Hides unique ids, which hold a secret: a message that quotes what the user gave may quote one. */
+function withoutIds(message: string): string {
+  return message.replace(/tccl1:[\w-]{8,}…?/g, 'tccl1:…');
 }
 
 /** A value that no call could accept. */

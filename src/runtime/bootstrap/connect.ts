@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, RemoteError, TcclError, TimeoutError } from '../../errors.js';
 import { version as ownVersion } from '../../version.js';
 import { afterWatching, WatchClock } from '../watch-clock.js';
@@ -24,7 +25,7 @@ import type { CheckIn } from './roll.js';
 import { verdictGraceMs } from './root.js';
 import { setUpHeader } from './set-up-message.js';
 import type { Answer } from './set-up-message.js';
-import type { UniqueId } from './unique-id.js';
+import { secretOf, type UniqueId } from './unique-id.js';
 
 export interface ConnectOptions {
   readonly id: UniqueId;
@@ -78,13 +79,18 @@ export async function connect(options: ConnectOptions): Promise<Bootstrap> {
   return new SetUp(options).run();
 }
 
-function checkOptions({ rank, nRanks, timeoutMs }: ConnectOptions): void {
+/** @throws InvalidArgumentError `ARGUMENT_RANGE`: no communicator has such a rank. */
+export function checkRank(rank: number, nRanks: number): void {
   if (!Number.isInteger(nRanks) || nRanks < 1) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `the rank count ${nRanks} is not a whole number of at least 1`);
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `the rank count ${describeValue(nRanks)} is not a whole number of at least 1`);
   }
   if (!Number.isInteger(rank) || rank < 0 || rank >= nRanks) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `the rank ${rank} is not a whole number from 0 to ${nRanks - 1}, as it must be among ${nRanks} ranks`);
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `the rank ${describeValue(rank)} is not a whole number from 0 to ${nRanks - 1}, as it must be among ${nRanks} ranks`);
   }
+}
+
+function checkOptions({ rank, nRanks, timeoutMs }: ConnectOptions): void {
+  checkRank(rank, nRanks);
   if (!(timeoutMs > 0 && timeoutMs < 2 ** 31 - verdictGraceMs)) {
     throw new InvalidArgumentError('ARGUMENT_RANGE', `the time-out of ${timeoutMs} ms is not between 0 and 24 days`);
   }
@@ -142,7 +148,7 @@ class SetUp {
     const answer = withResolvers<Answer>();
     const answerListener = await this.#listen({
       host,
-      secret: id.secret,
+      secret: secretOf(id),
       expects: ({ purpose, to }) => purpose === purposes.answer && to === rank,
       admit: (_, open) => open({ message: ({ data }) => answer.resolve(decodeJson(data) as Answer), end: () => undefined }),
     });
@@ -160,7 +166,7 @@ class SetUp {
     const next = await this.#awaitAnswer(answer.promise, root, answerAddress);
     answerListener.close();
 
-    const secret = sessionSecret(id.secret, Buffer.from(next.sessionNonce, 'hex'));
+    const secret = sessionSecret(secretOf(id), Buffer.from(next.sessionNonce, 'hex'));
     ringSecret.resolve(secret);
     await this.#joinRing(secret, zone, parseAddress(next.next), peerAddress);
 
@@ -190,7 +196,7 @@ class SetUp {
       const confirmation = withResolvers<boolean>();
       const connection = await dial({
         address: root,
-        secret: id.secret,
+        secret: secretOf(id),
         greeting: { purpose: purposes.checkIn, from: rank, to: rootRank },
         events: { message: () => confirmation.resolve(true), end: () => confirmation.resolve(false) },
         signal,

@@ -17,7 +17,7 @@ import type { CheckIn } from './roll.js';
 import { decodeCheckIn, setUpHeader } from './set-up-message.js';
 import type { Answer } from './set-up-message.js';
 import type { StrangerLimits } from './stranger-limits.js';
-import { secretBytes, UniqueId } from './unique-id.js';
+import { secretBytes, secretOf, UniqueId } from './unique-id.js';
 
 /** Where the root of a communicator listens, and how long it waits. */
 export interface RootOptions {
@@ -78,7 +78,7 @@ export async function startRoot(options: RootOptions = {}): Promise<Root> {
  */
 export async function listenAt(hostPort: string, commSecret?: string, options: Omit<RootOptions, 'host'> = {}): Promise<Root> {
   const id = await UniqueId.fromHostPort(hostPort, commSecret);
-  const openOn = (host: string) => open({ host, port: id.root.port }, id.secret, options, () => id);
+  const openOn = (host: string) => open({ host, port: id.root.port }, secretOf(id), options, () => id);
   if (id.origin === 'address') return openOn(id.root.host);
   try {
     return await openOn('::');

@@ -2,6 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { inspect } from 'node:util';
+import { describeText } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, SystemError } from '../../errors.js';
 import { addressBytes, addressText, formatAddress, isLoopback, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
@@ -34,17 +35,17 @@ export type Origin = (typeof origins)[number];
 export class UniqueId {
   /** Where the root listens. */
   readonly root: Address;
-  /** What who joins must know. */
-  readonly secret: Uint8Array;
   /** Who chose the address. */
   readonly origin: Origin;
+  /** Private, so that neither `console.dir`, `JSON.stringify` nor a debugger's log shows it. */
+  readonly #secret: Uint8Array;
 
   constructor(root: Address, secret: Uint8Array, origin: Origin = 'root') {
     if (secret.length !== secretBytes) {
       throw new InvalidArgumentError('UNIQUE_ID', `the secret of a unique id has ${secretBytes} bytes, not ${secret.length}`);
     }
     this.root = root;
-    this.secret = secret;
+    this.#secret = secret;
     this.origin = origin;
   }
 
@@ -88,7 +89,7 @@ export class UniqueId {
   static parse(text: string): UniqueId {
     const trimmed = text.trim();
     if (!trimmed.startsWith(printablePrefix)) {
-      throw new InvalidArgumentError('UNIQUE_ID', `"${shorten(trimmed)}" is not a unique id: those start with ${printablePrefix}`);
+      throw new InvalidArgumentError('UNIQUE_ID', `${describeText(trimmed)} is not a unique id: those start with ${printablePrefix}`);
     }
     const body = trimmed.slice(printablePrefix.length);
     const bytes = Buffer.from(body, 'base64url');
@@ -134,7 +135,7 @@ export class UniqueId {
     bytes[6] = origins.indexOf(this.origin);
     bytes.set(address, 8);
     bytes.write(zoneOf(this.root.host) ?? '', 24, 16, 'latin1');
-    bytes.set(this.secret, 40);
+    bytes.set(this.#secret, 40);
     bytes.writeUInt16BE(this.root.port, 112);
     bytes.set(checksum(bytes), 120);
     return bytes;
@@ -145,10 +146,20 @@ export class UniqueId {
     return printablePrefix + Buffer.from(this.toBytes()).toString('base64url');
   }
 
-  /** @internal Without the secret, for those who log objects. */
+  /** The root's address, for logs: JSON leaves the secret out, so send {@link UniqueId.toString} to other ranks. */
+  toJSON(): { readonly root: string } {
+    return { root: formatAddress(this.root) };
+  }
+
+  /** @internal The same for `console.log`. */
   [inspect.custom](): string {
     return `UniqueId { root: '${formatAddress(this.root)}' }`;
   }
+}
+
+/** What a rank proves to know when it joins. No member of the class: printing an object may evaluate its getters. */
+export function secretOf(id: UniqueId): Uint8Array {
+  return Uint8Array.from(id.toBytes().subarray(40, 72));
 }
 
 function checksum(bytes: Uint8Array): Uint8Array {
@@ -168,8 +179,4 @@ async function resolve(name: string): Promise<string> {
     throw new SystemError('NETWORK', `the host name "${name}" of the root cannot be resolved: ${describeError(error)}`, { cause: error });
   }
   throw new SystemError('NETWORK', `the host name "${name}" of the root has no address`);
-}
-
-function shorten(text: string): string {
-  return text.length <= 40 ? text : `${text.slice(0, 37)}…`;
 }

@@ -1,7 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
-import type { UniqueId } from '../bootstrap/unique-id.js';
+import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm } from '../collectives/call.js';
 import { HEADER_BYTES, HEADER_WORDS } from '../collectives/exchange.js';
 import { LOW_LATENCY_FIFO } from '../collectives/ring.js';
@@ -126,7 +126,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
     thread = network.thread;
     for (const algorithm of overNetwork) engines[algorithm] = network.engine;
   }
-  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, name: circumstances.name, ordinary: wayOfOrdinaryArrays(circumstances), float16Sums: () => wayOfFloat16Sums(circumstances), listensOn: () => interfaceFor(circumstances.network, circumstances.id), secret: circumstances.id.secret });
+  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, name: circumstances.name, ordinary: wayOfOrdinaryArrays(circumstances), float16Sums: () => wayOfFloat16Sums(circumstances), listensOn: () => interfaceFor(circumstances.network, circumstances.id), secret: secretOf(circumstances.id) });
   return { engine: observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers), thread };
 }
 
@@ -158,7 +158,7 @@ async function networkEngine(
 ): Promise<{ readonly engine: Engine; readonly transport: string; readonly thread: ChosenEngine['thread'] }> {
   const { bootstrap, shared, team, libc, nCores, settings, network: environment, id, signal } = circumstances;
   const order = ringOrder(bootstrap);
-  const options = { bootstrap, shared, team, libc, order, host: dataHost(bootstrap, environment, id), secret: id.secret };
+  const options = { bootstrap, shared, team, libc, order, host: dataHost(bootstrap, environment, id), secret: secretOf(id) };
   if (nThreads > 0) {
     // A rank has two threads then, of which one waits.
     const spins = spinsFor(bootstrap.localRanks.length, nCores);

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { connect } from '../bootstrap/connect.js';
+import { checkRank, connect } from '../bootstrap/connect.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { listenAt, startRoot, type Root } from '../bootstrap/root.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
+import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
 import type { Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
@@ -19,6 +20,9 @@ export type GivenPlace = ThreadPlace & { readonly id?: UniqueId };
 /** This rank's place, as init() was given it, or as its launcher tells it. */
 export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment): GivenPlace {
   const id = commId instanceof UniqueId ? commId : undefined;
+  if (commId !== undefined && id === undefined && typeof commId !== 'string') {
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `init: commId is a UniqueId or its text, not ${describeValue(commId)}; neither JSON nor postMessage carries an id: send id.toString()`);
+  }
   if (rank === undefined && nRanks === undefined) {
     const place = threadPlace() ?? findPlace(env) ?? { launcher: 'none', rank: 0, nRanks: 1, localRank: 0, nLocalRanks: 1, commId: undefined };
     return { ...place, ...(typeof commId === 'string' ? { commId } : {}), ...(id === undefined ? {} : { id }) };
@@ -26,9 +30,7 @@ export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment)
   if (rank === undefined || nRanks === undefined) {
     throw new InvalidUsageError('RANK_UNKNOWN', 'init takes rank and nRanks together: give both, or neither under a launcher');
   }
-  if (!Number.isInteger(nRanks) || nRanks < 1) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `init: nRanks is ${String(nRanks)}, but a communicator has a whole number of ranks from 1`);
-  }
+  checkRank(rank, nRanks);
   if (commId === undefined && nRanks > 1) {
     throw new InvalidUsageError(
       'RANK_UNKNOWN',

@@ -1,6 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
-import type { UniqueId } from '../bootstrap/unique-id.js';
+import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import { P2P_FIFO } from '../collectives/p2p-socket.js';
 import { coresOfAll } from '../detect/cores.js';
 import type { Libc } from '../device/libc.js';
@@ -69,7 +69,7 @@ export class Origin {
       bootstrap, shared, team, facts, libc, nCores, settings, network, id, signal, threads: engineThreads(config), forced: forcedAlgorithm(settings, config),
       name: config.name,
     });
-    const openTransport = () => new SocketTransport({ size: P2P_FIFO, segment: team.segment, rank: bootstrap.rank, host: dataHost(bootstrap, network, id), secret: id.secret });
+    const openTransport = () => new SocketTransport({ size: P2P_FIFO, segment: team.segment, rank: bootstrap.rank, host: dataHost(bootstrap, network, id), secret: secretOf(id) });
     return { origin: this, bootstrap, team, engine, thread, openTransport, facts, nCores, config };
   }
 

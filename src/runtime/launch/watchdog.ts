@@ -4,24 +4,31 @@ import { spawn } from 'node:child_process';
  * Ends the ranks when the launcher cannot: killed with SIGKILL it has no chance to clean up, and a rank that spins in
  * a collective would spin for ever.
  *
- * A shell in a session of its own holds the reading end of a pipe whose writing end only the launcher has. When the
- * pipe closes without a word, whatever the reason, the shell kills all processes that have the job's secret in their
- * environment. This works for every program, also for one that never loads tccl. Where there is no /bin/sh or grep,
- * ranks outlive a launcher that is killed with SIGKILL.
+ * A shell in a session of its own reads a pipe that only the launcher writes to. The first line is the job's entry; if
+ * the pipe closes without a second line, the shell kills all processes with that entry in their environment. This works
+ * for programs that never load tccl, too. Without /bin/sh or grep, ranks outlive a launcher that is killed with SIGKILL.
+ *
+ * The entry is a secret, and every user can read the arguments of every process: only the pipe and the shell's
+ * built-in `echo` carry it.
  */
 export interface Watchdog {
   /** Nothing is left to end. */
   dismiss(): void;
 }
 
-const script = 'read -r word || for file in $(grep -lszF -- "$1" /proc/[0-9]*/environ); do pid=${file#/proc/}; kill -KILL "${pid%/environ}"; done';
+const script = `read -r entry || exit
+read -r dismissed || for file in $(echo "$entry" | grep -lszxF -f - /proc/[0-9]*/environ); do
+  pid=\${file#/proc/}
+  kill -KILL "\${pid%/environ}"
+done`;
 
-/** @param entry of the environment, `NAME=value`, that the job's processes have and no others */
+/** @param entry `NAME=value` in the environment of the job's processes and no others, in letters that `echo` leaves alone */
 export function startWatchdog(entry: string): Watchdog {
-  const shell = spawn('/bin/sh', ['-c', script, 'tccl-run-watchdog', entry], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
+  const shell = spawn('/bin/sh', ['-c', script, 'tccl-run-watchdog'], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
   // Neither a missing shell nor one that somebody killed may end the job.
   shell.on('error', () => undefined);
   shell.stdin.on('error', () => undefined);
+  shell.stdin.write(`${entry}\n`);
   shell.unref();
   return { dismiss: () => shell.stdin.end('dismissed\n') };
 }

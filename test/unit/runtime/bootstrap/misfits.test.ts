@@ -13,7 +13,7 @@ import { Listener } from '../../../../src/runtime/bootstrap/listener.js';
 import type { CheckIn } from '../../../../src/runtime/bootstrap/roll.js';
 import { encodeJson } from '../../../../src/runtime/bootstrap/json.js';
 import { setUpHeader } from '../../../../src/runtime/bootstrap/set-up-message.js';
-import { secretBytes } from '../../../../src/runtime/bootstrap/unique-id.js';
+import { secretBytes, secretOf } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { InvalidUsageError, TcclError, TimeoutError } from '../../../../src/errors.js';
 import { version } from '../../../../src/version.js';
 import { loopbackRoot, rejection, timeoutMs } from './ranks.js';
@@ -204,14 +204,14 @@ it('a rank that checked in and died before the ring closed is named to all other
   const root = await loopbackRoot();
   const { id } = root;
   // Rank 2's process ends right after its check-in: nobody listens at its addresses any more.
-  const closed = await Listener.open({ host: '127.0.0.1', secret: id.secret, expects: () => false, admit: () => undefined });
+  const closed = await Listener.open({ host: '127.0.0.1', secret: secretOf(id), expects: () => false, admit: () => undefined });
   closed.close();
   const nowhere = formatAddress(closed.address);
   const checkIn: CheckIn = {
     rank: 2, nRanks: 4, version, instance: 'x', answerAddress: nowhere, peerAddress: nowhere, hostname: 'h', pid: 1, processHash: 'p', remainingMs: timeoutMs,
   };
   const connection = await dial({
-    address: id.root, secret: id.secret, greeting: { purpose: purposes.checkIn, from: 2, to: rootRank },
+    address: id.root, secret: secretOf(id), greeting: { purpose: purposes.checkIn, from: 2, to: rootRank },
     events: { end: () => undefined }, signal: new AbortController().signal,
   });
   await connection.send(setUpHeader, encodeJson(checkIn));

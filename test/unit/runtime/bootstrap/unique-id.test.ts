@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { getUniqueId } from '../../../../src/runtime/bootstrap/root.js';
-import { UniqueId, uniqueIdBytes } from '../../../../src/runtime/bootstrap/unique-id.js';
+import { secretOf, UniqueId, uniqueIdBytes } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { InvalidArgumentError } from '../../../../src/errors.js';
 
 const address = fc.record({ host: fc.oneof(fc.ipV4(), fc.constantFrom('::1', 'fd00::2', 'fe80::1%eth0', '2001:db8::5')), port: fc.integer({ min: 1, max: 65535 }) });
@@ -12,7 +12,7 @@ it('text and bytes give the id back', () => {
     const id = UniqueId.create(root);
     for (const again of [UniqueId.parse(id.toString()), UniqueId.parse(` ${id.toString()}\n`), UniqueId.fromBytes(id.toBytes())]) {
       expect(again.root).toEqual(root);
-      expect(Buffer.from(again.secret).equals(id.secret)).toBe(true);
+      expect(Buffer.from(secretOf(again)).equals(secretOf(id))).toBe(true);
       expect(again.origin).toBe('root');
     }
     expect(id.toBytes().length).toBe(uniqueIdBytes);
@@ -27,11 +27,15 @@ it('either kind of TCCL_COMM_ID can be read', async () => {
   await expect(UniqueId.read('tccl1:short')).rejects.toMatchObject({ code: 'UNIQUE_ID' });
   await expect(UniqueId.read('tccl1:29500')).rejects.toThrow(/host name "tccl1"/); // the name of a host, unknown here
   await expect(UniqueId.read('short')).rejects.toMatchObject({ code: 'UNIQUE_ID' });
+  await expect(UniqueId.read(`"${id.toString()}"`)).rejects.toThrow('"\\"tccl1:…" is not an address');
 });
 
 it('a logged id does not show its secret', () => {
   const id = UniqueId.create({ host: '10.0.0.1', port: 5 });
   expect(inspect({ id })).toBe("{ id: UniqueId { root: '10.0.0.1:5' } }");
+  expect(JSON.stringify({ id })).toBe('{"id":{"root":"10.0.0.1:5"}}');
+  expect(inspect(id, { customInspect: false, showHidden: true, getters: true })).not.toMatch(/secret|Uint8Array/); // console.dir
+  expect(Object.values(structuredClone(id))).toEqual([{ host: '10.0.0.1', port: 5 }, 'root']);
 });
 
 it.each([
@@ -44,7 +48,7 @@ it.each([
 
 it('two ids of one address have different secrets', () => {
   const root = { host: '10.0.0.1', port: 5 };
-  expect(Buffer.from(UniqueId.create(root).secret).equals(UniqueId.create(root).secret)).toBe(false);
+  expect(Buffer.from(secretOf(UniqueId.create(root))).equals(secretOf(UniqueId.create(root)))).toBe(false);
 });
 
 it('every changed byte is noticed', () => {
@@ -61,6 +65,7 @@ it('cut, foreign and arbitrary text is refused', () => {
   expect(() => UniqueId.parse(text.slice(0, -1))).toThrow(/cut/);
   expect(() => UniqueId.parse(`${text.slice(0, 60)} ${text.slice(60)}`)).toThrow(/base64url/);
   expect(() => UniqueId.parse('10.0.0.1:29500')).toThrow(/start with tccl1:/);
+  expect(() => UniqueId.parse(text.slice('tccl1:'.length))).toThrow(/^"dGNjb\S{32}…" is not a unique id/); // the secret stands behind
   fc.assert(fc.property(fc.string(), (any) => {
     expect(() => UniqueId.parse(any)).toThrow(InvalidArgumentError);
     expect(() => UniqueId.parse(`tccl1:${any}`)).toThrow(InvalidArgumentError);
@@ -82,7 +87,7 @@ describe('from host:port', () => {
       UniqueId.fromHostPort('10.0.0.1:29501'),
       UniqueId.fromHostPort('[::1]:29500'),
     ]);
-    expect(new Set(ids.map(({ secret }) => Buffer.from(secret).toString('hex'))).size).toBe(4);
+    expect(new Set(ids.map((id) => Buffer.from(secretOf(id)).toString('hex'))).size).toBe(4);
   });
 
   it('a name is resolved', async () => {

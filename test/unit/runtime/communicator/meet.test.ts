@@ -24,6 +24,11 @@ test('an id that the program gave is not', async () => {
   await expect(init({ rank: 0, nRanks: 2, commId: 'localhost', env: { TCCL_COMM_ID: 'localhost' } })).rejects.toThrow(/^"localhost" is not an address/);
 });
 
+test.each([2, -1, 0.5, '1', undefined])('an impossible rank is refused before its host is looked up: %s', async (rank) => {
+  await expect(init({ rank: rank as number, nRanks: 2, commId: 'train-0:1' })).rejects.toMatchObject({ code: rank === undefined ? 'RANK_UNKNOWN' : 'ARGUMENT_RANGE' });
+  expect(lookup).not.toHaveBeenCalled();
+});
+
 test('a name that is not known yet is looked up again, and rank 0 says so once', async () => {
   unknownNames(2);
   const warnings: string[] = [];
