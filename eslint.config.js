@@ -9,7 +9,9 @@ const wings = {
     topology: [],
     graph: ['topology'],
     tuning: ['graph', 'topology'],
-    plan: ['tuning', 'graph', 'topology'],
+    schedule: ['tuning', 'graph'],
+    simulate: ['schedule', 'tuning', 'graph', 'topology'],
+    plan: ['simulate', 'schedule', 'tuning', 'graph', 'topology'],
     log: ['plan', 'tuning', 'graph', 'topology'],
   },
   runtime: {

@@ -41,6 +41,11 @@ export type { Place as LogPlace } from './log/line.js';
 export type { LoggedCommunicator, LoggedLink, LoggedProcess, LoggedRank, LogModel } from './log/model.js';
 export { NcclLogReader } from './log/read-log.js';
 export type { MeasuredRow, MeasuredTable } from './log/table.js';
+export { collectiveSchedule, messagesSchedule, type PairsWay, pairsWay, type ScheduledWay } from './schedule/from-plan.js';
+export {
+  type Connection as ScheduledConnection, type ConnectionKind, type Move, type Schedule, type ScheduledCall, type ScheduledCollective, scheduledCollectives, type Worker,
+} from './schedule/schedule.js';
+export { type ScheduleFault, verifySchedule } from './schedule/verify.js';
 export { assignHost, buildSystem, type BuildOptions, type SystemNote } from './topology/build/build-system.js';
 export { fuseRanks, fuseTopologies } from './topology/combine/fuse.js';
 export { mergeNics } from './topology/combine/merge-nics.js';

@@ -1,0 +1,132 @@
+import { doubleTree } from '../graph/merge/double-tree.js';
+import { p2pSchedule, ranksOfNode, treeLinks } from '../graph/merge/links.js';
+import type { Merged } from '../graph/merge/merge.js';
+import { collnetDirectOf } from '../graph/merge/collnet.js';
+import { nvlsHeadRanks } from '../graph/merge/nvls.js';
+import type { Algorithm } from '../tuning/names.js';
+import { collnetChainSchedule, collnetDirectSchedule } from './collnet.js';
+import { nvlsSchedule } from './nvls.js';
+import { pairsSchedule } from './pairs.js';
+import { patSchedule } from './pat.js';
+import { ringSchedule } from './ring.js';
+import type { Schedule, ScheduledCall } from './schedule.js';
+import { treeSchedule } from './tree.js';
+
+/** How NCCL does a collective, as far as its schedule depends on it; `Choice` of tuning/ is one. */
+export interface ScheduledWay {
+  readonly algorithm: Algorithm;
+  readonly nChannels: number;
+  readonly chunkBytes: number;
+}
+
+/**
+ * The schedule of a collective on the channels of a plan.
+ *
+ * @throws RangeError for an algorithm that the plan has no channels for, or that does no such collective
+ */
+export function collectiveSchedule(merged: Merged, call: ScheduledCall, way: ScheduledWay): Schedule {
+  const { nRanks, nNodes } = merged.nodes;
+  const { chunkBytes, nChannels } = way;
+  const channels = Array.from({ length: nChannels }, (_, channel) => channel);
+  const nodes = Array.from({ length: nNodes }, (_, node) => node);
+  switch (way.algorithm) {
+    case 'Ring': {
+      const ringOf = (channel: number) => (merged.ringOfChannel[channel] ?? 0) * nRanks;
+      return ringSchedule(call, { rings: channels.map((channel) => merged.rings.order.subarray(ringOf(channel), ringOf(channel) + nRanks)), chunkBytes });
+    }
+    case 'Tree': {
+      const trees = channels.map((channel) => ({
+        up: (rank: number) => treeLinks(merged, channel, rank).up,
+        down: (rank: number) => treeLinks(merged, channel, rank).down,
+      }));
+      return treeSchedule(call, { nRanks, trees, chunkBytes });
+    }
+    case 'PAT': return patSchedule(call, nRanks, nChannels, chunkBytes);
+    case 'NVLS':
+    case 'NVLSTree': {
+      const { nvls } = merged;
+      if (nvls === undefined) throw new RangeError('the plan has no channels for NVLink SHARP');
+      const heads = Array.from({ length: nvls.nHeads }, (_, head) => nvlsHeadRanks(merged.nodes, nvls, head, nNodes));
+      return nvlsSchedule(call, {
+        nRanks, nChannels, chunkBytes,
+        nodes: nodes.map((node) => ranksOfNode(merged.nodes, node)),
+        heads: nodes.map((node) => heads.map((ranks) => ranks[node] ?? 0)),
+        tree: way.algorithm === 'NVLS' ? undefined : (channel, node) => doubleTree(nNodes, node)[channel % 2 === 0 ? 0 : 1],
+      });
+    }
+    case 'CollNetChain': {
+      const { collnet } = merged;
+      if (collnet === undefined) throw new RangeError('the plan has no network that reduces');
+      const graphChannels = collnet.chainUp.length / nRanks;
+      const chains = channels.map((channel) => nodes.map((node) => {
+        const first = (channel % graphChannels) * nRanks;
+        const chain: number[] = [];
+        for (let rank = ranksOfNode(merged.nodes, node).find((local) => collnet.chainUp[first + local] === nRanks) ?? -1; rank >= 0; rank = collnet.chainDown[first + rank] ?? -1) chain.push(rank);
+        return chain;
+      }));
+      return collnetChainSchedule(call, { nRanks, chains, chunkBytes });
+    }
+    case 'CollNetDirect': {
+      const { collnet } = merged;
+      if (collnet === undefined) throw new RangeError('the plan has no network that reduces');
+      return collnetDirectSchedule(call, {
+        nRanks, nChannels, chunkBytes,
+        nodes: nodes.map((node) => {
+          const ranks = ranksOfNode(merged.nodes, node);
+          return { ranks, heads: [...collnetDirectOf(merged.nodes, collnet, ranks[0] ?? 0).heads].sort((a, b) => a - b) };
+        }),
+      });
+    }
+  }
+}
+
+/** Messages between pairs of up to so many bytes go by LL (`NCCL_P2P_LL_THRESHOLD`). */
+const llThresholdBytes = 16_384;
+
+/** How NCCL sends a message between two ranks. */
+export interface PairsWay {
+  readonly protocol: 'LL' | 'Simple';
+  readonly nChannels: number;
+  /** The channels of one message. */
+  readonly channelsPerMessage: number;
+  readonly chunkBytes: number;
+}
+
+/** What NCCL decides for messages of the same size between all ranks of a call. */
+export function pairsWay({ nodes: { nRanks, nNodes }, p2p, buffers }: Merged, { collective, bytes }: ScheduledCall): PairsWay {
+  const messageBytes = collective === 'SendRecv' ? bytes : bytes / nRanks;
+  const protocol = messageBytes <= llThresholdBytes ? 'LL' : 'Simple';
+  const stepBytes = protocol === 'LL' ? buffers.ll / 16 : p2p.chunkBytes;
+  const most = p2p.channelsPerPeer;
+  let fewest = most;
+  // One node: rather all channels, with one operation each.
+  while (nNodes === 1 && fewest * nRanks > p2p.nChannels && fewest > 1) fewest /= 2;
+  const [leastPart, mostPart] = nNodes > 1 ? [stepBytes / 2, stepBytes] : [stepBytes / 8, stepBytes * 32];
+  let channelsPerMessage = Math.min(fewest, Math.max(1, Math.ceil(messageBytes / leastPart)));
+  while (Math.max(leastPart, messageBytes / channelsPerMessage) > mostPart && channelsPerMessage <= most / 2) channelsPerMessage *= 2;
+  return { protocol, nChannels: p2p.nChannels, channelsPerMessage, chunkBytes: stepBytes };
+}
+
+/**
+ * The schedule of messages between pairs of ranks.
+ *
+ * @param ranks whose part of the schedule is wanted; all by default
+ */
+export function messagesSchedule(merged: Merged, call: ScheduledCall, way: PairsWay, ranks?: readonly number[]): Schedule {
+  const { nRanks, nNodes } = merged.nodes;
+  const groupSize = merged.p2p.scheduleGroupSize;
+  const perBatch = 8;
+  return pairsSchedule(call, {
+    nRanks,
+    ...(ranks === undefined ? {} : { ranks }),
+    rounds: (rank) => p2pSchedule(merged, rank),
+    nChannels: way.nChannels,
+    channelsFor: () => way.channelsPerMessage,
+    channelOfRound: (round) => {
+      if (nNodes === 1) return round;
+      const batchesOfGroup = Math.ceil(groupSize / perBatch);
+      return Math.floor(round / groupSize) * batchesOfGroup + Math.floor((round % groupSize) / perBatch);
+    },
+    chunkBytes: way.chunkBytes,
+  });
+}

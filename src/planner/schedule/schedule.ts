@@ -1,0 +1,127 @@
+/**
+ * A collective as data: what the thread blocks of all ranks do, move after move. A schedule is described once; the
+ * verifier executes it on numbers, the simulator in time.
+ *
+ *     worker (rank 1, channel 0)      receive [3] ─┐
+ *                                     input 4096 ──┴─► add ─► send [7], output 4096        one move
+ */
+export interface Schedule {
+  readonly call: ScheduledCall;
+  readonly nRanks: number;
+  /** What moves mean by their numbers of connections. */
+  readonly connections: readonly Connection[];
+  readonly workers: readonly Worker[];
+}
+
+export const scheduledCollectives = [
+  'AllReduce', 'AllGather', 'ReduceScatter', 'Broadcast', 'Reduce', 'AllToAll', 'SendRecv', 'Gather', 'Scatter',
+] as const;
+export type ScheduledCollective = (typeof scheduledCollectives)[number];
+
+/** What is to be done. */
+export interface ScheduledCall {
+  readonly collective: ScheduledCollective;
+  /**
+   * Size as nccl-tests counts it: of AllGather, ReduceScatter, AllToAll, Gather and Scatter the larger buffer of a rank, with the parts
+   * of all ranks; it has to be a multiple of the ranks there.
+   */
+  readonly bytes: number;
+  /** Of Broadcast, Reduce, Gather and Scatter. */
+  readonly root: number;
+}
+
+/** A FIFO from one rank to another: messages leave it in the order in which they entered. */
+export interface Connection {
+  readonly from: number;
+  readonly to: number;
+  readonly channel: number;
+  /** What carries the data, and who combines or copies it on the way. */
+  readonly via: ConnectionKind;
+  /** Connections of one phase carry data at the same time, and share links. */
+  readonly phase: number;
+}
+
+/**
+ * `direct`: a rank writes into the buffer of the other. `switch-in`: a rank leaves data in its own memory, where the NVSwitch reads and
+ * adds it for the head. `switch-out`: the NVSwitch writes what the head stored to the rank. `net-in`, `net-out`: to and from a network
+ * that reduces.
+ */
+export type ConnectionKind = 'direct' | 'switch-in' | 'switch-out' | 'net-in' | 'net-out';
+
+/** Rank number of what belongs to no rank: the switches of a network that reduces. */
+export const networkRank = -1;
+
+/** A thread block of a rank on a channel, or the part of one that does one job. Its moves follow each other. */
+export interface Worker {
+  readonly rank: number;
+  readonly channel: number;
+  readonly moves: () => Iterable<Move>;
+}
+
+/** What a worker does at once. Ranges are in bytes; -1 stands for none. */
+export interface Move {
+  /** Connections from which it takes one message each; their contents are added up. */
+  readonly receive: readonly number[];
+  /** Where in the rank's input the range lies that is added, too. */
+  readonly input: number;
+  /** Connections into which it puts the sum. */
+  readonly send: readonly number[];
+  /** Where in the rank's output it writes the sum. */
+  readonly output: number;
+  readonly bytes: number;
+}
+
+/** Numbers connections while a schedule is made. */
+export class ConnectionTable {
+  readonly all: Connection[] = [];
+
+  add(from: number, to: number, channel: number, via: ConnectionKind = 'direct', phase = 0): number {
+    return this.all.push({ from, to, channel, via, phase }) - 1;
+  }
+}
+
+/** Part of the data. */
+export interface Range {
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+/** What parts of channels are multiples of. */
+const grainBytes = 16;
+
+/** The part of a channel: equal parts in whole grains, the last channel takes less. */
+export function channelRange(bytes: number, nChannels: number, channel: number): Range {
+  const part = Math.ceil(bytes / nChannels / grainBytes) * grainBytes;
+  const offset = Math.min(bytes, channel * part);
+  return { offset, bytes: Math.min(part, bytes - offset) };
+}
+
+/** Cuts a range into chunks. */
+export function* chunksOf({ offset, bytes }: Range, chunkBytes: number): Generator<Range> {
+  for (let done = 0; done < bytes; done += chunkBytes) yield { offset: offset + done, bytes: Math.min(chunkBytes, bytes - done) };
+}
+
+/**
+ * Cuts a range into rounds of `parts` chunks. The chunks of the last round are smaller, so that all parts have work.
+ *
+ * @returns for each round where it begins, and the size of its chunks
+ */
+export function* roundsOf({ offset, bytes }: Range, parts: number, chunkBytes: number): Generator<Round> {
+  for (let done = 0; done < bytes; done += parts * chunkBytes) {
+    const left = bytes - done;
+    const chunk = Math.min(chunkBytes, Math.ceil(left / parts / grainBytes) * grainBytes);
+    yield { offset: offset + done, end: offset + bytes, chunkBytes: chunk };
+  }
+}
+
+export interface Round {
+  readonly offset: number;
+  readonly end: number;
+  readonly chunkBytes: number;
+}
+
+/** Chunk `part` of a round; empty where the data ends before it. */
+export function chunkOf({ offset, end, chunkBytes }: Round, part: number): Range {
+  const start = Math.min(end, offset + part * chunkBytes);
+  return { offset: start, bytes: Math.min(chunkBytes, end - start) };
+}
