@@ -50,7 +50,7 @@ export function tableReporter(options: PerfOptions, version: string, write: (tex
 
 /**
  * JSON lines: one object a half of a row, with the names that the bench's programs use, and a last one with the
- * summary. docs/guides/perf.md tells the fields.
+ * summary. docs/reference/perf.md describes the fields.
  */
 export function jsonReporter(options: PerfOptions, write: (text: string) => void): Reporter {
   let ranks = 0;

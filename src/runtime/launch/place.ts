@@ -17,7 +17,7 @@ export interface Place {
 /**
  * This process's place among the ranks, or undefined when no launcher that we know started it.
  *
- * `TCCL_COMM_ID` is the address under every launcher. docs/guides/launch.md lists the variables.
+ * `TCCL_COMM_ID` is the address under every launcher. docs/reference/launch.md lists the variables.
  *
  * @throws InvalidUsageError `ENVIRONMENT` when a variable is malformed or two of them contradict each other
  */
