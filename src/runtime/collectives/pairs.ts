@@ -1,9 +1,13 @@
-import type { PeerConnections, WantedEnd } from '../transport/peers.js';
+import { callKinds } from '../device/kernels/kernels.js';
+import { InternalError } from '../../errors.js';
+import type { PeerConnections } from '../transport/peers.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { alignedPiece } from './alignment.js';
 import type { Blocks } from './blocks.js';
 import type { Combiner, Piece } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
+import type { NetworkCall } from './network-call.js';
 import { Slices } from './slices.js';
 
 const LONGEST_SLICE_BYTES = 64 * 1024;
@@ -20,11 +24,25 @@ export function pairFifo(nRanks: number): FifoSize {
 
 const none: readonly never[] = [];
 
+export const pairs: NetworkAlgorithm = {
+  name: 'pairs',
+  kinds: ['allToAll', 'gather', 'scatter', 'allToAllV'],
+  mostRanks: Infinity,
+  over: 'connections',
+  defaultUpToBytes: () => Infinity,
+  fifo: pairFifo,
+  ends: ({ length }, rank) => {
+    const ends = Array.from({ length: length - 1 }, (_, i) => ({ peer: (rank + 1 + i) % length, name: 'pair' }));
+    return { sendTo: ends, receiveFrom: ends };
+  },
+  open: ({ combiner, order, rank, connections }) => new Pairs(combiner, rank, order.length, connections),
+};
+
 /**
  * The algorithm *pairs*: every rank exchanges with every other on a connection of their own, all at once. For what
  * differs from pair to pair and so cannot be passed on or reduced on the way: all-to-all, gather, scatter.
  */
-export class Pairs {
+class Pairs implements NetworkPlayer {
   /** By rank; undefined for this one. */
   readonly #sends: readonly (readonly SendConnection[] | undefined)[];
   readonly #receives: readonly (readonly ReceiveConnection[] | undefined)[];
@@ -36,7 +54,6 @@ export class Pairs {
   readonly #others: readonly number[];
   readonly #tracks: Track[] = [];
 
-  /** @param connections what `wantedEnds` asked for */
   constructor(readonly combiner: Combiner, readonly rank: number, nRanks: number, connections: PeerConnections) {
     const byRank = <E extends { readonly peer: number }>(ends: readonly E[]): (readonly E[] | undefined)[] =>
       Array.from({ length: nRanks }, (_, peer) => (peer === rank ? undefined : ends.filter((end) => end.peer === peer)));
@@ -49,8 +66,18 @@ export class Pairs {
     this.#others = Array.from({ length: nRanks - 1 }, (_, i) => (rank + 1 + i) % nRanks);
   }
 
-  static wantedEnds(rank: number, nRanks: number): readonly WantedEnd[] {
-    return Array.from({ length: nRanks - 1 }, (_, i) => ({ peer: (rank + 1 + i) % nRanks, name: 'pair' }));
+  start(call: NetworkCall): readonly Track[] {
+    switch (call.kind) {
+      case callKinds.allToAll:
+      case callKinds.allToAllV:
+        return this.#allToAll(call.blocks(), call.receivedBlocks(), call.isInPlace);
+      case callKinds.gather:
+        return this.#gather(call.blocks(), call.root);
+      case callKinds.scatter:
+        return this.#scatter(call.blocks(), call.root);
+      default:
+        throw new InternalError('INTERNAL', `pairs has no call of kind ${call.kind}`);
+    }
   }
 
   /**
@@ -58,7 +85,7 @@ export class Pairs {
    * @param received the blocks of each rank for this one, in its output
    * @param inPlace whether both are the same memory; blocks are then swapped
    */
-  allToAll(sent: Blocks, received: Blocks, inPlace: boolean): readonly Track[] {
+  #allToAll(sent: Blocks, received: Blocks, inPlace: boolean): readonly Track[] {
     this.#tracks.length = 0;
     if (!inPlace) this.#copyOwn(sent.from[this.rank] ?? 0, received.from[this.rank] ?? 0, sent.bytes[this.rank] ?? 0);
     for (const peer of this.#others) {
@@ -75,7 +102,7 @@ export class Pairs {
   }
 
   /** @param blocks of the root's output */
-  gather(blocks: Blocks, root: number): readonly Track[] {
+  #gather(blocks: Blocks, root: number): readonly Track[] {
     this.#tracks.length = 0;
     if (this.rank !== root) {
       this.#send(root, 0, blocks.bytes[this.rank] ?? 0);
@@ -87,7 +114,7 @@ export class Pairs {
   }
 
   /** @param blocks of the root's input */
-  scatter(blocks: Blocks, root: number): readonly Track[] {
+  #scatter(blocks: Blocks, root: number): readonly Track[] {
     this.#tracks.length = 0;
     if (this.rank !== root) {
       this.#receive(root, 0, blocks.bytes[this.rank] ?? 0);

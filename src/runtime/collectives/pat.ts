@@ -1,14 +1,31 @@
+import { callKinds } from '../device/kernels/kernels.js';
+import { InternalError } from '../../errors.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { ALIGNMENT, alignedPiece } from './alignment.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
+import type { NetworkCall } from './network-call.js';
 
 /** Longest message: its blocks together. */
 const MESSAGE_BYTES = 64 * 1024;
-export const PAT_FIFO: FifoSize = { steps: 4, slotBytes: HEADER_BYTES + MESSAGE_BYTES };
+const PAT_FIFO: FifoSize = { steps: 4, slotBytes: HEADER_BYTES + MESSAGE_BYTES };
 /** With more, a message would not have room for a pair of cache lines of each block. */
-export const PAT_MOST_RANKS = (2 * MESSAGE_BYTES) / ALIGNMENT;
+const MOST_RANKS = (2 * MESSAGE_BYTES) / ALIGNMENT;
+/** Up to this size of a rank's block, its few messages win over a ring's many; measured (docs/notes/algorithms.md). */
+const DEFAULT_BYTES = 16 * 1024;
+
+export const pat: NetworkAlgorithm = {
+  name: 'pat',
+  kinds: ['allGather', 'reduceScatter'],
+  mostRanks: MOST_RANKS,
+  over: 'connections',
+  defaultUpToBytes: (nRanks) => (nRanks > 3 ? DEFAULT_BYTES : 0),
+  fifo: () => PAT_FIFO,
+  ends: ({ length }, rank) => ({ sendTo: wanted(rank, length, 1), receiveFrom: wanted(rank, length, -1) }),
+  open: ({ combiner, order, rank, connections }) => new Pat(combiner, rank, order.length, connections),
+};
 
 const none: readonly never[] = [];
 
@@ -28,7 +45,7 @@ const none: readonly never[] = [];
  *
  * Blocks are cut into columns, so that the message of a round fits into a slot. Every move is a whole message.
  */
-export class Pat implements Track {
+class Pat implements NetworkPlayer, Track {
   readonly #n: number;
   /** By round of the all-gather. */
   readonly #distances: readonly number[];
@@ -52,7 +69,6 @@ export class Pat implements Track {
   #round = 0;
   #sent = false;
 
-  /** @param connections what `wantedSends` and `wantedReceives` asked for */
   constructor(readonly combiner: Combiner, readonly rank: number, nRanks: number, { sends, receives }: PeerConnections) {
     this.#n = nRanks;
     this.#distances = distances(nRanks);
@@ -63,22 +79,25 @@ export class Pat implements Track {
     this.#columnBytes = alignedPiece(messageBytes, Math.ceil(nRanks / 2));
   }
 
-  static wantedSends(rank: number, nRanks: number): readonly WantedEnd[] {
-    return wanted(rank, nRanks, 1);
-  }
-
-  static wantedReceives(rank: number, nRanks: number): readonly WantedEnd[] {
-    return wanted(rank, nRanks, -1);
+  start({ kind, bytes }: NetworkCall): readonly Track[] {
+    switch (kind) {
+      case callKinds.allGather:
+        return this.#allGather(bytes);
+      case callKinds.reduceScatter:
+        return this.#reduceScatter(bytes);
+      default:
+        throw new InternalError('INTERNAL', `PAT has no call of kind ${kind}`);
+    }
   }
 
   /** @param bytes of a block */
-  allGather(bytes: number): readonly Track[] {
+  #allGather(bytes: number): readonly Track[] {
     this.combiner.destination.copyFrom(this.combiner.source, 0, this.rank * bytes, bytes);
     return this.#start(true, bytes);
   }
 
   /** @param bytes of a block */
-  reduceScatter(bytes: number): readonly Track[] {
+  #reduceScatter(bytes: number): readonly Track[] {
     if (this.#sums < 0) this.#sums = this.combiner.team.allocateBytes(Math.ceil(this.#n / 2) * this.#columnBytes);
     return this.#start(false, bytes);
   }

@@ -1,8 +1,11 @@
-import type { RingOfRanks } from '../transport/ring.js';
+import { callKinds } from '../device/kernels/kernels.js';
+import { InternalError } from '../../errors.js';
+import { RingOfRanks } from '../transport/ring.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
-import type { Blocks } from './blocks.js';
+import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import type { Combiner } from './combiner.js';
 import { countsRoom, HEADER_BYTES, type Track } from './exchange.js';
+import type { NetworkCall } from './network-call.js';
 import { RingSchedule } from './ring-schedule.js';
 
 /**
@@ -21,19 +24,40 @@ export const LOW_LATENCY_FIFO: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + 
 
 const none: readonly never[] = [];
 
+export const ring: NetworkAlgorithm = {
+  name: 'ring',
+  kinds: ['allReduce', 'broadcast', 'barrier', 'reduce', 'allGather', 'reduceScatter', 'allGatherV', 'reduceScatterV'],
+  mostRanks: Infinity,
+  over: 'connections',
+  defaultUpToBytes: () => Infinity,
+  fifo: ringFifo,
+  ends: (order, rank) => {
+    const place = new RingOfRanks(rank, order, undefined);
+    const end = (distance: number): { peer: number; name: string } => ({ peer: place.rankAt(distance), name: 'ring' });
+    return order.length === 1 ? { sendTo: [], receiveFrom: [] } : { sendTo: [end(1)], receiveFrom: [end(-1)] };
+  },
+  open: ({ combiner, order, rank, connections: { sends: [send], receives: [receive] } }) => {
+    const links = send === undefined || receive === undefined ? undefined : { send, receive };
+    return new Ring(combiner, new RingOfRanks(rank, order, links), countsRoom(order.length));
+  },
+};
+
 /**
  * The algorithm *ring*: ranks in a circle, each of which takes from the previous and sends to the next. Every rank sends
  * and receives as few bytes as can be, all at the same time; but what one rank has reaches the last only after n - 1
- * messages. Each start function gives the work of this rank.
+ * messages.
  *
  * The protocols *Simple* and *LL* are rings on connections of two kinds: slices of up to 256 KiB that kernels work on where
  * they lie, or short messages that say by themselves that they are there (transport/shm-low-latency.ts).
  */
-export class Ring implements Track {
+export class Ring implements NetworkPlayer, Track {
   readonly #schedule: RingSchedule;
   readonly #from: readonly ReceiveConnection[];
   readonly #to: readonly SendConnection[];
   readonly #tracks: readonly Track[] = [this];
+  /** The same ring by the protocol LL, for calls of at most `#quickBytes`. */
+  #quick: Ring | undefined;
+  #quickBytes = 0;
 
   /** @param roomBytes what of a slot is not for header and data */
   constructor(readonly combiner: Combiner, readonly ring: RingOfRanks, roomBytes = 0) {
@@ -43,36 +67,44 @@ export class Ring implements Track {
     this.#to = ring.links === undefined ? none : [ring.links.send];
   }
 
-  allReduce(bytes: number): readonly Track[] {
-    this.#schedule.startAllReduce(bytes);
+  /** Gives calls of at most `bytes` to `quick`, whose connections are of the protocol LL; V forms stay here. */
+  useLowLatency(quick: Ring, bytes: number): void {
+    this.#quick = quick;
+    this.#quickBytes = bytes;
+  }
+
+  start(call: NetworkCall): readonly Track[] {
+    const { kind, bytes } = call;
+    const isUneven = kind === callKinds.allGatherV || kind === callKinds.reduceScatterV;
+    if (this.#quick !== undefined && bytes <= this.#quickBytes && !isUneven) return this.#quick.start(call);
+    switch (kind) {
+      case callKinds.allReduce:
+        this.#schedule.startAllReduce(bytes);
+        break;
+      case callKinds.broadcast:
+        this.#schedule.startBroadcast(bytes, this.ring.order.indexOf(call.root), !call.isInPlace);
+        break;
+      case callKinds.reduce:
+        this.#schedule.startReduce(bytes, this.ring.order.indexOf(call.root));
+        break;
+      case callKinds.barrier:
+        this.#schedule.startBarrier();
+        break;
+      case callKinds.allGather:
+      case callKinds.allGatherV:
+        this.#schedule.startAllGather(call.blocks(), !call.isInPlace);
+        break;
+      case callKinds.reduceScatter:
+      case callKinds.reduceScatterV:
+        this.#schedule.startReduceScatter(call.blocks());
+        break;
+      default:
+        throw new InternalError('INTERNAL', `ring has no call of kind ${kind}`);
+    }
     return this.#tracks;
   }
 
-  /** @param blocks of the input, by rank */
-  reduceScatter(blocks: Blocks): readonly Track[] {
-    this.#schedule.startReduceScatter(blocks);
-    return this.#tracks;
-  }
-
-  /**
-   * @param blocks of the output, by rank
-   * @param inPlace whether this rank's block is there already
-   */
-  allGather(blocks: Blocks, inPlace: boolean): readonly Track[] {
-    this.#schedule.startAllGather(blocks, !inPlace);
-    return this.#tracks;
-  }
-
-  broadcast(bytes: number, root: number, inPlace: boolean): readonly Track[] {
-    this.#schedule.startBroadcast(bytes, this.ring.order.indexOf(root), !inPlace);
-    return this.#tracks;
-  }
-
-  reduce(bytes: number, root: number): readonly Track[] {
-    this.#schedule.startReduce(bytes, this.ring.order.indexOf(root));
-    return this.#tracks;
-  }
-
+  /** All ranks meet. */
   barrier(): readonly Track[] {
     this.#schedule.startBarrier();
     return this.#tracks;

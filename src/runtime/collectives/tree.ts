@@ -1,15 +1,36 @@
+import { InternalError } from '../../errors.js';
 import { doubleTree, type TreePlace } from '../../planner/graph/merge/double-tree.js';
+import { callKinds } from '../device/kernels/kernels.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { alignedShare } from './alignment.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
+import type { NetworkCall } from './network-call.js';
 import { Slices } from './slices.js';
 
 /** Most data that travel at once, and least: below, handing over costs more than it lets others begin earlier. */
 const SLICE_BYTES = 64 * 1024;
 const LEAST_SLICE_BYTES = 8 * 1024;
-export const TREE_FIFO: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + SLICE_BYTES };
+const TREE_FIFO: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + SLICE_BYTES };
+/** Up to this size, one slice of a tree, a tree's few messages win over a ring's many; measured (docs/notes/algorithms.md). */
+const DEFAULT_BYTES = 8 * 1024;
+
+export const tree: NetworkAlgorithm = {
+  name: 'tree',
+  kinds: ['allReduce', 'broadcast', 'barrier', 'reduce'],
+  mostRanks: Infinity,
+  over: 'connections',
+  // Two ranks are a tree and a ring at once.
+  defaultUpToBytes: (nRanks) => (nRanks > 2 ? DEFAULT_BYTES : 0),
+  fifo: () => TREE_FIFO,
+  ends: (order, rank) => {
+    const ends = wantedEnds(order, rank);
+    return { sendTo: ends, receiveFrom: ends };
+  },
+  open: ({ combiner, order, rank, connections }) => new DoubleTree(combiner, order, rank, connections),
+};
 
 /** One of the two trees as this rank sees it. */
 interface Tree {
@@ -38,14 +59,13 @@ const none: readonly never[] = [];
  * What one rank has reaches all others after about 2 log2(n) messages, where a ring needs n. A broadcast goes from its
  * root up to the roots of the trees, then down; a reduce goes up, then down to its root only.
  */
-export class DoubleTree {
+class DoubleTree implements NetworkPlayer {
   readonly #trees: readonly Tree[];
   readonly #sliceBytes: number;
   readonly #tracks: Slices[] = [];
   /** This rank's place in the order. */
   readonly #here: number;
 
-  /** @param connections what `wantedEnds` asked for */
   constructor(combiner: Combiner, readonly order: readonly number[], rank: number, connections: PeerConnections) {
     const { sends, receives } = connections;
     this.#here = order.indexOf(rank);
@@ -69,14 +89,23 @@ export class DoubleTree {
     this.#sliceBytes = Math.min(...sends.map(({ size }) => size.slotBytes)) - HEADER_BYTES;
   }
 
-  /** The connections of a rank: in each tree with its parent and its children, both ways. */
-  static wantedEnds(order: readonly number[], rank: number): readonly WantedEnd[] {
-    return doubleTree(order.length, order.indexOf(rank)).flatMap(({ parent, children }, index) =>
-      [parent, ...children].filter((place) => place >= 0).map((place) => ({ peer: order[place] ?? rank, name: `tree ${index}` })),
-    );
+  start(call: NetworkCall): readonly Track[] {
+    switch (call.kind) {
+      case callKinds.allReduce:
+        return this.#allReduce(call.bytes);
+      case callKinds.broadcast:
+        return this.#broadcast(call.bytes, call.root, call.isInPlace);
+      case callKinds.reduce:
+        return this.#reduce(call.bytes, call.root);
+      case callKinds.barrier:
+        // All up, and down again: nobody leaves before the last has come.
+        return this.#allReduce(0);
+      default:
+        throw new InternalError('INTERNAL', `tree has no call of kind ${call.kind}`);
+    }
   }
 
-  allReduce(bytes: number): readonly Track[] {
+  #allReduce(bytes: number): readonly Track[] {
     return this.#start(bytes, ({ place, fromChildren, toChildren, fromParent, toParent, up, down }, from, length, slice) => {
       if (place.parent < 0) {
         up.start(fromChildren, toChildren, length, from, from, true, slice);
@@ -87,7 +116,7 @@ export class DoubleTree {
     });
   }
 
-  broadcast(bytes: number, root: number, inPlace: boolean): readonly Track[] {
+  #broadcast(bytes: number, root: number, inPlace: boolean): readonly Track[] {
     const rootPlace = this.order.indexOf(root);
     return this.#start(bytes, (tree, from, length, slice) => {
       const { place, toChildren, fromParent, toParent, up, down } = tree;
@@ -106,7 +135,7 @@ export class DoubleTree {
     });
   }
 
-  reduce(bytes: number, root: number): readonly Track[] {
+  #reduce(bytes: number, root: number): readonly Track[] {
     const rootPlace = this.order.indexOf(root);
     return this.#start(bytes, (tree, from, length, slice) => {
       const { place, fromChildren, fromParent, toParent, up, down } = tree;
@@ -120,11 +149,6 @@ export class DoubleTree {
       up.start(fromChildren, toParent, length, from, -1, false, slice);
       if (towards !== undefined) down.start(fromParent, below, length, -1, keep, false, slice);
     });
-  }
-
-  /** All up, and down again: nobody leaves before the last has come. */
-  barrier(): readonly Track[] {
-    return this.allReduce(0);
   }
 
   /** Half of the data for each tree; where that would be messages too small to be worth while, all for the first. */
@@ -153,4 +177,11 @@ export class DoubleTree {
     if (at < 0) return undefined;
     return below < 0 ? 'here' : children.indexOf(below);
   }
+}
+
+/** The connections of a rank: in each tree with its parent and its children, both ways. */
+function wantedEnds(order: readonly number[], rank: number): readonly WantedEnd[] {
+  return doubleTree(order.length, order.indexOf(rank)).flatMap(({ parent, children }, index) =>
+    [parent, ...children].filter((place) => place >= 0).map((place) => ({ peer: order[place] ?? rank, name: `tree ${index}` })),
+  );
 }

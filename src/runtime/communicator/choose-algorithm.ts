@@ -1,5 +1,5 @@
-import type { Algorithm, CallKind } from '../collectives/call.js';
-import { PAT_MOST_RANKS } from '../collectives/pat.js';
+import { algorithms, type Algorithm, type CallKind } from '../collectives/call.js';
+import { carriesOut, isOverConnections, registry } from '../collectives/registry.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
 
@@ -21,20 +21,6 @@ export interface Situation {
   readonly forced: Algorithm | undefined;
 }
 
-/** The kinds of call that an algorithm has; `direct` has all. */
-const kindsOf: Readonly<Record<Exclude<Algorithm, 'direct'>, readonly CallKind[]>> = {
-  ring: ['allReduce', 'broadcast', 'barrier', 'reduce', 'allGather', 'reduceScatter', 'allGatherV', 'reduceScatterV'],
-  tree: ['allReduce', 'broadcast', 'barrier', 'reduce'],
-  pat: ['allGather', 'reduceScatter'],
-  nvls: ['allReduce', 'allGather', 'reduceScatter'],
-  pairs: ['allToAll', 'gather', 'scatter', 'allToAllV'],
-};
-
-/** Up to this size, one slice of a tree, a tree's few messages win over a ring's many; measured (docs/notes/algorithms.md). */
-const TREE_BYTES = 8 * 1024;
-/** The same of PAT, for the block of a rank. */
-const PAT_BYTES = 16 * 1024;
-
 /**
  * Which algorithm carries out which call where no profile of this machine says so. Where all ranks share one segment,
  * *direct* wins at every size that was measured (docs/notes/performance.md).
@@ -47,21 +33,15 @@ export function defaultTable(situation: Situation): AlgorithmTable {
 function rangesOf(kind: CallKind, { nRanks, oneSegment, forced }: Situation): AlgorithmRange[] {
   const always = (algorithm: Algorithm): AlgorithmRange[] => [{ upToBytes: Infinity, algorithm }];
   if (nRanks === 1 || (oneSegment && (forced ?? 'direct') === 'direct')) return always('direct');
-  const has = (algorithm: Exclude<Algorithm, 'direct'>): boolean => kindsOf[algorithm].includes(kind);
-  if (forced !== undefined && forced !== 'direct' && has(forced)) return always(forced);
-  if (forced === 'nvls') return always('direct');
-  if (!has('ring')) return always('pairs');
-  // Two ranks are a tree, a ring and a pair at once.
-  if (forced !== undefined || nRanks === 2) return always('ring');
-  if (has('pat') && nRanks > 3 && nRanks <= PAT_MOST_RANKS) return [{ upToBytes: PAT_BYTES, algorithm: 'pat' }, ...always('ring')];
-  if (has('tree')) return [{ upToBytes: TREE_BYTES, algorithm: 'tree' }, ...always('ring')];
-  return always('ring');
-}
-
-/** Whether an algorithm has a kind of call, among so many ranks. */
-export function carriesOut(algorithm: Algorithm, kind: CallKind, nRanks: number): boolean {
-  if (algorithm === 'direct') return true;
-  return kindsOf[algorithm].includes(kind) && (algorithm !== 'pat' || nRanks <= PAT_MOST_RANKS);
+  if (forced !== undefined) {
+    if (carriesOut(forced, kind, nRanks)) return always(forced);
+    if (!isOverConnections(forced)) return always('direct');
+  }
+  const ranges = algorithms
+    .filter((algorithm) => isOverConnections(algorithm) && carriesOut(algorithm, kind, nRanks))
+    .map((algorithm) => ({ upToBytes: registry[algorithm].defaultUpToBytes(nRanks), algorithm }))
+    .filter(({ upToBytes }) => upToBytes > 0 && (forced === undefined || upToBytes === Infinity));
+  return ranges.sort((a, b) => (a.upToBytes < b.upToBytes ? -1 : 1));
 }
 
 /** What a call about `bytes` bytes takes. */

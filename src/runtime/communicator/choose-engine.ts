@@ -4,6 +4,7 @@ import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm } from '../collectives/call.js';
 import { HEADER_BYTES, HEADER_WORDS } from '../collectives/exchange.js';
+import { carriesOut, isOverConnections } from '../collectives/registry.js';
 import { LOW_LATENCY_FIFO } from '../collectives/ring.js';
 import type { Libc } from '../device/libc.js';
 import { Team } from '../device/team.js';
@@ -12,7 +13,7 @@ import { connectRing } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
 import { inOneSegment, type Facts } from './agree.js';
 import { spinsFor } from './backoff.js';
-import { algorithmsIn, carriesOut, defaultTable } from './choose-algorithm.js';
+import { algorithmsIn, defaultTable } from './choose-algorithm.js';
 import { CompositeEngine } from './composite-engine.js';
 import type { EngineThreads } from './config.js';
 import { DirectEngine } from './direct-engine.js';
@@ -85,7 +86,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
   const { localRanks, nRanks } = bootstrap;
   const oneSegment = inOneSegment(bootstrap, facts);
   const nThreads = oneSegment ? threads.inMemory : threads.overSockets;
-  if ((forced === 'direct' || forced === 'nvls') && !oneSegment) {
+  if (forced !== undefined && !isOverConnections(forced) && !oneSegment) {
     const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
     throw new InvalidUsageError('UNSUPPORTED', `the algorithm ${forced} (TCCL_ALGO) needs memory that all ranks share, but these do not: ${reason}`);
   }
@@ -104,10 +105,10 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
   const times = profile === undefined ? undefined : timesFor(profile, nRanks, nCores);
   const table = times === undefined ? usual : tableOf(
     times, usual,
-    (algorithm, kind) => (oneSegment || (algorithm !== 'direct' && algorithm !== 'nvls')) && carriesOut(algorithm, kind, nRanks),
+    (algorithm, kind) => (oneSegment || isOverConnections(algorithm)) && carriesOut(algorithm, kind, nRanks),
   );
   const used = algorithmsIn(table);
-  const overNetwork = used.filter((algorithm) => algorithm !== 'direct' && algorithm !== 'nvls');
+  const overNetwork = used.filter(isOverConnections);
   const engines: Partial<Record<Algorithm, Engine>> = {};
   let ring: Told['ring'];
   let thread: ChosenEngine['thread'];

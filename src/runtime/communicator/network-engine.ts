@@ -1,30 +1,26 @@
-import { Blocks } from '../collectives/blocks.js';
+import type { NetworkPlayer } from '../collectives/algorithm.js';
 import { algorithmOf, hasCommonCounts, kindOf, operatorOf, type Algorithm, type CallDetails } from '../collectives/call.js';
 import { Combiner } from '../collectives/combiner.js';
 import { countsRoom, Exchange, type Track } from '../collectives/exchange.js';
-import { pairFifo, Pairs } from '../collectives/pairs.js';
-import { Pat, PAT_FIFO } from '../collectives/pat.js';
+import { NetworkCall } from '../collectives/network-call.js';
+import { networkAlgorithm } from '../collectives/registry.js';
 import { Ring, ringFifo } from '../collectives/ring.js';
-import { DoubleTree, TREE_FIFO } from '../collectives/tree.js';
 import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, withRank } from '../../errors.js';
-import type { PeerConnections, WantedEnd } from '../transport/peers.js';
+import type { PeerConnections } from '../transport/peers.js';
 import type { RingOfRanks } from '../transport/ring.js';
-import type { FifoSize } from '../transport/transport.js';
 import type { Engine } from './engine.js';
-
-const nothing = new Int32Array(0);
 
 /** Makes the connections of an algorithm other than ring; every rank does so at the same call. */
 export type Connect = (algorithm: Algorithm) => Promise<PeerConnections>;
 
 /**
- * The algorithms over connections, one call at a time: *ring*, whose connections are there from the beginning, *tree*,
- * *PAT* and *pairs*. Before the first call by one of these, all ranks meet around the ring, so that ranks that called
- * different things find out, and then make the connections if they are not there yet.
+ * Carries out calls over connections, one at a time. The ring's connections are there from the beginning. Before the
+ * first call by another algorithm all ranks meet around the ring, so that ranks whose calls differ find out, and then
+ * make its connections unless `open` did.
  */
 export class NetworkEngine implements Engine {
   /** What carries data to the next rank of the ring, in NCCL's words. */
@@ -32,28 +28,15 @@ export class NetworkEngine implements Engine {
   readonly #exchange: Exchange;
   readonly #combiner: Combiner;
   readonly #ring: Ring;
-  /** The same by the protocol LL, where there is one. */
-  #quickRing: Ring | undefined;
-  #quickBytes = 0;
+  /** The algorithms whose connections are there. */
+  readonly #players = new Map<Algorithm, NetworkPlayer>();
   readonly #order: readonly number[];
-  #tree: DoubleTree | undefined;
-  #pat: Pat | undefined;
-  #pairs: Pairs | undefined;
   readonly #connect: Connect;
   readonly #rank: number;
-  readonly #nRanks: number;
-  readonly #blocks: Blocks;
-  readonly #receivedBlocks: Blocks;
 
   // The call under way.
   #algorithm: Algorithm = 'ring';
-  #kind = 0;
-  #bytesPerElement = 0;
-  #root = 0;
-  #send: NumericArray = nothing;
-  #recv: NumericArray = nothing;
-  #count = 0;
-  #details: CallDetails | undefined;
+  readonly #call: NetworkCall;
   /** Whether the ranks only meet, because the call is the first by its algorithm, and connections in the making. */
   #meeting = false;
   readonly #metFor = new Set<Algorithm>(['ring']);
@@ -65,34 +48,30 @@ export class NetworkEngine implements Engine {
     const { rank, order, links } = ring;
     this.transport = links === undefined ? 'nothing' : links.send.transport === 'shm' ? 'SHM' : 'NET/Socket';
     this.#rank = rank;
-    this.#nRanks = order.length;
     this.#order = order;
     this.#connect = connect;
     this.#exchange = new Exchange(rank, team.segment.buffer);
     if (links !== undefined) this.#exchange.add([links.send], [links.receive]);
-    this.#combiner = new Combiner(team, libc, this.#nRanks, (links?.send.size ?? ringFifo(1)).slotBytes);
-    this.#ring = new Ring(this.#combiner, ring, countsRoom(this.#nRanks));
-    this.#blocks = new Blocks(this.#nRanks);
-    this.#receivedBlocks = new Blocks(this.#nRanks);
+    this.#combiner = new Combiner(team, libc, order.length, (links?.send.size ?? ringFifo(1)).slotBytes);
+    this.#ring = new Ring(this.#combiner, ring, countsRoom(order.length));
+    this.#players.set('ring', this.#ring);
+    this.#call = new NetworkCall(rank, order.length);
   }
 
-  /** From now on calls about at most `bytes` bytes go around `ring`, whose connections are of the protocol LL. */
+  /** Sends calls of at most `bytes` around `ring`, whose connections are of the protocol LL. */
   useLowLatency(ring: RingOfRanks, bytes: number): void {
     if (ring.links === undefined) return;
     this.#exchange.add([ring.links.send], [ring.links.receive]);
-    this.#quickRing = new Ring(this.#combiner, ring);
-    this.#quickBytes = bytes;
+    this.#ring.useLowLatency(new Ring(this.#combiner, ring), bytes);
   }
 
   /** Makes an algorithm's connections now: blocking calls cannot make them. */
   async open(algorithm: Algorithm): Promise<void> {
-    if (this.#isOpen(algorithm)) return;
+    if (this.#players.has(algorithm)) return;
     const connections = await this.#connect(algorithm);
     const { sends, receives } = connections;
     this.#exchange.add(sends, receives);
-    if (algorithm === 'tree') this.#tree = new DoubleTree(this.#combiner, this.#order, this.#rank, connections);
-    else if (algorithm === 'pat') this.#pat = new Pat(this.#combiner, this.#rank, this.#nRanks, connections);
-    else this.#pairs = new Pairs(this.#combiner, this.#rank, this.#nRanks, connections);
+    this.#players.set(algorithm, networkAlgorithm(algorithm).open({ combiner: this.#combiner, order: this.#order, rank: this.#rank, connections }));
     // The communicator has ended meanwhile.
     if (this.#ended) await this.#exchange.close();
   }
@@ -115,13 +94,7 @@ export class NetworkEngine implements Engine {
   ): number {
     const kind = kindOf(code);
     this.#algorithm = algorithmOf(code) ?? 'ring';
-    this.#kind = kind;
-    this.#bytesPerElement = type.bytes;
-    this.#root = root;
-    this.#send = send;
-    this.#recv = recv;
-    this.#count = count;
-    this.#details = details;
+    this.#call.begin(kind, type.bytes, root, send, recv, count, details);
     this.#exchange.call(code, root, count, hasCommonCounts(code) ? details?.counts : undefined);
     this.#combiner.begin(type, operatorOf(code), details?.scalar);
     if (kind !== callKinds.broadcast || root === this.#rank) this.#combiner.source.use(send);
@@ -175,8 +148,7 @@ export class NetworkEngine implements Engine {
 
   #forget(): void {
     this.#combiner.forget();
-    this.#send = nothing;
-    this.#recv = nothing;
+    this.#call.forget();
   }
 
   /** When a call's meeting is over, begins its work; when that is, forgets it. */
@@ -188,7 +160,7 @@ export class NetworkEngine implements Engine {
     }
     this.#meeting = false;
     this.#metFor.add(this.#algorithm);
-    if (this.#isOpen(this.#algorithm)) return this.#goOn(this.#exchange.begin(this.#work(), this.#looks(spins)), spins);
+    if (this.#players.has(this.#algorithm)) return this.#goOn(this.#exchange.begin(this.#work(), this.#looks(spins)), spins);
     this.#opening = this.open(this.#algorithm)
       .then(() => this.#exchange.replace(this.#work()))
       .catch((error: unknown) => void (this.#openingFailed = error as Error))
@@ -204,77 +176,10 @@ export class NetworkEngine implements Engine {
   readonly #whenNews = (wake: () => void): void => this.#exchange.onNews(wake);
   readonly #whenOpened = (wake: () => void): void => void this.#opening?.then(wake);
 
-  #isOpen(algorithm: Algorithm): boolean {
-    if (algorithm === 'tree') return this.#tree !== undefined;
-    if (algorithm === 'pat') return this.#pat !== undefined;
-    return algorithm !== 'pairs' || this.#pairs !== undefined;
-  }
-
   /** This rank's part of the call. */
   #work(): readonly Track[] {
-    const root = this.#root;
-    const size = this.#bytesPerElement;
-    const bytes = this.#count * size;
-    const details = this.#details;
-    const blocks = this.#blocks;
-    const tree = this.#algorithm === 'tree' ? this.#tree : undefined;
-    const ring = this.#quickRing !== undefined && bytes <= this.#quickBytes ? this.#quickRing : this.#ring;
-    switch (this.#kind) {
-      case callKinds.allReduce:
-        return (tree ?? ring).allReduce(bytes);
-      case callKinds.broadcast:
-        return (tree ?? ring).broadcast(bytes, root, this.#send === this.#recv);
-      case callKinds.barrier:
-        return (tree ?? ring).barrier();
-      case callKinds.reduce:
-        return (tree ?? ring).reduce(bytes, root);
-      case callKinds.allGather:
-        if (this.#algorithm === 'pat' && this.#pat !== undefined) return this.#pat.allGather(bytes);
-        return ring.allGather(blocks.even(bytes), this.#samePlace(this.#recv, this.#rank * bytes, this.#send, 0));
-      case callKinds.reduceScatter:
-        if (this.#algorithm === 'pat' && this.#pat !== undefined) return this.#pat.reduceScatter(bytes);
-        return ring.reduceScatter(blocks.even(bytes));
-      case callKinds.allGatherV:
-        blocks.uneven(details?.counts ?? [], details?.displacements ?? [], size);
-        return this.#ring.allGather(blocks, this.#samePlace(this.#recv, blocks.from[this.#rank] ?? 0, this.#send, 0));
-      case callKinds.reduceScatterV:
-        return this.#ring.reduceScatter(blocks.uneven(details?.counts ?? [], details?.displacements ?? [], size));
-    }
-    const pairs = this.#pairs;
-    if (pairs === undefined) throw new InternalError('INTERNAL', `the connections for a call of kind ${this.#kind} are missing`);
-    switch (this.#kind) {
-      case callKinds.allToAll:
-        blocks.even(bytes);
-        return pairs.allToAll(blocks, blocks, this.#samePlace(this.#send, 0, this.#recv, 0));
-      case callKinds.allToAllV:
-        blocks.uneven(details?.counts ?? [], details?.displacements ?? [], size);
-        this.#receivedBlocks.uneven(details?.recvCounts ?? [], details?.recvDisplacements ?? [], size);
-        return pairs.allToAll(blocks, this.#receivedBlocks, false);
-      case callKinds.gather:
-        return pairs.gather(blocks.even(bytes), root);
-      case callKinds.scatter:
-        return pairs.scatter(blocks.even(bytes), root);
-    }
-    throw new InternalError('INTERNAL', `there is no call of kind ${this.#kind}`);
+    const player = this.#players.get(this.#algorithm);
+    if (player === undefined) throw new InternalError('INTERNAL', `the connections of ${this.#algorithm} are missing`);
+    return player.start(this.#call);
   }
-
-  /** Whether two places in two arrays are the same memory. */
-  #samePlace(a: NumericArray, aFrom: number, b: NumericArray, bFrom: number): boolean {
-    return a.buffer === b.buffer && a.byteOffset + aFrom === b.byteOffset + bFrom;
-  }
-}
-
-/** The size of an algorithm's connections. */
-export function fifoOf(algorithm: Algorithm, nRanks: number): FifoSize {
-  if (algorithm === 'tree') return TREE_FIFO;
-  if (algorithm === 'pat') return PAT_FIFO;
-  return algorithm === 'pairs' ? pairFifo(nRanks) : ringFifo(nRanks);
-}
-
-/** The ends that a rank has of an algorithm's connections, other than a ring's. */
-export function wantedEnds(algorithm: Algorithm, order: readonly number[], rank: number): { sendTo: readonly WantedEnd[]; receiveFrom: readonly WantedEnd[] } {
-  const nRanks = order.length;
-  if (algorithm === 'pat') return { sendTo: Pat.wantedSends(rank, nRanks), receiveFrom: Pat.wantedReceives(rank, nRanks) };
-  const ends = algorithm === 'tree' ? DoubleTree.wantedEnds(order, rank) : Pairs.wantedEnds(rank, nRanks);
-  return { sendTo: ends, receiveFrom: ends };
 }

@@ -13,7 +13,9 @@ import { ShmTransport } from '../transport/shm.js';
 import { SocketTransport } from '../transport/socket.js';
 import type { FifoSize, Transport } from '../transport/transport.js';
 import { afterWatching } from '../watch-clock.js';
-import { fifoOf, NetworkEngine, wantedEnds } from './network-engine.js';
+import { networkAlgorithm } from '../collectives/registry.js';
+import { ringFifo } from '../collectives/ring.js';
+import { NetworkEngine } from './network-engine.js';
 
 /** How long connections may take that are made when they are first needed. */
 const CONNECT_TIMEOUT_MS = 60_000;
@@ -51,10 +53,11 @@ export async function openNetwork({ bootstrap, shared, team, libc, host, secret,
       shm.close();
     }
   };
-  const ring = await over(fifoOf('ring', nRanks), (transportFor) => connectRing(bootstrap, order, transportFor, signal));
+  const ring = await over(ringFifo(nRanks), (transportFor) => connectRing(bootstrap, order, transportFor, signal));
   return new NetworkEngine(team, libc, ring, (algorithm) => {
-    const { sendTo, receiveFrom } = wantedEnds(algorithm, order, rank);
-    return over(fifoOf(algorithm, nRanks), (transportFor) =>
+    const { fifo, ends } = networkAlgorithm(algorithm);
+    const { sendTo, receiveFrom } = ends(order, rank);
+    return over(fifo(nRanks), (transportFor) =>
       connectInTime(CONNECT_TIMEOUT_MS, (late) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, late)));
   });
 }
@@ -80,8 +83,9 @@ export function interfaceFor(network: BootstrapEnvironment, id: UniqueId): Chose
 /** Memory of this rank's heap that is enough for a network whose connections of these algorithms are all made. */
 export function networkMemoryBytes(algorithms: readonly Algorithm[], order: readonly number[], rank: number): number {
   const needed = [...new Set<Algorithm>(['ring', ...algorithms])].map((algorithm) => {
-    const size = fifoOf(algorithm, order.length);
-    const { sendTo, receiveFrom } = algorithm === 'ring' ? { sendTo: [0], receiveFrom: [0] } : wantedEnds(algorithm, order, rank);
+    const { fifo, ends } = networkAlgorithm(algorithm);
+    const size = fifo(order.length);
+    const { sendTo, receiveFrom } = ends(order, rank);
     return (sendTo.length + receiveFrom.length) * connectionBytes(size) + size.slotBytes;
   });
   return needed.reduce((sum, bytes) => sum + bytes, BESIDES_BYTES);

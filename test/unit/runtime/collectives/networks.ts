@@ -1,5 +1,6 @@
 import type { Bootstrap } from '../../../../src/runtime/bootstrap/bootstrap.js';
-import { NetworkEngine, wantedEnds } from '../../../../src/runtime/communicator/network-engine.js';
+import { networkAlgorithm } from '../../../../src/runtime/collectives/registry.js';
+import { NetworkEngine } from '../../../../src/runtime/communicator/network-engine.js';
 import { loadLibc } from '../../../../src/runtime/device/libc.js';
 import { rankStates } from '../../../../src/runtime/device/rank-lines.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
@@ -43,7 +44,7 @@ export async function openNetwork(name: TransportName, n: number, size: FifoSize
       const { sends, receives } = await connectPeers(bootstraps[rank]!, toNext, fromPrevious, transportFor, never);
       const ring = new RingOfRanks(rank, order, { send: sends[0]!, receive: receives[0]! });
       const engine = new NetworkEngine(Team.ofAll(segment), rank % 2 === 0 ? libc : undefined, ring, (algorithm) => {
-        const { sendTo, receiveFrom } = wantedEnds(algorithm, order, rank);
+        const { sendTo, receiveFrom } = networkAlgorithm(algorithm).ends(order, rank);
         return connectPeers(bootstraps[rank]!, sendTo, receiveFrom, transportFor, never);
       });
       return { rank, engine, segment };

@@ -1,0 +1,79 @@
+import { callKinds } from '../device/kernels/kernels.js';
+import type { NumericArray } from '../device/types.js';
+import { Blocks } from './blocks.js';
+import type { CallDetails } from './call.js';
+
+const nothing = new Int32Array(0);
+
+/** The call under way, as an algorithm over connections reads it. One object serves all calls of an engine. */
+export class NetworkCall {
+  /** A code of `callKinds`. */
+  kind = 0;
+  /** Bytes of the call's count: of the array, or of one rank's block where ranks have blocks. */
+  bytes = 0;
+  root = 0;
+  #bytesPerElement = 0;
+  #send: NumericArray = nothing;
+  #recv: NumericArray = nothing;
+  #details: CallDetails | undefined;
+  readonly #rank: number;
+  readonly #blocks: Blocks;
+  readonly #receivedBlocks: Blocks;
+
+  constructor(rank: number, nRanks: number) {
+    this.#rank = rank;
+    this.#blocks = new Blocks(nRanks);
+    this.#receivedBlocks = new Blocks(nRanks);
+  }
+
+  begin(kind: number, bytesPerElement: number, root: number, send: NumericArray, recv: NumericArray, count: number, details: CallDetails | undefined): void {
+    this.kind = kind;
+    this.bytes = count * bytesPerElement;
+    this.root = root;
+    this.#bytesPerElement = bytesPerElement;
+    this.#send = send;
+    this.#recv = recv;
+    this.#details = details;
+  }
+
+  /** Drops the arrays of a call that has ended. */
+  forget(): void {
+    this.#send = nothing;
+    this.#recv = nothing;
+    this.#details = undefined;
+  }
+
+  /** Each rank's block in the longer array; for allToAll and allToAllV, in the input. */
+  blocks(): Blocks {
+    const details = this.#details;
+    if (details?.counts === undefined) return this.#blocks.even(this.bytes);
+    return this.#blocks.uneven(details.counts, details.displacements ?? [], this.#bytesPerElement);
+  }
+
+  /** Each rank's block in the output of allToAll and allToAllV. */
+  receivedBlocks(): Blocks {
+    const details = this.#details;
+    if (details?.recvCounts === undefined) return this.#receivedBlocks.even(this.bytes);
+    return this.#receivedBlocks.uneven(details.recvCounts, details.recvDisplacements ?? [], this.#bytesPerElement);
+  }
+
+  /**
+   * Whether this rank's input already lies where its output goes. For an all-gather: in its block of the output.
+   * An allToAllV never works in place.
+   */
+  get isInPlace(): boolean {
+    switch (this.kind) {
+      case callKinds.allGather:
+      case callKinds.allGatherV:
+        return this.#startsAt(this.blocks().from[this.#rank] ?? 0);
+      case callKinds.allToAllV:
+        return false;
+      default:
+        return this.#startsAt(0);
+    }
+  }
+
+  #startsAt(outputOffset: number): boolean {
+    return this.#send.buffer === this.#recv.buffer && this.#recv.byteOffset + outputOffset === this.#send.byteOffset;
+  }
+}
