@@ -25,3 +25,12 @@ it('every page of docs can be reached from docs/README.md', () => {
   const linked = new Set(linksOf('docs/README.md').map(({ target }) => target));
   expect(pages.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md' && !linked.has(page))).toEqual([]);
 });
+
+it('every source file that a page names exists', () => {
+  const files = ['src', 'bench', 'scripts', 'test', 'examples'].flatMap((root) =>
+    readdirSync(root, { recursive: true, encoding: 'utf8' }).map((name) => `/${root}/${name}`));
+  const missing = pages.filter((page) => page.startsWith('docs/')).flatMap((page) =>
+    [...textOf(page).matchAll(/(?<![\w/.-])(?:\.\.\/)*((?:[\w-]+\/)*[\w-]+\.(?:ts|mjs))\b/g)].map(([, name = '']) => name)
+      .filter((name) => !files.some((file) => file.endsWith(`/${name}`))).map((name) => `${page}: ${name}`));
+  expect(missing).toEqual([]);
+});
