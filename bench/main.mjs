@@ -25,6 +25,7 @@ const suites = {
   tuning: () => import('./suites/tuning.mjs'),
   transport: () => import('./suites/transport.mjs'),
   overlap: () => import('./suites/overlap.mjs'),
+  idle: () => import('./suites/idle.mjs'),
 };
 
 /** Those that the peers' programs have. */

@@ -2,7 +2,11 @@ import type { Libc } from '../device/libc.js';
 import type { WatchClock } from '../watch-clock.js';
 
 /** After this long without progress a waiting rank sleeps between looks, so that the machine stays usable. */
-export const SLEEP_AFTER_MS = 10;
+const SLEEP_AFTER_MS = 10;
+/** A rank sleeps for this part of the time that it has waited: so much longer, at most, sleeping makes a wait. */
+const SLEEP_PART = 1 / 64;
+/** Longest sleep. A wake takes 30 to 120 µs of a core, so this one takes 0.5 % at most (`npm run bench -- --only idle`). */
+const LONGEST_SLEEP_MS = 20;
 /** How often a waiting rank looks whether the others still live. */
 const HEALTH_EVERY_MS = 20;
 
@@ -15,15 +19,16 @@ export function spinsFor(nThreads: number, nCores: number): number {
 }
 
 /**
- * How a rank waits that has spun in vain: it gives its core away, and later sleeps for a small part of the time it
- * has waited already, so that sleeping never makes a wait noticeably longer. One a communicator, restarted at each
- * wait.
+ * How a rank waits that has spun in vain: it gives its core away, and later sleeps between looks for a small part of the time
+ * that it has waited. One a communicator, restarted at each wait.
  */
 export class Backoff {
   /** How long this wait has taken, as of the last turn that looked at the clock. */
   waitedMs = 0;
   #startedMs = 0;
   #healthAtMs = 0;
+  /** What `waitedMs` was when something else got further. */
+  #stirredMs = 0;
   #turns = 0;
   readonly #sleeper = new Int32Array(new SharedArrayBuffer(4));
 
@@ -34,6 +39,18 @@ export class Backoff {
     this.waitedMs = 0;
     this.#turns = 0;
     this.#startedMs = 0;
+    this.#stirredMs = 0;
+  }
+
+  /** Something else that goes on during this wait got further: looks at it come often again. The wait is as long as before. */
+  stir(): void {
+    this.#stirredMs = this.waitedMs;
+  }
+
+  /** How long to sleep before the next look; 0: not at all. */
+  get sleepMs(): number {
+    const stillMs = this.waitedMs - this.#stirredMs;
+    return stillMs <= SLEEP_AFTER_MS ? 0 : Math.min(LONGEST_SLEEP_MS, stillMs * SLEEP_PART);
   }
 
   /**
@@ -43,13 +60,13 @@ export class Backoff {
    * @param rest blocks until there is news, at most for so long: where that can be done, it is done instead
    */
   turn(sleeps = true, rest?: (ms: number) => void): boolean {
+    const { sleepMs } = this;
     if (rest !== undefined) rest(HEALTH_EVERY_MS);
-    else {
-      if (this.libc !== undefined) this.libc.yieldCore();
-      else Atomics.wait(this.#sleeper, 0, 0, 0.001);
+    else if (sleepMs === 0) {
+      this.#yield();
       // The clock costs as much as a look at the flags: read it every few turns.
       if ((++this.#turns & 15) !== 0) return false;
-    }
+    } else if (sleeps) this.#sleep(sleepMs);
 
     const now = this.clock.look();
     if (this.#startedMs === 0) {
@@ -57,10 +74,14 @@ export class Backoff {
       this.#healthAtMs = now + HEALTH_EVERY_MS;
     }
     this.waitedMs = now - this.#startedMs;
-    if (sleeps && rest === undefined && this.waitedMs > SLEEP_AFTER_MS) this.#sleep(Math.min(1, this.waitedMs / 64));
     if (now < this.#healthAtMs) return false;
     this.#healthAtMs = now + HEALTH_EVERY_MS;
     return true;
+  }
+
+  #yield(): void {
+    if (this.libc !== undefined) this.libc.yieldCore();
+    else Atomics.wait(this.#sleeper, 0, 0, 0.001);
   }
 
   #sleep(ms: number): void {

@@ -3,7 +3,7 @@ import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { NumericArray } from '../device/types.js';
 import { TcclError, TimeoutError } from '../../errors.js';
-import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
+import { Backoff } from './backoff.js';
 import { settlerOf } from './caller-stack.js';
 import type { CheckedCall } from './checked-call.js';
 import type { Engine } from './engine.js';
@@ -21,8 +21,8 @@ export interface CallQueueParts {
   readonly patience: number;
   /** How long a call may wait for other ranks; 0 for ever. */
   readonly timeoutMs: number;
-  /** The messages of this communicator, which go on while a call is waited for. */
-  readonly messages: { arePolled(): boolean; step(): void; throwLastWords(): void };
+  /** The messages of this communicator, which go on while a call is waited for. `step` returns whether any got further. */
+  readonly messages: { arePolled(): boolean; step(): boolean; throwLastWords(): void };
   /** Ends the communicator for an error of a call, and gives the error to throw. */
   readonly fail: (error: unknown) => unknown;
 }
@@ -100,9 +100,9 @@ export class CallQueue {
     while (status === PENDING) {
       const { messages } = this.#parts;
       const looksAfterHealth = this.#backoff.turn(true, messages.arePolled() ? undefined : this.#engine.rest);
-      messages.step();
+      if (messages.step()) this.#backoff.stir();
       const { steps } = this.#engine;
-      status = isFirst ? this.#stepFirst() : this.#engine.progress(this.#spins);
+      status = isFirst ? this.#stepFirst() : this.#engine.progress(this.#looks);
       if (this.#engine.steps !== steps) this.#backoff.restart();
       // What came from a rank before it went counts, however late this one looks.
       else if (looksAfterHealth && status === PENDING) this.#checkHealth();
@@ -172,8 +172,13 @@ export class CallQueue {
     if (this.#engine.whenReady !== undefined) {
       this.#engine.whenReady(this.#pump);
       this.#startWatch();
-    } else if (this.#backoff.waitedMs > SLEEP_AFTER_MS) setTimeout(this.#pump, 1);
+    } else if (this.#backoff.sleepMs > 0) setTimeout(this.#pump, this.#backoff.sleepMs);
     else setImmediate(this.#pump);
+  }
+
+  /** How often to look now: once, where this rank sleeps between looks. */
+  get #looks(): number {
+    return this.#backoff.sleepMs > 0 ? 0 : this.#spins;
   }
 
   /** Goes on with the calls until one has to wait. */
@@ -203,7 +208,7 @@ export class CallQueue {
     let status: number;
     if (request.begun) {
       const { steps } = engine;
-      status = engine.progress(this.#spins);
+      status = engine.progress(this.#looks);
       if (engine.steps !== steps) this.#backoff.restart();
     } else {
       request.begun = true;

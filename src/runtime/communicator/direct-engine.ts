@@ -20,6 +20,9 @@ const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
   TIMEOUT: 'timedOut',
 };
 
+/** More than a kernel's phase numbers. */
+const PHASES = 4;
+
 /** The algorithm `direct` with what it needs to notice, and tell, that something went wrong. */
 export class DirectEngine implements Engine {
   readonly blocking = true;
@@ -47,9 +50,10 @@ export class DirectEngine implements Engine {
     return status >= PENDING ? status : this.#refuse();
   }
 
-  /** Rounds: a long call has many where some rank's arrays are staged. */
+  /** Parts of rounds: a long call has many rounds where some rank's arrays are staged. */
   get steps(): number {
-    return this.team.kernels.operationNumber();
+    const { kernels } = this.team;
+    return kernels.operationNumber() * PHASES + kernels.phaseNumber();
   }
 
   check(): void {

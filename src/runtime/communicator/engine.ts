@@ -21,7 +21,7 @@ export interface Engine {
   ): number;
   /** Goes on with the call under way, looking at most `spins` times at what has not come. */
   progress(spins: number): number;
-  /** Grows whenever the call under way gets further: a wait is only long if this stands still. */
+  /** Changes whenever the call under way gets further: a wait is only long if this stands still. */
   readonly steps: number;
   /** Calls back once when going on may be worth it; absent where only looking helps. May differ from call to call. */
   readonly whenReady?: ((wake: () => void) => void) | undefined;

@@ -4,7 +4,7 @@ import type { Libc } from '../device/libc.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import { settlerOf } from './caller-stack.js';
-import { Backoff, SLEEP_AFTER_MS } from './backoff.js';
+import { Backoff } from './backoff.js';
 import { WatchClock } from '../watch-clock.js';
 
 /** How often ranks that are told of news look after the others' health and the deadline. */
@@ -68,8 +68,8 @@ export class Messenger {
   readonly #conditions = new Set<Condition>();
   /** When collectives last got further in this wait, as far as was looked; 0: not looked since they did. */
   #collectivesMovedMs = 0;
-  /** How the next pump is to come. */
-  #scheduled: 'no' | 'soon' | 'news' = 'no';
+  /** How the next pump is to come: `later` after a sleep, `news` when a socket has some. */
+  #scheduled: 'no' | 'soon' | 'later' | 'news' = 'no';
   #timer: NodeJS.Timeout | undefined;
   /** Called when nothing is under way, for close(). */
   #idle: (() => void) | undefined;
@@ -159,7 +159,7 @@ export class Messenger {
     while (!isDone()) {
       const looksAfterHealth = this.#backoff.turn(true, turnOthers !== undefined || this.#isPolled || this.wantsLooks ? undefined : this.#parts.rest);
       this.turn(isDone, looksAfterHealth);
-      this.#goOnElsewhere();
+      if (this.#goOnElsewhere()) this.#backoff.stir();
       turnOthers?.(looksAfterHealth);
     }
   }
@@ -182,10 +182,10 @@ export class Messenger {
     }
   }
 
-  /** Goes on once, with messages of other communicators, too, for whoever waits in place for something else. */
-  step(): void {
-    this.#progress();
-    this.#goOnElsewhere();
+  /** Goes on once, with messages of other communicators, too, for whoever waits in place for something else. True if any got further. */
+  step(): boolean {
+    const moved = this.#progress();
+    return this.#goOnElsewhere() || moved;
   }
 
   /** Whether a rank that waits in place has to look again and again for {@link step}. */
@@ -245,21 +245,28 @@ export class Messenger {
     }
   }
 
-  #progress(): void {
-    if (this.#pointToPoint.pending > 0) this.#pointToPoint.progress();
+  /** True if a transfer got further. */
+  #progress(): boolean {
+    const p2p = this.#pointToPoint;
+    if (p2p.pending === 0) return false;
+    const { steps } = p2p;
+    p2p.progress();
+    return p2p.steps !== steps;
   }
 
-  #goOnElsewhere(): void {
-    if (underWay.size === 0) return;
-    for (const other of underWay) if (other !== this) other.#goOnQuietly();
+  #goOnElsewhere(): boolean {
+    let moved = false;
+    for (const other of underWay) if (other !== this && other.#goOnQuietly()) moved = true;
+    return moved;
   }
 
   /** Who waits for this communicator's messages hears what became of them. */
-  #goOnQuietly(): void {
+  #goOnQuietly(): boolean {
     try {
-      this.#progress();
+      return this.#progress();
     } catch (error) {
       this.#parts.fail(error);
+      return true;
     }
   }
 
@@ -276,6 +283,8 @@ export class Messenger {
     const p2p = this.#pointToPoint;
     const spins = this.#isPolled ? this.#parts.spins : 0;
     for (let looks = 0; looks <= spins && !isDone(); looks++) {
+      // Where this rank sleeps between looks, one is enough.
+      if (looks > 0 && this.#backoff.sleepMs > 0) return;
       const { steps } = p2p;
       if (p2p.pending > 0) p2p.progress();
       this.#lookAtConditions();
@@ -301,8 +310,8 @@ export class Messenger {
     if (this.#scheduled === 'soon') return;
     underWay.add(this);
     const polled = this.#isPolled;
-    if (this.#scheduled === 'news') {
-      if (!polled && !first) return;
+    if (this.#scheduled !== 'no') {
+      if (!first && !(polled && this.#scheduled === 'news')) return;
       clearTimeout(this.#timer);
     }
     this.#scheduled = 'soon';
@@ -313,8 +322,10 @@ export class Messenger {
       this.#scheduled = 'news';
       this.#pointToPoint.listen(true);
       this.#timer = setTimeout(this.#pump, HEALTH_EVERY_MS);
-    } else if (this.#backoff.waitedMs > SLEEP_AFTER_MS) setTimeout(this.#pump, 1);
-    else setImmediate(this.#pump);
+    } else if (this.#backoff.sleepMs > 0) {
+      this.#scheduled = 'later';
+      this.#timer = setTimeout(this.#pump, this.#backoff.sleepMs);
+    } else setImmediate(this.#pump);
   }
 
   /** Whether only looking again tells all that is new. */

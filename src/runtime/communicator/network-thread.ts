@@ -121,7 +121,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
   const leave = async (): Promise<void> => {
     await Promise.all([engine.close(), messages.close(), ...[...windows].map((window) => window.close())]);
   };
-  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, timeoutMs, fail, messages: { arePolled: () => false, step: () => undefined, throwLastWords: () => undefined } });
+  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, timeoutMs, fail, messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined } });
   abort = fail;
   process.on('uncaughtException', fail);
   setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();

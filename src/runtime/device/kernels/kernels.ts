@@ -54,6 +54,8 @@ export interface Kernels extends Arithmetic {
   progress(spins: number): number;
   roundBytes(): number;
   operationNumber(): number;
+  /** What the pending operation waits for, from 0 to 3; another number in each part of an operation. */
+  phaseNumber(): number;
   waitingFor(): number;
   // Addresses come as signed numbers: those from 2 GiB up are negative until `>>> 0`.
   postAddress(rank: number): number;

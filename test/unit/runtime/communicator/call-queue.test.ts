@@ -32,7 +32,7 @@ function queue() {
   const fail = vi.fn((error: unknown) => error);
   const calls = new CallQueue({
     engine, rank: 0, libc: undefined, spins: 1, patience: 0, timeoutMs: TIMEOUT_MS, fail,
-    messages: { arePolled: () => false, step: () => undefined, throwLastWords: () => undefined },
+    messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined },
   });
   return { state, engine, calls, fail };
 }

@@ -90,6 +90,11 @@ export function operationNumber(): u32 {
   return sequence;
 }
 
+/** What the pending operation waits for; another number in each part of an operation. */
+export function phaseNumber(): i32 {
+  return phase;
+}
+
 /** The rank that the pending operation waits for. */
 export function waitingFor(): i32 {
   return waiting;

@@ -1,0 +1,51 @@
+/**
+ * What a rank that waits for a late one takes of a core, and how soon it goes on when that comes.
+ *
+ * @module
+ */
+import { jsonLines, runCommand } from '../lib/processes.mjs';
+import { formatUs, table } from '../lib/table.mjs';
+
+/** @typedef {import('../lib/suite.mjs').Context} Context */
+
+export const title = 'waiting for a late rank';
+
+const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
+const program = new URL('../ranks/idle.mjs', import.meta.url).pathname;
+const transports = [{ transport: 'shared', env: {} }, { transport: 'sockets', env: { TCCL_SHM_DISABLE: '1' } }];
+
+/** @param {Context} context */
+export async function run({ options, record, progress, note }) {
+  const lateMs = options.quick ? 3000 : 10_000;
+  for (const ranks of options.ranks.filter((count) => count > 1)) {
+    for (const { transport, env } of transports) {
+      progress(`${ranks} ranks wait for ${lateMs / 1000} s: ${transport}`);
+      const args = [cli, 'run', '-n', String(ranks), '--no-prefix', '--', process.execPath, program, transport, String(lateMs)];
+      try {
+        const output = await runCommand({ file: process.execPath, args, env }, { timeoutMs: 60_000 + 10 * lateMs });
+        for (const line of jsonLines(output)) record(line);
+      } catch (error) {
+        note(`waiting, ${ranks} ranks, ${transport}: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+  }
+}
+
+/** The rank that takes most of a core, and the median of how late ranks go on. */
+export function report(/** @type {readonly Record<string, any>[]} */ records) {
+  const measured = records.filter(({ idle }) => idle !== undefined);
+  if (measured.length === 0) return '';
+  const waits = [...new Set(measured.map(({ idle }) => String(idle)))];
+  const places = [...new Set(measured.map(({ transport, ranks }) => `${transport} ${ranks}`))];
+  const rows = waits.flatMap((wait) => places.flatMap((place) => {
+    const here = measured.filter(({ idle, transport, ranks }) => idle === wait && `${transport} ${ranks}` === place);
+    if (here.length === 0) return [];
+    const [transport = '', ranks = ''] = place.split(' ');
+    const late = here.map(({ lateUs }) => Number(lateUs)).sort((a, b) => a - b);
+    return [[
+      wait, transport, ranks, (Math.max(...here.map(({ waitedMs }) => waitedMs)) / 1000).toFixed(1),
+      Math.max(...here.map(({ cpuPercent }) => cpuPercent)).toFixed(2), formatUs(late[late.length >> 1] ?? NaN),
+    ]];
+  }));
+  return table(['wait', 'transport', 'ranks', 'waited, s', 'of a core, %', 'goes on after, µs'], rows);
+}
