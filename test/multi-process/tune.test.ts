@@ -40,6 +40,20 @@ describe('tccl tune', () => {
     expect(await explain(2, { XDG_CONFIG_HOME: directory })).toMatchObject({ algorithm: 'direct', measured: 'elsewhere' });
   });
 
+  it('says nothing of ranks that talk over sockets, neither for the choice nor as a prediction', async () => {
+    const path = join(directory, 'of-memory.json');
+    const profile: Profile = {
+      format: 'tccl profile', formatVersion: 1, machine: 'made', cores: 2,
+      times: { 4: { allReduce: { direct: [[8, 1], [65_536, 1]], ring: [[8, 5], [65_536, 5]], tree: [[8, 60], [65_536, 60]] } } },
+    };
+    writeFileSync(path, JSON.stringify(profile));
+    for (const env of [{ TCCL_PROFILE: path }, { TCCL_PROFILE: 'none' }]) {
+      const told = await explain(4, { ...env, TCCL_SHM_DISABLE: '1' });
+      expect(told).toMatchObject({ algorithm: 'tree', measured: 'nowhere', candidates: [] });
+      expect(told).toMatchObject({ text: 'allReduce of 4000 bytes takes tree (Simple, 1 channel); how long calls take over sockets was never measured' });
+    }
+  });
+
   it('a profile of another machine is doubted, and one that cannot be read ends init with one line', async () => {
     const path = join(directory, 'elsewhere.json');
     writeFileSync(path, JSON.stringify({ format: 'tccl profile', formatVersion: 1, machine: 'a supercomputer', cores: 2, times: {} } satisfies Profile));

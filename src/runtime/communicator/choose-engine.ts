@@ -101,12 +101,10 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
     );
   }
   const usual = defaultTable({ nRanks, oneSegment, forced: onlyDirect ? 'direct' : forced });
-  const profile = forced === undefined && !onlyDirect ? facts[0]?.profile : undefined;
+  // Profiles are of ranks that share memory.
+  const profile = forced === undefined && oneSegment && !onlyDirect ? facts[0]?.profile : undefined;
   const times = profile === undefined ? undefined : timesFor(profile, nRanks, nCores);
-  const table = times === undefined ? usual : tableOf(
-    times, usual,
-    (algorithm, kind) => (oneSegment || isOverConnections(algorithm)) && carriesOut(algorithm, kind, nRanks),
-  );
+  const table = times === undefined ? usual : tableOf(times, usual, (algorithm, kind) => carriesOut(algorithm, kind, nRanks));
   const used = algorithmsIn(table);
   const overNetwork = used.filter(isOverConnections);
   const engines: Partial<Record<Algorithm, Engine>> = {};

@@ -27,8 +27,11 @@ export interface Explanation {
   readonly channels: number;
   /** Microseconds; undefined where this algorithm was never measured for this kind of call. */
   readonly predictedUs: number | undefined;
-  /** Whose measurements those are: of this host (`tccl tune`), or of the machine that the defaults come from. */
-  readonly measured: 'here' | 'elsewhere';
+  /**
+   * Whose measurements those are: of this host (`tccl tune`), or of the machine that the defaults come from. `nowhere`: there are
+   * none of this kind of call, or of ranks that do not all share memory.
+   */
+  readonly measured: 'here' | 'elsewhere' | 'nowhere';
   /** All algorithms that were measured, the fastest first. */
   readonly candidates: readonly { readonly algorithm: Algorithm; readonly predictedUs: number }[];
   /** The same as a sentence. */
@@ -38,7 +41,8 @@ export interface Explanation {
 /** What an explanation follows from. */
 export interface Grounds {
   readonly table: AlgorithmTable;
-  readonly times: Times;
+  /** Undefined where the ranks do not all share memory: profiles are of ranks that do. */
+  readonly times: Times | undefined;
   readonly measured: 'here' | 'elsewhere';
   readonly forced: Algorithm | undefined;
   readonly nRanks: number;
@@ -59,7 +63,7 @@ export function explainCall(collective: CallKind, bytes: number, { table, times,
     throw new InvalidArgumentError('ARGUMENT_RANGE', `explain: the call's size is ${describeValue(bytes)}; pass a whole number of bytes from 0`);
   }
   const algorithm = algorithmFor(table[collective], bytes);
-  const candidates = (Object.entries(times[collective] ?? {}) as [Algorithm, Parameters<typeof timeAt>[0]][])
+  const candidates = (Object.entries(times?.[collective] ?? {}) as [Algorithm, Parameters<typeof timeAt>[0]][])
     .map(([name, points]) => ({ algorithm: name, predictedUs: timeAt(points, bytes) }))
     .sort((a, b) => a.predictedUs - b.predictedUs);
   const predictedUs = candidates.find((candidate) => candidate.algorithm === algorithm)?.predictedUs;
@@ -69,9 +73,9 @@ export function explainCall(collective: CallKind, bytes: number, { table, times,
     .map((candidate) => `${candidate.algorithm} ${formatUs(candidate.predictedUs)}`);
   const text = `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${counted(channels, 'channel')})`
     + (forced === algorithm ? ', which is forced' : '')
-    + (predictedUs === undefined ? '; it was never measured' : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`)
+    + (times === undefined ? '; how long calls take over sockets was never measured' : predictedUs === undefined ? '; it was never measured' : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`)
     + (others.length === 0 ? '' : `; ${others.join(', ')}`);
-  return { collective, bytes, algorithm, protocol, channels, predictedUs, measured, candidates, text };
+  return { collective, bytes, algorithm, protocol, channels, predictedUs, measured: candidates.length === 0 ? 'nowhere' : measured, candidates, text };
 }
 
 /** @internal Those of a communicator. */
@@ -84,7 +88,7 @@ export function groundsOf({ origin, bootstrap, engine, facts, nCores, config }: 
   const threads = engineThreads(config);
   return {
     table: engine.table,
-    times: here ?? timesFor(defaultProfile, nRanks, nCores) ?? {},
+    times: oneSegment ? here ?? timesFor(defaultProfile, nRanks, nCores) ?? {} : undefined,
     measured: here === undefined ? 'elsewhere' : 'here',
     forced: forcedAlgorithm(settings, config),
     nRanks,
