@@ -19,3 +19,18 @@ test.each([
     ofCall('together', 'together'),
   ]);
 });
+
+test.each([
+  ['that share memory', {}],
+  ['on engine threads', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
+  ['over sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
+])('the stack of an error begins at the line of the program that calls, in both forms of a call: ranks %s', async (_, env) => {
+  const { records, stderr } = await runRanks(2, 'caller-lines.mjs', [], { env });
+  const codes = {
+    operator: 'UNKNOWN_NAME', operatorInPlace: 'UNKNOWN_NAME', operatorInGroup: 'UNKNOWN_NAME', length: 'BUFFER_SIZE', lengthInPlace: 'BUFFER_SIZE',
+    peer: 'ARGUMENT_RANGE', peerInPlace: 'ARGUMENT_RANGE', root: 'ROOT_RANGE', color: 'ARGUMENT_RANGE', window: 'ARGUMENT_RANGE', windowInPlace: 'ARGUMENT_RANGE',
+    freed: 'ARGUMENT_TYPE', mismatch: 'CALL_MISMATCH', mismatchInPlace: 'CALL_MISMATCH', late: 'TIMEOUT', lateInPlace: 'TIMEOUT', message: 'TIMEOUT',
+    messageInPlace: 'TIMEOUT',
+  };
+  expect(records, stderr).toEqual(Object.entries(codes).map(([name, code]) => ({ name, code, first: 'the caller' })));
+});

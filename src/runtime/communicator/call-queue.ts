@@ -4,7 +4,7 @@ import type { Libc } from '../device/libc.js';
 import type { NumericArray } from '../device/types.js';
 import { TcclError, TimeoutError } from '../../errors.js';
 import { Backoff } from './backoff.js';
-import { settlerOf } from './caller-stack.js';
+import { leadToCaller, settlerOf } from './caller-stack.js';
 import type { CheckedCall } from './checked-call.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './group.js';
@@ -84,7 +84,7 @@ export class CallQueue {
       const status = this.#engine.begin(call.code, call.type, call.root, call.send, call.recv, call.count, this.#spins, call.details);
       if (status !== DONE) this.#finish(status);
     } catch (error) {
-      throw this.#parts.fail(error);
+      throw leadToCaller(this.#parts.fail(error));
     }
   }
 

@@ -1,10 +1,12 @@
+import { withRank } from '../../errors.js';
+
 /**
  * Calls of the promise form fail from the event loop, so an error's own stack shows where the failure was noticed, and nothing of
- * the program. What awaits a promise is known to V8, which shows it in the stack of an error made while that promise is being
+ * the program. V8 knows what awaits a promise, and shows it in the stack of an error made while that promise is being
  * rejected. So nothing has to be remembered when a call begins, and calls that succeed pay nothing.
  */
 
-/** Errors that lead to a caller already: one that ends a communicator is given to all its calls. */
+/** Errors whose stacks begin in the program already: one that ends a communicator is given to all its calls. */
 const led = new WeakSet<Error>();
 
 const turn = Promise.resolve();
@@ -14,7 +16,7 @@ async function rejected(error: Error): Promise<never> {
   // Two turns later the promise has taken this one on, and V8 finds what awaits it from here.
   await turn;
   await turn;
-  throw leadToCaller(error, rejected);
+  throw leadToCaller(error);
 }
 
 /** What settles a call's promise, whose `resolve` it is given: well, or with an error, whose stack then begins where the promise is awaited. */
@@ -27,29 +29,52 @@ export async function ledToCaller<T>(promise: Promise<T>): Promise<T> {
   try {
     return await promise;
   } catch (error) {
-    throw leadToCaller(error, ledToCaller);
+    throw leadToCaller(error);
   }
 }
 
 /**
- * Lets the stack of an error that was made elsewhere begin here.
- *
- * @param below the innermost function that is left out
+ * Lets the stack of an error begin with the program's functions that are being called or awaited here, before those in which it was
+ * made. Errors are often made deeper than V8 shows frames: then the program's are in its stack by this alone.
  */
-export function leadToCaller<E>(error: E, below: (...args: never[]) => unknown = leadToCaller): E {
+export function leadToCaller<E>(error: E): E {
   if (!(error instanceof Error) || typeof error.stack !== 'string' || led.has(error)) return error;
-  const here: { stack?: unknown } = {};
-  Error.captureStackTrace(here, below);
-  const frames = typeof here.stack === 'string' ? framesOf(here.stack) : '';
-  const outermost = frames.slice(frames.lastIndexOf('\n'));
-  if (frames === '' || error.stack.includes(outermost)) return error;
+  const callers = programFrames();
+  if (callers.length === 0) return error;
   led.add(error);
-  error.stack = `${error.name}: ${error.message}${frames}${framesOf(error.stack)}`;
+  const own = framesOf(error.stack).filter((frame) => !callers.includes(frame));
+  error.stack = [`${error.name}: ${error.message}`, ...callers, ...own].join('\n');
   return error;
 }
 
+/** The error of a call of `rank` that is refused where it is called. */
+export function errorOfCall<E>(error: E, rank: number): E {
+  return leadToCaller(withRank(error, rank));
+}
+
+/** Frames of this package, and of Node.js between them and the program. */
+const packagePath = new URL('../../', import.meta.url).pathname;
+const isInternal = (frame: string): boolean => frame.includes(packagePath) || / \(?node:/.test(frame) || / \(?(<anonymous>|native)\)?/.test(frame);
+/** More than this package has frames between a public method and a check. */
+const INTERNAL_FRAMES = 30;
+
+/** The frames here that are not this package's, as many as errors have. */
+function programFrames(): string[] {
+  const { stackTraceLimit } = Error;
+  const here: { stack?: unknown } = {};
+  try {
+    Error.stackTraceLimit = stackTraceLimit + INTERNAL_FRAMES;
+    Error.captureStackTrace(here, programFrames);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+  const frames = typeof here.stack === 'string' ? framesOf(here.stack) : [];
+  const first = frames.findIndex((frame) => !isInternal(frame));
+  return first < 0 ? [] : frames.slice(first, first + stackTraceLimit);
+}
+
 /** The lines of a stack behind the message. */
-function framesOf(stack: string): string {
+function framesOf(stack: string): string[] {
   const begin = stack.search(/\n {4}at /);
-  return begin < 0 ? '' : stack.slice(begin);
+  return begin < 0 ? [] : stack.slice(begin + 1).split('\n');
 }

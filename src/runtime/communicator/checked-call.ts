@@ -2,7 +2,8 @@ import { partsHash, type CallDetails } from '../collectives/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import { int32, operatorCode, type DataType, type NumericArray, type ReductionOperator } from '../device/types.js';
-import { InvalidArgumentError, withRank } from '../../errors.js';
+import { InvalidArgumentError } from '../../errors.js';
+import { errorOfCall } from './caller-stack.js';
 import { checkArray, checkLength, checkOverlap, checkRoom, checkRoot, checkSameType, type CallOptions } from './arguments.js';
 import { checkAllApart, checkCounts, checkDisplacements, checkInputApart, checkParts, extent, total, type Parts } from './parts.js';
 
@@ -224,7 +225,7 @@ export class CheckedCall {
     try {
       return check();
     } catch (error) {
-      throw withRank(error, this.rank);
+      throw errorOfCall(error, this.rank);
     }
   }
 

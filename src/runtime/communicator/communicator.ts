@@ -10,7 +10,7 @@ import { describeError, InternalError, InvalidUsageError, RemoteError, TcclError
 import { packReason } from '../transport/ending.js';
 import { checkArray, checkPeer, type CallOptions } from './arguments.js';
 import { spinsFor } from './backoff.js';
-import { leadToCaller } from './caller-stack.js';
+import { errorOfCall, leadToCaller } from './caller-stack.js';
 import { CallQueue } from './call-queue.js';
 import { CheckedCall } from './checked-call.js';
 import { checkShrink, checkSplit, shrink, split } from './children.js';
@@ -297,7 +297,7 @@ export class Communicator extends Collectives {
   /** Ends a registration; the array stays as it is. */
   deregister(registration: Registration): void {
     if (!this.#registrations.delete(registration)) {
-      throw new InvalidUsageError('ARGUMENT_TYPE', 'deregister takes what register of this communicator gave, once', { rank: this.rank });
+      throw leadToCaller(new InvalidUsageError('ARGUMENT_TYPE', 'deregister takes what register of this communicator gave, once', { rank: this.rank }));
     }
   }
 
@@ -338,13 +338,13 @@ export class Communicator extends Collectives {
     try {
       return check();
     } catch (error) {
-      throw withRank(error, this.rank);
+      throw errorOfCall(error, this.rank);
     }
   }
 
   #refuse(call: string): never {
     if (this.#failure !== undefined) throw leadToCaller(this.#failure);
-    throw new InvalidUsageError('CLOSED', `rank ${this.rank} called ${call} after it closed the communicator`, { rank: this.rank });
+    throw leadToCaller(new InvalidUsageError('CLOSED', `rank ${this.rank} called ${call} after it closed the communicator`, { rank: this.rank }));
   }
 
   // ── messages between two ranks ────────────────────────────────────────────────────────────────────────────────────
@@ -404,14 +404,14 @@ export class Communicator extends Collectives {
   }
 
   #refuseBlocking(): never {
-    throw new InvalidUsageError(
+    throw leadToCaller(new InvalidUsageError(
       'UNSUPPORTED',
       this.#parts.config.blocking === false
         ? 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form'
         : 'these ranks talk over sockets, which move only in the event loop that a blocking call stops: pass blocking: true to init() ' +
           'on all ranks, which gives the sockets to a thread of their own, or use the promise form',
       { rank: this.rank },
-    );
+    ));
   }
 
   // ── failure ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,7 @@ import type { Observe, Operation } from '../collectives/operation.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
-import { settlerOf } from './caller-stack.js';
+import { leadToCaller, settlerOf } from './caller-stack.js';
 import type { CheckedCall } from './checked-call.js';
 import { fuse } from './fusion.js';
 
@@ -115,8 +115,9 @@ export function currentGroup(): Group | undefined {
   return current;
 }
 
-/** What an operation of the promise form gives whose arguments are wrong. */
+/** What an operation of the promise form gives that fails where it is called. */
 export function refused(error: unknown): Promise<void> {
+  leadToCaller(error);
   return current === undefined ? Promise.reject(error) : current.refuse(error);
 }
 

@@ -3,7 +3,7 @@ import { transferTimeout, type TransferOwner } from '../collectives/p2p-transfer
 import type { Libc } from '../device/libc.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
-import { settlerOf } from './caller-stack.js';
+import { leadToCaller, settlerOf } from './caller-stack.js';
 import { Backoff } from './backoff.js';
 import { WatchClock } from '../watch-clock.js';
 
@@ -178,7 +178,7 @@ export class Messenger {
       // What came from a rank before it went counts, however late this one looks.
       if (looksAfterHealth && !isDone()) this.#checkHealth();
     } catch (error) {
-      throw fail(error);
+      throw leadToCaller(fail(error));
     }
   }
 
@@ -230,18 +230,18 @@ export class Messenger {
   /** Throws `UNSUPPORTED` where this rank cannot wait for `peer` without its event loop. */
   checkBlocking(peer: number): void {
     if (!this.#pointToPoint.isBlocking(peer)) {
-      throw new InvalidUsageError('UNSUPPORTED', `a blocking call needs memory shared with rank ${peer}, but this rank talks with it over sockets: pass blocking: true to init() on all ranks, which gives those to a thread of their own, or use the promise form`, { rank: this.#parts.rank });
+      throw leadToCaller(new InvalidUsageError('UNSUPPORTED', `a blocking call needs memory shared with rank ${peer}, but this rank talks with it over sockets: pass blocking: true to init() on all ranks, which gives those to a thread of their own, or use the promise form`, { rank: this.#parts.rank }));
     }
   }
 
   #checkBlockingCall(sends: boolean, peer: number): void {
     this.checkBlocking(peer);
     if (peer === this.#parts.rank && !this.#pointToPoint.expectsOwn(sends)) {
-      throw new InvalidUsageError(
+      throw leadToCaller(new InvalidUsageError(
         'UNSUPPORTED',
         `rank ${peer} would wait for itself for ever: ${sends ? 'sendSync' : 'recvSync'} to itself needs a ${sends ? 'recv' : 'send'} that was started before, or a group`,
         { rank: peer },
-      );
+      ));
     }
   }
 
@@ -274,7 +274,7 @@ export class Messenger {
     try {
       this.#pointToPoint.progress();
     } catch (error) {
-      throw this.#parts.fail(error);
+      throw leadToCaller(this.#parts.fail(error));
     }
   }
 

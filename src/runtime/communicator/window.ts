@@ -3,10 +3,10 @@ import { Operand } from '../collectives/operand.js';
 import type { WindowCommand } from '../collectives/p2p-window.js';
 import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InvalidArgumentError, InvalidUsageError, withRank } from '../../errors.js';
+import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import { closedThere } from '../transport/ending.js';
 import { checkPeer, type CallOptions } from './arguments.js';
-import { settlerOf } from './caller-stack.js';
+import { errorOfCall, leadToCaller, settlerOf } from './caller-stack.js';
 import { agreeOnWindow, type WindowPart, type WindowParts } from './open-window.js';
 import { checkSenders, checkTarget, checkWindowArray } from './window-arguments.js';
 import type { WindowLanes } from './window-lanes.js';
@@ -208,8 +208,7 @@ export class Window {
   }
 
   #signal(call: string, peer: number): WindowCommand | undefined {
-    this.#checkOpen(call);
-    const part = this.#partOf(call, peer);
+    const part = this.#checkTarget(call, peer);
     const ended = this.#parts.observe?.({ name: 'signal', text: `signal to rank ${peer}`, args: { peer } });
     const lane = this.#lanes.of(peer);
     if (lane !== undefined) return observed(() => lane.signal(), ended);
@@ -220,10 +219,13 @@ export class Window {
 
   /** Checks what a put or get is about, and gives the other's part. */
   #checkMove(call: string, what: string, array: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined, optionNames?: readonly string[]): WindowPart {
-    this.#checkOpen(call);
-    const part = this.#partOf(call, peer);
-    checkWindowArray(call, what, array, this.#type, options, optionNames);
-    checkTarget(call, array.length, targetOffset, peer, part.length);
+    const part = this.#checkTarget(call, peer);
+    try {
+      checkWindowArray(call, what, array, this.#type, options, optionNames);
+      checkTarget(call, array.length, targetOffset, peer, part.length);
+    } catch (error) {
+      throw this.#ofThisRank(error);
+    }
     return part;
   }
 
@@ -233,11 +235,17 @@ export class Window {
     return { name, text, args: { peer, count, type, bytes: count * bytes, at, signals } };
   }
 
-  #partOf(call: string, peer: number): WindowPart {
-    checkPeer(call, peer, this.#ranks.length);
-    const part = this.#ranks[peer];
-    if (part === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there is no rank ${peer}`);
-    return part;
+  /** The part of the rank that a call is about. */
+  #checkTarget(call: string, peer: number): WindowPart {
+    try {
+      this.#checkOpen(call);
+      checkPeer(call, peer, this.#ranks.length);
+      const part = this.#ranks[peer];
+      if (part === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there is no rank ${peer}`);
+      return part;
+    } catch (error) {
+      throw this.#ofThisRank(error);
+    }
   }
 
   #checkOpen(call: string): void {
@@ -247,14 +255,18 @@ export class Window {
   }
 
   #ofThisRank(error: unknown): unknown {
-    return withRank(error, this.#parts.bootstrap.rank);
+    return errorOfCall(error, this.#parts.bootstrap.rank);
   }
 
   // ── waiting ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #checkWait(call: string, peers: number | readonly number[], count: number): readonly number[] {
-    this.#checkOpen(call);
-    return checkSenders(call, peers, count, this.#ranks.length);
+    try {
+      this.#checkOpen(call);
+      return checkSenders(call, peers, count, this.#ranks.length);
+    } catch (error) {
+      throw this.#ofThisRank(error);
+    }
   }
 
   /** Why nothing more comes from a rank, if so. */
@@ -291,7 +303,7 @@ export class Window {
     begin((error) => (outcome = { error }));
     this.#parts.messenger.waitUntil(() => outcome !== undefined);
     const { error } = outcome ?? { error: undefined };
-    if (error !== undefined) throw error;
+    if (error !== undefined) throw leadToCaller(error);
   }
 
   #whenDone(command: WindowCommand, peer: number): Promise<void> {
