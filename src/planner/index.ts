@@ -40,6 +40,7 @@ export type { LogFinding, LogFindingCode, LogSeverity } from './log/finding.js';
 export type { Place as LogPlace } from './log/line.js';
 export type { LoggedCommunicator, LoggedLink, LoggedProcess, LoggedRank, LogModel } from './log/model.js';
 export { NcclLogReader } from './log/read-log.js';
+export { type Verdict, verdictOf } from './log/verdict.js';
 export type { MeasuredRow, MeasuredTable } from './log/table.js';
 export { collectiveSchedule, messagesSchedule, type PairsWay, pairsWay, type ScheduledWay } from './schedule/from-plan.js';
 export {

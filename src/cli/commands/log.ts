@@ -6,7 +6,7 @@ import { examples } from '../output.js';
 export function register(program: Command): void {
   program
     .command('log')
-    .description('read the log of a job with NCCL (NCCL_DEBUG=INFO): its communicators, and what is wrong with them')
+    .description('read the log of a job with NCCL (NCCL_DEBUG=INFO): what is wrong, why, and what to do')
     .argument('<file...>', 'logs of one or many ranks, NCCL 2.8 to 2.30; - for the standard input')
     .option('--rank <rank>', 'show all that is known of one rank')
     .option('--topology <file>', 'compare with what NCCL 2.30.7 would plan for this machine: XML file, or a machine of the catalogue')
@@ -19,7 +19,7 @@ export function register(program: Command): void {
       ['while it runs', 'kubectl logs job/train --prefix | tccl log -'],
       ['the neighbours, transports and settings of rank 5', 'tccl log job.log --rank 5'],
       ['does NCCL do what it should on these machines?', 'tccl log job.log --topology dgx-h100 --nodes 2'],
-    )}\nExit codes: 0 nothing wrong, 1 errors among the findings, 2 no log of NCCL or half of one.
+    )}\nExit codes: 0 nothing wrong, 1 something found, 2 no log that can be read.
 For rings, speeds and choices set NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING.`)
     .action(async (files: string[], options: LogOptions) => {
       const { showLog } = await import('../log/show.js');

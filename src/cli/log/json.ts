@@ -1,11 +1,13 @@
 import type { LogFinding } from '../../planner/log/finding.js';
 import type { Place } from '../../planner/log/line.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage, treeStride, unknown } from '../../planner/log/model.js';
+import { verdictOf } from '../../planner/log/verdict.js';
 
 const stageNames = Object.fromEntries(Object.entries(Stage).map(([name, stage]) => [stage, name.toLowerCase()]));
 
 /** All that a log told, as plain JSON; places are `{ file, line }`. */
 export function logToJson(model: LogModel, findings: readonly LogFinding[], rank: number | undefined): object {
+  const { causes, consequences, remarks } = verdictOf(findings);
   const at = ({ file, line }: Place) => ({ file: model.files[file], line });
   const place = (optional: Place | undefined) => (optional === undefined ? null : at(optional));
   const rankToJson = (record: LoggedRank) => ({
@@ -37,6 +39,7 @@ export function logToJson(model: LogModel, findings: readonly LogFinding[], rank
       devices: Object.fromEntries([...devices].map(([name, { devices: list }]) => [name, list])),
     })),
     tables: model.tables.map(({ collective, nRanks, rows: list }) => ({ collective, nRanks, rows: list.map(({ place: where, ...row }) => ({ ...row, at: at(where) })) })),
+    verdict: { causes: causes.map(({ code }) => code), consequences: consequences.map(({ code }) => code), remarks: remarks.map(({ code }) => code) },
     findings: findings.map(({ places, ...finding }) => ({ ...finding, at: places.map(at) })),
     left: model.left,
   };

@@ -1,50 +1,74 @@
 import { counted } from '../../counted.js';
-import { type LogFinding, type LogSeverity, rankRanges } from '../../planner/log/finding.js';
+import { type LogFinding, rankRanges } from '../../planner/log/finding.js';
 import { channelsByNic } from '../../planner/log/checks/nics.js';
 import type { Place } from '../../planner/log/line.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, treeStride, unknown } from '../../planner/log/model.js';
+import { type Verdict, verdictOf } from '../../planner/log/verdict.js';
 import { colorsFor } from '../output.js';
 
-/** Communicators and findings that fit a screen; `--json` has all. */
-const shownCommunicators = 4;
-const shownFindings = 12;
+/** What fits a screen; `--json` has all. */
+const shownCauses = 3;
 const shownPlaces = 3;
-/** A line of the summary is no longer than this. */
+const shownTables = 2;
+const shownRemarks = 6;
+/** A line of text is no longer than this. */
 const width = 150;
 
 type Paint = ReturnType<typeof colorsFor>;
 
-/** What the log tells, and what is wrong: the text for a person. */
+/** The verdict, then what the job is like: the text for a person. */
 export function printLog(model: LogModel, findings: readonly LogFinding[]): void {
   const paint = colorsFor(process.stdout);
-  const { communicators } = model;
+  printVerdict(model, verdictOf(findings), paint);
+  const { communicators, tables, lines } = model;
   // The largest and first are what a job is about.
-  const shown = [...communicators].sort((a, b) => b.ranks.size - a.ranks.size).slice(0, shownCommunicators);
-  for (const communicator of shown) console.log(`${summary(communicator, paint).join('\n')}\n`);
-  if (communicators.length > shown.length) console.log(`and ${communicators.length - shown.length} more communicators (${sizes(communicators, shown)}); --json has all\n`);
-  for (const table of model.tables.slice(0, 4)) {
+  const [shown] = [...communicators].sort((a, b) => b.ranks.size - a.ranks.size);
+  if (shown !== undefined) console.log(summary(shown, paint).join('\n'));
+  if (communicators.length > 1 && shown !== undefined) console.log(`and ${counted(communicators.length - 1, 'more communicator')} (${sizes(communicators, [shown])}); --json has all`);
+  for (const table of tables.slice(0, shownTables)) {
     const best = table.rows.reduce((a, b) => (b.busGBps > a.busGBps ? b : a), table.rows[0] ?? { busGBps: 0, bytes: 0 });
-    console.log(`nccl-tests ${table.collective ?? ''}: ${counted(table.rows.length, 'row')}, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes\n`);
+    console.log(`nccl-tests ${table.collective ?? ''}: ${counted(table.rows.length, 'row')}, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes`);
   }
-  printFindings(model, findings, paint);
+  if (tables.length > shownTables) console.log(`and ${counted(tables.length - shownTables, 'more table')}`);
+  console.log(paint.dim(`${counted(lines.nccl, 'line')} of NCCL in ${lines.all}`));
 }
 
-function printFindings(model: LogModel, findings: readonly LogFinding[], paint: Paint): void {
-  const colours: Record<LogSeverity, (text: string) => string> = { error: paint.red, warning: paint.yellow, info: paint.cyan };
-  for (const { severity, code, problem, cause, remedy, places } of findings.slice(0, shownFindings)) {
-    const at = places.slice(0, shownPlaces).map((place) => placeText(model, place)).join(', ');
-    console.log(`${colours[severity](severity)} ${paint.bold(code)}: ${problem}`);
-    if (at !== '') console.log(`  at    ${paint.dim(at)}${places.length > shownPlaces ? paint.dim(', …') : ''}`);
-    console.log(`  cause ${cause}\n  do    ${remedy}\n`);
+function printVerdict(model: LogModel, { causes, consequences, remarks }: Verdict, paint: Paint): void {
+  const [first] = causes;
+  if (first === undefined) console.log(`${paint.green('Verdict:')} ${paint.bold('nothing wrong found')}${remarks.length === 0 ? '' : '; worth knowing:'}\n`);
+  else {
+    const colour = first.severity === 'error' ? paint.red : paint.yellow;
+    console.log(`${colour('Verdict:')} ${paint.bold(first.problem)}`);
+    printCause(model, first, paint);
+    for (const [index, cause] of causes.slice(1, shownCauses).entries()) {
+      console.log(`${paint.yellow(`Also possible, ${index + 2}:`)} ${cause.problem}`);
+      printCause(model, cause, paint);
+    }
   }
-  if (findings.length > shownFindings) console.log(`and ${findings.length - shownFindings} more findings; --json has all\n`);
-  const count = (severity: LogSeverity, word: string) => {
-    const number = findings.filter((finding) => finding.severity === severity).length;
-    return number === 0 ? [] : [counted(number, word)];
-  };
-  const counts = [...count('error', 'error'), ...count('warning', 'warning'), ...count('info', 'remark')];
-  const read = `${model.lines.nccl} lines of NCCL in ${model.lines.all}`;
-  console.log(counts.length === 0 ? `${read}: nothing to complain of` : `${read}: ${counts.join(', ')}`);
+  const rest = causes.slice(shownCauses);
+  if (rest.length > 0) console.log(`and ${counted(rest.length, 'less likely finding')}: ${codesOf(rest)}`);
+  if (consequences.length > 0) console.log(`Consequences of these: ${codesOf(consequences)}`);
+  for (const { code, problem } of remarks.slice(0, shownRemarks)) console.log(`${paint.cyan('info')} ${code}: ${short(problem)}`);
+  if (remarks.length > shownRemarks) console.log(`and ${counted(remarks.length - shownRemarks, 'more remark')}; --json has all`);
+  if (rest.length + consequences.length + remarks.length > 0) console.log('');
+}
+
+function printCause(model: LogModel, { code, cause, remedy, places, quote, context, source }: LogFinding, paint: Paint): void {
+  const at = places.slice(0, shownPlaces).map((place) => placeText(model, place)).join(', ');
+  console.log(`  why    ${cause}`);
+  if (at !== '') console.log(`  where  ${at}${places.length > shownPlaces ? ', …' : ''}`);
+  if (context !== undefined && context.length > 1) for (const line of context) console.log(paint.dim(`         | ${short(line)}`));
+  else if (quote !== undefined) console.log(paint.dim(`         | ${short(quote)}`));
+  console.log(`  do     ${remedy}`);
+  console.log(paint.dim(`  code   ${code}${source === undefined ? '' : `, as in ${source}`}\n`));
+}
+
+function codesOf(findings: readonly LogFinding[]): string {
+  return [...new Set(findings.map(({ code }) => code))].join(', ');
+}
+
+function short(text: string): string {
+  return text.length > width ? `${text.slice(0, width - 1)}…` : text;
 }
 
 export function placeText(model: LogModel, { file, line }: Place): string {
@@ -60,7 +84,7 @@ function summary(communicator: LoggedCommunicator, paint: Paint): string[] {
   const seconds = records.reduce((longest, { initSeconds = -1 }) => Math.max(longest, initSeconds), -1);
   const hosts = new Map<string, number[]>();
   for (const { process, rank } of records) hosts.set(process.host, [...hosts.get(process.host) ?? [], rank]);
-  const row = (name: string, text: string) => (text === '' ? [] : [`  ${name.padEnd(10)}${text.length > width ? `${text.slice(0, width - 1)}…` : text}`]);
+  const row = (name: string, text: string) => (text === '' ? [] : [`  ${name.padEnd(10)}${short(text)}`]);
   const nodes = communicator.nNodes ?? hosts.size;
   return [
     paint.bold(`communicator ${id}: ${nRanksKnown ? '' : 'at least '}${counted(nRanks, 'rank')} on ${counted(nodes, 'host')}${versions.length === 0 ? '' : `, NCCL ${versions.slice(0, 3).join(', ')}`}`)
@@ -133,7 +157,7 @@ function nicsText(records: readonly LoggedRank[]): string {
   if (first === undefined) return '';
   const local = records.filter(({ process }) => process.host === first.process.host);
   const nics = [...channelsByNic(local)].sort(([a], [b]) => a - b);
-  return nics.length === 0 ? '' : `${first.process.host} sends on ${nics.map(([nic, count]) => `${nic}: ${count}`).join(', ')} (NIC: connections)`;
+  return nics.length === 0 ? '' : `${first.process.host} sends on ${nics.map(([nic, count]) => `${nic}: ${count}`).join(', ')} (NIC: channels)`;
 }
 
 function tuningText(records: readonly LoggedRank[]): string {

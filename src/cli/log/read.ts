@@ -1,5 +1,7 @@
 import { createReadStream } from 'node:fs';
+import { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
+import { createGunzip } from 'node:zlib';
 import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
 import type { LogModel } from '../../planner/log/model.js';
 import { NcclLogReader } from '../../planner/log/read-log.js';
@@ -32,12 +34,11 @@ export async function readLogs(names: readonly string[]): Promise<LogModel> {
 }
 
 async function readFile(name: string, reader: NcclLogReader, report: (bytes: number) => void): Promise<void> {
-  const stream = name === '-' ? process.stdin : createReadStream(name, { highWaterMark: 2 ** 20 });
   const decoder = new StringDecoder('utf8');
   const lines = new LineSplitter(reader);
   let bytes = 0;
   try {
-    for await (const piece of stream as AsyncIterable<Buffer>) {
+    for await (const piece of pieces(name)) {
       if (bytes === 0) refuseBinary(piece, name);
       lines.push(decoder.write(piece));
       if (Math.floor(bytes / progressStep) !== Math.floor((bytes + piece.length) / progressStep)) report(bytes + piece.length);
@@ -54,10 +55,23 @@ async function readFile(name: string, reader: NcclLogReader, report: (bytes: num
   lines.end();
 }
 
+/** The bytes of a file, unpacked where they are compressed. */
+async function* pieces(name: string): AsyncGenerator<Buffer> {
+  const stream = name === '-' ? process.stdin : createReadStream(name, { highWaterMark: 2 ** 20 });
+  const iterator = (stream as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  if (first.done === true) return;
+  const rest = async function* () {
+    yield first.value;
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
+  };
+  if (first.value[0] !== 0x1f || first.value[1] !== 0x8b) yield* rest();
+  else yield* Readable.from(rest()).pipe(createGunzip()) as AsyncIterable<Buffer>;
+}
+
 function refuseBinary(piece: Buffer, name: string): void {
   const file = name === '-' ? 'standard input' : name;
-  if (piece[0] === 0x1f && piece[1] === 0x8b) throw new InputError('CONTENT', `is compressed; read it with: zcat ${name} | tccl log -`, { file });
-  if (piece.subarray(0, 4096).includes(0)) throw new InputError('CONTENT', 'is no text, so it is no log of NCCL', { file });
+  if (piece.subarray(0, 4096).includes(0)) throw new InputError('CONTENT', 'is no text, so it is no log', { file });
 }
 
 /** Cuts text that comes in pieces into lines, of which it keeps no more than the limit. */

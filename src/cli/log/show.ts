@@ -1,10 +1,11 @@
 import { InputError, InvalidArgumentError } from '../../errors.js';
 import { checkLog } from '../../planner/log/check-log.js';
-import { type LogFinding, sortFindings } from '../../planner/log/finding.js';
+import type { LogFinding } from '../../planner/log/finding.js';
 import type { LogModel } from '../../planner/log/model.js';
+import { sortFindings } from '../../planner/log/verdict.js';
 import { comparePlanned, type ComparisonOptions } from './compare.js';
 import { logToJson } from './json.js';
-import { placeText, printLog, printRank } from './print.js';
+import { printLog, printRank } from './print.js';
 import { readLogs } from './read.js';
 
 export interface LogOptions extends ComparisonOptions {
@@ -26,8 +27,7 @@ export async function showLog(names: readonly string[], options: LogOptions): Pr
     printLog(model, findings);
     if (sentence !== undefined) console.log(sentence);
   }
-  refuseHalf(model);
-  return findings.some(({ severity }) => severity === 'error') ? 1 : 0;
+  return findings.some(({ severity }) => severity !== 'info') ? 1 : 0;
 }
 
 function rankAsked(text: string | undefined): number | undefined {
@@ -37,27 +37,13 @@ function rankAsked(text: string | undefined): number | undefined {
   return rank;
 }
 
-function refuseNoLog({ files, lines, communicators, tables, warnings }: LogModel): void {
-  const file = files.join(', ');
-  if (lines.nccl === 0 && tables.length === 0) {
-    throw new InputError('CONTENT', lines.all === 0 ? 'is empty; run the job with NCCL_DEBUG=INFO'
-      : `there is no line of NCCL among ${lines.all}; run the job with NCCL_DEBUG=INFO, and give the file that its output goes to (NCCL_DEBUG_FILE)`, { file });
-  }
-  if (communicators.length === 0 && tables.length === 0 && warnings.length === 0) {
-    throw new InputError('CONTENT', `${lines.nccl} lines of NCCL, but none of the set-up of a communicator; give the log from its beginning, of a job with NCCL_DEBUG=INFO and INIT among NCCL_DEBUG_SUBSYS`, { file, line: 1 });
-  }
+function refuseNoLog({ files, lines, tables, hits }: LogModel): void {
+  if (lines.nccl > 0 || tables.length > 0 || hits.length > 0) return;
+  throw new InputError('CONTENT', lines.all === 0 ? 'is empty; run the job with NCCL_DEBUG=INFO'
+    : `there is no line of NCCL among ${lines.all}, and none of PyTorch, a launcher or the kernel that tells of an error; run the job with NCCL_DEBUG=INFO, and give the file that its output goes to (NCCL_DEBUG_FILE)`, { file: files.join(', ') });
 }
 
 function refuseNoRank({ communicators }: LogModel, rank: number | undefined): void {
   if (rank === undefined || communicators.some(({ ranks }) => ranks.has(rank))) return;
   throw new InvalidArgumentError('ARGUMENT_RANGE', `no line of a rank ${rank}; the log has ${communicators.map(({ ranks }) => ranks.size).reduce((a, b) => Math.max(a, b), 0)} ranks`);
-}
-
-/** A log that ends within a line, before init did, is half a log: what was found in it is printed, but not the last word. */
-function refuseHalf(model: LogModel): void {
-  const { unfinishedLine, communicators } = model;
-  if (unfinishedLine === undefined) return;
-  if (!communicators.some(({ ranks }) => [...ranks.values()].some(({ completed }) => completed === undefined))) return;
-  const [file, line] = placeText(model, unfinishedLine).split(/:(?=\d+$)/);
-  throw new InputError('CONTENT', 'the log ends in the middle of a line, before init was finished: it is half a log; give the whole', { file: file ?? '', line: Number(line) });
 }

@@ -4,15 +4,18 @@ import { checkChannels } from './checks/channels.js';
 import { checkEnvironment } from './checks/environment.js';
 import { checkInit, checkVersions } from './checks/init.js';
 import { checkNics } from './checks/nics.js';
+import { checkLines } from './checks/lines.js';
+import { checkMachines } from './checks/machine.js';
+import { checkPlugins } from './checks/plugins.js';
+import { checkSettings } from './checks/settings.js';
 import { checkTransports } from './checks/transports.js';
 import { checkWarnings } from './checks/warnings.js';
-import { type LogFinding, sortFindings } from './finding.js';
+import { checkTimeouts } from './checks/watchdog.js';
+import type { LogFinding } from './finding.js';
 import type { LogModel } from './model.js';
+import { sortFindings } from './verdict.js';
 
-/** Findings of one kind about several communicators that are kept apart; more are the same again. */
-const alikeLimit = 3;
-
-/** What is wrong with what a log tells, the worst first. */
+/** What is wrong with what a log tells, the likeliest cause first; of one code and kind of object, one finding. */
 export function checkLog(model: LogModel): LogFinding[] {
   const byCommunicator = model.communicators.flatMap((communicator) => [
     ...checkInit(communicator, model),
@@ -22,28 +25,40 @@ export function checkLog(model: LogModel): LogFinding[] {
     ...checkNics(communicator),
   ]);
   return sortFindings([
-    ...checkWarnings(model.warnings),
-    ...fewOfEach(byCommunicator),
+    ...checkLines(model),
+    ...checkTimeouts(model),
+    ...checkWarnings(model),
+    ...checkSettings(model),
+    ...checkPlugins(model),
+    ...checkMachines(model),
+    ...oneOfEach(byCommunicator),
     ...checkTables(model),
     ...checkEnvironment(model.processes),
     ...checkLimits(model),
   ]);
 }
 
-/** A job with a hundred communicators has the same trouble in each. */
-function fewOfEach(findings: readonly LogFinding[]): LogFinding[] {
+/** One defect is told once: a job with a hundred communicators or hosts has the same trouble in each. */
+function oneOfEach(findings: readonly LogFinding[]): LogFinding[] {
   const byCode = new Map<string, LogFinding[]>();
   for (const finding of findings) {
     const key = `${finding.code} ${finding.severity}`;
     byCode.set(key, [...byCode.get(key) ?? [], finding]);
   }
-  return [...byCode.values()].flatMap((alike) => alike.slice(0, alikeLimit).map((finding, position) =>
-    (position === alikeLimit - 1 && alike.length > alikeLimit
-      ? { ...finding, problem: `${finding.problem}; and ${alike.length - alikeLimit} more communicators or hosts like this` } : finding)));
+  return [...byCode.values()].flatMap(([first, ...others]) => {
+    if (first === undefined || others.length === 0) return first ?? [];
+    return [{ ...first, problem: `${first.problem}; and ${counted(others.length, 'more communicator or host', 'more communicators or hosts')} like this`, places: [first, ...others].flatMap(({ places }) => places.slice(0, 2)).slice(0, 8) }];
+  });
 }
 
-function checkLimits({ left, cutLines }: LogModel): LogFinding[] {
+function checkLimits({ left, cutLines, unfinishedLine }: LogModel): LogFinding[] {
   const findings: LogFinding[] = [];
+  if (unfinishedLine !== undefined) {
+    findings.push({
+      code: 'log-unfinished', severity: 'info', problem: 'the log ends in the middle of a line: its end may be missing',
+      cause: 'it was copied while it was written, or the disk is full', remedy: 'give the whole log', places: [unfinishedLine],
+    });
+  }
   if (left.communicators > 0 || left.details > 0 || left.processes > 0) {
     findings.push({
       code: 'log-too-large', severity: 'info',

@@ -47,6 +47,7 @@ export class CommunicatorBook {
     if (line.torn) return this.#hearTorn(thread, event, place);
     if (event.kind === 'init-start') return this.#start(thread, line, process, event, place);
     if (event.kind === 'init-complete') return this.#complete(thread, line, process, event, place);
+    if (event.kind === 'ended') return this.#end(thread, line, process, event, place);
     const record = this.#recordOf(thread, line, process, event, place);
     record?.hear(event, place);
     return record;
@@ -88,6 +89,21 @@ export class CommunicatorBook {
     const record = isItsEnd ? open : known?.process === process ? known : this.#newRecord(thread, line, process, place);
     if (record === undefined) return undefined;
     record.complete(facts, place);
+    this.#attach(communicator, record, line);
+    return record;
+  }
+
+  /** What a rank destroys, it had: its line of the end of init was lost, if there is none. */
+  #end(thread: string, line: LogLine, process: LoggedProcess, event: LogEvent & { kind: 'ended' }, place: Place): RankRecord | undefined {
+    if (event.aborted) return undefined;
+    const communicator = this.#byAddress.get(addressKey(line, event.address))
+      ?? [...this.#communicators.values()].find(({ nRanks, ranks }) => nRanks === event.nRanks && !ranks.has(event.rank));
+    if (communicator === undefined) return undefined;
+    const known = communicator.ranks.get(event.rank);
+    if (known?.completed !== undefined) return known;
+    const record = known ?? this.#newRecord(thread, line, process, place);
+    if (record === undefined) return undefined;
+    record.complete(event, place);
     this.#attach(communicator, record, line);
     return record;
   }

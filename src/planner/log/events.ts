@@ -56,7 +56,8 @@ export type LogEvent =
   | { readonly kind: 'version'; readonly version: string }
   | ({ readonly kind: 'init-start' } & InitFacts)
   | ({ readonly kind: 'init-complete' } & InitFacts)
-  | { readonly kind: 'ended'; readonly address: string }
+  /** A communicator was destroyed, or aborted. */
+  | ({ readonly kind: 'ended'; readonly aborted: boolean } & InitFacts)
   | { readonly kind: 'nodes'; readonly rank: number; readonly nRanks: number; readonly nNodes: number }
   | { readonly kind: 'environment'; readonly name: string; readonly value: string }
   | { readonly kind: 'ring-order'; readonly channel: number; readonly nChannels: number; readonly ranks: readonly number[]; readonly cut: boolean }
@@ -73,6 +74,8 @@ export type LogEvent =
   | { readonly kind: 'connected'; readonly what: 'rings' | 'trees' | 'nvls' | 'collnet'; readonly gdr?: boolean; readonly pxn?: boolean }
   | { readonly kind: 'devices'; readonly network: string; readonly devices: readonly NetDevice[] }
   | { readonly kind: 'network'; readonly name: string }
+  | { readonly kind: 'plugin-sought'; readonly version: number }
+  | { readonly kind: 'plugin-loaded'; readonly name: string; readonly version: number }
   | { readonly kind: 'merged-nic' }
   | { readonly kind: 'nvls-head'; readonly head: number; readonly ranks: readonly number[] }
   | { readonly kind: 'nvls-support'; readonly available: boolean }

@@ -1,40 +1,8 @@
 import type { Place } from './line.js';
+import type { Kind } from './rules/rule.js';
 
-/** Stable names of what is found in logs. */
-export type LogFindingCode =
-  // the log itself
-  | 'log-cut' // lines, or its end, are missing
-  | 'log-too-large' // more than is kept
-  | 'rank-not-logged' // init finished, but some ranks have no lines here
-  // what NCCL or the program says
-  | 'nccl-error' // a warning that ends a communicator
-  | 'nccl-warning'
-  | 'result-wrong' // nccl-tests counted wrong elements
-  // init
-  | 'init-unfinished'
-  | 'version-mixed'
-  | 'environment-differs'
-  // channels
-  | 'ring-contradiction' // two ranks tell different things about one ring
-  | 'ring-open'
-  | 'tree-contradiction'
-  | 'channels-differ'
-  // transports
-  | 'shm-despite-nvlink'
-  | 'network-inside-host'
-  | 'socket-despite-ib'
-  | 'no-rdma' // hosts with NVLink talk over sockets
-  | 'network-mixed'
-  | 'gdr-off'
-  | 'gdr-mixed'
-  | 'nvls-mixed'
-  | 'nic-uneven'
-  | 'nic-unused'
-  | 'p2p-refused'
-  // speed
-  | 'bandwidth-low'
-  // against a plan
-  | 'plan-differs';
+/** Stable name of what is found; docs/log.md lists them. Rules bring their own (rules/). */
+export type LogFindingCode = string;
 
 /** `error`: it fails, hangs, gives wrong results or loses most of the bandwidth; `warning`: some of it; `info`: good to know. */
 export type LogSeverity = 'error' | 'warning' | 'info';
@@ -43,6 +11,8 @@ export type LogSeverity = 'error' | 'warning' | 'info';
 export interface LogFinding {
   readonly code: LogFindingCode;
   readonly severity: LogSeverity;
+  /** Its part in what happened; by severity where it is not given. */
+  readonly kind?: Kind;
   /** Id of the communicator that it is about, where it is about one. */
   readonly communicator?: string;
   /** Ranks that it is about, ascending. */
@@ -54,13 +24,14 @@ export interface LogFinding {
   readonly remedy: string;
   /** Some of the lines that show it, the first one first. */
   readonly places: readonly Place[];
-}
-
-const severities: readonly LogSeverity[] = ['error', 'warning', 'info'];
-
-/** The worst first; among equals in the order given. */
-export function sortFindings(findings: readonly LogFinding[]): LogFinding[] {
-  return [...findings].sort((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity));
+  /** The first line that shows it. */
+  readonly quote?: string;
+  /** Messages of that line's thread around it. */
+  readonly context?: readonly string[];
+  /** Codes of findings that follow from this one. */
+  readonly explains?: readonly LogFindingCode[];
+  /** Thread where such a case is explained. */
+  readonly source?: string;
 }
 
 /** `0-7, 9, 12-15`. */

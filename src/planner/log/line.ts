@@ -6,6 +6,7 @@ export interface Place {
 
 /** What NCCL wrote in one go: `host:pid:tid [cudaDev] NCCL INFO message`. */
 export interface LogLine {
+  /** Empty where the head was stripped, as people do who paste lines. */
   readonly host: string;
   readonly pid: number;
   readonly tid: number;
@@ -18,9 +19,22 @@ export interface LogLine {
   readonly torn: boolean;
 }
 
+/** What a line of text holds of NCCL. */
+export interface ReadLine {
+  readonly lines: readonly LogLine[];
+  /** What stands before the first of them: a launcher's prefix, or half a line of another program. */
+  readonly before: string;
+  /** NCCL's marker is there without a head, or with one that is not whole. */
+  readonly broken: boolean;
+  /** The line is NCCL's and of a kind that tells nothing here (CALL, TRACE). */
+  readonly other: boolean;
+}
+
 /** Hosts and processes met so far: what a torn line's host must be among. */
 export interface KnownProcesses {
   hasHost(host: string): boolean;
+  /** Any line had a head with a host. */
+  hasHosts(): boolean;
   /** The host of a process with this number whose name ends as `text` does, or that `text` ends with. */
   hostLike(text: string, pid: number): string | undefined;
   /** Whether this was asked of the name before. */
@@ -29,51 +43,98 @@ export interface KnownProcesses {
 
 /** After an N: NCCL's own lines; after a T: those of tccl's ranks, which have the same shape. */
 const marker = 'CCL ';
-const levels = ['INFO', 'WARN'] as const;
 /** The head of a line, up to its marker. Launchers write their prefix directly before it: it ends with a colon. */
 const head = /(\S{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] (?:(\S{1,200}:\d{1,6}) (?:\([^)]{1,80}\) )?)?$/;
-/** What launchers put before a line without a space between. */
-const launcherPrefix = /^(?:\[[^\]]*\](?:<[^>]*>)?:?|\d+:)?$/;
+/** What is left where somebody stripped host and process: a device, and the source of a warning. */
+const strippedHead = /(?:^|\s)(?:\[(-?\d{1,4})\] )?(?:(\S{1,200}:\d{1,6}) (?:\([^)]{1,80}\) )?)?$/;
+const callHead = /:\d{1,10}:\d{1,10} (?:\[-?\d{1,4}\] )?(?:\S{1,40} )?(?:\S{1,200}:\d{1,6} )?$/;
+/** What launchers and collectors put before a line without a space between; it ends with a mark, not with a letter. */
+const launcherPrefix = /^(?:\[[^\]]{0,200}\](?:<[^>]{0,50}>)?:?|\d+:|.{0,250}[|",>)\]'`=;])?$/;
+const gluedTime = /^\[?\d{4}-\d\d-\d\d[T_ ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?/;
 /** The longest head that is looked for. */
 const headLength = 500;
-const colours = /\u001b\[[0-9;]*m/g;
+// Colours, and the other controls that terminals get: erase, cursor.
+const controls = /\u001b\[[0-9;?]{0,20}[A-Za-z]/g;
+
+const nothing: ReadLine = { lines: [], before: '', broken: false, other: false };
+
+/** A text without the controls that colour it on a terminal. */
+export function withoutColours(text: string): string {
+  return text.includes('\u001b') ? text.replace(controls, '') : text;
+}
 
 /**
  * The lines of NCCL in one line of text: none in an application's own, several where ranks wrote at once. What
  * launchers and collectors put before them (`[1,3]<stdout>:`, `3: `, `[rank3]:`, a timestamp) is passed over.
- *
- * @returns undefined where the text has NCCL's marker but no whole head before it
  */
-export function readLine(text: string, known: KnownProcesses): LogLine[] | undefined {
-  if (!text.includes(marker)) return [];
-  const plain = text.includes('\u001b') ? text.replace(colours, '') : text;
-  const starts: { readonly at: number; readonly messageAt: number; readonly match: RegExpExecArray; readonly level: 'INFO' | 'WARN' }[] = [];
-  let isBroken = false;
-  for (let at = plain.indexOf(marker); at >= 0; at = plain.indexOf(marker, at + marker.length)) {
-    const level = levels.find((each) => plain.startsWith(`${each} `, at + marker.length));
+export function readLine(plain: string, known: KnownProcesses): ReadLine {
+  let at = plain.indexOf(marker);
+  if (at < 0) return nothing;
+  const starts: Start[] = [];
+  let broken = false;
+  let other = false;
+  for (; at >= 0; at = plain.indexOf(marker, at + marker.length)) {
     const writer = plain[at - 1];
-    if (level === undefined || (writer !== 'N' && writer !== 'T')) continue;
+    if (writer !== 'N' && writer !== 'T') continue;
+    const level = levelAt(plain, at + marker.length);
+    if (level === undefined) continue;
     const before = plain.slice(Math.max(0, at - 1 - headLength), at - 1);
-    const match = head.exec(before);
-    if (match === null) {
-      isBroken = true;
+    if (level === 'CALL') {
+      if (callHead.test(before)) other = true;
       continue;
     }
-    starts.push({ at: at - 1 - before.length + match.index, messageAt: at + marker.length + level.length + 1, match, level });
+    const match = head.exec(before);
+    if (match !== null) starts.push({ at: at - 1 - before.length + match.index, messageAt: at + marker.length + level.length + 1, match, level });
+    else if (starts.length === 0 && isStripped(before, level, known)) return stripped(plain, before, at, level);
+    else broken = true;
   }
-  if (starts.length === 0) return isBroken ? undefined : [];
-  const torn = isBroken || starts.length > 1 || holdsHead(plain.slice(0, starts[0]?.at), known);
-  return starts.flatMap(({ messageAt, match, level }, index): LogLine[] => {
+  if (starts.length === 0) return broken || other ? { lines: [], before: '', broken, other } : nothing;
+  return cutAtStarts(plain, starts, broken, known);
+}
+
+interface Start {
+  readonly at: number;
+  readonly messageAt: number;
+  readonly match: RegExpExecArray;
+  readonly level: 'INFO' | 'WARN';
+}
+
+function levelAt(text: string, at: number): 'INFO' | 'WARN' | 'CALL' | undefined {
+  if (text.startsWith('INFO ', at)) return 'INFO';
+  if (text.startsWith('WARN ', at)) return 'WARN';
+  return text.startsWith('CALL ', at) || text.startsWith('TRACE ', at) ? 'CALL' : undefined;
+}
+
+/** A warning reaches the reader whatever stands before it; other lines only in a log in which no line has a head. */
+function isStripped(before: string, level: 'INFO' | 'WARN', known: KnownProcesses): boolean {
+  return level === 'WARN' || (!known.hasHosts() && /^\s*(?:\[-?\d{1,4}\] )?$/.test(before));
+}
+
+function stripped(plain: string, before: string, at: number, level: 'INFO' | 'WARN'): ReadLine {
+  const [, device, source] = strippedHead.exec(before) ?? [];
+  const cudaDev = device === undefined ? -1 : Number(device);
+  return {
+    lines: [{ host: '', pid: 0, tid: cudaDev, cudaDev, level, source, message: plain.slice(at + marker.length + level.length + 1).trimEnd(), torn: false }],
+    before: '', broken: false, other: false,
+  };
+}
+
+function cutAtStarts(plain: string, starts: readonly Start[], broken: boolean, known: KnownProcesses): ReadLine {
+  const [first] = starts;
+  const torn = broken || starts.length > 1 || holdsHead(plain.slice(0, first?.at), known);
+  let beforeEnd = first?.at ?? 0;
+  const lines = starts.flatMap(({ messageAt, match, level }, index): LogLine[] => {
     const [, before = '', pid = '', tid = '', cudaDev = '', source] = match;
     const host = hostIn(before, Number(pid), index > 0, known);
-    if (host === undefined) return [];
     const end = starts[index + 1]?.at ?? plain.length;
-    return [{
-      host: host.name, pid: Number(pid), tid: Number(tid), cudaDev: Number(cudaDev), level, source,
-      message: plain.slice(messageAt, end).trimEnd(),
-      torn: torn || host.torn,
-    }];
+    const message = plain.slice(messageAt, end).trimEnd();
+    if (host === undefined) {
+      return level === 'WARN' ? [{ host: '', pid: 0, tid: 0, cudaDev: Number(cudaDev), level, source, message, torn: true }] : [];
+    }
+    if (index === 0) beforeEnd += before.length - host.name.length;
+    return [{ host: host.name, pid: Number(pid), tid: Number(tid), cudaDev: Number(cudaDev), level, source, message, torn: torn || host.torn }];
   });
+  return { lines, before: plain.slice(0, Math.max(0, beforeEnd)), broken: false, other: false };
 }
 
 /** Whether a prefix is not a launcher's but the beginning of another line. */
@@ -84,12 +145,14 @@ function holdsHead(prefix: string, known: KnownProcesses): boolean {
 
 /** The host's name at the end of what stands before the process number. */
 function hostIn(text: string, pid: number, isWithinLine: boolean, known: KnownProcesses): { readonly name: string; readonly torn: boolean } | undefined {
-  const name = text.slice(text.lastIndexOf(':') + 1).replace(/^\[[^\]]*\]/, '');
+  if (known.hasHost(text)) return { name: text, torn: false };
+  const untimed = text.replace(gluedTime, '');
+  const [name] = /[\w.-]{0,255}$/.exec(untimed) ?? [''];
   if (known.hasHost(name)) return { name, torn: false };
   const like = known.hostLike(name, pid);
   if (like !== undefined) return { name: like, torn: true };
   if (isWithinLine || name === '') return undefined;
   // `job.log:node1` is what grep writes; `node0:400node1` are two lines. The second comes once.
-  const isPlain = launcherPrefix.test(text.slice(0, text.length - name.length));
+  const isPlain = launcherPrefix.test(untimed.slice(0, untimed.length - name.length));
   return isPlain || known.isSeenAgain(name) ? { name, torn: false } : undefined;
 }

@@ -50,7 +50,7 @@ function readInit(message: string): LogEvent {
   const match = initForm.exec(message);
   if (match !== null) {
     const [, address = '', rank, nRanks, cudaDev, nvmlDev, busId, parent, color, commId, phase] = match;
-    if (phase === 'Destroy COMPLETE' || phase === 'Abort COMPLETE') return { kind: 'ended', address };
+    if (phase === 'Destroy COMPLETE' || phase === 'Abort COMPLETE') return { kind: 'ended', address, rank: Number(rank), nRanks: Number(nRanks), cudaDev: Number(cudaDev), aborted: phase === 'Abort COMPLETE' };
     const facts: InitFacts = {
       address, rank: Number(rank), nRanks: Number(nRanks), cudaDev: Number(cudaDev),
       ...(nvmlDev === undefined ? {} : { nvmlDev: Number(nvmlDev) }),
@@ -63,7 +63,8 @@ function readInit(message: string): LogEvent {
   }
   const nodes = nodesForm.exec(message);
   if (nodes !== null) return { kind: 'nodes', rank: Number(nodes[1]), nRanks: Number(nodes[2]), nNodes: Number(nodes[3]) };
-  return /\bnranks?\b|\brank \d*$|comm 0x[0-9a-f]*$/.test(message) ? cut : other;
+  const isInit = message.startsWith('comm 0x') || message.startsWith('ncclComm') || message.startsWith('[Rank ');
+  return isInit && /\bnranks?\b|\brank \d*$|comm 0x[0-9a-f]*$/.test(message) ? cut : other;
 }
 
 const connectionForm = /^Channel (\d+)(?:\/\d+)? : (\d+)\[[0-9a-f]+\] -> (\d+)\[[0-9a-f]+\](?: \[(send|receive)\])? via (.+)$/;
@@ -173,8 +174,16 @@ function readNet(message: string): LogEvent {
     const devices = [...list.split(';', 1)[0]?.matchAll(/\[(\d+)\]([^\s[:]+)/g) ?? []].map(([, number, name = '']): NetDevice => ({ number: Number(number), name }));
     return { kind: 'devices', network, devices };
   }
+  if (message.startsWith('NET/Plugin')) return readPlugin(message);
   const [, without] = /^NET\/([^:]+?) ?: No device found/.exec(message) ?? [];
   return without === undefined ? other : { kind: 'devices', network: without, devices: [] };
+}
+
+function readPlugin(message: string): LogEvent {
+  const [, sought] = /^NET\/Plugin ?: Failed to find ncclNetPlugin_v(\d{1,2}) symbol/.exec(message) ?? [];
+  if (sought !== undefined) return { kind: 'plugin-sought', version: Number(sought) };
+  const [, name, version] = /^NET\/Plugin ?: Loaded net plugin (.{1,60}) \(v(\d{1,2})\)/.exec(message) ?? [];
+  return name === undefined ? other : { kind: 'plugin-loaded', name, version: Number(version) };
 }
 
 function readUsing(message: string): LogEvent {

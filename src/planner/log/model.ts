@@ -1,6 +1,9 @@
 import type { NetDevice, SearchResult, Transport } from './events.js';
 import type { Place } from './line.js';
+import type { RuleHit } from './rule-book.js';
+import type { LoggedMachine } from './system-block.js';
 import type { MeasuredTable } from './table.js';
+import type { Timeout } from './watchdog.js';
 
 /** All that a log told, as far as it is kept: what the checks and the summary are made from. */
 export interface LogModel {
@@ -9,8 +12,17 @@ export interface LogModel {
   readonly lines: { readonly all: number; readonly nccl: number };
   readonly communicators: readonly LoggedCommunicator[];
   readonly processes: readonly LoggedProcess[];
+  /** What lines matched of the table of rules. */
+  readonly hits: readonly RuleHit[];
+  /** Warnings that no rule knows, and calls that gave an error back. */
   readonly warnings: readonly LoggedWarning[];
+  /** Machines that NCCL printed, one a host. */
+  readonly machines: readonly LoggedMachine[];
+  /** Collectives that PyTorch's watchdog gave up on. */
+  readonly timeouts: readonly Timeout[];
   readonly tables: readonly MeasuredTable[];
+  /** The job says that it came to its end: a test its summary, or a rank that it destroyed its communicator. */
+  readonly finished: boolean;
   /** Lines that were NCCL's and are not whole, by host; `''` where not even the host can be told. */
   readonly cutLines: ReadonlyMap<string, { readonly count: number; readonly first: Place }>;
   /** The file whose last line has no end and is NCCL's. */
@@ -32,6 +44,9 @@ export interface LoggedProcess {
   readonly network: { readonly name: string; readonly place: Place } | undefined;
   /** Whether network devices were merged to larger ones: their numbers are not those of `devices`. */
   readonly mergedNics: boolean;
+  /** Versions of the interface of network plugins: the newest that NCCL sought in vain, and the one that it loaded. */
+  readonly pluginSought: number | undefined;
+  readonly plugin: { readonly name: string; readonly version: number; readonly place: Place } | undefined;
   /** What NCCL said when it could not use P2P. */
   readonly noP2p: { readonly text: string; readonly place: Place } | undefined;
 }
@@ -106,15 +121,23 @@ export interface LoggedLink {
   readonly end: 'send' | 'receive';
   readonly transport: Transport;
   readonly channels: number;
+  /** Bits of these channels, 0 to 31 and 32 to 63. */
+  readonly low: number;
+  readonly high: number;
   readonly place: Place;
 }
 
-/** Warnings and errors that read alike, but for numbers and names. */
+/** Warnings that no rule knows and that read alike, but for numbers and names. */
 export interface LoggedWarning {
   /** The text of the first. */
   readonly text: string;
   readonly source: string | undefined;
   readonly count: number;
+  /** A call of the same thread gave an error back right after the first. */
+  readonly failed: boolean;
   readonly places: readonly Place[];
   readonly ranks: readonly string[];
+  /** Messages of the same thread before and after the first. */
+  readonly before: readonly string[];
+  readonly after: readonly string[];
 }

@@ -1,6 +1,7 @@
 import type { LogEvent } from './events.js';
 import type { KnownProcesses, Place } from './line.js';
 import type { LoggedProcess } from './model.js';
+import { ownText } from './own-text.js';
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
@@ -32,6 +33,10 @@ export class ProcessBook implements KnownProcesses {
     return this.#hosts.has(host);
   }
 
+  hasHosts(): boolean {
+    return this.#hosts.size > 0;
+  }
+
   hostLike(text: string, pid: number): string | undefined {
     if (text === '') return undefined;
     return this.#hostsOfPid.get(pid)?.find((host) => text.endsWith(host) || host.endsWith(text));
@@ -50,17 +55,18 @@ export class ProcessBook implements KnownProcesses {
   }
 
   /** Undefined where there are too many. */
-  find(host: string, pid: number): LoggedProcess | undefined {
-    const key = `${host}:${pid}`;
+  find(name: string, pid: number): LoggedProcess | undefined {
+    const key = `${name}:${pid}`;
     let process = this.#processes.get(key);
     if (process === undefined) {
       if (this.#processes.size >= processLimit) {
         this.refused++;
         return undefined;
       }
-      process = { host, pid, version: undefined, environment: new Map(), devices: new Map(), network: undefined, mergedNics: false, noP2p: undefined };
+      const host = ownText(name);
+      process = { host, pid, version: undefined, environment: new Map(), devices: new Map(), network: undefined, mergedNics: false, pluginSought: undefined, plugin: undefined, noP2p: undefined };
       this.#processes.set(key, process);
-      this.#hosts.add(host);
+      if (host !== '') this.#hosts.add(host);
       const same = this.#hostsOfPid.get(pid);
       if (same === undefined) this.#hostsOfPid.set(pid, [host]);
       else if (!same.includes(host)) same.push(host);
@@ -81,6 +87,8 @@ export class ProcessBook implements KnownProcesses {
         return true;
       case 'network': growing.network ??= { name: event.name, place }; return true;
       case 'merged-nic': growing.mergedNics = true; return true;
+      case 'plugin-sought': growing.pluginSought = Math.max(event.version, growing.pluginSought ?? 0); return true;
+      case 'plugin-loaded': growing.plugin ??= { name: event.name, version: event.version, place }; return true;
       case 'no-p2p': growing.noP2p ??= { text: event.text, place }; return true;
       default: return false;
     }

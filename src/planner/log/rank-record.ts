@@ -11,11 +11,7 @@ export interface Room {
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-interface GrowingLink extends Mutable<LoggedLink> {
-  /** Bits of the channels 0 to 31 and 32 to 63. */
-  low: number;
-  high: number;
-}
+type GrowingLink = Mutable<LoggedLink>;
 
 /** What is known of one rank of one communicator while its lines come in. */
 export class RankRecord implements LoggedRank {

@@ -1,11 +1,17 @@
 import { CommunicatorBook } from './communicator-book.js';
-import { type LogLine, type Place, readLine } from './line.js';
+import type { LogEvent } from './events.js';
+import { type LogLine, type Place, readLine, withoutColours } from './line.js';
 import { readMessage, readVersion } from './message.js';
 import type { LogModel } from './model.js';
+import { ownText } from './own-text.js';
 import { ProcessBook } from './processes.js';
 import type { Room } from './rank-record.js';
+import { RuleBook } from './rule-book.js';
+import { SystemBlocks } from './system-block.js';
 import { TableReader } from './table.js';
-import { WarningBook } from './warnings.js';
+import { unwrapped } from './unwrap.js';
+import { processName, WarningBook } from './warnings.js';
+import { WatchdogBook } from './watchdog.js';
 
 /** Details of all ranks together: numbers of rings and trees, connections. About 16,384 ranks on 32 channels fit. */
 const detailLimit = 64_000_000;
@@ -25,11 +31,16 @@ export class NcclLogReader {
   readonly #room: Room = { left: detailLimit, refused: 0 };
   readonly #communicators = new CommunicatorBook(this.#room);
   readonly #tables = new TableReader();
+  readonly #rules = new RuleBook();
   readonly #warnings = new WarningBook();
+  readonly #systems = new SystemBlocks();
+  readonly #watchdog = new WatchdogBook();
   readonly #cut = new Map<string, { count: number; readonly first: Place }>();
   #line = 0;
   #allLines = 0;
   #ncclLines = 0;
+  /** A communicator was destroyed, and none was begun since. */
+  #destroyed = false;
   #version: { readonly text: string; readonly place: Place } | undefined;
   #unfinished: Place | undefined;
 
@@ -44,18 +55,9 @@ export class NcclLogReader {
     this.#line++;
     this.#allLines++;
     const place: Place = { file: Math.max(0, this.#files.length - 1), line: this.#line };
-    const lines = readLine(text, this.#processes);
-    if (lines === undefined) {
-      this.#ncclLines++;
-      this.#countCut('', place);
-      return;
-    }
-    if (lines.length === 0) {
-      this.#readOther(text, place);
-      return;
-    }
-    this.#ncclLines++;
-    for (const line of lines) this.#readNccl(line, place);
+    const pieces = unwrapped(text);
+    if (pieces === undefined) this.#read(withoutColours(text), place);
+    else for (const piece of pieces) this.#read(withoutColours(piece), place);
   }
 
   /** The last line, where the file does not end with the end of a line: it may be half of one. */
@@ -74,20 +76,40 @@ export class NcclLogReader {
       lines: { all: this.#allLines, nccl: this.#ncclLines },
       communicators,
       processes: this.#processes.all,
+      hits: this.#rules.list(),
       warnings: this.#warnings.list(),
+      machines: this.#systems.list(),
+      timeouts: this.#watchdog.list(),
       tables: this.#tables.tables,
+      finished: this.#destroyed || this.#tables.finished,
       cutLines: this.#cut,
       unfinishedLine: this.#unfinished,
       left: { communicators: this.#communicators.refusedCommunicators, details: this.#room.refused, processes: this.#processes.refused },
     };
   }
 
+  #read(text: string, place: Place): void {
+    const { lines, before, broken, other } = readLine(text, this.#processes);
+    if (lines.length > 0) {
+      this.#ncclLines++;
+      if (before !== '') this.#tables.read(before, place);
+      for (const line of lines) this.#readNccl(line, lines.length === 1 ? text : line.message, place);
+      return;
+    }
+    if (other || broken) this.#ncclLines++;
+    if (broken) this.#countCut('', place);
+    if (other) return;
+    this.#rules.read(text, place, () => rankIn(text));
+    if (!broken) this.#readOther(text, place);
+  }
+
   #readOther(text: string, place: Place): void {
     this.#tables.read(text, place);
+    this.#watchdog.read(text, place);
     // `NCCL version` stands alone where NCCL_DEBUG=VERSION wrote it, or a launcher split the line.
     const at = text.indexOf('NCCL version ');
     const version = at < 0 ? undefined : readVersion(text.slice(at));
-    if (version !== undefined) this.#version ??= { text: version, place };
+    if (version !== undefined) this.#version ??= { text: ownText(version), place };
     if (this.#processes.isHeadOf(text)) this.#countCut(this.#hostAtHead(text), place);
   }
 
@@ -96,23 +118,42 @@ export class NcclLogReader {
     return host.slice(host.lastIndexOf(' ') + 1);
   }
 
-  #readNccl(line: LogLine, place: Place): void {
+  #readNccl(line: LogLine, text: string, place: Place): void {
     const process = this.#processes.find(line.host, line.pid);
     if (process === undefined) return;
     if (this.#version !== undefined) {
       this.#processes.hear(process, { kind: 'version', version: this.#version.text }, this.#version.place);
       this.#version = undefined;
     }
+    const thread = `${line.host}:${line.pid}:${line.tid}`;
     if (line.level === 'WARN') {
       const record = this.#communicators.hear(line, process, { kind: 'other' }, place);
-      this.#warnings.add(line, record?.rank, place);
+      const rank = record?.rank ?? -1;
+      const rule = this.#rules.read(text, place, () => (rank < 0 ? rankIn(text) || processName(line) : `rank ${rank}`));
+      this.#warnings.pass(line, thread);
+      if (rule === undefined) this.#warnings.add(line, rank, thread, place);
       return;
     }
+    this.#systems.read(line.message, process.host, thread, line.torn, place);
     const event = readMessage(line.message);
     if (line.torn || event.kind === 'cut') this.#countCut(line.host, place);
-    if (event.kind === 'returned') this.#warnings.addReturn(line, event, place);
+    if (event.kind === 'returned') this.#warnings.addReturn(line, event, thread, place);
+    this.#warnings.pass(line, thread);
+    // Lines that are understood need no rule, but for those of settings and processes.
+    if (event.kind === 'other' || event.kind === 'cut' || event.kind === 'no-p2p') this.#rules.read(text, place, () => this.#whoWrote(line, event, place, text));
+    if (event.kind === 'ended' && !event.aborted) this.#destroyed = true;
+    else if (event.kind === 'init-start') {
+      this.#destroyed = false;
+      this.#tables.finished = false;
+    }
     if (!line.torn && this.#processes.hear(process, event, place)) return;
     this.#communicators.hear(line, process, event, place);
+  }
+
+  #whoWrote(line: LogLine, event: LogEvent, place: Place, text: string): string {
+    const process = this.#processes.find(line.host, line.pid);
+    const rank = process === undefined ? -1 : this.#communicators.hear(line, process, event, place)?.rank ?? -1;
+    return rank < 0 ? rankIn(text) || processName(line) : `rank ${rank}`;
   }
 
   #countCut(host: string, place: Place): void {
@@ -120,4 +161,10 @@ export class NcclLogReader {
     if (known === undefined) this.#cut.set(host, { count: 1, first: place });
     else known.count++;
   }
+}
+
+/** The rank that a launcher or framework names at the beginning of a line: `[rank3]:`, `[Rank 3]`, `[default3]`. */
+function rankIn(text: string): string {
+  const [, rank] = /\b(?:rank|default) ?(\d{1,7})\b[\])]/i.exec(text.slice(0, 300)) ?? [];
+  return rank === undefined ? '' : `rank ${rank}`;
 }

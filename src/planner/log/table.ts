@@ -1,4 +1,5 @@
 import type { Place } from './line.js';
+import { ownText } from './own-text.js';
 
 /** A row of a table that nccl-tests printed; bandwidths in GB/s as it defines them. */
 export interface MeasuredRow {
@@ -30,6 +31,10 @@ const tableLimit = 100;
 /** Finds the tables of nccl-tests between all other lines. Lines of several tables must not be mixed. */
 export class TableReader {
   readonly tables: MeasuredTable[] = [];
+  /** A test printed its summary: it came to its end. */
+  finished = false;
+  /** The first fields of a row that other output cut in pieces. */
+  #pending: string[] = [];
   #collective: string | undefined;
   #ranks = 0;
   #open: MeasuredTable | undefined;
@@ -51,13 +56,16 @@ export class TableReader {
     }
     const [, rank] = /^\s*(?:\[[^\]]*\]\S*)?#\s+Rank\s+(\d+) .*Pid/.exec(text) ?? [];
     if (rank !== undefined) this.#ranks = Math.max(this.#ranks, Number(rank) + 1);
-    if (text.includes('Avg bus bandwidth')) this.#open = undefined;
+    if (text.includes('Avg bus bandwidth')) {
+      this.#open = undefined;
+      this.finished = true;
+    }
   }
 
   #readRow(text: string, place: Place): void {
     // A launcher's `[0]` may stand anywhere in the row, for the row is written in pieces.
     const fields = text.replaceAll(/\[[^\]]*\](?:<\w+>:)?/g, ' ').trim().split(/\s+/);
-    const row = readFields(fields, place);
+    const row = this.#whole(fields, place);
     if (row === undefined) return;
     if (this.#open === undefined) {
       this.#open = { collective: this.#collective ?? guessed(fields), nRanks: this.#ranks === 0 ? undefined : this.#ranks, rows: [], wrong: 0, firstWrong: undefined };
@@ -70,7 +78,19 @@ export class TableReader {
     }
     if (this.#open.rows.length < rowLimit) this.#open.rows.push(row);
   }
+
+  /** A row is written in three pieces, and ranks may write their own lines between them. */
+  #whole(fields: readonly string[], place: Place): MeasuredRow | undefined {
+    const isBeginning = types.has(fields[2] ?? '');
+    if (!isBeginning && (this.#pending.length === 0 || !fields.every((field) => numberForm.test(field)))) return undefined;
+    const joined = isBeginning ? fields : [...this.#pending, ...fields];
+    const row = readFields(joined, place);
+    this.#pending = row === undefined && joined.length < 13 ? [...joined].map(ownText) : [];
+    return row;
+  }
 }
+
+const numberForm = /^(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|N\/A)$/;
 
 const types = new Set([
   'int8', 'uint8', 'int32', 'uint32', 'int64', 'uint64', 'half', 'float', 'double', 'bfloat16', 'f8e4m3', 'f8e5m2', 'fp8_e4m3', 'fp8_e5m2', 'char',
@@ -85,9 +105,10 @@ function readFields(fields: readonly string[], place: Place): MeasuredRow | unde
   const [time, , bus, wrong, timeInPlace, , busInPlace, wrongInPlace] = numbers.map((field) => (field === 'N/A' ? NaN : Number(field)));
   if (!Number.isInteger(bytes) || time === undefined || bus === undefined || wrong === undefined
     || timeInPlace === undefined || busInPlace === undefined || wrongInPlace === undefined) return undefined;
-  if (!(time > 0) || !(bus >= 0) || !numbers.every((field) => /^(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|N\/A)$/.test(field))) return undefined;
+  if (!(time > 0) || !(bus >= 0) || !numbers.every((field) => numberForm.test(field))) return undefined;
   const best = busInPlace > bus;
-  const counted = [wrong, wrongInPlace].filter((count) => !Number.isNaN(count));
+  // Before 2.13 the column was the largest error, such as 2e-07: no count.
+  const counted = [wrong, wrongInPlace].filter((count, index) => Number.isInteger(count) && /^\d+$/.test(numbers[index === 0 ? 3 : 7] ?? ''));
   return {
     bytes, timeUs: best ? timeInPlace : time, busGBps: best ? busInPlace : bus,
     wrong: counted.length === 0 ? NaN : counted.reduce((sum, count) => sum + count, 0), place,

@@ -1,44 +1,83 @@
 import type { LogLine, Place } from './line.js';
 import type { LoggedWarning } from './model.js';
+import { ownText } from './own-text.js';
 
 /** The most kinds of warnings that are kept, and places of one. */
 const kindLimit = 500;
 const placeLimit = 50;
+/** Lines of a warning's thread that are kept before and after it, and lines among which those before are sought. */
+const contextLines = 3;
+const recentLines = 48;
 
 interface Growing extends LoggedWarning {
   count: number;
+  failed: boolean;
   readonly places: Place[];
   readonly ranks: string[];
+  readonly before: string[];
+  readonly after: string[];
 }
 
-/** Warnings, those alike together: a fabric that fails writes the same line ten thousand times. */
+/** Warnings that no rule knows, those alike together: a fabric that fails writes the same line ten thousand times. */
 export class WarningBook {
   readonly #kinds = new Map<string, Growing>();
+  readonly #recent: { readonly thread: string; readonly text: string }[] = [];
+  #next = 0;
+  /** By thread, the warning whose context is not yet whole. */
+  readonly #open = new Map<string, Growing>();
+
+  /** Keeps a line of NCCL as context of warnings before and after it. */
+  pass(line: LogLine, thread: string): void {
+    this.#recent[this.#next] = { thread, text: line.message };
+    this.#next = (this.#next + 1) % recentLines;
+    if (this.#open.size === 0) return;
+    const open = this.#open.get(thread);
+    if (open === undefined) return;
+    open.after.push(ownText(line.message.slice(0, 300)));
+    if (open.after.length >= contextLines) this.#open.delete(thread);
+  }
 
   /** @param rank undefined or -1 where the line's communicator is not known */
-  add(line: LogLine, rank: number | undefined, place: Place): void {
+  add(line: LogLine, rank: number | undefined, thread: string, place: Place): void {
     const key = `${line.source?.replace(/:\d+$/, '') ?? ''} ${alike(line.message)}`;
     let known = this.#kinds.get(key);
     if (known === undefined) {
       if (this.#kinds.size >= kindLimit) return;
-      this.#kinds.set(key, known = { text: line.message, source: line.source, count: 0, places: [], ranks: [] });
+      known = { text: ownText(line.message), source: line.source, count: 0, failed: false, places: [], ranks: [], before: this.#before(thread), after: [] };
+      this.#kinds.set(key, known);
+      if (line.source !== 'returned' && this.#open.size < kindLimit) this.#open.set(thread, known);
     }
     known.count++;
     if (known.places.length < placeLimit) known.places.push(place);
-    const who = rank === undefined || rank < 0 ? `${line.host}:${line.pid}` : `rank ${rank}`;
-    if (known.ranks.length < placeLimit && !known.ranks.includes(who)) known.ranks.push(who);
+    const who = rank === undefined || rank < 0 ? processName(line) : `rank ${rank}`;
+    if (who !== '' && known.ranks.length < placeLimit && !known.ranks.includes(who)) known.ranks.push(who);
   }
 
-  /** A function that gave an error back: told only where nothing else tells of an error. */
-  addReturn(line: LogLine, { where, result }: { readonly where: string; readonly result: number }, place: Place): void {
+  /** A function that gave an error back: it failed the warning before it, if there is one. */
+  addReturn(line: LogLine, { where, result }: { readonly where: string; readonly result: number }, thread: string, place: Place): void {
     // 7 is ncclInProgress, which is no error.
     if (result === 0 || result === 7) return;
-    this.add({ ...line, source: 'returned', message: `${where.replace(/:\d+$/, '')} gave back ${resultName(result)}` }, undefined, place);
+    const open = this.#open.get(thread);
+    if (open !== undefined) open.failed = true;
+    this.add({ ...line, source: 'returned', message: `${where.replace(/:\d+$/, '')} gave back ${resultName(result)}` }, undefined, thread, place);
   }
 
   list(): LoggedWarning[] {
     return [...this.#kinds.values()];
   }
+
+  #before(thread: string): string[] {
+    const ordered = [...this.#recent.slice(this.#next), ...this.#recent.slice(0, this.#next)];
+    return ordered.filter((each) => each.thread === thread)
+      // The last one is the warning itself.
+      .slice(-contextLines - 1, -1).map(({ text }) => ownText(text.slice(0, 300)));
+  }
+}
+
+/** `node1:4000`, or nothing where the head of the line was stripped. */
+export function processName({ host, pid, cudaDev }: LogLine): string {
+  if (host !== '') return `${host}:${pid}`;
+  return cudaDev < 0 ? '' : `device ${cudaDev}`;
 }
 
 const results = ['ncclSuccess', 'ncclUnhandledCudaError', 'ncclSystemError', 'ncclInternalError', 'ncclInvalidArgument', 'ncclInvalidUsage', 'ncclRemoteError', 'ncclInProgress', 'ncclTimeout'];
@@ -49,5 +88,5 @@ function resultName(result: number): string {
 
 /** The text without what differs from one line to the next: addresses, numbers. */
 function alike(text: string): string {
-  return text.replaceAll(/0x[0-9a-f]+|\d+/gi, '#').slice(0, 300);
+  return text.slice(0, 300).replaceAll(/0x[0-9a-f]+|\d+/gi, '#');
 }

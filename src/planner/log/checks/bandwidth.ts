@@ -36,7 +36,7 @@ function slow(table: MeasuredTable, communicators: readonly LoggedCommunicator[]
   const part = best.busGBps / promised.gbps;
   if (part >= warningPart) return [];
   return [{
-    code: 'bandwidth-low', severity: part < errorPart ? 'error' : 'warning',
+    code: 'bandwidth-low', severity: part < errorPart ? 'error' : 'warning', kind: 'outcome',
     problem: `${table.collective ?? 'the best row'} reaches ${best.busGBps} GB/s of bus bandwidth at ${mebibytes(best.bytes)} MiB; the search found ${promised.gbps.toFixed(1)} GB/s (${promised.nChannels} channels × ${(promised.gbps / promised.nChannels).toFixed(1)}): ${Math.round(part * 100)} %`,
     cause: promised.inter
       ? 'the network gives less than its cards say: lost packets or pauses, GDR off, several flows on one link, a link that trained down'

@@ -33,7 +33,7 @@ export function checkEnvironment(processes: readonly LoggedProcess[]): LogFindin
     const remedy = `give every rank the same ${name} (mpirun -x ${name}, srun --export=ALL, the pod's env)`;
     if (others.length > 0) {
       return [{
-        code: 'environment-differs', severity: 'warning',
+        code: 'environment-differs', severity: 'warning', kind: decisive.has(name) ? 'failure' : 'risk',
         problem: `${name} is ${usual[0]} in ${counted(usual[1].length, 'process', 'processes')}, but ${others.slice(0, 4).map(([value, [first]]) => `${value} on ${first?.host ?? ''}`).join(', ')}`,
         cause: decisive.has(name) ? 'ranks that decide differently may call different kernels, and hang' : 'a shell profile, /etc/nccl.conf or an image differs between hosts',
         remedy, places,
@@ -41,7 +41,7 @@ export function checkEnvironment(processes: readonly LoggedProcess[]): LogFindin
     }
     const without = hostsWithout(processes, name);
     return without === undefined ? [] : [{
-      code: 'environment-differs', severity: 'warning',
+      code: 'environment-differs', severity: 'warning', kind: 'risk',
       problem: `${name}=${usual[0]} is set in every process of ${counted(without.having, 'host')}, and in none of ${without.lacking.slice(0, 8).join(', ')}`,
       cause: 'the setting does not reach those hosts',
       remedy, places,

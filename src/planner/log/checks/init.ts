@@ -24,7 +24,7 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
 
   if (!open.some(({ started }) => started !== undefined) && open.length === ranks.size && !saysNoStart(open)) {
     return [{
-      code: 'init-unfinished', severity: 'warning', communicator: id, ranks: open.map(({ rank }) => rank),
+      code: 'init-unfinished', severity: 'info', communicator: id, ranks: open.map(({ rank }) => rank),
       problem: `of ${namedRanks(open.map(({ rank }) => rank))} there is neither a line 'Init START' nor 'Init COMPLETE', so whether init finished cannot be told`,
       cause: 'this is a part of a log, or INIT is not among NCCL_DEBUG_SUBSYS', remedy: 'give the whole log, of a job with INIT among NCCL_DEBUG_SUBSYS',
       places: open.slice(0, 4).map(({ last }) => last),
@@ -36,9 +36,13 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
   const isLost = explainedByCutLines(open, model);
   const finished = ranks.size - open.length;
   const missing = absent.length === 0 ? '' : `; of ${namedRanks(absent)} there is no line at all`;
+  // One of several ranks, without an end: people paste the beginning of a log.
+  const isExcerpt = finished === 0 && nRanksKnown && ranks.size < nRanks && ranks.size <= Math.max(1, nRanks / 4);
+  // A rank that is missing, or behind all others, is the reason; that all stand at one point is only how it ended.
+  const isPointed = nRanksKnown && (absent.length > 0 || behind.length < open.length) && ranks.size > nRanks / 2;
   const size = nRanksKnown ? String(nRanks) : `at least ${nRanks}`;
   return [{
-    code: 'init-unfinished', severity: isLost ? 'warning' : 'error', communicator: id, ranks: open.map(({ rank }) => rank),
+    code: 'init-unfinished', severity: isExcerpt || model.finished ? 'info' : isLost ? 'warning' : 'error', kind: isPointed ? 'symptom' : 'outcome', communicator: id, ranks: open.map(({ rank }) => rank),
     problem: `init finished on ${finished} of ${size} ranks; ${namedRanks(open.map(({ rank }) => rank))} wrote no 'Init COMPLETE'${missing}`,
     cause: isLost
       ? 'lines of the same hosts are cut, so theirs may be among those that are lost'
@@ -92,7 +96,7 @@ export function checkVersions({ ranks, id }: LoggedCommunicator): LogFinding[] {
   const releases = new Set(whole.map(([text]) => text.split('+', 1)[0]));
   if (releases.size < 2) return [];
   return [{
-    code: 'version-mixed', severity: 'error', communicator: id, ranks: whole.flatMap(([, records]) => records.map(({ rank }) => rank)).sort((a, b) => a - b),
+    code: 'version-mixed', severity: 'error', kind: 'fault', explains: ['init-unfinished', 'channels-differ'], communicator: id, ranks: whole.flatMap(([, records]) => records.map(({ rank }) => rank)).sort((a, b) => a - b),
     problem: `ranks have different NCCL: ${whole.map(([text, records]) => `${text} on ${namedRanks(records.map(({ rank }) => rank))}`).join(', ')}`,
     cause: 'containers, wheels or LD_LIBRARY_PATH differ between hosts; versions may choose different algorithms for the same call, and then it hangs',
     remedy: 'use one image, or one LD_LIBRARY_PATH, on all hosts',

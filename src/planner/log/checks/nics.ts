@@ -7,19 +7,26 @@ import type { LoggedCommunicator, LoggedRank } from '../model.js';
 export function checkNics(communicator: LoggedCommunicator): LogFinding[] {
   const hosts = ranksByHost(communicator);
   if (hosts === undefined) return [];
-  return [...hosts].flatMap(([host, local]) => checkHost(communicator, host, local)).slice(0, 4);
+  return [...hosts].flatMap(([host, local]) => checkHost(communicator, host, local));
 }
 
-/** @returns by NIC, how many connections leave the host by it */
+/** @returns by NIC, on how many channels data leaves the host by it; a channel's ring and tree count once */
 export function channelsByNic(local: readonly LoggedRank[]): Map<number, number> {
-  const nics = new Map<number, number>();
+  const nics = new Map<number, { low: number; high: number }>();
   for (const { links } of local) {
-    for (const { transport, end, channels } of links) {
+    for (const { transport, end, low, high } of links) {
       if (end !== 'send' || transport.family !== 'NET' || transport.nic === undefined || !isRdma(transport.network)) continue;
-      nics.set(transport.nic, (nics.get(transport.nic) ?? 0) + channels);
+      const bits = nics.get(transport.nic) ?? { low: 0, high: 0 };
+      nics.set(transport.nic, { low: bits.low | low, high: bits.high | high });
     }
   }
-  return nics;
+  return new Map([...nics].map(([nic, { low, high }]) => [nic, ones(low) + ones(high)]));
+}
+
+function ones(bits: number): number {
+  let count = 0;
+  for (let rest = bits; rest !== 0; rest &= rest - 1) count++;
+  return count;
 }
 
 function checkHost({ id }: LoggedCommunicator, host: string, local: readonly LoggedRank[]): LogFinding[] {
@@ -34,8 +41,8 @@ function checkHost({ id }: LoggedCommunicator, host: string, local: readonly Log
   const list = [...nics].sort(([a], [b]) => a - b).map(([nic, count]) => `NIC ${nic}: ${count}`).join(', ');
   if (most >= 2 * least && most - least >= 2) {
     findings.push({
-      code: 'nic-uneven', severity: 'warning', communicator: id, ranks: local.map(({ rank }) => rank),
-      problem: `on ${host} one NIC carries ${most} connections and another ${least} (${list}): the full one limits all`,
+      code: 'nic-uneven', severity: 'warning', kind: 'risk', communicator: id, ranks: local.map(({ rank }) => rank),
+      problem: `on ${host} one NIC carries ${most} channels and another ${least} (${list}): the full one limits all`,
       cause: 'GPUs share NICs unevenly: by the PCIe topology, by NCCL_IB_HCA, or because some ranks are not in the communicator',
       remedy: `see tccl graph with this machine's topology, and whether all NICs are up (ibstat on ${host})`, places,
     });
@@ -48,7 +55,7 @@ function checkHost({ id }: LoggedCommunicator, host: string, local: readonly Log
     const unused = devices.filter(({ number }) => !used.has(number));
     if (unused.length > 0 && local.length >= devices.length) {
       findings.push({
-        code: 'nic-unused', severity: 'warning', communicator: id, ranks: local.map(({ rank }) => rank),
+        code: 'nic-unused', severity: 'warning', kind: 'risk', communicator: id, ranks: local.map(({ rank }) => rank),
         problem: `${host} has ${counted(devices.length, 'NIC')} and uses ${devices.length - unused.length}: nothing goes by ${unused.map(({ name, number }) => `${name} (${number})`).slice(0, 8).join(', ')}`,
         cause: 'they are slower, farther from the GPUs, or on a rail that other hosts lack (a management or storage network)',
         remedy: 'name those that are meant for NCCL in NCCL_IB_HCA, or mend those that should carry data', places: [place, ...places],

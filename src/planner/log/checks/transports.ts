@@ -43,7 +43,7 @@ function checkInside({ id, ranks }: LoggedCommunicator, hosts: ReadonlyMap<strin
       : 'P2P between these GPUs is off: NVLink down, ACS or an IOMMU in a virtual machine, or containers that do not see each other\'s GPUs';
   if (shm.length > 0) {
     findings.push({
-      code: 'shm-despite-nvlink', severity: 'error', communicator: id, ranks: ranksOf(shm),
+      code: 'shm-despite-nvlink', severity: 'error', kind: 'cost', explains: ['bandwidth-low'], communicator: id, ranks: ranksOf(shm),
       problem: `${counted(pairs(shm), 'pair')} of GPUs on hosts with NVLink ${pairs(shm) === 1 ? 'exchanges' : 'exchange'} data through the host's memory (${channelsOf(shm)} over SHM), as rank ${shm[0]?.from.rank ?? 0} with ${shm[0]?.link.peer ?? 0}`,
       cause: why,
       remedy: settings !== '' ? `unset ${settings.replaceAll(/=[^,]*/g, '')}` : 'check nvidia-smi topo -p2p r and nvidia-smi nvlink -s, the fabric manager, and that a container sees all GPUs of its job',
@@ -56,7 +56,7 @@ function checkInside({ id, ranks }: LoggedCommunicator, hosts: ReadonlyMap<strin
     // Whoever switched both off wants to see the network at work.
     const isMeant = off.includes('NCCL_P2P_DISABLE') && off.includes('NCCL_SHM_DISABLE');
     findings.push({
-      code: 'network-inside-host', severity: isMeant ? 'warning' : 'error', communicator: id, ranks: ranksOf(net),
+      code: 'network-inside-host', severity: isMeant ? 'warning' : 'error', kind: 'cost', explains: ['bandwidth-low'], communicator: id, ranks: ranksOf(net),
       problem: `${counted(pairs(net), 'pair')} of ranks on one host ${pairs(net) === 1 ? 'talks' : 'talk'} over ${names(net)}, as rank ${net[0]?.from.rank ?? 0} with ${net[0]?.link.peer ?? 0} on ${net[0]?.from.process.host ?? ''}`,
       cause: off !== '' ? `${off} is set` : 'neither P2P nor shared memory works between them: containers with a /dev/shm or a host id of their own, or too small a /dev/shm',
       remedy: off !== '' ? `unset ${off.replaceAll(/=[^,]*/g, '')}` : 'share /dev/shm (docker --ipc=host, a pod\'s emptyDir with medium: Memory) and the GPUs between containers of one host',
@@ -105,7 +105,7 @@ function checkNetworks({ id, ranks }: LoggedCommunicator, between: readonly Betw
   if (found !== undefined) {
     const [network, { devices: list, place }] = found;
     return [{
-      code: 'socket-despite-ib', severity: 'error', communicator: id, ranks: ranksOf(socket),
+      code: 'socket-despite-ib', severity: 'error', kind: 'cost', explains: ['bandwidth-low'], communicator: id, ranks: ranksOf(socket),
       problem: `${channelsOf(socket)} between hosts go over NET/Socket, though ${namedRanks(having.map(({ rank }) => rank))} found ${counted(list.length, 'device')} of NET/${network} (${list.slice(0, 4).map(({ name }) => name).join(', ')}${list.length > 4 ? ', …' : ''})`,
       cause: settings !== '' ? `${settings} is set` : having.length < ranks.size ? 'the other ranks found none, so all fall back to sockets' : 'a plugin or setting chose sockets',
       remedy: settings !== '' ? `unset ${settings.replaceAll(/=[^,]*/g, '')}` : 'compare NET/IB lines of all hosts; check ibv_devinfo and /dev/infiniband in the containers',
@@ -138,8 +138,8 @@ function checkGdr({ id, ranks }: LoggedCommunicator, between: readonly Between[]
     return [{
       code: 'gdr-off', severity: 'warning', communicator: id,
       problem: `no NIC reaches GPU memory directly: all ${channelsOf(without)} over ${names(without)} are without GDRDMA and go through the host's memory`,
-      cause: settings === '' ? 'nvidia-peermem or dma-buf is missing, or GPU and NIC are under different PCIe roots' : `${settings} is set`,
-      remedy, places: placesOf(without),
+      kind: 'cost', explains: ['bandwidth-low'],
+      ...gdrReason(ranks.values(), settings, remedy), places: placesOf(without),
     }];
   }
   // Ranks without any, twice over: one line alone may have lost its end.
@@ -151,11 +151,24 @@ function checkGdr({ id, ranks }: LoggedCommunicator, between: readonly Between[]
   const shown = without.filter(({ from }) => suspects.includes(from.rank));
   const hosts = [...new Set(shown.map(({ from }) => from.process.host))];
   return [{
-    code: 'gdr-mixed', severity: suspects.length > 1 ? 'error' : 'warning', communicator: id, ranks: suspects,
+    code: 'gdr-mixed', severity: suspects.length > 1 ? 'error' : 'warning', kind: 'cost', explains: ['bandwidth-low'], communicator: id, ranks: suspects,
     problem: `${namedRanks(suspects)} on ${hosts.slice(0, 4).join(', ')} ${suspects.length === 1 ? 'has' : 'have'} no GDRDMA, while ${counted(ranksOf(judged).length - suspects.length, 'other rank')} ${ranksOf(judged).length - suspects.length === 1 ? 'has' : 'have'}: they slow down every ring through them`,
     cause: settings === '' ? 'nvidia-peermem is not loaded there, or these GPUs are farther from their NIC' : `${settings} is set`,
     remedy, places: placesOf(shown),
   }];
+}
+
+/** Fabrics whose NICs do not do it with NCCL, by the names of their devices. */
+const fabrics = [
+  { device: /^hfi1/, cause: 'Omni-Path (hfi1) has no GPUDirect RDMA through verbs, which NCCL uses', remedy: 'use the PSM2 or OPX provider of libfabric with aws-ofi-nccl, or live with it' },
+  { device: /^(?:cxi|hsn)/, cause: 'Slingshot (cxi) needs the libfabric plugin for GPUDirect RDMA', remedy: 'use aws-ofi-nccl with FI_PROVIDER=cxi' },
+] as const;
+
+function gdrReason(ranks: Iterable<LoggedRank>, settings: string, remedy: string): { readonly cause: string; readonly remedy: string } {
+  if (settings !== '') return { cause: `${settings} is set`, remedy };
+  const names = new Set([...ranks].flatMap(({ process }) => [...process.devices.values()].flatMap(({ devices }) => devices.map(({ name }) => name))));
+  const fabric = fabrics.find(({ device }) => [...names].some((name) => device.test(name)));
+  return fabric ?? { cause: 'nvidia-peermem or dma-buf is missing, or GPU and NIC are under different PCIe roots', remedy };
 }
 
 function ranksOf(between: readonly Between[]): number[] {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { comparePlan, planFinding } from '../../../../src/planner/log/compare-plan.js';
+import { verdictOf } from '../../../../src/planner/log/verdict.js';
 import { interleaved, madeLog, type MadeLogOptions, planMachines, randomFrom } from './made-log.js';
 import { codes, findingsOf, readLines } from './read.js';
 
@@ -30,7 +31,7 @@ describe('init', () => {
 
   it('cannot be judged in a part of a log, unless a version tells that it never says when init begins', () => {
     const part = (release: 208 | 224, ...more: string[]) => codes(findingsOf([...more, ...made({ release }).filter((line) => /Trees|Channel/.test(line))]));
-    expect(part(224)).toEqual(['init-unfinished warning']);
+    expect(part(224)).toEqual(['init-unfinished info']);
     expect(part(208, info(0, 'NCCL version 2.8.4+cuda11.1'))).toEqual(['init-unfinished error']);
   });
 
@@ -76,11 +77,11 @@ describe('channels', () => {
 
 describe('transports', () => {
   it('over shared memory despite NVLink blame the setting that does it', () => {
-    const [finding, ...others] = findingsOf(made({
+    const { causes, consequences } = verdictOf(findingsOf(made({
       environment: { NCCL_P2P_DISABLE: '1' }, connection: ({ via }) => (via === 'P2P' ? 'SHM/direct' : undefined),
-    }));
-    expect(others).toEqual([]);
-    expect(finding).toMatchObject({ code: 'shm-despite-nvlink', severity: 'error', cause: 'NCCL_P2P_DISABLE=1 is set', remedy: 'unset NCCL_P2P_DISABLE' });
+    })));
+    expect(codes(causes)).toEqual(['p2p-disabled warning']);
+    expect(consequences).toMatchObject([{ code: 'shm-despite-nvlink', severity: 'error', cause: 'NCCL_P2P_DISABLE=1 is set', remedy: 'unset NCCL_P2P_DISABLE' }]);
   });
 
   it('over the network inside a host are an error', () => {
@@ -95,7 +96,8 @@ describe('transports', () => {
   });
 
   it('over sockets despite InfiniBand are an error', () => {
-    const [finding] = findingsOf(made({ environment: { NCCL_NET: 'Socket' }, connection: ({ via }) => (via === 'NET' ? 'NET/Socket/0' : undefined) }));
+    const { causes: [cause], consequences: [finding] } = verdictOf(findingsOf(made({ environment: { NCCL_NET: 'Socket' }, connection: ({ via }) => (via === 'NET' ? 'NET/Socket/0' : undefined) })));
+    expect(cause).toMatchObject({ code: 'net-socket' });
     expect(finding).toMatchObject({ code: 'socket-despite-ib', severity: 'error', cause: 'NCCL_NET=Socket is set' });
   });
 
@@ -117,14 +119,15 @@ describe('transports', () => {
 
   it('over few of the NICs tell which are idle', () => {
     const findings = findingsOf(made({ connection: (connection) => (connection.via === 'NET' ? `NET/IB/${connection.dev % 2}/GDRDMA` : undefined) }));
-    expect(codes(findings)).toEqual(['nic-unused warning', 'nic-unused warning']);
+    expect(codes(findings)).toEqual(['nic-unused warning']);
+    expect(findings[0]!.problem).toContain('and 1 more communicator or host like this');
     expect(findings[0]!.problem).toContain('uses 2: nothing goes by mlx5_2 (2), mlx5_3 (3)');
   });
 
   it('over NICs unevenly tell by how much', () => {
     const findings = findingsOf(made({ connection: (connection) => (connection.via === 'NET' && connection.dev === 1 ? 'NET/IB/0/GDRDMA' : undefined) })
       .map((line) => line.replace('[1]mlx5_1:1/IB ', '')));
-    expect(codes(findings)).toEqual(['nic-uneven warning', 'nic-uneven warning']);
+    expect(codes(findings)).toEqual(['nic-uneven warning']);
   });
 
   it('on a machine without NVLink between sockets may use shared memory', () => {
@@ -161,17 +164,26 @@ describe('warnings', () => {
     const lines = [...made(), ...Array.from({ length: 5000 }, (_, index) =>
       warn(index % 16, 'ib_plugin.c:1615', `NET/IB : Got completion from peer 10.0.0.9<${40_000 + index}> with status=12 opcode=0 len=${index} vendor err 129 (Recv)`))];
     const findings = findingsOf(lines);
-    expect(codes(findings)).toEqual(['nccl-error error']);
-    expect(findings[0]!.problem).toContain('NCCL warned 5000 times');
-    expect(findings[0]!.cause).toContain('IBV_WC_RETRY_EXC_ERR');
+    expect(codes(findings)).toEqual(['ib-retry-exceeded error']);
+    expect(findings[0]!.problem).toContain('5000 lines on rank 0, rank 1');
+    expect(findings[0]!.cause).toContain('NCCL_IB_GID_INDEX');
   });
 
-  it('that are not known are warnings', () => {
-    expect(codes(findingsOf([...made(), warn(3, 'misc/new.cc:1', 'Something nobody has seen')]))).toEqual(['nccl-warning warning']);
+  it('that are not known are a remark in a job that got through init, and shown with the lines around them where a call failed', () => {
+    const unknown = warn(3, 'misc/new.cc:1', 'Something nobody has seen');
+    expect(codes(findingsOf([...made(), unknown]))).toEqual(['nccl-warning info']);
+    const [finding] = findingsOf([...made(), info(3, 'before'), unknown, info(4, 'of another thread'), info(3, 'misc/new.cc:2 -> 3')]);
+    expect(finding).toMatchObject({ code: 'nccl-warning', severity: 'error', context: [expect.any(String), expect.any(String), 'before', 'WARN Something nobody has seen', 'misc/new.cc:2 -> 3'] });
+  });
+
+  it('reach the reader whatever is missing before them', () => {
+    for (const text of ['NCCL WARN Something new', '[3] misc/new.cc:1 NCCL WARN Something new', '{"log":"NCCL WARN Something new\\n","stream":"stderr"}', '\u001b[31m node1:5:6 [0] NCCL WARN Something new\u001b[0m', 'halfNCCL WARN Something new']) {
+      expect(findingsOf([text]).map(({ code, problem }) => `${code} ${problem.includes('Something new') ? 'shown' : ''}`), text).toEqual(['nccl-warning shown']);
+    }
   });
 
   it('that are lost leave the calls that failed', () => {
-    expect(codes(findingsOf([...made(), info(3, 'transport/net.cc:1302 -> 6'), info(3, 'proxy.cc:698 -> 7')]))).toEqual(['nccl-error error']);
+    expect(codes(findingsOf([...made(), info(3, 'transport/net.cc:1302 -> 6'), info(3, 'proxy.cc:698 -> 7')]))).toEqual(['calls-failed error']);
   });
 });
 

@@ -1,0 +1,76 @@
+// Prints docs/reference/log-findings.md from the table of rules: node scripts/log-findings.mjs > docs/reference/log-findings.md
+import { lineRules } from '../dist/planner/log/rules/all.js';
+
+const ofJob = {
+  'init-unfinished': 'ranks wrote no `Init COMPLETE`: who is missing or came least far; a remark where the log is an excerpt or the job ended well',
+  'rank-not-logged': 'init finished, but the files of some ranks were not given',
+  'version-mixed': 'ranks have different NCCL',
+  'environment-differs': 'processes have different settings',
+  'ring-open': 'a ring does not visit every rank once',
+  'ring-contradiction': 'two ranks tell different things about a ring',
+  'tree-contradiction': 'two ranks tell different things about a tree',
+  'channels-differ': 'ranks have different numbers of channels',
+  'shm-despite-nvlink': 'GPUs on a host with NVLink exchange data through the host\'s memory',
+  'network-inside-host': 'ranks of one host talk over the network',
+  'socket-despite-ib': 'hosts talk over TCP though some found RDMA devices',
+  'no-rdma': 'hosts talk over TCP',
+  'network-mixed': 'ranks use different networks',
+  'gdr-off': 'NICs do not reach GPU memory',
+  'gdr-mixed': 'some ranks have no GPUDirect RDMA',
+  'nvls-mixed': 'some GPUs have no NVLink SHARP, so none uses it',
+  'nic-uneven': 'a NIC carries twice the channels of another',
+  'nic-unused': 'NICs carry nothing',
+  'p2p-refused': 'the driver refuses P2P',
+  'plugin-old': 'the network plugin is older than NCCL, found no device, and NCCL fell back to sockets',
+  'nvlink-asymmetric': 'NVLink between two GPUs is slower one way than the other',
+  'nvlink-degraded': 'a GPU has fewer NVLinks than its like',
+  'pcie-slow': 'a GPU\'s PCIe link is slower than those of its like',
+  'calls-differ': 'ranks call different collectives as the same number',
+  'rank-behind': 'ranks hang in an earlier collective than the others',
+  'rank-absent': 'ranks are not among those whose watchdog gave up',
+  'bandwidth-low': 'a table of nccl-tests stays below half (warning) or a fifth (error) of what the ring search found',
+  'result-wrong': 'nccl-tests counted wrong elements',
+  'p2p-disabled': 'NCCL_P2P_DISABLE=1 or NCCL_P2P_LEVEL=LOC',
+  'shm-disabled': 'NCCL_SHM_DISABLE=1',
+  'ib-disabled': 'NCCL_IB_DISABLE=1 on several hosts',
+  'net-socket': 'NCCL_NET=Socket on several hosts',
+  'gdr-disabled': 'NCCL_NET_GDR_LEVEL=LOC or NCCL_IB_CUDA_SUPPORT=0',
+  'nvls-disabled': 'NCCL_NVLS_ENABLE=0',
+  'cumem-disabled': 'NCCL_CUMEM_ENABLE=0',
+  'p2p-check-ignored': 'NCCL_IGNORE_DISABLED_P2P=1',
+  'channels-limited': 'NCCL_MAX_NCHANNELS of 4 or less',
+  'protocol-forced': 'NCCL_PROTO',
+  'algorithm-forced': 'NCCL_ALGO',
+  'nccl-warning': 'a warning that no rule knows, with the lines around it',
+  'calls-failed': 'calls gave an error back',
+  'plan-differs': 'with `--topology`: decisions that are not those of the plan',
+  'log-cut': 'lines that are not whole',
+  'log-unfinished': 'the log ends in the middle of a line',
+  'log-too-large': 'more than is kept',
+};
+
+const rows = new Map();
+for (const { code, kind, problem, cause, source } of lineRules) {
+  const text = problem.replaceAll(/\[[^\]]*\$\d[^\]]*\]/g, '').replaceAll(/ ?[:(]? ?\$\d(?:\$\d)?\)?/g, ' …').replaceAll(/(?: …)+/g, ' …').trim();
+  const known = rows.get(code);
+  if (known === undefined) rows.set(code, { kind, text, cause, source });
+  else known.source ??= source;
+}
+
+console.log(`# Findings of tccl log
+
+Codes are stable; \`--json\` has them. The page is made by \`node scripts/log-findings.mjs\` from the rules in \`src/planner/log/rules/\`.
+
+A finding's *kind* is its part in what happened, from the likeliest root cause down: a \`fault\` names what is broken or set wrong, a \`failure\`
+is a call that failed, a \`symptom\` follows from something else, a \`cost\` works but is slow, a \`risk\` counts only if the job did not get through
+init, an \`outcome\` says how the job ended, a \`note\` is good to know.
+
+## From lines
+
+| code | kind | what is wrong | usual cause | thread |
+|---|---|---|---|---|`);
+for (const [code, { kind, text, cause, source }] of [...rows].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  console.log(`| \`${code}\` | ${kind} | ${text.replaceAll('|', '\\|')} | ${cause.replaceAll('|', '\\|')} | ${source ?? ''} |`);
+}
+console.log('\n## From the rebuilt job, the machine and the settings\n\n| code | what is wrong |\n|---|---|');
+for (const [code, text] of Object.entries(ofJob)) console.log(`| \`${code}\` | ${text} |`);

@@ -1,0 +1,14 @@
+import { gpuRules } from './gpu.js';
+import { infinibandRules } from './infiniband.js';
+import { kernelRules } from './kernel.js';
+import { launcherRules } from './launchers.js';
+import { memoryRules } from './memory.js';
+import { pytorchRules } from './pytorch.js';
+import type { LineRule } from './rule.js';
+import { socketRules } from './sockets.js';
+import { versionRules } from './versions.js';
+
+/** Every rule about lines. Of the rules of one code, and of those that a line matches, the first one counts. */
+export const lineRules: readonly LineRule[] = [
+  ...kernelRules, ...memoryRules, ...gpuRules, ...infinibandRules, ...socketRules, ...versionRules, ...pytorchRules, ...launcherRules,
+];

@@ -1,0 +1,31 @@
+/**
+ * The part that a finding plays, from the likeliest root cause down:
+ * a `fault` names what is broken or set wrong; a `failure` is a call that failed, with its usual causes; a `symptom` follows
+ * from something else; a `cost` works but is slow; a `risk` matters only if the job did not get through init; an `outcome`
+ * says how the job ended; a `note` is good to know.
+ */
+export type Kind = 'fault' | 'failure' | 'symptom' | 'cost' | 'risk' | 'outcome' | 'note';
+
+/** What a line of text means, of NCCL or of the programs around it. Adding a rule is adding one of these to a table. */
+export interface LineRule {
+  /** Stable name, shared by rules that name one cause. */
+  readonly code: string;
+  readonly kind: Kind;
+  /** Lower-case texts; only lines that hold one of them are looked at. Rare ones keep reading fast. */
+  readonly needles: readonly string[];
+  /** What the line must match besides; it takes linear time on any line. Its groups are `$1` to `$9` in `problem`. */
+  readonly pattern?: RegExp;
+  /** What a matching line must not hold. */
+  readonly except?: RegExp;
+  /** What is wrong, in one sentence without a full stop. */
+  readonly problem: string;
+  readonly cause: string;
+  /** What to do, beginning with the next command or setting. */
+  readonly remedy: string;
+  /** Codes of findings that this one brings about: they are told as its consequences. */
+  readonly explains?: readonly string[];
+  /** Concerns only jobs on several hosts. */
+  readonly network?: boolean;
+  /** Thread or source where such lines are explained. */
+  readonly source?: string;
+}

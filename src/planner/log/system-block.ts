@@ -1,0 +1,77 @@
+import type { Place } from './line.js';
+import { ownText } from './own-text.js';
+
+/** A link of the machine as NCCL prints it, in its direction; bandwidth in GB/s. */
+export interface LoggedWire {
+  readonly from: string;
+  readonly to: string;
+  readonly type: string;
+  readonly gbps: number;
+  readonly place: Place;
+}
+
+/** A machine: what NCCL printed between `=== System` and the line of equal signs. */
+export interface LoggedMachine {
+  readonly host: string;
+  readonly wires: readonly LoggedWire[];
+}
+
+interface Block {
+  readonly host: string;
+  readonly wires: LoggedWire[];
+  /** Nodes on the way from the CPU to the last line, with the column at which their line begins. */
+  path: { readonly column: number; readonly name: string }[];
+}
+
+const machineLimit = 10_000;
+const wireLimit = 4096;
+const openLimit = 100_000;
+const nodeForm = /^((?:CPU|GPU|PCI|NIC|NET|NVS|DEV|GIN)\/[0-9a-fA-F-]{1,40})/;
+const wireForm = /^( *)\+ ([A-Z0-9]{2,4})\[ *([\d.]{1,12})\] - ((?:CPU|GPU|PCI|NIC|NET|NVS|DEV|GIN)\/[0-9a-fA-F-]{1,40})/;
+
+/** Puts the lines of NCCL_DEBUG_SUBSYS=GRAPH together to machines: one a host, for ranks of a host print the same. */
+export class SystemBlocks {
+  readonly #open = new Map<string, Block>();
+  readonly #machines = new Map<string, LoggedMachine>();
+
+  read(message: string, host: string, thread: string, torn: boolean, place: Place): void {
+    const first = message.charCodeAt(0);
+    if (first === 61 /* = */) this.#readRule(message, host, thread);
+    else if (this.#open.size > 0) {
+      const block = this.#open.get(thread);
+      if (block === undefined) return;
+      if (torn || block.wires.length >= wireLimit) this.#open.delete(thread);
+      else readNode(block, message, place);
+    }
+  }
+
+  list(): LoggedMachine[] {
+    return [...this.#machines.values()];
+  }
+
+  #readRule(message: string, host: string, thread: string): void {
+    if (message.startsWith('=== System')) {
+      if (!this.#machines.has(host) && this.#machines.size < machineLimit && this.#open.size < openLimit) this.#open.set(thread, { host, wires: [], path: [] });
+      return;
+    }
+    const block = this.#open.get(thread);
+    this.#open.delete(thread);
+    if (block !== undefined && block.wires.length > 0) this.#machines.set(host, { host: block.host, wires: block.wires });
+  }
+}
+
+function readNode(block: Block, message: string, place: Place): void {
+  const root = nodeForm.exec(message);
+  if (root !== null) {
+    block.path = [{ column: -1, name: ownText(root[1] ?? '') }];
+    return;
+  }
+  const [, spaces, type = '', gbps, name = ''] = wireForm.exec(message) ?? [];
+  if (spaces === undefined) return;
+  const column = spaces.length;
+  block.path = block.path.filter((node) => node.column < column);
+  const parent = block.path.at(-1);
+  if (parent === undefined) return;
+  block.wires.push({ from: parent.name, to: ownText(name), type: ownText(type), gbps: Number(gbps), place });
+  block.path.push({ column, name: ownText(name) });
+}

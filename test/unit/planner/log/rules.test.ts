@@ -1,0 +1,93 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { NeedleFinder } from '../../../../src/planner/log/needles.js';
+import { RuleBook } from '../../../../src/planner/log/rule-book.js';
+import { lineRules } from '../../../../src/planner/log/rules/all.js';
+import { verdictOf } from '../../../../src/planner/log/verdict.js';
+import { findingsOf } from './read.js';
+
+interface Label {
+  readonly file: string;
+  readonly causes: readonly string[];
+  readonly also?: readonly string[];
+}
+
+const folder = join(import.meta.dirname, '../../../logs');
+const labels = parse(readFileSync(join(folder, 'labels.yaml'), 'utf8')) as Label[];
+const lines = parse(readFileSync(join(folder, 'lines.yaml'), 'utf8')) as Readonly<Record<string, readonly string[]>>;
+
+function linesOf(file: string): string[] | undefined {
+  const path = [join(folder, file), join(folder, '../../../shared/logs', file)].find(existsSync);
+  if (path === undefined) return undefined;
+  const bytes = readFileSync(path);
+  return (file.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString().split('\n');
+}
+
+describe('a log whose cause is known', () => {
+  it.each(labels.filter(({ causes }) => causes.length > 0))('has it first in its verdict: $file', ({ file, causes }) => {
+    const text = linesOf(file);
+    if (text === undefined) return;
+    expect(causes).toContain(verdictOf(findingsOf(text)).causes[0]?.code);
+  });
+
+  it.each(labels.filter(({ causes }) => causes.length === 0))('that is healthy raises no alarm: $file', ({ file }) => {
+    const text = linesOf(file);
+    if (text === undefined) return;
+    expect(findingsOf(text).filter(({ severity }) => severity !== 'info').map(({ problem }) => problem)).toEqual([]);
+  });
+});
+
+describe('the table of rules', () => {
+  const book = new RuleBook();
+
+  it.each(Object.entries(lines).flatMap(([code, list]) => list.map((line) => ({ code, line }))))('knows $code: $line', ({ code, line }) => {
+    expect(book.ruleOf(line)?.code ?? 'none').toBe(code);
+  });
+
+  it('is in the reference, code by code', () => {
+    const page = readFileSync(join(folder, '../../docs/reference/log-findings.md'), 'utf8');
+    expect(lineRules.filter(({ code }) => !page.includes(`\`${code}\``)).map(({ code }) => code)).toEqual([]);
+  });
+
+  it('has a real line for every code', () => {
+    expect([...new Set(lineRules.map(({ code }) => code))].filter((code) => !(code in lines))).toEqual([]);
+  });
+
+  it('finds needles in lower case that occur in what the patterns match', () => {
+    for (const { code, needles } of lineRules) for (const needle of needles) expect(needle, code).toBe(needle.toLowerCase());
+  });
+
+  it('repeats nothing without a bound, so that no line takes more than linear time', () => {
+    for (const { code, pattern, except } of lineRules) {
+      for (const form of [pattern, except]) {
+        const bare = form?.source.replaceAll(/\\.|\[(?:\\.|[^\]])*\]/g, 'x') ?? '';
+        expect(/[*+]|\{\d+,\}/.test(bare), `${code}: ${bare}`).toBe(false);
+      }
+    }
+  });
+});
+
+describe('the finder of needles', () => {
+  it('finds all, overlapping and within each other, in any case', () => {
+    const needles = ['he', 'she', 'his', 'hers', 'xid ('];
+    const found: string[] = [];
+    new NeedleFinder(needles).find('uSHErs Xid (', (index) => found.push(needles[index] ?? ''));
+    expect(found.sort()).toEqual(['he', 'hers', 'she', 'xid (']);
+  });
+
+  it('agrees with indexOf', () => {
+    const random = (seed: number) => () => (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) / 2_147_483_648;
+    const next = random(11);
+    const word = (length: number) => Array.from({ length }, () => 'ab:'[Math.floor(next() * 3)]).join('');
+    for (let round = 0; round < 200; round++) {
+      const needles = [...new Set(Array.from({ length: 12 }, () => word(1 + Math.floor(next() * 5))))];
+      const text = word(60);
+      const found = new Set<string>();
+      new NeedleFinder(needles).find(text, (index) => found.add(needles[index] ?? ''));
+      expect([...found].sort()).toEqual(needles.filter((needle) => text.includes(needle)).sort());
+    }
+  });
+});
