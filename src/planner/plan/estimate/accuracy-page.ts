@@ -64,7 +64,7 @@ export function fitResults(results: readonly ComparedResult[]): Map<string, FitR
   ]));
 }
 
-/** How launch and rounds come out without the curve of each result: how well they are known. */
+/** Launch and rounds fitted without the curve of each result in turn. */
 function leaveOneOut(results: readonly ComparedResult[]): string {
   const curves = fitResults(results);
   const all = [...curves.values()];
@@ -98,9 +98,9 @@ function summary(results: readonly ComparedResult[]): string {
   })));
   return [
     '## How far off\n',
-    'Mean of the errors without their signs, and the worst error, by class of machine. Rows marked *test* say what to expect of',
-    'a machine that nobody measured; rows marked *fit* gave parameters to the estimate, so it flatters itself there. Results',
-    'without a source do not count.\n',
+    'Mean absolute error and worst error by class of machine. Rows marked *test* show what to expect of a machine that was not',
+    'measured; rows marked *fit* gave parameters to the estimate, so its errors there are too small. Results without a source',
+    'do not count.\n',
     '| machines | use | sizes | rows | NCCL: mean | worst | estimate: mean | worst |',
     '|---|---|---|--:|--:|--:|--:|--:|',
     ...lines,
