@@ -189,7 +189,7 @@ export class DirectExchange {
       if (destination.placed) this.#target = destination.address(0);
       else {
         this.#flags |= CLOSED;
-        if (this.#kind === callKinds.reduce) this.#target = this.stage.scratch();
+        if (this.#kind === callKinds.reduce) this.#target = this.stage.scratch(Math.min(this.#count * this.#type.bytes, this.#plan.pieceBytes));
       }
     }
     if (this.#plan.reduces && receives) this.#reduction.start(this.#code, this.#type);
@@ -225,7 +225,7 @@ export class DirectExchange {
   #fill(): void {
     if ((this.#flags & STAGED) === 0 || (this.#kind === callKinds.gather && this.#rank === this.#root)) return;
     const { partFrom, partBytes, pieceBytes, nParts, divided } = this.#plan;
-    const stage = this.stage.next();
+    const stage = this.stage.next(nParts * pieceBytes);
     const done = (this.#round - 1) * pieceBytes;
     for (let part = 0; part < nParts; part++) {
       if (divided && part === this.#rank) continue;
@@ -288,6 +288,7 @@ export class DirectExchange {
     if (this.#kind === callKinds.reduce && this.#rootIsClosed() && !this.#rootReducesAll()) longest = this.#count * this.#type.bytes;
     const alone = this.#nRanks === 1 && !this.#plan.reduces;
     this.#rounds = alone || this.#allSwap() ? 0 : Math.ceil(longest / this.#plan.pieceBytes);
+    this.#plan.fitPieces(longest);
   }
 
   /** Reads where the others have this rank's parts. */

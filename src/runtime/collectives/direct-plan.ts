@@ -1,5 +1,5 @@
 import { callKinds } from '../device/kernels/kernels.js';
-import { alignedPiece, alignedShare } from './alignment.js';
+import { ALIGNMENT, alignedPiece, alignedShare } from './alignment.js';
 import { isDivided, isFromRoot, type CallDetails, type Share } from './call.js';
 
 const dividedKinds: ReadonlySet<number> = new Set([
@@ -72,6 +72,11 @@ export class ExchangePlan {
     if (this.#share === undefined) return;
     this.#cut(this.takeBytes, this.takeFrom, this.takeTo);
     this.#cut(this.partBytes, this.partFrom);
+  }
+
+  /** All ranks know that no piece needs more than `bytes` bytes: they take no more staging memory than that. */
+  fitPieces(bytes: number): void {
+    this.pieceBytes = Math.min(this.pieceBytes, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
   }
 
   /** How much of a block of `whole` bytes this share of the call has. */

@@ -3,7 +3,7 @@ import { SUM_BLOCK_BYTES, type SumFunction } from '../device/machine-code/sum.js
 import { MAX_LOCAL_RANKS } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { operatorCode, type DataType } from '../device/types.js';
-import { alignedPiece } from './alignment.js';
+import { ALIGNMENT, alignedPiece } from './alignment.js';
 import { operatorOf } from './call.js';
 import type { Operand } from './operand.js';
 import { OPEN, type Posts, STAGED } from './direct-posts.js';
@@ -35,6 +35,7 @@ export class Reduction {
   /** Machine code's: 64 bits each, low half first. */
   readonly #places: Uint32Array;
   #placesAt = 0;
+  /** Longest slot. */
   readonly #slotBytes: number;
   #sum: SumFunction | undefined;
 
@@ -75,7 +76,7 @@ export class Reduction {
         sum(this.#placesAt, this.#placesAt + this.#places.byteLength, destination.here(to + at, length), length, 0);
       } else {
         if (!this.#lay(from + at, inStage + at, length, false)) return false;
-        const output = destination.placed ? destination.address(to + at) : this.#stage.scratch();
+        const output = destination.placed ? destination.address(to + at) : this.#stage.scratch(length);
         this.#combine(output, length);
         destination.write(to + at, length, output);
       }
@@ -103,7 +104,7 @@ export class Reduction {
   #lay(from: number, inStage: number, bytes: number, ownIsStaged: boolean): boolean {
     for (let r = 0; r < this.#team.nLocalRanks; r++) {
       const isOwn = r === this.#team.localRank && !this.#source.placed && !(ownIsStaged && this.#posts.has(r, STAGED));
-      const address = isOwn ? this.#slotOf(r) : this.#addressOf(r, from, inStage, bytes);
+      const address = isOwn ? this.#slotOf(r, bytes) : this.#addressOf(r, from, inStage, bytes);
       if (isOwn) this.#source.copyTo(address, from, bytes);
       if (address < 0) return false;
       this.#words[this.#table + r] = address;
@@ -134,12 +135,14 @@ export class Reduction {
     const source = this.#posts.source(rank);
     if (!this.#posts.has(rank, OPEN)) return source + (this.#posts.has(rank, STAGED) ? inStage : from);
     const { segment, members } = this.#team;
-    const slot = this.#slotOf(rank);
+    const slot = this.#slotOf(rank, bytes);
     return segment.peerMemory?.read(members[rank] ?? 0, source + from, new Uint8Array(segment.buffer, slot, bytes)) === true ? slot : -1;
   }
 
-  #slotOf(rank: number): number {
-    return this.#stage.next() + rank * this.#slotBytes;
+  /** Where `bytes` bytes of a rank are put, as many as of each other rank. */
+  #slotOf(rank: number, bytes: number): number {
+    const slotBytes = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
+    return this.#stage.next(this.#team.nLocalRanks * slotBytes) + rank * slotBytes;
   }
 
   /** Combines what the kernels' table says. */

@@ -1,4 +1,4 @@
-import { callKinds, DONE, type Kernels } from '../device/kernels/kernels.js';
+import { callKinds, DONE, NO_ROOM, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { NumericArray } from '../device/types.js';
@@ -22,7 +22,7 @@ const factorOf: Readonly<Record<number, number>> = {
  *
  * @param kind its code
  * @param bytes the call's count times its elements' size
- * @param smallBytes up to which all-reduces take one phase; 0: no call does. At most 8 KiB, an eighth of what the kernels post
+ * @param smallBytes up to which all-reduces take one phase; 0: no call does
  */
 export function takesOnePhase(kind: number, bytes: number, nRanks: number, smallBytes: number): boolean {
   if (smallBytes === 0 || kind === callKinds.allReduce) return bytes <= smallBytes;
@@ -38,7 +38,8 @@ export class Small {
   readonly #kernels: Kernels;
   readonly #source: Operand;
   readonly #destination: Operand;
-  /** Bytes to copy to the output when the call is over. */
+  /** What to copy to the output when the call is over: where it is, and how long. */
+  #outcome = 0;
   #outcomeBytes = 0;
 
   constructor(readonly team: Team, libc: Libc | undefined, readonly stage: Stage) {
@@ -60,21 +61,26 @@ export class Small {
     this.#outcomeBytes = 0;
     let from = 0;
     let to = 0;
+    const posted = isDivided(kind) ? bytes * nLocalRanks : bytes;
     if (!isFromRoot(kind) || isRoot) {
-      const divided = isDivided(kind);
       this.#source.use(send);
-      from = this.#source.read(0, divided ? bytes * nLocalRanks : bytes, this.#source.placed ? 0 : this.stage.next());
+      from = this.#source.read(0, posted, this.#source.placed ? 0 : this.stage.next(posted));
     }
     if (!isToRoot(kind) || isRoot) {
       this.#destination.use(recv);
       if (this.#destination.placed) to = this.#destination.address(0);
       else {
         const gathers = kind === callKinds.gather || kind === callKinds.allGather || kind === callKinds.allToAll;
-        to = this.stage.scratch();
         this.#outcomeBytes = gathers ? bytes * nLocalRanks : bytes;
+        to = this.#outcome = this.stage.scratch(this.#outcomeBytes);
       }
     }
-    return this.#finish(this.#kernels.small(code, root, from, to, count, spins));
+    let status = this.#kernels.small(code, root, from, to, count, spins);
+    if (status === NO_ROOM) {
+      this.stage.makeRoom(posted);
+      status = this.#kernels.small(code, root, from, to, count, spins);
+    }
+    return this.#finish(status);
   }
 
   progress(spins: number): number {
@@ -89,7 +95,7 @@ export class Small {
 
   #finish(status: number): number {
     if (status !== DONE) return status;
-    if (this.#outcomeBytes > 0) this.#destination.write(0, this.#outcomeBytes, this.stage.scratch());
+    if (this.#outcomeBytes > 0) this.#destination.write(0, this.#outcomeBytes, this.#outcome);
     return DONE;
   }
 }

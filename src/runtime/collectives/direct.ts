@@ -1,4 +1,4 @@
-import { callKinds, DONE, PARTLY, PENDING, type Kernels } from '../device/kernels/kernels.js';
+import { callKinds, DONE, NO_ROOM, PARTLY, PENDING, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import type { Segment } from '../device/segment.js';
@@ -55,15 +55,17 @@ export class Direct {
 
   /**
    * @param smallBytes all-reduces up to this size take one phase, others by takesOnePhase(); all ranks must agree
+   * @param leastStageBytes see Stage
    */
   constructor(
     readonly team: Team,
     readonly libc: Libc | undefined,
     readonly smallBytes: number,
+    leastStageBytes?: number,
   ) {
     this.segment = team.segment;
     this.#kernels = team.kernels;
-    this.#stage = new Stage(team);
+    this.#stage = new Stage(team, leastStageBytes);
     this.#smallOperation = new Small(team, libc, this.#stage);
     this.#exchange = new DirectExchange(team, libc, this.#stage);
     this.#source = new Operand(team.segment, libc);
@@ -169,7 +171,7 @@ export class Direct {
     this.#code = code;
     this.#type = type;
     this.#count = count;
-    if (!this.#staged) return this.#continue(status, spins);
+    if (!this.#staged) return this.#continue(status === NO_ROOM ? this.#startRound(spins) : status, spins);
     this.#source.use(this.#send);
     this.#destination.use(this.#recv);
     return this.#continue(this.#startRound(spins), spins);
@@ -178,10 +180,18 @@ export class Direct {
   #startRound(spins: number): number {
     const left = this.#count - this.#completed;
     const done = this.#completed * this.#type.bytes;
-    if (!this.#staged) return this.#kernels.allReduce(this.#code, this.#sendOffset + done, this.#recvOffset + done, left, this.smallBytes, 0, spins);
-    this.#chunk = this.#stage.next();
-    this.#source.copyTo(this.#chunk, done, Math.min(left * this.#type.bytes, this.team.stageBytes));
-    return this.#kernels.allReduce(this.#code, this.#chunk, this.#chunk, left, this.smallBytes, 1, spins);
+    if (!this.#staged) return this.#beginRound(this.#sendOffset + done, this.#recvOffset + done, left, 0, spins);
+    const bytes = Math.min(left * this.#type.bytes, this.team.stageBytes);
+    this.#chunk = this.#stage.next(bytes);
+    this.#source.copyTo(this.#chunk, done, bytes);
+    return this.#beginRound(this.#chunk, this.#chunk, left, 1, spins);
+  }
+
+  #beginRound(send: number, recv: number, count: number, staged: number, spins: number): number {
+    const status = this.#kernels.allReduce(this.#code, send, recv, count, this.smallBytes, staged, spins);
+    if (status !== NO_ROOM) return status;
+    this.#stage.makeRoom(count * this.#type.bytes);
+    return this.#kernels.allReduce(this.#code, send, recv, count, this.smallBytes, staged, spins);
   }
 
   /** Finishes rounds and starts the next ones until one has to wait. */

@@ -1,37 +1,40 @@
-import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { SystemError } from '../../errors.js';
 import type { Mismatch, Transfer } from './p2p-transfer.js';
 
 /*
- * A mailbox from one rank to another of its host, in the heap of the sender, made at the first send. The sender writes
- * posts in turn; each begins with its number, stored last, so that one cache line brings a small message with its flag
- * (as LL does in NCCL). The receiver counts the posts that it has taken, which gives the sender credit for more.
+ * A mailbox from one rank to another of its host, in the heap of the sender, made at the first send and freed when all
+ * members have left the team. The sender writes posts in turn; each begins with its number, stored last, so that one cache
+ * line brings a small message with its flag (as LL does in NCCL). The receiver counts the posts that it has taken, which gives
+ * the sender credit for more.
  *
  *     0      posts taken u32                             written by the receiver
- *     64     1 once the receiver has left u32
  *     128    POSTS posts: | number u32 | type u32 | elements u32 u32 | address u32 | bytes u32 | place f64 | data |
  *
  * A message is one or more pieces, each a post. Where a piece's data are:
- *     in the post          up to INLINE_BYTES: the send is complete at once
+ *     in the post          up to INLINE_BYTES
+ *     in an eager slot     up to EAGER_BYTES: copied into a slot of the post's own, so the send is complete at once
  *     in the array         an array in the segment: the receiver copies from it, and the send waits until it has
  *     in the sender        a long array elsewhere, where the receiver can read it (device/peer-memory.ts): as in the array
  *     in a staging slot    another array: copied into slots in turn, from which the receiver copies
  */
 const TAKEN = 0;
-const RECEIVER_LEFT = 64;
 const FIRST_POST = 128;
 const POSTS = 16;
-/** Messages up to this length are copied twice rather than waited for. */
-export const INLINE_BYTES = 4096;
 const HEADER_BYTES = 32;
-/** Not a multiple of a large power of two, or the posts would share cache sets. */
-const POST_BYTES = HEADER_BYTES + INLINE_BYTES + 96;
+/** Two cache lines a post: processors fetch lines in pairs. */
+const POST_BYTES = 128;
+const INLINE_BYTES = POST_BYTES - HEADER_BYTES;
 const MAILBOX_BYTES = FIRST_POST + POSTS * POST_BYTES;
 
+/** Messages up to this length are copied twice rather than waited for. */
+const EAGER_BYTES = 4096;
+/** Staging slots, and the longest of one: small enough that it is still in the cache when the receiver copies from it. */
 const STAGE_SLOTS = 4;
-/** Small enough that a slot is still in the cache when the receiver copies from it. */
 const STAGE_SLOT_BYTES = 128 * 1024;
+/** The least that a slot has, and what lies between slots: not a multiple of a large power of two, or they would share cache sets. */
+const LEAST_SLOT_BYTES = 256;
+const BETWEEN_SLOTS_BYTES = 128;
 /** Longer pieces would keep a rank from looking after anything else for too long. */
 const PLACED_PIECE_BYTES = 64 * 2 ** 20;
 
@@ -46,15 +49,6 @@ const PLACE = 24;
 /** Messages from this length on are read from where they are. */
 const OPEN_BYTES = 32 * 1024;
 
-/** Mailboxes that their senders have left and whose receivers may still read, by the segment they are in. */
-const leftMailboxes = new WeakMap<Segment, LeftMailbox[]>();
-
-interface LeftMailbox {
-  readonly address: number;
-  /** Of its staging slots; 0: none. */
-  readonly stage: number;
-}
-
 /** The sender's end. */
 export class Outbox {
   readonly polled = true;
@@ -66,10 +60,8 @@ export class Outbox {
   #posted = 0;
   /** The last post known to be taken. */
   #taken = 0;
-  /** Staging slots, in each the last post that used it; made when first needed, empty where there is no room. */
-  #stage = -1;
-  readonly #stagePosts = new Float64Array(STAGE_SLOTS);
-  #stageTurn = 0;
+  readonly #eagerSlots: Slots;
+  readonly #stagingSlots: Slots;
 
   /**
    * @param to the receiver's place in the team
@@ -78,11 +70,12 @@ export class Outbox {
   constructor(team: Team, readonly to: number) {
     this.#team = team;
     const { segment } = team;
-    freeLeft(segment);
     this.#words = new Int32Array(segment.buffer);
     this.#numbers = new Float64Array(segment.buffer, 0, Math.floor(segment.bytes / 8));
-    this.#address = segment.allocateBytes(MAILBOX_BYTES);
+    this.#address = team.allocateBytes(MAILBOX_BYTES);
     new Uint8Array(segment.buffer, this.#address, MAILBOX_BYTES).fill(0);
+    this.#eagerSlots = new Slots(team, POSTS);
+    this.#stagingSlots = new Slots(team, STAGE_SLOTS);
     team.setMailbox(team.localRank, to, this.#address);
   }
 
@@ -101,7 +94,7 @@ export class Outbox {
    * @throws InvalidArgumentError `BUFFER_DETACHED` when it does, but the array is no longer there
    */
   isTaken(transfer: Transfer): boolean {
-    if (transfer.bytes <= INLINE_BYTES || !(transfer.operand.placed || transfer.place > 0)) return true;
+    if (transfer.bytes <= EAGER_BYTES || !(transfer.operand.placed || transfer.place > 0)) return true;
     if (transfer.place > 0) transfer.operand.checkAttached(transfer.bytes);
     return this.#taken >= transfer.lastPost || (this.#look() && this.#taken >= transfer.lastPost);
   }
@@ -109,14 +102,6 @@ export class Outbox {
   /** Whether the receiver has left the communicator. */
   hasLeft(): boolean {
     return this.#team.hasLeft(this.to);
-  }
-
-  /** Leaves the mailbox to its receiver, or gives its memory back if that has left. */
-  close(): void {
-    const { segment } = this.#team;
-    const mailbox = { address: this.#address, stage: Math.max(0, this.#stage) };
-    if (this.hasLeft()) free(segment, mailbox);
-    else leftMailboxes.set(segment, [...(leftMailboxes.get(segment) ?? []), mailbox]);
   }
 
   /** Reads what the receiver has taken. Numbers here go beyond 32 bits, those in memory don't. True if it is more. */
@@ -135,24 +120,25 @@ export class Outbox {
     let place = 0;
     let piece = left;
     if (moved === 0 && bytes >= OPEN_BYTES && !operand.placed) transfer.place = operand.open();
-    if (bytes > INLINE_BYTES && operand.placed) {
+    if (bytes > EAGER_BYTES && operand.placed) {
       piece = Math.min(left, PLACED_PIECE_BYTES);
       address = operand.address(moved);
     } else if (transfer.place > 0) {
       operand.checkAttached(bytes);
       piece = Math.min(left, PLACED_PIECE_BYTES);
       place = transfer.place + moved;
-    } else if (bytes > INLINE_BYTES && this.#hasStage()) {
-      const slot = this.#stageTurn % STAGE_SLOTS;
-      if ((this.#stagePosts[slot] ?? 0) > this.#taken && !(this.#look() && (this.#stagePosts[slot] ?? 0) <= this.#taken)) return false;
-      this.#stageTurn++;
-      this.#stagePosts[slot] = number;
-      piece = Math.min(left, STAGE_SLOT_BYTES);
-      address = operand.read(moved, piece, this.#stage + slot * STAGE_SLOT_BYTES);
-    } else {
-      piece = Math.min(left, INLINE_BYTES);
-      if (piece > 0) operand.copyTo(post + HEADER_BYTES, moved, piece);
+    } else if (bytes > INLINE_BYTES) {
+      const staged = bytes > EAGER_BYTES && this.#stagingSlots.haveRoom(Math.min(bytes, STAGE_SLOT_BYTES));
+      const slots = staged ? this.#stagingSlots : this.#eagerSlots;
+      if (!staged && !slots.haveRoom(Math.min(bytes, EAGER_BYTES))) piece = Math.min(left, INLINE_BYTES);
+      else {
+        if (slots.lastPost > this.#taken && !(this.#look() && slots.lastPost <= this.#taken)) return false;
+        piece = Math.min(left, slots.slotBytes);
+        address = slots.use(number, this.#taken);
+        operand.copyTo(address, moved, piece);
+      }
     }
+    if (address === 0 && place === 0 && piece > 0) operand.copyTo(post + HEADER_BYTES, moved, piece);
     const words = this.#words;
     const header = post / 4;
     words[header + TYPE] = transfer.type.code;
@@ -166,17 +152,62 @@ export class Outbox {
     transfer.moved += piece;
     return true;
   }
+}
 
-  /** Whether there are staging slots; where memory has no room for them, messages go through posts. */
-  #hasStage(): boolean {
-    if (this.#stage >= 0) return this.#stage > 0;
+/**
+ * Memory of the sender that pieces are copied into, in slots that are used in turn. It is taken when a message first needs it,
+ * and replaced when a longer one comes.
+ */
+class Slots {
+  /** Of one slot; 0 as long as there are none. */
+  slotBytes = 0;
+  readonly #team: Team;
+  /** In each slot, the last post that used it. */
+  readonly #lastPosts: Float64Array;
+  #address = 0;
+  #turn = 0;
+  #replaced: { readonly address: number; readonly lastPost: number }[] = [];
+
+  constructor(team: Team, count: number) {
+    this.#team = team;
+    this.#lastPosts = new Float64Array(count);
+  }
+
+  /** Whether slots have `bytes` bytes each, or at least some, where memory has no room for longer ones. */
+  haveRoom(bytes: number): boolean {
+    if (bytes <= this.slotBytes) return true;
+    const slotBytes = Math.max(LEAST_SLOT_BYTES, 2 ** Math.ceil(Math.log2(bytes)));
+    let address: number;
     try {
-      this.#stage = this.#team.segment.allocateBytes(STAGE_SLOTS * STAGE_SLOT_BYTES);
+      address = this.#team.allocateBytes(this.#lastPosts.length * (slotBytes + BETWEEN_SLOTS_BYTES));
     } catch (error) {
       if (!(error instanceof SystemError)) throw error;
-      this.#stage = 0;
+      return this.slotBytes > 0;
     }
-    return this.#stage > 0;
+    if (this.#address > 0) this.#replaced.push({ address: this.#address, lastPost: Math.max(...this.#lastPosts) });
+    this.#address = address;
+    this.slotBytes = slotBytes;
+    this.#lastPosts.fill(0);
+    return true;
+  }
+
+  /** The last post that used the slot whose turn it is. */
+  get lastPost(): number {
+    return this.#lastPosts[this.#turn] ?? 0;
+  }
+
+  /** Uses that slot for a post, and returns its address. @param taken the last post that the receiver has taken */
+  use(post: number, taken: number): number {
+    if (this.#replaced.length > 0) this.#freeReplaced(taken);
+    const address = this.#address + this.#turn * (this.slotBytes + BETWEEN_SLOTS_BYTES);
+    this.#lastPosts[this.#turn] = post;
+    this.#turn = (this.#turn + 1) % this.#lastPosts.length;
+    return address;
+  }
+
+  #freeReplaced(taken: number): void {
+    for (const { address, lastPost } of this.#replaced) if (lastPost <= taken) this.#team.freeBytes(address);
+    this.#replaced = this.#replaced.filter(({ lastPost }) => lastPost > taken);
   }
 }
 
@@ -233,11 +264,6 @@ export class Inbox {
     return this.#team.hasLeft(this.from);
   }
 
-  /** Tells the sender that its mailbox will not be read any more. */
-  close(): void {
-    if (this.#address !== 0 || this.#find()) Atomics.store(this.#words, (this.#address + RECEIVER_LEFT) / 4, 1);
-  }
-
   /** Reads a piece in the sender's memory. False if the sender is no longer there, or gave up: others tell what became of it. */
   #read({ operand, moved }: Transfer, bytes: number, place: number): boolean {
     const { members } = this.#team;
@@ -249,21 +275,4 @@ export class Inbox {
     this.#address = this.#team.mailbox(this.from, this.#team.localRank);
     return this.#address !== 0;
   }
-}
-
-/** Gives back the memory of mailboxes that both sides have left. */
-function freeLeft(segment: Segment): void {
-  const left = leftMailboxes.get(segment);
-  if (left === undefined) return;
-  const words = new Int32Array(segment.buffer);
-  leftMailboxes.set(segment, left.filter((mailbox) => {
-    if (Atomics.load(words, (mailbox.address + RECEIVER_LEFT) / 4) === 0) return true;
-    free(segment, mailbox);
-    return false;
-  }));
-}
-
-function free(segment: Segment, { address, stage }: LeftMailbox): void {
-  segment.freeBytes(address);
-  if (stage > 0) segment.freeBytes(stage);
 }

@@ -330,7 +330,7 @@ export class PointToPoint {
     this.#transport?.close();
     const links = this.#peers.splice(0).flatMap((peer) => [peer?.outlet, peer?.inlet]);
     // What both ends of a socket do together they do at once.
-    await Promise.all(links.map(async (link) => link?.close()));
+    await Promise.all(links.map(async (link) => (link?.polled === false ? link.close() : undefined)));
   }
 
   // ── links ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,7 +3,7 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { LastStep } from '../bootstrap/last-step.js';
 import { packError, unpackError } from '../bootstrap/error-transfer.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
-import { Team, type Reservation } from '../device/team.js';
+import { Team } from '../device/team.js';
 import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError } from '../../errors.js';
 import { checkAlike, checkEngines, inOneSegment } from './agree.js';
@@ -109,7 +109,7 @@ async function makeChild(
   const bootstrap = parent.bootstrap.derive(number, ranks);
   // Where a host's ranks do not share memory, each is a team of its own.
   const local = shared ? bootstrap.localRanks : [bootstrap.rank];
-  let reservation: Reservation | undefined;
+  let reserved = 0;
   let team: Team | undefined;
   let child: CommunicatorParts | undefined;
   const lastStep = confirmed ? bootstrap.lastStep() : undefined;
@@ -122,11 +122,11 @@ async function makeChild(
   try {
     const wanted = { threads: engineThreads(config), algorithm: forcedAlgorithm(origin.facts.settings, config) ?? 'auto' };
     const addresses = await exchange(bootstrap, wanted, inOneSegment(bootstrap, facts), () => {
-      if (local[0] === bootstrap.rank) reservation = Team.reserve(segment, local.length);
-      return reservation?.address ?? 0;
+      if (local[0] === bootstrap.rank) reserved = Team.reserve(segment, local.length);
+      return reserved;
     });
     const members = local.map((rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0);
-    team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reservation);
+    team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reserved > 0);
     child = await origin.assemble(bootstrap, team, facts, config, signal);
     if (lastStep !== undefined) await confirm(bootstrap, lastStep, signal);
     return child;
@@ -135,7 +135,7 @@ async function makeChild(
     bootstrap.abort(error as Error);
     if (error instanceof TcclError) child?.engine.abort(error);
     if (team !== undefined) team.leave();
-    else if (reservation !== undefined) segment.freeBytes(reservation.offset);
+    else if (reserved > 0) segment.freeBytes(reserved);
     throw await reasonForParent(error, parent.bootstrap, ranks, signal);
   } finally {
     signal.removeEventListener('abort', giveUp);

@@ -147,8 +147,8 @@ function wayOfFloat16Sums({ team: { segment: { machineCode } }, settings }: Circ
 async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count: number): Promise<Team[]> {
   if (count === 0) return [];
   const mine = bootstrap.localRank === 0 ? Array.from({ length: count }, () => Team.reserve(segment, members.length)) : [];
-  const told = await bootstrap.broadcast(encodeJson(mine.map(({ address }) => address)), bootstrap.localRanks[0] ?? 0, 'host');
-  return (decodeJson(told) as number[]).map((address, index) => new Team(segment, address, members, mine[index]));
+  const told = await bootstrap.broadcast(encodeJson(mine), bootstrap.localRanks[0] ?? 0, 'host');
+  return (decodeJson(told) as number[]).map((address, index) => new Team(segment, address, members, mine[index] !== undefined));
 }
 
 /** What carries out the algorithms over connections, what connects this rank with the next of the ring, and see ChosenEngine. */

@@ -32,9 +32,10 @@ export class DirectEngine implements Engine {
   /**
    * @param localRanks the rank of each member of the team
    * @param smallBytes see Direct
+   * @param leastStageBytes see Stage
    */
-  constructor(readonly team: Team, readonly localRanks: readonly number[], libc: Libc | undefined, smallBytes: number) {
-    this.#direct = new Direct(team, libc, smallBytes);
+  constructor(readonly team: Team, readonly localRanks: readonly number[], libc: Libc | undefined, smallBytes: number, leastStageBytes?: number) {
+    this.#direct = new Direct(team, libc, smallBytes, leastStageBytes);
     this.#holdUps = new TeamHoldUps(team, localRanks);
   }
 

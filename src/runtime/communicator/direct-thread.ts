@@ -27,7 +27,7 @@ const { segment: place, team: { address, members, stageBytes }, localRanks, smal
 const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;
 const segment = Segment.inThread(place, libc);
-const engine = new DirectEngine(new Team(segment, address, members, undefined, stageBytes), localRanks, libc, smallBytes);
+const engine = new DirectEngine(new Team(segment, address, members, false, stageBytes), localRanks, libc, smallBytes, stageBytes);
 // Who waits too long is found by the rank's thread.
 const backoff = new Backoff(libc, new WatchClock(timeoutMs));
 const memory = new EngineThreadMemory(buffer);

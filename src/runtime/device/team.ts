@@ -5,12 +5,13 @@ import { WaitWords, type WaitReport } from './wait-report.js';
 /**
  * What the ranks of one communicator share on one host, in memory of their segment:
  *
+ *     0        one control block a rank (kernels/assembly/control-block.ts), and behind them:
+ *
  *     0        abort: 0, or 1 + the local rank that the failure is about; then why (index in abortReasons)
  *     64       last words: their length (-1 while they are written), then why the first rank to fail did so
  *     1024     one line a rank: 1 once it has left the communicator, 2 once it does not look here any more; then how
  *              many calls it has made that wait for others elsewhere; then its report that it waits (wait-report.ts)
  *     …        u32 a pair of ranks: where the mailbox from the one to the other lies (0: nobody has written yet)
- *     …        one control block a rank (kernels/assembly/control-block.ts)
  *
  * The segment belongs to the ranks that started together, and a communicator to those of them that are in it: several
  * communicators have several teams on one segment. Local ranks here are places in the team.
@@ -19,7 +20,6 @@ const ABORT = 0;
 const LAST_WORDS = 64;
 const LEFT = 1024;
 const LINE = 64;
-const PAGE = 4096;
 /** In a line. */
 const CALLS = 1;
 const REPORT = 2;
@@ -28,12 +28,6 @@ const REPORT = 2;
 const STAYS = 0;
 const LEAVES = 1;
 const FORGETS = 2;
-
-/** Memory of a team: where it begins, and what to free. */
-export interface Reservation {
-  readonly offset: number;
-  readonly address: number;
-}
 
 /** Longest last words. */
 const LAST_WORDS_BYTES = LEFT - LAST_WORDS - 64;
@@ -54,9 +48,11 @@ export class Team {
   readonly nLocalRanks: number;
   /** This rank's kernels, attached to the team's control blocks. */
   readonly kernels: Kernels;
+  /** Where what is no control block begins, and its words. */
+  readonly #header: number;
   readonly #words: Int32Array;
   /** This rank's memory that other members may use as long as they have not left. */
-  readonly #kept: number[] = [];
+  readonly #kept = new Set<number>();
   /** Each member's report that it waits. */
   readonly #reports: readonly WaitWords[];
   /** Whether all members have left, so that the team's memory may be anything by now. */
@@ -65,20 +61,20 @@ export class Team {
   /**
    * @param address where `teamBytes` bytes are zero that all members know
    * @param members the segment's local rank of each member; this segment's rank is one of them
-   * @param reservation of the memory at `address`, at the rank that it came from
+   * @param owns whether the memory at `address` is of this rank's heap (Team.reserve)
    * @param stageBytes see STAGE_BYTES; a multiple of 128 for each member, alike on all
    */
   constructor(
-    readonly segment: Segment, readonly address: number, readonly members: readonly number[], readonly reservation?: Reservation,
+    readonly segment: Segment, readonly address: number, readonly members: readonly number[], readonly owns = false,
     readonly stageBytes = STAGE_BYTES,
   ) {
     this.localRank = members.indexOf(segment.localRank);
     this.nLocalRanks = members.length;
     this.kernels = segment.instantiateKernels();
-    const blocks = address + headerBytes(members.length);
-    this.#words = new Int32Array(segment.buffer, address, (blocks - address) / 4);
+    this.#header = address + members.length * segment.blockBytes;
+    this.#words = new Int32Array(segment.buffer, this.#header, headerBytes(members.length) / 4);
     this.#reports = members.map((_, rank) => new WaitWords(this.#words, this.#lineOf(rank) + REPORT, LINE / 4 - REPORT));
-    this.kernels.attach(blocks, this.localRank, this.nLocalRanks, stageBytes);
+    this.kernels.attach(address, this.localRank, this.nLocalRanks, stageBytes);
   }
 
   /** The team of all ranks of a segment, in the place that every segment has for it. */
@@ -90,12 +86,11 @@ export class Team {
    * Memory for a team of `nRanks` in this rank's heap, zeros. The team that it makes there
    * frees it when all members have left. Throws `OUT_OF_MEMORY`.
    */
-  static reserve(segment: Segment, nRanks: number): Reservation {
+  static reserve(segment: Segment, nRanks: number): number {
     const bytes = teamBytes(nRanks, segment.blockBytes);
-    const offset = segment.allocateBytes(bytes + PAGE, 'control');
-    const address = Math.ceil(offset / PAGE) * PAGE;
+    const address = segment.allocateBytes(bytes, 'control');
     new Uint8Array(segment.buffer, address, bytes).fill(0);
-    return { offset, address };
+    return address;
   }
 
   /** Tells all ranks that the communicator failed. Only the first failure counts. */
@@ -119,7 +114,7 @@ export class Team {
     if (this.#isForgotten) return;
     const length = LAST_WORDS / 4;
     if (Atomics.compareExchange(this.#words, length, 0, -1) !== 0) return;
-    new Uint8Array(this.segment.buffer, this.address + LAST_WORDS + 64, LAST_WORDS_BYTES).set(words);
+    new Uint8Array(this.segment.buffer, this.#header + LAST_WORDS + 64, LAST_WORDS_BYTES).set(words);
     Atomics.store(this.#words, length, words.length);
   }
 
@@ -127,7 +122,7 @@ export class Team {
   lastWords(): Uint8Array | undefined {
     const length = Atomics.load(this.#words, LAST_WORDS / 4);
     if (length <= 0) return undefined;
-    return new Uint8Array(this.segment.buffer, this.address + LAST_WORDS + 64, length).slice();
+    return new Uint8Array(this.segment.buffer, this.#header + LAST_WORDS + 64, length).slice();
   }
 
   /** The address of the mailbox from one member to another, or 0. */
@@ -164,7 +159,12 @@ export class Team {
 
   /** Frees what lies at `offset` of this rank's heap when all members have left. */
   keep(offset: number): void {
-    this.#kept.push(offset);
+    this.#kept.add(offset);
+  }
+
+  /** Frees what allocateBytes() gave before that. No other rank uses it. */
+  freeBytes(offset: number): void {
+    if (this.#kept.delete(offset)) this.segment.freeBytes(offset);
   }
 
   /** Says that this rank has nothing more to do with the others. Memory goes back to heaps when all have said so. */
@@ -178,8 +178,7 @@ export class Team {
         // Others look at this memory until they have seen that all left.
         this.#say(FORGETS);
         this.#isForgotten = true;
-        const { reservation } = this;
-        if (reservation !== undefined) this.segment.when(() => this.#all(FORGETS), () => this.segment.freeBytes(reservation.offset));
+        if (this.owns) this.segment.when(() => this.#all(FORGETS), () => this.segment.freeBytes(this.address));
       },
     );
   }
@@ -239,7 +238,6 @@ export function teamBytes(nRanks: number, blockBytes: number): number {
   return headerBytes(nRanks) + nRanks * blockBytes;
 }
 
-/** Control blocks begin on a page of their own, since their parts lie on pages for a reason. */
 function headerBytes(nRanks: number): number {
-  return Math.ceil((LEFT + nRanks * LINE + nRanks * nRanks * 4) / PAGE) * PAGE;
+  return LEFT + nRanks * LINE + nRanks * nRanks * 4;
 }

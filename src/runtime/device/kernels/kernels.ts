@@ -9,6 +9,8 @@ export const DONE = 1;
 export const PARTLY = 2;
 /** All ranks have posted what meet() was about. */
 export const MET = 3;
+/** The data of a small operation need more room than setRoom() gave: nothing was begun. */
+export const NO_ROOM = 4;
 /** Result `MISMATCH - r` (or below): rank r called something else. */
 export const MISMATCH = -1;
 
@@ -44,7 +46,9 @@ export interface Arithmetic {
 export interface Kernels extends Arithmetic {
   attach(blocks: number, rank: number, nRanks: number, stageBytes: number): void;
   allReduce(code: number, send: number, recv: number, count: number, smallBytes: number, staged: number, spins: number): number;
-  /** Any other collective but the V forms, where all data that a rank posts are at most 64 KiB. */
+  /** Memory for data of small operations that do not fit into a post (56 bytes): two halves of `bytes` bytes. */
+  setRoom(address: number, bytes: number): void;
+  /** Any other collective but the V forms, by which all ranks post their data. */
   small(code: number, root: number, send: number, recv: number, count: number, spins: number): number;
   /** Posts a call with four words and a float64, which others find at postAddress() + 8, and waits for all others' posts: MET. */
   meet(code: number, root: number, count: number, word0: number, word1: number, word2: number, word3: number, place: number, spins: number): number;

@@ -47,7 +47,7 @@ function openRanks(n: number, nLanes: number): Member[] {
   const ranks = Array.from({ length: n }, (_, rank) => rank);
   const segments = ranks.map((rank) => Segment.ofThreads(memory, rank, n));
   for (const segment of segments) segment.ranks.setState(rankStates.ready);
-  const addresses = Array.from({ length: nLanes }, () => Team.reserve(segments[0]!, n).address);
+  const addresses = Array.from({ length: nLanes }, () => Team.reserve(segments[0]!, n));
   return segments.map((segment, rank) => {
     const engines = addresses.map((address) => new DirectEngine(new Team(segment, address, ranks, undefined, 9 * 128), ranks, undefined, 512));
     return { rank, segment, engine: new Lanes(engines) as Partial<Engine> as Engine };

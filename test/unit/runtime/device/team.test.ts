@@ -24,13 +24,13 @@ test('the first abort is the one that all members see', () => {
 
 test('an abort of what all members have left touches no memory, which is somebody else\'s by then', () => {
   const { segments } = teams(2);
-  const reservation = Team.reserve(segments[0]!, 2);
-  const pair = [0, 1].map((local) => new Team(segments[local]!, reservation.address, [0, 1], local === 0 ? reservation : undefined));
+  const reserved = Team.reserve(segments[0]!, 2);
+  const pair = [0, 1].map((local) => new Team(segments[local]!, reserved, [0, 1], local === 0));
   for (const team of pair) team.leave();
   // Each sees here that the other has left, then that it has forgotten.
   for (const segment of [...segments, ...segments]) segment.settle();
   const array = segments[0]!.alloc(Uint8Array, 2 ** 16);
-  expect(array.byteOffset).toBe(reservation.offset);
+  expect(array.byteOffset).toBe(reserved);
   for (const team of pair) {
     team.raiseAbort('aborted', 0);
     team.sayLastWords(Uint8Array.of(1, 2, 3));
@@ -76,9 +76,9 @@ test('a team in the upper half of the addresses works as any other', () => {
   const memory = createMemory();
   const segments = [0, 1, 2, 3].map((rank) => Segment.ofThreads(memory, rank, 4));
   for (const segment of segments) segment.ranks.setState(rankStates.ready);
-  const reservation = Team.reserve(segments[3]!, 2);
-  if (memory.buffer.byteLength === 2 ** 32) expect(reservation.address).toBeGreaterThan(2 ** 31);
-  const engines = [3, 1].map((local) => new DirectEngine(new Team(segments[local]!, reservation.address, [3, 1]), [0, 1], undefined, 256));
+  const reserved = Team.reserve(segments[3]!, 2);
+  if (memory.buffer.byteLength === 2 ** 32) expect(reserved).toBeGreaterThan(2 ** 31);
+  const engines = [3, 1].map((local) => new DirectEngine(new Team(segments[local]!, reserved, [3, 1]), [0, 1], undefined, 256));
   const arrays = [0, 1].map((rank) => new Float32Array(1000).fill(rank + 1));
   const run = (kind: number, root: number): void => {
     const begin = (rank: number): number => engines[rank]!.begin(kind | (float32.code << 4), float32, root, arrays[rank]!, arrays[rank]!, 1000, 0);

@@ -8,25 +8,23 @@
 //     12288  what was called          | kind, type, operator, algorithm u32 | root u32 | count f64 | scalar |   poller's cache that
 //     12352  the same of odd operations                                                                its owner is about to write)
 //     12544  tables (private)         | sources u32[256] | destinations u32[256] | scalars u64[256] |
-//     20480  data of even operations up to SLOT_BYTES
-//     …      data of odd operations
+//
+// Data of a small operation that are too long for its post lie in memory that the rank takes when it first needs some (its
+// room); the post tells where.
 
 const POST_STRIDE: usize = 4096;
 const CALLED: usize = 12288;
 const CALLED_STRIDE: usize = 64;
-const SLOTS: usize = 20480;
 
 export const FINISHED: usize = 8192;
 export const SOURCES: usize = 12544;
 export const DESTINATIONS: usize = SOURCES + 1024;
 export const SCALARS: usize = DESTINATIONS + 1024;
 
-/** Of the data that a small operation can carry. */
-const SLOT_BYTES: usize = 65536;
-/** Of those that lie in the post itself. */
+/** Of the data of a small operation that lie in the post itself. */
 export const INLINE_BYTES: u32 = 56;
 /** Bytes between control blocks: not a multiple of a large power of two, or the blocks would share cache sets. */
-export const BLOCK_BYTES: i32 = 20480 + 2 * 65536 + 7 * 128;
+export const BLOCK_BYTES: i32 = 16384 + 7 * 128;
 
 /** The post for an operation. */
 @inline
@@ -38,10 +36,4 @@ export function postIn(control: usize, sequence: u32): usize {
 @inline
 export function calledIn(control: usize, sequence: u32): usize {
   return control + CALLED + ((sequence & 1) as usize) * CALLED_STRIDE;
-}
-
-/** The data of an operation that are too long for the post. */
-@inline
-export function dataIn(control: usize, sequence: u32): usize {
-  return control + SLOTS + ((sequence & 1) as usize) * SLOT_BYTES;
 }

@@ -12,7 +12,7 @@
 
 import { ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, kindIn, operatorIn, REDUCE, REDUCE_SCATTER, SCATTER, typeIn } from './calls';
 import { PREMUL_SUM, sizeShift } from './codes';
-import { BLOCK_BYTES, calledIn, dataIn, DESTINATIONS, FINISHED, INLINE_BYTES, postIn, SCALARS, SOURCES } from './control-block';
+import { BLOCK_BYTES, calledIn, DESTINATIONS, FINISHED, INLINE_BYTES, postIn, SCALARS, SOURCES } from './control-block';
 import { copy } from './copy';
 import { reduceCopy, reduceFew } from './reduce';
 import { reduceScaled } from './scaled';
@@ -32,6 +32,8 @@ const DONE: i32 = 1;
 const MET: i32 = 3;
 /** A direct round is over, but it was cut to a staging chunk: roundBytes() says how far it came. */
 const PARTLY: i32 = 2;
+/** The data of a small operation need more room than this rank has: nothing was begun (setRoom). */
+const NO_ROOM: i32 = 4;
 const MISMATCH: i32 = -1;
 
 // Phases, by what is waited for: the posts of a small operation, of an all-reduce or of meet(), or that all have finished.
@@ -47,6 +49,9 @@ let blocks: usize = 0;
 let mine: usize = 0;
 /** In rounds where somebody's arrays are staged, all ranks work on at most this much. */
 let stageBytes: u32 = 0;
+/** This rank's memory for data of small operations that are too long for a post, two halves used in turn, and the length of one. */
+let room: usize = 0;
+let roomBytes: u32 = 0;
 
 // The operation under way.
 let sequence: u32 = 0;
@@ -74,6 +79,12 @@ export function attach(blocksAddress: usize, rank_: i32, nRanks_: i32, stageByte
   nRanks = nRanks_;
   mine = block(rank);
   stageBytes = stageBytes_;
+}
+
+/** Gives memory for data of small operations, two halves of `bytes_` bytes. What lay in the memory before stays there. */
+export function setRoom(address: usize, bytes_: u32): void {
+  room = address;
+  roomBytes = bytes_;
 }
 
 /** Sets the scalar of the premulSums that follow, low and high half. */
@@ -117,9 +128,10 @@ export function allReduce(code_: i32, send_: usize, recv_: usize, count: u32, sm
 function allReduceSmall(count: u32, spins: i32): i32 {
   posted = bytes;
   phase = SMALL;
+  if (bytes > INLINE_BYTES && bytes > roomBytes) return NO_ROOM;
   const slot = next();
   if (bytes <= INLINE_BYTES) copyInline(slot + 8, send, bytes);
-  else copy(dataIn(mine, sequence), send, bytes);
+  else putIntoRoom(slot, send);
   post(slot, count);
   return waitSmall(spins);
 }
@@ -136,9 +148,17 @@ function allReduceDirect(count: u32, staged: u32, spins: i32): i32 {
   return waitDirect(spins);
 }
 
+/** Copies what a small operation posts into this rank's room, and says in the post where it is. */
+@inline
+function putIntoRoom(slot: usize, source: usize): void {
+  const data = room + ((sequence & 1) as usize) * (roomBytes as usize);
+  copy(data, source, posted);
+  store<u32>(slot, data as u32, 8);
+}
+
 /**
  * Any small operation but an all-reduce and the V forms. Of `count` elements are the input, or its blocks where it has
- * one for each rank: blocks of all ranks together are at most 64 KiB.
+ * one for each rank.
  */
 export function small(code_: i32, root_: i32, send_: usize, recv_: usize, count: u32, spins: i32): i32 {
   const kind = kindIn(code_);
@@ -148,10 +168,12 @@ export function small(code_: i32, root_: i32, send_: usize, recv_: usize, count:
   bytes = count << sizeShift(typeIn(code_));
   posted = kind == REDUCE_SCATTER || kind == ALL_TO_ALL || kind == SCATTER ? bytes * nRanks : bytes;
   phase = SMALL;
+  const sends = (kind != BROADCAST && kind != SCATTER) || rank == root_;
+  if (sends && posted > INLINE_BYTES && posted > roomBytes) return NO_ROOM;
   const slot = next();
-  if ((kind != BROADCAST && kind != SCATTER) || rank == root_) {
+  if (sends) {
     if (posted <= INLINE_BYTES) copyInline(slot + 8, send_, posted);
-    else copy(dataIn(mine, sequence), send_, posted);
+    else putIntoRoom(slot, send_);
   }
   post(slot, count);
   return waitSmall(spins);
@@ -306,8 +328,8 @@ function takeFromPosts(): void {
 /** Where the data lie that a rank posted with a small operation. */
 @inline
 function postedBy(owner: i32): usize {
-  const control = block(owner);
-  return posted <= INLINE_BYTES ? postIn(control, sequence) + 8 : dataIn(control, sequence);
+  const data = postIn(block(owner), sequence) + 8;
+  return posted <= INLINE_BYTES ? data : (load<u32>(data) as usize);
 }
 
 @inline

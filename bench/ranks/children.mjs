@@ -1,0 +1,109 @@
+/**
+ * Opens children of one communicator and prints what each costs this rank.
+ *     node children.mjs COUNT KIND LARGE
+ * KIND says how they are made: split, stream, thread (streams with engine threads) or shrink. LARGE children of the COUNT
+ * also make a large call, messages and a window. Each rank prints one line of JSON a stage: what it has more than before
+ * the first child, a child.
+ *
+ * @module
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { init } from '../../dist/index.js';
+
+const [count = 100, , large = 10] = process.argv.slice(2).map(Number);
+const kind = process.argv[3] ?? 'split';
+const world = await init();
+const { rank, nRanks } = world;
+const outside = new Float32Array(2 ** 20).fill(1);
+const small = new Float32Array(1).fill(1);
+
+// Code is compiled, and connections of the bootstrap network are made.
+const first = await open();
+await first.allReduce(small);
+await first.close();
+
+/** @type {import('../../dist/index.js').Communicator[]} */
+const children = [];
+let before = await state();
+await stage('open', count, async () => {
+  while (children.length < count) children.push(await open());
+});
+await stage('first call on 4 bytes', count, () => each(count, (child) => child.allReduce(small)));
+await stage('all calls on 1 KiB', count, () => each(count, allKinds(outside.subarray(0, 256))));
+before = await state();
+await stage('message of 4 bytes', count, () => each(count, (child) => toNext(child, 1)));
+before = await state();
+await stage('call on 4 MiB', large, () => each(large, (child) => child.allReduce(outside)));
+before = await state();
+await stage('message of 4 MiB', large, () => each(large, (child) => toNext(child, outside.length)));
+before = await state();
+const x = world.alloc(Float32Array, 64);
+/** @type {import('../../dist/index.js').Window[]} */
+const windows = [];
+await stage('window', large, () => each(large, async (child) => {
+  windows.push(await child.window(x));
+}));
+for (const window of windows) await window.close();
+await stage('close', count, () => each(count, (child) => child.close()));
+await world.close();
+
+function open() {
+  if (kind === 'shrink') return world.shrink();
+  return kind === 'split' ? world.split(0) : world.stream(kind === 'thread' ? { engine: 'thread' } : {});
+}
+
+/** @param {number} n @param {(child: import('../../dist/index.js').Communicator) => Promise<unknown>} work */
+async function each(n, work) {
+  for (const child of children.slice(0, n)) await work(child);
+}
+
+/** @param {Float32Array} array */
+function allKinds(array) {
+  const all = new Float32Array(nRanks * array.length);
+  return async (/** @type {import('../../dist/index.js').Communicator} */ child) => {
+    await child.allReduce(array);
+    await child.broadcast(array);
+    await child.reduce(array);
+    await child.allGather(array, all);
+    await child.reduceScatter(all, array);
+    await child.allToAll(all, new Float32Array(all.length));
+  };
+}
+
+/** @param {import('../../dist/index.js').Communicator} child @param {number} length */
+async function toNext(child, length) {
+  await Promise.all([child.send(outside.subarray(0, length), (rank + 1) % nRanks), child.recv(new Float32Array(length), (rank + nRanks - 1) % nRanks)]);
+}
+
+/** @param {string} name @param {number} n @param {() => Promise<unknown>} work */
+async function stage(name, n, work) {
+  const start = performance.now();
+  await work();
+  const ms = performance.now() - start;
+  const after = await state();
+  const each = Object.fromEntries(Object.entries(after).map(([key, value]) => [key, (value - (before[key] ?? 0)) / n]));
+  console.log(JSON.stringify({ children: kind, count: n, ranks: nRanks, rank, stage: name, msEach: ms / n, ...each }));
+}
+
+/** @returns {Promise<Record<string, number>>} */
+async function state() {
+  // Twice: what all have left is given back when it is looked at for the second time.
+  for (let look = 0; look < 2; look++) {
+    await world.barrier();
+    world.memStats();
+  }
+  await world.barrier();
+  globalThis.gc?.();
+  const { used, reservedBytes } = world.memStats();
+  const { heapUsed, external } = process.memoryUsage();
+  const status = readFileSync('/proc/self/status', 'utf8');
+  const kibibytes = (/** @type {string} */ key) => Number(new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0);
+  return {
+    sharedBytes: used.staging + used.control,
+    reservedBytes,
+    objectBytes: heapUsed + external,
+    privateBytes: kibibytes('RssAnon') * 1024,
+    descriptors: readdirSync('/proc/self/fd').length,
+    threads: readdirSync('/proc/self/task').length,
+  };
+}
