@@ -43,6 +43,15 @@ test.each([
   }
 });
 
+test('1,000 open children of 2 ranks take less than 64 KiB of memory each, and leave none', async () => {
+  const { records, code, stderr } = await runRanks(2, 'open-children.mjs', ['1000']);
+  expect(code, stderr).toBe(0);
+  expect(records).toHaveLength(2);
+  for (const record of records) expect(record).toMatchObject({ descriptors: 0, left: 0 });
+  // The first rank gives what both share.
+  expect(Math.max(...records.map((record) => Number(record['bytesEach'])))).toBeLessThan(64 * 1024);
+});
+
 for (const { way, env } of ways) {
   const run = (nRanks: number, scenario: string): Promise<Outcome> => runRanks(nRanks, 'families.mjs', [scenario], { env, flags: ['--grace', '20'] });
 

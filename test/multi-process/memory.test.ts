@@ -26,12 +26,30 @@ afterAll(async () => {
   if ('folder' in group) await vi.waitFor(() => { rmdirSync(group.folder); }, 10_000);
 });
 
+/** Runs a program as 2 ranks in the control group. */
+function runIn({ folder }: { folder: string }, program: string): ReturnType<typeof start>['finished'] {
+  const command = `echo $$ > ${folder}/cgroup.procs && exec "$0" "$@"`;
+  return start('sh', ['-c', command, process.execPath, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, fixture(program)]).finished;
+}
+
 test('memory that the control group does not allow is refused at alloc, and the ranks go on', async (context) => {
   if ('reason' in group) return context.skip(group.reason);
-  const command = `echo $$ > ${group.folder}/cgroup.procs && exec "$0" "$@"`;
-  const { stdout, stderr, code } = await start('sh', ['-c', command, process.execPath, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('memory.mjs')]).finished;
+  const { stdout, stderr, code } = await runIn(group, 'memory.mjs');
   expect(stdout.trim().split('\n'), stderr).toEqual(['OUT_OF_MEMORY 3', 'OUT_OF_MEMORY 3']);
   expect(code).toBe(0);
+});
+
+test('a child for which there is no memory is refused at all ranks, which hear how many are open, and go on', async (context) => {
+  if ('reason' in group) return context.skip(group.reason);
+  const { stdout, stderr, code } = await runIn(group, 'no-room-for-children.mjs');
+  expect(code, stderr).toBe(0);
+  const records = stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(records).toHaveLength(2);
+  for (const { open, code: refused, message, sum } of records) {
+    expect(refused).toBe('OUT_OF_MEMORY');
+    expect(message).toMatch(new RegExp(`shared memory cannot be had: .* left, with ${String(open)} communicators open; close communicators that are not needed, or free arrays`));
+    expect(sum).toBe(2);
+  }
 });
 
 test('where a file may not be as long as the shared memory, ranks use sockets and say why', async () => {

@@ -76,10 +76,12 @@ export class Origin {
   /** Counts a communicator. */
   use(): void {
     this.#users++;
+    this.facts.segment.communicators++;
   }
 
   /** Counts one less; after the last, this rank leaves the segment. */
   leave(): void {
+    this.facts.segment.communicators--;
     if (--this.#users === 0) this.facts.segment.close();
   }
 }

@@ -1,4 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
+import { counted } from '../../counted.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, SystemError } from '../../errors.js';
 import { availableMemory } from './available-memory.js';
@@ -21,6 +22,11 @@ export const MAX_LOCAL_RANKS = 256;
 
 /** Memory that is never given out, so that the machine stays alive. */
 const MEMORY_MARGIN = 64 * 2 ** 20;
+/** How long a rank believes how much memory is available, and how much of it the ranks of a host may take meanwhile: asking takes 100 µs. */
+const AVAILABLE_FOR_MS = 100;
+const AVAILABLE_PART = 1 / 16;
+/** How many actions that are left for later are asked about each time: where one rank is slow, the others may have thousands. */
+const LOOKS = 8;
 
 /** Marks arrays that alloc() made. A property of the array, because asking an array for its buffer takes 20 ns. */
 const PLACE = Symbol('tccl.place');
@@ -106,6 +112,11 @@ export class Segment {
   readonly #users = new Set<MemoryUser>();
   /** What is to be done once others are through with some memory. */
   #lingering: { readonly isTime: () => boolean; readonly action: () => void }[] = [];
+  /** Until when this rank may take how much memory without asking again what is available. */
+  #trustedUntilMs = 0;
+  #trustedBytes = 0;
+  /** Communicators of this rank that use the segment. */
+  communicators = 0;
   /** Moves this thread to where memory should come from; what it returns moves it back. */
   #goHome: () => () => void = () => () => undefined;
   #reservedTo: number;
@@ -225,14 +236,18 @@ export class Segment {
 
   /** `bytes` bytes of this rank's heap, as alloc() takes them; their content is undefined. */
   allocateBytes(bytes: number, use: MemoryUse = 'staging'): number {
-    this.settle();
-    const offset = this.heap.allocate(bytes);
+    this.#settleSome();
+    let offset = this.heap.allocate(bytes);
+    if (offset === undefined) {
+      this.settle();
+      offset = this.heap.allocate(bytes);
+    }
     if (offset === undefined) {
       throw new SystemError(
         'OUT_OF_MEMORY',
         `${String(bytes)} bytes do not fit into this rank's part of the shared memory: at most ` +
           `${String(this.heap.largestFree())} are free of ${String(this.heap.to - this.heap.from)} ` +
-          `(a host's ranks share ${String(this.bytes)}); free arrays, or pass ordinary typed arrays, which need no room here`,
+          `(a host's ranks share ${String(this.bytes)})${this.#remedy(use)}`,
       );
     }
     try {
@@ -252,8 +267,8 @@ export class Segment {
 
   /** Does something as soon as `isTime` says so: it is asked again whenever memory is taken, left or looked at. */
   when(isTime: () => boolean, action: () => void): void {
-    this.#lingering.push({ isTime, action });
-    this.settle();
+    if (isTime()) action();
+    else this.#lingering.push({ isTime, action });
   }
 
   /** How this rank's memory is used now. */
@@ -325,13 +340,20 @@ export class Segment {
 
   /** Does what `when` left for later and is due now. */
   settle(): void {
-    if (this.#lingering.length === 0) return;
-    const waiting = this.#lingering;
-    this.#lingering = [];
-    for (const one of waiting) {
-      if (one.isTime()) one.action();
-      else this.#lingering.push(one);
-    }
+    const waiting = this.#lingering.splice(0);
+    for (const { isTime, action } of waiting) this.when(isTime, action);
+  }
+
+  /** The same for some of it, in turn. */
+  #settleSome(): void {
+    for (const { isTime, action } of this.#lingering.splice(0, LOOKS)) this.when(isTime, action);
+  }
+
+  /** What to do where there is no memory for that. */
+  #remedy(use: MemoryUse): string {
+    const open = this.communicators > 1 ? `, with ${counted(this.communicators, 'communicator')} open` : '';
+    if (use === 'arrays') return `${open}; free arrays, or pass ordinary typed arrays, which need no room here`;
+    return `${open}; ${open === '' ? '' : 'close communicators that are not needed, or '}free arrays`;
   }
 
   /** Takes real memory up to `to`, in steps, for a range that this rank is the only one to use first. */
@@ -340,11 +362,8 @@ export class Segment {
     const start = control ? 0 : Math.max(this.#reservedTo, Math.floor(from / PAGE_BYTES) * PAGE_BYTES);
     if (to <= start) return;
     const end = Math.min(this.bytes, Math.ceil(to / PAGE_BYTES) * PAGE_BYTES);
-    const available = availableMemory();
     const name = `${String(end - start)} bytes of shared memory`;
-    if (end - start + MEMORY_MARGIN > available) {
-      throw new SystemError('OUT_OF_MEMORY', `${name} cannot be had: the machine, or this process's control group, has ${String(available)} left`);
-    }
+    this.#checkAvailable(end - start, (available) => `${name} cannot be had: the machine, or this process's control group, has ${String(available)} left`);
     const file = this.#backing.file;
     const goBack = this.#goHome();
     try {
@@ -355,5 +374,17 @@ export class Segment {
       goBack();
     }
     if (!control) this.#reservedTo = end;
+  }
+
+  /** Throws where the machine has no room for so much. */
+  #checkAvailable(bytes: number, why: (available: number) => string): void {
+    const nowMs = performance.now();
+    if (nowMs > this.#trustedUntilMs || bytes > this.#trustedBytes) {
+      const available = availableMemory();
+      if (bytes + MEMORY_MARGIN > available) throw new SystemError('OUT_OF_MEMORY', `${why(available)}${this.#remedy('staging')}`);
+      this.#trustedUntilMs = nowMs + AVAILABLE_FOR_MS;
+      this.#trustedBytes = ((available - MEMORY_MARGIN) * AVAILABLE_PART) / this.nLocalRanks;
+    }
+    this.#trustedBytes -= bytes;
   }
 }

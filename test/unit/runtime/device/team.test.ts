@@ -94,3 +94,28 @@ test('a team in the upper half of the addresses works as any other', () => {
   engines[0]!.begin(callKinds.barrier, float32, 0, arrays[0]!, arrays[0]!, 0, 0);
   expect(engines[0]!.late(1000)).toEqual([1]);
 });
+
+test('where a heap has no room for a team, the error says how many communicators are open and what to do', () => {
+  const segment = Segment.ofThreads(createMemory(1024), 0, 1);
+  segment.communicators = 3;
+  segment.alloc(Uint8Array, segment.memoryUse().largestFreeBytes - 20_000);
+  expect(() => Team.reserve(segment, 2)).toThrow(
+    /^\d+ bytes do not fit into this rank's part of the shared memory: at most \d+ are free of \d+ \(a host's ranks share 67108864\), with 3 communicators open; close communicators that are not needed, or free arrays$/,
+  );
+  expect(() => segment.alloc(Uint8Array, 2 ** 20)).toThrow(/with 3 communicators open; free arrays, or pass ordinary typed arrays, which need no room here$/);
+});
+
+test('a rank that leaves hundreds of teams before the others do gets all their memory back once those have left', () => {
+  const { segments } = teams(2);
+  const [first, second] = segments as [Segment, Segment];
+  const before = first.heap.usedBytes;
+  const pairs = Array.from({ length: 500 }, () => {
+    const address = Team.reserve(first, 2);
+    return [new Team(first, address, [0, 1], true), new Team(second, address, [0, 1])] as const;
+  });
+  for (const [mine] of pairs) mine.leave();
+  expect(first.heap.usedBytes).toBeGreaterThan(before);
+  for (const [, other] of pairs) other.leave();
+  for (let look = 0; look < 2; look++) for (const segment of segments) segment.settle();
+  expect(first.heap.usedBytes).toBe(before);
+});
