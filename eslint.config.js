@@ -6,13 +6,14 @@ import tseslint from 'typescript-eslint';
  */
 const wings = {
   planner: {
-    topology: [],
-    graph: ['topology'],
-    tuning: ['graph', 'topology'],
-    schedule: ['tuning', 'graph'],
-    simulate: ['schedule', 'tuning', 'graph', 'topology'],
-    plan: ['simulate', 'schedule', 'tuning', 'graph', 'topology'],
-    log: ['plan', 'tuning', 'graph', 'topology'],
+    versions: [],
+    topology: ['versions'],
+    graph: ['topology', 'versions'],
+    tuning: ['graph', 'topology', 'versions'],
+    schedule: ['tuning', 'graph', 'versions'],
+    simulate: ['schedule', 'tuning', 'graph', 'topology', 'versions'],
+    plan: ['simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
+    log: ['plan', 'tuning', 'graph', 'topology', 'versions'],
   },
   runtime: {
     detect: ['planner/topology'],

@@ -2,6 +2,7 @@ import { ncclVariables, outsideThePlan } from './nccl-variables.js';
 import { isWholeInteger, parseBigInteger } from './topology/c-numbers.js';
 import { PathType, pathTypeNames, pathTypePort } from './topology/types.js';
 import { didYouMean } from '../suggest.js';
+import { defaultVersion } from './versions/version.js';
 
 /** NCCL's number for a field of a communicator's configuration that is not set. */
 const notSet = -2147483648;
@@ -29,10 +30,10 @@ const settings = {
     'farthest GPU-NIC path over which the NIC reads and writes GPU memory: a path type, or the older numbers 0 to 5; unset: P2C, or PXB when NCCL_NET_GDR_C2C=0'),
   netGdrRead: integer('NCCL_NET_GDR_READ', -2,
     'GPU Direct RDMA for sends: 0 never, 1 always, below 0: always from sm 80 on, before that only with NVLink'),
-  netGdrC2c: integer('NCCL_NET_GDR_C2C', 1, '1 allows GPU Direct RDMA for NICs below a CPU that the GPU reaches over C2C'),
+  netGdrC2c: integerOrUnset('NCCL_NET_GDR_C2C', '1 allows GPU Direct RDMA for NICs below a CPU that the GPU reaches over C2C; unset: 1, before 2.27.3 0'),
   netGdrMloPart: integer('NCCL_NET_GDR_MLOPART', 0, '1 allows GPU Direct RDMA for parts of a split GPU'),
   pxnDisable: integer('NCCL_PXN_DISABLE', 0, '1 never reaches a NIC by way of another GPU'),
-  pxnC2c: integer('NCCL_PXN_C2C', 1, '1 allows that also where the other GPU reaches the NIC over C2C'),
+  pxnC2c: integerOrUnset('NCCL_PXN_C2C', '1 allows that also where the other GPU reaches the NIC over C2C; unset: 1, before 2.28.3 0'),
   netDevicesPolicy: devicesPolicy('NCCL_NETDEVS_POLICY', 'how many of its nearest NICs a GPU uses: AUTO shares them out, ALL, or MAX:n'),
   netMergeLevel: mergeLevel('NCCL_NET_MERGE_LEVEL',
     'NICs at most this far apart become one virtual NIC: LOC (none), PORT, PIX, PXB, P2C, PXN, PHB or SYS'),
@@ -96,7 +97,10 @@ const settings = {
 type SettingName = keyof typeof settings;
 
 /** Every setting of the planner. Get one from {@link parametersFromEnvironment} or {@link defaultParameters}. */
-export type Parameters = { readonly [Name in SettingName]: (typeof settings)[Name] extends Setting<infer Value> ? Value : never };
+export type Parameters = { readonly [Name in SettingName]: (typeof settings)[Name] extends Setting<infer Value> ? Value : never } & {
+  /** The version of NCCL whose decisions are made: one of `coveredVersions`. */
+  readonly ncclVersion: string;
+};
 
 /** The path type that a level variable asks for, or undefined when it leaves the choice to NCCL. */
 export type Level = PathType | undefined;
@@ -120,10 +124,11 @@ export interface EnvironmentNote {
   readonly message: string;
 }
 
-/** What each setting is when its variable is not set. */
-export const defaultParameters: Parameters = Object.freeze(
-  Object.fromEntries(Object.entries(settings).map(([name, setting]) => [name, setting.whenUnset])),
-) as Parameters;
+/** What each setting is when its variable is not set, for {@link defaultVersion}. */
+export const defaultParameters: Parameters = Object.freeze({
+  ...Object.fromEntries(Object.entries(settings).map(([name, setting]) => [name, setting.whenUnset])),
+  ncclVersion: defaultVersion,
+}) as Parameters;
 
 /** The settings as a table: for help and documentation. */
 export const parameterTable: readonly { readonly field: SettingName; readonly variable: string; readonly doc: string }[] =
@@ -141,9 +146,9 @@ export function isPlanned(variable: string): boolean {
  * a person might, come back as notes; nothing is refused.
  */
 export function parametersFromEnvironment(
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Readonly<Record<string, string | undefined>>, ncclVersion: string = defaultVersion,
 ): { readonly parameters: Parameters; readonly notes: readonly EnvironmentNote[] } {
-  const values: Record<string, unknown> = { ...defaultParameters };
+  const values: Record<string, unknown> = { ...defaultParameters, ncclVersion };
   const notes: EnvironmentNote[] = [];
   const byVariable = new Map(parameterTable.map(({ variable, field }) => [variable, field]));
   for (const [variable, value] of Object.entries(environment)) {
@@ -163,6 +168,11 @@ export function parametersFromEnvironment(
 /** An integer, read as NCCL's parameters are: base by prefix, empty or out of 64 bits means unset. */
 function integer(variable: string, whenUnset: number, doc: string): Setting<number> {
   return { variable, whenUnset, doc, read: (value, complain) => readInteger(variable, value, complain) ?? whenUnset };
+}
+
+/** An integer whose value when unset is a rule of the version. */
+function integerOrUnset(variable: string, doc: string): Setting<number | undefined> {
+  return { variable, doc, whenUnset: undefined, read: (value, complain) => readInteger(variable, value, complain) };
 }
 
 /** An integer for which NCCL has a number that means unset. */

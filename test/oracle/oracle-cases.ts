@@ -8,9 +8,13 @@ export const casesFolder = process.env['TCCL_ORACLE_DIR'] ?? fileURLToPath(new U
 
 /** All cases of the oracle, or none. */
 export function oracleCases(): OracleInput[] {
-  if (!existsSync(casesFolder)) return [];
-  return readdirSync(casesFolder).sort().map((name) => {
-    const folder = join(casesFolder, name);
+  return existsSync(casesFolder) ? casesOf(casesFolder) : [];
+}
+
+/** The cases of a folder, in order of their names. */
+export function casesOf(parent: string): OracleInput[] {
+  return readdirSync(parent).filter((name) => existsSync(join(parent, name, 'case.json'))).sort().map((name) => {
+    const folder = join(parent, name);
     const json = (file: string): unknown => JSON.parse(readFileSync(join(folder, file), 'utf8'));
     const xmlFiles = readdirSync(folder).filter((file) => file.endsWith('.xml'));
     return {

@@ -3,6 +3,8 @@ import type { PathType } from '../topology/types.js';
 import { type ChannelGraph, type CrossNic, type GraphId, nodeId, type Pattern } from './graph.js';
 import type { GivenGraph } from './graph-xml.js';
 import type { Bounds } from './relax.js';
+import type { Rules } from '../versions/rules.js';
+import { placeOfType } from './routes.js';
 import type { GraphRequest } from './request.js';
 
 /**
@@ -27,6 +29,8 @@ export class Candidate {
   nHops = 0;
   /** Nothing was found: the GPUs as they are numbered, with the NICs of the first and the last. */
   isSimpleOrder = false;
+  /** Older versions write id 0 for both NICs of that channel. */
+  namesNoNic = false;
   /** GPUs by index, `gpuCount` a channel. */
   readonly gpus: Int32Array;
   /** NETs by index, two a channel: where it comes in and where it goes out. */
@@ -86,13 +90,13 @@ export class Candidate {
   }
 
   /** The finished graph, with ranks and NET ids in place of indexes. */
-  finish({ system, inter: leavesHost }: LocalSystem): ChannelGraph {
+  finish({ system, inter: leavesHost }: LocalSystem, rules: Rules): ChannelGraph {
     const intra = this.gpus.slice(0, this.nChannels * this.gpuCount).map((gpu) => system.gpus[gpu]?.rank ?? -1);
     // A search within one host names no NICs. NCCL's ids then stay 0, which it takes for a NIC all the same where it
     // connects two of these GPUs by the network.
     const namesNics = leavesHost || this.isSimpleOrder;
     const inter = BigInt64Array.from(this.nics.subarray(0, this.nChannels * 2), (nic) => {
-      if (!namesNics) return 0n;
+      if (!namesNics || this.namesNoNic) return 0n;
       const net = system.nets[nic];
       return net === undefined ? -1n : nodeId(net);
     });
@@ -107,8 +111,8 @@ export class Candidate {
       bwIntra: this.bwIntra,
       bwInter: this.bwInter,
       latencyInter: this.latencyInter,
-      typeIntra: this.typeIntra,
-      typeInter: this.typeInter,
+      typeIntra: placeOfType(this.typeIntra, rules),
+      typeInter: placeOfType(this.typeInter, rules),
       sameChannels: this.sameChannels,
       nHops: this.nHops,
       gpuCount: this.gpuCount,

@@ -1,5 +1,5 @@
 import type { LocalSystem } from '../topology/local-systems.js';
-import { LinkType, NodeType } from '../topology/types.js';
+import { LinkType } from '../topology/types.js';
 import { Pattern } from './graph.js';
 import type { Ledger } from './ledger.js';
 import type { Routes } from './routes.js';
@@ -50,7 +50,7 @@ export class GpuOrder {
     this.#pciDown = new Int32Array(routes.gpuCount).fill(-1);
     const { start, to, type } = system.links;
     for (const gpu of system.gpus) {
-      const dev = (system.first[NodeType.DEV] ?? 0) + gpu.parent;
+      const dev = system.hardware[gpu.parent]?.vertex ?? gpu.vertex;
       for (let up = start[dev] ?? 0; up < (start[dev + 1] ?? 0) && this.#pciDown[gpu.index] === -1; up++) {
         if (type[up] !== LinkType.PCI) continue;
         const above = to[up] ?? 0;

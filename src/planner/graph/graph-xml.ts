@@ -130,7 +130,7 @@ function readRank(element: XmlElement, system: LocalSystem['system']): number {
     throw wrong(element, `the machine has no rank ${rank}, only ${system.gpus.map((gpu) => gpu.rank).join(', ')}: NCCL would fail when it connects the ring`);
   }
   const found = system.gpus.findLast((gpu) => {
-    const hardware = system.devs[gpu.parent] ?? gpu;
+    const hardware = system.hardware[gpu.parent] ?? gpu;
     return nodeId({ systemId: hardware.systemId, localId: BigInt(gpu.dev) }) === dev;
   });
   if (found !== undefined) return found.rank;

@@ -1,5 +1,6 @@
 import type { Parameters } from '../parameters.js';
 import type { LocalSystem } from '../topology/local-systems.js';
+import { type Rules, rulesOf } from '../versions/rules.js';
 import { GpuOrder } from './gpu-order.js';
 import { Ledger } from './ledger.js';
 import { Nics } from './nics.js';
@@ -9,6 +10,7 @@ import { Routes } from './routes.js';
 export class SearchHost {
   readonly local: LocalSystem;
   readonly parameters: Parameters;
+  readonly rules: Rules;
   readonly routes: Routes;
   readonly ledger: Ledger;
   readonly nics: Nics;
@@ -18,7 +20,8 @@ export class SearchHost {
   constructor(local: LocalSystem, parameters: Parameters) {
     this.local = local;
     this.parameters = parameters;
-    this.routes = new Routes(local);
+    this.rules = rulesOf(parameters);
+    this.routes = new Routes(local, this.rules);
     this.ledger = new Ledger(local, this.routes);
     this.nics = new Nics(local, this.routes, parameters);
     this.gpuOrder = new GpuOrder(local, this.routes, this.ledger);
@@ -26,6 +29,6 @@ export class SearchHost {
 
   /** Lowest compute capability × 10. */
   get lowestSm(): number {
-    return this.local.system.devs.reduce((lowest, dev) => Math.min(lowest, dev.sm), Infinity);
+    return this.local.system.hardware.reduce((lowest, dev) => Math.min(lowest, dev.sm), Infinity);
   }
 }

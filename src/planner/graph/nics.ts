@@ -3,6 +3,7 @@ import type { LocalSystem } from '../topology/local-systems.js';
 import { Locality } from '../topology/paths/locality.js';
 import { type NetNode, nodeName } from '../topology/system.js';
 import { PathType } from '../topology/types.js';
+import { rulesOf } from '../versions/rules.js';
 import { CrossNic, maxChannels, Pattern } from './graph.js';
 import type { Routes } from './routes.js';
 
@@ -85,6 +86,7 @@ export class Nics {
    * port back after trying it.
    */
   keepsBorrowed(net: number): boolean {
+    if (rulesOf(this.#parameters).firstGpus === 'rotating') return false;
     const nearest = this.#locality.gpusOfNet(net)[0];
     if (nearest === undefined) return false;
     const route = this.#routes.between(this.#routes.gpuCount + net, nearest);
@@ -134,7 +136,7 @@ export class Nics {
     const order = new Set(rackWide ? this.#firstOfEachGpu(asking) : asking.flatMap((each) => this.#usedBy(each)));
 
     const policy = this.#parameters.netDevicesPolicy;
-    const most = policy.kind === 'max' ? policy.count * (gpu === -1 ? gpus.length : 1) : Infinity;
+    const most = policy.kind === 'max' && rulesOf(this.#parameters).mostNicsOfPolicy ? policy.count * (gpu === -1 ? gpus.length : 1) : Infinity;
     if (order.size >= most) return Int32Array.from(order);
     for (let type = 0; type <= farthest; type++) {
       for (const each of asking) {
@@ -174,8 +176,29 @@ export class Nics {
     return order;
   }
 
+  /** Bandwidth of the best path from a NET to a GPU, GB/s. */
+  bestGBps(net: number): number {
+    let best = 0;
+    for (let gpu = 0; gpu < this.#routes.gpuCount; gpu++) {
+      best = Math.max(best, this.#routes.gbps[this.#routes.between(this.#routes.gpuCount + net, gpu)] ?? 0);
+    }
+    return best;
+  }
+
+  /** GPUs with the most bandwidth to a NET and, among these, the fewest hops. */
+  #fewestHops(net: number): Int32Array {
+    const best = this.bestGBps(net);
+    const hops = (gpu: number) => this.#routes.hopCount[this.#routes.between(this.#routes.gpuCount + net, gpu)] ?? 0;
+    const all = this.#local.system.gpus.map(({ index }) => index)
+      .filter((gpu) => this.#routes.gbps[this.#routes.between(this.#routes.gpuCount + net, gpu)] === best);
+    const fewest = Math.min(...all.map(hops));
+    return Int32Array.from(all.filter((gpu) => hops(gpu) === fewest));
+  }
+
   #computeBeside(net: number): Int32Array {
-    const first = this.localGpu[net] ?? -1;
+    const { firstGpus } = rulesOf(this.#parameters);
+    if (firstGpus === 'rotating') return this.#fewestHops(net);
+    const first = firstGpus === 'own first' ? this.localGpu[net] ?? -1 : -1;
     const nearest = this.#locality.gpusOfNet(net).filter((gpu) => gpu !== first);
     return Int32Array.from(first === -1 ? nearest : [first, ...nearest]);
   }

@@ -3,6 +3,7 @@ import { PathType } from '../topology/types.js';
 import type { Candidate } from './candidate.js';
 import { CrossNic, Pattern } from './graph.js';
 import type { SearchHost } from './host.js';
+import { placeOfType } from './routes.js';
 import type { SearchListener } from './trace.js';
 
 /** What the search begins with and may go up to; fixed for one graph. */
@@ -82,9 +83,10 @@ export class Relaxation {
     const attempt = this.#attempt;
     const farthest = this.#host.local.inter ? attempt.typeInter : this.#bounds.maxTypeIntra;
     const helps = this.#best.nChannels === 0 || attempt.typeIntra < this.#best.typeIntra;
-    if (attempt.typeIntra < farthest && helps && attempt.typeIntra + 1 < PathType.DIS) {
-      this.#tell('typeIntra', attempt.typeIntra, attempt.typeIntra + 1);
-      attempt.typeIntra = (attempt.typeIntra + 1) as PathType;
+    const next = this.#farther(attempt.typeIntra);
+    if (attempt.typeIntra < farthest && helps && next !== undefined) {
+      this.#tell('typeIntra', attempt.typeIntra, next);
+      attempt.typeIntra = next;
       return true;
     }
     attempt.typeIntra = this.#bounds.minTypeIntra;
@@ -93,14 +95,22 @@ export class Relaxation {
 
   #fartherNics(): boolean {
     const attempt = this.#attempt;
-    const helps = this.#best.nChannels === 0 || attempt.typeInter < this.#best.typeInter || attempt.typeInter < PathType.PXN;
-    if (this.#host.local.inter && attempt.typeInter < this.#bounds.maxTypeInter && helps && attempt.typeInter + 1 < PathType.DIS) {
-      this.#tell('typeInter', attempt.typeInter, attempt.typeInter + 1);
-      attempt.typeInter = (attempt.typeInter + 1) as PathType;
+    const helps = this.#best.nChannels === 0 || attempt.typeInter < this.#best.typeInter || attempt.typeInter < placeOfType(PathType.PXN, this.#host.rules);
+    const next = this.#farther(attempt.typeInter);
+    if (this.#host.local.inter && attempt.typeInter < this.#bounds.maxTypeInter && helps && next !== undefined) {
+      this.#tell('typeInter', attempt.typeInter, next);
+      attempt.typeInter = next;
       return true;
     }
     attempt.typeInter = this.#bounds.minTypeInter;
     return false;
+  }
+
+  /** The next type of path, or undefined where none may be tried. */
+  #farther(type: PathType): PathType | undefined {
+    const { pathOrder, refusesUnconnected } = this.#host.rules;
+    const next = type === PathType.PXB && pathOrder === 'no p2c' ? PathType.PXN : type + 1;
+    return next < PathType.DIS || !refusesUnconnected ? (next as PathType) : undefined;
   }
 
   #pairedNics(): boolean {

@@ -10,10 +10,12 @@ import type { SearchListener } from './trace.js';
  */
 export class Reservations {
   readonly #host: SearchHost;
+  readonly #refusesUnconnected: boolean;
   readonly #attempt: Candidate;
   readonly #trace: SearchListener | undefined;
 
   constructor(host: SearchHost, attempt: Candidate, trace: SearchListener | undefined) {
+    this.#refusesUnconnected = host.rules.refusesUnconnected;
     this.#host = host;
     this.#attempt = attempt;
     this.#trace = trace;
@@ -40,7 +42,7 @@ export class Reservations {
     const { routes, ledger } = this.#host;
     const route = routes.between(from, to);
     const type = routes.type[route] ?? PathType.DIS;
-    if (type >= PathType.DIS || type > allowed) return this.#refuse(from, to, gbps, allowed, -1);
+    if ((type >= PathType.DIS && this.#refusesUnconnected) || type > allowed) return this.#refuse(from, to, gbps, allowed, -1);
     if (this.#attempt.pattern <= Pattern.TREE && (routes.type[routes.between(to, from)] ?? PathType.DIS) > allowed) {
       return this.#refuse(from, to, gbps, allowed, -1);
     }

@@ -1,6 +1,7 @@
 import type { LocalSystem } from '../topology/local-systems.js';
-import { CpuArch, CpuVendor, nodeName, type System, type SystemNode } from '../topology/system.js';
-import { LinkType, NodeType, PathType } from '../topology/types.js';
+import { CpuArch, CpuVendor, hardwareType, nodeName, type System, type SystemNode } from '../topology/system.js';
+import { LinkType, NodeType, PathType, pxnFirst } from '../topology/types.js';
+import type { Rules } from '../versions/rules.js';
 
 /** How much of a channel's bandwidth a hop takes, and in which direction; a set of these bits. */
 export const Toll = {
@@ -29,7 +30,7 @@ export class Routes {
   readonly netCount: number;
   /** The place of the NVSwitches; no node is there when the host has none. */
   readonly nvSwitch: number;
-  /** {@link PathType} by route; DIS where nothing is known. */
+  /** {@link PathType} by route, by {@link placeOfType}; DIS where nothing is known. */
   readonly type: Uint8Array;
   /** Bandwidth of the path when nothing is reserved, GB/s. */
   readonly gbps: Float32Array;
@@ -44,7 +45,7 @@ export class Routes {
   /** By vertex: traces of searches name the same few nodes millions of times. */
   readonly #names: (string | undefined)[] = [];
 
-  constructor({ system, paths }: LocalSystem) {
+  constructor({ system, paths }: LocalSystem, rules: Rules) {
     this.#system = system;
     this.gpuCount = system.gpus.length;
     this.netCount = system.nets.length;
@@ -68,11 +69,11 @@ export class Routes {
       if (from === undefined || to === undefined || (from.type !== NodeType.GPU && to.type !== NodeType.GPU)) continue;
       if (!paths.knows(from.vertex, to.type)) continue;
       const path = paths.to(to.type, to.index) + from.vertex;
-      this.type[route] = paths.type[path] ?? PathType.DIS;
+      this.type[route] = placeOfType(paths.type[path] ?? PathType.DIS, rules);
       this.gbps[route] = paths.bandwidthGBps[path] ?? 0;
       const hops = paths.links(path);
       this.hopCount[route] = hops.length;
-      const throughHostBridge = from.type === NodeType.GPU && this.type[route] === PathType.PHB;
+      const throughHostBridge = from.type === NodeType.GPU && paths.type[path] === PathType.PHB;
       const smallPackets = throughHostBridge && hops.some((link) => isIntel(system.nodes[system.links.to[link] ?? 0]));
       for (const link of hops) {
         if (neverShort.has(link)) continue;
@@ -105,13 +106,18 @@ export class Routes {
   }
 }
 
+/** Path types as the search compares them: PXN before P2C, where the version has that order. It is its own inverse. */
+export function placeOfType(type: number, { pathOrder }: Rules): PathType {
+  return (pathOrder === 'pxn before p2c' ? pxnFirst(type) : type) as PathType;
+}
+
 /**
  * The links between a GPU and its hardware that carry more than twice what all other links of the hardware do together:
  * whatever passes them passes one of these too, and stops there first.
  */
-function linksNeverShort({ links, gpus, devs }: System): Set<number> {
+function linksNeverShort({ links, gpus, hardware }: System): Set<number> {
   const never = new Set<number>();
-  for (const dev of devs) {
+  for (const dev of hardware) {
     if (gpus.filter((gpu) => gpu.parent === dev.index).length !== 1) continue;
     const own: number[] = [];
     let othersGbps = 0;
@@ -139,7 +145,7 @@ function tollOf(system: System, link: number, startType: NodeType, smallPackets:
   const end = system.nodes[system.links.to[link] ?? 0];
   let toll = 0;
   if (type === LinkType.PCI && smallPackets) toll |= Toll.SMALL_PACKETS;
-  if (end?.type === NodeType.DEV && end.sm < quietFromSm && startType !== NodeType.GPU) toll |= Toll.EIGHTH_BACK;
+  if (end !== undefined && end.type === hardwareType(system) && end.sm < quietFromSm && startType !== NodeType.GPU) toll |= Toll.EIGHTH_BACK;
   if (end?.type === NodeType.CPU && end.arch === CpuArch.POWER && type === LinkType.NVL) toll |= Toll.ALL_BACK;
   return toll;
 }

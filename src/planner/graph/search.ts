@@ -6,6 +6,7 @@ import { type ChannelGraph, CrossNic, Pattern } from './graph.js';
 import type { GivenGraph } from './graph-xml.js';
 import type { SearchHost } from './host.js';
 import { type Bounds, Relaxation } from './relax.js';
+import { placeOfType } from './routes.js';
 import { type GraphRequest, maxDirectHeads, maxNvlsHeads } from './request.js';
 import { fastest, speedsFor } from './speeds.js';
 import type { SearchListener } from './trace.js';
@@ -80,7 +81,7 @@ class Search {
       this.#secondPass();
       if (this.#best.nChannels === 0 && !this.#request.collNet && this.#best.pattern !== Pattern.NVLS) this.#simpleOrder();
     }
-    return this.#best.finish(this.#host.local);
+    return this.#best.finish(this.#host.local, this.#host.rules);
   }
 
   /** From the fastest speed and the nearest paths down, until something is found that cannot be improved much. */
@@ -88,7 +89,7 @@ class Search {
     const { maxGBps, totalGBps, system } = this.#host.local;
     const { speeds } = this.#bounds;
     // Only a ring has to come back to where it began; what the others save there, they may use.
-    const devs = system.devs.length;
+    const devs = system.hardware.length;
     const usable = devs > 1 && this.#request.pattern !== Pattern.RING ? Math.fround(totalGBps * (devs / (devs - 1))) : totalGBps;
     const first = fastest(speeds, (gbps) => gbps <= maxGBps && total(this.#attempt.minChannels, gbps) <= usable);
     this.#attempt.bwIntra = this.#attempt.bwInter = speeds[first] ?? 0;
@@ -155,14 +156,15 @@ class Search {
   /** Nothing was found: one slow channel through the GPUs as they are numbered. */
   #simpleOrder(): void {
     const best = this.#best;
-    const { nics, local } = this.#host;
+    const { nics, local, rules } = this.#host;
     this.#trace?.({ kind: 'simple-order' });
-    if (local.system.nets.length === 0) throw this.#nothingFound();
+    if (rules.simpleOrderNics && local.system.nets.length === 0) throw this.#nothingFound();
     best.isSimpleOrder = true;
+    best.namesNoNic = !rules.simpleOrderNics;
     best.nChannels = 1;
     for (let gpu = 0; gpu < best.gpuCount; gpu++) best.gpus[gpu] = gpu;
-    best.nics[0] = nics.orderFor(0, -1)[0] ?? -1;
-    best.nics[1] = nics.orderFor(best.gpuCount - 1, -1)[0] ?? -1;
+    best.nics[0] = rules.simpleOrderNics ? nics.orderFor(0, -1)[0] ?? -1 : 0;
+    best.nics[1] = rules.simpleOrderNics ? nics.orderFor(best.gpuCount - 1, -1)[0] ?? -1 : 0;
     best.bwIntra = best.bwInter = Math.fround(0.1);
     best.typeIntra = best.typeInter = PathType.SYS;
   }
@@ -241,7 +243,7 @@ function fitting(request: GraphRequest, host: SearchHost): GraphRequest {
 }
 
 function boundsOf(host: SearchHost, request: GraphRequest): Bounds {
-  const { local, parameters, routes } = host;
+  const { local, parameters, routes, rules } = host;
   const usesBothEnds = request.pattern === Pattern.RING || request.pattern === Pattern.BALANCED_TREE || request.pattern === Pattern.SPLIT_TREE;
   const crossNic = local.system.nets.length > 1 && usesBothEnds ? parameters.crossNic : 0;
   const [minTypeIntra, maxOfGpus] = routes.gpuCount > 1 ? typeRange(host, NodeType.GPU) : [PathType.LOC, PathType.SYS];
@@ -251,23 +253,23 @@ function boundsOf(host: SearchHost, request: GraphRequest): Bounds {
     maxTypeIntra: local.inter ? maxOfNics : maxOfGpus,
     minTypeInter,
     // Before sm 90 trees are balanced ones only, and these may have to come back from far.
-    maxTypeInter: host.lowestSm < 90 ? PathType.SYS : maxOfNics,
+    maxTypeInter: host.lowestSm < 90 && rules.balancedTreesFromFar ? PathType.SYS : maxOfNics,
     crossNic: crossNic === 1 ? CrossNic.ALLOWED : CrossNic.NEVER,
     mayPairNics: crossNic === 2,
     sameChannels: request.pattern !== Pattern.NVLS,
-    speeds: speedsFor(host.lowestSm, local.inter),
+    speeds: speedsFor(host.lowestSm, local.inter, rules),
   };
 }
 
 /** The best and the worst type of path between GPUs, or from GPUs to NICs. */
-function typeRange({ local: { system, paths } }: SearchHost, target: typeof NodeType.GPU | typeof NodeType.NET): [PathType, PathType] {
+function typeRange({ local: { system, paths }, rules }: SearchHost, target: typeof NodeType.GPU | typeof NodeType.NET): [PathType, PathType] {
   let best: number = PathType.SYS;
   let worst: number = PathType.LOC;
   for (const gpu of system.gpus) {
     if (!paths.knows(gpu.vertex, target)) continue;
     for (const other of target === NodeType.GPU ? system.gpus : system.nets) {
       if (other === gpu) continue;
-      const type = paths.type[paths.to(target, other.index) + gpu.vertex] ?? PathType.DIS;
+      const type = placeOfType(paths.type[paths.to(target, other.index) + gpu.vertex] ?? PathType.DIS, rules);
       best = Math.min(best, type);
       worst = Math.max(worst, type);
     }

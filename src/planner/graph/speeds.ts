@@ -1,36 +1,18 @@
-/**
- * The speeds that the search tries for a channel, in GB/s, fastest first. They are NCCL's, tuned by hand: what NVLink,
- * PCI and NICs of a generation can be divided into without much loss.
- */
-interface Speeds {
-  /** Lowest compute capability × 10 of the GPUs from which on these speeds are used. */
-  readonly fromSm: number;
-  readonly withinHost: Float32Array;
-  readonly betweenHosts: Float32Array;
-}
+import type { Rules } from '../versions/rules.js';
 
-const generations: readonly Speeds[] = [
-  {
-    fromSm: 100,
-    withinHost: Float32Array.of(90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18),
-    betweenHosts: Float32Array.of(96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
-  },
-  {
-    fromSm: 90,
-    withinHost: Float32Array.of(60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3),
-    betweenHosts: Float32Array.of(48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
-  },
-  {
-    fromSm: 0,
-    withinHost: Float32Array.of(40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3),
-    betweenHosts: Float32Array.of(48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12),
-  },
-];
+/**
+ * The speeds that the search tries for a channel of GPUs before Hopper, in GB/s, fastest first. They are NCCL's, tuned by
+ * hand: what NVLink, PCI and NICs of a generation can be divided into without much loss. Those of later GPUs are rules,
+ * since they changed with versions.
+ */
+const withinHost = [40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3];
+const betweenHosts = [48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12];
 
 /** @param sm lowest compute capability × 10 of the GPUs */
-export function speedsFor(sm: number, inter: boolean): Float32Array {
-  const speeds = generations.find(({ fromSm }) => sm >= fromSm);
-  return (inter ? speeds?.betweenHosts : speeds?.withinHost) ?? new Float32Array();
+export function speedsFor(sm: number, inter: boolean, rules: Rules): Float32Array {
+  if (sm >= 100) return Float32Array.from(inter ? rules.blackwellSpeedsBetween : rules.blackwellSpeedsWithin);
+  if (sm >= 90) return Float32Array.from(inter ? rules.hopperSpeedsBetween : rules.hopperSpeedsWithin);
+  return Float32Array.from(inter ? betweenHosts : withinHost);
 }
 
 /** Position of the first speed that `fits`, or of the slowest. */

@@ -164,7 +164,7 @@ export class Walk {
 
   /** A ring or tree starts at a GPU beside its NIC. */
   #startBeside(nic: number): void {
-    const { nics, local } = this.#host;
+    const { local, rules } = this.#host;
     const { nChannels, sameChannels } = this.#attempt;
     const choice = this.#addFirstGpu(nic);
     if (nChannels > 0 && sameChannels) {
@@ -172,8 +172,12 @@ export class Walk {
       this.#open.list(choice, 1)[choice.end++] = this.#attempt.gpuAt(nChannels - 1, 0);
       return;
     }
-    const beside = nics.gpusBeside(nic);
+    const beside = this.#gpusBeside(nic);
     const list = this.#open.list(choice, beside.length + 1);
+    if (nChannels > 0 && !rules.replayWhereAlike) {
+      choice.order = Order.REPEAT;
+      list[choice.end++] = this.#attempt.gpuAt(nChannels - 1, 0);
+    }
     if (nChannels === 0 && local.system.nvSwitches.length === 0) {
       // The GPUs as they are numbered give something to be better than. It gets few steps, and they are not counted.
       choice.order = Order.BY_NUMBER;
@@ -181,6 +185,16 @@ export class Walk {
       list[choice.end++] = 0;
     }
     for (const gpu of beside) list[choice.end++] = gpu;
+  }
+
+  /** GPUs at which a channel that comes in by a NIC may start. */
+  #gpusBeside(nic: number): Int32Array {
+    const { nics, rules } = this.#host;
+    const beside = nics.gpusBeside(nic);
+    if (rules.firstGpus !== 'rotating') return beside;
+    if (nics.bestGBps(nic) < this.#attempt.bwInter) return new Int32Array();
+    const start = beside.findIndex((gpu) => gpu >= this.#attempt.nChannels % this.#gpuCount);
+    return start <= 0 ? beside : Int32Array.from([...beside.subarray(start), ...beside.subarray(0, start)]);
   }
 
   /** NVLS and CollNet direct only ask which GPU belongs to the NIC; whether it became a head is the answer. */

@@ -8,6 +8,7 @@ import type { Nvls } from '../graph/merge/nvls.js';
 import type { Rings } from '../graph/merge/rings.js';
 import { treeArity, type Trees } from '../graph/merge/trees.js';
 import { defaultParameters, type Parameters } from '../parameters.js';
+import { rulesOf } from '../versions/rules.js';
 import { PathType } from '../topology/types.js';
 import { JsonReader } from './json-reader.js';
 import type { Plan, PlannedHosts } from './plan.js';
@@ -26,7 +27,7 @@ export function planToJson(plan: Plan): object {
   return {
     format,
     formatVersion,
-    nccl: '2.30.7',
+    nccl: plan.parameters.ncclVersion,
     parameters: changedParameters(plan.parameters),
     hosts: plan.hosts.map(({ name, count, host }) => ({
       name, count, nRanks: host.nRanks, nodes: host.nodes.map((node) => nodes.kinds.indexOf(node)),
@@ -35,6 +36,7 @@ export function planToJson(plan: Plan): object {
     agreement: plan.agreement,
     graphs: plan.graphs,
     nChannels: plan.nChannels,
+    collChannels: plan.collChannels,
     ringOfChannel: [...plan.ringOfChannel],
     treeOfChannel: [...plan.treeOfChannel],
     rings: rowsOf(rings.order, nRanks),
@@ -72,13 +74,15 @@ export function planFromJson(value: unknown): Plan {
   const trees = readTrees(json.field('trees'), nodes);
   const collnet = json.optional('collnet');
   const nvls = json.optional('nvls');
+  const parameters = readParameters(json.field('parameters'));
   return {
     hosts,
-    parameters: readParameters(json.field('parameters')),
+    parameters,
     nodes,
     agreement: readAgreement(json.field('agreement'), nodes),
     graphs: Object.fromEntries(graphNames.map((name) => [name, readHeader(json.field('graphs').field(name))])) as AlignedGraphs,
     nChannels: channels,
+    collChannels: json.optional('collChannels')?.integer(1, channels) ?? channels,
     ringOfChannel: Uint8Array.from(json.field('ringOfChannel').integers(0, rings.count - 1, channels)),
     treeOfChannel: Uint8Array.from(json.field('treeOfChannel').integers(0, trees.count - 1, channels)),
     rings,
@@ -86,7 +90,10 @@ export function planFromJson(value: unknown): Plan {
     collnet: collnet && readCollnet(collnet, nodes),
     nvls: nvls && readNvls(nvls, nodes),
     buffers: readNumbers(json.field('buffers'), ['ll', 'll128', 'simple']),
-    p2p: readNumbers(json.field('p2p'), ['nChannels', 'channelsPerPeer', 'chunkBytes', 'maxPeers', 'scheduleGroupSize']),
+    p2p: {
+      ...readNumbers(json.field('p2p'), ['nChannels', 'channelsPerPeer', 'chunkBytes', 'maxPeers', 'scheduleGroupSize']),
+      order: rulesOf(parameters).p2pOrder,
+    },
   };
 }
 

@@ -4,7 +4,7 @@ import {
 } from '../graph/merge/links.js';
 import type { Merged } from '../graph/merge/merge.js';
 import type { NvlsLinks } from '../graph/merge/nvls.js';
-import type { P2pSchedule } from '../graph/merge/p2p.js';
+import type { P2pSchedule } from '../graph/merge/p2p-schedule.js';
 
 /** All that one rank needs to know of the channels: what the runtime connects. */
 export interface RankPlan {

@@ -7,9 +7,11 @@ export function assemble(nodes: readonly SystemNode[], links: Links, hostHashes:
   for (const node of nodes) first[node.type + 1] = (first[node.type + 1] ?? 0) + 1;
   for (let type = 0; type < nodeTypes; type++) first[type + 1] = (first[type + 1] ?? 0) + (first[type] ?? 0);
   const ofType = <Node extends SystemNode>(type: NodeType) => nodes.slice(first[type], first[type + 1]) as Node[];
+  const gpus = ofType<GpuNode>(NodeType.GPU);
+  const devs = ofType<DevNode>(NodeType.DEV);
   return {
     nodes,
-    gpus: ofType<GpuNode>(NodeType.GPU),
+    gpus,
     pcis: ofType<PciNode>(NodeType.PCI),
     nvSwitches: ofType<PlainNode>(NodeType.NVS),
     cpus: ofType<CpuNode>(NodeType.CPU),
@@ -17,7 +19,7 @@ export function assemble(nodes: readonly SystemNode[], links: Links, hostHashes:
     nets: ofType<NetNode>(NodeType.NET),
     gins: ofType<PluginNode>(NodeType.GIN),
     rmas: ofType<PluginNode>(NodeType.RMA),
-    devs: ofType<DevNode>(NodeType.DEV),
+    hardware: devs.length > 0 ? devs : gpus,
     bridges: ofType<PlainNode>(NodeType.CXB),
     first,
     links,

@@ -1,3 +1,4 @@
+import { defaultRules, type Rules } from '../versions/rules.js';
 import { CpuArch, CpuModel, CpuVendor } from './system.js';
 
 /** Bandwidths that NCCL assumes for what no file tells, in GB/s, as C floats. The figures are from its `topo.h`. */
@@ -9,8 +10,8 @@ export const localGBps = 5000;
 export const splitGpuGBps = 2618;
 
 /** One NVLink, in one direction, by compute capability. */
-export function nvLinkGBps(sm: number): number {
-  if (sm >= 100) return Math.fround(40.1);
+export function nvLinkGBps(sm: number, { blackwellNvLinkGBps }: Rules = defaultRules): number {
+  if (sm >= 100) return Math.fround(blackwellNvLinkGBps);
   if (sm >= 90) return Math.fround(20.6);
   if (sm === 86) return 12;
   if (sm >= 70) return 20;

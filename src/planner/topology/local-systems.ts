@@ -5,9 +5,10 @@ import { computePaths } from './paths/compute-paths.js';
 import { Locality } from './paths/locality.js';
 import type { Paths } from './paths/paths.js';
 import type { DriverFacts } from './paths/reach.js';
-import type { GpuNode, System } from './system.js';
+import { countOf, type GpuNode, hardwareType, type System } from './system.js';
 import { LinkType, NodeType, PathType } from './types.js';
-import { withoutGpus } from './without-gpus.js';
+import { rulesOf } from '../versions/rules.js';
+import { withoutNodes } from './without-nodes.js';
 
 /** A machine as some of its ranks see it: ready for the search of channels. */
 export interface LocalSystem {
@@ -43,9 +44,11 @@ export function localSystems(
   const domains = domainOfGpus(system, paths);
   const groups = [...new Set(domains)];
   const locals = groups.map((domain) => {
-    const removed = new Set(domains.flatMap((other, gpu) => (other === domain ? [] : [gpu])));
-    if (removed.size === 0) return finish(system, paths, parameters, communicatorRanks);
-    const trimmed = withoutGpus(system, removed);
+    const removed = system.gpus.filter((gpu) => domains[gpu.index] !== domain);
+    const isWhole = system.gpus.length - removed.length === communicatorRanks;
+    const unused = [...removed, ...(isWhole && !rulesOf(parameters).netsOfOneHost ? system.nets : [])];
+    if (unused.length === 0) return finish(system, paths, parameters, communicatorRanks);
+    const trimmed = withoutNodes(system, unused);
     return finish(trimmed, computePaths(trimmed, parameters, facts), parameters, communicatorRanks);
   });
   return locals.sort((a, b) => (a.ranks[0] ?? 0) - (b.ranks[0] ?? 0));
@@ -66,7 +69,9 @@ function domainOfGpus(system: System, paths: Paths): number[] {
 }
 
 function finish(system: System, paths: Paths, parameters: Parameters, communicatorRanks: number): LocalSystem {
-  const inter = system.gpus.length !== communicatorRanks;
+  const hasOthers = system.gpus.length !== communicatorRanks;
+  // Versions that take NICs of a whole communicator out go by whether there are any.
+  const inter = hasOthers && (rulesOf(parameters).netsOfOneHost || system.nets.length > 0);
   const locality = new Locality(system, paths, parameters);
   const alone = !inter && system.gpus.length === 1;
   return {
@@ -74,19 +79,19 @@ function finish(system: System, paths: Paths, parameters: Parameters, communicat
     system,
     paths,
     inter,
-    maxGBps: alone ? localGBps : maxBandwidth(system, paths, inter ? NodeType.NET : NodeType.DEV),
-    totalGBps: alone ? localGBps : Math.max(0, ...system.devs.map((dev) => totalBandwidth(system, dev.vertex))),
+    maxGBps: alone ? localGBps : maxBandwidth(system, paths, inter ? NodeType.NET : hardwareType(system)),
+    totalGBps: alone ? localGBps : Math.max(0, ...system.hardware.map((dev) => totalBandwidth(system, dev.vertex))),
     gpuOfNet: Int32Array.from(system.nets, (net) => locality.gpuOfNet(net.index)),
     nvls: hasNvls(system, parameters),
   };
 }
 
 /** The best path from the hardware of any GPU to another, or to a NET, GB/s. */
-function maxBandwidth(system: System, paths: Paths, type: typeof NodeType.NET | typeof NodeType.DEV): number {
+function maxBandwidth(system: System, paths: Paths, type: NodeType): number {
   let best = 0;
-  const count = type === NodeType.NET ? system.nets.length : system.devs.length;
+  const count = countOf(system, type);
   for (let index = 0; index < count; index++) {
-    for (const dev of system.devs) {
+    for (const dev of system.hardware) {
       const path = paths.to(type, index) + dev.vertex;
       if (paths.hopCount[path] !== 0) best = Math.max(best, paths.bandwidthGBps[path] ?? 0);
     }
@@ -111,13 +116,13 @@ function totalBandwidth(system: System, dev: number): number {
 const nvlsFromSm = 90;
 
 function hasNvls(system: System, parameters: Parameters): boolean {
-  const shared = system.devs.find((dev) => system.gpus.filter((gpu) => gpu.parent === dev.index).length > 1);
+  const shared = system.hardware.find((dev) => system.gpus.filter((gpu) => gpu.parent === dev.index).length > 1);
   if (shared !== undefined) {
     if (parameters.nvlsEnable !== 1) return false;
     throw new InputError('CONTENT',
       `NCCL_NVLS_ENABLE=1 does not go with several ranks on one GPU (dev ${shared.dev}): unset it, or give each rank a GPU`, { ncclResult: 5 });
   }
-  if (parameters.nvlsEnable === 0 || system.gpus.length < 2) return false;
+  if (parameters.nvlsEnable === 0 || system.gpus.length < rulesOf(parameters).nvlsFewestGpus) return false;
   if (parameters.nvlsEnable !== 2) return true;
   const first = system.gpus.reduce<GpuNode | undefined>((lowest, gpu) => (lowest === undefined || gpu.rank < lowest.rank ? gpu : lowest), undefined);
   return system.nvSwitches.length > 0 && (first?.sm ?? 0) >= nvlsFromSm;

@@ -1,4 +1,4 @@
-import { type NodeType, nodeTypeNames } from './types.js';
+import { NodeType, nodeTypeNames } from './types.js';
 
 /**
  * One machine (or one NVLink domain of several) as a graph. A system never changes after it is built: the search keeps
@@ -21,7 +21,8 @@ export interface System {
   readonly nets: readonly NetNode[];
   readonly gins: readonly PluginNode[];
   readonly rmas: readonly PluginNode[];
-  readonly devs: readonly DevNode[];
+  /** What holds the links of GPUs: DEV nodes, or the GPU nodes themselves in versions without. */
+  readonly hardware: readonly (DevNode | GpuNode)[];
   readonly bridges: readonly PlainNode[];
   /** `nodes` of type t are those from `first[t]` up to `first[t + 1]`. */
   readonly first: Int32Array;
@@ -55,7 +56,7 @@ export interface GpuNode extends NodeCommon<typeof NodeType.GPU> {
   readonly gdr: boolean;
   /** Which part of a split GPU it is, or -1. */
   readonly mloPart: number;
-  /** `index` of its DEV node. */
+  /** Position of its hardware in `System.hardware`. */
   readonly parent: number;
 }
 
@@ -141,6 +142,11 @@ export interface Links {
   readonly bandwidthGBps: Float32Array;
   /** The first link back with the same type, or -1. */
   readonly reverse: Int32Array;
+}
+
+/** The type of the nodes in `hardware`. */
+export function hardwareType(system: System): typeof NodeType.DEV | typeof NodeType.GPU {
+  return countOf(system, NodeType.DEV) > 0 ? NodeType.DEV : NodeType.GPU;
 }
 
 /** Number of nodes of a type. */

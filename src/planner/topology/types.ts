@@ -77,5 +77,14 @@ export type PathType = (typeof PathType)[keyof typeof PathType];
 /** Names of path types, by number. */
 export const pathTypeNames = ['LOC', 'NVL', 'NVB', 'C2C', 'PIX', 'PXB', 'P2C', 'PXN', 'PHB', 'SYS', 'NET', 'DIS'] as const;
 
+/**
+ * A path type by its place in an order in which PXN comes before P2C, as NCCL 2.27.3 has them; the same function goes back.
+ * Versions without P2C never have such paths, so the usual order serves them.
+ */
+export function pxnFirst(type: number): number {
+  if (type === PathType.P2C) return PathType.PXN;
+  return type === PathType.PXN ? PathType.P2C : type;
+}
+
 /** Between two ports of one card: when NICs are merged, this stands between LOC and PIX. */
 export const pathTypePort = PathType.NVL;

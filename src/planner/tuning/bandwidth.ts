@@ -1,6 +1,7 @@
 import { Pattern } from '../graph/graph.js';
 import type { GraphHeader } from '../graph/merge/align.js';
 import { CpuVendor } from '../topology/system.js';
+import { rulesOf } from '../versions/rules.js';
 import { generationOf, llCapGBps, nvlsEfficiency, nvlsTreeCaps, ofNodes, ringLl128Caps, treeCaps, treeLl128Caps } from './constants.js';
 import { graphOf, type TuningInput } from './input.js';
 import type { Algorithm, Collective, Protocol } from './names.js';
@@ -37,7 +38,9 @@ export function modelBandwidth(input: TuningInput, collective: Collective, algor
   const graph = input.graphs[graphOf[algorithm]];
   const bus = busBandwidth(input, graph, collective, algorithm, protocol);
   if (algorithm !== 'Ring' && (collective === 'AllGather' || collective === 'ReduceScatter')) return bus;
-  const perStep = algorithm === 'Ring' || algorithm === 'NVLS' || algorithm === 'NVLSTree';
+  const isNvls = algorithm === 'NVLS' || algorithm === 'NVLSTree';
+  if (isNvls && !rulesOf(input).nvlsByEfficiency) return { ...bus, gbps: fround(bus.gbps * fround(5 / 6)) };
+  const perStep = algorithm === 'Ring' || isNvls;
   return { ...bus, gbps: fround(bus.gbps * (perStep ? fround(nRanks / ringSteps(collective, nRanks)) : 0.5)) };
 }
 
@@ -72,18 +75,19 @@ function ringBandwidth(input: TuningInput, nChannels: number, gbps: number, prot
     case 'Simple': return { gbps, limit: 'graph' };
     // Half of what LL moves are flags.
     case 'LL': return capped(gbps * 0.5, llCap(input), 'll');
-    case 'LL128': return capped(gbps * 0.92, nChannels * ofNodes(ringLl128Caps[generationOf(minCompCap)], nNodes), 'channel');
+    case 'LL128': return capped(gbps * 0.92, nChannels * ofNodes(ringLl128Caps(rulesOf(input))[generationOf(minCompCap)], nNodes), 'channel');
   }
 }
 
 function treeBandwidth(input: TuningInput, nChannels: number, channels: number, protocol: Protocol): Bandwidth {
   const { nNodes, minCompCap, maxTreePattern } = input;
+  const rules = rulesOf(input);
   const generation = generationOf(minCompCap);
-  let tree = capped(channels * 0.92, nChannels * ofNodes(treeCaps[generation], nNodes), 'channel');
+  let tree = capped(channels * 0.92, nChannels * ofNodes(treeCaps(rules)[generation], nNodes), 'channel');
   if (protocol === 'LL') tree = capped(tree.gbps / 3.8, llCap(input), 'll', tree.limit);
   if (protocol === 'LL128') {
     const share = nNodes === 1 ? 7 / 9 : 120 / 128;
-    tree = capped(tree.gbps * share, nChannels * ofNodes(treeLl128Caps[generation], nNodes), 'channel', tree.limit);
+    tree = capped(tree.gbps * share, nChannels * ofNodes(treeLl128Caps(rules)[generation], nNodes), 'channel', tree.limit);
   }
   return maxTreePattern === Pattern.TREE ? { ...tree, gbps: fround(tree.gbps * 0.85) } : tree;
 }
@@ -96,9 +100,15 @@ function capped(gbps: number, cap: number, capLimit: BandwidthLimit, limit: Band
   return gbps <= cap ? { gbps: fround(gbps), limit } : { gbps: fround(cap), limit: capLimit };
 }
 
-function collnetDirectBandwidth({ nRanks, nNodes, minCompCap }: TuningInput, graph: GraphHeader, collective: Collective): number {
+function collnetDirectBandwidth(input: TuningInput, graph: GraphHeader, collective: Collective): number {
+  const { nRanks, nNodes, minCompCap } = input;
   if (graph.nChannels === 0) return 0;
   const ranksPerNode = fround(nRanks / nNodes);
+  if (collective !== 'AllReduce' && !rulesOf(input).collnetGatherByHeads) {
+    // Measured with one and with eight ranks a node; between them NCCL draws a line.
+    const share = fround(fround(ranksPerNode - 1) / 7);
+    return fround(fround(ranksPerNode * graph.bwIntra) * (share * 0.85 + fround(1 - share) * 0.95));
+  }
   if (collective !== 'AllReduce') return fround(ranksPerNode * min(graph.bwIntra, fround(graph.bwInter * fround(0.9))));
   // It takes a NIC for each GPU to work at full speed; half of what is missing is lost.
   const ratio = fround(ranksPerNode / graph.nChannels);
@@ -110,6 +120,8 @@ function collnetDirectBandwidth({ nRanks, nNodes, minCompCap }: TuningInput, gra
 function nvlsBandwidth(input: TuningInput, graph: GraphHeader, collective: Collective, algorithm: 'NVLS' | 'NVLSTree'): Bandwidth {
   const { nRanks, nNodes, minCompCap } = input;
   const { nChannels } = graph;
+  const rules = rulesOf(input);
+  if (!rules.nvlsByEfficiency) return { gbps: fround(nChannels * plainNvlsBandwidth(input, graph, collective, algorithm)), limit: 'switch' };
   const generation = generationOf(minCompCap);
   const ranksPerNode = fround(nRanks / nNodes);
   const efficient = fround(graph.bwIntra * nvlsEfficiency[generation]);
@@ -117,7 +129,15 @@ function nvlsBandwidth(input: TuningInput, graph: GraphHeader, collective: Colle
   // All-reduce pipelines two operations.
   const within = fround(head * (collective === 'AllReduce' ? 2 : fround(fround(ranksPerNode - 1) / ranksPerNode)));
   const network = fround(graph.bwInter * (nNodes <= 2 && algorithm === 'NVLSTree' ? 2 : 1));
-  const cap = algorithm === 'NVLSTree' ? fround(ofNodes(nvlsTreeCaps[generation], nNodes)) : Infinity;
+  const cap = algorithm === 'NVLSTree' ? fround(ofNodes(nvlsTreeCaps(rules)[generation], nNodes)) : Infinity;
   const gbps = min(within, network, cap);
   return { gbps: fround(nChannels * gbps), limit: gbps === within ? 'switch' : gbps === network ? 'network' : 'channel' };
+}
+
+/** GB/s of one channel as versions before 2.28 have it: what its graph says. */
+function plainNvlsBandwidth({ ncclVersion, nRanks, nNodes }: TuningInput, { bwIntra, bwInter }: GraphHeader, collective: Collective, algorithm: 'NVLS' | 'NVLSTree'): number {
+  if (algorithm === 'NVLSTree') return min(bwIntra, nNodes <= 2 ? bwInter : fround(bwInter / 2));
+  if (collective === 'AllReduce' || !rulesOf({ ncclVersion }).nvlsShareOfRanks) return min(bwIntra, bwInter);
+  const ranksPerNode = fround(nRanks / nNodes);
+  return min(fround(fround(bwIntra * fround(ranksPerNode - 1)) / ranksPerNode), fround(bwInter * fround(0.9)));
 }

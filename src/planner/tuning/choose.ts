@@ -1,3 +1,4 @@
+import { rulesOf } from '../versions/rules.js';
 import { chunkBytes } from './chunk.js';
 import { sizeProduct } from './integers.js';
 import type { Algorithm, Collective, Protocol } from './names.js';
@@ -72,7 +73,7 @@ function channelsAndThreads(tuning: Tuning, algorithm: Algorithm, protocol: Prot
     case 'NVLS':
     case 'NVLSTree': {
       const nvlsChannels = input.nvls?.nChannels ?? 0;
-      const withNetwork = algorithm === 'NVLS' && input.nNodes > 1;
+      const withNetwork = algorithm === 'NVLS' && input.nNodes > 1 && rulesOf(input).nvlsChannelsOfNodes;
       return { nChannels: withNetwork ? Math.min(nvlsChannels, input.nChannels) : nvlsChannels, nThreads: most };
     }
     default: {

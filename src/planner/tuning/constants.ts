@@ -1,7 +1,8 @@
+import type { Rules } from '../versions/rules.js';
 import type { Algorithm, Protocol } from './names.js';
 
 /**
- * The figures that NVIDIA measured and NCCL 2.30.7 carries (its `ncclTunerConstants`). They are C doubles there; where
+ * The figures that NVIDIA measured and NCCL carries (its `ncclTunerConstants`); those that changed are rules. They are C doubles there; where
  * NCCL stores one in a float, the code that uses it rounds.
  */
 
@@ -84,16 +85,16 @@ export function llCapGBps(nNodes: number, generation: Generation, amdOrMixed: bo
 }
 
 /** The most that one channel of a ring carries with LL128; GB/s. */
-export const ringLl128Caps: Caps = { volta: [20, 20, 20], ampere: [20, 20, 20], hopper: [36.7, 36.7, 36.7], blackwell: [40, 40, 40] };
+export const ringLl128Caps = (rules: Rules): Caps => ({ volta: [20, 20, 20], ampere: [20, 20, 20], hopper: [36.7, 36.7, 36.7], blackwell: rules.ringLl128CapBlackwell });
 
 /** The most that one channel of a tree carries with LL128; GB/s. */
-export const treeLl128Caps: Caps = { volta: [20, 20, 20], ampere: [20, 20, 20], hopper: [36.7, 36.7, 29.0], blackwell: [55.6, 31.67, 20.0] };
+export const treeLl128Caps = (rules: Rules): Caps => ({ volta: [20, 20, 20], ampere: [20, 20, 20], hopper: [36.7, 36.7, 29.0], blackwell: rules.treeLl128CapBlackwell });
 
 /** The most that one channel of a tree carries; GB/s. */
-export const treeCaps: Caps = { volta: [26.5, 18.5, 10.0], ampere: [24.0, 23.6, 17.8], hopper: [38.7, 41.4, 36.0], blackwell: [70.0, 42.8, 24.0] };
+export const treeCaps = (rules: Rules): Caps => ({ volta: [26.5, 18.5, 10.0], ampere: [24.0, 23.6, 17.8], hopper: [38.7, 41.4, 36.0], blackwell: rules.treeCapBlackwell });
 
 /** The most that one head of NVLink SHARP carries with trees between nodes; GB/s. */
-export const nvlsTreeCaps: Caps = { volta: [26.5, 18.5, 10.0], ampere: [24.0, 23.6, 17.8], hopper: [0, 57.7, 45.5], blackwell: [0, 96.0, 80.0] };
+export const nvlsTreeCaps = (rules: Rules): Caps => ({ volta: [26.5, 18.5, 10.0], ampere: [24.0, 23.6, 17.8], hopper: [0, 57.7, 45.5], blackwell: [0, 96, rules.nvlsTreeCapBlackwell] });
 
 /** Which part of its links' bandwidth NVLink SHARP reaches; a C float. */
 export const nvlsEfficiency: Readonly<Record<Generation, number>> = {

@@ -3,6 +3,7 @@ import { collnetDirectOf } from '../graph/merge/collnet.js';
 import type { Merged } from '../graph/merge/merge.js';
 import { kindOf } from '../graph/merge/nodes.js';
 import type { BufferBytes } from '../graph/merge/p2p.js';
+import type { Parameters } from '../parameters.js';
 import type { Algorithm } from './names.js';
 
 /**
@@ -10,6 +11,8 @@ import type { Algorithm } from './names.js';
  * is rank 0's.
  */
 export interface TuningInput {
+  /** The version of NCCL whose model it is. */
+  readonly ncclVersion: string;
   readonly nRanks: number;
   readonly nNodes: number;
   /** Ranks of rank 0's node. */
@@ -46,11 +49,12 @@ export interface TuningInput {
 }
 
 /** What the tuning model needs of a plan. */
-export function tuningInput(merged: Merged): TuningInput {
+export function tuningInput(merged: Merged, { ncclVersion }: Pick<Parameters, 'ncclVersion'>): TuningInput {
   const { nodes, agreement, graphs, nChannels, buffers, nvls, collnet } = merged;
   const own = kindOf(nodes, 0);
   const direct = collnet === undefined ? undefined : collnetDirectOf(nodes, collnet, 0);
   return {
+    ncclVersion,
     nRanks: agreement.nRanks,
     nNodes: agreement.nNodes,
     localRanks: own.ranks.length,

@@ -2,6 +2,7 @@ import type { Parameters } from '../parameters.js';
 import { CpuArch, CpuVendor } from '../topology/system.js';
 import { PathType } from '../topology/types.js';
 import { ringSteps } from './bandwidth.js';
+import { rulesOf } from '../versions/rules.js';
 import { baseLatenciesUs, type Medium, stepLatenciesUs } from './constants.js';
 import { graphOf, type TuningInput } from './input.js';
 import { floorLog2 } from './integers.js';
@@ -61,7 +62,11 @@ function withinNode({ graphs }: TuningInput, algorithm: Algorithm): Medium {
   return graphs[graphOf[algorithm]].typeIntra === PathType.NVL ? 'nvlink' : 'pci';
 }
 
-function stepUs({ cpuArch }: TuningInput, medium: Medium, algorithm: Algorithm, protocol: Protocol): number {
+function stepUs(input: TuningInput, medium: Medium, algorithm: Algorithm, protocol: Protocol): number {
+  const { cpuArch } = input;
+  const rules = rulesOf(input);
+  if (medium === 'net' && protocol === 'Simple' && algorithm === 'NVLSTree') return rules.nvlsTreeNetUs;
+  if (medium === 'net' && protocol === 'Simple' && algorithm === 'PAT') return rules.patNetUs;
   // On Power, NCCL prefers trees.
   const asRing = cpuArch === CpuArch.POWER && medium === 'pci' && algorithm === 'Tree' && protocol === 'Simple';
   return stepLatenciesUs[medium][asRing ? 'Ring' : algorithm][protocol];

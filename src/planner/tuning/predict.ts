@@ -7,6 +7,7 @@ import { floorLog2 } from './integers.js';
 import {
   type Algorithm, algorithms, type Collective, collectives, dataTypes, type DataTypeName, type OperatorName, operators, type Protocol, protocols,
 } from './names.js';
+import { type Rules, rulesOf } from '../versions/rules.js';
 import type { Reason } from './reasons.js';
 import type { Model, Tuning } from './tune.js';
 
@@ -71,6 +72,7 @@ interface Cost {
 /** What one kind of call costs, at any size. */
 export class CostModel {
   readonly #input: TuningInput;
+  readonly #rules: Rules;
   readonly #collective: Collective;
   readonly #operations: number;
   readonly #penalised: boolean;
@@ -85,6 +87,7 @@ export class CostModel {
       throw new InvalidArgumentError('ARGUMENT_RANGE', `${operations} operations: it has to be a whole number above 0`);
     }
     this.#input = input;
+    this.#rules = rulesOf(input);
     this.#collective = collective;
     this.#operations = operations;
     this.#penalised = isFloat8(dataType) && reduces(collective) && input.nRanks > 8;
@@ -135,7 +138,7 @@ export class CostModel {
     let { bandwidthGBps, latencyUs } = model;
     if (this.#collective === 'AllReduce') {
       const size = floorLog2(Math.floor(bytes / 64));
-      const corrected = algorithm === 'Tree' ? size < 23 : algorithm === 'NVLSTree' && minCompCap >= 100 && cpuArch === CpuArch.X86;
+      const corrected = algorithm === 'Tree' ? size < 23 : algorithm === 'NVLSTree' && minCompCap >= 100 && cpuArch === CpuArch.X86 && this.#rules.nvlsTreeCorrection;
       if (corrected) bandwidthGBps = fround(bandwidthGBps * (treeCorrections[protocol][size] ?? 1));
       // Rings of several nodes reach a plateau.
       const isPlateau = algorithm === 'Ring' && protocol === 'Simple' && nNodes > 1 && Math.floor(bytes / (nChannels * nRanks)) >= 64;
@@ -155,7 +158,9 @@ function callTroubles(input: TuningInput, collective: Collective, algorithm: Alg
   if (reduces(collective) && isFloat8(dataType) && minCompCap < 90) reasons.push({ why: 'float8-old-gpu', compCap: minCompCap });
   const isCollnet = algorithm === 'CollNetDirect' || algorithm === 'CollNetChain';
   const isNvls = algorithm === 'NVLS' || algorithm === 'NVLSTree';
-  if (isCollnet && maxLocalRanks > mostCollnetLocalRanks) {
+  const { collnetFewRanks } = rulesOf(input);
+  const fewRanksOnly = collnetFewRanks === 'none' ? isCollnet : collnetFewRanks === 'chain' && algorithm === 'CollNetDirect';
+  if (fewRanksOnly && maxLocalRanks > mostCollnetLocalRanks) {
     reasons.push({ why: 'collnet-local-ranks', localRanks: maxLocalRanks, most: mostCollnetLocalRanks });
   }
   if (collnet !== null && (isCollnet || (algorithm === 'NVLS' && nNodes > 1)) && reduces(collective) && !networkReduces(operator, dataType)) {
@@ -163,6 +168,7 @@ function callTroubles(input: TuningInput, collective: Collective, algorithm: Alg
   }
   if (isNvls && nvls !== null) {
     if (collective !== 'AllReduce' && localRanks > mostNvlsLocalRanks) reasons.push({ why: 'nvls-local-ranks', localRanks, most: mostNvlsLocalRanks });
+    if (collective !== 'AllReduce' && rulesOf(input).nvlsGatherOnOneNode && nNodes > 1) reasons.push({ why: 'nvls-nodes', nNodes });
     if (reduces(collective) && !switchReduces(operator, dataType)) reasons.push({ why: 'nvls-operator', operator, dataType });
   }
   if (algorithm === 'PAT' && collective === 'ReduceScatter' && operator === 'avg') reasons.push({ why: 'pat-operator', operator });

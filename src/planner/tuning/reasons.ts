@@ -31,6 +31,8 @@ export type Reason =
   | { readonly why: 'one-node' }
   /** Outside of all-reduce, NVLink SHARP is for nodes of at most so many ranks. */
   | { readonly why: 'nvls-local-ranks'; readonly localRanks: number; readonly most: number }
+  /** Outside of all-reduce, NVLink SHARP is for one node, in older versions. */
+  | { readonly why: 'nvls-nodes'; readonly nNodes: number }
   /** The NVSwitch cannot reduce this. */
   | { readonly why: 'nvls-operator'; readonly operator: OperatorName; readonly dataType: DataTypeName }
   /** NCCL_PAT_ENABLE=0. */
@@ -70,6 +72,7 @@ export function describeReason(reason: Reason): string {
     case 'one-node': return 'NVLSTree joins several nodes; there is one.';
     case 'nvls-local-ranks':
       return `Outside of AllReduce, NVLink SHARP serves at most ${reason.most} ranks a node; there are ${reason.localRanks}.`;
+    case 'nvls-nodes': return `Outside of AllReduce, this version has NVLink SHARP on one node only; there are ${reason.nNodes}.`;
     case 'nvls-operator': return `The NVSwitch cannot reduce ${reason.dataType} with ${reason.operator}.`;
     case 'pat-off': return 'NCCL_PAT_ENABLE=0 switches PAT off.';
     case 'pat-local-ranks':

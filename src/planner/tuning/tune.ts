@@ -5,9 +5,12 @@ import { type BandwidthLimit, modelBandwidth } from './bandwidth.js';
 import { graphOf, type TuningInput, tuningInput } from './input.js';
 import { modelLatency } from './latency.js';
 import { type Asked, readNameList } from './name-lists.js';
+import { rulesOf } from '../versions/rules.js';
 import { type Algorithm, algorithms, byName, type Collective, collectives, type Protocol, protocols } from './names.js';
 import type { Reason } from './reasons.js';
 import { type ByCandidate, maxThreads, threadThresholds } from './threads.js';
+
+const { fround } = Math;
 
 /** What NCCL believes about one collective with one algorithm and protocol. */
 export interface Model {
@@ -45,7 +48,7 @@ export interface Tuning {
  * @throws InvalidUsageError where `NCCL_ALGO` or `NCCL_PROTO` names what there is not; NCCL makes no communicator then
  */
 export function tune(merged: Merged, parameters: Parameters): Tuning {
-  return tuneFor(tuningInput(merged), parameters);
+  return tuneFor(tuningInput(merged, parameters), parameters);
 }
 
 /** The same from the figures that matter, so that one of them can be changed. */
@@ -90,15 +93,16 @@ const algorithmsOf: Readonly<Record<Collective, readonly Algorithm[]>> = {
 
 /** Why NCCL does not even work out figures. */
 function absence(input: TuningInput, collective: Collective, algorithm: Algorithm, protocol: Protocol, parameters: Parameters): Reason | undefined {
+  const rules = rulesOf(input);
   if (input.nRanks <= 1) return { why: 'one-rank' };
   if (!algorithmsOf[collective].includes(algorithm)) return { why: 'no-such-algorithm', collective, algorithm };
   if (protocol !== 'Simple' && (algorithm === 'NVLS' || algorithm === 'NVLSTree' || algorithm === 'PAT')) return { why: 'simple-only', algorithm, protocol };
   if (algorithm === 'PAT') return patAbsence(input, parameters);
   if (algorithm === 'NVLS' || algorithm === 'NVLSTree') {
     const { nChannels } = input.graphs.nvls;
-    if (nChannels === 0) return { why: 'no-nvls' };
+    if (nChannels === 0 && rules.nvlsByEfficiency) return { why: 'no-nvls' };
     // One head alone gains nothing.
-    if (nChannels < 2) return { why: 'channels', algorithm, nChannels, fewest: 2 };
+    if (nChannels < 2 && rules.nvlsByEfficiency) return { why: 'channels', algorithm, nChannels, fewest: 2 };
   }
   return undefined;
 }
@@ -112,6 +116,7 @@ function patAbsence({ minCompCap, nRanks, nNodes }: TuningInput, { patEnable }: 
 
 function algorithmTroubles(input: TuningInput, collective: Collective, algorithm: Algorithm, protocol: Protocol): Reason[] {
   const { nNodes, maxLocalRanks, collnet, nvSwitch, graphs } = input;
+  const rules = rulesOf(input);
   const reasons: Reason[] = [];
   const isCollnet = algorithm === 'CollNetDirect' || algorithm === 'CollNetChain';
   if (isCollnet && protocol !== 'Simple') reasons.push({ why: 'simple-only', algorithm, protocol });
@@ -120,10 +125,12 @@ function algorithmTroubles(input: TuningInput, collective: Collective, algorithm
   const needsCollnet = isCollnet || (algorithm === 'NVLS' && nNodes > 1);
   if (needsCollnet && collnet === null) reasons.push({ why: 'no-collnet', algorithm });
   if (collnet !== null && nChannels === 0) reasons.push({ why: 'channels', algorithm, nChannels, fewest: 1 });
-  if (algorithm === 'CollNetChain' && collnet?.chainSupport === false) reasons.push({ why: 'collnet-chain-heads' });
+  if (algorithm === 'CollNetChain' && collnet?.chainSupport === false && rules.collnetChainNeedsHeads) reasons.push({ why: 'collnet-chain-heads' });
   if (algorithm === 'CollNetDirect' && !nvSwitch) reasons.push({ why: 'no-nvswitch' });
   const scatters = collective === 'AllGather' || collective === 'ReduceScatter';
-  if (scatters && needsCollnet && nNodes > 1 && collnet !== null && maxLocalRanks > collnet.headCount) {
+  const ranksToServe = rules.collnetGatherByHeads ? maxLocalRanks : fround(input.nRanks / nNodes);
+  const needsHeads = isCollnet || rules.nvlsNeedsHeads;
+  if (scatters && needsCollnet && needsHeads && nNodes > 1 && collnet !== null && ranksToServe > collnet.headCount) {
     reasons.push({ why: 'heads', heads: collnet.headCount, localRanks: maxLocalRanks });
   }
   return reasons;
@@ -135,11 +142,14 @@ function ll128Troubles(input: TuningInput, algorithm: Algorithm, asked: Asked<Pr
   const { minCompCap, maxCompCap, graphs } = input;
   const { typeIntra, typeInter } = graphs[graphOf[algorithm]];
   const reasons: Reason[] = [];
-  const farthest = ll128C2c !== 0 && minCompCap >= 90 ? PathType.PXN : PathType.PXB;
-  if (typeInter > farthest) reasons.push({ why: 'll128-path', between: 'GPU and NIC', type: typeInter, farthest });
+  const isHopper = minCompCap >= 90;
+  const farthest = isHopper && (ll128C2c !== 0 || rulesOf(input).ll128OverPxn !== 'if asked') ? PathType.PXN : PathType.PXB;
+  const isForbidden = typeInter === PathType.P2C && ll128C2c === 0;
+  if (typeInter > farthest || isForbidden) reasons.push({ why: 'll128-path', between: 'GPU and NIC', type: typeInter, farthest });
   if (typeIntra > PathType.NVB) reasons.push({ why: 'll128-path', between: 'GPUs', type: typeIntra, farthest: PathType.NVB });
-  if (minCompCap !== maxCompCap && minCompCap < 90) reasons.push({ why: 'll128-mixed-gpus', minCompCap, maxCompCap });
-  if (minCompCap < 70) reasons.push({ why: 'll128-old-gpu', compCap: minCompCap });
+  if (minCompCap !== maxCompCap && (minCompCap < 90 || !rulesOf(input).ll128BetweenGenerations)) reasons.push({ why: 'll128-mixed-gpus', minCompCap, maxCompCap });
+  const { ll128Gpus } = rulesOf(input);
+  if (ll128Gpus === 'from 70' ? minCompCap < 70 : !(ll128Gpus).includes(minCompCap)) reasons.push({ why: 'll128-old-gpu', compCap: minCompCap });
   return reasons;
 }
 

@@ -3,6 +3,7 @@ import type { Parameters } from '../../parameters.js';
 import { CpuArch, CpuVendor } from '../../topology/system.js';
 import type { NodeContribution, RankContribution } from './contribution.js';
 import { kindOf, type NodeTable } from './nodes.js';
+import { type Rules, rulesOf } from '../../versions/rules.js';
 import type { MergeListener } from './trace.js';
 
 /** What all ranks agree on before there are channels: of most figures the least, or the greatest, that any rank has. */
@@ -33,7 +34,7 @@ export interface Agreement {
   readonly allDirectP2p: boolean;
 }
 
-export function agree(nodes: NodeTable, listen?: MergeListener): Agreement {
+export function agree(nodes: NodeTable, parameters: Parameters, listen?: MergeListener): Agreement {
   const { kinds, nRanks, nNodes } = nodes;
   const own = kindOf(nodes, 0);
   const localRanks = kinds.map(({ ranks }) => ranks.length);
@@ -51,13 +52,19 @@ export function agree(nodes: NodeTable, listen?: MergeListener): Agreement {
     maxCompCap: Math.max(...compCaps),
     cpuArch: mixedArch ? CpuArch.MIXED : own.cpuArch,
     cpuVendor: mixedVendor ? CpuVendor.MIXED : own.cpuVendor,
-    minNetGBps: Math.min(...ofRanks(kinds, 'minNetGBps')),
+    minNetGBps: minNetGBps(nodes, rulesOf(parameters)),
     minNetCount: Math.min(...ofRanks(kinds, 'netCount')),
     maxTreePattern: Math.max(...kinds.map(({ graphs }) => graphs.tree.pattern)),
     allNvLink: kinds.every((kind) => kind.allNvLink),
     allDirectNvLink: own.allDirectNvLink,
     allDirectP2p: own.allDirectP2p,
   };
+}
+
+/** Older versions do not exchange it, and do not look with one rank. */
+function minNetGBps(nodes: NodeTable, { netSpeedOfRank }: Rules): number {
+  if (netSpeedOfRank) return Math.min(...ofRanks(nodes.kinds, 'minNetGBps'));
+  return nodes.nRanks === 1 ? 0 : kindOf(nodes, 0).byRank[0]?.minNetGBps ?? 0;
 }
 
 /** One figure of all ranks. */

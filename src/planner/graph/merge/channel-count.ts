@@ -11,6 +11,8 @@ export interface ChannelFacts {
   readonly graphs: AlignedGraphs;
   /** Whether the network reduces. */
   readonly collnet: boolean;
+  /** As many as NVLink SHARP has, in versions that copy channels until there are as many. */
+  readonly nvlsChannels: number;
 }
 
 /**
@@ -19,10 +21,10 @@ export interface ChannelFacts {
  *
  *     graphs 0 1 2 ─► doubled 0 1 2 3 4 5 ─► at most 4: 0 1 2 3 ─► at least 6: 0 1 2 3 0 1
  *
- * @returns by channel, the number below 2n of the one that it is or repeats
+ * @returns by channel, the number below 2n of the one that it is or repeats; and how many there were before those for NVLink SHARP
  */
-export function countChannels(facts: ChannelFacts, parameters: Parameters, listen?: MergeListener): number[] {
-  const { nRanks, nNodes, graphs, collnet, minCompCap } = facts;
+export function countChannels(facts: ChannelFacts, parameters: Parameters, listen?: MergeListener): { readonly channels: number[]; readonly collChannels: number } {
+  const { nRanks, nNodes, graphs, collnet, nvlsChannels, minCompCap } = facts;
   let channels = Array.from({ length: Math.min(maxChannels, 2 * graphs.ring.nChannels) }, (_, channel) => channel);
   const become = (step: ChannelStep, count: number) => {
     const before = channels.length;
@@ -40,7 +42,9 @@ export function countChannels(facts: ChannelFacts, parameters: Parameters, liste
   const { fewest, most } = channelLimits(parameters);
   become('maximum', Math.min(channels.length, most));
   become('minimum', Math.max(channels.length, fewest));
-  return channels;
+  const collChannels = channels.length;
+  become('nvls', Math.max(channels.length, nvlsChannels));
+  return { channels, collChannels };
 }
 
 /** The limits that the parameters set; the maximum is applied first, so a greater minimum wins. */

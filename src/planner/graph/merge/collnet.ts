@@ -1,5 +1,6 @@
 import type { ChannelGraph } from '../graph.js';
 import type { AlignedGraphs } from './align.js';
+import type { Rules } from '../../versions/rules.js';
 import { kindOf, type NodeTable } from './nodes.js';
 import { rowOf } from './rings.js';
 
@@ -46,9 +47,14 @@ export interface CollnetDirect {
   readonly down: readonly number[];
 }
 
+/** Whether CollNet direct has links on nodes of so many ranks. */
+export function servesDirect(maxLocalRanks: number, { collnetDirectMostRanks }: Rules): boolean {
+  return !collnetDirectMostRanks || maxLocalRanks <= directArity + 1;
+}
+
 /** @param nvlsHeads by kind of node, where NVLink SHARP is used: its heads then serve the network too */
 export function joinCollnet(
-  table: NodeTable, graphs: AlignedGraphs, graphChannels: number, maxLocalRanks: number, nvlsHeads: readonly (readonly number[])[] | undefined,
+  table: NodeTable, graphs: AlignedGraphs, graphChannels: number, direct: boolean, nvlsHeads: readonly (readonly number[])[] | undefined,
 ): Collnet {
   const heads = table.kinds.map((kind) => headsOf(kind.graphs.collnetDirect, graphs.collnetDirect.nChannels));
   const ownHeads = (nvlsHeads ?? heads)[table.kindOfNode[0] ?? 0] ?? [];
@@ -57,7 +63,7 @@ export function joinCollnet(
     ...chains(table, graphChannels),
     chainDepth: Math.trunc(table.nRanks / table.nNodes),
     heads,
-    direct: maxLocalRanks <= directArity + 1,
+    direct,
     headCount: ownHeads.length,
     chainSupport: chainHeads.every((head) => ownHeads.includes(head)),
   };

@@ -4,6 +4,7 @@ import type { LocalSystem } from '../../topology/local-systems.js';
 import { Locality } from '../../topology/paths/locality.js';
 import { Reach } from '../../topology/paths/reach.js';
 import { NodeType, PathType } from '../../topology/types.js';
+import { rulesOf } from '../../versions/rules.js';
 import { type HostGraphs, maxChannels } from '../graph.js';
 
 /**
@@ -41,7 +42,7 @@ export interface NodeContribution {
 export interface RankContribution {
   /** Compute capability × 10. */
   readonly compCap: number;
-  /** Bandwidth of the slowest of its own NICs, GB/s; 0 without any. */
+  /** Bandwidth of the slowest of its own NICs, GB/s; 0 without any. Older versions: of the host's, and the largest float without any. */
   readonly minNetGBps: number;
   /** How many of its own NICs it takes to use all bandwidth between GPU and CPU. */
   readonly netCount: number;
@@ -64,6 +65,8 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
   const { system } = local;
   const locality = new Locality(system, local.paths, parameters);
   const farthest = farthestGpus(local);
+  const rules = rulesOf(parameters);
+  const slowestNet = Math.min(...system.nets.map((net) => net.bandwidthGBps), largestFloat);
   // An NVLink domain has the devices of several hosts; a plugin knows those of its own.
   const ownHost = system.nets.filter((net) => net.systemId === system.systemId);
   return {
@@ -74,8 +77,8 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
     nvls: local.nvls,
     nvSwitch: system.nvSwitches.length > 0,
     allNvLink: farthest < PathType.PIX,
-    allDirectNvLink: farthest <= PathType.NVL,
-    allDirectP2p: allDirectP2p(local, new Reach(system, local.paths, parameters)),
+    allDirectNvLink: farthest === PathType.NVL || (farthest < PathType.NVL && rules.directNvLinkAlone),
+    allDirectP2p: (rules.directP2pAlone || local.ranks.length > 1) && allDirectP2p(local, new Reach(system, local.paths, parameters)),
     netDevices: ownHost.length,
     collnetDevices: ownHost.filter((net) => net.coll).length,
     byRank: local.ranks.map((rank) => {
@@ -84,13 +87,16 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
       const enough = enoughNets(local, locality, gpu, nets);
       return {
         compCap: system.gpus[gpu]?.sm ?? 0,
-        minNetGBps: nets.length === 0 ? 0 : Math.min(...nets.map((net) => netGBps(local, gpu, net))),
-        netCount: enough.count,
+        minNetGBps: !rules.netSpeedOfRank ? slowestNet : nets.length === 0 ? 0 : Math.min(...nets.map((net) => netGBps(local, gpu, net))),
+        netCount: rules.p2pNetChannels === 'by bandwidth' ? enough.count : netsForPci(local, locality, gpu),
         p2pChannelsPerPeer: p2pChannelsPerPeer(local, gpu, enough, parameters),
       };
     }),
   };
 }
+
+/** The largest C float: what the slowest of no NICs is. */
+const largestFloat = Math.fround(3.4028234663852886e38);
 
 /** The worst type of path between two GPUs. */
 function farthestGpus({ system, paths }: LocalSystem): number {
@@ -136,6 +142,24 @@ function enoughNets(local: LocalSystem, locality: Locality, gpu: number, nets: r
   return { count, gbps };
 }
 
+/** The same as versions before 2.29 count them: only GPUs right below a CPU need more than one. */
+function netsForPci({ system, paths }: LocalSystem, locality: Locality, gpu: number): number {
+  const vertex = system.hardware[system.gpus[gpu]?.parent ?? -1]?.vertex ?? 0;
+  const { start, to, bandwidthGBps } = system.links;
+  let gpuGBps = 0;
+  for (let link = start[vertex] ?? 0; link < (start[vertex + 1] ?? 0); link++) {
+    if (system.nodes[to[link] ?? 0]?.type === NodeType.CPU) gpuGBps = bandwidthGBps[link] ?? 0;
+  }
+  let count = 0;
+  let gbps = 0;
+  for (const net of locality.netsOfGpu(gpu)) {
+    if (gbps >= gpuGBps) break;
+    gbps = Math.fround(gbps + (paths.bandwidthGBps[paths.between(NodeType.GPU, gpu, NodeType.NET, net)] ?? 0));
+    count++;
+  }
+  return count;
+}
+
 function netGBps({ paths }: LocalSystem, gpu: number, net: number): number {
   return paths.bandwidthGBps[paths.between(NodeType.GPU, gpu, NodeType.NET, net)] ?? 0;
 }
@@ -145,16 +169,17 @@ function p2pChannelsPerPeer(
   { system, paths, inter }: LocalSystem, gpu: number, nets: { readonly count: number; readonly gbps: number }, parameters: Parameters,
 ): number {
   let fewest = maxChannels;
-  const oneLinkGBps = nvLinkGBps(system.gpus[gpu]?.sm ?? 0);
+  const rules = rulesOf(parameters);
+  const oneLinkGBps = nvLinkGBps(system.gpus[gpu]?.sm ?? 0, rules);
   for (const { index: peer } of system.gpus) {
     if (peer === gpu) continue;
     const path = paths.between(NodeType.GPU, peer, NodeType.GPU, gpu);
     const type = paths.type[path];
-    const overNvLink = type === PathType.NVL || type === PathType.NVB;
+    const overNvLink = type === PathType.NVL || (type === PathType.NVB && rules.relayedNvLinkChannels);
     const links = overNvLink ? Math.trunc(Math.fround((paths.bandwidthGBps[path] ?? 0) / oneLinkGBps)) : 1;
     fewest = Math.min(fewest, 2 * Math.max(1, links));
   }
-  return inter ? Math.min(fewest, channelsPerNetPeer(nets, parameters)) : fewest;
+  return inter && rules.p2pNetChannels === 'by bandwidth' ? Math.min(fewest, channelsPerNetPeer(nets, parameters)) : fewest;
 }
 
 /** One channel a NIC, and more where one cannot carry what the NIC can. */

@@ -3,7 +3,7 @@ import { type CollnetDirect, collnetDirectOf } from './collnet.js';
 import type { Merged } from './merge.js';
 import { kindOf, type NodeTable } from './nodes.js';
 import { type NvlsLinks, nvlsLinksOf } from './nvls.js';
-import { type P2pSchedule, p2pScheduleOf } from './p2p.js';
+import { type P2pSchedule, p2pScheduleOf } from './p2p-schedule.js';
 import { treeArity } from './trees.js';
 
 /** What one rank finds in the channels. Every function throws InvalidArgumentError for a rank or channel that is not there. */
@@ -95,7 +95,7 @@ export function nvlsLinks(merged: Merged, channel: number, rank: number): NvlsLi
  */
 export function p2pSchedule(merged: Merged, rank: number): P2pSchedule {
   checkPlace(merged, 0, rank);
-  return p2pScheduleOf(merged.nodes, merged.p2p.scheduleGroupSize, rank);
+  return p2pScheduleOf(merged.nodes, merged.p2p, rank);
 }
 
 /** The ranks of a node, ascending. */

@@ -1,13 +1,15 @@
 import { InputError } from '../../../errors.js';
 import type { Parameters } from '../../parameters.js';
-import { type Agreement, agree, ofRanks, refuseDifferentDevices } from './agreement.js';
+import { rulesOf } from '../../versions/rules.js';
+import { type Agreement, agree, refuseDifferentDevices } from './agreement.js';
 import { type AlignedGraphs, alignGraphs } from './align.js';
 import { countChannels } from './channel-count.js';
-import { type Collnet, joinCollnet } from './collnet.js';
+import { type Collnet, joinCollnet, servesDirect } from './collnet.js';
 import { type HostRun, kindOf, type NodeTable, numberNodes } from './nodes.js';
 import { joinNvls, type Nvls } from './nvls.js';
 import { type BufferBytes, bufferSizes, p2pGroupSize, type P2pSizes, p2pSizes } from './p2p.js';
-import { joinRings, type Rings } from './rings.js';
+import type { P2pOrder } from './p2p-schedule.js';
+import { crossingKinds, joinRings, type Rings } from './rings.js';
 import type { MergeListener } from './trace.js';
 import { hangTrees, type Trees } from './trees.js';
 
@@ -19,6 +21,8 @@ export interface Merged {
   readonly graphs: AlignedGraphs;
   /** Number of channels for collectives. */
   readonly nChannels: number;
+  /** Those of rings and trees among them; fewer where NVLink SHARP has more, in versions that copy channels for it. */
+  readonly collChannels: number;
   /** By channel: which of `rings` it is. */
   readonly ringOfChannel: Uint8Array;
   /** By channel: which of `trees` it is. */
@@ -31,7 +35,7 @@ export interface Merged {
   readonly nvls: Nvls | undefined;
   readonly buffers: BufferBytes;
   /** Send and receive. */
-  readonly p2p: P2pSizes & { readonly maxPeers: number; readonly scheduleGroupSize: number };
+  readonly p2p: P2pSizes & { readonly maxPeers: number; readonly scheduleGroupSize: number; readonly order: P2pOrder };
 }
 
 /**
@@ -43,40 +47,43 @@ export interface Merged {
  *   differ though the parameters forbid it
  */
 export function mergeHosts(runs: readonly HostRun[], parameters: Parameters, listen?: MergeListener): Merged {
+  const rules = rulesOf(parameters);
   const nodes = numberNodes(runs, listen);
   const own = kindOf(nodes, 0);
   refuseDifferentDevices(nodes, parameters);
-  const agreement = agree(nodes, listen);
+  const agreement = agree(nodes, parameters, listen);
   const graphs = alignGraphs(nodes.kinds, own, listen);
   refuseNoChannel(nodes, graphs);
 
   const collnet = usesCollnet(nodes, graphs, parameters, listen);
-  const channels = countChannels({ ...agreement, graphs, collnet }, parameters, listen);
   const graphChannels = graphs.ring.nChannels;
+  const nvls = joinNvls(nodes, graphs, { ...agreement, ownCompCap: own.byRank[0]?.compCap ?? 0 }, parameters);
+  const nvlsChannels = rules.channelsForNvls ? nvls?.nChannels ?? 0 : 0;
+  const { channels, collChannels } = countChannels({ ...agreement, graphs, collnet, nvlsChannels }, parameters, listen);
   const ringOfChannel = Uint8Array.from(channels, (channel) => channel % graphChannels);
   const treeOfChannel = Uint8Array.from(channels);
-  const nvls = joinNvls(nodes, graphs, { ...agreement, ownCompCap: own.byRank[0]?.compCap ?? 0 }, parameters);
   if (nvls === undefined && nodes.kinds.some((kind) => kind.nvls)) listen?.({ kind: 'no-nvls' });
 
   const buffers = bufferSizes(parameters);
-  const maxPeers = p2pMaxPeers(agreement.nRanks, parameters);
-  const channelsPerPeer = Math.min(...ofRanks(nodes.kinds, 'p2pChannelsPerPeer'));
+  const maxPeers = rules.p2pMaxPeers ? p2pMaxPeers(agreement.nRanks, parameters) : agreement.nRanks;
   return {
     nodes,
     agreement,
     graphs,
     nChannels: channels.length,
+    collChannels,
     ringOfChannel,
     treeOfChannel,
-    rings: joinRings(nodes, graphChannels, 1 + Math.max(...ringOfChannel), listen),
+    rings: joinRings(nodes, graphChannels, 1 + Math.max(...ringOfChannel), crossingKinds(nodes, graphs, rules), listen),
     trees: hangTrees(nodes, graphChannels, 1 + Math.max(...treeOfChannel)),
-    collnet: collnet ? joinCollnet(nodes, graphs, graphChannels, agreement.maxLocalRanks, nvls?.heads) : undefined,
+    collnet: collnet ? joinCollnet(nodes, graphs, graphChannels, servesDirect(agreement.maxLocalRanks, rules), nvls?.heads) : undefined,
     nvls,
     buffers,
     p2p: {
-      ...p2pSizes({ ...agreement, nChannels: channels.length, channelsPerPeer, maxPeers }, buffers, parameters),
+      ...p2pSizes({ ...agreement, nodes, nChannels: channels.length, maxPeers }, buffers, parameters),
       maxPeers,
       scheduleGroupSize: p2pGroupSize(nodes, agreement.maxLocalRanks, parameters),
+      order: rules.p2pOrder,
     },
   };
 }

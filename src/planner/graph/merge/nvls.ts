@@ -1,5 +1,6 @@
 import type { Parameters } from '../../parameters.js';
 import { PathType } from '../../topology/types.js';
+import { rulesOf } from '../../versions/rules.js';
 import type { AlignedGraphs } from './align.js';
 import { ctaLimits } from './channel-count.js';
 import { headsOf } from './collnet.js';
@@ -43,6 +44,8 @@ const blackwell = 100;
 /** What the numbers of NVLink SHARP depend on. */
 export interface NvlsFacts {
   readonly nNodes: number;
+  /** Whether ranks are on several hosts, which may count as more nodes. */
+  readonly severalHosts: boolean;
   readonly minLocalRanks: number;
   /** Compute capability × 10 of rank 0. */
   readonly ownCompCap: number;
@@ -51,12 +54,12 @@ export interface NvlsFacts {
 }
 
 /** @returns undefined where some node has no channel for it */
-export function joinNvls(table: NodeTable, graphs: AlignedGraphs, facts: NvlsFacts, parameters: Parameters): Nvls | undefined {
+export function joinNvls(table: NodeTable, graphs: AlignedGraphs, facts: Omit<NvlsFacts, 'severalHosts'>, parameters: Parameters): Nvls | undefined {
   if (graphs.nvls.nChannels === 0) return undefined;
   const heads = table.kinds.map(({ graphs: { nvls } }) => headsOf(nvls, nvls?.nChannels ?? 0));
   const nHeads = Math.min(...heads.map(({ length }) => length));
   return {
-    ...sizes(facts, graphs.nvls.typeInter, parameters),
+    ...sizes({ ...facts, severalHosts: table.rankBase.some((base) => base !== 0) }, graphs.nvls.typeInter, parameters),
     nHeads,
     heads: heads.map((all) => all.slice(0, nHeads)),
   };
@@ -64,15 +67,16 @@ export function joinNvls(table: NodeTable, graphs: AlignedGraphs, facts: NvlsFac
 
 /** Channels and chunks: by architecture; tuned for Blackwell across nodes; parameters win. */
 function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): Omit<Nvls, 'nHeads' | 'heads'> {
-  const severalNodes = facts.nNodes > 1;
-  const tuned = facts.minCompCap >= blackwell && severalNodes ? blackwellAcrossNodes(facts, typeInter) : {};
+  const rules = rulesOf(parameters);
+  const severalNodes = rules.nvlsTunedForBlackwell ? facts.nNodes > 1 : facts.severalHosts;
+  const tuned = rules.nvlsTunedForBlackwell && facts.minCompCap >= blackwell && severalNodes ? blackwellAcrossNodes(facts, typeInter) : {};
   const chunkBytes = parameters.nvlsChunkBytes ?? tuned.chunkBytes ?? 128 * KiB;
   const { fewest, most } = ctaLimits(parameters);
   const asked = parameters.nvlsChannels !== undefined && parameters.nvlsChannels > 0 ? parameters.nvlsChannels : undefined;
   const channelsFrom = (usual: number) => Math.max(fewest, Math.min(most, asked ?? tuned.nChannels ?? usual));
   const nChannelsBeforeBlackwell = channelsFrom(16);
   return {
-    nChannels: facts.ownCompCap >= blackwell ? channelsFrom(severalNodes ? 32 : 24) : nChannelsBeforeBlackwell,
+    nChannels: facts.ownCompCap >= blackwell ? channelsFrom(rules.nvlsChannelsBlackwell[severalNodes ? 'between' : 'within']) : nChannelsBeforeBlackwell,
     nChannelsBeforeBlackwell,
     chunkBytes,
     treeMaxChunkBytes: parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (facts.nNodes >= 4 ? 64 * KiB : chunkBytes),

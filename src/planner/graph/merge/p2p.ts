@@ -1,5 +1,7 @@
 import type { Parameters } from '../../parameters.js';
 import { CpuArch } from '../../topology/system.js';
+import { rulesOf } from '../../versions/rules.js';
+import { ofRanks } from './agreement.js';
 import { mostChannelsInArguments } from './channel-count.js';
 import { kindOf, type NodeTable } from './nodes.js';
 
@@ -31,8 +33,7 @@ export interface P2pFacts {
   readonly cpuArch: number;
   readonly minCompCap: number;
   readonly allNvLink: boolean;
-  /** The fewest channels that any rank gives a peer. */
-  readonly channelsPerPeer: number;
+  readonly nodes: NodeTable;
   readonly maxPeers: number;
 }
 
@@ -47,9 +48,11 @@ export function p2pSizes(facts: P2pFacts, buffers: BufferBytes, parameters: Para
   // Peers are mapped to channels by bits, so both numbers are powers of two.
   const wanted = Math.max(Math.min(facts.nChannels, parameters.maxP2pChannels), parameters.minP2pChannels);
   const nChannels = Math.min(powerOfTwoFrom(wanted), powerOfTwoUpTo(mostChannelsInArguments(parameters)));
-  let channelsPerPeer = powerOfTwoFrom(facts.channelsPerPeer);
+  const rules = rulesOf(parameters);
+  const byBandwidth = rules.p2pNetChannels === 'by bandwidth';
+  let channelsPerPeer = powerOfTwoFrom(byBandwidth ? Math.min(...ofRanks(facts.nodes.kinds, 'p2pChannelsPerPeer')) : ownChannelsPerPeer(facts, wanted, parameters));
   const isAsked = parameters.channelsPerNetPeer !== undefined && parameters.channelsPerNetPeer > 0;
-  if (facts.nNodes > 1 && !isAsked) {
+  if (facts.nNodes > 1 && !isAsked && byBandwidth) {
     // The network is the bottleneck: rather serve all peers in one round than each by many channels.
     const batches = Math.ceil(facts.maxPeers / peersPerBatch);
     while (channelsPerPeer * batches > nChannels && channelsPerPeer > 1) channelsPerPeer /= 2;
@@ -59,15 +62,33 @@ export function p2pSizes(facts: P2pFacts, buffers: BufferBytes, parameters: Para
   return { nChannels, channelsPerPeer, chunkBytes: Math.min(p2pChunkBytes(facts, parameters), Math.trunc(buffers.simple / stepsPerBuffer)) };
 }
 
+/** As versions before 2.29 count them: each node for itself, fewer where there are many ranks. */
+function ownChannelsPerPeer({ nodes }: P2pFacts, nChannels: number, parameters: Parameters): number {
+  const { byRank } = kindOf(nodes, 0);
+  const inside = Math.min(nChannels, ...byRank.map((rank) => rank.p2pChannelsPerPeer));
+  if (byRank.length === nodes.nRanks) return inside;
+  return Math.min(inside, ...byRank.map(({ netCount }) => channelsPerNetPeer(netCount, nodes.nRanks, nChannels, parameters)));
+}
+
+function channelsPerNetPeer(netCount: number, nRanks: number, nChannels: number, parameters: Parameters): number {
+  const asked = parameters.channelsPerNetPeer;
+  if (asked !== undefined && asked !== -1) return asked;
+  let most = 2;
+  if (rulesOf(parameters).p2pNetChannels === 'fixed') return most;
+  while (most * nRanks > nChannels * 4 && most > 1) most = Math.floor(most / 2);
+  return Math.max(netCount, most);
+}
+
 function p2pChunkBytes({ nNodes, cpuArch, minCompCap, allNvLink }: P2pFacts, parameters: Parameters): number {
   if (nNodes > 1) {
     // Grace Blackwell hosts have four GPUs, not eight, behind their NICs.
-    return (cpuArch === CpuArch.ARM && minCompCap >= 100 ? 2 : 1) * parameters.p2pNetChunkBytes;
+    return (cpuArch === CpuArch.ARM && minCompCap >= 100 && rulesOf(parameters).p2pChunkOfGraceBlackwell ? 2 : 1) * parameters.p2pNetChunkBytes;
   }
   return allNvLink ? parameters.p2pNvlChunkBytes : parameters.p2pPciChunkBytes;
 }
 
-function powerOfTwoFrom(value: number): number {
+/** The least power of two that is not below `value`. */
+export function powerOfTwoFrom(value: number): number {
   return 1 << (value <= 1 ? 0 : 32 - Math.clz32(value - 1));
 }
 
@@ -90,55 +111,4 @@ export function p2pGroupSize(table: NodeTable, maxLocalRanks: number, parameters
 
 function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
-}
-
-/** With whom a rank exchanges in each round when all exchange with all. */
-export interface P2pSchedule {
-  readonly send: Int32Array;
-  readonly receive: Int32Array;
-}
-
-/**
- * The rounds of one rank. Groups meet at distances 0, 1, 3, 6, 10 … (triangular numbers modulo a power of two take each
- * value once), and within two groups each rank meets each. In a round, the rank that one sends to receives from it.
- */
-export function p2pScheduleOf(table: NodeTable, groupSize: number, rank: number): P2pSchedule {
-  const groups = rankGroups(table, groupSize);
-  const nGroups = table.nRanks / groupSize;
-  const node = table.rankToNode[rank] ?? 0;
-  const localRank = table.rankToLocalRank[rank] ?? 0;
-  const own = (groups.firstOfNode[node] ?? 0) + Math.floor(localRank / groupSize);
-  const local = localRank % groupSize;
-
-  const send = new Int32Array(table.nRanks);
-  const receive = new Int32Array(table.nRanks);
-  const distances = powerOfTwoFrom(nGroups);
-  let round = 0;
-  let distance = 0;
-  for (let step = 1; step <= distances; step++) {
-    if (distance < nGroups) {
-      const to = ((own + distance) % nGroups) * groupSize;
-      const from = ((own - distance + nGroups) % nGroups) * groupSize;
-      for (let delta = 0; delta < groupSize; delta++) {
-        send[round] = groups.ranks[to + ((local + delta) % groupSize)] ?? 0;
-        receive[round] = groups.ranks[from + ((local - delta + groupSize) % groupSize)] ?? 0;
-        round++;
-      }
-    }
-    distance = (distance + step) & (distances - 1);
-  }
-  return { send, receive };
-}
-
-/** All ranks node by node, and the first group of each node. */
-function rankGroups(table: NodeTable, groupSize: number): { readonly ranks: Int32Array; readonly firstOfNode: Int32Array } {
-  const ranks = new Int32Array(table.nRanks);
-  const firstOfNode = new Int32Array(table.nNodes);
-  let next = 0;
-  for (let node = 0; node < table.nNodes; node++) {
-    firstOfNode[node] = next / groupSize;
-    const base = table.rankBase[node] ?? 0;
-    for (const rank of kindOf(table, node).ranks) ranks[next++] = base + rank;
-  }
-  return { ranks, firstOfNode };
 }

@@ -1,5 +1,7 @@
 import { InputError } from '../../../errors.js';
 import { type ChannelGraph, CrossNic } from '../graph.js';
+import type { Rules } from '../../versions/rules.js';
+import type { AlignedGraphs } from './align.js';
 import type { MergeListener } from './trace.js';
 import { kindOf, type NodeTable } from './nodes.js';
 
@@ -25,13 +27,14 @@ export interface Rings {
  *     node 0  ring 0 a►b   ring 1 b►a          node 1, swapped  ring 0 b►a   ring 1 a►b
  *
  * @param graphChannels channels that all graphs have, of which `count` or more are used
+ * @param crossing by kind of node: whether its rings come in pairs that cross NICs
  * @throws InputError where a ring misses a rank
  */
-export function joinRings(table: NodeTable, graphChannels: number, count: number, listen?: MergeListener): Rings {
+export function joinRings(table: NodeTable, graphChannels: number, count: number, crossing: readonly boolean[], listen?: MergeListener): Rings {
   const { nRanks, nNodes } = table;
   const order = new Int32Array(count * nRanks);
   const position = new Int32Array(count * nRanks).fill(-1);
-  const swaps = table.kinds.map((kind) => kind.graphs.ring.crossNic === CrossNic.PAIRED && graphChannels % 2 === 0);
+  const swaps = crossing.map((crosses) => crosses && graphChannels % 2 === 0);
   if (listen !== undefined) {
     const swapped = table.kindOfNode.filter((kind, node) => node % 2 === 1 && swaps[kind] === true).length;
     if (swapped > 0) listen({ kind: 'rails-swapped', nodes: swapped });
@@ -59,6 +62,11 @@ export function joinRings(table: NodeTable, graphChannels: number, count: number
     if (next < nRanks) throw missing(table, ring, position.subarray(first, first + nRanks).indexOf(-1));
   }
   return { count, order, position };
+}
+
+/** By kind of node: whether its rings come in pairs that cross NICs. Older versions look at what all nodes agree on. */
+export function crossingKinds({ kinds }: NodeTable, graphs: AlignedGraphs, { ringsSwapByNode }: Rules): boolean[] {
+  return kinds.map((kind) => (ringsSwapByNode ? kind.graphs.ring.crossNic : graphs.ring.crossNic) === CrossNic.PAIRED);
 }
 
 const emptyRow = new Int32Array(0);

@@ -10,6 +10,8 @@ export type ChannelStep =
   /** Twice as many, because Hopper and later need four channels to fill a fast link. */
   | 'hopper'
   | 'maximum'
+  /** As many as NVLink SHARP has, in older versions. */
+  | 'nvls'
   | 'minimum';
 
 /** A decision of the merge. */
@@ -57,6 +59,7 @@ const stepReasons: Readonly<Record<ChannelStep, string>> = {
   doubled: 'each is used twice, once for each half of the double binary tree',
   collnet: 'GPUs exchange faster within a host than the network reduces',
   hopper: 'from compute capability 9.0 on it takes more channels to fill fast links between several hosts',
+  nvls: 'NVLink SHARP has as many',
   maximum: 'the most that NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS or NCCL_WORK_ARGS_BYTES allow',
   minimum: 'NCCL_MIN_NCHANNELS or NCCL_MIN_CTAS asks for more, so the first are copied',
 };

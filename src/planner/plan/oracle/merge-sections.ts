@@ -3,7 +3,7 @@ import { collnetDirectOf } from '../../graph/merge/collnet.js';
 import type { Merged } from '../../graph/merge/merge.js';
 import { kindOf } from '../../graph/merge/nodes.js';
 import { nvlsLinksOf } from '../../graph/merge/nvls.js';
-import { p2pScheduleOf } from '../../graph/merge/p2p.js';
+import { p2pScheduleOf } from '../../graph/merge/p2p-schedule.js';
 import { rowOf } from '../../graph/merge/rings.js';
 import { treeArity } from '../../graph/merge/trees.js';
 import { pathTypeNames } from '../../topology/types.js';
@@ -29,11 +29,11 @@ export function alignedGraphsDifference(expected: Expected, merged: Merged): Dif
 export function commDifference(expected: Expected, merged: Merged): Difference | undefined {
   const comm = firstDifference(expected['comm'], describeComm(merged), 'comm');
   if (comm !== undefined) return comm;
-  const { send, receive } = p2pScheduleOf(merged.nodes, merged.p2p.scheduleGroupSize, 0);
+  const { send, receive } = p2pScheduleOf(merged.nodes, merged.p2p, 0);
   return firstDifference(expected['p2pSchedule0'], { send: [...send], recv: [...receive] }, 'p2pSchedule0');
 }
 
-function describeComm({ nodes, agreement, nChannels, nvls, collnet, buffers, p2p }: Merged): object {
+function describeComm({ nodes, agreement, nChannels, collChannels, nvls, collnet, buffers, p2p }: Merged): object {
   const number = (flag: boolean) => (flag ? 1 : 0);
   return {
     nRanks: nodes.nRanks,
@@ -48,7 +48,7 @@ function describeComm({ nodes, agreement, nChannels, nvls, collnet, buffers, p2p
     cpuArch: agreement.cpuArch,
     cpuVendor: agreement.cpuVendor,
     nChannels,
-    collChannels: nChannels,
+    collChannels,
     nvlsSupport: number(nvls !== undefined),
     nvlsChannels: nvls?.nChannels ?? 0,
     nvlsChunkSize: nvls?.chunkBytes ?? 0,

@@ -10,6 +10,7 @@ import { parseXml } from '../../topology/xml/parse.js';
 import { describeNote } from '../../topology/xml/notes.js';
 import type { XmlElement } from '../../topology/xml/tree.js';
 import { tune, type Tuning } from '../../tuning/tune.js';
+import { defaultVersion } from '../../versions/version.js';
 
 /**
  * One case of the oracle: a cluster with parameters (`case.json` and XML files), what NCCL answered for it
@@ -32,6 +33,8 @@ export interface CaseFile {
   /** Whether the network can reduce and is asked to. */
   readonly collnet: boolean;
   readonly nRanks: number;
+  /** The version of NCCL that answered. */
+  readonly nccl: string;
   /** Parts that `expected.json` leaves out. */
   readonly omitted: readonly string[];
 }
@@ -73,7 +76,7 @@ export class OracleCase {
 
   get parameters(): Parameters {
     const collnet = this.file.collnet ? { NCCL_COLLNET_ENABLE: '1' } : {};
-    return (this.#parameters ??= parametersFromEnvironment({ ...this.file.env, ...collnet }).parameters);
+    return (this.#parameters ??= parametersFromEnvironment({ ...this.file.env, ...collnet }, this.file.nccl).parameters);
   }
 
   /**
@@ -168,7 +171,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
 
 function toCaseFile({ name, case: file }: OracleInput): CaseFile {
   if (!isRecord(file)) throw misshapen(name, 'case.json is no object');
-  const { nodes, env, collnet, nRanks, omitted } = file;
+  const { nodes, env, collnet, nRanks, nccl, omitted } = file;
   const isNode = (node: unknown): node is CaseFile['nodes'][number] =>
     isRecord(node) && typeof node['xml'] === 'string' && typeof node['count'] === 'number';
   if (!Array.isArray(nodes) || !nodes.every(isNode)) throw misshapen(name, 'case.json has no list of nodes {xml, count}');
@@ -176,6 +179,7 @@ function toCaseFile({ name, case: file }: OracleInput): CaseFile {
   return {
     nodes,
     nRanks,
+    nccl: typeof nccl === 'string' ? nccl : defaultVersion,
     env: isRecord(env) ? Object.fromEntries(Object.entries(env).map(([variable, value]) => [variable, String(value)])) : {},
     collnet: collnet === true,
     omitted: Array.isArray(omitted) ? omitted.map(String) : [],

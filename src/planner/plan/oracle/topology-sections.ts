@@ -65,7 +65,7 @@ function describeSystem(local: LocalSystem): object {
 function describeNode({ system, gpuOfNet }: LocalSystem, node: SystemNode): object {
   switch (node.type) {
     case NodeType.GPU: {
-      const parent = system.devs[node.parent];
+      const parent = system.hardware[node.parent];
       return { dev: node.dev, rank: node.rank, sm: node.sm, gdr: node.gdr ? 1 : 0, parent: parent === undefined ? null : nodeName(parent) };
     }
     case NodeType.DEV:

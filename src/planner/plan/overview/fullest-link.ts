@@ -1,3 +1,4 @@
+import { defaultRules } from '../../versions/rules.js';
 import type { ChannelGraph } from '../../graph/graph.js';
 import { nodeId } from '../../graph/graph.js';
 import { Routes, Toll } from '../../graph/routes.js';
@@ -36,7 +37,7 @@ export const linkKindNames: Readonly<Record<LinkKind, string>> = {
  */
 export function ringLoads(local: LocalSystem, graph: ChannelGraph): LinkLoad[] {
   const { system } = local;
-  const routes = new Routes(local);
+  const routes = new Routes(local, defaultRules);
   const load = new Float64Array(system.links.to.length);
   const placeOfRank = new Map(system.gpus.map(({ rank, index }) => [rank, index]));
   const placeOfNet = new Map(system.nets.map((net) => [nodeId(net), routes.gpuCount + net.index]));

@@ -1,5 +1,6 @@
 import { InputError } from '../../../errors.js';
 import type { Parameters } from '../../parameters.js';
+import { rulesOf } from '../../versions/rules.js';
 import type { System } from '../system.js';
 import { describeElement, type XmlElement } from '../xml/tree.js';
 import { elementError } from './attributes.js';
@@ -39,6 +40,7 @@ export function buildSystem(root: XmlElement, options: BuildOptions): System {
     draft,
     hostHashes: [],
     splitGpus: options.parameters.splitMloPart !== 0,
+    rules: rulesOf(options.parameters),
     note: (element, message) => options.onNote?.({ message: `${describeElement(element)}: ${message}`, line: element.line }),
   };
 
@@ -49,7 +51,7 @@ export function buildSystem(root: XmlElement, options: BuildOptions): System {
   addNvLinks(build, root);
   addC2c(build, root);
   addPciLinks(build, root);
-  flattenBroadcomSwitches(draft, root);
+  flattenBroadcomSwitches(draft, root, build.rules);
   connectCpus(draft, root);
   sortPciTrees(draft, root);
 

@@ -16,7 +16,8 @@ interface DraftLink {
 
 /** What the type of a node adds to it; `DevNode.gpuCount` and `PciNode.device` change while building. */
 type Own<Node extends SystemNode> = Omit<Node, 'type' | 'vertex' | 'index' | 'systemId' | 'localId'>;
-export type GpuData = Omit<Own<GpuNode>, 'parent'> & { readonly parent: DraftNode };
+/** `parent` is undefined for a GPU that holds its links itself. */
+export type GpuData = Omit<Own<GpuNode>, 'parent'> & { readonly parent: DraftNode | undefined };
 export interface DevData { readonly device: bigint; readonly dev: number; readonly sm: number; gpuCount: number }
 export interface PciData { device: bigint }
 export type CpuData = Own<CpuNode>;
@@ -89,9 +90,9 @@ export class Draft {
 
     const nodes = drafts.map((draft, vertex): SystemNode => {
       const index = vertex - (first[draft.type] ?? 0);
-      const parent = draft.type === NodeType.GPU
-        ? { parent: (vertices.get((draft as DraftNode<typeof NodeType.GPU>).data.parent) ?? 0) - (first[NodeType.DEV] ?? 0) }
-        : {};
+      const holder = draft.type === NodeType.GPU ? (draft as DraftNode<typeof NodeType.GPU>).data.parent : undefined;
+      const ofGpu = () => (holder === undefined ? index : (vertices.get(holder) ?? 0) - (first[NodeType.DEV] ?? 0));
+      const parent = draft.type === NodeType.GPU ? { parent: ofGpu() } : {};
       return { type: draft.type, vertex, index, systemId: draft.systemId, localId: draft.localId, ...draft.data, ...parent } as SystemNode;
     });
     return assemble(nodes, linkTable(drafts, vertices), hostHashes, systemId);

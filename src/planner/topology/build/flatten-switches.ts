@@ -1,6 +1,7 @@
 import { elementError } from './attributes.js';
 import { type Draft, type DraftNode, maxLinksOfNode } from './draft.js';
 import { NodeType } from '../types.js';
+import type { Rules } from '../../versions/rules.js';
 import type { XmlElement } from '../xml/tree.js';
 
 /**
@@ -13,7 +14,7 @@ import type { XmlElement } from '../xml/tree.js';
  *            ├─ PCI a'  ─── NIC                       ├─ GPU
  *            └─ NIC                                   └─ NIC
  */
-export function flattenBroadcomSwitches(draft: Draft, system: XmlElement): void {
+export function flattenBroadcomSwitches(draft: Draft, system: XmlElement, { flattenFromFirst }: Rules): void {
   const switches = draft.all(NodeType.PCI);
   for (let position = 0; position < switches.length; position++) {
     const upper = switches[position];
@@ -38,7 +39,7 @@ export function flattenBroadcomSwitches(draft: Draft, system: XmlElement): void 
     }
     // So that it is not looked at again.
     inPlace().data.device |= 0xffffn;
-    position = -1;
+    position = flattenFromFirst ? -1 : 0;
   }
 }
 

@@ -4,7 +4,7 @@ import { LinkType, NodeType } from '../types.js';
 import type { XmlElement } from '../xml/tree.js';
 import { busIdNumber, elementError, integerOr, lookUp, requiredInteger, requiredText } from './attributes.js';
 import type { Draft, DraftNode } from './draft.js';
-import { addNode, type Build, devLocalId, devsOfGpu, join, linkTo, pciClasses, systemIdOf } from './read-tree.js';
+import { addNode, type Build, devLocalId, type DraftHardware, devsOfGpu, join, linkTo, pciClasses, systemIdOf } from './read-tree.js';
 
 /** Links that join nodes across the PCI trees: NVLink, C2C, extra links between PCI switches, and CPU to CPU. */
 
@@ -16,7 +16,7 @@ export function addNvLinks(build: Build, system: XmlElement): void {
     const parts = devsOfGpu(build, link, systemId, dev.localId).length;
     const count = requiredInteger(link, 'count');
     const target = lookUp(requiredText(link, 'tclass'), pciClasses, NodeType.PCI);
-    const bandwidthGBps = Math.fround(count * nvLinkGBps(dev.data.sm));
+    const bandwidthGBps = Math.fround(count * nvLinkGBps(dev.data.sm, build.rules));
     if (!(bandwidthGBps >= 0)) throw elementError(link, `count="${count}": a number of NVLinks cannot be negative`);
 
     if (target === NodeType.GPU) {
@@ -141,9 +141,10 @@ function forEachBelowPci(build: Build, system: XmlElement, visit: (pci: XmlEleme
   }
 }
 
-/** The DEV node of the `<gpu>` that a link stands below. */
-function devOf(build: Build, link: XmlElement, gpu: XmlElement, busId: string, systemId: number): DraftNode<typeof NodeType.DEV> {
-  const dev = build.draft.find(NodeType.DEV, systemId, devLocalId(build, gpu, busIdNumber(busId)));
+/** The hardware of the `<gpu>` that a link stands below. */
+function devOf(build: Build, link: XmlElement, gpu: XmlElement, busId: string, systemId: number): DraftHardware {
+  const localId = devLocalId(build, gpu, busIdNumber(busId));
+  const dev = build.rules.hardwareNodes ? build.draft.find(NodeType.DEV, systemId, localId) : build.draft.find(NodeType.GPU, systemId, localId);
   if (dev === undefined) {
     throw elementError(link, `there is no GPU in use at bus ${busId}: its <gpu> has no rank, or stands where NCCL does not look`);
   }

@@ -7,6 +7,7 @@ import { busIdNumber, elementError, floatOrZero, integerOr, isDoubtfulInteger, l
 import { cpusOfMask } from './cpu-mask.js';
 import { connect, type Draft, type DraftNode, maxLinksOfNode, maxNodesOfType, type NetData } from './draft.js';
 import { hashBytes } from './hash.js';
+import type { Rules } from '../../versions/rules.js';
 
 /**
  * The first walk over an XML: CPUs and the PCI trees below them become nodes and PCI links. NVLinks, C2C and what else
@@ -20,6 +21,7 @@ export interface Build {
   readonly hostHashes: bigint[];
   /** NCCL_TOPO_SPLIT_MLOPART: whether the parts of a split GPU get DEV nodes of their own. */
   readonly splitGpus: boolean;
+  readonly rules: Rules;
   /** Something that NCCL takes without a word and a person should know. */
   note(element: XmlElement, message: string): void;
 }
@@ -114,7 +116,9 @@ function addPci(build: Build, element: XmlElement, { parent, systemId, depth }: 
     if (child.name !== 'gpu') continue;
     // A GPU that no rank uses hides the rest of its PCI device.
     if (!child.attributes.has('rank')) return;
-    addGpu(build, element, child, { parent, systemId, busId, bandwidthGBps });
+    const at = { parent, systemId, busId, bandwidthGBps };
+    if (!build.rules.hardwareNodes) { addPlainGpu(build, child, at); return; }
+    addGpu(build, element, child, at);
   }
 
   let node: DraftNode | undefined;
@@ -149,10 +153,30 @@ function pciBandwidth(build: Build, element: XmlElement): number {
   return bandwidthGBps;
 }
 
+/** Adds a `<gpu>` as versions do that know of no DEV nodes: the GPU node holds the links. */
+function addPlainGpu(build: Build, element: XmlElement, at: GpuPlace): void {
+  const gpu = addNode(build, element, NodeType.GPU, at.systemId, at.busId, {
+    rank: requiredInteger(element, 'rank'),
+    sm: requiredInteger(element, 'sm'),
+    dev: requiredInteger(element, 'dev'),
+    gdr: requiredInteger(element, 'gdr') !== 0,
+    mloPart: -1,
+    parent: undefined,
+  });
+  join(element, gpu, at.parent, LinkType.PCI, at.bandwidthGBps);
+}
+
+/** Where a `<gpu>` belongs. */
+interface GpuPlace {
+  readonly parent: DraftNode;
+  readonly systemId: number;
+  readonly busId: bigint;
+  readonly bandwidthGBps: number;
+}
+
 /** Adds one `<gpu>`: a GPU node for the rank, and the DEV node of the hardware unless it is there. */
 function addGpu(
-  build: Build, pci: XmlElement, element: XmlElement,
-  at: { readonly parent: DraftNode; readonly systemId: number; readonly busId: bigint; readonly bandwidthGBps: number },
+  build: Build, pci: XmlElement, element: XmlElement, at: GpuPlace,
 ): void {
   const { draft } = build;
   const { systemId } = at;
@@ -187,19 +211,26 @@ function addGpu(
 /** Bits of a bus id that tell the part of a split GPU: the lowest is set where there are parts, the next is the part. */
 const partMask = 3n;
 
-/** Local id of the DEV node for a `<gpu>` on that bus. */
+/** A node that holds the links of a GPU. */
+export type DraftHardware = DraftNode<typeof NodeType.DEV> | DraftNode<typeof NodeType.GPU>;
+
+/** Local id of the hardware for a `<gpu>` on that bus. */
 export function devLocalId(build: Build, gpu: XmlElement, busId: bigint): bigint {
-  if ((busId & partMask) !== 0n) {
+  if ((busId & partMask) !== 0n && build.rules.hardwareNodes) {
     throw elementError(gpu, `bus id ${busId.toString(16)} of a GPU must end in function 0 or 4, because NCCL marks parts of a GPU there`);
   }
   const part = integerOr(gpu, 'mlopart', -1);
-  if (part === -1 || !build.splitGpus) return busId;
+  if (part === -1 || !build.splitGpus || !build.rules.hardwareNodes) return busId;
   if (part > 1) throw elementError(gpu, `mlopart="${part}": NCCL knows parts 0 and 1 only`);
   return busId | (((BigInt(part) << 1n) | 1n) & partMask);
 }
 
-/** DEV nodes of the same GPU: one, or one for each of its parts. */
-export function devsOfGpu(build: Build, element: XmlElement, systemId: number, localId: bigint): DraftNode<typeof NodeType.DEV>[] {
+/** The hardware of a GPU: its GPU node, or DEV nodes, one for each of its parts. */
+export function devsOfGpu(build: Build, element: XmlElement, systemId: number, localId: bigint): DraftHardware[] {
+  if (!build.rules.hardwareNodes) {
+    const gpu = build.draft.find(NodeType.GPU, systemId, BigInt.asUintN(56, localId));
+    return gpu === undefined ? [] : [gpu];
+  }
   const base = BigInt.asUintN(56, localId) & ~partMask;
   const devs: DraftNode<typeof NodeType.DEV>[] = [];
   for (let part = 0n; part <= partMask; part++) {
@@ -233,7 +264,7 @@ function addNet(build: Build, element: XmlElement, nic: DraftNode, systemId: num
   const guid = element.attributes.get('guid');
   const asic = guid === undefined
     ? BigInt.asUintN(64, (BigInt(systemId) << 56n) | BigInt.asUintN(56, BigInt(dev)))
-    : parseUnsigned64(guid, 16);
+    : build.rules.guidWithoutPrefix || guid.startsWith('0x') ? parseUnsigned64(guid, 16) : 0n;
   const bandwidthGBps = netBandwidth(element);
   if (build.draft.find(NodeType.NET, systemId, BigInt(dev)) !== undefined) {
     build.note(element, `another network device has number ${dev} too: NCCL finds paths to the first only`);
@@ -246,8 +277,8 @@ function addNet(build: Build, element: XmlElement, nic: DraftNode, systemId: num
     gdr: integerOr(element, 'gdr', 0) !== 0,
     maxChannels: integerOr(element, 'maxconn', defaultMaxConnections),
     coll: integerOr(element, 'coll', 0) !== 0,
-    rail: integerOr(element, 'rail', -1),
-    plane: integerOr(element, 'plane', -1),
+    rail: build.rules.railsAndPlanes ? integerOr(element, 'rail', -1) : -1,
+    plane: build.rules.railsAndPlanes ? integerOr(element, 'plane', -1) : -1,
   };
   join(element, nic, addNode(build, element, NodeType.NET, systemId, BigInt(dev), data), LinkType.NET, bandwidthGBps);
 }

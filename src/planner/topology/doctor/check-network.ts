@@ -100,7 +100,7 @@ function checkDistance({ gpus, nets, graph, findings, parameters }: Patient): Se
   const far = new Set<GpuDevice>();
   if (graph === undefined || graph.system.nets.length === 0) return far;
   const { system } = graph;
-  const paths = findPaths(system, parameters.nvbDisable !== 0);
+  const paths = findPaths(system, parameters);
   const fastest = Math.max(...nets.map((net) => net.bandwidthGBps));
   for (const node of system.gpus) {
     const own = system.nets.filter((net) => net.systemId === node.systemId)

@@ -1,4 +1,4 @@
-import type { Parameters } from '../../parameters.js';
+import { defaultParameters, type Parameters } from '../../parameters.js';
 import { TcclError } from '../../../errors.js';
 import { buildSystem } from '../build/build-system.js';
 import { findPaths } from '../paths/find-paths.js';
@@ -72,7 +72,7 @@ function copyTree(element: XmlElement, parent: XmlElement | undefined, copies: M
 
 /** By pair of nodes. */
 function bandwidths(system: System): Map<string, number> {
-  const paths = findPaths(system, false);
+  const paths = findPaths(system, defaultParameters);
   const result = new Map<string, number>();
   const several = system.hostHashes.length > 1;
   for (const gpu of system.gpus) {

@@ -1,4 +1,5 @@
 import type { Parameters } from '../../parameters.js';
+import { type Rules, rulesOf } from '../../versions/rules.js';
 import { nodeName, type System } from '../system.js';
 import { NodeType, PathType } from '../types.js';
 import { findPaths } from './find-paths.js';
@@ -20,20 +21,21 @@ import { type DriverFacts, Reach } from './reach.js';
  * Later steps look at what earlier ones left, NIC by NIC and GPU by GPU, so the order of loops is part of the answer.
  */
 export function computePaths(system: System, parameters: Parameters, facts: DriverFacts = {}): Paths {
-  const paths = findPaths(system, parameters.nvbDisable !== 0);
+  const paths = findPaths(system, parameters);
   const locality = new Locality(system, paths, parameters);
-  diversion(system, paths, locality, new Reach(system, paths, parameters, facts));
-  chipToChip(system, paths, locality);
+  const rules = rulesOf(parameters);
+  diversion(system, paths, locality, new Reach(system, paths, parameters, facts), rules);
+  if (rules.pathOrder !== 'no p2c') chipToChip(system, paths, locality, rules);
   networkPaths(system, paths, locality, parameters);
   return paths;
 }
 
 /** Step 1: GPU to GPU. */
-function diversion(system: System, paths: Paths, locality: Locality, reach: Reach): void {
+function diversion(system: System, paths: Paths, locality: Locality, reach: Reach, rules: Rules): void {
   const gpus = system.gpus.length;
   for (let to = 0; to < gpus; to++) {
     for (let from = 0; from < gpus; from++) {
-      if (!reach.isPeer(from, to)) goThrough(paths, NodeType.CPU, locality.cpuOfGpu(to), NodeType.GPU, from, NodeType.GPU, to);
+      if (!reach.isPeer(from, to)) goThrough(paths, rules, NodeType.CPU, locality.cpuOfGpu(to), NodeType.GPU, from, NodeType.GPU, to);
     }
     for (let from = 0; from < gpus; from++) {
       if (from !== to && !reach.connects(from, to)) paths.type[paths.between(NodeType.GPU, from, NodeType.GPU, to)] = PathType.NET;
@@ -41,16 +43,19 @@ function diversion(system: System, paths: Paths, locality: Locality, reach: Reac
   }
 }
 
-/** Step 2: only for NICs nearest to the GPU; others are better reached by way of another GPU. */
-function chipToChip(system: System, paths: Paths, locality: Locality): void {
+/** Step 2. Mostly for NICs nearest to the GPU only; others are better reached by way of another GPU. */
+function chipToChip(system: System, paths: Paths, locality: Locality, { nearestNicsOverC2c, c2cFromParts }: Rules): void {
+  const all = system.nets.map((net) => net.index);
   for (const { index: gpu } of system.gpus) {
     const cpu = locality.cpuOfGpu(gpu);
     const gpuToCpu = paths.type[paths.between(NodeType.GPU, gpu, NodeType.CPU, cpu)] ?? PathType.DIS;
-    for (const net of locality.netsOfGpu(gpu)) {
-      const netToCpu = paths.type[paths.between(NodeType.NET, net, NodeType.CPU, cpu)] ?? PathType.DIS;
-      if (typeOfBoth(gpuToCpu, netToCpu) !== PathType.P2C) continue;
+    for (const net of nearestNicsOverC2c ? locality.netsOfGpu(gpu) : all) {
+      const isOverC2c = c2cFromParts
+        ? typeOfBoth(gpuToCpu, paths.type[paths.between(NodeType.NET, net, NodeType.CPU, cpu)] ?? PathType.DIS) === PathType.P2C
+        : gpuToCpu === PathType.C2C && paths.type[paths.between(NodeType.GPU, gpu, NodeType.NET, net)] === PathType.PHB;
+      if (!isOverC2c) continue;
       for (const path of [paths.between(NodeType.GPU, gpu, NodeType.NET, net), paths.between(NodeType.NET, net, NodeType.GPU, gpu)]) {
-        paths.type[path] = Math.min(PathType.P2C, paths.type[path] ?? PathType.DIS);
+        paths.type[path] = c2cFromParts ? Math.min(PathType.P2C, paths.type[path] ?? PathType.DIS) : PathType.P2C;
       }
     }
   }
@@ -60,16 +65,18 @@ function chipToChip(system: System, paths: Paths, locality: Locality): void {
 /** Steps 3 and 4. */
 function networkPaths(system: System, paths: Paths, locality: Locality, parameters: Parameters): void {
   const gdr = new GpuDirect(system, paths, locality, parameters);
-  const farthestProxy = parameters.pxnC2c !== 0 ? PathType.P2C : PathType.PXB;
+  const rules = rulesOf(parameters);
+  const farthestProxy = (parameters.pxnC2c ?? rules.pxnC2c) !== 0 ? PathType.P2C : PathType.PXB;
+  const farthestOwn = { pxb: PathType.PXB, proxy: farthestProxy, pxn: PathType.PXN }[rules.pxnBeyond];
   const toNet = (gpu: number, net: number) => paths.between(NodeType.GPU, gpu, NodeType.NET, net);
 
   const isBetterThrough = (proxy: number, gpu: number, net: number): boolean => {
-    if (gdr.mode(proxy, net, 'read') === GdrMode.DISABLED) return false;
+    if (rules.proxyNeedsGdr && gdr.mode(proxy, net, 'read') === GdrMode.DISABLED) return false;
     if ((paths.type[toNet(proxy, net)] ?? PathType.DIS) > farthestProxy) return false;
     if ((paths.type[paths.between(NodeType.GPU, proxy, NodeType.GPU, gpu)] ?? PathType.DIS) > PathType.NVL) return false;
     if (system.gpus[proxy]?.systemId !== system.gpus[gpu]?.systemId) return false;
     return (paths.bandwidthGBps[toNet(proxy, net)] ?? 0) > (paths.bandwidthGBps[toNet(gpu, net)] ?? 0)
-      || (paths.type[toNet(gpu, net)] ?? PathType.DIS) > PathType.PXN;
+      || (paths.type[toNet(gpu, net)] ?? PathType.DIS) > farthestOwn;
   };
 
   for (const { index: net } of system.nets) {
@@ -77,14 +84,14 @@ function networkPaths(system: System, paths: Paths, locality: Locality, paramete
       if (parameters.pxnDisable !== 1) {
         const proxy = locality.gpuOfNet(net);
         if (proxy !== gpu && proxy !== -1 && isBetterThrough(proxy, gpu, net)) {
-          goThrough(paths, NodeType.GPU, proxy, NodeType.GPU, gpu, NodeType.NET, net);
+          goThrough(paths, rules, NodeType.GPU, proxy, NodeType.GPU, gpu, NodeType.NET, net);
           locality.forget(gpu, net);
         }
       }
       if ((paths.type[toNet(gpu, net)] ?? PathType.DIS) < PathType.PHB && gdr.mode(gpu, net, 'write') === GdrMode.DISABLED) {
         const cpu = locality.cpuOfGpu(gpu);
-        goThrough(paths, NodeType.CPU, cpu, NodeType.NET, net, NodeType.GPU, gpu);
-        goThrough(paths, NodeType.CPU, cpu, NodeType.GPU, gpu, NodeType.NET, net);
+        goThrough(paths, rules, NodeType.CPU, cpu, NodeType.NET, net, NodeType.GPU, gpu);
+        goThrough(paths, rules, NodeType.CPU, cpu, NodeType.GPU, gpu, NodeType.NET, net);
         locality.forget(gpu, net);
       }
     }
@@ -93,7 +100,7 @@ function networkPaths(system: System, paths: Paths, locality: Locality, paramete
 
 /** Makes the path between two nodes go by way of a third: its path there, then the third's path on. */
 function goThrough(
-  paths: Paths, viaType: NodeType, via: number, fromType: NodeType, from: number, toType: NodeType, to: number,
+  paths: Paths, { c2cFromParts }: Rules, viaType: NodeType, via: number, fromType: NodeType, from: number, toType: NodeType, to: number,
 ): void {
   const path = paths.between(fromType, from, toType, to);
   const first = paths.between(fromType, from, viaType, via);
@@ -103,7 +110,7 @@ function goThrough(
   paths.bandwidthGBps[path] = Math.min(paths.bandwidthGBps[first] ?? 0, paths.bandwidthGBps[second] ?? 0);
   paths.type[path] = viaType === NodeType.GPU
     ? PathType.PXN
-    : typeOfBoth(paths.type[first] ?? PathType.DIS, paths.type[second] ?? PathType.DIS);
+    : (c2cFromParts ? typeOfBoth : Math.max)(paths.type[first] ?? PathType.DIS, paths.type[second] ?? PathType.DIS);
 }
 
 /** Type of two paths one after the other: the worse; but C2C and a host bridge together are P2C. */

@@ -1,6 +1,8 @@
 import { InputError } from '../../../errors.js';
 import { localGBps } from '../bandwidths.js';
-import { countOf, nodeName, type System } from '../system.js';
+import { countOf, hardwareType, nodeName, type System } from '../system.js';
+import type { Parameters } from '../../parameters.js';
+import { rulesOf } from '../../versions/rules.js';
 import { LinkType, NodeType, PathType } from '../types.js';
 import { Paths, targetTypes } from './paths.js';
 
@@ -12,9 +14,9 @@ import { Paths, targetTypes } from './paths.js';
  *
  * @throws InputError when a node can be reached but has no link back.
  */
-export function findPaths(system: System, nvbDisable: boolean): Paths {
+export function findPaths(system: System, parameters: Parameters): Paths {
   const paths = new Paths(system);
-  const search = new Search(system, nvbDisable);
+  const search = new Search(system, parameters);
   for (const type of targetTypes) {
     const firstOfId = new Map<string, number>();
     for (let index = 0; index < countOf(system, type); index++) {
@@ -34,8 +36,10 @@ export function findPaths(system: System, nvbDisable: boolean): Paths {
 class Search {
   readonly #system: System;
   readonly #nvbDisable: boolean;
+  readonly #byType: boolean;
+  readonly #hardwareType: NodeType;
   readonly #nodeType: Uint8Array;
-  /** DEV vertex of each GPU vertex. */
+  /** Vertex of the hardware of each GPU vertex. */
   readonly #parent: Int32Array;
   #wave: Int32Array;
   #nextWave: Int32Array;
@@ -43,11 +47,13 @@ class Search {
   readonly #inWave: Int32Array;
   #waves = 0;
 
-  constructor(system: System, nvbDisable: boolean) {
+  constructor(system: System, parameters: Parameters) {
     this.#system = system;
-    this.#nvbDisable = nvbDisable;
+    this.#nvbDisable = parameters.nvbDisable !== 0;
+    this.#byType = rulesOf(parameters).pathsByType;
+    this.#hardwareType = hardwareType(system);
     this.#nodeType = Uint8Array.from(system.nodes, (node) => node.type);
-    this.#parent = Int32Array.from(system.nodes, (node) => (node.type === NodeType.GPU ? (system.first[NodeType.DEV] ?? 0) + node.parent : -1));
+    this.#parent = Int32Array.from(system.nodes, (node) => (node.type === NodeType.GPU ? system.hardware[node.parent]?.vertex ?? -1 : -1));
     this.#wave = new Int32Array(system.nodes.length);
     this.#nextWave = new Int32Array(system.nodes.length);
     this.#inWave = new Int32Array(system.nodes.length);
@@ -61,11 +67,13 @@ class Search {
     const { start, to, type: linkType, bandwidthGBps: linkGBps, reverse } = this.#system.links;
     const { type: pathType, bandwidthGBps, hopCount, firstHop } = paths;
     const nodeType = this.#nodeType;
+    const hardware = this.#hardwareType;
+    const byType = this.#byType;
     const column = paths.to(type, index);
     // A path may go through hardware of a GPU only at its ends, or once in between over NVLink (NVB).
     const toGpu = type === NodeType.GPU;
     const targetDev = toGpu ? this.#parent[target] : target;
-    const hopsToNvb = toGpu ? 2 : 1;
+    const hopsToNvb = toGpu && hardware === NodeType.DEV ? 2 : 1;
 
     paths.visit(target, type);
     pathType[column + target] = PathType.LOC;
@@ -79,7 +87,7 @@ class Search {
       let nextSize = 0;
       for (let position = 0; position < size; position++) {
         const node = this.#wave[position] ?? 0;
-        const isDev = nodeType[node] === NodeType.DEV;
+        const isDev = nodeType[node] === hardware;
         const path = column + node;
         const typeSoFar = pathType[path] ?? 0;
         const countSoFar = hopCount[path] ?? 0;
@@ -89,7 +97,7 @@ class Search {
           paths.visit(next, type);
           const kind = linkType[link] ?? 0;
           if (isDev && node !== targetDev && !(kind === LinkType.LOC && nodeType[next] === NodeType.GPU)) {
-            const asRelay = !this.#nvbDisable && kind === LinkType.NVL && nodeType[next] === NodeType.DEV && countSoFar <= hopsToNvb;
+            const asRelay = !this.#nvbDisable && kind === LinkType.NVL && nodeType[next] === hardware && countSoFar <= hopsToNvb;
             if (!asRelay) continue;
           }
 
@@ -97,9 +105,12 @@ class Search {
           const newType = Math.max(typeSoFar, this.#typeOfStep(node, next, kind, typeSoFar, countSoFar === hopsToNvb));
           const newGBps = Math.min(bandwidthGBps[path] ?? 0, linkGBps[link] ?? 0);
           const oldType = pathType[nextPath] ?? 0;
-          if (newType > oldType) continue;
-          if (newType === oldType) {
-            const oldGBps = bandwidthGBps[nextPath] ?? 0;
+          const oldGBps = bandwidthGBps[nextPath] ?? 0;
+          if (!byType) {
+            if (oldGBps >= newGBps || (oldGBps !== 0 && (hopCount[nextPath] ?? 0) <= countSoFar)) continue;
+          } else if (newType > oldType) {
+            continue;
+          } else if (newType === oldType) {
             if (oldGBps > newGBps || (oldGBps === newGBps && (hopCount[nextPath] ?? 0) <= countSoFar + 1)) continue;
           }
 
@@ -129,7 +140,7 @@ class Search {
   #typeOfStep(node: number, next: number, kind: number, typeSoFar: number, oneGpuAway: boolean): number {
     const nodeType = this.#nodeType;
     if (kind === LinkType.PCI && (nodeType[node] === NodeType.CPU || nodeType[next] === NodeType.CPU)) return PathType.PHB;
-    if (kind === LinkType.NVL && nodeType[node] === NodeType.DEV && typeSoFar === PathType.NVL && oneGpuAway) return PathType.NVB;
+    if (kind === LinkType.NVL && nodeType[node] === this.#hardwareType && typeSoFar === PathType.NVL && oneGpuAway) return PathType.NVB;
     if (nodeType[node] === NodeType.PCI && nodeType[next] === NodeType.PCI) return PathType.PXB;
     return kind === LinkType.NET ? PathType.LOC : kind;
   }

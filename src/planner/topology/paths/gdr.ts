@@ -1,7 +1,8 @@
 import { InputError } from '../../../errors.js';
 import type { Parameters } from '../../parameters.js';
-import { nodeName, type System } from '../system.js';
+import { hardwareType, nodeName, type System } from '../system.js';
 import { NodeType, PathType } from '../types.js';
+import { rulesOf } from '../../versions/rules.js';
 import type { Locality } from './locality.js';
 import type { Paths } from './paths.js';
 
@@ -53,13 +54,21 @@ export class GpuDirect {
   readonly #locality: Locality;
   readonly #parameters: Parameters;
   readonly #level: PathType;
+  /** Older versions count paths over C2C and a CPU as C2C. */
+  readonly #c2cIsNear: boolean;
+  /** The type of these paths. */
+  readonly #overC2c: PathType;
 
   constructor(system: System, paths: Paths, locality: Locality, parameters: Parameters) {
     this.#system = system;
     this.#paths = paths;
     this.#locality = locality;
     this.#parameters = parameters;
-    this.#level = parameters.netGdrLevel ?? (parameters.netGdrC2c !== 0 ? PathType.P2C : PathType.PXB);
+    const rules = rulesOf(parameters);
+    const overC2c = (parameters.netGdrC2c ?? rules.netGdrC2c) !== 0;
+    this.#overC2c = rules.pathOrder === 'no p2c' ? PathType.PHB : PathType.P2C;
+    this.#c2cIsNear = !rules.gdrLevelCountsC2c && overC2c;
+    this.#level = parameters.netGdrLevel ?? (overC2c && rules.gdrLevelCountsC2c ? PathType.P2C : PathType.PXB);
   }
 
   /** How a NET reads (for sends) or writes the memory of a GPU. */
@@ -81,10 +90,11 @@ export class GpuDirect {
       near = this.proxyGpu(gpu, net);
       distance = this.#distance(near, net);
     }
+    if (this.#c2cIsNear && this.#goesOverC2c(near, distance)) distance = PathType.C2C;
     if (distance > this.#level) return refused.far;
     const cpu = this.#locality.cpuOfGpu(near);
     const overC2c = this.#paths.type[this.#paths.between(NodeType.GPU, near, NodeType.CPU, cpu)] === PathType.C2C;
-    return overC2c && distance !== PathType.P2C ? allowedOverPci : allowed;
+    return overC2c && distance !== PathType.P2C && distance !== PathType.C2C ? allowedOverPci : allowed;
   }
 
   /**
@@ -97,7 +107,8 @@ export class GpuDirect {
     if (this.#paths.type[path] !== PathType.PXN) return gpu;
     const { links } = this.#system;
     const hops = this.#paths.links(path);
-    let step = 1;
+    // GPUs that hold their links themselves have no DEV node before the first NVSwitch.
+    let step = hardwareType(this.#system) === NodeType.DEV ? 1 : 0;
     const vertexAt = (position: number) => links.to[hops[position] ?? 0] ?? 0;
     while (step < hops.length && this.#system.nodes[vertexAt(step)]?.type === NodeType.NVS) step++;
 
@@ -125,6 +136,12 @@ export class GpuDirect {
     if (wish > 0 || sm >= readsFromSm || this.#system.gpus.length === 1) return true;
     return this.#system.gpus.some(({ index }) =>
       index !== gpu && this.#paths.type[this.#paths.between(NodeType.GPU, gpu, NodeType.GPU, index)] === PathType.NVL);
+  }
+
+  #goesOverC2c(gpu: number, distance: number): boolean {
+    if (distance !== this.#overC2c) return false;
+    const toCpu = this.#paths.between(NodeType.GPU, gpu, NodeType.CPU, this.#locality.cpuOfGpu(gpu));
+    return distance === PathType.P2C || this.#paths.type[toCpu] === PathType.C2C;
   }
 
   #distance(gpu: number, net: number): number {

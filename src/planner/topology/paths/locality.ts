@@ -1,7 +1,8 @@
 import { InputError } from '../../../errors.js';
 import type { Parameters } from '../../parameters.js';
 import { countOf, gpuOfRank, nodeName, type System } from '../system.js';
-import { NodeType, PathType } from '../types.js';
+import { NodeType, PathType, pxnFirst } from '../types.js';
+import { type Rules, rulesOf } from '../../versions/rules.js';
 import type { Paths } from './paths.js';
 
 /** Most channels that NCCL has; where it tries channels in turn, it stops here. */
@@ -17,6 +18,8 @@ export class Locality {
   readonly #system: System;
   readonly #paths: Paths;
   readonly #policy: Parameters['netDevicesPolicy'];
+  readonly #rules: Rules;
+  readonly #pxnFirst: boolean;
   readonly #cpuOfGpu: Int32Array;
   readonly #netsOfGpu: (readonly number[] | undefined)[];
   readonly #gpusOfNet: (readonly number[] | undefined)[];
@@ -28,6 +31,8 @@ export class Locality {
     this.#system = system;
     this.#paths = paths;
     this.#policy = parameters.netDevicesPolicy;
+    this.#rules = rulesOf(parameters);
+    this.#pxnFirst = this.#rules.pathOrder === 'pxn before p2c';
     this.#cpuOfGpu = new Int32Array(system.gpus.length).fill(-1);
     this.#netsOfGpu = new Array<undefined>(system.gpus.length).fill(undefined);
     this.#gpusOfNet = new Array<undefined>(system.nets.length).fill(undefined);
@@ -64,7 +69,7 @@ export class Locality {
     for (let index = 0; index < count; index++) {
       const path = this.#paths.to(type, index) + vertex;
       const gbps = bandwidthGBps[path] ?? 0;
-      const kind = pathType[path] ?? 0;
+      const kind = this.#pxnFirst ? pxnFirst(pathType[path] ?? 0) : pathType[path] ?? 0;
       if (gbps > bestGBps || (gbps === bestGBps && kind < bestType)) {
         bestGBps = gbps;
         bestType = kind;
@@ -76,7 +81,7 @@ export class Locality {
   }
 
   /**
-   * The nearest CPU of a GPU; of several equally near ones the one with the fewest hops between.
+   * The nearest CPU of a GPU: of several equally near ones, or of all, the one with the fewest hops between.
    *
    * @throws InputError when there is none.
    */
@@ -85,7 +90,9 @@ export class Locality {
     if (best >= 0) return best;
     const vertex = this.#vertexOfGpu(gpu);
     const hops = (cpu: number) => this.#paths.hopCount[this.#paths.to(NodeType.CPU, cpu) + vertex] ?? 0;
-    const nearest = this.nearest(vertex, NodeType.CPU);
+    const nearest = this.#rules.cpuByBandwidth
+      ? this.nearest(vertex, NodeType.CPU)
+      : this.#system.cpus.map(({ index }) => index).filter((cpu) => hops(cpu) > 0);
     best = nearest[0] ?? -1;
     for (const cpu of nearest) {
       if (hops(cpu) < hops(best)) best = cpu;
@@ -119,7 +126,7 @@ export class Locality {
     if (gpus === 0) throw this.#nothingNear(gpu, 'network device that reaches it');
 
     const dev = this.#system.gpus[gpu]?.dev ?? 0;
-    let position = dev % gpus;
+    let position = this.#rules.firstNicModuloGpus ? dev % gpus : dev;
     if ((nets.length & (nets.length - 1)) === 0) position = mirrorBits(position, nets.length);
     position += channel % this.#netsPerGpu(nets.length, gpus);
     return this.#namesakeOfNet[nets[position % nets.length] ?? 0] ?? 0;

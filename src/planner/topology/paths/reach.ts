@@ -1,6 +1,6 @@
 import { InputError } from '../../../errors.js';
 import type { Parameters } from '../../parameters.js';
-import { CpuArch, CpuVendor, type GpuNode, nodeName, type System } from '../system.js';
+import { CpuArch, CpuVendor, type GpuNode, hardwareType, nodeName, type System } from '../system.js';
 import { NodeType, PathType } from '../types.js';
 import type { Paths } from './paths.js';
 
@@ -15,6 +15,7 @@ export class Reach {
   readonly #system: System;
   readonly #paths: Paths;
   readonly #parameters: Parameters;
+  readonly #hardwareType: typeof NodeType.DEV | typeof NodeType.GPU;
   readonly #refusesP2p: (dev: number, otherDev: number) => boolean;
   /** The farthest type of path for peer-to-peer. */
   readonly p2pLevel: PathType;
@@ -25,6 +26,7 @@ export class Reach {
     this.#system = system;
     this.#paths = paths;
     this.#parameters = parameters;
+    this.#hardwareType = hardwareType(system);
     this.#refusesP2p = facts.refusesP2p ?? (() => false);
     this.p2pLevel = p2pLevel(system, parameters);
     this.#nearNetGBps = new Float32Array(system.gpus.length).fill(-1);
@@ -51,11 +53,13 @@ export class Reach {
    */
   relay(from: number, to: number): number {
     const path = this.#path(from, to);
-    // GPU - DEV - DEV - DEV - GPU
-    if (this.#paths.hopCount[path] !== 4) return -1;
-    const second = this.#paths.nextHop[this.#paths.firstHop[path] ?? 0] ?? 0;
-    const between = this.#system.nodes[this.#system.links.to[this.#paths.hopLink[second] ?? 0] ?? 0];
-    if (between?.type !== NodeType.DEV) return -1;
+    // GPU - DEV - DEV - DEV - GPU, or GPU - GPU - GPU where GPUs hold their links themselves.
+    const hops = this.#hardwareType === NodeType.DEV ? 4 : 2;
+    if (this.#paths.hopCount[path] !== hops) return -1;
+    const first = this.#paths.firstHop[path] ?? 0;
+    const middle = hops === 4 ? this.#paths.nextHop[first] ?? 0 : first;
+    const between = this.#system.nodes[this.#system.links.to[this.#paths.hopLink[middle] ?? 0] ?? 0];
+    if (between?.type !== this.#hardwareType) return -1;
     const relay = this.#system.gpus.findIndex((gpu) => gpu.systemId === between.systemId && gpu.dev === between.dev);
     if (relay >= 0) return relay;
     throw new InputError('NO_PATH',
@@ -149,5 +153,5 @@ function p2pLevel(system: System, parameters: Parameters): PathType {
   if (parameters.p2pLevel !== undefined) return parameters.p2pLevel;
   const cpu = system.cpus[0];
   const isAmd = cpu?.arch === CpuArch.X86 && cpu.vendor === CpuVendor.AMD;
-  return isAmd && system.devs.length <= 2 ? PathType.SYS : PathType.PXB;
+  return isAmd && system.hardware.length <= 2 ? PathType.SYS : PathType.PXB;
 }

@@ -1,4 +1,4 @@
-import { CpuArch, CpuModel, type CpuNode, CpuVendor, type DevNode, nodeName, type System, type SystemNode } from '../system.js';
+import { CpuArch, CpuModel, type CpuNode, CpuVendor, type DevNode, type GpuNode, nodeName, type System, type SystemNode } from '../system.js';
 import { LinkType, NodeType, pathTypeNames } from '../types.js';
 import type { Paths } from '../paths/paths.js';
 import { descendants, type XmlElement } from '../xml/tree.js';
@@ -105,7 +105,7 @@ function gpuLabel(system: System, rank: number, dev: number): string {
 /** `8 GPUs (sm 90), 8 network devices (50 GB/s), 2 CPUs, NVSwitch`. */
 export function systemSummary(system: System): string {
   const count = (number: number, one: string, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
-  const sms = [...new Set(system.devs.map(({ sm }) => sm))].sort((a, b) => a - b);
+  const sms = [...new Set(system.hardware.map(({ sm }) => sm))].sort((a, b) => a - b);
   const speeds = [...new Set(system.nets.map(({ bandwidthGBps }) => formatGBps(bandwidthGBps)))];
   return [
     ...(system.hostHashes.length > 1 ? [count(system.hostHashes.length, 'host')] : []),
@@ -153,14 +153,14 @@ class TreeDrawer {
   #node(node: SystemNode, uplinkGBps: number, parent: SystemNode): Box | undefined {
     switch (node.type) {
       case NodeType.PCI: return this.#box(node, 'switch', `PCI switch ${formatBusId(node.localId)}`, [], uplinkGBps, parent);
-      case NodeType.DEV: return { id: nodeName(node), kind: 'gpu', ...this.#gpuText(node), uplinkGBps, children: [] };
+      case NodeType.DEV: case NodeType.GPU: return { id: nodeName(node), kind: 'gpu', ...this.#gpuText(node), uplinkGBps, children: [] };
       case NodeType.NIC: return this.#box(node, 'card', node.localId === 0n ? 'NIC (no PCI)' : `NIC ${formatBusId(node.localId)}`, [], uplinkGBps, parent);
       case NodeType.NET: {
         const name = this.#names.get(netKey(node.systemId, node.dev));
         const details = [name, node.gdr ? undefined : 'no GDR', node.coll ? 'SHARP' : undefined].filter((detail) => detail !== undefined);
         return { id: nodeName(node), kind: 'port', label: `NET ${node.dev}`, details, uplinkGBps, children: [] };
       }
-      case NodeType.GPU: case NodeType.NVS: case NodeType.CPU: case NodeType.GIN: case NodeType.RMA: case NodeType.CXB: return undefined;
+      case NodeType.NVS: case NodeType.CPU: case NodeType.GIN: case NodeType.RMA: case NodeType.CXB: return undefined;
     }
   }
 
@@ -179,7 +179,7 @@ class TreeDrawer {
     return { id: nodeName(node), kind, label, details, uplinkGBps, children: children.map(({ box }) => box) };
   }
 
-  #gpuText(dev: DevNode): { label: string; details: readonly string[] } {
+  #gpuText(dev: DevNode | GpuNode): { label: string; details: readonly string[] } {
     const gpus = this.#system.gpus.filter((gpu) => gpu.parent === dev.index);
     const ranks = gpus.map((gpu) => gpu.rank);
     const plain = ranks.length === 1 && ranks[0] === dev.dev;
@@ -191,7 +191,7 @@ class TreeDrawer {
   }
 
   /** `NVLink 370.8 GB/s to NVSwitch`, `NVLink to GPU 1 20, GPU 3 40 GB/s`. */
-  #linkText(dev: DevNode): string[] {
+  #linkText(dev: DevNode | GpuNode): string[] {
     const { start, to, type, bandwidthGBps } = this.#system.links;
     const texts: string[] = [];
     const gpus: { readonly dev: number; readonly text: string }[] = [];
@@ -201,7 +201,7 @@ class TreeDrawer {
       if (target === undefined) continue;
       if (type[link] === LinkType.C2C) texts.push(`C2C ${gbps} GB/s`);
       if (type[link] !== LinkType.NVL) continue;
-      if (target.type === NodeType.DEV) gpus.push({ dev: target.dev, text: `GPU ${target.dev} ${gbps}` });
+      if (target.type === NodeType.DEV || target.type === NodeType.GPU) gpus.push({ dev: target.dev, text: `GPU ${target.dev} ${gbps}` });
       else texts.push(`NVLink ${gbps} GB/s to ${target.type === NodeType.NVS ? 'NVSwitch' : 'CPU'}`);
     }
     gpus.sort((a, b) => a.dev - b.dev);

@@ -50,7 +50,7 @@ function nodeJson(system: System, node: SystemNode): NodeJson {
   }
   const own = Object.entries(node).filter(([key]) => !internal.has(key))
     .map(([key, value]: [string, unknown]) => [key, typeof value === 'bigint' ? `0x${value.toString(16)}` : value] as const);
-  const parent = node.type === NodeType.GPU ? system.devs[node.parent] : undefined;
+  const parent = node.type === NodeType.GPU ? system.hardware[node.parent] : undefined;
   return {
     id: nodeName(node), type: nodeTypeNames[node.type], ...Object.fromEntries(own),
     ...(parent === undefined ? {} : { parent: nodeName(parent) }), links,

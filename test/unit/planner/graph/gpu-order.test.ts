@@ -3,12 +3,13 @@ import { GpuOrder, Outlook } from '../../../../src/planner/graph/gpu-order.js';
 import { Pattern } from '../../../../src/planner/graph/graph.js';
 import { Ledger } from '../../../../src/planner/graph/ledger.js';
 import { Routes } from '../../../../src/planner/graph/routes.js';
+import { defaultRules } from '../../../../src/planner/versions/rules.js';
 import type { XmlElement } from '../../../../src/planner/topology/xml/tree.js';
 import { cpu, gpu, nic, nvLink, nvSwitchLink, onlyLocalSystem, parametersWith, pciSwitch, systemXml } from '../topology/machine.js';
 
 function orderIn(root: XmlElement) {
   const local = onlyLocalSystem(root, parametersWith({}), 100);
-  const routes = new Routes(local);
+  const routes = new Routes(local, defaultRules);
   const ledger = new Ledger(local, routes);
   const order = new GpuOrder(local, routes, ledger);
   const after = (gpuIndex: number, outlook: Outlook, { visited = [], pattern = Pattern.RING, entry = 0 }: { visited?: readonly number[]; pattern?: Pattern; entry?: number } = {}) => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Ledger, rounded } from '../../../../src/planner/graph/ledger.js';
 import { Routes } from '../../../../src/planner/graph/routes.js';
+import { defaultRules } from '../../../../src/planner/versions/rules.js';
 import { nodeName } from '../../../../src/planner/topology/system.js';
 import { LinkType } from '../../../../src/planner/topology/types.js';
 import { cpu, gpu, nic, onlyLocalSystem, parametersWith, pciSwitch, systemXml } from '../topology/machine.js';
@@ -8,7 +9,7 @@ import { cpu, gpu, nic, onlyLocalSystem, parametersWith, pciSwitch, systemXml } 
 /** A machine of two GPUs and a NIC, its ledger, and words for what is left. */
 function open(xml: ReturnType<typeof systemXml>) {
   const local = onlyLocalSystem(xml, parametersWith({}), 100);
-  const routes = new Routes(local);
+  const routes = new Routes(local, defaultRules);
   const ledger = new Ledger(local, routes);
   const { links, nodes } = local.system;
   const left = (from: string, to: string, type: LinkType = LinkType.PCI) => {

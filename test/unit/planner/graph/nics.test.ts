@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CrossNic, Pattern } from '../../../../src/planner/graph/graph.js';
 import { Nics } from '../../../../src/planner/graph/nics.js';
 import { Routes } from '../../../../src/planner/graph/routes.js';
+import { defaultRules } from '../../../../src/planner/versions/rules.js';
 import type { Parameters } from '../../../../src/planner/parameters.js';
 import { PathType } from '../../../../src/planner/topology/types.js';
 import type { XmlElement } from '../../../../src/planner/topology/xml/tree.js';
@@ -11,7 +12,7 @@ import { cpu, gpu, nic, onlyLocalSystem, parametersWith, pciSwitch, systemXml } 
 function nicsOf(root: XmlElement, changes: Partial<Parameters> = {}): Nics {
   const parameters = parametersWith(changes);
   const local = onlyLocalSystem(root, parameters, 100);
-  return new Nics(local, new Routes(local), parameters);
+  return new Nics(local, new Routes(local, defaultRules), parameters);
 }
 
 /** Two switches with two GPUs and two NICs each: NETs 0 and 1 on the first, 2 and 3 on the second. */

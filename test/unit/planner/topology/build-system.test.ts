@@ -162,7 +162,7 @@ describe('GPUs', () => {
   it('of one device share its DEV node', () => {
     const two = '<gpu dev="0" rank="0" sm="80" gdr="1"/><gpu dev="0" rank="1" sm="80" gdr="1"/>';
     const system = build(systemXml(cpu(0, pciSwitch('01', two, 'class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"'))));
-    expect(system.devs.map(({ gpuCount }) => gpuCount)).toEqual([2]);
+    expect(system.hardware.map((node) => ('gpuCount' in node ? node.gpuCount : 0))).toEqual([2]);
     expect(system.gpus.map(({ localId, parent }) => [localId, parent])).toEqual([[0x1000n, 0], [0x100_0000_1000n, 0]]);
   });
 
@@ -172,7 +172,7 @@ describe('GPUs', () => {
     const system = build(root);
     expect(linksOf(system, 'DEV/0-1001')).toEqual(['LOC 5000 GPU/0-1001', 'LOC 2618 DEV/0-1003', 'C2C 400 CXB/0-1000', 'PCI 24 CPU/0-0']);
     expect(linksOf(system, 'CXB/0-1000')).toEqual(['C2C 400 CPU/0-0', 'C2C 400 DEV/0-1001', 'C2C 400 DEV/0-1003']);
-    expect(build(root, parametersWith({ splitMloPart: 0 })).devs).toHaveLength(1);
+    expect(build(root, parametersWith({ splitMloPart: 0 })).hardware).toHaveLength(1);
   });
 
   it('without a rank are not in use', () => {

@@ -62,7 +62,7 @@ describe('on any machine', () => {
       const system = build(parseXml(xml).root);
       const { bandwidthGBps, reverse } = system.links;
       expect(reverse.every((back, link) => bandwidthGBps[back] === bandwidthGBps[link])).toBe(true);
-      const paths = findPaths(system, false);
+      const paths = findPaths(system, defaultParameters);
       const table = (swapped: boolean) => system.gpus.map((a) => system.gpus.map((b) => {
         const path = swapped
           ? paths.between(NodeType.GPU, b.index, NodeType.GPU, a.index)

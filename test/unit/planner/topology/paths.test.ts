@@ -117,7 +117,7 @@ describe('ranks that reach each other by neither peer-to-peer nor shared memory'
     const locals = localSystems(build(root), parametersWith({ shmDisable: 1 }), 2);
     expect(locals.map(({ ranks, inter }) => ({ ranks, inter }))).toEqual([{ ranks: [0], inter: true }, { ranks: [1], inter: true }]);
     expect(locals[1]?.system.gpus.map(({ rank, index, vertex }) => [rank, index, vertex])).toEqual([[1, 0, 0]]);
-    expect(locals[1]?.system.devs).toHaveLength(2);
+    expect(locals[1]?.system.hardware).toHaveLength(2);
     expect(locals[1]?.ranks).toEqual([1]);
     expect(localSystems(build(root), parametersWith({}), 2)).toHaveLength(1);
   });

@@ -9,6 +9,7 @@ type Changes = Partial<Omit<TuningInput, 'graphs'>> & { graphs?: Partial<Aligned
 /** Two hosts of four A100 with Intel CPUs, two channels of 20 GB/s everywhere, no NVSwitch; other figures as given. */
 export function madeInput({ graphs, ...values }: Changes = {}): TuningInput {
   return {
+    ncclVersion: '2.30.7',
     nRanks: 8,
     nNodes: 2,
     localRanks: 4,

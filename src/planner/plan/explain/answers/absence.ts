@@ -61,7 +61,7 @@ function nvlsSentences(situation: Situation): string[] {
       ...(system.nvSwitches.length === 0 ? ['it has no NVSwitch'] : []),
       ...(sm < 90 ? [`its GPUs have compute capability ${(sm / 10).toFixed(1)}, where 9.0 is needed`] : []),
       ...(system.gpus.length < 2 ? ['it has one GPU'] : []),
-      ...(system.devs.some((dev) => system.gpus.filter((gpu) => gpu.parent === dev.index).length > 1) ? ['several ranks share a GPU'] : []),
+      ...(system.hardware.some((dev) => system.gpus.filter((gpu) => gpu.parent === dev.index).length > 1) ? ['several ranks share a GPU'] : []),
     ];
     if (missing.length > 0) return [`${view.name} has no NVLink SHARP because ${missing.join(' and ')}.`];
     const record = searchOf(view, GraphId.NVLS);

@@ -1,3 +1,4 @@
+import { rulesOf } from '../../../versions/rules.js';
 import { GpuDirect, GdrMode } from '../../../topology/paths/gdr.js';
 import { Locality } from '../../../topology/paths/locality.js';
 import { NodeType, PathType, pathTypeNames } from '../../../topology/types.js';
@@ -12,7 +13,8 @@ export function answerGdr(situation: Situation, { rank }: Extract<Question, { ab
   if (rank !== undefined) refuseRank(situation, rank);
   const { parameters } = situation;
   const views = rank === undefined ? nodeViews(situation) : [viewOf(situation, situation.plan.nodes.rankToNode[rank] ?? 0)];
-  const level = parameters.netGdrLevel ?? (parameters.netGdrC2c !== 0 ? PathType.P2C : PathType.PXB);
+  const overC2c = (parameters.netGdrC2c ?? rulesOf(parameters).netGdrC2c) !== 0;
+  const level = parameters.netGdrLevel ?? (overC2c ? PathType.P2C : PathType.PXB);
   const decisions = views.flatMap((view) => decisionsOf(situation, view, rank === undefined ? undefined : gpuOf(situation, view, rank)));
   const refused = decisions.filter(({ mode }) => mode === GdrMode.DISABLED);
   const sentences = decisions.length === 0

@@ -1,0 +1,85 @@
+import { byVersion, since } from './rule.js';
+
+/** Decisions about the channels of all ranks that changed between versions. */
+export const mergeRules = {
+  netSpeedOfRank: since('2.30.3', {
+    about: 'The bandwidth of the slowest NIC that ranks agree on.',
+    before: 'The slowest network device of the host; each rank has its own figure.',
+    now: 'The slowest path of each rank to the NICs that it uses.',
+    source: 'src/graph/topo.cc, ncclTopoGetMinNetBw',
+  }),
+  nvlsTunedForBlackwell: since('2.30.3', {
+    about: 'Channels and chunks of NVLink SHARP on Blackwell between nodes.',
+    before: '32 channels and chunks of one size.',
+    now: 'They follow the speed of the NICs, the ranks a node and the distance between GPU and NIC.',
+    source: 'src/transport/nvls.cc, ncclNvlsTuning',
+    undo: 'NCCL_NVLS_NCHANNELS, NCCL_NVLS_CHUNKSIZE and NCCL_NVLSTREE_MAX_CHUNKSIZE',
+  }),
+  p2pMaxPeers: since('2.30.3', {
+    about: 'How many peers send and receive are tuned for.',
+    before: 'All ranks.',
+    now: 'All ranks, or NCCL_P2P_MAX_PEERS.',
+    source: 'src/graph/paths.cc, ncclTopoComputeP2pChannels',
+  }),
+  p2pNetChannels: byVersion({ about: 'Send and receive channels to a peer on another host.', source: 'src/graph/paths.cc, ncclTopoGetNchannels', undo: 'NCCL_NCHANNELS_PER_NET_PEER' }, {
+    '2.18.1': ['fixed', 'Two.'],
+    '2.20.3': ['by scale', 'Two, one where there are many ranks, and at least one for each NIC that it takes to keep up with PCI; each rank counts for itself.'],
+    '2.29.2': ['by bandwidth', 'What the NICs can carry at 14 GB/s a channel, then fewer until all peers fit in one round; all ranks take the least.'],
+  }),
+  ringsSwapByNode: since('2.28.3', {
+    about: 'Which nodes at odd places swap pairs of rings.',
+    before: 'All, where any node has rings that cross NICs.',
+    now: 'Those that have rings in crossing pairs themselves.',
+    source: 'src/graph/connect.cc, ncclTopoPostset',
+  }),
+  channelsForNvls: byVersion({ about: 'Channels of rings and trees where NVLink SHARP has more.', source: 'src/graph/connect.cc, ncclTopoPostset' }, {
+    '2.18.1': [false, 'They stay as they are.'],
+    '2.20.3': [true, 'They are copied until there are as many.'],
+    '2.28.3': [false, 'They stay as they are.'],
+  }),
+  nvlsFewestGpus: byVersion({ about: 'Fewest GPUs of a host for NVLink SHARP.', source: 'src/transport/nvls.cc, ncclNvlsInit', undo: 'NCCL_NVLS_ENABLE=0' }, {
+    '2.18.1': [3, 'Three.'],
+    '2.28.7': [2, 'Two.'],
+  }),
+  nvlsChannelsBlackwell: byVersion({ about: 'Channels of NVLink SHARP on Blackwell.', source: 'src/transport/nvls.cc, ncclNvlsInit', undo: 'NCCL_NVLS_NCHANNELS' }, {
+    '2.18.1': [{ within: 16, between: 16 }, '16'],
+    '2.25.1': [{ within: 32, between: 32 }, '32'],
+    '2.27.3': [{ within: 24, between: 32 }, '24 on one host, 32 on several'],
+  }),
+  p2pOrder: byVersion({ about: 'In which order ranks exchange when all exchange with all.', source: 'src/init.cc, ncclP2pSchedule' }, {
+    '2.18.1': ['by node', 'Node by node at distances 0, +1, -1, +2 …, and rank by rank in each.'],
+    '2.22.3': ['quadratic', 'Nodes at distances 0, 1, 3, 6, 10 …, and ranks in the same way; one list of all ranks where nodes differ in size.'],
+    '2.28.7': ['groups', 'Groups of up to 8 ranks at distances 0, 1, 3, 6, 10 …, and one rank after the other in each.'],
+  }),
+  collnetDirectMostRanks: since('2.28.3', {
+    about: 'Links for CollNetDirect on nodes of more than eight ranks.',
+    before: 'They are made all the same.',
+    now: 'There are none.',
+    source: 'src/graph/connect.cc, ncclTopoPostset',
+  }),
+  p2pChunkOfGraceBlackwell: since('2.29.2', {
+    about: 'Chunk of send and receive between hosts with Grace CPUs and Blackwell GPUs.',
+    before: 'NCCL_P2P_NET_CHUNKSIZE.',
+    now: 'Twice that.',
+    source: 'src/init.cc, computeBuffSizes',
+    undo: 'NCCL_P2P_NET_CHUNKSIZE=65536',
+  }),
+  directP2pAlone: since('2.28.7', {
+    about: 'Whether a GPU that is alone on its node counts as joined to all others by direct copies.',
+    before: 'No.',
+    now: 'Yes.',
+    source: 'src/transport.cc, ncclTransportCheckP2pType',
+  }),
+  relayedNvLinkChannels: since('2.30.7', {
+    about: 'Send and receive channels to a GPU that is reached over NVLink by way of another GPU.',
+    before: 'Two, as over PCI.',
+    now: 'As many as its bandwidth is worth in NVLinks, twice.',
+    source: 'src/graph/paths.cc, ncclTopoGetNchannels',
+  }),
+  directNvLinkAlone: since('2.30.7', {
+    about: 'Whether a GPU that is alone on its host counts as joined by NVLink directly.',
+    before: 'No.',
+    now: 'Yes.',
+    source: 'src/graph/paths.cc, ncclTopoPathAllDirectNVLink',
+  }),
+} as const;

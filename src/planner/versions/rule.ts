@@ -1,0 +1,43 @@
+/**
+ * A decision of NCCL that changed from version to version. The code at the decision reads the value for its version
+ * ({@link Rules}); it never compares version numbers.
+ */
+export interface Rule<Value> {
+  /** What is decided, in a sentence. */
+  readonly about: string;
+  /** Where NCCL's source decides it; the tag is that of the version where a step begins. */
+  readonly source: string;
+  /** How the older behaviour can be had with a newer version, where a variable does that. */
+  readonly undo?: string;
+  /** Values by the version from which on they hold, oldest first. The first holds for all older versions, too. */
+  readonly steps: readonly Step<Value>[];
+}
+
+/** What holds from a version on. */
+export interface Step<Value> {
+  readonly from: string;
+  readonly value: Value;
+  /** In a sentence. */
+  readonly means: string;
+}
+
+/** The oldest version that is covered: the first step of every rule begins there. */
+export const oldestVersion = '2.18.1';
+
+/** A decision that is made in another way from a version on: false before, true since. */
+export function since(version: string, told: { readonly about: string; readonly before: string; readonly now: string; readonly source: string; readonly undo?: string }): Rule<boolean> {
+  const { about, before, now, source, undo } = told;
+  return {
+    about,
+    source,
+    ...(undo === undefined ? {} : { undo }),
+    steps: [{ from: oldestVersion, value: false, means: before }, { from: version, value: true, means: now }],
+  };
+}
+
+/** A figure, or a choice of several, by version; the first of the values holds from the oldest version on. */
+export function byVersion<const Value>(
+  told: { readonly about: string; readonly source: string; readonly undo?: string }, steps: Readonly<Record<string, readonly [value: Value, means: string]>>,
+): Rule<Value> {
+  return { ...told, steps: Object.entries(steps).map(([from, [value, means]]) => ({ from, value, means })) };
+}

@@ -1,0 +1,101 @@
+import { byVersion, since } from './rule.js';
+
+/** Decisions about the graph of a machine and its paths that changed between versions. */
+export const topologyRules = {
+  hardwareNodes: since('2.30.7', {
+    about: 'What holds the PCI link and the NVLinks of a GPU.',
+    before: 'The GPU node holds them itself.',
+    now: 'A DEV node holds them, and GPU nodes hang behind it, so that several ranks can share a GPU; paths between GPUs have two more hops.',
+    source: 'src/graph/topo.cc, ncclTopoAddGpuSub',
+  }),
+  pathsByType: since('2.30.7', {
+    about: 'Which of two paths to a node is kept while paths are searched.',
+    before: 'The one with more bandwidth, if it is not longer.',
+    now: 'The one of the nearer type, then the one with more bandwidth, then the shorter one.',
+    source: 'src/graph/paths.cc, ncclTopoSetPaths',
+  }),
+  cpuByBandwidth: since('2.30.7', {
+    about: 'Which CPU counts as the CPU of a GPU.',
+    before: 'The one with the fewest hops between.',
+    now: 'The one with the most bandwidth, then the nearest type of path, then the fewest hops.',
+    source: 'src/graph/paths.cc, ncclGetLocalCpu',
+  }),
+  firstNicModuloGpus: since('2.30.7', {
+    about: 'Which of its nearest NICs a GPU starts with.',
+    before: 'The one with the number of the GPU.',
+    now: 'The one with the number of the GPU modulo the number of GPUs that share these NICs.',
+    source: 'src/graph/topo.cc, ncclTopoGetLocalNetType',
+  }),
+  guidWithoutPrefix: since('2.28.7', {
+    about: 'The guid of a network device that does not begin with 0x.',
+    before: 'It counts as 0, so that all such devices look like ports of one card.',
+    now: 'It is read as a hexadecimal number.',
+    source: 'src/graph/topo.cc, ncclTopoAddNet',
+  }),
+  railsAndPlanes: since('2.30.7', {
+    about: 'Rail and plane of a network device.',
+    before: 'There are none: a rail is a port of a card.',
+    now: 'Attributes rail and plane of <net> are read: rings keep to a rail, and nothing joins two planes.',
+    source: 'src/graph/search.cc, ncclTopoSearchCheckNet',
+  }),
+  proxyNeedsGdr: since('2.30.7', {
+    about: 'Whether a GPU may send over the NIC of another GPU (PXN).',
+    before: 'It depends on types and bandwidths of the paths.',
+    now: 'The NIC has to be able to read the memory of that other GPU, too.',
+    source: 'src/graph/paths.cc, ncclTopoComputePaths',
+    undo: 'NCCL_PXN_DISABLE=1 leaves PXN out in all versions',
+  }),
+  nearestNicsOverC2c: since('2.29.2', {
+    about: 'Which NICs a GPU reaches over C2C and its CPU (path type P2C).',
+    before: 'All NICs below that CPU.',
+    now: 'Only the NICs nearest to the GPU; others are better reached by way of another GPU.',
+    source: 'src/graph/paths.cc, ncclTopoComputePaths',
+  }),
+  gdrLevelCountsC2c: since('2.29.2', {
+    about: 'How NCCL_NET_GDR_LEVEL counts NICs that are reached over C2C.',
+    before: 'As C2C, nearer than any PCI path, unless NCCL_NET_GDR_C2C=0.',
+    now: 'As P2C, which is farther than PXB.',
+    source: 'src/graph/paths.cc, ncclTopoCheckGdr',
+  }),
+  pxnC2c: byVersion({ about: 'NCCL_PXN_C2C where it is not set: whether PXN goes by way of GPUs that reach the NIC over C2C.', source: 'src/graph/paths.cc', undo: 'NCCL_PXN_C2C=0' }, {
+    '2.18.1': [0, 'Off, or not there yet.'],
+    '2.28.3': [1, 'On.'],
+  }),
+  pxnBeyond: byVersion({ about: 'From which type of its own path on a GPU takes PXN though it brings no bandwidth.', source: 'src/graph/paths.cc, ncclTopoComputePaths' }, {
+    '2.18.1': ['pxb', 'From PHB or beyond PXB on.'],
+    '2.27.5': ['proxy', 'Beyond what the other GPU may have: PXB, or P2C with NCCL_PXN_C2C=1.'],
+    '2.28.3': ['pxn', 'Beyond PXN.'],
+  }),
+  pathOrder: byVersion({ about: 'Where path type P2C (C2C to the CPU, then PCI) stands among the others.', source: 'src/graph/topo.h' }, {
+    '2.18.1': ['no p2c', 'There is no such type: such a path is PHB.'],
+    '2.27.3': ['pxn before p2c', 'After PXN: PXN is nearer.'],
+    '2.27.5': ['p2c before pxn', 'Before PXN: P2C is nearer.'],
+  }),
+  c2cFromParts: since('2.27.5', {
+    about: 'Which paths count as C2C to the CPU and PCI from there (P2C).',
+    before: 'Paths between GPU and NIC through the host bridge, where the GPU has C2C to its CPU.',
+    now: 'All paths that are put together from C2C and a host bridge.',
+    source: 'src/graph/paths.cc, mergePathType',
+  }),
+  netGdrC2c: byVersion({ about: 'NCCL_NET_GDR_C2C where it is not set: GPU Direct RDMA over C2C.', source: 'src/graph/paths.cc', undo: 'NCCL_NET_GDR_C2C=0' }, {
+    '2.18.1': [0, 'Off, or not there yet.'],
+    '2.27.3': [1, 'On.'],
+  }),
+  blackwellNvLinkGBps: byVersion({ about: 'Bandwidth of one NVLink of a Blackwell GPU, GB/s.', source: 'src/graph/topo.h, SM100_NVLINK_BW' }, {
+    '2.18.1': [20.6, '20.6, as on Hopper'],
+    '2.25.1': [40, '40'],
+    '2.27.5': [40.1, '40.1'],
+  }),
+  flattenFromFirst: since('2.27.3', {
+    about: 'Broadcom switches that are flattened into one level.',
+    before: 'After each switch NCCL goes on with the second switch.',
+    now: 'It goes on with the first.',
+    source: 'src/graph/topo.cc, ncclTopoFlattenBcmSwitches',
+  }),
+  netsOfOneHost: since('2.28.7', {
+    about: 'Network devices where all ranks are on one host.',
+    before: 'They are taken out of the graph.',
+    now: 'They stay in it.',
+    source: 'src/graph/paths.cc, ncclTopoTrimSystem',
+  }),
+} as const;

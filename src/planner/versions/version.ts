@@ -1,0 +1,54 @@
+import { InvalidArgumentError } from '../../errors.js';
+
+/** The version whose decisions the planner makes unless another is asked for. */
+export const defaultVersion = '2.30.7';
+
+/** Versions of which recorded answers are compared with the planner's, newest first. */
+export const comparedVersions = ['2.30.7', '2.29.7', '2.28.9', '2.27.5', '2.27.3', '2.26.2'] as const;
+
+/** All releases that the planner covers, newest first. Those that are not compared are read from their source only. */
+export const coveredVersions: readonly string[] = [
+  '2.30.7', '2.30.4', '2.30.3', '2.29.7', '2.29.3', '2.29.2', '2.28.9', '2.28.7', '2.28.3', '2.27.7', '2.27.6', '2.27.5', '2.27.3',
+  '2.26.6', '2.26.5', '2.26.3', '2.26.2', '2.25.1', '2.24.3', '2.23.4', '2.22.3', '2.21.5', '2.20.5', '2.20.3', '2.19.4', '2.19.3', '2.19.1',
+  '2.18.6', '2.18.5', '2.18.3', '2.18.1',
+];
+
+/** True where recorded answers of that version are compared with the planner's. */
+export function isCompared(version: string): boolean {
+  return (comparedVersions as readonly string[]).includes(version);
+}
+
+/**
+ * A covered version from what a person, a log or a package writes: `2.26.2`, `v2.26.2-1`, `2.26.2+cuda12.2`.
+ *
+ * @throws InvalidArgumentError `UNKNOWN_NAME` for others; the message names the nearest covered ones
+ */
+export function ncclVersion(text: string): string {
+  const version = /^v?([0-9]+\.[0-9]+\.[0-9]+)(?:-[0-9]+)?(?:\+\S*)?$/.exec(text.trim())?.[1];
+  if (version === undefined) {
+    throw new InvalidArgumentError('UNKNOWN_NAME', `'${text}' is no version of NCCL: write three numbers, as ${defaultVersion}`);
+  }
+  if (coveredVersions.includes(version)) return version;
+  const { older, newer } = nearestVersions(version);
+  const nearest = [older, newer].filter((each) => each !== undefined).join(' and ');
+  throw new InvalidArgumentError('UNKNOWN_NAME', `NCCL ${version} is not covered; the nearest that ${nearest.includes(' ') ? 'are' : 'is'}: ${nearest} (tccl nccl versions lists all)`);
+}
+
+/** The covered versions next to a version: the newest that is not newer, and the oldest that is newer. */
+export function nearestVersions(version: string): { readonly older: string | undefined; readonly newer: string | undefined } {
+  return {
+    older: coveredVersions.find((covered) => compareVersions(covered, version) <= 0),
+    newer: coveredVersions.findLast((covered) => compareVersions(covered, version) > 0),
+  };
+}
+
+/** Negative where `a` is older than `b`, 0 where they are the same. */
+export function compareVersions(a: string, b: string): number {
+  const left = a.split('.').map(Number);
+  const right = b.split('.').map(Number);
+  for (let part = 0; part < Math.max(left.length, right.length); part++) {
+    const difference = (left[part] ?? 0) - (right[part] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
