@@ -13,8 +13,7 @@ const other = process.getuid?.() === 0 && lacks('setpriv') === undefined ? ['set
 
 /** Files among `patterns` that hold `text`, as the other user finds them. The text goes through a pipe. */
 async function found(text: string, patterns: string): Promise<string[]> {
-  const [command = 'sh', ...args] = [...other, 'sh', '-c', `exec grep -lasrF -f - ${patterns}`];
-  const { stdout } = await start(command, args, { input: `${text}\n` }).finished;
+  const { stdout } = await start('env', [...other, 'sh', '-c', `exec grep -lasrF -f - ${patterns}`], { input: `${text}\n` }).finished;
   return stdout.split('\n').filter((line) => line !== '');
 }
 
