@@ -2,7 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import { describeError, TcclError } from '../errors.js';
 import { version } from '../version.js';
-import { colorsFor, examples } from './output.js';
+import { complain, examples } from './output.js';
 
 /** A command is a file in commands/ that registers itself; what it needs it imports in its action. */
 interface CommandModule {
@@ -43,7 +43,7 @@ async function main(argv: readonly string[]): Promise<number> {
       ['what NCCL would do on two machines, and why', 'tccl plan dgx-h100 --nodes 2; tccl explain dgx-h100 --nodes 2'],
       ['what the log of a job says', 'tccl log job.log'],
     ))
-    .configureOutput({ outputError: (message, write) => write(oneLine(message)) })
+    .configureOutput({ outputError: (message) => complain('tccl', oneLine(message)) })
     .exitOverride();
 
   const asked = argv[2] === 'completion' ? undefined : commands[argv[2] ?? ''];
@@ -55,7 +55,7 @@ async function main(argv: readonly string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (!(error instanceof TcclError)) throw error;
-    process.stderr.write(`${problem()} ${describeError(error)}\n`);
+    complain('tccl', describeError(error));
     // A file that is no XML is wrong use of the command, whatever NCCL returns for it.
     const isWrongUse = error.ncclResult === 4 || error.ncclResult === 5 || error.code === 'SYNTAX' || error.code === 'TOO_LARGE';
     return isWrongUse ? 2 : 1;
@@ -64,11 +64,7 @@ async function main(argv: readonly string[]): Promise<number> {
 
 /** Commander's `error: unknown command 'rum'`, and its `(Did you mean run?)` on a second line, in one line of ours. */
 function oneLine(message: string): string {
-  return `${message.trimEnd().replace(/^error:/, problem()).replaceAll('\n', ' ')}\n`;
-}
-
-function problem(): string {
-  return colorsFor(process.stderr).red('tccl:');
+  return message.trimEnd().replace(/^error: /, '').replaceAll('\n', ' ');
 }
 
 // Whoever reads our output may stop before its end, as `head` does; that is no failure, but a full disk is. A command
@@ -78,7 +74,7 @@ for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE' && unwritable === undefined) {
       unwritable = error;
-      if (stream === process.stdout) process.stderr.write(`${problem()} the output cannot be written: ${error.message}\n`);
+      if (stream === process.stdout) complain('tccl', `the output cannot be written: ${error.message}`);
     }
     if (unwritable !== undefined) process.exitCode = 1;
     else if (stream === process.stdout) process.exitCode = 0;

@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import type { WriteStream } from 'node:tty';
-import pc from 'picocolors';
+import { inspect } from 'node:util';
 import { SystemError } from '../errors.js';
+import { printable, printableJson } from '../printable.js';
 
 /** One line on a terminal that is written over until the work is done. */
 export interface ProgressLine {
@@ -24,7 +26,7 @@ export function progressLine(stream: Pick<WriteStream, 'isTTY' | 'columns' | 'wr
   return {
     update(text) {
       // Some terminals don't know how wide they are.
-      const line = text.slice(0, (stream.columns > 0 ? stream.columns : 80) - 1);
+      const line = printable(text).slice(0, (stream.columns > 0 ? stream.columns : 80) - 1);
       if (line === shown) return;
       shown = line;
       stream.write(wipe + line);
@@ -46,18 +48,57 @@ export function examples(...pairs: readonly (readonly [purpose: string, command:
   return `\nExamples:\n${pairs.map(([purpose, command]) => `  # ${purpose}\n  ${command}\n`).join('\n')}`;
 }
 
+/** Stands for ESC in text that we colour ourselves. Files cannot hold it: it is random. */
+const mark = `\ufdd0${randomBytes(12).toString('hex')}`;
+const marks = new RegExp(`${mark}(\\d+)m`, 'g');
+
+const styles = ['bold', 'dim', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan'] as const;
+export type Colors = Readonly<Record<(typeof styles)[number], (text: string) => string>>;
+
 /**
- * Colours for text that goes to `stream`: real ones on a terminal, unless NO_COLOR or TERM=dumb asks for none. What
- * goes to a file or another program is plain, also where CI or FORCE_COLOR is set.
+ * Colours for text that goes to `stream` by way of {@link print} or {@link shown}: real ones on a terminal, unless NO_COLOR
+ * or TERM=dumb asks for none. What goes to a file or another program is plain, also where CI or FORCE_COLOR is set.
  */
-export function colorsFor(stream: { readonly isTTY?: boolean }): ReturnType<typeof pc.createColors> {
-  return pc.createColors(stream.isTTY === true && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb');
+export function colorsFor(stream: { readonly isTTY?: boolean }): Colors {
+  const colored = stream.isTTY === true && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb';
+  return Object.fromEntries(styles.map((style) => {
+    const [open, close] = inspect.colors[style] ?? [0, 0];
+    return [style, (text: string) => (colored && text !== '' ? `${mark}${open}m${text}${mark}${close}m` : text)];
+  })) as Colors;
+}
+
+/**
+ * One line as it goes to a terminal or a file: our own colours, and nothing else that a terminal would obey. Names of
+ * machines, hosts and devices come from files that may hold anything, also line ends.
+ */
+export function shown(line: string): string {
+  return printable(line).replace(marks, '\u001b[$1m');
+}
+
+/** Prints lines on stdout. All text of the commands goes this way, or that of {@link printJson} or {@link printData}. */
+export function print(...lines: readonly string[]): void {
+  process.stdout.write(lines.map((line) => `${shown(line)}\n`).join(''));
+}
+
+/** Prints a value as JSON: on one line, or indented. */
+export function printJson(value: unknown, indent?: number): void {
+  process.stdout.write(`${printableJson(value, indent)}\n`);
+}
+
+/** Prints the text of a file, which a pipe gets as it is. */
+export function printData(text: string): void {
+  process.stdout.write(process.stdout.isTTY ? text.split('\n').map(printable).join('\n') : text);
+}
+
+/** Prints one line on stderr about what went wrong, behind the name of the command that says so. */
+export function complain(command: string, text: string): void {
+  process.stderr.write(`${shown(`${colorsFor(process.stderr).red(`${command}:`)} ${text}`)}\n`);
 }
 
 /** Notes go to stderr, so that what a pipe gets is the machine alone. */
 export function printNotes(notes: readonly string[]): void {
   const colors = colorsFor(process.stderr);
-  for (const note of notes) process.stderr.write(`${colors.yellow('note:')} ${note}\n`);
+  for (const note of notes) process.stderr.write(`${shown(`${colors.yellow('note:')} ${note}`)}\n`);
 }
 
 /** Writes a result where the user asked for it. */

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { colorsFor, progressLine } from '../../src/cli/output.js';
+import { colorsFor, progressLine, shown } from '../../src/cli/output.js';
 
 function terminal(isTTY: boolean, columns = 20) {
   const written: string[] = [];
@@ -45,7 +45,7 @@ describe('colours', () => {
     vi.stubEnv('TERM', 'xterm');
     expect(colorsFor({}).red('text')).toBe('text');
     expect(colorsFor({ isTTY: false }).red('text')).toBe('text');
-    expect(colorsFor({ isTTY: true }).red('text')).toBe('\u001b[31mtext\u001b[39m');
+    expect(shown(colorsFor({ isTTY: true }).red('text'))).toBe('\u001b[31mtext\u001b[39m');
   });
 
   it('are left out where the user wants none', () => {

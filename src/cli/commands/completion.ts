@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander';
-import { examples } from '../output.js';
+import { examples, printData } from '../output.js';
 
 export function register(program: Command): void {
   program
@@ -14,6 +14,6 @@ export function register(program: Command): void {
     ))
     .action(async (shell: 'bash' | 'zsh' | 'fish') => {
       const { shells } = await import('../completion-script.js');
-      process.stdout.write(shells[shell](program));
+      printData(shells[shell](program));
     });
 }

@@ -5,7 +5,7 @@ import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
 import type { CaseResult, Outcome } from '../../planner/plan/oracle/run-oracle.js';
 import type { OracleInput } from '../../planner/plan/oracle/oracle-case.js';
 import { didYouMean } from '../../suggest.js';
-import { colorsFor, examples } from '../output.js';
+import { colorsFor, examples, print, printJson } from '../output.js';
 
 interface OracleOptions {
   readonly sections?: string;
@@ -50,7 +50,7 @@ async function compareWithOracle(directory: string, options: OracleOptions): Pro
     outcome.kind === 'failed' ? [{ name, section, difference: outcome.difference }] : []));
   const counts = names.map((name) => ({ section: name, ...count(results.map(({ outcomes }) => outcomes.get(name))) }));
   if (options.json === true) {
-    console.log(JSON.stringify({ cases: results.length, seconds, sections: counts, failures }, null, 1));
+    printJson({ cases: results.length, seconds, sections: counts, failures }, 1);
   } else {
     printTable(results.length, counts, failures, seconds);
   }
@@ -75,14 +75,14 @@ function printTable(
   seconds: number,
 ): void {
   const paint = colorsFor(process.stdout);
-  for (const { name, section, difference } of failures) console.log(`${paint.red('differs')} ${name} ${section}: ${difference}`);
-  if (failures.length > 0) console.log('');
-  console.log(`${'section'.padEnd(12)}${'passed'.padStart(8)}${'failed'.padStart(8)}${'skipped'.padStart(9)}`);
+  for (const { name, section, difference } of failures) print(`${paint.red('differs')} ${name} ${section}: ${difference}`);
+  if (failures.length > 0) print('');
+  print(`${'section'.padEnd(12)}${'passed'.padStart(8)}${'failed'.padStart(8)}${'skipped'.padStart(9)}`);
   for (const { section, passed, failed, skipped } of counts) {
     const row = `${String(passed).padStart(8)}${String(failed).padStart(8)}${String(skipped).padStart(9)}`;
-    console.log(section.padEnd(12) + (failed > 0 ? paint.red(row) : row));
+    print(section.padEnd(12) + (failed > 0 ? paint.red(row) : row));
   }
-  console.log(`\n${cases} cases in ${seconds.toFixed(1)} s`);
+  print('', `${cases} cases in ${seconds.toFixed(1)} s`);
 }
 
 /** Folders with a case, in order of their names. */

@@ -4,7 +4,7 @@ import type { Place } from '../../runtime/launch/place.js';
 import { collectives } from '../../perf/collectives.js';
 import { perfOperators, type PerfOptions, type RawOptions } from '../../perf/options.js';
 import { elementTypes } from '../../perf/types.js';
-import { examples, progressLine } from '../output.js';
+import { complain, examples, printData, progressLine } from '../output.js';
 
 interface CommandOptions extends RawOptions {
   readonly ranks?: string;
@@ -101,7 +101,7 @@ async function startRanks(nRanks: number): Promise<number> {
 }
 
 function report(line: string): void {
-  process.stderr.write(`tccl perf: ${line}\n`);
+  complain('tccl perf', line);
 }
 
 async function measure(options: PerfOptions, { json, output_file: file }: CommandOptions, rank: number): Promise<number> {
@@ -149,6 +149,6 @@ function resultsPrinter(): (text: string) => void {
   });
   return (text) => {
     if (hasEnded) throw new OutputEnded();
-    process.stdout.write(text);
+    printData(text);
   };
 }

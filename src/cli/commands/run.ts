@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { BindingUnit } from '../../runtime/launch/binding.js';
 import type { LaunchOptions, RankOutput } from '../../runtime/launch/run.js';
 import { InvalidUsageError } from '../../errors.js';
-import { colorsFor, examples } from '../output.js';
+import { colorsFor, complain, examples, shown } from '../output.js';
 
 interface RunOptions {
   readonly ranks: number;
@@ -99,11 +99,11 @@ function outputOf({ ranks, prefix, outputDir }: RunOptions): RankOutput {
 function coloredPrefix(rank: number, stream: 'stdout' | 'stderr'): string {
   const colors = colorsFor(process[stream]);
   const palette = [colors.cyan, colors.yellow, colors.green, colors.magenta, colors.blue, colors.red];
-  return `${palette[rank % palette.length]?.(`[${rank}]`) ?? ''} `;
+  return shown(`${palette[rank % palette.length]?.(`[${rank}]`) ?? ''} `);
 }
 
 function report(line: string): void {
-  process.stderr.write(`${colorsFor(process.stderr).red('tccl run:')} ${line}\n`);
+  complain('tccl run', line);
 }
 
 function parseRanks(text: string): number {

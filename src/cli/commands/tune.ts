@@ -2,7 +2,7 @@ import { accessSync, constants, mkdirSync, statSync, writeFileSync } from 'node:
 import { availableParallelism, loadavg } from 'node:os';
 import { dirname } from 'node:path';
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { examples, printNotes, progressLine } from '../output.js';
+import { examples, print, printJson, printNotes, progressLine } from '../output.js';
 
 interface TuneOptions {
   readonly ranks: readonly number[];
@@ -50,12 +50,14 @@ export function register(program: Command): void {
       });
       line.done();
       if (busy !== undefined) printNotes([busy]);
-      const text = `${JSON.stringify(profile)}\n`;
-      if (json) return void process.stdout.write(text);
-      await toFile(path, () => writeFileSync(path, text));
+      if (json) {
+        printJson(profile);
+        return;
+      }
+      await toFile(path, () => writeFileSync(path, `${JSON.stringify(profile)}\n`));
       const changes = changesBy(profile);
-      console.log(`The profile of ${profile.machine} is in ${path}`);
-      console.log(changes.length === 0 ? 'By it the defaults are the fastest here.' : `What differs from the defaults by it:\n${changes.map((change) => `  ${change}`).join('\n')}`);
+      print(`The profile of ${profile.machine} is in ${path}`);
+      print(...(changes.length === 0 ? ['By it the defaults are the fastest here.'] : ['What differs from the defaults by it:', ...changes.map((change) => `  ${change}`)]));
     });
 }
 

@@ -3,7 +3,7 @@ import type { Cost } from '../../planner/plan/diff/cost.js';
 import { usualSizes } from '../../planner/plan/overview/forecast.js';
 import { formatBytes, formatTime, formatWay } from '../../planner/plan/overview/words.js';
 import type { ClusterOptions } from '../cluster-options.js';
-import { colorsFor, printNotes } from '../output.js';
+import { colorsFor, print, printJson, printNotes } from '../output.js';
 import { readSide } from './side.js';
 
 export interface DiffOptions extends ClusterOptions {
@@ -25,8 +25,8 @@ export async function showDiff(nameA: string, nameB: string, options: DiffOption
   const b = await readSide(nameB, optionsOf(options, options.nodesB, options.envB));
   const comparison = comparePlans(a.side, b.side, usualSizes);
   const differs = comparison.differences.length > 0 || comparison.costs.length > 0;
-  if (options.json === true) console.log(JSON.stringify({ differs, ...comparison }));
-  else process.stdout.write(differs ? text(comparison, options.all === true) : 'The plans are the same.\n');
+  if (options.json === true) printJson({ differs, ...comparison });
+  else print(...(differs ? comparisonLines(comparison, options.all === true) : ['The plans are the same.']));
   printNotes([...new Set([...comparison.leftOut, ...a.notes, ...b.notes])]);
   if (options.exitCode === true && differs) process.exitCode = 1;
 }
@@ -42,7 +42,7 @@ function optionsOf({ nodes, hardware, env, collnet }: DiffOptions, ownNodes: str
   };
 }
 
-function text({ titles, differences, costs }: Comparison, all: boolean): string {
+function comparisonLines({ titles, differences, costs }: Comparison, all: boolean): string[] {
   const paint = colorsFor(process.stdout);
   const lines = [`${paint.bold('a')} ${titles[0]}`, `${paint.bold('b')} ${titles[1]}`];
   for (const [section, rows] of grouped(differences)) {
@@ -51,12 +51,11 @@ function text({ titles, differences, costs }: Comparison, all: boolean): string 
     const width = Math.max(...shown.map(({ what }) => what.length));
     for (const { what, a, b } of shown) {
       const wide = a.length + b.length > 90;
-      lines.push(wide ? `  ${what}\n    a ${a}\n    b ${b}` : `  ${what.padEnd(width)}  ${a} -> ${b}`);
+      lines.push(...(wide ? [`  ${what}`, `    a ${a}`, `    b ${b}`] : [`  ${what.padEnd(width)}  ${a} -> ${b}`]));
     }
     if (shown.length < rows.length) lines.push(paint.dim(`  and ${rows.length - shown.length} more (--all)`));
   }
-  lines.push('', ...costTable(costs, all));
-  return `${lines.join('\n')}\n`;
+  return [...lines, '', ...costTable(costs, all)];
 }
 
 function grouped(differences: readonly Difference[]): Map<string, Difference[]> {

@@ -6,7 +6,7 @@ import { answerHelp, type Tried, tryChanges } from '../../planner/plan/explain/h
 import { type Situation, situationOf, tellsSearches } from '../../planner/plan/explain/situation.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
-import { colorsFor, printNotes, progressLine } from '../output.js';
+import { colorsFor, print, printJson, printNotes, progressLine } from '../output.js';
 
 export interface ExplainOptions extends ClusterOptions {
   readonly json?: boolean;
@@ -22,12 +22,12 @@ export async function showAnswer(name: string, text: string, options: ExplainOpt
   if (question === undefined) {
     const situation = planned(input);
     const answers = mostTelling(situation).map((each) => explain(situation, each));
-    if (options.json === true) console.log(JSON.stringify({ questions: questionForms, answers }));
-    else process.stdout.write([...answers.map(answerText), formsText(name)].join('\n'));
+    if (options.json === true) printJson({ questions: questionForms, answers });
+    else print(...answers.flatMap((answer) => [...answerLines(answer), '']), ...formsLines(name));
   } else {
     const answer = question.about === 'help' ? helpFor(input, question, options) : explain(planned(input, tellsSearches(question)), question);
-    if (options.json === true) console.log(JSON.stringify(answer));
-    else process.stdout.write(answerText(answer));
+    if (options.json === true) printJson(answer);
+    else print(...answerLines(answer));
   }
   printNotes(input.notes);
 }
@@ -69,14 +69,14 @@ function helpFor(input: ClusterInput, question: Extract<Question, { about: 'help
   return answerHelp(question, tried, total - tried.length);
 }
 
-function answerText({ title, sentences }: Answer): string {
+function answerLines({ title, sentences }: Answer): string[] {
   const paint = colorsFor(process.stdout);
-  return `${paint.bold(title)}\n${sentences.map((sentence) => `  ${sentence}\n`).join('')}`;
+  return [paint.bold(title), ...sentences.map((sentence) => `  ${sentence}`)];
 }
 
-function formsText(name: string): string {
+function formsLines(name: string): string[] {
   const paint = colorsFor(process.stdout);
   const width = Math.max(...questionForms.map(({ example }) => example.length));
   const lines = questionForms.map(({ example, purpose }) => `  ${example.padEnd(width)}  ${paint.dim(purpose)}`);
-  return `${paint.bold(`Ask in words of your own: tccl explain ${name} QUESTION`)}\n${lines.join('\n')}\n`;
+  return [paint.bold(`Ask in words of your own: tccl explain ${name} QUESTION`), ...lines];
 }

@@ -15,7 +15,7 @@ import type { LocalSystem } from '../../planner/topology/local-systems.js';
 import { writeXml } from '../../planner/topology/xml/write.js';
 import { readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
-import { colorsFor, printNotes, writeFile } from '../output.js';
+import { colorsFor, print, printData, printJson, printNotes, writeFile } from '../output.js';
 
 export interface GraphOptions extends ClusterOptions {
   readonly ranks?: string;
@@ -62,14 +62,11 @@ export async function showGraphs(name: string, options: GraphOptions): Promise<v
   const dump = graphDump(environment, plan, searched);
   if (dump.file !== undefined) writeFile(dump.file, dump.xml);
   if (options.json === true) {
-    console.log(JSON.stringify({ nodes: searched.map(toJson), ...(options.why === true ? { why: mergeStory } : {}), plan: planToJson(plan) }));
+    printJson({ nodes: searched.map(toJson), ...(options.why === true ? { why: mergeStory } : {}), plan: planToJson(plan) });
   } else if (options.graphXml === true) {
-    process.stdout.write(dump.xml);
+    printData(dump.xml);
   } else {
-    process.stdout.write([
-      ...searched.map((each) => text(each, searched)),
-      channelsText(plan, options, mergeStory),
-    ].join('\n'));
+    print(...searched.flatMap((each) => [...searchedLines(each, searched), '']), ...channelsLines(plan, options, mergeStory));
   }
   printNotes(notes);
 }
@@ -106,7 +103,7 @@ function toJson({ local, graphs, stories }: Searched): object {
   };
 }
 
-function text({ machine, local, graphs, stories }: Searched, all: readonly Searched[]): string {
+function searchedLines({ machine, local, graphs, stories }: Searched, all: readonly Searched[]): string[] {
   const paint = colorsFor(process.stdout);
   const several = all.some((other) => other.machine !== machine);
   const lines = all.length > 1 ? [paint.bold(`${several ? `${machine}: ` : ''}ranks ${local.ranks.join(' ')}`)] : [];
@@ -118,15 +115,15 @@ function text({ machine, local, graphs, stories }: Searched, all: readonly Searc
     const story = stories.find(({ id }) => id === graph.id);
     lines.push(...story?.sentences.map((sentence) => paint.dim(`    ${sentence}`)) ?? []);
   }
-  return `${lines.join('\n')}\n`;
+  return lines;
 }
 
 /** The channels through all ranks as NCCL writes them, with the trees of some ranks. */
-function channelsText(plan: Plan, { ranks, whole = false }: GraphOptions, story: readonly string[]): string {
+function channelsLines(plan: Plan, { ranks, whole = false }: GraphOptions, story: readonly string[]): string[] {
   const paint = colorsFor(process.stdout);
   const { nRanks } = plan.nodes;
   const firstHost = Array.from({ length: plan.hosts[0]?.host.nRanks ?? 0 }, (_, rank) => rank);
-  const lines = [
+  return [
     paint.bold(`${counted(nRanks, 'rank')} on ${counted(plan.nodes.nNodes, 'node')}`),
     ...story.map((sentence) => paint.dim(`    ${sentence}`)),
     ...ringLines(plan, { whole }),
@@ -134,7 +131,6 @@ function channelsText(plan: Plan, { ranks, whole = false }: GraphOptions, story:
     ...nvlsHeadLines(plan),
     channelCountLine(plan),
   ];
-  return `${lines.join('\n')}\n`;
 }
 
 /** `0-7,64`, or `all`. */

@@ -4,7 +4,7 @@ import { channelsByNic } from '../../planner/log/checks/nics.js';
 import type { Place } from '../../planner/log/line.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, treeStride, unknown } from '../../planner/log/model.js';
 import { type Verdict, verdictOf } from '../../planner/log/verdict.js';
-import { colorsFor } from '../output.js';
+import { type Colors, colorsFor, print } from '../output.js';
 
 /** What fits a screen; `--json` has all. */
 const shownCauses = 3;
@@ -14,8 +14,6 @@ const shownRemarks = 6;
 /** A line of text is no longer than this. */
 const width = 150;
 
-type Paint = ReturnType<typeof colorsFor>;
-
 /** The verdict, then what the job is like: the text for a person. */
 export function printLog(model: LogModel, findings: readonly LogFinding[]): void {
   const paint = colorsFor(process.stdout);
@@ -23,44 +21,44 @@ export function printLog(model: LogModel, findings: readonly LogFinding[]): void
   const { communicators, tables, lines } = model;
   // The largest and first are what a job is about.
   const [shown] = [...communicators].sort((a, b) => b.ranks.size - a.ranks.size);
-  if (shown !== undefined) console.log(summary(shown, paint).join('\n'));
-  if (communicators.length > 1 && shown !== undefined) console.log(`and ${counted(communicators.length - 1, 'more communicator')} (${sizes(communicators, [shown])}); --json has all`);
+  if (shown !== undefined) print(...summary(shown, paint));
+  if (communicators.length > 1 && shown !== undefined) print(`and ${counted(communicators.length - 1, 'more communicator')} (${sizes(communicators, [shown])}); --json has all`);
   for (const table of tables.slice(0, shownTables)) {
     const best = table.rows.reduce((a, b) => (b.busGBps > a.busGBps ? b : a), table.rows[0] ?? { busGBps: 0, bytes: 0 });
-    console.log(`nccl-tests ${table.collective ?? ''}: ${counted(table.rows.length, 'row')}, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes`);
+    print(`nccl-tests ${table.collective ?? ''}: ${counted(table.rows.length, 'row')}, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes`);
   }
-  if (tables.length > shownTables) console.log(`and ${counted(tables.length - shownTables, 'more table')}`);
-  console.log(paint.dim(`${counted(lines.nccl, 'line')} of NCCL in ${lines.all}`));
+  if (tables.length > shownTables) print(`and ${counted(tables.length - shownTables, 'more table')}`);
+  print(paint.dim(`${counted(lines.nccl, 'line')} of NCCL in ${lines.all}`));
 }
 
-function printVerdict(model: LogModel, { causes, consequences, remarks }: Verdict, paint: Paint): void {
+function printVerdict(model: LogModel, { causes, consequences, remarks }: Verdict, paint: Colors): void {
   const [first] = causes;
-  if (first === undefined) console.log(`${paint.green('Verdict:')} ${paint.bold('nothing wrong found')}${remarks.length === 0 ? '' : '; worth knowing:'}\n`);
+  if (first === undefined) print(`${paint.green('Verdict:')} ${paint.bold('nothing wrong found')}${remarks.length === 0 ? '' : '; worth knowing:'}`, '');
   else {
     const colour = first.severity === 'error' ? paint.red : paint.yellow;
-    console.log(`${colour('Verdict:')} ${paint.bold(first.problem)}`);
+    print(`${colour('Verdict:')} ${paint.bold(first.problem)}`);
     printCause(model, first, paint);
     for (const [index, cause] of causes.slice(1, shownCauses).entries()) {
-      console.log(`${paint.yellow(`Also possible, ${index + 2}:`)} ${cause.problem}`);
+      print(`${paint.yellow(`Also possible, ${index + 2}:`)} ${cause.problem}`);
       printCause(model, cause, paint);
     }
   }
   const rest = causes.slice(shownCauses);
-  if (rest.length > 0) console.log(`and ${counted(rest.length, 'less likely finding')}: ${codesOf(rest)}`);
-  if (consequences.length > 0) console.log(`Consequences of these: ${codesOf(consequences)}`);
-  for (const { code, problem } of remarks.slice(0, shownRemarks)) console.log(`${paint.cyan('info')} ${code}: ${short(problem)}`);
-  if (remarks.length > shownRemarks) console.log(`and ${counted(remarks.length - shownRemarks, 'more remark')}; --json has all`);
-  if (rest.length + consequences.length + remarks.length > 0) console.log('');
+  if (rest.length > 0) print(`and ${counted(rest.length, 'less likely finding')}: ${codesOf(rest)}`);
+  if (consequences.length > 0) print(`Consequences of these: ${codesOf(consequences)}`);
+  for (const { code, problem } of remarks.slice(0, shownRemarks)) print(`${paint.cyan('info')} ${code}: ${short(problem)}`);
+  if (remarks.length > shownRemarks) print(`and ${counted(remarks.length - shownRemarks, 'more remark')}; --json has all`);
+  if (rest.length + consequences.length + remarks.length > 0) print('');
 }
 
-function printCause(model: LogModel, { code, cause, remedy, places, quote, context, source }: LogFinding, paint: Paint): void {
+function printCause(model: LogModel, { code, cause, remedy, places, quote, context, source }: LogFinding, paint: Colors): void {
   const at = places.slice(0, shownPlaces).map((place) => placeText(model, place)).join(', ');
-  console.log(`  why    ${cause}`);
-  if (at !== '') console.log(`  where  ${at}${places.length > shownPlaces ? ', …' : ''}`);
-  if (context !== undefined && context.length > 1) for (const line of context) console.log(paint.dim(`         | ${short(line)}`));
-  else if (quote !== undefined) console.log(paint.dim(`         | ${short(quote)}`));
-  console.log(`  do     ${remedy}`);
-  console.log(paint.dim(`  code   ${code}${source === undefined ? '' : `, as in ${source}`}\n`));
+  print(`  why    ${cause}`);
+  if (at !== '') print(`  where  ${at}${places.length > shownPlaces ? ', …' : ''}`);
+  if (context !== undefined && context.length > 1) for (const line of context) print(paint.dim(`         | ${short(line)}`));
+  else if (quote !== undefined) print(paint.dim(`         | ${short(quote)}`));
+  print(`  do     ${remedy}`);
+  print(paint.dim(`  code   ${code}${source === undefined ? '' : `, as in ${source}`}`), '');
 }
 
 function codesOf(findings: readonly LogFinding[]): string {
@@ -76,7 +74,7 @@ export function placeText(model: LogModel, { file, line }: Place): string {
 }
 
 /** One communicator in a few lines. */
-function summary(communicator: LoggedCommunicator, paint: Paint): string[] {
+function summary(communicator: LoggedCommunicator, paint: Colors): string[] {
   const { id, nRanks, nRanksKnown, ranks } = communicator;
   const records = [...ranks.values()];
   const done = records.filter(({ completed }) => completed !== undefined).length;
@@ -178,22 +176,22 @@ export function printRank(model: LogModel, rank: number): void {
     const record = ranks.get(rank);
     if (record === undefined) continue;
     const { process: { host, pid, environment, devices }, cudaDev, nvmlDev, busId, started, completed, last } = record;
-    console.log(paint.bold(`rank ${rank} of ${nRanks}, communicator ${id}`));
-    console.log(`  process   ${host}:${pid}, CUDA device ${cudaDev}${nvmlDev === undefined ? '' : `, NVML device ${nvmlDev}`}${busId === undefined ? '' : `, bus id ${busId}`}`);
-    console.log(`  init      ${started === undefined ? '' : `began at ${placeText(model, started)}, `}${completed === undefined ? `not finished; last line ${placeText(model, last)}` : `finished at ${placeText(model, completed)}`}`);
-    for (const [name, { value }] of environment) console.log(`  setting   ${name}=${value}`);
-    for (const [network, { devices: list }] of devices) console.log(`  devices   ${network}: ${list.map(({ name }) => name).join(' ') || 'none'}`);
+    print(paint.bold(`rank ${rank} of ${nRanks}, communicator ${id}`));
+    print(`  process   ${host}:${pid}, CUDA device ${cudaDev}${nvmlDev === undefined ? '' : `, NVML device ${nvmlDev}`}${busId === undefined ? '' : `, bus id ${busId}`}`);
+    print(`  init      ${started === undefined ? '' : `began at ${placeText(model, started)}, `}${completed === undefined ? `not finished; last line ${placeText(model, last)}` : `finished at ${placeText(model, completed)}`}`);
+    for (const [name, { value }] of environment) print(`  setting   ${name}=${value}`);
+    for (const [network, { devices: list }] of devices) print(`  devices   ${network}: ${list.map(({ name }) => name).join(' ') || 'none'}`);
     for (let channel = 0; channel * 2 < record.ring.length; channel++) {
-      if ((record.ring[channel * 2] ?? -1) >= 0) console.log(`  ring ${String(channel).padEnd(5)}${record.ring[channel * 2] ?? ''} -> ${rank} -> ${record.ring[channel * 2 + 1] ?? ''}`);
+      if ((record.ring[channel * 2] ?? -1) >= 0) print(`  ring ${String(channel).padEnd(5)}${record.ring[channel * 2] ?? ''} -> ${rank} -> ${record.ring[channel * 2 + 1] ?? ''}`);
     }
     for (let channel = 0; channel * treeStride < record.trees.length; channel++) {
       const [first = unknown, ...others] = record.trees.subarray(channel * treeStride, channel * treeStride + 4);
-      if (first !== unknown) console.log(`  tree ${String(channel).padEnd(5)}${[first, ...others.slice(0, 2)].join('/')} -> ${rank} -> ${others[2] ?? ''}`);
+      if (first !== unknown) print(`  tree ${String(channel).padEnd(5)}${[first, ...others.slice(0, 2)].join('/')} -> ${rank} -> ${others[2] ?? ''}`);
     }
     for (const { peer, end, transport, channels, place } of record.links) {
       const nic = transport.nic === undefined ? '' : `/${transport.nic}${transport.via === undefined ? '' : `(${transport.via})`}${transport.gdr === true ? '/GDRDMA' : ''}`;
-      console.log(`  link      ${end === 'send' ? 'to' : 'from'} ${peer} on ${counted(channels, 'channel')}: ${transport.name}${nic}  ${paint.dim(placeText(model, place))}`);
+      print(`  link      ${end === 'send' ? 'to' : 'from'} ${peer} on ${counted(channels, 'channel')}: ${transport.name}${nic}  ${paint.dim(placeText(model, place))}`);
     }
-    console.log('');
+    print('');
   }
 }

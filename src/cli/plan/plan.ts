@@ -8,8 +8,8 @@ import { planPrepared } from '../../planner/plan/plan.js';
 import { tune, type Tuning } from '../../planner/tuning/tune.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
-import { colorsFor, printNotes, writeFile } from '../output.js';
-import { overviewText } from './text.js';
+import { colorsFor, print, printJson, printNotes, writeFile } from '../output.js';
+import { overviewLines } from './text.js';
 
 export interface PlanOptions extends ClusterOptions, SizeOptions {
   readonly followNccl?: boolean;
@@ -47,10 +47,10 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
     }
   }
   if (options.json === true) {
-    console.log(JSON.stringify({ format: 'tccl plan overview', formatVersion: 1, nccl: '2.30.7', ...overview }));
+    printJson({ format: 'tccl plan overview', formatVersion: 1, nccl: '2.30.7', ...overview });
   } else {
     const { isTTY, columns } = process.stdout;
-    process.stdout.write(overviewText(overview, { paint: colorsFor(process.stdout), width: isTTY ? Math.max(60, columns) : 140 }));
+    print(...overviewLines(overview, { paint: colorsFor(process.stdout), width: isTTY ? Math.max(60, columns) : 140 }));
   }
   printNotes(input.notes);
 }

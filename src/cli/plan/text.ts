@@ -3,16 +3,16 @@ import type { Forecast } from '../../planner/plan/overview/forecast.js';
 import { type GraphOverview, type HostOverview, type Overview, type RingOverview } from '../../planner/plan/overview/overview.js';
 import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/words.js';
 import { formatGBps } from '../../planner/topology/view/format.js';
-import type { colorsFor } from '../output.js';
+import type { Colors } from '../output.js';
 
 export interface TextOptions {
-  readonly paint: ReturnType<typeof colorsFor>;
+  readonly paint: Colors;
   /** Columns of the terminal. */
   readonly width: number;
 }
 
 /** A plan on one screen: facts as `label  text`, then the table of sizes and collectives. */
-export function overviewText(overview: Overview, options: TextOptions): string {
+export function overviewLines(overview: Overview, options: TextOptions): string[] {
   const { paint } = options;
   const { nRanks, nNodes, hosts, nChannels, graphs, environment } = overview;
   const several = hosts.length > 1;
@@ -39,8 +39,7 @@ export function overviewText(overview: Overview, options: TextOptions): string {
     ...tableLines(overview.forecasts, options),
     '',
     ...flipLines(overview.forecasts, paint),
-    '',
-  ].join('\n');
+  ];
 }
 
 function channelText({ nChannels, graphs }: Overview): string {

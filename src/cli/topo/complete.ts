@@ -5,7 +5,7 @@ import { type Completed, completeSkeleton } from '../../planner/topology/catalog
 import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { validateTopology } from '../../planner/topology/xml/validate.js';
 import { writeXml } from '../../planner/topology/xml/write.js';
-import { printNotes, writeFile } from '../output.js';
+import { printData, printNotes, writeFile } from '../output.js';
 import { readTopologyInput } from './input.js';
 import { mergeAsAsked, readHardware } from './load.js';
 
@@ -30,7 +30,7 @@ export function complete(name: string, options: CompleteOptions): void {
   });
   const mergeNotes = mergeAsAsked(root, parametersFromEnvironment(process.env).parameters, input.fileName, options.mergeNics === true);
   const text = writeXml(root);
-  if (options.output === undefined) process.stdout.write(text);
+  if (options.output === undefined) printData(text);
   else writeFile(options.output, text);
   printNotes([...mergeNotes, ...notes]);
 }

@@ -2,7 +2,7 @@ import { detect } from '../../runtime/detect/detect.js';
 import type { NetworkKind } from '../../planner/topology/detect/detect-network.js';
 import { descendants } from '../../planner/topology/xml/tree.js';
 import { writeXml } from '../../planner/topology/xml/write.js';
-import { printNotes, writeFile } from '../output.js';
+import { printData, printNotes, writeFile } from '../output.js';
 
 export interface DetectOptions {
   readonly root: string;
@@ -17,7 +17,7 @@ export function detectTo(options: DetectOptions): void {
     root: options.root, network: options.net, ...(options.ranks === undefined ? {} : { cpuRanks: options.ranks }),
   });
   const text = writeXml(root);
-  if (options.output === undefined) process.stdout.write(text);
+  if (options.output === undefined) printData(text);
   else writeFile(options.output, text);
   const hasGpu = [...descendants(root)].some(({ name }) => name === 'gpu');
   printNotes(hasGpu ? notes : [...notes, 'no GPU found; --ranks N adds a device for each of N CPU ranks']);

@@ -7,7 +7,7 @@ import { diagnose } from '../../planner/topology/doctor/diagnose.js';
 import type { Finding, Severity } from '../../planner/topology/doctor/finding.js';
 import { shorten, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { inFile, InputError } from '../../errors.js';
-import { colorsFor } from '../output.js';
+import { colorsFor, print, printJson } from '../output.js';
 import { readTopologyInput } from './input.js';
 import { readHardware } from './load.js';
 
@@ -32,8 +32,8 @@ export function doctor(name: string, options: DoctorOptions): number {
     ...(options.machine === undefined ? {} : { machine: machineNamed(options.machine) }),
     ...(options.graph === undefined ? {} : { graph: { root: graphNamed(options.graph), fileName: options.graph } }),
   });
-  if (options.json === true) console.log(JSON.stringify({ title: input.title, findings }, null, 1));
-  else print(findings, input.title, input.fileName);
+  if (options.json === true) printJson({ title: input.title, findings }, 1);
+  else printFindings(findings, input.title, input.fileName);
   return findings.some(({ severity }) => severity === 'error') ? 1 : 0;
 }
 
@@ -54,23 +54,23 @@ function rootNamed(expected: 'system' | 'graphs', name: string, what: string): X
     { line: root.line, column: root.column, ...(fileName === undefined ? {} : { file: fileName }) });
 }
 
-function print(findings: readonly Finding[], title: string, fileName: string | undefined): void {
+function printFindings(findings: readonly Finding[], title: string, fileName: string | undefined): void {
   const colors = colorsFor(process.stdout);
   const paint: Record<Severity, (text: string) => string> = { error: colors.red, warning: colors.yellow, info: colors.cyan };
   for (const { severity, code, places, problem, consequence, remedy } of findings) {
-    console.log(`${paint[severity](severity)} ${colors.bold(code)}: ${problem}`);
+    print(`${paint[severity](severity)} ${colors.bold(code)}: ${problem}`);
     for (const place of places.slice(0, shownPlaces)) {
       const at = [fileName, place.line, place.column].filter((part) => part !== undefined && part !== 0).join(':');
-      console.log(`  at ${place.element}${at === '' ? '' : ` ${colors.dim(at)}`}`);
+      print(`  at ${place.element}${at === '' ? '' : ` ${colors.dim(at)}`}`);
     }
-    if (places.length > shownPlaces) console.log(`  and ${places.length - shownPlaces} more places`);
-    console.log(`  cost: ${consequence}`);
-    console.log(`  do:   ${remedy}\n`);
+    if (places.length > shownPlaces) print(`  and ${places.length - shownPlaces} more places`);
+    print(`  cost: ${consequence}`);
+    print(`  do:   ${remedy}`, '');
   }
   const count = (severity: Severity, word: string) => {
     const number = findings.filter((finding) => finding.severity === severity).length;
     return number === 0 ? [] : [counted(number, word)];
   };
   const counts = [...count('error', 'error'), ...count('warning', 'warning'), ...count('info', 'remark')];
-  console.log(counts.length === 0 ? `${title}: nothing to complain of` : `${title}: ${counts.join(', ')}`);
+  print(counts.length === 0 ? `${title}: nothing to complain of` : `${title}: ${counts.join(', ')}`);
 }

@@ -4,27 +4,28 @@ import { machines, pcieBoxForm } from '../../planner/topology/catalogue/machines
 import { nicModels } from '../../planner/topology/catalogue/nics.js';
 import { nvLinkGBps } from '../../planner/topology/bandwidths.js';
 import { formatGBps } from '../../planner/topology/view/format.js';
+import { print, printJson } from '../output.js';
 
 /** `tccl topo list`. */
 export function list(options: { readonly json?: boolean }): void {
   if (options.json === true) {
-    console.log(JSON.stringify({
+    printJson({
       machines: machines.map(({ name, description, aliases }) => ({ name, description, aliases })), pcieBoxes: pcieBoxForm,
       gpus: gpuModels, nics: nicModels, cpus: cpuModels,
-    }, null, 1));
+    }, 1);
     return;
   }
-  console.log('Machines');
-  for (const { name, description } of machines) console.log(`  ${name.padEnd(18)}${description}`);
-  console.log(`  ${pcieBoxForm}: a server for PCIe cards\n`);
-  console.log(`GPUs${' '.repeat(12)}sm  PCIe  NVLinks`);
+  print('Machines');
+  for (const { name, description } of machines) print(`  ${name.padEnd(18)}${description}`);
+  print(`  ${pcieBoxForm}: a server for PCIe cards`, '');
+  print(`GPUs${' '.repeat(12)}sm  PCIe  NVLinks`);
   for (const { id, sm, pciGeneration, nvlink, nvlinks, c2c } of gpuModels) {
     const links = nvlinks === 0 ? '-' : `${nvlinks} (${formatGBps(nvlinks * nvLinkGBps(sm))} GB/s)${nvlink === 'pair' ? ' over a bridge' : ''}`;
     const chip = c2c === undefined ? '' : `, C2C ${formatGBps((c2c.bandwidthMBps * c2c.count) / 1000)} GB/s`;
-    console.log(`  ${id.padEnd(12)}${String(sm).padStart(4)}  Gen${pciGeneration}  ${links}${chip}`);
+    print(`  ${id.padEnd(12)}${String(sm).padStart(4)}  Gen${pciGeneration}  ${links}${chip}`);
   }
-  console.log('\nNetwork cards');
-  for (const { id, speedMbps, pciGeneration } of nicModels) console.log(`  ${id.padEnd(14)}${String(speedMbps / 1000).padStart(4)} Gb/s  Gen${pciGeneration}`);
-  console.log('\nCPUs');
-  for (const { id, name } of cpuModels) console.log(`  ${id.padEnd(14)}  ${name}`);
+  print('', 'Network cards');
+  for (const { id, speedMbps, pciGeneration } of nicModels) print(`  ${id.padEnd(14)}${String(speedMbps / 1000).padStart(4)} Gb/s  Gen${pciGeneration}`);
+  print('', 'CPUs');
+  for (const { id, name } of cpuModels) print(`  ${id.padEnd(14)}  ${name}`);
 }

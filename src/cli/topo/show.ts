@@ -1,8 +1,8 @@
 import { draw } from '../../planner/topology/view/drawing.js';
 import { systemJson } from '../../planner/topology/view/json.js';
 import { drawingSvg } from '../../planner/topology/view/svg.js';
-import { matrixText, type Paint, pathCountText, treeText } from '../../planner/topology/view/text.js';
-import { colorsFor, printNotes, writeFile } from '../output.js';
+import { matrixLines, type Paint, pathCountLines, treeLines } from '../../planner/topology/view/text.js';
+import { colorsFor, print, printJson, printNotes, writeFile } from '../output.js';
 import { readTopologyInput } from './input.js';
 import { loadMachine } from './load.js';
 
@@ -23,14 +23,13 @@ export function show(name: string, options: ShowOptions): void {
   const drawing = draw(machine.title, machine.system, machine.paths, machine.root);
   if (options.svg !== undefined) writeFile(options.svg, drawingSvg(drawing));
   if (options.json === true) {
-    console.log(JSON.stringify({ ...drawing, notes: machine.notes, ...systemJson(machine.system, machine.paths) }, null, 1));
+    printJson({ ...drawing, notes: machine.notes, ...systemJson(machine.system, machine.paths) }, 1);
     return;
   }
   const paint = painter();
-  process.stdout.write(treeText(drawing, paint));
   const wide = drawing.endpoints.length > widestMatrix && options.matrix !== true;
-  process.stdout.write(`\n${wide ? pathCountText(drawing, paint) : matrixText(drawing, paint)}`);
-  if (options.svg !== undefined) console.log(`\nDrawn to ${options.svg}`);
+  print(...treeLines(drawing, paint), '', ...(wide ? pathCountLines(drawing, paint) : matrixLines(drawing, paint)));
+  if (options.svg !== undefined) print('', `Drawn to ${options.svg}`);
   printNotes(machine.notes);
 }
 

@@ -1,6 +1,7 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { SystemError } from '../../errors.js';
+import { warn } from '../warn.js';
 
 /** A file that this process appends to. */
 export interface Appending {
@@ -61,7 +62,7 @@ class AppendedFile implements Appending {
       for (let written = 0; written < bytes.length;) written += writeSync(this.#file, bytes, written);
     } catch (error) {
       this.#isWritable = false;
-      process.stderr.write(`tccl: ${this.what} ends here, since ${this.path} cannot be written any more: ${(error as Error).message}\n`);
+      warn(`${this.what} ends here, since ${this.path} cannot be written any more: ${(error as Error).message}`);
     }
   }
 

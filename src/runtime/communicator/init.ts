@@ -9,6 +9,7 @@ import { Team } from '../device/team.js';
 import { TcclError } from '../../errors.js';
 import type { Environment } from '../launch/environment.js';
 import type { PlatformAbortSignal } from '../platform.js';
+import { warn } from '../warn.js';
 import { agree, type Facts } from './agree.js';
 import { ledToCaller } from './caller-stack.js';
 import { Communicator } from './communicator.js';
@@ -82,7 +83,7 @@ async function join(options: InitOptions): Promise<Communicator> {
     const origin = new Origin({ segment, shared, libc, settings, network, id, init, options });
     const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal } = options;
     parts = await connectInTime(timeoutMs, (late) => origin.assemble(bootstrap, team, facts, config, signal === undefined ? late : AbortSignal.any([signal, late])));
-    warn(bootstrap, facts, doubt, options);
+    tellOfDoubts(bootstrap, facts, doubt, options);
     segment.ranks.setState(rankStates.ready);
     // Nobody may look for the dead before all are marked as living.
     await bootstrap.barrier();
@@ -101,9 +102,9 @@ function wayHome({ localRank, localRanks }: Bootstrap, libc: Libc | undefined, {
   return libc === undefined || cores === undefined ? () => () => undefined : () => moveTo(libc, cores);
 }
 
-function warn(bootstrap: Bootstrap, facts: readonly Facts[], doubt: string | undefined, options: InitOptions): void {
+function tellOfDoubts(bootstrap: Bootstrap, facts: readonly Facts[], doubt: string | undefined, options: InitOptions): void {
   if (bootstrap.rank !== 0) return;
-  const tell = options.onWarning ?? ((text: string) => void process.stderr.write(`tccl: ${text}\n`));
+  const tell = options.onWarning ?? warn;
   const alone = facts.find((fact) => !fact.sharedWithHost);
   if (alone !== undefined) tell(`ranks of one host do not share memory, so their data goes through sockets: ${alone.reason ?? 'unknown reason'}`);
   if (doubt !== undefined) tell(doubt);

@@ -10,6 +10,7 @@ import type { Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
 import { findPlace } from '../launch/place.js';
 import { threadPlace, type ThreadPlace } from '../launch/thread-place.js';
+import { warn } from '../warn.js';
 import type { InitOptions } from './init.js';
 
 export const DEFAULT_INIT_TIMEOUT_MS = 60_000;
@@ -85,7 +86,7 @@ const LOOK_UP_AGAIN_MS = 500;
  * Ranks may start before the name of rank 0's host is known, as where a cluster makes names and containers at once: they
  * look again until their time is up. Rank 0 says so, in case the name is misspelt.
  */
-async function whenNameIsKnown<Result>(read: () => Promise<Result>, rank: number, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal, onWarning }: InitOptions): Promise<Result> {
+async function whenNameIsKnown<Result>(read: () => Promise<Result>, rank: number, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal, onWarning = warn }: InitOptions): Promise<Result> {
   const end = performance.now() + timeoutMs;
   for (let times = 0; ; times++) {
     try {
@@ -94,8 +95,7 @@ async function whenNameIsKnown<Result>(read: () => Promise<Result>, rank: number
       if (!isUnknownName(error) || performance.now() + LOOK_UP_AGAIN_MS > end) throw error;
       if (times === 0 && rank === 0) {
         const text = `${describeError(error)}; looking again for ${timeoutMs / 1000} s`;
-        if (onWarning === undefined) process.stderr.write(`tccl: ${text}\n`);
-        else onWarning(text);
+        onWarning(text);
       }
     }
     signal?.throwIfAborted();

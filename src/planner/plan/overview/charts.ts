@@ -1,6 +1,7 @@
 import type { Algorithm } from '../../tuning/names.js';
 import type { Forecast } from './forecast.js';
-import { at, escape } from './markup.js';
+import { escape } from '../../topology/view/markup.js';
+import { at } from './markup.js';
 import { alike, formatBytes, formatRate, formatTime, formatWay } from './words.js';
 
 /**

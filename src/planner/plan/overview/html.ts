@@ -2,7 +2,7 @@ import { formatGBps } from '../../topology/view/format.js';
 import { charts, chartStyle } from './charts.js';
 import type { Forecast } from './forecast.js';
 import { linkKindNames } from './fullest-link.js';
-import { escape } from './markup.js';
+import { escape } from '../../topology/view/markup.js';
 import type { HostOverview, Overview, RingOverview } from './overview.js';
 import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from './words.js';
 

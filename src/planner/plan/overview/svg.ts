@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
 import { charts, chartStyle } from './charts.js';
 import type { Forecast } from './forecast.js';
-import { escape } from './markup.js';
+import { escape } from '../../topology/view/markup.js';
 import type { Overview } from './overview.js';
 import { limitText } from './words.js';
 

@@ -1,5 +1,6 @@
 import { type Box, type Drawing, type HostDrawing, nvSwitchId, type Wire } from './drawing.js';
 import { formatGBps } from './format.js';
+import { escape } from './markup.js';
 
 /**
  * The machine as an SVG picture: boxes within boxes as in the PCI tree, NVSwitches as a bar below, NVLinks between GPUs
@@ -276,8 +277,4 @@ function strokeWidth(drawing: Drawing, wire: Wire): number {
 
 function text(x: number, y: number, content: string, className: string): string {
   return `<text x="${x}" y="${y}" class="${className}">${escape(content)}</text>`;
-}
-
-function escape(content: string): string {
-  return content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
 }

@@ -15,8 +15,18 @@ function same(text: string): string {
   return text;
 }
 
-/** The machine as a tree, like lstopo: each line a device behind the bandwidth of its link. */
+/** {@link treeLines} as one text. */
 export function treeText(drawing: Drawing, paint: Paint = plainPaint): string {
+  return `${treeLines(drawing, paint).join('\n')}\n`;
+}
+
+/** {@link matrixLines} as one text. */
+export function matrixText(drawing: Drawing, paint: Paint = plainPaint): string {
+  return `${matrixLines(drawing, paint).join('\n')}\n`;
+}
+
+/** The machine as a tree, like lstopo: each line a device behind the bandwidth of its link. */
+export function treeLines(drawing: Drawing, paint: Paint = plainPaint): string[] {
   const lines = [paint.bold(drawing.title), drawing.summary, ''];
   drawing.hosts.forEach((host, index) => {
     const shape = shapeOf(host);
@@ -27,7 +37,7 @@ export function treeText(drawing: Drawing, paint: Paint = plainPaint): string {
     }
     lines.push(...hostLines(host, paint), ...interconnectLines(drawing, host, paint));
   });
-  return `${lines.join('\n')}\n`;
+  return lines;
 }
 
 /** What a host looks like without its name and the ranks on it. */
@@ -91,23 +101,22 @@ const meanings = new Map([
 ]);
 
 /** The types of paths between GPUs and network devices, like `nvidia-smi topo -m`. */
-export function matrixText(drawing: Drawing, paint: Paint = plainPaint): string {
+export function matrixLines(drawing: Drawing, paint: Paint = plainPaint): string[] {
   const { endpoints, matrix } = drawing;
   const width = Math.max(4, ...endpoints.map(({ label }) => label.length)) + 1;
   const types = new Set(matrix.flat().map(({ type }) => type));
-  const rows = [
+  return [
     ' '.repeat(width) + endpoints.map(({ label }) => label.padStart(width)).join(''),
     ...endpoints.map(({ label }, row) => paint.bold(label.padEnd(width)) + (matrix[row] ?? []).map(({ type }) => type.padStart(width)).join('')),
     '',
     ...[...meanings].filter(([type]) => types.has(type)).map(([type, meaning]) => paint.dim(`${type.padEnd(4)} ${meaning}`)),
   ];
-  return `${rows.join('\n')}\n`;
 }
 
 /**
  * The matrix in short, for machines whose matrix no terminal holds: how many pairs have which type and bandwidth.
  */
-export function pathCountText(drawing: Drawing, paint: Paint = plainPaint): string {
+export function pathCountLines(drawing: Drawing, paint: Paint = plainPaint): string[] {
   const { endpoints, matrix } = drawing;
   const counts = new Map<string, number>();
   endpoints.forEach((from, row) => {
@@ -119,9 +128,8 @@ export function pathCountText(drawing: Drawing, paint: Paint = plainPaint): stri
       counts.set(key, (counts.get(key) ?? 0) + 1);
     });
   });
-  const lines = [...counts].map(([key, count]) => {
+  return [...counts].map(([key, count]) => {
     const [pair = '', type = '', bandwidth = ''] = key.split('\t');
     return `${pair}  ${type.padEnd(4)}${bandwidth.padStart(12)}  ${String(count).padStart(7)} pairs  ${paint.dim(meanings.get(type) ?? '')}`.trimEnd();
   });
-  return `${lines.join('\n')}\n`;
 }

@@ -1,0 +1,6 @@
+import { printable } from '../../../printable.js';
+
+/** Text for between tags or within double quotes. XML has no control characters, not even escaped: they are shown as `\\x1b`. */
+export function escape(text: string): string {
+  return printable(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}
