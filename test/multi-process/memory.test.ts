@@ -1,6 +1,6 @@
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { afterAll, expect, test, vi } from 'vitest';
-import { cliPath, fixture, start } from './cli.js';
+import { cliPath, fixture, numbersOf, start, startTccl } from './cli.js';
 
 /** A control group of our own that allows 400 MiB, or why there is none. */
 function limitedGroup(): { folder: string } | { reason: string } {
@@ -58,3 +58,24 @@ test('where a file may not be as long as the shared memory, ranks use sockets an
   expect(stdout).toContain('"algorithm":"ring"');
   expect(stderr).toContain('through sockets: ftruncate failed: EFBIG');
 });
+
+test('a program that would cut the shared memory short cannot, and heaps go on growing', async (context) => {
+  const job = startTccl(['run', '-n', '2', '--no-prefix', process.execPath, fixture('growing.mjs')], { openInput: true });
+  const pids = numbersOf(await job.shown(/(pid=\d+[^]*){2}/), 'pid');
+  const files = pids.flatMap((pid) => readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+    const path = `/proc/${pid}/fd/${fd}`;
+    return isMemory(path) ? [path] : [];
+  }));
+  if (files.length === 0) context.skip('ranks share no file here');
+  for (const path of files) for (const bytes of [0, 4096, 2 ** 33]) expect(() => { truncateSync(path, bytes); }).toThrow('EPERM');
+  job.process.stdin?.end('go\n');
+  expect(await job.finished).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/(sum=3\n){2}$/) as string });
+});
+
+function isMemory(path: string): boolean {
+  try {
+    return readlinkSync(path).startsWith('/memfd:tccl');
+  } catch {
+    return false; // closed meanwhile
+  }
+}

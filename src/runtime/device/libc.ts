@@ -11,7 +11,10 @@ export interface Libc {
   addressOf(view: Uint8Array): bigint;
   /** Memory of this process, of another thread's array for one. Nobody may use it once that is gone. */
   memoryAt(address: number, bytes: number): ArrayBuffer;
-  /** An anonymous file in memory: it has no name and is gone when the last process closes it. For `close`, not for node:fs. */
+  /**
+   * An anonymous file in memory: it has no name and is gone when the last process closes it. Its length is sealed, because
+   * a file cut short ends all that map it with SIGBUS. For `close`, not for node:fs.
+   */
   createMemoryFile(name: string, bytes: number): number;
   close(fd: number): void;
   /** Takes memory for a range of a file, so that touching it later cannot fail. */
@@ -67,6 +70,10 @@ const MAP_FIXED = 16;
 const MAP_ANONYMOUS = 32;
 const MAP_NORESERVE = 16384;
 const MFD_CLOEXEC = 1;
+const MFD_ALLOW_SEALING = 2;
+const F_ADD_SEALS = 1033;
+/** F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW: `fallocate` within the length still works. */
+const FIXED_LENGTH = 1 | 2 | 4;
 const F_OFD_GETLK = 36;
 const F_OFD_SETLK = 37;
 const F_WRLCK = 1;
@@ -148,8 +155,9 @@ function bind(koffi: Koffi): Libc {
     addressOf,
     memoryAt: (address, bytes) => koffi.view(BigInt(address), bytes),
     createMemoryFile(name, bytes) {
-      const fd = check('memfd_create', memfdCreate(name, MFD_CLOEXEC));
+      const fd = check('memfd_create', memfdCreate(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
       check('ftruncate', ftruncate(fd, bytes));
+      check('fcntl', fcntl(fd, F_ADD_SEALS, 'int', FIXED_LENGTH));
       return fd;
     },
     close: (fd) => void check('close', close(fd)),
