@@ -51,6 +51,7 @@ beforeEach(() => {
       return true;
     });
   }
+  vi.spyOn(console, 'log').mockImplementation((text) => { written.stdout += `${String(text)}\n`; });
 });
 afterEach(() => {
   vi.restoreAllMocks();

@@ -3,6 +3,7 @@ import { checkLog } from '../../planner/log/check-log.js';
 import type { LogFinding } from '../../planner/log/finding.js';
 import type { LogModel } from '../../planner/log/model.js';
 import { sortFindings } from '../../planner/log/verdict.js';
+import { print, printJson } from '../output.js';
 import { comparePlanned, type ComparisonOptions } from './compare.js';
 import { logToJson } from './json.js';
 import { printLog, printRank } from './print.js';
@@ -21,11 +22,11 @@ export async function showLog(names: readonly string[], options: LogOptions): Pr
   refuseNoRank(model, rank);
   const { findings: differences, sentence } = await comparePlanned(model, options);
   const findings: LogFinding[] = sortFindings([...checkLog(model), ...differences]);
-  if (options.json === true) console.log(JSON.stringify(logToJson(model, findings, rank)));
+  if (options.json === true) printJson(logToJson(model, findings, rank));
   else if (rank !== undefined) printRank(model, rank);
   else {
     printLog(model, findings);
-    if (sentence !== undefined) console.log(sentence);
+    if (sentence !== undefined) print(sentence);
   }
   return findings.some(({ severity }) => severity !== 'info') ? 1 : 0;
 }
