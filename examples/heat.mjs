@@ -20,7 +20,7 @@ const [top, bottom] = part(place.row, rows);
 const [left, right] = part(place.column, columns);
 const [height, width] = [bottom - top, right - left];
 
-// A block with a frame of one cell, which holds what the neighbours' edges were. Rows lie behind each other.
+// A block with a frame of one cell for the neighbours' edges. Rows follow each other.
 const stride = width + 2;
 let now = new Float64Array((height + 2) * stride);
 let next = new Float64Array(now.length);
@@ -28,7 +28,7 @@ for (let y = top; y < bottom; y++) {
   for (let x = left; x < right; x++) now[cell(y - top, x - left)] = heatedAt(y, x);
 }
 
-// What is sent and received comes from alloc, so that it moves between the ranks of a host without extra copies.
+// Buffers come from alloc, so that ranks of a host exchange them without extra copies.
 const neighbours = [
   { peer: rankAt(-1, 0), length: width, edge: cell(0, 0), frame: cell(-1, 0), step: 1 },
   { peer: rankAt(1, 0), length: width, edge: cell(height - 1, 0), frame: cell(height, 0), step: 1 },
@@ -99,13 +99,13 @@ async function show() {
   console.log(`${steps} steps on ${size} × ${size} cells in ${seconds.toFixed(2)} s, of which ${(communicating / 1e3).toFixed(2)} s communication (${rows} × ${columns} ranks)`);
 }
 
-/** Two hot plates and a cold rest. */
+/** Initial temperatures: two hot plates, the rest cold. */
 function heatedAt(y, x) {
   const [v, u] = [y / size, x / size];
   return (v > 0.2 && v < 0.5 && u > 0.15 && u < 0.45) || (v > 0.6 && v < 0.85 && u > 0.5 && u < 0.9) ? 1 : 0;
 }
 
-/** From and until which of the plate's cells the n-th of `parts` reaches. */
+/** First cell of the n-th of `parts`, and the cell after its last. */
 function part(n, parts) {
   return [Math.floor((n * size) / parts), Math.floor(((n + 1) * size) / parts)];
 }

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 export const PIXELS = 28 * 28;
 const TEST_COUNT = 1000;
 
-/** Some digits: `pixels` has PIXELS numbers from 0 to 1 a digit, `labels` what it shows. */
+/** Digits: `pixels` has PIXELS numbers from 0 to 1 for each digit, `labels` the digit. */
 class Digits {
   constructor(pixels, labels) {
     this.pixels = pixels;
@@ -33,7 +33,7 @@ export function readDigits() {
   return { train: digits.slice(0, digits.count - TEST_COUNT), test: digits.slice(digits.count - TEST_COUNT, TEST_COUNT) };
 }
 
-/** Fisher and Yates's, with a small generator of its own (mulberry32), since Math.random has no seed. */
+/** Fisher-Yates shuffle with a seeded generator (mulberry32), since Math.random has no seed. */
 function shuffle(items) {
   let state = 42;
   const random = () => {

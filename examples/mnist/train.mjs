@@ -29,8 +29,8 @@ const model = sequential({
 const weights = model.trainableWeights.map((weight) => weight.read());
 const optimizer = tf.train.sgd(learningRate);
 
-// All gradients lie behind each other in one array, which is averaged by one call. It comes from alloc, so that the
-// ranks of a host work on it in place.
+// One array holds all gradients, so that one call averages them. It comes from alloc, so that the ranks of a host
+// work on it in place.
 const lengths = weights.map((weight) => weight.size);
 const gradients = comm.alloc(Float32Array, lengths.reduce((sum, length) => sum + length, 0) + 1);
 
@@ -58,7 +58,7 @@ if (comm.rank === 0) {
 }
 await comm.close();
 
-/** Writes the gradients of all weights behind each other into `into`; returns the mean loss of these digits. */
+/** Writes the gradients of all weights into `into`, one after the other; returns the mean loss of these digits. */
 function computeGradients(digits, into) {
   return tf.tidy(() => {
     const x = tf.tensor2d(digits.pixels, [digits.count, PIXELS]);
