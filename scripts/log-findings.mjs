@@ -22,6 +22,7 @@ const ofJob = {
   'nic-unused': 'NICs carry nothing',
   'p2p-refused': 'the driver refuses P2P',
   'plugin-old': 'the network plugin is older than NCCL, found no device, and NCCL fell back to sockets',
+  'fabric-over-tcp': 'NCCL talks TCP over the IP interface of Slingshot or InfiniBand',
   'nvlink-asymmetric': 'NVLink between two GPUs is slower one way than the other',
   'nvlink-degraded': 'a GPU has fewer NVLinks than its like',
   'pcie-slow': 'a GPU\'s PCIe link is slower than those of its like',

@@ -1,9 +1,36 @@
 import type { LogFinding } from '../finding.js';
-import { isInitialised } from '../outcome.js';
+import { isInitialised, isOnOneHost } from '../outcome.js';
 import type { LogModel } from '../model.js';
 
-/** A network plugin that is older than NCCL and found no device: NCCL fell back to sockets. */
+/** Networks that NCCL did not get: an old plugin, a fabric behind TCP. */
 export function checkPlugins(model: LogModel): LogFinding[] {
+  return [...oldPlugin(model), ...fabricOverTcp(model)];
+}
+
+/** Interfaces that belong to a fast fabric, by their names. */
+const fabrics = [
+  { form: /^hsn\d/, name: 'Slingshot', remedy: 'load aws-ofi-nccl with libfabric\'s cxi provider (LD_LIBRARY_PATH to its libnccl-net.so; FI_PROVIDER=cxi)' },
+  { form: /^ib(?:\d|[ps]\d)/, name: 'InfiniBand', remedy: 'ibv_devinfo on that host and in the container (docker run --device=/dev/infiniband --ulimit memlock=-1); unset NCCL_IB_DISABLE and NCCL_NET' },
+] as const;
+
+/** NCCL uses TCP on the IP interface of a fabric that it could use directly. */
+function fabricOverTcp(model: LogModel): LogFinding[] {
+  if (isOnOneHost(model)) return [];
+  for (const { network, devices } of model.processes) {
+    const names = devices.get('Socket')?.devices.map(({ name }) => name) ?? [];
+    const fabric = network?.name === 'Socket' ? fabrics.find(({ form }) => names.some((name) => form.test(name))) : undefined;
+    if (fabric === undefined || network === undefined) continue;
+    return [{
+      code: 'fabric-over-tcp', severity: 'warning', kind: 'cost', explains: ['no-rdma', 'bandwidth-low'],
+      problem: `NCCL talks TCP over ${names.filter((name) => fabric.form.test(name)).slice(0, 4).join(', ')}, the IP interface of ${fabric.name}, and does not use ${fabric.name} itself`,
+      cause: 'its plugin or verbs are missing in this image, or a setting switches them off', remedy: fabric.remedy, places: [network.place],
+    }];
+  }
+  return [];
+}
+
+/** A network plugin that is older than NCCL and found no device: NCCL fell back to sockets. */
+function oldPlugin(model: LogModel): LogFinding[] {
   const old = model.processes.find(({ plugin, pluginSought, network, devices }) => plugin !== undefined && pluginSought !== undefined
     && plugin.version < pluginSought && network?.name === 'Socket' && ![...devices].some(([name, { devices: list }]) => name !== 'Socket' && list.length > 0));
   if (old?.plugin === undefined || isInitialised(model)) return [];

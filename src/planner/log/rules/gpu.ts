@@ -33,8 +33,8 @@ export const gpuRules: readonly LineRule[] = [
   {
     code: 'nvls-failed', kind: 'fault', needles: ['transport/nvls.cc', 'nvls.cc:'], pattern: /nvls\.cc:\d{1,5} (?:\([^)]{1,60}\) )?NCCL WARN .{0,20}(?:cuda|CUDA) (?:failure|error) ?(\d{0,4}) ?'?([^']{0,100})/i, explains: ['cuda-state', 'cuda-unsupported', 'cuda-invalid', 'cuda-memory', 'calls-failed'],
     problem: 'the driver refused a multicast object of NVLink SHARP (NVLS)[: CUDA error $1][ $2]',
-    cause: 'the fabric manager is not running or does not fit the driver, the NVSwitch fabric is not ready, a VM or container lacks the right, or multicast resources are used up',
-    remedy: 'systemctl status nvidia-fabricmanager (same version as the driver); nvidia-smi -q | grep -A4 Fabric; NCCL_NVLS_ENABLE=0 goes around it at a cost of bandwidth', source: 'NVIDIA/nccl#1788',
+    cause: 'the fabric manager was restarted without a reset of the GPUs, is not running or does not fit the driver, a VM or container lacks the right, or multicast resources are used up',
+    remedy: 'systemctl status nvidia-fabricmanager (same version as the driver); nvidia-smi -q | grep -A4 Fabric; stop all jobs, reset the GPUs or reboot; NCCL_NVLS_ENABLE=0 goes around it at a cost of bandwidth', source: 'NVIDIA/nccl#1788',
   },
   {
     code: 'imex', kind: 'fault', needles: ['is available but not working on this system', 'imex'], pattern: /MNNVL[^\n]{0,60}not working|check the IMEX|IMEX (?:channel|daemon|domain)[^\n]{0,60}(?:fail|not|error)/i,

@@ -103,6 +103,11 @@ export const infinibandRules: readonly LineRule[] = [
     problem: 'a NIC reported an event of its own[: $1]', cause: 'a port that went down or a device error: cable, transceiver, switch port, firmware', remedy: 'dmesg -T | grep mlx5; ibstat; mlxlink -d <device> -m for the cable',
   },
   {
+    code: 'ib-gid-changed', kind: 'risk', needles: ['gid table change'], explains: ['ib-retry-exceeded', 'ib-flush'],
+    problem: 'the GID table of a NIC changed while the job ran', cause: 'an address of its interface came or went: DHCP, IPv6 addresses that expire, a network manager, other containers',
+    remedy: 'give the interface a fixed address (no DHCP, no IPv6 privacy addresses); show_gids before and after', source: 'NVIDIA/nccl#394',
+  },
+  {
     code: 'ib-link-types', kind: 'fault', needles: ['incompatible devices:', 'device is incompatible with the local'],
     problem: 'a connection would join NICs of different kinds (InfiniBand with RoCE)', cause: 'hosts list their NICs in different order or have a storage NIC of the other kind', remedy: 'NCCL_IB_HCA=<only the NICs of one link type>, the same on all hosts',
   },
@@ -111,7 +116,7 @@ export const infinibandRules: readonly LineRule[] = [
     problem: 'NCCL found NICs but no IP interface to exchange their addresses', cause: 'no interface is up that NCCL_SOCKET_IFNAME allows', remedy: 'ip addr; NCCL_SOCKET_IFNAME=<interface with an address>',
   },
   {
-    code: 'verbs-missing', kind: 'risk', needles: ['failed to open libibverbs.so'], network: true,
+    code: 'verbs-missing', kind: 'note', needles: ['failed to open libibverbs.so'], network: true,
     problem: 'libibverbs is not installed, so NCCL cannot use InfiniBand or RoCE', cause: 'the image lacks rdma-core', remedy: 'install libibverbs1 (rdma-core) in the image, if the hosts have such NICs',
   },
   {
@@ -120,8 +125,8 @@ export const infinibandRules: readonly LineRule[] = [
     cause: 'nvidia-peermem is not loaded, and the kernel or driver has no DMA-BUF', remedy: 'sudo modprobe nvidia-peermem (lsmod | grep peermem); or the open kernel modules with Linux 5.12 and later for DMA-BUF', source: 'NVIDIA/nccl#1537',
   },
   {
-    code: 'gdr-far', kind: 'cost', needles: ['gpu direct rdma disabled for gpu'], pattern: /GPU Direct RDMA Disabled for GPU (\S{1,30}) \/ HCA (\S{1,30}) \(distance (\d{1,2}) > (\d{1,2})\)/, network: true, explains: ['bandwidth-low', 'gdr-off'],
-    problem: 'GPUDirect RDMA is off for GPU $1 and NIC $2: their PCIe distance is $3, more than the $4 that NCCL allows',
+    code: 'gdr-far', kind: 'cost', needles: ['gpu direct rdma disabled for gpu'], pattern: /GPU Direct RDMA Disabled for GPU (\S{1,30}) \/ HCA (\S{1,30}?)(?: \(distance (\d{1,2}) >=? (\d{1,2})\))?(?:$|[\s,;])/, network: true, explains: ['bandwidth-low', 'gdr-off'],
+    problem: 'GPUDirect RDMA is off for GPU $1 and NIC $2[: their PCIe distance is $3, more than the $4 that NCCL allows]',
     cause: 'GPU and NIC are not under one PCIe switch or host bridge', remedy: 'nvidia-smi topo -m; use a NIC nearer to the GPU, or NCCL_NET_GDR_LEVEL=SYS to force it and measure',
   },
   {

@@ -58,7 +58,7 @@ export const socketRules: readonly LineRule[] = [
     problem: 'ranks do not agree how many they are: $1 and $2', cause: 'WORLD_SIZE differs between processes, or two jobs share an id and port', remedy: 'check WORLD_SIZE, MASTER_ADDR and MASTER_PORT of all processes',
   },
   {
-    code: 'address-family', kind: 'fault', needles: ['is neither af_inet', 'address family not supported', 'unsupported ip family', 'ncclsocketinit: connecting to address'],
+    code: 'address-family', kind: 'fault', needles: ['is neither af_inet', 'address family not supported by protocol', 'unsupported ip family', 'ncclsocketinit: connecting to address'],
     problem: 'an address is of a family that NCCL cannot use here', cause: 'IPv6 is off, or the address is empty: hosts found different kinds of interfaces', remedy: 'NCCL_SOCKET_FAMILY=AF_INET and NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
   },
   {

@@ -3,7 +3,7 @@ import type { LineRule } from './rule.js';
 /** Plugins, providers, versions, topology files, and how NCCL's API is used. */
 export const versionRules: readonly LineRule[] = [
   {
-    code: 'ofi-no-provider', kind: 'fault', needles: ['net/ofi', 'fi_getinfo'], pattern: /NET\/OFI[^\n]{0,80}(?:[Nn]o eligible providers|Unable to find a protocol|Failed to initialize (?:sendrecv|rdma)? ?protocol|initialization failed|no (?:devices|providers) (?:found|available))|provider efa output empty list|fi_getinfo\(\) (?:failed|call failed)|Failed to initialize \w{2,10} protocol/,
+    code: 'ofi-no-provider', kind: 'fault', needles: ['net/ofi', 'fi_getinfo'], pattern: /NET\/OFI[^\n]{0,80}(?:[Nn]o eligible providers|Unable to find a protocol|Failed to initialize (?:sendrecv|rdma)? ?protocol|initialization failed|no (?:devices|providers) (?:found|available))|fi_getinfo\(\) (?:call )?failed|provider efa output empty list|fi_getinfo\(\) (?:failed|call failed)|Failed to initialize \w{2,10} protocol/,
     explains: ['no-rdma', 'ofi-error', 'calls-failed', 'plugin-old'],
     problem: 'the libfabric plugin (aws-ofi-nccl) finds no provider that it can use', cause: 'the EFA (or CXI) device or driver is missing in the container, libfabric is too old, or FI_PROVIDER names another',
     remedy: 'fi_info -p efa (or cxi) in the container; Kubernetes: request vpc.amazonaws.com/efa; docker run --device /dev/infiniband/uverbs0; install a newer libfabric', network: true,
@@ -29,8 +29,13 @@ export const versionRules: readonly LineRule[] = [
     problem: 'a queue of the Slingshot NIC (CXI) overflowed', cause: 'too small queues or hardware matching used up by many messages', remedy: 'FI_CXI_DEFAULT_CQ_SIZE=131072, FI_CXI_RDZV_PROTO=alt_read, FI_CXI_RX_MATCH_MODE=hybrid',
   },
   {
-    code: 'ofi-error', kind: 'failure', needles: ['net/ofi'], pattern: /NCCL WARN NET\/OFI (.{3,140})/, except: /Only EFA provider is supported|Setting (?:FI_|NCCL_)|Running on|CUDA flush enabled/, explains: ['calls-failed'],
+    code: 'ofi-error', kind: 'failure', needles: ['net/ofi'], pattern: /NCCL WARN NET\/OFI (.{3,140})/, except: /Disabling shared memory failed|Only EFA provider is supported|Setting (?:FI_|NCCL_)|Running on|CUDA flush enabled/, explains: ['calls-failed'],
     problem: 'the libfabric plugin failed: $1', cause: 'the provider or its device is not in order', remedy: 'fi_info; FI_LOG_LEVEL=warn; on EFA the security group must allow all traffic within itself',
+  },
+  {
+    code: 'ofi-note', kind: 'note', needles: ['only efa provider is supported', 'disabling shared memory failed'],
+    problem: 'the libfabric plugin warns of something that does no harm', cause: 'the host has no EFA and NCCL takes another network, or libfabric lacks an option', remedy: 'nothing, if this host has no EFA',
+    source: 'aws/deep-learning-containers#2675',
   },
   {
     code: 'ofi-not-loaded', kind: 'risk', needles: ['libnccl-net-ofi', 'libnccl-net-aws', 'libfabric.so'], pattern: /(?:libnccl-net\S{0,20}|libfabric\.so\S{0,6})[^\n]{0,80}(?:cannot open|No such file|undefined symbol|Could not find)/, network: true,
