@@ -23,6 +23,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   explain: () => import('./commands/explain.js'),
   diff: () => import('./commands/diff.js'),
   log: () => import('./commands/log.js'),
+  diagnose: () => import('./commands/diagnose.js'),
   oracle: () => import('./commands/oracle.js'),
   completion: () => import('./commands/completion.js'),
 };

@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { createGunzip } from 'node:zlib';
@@ -9,6 +9,8 @@ import { progressLine } from '../output.js';
 
 /** What is kept of a line: NCCL's own are shorter than 5 KiB. */
 const lineLimit = 65_536;
+/** Bytes that are read at a time: texts of this size die young in the garbage collector. */
+const pieceBytes = 65_536;
 /** Bytes after which the progress line moves. */
 const progressStep = 2 ** 26;
 
@@ -33,7 +35,8 @@ export async function readLogs(names: readonly string[]): Promise<LogModel> {
   return reader.finish();
 }
 
-async function readFile(name: string, reader: NcclLogReader, report: (bytes: number) => void): Promise<void> {
+/** Reads one file into a reader that knows its name already. */
+export async function readFile(name: string, reader: NcclLogReader, report: (bytes: number) => void): Promise<void> {
   const decoder = new StringDecoder('utf8');
   const lines = new LineSplitter(reader);
   let bytes = 0;
@@ -55,18 +58,32 @@ async function readFile(name: string, reader: NcclLogReader, report: (bytes: num
   lines.end();
 }
 
-/** The bytes of a file, unpacked where they are compressed. */
+/** The bytes of a file, unpacked where it is compressed. Each piece is good until the next one is asked for. */
 async function* pieces(name: string): AsyncGenerator<Buffer> {
-  const stream = name === '-' ? process.stdin : createReadStream(name, { highWaterMark: 2 ** 20 });
-  const iterator = (stream as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  const iterator = (name === '-' ? process.stdin as AsyncIterable<Buffer> : readInPlace(name))[Symbol.asyncIterator]();
   const first = await iterator.next();
   if (first.done === true) return;
+  const isCompressed = first.value[0] === 0x1f && first.value[1] === 0x8b;
   const rest = async function* () {
-    yield first.value;
-    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
+    for (let next: IteratorResult<Buffer> = first; next.done !== true; next = await iterator.next()) yield isCompressed ? Buffer.from(next.value) : next.value;
   };
-  if (first.value[0] !== 0x1f || first.value[1] !== 0x8b) yield* rest();
-  else yield* Readable.from(rest()).pipe(createGunzip()) as AsyncIterable<Buffer>;
+  if (isCompressed) yield* Readable.from(rest()).pipe(createGunzip()) as AsyncIterable<Buffer>;
+  else yield* rest();
+}
+
+/** Reads into one buffer again and again: gigabytes of new ones would outrun the garbage collector. */
+async function* readInPlace(name: string): AsyncGenerator<Buffer> {
+  const file = await open(name);
+  try {
+    const buffer = Buffer.allocUnsafe(pieceBytes);
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, buffer.length);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
 }
 
 function refuseBinary(piece: Buffer, name: string): void {

@@ -6,6 +6,7 @@ import { checkInit, checkVersions } from './checks/init.js';
 import { checkNics } from './checks/nics.js';
 import { checkLines } from './checks/lines.js';
 import { checkMachines } from './checks/machine.js';
+import { checkPairs } from './checks/pairs.js';
 import { checkPlugins } from './checks/plugins.js';
 import { checkSettings } from './checks/settings.js';
 import { checkTransports } from './checks/transports.js';
@@ -33,6 +34,7 @@ export function checkLog(model: LogModel): LogFinding[] {
     ...checkMachines(model),
     ...oneOfEach(byCommunicator),
     ...checkTables(model),
+    ...checkPairs(model),
     ...checkEnvironment(model.processes),
     ...checkLimits(model),
   ]);

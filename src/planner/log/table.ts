@@ -18,6 +18,8 @@ export interface MeasuredTable {
   readonly collective: string | undefined;
   /** Number of ranks that its head lists, or undefined where it has none. */
   readonly nRanks: number | undefined;
+  /** Hosts that its head lists. */
+  readonly hosts: readonly string[];
   readonly rows: MeasuredRow[];
   /** Wrong elements of all rows. */
   wrong: number;
@@ -26,7 +28,7 @@ export interface MeasuredTable {
 
 /** The most rows that are kept; more of them is somebody's loop, and the first and best tell enough. */
 const rowLimit = 1000;
-const tableLimit = 100;
+const tableLimit = 5000;
 
 /** Finds the tables of nccl-tests between all other lines. Lines of several tables must not be mixed. */
 export class TableReader {
@@ -37,6 +39,7 @@ export class TableReader {
   #pending: string[] = [];
   #collective: string | undefined;
   #ranks = 0;
+  readonly #hosts = new Set<string>();
   #open: MeasuredTable | undefined;
 
   read(text: string, place: Place): void {
@@ -52,10 +55,14 @@ export class TableReader {
     if (collective !== undefined || text.includes(' nThread ')) {
       this.#open = undefined;
       this.#ranks = 0;
+      this.#hosts.clear();
       if (collective !== undefined) this.#collective = collective;
     }
-    const [, rank] = /^\s*(?:\[[^\]]*\]\S*)?#\s+Rank\s+(\d+) .*Pid/.exec(text) ?? [];
-    if (rank !== undefined) this.#ranks = Math.max(this.#ranks, Number(rank) + 1);
+    const [, rank, host = ''] = /^\s*(?:\[[^\]]*\]\S*)?#\s+Rank\s+(\d+) .*Pid +\d+ on +(\S+) device/.exec(text) ?? [];
+    if (rank !== undefined) {
+      this.#ranks = Math.max(this.#ranks, Number(rank) + 1);
+      if (this.#hosts.size < 64) this.#hosts.add(ownText(host));
+    }
     if (text.includes('Avg bus bandwidth')) {
       this.#open = undefined;
       this.finished = true;
@@ -68,7 +75,7 @@ export class TableReader {
     const row = this.#whole(fields, place);
     if (row === undefined) return;
     if (this.#open === undefined) {
-      this.#open = { collective: this.#collective ?? guessed(fields), nRanks: this.#ranks === 0 ? undefined : this.#ranks, rows: [], wrong: 0, firstWrong: undefined };
+      this.#open = { collective: this.#collective ?? guessed(fields), nRanks: this.#ranks === 0 ? undefined : this.#ranks, hosts: [...this.#hosts], rows: [], wrong: 0, firstWrong: undefined };
       this.#collective = undefined;
       if (this.tables.length < tableLimit) this.tables.push(this.#open);
     }

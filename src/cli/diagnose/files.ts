@@ -1,0 +1,56 @@
+import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
+
+const fileLimit = 20_000;
+const headBytes = 65_536;
+/** Larger files are read line by line as logs, or not at all. */
+const wholeLimit = 512 * 2 ** 20;
+
+/** The files that are named, and all in folders that are; hidden ones are left out. */
+export function filesOf(paths: readonly string[]): string[] {
+  const files = paths.flatMap((path): string[] => {
+    const status = statSync(path, { throwIfNoEntry: false });
+    if (status === undefined) throw new InvalidArgumentError('FILE', 'there is no such file or folder', { file: path });
+    if (!status.isDirectory()) return [path];
+    return readdirSync(path, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !entry.name.startsWith('.')).map((entry) => join(entry.parentPath, entry.name)).sort();
+  });
+  if (files.length === 0) throw new InvalidArgumentError('FILE', 'the folder has no files', { file: paths.join(', ') });
+  if (files.length > fileLimit) throw new InvalidArgumentError('ARGUMENT_RANGE', `${files.length} files are too many (${fileLimit} at most): give the folder of one job`);
+  return [...new Set(files)];
+}
+
+/** The first bytes of a file, unpacked where it is compressed. */
+export function headOf(file: string): Uint8Array {
+  try {
+    const descriptor = openSync(file, 'r');
+    try {
+      const bytes = Buffer.alloc(headBytes);
+      const head = bytes.subarray(0, readSync(descriptor, bytes, 0, headBytes, 0));
+      return isGzip(head) && statSync(file).size < wholeLimit ? whole(file).subarray(0, headBytes) : head;
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch (error) {
+    if (error instanceof InputError) throw error;
+    throw new SystemError('FILE', `cannot be read: ${(error as Error).message}`, { file, cause: error });
+  }
+}
+
+/** All of a file, unpacked where it is compressed. */
+export function whole(file: string): Uint8Array {
+  if (statSync(file).size > wholeLimit) throw new InputError('TOO_LARGE', `has more than ${wholeLimit / 2 ** 20} MiB`, { file });
+  const bytes = readFileSync(file);
+  if (!isGzip(bytes)) return bytes;
+  try {
+    return gunzipSync(bytes, { maxOutputLength: wholeLimit });
+  } catch (error) {
+    throw new InputError('CONTENT', `cannot be unpacked: ${(error as Error).message}`, { file });
+  }
+}
+
+function isGzip(bytes: Uint8Array): boolean {
+  return bytes[0] === 0x1f && bytes[1] === 0x8b;
+}

@@ -1,0 +1,125 @@
+import { inFile, InputError, TcclError } from '../../errors.js';
+import { checkLog } from '../../planner/log/check-log.js';
+import { type LogFinding, namedRanks } from '../../planner/log/finding.js';
+import type { Place } from '../../planner/log/line.js';
+import { NcclLogReader } from '../../planner/log/read-log.js';
+import { sortFindings, verdictOf } from '../../planner/log/verdict.js';
+import { checkFlight } from '../../planner/log/witness/check-flight.js';
+import { classify, type WitnessKind } from '../../planner/log/witness/classify.js';
+import { type FlightRecording, isFlightRecording, readFlightRecording } from '../../planner/log/witness/flight.js';
+import { plainValue, readPickle } from '../../planner/log/witness/pickle.js';
+import { checkRasJson, isRasJson, RasText } from '../../planner/log/witness/ras.js';
+import { checkNvlink, checkPorts, checkTopoMatrix, type ToolLine } from '../../planner/log/witness/tools.js';
+import { diagnose } from '../../planner/topology/doctor/diagnose.js';
+import { parseXml } from '../../planner/topology/xml/parse.js';
+import { logToJson } from '../log/json.js';
+import { printJob, printVerdict } from '../log/print.js';
+import { readFile } from '../log/read.js';
+import { colorsFor } from '../output.js';
+import { filesOf, headOf, whole } from './files.js';
+
+/** What a file turned out to be. */
+interface Exhibit {
+  readonly file: string;
+  readonly kind: string;
+}
+
+/** `tccl diagnose`; gives back the exit code. */
+export async function showDiagnosis(paths: readonly string[], { json }: { readonly json?: boolean }): Promise<number> {
+  const files = filesOf(paths);
+  const reader = new NcclLogReader();
+  const recordings: FlightRecording[] = [];
+  const found: LogFinding[] = [];
+  const exhibits: Exhibit[] = [];
+  for (const [index, file] of files.entries()) {
+    reader.openFile(file);
+    exhibits.push({ file, kind: await readExhibit(file, { file: index, line: 1 }, reader, recordings, found) });
+  }
+  const model = reader.finish();
+  if (exhibits.every(({ kind }) => kind.startsWith('not read'))) throw new InputError('CONTENT', `nothing can be read: ${exhibits.map(({ file, kind }) => `${file} ${kind}`).slice(0, 3).join('; ')}`);
+  const findings = sortFindings([...checkLog(model), ...checkFlight(recordings), ...found]);
+  if (json === true) console.log(JSON.stringify({ exhibits, ...logToJson(model, findings, undefined) }));
+  else {
+    const paint = colorsFor(process.stdout);
+    printVerdict(model, verdictOf(findings), paint);
+    if (model.lines.nccl > 0 || model.tables.length > 0) printJob(model, paint);
+    for (const line of exhibitLines(exhibits, recordings)) console.log(line);
+  }
+  return findings.some(({ severity }) => severity !== 'info') ? 1 : 0;
+}
+
+/** Reads a file for what it is, and says what that was. */
+async function readExhibit(file: string, place: Place, reader: NcclLogReader, recordings: FlightRecording[], found: LogFinding[]): Promise<string> {
+  try {
+    const kind = classify(headOf(file));
+    if (kind === 'log') {
+      await readFile(file, reader, () => { /* no progress: many files */ });
+      return 'log';
+    }
+    if (kind === 'other') return 'not read: binary';
+    return inFile(file, () => readWhole(kind, file, place, recordings, found));
+  } catch (error) {
+    // One file that is broken must not hide what the others tell.
+    if (error instanceof TcclError) return `not read: ${error.message}`;
+    throw error;
+  }
+}
+
+function readWhole(kind: WitnessKind, file: string, place: Place, recordings: FlightRecording[], found: LogFinding[]): string {
+  const bytes = whole(file);
+  if (kind === 'pickle') return readValue(plainValue(readPickle(bytes)), file, place, recordings, found);
+  const text = new TextDecoder().decode(bytes);
+  if (kind === 'json') return readValue(parseJson(text), file, place, recordings, found);
+  if (kind === 'topology') return readTopology(text, place, found);
+  const lines = text.split(/\r?\n/).map((line, index): ToolLine => ({ text: line, place: { file: place.file, line: index + 1 } }));
+  if (kind === 'ras') {
+    const ras = new RasText();
+    for (const line of lines) ras.read(line.text, line.place);
+    found.push(...ras.finish());
+  } else if (kind === 'topology matrix') found.push(...checkTopoMatrix(lines));
+  else if (kind === 'NVLink status') found.push(...checkNvlink(lines));
+  else found.push(...checkPorts(lines));
+  return kind;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new InputError('SYNTAX', `is no JSON: ${(error as Error).message}`);
+  }
+}
+
+function readValue(value: unknown, file: string, place: Place, recordings: FlightRecording[], found: LogFinding[]): string {
+  if (isFlightRecording(value)) {
+    const recording = readFlightRecording(value, file, place);
+    recordings.push(recording);
+    return 'flight recording';
+  }
+  if (isRasJson(value)) {
+    found.push(...checkRasJson(value, place));
+    return 'ras';
+  }
+  return 'not read: no recording that tccl knows';
+}
+
+/** The doctor's findings in the words of logs. */
+function readTopology(text: string, place: Place, found: LogFinding[]): string {
+  const { root, notes } = parseXml(text);
+  if (root.name !== 'system') return 'graph file';
+  for (const { code, severity, problem, consequence, remedy, places: [first] } of diagnose(root, { notes })) {
+    found.push({
+      code: `topology-${code}`, severity, kind: severity === 'error' ? 'failure' : severity === 'warning' ? 'risk' : 'note',
+      problem, cause: consequence, remedy, places: [{ file: place.file, line: first?.line ?? 1 }],
+    });
+  }
+  return 'topology';
+}
+
+/** `8 flight recordings (ranks 0-7), 2 logs, 1 ports`, and each file that was not read. */
+function exhibitLines(exhibits: readonly Exhibit[], recordings: readonly FlightRecording[]): string[] {
+  const counts = new Map<string, number>();
+  for (const { kind } of exhibits) if (!kind.startsWith('not read')) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  const read = [...counts].map(([kind, count]) => `${count} × ${kind}${kind === 'flight recording' ? ` (${namedRanks(recordings.map(({ rank }) => rank))})` : ''}`).join(', ');
+  return [`Read: ${read}`, ...exhibits.filter(({ kind }) => kind.startsWith('not read')).slice(0, 10).map(({ file, kind }) => `${file} ${kind}`)];
+}

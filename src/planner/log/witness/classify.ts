@@ -1,0 +1,24 @@
+import { utf8Text } from './utf8.js';
+
+/** What somebody copied into a folder about a job. */
+export type WitnessKind = 'log' | 'pickle' | 'json' | 'ras' | 'topology matrix' | 'NVLink status' | 'ports' | 'topology' | 'other';
+
+const forms: readonly (readonly [kind: WitnessKind, form: RegExp])[] = [
+  ['topology', /^\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--[^>]{0,2000}-->\s*)?<(?:system|graphs)\b/],
+  ['topology matrix', /^[^\n]{0,40}(?:\b|m)GPU0\b[^\n]{0,4000}(?:CPU Affinity|NUMA Affinity|\bGPU1\b)/m],
+  ['NVLink status', /^GPU \d+: [^\n]{3,120}\n\s+Link \d+: /m],
+  ['ports', /^(?:CA '[^'\n]{1,40}'|hca_id:\s)/m],
+  ['ras', /^(?:Job summary|Gathering data about the RAS network|Group +Comms +Nodes +Ranks)/m],
+];
+
+/** What a file is, by its first bytes. */
+export function classify(head: Uint8Array): WitnessKind {
+  if (head[0] === 0x80 && (head[1] ?? 0) >= 2 && (head[1] ?? 0) <= 5) return 'pickle';
+  if (head.includes(0)) return 'other';
+  const text = utf8Text(head);
+  const known = forms.find(([, form]) => form.test(text));
+  if (known !== undefined) return known[0];
+  // A record a line is a log; one value is a file of JSON.
+  if (/^\s*\{/.test(text) && !/^\s*\{[^\n]{0,60000}\}\s*\n\s*\{/.test(text)) return 'json';
+  return 'log';
+}
