@@ -15,7 +15,7 @@ import { parseXml } from '../../planner/topology/xml/parse.js';
 import { logToJson } from '../log/json.js';
 import { printJob, printVerdict } from '../log/print.js';
 import { readFile } from '../log/read.js';
-import { colorsFor } from '../output.js';
+import { colorsFor, print, printJson } from '../output.js';
 import { filesOf, headOf, whole } from './files.js';
 
 /** What a file turned out to be. */
@@ -38,12 +38,12 @@ export async function showDiagnosis(paths: readonly string[], { json }: { readon
   const model = reader.finish();
   if (exhibits.every(({ kind }) => kind.startsWith('not read'))) throw new InputError('CONTENT', `nothing can be read: ${exhibits.map(({ file, kind }) => `${file} ${kind}`).slice(0, 3).join('; ')}`);
   const findings = sortFindings([...checkLog(model), ...checkFlight(recordings), ...found]);
-  if (json === true) console.log(JSON.stringify({ exhibits, ...logToJson(model, findings, undefined) }));
+  if (json === true) printJson({ exhibits, ...logToJson(model, findings, undefined) });
   else {
     const paint = colorsFor(process.stdout);
     printVerdict(model, verdictOf(findings), paint);
     if (model.lines.nccl > 0 || model.tables.length > 0) printJob(model, paint);
-    for (const line of exhibitLines(exhibits, recordings)) console.log(line);
+    print(...exhibitLines(exhibits, recordings));
   }
   return findings.some(({ severity }) => severity !== 'info') ? 1 : 0;
 }

@@ -14,12 +14,6 @@ const shownRemarks = 6;
 /** A line of text is no longer than this. */
 const width = 150;
 
-<<<<<<< HEAD
-=======
-/** Colours for a stream. */
-export type Paint = ReturnType<typeof colorsFor>;
-
->>>>>>> 2dccd46 (Diagnose a job from all files that were collected about it)
 /** The verdict, then what the job is like: the text for a person. */
 export function printLog(model: LogModel, findings: readonly LogFinding[]): void {
   const paint = colorsFor(process.stdout);
@@ -28,7 +22,7 @@ export function printLog(model: LogModel, findings: readonly LogFinding[]): void
 }
 
 /** What the job is like: its largest communicator, and what was measured. */
-export function printJob({ communicators, tables, lines }: LogModel, paint: Paint): void {
+export function printJob({ communicators, tables, lines }: LogModel, paint: Colors): void {
   // The largest and first are what a job is about.
   const [shown] = [...communicators].sort((a, b) => b.ranks.size - a.ranks.size);
   if (shown !== undefined) print(...summary(shown, paint));
@@ -41,12 +35,8 @@ export function printJob({ communicators, tables, lines }: LogModel, paint: Pain
   print(paint.dim(`${counted(lines.nccl, 'line')} of NCCL in ${lines.all}`));
 }
 
-<<<<<<< HEAD
-function printVerdict(model: LogModel, { causes, consequences, remarks }: Verdict, paint: Colors): void {
-=======
 /** The causes with their evidence, consequences and remarks. */
-export function printVerdict(model: Pick<LogModel, 'files'>, { causes, consequences, remarks }: Verdict, paint: Paint): void {
->>>>>>> 2dccd46 (Diagnose a job from all files that were collected about it)
+export function printVerdict(model: Pick<LogModel, 'files'>, { causes, consequences, remarks }: Verdict, paint: Colors): void {
   const [first] = causes;
   if (first === undefined) print(`${paint.green('Verdict:')} ${paint.bold('nothing wrong found')}${remarks.length === 0 ? '' : '; worth knowing:'}`, '');
   else {
@@ -66,11 +56,7 @@ export function printVerdict(model: Pick<LogModel, 'files'>, { causes, consequen
   if (rest.length + consequences.length + remarks.length > 0) print('');
 }
 
-<<<<<<< HEAD
-function printCause(model: LogModel, { code, cause, remedy, places, quote, context, source }: LogFinding, paint: Colors): void {
-=======
-function printCause(model: Pick<LogModel, 'files'>, { code, cause, remedy, places, quote, context, source }: LogFinding, paint: Paint): void {
->>>>>>> 2dccd46 (Diagnose a job from all files that were collected about it)
+function printCause(model: Pick<LogModel, 'files'>, { code, cause, remedy, places, quote, context, source }: LogFinding, paint: Colors): void {
   const at = places.slice(0, shownPlaces).map((place) => placeText(model, place)).join(', ');
   print(`  why    ${cause}`);
   if (at !== '') print(`  where  ${at}${places.length > shownPlaces ? ', …' : ''}`);
