@@ -21,7 +21,7 @@ export interface PeerInfo {
 }
 
 /** What ranks need of it to connect with each other for data. */
-export type Introduction = Pick<Bootstrap, 'rank' | 'nRanks' | 'peers' | 'localRanks' | 'allGather' | 'send' | 'recv' | 'watch' | 'onPeerLost' | 'whyGone'>;
+export type Introduction = Pick<Bootstrap, 'rank' | 'nRanks' | 'peers' | 'localRanks' | 'allGather' | 'send' | 'recv' | 'watch' | 'onFailure' | 'whyGone'>;
 
 /**
  * The out-of-band network of a communicator: small messages over TCP while it is set up, split or closed.
@@ -48,8 +48,11 @@ export interface Bootstrap {
   watch(peer: number): void;
   /** For the ranks that wait in a call which all make on this network; one at a time. To be closed with the call. */
   openWaitLine(): WaitLine;
-  /** Calls `listener` once for each peer whose connection broke without a goodbye. Returns a function that stops it. */
-  onPeerLost(listener: (rank: number) => void): () => void;
+  /**
+   * Calls `listener` when another rank has failed: it died, gave up, or ended this network for an error. The news come on the
+   * bootstrap network's own connections, so they may overtake data that the rank sent before. Returns a function that stops it.
+   */
+  onFailure(listener: (error: Error) => void): () => void;
   /** Why `peer` does not go on with this rank, as soon as that is known: it is gone, or this network has failed. */
   whyGone(peer: number): Promise<Error>;
   /** Why other ranks cannot complete a collective operation that this one has begun, though this one may have completed it. */

@@ -25,6 +25,9 @@ export class Group {
   readonly #stopListening: (() => void)[];
   /** Resolves with the reason when an operation of the group, and so all later ones, cannot be completed. */
   readonly failed: Promise<Error>;
+  /** Why the first member failed that did: it died, gave up, or ended the network for an error. One that closes does not fail. */
+  #memberFailure: Error | undefined;
+  readonly #failureListeners = new Set<(error: Error) => void>();
   #tellFailure: (error: Error) => void = () => undefined;
   #failed: { readonly sequence: number; readonly error: Error } | undefined;
 
@@ -42,12 +45,16 @@ export class Group {
     this.#stopListening = [
       mesh.onLost((rank, error) => {
         // What is under way may have all it needs of that rank; where it has not, it finds out by itself.
-        if (ranks.includes(rank)) this.#fail(this.#sequence, error);
+        if (!ranks.includes(rank)) return;
+        this.#fail(this.#sequence, error);
+        this.#tellMemberFailure(error);
       }),
       mesh.onFailure((notice) => {
         if (notice.group !== name) return;
         const error = unpackError(notice.error);
-        this.#fail(notice.sequence, notice.own === true ? inRanksOfNetwork(error) : error);
+        if (notice.own === true) inRanksOfNetwork(error);
+        this.#fail(notice.sequence, error);
+        if (notice.own === true) this.#tellMemberFailure(error);
       }),
     ];
   }
@@ -62,6 +69,18 @@ export class Group {
     const sequence = Math.min(this.#sequence, ...this.#running.keys());
     this.#fail(sequence, inRanksOfNetwork(error));
     this.#mesh.spread({ kind: 'failed', group: this.#name, sequence, error: packError(error), own: true });
+  }
+
+  /** Calls `listener` for each failure of a member, also for one before this call. Returns a function that stops it. */
+  onFailure(listener: (error: Error) => void): () => void {
+    this.#failureListeners.add(listener);
+    if (this.#memberFailure !== undefined) listener(this.#memberFailure);
+    return () => this.#failureListeners.delete(listener);
+  }
+
+  #tellMemberFailure(error: Error): void {
+    this.#memberFailure ??= error;
+    for (const listener of this.#failureListeners) listener(error);
   }
 
   /** Tells the others that this rank takes no part in further operations: those that wait for it fail. */

@@ -6,6 +6,9 @@ const REACHED = 1;
 const DONE = 2;
 const GIVEN_UP = 3;
 
+/** What a rank that came through answers: all that is kept of the step. */
+const finished = { words: () => [DONE], answered: () => undefined };
+
 /** How often a rank that is still coming is asked. */
 const ASK_EVERY_MS = 50;
 
@@ -54,7 +57,7 @@ export class LastStep {
 
   /** It came through, or knows that the step counts. */
   done(): void {
-    this.#state = DONE;
+    this.#mesh.attend(this.#space, finished);
   }
 
   giveUp(): void {

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
-import { RemoteError, SystemError } from '../../errors.js';
+import { InvalidUsageError, RemoteError, SystemError } from '../../errors.js';
 import type { TcclError } from '../../errors.js';
+import { onExit } from '../exit.js';
 import { inZone } from './address.js';
 import type { Address } from './address.js';
 import type { Connection, ConnectionEvents, Message, MessageHeader } from './connection.js';
@@ -47,6 +48,7 @@ export class Mesh {
   readonly #losing = new Set<number>();
   readonly #afterLosses: (() => void)[] = [];
   readonly #closing = new AbortController();
+  readonly #stopExit: () => void;
   /** The spaces of messages between two ranks of the networks on this mesh that have not been closed. */
   readonly #spaces = new Set<number>();
   /** By space. */
@@ -64,6 +66,10 @@ export class Mesh {
     this.rank = rank;
     this.nRanks = nRanks;
     setMaxListeners(0, this.#closing.signal); // one for each connection in the making
+    // All networks end with the process, those of communicators in the making too, which nobody else would close.
+    this.#stopExit = onExit((exitCode) => {
+      if (exitCode === 0) void this.close(new InvalidUsageError('CLOSED', `rank ${rank} has exited`));
+    });
   }
 
   /** A number for a new network, that no other on this mesh has or had, whichever rank gave it. */
@@ -287,6 +293,7 @@ export class Mesh {
   }
 
   #shut(reason: Error): void {
+    this.#stopExit();
     this.#closing.abort(reason);
     for (const peer of this.#peers.values()) peer.shut(reason);
   }

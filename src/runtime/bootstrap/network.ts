@@ -1,6 +1,6 @@
 import { InvalidArgumentError, InvalidUsageError, RemoteError, TcclError } from '../../errors.js';
 import type { Bootstrap, PeerInfo, Scope } from './bootstrap.js';
-import { isInRanksOfNetwork } from './error-transfer.js';
+import { isInRanksOfNetwork, packError, unpackError } from './error-transfer.js';
 import { Group } from './group.js';
 import { LastStep } from './last-step.js';
 import type { Mesh } from './mesh.js';
@@ -107,17 +107,14 @@ export class Network implements Bootstrap {
     return new WaitLine(this.#mesh, this.#members, this.#tagSpace);
   }
 
-  onPeerLost(listener: (rank: number) => void): () => void {
-    return this.#mesh.onLost((lost) => {
-      const rank = this.#members.indexOf(lost);
-      // Later, so that what the listener throws is its caller's error, not the connection's that brought the news.
-      if (rank >= 0) queueMicrotask(() => listener(rank));
-    });
+  onFailure(listener: (error: Error) => void): () => void {
+    // Later, so that what the listener throws is its caller's error, not the connection's that brought the news.
+    return this.#groups.all.onFailure((error) => queueMicrotask(() => listener(this.#news(error))));
   }
 
   async whyGone(peer: number): Promise<Error> {
     const reason = await Promise.race([this.#groups.all.failed, this.#mesh.whenGone(this.#meshRank(peer))]);
-    return this.#inMyRanks(reason) as Error;
+    return this.#news(reason);
   }
 
   get failure(): Error | undefined {
@@ -219,6 +216,12 @@ export class Network implements Bootstrap {
     } finally {
       if (--this.#pending === 0) clearInterval(this.#keepAlive);
     }
+  }
+
+  /** An error of the mesh for this network alone: all networks of the mesh hear of it, and communicators add to theirs. */
+  #news(error: Error): Error {
+    const mine = this.#inMyRanks(error) as Error;
+    return mine === error && mine instanceof TcclError ? unpackError(packError(mine)) : mine;
   }
 
   /** An error of the mesh speaks of its ranks; callers know this network's. What a network failed with speaks of those. */

@@ -1,5 +1,6 @@
 import type { Introduction, PeerInfo, Scope } from '../bootstrap/bootstrap.js';
-import { packReason, unpackReason } from '../transport/ending.js';
+import { setTimeout } from 'node:timers/promises';
+import { died, packReason, unpackReason } from '../transport/ending.js';
 
 /** What another thread of a rank asks the bootstrap network, which the rank's own thread has. */
 export type Question =
@@ -9,11 +10,14 @@ export type Question =
   | { readonly kind: 'watch'; readonly number: number; readonly peer: number }
   | { readonly kind: 'whyGone'; readonly number: number; readonly peer: number };
 
+/** How long the rank's thread may take to tell why another rank is gone. */
+const NEWS_MS = 300;
+
 /** What came of a question, or went wrong with it (packed); and news. */
 export type Answer =
   | { readonly kind: 'answer'; readonly number: number; readonly value: AnswerValue }
   | { readonly kind: 'refusal'; readonly number: number; readonly reason: Uint8Array }
-  | { readonly kind: 'lost'; readonly rank: number };
+  | { readonly kind: 'failure'; readonly reason: Uint8Array };
 
 type AnswerValue = Uint8Array | readonly Uint8Array[] | undefined;
 
@@ -55,7 +59,8 @@ export class BootstrapLine implements Introduction {
   readonly localRanks: readonly number[];
   readonly #post: (question: Question) => void;
   readonly #open = new Map<number, { readonly resolve: (value: AnswerValue) => void; readonly reject: (error: Error) => void }>();
-  readonly #listeners = new Set<(rank: number) => void>();
+  readonly #listeners = new Set<(error: Error) => void>();
+  #failure: Error | undefined;
   #asked = 0;
 
   /** @param post takes questions to the rank's thread, whose answers are to be given to `take` */
@@ -83,18 +88,23 @@ export class BootstrapLine implements Introduction {
     void this.#ask((number) => ({ kind: 'watch', number, peer }));
   }
 
+  /** A rank's thread that waits in place hears no news: then the rank counts as dead. */
   async whyGone(peer: number): Promise<Error> {
-    return unpackReason((await this.#ask((number) => ({ kind: 'whyGone', number, peer }))) as Uint8Array, this.rank);
+    const answered = this.#ask((number) => ({ kind: 'whyGone', number, peer })).then((reason) => unpackReason(reason as Uint8Array, this.rank));
+    return Promise.race([answered, setTimeout(NEWS_MS).then(() => died(peer))]);
   }
 
-  onPeerLost(listener: (rank: number) => void): () => void {
+  onFailure(listener: (error: Error) => void): () => void {
     this.#listeners.add(listener);
+    if (this.#failure !== undefined) listener(this.#failure);
     return () => this.#listeners.delete(listener);
   }
 
   take(news: Answer): void {
-    if (news.kind === 'lost') {
-      for (const listener of this.#listeners) listener(news.rank);
+    if (news.kind === 'failure') {
+      const error = unpackReason(news.reason, this.rank);
+      this.#failure ??= error;
+      for (const listener of this.#listeners) listener(error);
       return;
     }
     const asker = this.#open.get(news.number);

@@ -80,7 +80,7 @@ async function shrinkInTime(parent: CommunicatorParts, excluded: readonly number
     });
     const { ranks, number } = await bootstrap.survivors([...out], signal);
     try {
-      return await makeChild(parent, number, ranks, config, signal, true);
+      return await makeChild(parent, number, ranks, config, signal);
     } catch (error) {
       if (!(error instanceof RemoteError && error.code === 'RANK_DIED' && error.rank !== undefined)) throw error;
       out.add(error.rank);
@@ -93,7 +93,6 @@ async function shrinkInTime(parent: CommunicatorParts, excluded: readonly number
  * each host gives memory for what the members there share.
  *
  * @param ranks of the parent, in the child's order
- * @param confirmed whether to wait until all members have it
  * @throws errors that speak of the parent's ranks
  */
 async function makeChild(
@@ -102,7 +101,6 @@ async function makeChild(
   ranks: readonly number[],
   config: CommunicatorConfig,
   signal: AbortSignal,
-  confirmed = false,
 ): Promise<CommunicatorParts> {
   const { origin } = parent;
   const { segment, shared } = origin.facts;
@@ -112,7 +110,7 @@ async function makeChild(
   let reserved = 0;
   let team: Team | undefined;
   let child: CommunicatorParts | undefined;
-  const lastStep = confirmed ? bootstrap.lastStep() : undefined;
+  const lastStep = bootstrap.lastStep();
   const facts = ranks.flatMap((rank) => parent.facts[rank] ?? []);
   const giveUp = (): void => {
     const { rank } = bootstrap;
@@ -128,10 +126,10 @@ async function makeChild(
     const members = local.map((rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0);
     team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reserved > 0);
     child = await origin.assemble(bootstrap, team, facts, config, signal);
-    if (lastStep !== undefined) await confirm(bootstrap, lastStep, signal);
+    await confirm(bootstrap, lastStep, signal);
     return child;
   } catch (error) {
-    lastStep?.giveUp();
+    lastStep.giveUp();
     bootstrap.abort(error as Error);
     if (error instanceof TcclError) child?.engine.abort(error);
     if (team !== undefined) team.leave();

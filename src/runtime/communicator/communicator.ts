@@ -17,7 +17,7 @@ import { checkShrink, checkSplit, shrink, split } from './children.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from './composite-engine.js';
 import { checkOptions, LONGEST_MS, type CommunicatorConfig } from './config.js';
-import { onExit } from './exit.js';
+import { onExit } from '../exit.js';
 import { raiseTeamAbort } from './direct-engine.js';
 import { explainCall, groundsOf, type Explanation } from './explain.js';
 import { currentGroup, group, groupSync, refused, type GroupMember } from './group.js';
@@ -30,6 +30,9 @@ import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
 import { checkWindow } from './window-arguments.js';
 import { Window } from './window.js';
+
+/** How often a rank that knows of a failure looks whether its calls still get further. */
+const NEWS_LOOK_MS = 100;
 
 /** How a communicator made from another differs from it. */
 export interface ChildOptions extends CommunicatorConfig {
@@ -79,6 +82,9 @@ export class Communicator extends Collectives {
   #windows = 0;
   readonly #member: GroupMember;
   readonly #stopExit: () => void;
+  readonly #stopNews: () => void;
+  /** Looks whether calls still get further, though a rank has failed. */
+  #newsWatch: NodeJS.Timeout | undefined;
   readonly #release: () => void;
   #failure: TcclError | undefined;
   #closing: Promise<void> | undefined;
@@ -132,6 +138,7 @@ export class Communicator extends Collectives {
       checkUsable: (call) => this.#checkUsable(call),
       checkBlocking: () => this.#checkBlocking(),
     });
+    this.#stopNews = bootstrap.onFailure((error) => this.#hearOf(error));
     this.#stopExit = onExit(this.#leave);
     this.#release = this.#segment.keep({
       uses: (from, to) => this.#queue.arrays().some((array) => this.#segment.overlaps(array, from, to)) || this.#pointToPoint.uses(from, to),
@@ -430,12 +437,33 @@ export class Communicator extends Collectives {
     if (this.#failure !== undefined) return;
     const { team, bootstrap, origin: { facts: { shared } } } = this.#parts;
     this.#failure = error;
+    this.#stopHearing();
     this.#messenger.abort(error);
     this.#engine.abort(error);
     // Also who waits for something else than the engine's hears of it.
     raiseTeamAbort(team, shared ? bootstrap.localRanks : [this.rank], error);
     bootstrap.fail(error);
     this.#queue.abort(error);
+  }
+
+  /**
+   * Another rank has failed. What it sent before may still be on its way, and a call that gets further may have all that it needs;
+   * one that stands still ends with the news, whichever ranks it waits for.
+   */
+  #hearOf(error: Error): void {
+    if (this.#failure !== undefined || this.#newsWatch !== undefined) return;
+    let stepsBefore = -1;
+    this.#newsWatch = setInterval(() => {
+      const steps = this.#engine.steps + this.#pointToPoint.steps;
+      if (!this.#queue.isPending && !this.#messenger.busy) stepsBefore = -1;
+      else if (steps !== stepsBefore) stepsBefore = steps;
+      else this.#failWith(error);
+    }, NEWS_LOOK_MS).unref();
+  }
+
+  #stopHearing(): void {
+    this.#stopNews();
+    clearInterval(this.#newsWatch);
   }
 
   // ── leaving ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -445,6 +473,7 @@ export class Communicator extends Collectives {
     await this.#queue.drained();
     await this.#messenger.close();
     this.#stopExit();
+    this.#stopHearing();
     // After a failure too: what is still on its way comes from the segment.
     await this.#engine.close();
     this.#parts.team.leave();
@@ -456,9 +485,10 @@ export class Communicator extends Collectives {
 
   /** A process that ends in order without closing tells the others, so that they need not find out. */
   readonly #leave = (exitCode: number): void => {
-    if (exitCode !== 0 || this.#failure !== undefined) return;
-    this.#parts.team.leave();
+    if (exitCode !== 0) return;
     this.#segment.ranks.setState(rankStates.closed);
+    if (this.#failure !== undefined) return;
+    this.#parts.team.leave();
     void this.#engine.close();
     void this.#messenger.leave();
     void this.#parts.bootstrap.close();

@@ -80,7 +80,7 @@ export function group(body: () => void): Promise<void> {
     collected.collect(body);
     collected.start();
   } catch (error) {
-    return Promise.reject(error);
+    collected.giveUp(error);
   }
   return collected.promise;
 }
@@ -134,6 +134,7 @@ export class Group {
   /** What went wrong first. */
   #error: { readonly error: unknown } | undefined;
   #outstanding = 0;
+  #hasEnded = false;
   /** Told of the end, where the group is observed. */
   #ended: ((error?: Error) => void)[] = [];
 
@@ -213,6 +214,13 @@ export class Group {
     return [...members];
   }
 
+  /** Ends with an error that kept it from starting, or that a start met: the one promise says so. */
+  giveUp(error: unknown): void {
+    this.#error ??= { error };
+    for (const tell of this.#ended.splice(0)) tell(error as Error);
+    this.#end(error as Error);
+  }
+
   /** Starts all and blocks until all are done. */
   runSync(): void {
     this.promise.catch(() => undefined); // nobody has it
@@ -237,7 +245,14 @@ export class Group {
       if (this.#error !== undefined) return;
       this.#error = { error };
     } else if (this.#outstanding > 0) return;
+    this.#end(error);
+  };
+
+  /** Settles both promises once: what a settled one is given again would be rejected with nobody to handle it. */
+  #end(error?: Error): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
     this.#settle(error);
     this.#settlePart(error);
-  };
+  }
 }

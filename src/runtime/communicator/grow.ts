@@ -6,6 +6,9 @@ import { inherit } from './config.js';
 import type { CommunicatorParts } from './origin.js';
 import { tellAll } from './out-of-band.js';
 
+/** How long the rest of a grow may take once a rank of the old communicator is gone, which may have finished before. */
+const GONE_MS = 1000;
+
 /** What each rank tells the others in a grow. */
 interface Wish {
   readonly nRanks: number;
@@ -38,8 +41,12 @@ export async function grow(
     throw new InvalidArgumentError('UNIQUE_ID', 'grow: no rank gave a commId; give the id of getUniqueId() to one of these ranks and to all new ones');
   }
   const { init, options } = origin.facts;
+  const gone = new AbortController();
+  for (const { rank } of bootstrap.peers) {
+    if (rank !== bootstrap.rank) void bootstrap.whyGone(rank).then((reason) => setTimeout(() => gone.abort(reason), GONE_MS).unref());
+  }
   return init({
-    ...config, commId: id, rank: bootstrap.rank, nRanks, signal, timeoutMs,
+    ...config, commId: id, rank: bootstrap.rank, nRanks, signal: AbortSignal.any([signal, gone.signal]), timeoutMs,
     env: options.env, device: options.device, onWarning: options.onWarning,
   });
 }

@@ -9,13 +9,13 @@ import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InternalError, withRank } from '../../errors.js';
+import { InternalError, InvalidUsageError, withRank } from '../../errors.js';
 import type { PeerConnections } from '../transport/peers.js';
 import type { RingOfRanks } from '../transport/ring.js';
 import type { Engine } from './engine.js';
 
-/** Makes the connections of an algorithm other than ring; every rank does so at the same call. */
-export type Connect = (algorithm: Algorithm) => Promise<PeerConnections>;
+/** Makes the connections of an algorithm other than ring; every rank does so at the same call. The signal gives it up. */
+export type Connect = (algorithm: Algorithm, signal: AbortSignal) => Promise<PeerConnections>;
 
 /**
  * Carries out calls over connections, one at a time. The ring's connections are there from the beginning. Before the
@@ -42,7 +42,8 @@ export class NetworkEngine implements Engine {
   readonly #metFor = new Set<Algorithm>(['ring']);
   #opening: Promise<void> | undefined;
   #openingFailed: Error | undefined;
-  #ended = false;
+  /** Aborted when the engine ends. */
+  readonly #stop = new AbortController();
 
   constructor(team: Team, libc: Libc | undefined, ring: RingOfRanks, connect: Connect) {
     const { rank, order, links } = ring;
@@ -68,12 +69,12 @@ export class NetworkEngine implements Engine {
   /** Makes an algorithm's connections now: blocking calls cannot make them. */
   async open(algorithm: Algorithm): Promise<void> {
     if (this.#players.has(algorithm)) return;
-    const connections = await this.#connect(algorithm);
+    const connections = await this.#connect(algorithm, this.#stop.signal);
     const { sends, receives } = connections;
     this.#exchange.add(sends, receives);
     this.#players.set(algorithm, networkAlgorithm(algorithm).open({ combiner: this.#combiner, order: this.#order, rank: this.#rank, connections }));
     // The communicator has ended meanwhile.
-    if (this.#ended) await this.#exchange.close();
+    if (this.#stop.signal.aborted) await this.#exchange.close();
   }
 
   get blocking(): boolean {
@@ -132,17 +133,17 @@ export class NetworkEngine implements Engine {
   }
 
   abort(reason: Error): void {
-    this.#end();
+    this.#end(reason);
     this.#exchange.abort(withRank(reason, this.#rank));
   }
 
   async close(): Promise<void> {
-    this.#end();
+    this.#end(new InvalidUsageError('CLOSED', `rank ${this.#rank} closed the communicator`));
     await this.#exchange.close();
   }
 
-  #end(): void {
-    this.#ended = true;
+  #end(reason: Error): void {
+    this.#stop.abort(reason);
     this.#forget();
   }
 

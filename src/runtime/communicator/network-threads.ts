@@ -72,7 +72,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
   signal.throwIfAborted();
   const worker = new Worker(new URL('./network-thread.js', import.meta.url), { workerData: data, name: `network of rank ${rank}` });
   const tell = (message: ToNetworkThread): void => worker.postMessage(message);
-  const stopTelling = bootstrap.onPeerLost((lost) => tell({ kind: 'lost', rank: lost }));
+  const stopTelling = bootstrap.onFailure((error) => tell({ kind: 'failure', reason: packReason(error) }));
   const abort = (): void => tell({ kind: 'abort', reason: packReason(signal.reason as Error) });
   signal.addEventListener('abort', abort);
   try {

@@ -45,7 +45,7 @@ export async function openNetwork({ bootstrap, shared, team, libc, host, secret,
   /** Does something with transports whose connections have a size. */
   const over = async <T>(size: FifoSize, make: (transportFor: (peer: number) => Transport) => Promise<T>): Promise<T> => {
     const shm = new ShmTransport({ size, team, localRanks });
-    const socket = new SocketTransport({ size, segment: team.segment, rank, host, secret });
+    const socket = new SocketTransport({ size, segment: team.segment, rank, host, secret, whyGone: (peer) => bootstrap.whyGone(peer) });
     try {
       return await make((peer) => (shared && localRanks.includes(peer) ? shm : socket));
     } finally {
@@ -54,11 +54,11 @@ export async function openNetwork({ bootstrap, shared, team, libc, host, secret,
     }
   };
   const ring = await over(ringFifo(nRanks), (transportFor) => connectRing(bootstrap, order, transportFor, signal));
-  return new NetworkEngine(team, libc, ring, (algorithm) => {
+  return new NetworkEngine(team, libc, ring, (algorithm, stop) => {
     const { fifo, ends } = networkAlgorithm(algorithm);
     const { sendTo, receiveFrom } = ends(order, rank);
     return over(fifo(nRanks), (transportFor) =>
-      connectInTime(CONNECT_TIMEOUT_MS, (late) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, late)));
+      connectInTime(CONNECT_TIMEOUT_MS, (late) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, AbortSignal.any([late, stop]))));
   });
 }
 

@@ -69,7 +69,7 @@ export class Origin {
       bootstrap, shared, team, facts, libc, nCores, settings, network, id, signal, threads: engineThreads(config), forced: forcedAlgorithm(settings, config),
       name: config.name,
     });
-    const openTransport = () => new SocketTransport({ size: P2P_FIFO, segment: team.segment, rank: bootstrap.rank, host: dataHost(bootstrap, network, id), secret: secretOf(id) });
+    const openTransport = () => new SocketTransport({ size: P2P_FIFO, segment: team.segment, rank: bootstrap.rank, host: dataHost(bootstrap, network, id), secret: secretOf(id), whyGone: (peer) => bootstrap.whyGone(peer) });
     return { origin: this, bootstrap, team, engine, thread, openTransport, facts, nCores, config };
   }
 

@@ -78,7 +78,7 @@ export class ServedMessages {
     this.#pointToPoint = new PointToPoint({
       // Those that share memory it has nothing to do with.
       bootstrap, team, libc, shared: false,
-      openTransport: () => new SocketTransport({ size: pairFifo(bootstrap.nRanks), segment: team.segment, rank: bootstrap.rank, host, secret }),
+      openTransport: () => new SocketTransport({ size: pairFifo(bootstrap.nRanks), segment: team.segment, rank: bootstrap.rank, host, secret, whyGone: (peer) => bootstrap.whyGone(peer) }),
       onNews: () => this.#goOn(),
     });
     this.#clock = new WatchClock(timeoutMs);

@@ -79,7 +79,7 @@ export class ServedWindow {
     this.#window = window;
     this.#wake = wake;
     this.#buffer = segment.buffer;
-    this.#transport = new SocketTransport({ size: pairFifo(bootstrap.nRanks), segment, rank: bootstrap.rank, host, secret });
+    this.#transport = new SocketTransport({ size: pairFifo(bootstrap.nRanks), segment, rank: bootstrap.rank, host, secret, whyGone: (peer) => bootstrap.whyGone(peer) });
     for (const peer of peers) {
       bootstrap.watch(peer);
       const dialling = { bootstrap, transport: this.#transport, tag: laneTag(number), onNews: () => this.#goOn(peer), signal: this.#stop.signal };

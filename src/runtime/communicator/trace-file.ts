@@ -4,7 +4,7 @@ import { callArguments, type Call } from '../collectives/call.js';
 import type { Operation } from '../collectives/operation.js';
 import { TcclError } from '../../errors.js';
 import { appendTo, notWritable, type Appending } from './append-file.js';
-import { onExit } from './exit.js';
+import { onExit } from '../exit.js';
 import type { Observer } from './observed-engine.js';
 
 /** Events are kept until they have so many characters, and written together … */

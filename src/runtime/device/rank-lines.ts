@@ -48,6 +48,11 @@ export class RankLines {
     return Atomics.load(this.#words, lineOf(localRank) + 1);
   }
 
+  /** Whether a rank has closed all its communicators, or its process or thread has ended in order. */
+  hasClosed(localRank: number): boolean {
+    return this.stateOf(localRank) === rankStates.closed;
+  }
+
   /**
    * Whether a rank's process has ended without closing. Processes hold a lock on the file while they live, which the
    * kernel gives up however they end; threads are reported by whoever started them (markDead).

@@ -208,8 +208,9 @@ export class Team {
     return this.#reports[localRank]?.heard();
   }
 
+  /** Whether a member has left; one that ends while a communicator is made leaves without having said so here. */
   hasLeft(localRank: number): boolean {
-    return this.#said(localRank) !== STAYS;
+    return this.#said(localRank) !== STAYS || this.segment.ranks.hasClosed(this.members[localRank] ?? 0);
   }
 
   #said(localRank: number): number {
@@ -221,7 +222,8 @@ export class Team {
   }
 
   #all(word: number): boolean {
-    return this.members.every((member, rank) => this.#said(rank) >= word || this.segment.ranks.isDead(member));
+    const { ranks } = this.segment;
+    return this.members.every((member, rank) => this.#said(rank) >= word || ranks.isDead(member) || (rank !== this.localRank && ranks.hasClosed(member)));
   }
 
   #lineOf(localRank: number): number {

@@ -2,8 +2,8 @@ import { setMaxListeners } from 'node:events';
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { InternalError, InvalidUsageError, SystemError } from '../../errors.js';
-import { died } from './ending.js';
 import type { Connection, ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from './transport.js';
+import { unlessAborted } from './unless-aborted.js';
 
 /** Messages of the bootstrap network that carry connect information have this tag. */
 const TAG = 0xc0111ec7;
@@ -43,7 +43,7 @@ export interface Agreement {
 }
 
 /**
- * Makes connections with any ranks. Every rank that is an end of one calls it; two ranks that want connections in
+ * Makes connections with any ranks, and gives up when any rank fails meanwhile. Every rank that is an end of one calls it; two ranks that want connections in
  * several calls make these calls in the same order. A rank that fails must abort the bootstrap network, so that those
  * that wait for it do not wait for ever.
  *
@@ -85,17 +85,17 @@ export async function connectEnds(
   agreement: Agreement,
 ): Promise<PeerConnections> {
   const stop = new AbortController();
-  const unwatch = bootstrap.onPeerLost((lost) => stop.abort(died(lost)));
+  const unwatch = bootstrap.onFailure((error) => stop.abort(error));
   const either = AbortSignal.any([signal, stop.signal]);
   setMaxListeners(0, either); // one for each connection
   /** What to do with what is open if not all comes about. */
   const undo: ((error: Error) => void)[] = [];
+  const opening = both(
+    open(sendTo, (peer) => transportFor(peer).setUpSend(peer), undo),
+    open(receiveFrom, (peer) => transportFor(peer).setUpReceive(peer), undo),
+  );
   try {
-    const opening = both(
-      open(sendTo, (peer) => transportFor(peer).setUpSend(peer), undo),
-      open(receiveFrom, (peer) => transportFor(peer).setUpReceive(peer), undo),
-    );
-    const offers = await agreement.exchange(opening.then(([sends, receives]) => offersOf(sends, receives, transportFor)));
+    const offers = await unlessAborted(agreement.exchange(opening.then(([sends, receives]) => offersOf(sends, receives, transportFor))), either);
     const [sends, receives] = await opening;
     undo.length = 0; // a set-up that connects looks after itself
     const connect = async <E extends Connection>({ setUp, peer, name }: Ready<E>, info: string | undefined): Promise<E> => {
@@ -119,6 +119,7 @@ export async function connectEnds(
     const [senders, receivers] = await connecting;
     return { sends: senders, receives: receivers };
   } catch (error) {
+    await Promise.allSettled([opening]); // what is about to open is to be closed, too
     for (const step of undo.reverse()) step(error as Error);
     throw error;
   } finally {

@@ -92,14 +92,14 @@ export abstract class ShmConnection implements Connection {
   readonly #theirReport: WaitWords;
 
   /**
-   * @param findDead throws if a rank of the host died
+   * @param hasPeerLeft whether the other side's rank has left the communicator; throws if a rank of the host died
    * @param onEnd called once when this side has left
    */
   protected constructor(
     sends: boolean,
     protected readonly fifo: Fifo,
     readonly peer: number,
-    readonly findDead: () => void,
+    readonly hasPeerLeft: () => boolean,
     readonly onEnd: () => void,
   ) {
     this.size = fifo.place;
@@ -118,7 +118,9 @@ export abstract class ShmConnection implements Connection {
   check(): void {
     if (this.ended !== undefined) throw this.ended;
     this.throwIfLeft();
-    this.findDead();
+    if (!this.hasPeerLeft() || this.hasUnread()) return;
+    this.throwIfLeft();
+    throw closedThere(this.peer);
   }
 
   sayWaits(report: readonly number[]): void {

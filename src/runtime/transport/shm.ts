@@ -71,15 +71,15 @@ export class ShmTransport implements Transport {
 
   #sender(fifo: Fifo, peer: number): SendConnection {
     const { lowLatency } = this.#options;
-    if (lowLatency === undefined) return new ShmSender(fifo, peer, this.#findDead);
-    return new LowLatencySender(fifo, peer, this.#findDead, lowLatency);
+    if (lowLatency === undefined) return new ShmSender(fifo, peer, this.#leftBy(peer));
+    return new LowLatencySender(fifo, peer, this.#leftBy(peer), lowLatency);
   }
 
   #receiver(fifo: Fifo, peer: number): ReceiveConnection {
     const { lowLatency } = this.#options;
     const leave = (): void => this.#leave(fifo, peer);
-    if (lowLatency === undefined) return new ShmReceiver(fifo, peer, this.#findDead, leave);
-    return new LowLatencyReceiver(fifo, peer, this.#findDead, leave, lowLatency);
+    if (lowLatency === undefined) return new ShmReceiver(fifo, peer, this.#leftBy(peer), leave);
+    return new LowLatencyReceiver(fifo, peer, this.#leftBy(peer), leave, lowLatency);
   }
 
   /** Gives memory back to the heap once both sides have left it. */
@@ -90,12 +90,16 @@ export class ShmTransport implements Transport {
     team.segment.when(hasLeft, () => team.segment.freeBytes(fifo.place.address));
   }
 
-  /** Throws if any rank of the communicator on this host died: whoever it is, data will not come round. */
-  readonly #findDead = (): void => {
+  /** Tells whether `peer` has left. Throws if any rank of the communicator on this host died: whichever it is, data will not come round. */
+  #leftBy(peer: number): () => boolean {
     const { team, localRanks } = this.#options;
-    const dead = team.findDead();
-    if (dead >= 0) throw died(localRanks[dead] ?? dead);
-  };
+    const local = localRanks.indexOf(peer);
+    return () => {
+      const dead = team.findDead();
+      if (dead >= 0) throw died(localRanks[dead] ?? dead);
+      return team.hasLeft(local);
+    };
+  }
 }
 
 class ShmSender extends ShmConnection implements SendConnection {
@@ -103,8 +107,8 @@ class ShmSender extends ShmConnection implements SendConnection {
   /** The receiver's counter when last seen. */
   #head = FIRST_STEP;
 
-  constructor(fifo: Fifo, peer: number, findDead: () => void) {
-    super(true, fifo, peer, findDead, () => undefined);
+  constructor(fifo: Fifo, peer: number, hasPeerLeft: () => boolean) {
+    super(true, fifo, peer, hasPeerLeft, () => undefined);
   }
 
   acquire(): number {
@@ -133,8 +137,8 @@ class ShmReceiver extends ShmConnection implements ReceiveConnection {
   /** The sender's counter when last seen. */
   #tail = FIRST_STEP;
 
-  constructor(fifo: Fifo, peer: number, findDead: () => void, onEnd: () => void) {
-    super(false, fifo, peer, findDead, onEnd);
+  constructor(fifo: Fifo, peer: number, hasPeerLeft: () => boolean, onEnd: () => void) {
+    super(false, fifo, peer, hasPeerLeft, onEnd);
   }
 
   peek(): number {

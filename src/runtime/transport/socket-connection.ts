@@ -15,6 +15,12 @@ const ABORT_MS = 1000;
 /** Of a report. */
 const MOST_WORDS = 64;
 
+/** How long the news of why a rank's connection broke may take. */
+const NEWS_MS = 2000;
+
+/** Why a rank does not go on with this one, once that is known. */
+export type WhyGone = (peer: number) => Promise<Error>;
+
 /** Slots in this rank's own segment, each behind a line whose last 8 bytes are its frame's header. */
 export class SlotMemory {
   /** Longest frame that a slot has room for. */
@@ -65,11 +71,11 @@ abstract class SocketConnection implements Connection {
   #listener: (() => void) | undefined;
   #socketError: Error | undefined;
 
-  protected constructor(protected readonly socket: Socket, readonly peer: number, protected readonly memory: SlotMemory) {
+  protected constructor(protected readonly socket: Socket, readonly peer: number, protected readonly memory: SlotMemory, whyGone: WhyGone | undefined) {
     this.size = memory.size;
     const ended = (): void => {
-      this.#end(died(peer, this.#socketError));
       this.#freeUnused();
+      if (this.endedThere === undefined && this.endedHere === undefined) this.#explainEnd(whyGone);
     };
     readOnAfterWrites(socket, (error) => (this.#socketError = error));
     socket.on('error', (error) => (this.#socketError = error));
@@ -152,6 +158,23 @@ abstract class SocketConnection implements Connection {
     this.socket.destroy();
   }
 
+  /**
+   * The connection broke without a word. The rank may have died, but a rank that gives up while connections are being made, or exits in
+   * order, breaks some, too: then the bootstrap network tells why.
+   */
+  #explainEnd(whyGone: WhyGone | undefined): void {
+    const dead = died(this.peer, this.#socketError);
+    if (whyGone === undefined) {
+      this.#end(dead);
+      return;
+    }
+    const timer = setTimeout(() => this.#end(dead), NEWS_MS);
+    void whyGone(this.peer).catch(() => dead).then((reason) => {
+      clearTimeout(timer);
+      this.#end(reason);
+    });
+  }
+
   /** Once neither the socket nor the caller uses the slots. */
   #freeUnused(): void {
     if (this.socket.closed && this.endedHere !== undefined) this.memory.free();
@@ -177,8 +200,8 @@ export class SocketSender extends SocketConnection implements SendConnection {
   /** Bytes that came and are not yet a whole frame. */
   #partial: Buffer = Buffer.alloc(0);
 
-  constructor(socket: Socket, peer: number, memory: SlotMemory) {
-    super(socket, peer, memory);
+  constructor(socket: Socket, peer: number, memory: SlotMemory, whyGone?: WhyGone) {
+    super(socket, peer, memory, whyGone);
     socket.on('data', (chunk: Buffer) => this.#read(chunk));
     socket.resume();
     socket.unref();
@@ -250,8 +273,8 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
   #have = 0;
 
   /** The caller passes on the socket's reads: into `room()`, then `read`. */
-  constructor(socket: Socket, peer: number, memory: SlotMemory) {
-    super(socket, peer, memory);
+  constructor(socket: Socket, peer: number, memory: SlotMemory, whyGone?: WhyGone) {
+    super(socket, peer, memory, whyGone);
     socket.unref();
   }
 

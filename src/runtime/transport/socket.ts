@@ -7,8 +7,9 @@ import type { ConnectionKeys } from '../bootstrap/handshake.js';
 import { Listener } from '../bootstrap/listener.js';
 import type { Segment } from '../device/segment.js';
 import { SystemError } from '../../errors.js';
-import { SlotMemory, SocketReceiver, SocketSender } from './socket-connection.js';
+import { SlotMemory, SocketReceiver, SocketSender, type WhyGone } from './socket-connection.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from './transport.js';
+import { unlessAborted } from './unless-aborted.js';
 
 export interface SocketOptions {
   readonly size: FifoSize;
@@ -19,6 +20,8 @@ export interface SocketOptions {
   readonly host: string;
   /** What the ranks of a communicator know and nobody else does. */
   readonly secret: Uint8Array;
+  /** Why a rank does not go on, as the bootstrap network hears of it. Left out, a connection that breaks means that the rank died. */
+  readonly whyGone?: WhyGone;
 }
 
 const WELCOME_BYTES = 32;
@@ -85,7 +88,7 @@ export class SocketTransport implements Transport {
         try {
           const socket = await unlessAborted(admitted, signal);
           stop();
-          return new SocketSender(socket, peer, memory);
+          return new SocketSender(socket, peer, memory, this.#options.whyGone);
         } catch (error) {
           cancel();
           throw error;
@@ -98,14 +101,14 @@ export class SocketTransport implements Transport {
   /** @throws SystemError `OUT_OF_MEMORY`. */
   // eslint-disable-next-line @typescript-eslint/require-await -- what it throws must come as a rejection
   async setUpReceive(peer: number): Promise<ConnectionSetUp<ReceiveConnection>> {
-    const { segment, rank, host, secret } = this.#options;
+    const { segment, rank, host, secret, whyGone } = this.#options;
     const memory = new SlotMemory(segment, this.size, this.size.steps + 1);
     return {
       info: new Uint8Array(),
       connect: async (info, signal) => {
         const address = inZone(parseAddress(Buffer.from(info).toString()), zoneOf(host));
         const handshake = new ConnectorHandshake(secret, { purpose: purposes.data, from: rank, to: peer });
-        const dial = new Dial(handshake, peer, memory);
+        const dial = new Dial(handshake, peer, memory, whyGone);
         const socket = connect({ ...address, noDelay: true, keepAlive: true, keepAliveInitialDelay: 5000, onread: dial.onread });
         try {
           return await unlessAborted(dial.run(socket), signal);
@@ -140,7 +143,7 @@ class Dial {
   #resolve: (receiver: SocketReceiver) => void = () => undefined;
   #reject: (error: Error) => void = () => undefined;
 
-  constructor(readonly handshake: ConnectorHandshake, readonly peer: number, readonly memory: SlotMemory) {}
+  constructor(readonly handshake: ConnectorHandshake, readonly peer: number, readonly memory: SlotMemory, readonly whyGone: WhyGone | undefined) {}
 
   run(socket: Socket): Promise<SocketReceiver> {
     this.#socket = socket;
@@ -173,13 +176,13 @@ class Dial {
   }
 
   #checkWelcome(): void {
-    const { peer, memory } = this;
+    const { peer, memory, whyGone } = this;
     if (this.#socket === undefined || this.#keys === undefined) return;
     if (!timingSafeEqual(welcome(this.#keys.receive), this.#greeting.subarray(challengeBytes))) {
       this.#reject(new SystemError('NETWORK', 'what listens there does not know the secret of this communicator'));
       return;
     }
-    this.#receiver = new SocketReceiver(this.#socket, peer, memory);
+    this.#receiver = new SocketReceiver(this.#socket, peer, memory, whyGone);
     this.#resolve(this.#receiver);
   }
 }
@@ -187,23 +190,4 @@ class Dial {
 /** The proof of the side that listens: it is the first to use its direction's key. */
 function welcome(key: Uint8Array): Buffer {
   return createHmac('sha256', key).update('data').digest();
-}
-
-/** The promise, unless the signal comes first. Keeps the process alive meanwhile: sockets and listeners do not. */
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  // What becomes of it after the signal nobody wants to know.
-  promise.catch(() => undefined);
-  signal.throwIfAborted();
-  const hold = setInterval(() => undefined, 2 ** 30);
-  let abort: () => void = () => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason as Error);
-    signal.addEventListener('abort', abort);
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    clearInterval(hold);
-    signal.removeEventListener('abort', abort);
-  }
 }

@@ -135,10 +135,10 @@ test('a loss is told in the ranks of the network', async () => {
   const ranks = await connectRanks(3);
   const some = derive(ranks, [2, 1]);
   const waiting = rejection(some[1]!.recv(0, 1));
-  const lost = new Promise((resolve) => some[1]!.onPeerLost(resolve));
+  const lost = new Promise((resolve) => some[1]!.onFailure(resolve));
   for (const network of [some[0]!, ranks[2]!]) network.abort(new Error('gone'));
   expect(await waiting).toMatchObject({ code: 'ABORTED', rank: 0, message: expect.stringMatching(/^rank 2 .*it is rank 0 of this communicator/) as string });
-  expect(await lost).toBe(0);
+  expect(await lost).toMatchObject({ code: 'ABORTED', rank: 0 });
   await Promise.all([some[1]!, ranks[0]!, ranks[1]!].map((network) => network.close()));
 });
 

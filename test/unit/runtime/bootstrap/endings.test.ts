@@ -82,7 +82,7 @@ it('ranks that finish at different times do not disturb each other', async () =>
 it('a goodbye is no loss', async () => {
   await withRanks(3, async (ranks) => {
     const lost: number[] = [];
-    for (const rank of ranks) rank.onPeerLost((peer) => lost.push(peer));
+    for (const rank of ranks) rank.onFailure((error) => lost.push((error as RemoteError).rank!));
     await ranks[0]!.close();
     await expect(ranks[1]!.recv(0, 0)).rejects.toMatchObject({ code: 'CLOSED' });
     expect(lost).toEqual([]);
@@ -94,7 +94,7 @@ it('an abort ends what is pending here with its reason, and everywhere else with
     const reason = new Error('out of paper');
     const lost = ranks.map((rank) => {
       const peers: number[] = [];
-      rank.onPeerLost((peer) => peers.push(peer));
+      rank.onFailure((error) => peers.push((error as RemoteError).rank!));
       return peers;
     });
     const pending = [ranks[2]!.recv(0, 0), ranks[2]!.barrier()].map(rejection);
@@ -130,11 +130,11 @@ it('who has completed an operation that others cannot complete can see why', asy
 it('a listener that was stopped hears of no loss', async () => {
   await withRanks(3, async (ranks) => {
     const heard: string[] = [];
-    const stop = ranks[0]!.onPeerLost(() => heard.push('stopped'));
-    const told = new Promise((resolve) => ranks[0]!.onPeerLost(resolve));
+    const stop = ranks[0]!.onFailure(() => heard.push('stopped'));
+    const told = new Promise((resolve) => ranks[0]!.onFailure(resolve));
     stop();
     ranks[1]!.abort(new Error('x'));
-    expect(await told).toBe(1);
+    expect(await told).toMatchObject({ code: 'ABORTED', rank: 1 });
     expect(heard).toEqual([]);
   });
 });
@@ -189,9 +189,9 @@ it('the ranks of each host work among themselves, without the others', async () 
 
 it('the loss of a rank leaves other hosts among themselves', async () => {
   await withRanks(4, async (ranks) => {
-    const told = Promise.all([0, 2, 3].map((rank) => new Promise((resolve) => ranks[rank]!.onPeerLost(resolve))));
+    const told = Promise.all([0, 2, 3].map((rank) => new Promise((resolve) => ranks[rank]!.onFailure(resolve))));
     ranks[1]!.abort(new Error('x'));
-    expect(await told).toEqual([1, 1, 1]);
+    for (const error of await told) expect(error).toMatchObject({ code: 'ABORTED', rank: 1 });
     const gathered = await Promise.all([0, 2].map((rank) => ranks[rank]!.allGather(bytes(`${rank}`), 'host')));
     expect(gathered.map((parts) => parts.map(text))).toEqual([['0', '2'], ['0', '2']]);
     await expect(ranks[3]!.barrier('host')).rejects.toMatchObject({ code: 'ABORTED', rank: 1 });

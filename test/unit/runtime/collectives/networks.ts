@@ -59,7 +59,7 @@ function mailboxes(n: number): Bootstrap[] {
   return Array.from({ length: n }, (_, rank): Partial<Bootstrap> => ({
     rank,
     nRanks: n,
-    onPeerLost: () => () => undefined,
+    onFailure: () => () => undefined,
     send: (peer, tag, data) => {
       const key = `${rank} ${peer} ${tag}`;
       const waiter = waiters.get(key)?.shift();

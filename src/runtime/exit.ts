@@ -4,7 +4,7 @@ export type ExitListener = (exitCode: number) => void;
 const listeners = new Set<ExitListener>();
 
 /**
- * Calls `listener` when this process or thread exits. One hook serves all communicators: Node.js takes more than ten
+ * Calls `listener` when this process or thread exits. One hook serves all: Node.js takes more than ten
  * for a leak. Returns a function that stops it.
  */
 export function onExit(listener: ExitListener): () => void {
@@ -16,6 +16,7 @@ export function onExit(listener: ExitListener): () => void {
   };
 }
 
+/** The newest first: what was opened last is left first. */
 function tellAll(exitCode: number): void {
-  for (const listener of listeners) listener(exitCode);
+  for (const listener of [...listeners].reverse()) listener(exitCode);
 }

@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import { AT_ONCE_MS, runRanks } from './ranks.js';
+
+const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
+const isLong = process.env['TCCL_TEST_LONG'] !== undefined;
+const flags = ['--grace', '20'];
+const sockets = { TCCL_SHM_DISABLE: '1' };
+
+/** Runs ranks of which one fails in the first call of a kind, and expects that all others hear of it at once. */
+async function expectNews(kind: string, how: string, env: Record<string, string>, tries: number, code: string): Promise<void> {
+  const { records, stderr } = await runRanks(4, 'first-call.mjs', [kind, how, String(seed), String(tries)], { env: { TCCL_TIMEOUT: '60', ...env }, flags });
+  expect(records, `seed ${seed}\n${stderr}`).toHaveLength(3 * tries);
+  for (const record of records) {
+    expect(record, `seed ${seed}`).toMatchObject({ code });
+    expect(record['ms'], `seed ${seed}: ${JSON.stringify(record)}`).toBeLessThan(AT_ONCE_MS);
+  }
+}
+
+test.each(['reduceScatter', 'allGather', 'allToAll', 'gather', 'exchange', 'window'])(
+  'an abort while the connections of the first %s are being made reaches all ranks at once, over sockets',
+  (kind) => expectNews(kind, 'abort', sockets, isLong ? 100 : 8, 'ABORTED'),
+);
+
+describe.each([['in one segment', {}], ['over sockets', sockets]])('%s', (_, env) => {
+  test.each(['split', 'stream', 'shrink', 'grow'])('a rank that exits with code 0 in %s is told as closed to all ranks at once', (kind) => expectNews(kind, 'exit0', env, 1, 'CLOSED'));
+
+  test('a rank that exits with code 1 in stream is told as dead to all ranks at once', () => expectNews('stream', 'exit1', env, 1, 'RANK_DIED'));
+});
+
+test.each([
+  ['in one segment', {}],
+  ['over sockets', sockets],
+  ['over sockets of a thread', { ...sockets, TCCL_TEST_CONFIG: '{"blocking":true}' }],
+  ['on an engine thread', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
+])('no public call leaves an unhandled rejection, whatever becomes of its communicator (%s)', async (_, env) => {
+  const { records, code, stderr } = await runRanks(3, 'unhandled.mjs', [String(seed), isLong ? '200' : '12'], { env: { TCCL_TIMEOUT: '60', ...env }, flags });
+  expect(records, `seed ${seed}`).toEqual([]);
+  expect(code, `seed ${seed}\n${stderr}`).toBe(0);
+});
+
+test('a group that meets the news that its communicator has failed rejects once', async () => {
+  const env = { ...sockets, TCCL_TIMEOUT: '60', TCCL_TEST_CONFIG: '{"engine":"thread"}' };
+  const { records, code } = await runRanks(3, 'unhandled.mjs', ['26', '1'], { env, flags });
+  expect([records, code]).toEqual([[], 0]);
+});
