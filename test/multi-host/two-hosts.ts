@@ -15,6 +15,10 @@ export interface TwoHosts {
   readonly on: readonly [a: readonly string[], b: readonly string[]];
   /** Link-local addresses of tccl0, without zone. */
   readonly linkLocal: readonly [a: string, b: string];
+  /** Cuts the cable: packets are lost both ways, and nobody is told. */
+  cut(): void;
+  /** From now on the way from host a to host b loses packets that are longer than 576 bytes. */
+  dropLargePackets(): void;
   remove(): void;
 }
 
@@ -61,7 +65,15 @@ export function makeTwoHosts(): TwoHosts {
     remove();
     throw error;
   }
-  return { on: [['ip', 'netns', 'exec', names[0]], ['ip', 'netns', 'exec', names[1]]], linkLocal: ['fe80::77:1', 'fe80::77:2'], remove };
+  return {
+    on: [['ip', 'netns', 'exec', names[0]], ['ip', 'netns', 'exec', names[1]]], linkLocal: ['fe80::77:1', 'fe80::77:2'], remove,
+    cut: () => void ip('-n', names[1], 'link', 'set', 'tccl0', 'down'),
+    dropLargePackets() {
+      // A packet that the sender has left to its card to cut up would pass.
+      ip('-n', names[0], 'link', 'set', 'tccl0', 'gso_max_segs', '1');
+      ip('-n', names[1], 'link', 'set', 'tccl0', 'mtu', '576');
+    },
+  };
 }
 
 /** Whether this kernel has IPv6. */

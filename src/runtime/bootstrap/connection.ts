@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { InvalidArgumentError, SystemError } from '../../errors.js';
 import type { ConnectionKeys } from './handshake.js';
+import { watchHost } from './liveness.js';
 import { maximumPayloadBytes, recordKinds, RecordReader, RecordWriter } from './record.js';
 import type { OpenedRecord, RecordKind } from './record.js';
 import { endSocket, readOnAfterWrites } from './socket-end.js';
@@ -92,6 +93,7 @@ export class Connection {
       this.#pump();
     });
     socket.on('data', (chunk: Buffer) => this.#read(chunk));
+    watchHost(socket);
     socket.resume();
   }
 

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
+import { socketStates } from './socket-table.js';
 
 /** What writing to a side that has closed fails with. */
 const closedCodes: readonly unknown[] = ['EPIPE', 'ECONNRESET'];
@@ -65,34 +65,13 @@ const endings = new Set<{ readonly socket: Socket; readonly isLong: boolean; rea
 let timer: NodeJS.Timeout | undefined;
 
 function look(): void {
-  const undelivered = [...endings].some(({ isLong }) => isLong) ? undeliveredPorts() : undefined;
+  const states = [...endings].some(({ isLong }) => isLong) ? socketStates() : undefined;
   for (const ending of endings) {
     const { socket, isLong } = ending;
     // The first may come right after its beginning.
     if (++ending.looks === 1) continue;
     // Where this system does not tell, that its own kernel has all must do.
-    const isDelivered = socket.writableFinished && !(isLong && undelivered?.has(`${socket.localPort} ${socket.remotePort}`) === true);
+    const isDelivered = socket.writableFinished && !(isLong && (states?.get(`${socket.localPort} ${socket.remotePort}`)?.unconfirmedBytes ?? 0) > 0);
     if (isDelivered || ending.looks * LOOK_EVERY_MS > ending.limitMs) socket.destroy();
-  }
-}
-
-/** Of a line of the kernel's table: the ports of both sides, and how many bytes the other has not confirmed, all in hexadecimal. */
-const tableLine = /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):/;
-
-/** The ports on both sides of connections with something that the other side's kernel has not confirmed. */
-function undeliveredPorts(): Set<string> {
-  const lines = ['/proc/self/net/tcp', '/proc/self/net/tcp6'].flatMap(linesOf);
-  return new Set(lines.flatMap((line) => {
-    const [, local = '', remote = '', unconfirmed = ''] = tableLine.exec(line) ?? [];
-    return Number.parseInt(unconfirmed, 16) > 0 ? `${Number.parseInt(local, 16)} ${Number.parseInt(remote, 16)}` : [];
-  }));
-}
-
-/** None where there is no IPv6, or the system has no such tables. */
-function linesOf(table: string): string[] {
-  try {
-    return readFileSync(table, 'latin1').split('\n');
-  } catch {
-    return [];
   }
 }

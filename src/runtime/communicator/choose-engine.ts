@@ -161,7 +161,7 @@ async function networkEngine(
   if (nThreads > 0) {
     // A rank has two threads then, of which one waits.
     const spins = spinsFor(bootstrap.localRanks.length, nCores);
-    const thread = await startNetworkThread({ ...options, algorithms, spins, timeoutMs: settings.timeoutMs }, signal);
+    const thread = await startNetworkThread({ ...options, algorithms, spins, timeoutMs: settings.timeoutMs, heartbeatMs: settings.heartbeatMs }, signal);
     return { engine: thread.engine, transport: thread.transport, thread };
   }
   const network = await openNetwork(options, signal);

@@ -1,5 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { readBootstrapEnvironment } from '../bootstrap/environment.js';
+import { setHeartbeat } from '../bootstrap/liveness.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import { homeCores, moveTo } from '../device/affinity.js';
 import { loadLibc, type Libc } from '../device/libc.js';
@@ -60,6 +61,7 @@ async function join(options: InitOptions): Promise<Communicator> {
   const env = options.env ?? process.env;
   const settings = runtimeSettings(env);
   const network = readBootstrapEnvironment(env);
+  setHeartbeat(settings.heartbeatMs);
   const place = placeOf(options, env);
   const { bootstrap, id } = await meet(place, options, network);
   let joined: Joined | undefined;

@@ -1,5 +1,6 @@
 // The thread that has a rank's sockets and carries out its calls, messages and windows over them: see network-threads.ts, which starts it.
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import { setHeartbeat } from '../bootstrap/liveness.js';
 import type { Algorithm } from '../collectives/call.js';
 import type { MessagePiece } from '../collectives/p2p-served.js';
 import { loadLibc, type Libc } from '../device/libc.js';
@@ -27,6 +28,7 @@ export interface NetworkThreadData {
   readonly algorithms: readonly Algorithm[];
   readonly spins: number;
   readonly timeoutMs: number;
+  readonly heartbeatMs: number;
   readonly buffer: SharedArrayBuffer;
   readonly endedPieces: EndedPieces;
 }
@@ -43,6 +45,7 @@ const STEPS_EVERY_MS = 50;
 
 const given = workerData as NetworkThreadData;
 const { members: { rank }, spins, timeoutMs } = given;
+setHeartbeat(given.heartbeatMs);
 const port = parentPort as MessagePort;
 const post = (message: FromNetworkThread): void => port.postMessage(message);
 const loaded = loadLibc();

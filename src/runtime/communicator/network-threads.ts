@@ -24,6 +24,7 @@ export interface NetworkThreadOptions extends NetworkOptions {
   /** How often the thread looks at shared memory before it gives its core away. */
   readonly spins: number;
   readonly timeoutMs: number;
+  readonly heartbeatMs: number;
 }
 
 /** A thread that has a rank's sockets. */
@@ -55,7 +56,7 @@ export interface NetworkThread {
  * @throws what connecting throws; SystemError `OUT_OF_MEMORY`, `LAUNCH` when a thread cannot be started
  */
 export async function startNetworkThread(options: NetworkThreadOptions, signal: AbortSignal): Promise<NetworkThread> {
-  const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, timeoutMs } = options;
+  const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, timeoutMs, heartbeatMs } = options;
   const { rank, nRanks, peers, localRanks } = bootstrap;
   const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
   const ended = endedPieces(nRanks);
@@ -67,7 +68,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     segment: team.segment.forThread(from, from + bytes),
     team: { address: team.address, members: team.members },
     members: { rank, nRanks, peers, localRanks },
-    shared, host, secret, order, algorithms, spins, timeoutMs, buffer: memory.buffer, endedPieces: ended,
+    shared, host, secret, order, algorithms, spins, timeoutMs, heartbeatMs, buffer: memory.buffer, endedPieces: ended,
   };
   signal.throwIfAborted();
   const worker = new Worker(new URL('./network-thread.js', import.meta.url), { workerData: data, name: `network of rank ${rank}` });

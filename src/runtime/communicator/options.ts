@@ -24,6 +24,8 @@ export interface RuntimeSettings {
   readonly ignoreAffinity: boolean;
   /** TCCL_TIMEOUT: seconds that an operation may wait for other ranks, as far as this one runs (watch-clock.ts); 0 for ever. Default 600. */
   readonly timeoutMs: number;
+  /** TCCL_HEARTBEAT: seconds after which a host that answers nothing counts as gone (bootstrap/liveness.ts); 0 for never. Default 10. */
+  readonly heartbeatMs: number;
   /** TCCL_TRACE: where the ranks of this host write what they did when; `%h` stands for the host's name. docs/guides/feedback.md. */
   readonly tracePath: string | undefined;
   /** TCCL_DEBUG, TCCL_DEBUG_SUBSYS, TCCL_DEBUG_FILE. */
@@ -38,6 +40,7 @@ export interface RuntimeSettings {
 const ofLaunchers = /^TCCL_(RANK|NRANKS|LOCAL_RANK|LOCAL_NRANKS|COMM_ID|COMM_SECRET)$/;
 
 const DEFAULT_TIMEOUT_SECONDS = 600;
+const DEFAULT_HEARTBEAT_SECONDS = 10;
 
 /** Reads the settings from an environment. Throws `ENVIRONMENT`, naming the variable. */
 export function runtimeSettings(env: Environment): RuntimeSettings {
@@ -49,6 +52,7 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
     machineCode: !flag(env, 'TCCL_MACHINE_CODE_DISABLE'),
     ignoreAffinity: flag(env, 'TCCL_IGNORE_CPU_AFFINITY'),
     timeoutMs: seconds(env, 'TCCL_TIMEOUT', DEFAULT_TIMEOUT_SECONDS) * 1000,
+    heartbeatMs: seconds(env, 'TCCL_HEARTBEAT', DEFAULT_HEARTBEAT_SECONDS) * 1000,
     tracePath: value(env, 'TCCL_TRACE'),
     debug: debugSettings(env),
     variables: Object.fromEntries(Object.entries(env).flatMap(([name, text]) =>

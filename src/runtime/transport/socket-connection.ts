@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { watchHost } from '../bootstrap/liveness.js';
 import { endSocket, readOnAfterWrites } from '../bootstrap/socket-end.js';
 import type { Segment } from '../device/segment.js';
 import type { WaitReport } from '../device/wait-report.js';
@@ -81,6 +82,7 @@ abstract class SocketConnection implements Connection {
     socket.on('error', (error) => (this.#socketError = error));
     socket.on('close', ended);
     if (socket.closed) ended();
+    watchHost(socket);
   }
 
   onNews(listener: (() => void) | undefined): void {

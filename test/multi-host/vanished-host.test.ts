@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startFixture } from '../multi-process/fixtures/processes.js';
+import type { Fixture } from '../multi-process/fixtures/processes.js';
+import { makeTwoHosts, whyNoHosts } from './two-hosts.js';
+import type { TwoHosts } from './two-hosts.js';
+
+const reason = whyNoHosts();
+const blocking = { TCCL_TEST_CONFIG: '{"blocking":true}' };
+/** Milliseconds beyond the heartbeat that a busy machine may need until all ranks have heard. */
+const NEWS_MS = 8000;
+
+describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefined ? '' : ` (skipped: ${reason})`}`, () => {
+  let hosts: TwoHosts | undefined;
+  const started: Fixture[] = [];
+  let nextPort = 29711;
+  beforeEach(() => void (hosts = makeTwoHosts()));
+  afterEach(() => {
+    for (const { child } of started.splice(0)) child.kill('SIGKILL');
+    hosts?.remove();
+  });
+
+  /** Two ranks on each host, found through the variables of Slurm. */
+  function start(args: string[], ownEnv: Record<string, string> = {}): Fixture[] {
+    const port = nextPort++;
+    return [0, 1, 2, 3].map((rank) => {
+      const host = rank < 2 ? 0 : 1;
+      const env = {
+        SLURM_PROCID: String(rank), SLURM_NTASKS: '4', SLURM_LOCALID: String(rank % 2), SLURM_JOB_ID: '1', SLURM_STEP_ID: '0',
+        TCCL_HOSTID: `host ${host}`, TCCL_COMM_ID: `10.213.77.1:${port}`, ...ownEnv,
+      };
+      const fixture = startFixture('vanished.mjs', args, env, hosts!.on[host]);
+      started.push(fixture);
+      return fixture;
+    });
+  }
+
+  /** All ranks hear within the heartbeat that ranks of the other host died. */
+  async function expectNoticed(what: string, seconds: number, cut: (hosts: TwoHosts) => void, env: Record<string, string> = {}): Promise<void> {
+    const ranks = start([what], { TCCL_HEARTBEAT: String(seconds), ...env });
+    await Promise.all(ranks.map((rank) => rank.line((line) => 'running' in line)));
+    cut(hosts!);
+    const cutMs = Date.now();
+    for (const [rank, { lines }] of (await Promise.all(ranks.map(({ ended }) => ended))).entries()) {
+      const ended = lines.at(-1);
+      expect(ended, `rank ${rank}`).toMatchObject({ code: 'RANK_DIED' });
+      expect(Number(ended?.['atMs']) - cutMs, JSON.stringify(ended)).toBeLessThan(1000 * seconds + NEWS_MS);
+    }
+  }
+
+  it.each([
+    ['in small calls', 'small', {}], ['in large calls', 'large', {}], ['while a message is awaited', 'message', {}],
+    ['in small calls, with sockets of a thread', 'small', blocking], ['in large calls, with sockets of a thread', 'large', blocking],
+  ])('is noticed %s when its cable is cut', (_, what, env) => expectNoticed(what, 4, (two) => two.cut(), env));
+
+  it('is noticed when the network drops large packets only', () => expectNoticed('large', 4, (two) => two.dropLargePackets()));
+
+  it('is not what the host of a rank is taken for that computes for longer behind a full window', async () => {
+    const seconds = 4;
+    const ranks = start(['computes', String(3 * seconds)], { TCCL_HEARTBEAT: String(seconds) });
+    for (const { lines, stderr } of await Promise.all(ranks.map(({ ended }) => ended))) expect(lines.at(-1), stderr).toMatchObject({ code: 'none' });
+  });
+});
