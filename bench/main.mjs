@@ -25,6 +25,7 @@ const suites = {
   tuning: () => import('./suites/tuning.mjs'),
   transport: () => import('./suites/transport.mjs'),
   overlap: () => import('./suites/overlap.mjs'),
+  children: () => import('./suites/children.mjs'),
   idle: () => import('./suites/idle.mjs'),
 };
 

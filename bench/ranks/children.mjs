@@ -1,17 +1,16 @@
 /**
  * Opens children of one communicator and prints what each costs this rank.
- *     node children.mjs COUNT KIND LARGE
- * KIND says how they are made: split, stream, thread (streams with engine threads) or shrink. LARGE children of the COUNT
- * also make a large call, messages and a window. Each rank prints one line of JSON a stage: what it has more than before
- * the first child, a child.
+ *     node --expose-gc children.mjs COUNT LARGE KIND
+ * KIND is how they are made: split, or stream with engine threads (thread). LARGE of the COUNT children also make a large
+ * call, a large message and a window. Each rank prints a line of JSON a stage: what a child takes more than before it.
  *
  * @module
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { init } from '../../dist/index.js';
 
-const [count = 100, , large = 10] = process.argv.slice(2).map(Number);
-const kind = process.argv[3] ?? 'split';
+const [count = 100, large = 10] = process.argv.slice(2, 4).map(Number);
+const kind = process.argv[4] ?? 'split';
 const world = await init();
 const { rank, nRanks } = world;
 const outside = new Float32Array(2 ** 20).fill(1);
@@ -24,19 +23,15 @@ await first.close();
 
 /** @type {import('../../dist/index.js').Communicator[]} */
 const children = [];
-let before = await state();
-await stage('open', count, async () => {
+await stage('made', count, async () => {
   while (children.length < count) children.push(await open());
 });
-await stage('first call on 4 bytes', count, () => each(count, (child) => child.allReduce(small)));
-await stage('all calls on 1 KiB', count, () => each(count, allKinds(outside.subarray(0, 256))));
-before = await state();
-await stage('message of 4 bytes', count, () => each(count, (child) => toNext(child, 1)));
-before = await state();
-await stage('call on 4 MiB', large, () => each(large, (child) => child.allReduce(outside)));
-before = await state();
-await stage('message of 4 MiB', large, () => each(large, (child) => toNext(child, outside.length)));
-before = await state();
+await stage('first call, 4 B', count, () => each(count, (child) => child.allReduce(small)));
+await stage('all calls, 1 KiB', count, () => each(count, allCalls(outside.subarray(0, 256))));
+await stage('message, 4 B', count, () => each(count, (child) => toNext(child, 1)));
+await stage('message, 1 KiB', count, () => each(count, (child) => toNext(child, 256)));
+await stage('call, 4 MiB', large, () => each(large, (child) => child.allReduce(outside)));
+await stage('message, 4 MiB', large, () => each(large, (child) => toNext(child, outside.length)));
 const x = world.alloc(Float32Array, 64);
 /** @type {import('../../dist/index.js').Window[]} */
 const windows = [];
@@ -44,12 +39,11 @@ await stage('window', large, () => each(large, async (child) => {
   windows.push(await child.window(x));
 }));
 for (const window of windows) await window.close();
-await stage('close', count, () => each(count, (child) => child.close()));
+await stage('closed', count, () => each(count, (child) => child.close()));
 await world.close();
 
 function open() {
-  if (kind === 'shrink') return world.shrink();
-  return kind === 'split' ? world.split(0) : world.stream(kind === 'thread' ? { engine: 'thread' } : {});
+  return kind === 'thread' ? world.stream({ engine: 'thread' }) : world.split(0);
 }
 
 /** @param {number} n @param {(child: import('../../dist/index.js').Communicator) => Promise<unknown>} work */
@@ -58,7 +52,7 @@ async function each(n, work) {
 }
 
 /** @param {Float32Array} array */
-function allKinds(array) {
+function allCalls(array) {
   const all = new Float32Array(nRanks * array.length);
   return async (/** @type {import('../../dist/index.js').Communicator} */ child) => {
     await child.allReduce(array);
@@ -77,12 +71,13 @@ async function toNext(child, length) {
 
 /** @param {string} name @param {number} n @param {() => Promise<unknown>} work */
 async function stage(name, n, work) {
+  const before = await state();
   const start = performance.now();
   await work();
-  const ms = performance.now() - start;
+  const ms = (performance.now() - start) / n;
   const after = await state();
-  const each = Object.fromEntries(Object.entries(after).map(([key, value]) => [key, (value - (before[key] ?? 0)) / n]));
-  console.log(JSON.stringify({ children: kind, count: n, ranks: nRanks, rank, stage: name, msEach: ms / n, ...each }));
+  const taken = Object.fromEntries(Object.entries(after).map(([key, value]) => [key, (value - (before[key] ?? 0)) / n]));
+  console.log(JSON.stringify({ children: kind, count: n, ranks: nRanks, rank, stage: name, ms, ...taken }));
 }
 
 /** @returns {Promise<Record<string, number>>} */
@@ -94,15 +89,11 @@ async function state() {
   }
   await world.barrier();
   globalThis.gc?.();
-  const { used, reservedBytes } = world.memStats();
-  const { heapUsed, external } = process.memoryUsage();
-  const status = readFileSync('/proc/self/status', 'utf8');
-  const kibibytes = (/** @type {string} */ key) => Number(new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0);
+  const { used } = world.memStats();
+  const anonymous = /^RssAnon:\s+(\d+) kB/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
   return {
     sharedBytes: used.staging + used.control,
-    reservedBytes,
-    objectBytes: heapUsed + external,
-    privateBytes: kibibytes('RssAnon') * 1024,
+    privateBytes: Number(anonymous) * 1024,
     descriptors: readdirSync('/proc/self/fd').length,
     threads: readdirSync('/proc/self/task').length,
   };

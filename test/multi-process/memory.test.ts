@@ -52,6 +52,18 @@ test('a child for which there is no memory is refused at all ranks, which hear h
   }
 });
 
+test('where no file descriptor is left for a child over sockets, the error says how many are open and what to do', async () => {
+  const command = ['-c', 'ulimit -n 130 && exec "$0" "$@"', process.execPath, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('no-descriptors-for-children.mjs')];
+  const { stdout, stderr, code } = await start('sh', command, { env: { TCCL_SHM_DISABLE: '1' } }).finished;
+  expect(code, stderr).toBe(0);
+  const records = stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(records).toHaveLength(2);
+  for (const { code: refused } of records) expect(refused).toBe('NETWORK');
+  expect(records.map(({ message }) => message)).toContainEqual(
+    expect.stringMatching(/this process has no file descriptor left, with \d+ communicators open; close communicators that are not needed, or raise the limit \(ulimit -n\)/),
+  );
+});
+
 test('where a file may not be as long as the shared memory, ranks use sockets and say why', async () => {
   const { stdout, stderr, code } = await start('sh', ['-c', 'ulimit -f 1000000 && exec "$0" "$@"', process.execPath, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('random-collectives.mjs'), '--seed', '1', '--calls', '20', '--promises']).finished;
   expect(code, stderr).toBe(0);

@@ -6,7 +6,8 @@ import { challengeBytes, ConnectorHandshake, purposes } from '../bootstrap/hands
 import type { ConnectionKeys } from '../bootstrap/handshake.js';
 import { Listener } from '../bootstrap/listener.js';
 import type { Segment } from '../device/segment.js';
-import { SystemError } from '../../errors.js';
+import { counted } from '../../counted.js';
+import { describeError, SystemError } from '../../errors.js';
 import { SlotMemory, SocketReceiver, SocketSender, type WhyGone } from './socket-connection.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from './transport.js';
 import { unlessAborted } from './unless-aborted.js';
@@ -70,7 +71,7 @@ export class SocketTransport implements Transport {
     });
     const listener = await listening.catch((error: unknown) => {
       memory.free();
-      throw error;
+      throw hasNoDescriptor(error) ? new SystemError('NETWORK', `rank ${rank} cannot listen for rank ${peer}: ${whyNot(error, segment)}`, { rank, cause: error }) : error;
     });
     this.#listeners.add(listener);
     const stop = (): void => {
@@ -116,7 +117,7 @@ export class SocketTransport implements Transport {
           socket.destroy();
           memory.free();
           if (error === signal.reason) throw error;
-          throw new SystemError('NETWORK', `rank ${rank} cannot reach rank ${peer} for data at ${formatAddress(address)}: ${(error as Error).message}`, { rank: peer, cause: error });
+          throw new SystemError('NETWORK', `rank ${rank} cannot reach rank ${peer} for data at ${formatAddress(address)}: ${whyNot(error, segment)}`, { rank: peer, cause: error });
         }
       },
       cancel: () => memory.free(),
@@ -185,6 +186,17 @@ class Dial {
     this.#receiver = new SocketReceiver(this.#socket, peer, memory, whyGone);
     this.#resolve(this.#receiver);
   }
+}
+
+function hasNoDescriptor(error: unknown): boolean {
+  const { code, cause } = error as NodeJS.ErrnoException;
+  return code === 'EMFILE' || code === 'ENFILE' || (cause instanceof Error && hasNoDescriptor(cause));
+}
+
+/** Why a connection cannot be made; where descriptors ran out, what to do. */
+function whyNot(error: unknown, { communicators }: Segment): string {
+  if (!hasNoDescriptor(error)) return describeError(error);
+  return `this process has no file descriptor left, with ${counted(communicators, 'communicator')} open; close communicators that are not needed, or raise the limit (ulimit -n)`;
 }
 
 /** The proof of the side that listens: it is the first to use its direction's key. */
