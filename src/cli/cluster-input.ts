@@ -9,6 +9,8 @@ import type { Hardware } from '../planner/topology/catalogue/hardware.js';
 import type { System } from '../planner/topology/system.js';
 import { describeNote } from '../planner/topology/xml/notes.js';
 import type { XmlElement } from '../planner/topology/xml/tree.js';
+import { ncclInTorch } from '../planner/versions/torch.js';
+import { defaultVersion, isCompared, ncclVersion } from '../planner/versions/version.js';
 import type { ClusterOptions } from './cluster-options.js';
 import { buildNoted, catalogueInput, completeTopology, type NamedText, parseTopology, readText, type TopologyInput } from './topo/input.js';
 
@@ -141,10 +143,12 @@ function assembleCluster(
     ...readAssignments(options.env ?? []),
     ...(options.collnet === true ? { NCCL_COLLNET_ENABLE: '1' } : {}),
   };
-  const { parameters, notes: environmentNotes } = parametersFromEnvironment(environment);
+  const version = versionOf(options);
+  const { parameters, notes: environmentNotes } = parametersFromEnvironment(environment, version);
   const graphFile = readGraphFile(environment['NCCL_GRAPH_FILE'], 'NCCL_GRAPH_FILE' in fileEnvironment ? folder : '.');
 
   const notes = environmentNotes.map(({ message }) => message);
+  if (!isCompared(version)) notes.push(`NCCL ${version}: its decisions are read from its source, not compared with recorded answers`);
   // The same machine in several places is worked out once.
   const built = new Map<string, ClusterMachine>();
   const clusterHosts = hosts.map(({ input, count, name, hardware, overrides, inFile: inCluster }) => {
@@ -171,6 +175,17 @@ function assembleCluster(
     given: graphFile === undefined ? {} : { graphFile: graphFile.file },
     notes,
   };
+}
+
+/**
+ * The version of NCCL that `--nccl` or `--torch` asks for.
+ *
+ * @throws InvalidArgumentError for an unknown one, InvalidUsageError for both
+ */
+export function versionOf({ nccl, torch }: Pick<ClusterOptions, 'nccl' | 'torch'>): string {
+  if (nccl !== undefined && torch !== undefined) throw new InvalidUsageError('UNSUPPORTED', '--nccl and --torch both say which NCCL: give one of them');
+  if (torch !== undefined) return ncclInTorch(torch);
+  return nccl === undefined ? defaultVersion : ncclVersion(nccl);
 }
 
 /** `NAME=VALUE` each. */

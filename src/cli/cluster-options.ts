@@ -12,6 +12,10 @@ export interface ClusterOptions {
   readonly hardware?: string;
   /** `--env`, each `NAME=VALUE`. */
   readonly env?: readonly string[];
+  /** `--nccl`: the version of NCCL that is planned for. */
+  readonly nccl?: string;
+  /** `--torch`: the release of PyTorch whose NCCL is planned for. */
+  readonly torch?: string;
   /** `--collnet`: the network can reduce and is asked to. */
   readonly collnet?: boolean;
 }
@@ -22,5 +26,7 @@ export function withClusterOptions(command: Command): Command {
     .option('--nodes <count>', 'number of such machines that work together (default: 1)')
     .option('--hardware <description>', 'what the machine has where the file does not say: a line, or @FILE')
     .option('--env <name=value>', 'set a variable of NCCL; can be repeated', collect)
+    .option('--nccl <version>', 'version of NCCL to plan for, as 2.26.2 (default: 2.30.7; tccl nccl versions)')
+    .option('--torch <release>', 'the NCCL that a release of PyTorch brings, as 2.7')
     .option('--collnet', 'the network can reduce (SHARP) and is asked to');
 }

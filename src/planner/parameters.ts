@@ -2,6 +2,7 @@ import { ncclVariables, outsideThePlan } from './nccl-variables.js';
 import { isWholeInteger, parseBigInteger } from './topology/c-numbers.js';
 import { PathType, pathTypeNames, pathTypePort } from './topology/types.js';
 import { didYouMean } from '../suggest.js';
+import { missingUntil } from './versions/variables.js';
 import { defaultVersion } from './versions/version.js';
 
 /** NCCL's number for a field of a communicator's configuration that is not set. */
@@ -154,7 +155,10 @@ export function parametersFromEnvironment(
   for (const [variable, value] of Object.entries(environment)) {
     if (value === undefined || !variable.startsWith('NCCL_')) continue;
     const field = byVariable.get(variable);
-    if (field !== undefined) {
+    const since = missingUntil(variable, ncclVersion);
+    if (since !== undefined) {
+      notes.push({ variable, message: `NCCL ${ncclVersion} has no variable ${variable}, which came with ${since}: it is ignored` });
+    } else if (field !== undefined) {
       values[field] = settings[field].read(value, (message) => notes.push({ variable, message }));
     } else if (!ncclVariables.has(variable)) {
       notes.push({ variable, message: `NCCL has no variable ${variable}${didYouMean(variable, ncclVariables)}` });

@@ -9,7 +9,7 @@ export function register(program: Command): void {
     .description('read the log of a job with NCCL (NCCL_DEBUG=INFO): what is wrong, why, and what to do')
     .argument('<file...>', 'logs of one or many ranks, NCCL 2.8 to 2.30; - for the standard input')
     .option('--rank <rank>', 'show all that is known of one rank')
-    .option('--topology <file>', 'compare with what NCCL 2.30.7 would plan for this machine: XML file, or a machine of the catalogue')
+    .option('--topology <file>', 'compare with what the NCCL of the log would plan for this machine: XML file, or a machine of the catalogue')
     .option('--nodes <count>', 'number of such machines (default: as many as the ranks of the log need)')
     .option('--hardware <description>', 'what the machine has where the topology does not say: a line, or @FILE')
     .option('--json', 'print communicators, ranks, tables and findings as JSON')

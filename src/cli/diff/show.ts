@@ -9,6 +9,7 @@ import { readSide } from './side.js';
 export interface DiffOptions extends ClusterOptions {
   readonly nodesA?: string;
   readonly nodesB?: string;
+  readonly ncclB?: string;
   readonly envA?: readonly string[];
   readonly envB?: readonly string[];
   readonly all?: boolean;
@@ -19,24 +20,30 @@ export interface DiffOptions extends ClusterOptions {
 /** More rows of one kind than this are counted only, unless all are asked for. */
 const mostRows = 12;
 
-/** `tccl diff`. */
-export async function showDiff(nameA: string, nameB: string, options: DiffOptions): Promise<void> {
-  const a = await readSide(nameA, optionsOf(options, options.nodesA, options.envA));
-  const b = await readSide(nameB, optionsOf(options, options.nodesB, options.envB));
+/**
+ * `tccl diff`.
+ *
+ * @param more what goes into the JSON besides
+ */
+export async function showDiff(nameA: string, nameB: string, options: DiffOptions, more: object = {}): Promise<void> {
+  const a = await readSide(nameA, optionsOf(options, options.nodesA, options.envA, options.nccl));
+  const b = await readSide(nameB, optionsOf(options, options.nodesB, options.envB, options.ncclB ?? options.nccl));
   const comparison = comparePlans(a.side, b.side, usualSizes);
   const differs = comparison.differences.length > 0 || comparison.costs.length > 0;
-  if (options.json === true) printJson({ differs, ...comparison });
+  if (options.json === true) printJson({ differs, ...comparison, ...more });
   else print(...(differs ? comparisonLines(comparison, options.all === true) : ['The plans are the same.']));
   printNotes([...new Set([...comparison.leftOut, ...a.notes, ...b.notes])]);
   if (options.exitCode === true && differs) process.exitCode = 1;
 }
 
-function optionsOf({ nodes, hardware, env, collnet }: DiffOptions, ownNodes: string | undefined, ownEnv: readonly string[] | undefined): ClusterOptions {
+function optionsOf({ nodes, hardware, env, collnet, torch }: DiffOptions, ownNodes: string | undefined, ownEnv: readonly string[] | undefined, nccl: string | undefined): ClusterOptions {
   const allNodes = ownNodes ?? nodes;
   const allEnv = env === undefined && ownEnv === undefined ? undefined : [...env ?? [], ...ownEnv ?? []];
   return {
     ...(allNodes === undefined ? {} : { nodes: allNodes }),
     ...(hardware === undefined ? {} : { hardware }),
+    ...(nccl === undefined ? {} : { nccl }),
+    ...(torch === undefined || nccl !== undefined ? {} : { torch }),
     ...(allEnv === undefined ? {} : { env: allEnv }),
     ...(collnet === undefined ? {} : { collnet }),
   };

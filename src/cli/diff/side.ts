@@ -4,6 +4,7 @@ import type { Side } from '../../planner/plan/diff/compare.js';
 import { planPrepared } from '../../planner/plan/plan.js';
 import { planFromJson } from '../../planner/plan/plan-json.js';
 import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
+import { defaultVersion } from '../../planner/versions/version.js';
 import { readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { readText } from '../topo/input.js';
@@ -18,7 +19,7 @@ export interface ReadSide {
 export async function readSide(name: string, options: ClusterOptions): Promise<ReadSide> {
   const kept = keptPlan(name);
   if (kept !== undefined) {
-    const given = (['nodes', 'hardware', 'env', 'collnet'] as const).find((option) => options[option] !== undefined);
+    const given = (['nodes', 'hardware', 'env', 'nccl', 'torch', 'collnet'] as const).find((option) => options[option] !== undefined);
     if (given !== undefined) throw new InvalidUsageError('UNSUPPORTED', `${name} is a plan that is made already: --${given} cannot change it; write --${given}-a or --${given}-b for the other one`);
     return { side: { title: name, plan: inFile(name, () => planFromJson(kept)), systems: undefined }, notes: [] };
   }
@@ -30,7 +31,8 @@ export async function readSide(name: string, options: ClusterOptions): Promise<R
       const local = locals[index];
       return local === undefined ? [] : [[node, local] as const];
     })));
-    return { side: { title, plan: planPrepared(prepared, parameters), systems }, notes };
+    const named = parameters.ncclVersion === defaultVersion && options.nccl === undefined ? title : `${title}, NCCL ${parameters.ncclVersion}`;
+    return { side: { title: named, plan: planPrepared(prepared, parameters), systems }, notes };
   });
 }
 

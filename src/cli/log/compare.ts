@@ -7,6 +7,7 @@ import { comparePlan, planFinding } from '../../planner/log/compare-plan.js';
 import type { LogFinding } from '../../planner/log/finding.js';
 import type { LoggedCommunicator, LogModel } from '../../planner/log/model.js';
 import { planPrepared } from '../../planner/plan/plan.js';
+import { defaultVersion, nearestVersions } from '../../planner/versions/version.js';
 import { readCluster } from '../cluster-input.js';
 
 export interface ComparisonOptions {
@@ -35,7 +36,7 @@ export async function comparePlanned(model: LogModel, options: ComparisonOptions
   const [largest] = [...model.communicators].sort((a, b) => b.ranks.size - a.ranks.size);
   if (largest === undefined) throw new InvalidUsageError('UNSUPPORTED', 'there is no communicator in the log to compare with a plan');
   const input = await readCluster([topology], {
-    ...(nodes === undefined ? {} : { nodes }), ...(hardware === undefined ? {} : { hardware }), env: settingsOf(largest),
+    ...(nodes === undefined ? {} : { nodes }), ...(hardware === undefined ? {} : { hardware }), env: settingsOf(largest), nccl: plannedVersion(largest),
   });
   const cluster = sized(input.cluster, largest, nodes, input.title);
   refuseContradictions(input.parameters);
@@ -48,12 +49,20 @@ export async function comparePlanned(model: LogModel, options: ComparisonOptions
     })));
     const comparison = comparePlan(largest, plan, new Transports(plan, machines, input.parameters));
     const title = cluster.hosts.map(({ name, count }) => `${count} x ${name ?? topology}`).join(' + ');
-    const finding = planFinding(largest, comparison, title);
+    const finding = planFinding(largest, comparison, title, input.parameters.ncclVersion);
     return {
       findings: finding === undefined ? [] : [finding],
       sentence: finding === undefined ? `All ${comparison.compared} decisions in the log are those of the plan for ${title}.` : undefined,
     };
   });
+}
+
+/** The version that the log tells of, or the nearest that is covered. */
+function plannedVersion({ ranks }: LoggedCommunicator): string {
+  const text = [...ranks.values()].find(({ process }) => process.version !== undefined)?.process.version?.text;
+  const version = /^[0-9]+\.[0-9]+\.[0-9]+/.exec(text ?? '')?.[0] ?? defaultVersion;
+  const { older, newer } = nearestVersions(version);
+  return older ?? newer ?? defaultVersion;
 }
 
 /** `NAME=VALUE` of what the ranks said to have found in their environment. */

@@ -42,18 +42,22 @@ export function comparePlan(communicator: LoggedCommunicator, plan: Plan, transp
   return comparison;
 }
 
-/** The comparison as a finding, or undefined where all is as planned. */
-export function planFinding({ id, ranks }: LoggedCommunicator, { differences, compared }: PlanComparison, title: string): LogFinding | undefined {
+/**
+ * The comparison as a finding, or undefined where all is as planned.
+ *
+ * @param planned the version of NCCL that the plan is for
+ */
+export function planFinding({ id, ranks }: LoggedCommunicator, { differences, compared }: PlanComparison, title: string, planned: string): LogFinding | undefined {
   const [first, ...others] = differences;
   if (first === undefined) return undefined;
   const version = [...ranks.values()].find(({ process }) => process.version !== undefined)?.process.version?.text;
-  const isOther = version !== undefined && !version.startsWith('2.30.');
+  const isOther = version !== undefined && !version.startsWith(planned);
   const nameOf = (decision: string) => decision.split(' ').slice(0, decision.startsWith('link') ? 1 : 2).join(' ');
   const decisions = new Set(others.map(({ decision }) => nameOf(decision)).filter((name) => name !== nameOf(first.decision)));
   return {
     code: 'plan-differs', severity: isOther ? 'info' : 'warning', communicator: id,
     problem: `${differences.length} of ${compared} decisions differ from the plan for ${title}; the first is the ${first.decision}: the log has '${first.logged}', the plan '${first.planned}'${decisions.size === 0 ? '' : `; then ${[...decisions].slice(0, 6).join(', ')}`}`,
-    cause: isOther ? `the plan is NCCL 2.30.7's and the log is of ${version}: versions decide differently; or the machines are not like the topology`
+    cause: isOther ? `the plan is NCCL ${planned}'s and the log is of ${version}: versions decide differently; or the machines are not like the topology`
       : 'the machines are not like the topology, or settings of the job are not in the log',
     remedy: 'dump the topology of the job with NCCL_TOPO_DUMP_FILE and compare with that; tccl graph --why tells how the plan came about',
     places: differences.slice(0, 4).map(({ place }) => place),

@@ -46,7 +46,7 @@ const parameterValues: Readonly<Record<string, readonly string[]>> = {
 function parameterChanges(parameters: Parameters, environment: Readonly<Record<string, string>>): Change[] {
   const now = JSON.stringify(parameters);
   const change = (name: string, value: string | null): Change[] => {
-    const { parameters: then } = parametersFromEnvironment(withVariable(environment, { name, value }));
+    const { parameters: then } = parametersFromEnvironment(withVariable(environment, { name, value }), parameters.ncclVersion);
     if (JSON.stringify(then) === now) return [];
     // Named or not left out by ^, it is used even where NCCL holds it for unsafe.
     const forcesLl128 = name === 'NCCL_PROTO' && value !== null && (value.startsWith('^') ? !/\bll128\b/i.test(value) : /\bll128\b/i.test(value));

@@ -80,7 +80,7 @@ function tryOne(input: HelpInput, { collective, sizes }: Extract<Question, { abo
 
 function changed({ cluster, roots, parameters, environment }: HelpInput, { variable, apply }: Change): { readonly cluster: Cluster; readonly parameters: Parameters } {
   const copies = new Map<System | XmlElement, System | XmlElement>();
-  const then = variable === undefined ? parameters : parametersFromEnvironment(withVariable(environment, variable)).parameters;
+  const then = variable === undefined ? parameters : parametersFromEnvironment(withVariable(environment, variable), parameters.ncclVersion).parameters;
   const hosts = cluster.hosts.map((host) => {
     let machine = copies.get(host.machine);
     if (machine === undefined) {

@@ -1,0 +1,84 @@
+import type { Command } from 'commander';
+import { colorsFor, examples, print, printJson } from '../output.js';
+
+interface RulesOptions {
+  readonly from?: string;
+  readonly to?: string;
+  readonly json?: boolean;
+  readonly markdown?: boolean;
+}
+
+/** `tccl nccl`: which versions are covered, and what changed between them. */
+export function register(program: Command): void {
+  const nccl = program.command('nccl').description('versions of NCCL: which are covered, and which decisions changed between them');
+  nccl
+    .command('rules')
+    .description('list the decisions that changed between versions of NCCL')
+    .option('--from <version>', 'only what changed after this version')
+    .option('--to <version>', 'up to this version (default: 2.30.7)')
+    .option('--json', 'print them as JSON')
+    .option('--markdown', 'print docs/reference/nccl-versions.md')
+    .addHelpText('after', examples(
+      ['all of them', 'tccl nccl rules'],
+      ['what an upgrade changes', 'tccl nccl rules --from 2.21.5 --to 2.27.5'],
+    ))
+    .action(async (options: RulesOptions) => { await showRules(options); });
+  nccl
+    .command('versions')
+    .description('list the versions that are covered, and which of them are compared with answers of NCCL itself')
+    .option('--json', 'print them as JSON')
+    .action(async ({ json }: { readonly json?: boolean }) => {
+      const { coveredVersions, isCompared } = await import('../../planner/versions/version.js');
+      const { ncclOfTorch } = await import('../../planner/versions/torch.js');
+      const rows = coveredVersions.map((version) => ({
+        version, compared: isCompared(version), torch: ncclOfTorch.filter(([, in_]) => in_ === version).map(([torch]) => torch),
+      }));
+      if (json === true) { printJson(rows); return; }
+      for (const { version, compared, torch } of rows) {
+        print(`${version.padEnd(8)} ${(compared ? 'compared with recorded answers' : 'read from source').padEnd(32)}${torch.length === 0 ? '' : `PyTorch ${torch.join(', ')}`}`.trimEnd());
+      }
+    });
+}
+
+async function showRules({ from, to, json, markdown }: RulesOptions): Promise<void> {
+  const { allRules, rulesBetween, versionsPage } = await import('../../planner/versions/describe.js');
+  if (markdown === true) {
+    print(...versionsPage().trimEnd().split('\n'));
+    return;
+  }
+  const { coveredVersions, defaultVersion, ncclVersion } = await import('../../planner/versions/version.js');
+  if (from === undefined && to === undefined) {
+    if (json === true) { printJson(allRules.map(({ name, group, rule }) => ({ name, group, ...rule }))); return; }
+    const paint = colorsFor(process.stdout);
+    for (const { name, rule } of allRules) {
+      print(`${paint.bold(name)}  ${rule.about}`);
+      for (const { from: since, means } of rule.steps) print(`  ${since.padEnd(8)} ${means}`);
+    }
+    return;
+  }
+  const [older, newer] = [ncclVersion(from ?? coveredVersions.at(-1) ?? ''), ncclVersion(to ?? defaultVersion)];
+  const changed = rulesBetween(older, newer);
+  if (json === true) {
+    printJson({ from: older, to: newer, rules: changed.map(({ name, group, rule, before, after }) => ({ name, group, about: rule.about, source: rule.source, undo: rule.undo, before, after })) });
+    return;
+  }
+  print(...changedLines(changed, older, newer));
+}
+
+/** Rules that changed, as lines of text; `tccl upgrade` prints them, too. */
+export function changedLines(
+  changed: readonly { readonly name: string; readonly rule: { readonly about: string; readonly source: string; readonly undo?: string }; readonly before: { readonly means: string }; readonly after: { readonly from: string; readonly means: string } }[],
+  from: string, to: string,
+): string[] {
+  const paint = colorsFor(process.stdout);
+  if (changed.length === 0) return [`Between NCCL ${from} and ${to} no rule changes.`];
+  return [
+    `${changed.length} ${changed.length === 1 ? 'rule changes' : 'rules change'} from NCCL ${from} to ${to}:`,
+    ...changed.flatMap(({ name, rule, before, after }) => [
+      `${paint.bold(name)}  ${rule.about}`,
+      `  ${from.padEnd(8)} ${before.means}`,
+      `  ${to.padEnd(8)} ${after.means}`,
+      ...(rule.undo === undefined ? [] : [`  set by    ${rule.undo}`]),
+    ]),
+  ];
+}

@@ -1,0 +1,43 @@
+import type { Command } from 'commander';
+import { collect, examples, print } from '../output.js';
+import { clusterHelp } from '../cluster-options.js';
+
+interface UpgradeOptions {
+  readonly from: string;
+  readonly to: string;
+  readonly nodes?: string;
+  readonly hardware?: string;
+  readonly env?: readonly string[];
+  readonly json?: boolean;
+  readonly all?: boolean;
+  readonly exitCode?: boolean;
+}
+
+/** `tccl upgrade`: what another version of NCCL changes on a cluster. */
+export function register(program: Command): void {
+  program
+    .command('upgrade')
+    .description('tell what another version of NCCL changes on a cluster: decisions, times, and the rules behind')
+    .argument('<cluster>', clusterHelp)
+    .requiredOption('--from <version>', 'the version that runs now')
+    .requiredOption('--to <version>', 'the version that is to run')
+    .option('--nodes <count>', 'number of such machines that work together (default: 1)')
+    .option('--hardware <description>', 'what the machines have where a file does not say: a line, or @FILE')
+    .option('--env <name=value>', 'set a variable of NCCL in both; can be repeated', collect)
+    .option('--all', 'all rows, however many')
+    .option('--json', 'print differences, times and rules as JSON')
+    .option('--exit-code', 'exit with 1 where the plans differ')
+    .addHelpText('after', examples(
+      ['from the NCCL of PyTorch 2.6 to that of 2.9', 'tccl upgrade dgx-h100 --nodes 2 --from 2.21.5 --to 2.27.5'],
+    ))
+    .action(async (cluster: string, { from, to, ...rest }: UpgradeOptions) => {
+      const { showDiff } = await import('../diff/show.js');
+      const { ncclVersion } = await import('../../planner/versions/version.js');
+      const { rulesBetween } = await import('../../planner/versions/describe.js');
+      const { changedLines } = await import('./nccl.js');
+      const [nccl, ncclB] = [ncclVersion(from), ncclVersion(to)];
+      const rules = rulesBetween(nccl, ncclB);
+      await showDiff(cluster, cluster, { ...rest, nccl, ncclB }, { rules: rules.map(({ name, rule, before, after }) => ({ name, about: rule.about, source: rule.source, undo: rule.undo, before, after })) });
+      if (rest.json !== true) print('', ...changedLines(rules, nccl, ncclB));
+    });
+}

@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parametersFromEnvironment } from '../../../../src/planner/parameters.js';
+import { allRules, rulesBetween, versionsPage } from '../../../../src/planner/versions/describe.js';
+import { rulesOf } from '../../../../src/planner/versions/rules.js';
+import { ncclInTorch, ncclOfTorch } from '../../../../src/planner/versions/torch.js';
+import { compareVersions, comparedVersions, coveredVersions, defaultVersion, ncclVersion } from '../../../../src/planner/versions/version.js';
+
+describe('versions of NCCL', () => {
+  it('are read as people, tags and packages write them', () => {
+    expect(['2.26.2', 'v2.26.2-1', '2.26.2+cuda12.2'].map(ncclVersion)).toEqual(['2.26.2', '2.26.2', '2.26.2']);
+  });
+
+  it('that are not covered are refused with the nearest ones', () => {
+    expect(() => ncclVersion('2.26.4')).toThrow('the nearest that are: 2.26.3 and 2.26.5');
+    expect(() => ncclVersion('2.4.8')).toThrow('the nearest that is: 2.18.1');
+    expect(() => ncclVersion('2.26')).toThrow('three numbers');
+  });
+
+  it('are covered newest first, and those that are compared are among them', () => {
+    expect([...coveredVersions].sort((a, b) => compareVersions(b, a))).toEqual(coveredVersions);
+    expect(comparedVersions.filter((version) => !coveredVersions.includes(version))).toEqual([]);
+  });
+
+  it('come with releases of PyTorch', () => {
+    expect(['2.7', '2.7.1', '2.7.1+cu128', 'v2.5.0'].map(ncclInTorch)).toEqual(['2.26.2', '2.26.2', '2.26.2', '2.21.5']);
+    for (const [, version] of ncclOfTorch) expect(coveredVersions).toContain(version);
+    expect(() => ncclInTorch('1.13')).toThrow('goes from 2.1 to');
+    expect(() => ncclInTorch('2.7+cpu')).toThrow('no NCCL');
+    expect(() => ncclInTorch('2.1.0+cu118')).toThrow('CUDA 11');
+  });
+});
+
+describe('rules', () => {
+  it('begin at the oldest version, and change at covered versions in ascending order', () => {
+    for (const { name, rule } of allRules) {
+      const from = rule.steps.map((step) => step.from);
+      expect(from[0], name).toBe(coveredVersions.at(-1));
+      expect(from.filter((version) => !coveredVersions.includes(version)), name).toEqual([]);
+      expect([...from].sort(compareVersions), name).toEqual(from);
+      expect(rule.steps.every(({ means }) => means.length > 0), name).toBe(true);
+    }
+  });
+
+  it('say what held at a version', () => {
+    expect(rulesOf({ ncclVersion: '2.29.7' }).hardwareNodes).toBe(false);
+    expect(rulesOf({ ncclVersion: defaultVersion }).hardwareNodes).toBe(true);
+    expect(rulesOf({ ncclVersion: '2.27.4' }).blackwellNvLinkGBps).toBe(40);
+  });
+
+  it('between two versions are those whose value changed, either way', () => {
+    const names = (from: string, to: string) => rulesBetween(from, to).map(({ name }) => name);
+    expect(names('2.27.3', '2.27.5')).toContain('pathOrder');
+    expect(names('2.27.5', '2.27.3')).toEqual(names('2.27.3', '2.27.5'));
+    expect(names('2.26.2', '2.26.5')).toEqual([]);
+  });
+
+  it('are the page in docs/reference', () => {
+    expect(readFileSync('docs/reference/nccl-versions.md', 'utf8')).toBe(versionsPage());
+  });
+});
+
+describe('a variable that a version does not have', () => {
+  it('is ignored and said', () => {
+    const { parameters, notes } = parametersFromEnvironment({ NCCL_PXN_C2C: '0' }, '2.26.2');
+    expect(parameters.pxnC2c).toBeUndefined();
+    expect(notes).toEqual([{ variable: 'NCCL_PXN_C2C', message: 'NCCL 2.26.2 has no variable NCCL_PXN_C2C, which came with 2.27.3: it is ignored' }]);
+  });
+});
