@@ -57,12 +57,21 @@ async function main(argv: readonly string[]): Promise<number> {
     return Number(process.exitCode ?? 0);
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (isOutOfFiles(error)) {
+      complain('tccl', `this process may open no more files: raise the limit (ulimit -n); ${error.message}`);
+      return 1;
+    }
     if (!(error instanceof TcclError)) throw error;
     complain('tccl', describeError(error));
     // A file that is no XML is wrong use of the command, whatever NCCL returns for it.
     const isWrongUse = error.ncclResult === 4 || error.ncclResult === 5 || error.code === 'SYNTAX' || error.code === 'TOO_LARGE';
     return isWrongUse ? 2 : 1;
   }
+}
+
+/** Commands load their code when they need it. */
+function isOutOfFiles(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && ((error as NodeJS.ErrnoException).code === 'EMFILE' || (error as NodeJS.ErrnoException).code === 'ENFILE');
 }
 
 /** Commander's `error: unknown command 'rum'`, and its `(Did you mean run?)` on a second line, in one line of ours. */

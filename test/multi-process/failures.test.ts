@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { expect, test, vi } from 'vitest';
+import { describe, expect, it, test, vi } from 'vitest';
 import { gone } from './cli.js';
 import { AT_ONCE_MS, runRanks } from './ranks.js';
 
@@ -188,4 +188,18 @@ test('a window that others do not come for in time names them', async () => {
   const { records } = await runRanks(3, 'failures.mjs', ['lateForWindow'], { flags: ['--grace', '20'] });
   expect(records).toHaveLength(2);
   for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', name: 'TimeoutError', ranks: [1] });
+});
+
+describe.each([['shared memory', {}], ['sockets', { TCCL_SHM_DISABLE: '1' }]])('over %s', (_, env) => {
+  it.each([['late', 'promise', 'TIMEOUT'], ['late', 'sync', 'TIMEOUT'], ['exit', 'promise', 'CLOSED']])('an error names the communicator once: %s, %s', async (fate, form, code) => {
+    const { records, stderr } = await runRanks(3, 'named-failure.mjs', [fate, form], { env: { ...env, TCCL_TIMEOUT: '1' }, flags: ['--grace', '20'] });
+    const messages = records.map(({ message }) => String(message));
+    expect(messages, stderr).toHaveLength(2);
+    for (const message of messages) {
+      expect(message).toMatch(new RegExp(`^${code}: `));
+      expect(message.split('(communicator "second")')).toHaveLength(2);
+      expect(message).not.toContain('has closed');
+    }
+    if (fate === 'exit') expect(messages.some((message) => message.includes('closed its communicator or exited'))).toBe(true);
+  });
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -190,6 +190,30 @@ describe('signals to the launcher', () => {
 });
 
 describe('a command that cannot be run', () => {
+  it('is looked for past entries of PATH that cannot be searched', async () => {
+    symlinkSync('loop', join(directory, 'loop'));
+    mkdirSync(join(directory, 'locked'), { mode: 0 });
+    const path = [join(directory, 'loop'), join(directory, 'locked'), 'x'.repeat(5000), cliPath, process.env['PATH'] ?? ''].join(':');
+    // Root may search all folders.
+    const asOther = process.getuid?.() === 0 && lacks('setpriv') === undefined ? ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'] : ['env'];
+    const run = (...command: string[]) => start('env', [...asOther, '/usr/bin/env', `PATH=${path}`, node, cliPath, 'run', '-n', '1', ...command]).finished;
+    expect(await run('echo', 'found')).toMatchObject({ stdout: '[0] found\n', stderr: '', code: 0 });
+    expect(await run('no-such-command')).toMatchObject({ stderr: 'tccl run: no-such-command: command not found\n', code: 127 });
+  });
+
+  it('for want of room for its environment is one line', async () => {
+    // The system takes 128 KiB a variable, and ranks get more in this one.
+    const { code, stderr } = await tccl(['run', '-n', '2', 'true'], { env: { GLIBC_TUNABLES: 'x'.repeat(131_000) } });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'tccl: rank 0 could not be started: spawn E2BIG\n' });
+  });
+
+  it.each([22, 24, 26, 28, 30, 32, 34, 36, 40])('with %i file descriptors is one line, or a job', async (limit) => {
+    const { code, stdout, stderr } = await start('sh', ['-c', `ulimit -n ${limit} && exec "$0" "$@"`, node, cliPath, 'run', '-n', '4', '--grace', '0.2', 'sh', '-c', 'sleep 0.2']).finished;
+    expect(stdout).toBe('');
+    expect(code === 0 ? stderr : 'a job').toBe(code === 0 ? '' : 'a job');
+    if (code !== 0) expect(stderr).toMatch(/^tccl( run)?: .*(EMFILE|too many open files).*\n$/);
+  });
+
   it.each([
     [['no-such-command'], 127, 'tccl run: no-such-command: command not found\n'],
     [['./no/such/file'], 127, 'tccl run: ./no/such/file: command not found\n'],

@@ -69,7 +69,7 @@ async function run(command: [string, ...string[]], options: RunOptions): Promise
 
   return launchRanks({
     nRanks: options.ranks,
-    command: await boundCommands(command, options, env),
+    command: await boundCommands([executable.file, ...command.slice(1)], options, env),
     env,
     output: outputOf(options),
     graceMs: options.grace * 1000,
@@ -82,11 +82,12 @@ async function boundCommands(command: [string, ...string[]], options: RunOptions
   if (options.bindTo === 'none') return () => command;
   const { bindRanks } = await import('../../runtime/launch/binding.js');
   const { findExecutable } = await import('../../runtime/launch/find-executable.js');
-  if (findExecutable('taskset', env['PATH'] ?? '').kind !== 'found') {
+  const taskset = findExecutable('taskset', env['PATH'] ?? '');
+  if (taskset.kind !== 'found') {
     throw new InvalidUsageError('UNSUPPORTED', '--bind-to needs the program taskset (Debian package util-linux), which is not there');
   }
   const cpus = bindRanks(options.bindTo, options.ranks);
-  return (rank) => ['taskset', '-c', cpus[rank] ?? '', ...command];
+  return (rank) => [taskset.file, '-c', cpus[rank] ?? '', ...command];
 }
 
 function outputOf({ ranks, prefix, outputDir }: RunOptions): RankOutput {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeValue } from '../../describe-value.js';
-import { describeError, InvalidArgumentError, RemoteError, TcclError, TimeoutError } from '../../errors.js';
+import { describeError, InvalidArgumentError, RemoteError, TcclError, TimeoutError, type ErrorDetails } from '../../errors.js';
 import { version as ownVersion } from '../../version.js';
 import { afterWatching, WatchClock } from '../watch-clock.js';
 import { formatAddress, inZone, parseAddress } from './address.js';
@@ -47,6 +47,8 @@ export interface ConnectOptions {
   /** Ranks beyond so many check in one after the other, a pause apart, so as not to overrun the root. */
   readonly stagger?: Stagger | undefined;
   readonly limits?: StrangerLimits | undefined;
+  /** The rank whose process has the root, where that is known: an error about the root names it. */
+  readonly rankOfRoot?: number | undefined;
 }
 
 export interface Stagger {
@@ -181,15 +183,23 @@ class SetUp {
     return new Network(this.#mesh, 0, peers.map((peer) => peer.rank), peers, this.#all);
   }
 
+  /** The root in words, and the rank that an error about it names. Never this rank, which only waits. */
+  #rootAt(address: Address): { readonly text: string; readonly details: ErrorDetails } {
+    const { rankOfRoot } = this.#options;
+    if (rankOfRoot === undefined) return { text: formatAddress(address), details: {} };
+    return { text: `${formatAddress(address)}, in the process of rank ${rankOfRoot},`, details: { ranks: [rankOfRoot] } };
+  }
+
   /** Tells the root of this rank, again and again until the root has confirmed it. */
   async #checkIn(root: Address, checkIn: Omit<CheckIn, 'remainingMs'>): Promise<void> {
     const { id, rank, nRanks, timeoutMs, stagger = defaultStagger } = this.#options;
     const { signal } = this.#ended;
+    const { text, details } = this.#rootAt(root);
     let failure = 'no attempt was made';
     this.#limit(timeoutMs, () => new TimeoutError(
       'TIMEOUT',
-      `rank ${rank} found no root at ${formatAddress(root)} within ${timeoutMs} ms (${failure}); is the process that opened it alive, does the id belong to this run, and is the port open?`,
-      { rank },
+      `rank ${rank} found no root at ${text} within ${timeoutMs} ms (${failure}); is the process that opened it alive, does the id belong to this run, and is the port open?`,
+      details,
     ));
     if (nRanks > stagger.aboveRanks) await sleep(rank * stagger.pauseMs, undefined, { signal });
     for (let isConfirmed = false; !isConfirmed; ) {
@@ -212,10 +222,11 @@ class SetUp {
 
   async #awaitAnswer(answer: Promise<Answer>, root: Address, answerAddress: string): Promise<Extract<Answer, { next: string }>> {
     const { rank, timeoutMs } = this.#options;
+    const { text, details } = this.#rootAt(root);
     this.#limit(timeoutMs + verdictGraceMs, () => new TimeoutError(
       'TIMEOUT',
-      `rank ${rank} checked in with the root at ${formatAddress(root)}, but got no answer at ${answerAddress} within ${timeoutMs} ms; did the root's process end, or does a firewall keep it from connecting to this host?`,
-      { rank },
+      `rank ${rank} checked in with the root at ${text.replace(/,$/, '')}, but got no answer at ${answerAddress} within ${timeoutMs} ms; did the root's process end, or does a firewall keep it from connecting to this host?`,
+      details,
     ));
     const given = await answer;
     if ('error' in given) throw unpackError(given.error);

@@ -458,6 +458,6 @@ export class Mesh {
   }
 
   #closedBy(rank: number): RemoteError {
-    return new RemoteError('CLOSED', `${this.nameOf(rank)} has closed its communicator`, { rank });
+    return new RemoteError('CLOSED', `${this.nameOf(rank)} closed its communicator or exited`, { rank });
   }
 }

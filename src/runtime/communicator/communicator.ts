@@ -428,7 +428,9 @@ export class Communicator extends Collectives {
     const error = cause instanceof TcclError ? cause : new InternalError('INTERNAL', `rank ${this.rank} failed: ${describeError(cause)}`, { cause });
     withRank(error, this.rank);
     const { name } = this.#parts.config;
-    if (name !== undefined && this.#failure === undefined) error.message += ` (communicator ${JSON.stringify(name)})`;
+    const which = ` (communicator ${JSON.stringify(name)})`;
+    // Another rank's error, which ended this call, says it already.
+    if (name !== undefined && this.#failure === undefined && !error.message.includes(which)) error.message += which;
     this.#fail(error);
     return error;
   }

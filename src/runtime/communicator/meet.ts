@@ -69,6 +69,8 @@ export async function meet(place: GivenPlace, options: InitOptions, network: Boo
       device: options.device,
       hostId: network.hostId,
       timeoutMs,
+      // Another process may have opened the root of an id that was given; of all others it is rank 0.
+      rankOfRoot: id.origin === 'root' && (place.id !== undefined || place.commId !== undefined) ? undefined : 0,
       interfaceName: network.interfaceName,
       family: network.family,
       signal: options.signal,

@@ -19,5 +19,5 @@ export function teamError(team: Team, localRanks: readonly number[], reason: Exc
 
 /** The error for a rank that others still wait for. */
 export function closedTooEarly(rank: number): RemoteError {
-  return new RemoteError('CLOSED', `rank ${rank} has closed its communicator, but others still call it`, { rank });
+  return new RemoteError('CLOSED', `rank ${rank} closed its communicator or exited, but others still call it`, { rank });
 }

@@ -7,16 +7,27 @@ export type Executable =
   | { readonly kind: 'missing' }
   | { readonly kind: 'not-executable'; readonly file: string };
 
-/** Looks a command up as execvp(3) does: a name with a slash is a path, any other is searched in `path`. */
+/**
+ * Looks a command up as execvp(3) does: a name with a slash is a path, any other is searched in `path`; a folder that this
+ * user may not enter is passed over.
+ */
 export function findExecutable(command: string, path: string): Executable {
   const candidates = command.includes('/') ? [command] : path.split(delimiter).map((directory) => join(directory, command));
   let notExecutable: string | undefined;
   for (const file of candidates) {
-    if (!statSync(file, { throwIfNoEntry: false })?.isFile()) continue;
+    if (!isFile(file)) continue;
     if (isExecutable(file)) return { kind: 'found', file };
     notExecutable ??= file;
   }
   return notExecutable === undefined ? { kind: 'missing' } : { kind: 'not-executable', file: notExecutable };
+}
+
+function isFile(file: string): boolean {
+  try {
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
 }
 
 function isExecutable(file: string): boolean {

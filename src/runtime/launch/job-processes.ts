@@ -22,9 +22,9 @@ export class JobProcesses {
     this.#entries = Object.entries(variables).map(([name, value]) => `\0${name}=${value}\0`);
   }
 
-  /** Their ids; this process is never one of them. */
+  /** Their ids; this process is never one of them. None are found while this process has no file descriptor left. */
   find(): number[] {
-    return readdirSync('/proc')
+    return namesIn('/proc')
       .filter((name) => /^\d+$/.test(name) && this.#has(name))
       .map(Number)
       .filter((pid) => pid !== process.pid);
@@ -60,6 +60,14 @@ export class JobProcesses {
     } catch {
       return false; // somebody else's, or gone
     }
+  }
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
   }
 }
 

@@ -34,7 +34,7 @@ export async function passThroughPmi(fd: number, { rank, nRanks }: Place, make: 
   isUsed = true;
   const pmi = new PmiSocket(fd);
   const stopWaiting = afterWatching(timeoutMs, () => pmi.destroy(new TimeoutError(
-    'RANK_MISSING', `rank ${rank} waited ${timeoutMs} ms for all ${nRanks} ranks to call init(), but not all did`, { rank },
+    'RANK_MISSING', `rank ${rank} waited ${timeoutMs} ms for all ${nRanks} ranks to call init(), but not all did`,
   )));
   const abort = () => pmi.destroy(signal?.reason as Error);
   signal?.addEventListener('abort', abort);

@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WatchClock } from '../watch-clock.js';
 import type { JobProcesses } from './job-processes.js';
@@ -66,12 +67,12 @@ export class RankProcess {
     return this.#running;
   }
 
-  get stdout(): ChildProcess['stdout'] {
-    return this.#child.stdout;
+  get stdout(): Readable | undefined {
+    return this.#child.stdout ?? undefined;
   }
 
-  get stderr(): ChildProcess['stderr'] {
-    return this.#child.stderr;
+  get stderr(): Readable | undefined {
+    return this.#child.stderr ?? undefined;
   }
 
   /** Signals the rank and everything it started. Nothing happens once it has ended. */

@@ -4,13 +4,13 @@ import { dirname, join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { nameRanks } from '../bootstrap/rank-list.js';
-import { SystemError } from '../../errors.js';
+import { describeError, SystemError } from '../../errors.js';
 import { afterWatching } from '../watch-clock.js';
 import { copyTunables } from './copy-tunables.js';
 import { JobProcesses } from './job-processes.js';
 import { LinePrefixer } from './line-prefixer.js';
 import { localMeetingPoint, type MeetingPoint } from './meeting-point.js';
-import { RankProcess, type Ending } from './rank-process.js';
+import { RankProcess, type Ending, type RankProcessOptions } from './rank-process.js';
 import { startWatchdog, type Watchdog } from './watchdog.js';
 
 /** Where the output of the ranks goes. */
@@ -108,7 +108,7 @@ class Job {
     const { nRanks, command, env, output, graceMs } = this.#options;
     const [file, ...args] = command(rank);
     const out = log ?? (output.kind === 'inherited' ? 'inherit' : 'pipe');
-    const started = new RankProcess({
+    const started = startRank({
       rank, command: file, args, graceMs,
       processes: new JobProcesses({ TCCL_COMM_SECRET: this.#meetingPoint.TCCL_COMM_SECRET, TCCL_RANK: String(rank) }),
       stdio: [rank === 0 ? 'inherit' : 'ignore', out, out],
@@ -129,7 +129,7 @@ class Job {
   async #merge(rank: RankProcess, output: Extract<RankOutput, { kind: 'merged' }>): Promise<void> {
     await Promise.all((['stdout', 'stderr'] as const).map(async (name) => {
       const source = rank[name];
-      if (source === null) return;
+      if (source === undefined) return;
       const lines = new LinePrefixer(output.prefix(rank.rank, name));
       // The pipe may be dropped before its end is seen: the last line counts nevertheless.
       source.pipe(lines, { end: false });
@@ -215,13 +215,28 @@ function isForegroundJob(): boolean {
   return terminal !== '0' && foreground === group;
 }
 
+/** Node throws at once where the system refuses for a reason that has nothing to do with the command's file, such as arguments that are too long. */
+function startRank(options: RankProcessOptions): RankProcess {
+  try {
+    return new RankProcess(options);
+  } catch (error) {
+    throw new SystemError('LAUNCH', `rank ${options.rank} could not be started: ${describeError(error)}`, { cause: error });
+  }
+}
+
 /** `exited with code 3` or `was killed by SIGKILL`. */
 function describeEnding(ending: Ending): string {
   switch (ending.kind) {
     case 'code': return `exited with code ${ending.code}`;
     case 'signal': return `was killed by ${ending.signal}`;
-    case 'unstarted': return `could not be started: ${ending.error.message}`;
+    case 'unstarted': return `could not be started: ${ending.error.message}${remedyOf(ending.error)}`;
   }
+}
+
+function remedyOf({ code }: NodeJS.ErrnoException): string {
+  if (code === 'EMFILE') return ': each rank takes two file descriptors of tccl run; raise the limit (ulimit -n)';
+  if (code === 'EAGAIN') return ': this user may have no more processes (ulimit -u)';
+  return '';
 }
 
 function exitCodeOf(ending: Ending): number {

@@ -40,7 +40,7 @@ export async function passThroughDirectory(
     const text = readIfThere(file);
     if (text !== undefined) return text;
     if (clock.look() > deadline) {
-      throw new TimeoutError('RANK_MISSING', `rank ${rank} waited ${timeoutMs} ms for rank 0 to call init(), but it did not`, { rank, ranks: [0] });
+      throw new TimeoutError('RANK_MISSING', `rank ${rank} waited ${timeoutMs} ms for rank 0 to call init(), but it did not`, { ranks: [0] });
     }
     signal?.throwIfAborted();
     await delay(pollMs);

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import type { Writable } from 'node:stream';
 
 /**
  * Ends the ranks when the launcher cannot: killed with SIGKILL it has no chance to clean up, and a rank that spins in
@@ -27,8 +28,10 @@ export function startWatchdog(entry: string): Watchdog {
   const shell = spawn('/bin/sh', ['-c', script, 'tccl-run-watchdog'], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
   // Neither a missing shell nor one that somebody killed may end the job.
   shell.on('error', () => undefined);
-  shell.stdin.on('error', () => undefined);
-  shell.stdin.write(`${entry}\n`);
+  // Node makes no pipe for a process that it could not start for want of file descriptors.
+  const pipe = shell.stdin as Writable | undefined;
+  pipe?.on('error', () => undefined);
+  pipe?.write(`${entry}\n`);
   shell.unref();
-  return { dismiss: () => shell.stdin.end('dismissed\n') };
+  return { dismiss: () => void pipe?.end('dismissed\n') };
 }

@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { afterEach, expect, test, vi } from 'vitest';
+import { UniqueId } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { init } from '../../../../src/runtime/communicator/init.js';
 
 vi.mock('node:dns/promises', () => ({ lookup: vi.fn() }));
@@ -27,6 +28,20 @@ test('an id that the program gave is not', async () => {
 test.each([2, -1, 0.5, '1', undefined])('an impossible rank is refused before its host is looked up: %s', async (rank) => {
   await expect(init({ rank: rank as number, nRanks: 2, commId: 'train-0:1' })).rejects.toMatchObject({ code: rank === undefined ? 'RANK_UNKNOWN' : 'ARGUMENT_RANGE' });
   expect(lookup).not.toHaveBeenCalled();
+});
+
+test('a root that does not answer is that of rank 0 where rank 0 opens it, and nobody knows whose where an id is given', async () => {
+  const late = { rank: 1, nRanks: 2, timeoutMs: 300 };
+  await expect(init({ ...late, commId: '127.0.0.1:1' })).rejects.toMatchObject({
+    code: 'TIMEOUT', ranks: [0], message: expect.stringMatching(/^rank 1 found no root at 127\.0\.0\.1:1, in the process of rank 0, within 300 ms/) as string,
+  });
+  const id = UniqueId.create({ host: '127.0.0.1', port: 1 });
+  for (const commId of [id, id.toString()]) {
+    const error: unknown = await init({ ...late, commId }).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'TIMEOUT' });
+    expect(Object.keys(error as object)).not.toEqual(expect.arrayContaining(['rank']));
+    expect(Object.keys(error as object)).not.toEqual(expect.arrayContaining(['ranks']));
+  }
 });
 
 test('a name that is not known yet is looked up again, and rank 0 says so once', async () => {
