@@ -1,37 +1,15 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type Rolldown } from 'vite';
 import { expect, it } from 'vitest';
+import { domOf, missing } from './chromium.js';
 import { answers } from './planner-page.mjs';
 
-const browser = ['chromium', 'chromium-browser', 'google-chrome'].find((command) => {
-  try {
-    return execFileSync(command, ['--version'], { stdio: 'pipe' }).length > 0;
-  } catch {
-    return false;
-  }
-});
-const missing = browser === undefined ? ' (needs: chromium)' : '';
-
 it.skipIf(missing)(`the planner gives in a browser what it gives in Node${missing}`, async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'tccl-browser-'));
-  try {
-    const script = await bundle();
-    // Text of a script element ends at its end tag, whatever JavaScript thinks.
-    const page = `<!doctype html><pre id="answers"></pre><script type="module">${script.replaceAll('</script', '<\\/script')}</script>`;
-    writeFileSync(join(folder, 'page.html'), page);
-    const dom = execFileSync(browser ?? '', [
-      '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync', `--user-data-dir=${join(folder, 'profile')}`, '--virtual-time-budget=60000', '--dump-dom', join(folder, 'page.html'),
-    ], { encoding: 'utf8', maxBuffer: 2 ** 26, stdio: ['ignore', 'pipe', 'ignore'] });
-    const shown = /<pre id="answers">([^<]*)<\/pre>/.exec(dom)?.[1];
-    expect(Buffer.from(shown ?? '', 'base64').toString()).toBe(answers());
-  } finally {
-    rmSync(folder, { recursive: true, maxRetries: 5, retryDelay: 100 });
-  }
+  const script = await bundle();
+  // Text of a script element ends at its end tag, whatever JavaScript thinks.
+  const dom = domOf(`<!doctype html><pre id="answers"></pre><script type="module">${script.replaceAll('</script', '<\\/script')}</script>`);
+  const shown = /<pre id="answers">([^<]*)<\/pre>/.exec(dom)?.[1];
+  expect(Buffer.from(shown ?? '', 'base64').toString()).toBe(answers());
 });
 
 /** A script for the page: the planner with the libraries it uses, as a user's bundler would make it. */

@@ -23,8 +23,8 @@ export class RankRecord implements LoggedRank {
   completed: Place | undefined;
   stage: Stage = Stage.BEGUN;
   initSeconds: number | undefined;
-  ring = new Int32Array(0);
-  trees = new Int32Array(0);
+  ring: Int32Array = new Int32Array(0);
+  trees: Int32Array = new Int32Array(0);
   ringPlace: Place | undefined;
   treesPlace: Place | undefined;
   channelCounts: LoggedRank['channelCounts'];
@@ -213,7 +213,7 @@ export class RankRecord implements LoggedRank {
   }
 }
 
-function grown(array: Int32Array<ArrayBuffer>, length: number, filler: number): Int32Array<ArrayBuffer> {
+function grown(array: Int32Array, length: number, filler: number): Int32Array {
   if (array.length >= length) return array;
   const larger = new Int32Array(length).fill(filler);
   larger.set(array);

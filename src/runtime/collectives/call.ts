@@ -198,15 +198,23 @@ export interface Called {
   readonly rank: number;
   readonly call: Call;
   readonly counts?: readonly number[] | undefined;
+  /** Which of its calls on the communicator it is. */
+  readonly number?: number | undefined;
 }
 
 /** The error for two ranks that met in one operation but called different things; `rank` of it is the second's. */
 export function callMismatch(mine: Called, theirs: Called): InvalidUsageError {
   const { rank, call, counts } = mine;
+  const [mineText, theirText] = [describeCall(call, counts), describeCall(theirs.call, theirs.counts)];
+  if (mineText === theirText) {
+    const why = mine.number === theirs.number ? 'what its message says of the call was damaged on the way'
+      : `its message says that this is its call number ${String(theirs.number)}, and rank ${rank} is at number ${String(mine.number)}: it left out or added calls, or the message was damaged on the way`;
+    return new InvalidUsageError('CALL_MISMATCH', `rank ${theirs.rank} called ${theirText}, as rank ${rank} did, but ${why}`, { rank: theirs.rank, ranks: [rank, theirs.rank] });
+  }
   const difference = counts === undefined || theirs.counts === undefined ? undefined : describeDifference(rank, counts, theirs.rank, theirs.counts);
   return new InvalidUsageError(
     'CALL_MISMATCH',
-    `rank ${rank} called ${describeCall(call, counts)} where rank ${theirs.rank} called ${describeCall(theirs.call, theirs.counts)}; ` +
+    `rank ${rank} called ${mineText} where rank ${theirs.rank} called ${theirText}; ` +
       `${difference === undefined ? '' : `${difference}; `}all ranks of a communicator must make the same calls in the same order`,
     { rank: theirs.rank, ranks: [rank, theirs.rank] },
   );

@@ -258,8 +258,8 @@ export class Exchange {
     if (code !== this.#code || root !== this.#root || count !== this.#count || words[header + SEQUENCE] !== this.#sequence) {
       const theirs = this.#memory.slice(slot + messageBytes - countsBytes, slot + messageBytes);
       throw callMismatch(
-        { rank: this.rank, call: decodeCall(this.#code, this.#root, this.#count), counts: countsIn(this.#counts) },
-        { rank: peer, call: decodeCall(code, root, count), counts: countsIn(theirs) },
+        { rank: this.rank, call: decodeCall(this.#code, this.#root, this.#count), counts: countsIn(this.#counts), number: this.#sequence },
+        { rank: peer, call: decodeCall(code, root, count), counts: countsIn(theirs), number: words[header + SEQUENCE] },
       );
     }
     const sent = messageBytes - countsBytes - HEADER_BYTES;

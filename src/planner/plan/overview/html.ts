@@ -51,7 +51,7 @@ const style = [
   '.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:22px 0 0}',
   '.figure{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px 16px}.figure b{display:block;font-size:24px;line-height:1.25;font-weight:650;font-variant-numeric:tabular-nums}.figure span{color:var(--dim);font-size:13px}',
   '.scroll{overflow-x:auto}figure{margin:0}svg.tc{display:block;width:100%;height:auto;min-width:680px}',
-  '.tables{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,380px),1fr));gap:14px}.tables .card{margin:0}',
+  '.tables{display:flex;flex-wrap:wrap;gap:14px}.tables .card{margin:0;flex:1 0 auto;max-width:min(100%,600px)}',
   'table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}th{font-weight:500;color:var(--dim);text-align:right;padding:4px 8px;border-bottom:1px solid var(--line);white-space:nowrap}',
   'td{text-align:right;padding:4px 8px;border-bottom:1px solid var(--line);white-space:nowrap}tr:last-child td{border-bottom:0}.l{text-align:left}',
   '.load{display:grid;grid-template-columns:235px 1fr 150px;gap:12px;align-items:center;font-size:13.5px;margin:7px 0}.bar{height:9px;border-radius:5px;background:var(--nobg);overflow:hidden}.bar i{display:block;height:100%;border-radius:5px;background:var(--accent)}.load .r{text-align:right;color:var(--dim);font-variant-numeric:tabular-nums}',

@@ -26,9 +26,9 @@ export class Paths {
   /** First element of the list of hops, or -1. */
   readonly firstHop: Int32Array;
   /** Link of each list element. */
-  hopLink = new Int32Array(1024);
+  hopLink: Int32Array = new Int32Array(1024);
   /** Following list element, or -1. */
-  nextHop = new Int32Array(1024);
+  nextHop: Int32Array = new Int32Array(1024);
 
   #hops = 0;
   readonly #tables = new Int32Array(nodeTypes).fill(-1);

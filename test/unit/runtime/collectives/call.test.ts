@@ -74,3 +74,10 @@ test('a mismatch of counts says which differ, and on whom', () => {
       'their counts differ first for rank 2: 3 on rank 1, 5 on rank 4; all ranks of a communicator must make the same calls in the same order',
   );
 });
+
+test('two calls that read the same are told apart by their numbers, or are called damaged', () => {
+  const call: Call = { kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 8, algorithm: 'ring' };
+  const late = callMismatch({ rank: 1, call, number: 7 }, { rank: 4, call, number: 9 });
+  expect(late).toMatchObject({ code: 'CALL_MISMATCH', rank: 4, message: expect.stringContaining('its message says that this is its call number 9, and rank 1 is at number 7') as string });
+  expect(callMismatch({ rank: 1, call, number: 7 }, { rank: 4, call, number: 7 }).message).toMatch(/^rank 4 called .*, as rank 1 did, but what its message says of the call was damaged on the way$/);
+});

@@ -1,0 +1,53 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const repository = fileURLToPath(new URL('../..', import.meta.url));
+const compilers = join(repository, 'test/declarations/node_modules');
+const missing = existsSync(compilers) ? '' : ' (needs: npm ci --prefix test/declarations)';
+
+const project = mkdtempSync(join(tmpdir(), 'tccl-declarations-'));
+afterAll(() => { rmSync(project, { recursive: true }); });
+
+beforeAll(() => {
+  mkdirSync(join(project, 'node_modules'));
+  symlinkSync(repository, join(project, 'node_modules/tccl'));
+  const files = {
+    'package.json': JSON.stringify({ type: 'module' }),
+    'planner.ts': [
+      "import { machine, plan, planToJson, type Plan } from 'tccl/planner';",
+      "const planned: Plan = plan({ hosts: [{ machine: machine('dgx-h100'), count: 2 }] });",
+      'export const json: unknown = planToJson(planned);',
+      '// @ts-expect-error there is no such field',
+      'planned.noSuchField;',
+    ].join('\n'),
+    'runtime.ts': [
+      "import { init, type Communicator } from 'tccl';",
+      'const comm: Communicator = await init({ timeoutMs: 1000 });',
+      'const x: Float32Array = comm.alloc(Float32Array, 3);',
+      "await comm.allReduce(x, x, 'max');",
+      '// @ts-expect-error no such operator',
+      "await comm.allReduce(x, x, 'maximum');",
+    ].join('\n'),
+    'tsconfig.json': JSON.stringify({
+      compilerOptions: {
+        strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, skipDefaultLibCheck: true, noEmit: true,
+        target: 'es2022', lib: ['es2022'], types: [], module: 'node16', moduleResolution: 'node16',
+      },
+      files: ['planner.ts', 'runtime.ts'],
+    }),
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(project, name), text);
+});
+
+describe('the declarations of tccl and tccl/planner compile without skipLibCheck', () => {
+  test.skipIf(missing !== '').each(['5.0', '5.6', '5.9', '6.0', '7.0'])(`under TypeScript %s${missing}`, (version) => {
+    const compiler = join(compilers, `typescript-${version}/bin/tsc`);
+    expect(spawnSync(process.execPath, [compiler, '--version'], { encoding: 'utf8' }).stdout).toMatch(`Version ${version}.`);
+    const { stdout, stderr, status } = spawnSync(process.execPath, [compiler, '-p', project], { encoding: 'utf8' });
+    expect({ stdout, stderr, status }).toEqual({ stdout: '', stderr: '', status: 0 });
+  });
+});
