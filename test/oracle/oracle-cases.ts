@@ -3,12 +3,16 @@ import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';
 import type { OracleInput } from '../../src/planner/plan/oracle/oracle-case.js';
 
-/** Where the cases are; tests that need them are skipped where they are not. */
-export const casesFolder = process.env['TCCL_ORACLE_DIR'] ?? fileURLToPath(new URL('../../../shared/oracle/cases', import.meta.url));
+/** The cases in the repository, chosen by what they execute of the planner (scripts/choose-corpus.mjs), and all others where they are there. */
+const corpus = fileURLToPath(new URL('../../testing/corpus/oracle', import.meta.url));
+const all = process.env['TCCL_ORACLE_DIR'] ?? fileURLToPath(new URL('../../../shared/oracle/cases', import.meta.url));
 
-/** All cases of the oracle, or none. */
+/** Folders of cases. */
+export const oracleFolders: readonly string[] = [corpus, all].filter(existsSync);
+
+/** All cases, each once. */
 export function oracleCases(): OracleInput[] {
-  return existsSync(casesFolder) ? casesOf(casesFolder) : [];
+  return [...new Map(oracleFolders.flatMap(casesOf).map((input) => [input.name, input])).values()];
 }
 
 /** The cases of a folder, in order of their names. */
