@@ -48,6 +48,9 @@ export type { LoggedCommunicator, LoggedLink, LoggedProcess, LoggedRank, LogMode
 export { NcclLogReader } from './log/read-log.js';
 export { type Verdict, verdictOf } from './log/verdict.js';
 export type { MeasuredRow, MeasuredTable } from './log/table.js';
+export { defaultEnvironment, type Environment } from './simulate/environment.js';
+export { listPhysics, measuredPhysics, type Physics, type PhysicsName, withPhysics } from './simulate/physics.js';
+export { type Simulated, type SimulateOptions, Simulator } from './simulate/simulate.js';
 export { collectiveSchedule, messagesSchedule, type PairsWay, pairsWay, type ScheduledWay } from './schedule/from-plan.js';
 export {
   type Connection as ScheduledConnection, type ConnectionKind, type Move, type Schedule, type ScheduledCall, type ScheduledCollective, scheduledCollectives, type Worker,
@@ -102,6 +105,7 @@ export { answerHelp, type HelpInput, type Progress, type Tried, tryChanges } fro
 export { nearestForms, parseQuestion, type PartialWay, type Question, questionForms } from './plan/explain/question.js';
 export { type Situation, situationOf, type SituationOptions, tellsSearches } from './plan/explain/situation.js';
 export { type Estimate, estimate } from './plan/estimate/estimate.js';
+export { predictCollectives, type PredictedCollective, type PredictedRow, simulatorOf } from './plan/prediction.js';
 export { applyOverrides, type Overrides } from './plan/overrides.js';
 export { describeNoP2p, summarizeConnections, type ConnectionSummary, transportsOf } from './plan/overview/connections.js';
 export { curveSizes, type Forecast, forecast, type ForecastRow, usualSizes } from './plan/overview/forecast.js';

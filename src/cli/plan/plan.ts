@@ -5,14 +5,17 @@ import { prepareCluster } from '../../planner/plan/cluster.js';
 import { curveSizes, forecast, usualSizes } from '../../planner/plan/overview/forecast.js';
 import { type Overview, overviewOf } from '../../planner/plan/overview/overview.js';
 import { planPrepared } from '../../planner/plan/plan.js';
+import { type PredictedCollective, predictCollectives, simulatorOf } from '../../planner/plan/prediction.js';
 import { tune, type Tuning } from '../../planner/tuning/tune.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, print, printJson, printNotes, writeFile } from '../output.js';
+import { predictionLines } from './prediction-text.js';
 import { overviewLines } from './text.js';
 
 export interface PlanOptions extends ClusterOptions, SizeOptions {
   readonly followNccl?: boolean;
+  readonly predict?: boolean;
   readonly json?: boolean;
   readonly html?: string;
   readonly svg?: string;
@@ -32,7 +35,7 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
   const sizes = sizesOf(options);
   const input = await readCluster(names, options);
   if (options.followNccl !== true) refuseContradictions(input.parameters);
-  const { overview, tuning } = makeOverview(input, sizes);
+  const { overview, tuning, predictions } = makeOverview(input, sizes, options.predict === true);
 
   if (options.svg !== undefined || options.html !== undefined) {
     const curves = forecast(tuning, curveSizes(sizes[0] ?? 1, sizes.at(-1) ?? 1));
@@ -47,21 +50,29 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
     }
   }
   if (options.json === true) {
-    printJson({ format: 'tccl plan overview', formatVersion: 1, nccl: '2.30.7', ...overview });
+    printJson({ format: 'tccl plan overview', formatVersion: 1, nccl: '2.30.7', ...overview, ...(predictions === undefined ? {} : { predictions }) });
   } else {
     const { isTTY, columns } = process.stdout;
-    print(...overviewLines(overview, { paint: colorsFor(process.stdout), width: isTTY ? Math.max(60, columns) : 140 }));
+    const paint = colorsFor(process.stdout);
+    print(...overviewLines(overview, { paint, width: isTTY ? Math.max(60, columns) : 140 }));
+    if (predictions !== undefined) print(...predictionLines(predictions, paint));
   }
   printNotes(input.notes);
 }
 
 /** The plan of a cluster and what NCCL's model makes of it. */
-function makeOverview({ title, cluster, fileName, parameters, environment, given }: ClusterInput, sizes: readonly number[]): { readonly overview: Overview; readonly tuning: Tuning } {
+function makeOverview(
+  { title, cluster, fileName, parameters, environment, given }: ClusterInput, sizes: readonly number[], isPredicted: boolean,
+): { readonly overview: Overview; readonly tuning: Tuning; readonly predictions: readonly PredictedCollective[] | undefined } {
   return inFile(fileName, () => {
     const prepared = prepareCluster(cluster, parameters, given);
     const plan = planPrepared(prepared, parameters);
     const tuning = tune(plan, parameters);
-    return { overview: overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes }), tuning };
+    return {
+      overview: overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes }),
+      tuning,
+      predictions: isPredicted ? predictCollectives(simulatorOf(prepared, parameters, plan, tuning), sizes) : undefined,
+    };
   });
 }
 

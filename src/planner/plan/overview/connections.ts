@@ -5,6 +5,7 @@ import { GdrMode, type GdrReason } from '../../topology/paths/gdr.js';
 import { type PathType, pathTypeNames } from '../../topology/types.js';
 import type { PreparedHosts } from '../cluster.js';
 import type { Plan } from '../plan.js';
+import { machinesOf } from '../prediction.js';
 
 /** How the ranks of a plan are connected, counted. */
 export interface ConnectionSummary {
@@ -31,12 +32,7 @@ export interface ConnectionSummary {
 
 /** The transports of a plan. @param prepared what it was planned from */
 export function transportsOf(plan: Plan, prepared: readonly PreparedHosts[], parameters: Parameters): Transports {
-  const machines = new Map(prepared.flatMap(({ host, systems }) =>
-    host.nodes.flatMap((node, index) => {
-      const system = systems[index];
-      return system === undefined ? [] : [[node, system] as const];
-    })));
-  return new Transports(plan, machines, parameters);
+  return new Transports(plan, machinesOf(prepared), parameters);
 }
 
 /**

@@ -1,0 +1,76 @@
+import type { Parameters } from '../parameters.js';
+import type { ScheduledCollective } from '../schedule/schedule.js';
+import type { Environment } from '../simulate/environment.js';
+import { intervalOf } from '../simulate/interval.js';
+import { Simulator } from '../simulate/simulate.js';
+import type { LocalSystem } from '../topology/local-systems.js';
+import type { NodeContribution } from '../graph/merge/contribution.js';
+import { busFactor, type Choice } from '../tuning/choose.js';
+import { type Tuning, tune } from '../tuning/tune.js';
+import type { PreparedHosts } from './cluster.js';
+import { type Plan, planPrepared } from './plan.js';
+
+/**
+ * A simulator of a cluster's calls.
+ *
+ *     const prepared = prepareCluster({ hosts: [{ machine: machine('dgx-h100'), count: 2 }] }, defaultParameters);
+ *     simulatorOf(prepared, defaultParameters).simulate('AllToAll', 64 << 20)       // { timeUs, … }
+ *
+ * @param made the plan of the same hosts, and its tuning, where they are there already
+ */
+export function simulatorOf(
+  prepared: readonly PreparedHosts[], parameters: Parameters, made: Plan = planPrepared(prepared, parameters), tuning: Tuning = tune(made, parameters),
+): Simulator {
+  return new Simulator({ merged: made, machines: machinesOf(prepared), parameters }, tuning);
+}
+
+/** The machine that each kind of node is about. */
+export function machinesOf(prepared: readonly PreparedHosts[]): ReadonlyMap<NodeContribution, LocalSystem> {
+  return new Map(prepared.flatMap(({ host, systems }) => host.nodes.flatMap((node, index) => {
+    const system = systems[index];
+    return system === undefined ? [] : [[node, system] as const];
+  })));
+}
+
+/** What a call will take by the simulation, beside what NCCL believes. */
+export interface PredictedRow {
+  readonly bytes: number;
+  /** Undefined for messages between pairs, for which NCCL has no model. */
+  readonly choice: Choice | undefined;
+  readonly timeUs: number;
+  /** Eight of ten measurements of machines that no parameter came from lay in between. */
+  readonly leastUs: number;
+  readonly mostUs: number;
+  /** Bandwidth that links then carry, as nccl-tests counts it, GB/s. */
+  readonly busGBps: number;
+}
+
+export interface PredictedCollective {
+  readonly collective: ScheduledCollective;
+  readonly rows: readonly PredictedRow[];
+}
+
+/** Predictions for the collectives that people measure. @param sizes as nccl-tests counts them */
+export function predictCollectives(simulator: Simulator, sizes: readonly number[], environment?: Environment): PredictedCollective[] {
+  return (['AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'SendRecv'] as const).map((collective) => ({
+    collective,
+    rows: sizes.flatMap((bytes): PredictedRow[] => {
+      const simulated = simulator.simulate(collective, bytes, environment === undefined ? {} : { environment });
+      if (simulated === undefined) return [];
+      const { timeUs, choice } = simulated;
+      const { least, most } = intervalOf(collective, bytes, simulator.usesNetwork);
+      return [{ bytes, choice, timeUs, leastUs: timeUs * least, mostUs: timeUs * most, busGBps: (bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks) }];
+    }),
+  }));
+}
+
+/** Bus bandwidth by algorithm bandwidth, as nccl-tests counts it. */
+function scheduledBusFactor(collective: ScheduledCollective, nRanks: number): number {
+  switch (collective) {
+    case 'AllToAll':
+    case 'Gather':
+    case 'Scatter': return (nRanks - 1) / nRanks;
+    case 'SendRecv': return 1;
+    default: return busFactor(collective, nRanks);
+  }
+}

@@ -1,0 +1,252 @@
+import { generations, type Generation } from '../tuning/constants.js';
+import type { DataTypeName } from '../tuning/names.js';
+import type { ScheduledCollective } from '../schedule/schedule.js';
+import { defaultEnvironment, type Environment } from './environment.js';
+import { commonParameters, type CommonParameter, generationParameters, type GenerationParameter, type Physics, type PhysicsName, type PhysicsParameter, withPhysics } from './physics.js';
+import type { Simulator } from './simulate.js';
+
+/** One measured time. */
+export interface Measurement {
+  readonly simulator: Simulator;
+  readonly generation: Generation;
+  /** The machine that is left out together with it. */
+  readonly machine: string;
+  readonly collective: ScheduledCollective;
+  readonly bytes: number;
+  readonly type: DataTypeName;
+  readonly launch: Environment['launch'];
+  readonly timeUs: number;
+}
+
+const environments: Readonly<Record<Environment['launch'], Environment>> = {
+  queued: defaultEnvironment, processes: { ...defaultEnvironment, launch: 'processes' }, graph: { ...defaultEnvironment, launch: 'graph' },
+};
+
+/** What of a measurement tells which parameters it depends on. */
+interface Traits {
+  readonly way: 'LL' | 'LL128' | 'Simple' | 'NVLS' | 'pairs LL' | 'pairs Simple';
+  readonly isNet: boolean;
+}
+
+function traitsOf({ simulator, collective, bytes, type }: Measurement): Traits | undefined {
+  const simulated = simulator.simulate(collective, bytes, { dataType: type, physics: startingPhysics });
+  if (simulated === undefined) return undefined;
+  const { choice, protocol } = simulated;
+  const isSwitch = choice?.algorithm === 'NVLS' || choice?.algorithm === 'NVLSTree';
+  return { way: isSwitch ? 'NVLS' : choice === undefined ? (protocol === 'LL' ? 'pairs LL' : 'pairs Simple') : protocol, isNet: simulator.usesNetwork };
+}
+
+/** Spares the fit simulations that cannot come out otherwise. */
+function isAffected({ base, generation }: Variable, measurement: Measurement, traits: Traits | undefined): boolean {
+  if (traits === undefined || (generation !== undefined && generation !== measurement.generation)) return false;
+  const { way, isNet } = traits;
+  switch (base) {
+    case 'launchUs': return true;
+    case 'processesUs': return measurement.launch === 'processes';
+    case 'flagShare': return way === 'LL' || way === 'LL128' || way === 'pairs LL';
+    case 'llHopUs':
+    case 'llThreadCost':
+    case 'llBlockGBps': return way === 'LL' || way === 'pairs LL';
+    case 'll128HopUs':
+    case 'll128BlockGBps': return way === 'LL128';
+    case 'simpleHopUs': return way === 'Simple' || way === 'pairs Simple' || (way === 'NVLS' && isNet);
+    case 'simpleSliceUs': return way === 'Simple' || way === 'pairs Simple';
+    case 'copyBlockGBps': return way === 'Simple';
+    case 'operandCost': return way === 'Simple' || way === 'LL128' || way === 'LL';
+    case 'pairsBlockGBps':
+    case 'pairsSliceRatio': return way === 'pairs Simple';
+    case 'pairsSetupUs': return way === 'pairs LL' || way === 'pairs Simple';
+    case 'nvlsBlockGBps':
+    case 'nvlsHopUs':
+    case 'nvlsSliceUs':
+    case 'nvlsSetupUs': return way === 'NVLS';
+    case 'nvlinkPayload': return measurement.bytes >= 1 << 20;
+    case 'netPayload': return isNet && measurement.bytes >= 1 << 20;
+    case 'netStepUs':
+    case 'netHopUs': return isNet;
+    case 'pciPayload': return isNet;
+    case 'shmHopUs': return false;
+  }
+}
+
+/** Predicts a measured call. */
+export function predictMeasured({ simulator, collective, bytes, type, launch }: Measurement, physics: Physics): number | undefined {
+  return simulator.simulate(collective, bytes, { dataType: type, physics, environment: environments[launch] })?.timeUs;
+}
+
+/**
+ * What the fit starts from: the same for all generations, so that a fit without a machine knows nothing of it. Round figures of what NVIDIA's
+ * and others' microbenchmarks of such GPUs have.
+ */
+export const startingPhysics: Physics = {
+  of: Object.fromEntries(generations.map((generation) => [generation, {
+    launchUs: 6, llHopUs: 1, ll128HopUs: 2.5, simpleHopUs: 2, simpleSliceUs: 3, llBlockGBps: 6, ll128BlockGBps: 20, copyBlockGBps: 25, pairsBlockGBps: 15,
+  }])) as Physics['of'],
+  common: {
+    nvlinkPayload: 0.85, pciPayload: 1.15, netPayload: 0.97, operandCost: 0.1, flagShare: 0.6, llThreadCost: 0.2, pairsSliceRatio: 0.7, nvlsBlockGBps: 17, nvlsHopUs: 3, nvlsSliceUs: 3,
+    nvlsSetupUs: 5, pairsSetupUs: 0, shmHopUs: 2, processesUs: 10, netStepUs: 0.4, netHopUs: 8,
+  },
+};
+
+/** Generations that somebody measured; Volta is given what Ampere has. */
+const fitted = generations.filter((generation) => generation !== 'volta');
+
+/** How strongly generations are held together: the spread of a parameter between them that is taken for normal, as a logarithm. */
+const usualSpread = 0.6;
+/** What the pull of other generations weighs, in measurements. */
+const pullWeight = 0.02;
+/** A parameter that all share is pulled to its start: a quarter of its plausible range counts as usual. */
+const stiffness = 4;
+/** Errors beyond this are outliers (another version chose otherwise, a host had a hiccup), and count less and less. */
+const settledOutlier = 0.2;
+
+interface Variable {
+  readonly name: PhysicsName;
+  readonly parameter: PhysicsParameter;
+  readonly generation: Generation | undefined;
+  readonly base: GenerationParameter | CommonParameter;
+}
+
+function variables(): Variable[] {
+  const own = (Object.entries(generationParameters) as [GenerationParameter, PhysicsParameter][]).flatMap(([base, parameter]) =>
+    fitted.map((generation) => ({ name: `${base}.${generation}` as const, parameter, generation, base })));
+  const common = (Object.entries(commonParameters) as [CommonParameter, PhysicsParameter][]).map(([base, parameter]) => ({ name: base, parameter, generation: undefined, base }));
+  return [...own, ...common];
+}
+
+/**
+ * Least squares of the logarithms of the errors, by Gauss-Newton steps with damping; outliers are weighed down (after Geman and McClure). A
+ * parameter of one generation is pulled towards the others', as a fiftieth of a measurement would: what nothing tells of is theirs.
+ */
+export function fitPhysics(measurements: readonly Measurement[], start = startingPhysics, rounds = 6, onRound?: (round: number, error: number) => void): Physics {
+  const all = variables();
+  let physics = start;
+  const traits = measurements.map(traitsOf);
+  const residual = (measurement: Measurement, by: Physics) => Math.log((predictMeasured(measurement, by) ?? measurement.timeUs) / measurement.timeUs);
+  let damping = 1e-2;
+  let residuals = measurements.map((measurement) => residual(measurement, physics));
+  for (let round = 0; round < rounds; round++) {
+    // At first all measurements count: what is far off may only be so because the start is.
+    const outlier = settledOutlier * Math.max(1, 4 / 2 ** round);
+    let cost = costOf(residuals, all, physics, outlier);
+    onRound?.(round, mean(residuals.map(Math.abs)));
+    const normal = all.map(() => new Float64Array(all.length));
+    const gradient = new Float64Array(all.length);
+    const columns = all.map((variable) => {
+      const step = 0.02 * (variable.parameter.most - variable.parameter.least);
+      const value = valueOf(physics, variable);
+      const moved = value + step > variable.parameter.most ? -step : step;
+      const changed = withPhysics(physics, { [variable.name]: value + moved });
+      const scale = step / 0.02 / moved;
+      return Float64Array.from(measurements, (measurement, index) =>
+        (isAffected(variable, measurement, traits[index]) ? (residual(measurement, changed) - (residuals[index] ?? 0)) * scale : 0));
+    });
+    const weights = residuals.map((error) => weightOf(error, outlier));
+    for (let a = 0; a < all.length; a++) {
+      for (let b = a; b < all.length; b++) {
+        let sum = 0;
+        for (let index = 0; index < measurements.length; index++) sum += (weights[index] ?? 0) * (columns[a]?.[index] ?? 0) * (columns[b]?.[index] ?? 0);
+        (normal[a] ?? gradient)[b] = sum;
+        (normal[b] ?? gradient)[a] = sum;
+      }
+      let sum = 0;
+      for (let index = 0; index < measurements.length; index++) sum -= (weights[index] ?? 0) * (columns[a]?.[index] ?? 0) * (residuals[index] ?? 0);
+      gradient[a] = sum;
+    }
+    for (const [index, variable] of all.entries()) {
+      if (variable.generation === undefined) {
+        // What nothing tells of stays where it started.
+        const own = normal[index] ?? gradient;
+        own[index] = (own[index] ?? 0) + pullWeight * stiffness ** 2;
+        gradient[index] = (gradient[index] ?? 0) - pullWeight * stiffness * pullOf(physics, variable);
+        continue;
+      }
+      // The slopes of the pull by each generation's own value: what moves all of them alike meets no resistance.
+      const slopes = all.map((other, number) => {
+        if (other.base !== variable.base) return 0;
+        const slope = (other.parameter.most - other.parameter.least) / valueOf(physics, other) / usualSpread;
+        return number === index ? slope : -slope / (fitted.length - 1);
+      });
+      const pull = pullOf(physics, variable);
+      slopes.forEach((slope, row) => {
+        if (slope === 0) return;
+        gradient[row] = (gradient[row] ?? 0) - pullWeight * slope * pull;
+        slopes.forEach((other, column) => { (normal[row] ?? gradient)[column] = (normal[row]?.[column] ?? 0) + pullWeight * slope * other; });
+      });
+    }
+    let isBetter = false;
+    for (let attempt = 0; attempt < 5 && !isBetter; attempt++) {
+      const reach = 0.3;
+      const bounds = all.map((variable) => {
+        const { least, most } = variable.parameter;
+        const value = valueOf(physics, variable);
+        return [Math.max(-reach, (least - value) / (most - least)), Math.min(reach, (most - value) / (most - least))] as const;
+      });
+      const steps = minimumInBox(
+        normal.map((row, a) => row.map((value, b) => (a === b ? value * (1 + damping) + 1e-6 : value))), gradient,
+        Float64Array.from(bounds, ([least]) => least), Float64Array.from(bounds, ([, most]) => most),
+      );
+      const changes = Object.fromEntries(all.map((variable, index) =>
+        [variable.name, valueOf(physics, variable) + (steps[index] ?? 0) * (variable.parameter.most - variable.parameter.least)])) as Partial<Record<PhysicsName, number>>;
+      const next = withPhysics(physics, changes);
+      const found = measurements.map((measurement) => residual(measurement, next));
+      const nextCost = costOf(found, all, next, outlier);
+      if (nextCost < cost) {
+        isBetter = true;
+        physics = next;
+        residuals = found;
+        cost = nextCost;
+        damping = Math.max(1e-4, damping / 4);
+      } else {
+        damping *= 6;
+      }
+    }
+    if (!isBetter) break;
+  }
+  return { ...physics, of: { ...physics.of, volta: physics.of.ampere } };
+}
+
+function costOf(residuals: readonly number[], all: readonly Variable[], physics: Physics, outlier: number): number {
+  const data = residuals.reduce((sum, error) => sum + error ** 2 / (1 + (error / outlier) ** 2), 0);
+  return data + all.reduce((sum, variable) => sum + pullWeight * pullOf(physics, variable) ** 2, 0);
+}
+
+function weightOf(error: number, outlier: number): number {
+  return 1 / (1 + (error / outlier) ** 2) ** 2;
+}
+
+function pullOf(physics: Physics, variable: Variable): number {
+  if (variable.generation === undefined) {
+    const { least, most } = variable.parameter;
+    return (stiffness * (valueOf(physics, variable) - valueOf(startingPhysics, variable))) / (most - least);
+  }
+  const others = fitted.filter((generation) => generation !== variable.generation).map((generation) => Math.log(valueOf(physics, { ...variable, generation })));
+  return (Math.log(valueOf(physics, variable)) - mean(others)) / usualSpread;
+}
+
+function valueOf(physics: Physics, { base, generation }: Pick<Variable, 'base' | 'generation'>): number {
+  return generation === undefined ? physics.common[base as CommonParameter] : physics.of[generation][base as GenerationParameter];
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+}
+
+/** Least of the quadratic ½ xᵀ·matrix·x - gradientᵀ·x within a box: one variable after the other, until they settle. */
+function minimumInBox(matrix: readonly Float64Array[], gradient: Float64Array, least: Float64Array, most: Float64Array): Float64Array {
+  const size = gradient.length;
+  const x = new Float64Array(size);
+  for (let sweep = 0; sweep < 500; sweep++) {
+    let change = 0;
+    for (let row = 0; row < size; row++) {
+      const own = matrix[row] ?? gradient;
+      let rest = gradient[row] ?? 0;
+      for (let column = 0; column < size; column++) if (column !== row) rest -= (own[column] ?? 0) * (x[column] ?? 0);
+      const value = Math.max(least[row] ?? 0, Math.min(most[row] ?? 0, rest / Math.max(1e-9, own[row] ?? 0)));
+      change = Math.max(change, Math.abs(value - (x[row] ?? 0)));
+      x[row] = value;
+    }
+    if (change < 1e-6) break;
+  }
+  return x;
+}

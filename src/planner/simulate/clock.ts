@@ -1,0 +1,158 @@
+import type { Connection, Move, Worker } from '../schedule/schedule.js';
+
+/** What takes time in an execution, by connection and by worker. Times in µs, rates in bytes a µs. */
+export interface Timing {
+  /** What a worker writes into a connection. */
+  readonly writeRate: Float64Array;
+  /** What a NIC behind a connection carries; infinite without. */
+  readonly wireRate: Float64Array;
+  /** What a NIC and its proxy need for each slice besides. */
+  readonly stepUs: number;
+  /** From the last byte that left to the receiver that knows of it. */
+  readonly latencyUs: Float64Array;
+  /** What a connection's sender waits for a credit after the receiver is done. */
+  readonly creditUs: Float64Array;
+  /** What a worker copies within its GPU, and reads of what it receives. */
+  readonly copyRate: (worker: number) => number;
+  /** What each slice costs a worker besides; one that touches input or output, and one that only passes data on. */
+  readonly copySliceUs: number;
+  readonly sliceUs: number;
+  /** What each further operand of a move costs, by a copy. */
+  readonly operandCost: number;
+  /** A receiver may begin with the first bytes of a slice (LL, LL128), or has to wait for all of it (Simple). */
+  readonly cutsThrough: boolean;
+  /** Slices that a connection holds; a power of two. */
+  readonly slots: number;
+  readonly slicing: Slicing;
+}
+
+/** A chunk moves in so many slices, each of at least so many bytes. */
+export interface Slicing {
+  readonly slices: number;
+  readonly leastBytes: number;
+}
+
+/** When each worker was done. */
+export interface Finished {
+  readonly endUs: Float64Array;
+  /** Where the last worker spent its time. */
+  readonly busyUs: Float64Array;
+  readonly slices: number;
+}
+
+/** Hears of each slice, for a timeline. */
+export type SliceListener = (slice: { readonly worker: number; readonly move: Move; readonly startUs: number; readonly endUs: number; readonly bytes: number }) => void;
+
+/**
+ * Executes workers in time. A worker does its slices one after the other; a slice starts when its data have arrived and the FIFOs it writes
+ * to have room. All times follow from those of earlier slices, whichever order they are worked out in (the workers are a Kahn network), so
+ * the clock runs each worker as far as it goes and wakes those who wait for what it did: no queue of events, the same result.
+ */
+export function runClock(workers: readonly Worker[], connections: readonly Connection[], timing: Timing, listen?: SliceListener): Finished {
+  const { writeRate, wireRate, stepUs, latencyUs, creditUs, operandCost, cutsThrough, slots, slicing } = timing;
+  const mask = slots - 1;
+  const count = connections.length;
+  const sent = new Int32Array(count);
+  const taken = new Int32Array(count);
+  const firstArrival = new Float64Array(count * slots);
+  const lastArrival = new Float64Array(count * slots);
+  const freedAt = new Float64Array(count * slots);
+  const wireFree = new Float64Array(count);
+  const receiver = new Int32Array(count).fill(-1);
+  const sender = new Int32Array(count).fill(-1);
+  const endUs = new Float64Array(workers.length);
+  const busyUs = new Float64Array(workers.length);
+  const iterators = workers.map(({ moves }) => moves()[Symbol.iterator]());
+  const current: (Move | undefined)[] = workers.map(() => undefined);
+  const done = new Int32Array(workers.length);
+  let slices = 0;
+
+  const runnable = new Int32Array(workers.length);
+  const isQueued = new Uint8Array(workers.length).fill(1);
+  let head = workers.length;
+  for (let worker = 0; worker < workers.length; worker++) runnable[worker] = workers.length - 1 - worker;
+  const wake = (worker: number) => {
+    if (worker < 0 || isQueued[worker] === 1) return;
+    isQueued[worker] = 1;
+    runnable[head++] = worker;
+  };
+
+  while (head > 0) {
+    const worker = runnable[--head] ?? 0;
+    isQueued[worker] = 0;
+    const iterator = iterators[worker];
+    const copyRate = timing.copyRate(worker);
+    let free = endUs[worker] ?? 0;
+    running: for (;;) {
+      let move = current[worker];
+      if (move === undefined) {
+        const next = iterator?.next();
+        if (next === undefined || next.done === true) break;
+        move = next.value;
+        current[worker] = move;
+        done[worker] = 0;
+      }
+      const { receive, send, bytes } = move;
+      const sliceBytes = Math.max(Math.ceil(bytes / slicing.slices), slicing.leastBytes);
+      const sliceUs = move.input >= 0 || move.output >= 0 ? timing.copySliceUs : timing.sliceUs;
+      const operands = receive.length + (move.input >= 0 ? 1 : 0) + send.length + (move.output >= 0 ? 1 : 0);
+      for (let slice = done[worker] ?? 0; slice < slicing.slices; slice++) {
+        const size = Math.max(0, Math.min(sliceBytes, bytes - slice * sliceBytes));
+        if (size === 0 && slice > 0) break;
+        done[worker] = slice;
+        let start = free;
+        let complete = 0;
+        for (const number of receive) {
+          const next = taken[number] ?? 0;
+          if ((sent[number] ?? 0) <= next) { receiver[number] = worker; break running; }
+          const slot = number * slots + (next & mask);
+          start = Math.max(start, (cutsThrough ? firstArrival[slot] : lastArrival[slot]) ?? 0);
+          complete = Math.max(complete, lastArrival[slot] ?? 0);
+        }
+        let rate = copyRate;
+        for (const number of send) {
+          const next = sent[number] ?? 0;
+          if (next - slots >= (taken[number] ?? 0)) { sender[number] = worker; break running; }
+          if (next >= slots) start = Math.max(start, freedAt[number * slots + (next & mask)] ?? 0);
+          rate = Math.min(rate, writeRate[number] ?? Infinity);
+        }
+        const work = size === 0 ? 0 : Math.max(size / rate, (size / copyRate) * (1 + operandCost * (operands - 2)));
+        const end = Math.max(start + sliceUs + work, cutsThrough ? complete + Math.min(sliceUs, work) : 0);
+        for (const number of receive) {
+          const slot = number * slots + ((taken[number] ?? 0) & mask);
+          freedAt[slot] = end + (creditUs[number] ?? 0);
+          taken[number] = (taken[number] ?? 0) + 1;
+          const waiting = sender[number] ?? -1;
+          if (waiting >= 0) { sender[number] = -1; wake(waiting); }
+        }
+        for (const number of send) {
+          const slot = number * slots + ((sent[number] ?? 0) & mask);
+          const latency = latencyUs[number] ?? 0;
+          const wire = wireRate[number] ?? Infinity;
+          if (wire === Infinity) {
+            firstArrival[slot] = start + sliceUs + latency;
+            lastArrival[slot] = end + latency;
+          } else {
+            // A NIC sends a slice when all of it is there.
+            const leaves = Math.max(end, wireFree[number] ?? 0) + stepUs + size / wire;
+            wireFree[number] = leaves;
+            firstArrival[slot] = leaves + latency;
+            lastArrival[slot] = leaves + latency;
+          }
+          sent[number] = (sent[number] ?? 0) + 1;
+          const waiting = receiver[number] ?? -1;
+          if (waiting >= 0) { receiver[number] = -1; wake(waiting); }
+        }
+        listen?.({ worker, move, startUs: start, endUs: end, bytes: size });
+        busyUs[worker] = (busyUs[worker] ?? 0) + end - start;
+        free = end;
+        slices++;
+      }
+      current[worker] = undefined;
+    }
+    endUs[worker] = free;
+  }
+  const stuck = current.findIndex((move) => move !== undefined);
+  if (stuck >= 0) throw new RangeError(`the schedule deadlocks: rank ${workers[stuck]?.rank ?? -1} on channel ${workers[stuck]?.channel ?? -1} never goes on`);
+  return { endUs, busyUs, slices };
+}

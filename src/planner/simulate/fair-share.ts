@@ -1,0 +1,55 @@
+/** Flows over shared links, laid out flat: uses of flow f are `first[f]` up to `first[f + 1]`. */
+export interface Flows {
+  readonly first: Int32Array;
+  /** The link of each use. */
+  readonly link: Int32Array;
+  /** How much of a flow's rate the link carries. */
+  readonly weight: Float64Array;
+  /** The most that each flow could take, GB/s. */
+  readonly most: Float64Array;
+}
+
+/**
+ * Max-min fair rates (Bertsekas and Gallager, Data Networks, 6.5.2): all flows grow alike until a link is full or a flow has
+ * all it can take; these stay, the others grow on.
+ *
+ * @param capacity of each link, GB/s
+ */
+export function fairRates({ first, link, weight, most }: Flows, capacity: Float64Array): Float64Array {
+  const count = most.length;
+  const rates = new Float64Array(count);
+  const isSettled = new Uint8Array(count);
+  const left = Float64Array.from(capacity);
+  const demand = new Float64Array(capacity.length);
+  for (let settled = 0, level = 0; settled < count;) {
+    demand.fill(0);
+    let step = Infinity;
+    for (let flow = 0; flow < count; flow++) {
+      if (isSettled[flow] === 1) continue;
+      step = Math.min(step, (most[flow] ?? 0) - level);
+      for (let use = first[flow] ?? 0; use < (first[flow + 1] ?? 0); use++) demand[link[use] ?? 0] = (demand[link[use] ?? 0] ?? 0) + (weight[use] ?? 0);
+    }
+    for (let number = 0; number < left.length; number++) {
+      const wanted = demand[number] ?? 0;
+      if (wanted > 0) step = Math.min(step, (left[number] ?? 0) / wanted);
+    }
+    level += step;
+    for (let number = 0; number < left.length; number++) left[number] = (left[number] ?? 0) - step * (demand[number] ?? 0);
+    const before = settled;
+    for (let flow = 0; flow < count; flow++) {
+      if (isSettled[flow] === 1) continue;
+      let isFull = level >= (most[flow] ?? 0) * (1 - 1e-9);
+      for (let use = first[flow] ?? 0; use < (first[flow + 1] ?? 0) && !isFull; use++) isFull = (left[link[use] ?? 0] ?? 0) <= 1e-9 * (capacity[link[use] ?? 0] ?? 0);
+      if (!isFull) continue;
+      rates[flow] = level;
+      isSettled[flow] = 1;
+      settled++;
+    }
+    // Rounding may leave a link a hair short of full; then nothing more is to be had.
+    if (settled === before) {
+      for (let flow = 0; flow < count; flow++) if (isSettled[flow] === 0) rates[flow] = level;
+      break;
+    }
+  }
+  return rates;
+}

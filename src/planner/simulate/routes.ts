@@ -1,0 +1,194 @@
+import type { NodeContribution } from '../graph/merge/contribution.js';
+import type { Merged } from '../graph/merge/merge.js';
+import { kindOf } from '../graph/merge/nodes.js';
+import { Transports } from '../graph/transports/transports.js';
+import type { Parameters } from '../parameters.js';
+import { networkRank, type Connection } from '../schedule/schedule.js';
+import { nvLinkGBps } from '../topology/bandwidths.js';
+import type { LocalSystem } from '../topology/local-systems.js';
+import { Locality } from '../topology/paths/locality.js';
+import { LinkType, NodeType, PathType } from '../topology/types.js';
+import type { Physics } from './physics.js';
+
+/** What is simulated: a merged plan and the machines that it was made of. */
+export interface SimulatedCluster {
+  readonly merged: Merged;
+  /** The machine that each of `merged.nodes.kinds` is about. */
+  readonly machines: ReadonlyMap<NodeContribution, LocalSystem>;
+  readonly parameters: Parameters;
+}
+
+/** What carries a connection. */
+export type Medium = 'nvlink' | 'pci' | 'shm' | 'net' | 'switch';
+
+/** The links that a connection uses. Within a route, a link that several connections of a group share counts in part. */
+export interface Route {
+  readonly medium: Medium;
+  readonly uses: readonly LinkUse[];
+}
+
+/** One directed link of one node. */
+export interface LinkUse {
+  readonly node: number;
+  readonly link: number;
+  readonly weight: number;
+}
+
+/** Which channels of a plan a connection belongs to: their NICs differ. */
+export type ChannelKind = 'ring' | 'tree' | 'pairs';
+
+/** Finds the links of connections. */
+export class Routes {
+  readonly #cluster: SimulatedCluster;
+  readonly #transports: Transports;
+  readonly #localities = new Map<NodeContribution, Locality>();
+  readonly #known = new Map<string, readonly [Medium, readonly number[]]>();
+
+  constructor(cluster: SimulatedCluster) {
+    this.#cluster = cluster;
+    this.#transports = new Transports(cluster.merged, cluster.machines, cluster.parameters);
+  }
+
+  of({ from, to, channel, via }: Connection, kind: ChannelKind): Route {
+    const { nodes } = this.#cluster.merged;
+    const fromNode = nodes.rankToNode[from] ?? 0;
+    const toNode = nodes.rankToNode[to] ?? 0;
+    const local = (rank: number, node: number) => rank - (nodes.rankBase[node] ?? 0);
+    const on = (node: number, links: readonly number[], weight = 1) => links.map((link) => ({ node, link, weight }));
+    if (via === 'switch-in' || via === 'switch-out') {
+      const { ranks } = kindOf(nodes, fromNode);
+      // The switch adds or copies: of the head's link, all connections of the group together take one share.
+      const [out, into] = via === 'switch-in' ? [1, 1 / ranks.length] : [1 / ranks.length, 1];
+      return { medium: 'switch', uses: [...on(fromNode, this.#toSwitch(fromNode, local(from, fromNode)), out), ...on(fromNode, this.#fromSwitch(fromNode, local(to, fromNode)), into)] };
+    }
+    if (from === networkRank) return { medium: 'net', uses: on(toNode, this.#net(toNode, local(to, toNode), channel, 'receive')) };
+    if (to === networkRank) return { medium: 'net', uses: on(fromNode, this.#net(fromNode, local(from, fromNode), channel, 'send')) };
+    if (fromNode === toNode) {
+      const [medium, links] = this.#within(fromNode, local(from, fromNode), local(to, toNode));
+      return { medium, uses: on(fromNode, links) };
+    }
+    if (kind === 'pairs') {
+      return { medium: 'net', uses: [...on(fromNode, this.#net(fromNode, local(from, fromNode), channel, 'send')), ...on(toNode, this.#net(toNode, local(to, toNode), channel, 'receive'))] };
+    }
+    return {
+      medium: 'net',
+      uses: [...on(fromNode, this.#ofTransport(from, to, kind, channel, 'send')), ...on(toNode, this.#ofTransport(to, from, kind, channel, 'receive'))],
+    };
+  }
+
+  /** GB/s of a link, with what of it is payload. */
+  capacityGBps({ node, link }: Pick<LinkUse, 'node' | 'link'>, { common }: Physics): number {
+    const { system } = this.#machine(node);
+    const gbps = system.links.bandwidthGBps[link] ?? 0;
+    switch (system.links.type[link]) {
+      case LinkType.LOC: return Infinity;
+      case LinkType.NVL: return (gbps / nvLinkGBps(this.#smOf(node))) * nvlinkWireGBps(this.#smOf(node)) * common.nvlinkPayload;
+      case LinkType.PCI: return gbps * common.pciPayload;
+      case LinkType.NET: return gbps * common.netPayload;
+      default: return gbps;
+    }
+  }
+
+  #smOf(node: number): number {
+    return this.#machine(node).system.gpus[0]?.sm ?? 80;
+  }
+
+  #machine(node: number): LocalSystem {
+    const machine = this.#cluster.machines.get(kindOf(this.#cluster.merged.nodes, node));
+    if (machine === undefined) throw new RangeError(`no machine is given for node ${node}`);
+    return machine;
+  }
+
+  #gpu(node: number, local: number): number {
+    return this.#machine(node).system.gpus.findIndex(({ rank }) => rank === local);
+  }
+
+  #toSwitch(node: number, local: number): readonly number[] {
+    const { paths } = this.#machine(node);
+    return this.#kept(`up ${this.#kindNumber(node)} ${local}`, () => paths.links(paths.between(NodeType.GPU, this.#gpu(node, local), NodeType.NVS, 0)));
+  }
+
+  #fromSwitch(node: number, local: number): readonly number[] {
+    const { paths } = this.#machine(node);
+    return this.#kept(`down ${this.#kindNumber(node)} ${local}`, () => paths.links(paths.between(NodeType.NVS, 0, NodeType.GPU, this.#gpu(node, local))));
+  }
+
+  #within(node: number, from: number, to: number): readonly [Medium, readonly number[]] {
+    const { paths } = this.#machine(node);
+    const key = `${this.#kindNumber(node)} ${from} ${to}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) return [known[0], known[1]];
+    const base = this.#cluster.merged.nodes.rankBase[node] ?? 0;
+    const transport = this.#transports.between(base + from, base + to, 'ring', 0, 'send');
+    const [a, b] = [this.#gpu(node, from), this.#gpu(node, to)];
+    let medium: Medium = 'shm';
+    let links: readonly number[];
+    if (transport.via === 'P2P') {
+      const path = paths.between(NodeType.GPU, a, NodeType.GPU, b);
+      medium = transport.distance <= PathType.NVB ? 'nvlink' : 'pci';
+      links = paths.links(path);
+    } else {
+      // Through memory of the CPU next to each.
+      const cpus = [a, b].map((gpu) => this.#locality(node).cpuOfGpu(gpu));
+      links = [...paths.links(paths.between(NodeType.GPU, a, NodeType.CPU, cpus[0] ?? 0)), ...paths.links(paths.between(NodeType.CPU, cpus[0] ?? 0, NodeType.GPU, b))];
+    }
+    this.#known.set(key, [medium, links]);
+    return [medium, links];
+  }
+
+  /** From a GPU to the NIC it uses for pairs and for networks that reduce, or back. */
+  #net(node: number, local: number, channel: number, direction: 'send' | 'receive'): readonly number[] {
+    const { paths, system } = this.#machine(node);
+    const gpu = this.#gpu(node, local);
+    if (system.nets.length === 0) return [];
+    const net = this.#locality(node).netOfGpu(gpu, channel);
+    return direction === 'send' ? paths.links(paths.between(NodeType.GPU, gpu, NodeType.NET, net)) : paths.links(paths.between(NodeType.NET, net, NodeType.GPU, gpu));
+  }
+
+  /** Between the GPU of a rank and the NIC of its channel. */
+  #ofTransport(rank: number, peer: number, kind: 'ring' | 'tree', channel: number, direction: 'send' | 'receive'): readonly number[] {
+    const { nodes } = this.#cluster.merged;
+    const node = nodes.rankToNode[rank] ?? 0;
+    const local = rank - (nodes.rankBase[node] ?? 0);
+    const key = `net ${this.#kindNumber(node)} ${local} ${kind} ${channel} ${direction}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) return known[1];
+    const { paths, system } = this.#machine(node);
+    const transport = this.#transports.between(rank, peer, kind, channel, direction);
+    const device = transport.via === 'NET' ? transport.dev : 0;
+    const net = system.nets.findIndex(({ dev }) => dev === device);
+    const gpu = this.#gpu(node, local);
+    const links = net < 0 ? [] : direction === 'send' ? paths.links(paths.between(NodeType.GPU, gpu, NodeType.NET, net)) : paths.links(paths.between(NodeType.NET, net, NodeType.GPU, gpu));
+    this.#known.set(key, ['net', links]);
+    return links;
+  }
+
+  #kept(key: string, find: () => readonly number[]): readonly number[] {
+    const known = this.#known.get(key);
+    if (known !== undefined) return known[1];
+    const links = find();
+    this.#known.set(key, ['switch', links]);
+    return links;
+  }
+
+  #kindNumber(node: number): number {
+    return this.#cluster.merged.nodes.kindOfNode[node] ?? 0;
+  }
+
+  #locality(node: number): Locality {
+    const kind = kindOf(this.#cluster.merged.nodes, node);
+    let locality = this.#localities.get(kind);
+    if (locality === undefined) {
+      const { system, paths } = this.#machine(node);
+      this.#localities.set(kind, locality = new Locality(system, paths, this.#cluster.parameters));
+    }
+    return locality;
+  }
+}
+
+/** What the wires of one NVLink carry in one direction, GB/s, as NVIDIA gives it: 20 for NVLink 1, 25 for 2 to 4, 50 for 5. */
+function nvlinkWireGBps(sm: number): number {
+  if (sm >= 100) return 50;
+  if (sm === 86) return 14;
+  return sm >= 70 ? 25 : 20;
+}

@@ -1,0 +1,355 @@
+import { collectiveSchedule, messagesSchedule, pairsWay } from '../schedule/from-plan.js';
+import { type Connection, networkRank, type Schedule, type ScheduledCall, type ScheduledCollective, type Worker } from '../schedule/schedule.js';
+import { type Choice, choose } from '../tuning/choose.js';
+import { type Generation, generationOf } from '../tuning/constants.js';
+import { type Collective, collectives, type Protocol } from '../tuning/names.js';
+import type { CallOptions } from '../tuning/predict.js';
+import type { Tuning } from '../tuning/tune.js';
+import { runClock, type SliceListener, type Timing } from './clock.js';
+import { defaultEnvironment, type Environment, networkExtraUs } from './environment.js';
+import { fairRates, type Flows } from './fair-share.js';
+import { channelsThatDiffer, foldHosts } from './fold.js';
+import { measuredPhysics, type Physics } from './physics.js';
+import { type ChannelKind, type LinkUse, type Route, Routes, type SimulatedCluster } from './routes.js';
+
+/** How long a call takes by the simulation. */
+export interface Simulated {
+  readonly timeUs: number;
+  /** As NCCL chooses; undefined for messages between pairs, for which it has no model. */
+  readonly choice: Choice | undefined;
+  /** How the data travel. */
+  readonly protocol: Protocol;
+  readonly nChannels: number;
+  /** What of it is the start of kernels and ranks. */
+  readonly launchUs: number;
+}
+
+/** How a simulation goes about. */
+export interface SimulateOptions extends CallOptions {
+  readonly environment?: Environment;
+  readonly physics?: Physics;
+  /** Simulates all hosts though they are alike; for tests of folding. */
+  readonly unfolded?: boolean;
+  /** Hears of every slice. Then nothing is folded or extrapolated. */
+  readonly onSlice?: (worker: Worker, slice: Parameters<SliceListener>[0]) => void;
+  readonly root?: number;
+}
+
+/** Simulates calls on one cluster: routes and rates are worked out once. */
+export class Simulator {
+  readonly #cluster: SimulatedCluster;
+  readonly #tuning: Tuning;
+  readonly #routes: Routes;
+  readonly #structures = new Map<string, Structure>();
+  readonly #workers = new Map<string, readonly Worker[]>();
+  readonly #generation: Generation;
+
+  constructor(cluster: SimulatedCluster, tuning: Tuning) {
+    this.#cluster = cluster;
+    this.#tuning = tuning;
+    this.#routes = new Routes(cluster);
+    this.#generation = generationOf(tuning.input.minCompCap);
+  }
+
+  get nRanks(): number {
+    return this.#cluster.merged.nodes.nRanks;
+  }
+
+  /** Whether ranks are on several nodes. */
+  get usesNetwork(): boolean {
+    return this.#cluster.merged.nodes.nNodes > 1;
+  }
+
+  /**
+   * Executes a call's schedule in time.
+   *
+   * @param bytes size as nccl-tests counts it
+   * @returns undefined where NCCL has nothing to choose from, and for one rank, which exchanges nothing
+   */
+  simulate(collective: ScheduledCollective, bytes: number, options: SimulateOptions = {}): Simulated | undefined {
+    const { nRanks } = this.#cluster.merged.nodes;
+    if (nRanks === 1) return undefined;
+    const { environment = defaultEnvironment, physics = measuredPhysics, root = 0 } = options;
+    const call = { collective, bytes: wholeParts(collective, bytes, nRanks), root };
+    const plan = this.#planOf(call, options);
+    if (plan === undefined) return undefined;
+    const startUs = this.#startUs(plan, physics, environment);
+    const run = (size: number) => this.#execute({ ...call, bytes: wholeParts(collective, size, nRanks) }, plan, physics, environment, options);
+    const { whole, rest, period } = periods(call.bytes, plan.periodBytes);
+    let inner: number;
+    if (whole === 0 || options.onSlice !== undefined) {
+      inner = run(call.bytes);
+    } else {
+      // Beyond the first rounds each takes as long as the one before.
+      const long = run(rest);
+      inner = long + (whole * (long - run(rest - sampledPeriods * period))) / sampledPeriods;
+    }
+    return { timeUs: startUs + inner, choice: plan.choice, protocol: plan.protocol, nChannels: plan.nChannels, launchUs: startUs };
+  }
+
+  #planOf(call: ScheduledCall, options: SimulateOptions): CallPlan | undefined {
+    const { merged } = this.#cluster;
+    const { nRanks } = merged.nodes;
+    if (!isCollective(call.collective)) {
+      const way = pairsWay(merged, call);
+      const isCircle = call.collective === 'SendRecv';
+      return {
+        key: `pairs ${call.collective} ${way.protocol} ${way.channelsPerMessage}`, inTurn: 1,
+        choice: undefined, protocol: way.protocol, nChannels: way.nChannels, kind: 'pairs', isPairs: true, isSwitch: false, slices: 1, slots: 8, chunkBytes: way.chunkBytes,
+        periodBytes: way.channelsPerMessage * way.chunkBytes * (isCircle ? 1 : nRanks),
+        schedule: (sized) => messagesSchedule(merged, sized, way, isLopsided(call.collective) ? undefined : firstRanks(this.#foldedRanks(options))),
+        mayFold: true,
+      };
+    }
+    const choice = choose(this.#tuning, call.collective, call.bytes, options);
+    if (choice === undefined) return undefined;
+    const { algorithm, protocol, nChannels, chunkBytes } = choice;
+    const isSwitch = algorithm === 'NVLS' || algorithm === 'NVLSTree';
+    const isShared = call.collective === 'AllGather' || call.collective === 'ReduceScatter';
+    const goesAround = algorithm === 'Ring' && (isShared || call.collective === 'AllReduce');
+    const parts = isShared || (algorithm === 'Ring' && call.collective === 'AllReduce') ? nRanks : isSwitch ? this.#tuning.input.nvls?.nHeads ?? 1 : 1;
+    const slices = goesAround && protocol === 'Simple' ? 2 : 1;
+    return {
+      key: `${algorithm} ${protocol} ${nChannels} ${choice.nThreads} ${chunkBytes} ${call.collective}`, inTurn: isSwitch ? this.#tuning.input.nvls?.nHeads ?? 1 : 1,
+      choice, protocol, nChannels, chunkBytes, isPairs: false, isSwitch, slices, slots: 8 / slices,
+      kind: algorithm === 'Ring' ? 'ring' : isSwitch ? 'pairs' : 'tree',
+      periodBytes: nChannels * chunkBytes * parts,
+      schedule: (sized) => collectiveSchedule(merged, sized, choice),
+      mayFold: algorithm === 'Ring' || algorithm === 'PAT',
+    };
+  }
+
+  /** Ranks of two hosts that stand for all: of crossed rails, hosts at odd places take the other. Undefined where hosts differ. */
+  #foldedRanks({ unfolded = false, onSlice }: SimulateOptions): number | undefined {
+    const { nodes } = this.#cluster.merged;
+    const perHost = nodes.nRanks / nodes.nNodes;
+    const isRegular = nodes.kinds.length === 1 && Number.isInteger(perHost) && nodes.rankBase.every((base, node) => base === node * perHost);
+    return !unfolded && onSlice === undefined && isRegular && nodes.nNodes > 2 && nodes.nNodes % 2 === 0 ? 2 * perHost : undefined;
+  }
+
+  #execute(call: ScheduledCall, plan: CallPlan, physics: Physics, environment: Environment, options: SimulateOptions): number {
+    const folded = plan.mayFold && !isLopsided(call.collective) ? this.#foldedRanks(options) : undefined;
+    const key = `${plan.key} ${folded === undefined ? '' : 'folded'} ${isLopsided(call.collective) ? `${call.collective} ${call.root}` : ''}`;
+    const { structure, workers } = this.#workersOf(key, call, plan, folded, options);
+    const rated = this.#rated(structure, plan, physics, environment);
+    const { onSlice } = options;
+    const timing = { ...rated.timing, copyRate: (worker: number) => (workers[worker]?.rank === networkRank ? Infinity : rated.copyRate) };
+    const { endUs } = runClock(workers, structure.connections, timing,
+      onSlice === undefined ? undefined : (slice) => { const worker = workers[slice.worker]; if (worker !== undefined) onSlice(worker, slice); });
+    return endUs.reduce((latest, end) => Math.max(latest, end), 0);
+  }
+
+  /** The workers that stand for all others, and the connections of all. Kept, because a fit asks for the same calls again and again. */
+  #workersOf(key: string, call: ScheduledCall, plan: CallPlan, folded: number | undefined, { onSlice, unfolded = false }: SimulateOptions): { readonly structure: Structure; readonly workers: readonly Worker[] } {
+    const structure = this.#structures.get(key);
+    const callKey = `${key} ${call.bytes} ${unfolded ? 'unfolded' : ''}`;
+    const kept = this.#workers.get(callKey);
+    if (structure !== undefined && kept !== undefined && onSlice === undefined) return { structure, workers: kept };
+    const made = plan.schedule(call);
+    const schedule = folded === undefined ? made : foldHosts(made, folded);
+    const known = structure ?? this.#structureOf(key, schedule, plan);
+    if (onSlice !== undefined) return { structure: known, workers: schedule.workers };
+    // The last channel may have less to do than the others.
+    const last = plan.nChannels - 1;
+    const workers = schedule.workers.filter(({ channel }) => known.representatives.has(channel) || channel === last);
+    if (this.#workers.size < 4096) this.#workers.set(callKey, workers);
+    return { structure: known, workers };
+  }
+
+  /** Connections and their links: the same for all sizes that are done in the same way. */
+  #structureOf(key: string, { connections }: Schedule, plan: CallPlan): Structure {
+    const routes = connections.map((connection) => this.#routes.of(connection, plan.kind));
+    const shared = sharedLinks(connections, routes, plan, (use) => this.#routes.capacityGBps(use, measuredPhysics) === Infinity);
+    const rates = fairRates({ ...shared, most: new Float64Array(connections.length).fill(1000) }, Float64Array.from(shared.links, (link) => this.#capacity(link, 10, measuredPhysics, 1)));
+    const representatives = channelsThatDiffer(connections, (number) => `${(rates[number] ?? 0).toPrecision(5)}${routes[number]?.medium ?? ''}`);
+    const structure = { connections, routes, shared, representatives, rated: undefined };
+    this.#structures.set(key, structure);
+    return structure;
+  }
+
+  #rated(structure: Structure, plan: CallPlan, physics: Physics, environment: Environment): Rated {
+    if (structure.rated?.physics === physics && structure.rated.environment === environment) return structure.rated;
+    const { shared, routes, connections } = structure;
+    const blockGBps = plan.isPairs ? pairsGBps(plan.protocol, physics, this.#generation) : blockRate(plan, physics, this.#generation);
+    const capacity = Float64Array.from(shared.links, (link) => this.#capacity(link, blockGBps, physics, environment.oversubscription));
+    // What is limited by NICs is written at the speed of blocks, and waits for the NIC.
+    const most = Float64Array.from(connections, (_, index) => (routes[index]?.medium === 'net' ? 10 * blockGBps : blockGBps));
+    const rates = fairRates({ ...shared, most }, capacity);
+    return structure.rated = { physics, environment, copyRate: 1000 * blockGBps, timing: this.#timing(structure, rates, plan, physics, environment) };
+  }
+
+  #capacity(link: SharedLink, blockGBps: number, physics: Physics, oversubscription: number): number {
+    return link.use === undefined ? blockGBps : Math.min(1e6, this.#routes.capacityGBps(link.use, physics) / (link.isNet ? oversubscription : 1));
+  }
+
+  #timing({ connections, routes }: Structure, rates: Float64Array, plan: CallPlan, physics: Physics, { network }: Environment): Omit<Timing, 'copyRate'> {
+    const own = physics.of[this.#generation];
+    const { common } = physics;
+    const count = connections.length;
+    const writeRate = new Float64Array(count);
+    const wireRate = new Float64Array(count);
+    const latencyUs = new Float64Array(count);
+    const threads = (plan.choice?.nThreads ?? mostLlThreads) / mostLlThreads;
+    const hop = plan.isSwitch ? common.nvlsHopUs : { LL: own.llHopUs * (1 + common.llThreadCost * threads), LL128: own.ll128HopUs, Simple: own.simpleHopUs }[plan.protocol];
+    const block = plan.isPairs ? pairsGBps(plan.protocol, physics, this.#generation) : blockRate(plan, physics, this.#generation);
+    for (let number = 0; number < count; number++) {
+      const medium = routes[number]?.medium ?? 'nvlink';
+      const rate = (rates[number] ?? 0) * 1000;
+      const isNet = medium === 'net';
+      const via = connections[number]?.via;
+      // A network that reduces has one switch between two NICs.
+      const half = via === 'net-in' || via === 'net-out' ? 0.5 : 1;
+      writeRate[number] = isNet ? block * 1000 : rate;
+      wireRate[number] = isNet ? rate : Infinity;
+      latencyUs[number] = isNet
+        ? half * (common.netHopUs + networkExtraUs[network]) + (plan.protocol === 'Simple' ? own.simpleHopUs : 0)
+        : hop * (plan.protocol === 'Simple' ? 1 : 1 - common.flagShare) + (medium === 'shm' ? common.shmHopUs : 0);
+    }
+    const sliceUs = plan.isSwitch ? common.nvlsSliceUs : plan.protocol !== 'Simple' ? hop * common.flagShare : plan.isPairs ? common.pairsSliceRatio * own.simpleSliceUs : own.simpleSliceUs;
+    return {
+      writeRate, wireRate, stepUs: common.netStepUs, latencyUs, creditUs: latencyUs, sliceUs,
+      // Scatter and gather serve all heads in one slice.
+      copySliceUs: sliceUs / plan.inTurn,
+      operandCost: plan.isSwitch || plan.isPairs ? 0 : common.operandCost,
+      cutsThrough: plan.protocol !== 'Simple',
+      slots: plan.slots,
+      slicing: { slices: plan.slices, leastBytes: plan.slices > 1 ? Math.ceil(plan.chunkBytes / plan.slices / 32) : 0 },
+    };
+  }
+
+  #startUs({ isPairs, isSwitch }: CallPlan, physics: Physics, environment: Environment): number {
+    const { launchUs } = physics.of[this.#generation];
+    const { pairsSetupUs, nvlsSetupUs, processesUs } = physics.common;
+    const skewUs = environment.skewUs ?? (environment.launch === 'processes' ? processesUs : 0);
+    return launchUs + (isPairs ? pairsSetupUs : 0) + (isSwitch ? nvlsSetupUs : 0) + skewUs;
+  }
+}
+
+/** Connections with their links, and times as they were last worked out. */
+interface Structure {
+  readonly connections: readonly Connection[];
+  readonly routes: readonly Route[];
+  readonly shared: SharedLinks;
+  /** Channels that stand for those that are like them. */
+  readonly representatives: ReadonlySet<number>;
+  rated: Rated | undefined;
+}
+
+/** What connections share: links, and the throughput of thread blocks. */
+interface SharedLinks extends Omit<Flows, 'most'> {
+  readonly links: readonly SharedLink[];
+}
+
+/** A link of a node, or a thread block where `use` is undefined. */
+interface SharedLink {
+  readonly use: LinkUse | undefined;
+  readonly isNet: boolean;
+}
+
+function sharedLinks(connections: readonly Connection[], routes: readonly Route[], plan: CallPlan, isWide: (use: LinkUse) => boolean): SharedLinks {
+  const numbers = new Map<number, number>();
+  const links: SharedLink[] = [];
+  const first = new Int32Array(connections.length + 1);
+  const link: number[] = [];
+  const weight: number[] = [];
+  const take = (key: number, share: number, use: LinkUse | undefined, isNet: boolean) => {
+    let number = numbers.get(key);
+    if (number === undefined) numbers.set(key, number = links.push({ use, isNet }) - 1);
+    link.push(number);
+    weight.push(share);
+  };
+  connections.forEach(({ from, to, channel, phase, via }, index) => {
+    const inTurn = via === 'direct' ? 1 : plan.inTurn;
+    const isNet = routes[index]?.medium === 'net';
+    for (const use of routes[index]?.uses ?? []) {
+      if (!isWide(use)) take(((phase * 4096 + use.link) * 32_768 + use.node) * 4, (use.weight * wireBytes(plan.protocol)) / inTurn, use, isNet);
+    }
+    // The warps of a thread block share its throughput, those that send and those that receive each.
+    for (const [side, rank] of plan.isPairs ? [[1, from], [2, to]] as const : []) take(((phase * 1024 + channel) * 1_048_576 + rank) * 4 + side, 1, undefined, false);
+    first[index + 1] = link.length;
+  });
+  return { first, link: Int32Array.from(link), weight: Float64Array.from(weight), links };
+}
+
+/** Times as they follow from physics and environment. */
+interface Rated {
+  readonly physics: Physics;
+  readonly environment: Environment;
+  /** Bytes a µs. */
+  readonly copyRate: number;
+  readonly timing: Omit<Timing, 'copyRate'>;
+}
+
+/** What of a call its schedule and times depend on. */
+interface CallPlan {
+  /** Calls with the same key use the same connections in the same way. */
+  readonly key: string;
+  /** A worker serves so many connections in turn; one of them is busy. */
+  readonly inTurn: number;
+  readonly choice: Choice | undefined;
+  readonly protocol: Protocol;
+  readonly nChannels: number;
+  readonly chunkBytes: number;
+  readonly kind: ChannelKind;
+  readonly isPairs: boolean;
+  /** NVLink SHARP. */
+  readonly isSwitch: boolean;
+  readonly slices: number;
+  readonly slots: number;
+  /** Bytes of the call that one round of chunks on all channels moves. */
+  readonly periodBytes: number;
+  readonly schedule: (call: ScheduledCall) => Schedule;
+  /** Whether what a host does is what every host does. */
+  readonly mayFold: boolean;
+}
+
+/** Threads of a block with LL at most. */
+const mostLlThreads = 512;
+
+function firstRanks(count: number | undefined): number[] | undefined {
+  return count === undefined ? undefined : Array.from({ length: count }, (_, rank) => rank);
+}
+
+/** Whether a rank has another part in the call than the others. */
+function isLopsided(collective: ScheduledCollective): boolean {
+  return collective === 'Broadcast' || collective === 'Reduce' || collective === 'Gather' || collective === 'Scatter';
+}
+
+/** Rounds that are simulated before the steady state is measured, and rounds over which it is. */
+const settledPeriods = 4;
+const sampledPeriods = 2;
+
+/** Splits a call into rounds that are alike and a rest that is simulated. */
+function periods(bytes: number, period: number): { readonly whole: number; readonly rest: number; readonly period: number } {
+  const count = Math.floor(bytes / period);
+  const kept = settledPeriods + sampledPeriods;
+  if (count <= kept + 1) return { whole: 0, rest: bytes, period };
+  const whole = count - kept;
+  return { whole, rest: bytes - whole * period, period };
+}
+
+/** LL sends a flag with every four bytes, LL128 one in 128. */
+function wireBytes(protocol: Protocol): number {
+  return { LL: 2, LL128: 128 / 120, Simple: 1 }[protocol];
+}
+
+function blockRate({ isSwitch, protocol }: CallPlan, physics: Physics, generation: Generation): number {
+  const own = physics.of[generation];
+  if (isSwitch) return physics.common.nvlsBlockGBps;
+  return { LL: own.llBlockGBps, LL128: own.ll128BlockGBps, Simple: own.copyBlockGBps }[protocol];
+}
+
+function pairsGBps(protocol: Protocol, physics: Physics, generation: Generation): number {
+  const own = physics.of[generation];
+  return protocol === 'Simple' ? own.pairsBlockGBps : own.llBlockGBps;
+}
+
+function isCollective(name: ScheduledCollective): name is Collective {
+  return (collectives as readonly string[]).includes(name);
+}
+
+/** What each rank has is a whole number of bytes. */
+function wholeParts(collective: ScheduledCollective, bytes: number, nRanks: number): number {
+  const isWhole = collective === 'AllReduce' || collective === 'Broadcast' || collective === 'Reduce' || collective === 'SendRecv';
+  return isWhole ? bytes : Math.max(1, Math.round(bytes / nRanks)) * nRanks;
+}
