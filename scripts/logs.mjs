@@ -1,13 +1,15 @@
 // Measures verdicts on logs whose cause is known: npm run logs -- [FOLDER of more labels] [--json]
+// With --slow SECONDS: looks for lines that take long to read, by random joins of what rules look for; prints the slowest.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { parse } from 'yaml';
 import { checkLog, NcclLogReader, verdictOf } from '../dist/planner/index.js';
+import { lineRules } from '../dist/planner/log/rules/all.js';
 
 const repository = join(dirname(fileURLToPath(import.meta.url)), '..');
-const folders = process.argv.slice(2).filter((word) => !word.startsWith('--'));
+const folders = process.argv.includes('--slow') ? [] : process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const asJson = process.argv.includes('--json');
 const tables = [join(repository, 'test/logs'), ...folders];
 
@@ -18,6 +20,31 @@ function verdictOn(path) {
   reader.openFile(path);
   for (const line of (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString().split('\n')) reader.readLine(line.replace(/\r$/, ''));
   return verdictOf(checkLog(reader.finish()));
+}
+
+const slow = process.argv.indexOf('--slow');
+if (slow >= 0) {
+  findSlowLines(Number(process.argv[slow + 1]));
+  process.exit(0);
+}
+
+/** Lines of 64 KiB, the longest that are read, of repeated pieces: a pattern that is not linear takes seconds for one. */
+function findSlowLines(seconds) {
+  const words = [...lineRules.flatMap(({ needles }) => needles), 'NCCL WARN ', 'NCCL INFO ', 'node1:1:2 [0] NCCL INFO ', 'Channel 00/1 : ', 'Trees [0] ', '->', '-1/-1/-1', '[', ']', ' ', '9', '/', ':', '(', 'comm 0x', '{', '"', '# Rank 0 Pid', '+ NVL['];
+  const pick = () => words[Math.floor(Math.random() * words.length)];
+  let worst = { ms: 0, line: '' };
+  let count = 0;
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; count++) {
+    const piece = Array.from({ length: 1 + Math.floor(Math.random() * 4) }, pick).join(Math.random() < 0.5 ? ' ' : '');
+    const line = (Math.random() < 0.5 ? pick() : '') + piece.repeat(65_536 / piece.length);
+    const reader = new NcclLogReader();
+    reader.openFile('slow');
+    const begin = performance.now();
+    reader.readLine(line);
+    const ms = performance.now() - begin;
+    if (ms > worst.ms) worst = { ms, line };
+  }
+  console.log(`${count} lines of 64 KiB; the slowest took ${worst.ms.toFixed(1)} ms: ${JSON.stringify(worst.line.slice(0, 120))}`);
 }
 
 const results = [];

@@ -51,8 +51,9 @@ const callHead = /:\d{1,10}:\d{1,10} (?:\[-?\d{1,4}\] )?(?:\S{1,40} )?(?:\S{1,20
 /** What launchers and collectors put before a line without a space between; it ends with a mark, not with a letter. */
 const launcherPrefix = /^(?:\[[^\]]{0,200}\](?:<[^>]{0,50}>)?:?|\d+:|.{0,250}[|",>)\]'`=;])?$/;
 const gluedTime = /^\[?\d{4}-\d\d-\d\d[T_ ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?/;
-/** The longest head that is looked for. */
+/** The longest head that is looked for, and the most lines of NCCL in one line of text. */
 const headLength = 500;
+const markerLimit = 100;
 // Colours, and the other controls that terminals get: erase, cursor.
 const controls = /\u001b\[[0-9;?]{0,20}[A-Za-z]/g;
 
@@ -73,7 +74,7 @@ export function readLine(plain: string, known: KnownProcesses): ReadLine {
   const starts: Start[] = [];
   let broken = false;
   let other = false;
-  for (; at >= 0; at = plain.indexOf(marker, at + marker.length)) {
+  for (let count = 0; at >= 0 && count < markerLimit; at = plain.indexOf(marker, at + marker.length), count++) {
     const writer = plain[at - 1];
     if (writer !== 'N' && writer !== 'T') continue;
     const level = levelAt(plain, at + marker.length);
@@ -140,7 +141,7 @@ function cutAtStarts(plain: string, starts: readonly Start[], broken: boolean, k
 /** Whether a prefix is not a launcher's but the beginning of another line. */
 function holdsHead(prefix: string, known: KnownProcesses): boolean {
   if (!prefix.includes(':')) return false;
-  return [...prefix.matchAll(/([^\s:]{1,255}):\d{1,10}:\d{1,10} /g)].some(([, host = '']) => known.hasHost(host));
+  return [...prefix.slice(-4 * headLength).matchAll(/([^\s:]{1,255}):\d{1,10}:\d{1,10} /g)].some(([, host = '']) => known.hasHost(host));
 }
 
 /** The host's name at the end of what stands before the process number. */

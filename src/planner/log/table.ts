@@ -29,6 +29,8 @@ export interface MeasuredTable {
 /** The most rows that are kept; more of them is somebody's loop, and the first and best tell enough. */
 const rowLimit = 1000;
 const tableLimit = 5000;
+/** A row or a line of a table's head is shorter. */
+const rowLength = 1000;
 
 /** Finds the tables of nccl-tests between all other lines. Lines of several tables must not be mixed. */
 export class TableReader {
@@ -58,7 +60,7 @@ export class TableReader {
       this.#hosts.clear();
       if (collective !== undefined) this.#collective = collective;
     }
-    const [, rank, host = ''] = /^\s*(?:\[[^\]]*\]\S*)?#\s+Rank\s+(\d+) .*Pid +\d+ on +(\S+) device/.exec(text) ?? [];
+    const [, rank, host = ''] = /^\s*(?:\[[^\]]{0,200}\]\S{0,50})?#\s+Rank\s+(\d{1,7}) .{0,80}Pid +\d+ on +(\S{1,255}) device/.exec(text.slice(0, rowLength)) ?? [];
     if (rank !== undefined) {
       this.#ranks = Math.max(this.#ranks, Number(rank) + 1);
       if (this.#hosts.size < 64) this.#hosts.add(ownText(host));
@@ -71,7 +73,7 @@ export class TableReader {
 
   #readRow(text: string, place: Place): void {
     // A launcher's `[0]` may stand anywhere in the row, for the row is written in pieces.
-    const fields = text.replaceAll(/\[[^\]]*\](?:<\w+>:)?/g, ' ').trim().split(/\s+/);
+    const fields = text.slice(0, rowLength).replaceAll(/\[[^\]]{0,200}\](?:<\w{1,20}>:)?/g, ' ').trim().split(/\s+/);
     const row = this.#whole(fields, place);
     if (row === undefined) return;
     if (this.#open === undefined) {

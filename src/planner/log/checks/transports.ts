@@ -65,7 +65,7 @@ function checkInside({ id, ranks }: LoggedCommunicator, hosts: ReadonlyMap<strin
   }
   if (findings.length === 0 && refused !== undefined && settings === '') {
     findings.push({
-      code: 'p2p-refused', severity: 'warning', communicator: id,
+      code: 'p2p-refused', severity: [...ranks.values()].every(({ completed }) => completed !== undefined) ? 'info' : 'warning', kind: 'risk', communicator: id,
       problem: `the driver refused P2P between GPUs of one host: '${refused.text}'`, cause: 'the GPUs or their PCIe topology do not support it, or ACS and IOMMU forbid it',
       remedy: 'check nvidia-smi topo -p2p r; switch ACS off in the BIOS or by setpci', places: [refused.place],
     });

@@ -12,13 +12,13 @@ export const gpuRules: readonly LineRule[] = [
     source: 'NVIDIA/nccl#2329',
   },
   {
-    code: 'p2p-refused', kind: 'cost', needles: ['p2p is disabled between connected gpus'], pattern: /GPUs (\d{1,3}) and (\d{1,3})/, explains: ['shm-despite-nvlink'],
+    code: 'p2p-refused', kind: 'risk', needles: ['p2p is disabled between connected gpus'], pattern: /GPUs (\d{1,3}) and (\d{1,3})/, explains: ['shm-despite-nvlink'],
     problem: 'P2P is disabled between connected GPUs[ (such as $1 and $2)]: data goes through the host\'s memory, or NCCL hangs where that fails too',
     cause: 'the driver refuses P2P: a virtual machine, PCIe ACS or an IOMMU, GeForce cards, or containers that do not share the GPUs',
     remedy: 'nvidia-smi topo -p2p r; switch ACS and the IOMMU off in BIOS and kernel, or give the VM the whole PCIe switch; NCCL_P2P_DISABLE=1 if a hang must end now', source: 'vllm-project/vllm#14025',
   },
   {
-    code: 'p2p-refused', kind: 'cost', needles: ['could not enable p2p between dev', 'peer query failed between dev', 'failed to peer with device'], except: /peer mapping resources|too many peers/, pattern: /(?:between dev |with device )(\S{1,40})(?: and dev (\S{1,40}))?/, explains: ['shm-despite-nvlink'],
+    code: 'p2p-refused', kind: 'risk', needles: ['peer access is not supported', 'peer access unsupported', 'could not enable p2p between dev', 'peer query failed between dev', 'failed to peer with device'], except: /peer mapping resources|too many peers/, pattern: /(?:(?:between dev |with device )(\S{1,40})|peer access (?:is not |un)supported)/, explains: ['shm-despite-nvlink'],
     problem: 'the driver refuses P2P[ for device $1]', cause: 'ACS or an IOMMU, a virtual machine, or a GPU in a bad state', remedy: 'nvidia-smi topo -p2p r; switch ACS and the IOMMU off; reset the GPU',
   },
   {
@@ -32,7 +32,7 @@ export const gpuRules: readonly LineRule[] = [
   },
   {
     code: 'nvls-failed', kind: 'fault', needles: ['transport/nvls.cc', 'nvls.cc:'], pattern: /nvls\.cc:\d{1,5} (?:\([^)]{1,60}\) )?NCCL WARN .{0,20}(?:cuda|CUDA) (?:failure|error) ?(\d{0,4}) ?'?([^']{0,100})/i, explains: ['cuda-state', 'cuda-unsupported', 'cuda-invalid', 'cuda-memory', 'calls-failed'],
-    problem: 'the driver refused a multicast object of NVLink SHARP (NVLS)[: CUDA error $1][ $2]',
+    problem: 'the driver refused a multicast object of NVLink SHARP (NVLS)[, CUDA error $1][: $2]',
     cause: 'the fabric manager was restarted without a reset of the GPUs, is not running or does not fit the driver, a VM or container lacks the right, or multicast resources are used up',
     remedy: 'systemctl status nvidia-fabricmanager (same version as the driver); nvidia-smi -q | grep -A4 Fabric; stop all jobs, reset the GPUs or reboot; NCCL_NVLS_ENABLE=0 goes around it at a cost of bandwidth', source: 'NVIDIA/nccl#1788',
   },
@@ -71,7 +71,7 @@ export const gpuRules: readonly LineRule[] = [
     problem: 'a GPU is gone from the PCIe bus', cause: 'power, temperature, the PCIe link or the GPU itself', remedy: 'dmesg -T | grep -i xid; power-cycle the host; replace the GPU if it comes back',
   },
   {
-    code: 'gpu-none', kind: 'fault', needles: ['no cuda-capable device is detected', 'no cuda gpus are available', 'failed to initialize nvml', 'nvmlinit_v2 failed', 'nvmlinit() failed'], except: /version mismatch/,
+    code: 'gpu-none', kind: 'fault', needles: ['no cuda-capable device is detected', 'no cuda gpus are available', 'failed to initialize nvml', 'nvmlinit_v2 failed', 'nvmlinit_v2() failed', 'nvmlinit() failed'], except: /version mismatch/,
     problem: 'the process sees no GPU', cause: 'CUDA_VISIBLE_DEVICES is empty, the container has no GPU, or the driver is not loaded', remedy: 'nvidia-smi -L in the same container; docker run --gpus all; Kubernetes: the nvidia.com/gpu resource',
   },
   {
@@ -123,15 +123,15 @@ export const gpuRules: readonly LineRule[] = [
     problem: 'the driver refused a call in its present state', cause: 'resources of the fabric (NVLS, IMEX) that are not ready or not permitted', remedy: 'nvidia-smi -q | grep -A4 Fabric; NCCL_NVLS_ENABLE=0 and NCCL_MNNVL_ENABLE=0 show which', explains: ['calls-failed'],
   },
   {
-    code: 'cuda-generic', kind: 'symptom', needles: ['cuda failure', 'cuda error', 'cudaerror', 'hip failure'], pattern: /(?:cuda|hip) (?:failure|error)(?:: | )?(?:\d{1,4} )?'?([^'\n]{0,80})/i, except: /unhandled cuda|peer access is already enabled|out of memory|invalid argument|not supported|present state|not permitted|illegal memory|device-side|misaligned|unspecified launch|initialization error|ordinal|no kernel image|invalid device function|IPC|mapping of buffer|ECC|NVLink error|insufficient|driver shutting down|no CUDA-capable|peer mapping|not yet init/i,
+    code: 'cuda-generic', kind: 'symptom', needles: ['cuda failure', 'cuda error', 'cudaerror', 'hip failure'], pattern: /(?:cuda|hip) (?:failure|error)(?:: | )?(?:\d{1,4} )?'?([^'\n]{0,80})/i, except: /unhandled cuda|peer access is already enabled|out of memory|invalid argument|operation not supported|peer access|installed CUDA driver|on this OS|present state|not permitted|illegal memory|device-side|misaligned|unspecified launch|initialization error|ordinal|no kernel image|invalid device function|IPC|mapping of buffer|ECC|NVLink error|insufficient|driver shutting down|no CUDA-capable|peer mapping|not yet init/i,
     problem: 'a CUDA call of NCCL failed[: $1]', cause: 'often an earlier error of a kernel on that GPU', remedy: 'look for the first CUDA error of that rank; run it with CUDA_LAUNCH_BLOCKING=1; dmesg -T | grep -i xid',
   },
   {
-    code: 'iommu', kind: 'fault', needles: ['missing "iommu=pt"', 'missing \\"iommu=pt'],
+    code: 'iommu', kind: 'risk', needles: ['missing "iommu=pt"', 'missing \\"iommu=pt'],
     problem: 'the kernel runs without iommu=pt, which can hang or crash P2P', cause: 'the kernel command line lacks iommu=pt', remedy: 'add iommu=pt to GRUB_CMDLINE_LINUX, update-grub, reboot; cat /proc/cmdline shows it', source: 'ROCm/vllm#390',
   },
   {
-    code: 'numa-balancing', kind: 'cost', needles: ['numa auto balancing enabled', 'numa balancing enabled'],
+    code: 'numa-balancing', kind: 'risk', needles: ['numa auto balancing enabled', 'numa balancing enabled'],
     problem: 'NUMA balancing of the kernel is on, which makes collectives slow and uneven', cause: 'kernel.numa_balancing is 1', remedy: 'sysctl -w kernel.numa_balancing=0',
   },
   {

@@ -98,7 +98,7 @@ export const infinibandRules: readonly LineRule[] = [
     problem: 'NCCL cannot open a NIC that the system lists', cause: 'a container without /dev/infiniband or its permissions, or a NIC that is down', remedy: 'ibv_devinfo in the container; docker run --device=/dev/infiniband; Kubernetes: request the RDMA resource',
   },
   {
-    code: 'ib-event', kind: 'failure', needles: ['async fatal event', 'got async event', 'got non-fatal async event', 'async event :'], except: /client reregister|GID table change|SM change|P_Key|pkey/i,
+    code: 'ib-event', kind: 'failure', needles: ['async fatal event', 'got async event', 'got non-fatal async event', 'async event :'], except: /client reregister|GID table change|SM change|LID change|port active|link up|P_Key|pkey/i,
     pattern: /async (?:fatal )?event[^:]{0,80}: ?(.{3,60})/, explains: ['ib-retry-exceeded', 'ib-flush', 'remote-closed', 'watchdog-timeout'],
     problem: 'a NIC reported an event of its own[: $1]', cause: 'a port that went down or a device error: cable, transceiver, switch port, firmware', remedy: 'dmesg -T | grep mlx5; ibstat; mlxlink -d <device> -m for the cable',
   },

@@ -16,12 +16,12 @@ export const pytorchRules: readonly LineRule[] = [
     problem: 'ranks call different collectives: $1', cause: 'code paths differ between ranks (a condition on the rank, uneven data)', remedy: 'look at the stacks of both ranks at that call',
   },
   {
-    code: 'store-timeout', kind: 'failure', needles: ['timed out initializing process group in store based barrier', 'clients joined', 'rendezvoustimeouterror', 'client socket has timed out', 'client socket has failed to connect', 'rendezvousconnectionerror', 'timeout waiting for key'],
-    pattern: /(Timed out initializing process group[^\n]{0,200}|\d{1,6}\/\d{1,6} clients joined|RendezvousTimeoutError|client socket has (?:timed out|failed)[^\n]{0,120}|RendezvousConnectionError|[Tt]imeout waiting for key: ?\S{1,60})/, explains: ['exit-child', 'init-unfinished', 'exit-signal'],
+    code: 'store-timeout', kind: 'failure', needles: ['timed out initializing process group in store based barrier', 'clients joined', 'rendezvoustimeouterror', 'client socket has timed out', 'client socket has failed to connect', 'rendezvousconnectionerror', 'timeout waiting for key', 'got error: socket timeout'],
+    pattern: /(Timed out initializing process group[^\n]{0,200}|\d{1,6}\/\d{1,6} clients joined|RendezvousTimeoutError|client socket has (?:timed out|failed)[^\n]{0,120}|RendezvousConnectionError|[Tt]imeout waiting for key: ?\S{1,60}|store->get\([^)]{0,40}\) got error: [^\n]{0,40}[Tt]imeout)/, explains: ['exit-child', 'init-unfinished', 'exit-signal'],
     problem: 'ranks did not find each other through PyTorch\'s store: $1', cause: 'some ranks did not start or died before, or cannot reach MASTER_ADDR:MASTER_PORT (firewall, wrong address)', remedy: 'nc -vz $MASTER_ADDR $MASTER_PORT from every host; compare WORLD_SIZE with the ranks that started',
   },
   {
-    code: 'store-lost', kind: 'symptom', needles: ['tcpstore', 'store->get', 'recvvalue failed', 'failed to recv, got 0 bytes', 'sendbytes failed'], pattern: /(?:TCPStore|store->get|recvValue|sendBytes)[^\n]{0,160}(?:failed|error|reset|Broken pipe|Socket Timeout|closed)|got 0 bytes/i, except: /WorkNCCL/,
+    code: 'store-lost', kind: 'risk', needles: ['tcpstore', 'store->get', 'recvvalue failed', 'failed to recv, got 0 bytes', 'sendbytes failed'], pattern: /(?:TCPStore|store->get|recvValue|sendBytes)[^\n]{0,160}(?:failed|error|reset|Broken pipe|Socket Timeout|closed)|got 0 bytes/i, except: /WorkNCCL/,
     problem: 'the connection to PyTorch\'s store on rank 0 was lost', cause: 'rank 0\'s process ended first', remedy: 'look at the log of rank 0\'s host',
   },
   {

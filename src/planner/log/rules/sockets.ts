@@ -2,7 +2,7 @@ import type { LineRule } from './rule.js';
 
 /** The ways NCCL says that a TCP connection cannot be made, from 2.4 to 2.30. */
 const connect = String.raw`[Cc]onnect(?: to |ing to address )(\S{2,80}?)(?:<\d{1,5}>)? (?:failed|returned)[^\n]{0,80}`;
-const refusal = String.raw`(?:timed out|refused|No route to host|unreachable|Invalid argument|error retry count|after \d{1,4} attempts|failed|Cannot assign)`;
+const refusal = String.raw`(?:timed out|refused|No route to host|unreachable|Invalid argument|error retry count|after \d{1,4} attempts|caused connection abort|reset by peer|failed|Cannot assign)`;
 
 /** Bootstrap and NET/Socket: interfaces, addresses, connections. */
 export const socketRules: readonly LineRule[] = [
@@ -46,8 +46,8 @@ export const socketRules: readonly LineRule[] = [
     problem: 'the connection to another rank was closed', cause: 'that rank died or left first: this one only noticed', remedy: 'find the rank whose log ends first or has another error before this',
   },
   {
-    code: 'calls-differ', kind: 'fault', needles: ['message truncated'], pattern: /[Mm]essage truncated ?: receiv(?:ed|ing) (\d{1,12}) bytes instead of (\d{1,12})/, explains: ['remote-closed', 'calls-failed'],
-    problem: 'a rank got $1 bytes where it waited for $2', cause: 'ranks called different collectives or sizes, have different NCCL settings (NCCL_PROTO, NCCL_ALGO), or a port scanner connected to NCCL\'s port', remedy: 'compare the calls and NCCL_* settings of these ranks (TORCH_DISTRIBUTED_DEBUG=DETAIL); keep scanners off the interface',
+    code: 'calls-differ', kind: 'fault', needles: ['message truncated', 'collective mismatch error'], pattern: /[Mm]essage truncated ?: receiv(?:ed|ing) (\d{1,12}) bytes instead of (\d{1,12})|collective mismatch error, local size (\d{1,12}) remote size (\d{1,12})/, explains: ['remote-closed', 'calls-failed'],
+    problem: 'ranks do not agree about the size of a message[: $1 bytes where $2 were awaited][: $3 bytes here, $4 there]', cause: 'ranks called different collectives or sizes, have different NCCL settings (NCCL_PROTO, NCCL_ALGO), or a port scanner connected to NCCL\'s port', remedy: 'compare the calls and NCCL_* settings of these ranks (TORCH_DISTRIBUTED_DEBUG=DETAIL); keep scanners off the interface',
   },
   {
     code: 'rank-twice', kind: 'fault', needles: ['has already checked in'], pattern: /rank (\d{1,7}) of (\d{1,7}) ranks has already checked in/, explains: ['init-unfinished', 'calls-failed'],
@@ -58,7 +58,7 @@ export const socketRules: readonly LineRule[] = [
     problem: 'ranks do not agree how many they are: $1 and $2', cause: 'WORLD_SIZE differs between processes, or two jobs share an id and port', remedy: 'check WORLD_SIZE, MASTER_ADDR and MASTER_PORT of all processes',
   },
   {
-    code: 'address-family', kind: 'fault', needles: ['is neither af_inet', 'address family not supported by protocol', 'unsupported ip family', 'ncclsocketinit: connecting to address'],
+    code: 'address-family', kind: 'fault', pattern: /NCCL (?:WARN|INFO)|ncclSocket/, needles: ['is neither af_inet', 'address family not supported by protocol', 'unsupported ip family', 'ncclsocketinit: connecting to address'],
     problem: 'an address is of a family that NCCL cannot use here', cause: 'IPv6 is off, or the address is empty: hosts found different kinds of interfaces', remedy: 'NCCL_SOCKET_FAMILY=AF_INET and NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
   },
   {

@@ -29,7 +29,7 @@ export const versionRules: readonly LineRule[] = [
     problem: 'a queue of the Slingshot NIC (CXI) overflowed', cause: 'too small queues or hardware matching used up by many messages', remedy: 'FI_CXI_DEFAULT_CQ_SIZE=131072, FI_CXI_RDZV_PROTO=alt_read, FI_CXI_RX_MATCH_MODE=hybrid',
   },
   {
-    code: 'ofi-error', kind: 'failure', needles: ['net/ofi'], pattern: /NCCL WARN NET\/OFI (.{3,140})/, except: /Disabling shared memory failed|Only EFA provider is supported|Setting (?:FI_|NCCL_)|Running on|CUDA flush enabled/, explains: ['calls-failed'],
+    code: 'ofi-error', kind: 'risk', needles: ['net/ofi'], pattern: /NCCL WARN NET\/OFI (.{3,140})/, except: /Disabling shared memory failed|Only EFA provider is supported|Setting (?:FI_|NCCL_)|Running on|CUDA flush enabled/, explains: ['calls-failed'],
     problem: 'the libfabric plugin failed: $1', cause: 'the provider or its device is not in order', remedy: 'fi_info; FI_LOG_LEVEL=warn; on EFA the security group must allow all traffic within itself',
   },
   {
