@@ -60,6 +60,13 @@ describe('tccl log', () => {
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('has 24 ranks, and the communicator in the log has 16') as string });
   });
 
+  it('reads a log of RCCL and says so, but compares it with no plan', async () => {
+    const rccl = join(import.meta.dirname, '../logs/excerpts/rocmvllm390.log');
+    const [read, compared] = await Promise.all([tccl(['log', rccl]), tccl(['log', rccl, '--topology', 'dgx-h100'])]);
+    expect(read.stdout).toContain('info rccl: this is the log of RCCL (AMD)');
+    expect(compared).toMatchObject({ code: 2, stderr: expect.stringContaining('it cannot be compared with a plan') as string });
+  });
+
   it('reads compressed logs, and says that half a log is half', async () => {
     expect(await tccl(['log', file('good.log.gz', gzipSync(text))])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Verdict: nothing wrong found\n/) as string });
     const half = await tccl(['log', file('half.log', text.slice(0, text.length / 2))]);

@@ -33,6 +33,7 @@ export async function comparePlanned(model: LogModel, options: ComparisonOptions
     if (option !== undefined) throw new InvalidUsageError('UNSUPPORTED', `${option} says how to plan, but for which machine? Give --topology too`);
     return { findings: [], sentence: undefined };
   }
+  if (model.hits.some(({ rule }) => rule.code === 'rccl')) throw new InvalidUsageError('UNSUPPORTED', 'this is the log of RCCL (AMD), which plans otherwise than NCCL: it cannot be compared with a plan');
   const [largest] = [...model.communicators].sort((a, b) => b.ranks.size - a.ranks.size);
   if (largest === undefined) throw new InvalidUsageError('UNSUPPORTED', 'there is no communicator in the log to compare with a plan');
   const input = await readCluster([topology], {
