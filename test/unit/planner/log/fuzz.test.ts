@@ -34,7 +34,7 @@ const mutations: readonly ((line: string, random: Random) => string)[] = [
   (line, random) => `${line}${pick([' ', '9', '[', ':', '/', '-1/-1/-1->', '\u001b[31m', '\r', '\ufffd'], random).repeat(Math.floor(random() * 3000))}`,
   (line) => JSON.stringify({ log: `${line}\n`, stream: 'stdout' }),
   (line, random) => `${pick(['[1,0]<stdout>:', '3: ', '[rank3]:', '2026-01-02T03:04:05Z ', '(VllmWorker pid=7) ', '"'], random)}${line}`,
-  (line, random) => [...line].map((letter) => (random() < 0.03 ? String.fromCharCode(32 + Math.floor(random() * 95)) : letter)).join(''),
+  (line, random) => Array.from(line).map((letter) => (random() < 0.03 ? String.fromCharCode(32 + Math.floor(random() * 95)) : letter)).join(''),
 ];
 
 describe('real logs that are damaged at random', () => {
