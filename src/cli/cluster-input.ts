@@ -6,6 +6,7 @@ import type { ClusterFileMachine } from '../planner/plan/cluster-file.js';
 import { mostHosts, splitCount, unknownVariable } from '../planner/plan/cluster-words.js';
 import { applyOverrides } from '../planner/plan/overrides.js';
 import type { Hardware } from '../planner/topology/catalogue/hardware.js';
+import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
 import type { System } from '../planner/topology/system.js';
 import { describeNote } from '../planner/topology/xml/notes.js';
 import type { XmlElement } from '../planner/topology/xml/tree.js';
@@ -157,7 +158,7 @@ function assembleCluster(
     if (machine === undefined) {
       const complete = completeTopology(input, hardware);
       const root = inCluster(() => applyOverrides(complete.root, overrides));
-      const { system, notes: systemNotes } = buildNoted(root, input.fileName, parameters);
+      const { system, notes: systemNotes } = buildNoted(withoutEmptyBranches(root), input.fileName, parameters);
       notes.push(...complete.notes, ...systemNotes);
       built.set(key, machine = { title: input.title, fileName: input.fileName, root, system });
     }
@@ -184,7 +185,7 @@ function assembleCluster(
  */
 export function versionOf({ nccl, torch }: Pick<ClusterOptions, 'nccl' | 'torch'>): string {
   if (nccl !== undefined && torch !== undefined) throw new InvalidUsageError('UNSUPPORTED', '--nccl and --torch both say which NCCL: give one of them');
-  if (torch !== undefined) return ncclInTorch(torch);
+  if (torch !== undefined) return ncclVersion(ncclInTorch(torch));
   return nccl === undefined ? defaultVersion : ncclVersion(nccl);
 }
 

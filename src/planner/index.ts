@@ -33,7 +33,7 @@ export { allRules, type ChangedRule, type NamedRule, rulesBetween } from './vers
 export type { Rule, Step } from './versions/rule.js';
 export { type RuleName, type Rules, rulesOf } from './versions/rules.js';
 export { ncclInTorch } from './versions/torch.js';
-export { comparedVersions, coveredVersions, defaultVersion, isCompared, ncclVersion, nearestVersions } from './versions/version.js';
+export { comparedVersions, coveredVersions, defaultVersion, isCompared, ncclVersion, nearestVersions, releases } from './versions/version.js';
 export type { ExitRefusal } from './graph/nics.js';
 export { searchHost, type SearchOptions } from './graph/search-host.js';
 export { type GraphStory, StoryTeller } from './graph/story.js';

@@ -20,7 +20,7 @@ export function register(program: Command): void {
     .option('--markdown', 'print docs/reference/nccl-versions.md')
     .addHelpText('after', examples(
       ['all of them', 'tccl nccl rules'],
-      ['what an upgrade changes', 'tccl nccl rules --from 2.21.5 --to 2.27.5'],
+      ['what an upgrade changes', 'tccl nccl rules --from 2.26.2 --to 2.28.9'],
     ))
     .action(async (options: RulesOptions) => { await showRules(options); });
   nccl

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
 import type { CaseResult, Outcome } from '../../planner/plan/oracle/run-oracle.js';
@@ -18,12 +18,13 @@ export function register(program: Command): void {
   program
     .command('oracle')
     .description('compare the planner with what NCCL itself answered for many machines')
-    .argument('<directory>', 'folder of cases: each a folder with case.json, expected.json and XML files')
+    .argument('<directory>', 'folder of cases: each a folder with case.json, expected.json and XML files; or one folder of cases for each version of NCCL')
     .option('--sections <names>', 'compare these sections only, by comma')
     .option('--filter <text>', 'only cases whose name contains this')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', `${examples(
       ['all cases', 'tccl oracle ../shared/oracle/cases'],
+      ['other versions, each by its own rules', 'tccl oracle ../shared/oracle-versions/cases'],
       ['two parts of some', 'tccl oracle ../shared/oracle/cases --sections system,paths --filter dgxh100'],
     )}\nExit code 0 when all compared sections are equal in all cases, else 1.`)
     .action(async (directory: string, options: OracleOptions) => {
@@ -49,10 +50,12 @@ async function compareWithOracle(directory: string, options: OracleOptions): Pro
   const failures = results.flatMap(({ name, outcomes }) => [...outcomes].flatMap(([section, outcome]) =>
     outcome.kind === 'failed' ? [{ name, section, difference: outcome.difference }] : []));
   const counts = names.map((name) => ({ section: name, ...count(results.map(({ outcomes }) => outcomes.get(name))) }));
+  const versions = byVersion(results, names);
   if (options.json === true) {
-    printJson({ cases: results.length, seconds, sections: counts, failures }, 1);
+    printJson({ cases: results.length, seconds, sections: counts, versions, failures }, 1);
   } else {
     printTable(results.length, counts, failures, seconds);
+    if (versions.length > 1) printVersions(versions);
   }
   return failures.length > 0 ? 1 : 0;
 }
@@ -85,7 +88,33 @@ function printTable(
   print('', `${cases} cases in ${seconds.toFixed(1)} s`);
 }
 
-/** Folders with a case, in order of their names. */
+interface VersionCounts {
+  readonly nccl: string;
+  readonly cases: number;
+  readonly sections: readonly ({ readonly section: string } & Count)[];
+}
+
+function byVersion(results: readonly CaseResult[], names: readonly string[]): VersionCounts[] {
+  return [...new Set(results.map(({ nccl }) => nccl))].map((nccl) => {
+    const own = results.filter((result) => result.nccl === nccl);
+    return { nccl, cases: own.length, sections: names.map((section) => ({ section, ...count(own.map(({ outcomes }) => outcomes.get(section))) })) };
+  });
+}
+
+/** Equal cases of those compared, by version and section. */
+function printVersions(versions: readonly VersionCounts[]): void {
+  const paint = colorsFor(process.stdout);
+  print('', `${'NCCL'.padEnd(8)}${'cases'.padStart(6)}${(versions[0]?.sections ?? []).map(({ section }) => section.padStart(12)).join('')}`);
+  for (const { nccl, cases, sections } of versions) {
+    const cells = sections.map(({ passed, failed }) => {
+      const text = `${passed}/${passed + failed}`.padStart(12);
+      return failed > 0 ? paint.red(text) : text;
+    });
+    print(`${nccl.padEnd(8)}${String(cases).padStart(6)}${cells.join('')}`);
+  }
+}
+
+/** Folders with a case, in order of their names; of a folder with a folder for each version, those of all versions. */
 function caseFolders(directory: string, filter = ''): string[] {
   let entries: string[];
   try {
@@ -94,7 +123,12 @@ function caseFolders(directory: string, filter = ''): string[] {
     throw new SystemError('FILE', `cannot read the folder ${directory}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }
   const isCase = (folder: string) => statSync(join(folder, 'case.json'), { throwIfNoEntry: false })?.isFile() === true;
-  const folders = entries.filter((name) => name.includes(filter)).map((name) => join(directory, name)).filter(isCase);
+  const isFolder = (folder: string) => statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true;
+  const versions = entries.filter((name) => /^[0-9]+\.[0-9]+\.[0-9]+$/.test(name)).map((name) => join(directory, name)).filter(isFolder);
+  const candidates = versions.length === 0
+    ? entries.map((name) => join(directory, name))
+    : versions.flatMap((version) => readdirSync(version).sort().map((name) => join(version, name)));
+  const folders = candidates.filter((folder) => basename(folder).includes(filter)).filter(isCase);
   if (folders.length === 0) {
     const inside = statSync(join(directory, 'cases'), { throwIfNoEntry: false }) === undefined ? '' : `; try ${join(directory, 'cases')}`;
     const which = filter === '' ? 'no folder with a case.json' : `no folder with a case.json and ${filter} in its name`;

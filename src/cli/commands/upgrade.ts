@@ -28,7 +28,7 @@ export function register(program: Command): void {
     .option('--json', 'print differences, times and rules as JSON')
     .option('--exit-code', 'exit with 1 where the plans differ')
     .addHelpText('after', examples(
-      ['from the NCCL of PyTorch 2.6 to that of 2.9', 'tccl upgrade dgx-h100 --nodes 2 --from 2.21.5 --to 2.27.5'],
+      ['from the NCCL of PyTorch 2.7 to that of 2.9', 'tccl upgrade dgx-h100 --nodes 2 --from 2.26.2 --to 2.27.5'],
     ))
     .action(async (cluster: string, { from, to, ...rest }: UpgradeOptions) => {
       const { showDiff } = await import('../diff/show.js');

@@ -6,6 +6,7 @@ import type { SearchEvent } from '../graph/trace.js';
 import type { Parameters } from '../parameters.js';
 import { assemble } from '../topology/assemble.js';
 import { buildSystem } from '../topology/build/build-system.js';
+import { withoutEmptyBranches } from '../topology/combine/prune.js';
 import { likeness } from '../topology/likeness.js';
 import { type LocalSystem, localSystems } from '../topology/local-systems.js';
 import type { System } from '../topology/system.js';
@@ -91,7 +92,7 @@ function naming<Result>(name: string | undefined, action: () => Result): Result 
 }
 
 function systemOf(machine: System | XmlElement, name: string, parameters: Parameters): System {
-  const system = 'gpus' in machine ? machine : buildSystem(machine, { parameters });
+  const system = 'gpus' in machine ? machine : buildSystem(withoutEmptyBranches(machine), { parameters });
   const ranks = system.gpus.map((gpu) => gpu.rank).sort((a, b) => a - b);
   const twice = ranks.find((rank, position) => rank === ranks[position - 1]);
   if (twice !== undefined) throw new InputError('CONTENT', `${name}: two of its GPUs have rank ${twice}; give each its own in the XML`);

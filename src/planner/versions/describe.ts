@@ -40,11 +40,12 @@ export function versionsPage(): string {
     'Plans are made for one version of NCCL: `--nccl 2.26.2` or `--torch 2.7` on the command line, `Parameters.ncclVersion` in the API, '
     + 'the version in the log with `tccl log`. Covered are the releases from '
     + `${coveredVersions.at(-1) ?? ''} to ${coveredVersions[0] ?? ''}. Plans for ${comparedVersions.join(', ')} are compared with recorded answers of NCCL; `
-    + 'those for all other releases are read from its source.',
+    + 'those for all other releases are read from its source. Rules for releases before '
+    + `${coveredVersions.at(-1) ?? ''} are incomplete, so these are refused.`,
     '',
     '| PyTorch | NCCL in its wheels |',
     '|---|---|',
-    ...ncclOfTorch.map(([torch, nccl]) => `| ${torch} | ${nccl}${isCompared(nccl) ? '' : ' (read from source)'} |`),
+    ...ncclOfTorch.map(([torch, nccl]) => `| ${torch} | ${nccl}${isCompared(nccl) ? '' : coveredVersions.includes(nccl) ? ' (read from source)' : ' (not covered)'} |`),
     '',
     '## Rules',
     '',

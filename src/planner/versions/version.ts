@@ -6,12 +6,21 @@ export const defaultVersion = '2.30.7';
 /** Versions of which recorded answers are compared with the planner's, newest first. */
 export const comparedVersions = ['2.30.7', '2.29.7', '2.28.9', '2.27.5', '2.27.3', '2.26.2'] as const;
 
-/** All releases that the planner covers, newest first. Those that are not compared are read from their source only. */
-export const coveredVersions: readonly string[] = [
+/** Releases of NCCL, newest first. */
+export const releases: readonly string[] = [
   '2.30.7', '2.30.4', '2.30.3', '2.29.7', '2.29.3', '2.29.2', '2.28.9', '2.28.7', '2.28.3', '2.27.7', '2.27.6', '2.27.5', '2.27.3',
   '2.26.6', '2.26.5', '2.26.3', '2.26.2', '2.25.1', '2.24.3', '2.23.4', '2.22.3', '2.21.5', '2.20.5', '2.20.3', '2.19.4', '2.19.3', '2.19.1',
   '2.18.6', '2.18.5', '2.18.3', '2.18.1',
 ];
+
+/** The oldest release for which all rules are known. */
+const oldestCovered = '2.26.2';
+
+/**
+ * The releases that the planner covers, newest first. Those that are not compared are read from their source only. Older
+ * ones decide differently in ways that are no rules yet.
+ */
+export const coveredVersions: readonly string[] = releases.slice(0, releases.indexOf(oldestCovered) + 1);
 
 /** True where recorded answers of that version are compared with the planner's. */
 export function isCompared(version: string): boolean {

@@ -5,6 +5,7 @@ import { type Merged, mergeHosts } from '../../graph/merge/merge.js';
 import { searchHost } from '../../graph/search-host.js';
 import { type Parameters, parametersFromEnvironment } from '../../parameters.js';
 import { assignHost, buildSystem } from '../../topology/build/build-system.js';
+import { withoutEmptyBranches } from '../../topology/combine/prune.js';
 import { type LocalSystem, localSystems } from '../../topology/local-systems.js';
 import { parseXml } from '../../topology/xml/parse.js';
 import { describeNote } from '../../topology/xml/notes.js';
@@ -154,7 +155,7 @@ export class OracleCase {
     const refused = notes.find(({ effect }) => effect === 'refuse');
     if (refused !== undefined) throw new InputError('CONTENT', describeNote(refused, xml), { ncclResult: ncclResults.InternalError });
     assignHost(root, 0x1000n);
-    const system = buildSystem(root, { parameters: this.parameters });
+    const system = buildSystem(withoutEmptyBranches(root), { parameters: this.parameters });
     return { xml, systems: localSystems(system, this.parameters, this.file.nRanks) };
   }
 }

@@ -12,6 +12,8 @@ export type Outcome =
 
 export interface CaseResult {
   readonly name: string;
+  /** The version of NCCL that answered; empty where the case cannot be read. */
+  readonly nccl: string;
   readonly outcomes: ReadonlyMap<string, Outcome>;
 }
 
@@ -26,7 +28,7 @@ export function runOracleCase(input: OracleInput, names: readonly string[]): Cas
     oracleCase = new OracleCase(input);
   } catch (error) {
     const outcome: Outcome = { kind: 'failed', difference: messageOf(error) };
-    return { name: input.name, outcomes: new Map(wanted.map(({ name }) => [name, outcome])) };
+    return { name: input.name, nccl: '', outcomes: new Map(wanted.map(({ name }) => [name, outcome])) };
   }
   return compareCase(oracleCase, names);
 }
@@ -34,7 +36,7 @@ export function runOracleCase(input: OracleInput, names: readonly string[]): Cas
 /** The same of a case that was read before. */
 export function compareCase(oracleCase: OracleCase, names: readonly string[]): CaseResult {
   const wanted = sections.filter(({ name }) => names.includes(name));
-  return { name: oracleCase.name, outcomes: new Map(wanted.map((section) => [section.name, outcomeOf(section, oracleCase)])) };
+  return { name: oracleCase.name, nccl: oracleCase.file.nccl, outcomes: new Map(wanted.map((section) => [section.name, outcomeOf(section, oracleCase)])) };
 }
 
 function outcomeOf(section: Section, oracleCase: OracleCase): Outcome {
