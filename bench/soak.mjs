@@ -14,7 +14,7 @@
 import { parseArgs } from 'node:util';
 import { progressLine } from '../dist/cli/output.js';
 import { callsRound } from './soak/calls.mjs';
-import { failuresRound } from './soak/failures.mjs';
+import { failuresRound, figures } from './soak/failures.mjs';
 
 const help = `Usage: npm run soak -- [options]
 
@@ -51,6 +51,10 @@ for (; rounds < most && performance.now() < end; rounds++) {
 }
 line.done();
 const seeds = `seeds ${first} to ${first + rounds - 1}`;
+if (values.failures && figures.heardMs.length > 0) {
+  const sorted = figures.heardMs.sort((a, b) => a - b);
+  console.log(`${figures.survivors} survivors heard of a failure; in jobs that measure it after ${sorted[sorted.length >> 1]} ms in the median, ${sorted.at(-1)} ms at most`);
+}
 console.log(values.failures ? `${rounds} rounds of failures, ${seeds}: all as promised` : `${rounds} rounds of ${values.calls} random calls, ${seeds}: every element right`);
 
 function readOptions() {

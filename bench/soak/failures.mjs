@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describeJob, drawJob } from './job.mjs';
 import { judge } from './judge.mjs';
+import { drawNewsJob, runNewsJob } from './news.mjs';
 import { runJob } from './run-job.mjs';
 
 /** How long what a job has started may take to go after its launcher. */
@@ -20,21 +21,26 @@ const LINGER_MS = 30_000;
  * @returns {Promise<Problem | undefined>}
  */
 export async function failuresRound(seed, tell) {
-  const job = drawJob(seed);
-  tell(describeJob(job));
+  const isNews = seed % 3 !== 0;
+  const job = isNews ? drawNewsJob(seed) : drawJob(seed);
+  const text = 'text' in job ? job.text : describeJob(job);
+  tell(text);
   const problems = await problemsOf(job);
   if (problems.length === 0) return undefined;
-  return { what: `${describeJob(job)}\n${problems.map((problem) => `  ${problem}\n`).join('')}`, command: `npm run soak -- --failures --seed ${seed} --rounds 1` };
+  return { what: `${text}\n${problems.map((problem) => `  ${problem}\n`).join('')}`, command: `npm run soak -- --failures --seed ${seed} --rounds 1` };
 }
 
+/** What the rounds so far came to: ranks that were left and heard of a failure, and after how many milliseconds where that is measured. */
+export const figures = { survivors: 0, heardMs: /** @type {number[]} */ ([]) };
+
 /** @returns {Promise<string[]>} */
-async function problemsOf(/** @type {import('./job.mjs').Job} */ job) {
+async function problemsOf(/** @type {import('./job.mjs').Job | import('./news.mjs').NewsJob} */ job) {
   const directory = mkdtempSync(join(tmpdir(), 'tccl-soak-'));
   const token = `TCCL_SOAK_TOKEN=${randomBytes(8).toString('hex')}`;
   const [name = '', value = ''] = token.split('=');
   const before = readdirSync('/dev/shm');
-  const outcome = await runJob(job, { TMPDIR: directory, [name]: value });
-  const problems = judge(job, outcome);
+  const env = { TMPDIR: directory, [name]: value };
+  const problems = 'text' in job ? await newsProblems(job, env) : await jobProblems(job, env);
   const processes = await leftProcesses(token);
   if (processes.length > 0) problems.push(`processes are left: ${processes.join(', ')}`);
   const files = readdirSync(directory);
@@ -42,6 +48,19 @@ async function problemsOf(/** @type {import('./job.mjs').Job} */ job) {
   const shared = await leftShared(before);
   if (shared.length > 0) problems.push(`files are left in /dev/shm: ${shared.join(', ')}`);
   rmSync(directory, { recursive: true });
+  return problems;
+}
+
+async function jobProblems(/** @type {import('./job.mjs').Job} */ job, /** @type {Record<string, string>} */ env) {
+  const outcome = await runJob(job, env);
+  figures.survivors += outcome.records.filter((record) => 'failed' in record).length;
+  return judge(job, outcome);
+}
+
+async function newsProblems(/** @type {import('./news.mjs').NewsJob} */ job, /** @type {Record<string, string>} */ env) {
+  const { problems, heardMs } = await runNewsJob(job, env);
+  figures.survivors += heardMs.length;
+  figures.heardMs.push(...heardMs);
   return problems;
 }
 

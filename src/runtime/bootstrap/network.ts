@@ -153,6 +153,8 @@ export class Network implements Bootstrap {
     if (this.#closed !== undefined) return;
     this.#failure ??= reason;
     for (const group of Object.values(this.#groups)) group.fail(reason);
+    // Connections in the making are given up: what they still wait for would keep the process alive.
+    this.#mesh.leaveSpace(this.#tagSpace, reason);
   }
 
   abort(reason: Error): void {
