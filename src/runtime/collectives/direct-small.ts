@@ -30,6 +30,11 @@ export function takesOnePhase(kind: number, bytes: number, nRanks: number, small
   return posted <= Math.max(LEAST_BYTES, (factorOf[kind] ?? 1) * smallBytes);
 }
 
+/** What rooms for what ranks post (Stage.makeRoom) take at most: two halves, and the shorter ones that they replace. */
+export function mostRoomBytes(smallBytes: number): number {
+  return 4 * 2 ** Math.ceil(Math.log2(Math.max(LEAST_BYTES, Math.max(...Object.values(factorOf)) * smallBytes)));
+}
+
 /**
  * The one-phase form of all collectives but all-reduce: each rank's data travel in its post. Arrays outside the segment
  * are copied into it before and out of it after.

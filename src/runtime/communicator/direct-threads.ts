@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { mostRoomBytes } from '../collectives/direct-small.js';
 import { stageMemoryBytes } from '../collectives/direct-stage.js';
 import { tablesMemoryBytes } from '../collectives/direct-tables.js';
 import type { Libc } from '../device/libc.js';
@@ -47,7 +48,7 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
 
 function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins, timeoutMs }: DirectThreadsOptions): Lane {
   const memory = new EngineThreadMemory(engineThreadBuffer(localRanks.length));
-  const bytes = stageMemoryBytes(team) + tablesMemoryBytes(team) + GAPS_BYTES;
+  const bytes = stageMemoryBytes(team) + mostRoomBytes(smallBytes) + tablesMemoryBytes(team) + GAPS_BYTES;
   const from = team.allocateBytes(bytes);
   const data: DirectThreadData = {
     segment: team.segment.forThread(from, from + bytes),
