@@ -48,6 +48,8 @@ export interface Bootstrap {
   watch(peer: number): void;
   /** For the ranks that wait in a call which all make on this network; one at a time. To be closed with the call. */
   openWaitLine(): WaitLine;
+  /** For what a communicator does elsewhere than on this network; there is one. `otherwise` gives what to answer while it does not wait. */
+  openLastingWaitLine(otherwise: () => readonly number[] | undefined): WaitLine;
   /**
    * Calls `listener` when another rank has failed: it died, gave up, or ended this network for an error. The news come on the
    * bootstrap network's own connections, so they may overtake data that the rank sent before. Returns a function that stops it.

@@ -22,7 +22,7 @@ export interface Directory {
 /** What a rank that waits out of band, on a network, has to do with others that ask each other why. */
 export interface Attendant {
   /** What to answer. */
-  readonly words: () => readonly number[];
+  readonly words: () => readonly number[] | undefined;
   readonly answered: (rank: number, words: readonly number[]) => void;
 }
 

@@ -9,8 +9,8 @@ import { agreeOnSurvivors } from './survivors.js';
 import { WaitLine } from './wait-line.js';
 
 /** Message spaces of network number 0, which has all ranks of the mesh. */
-export const spaces = { all: 1, host: 2, tags: 3, survivors: 4, lastStep: 5 } as const;
-const spacesPerNetwork = 5;
+export const spaces = { all: 1, host: 2, tags: 3, survivors: 4, lastStep: 5, waits: 6 } as const;
+const spacesPerNetwork = 6;
 
 const largestTag = 0xffffffff;
 
@@ -105,6 +105,10 @@ export class Network implements Bootstrap {
 
   openWaitLine(): WaitLine {
     return new WaitLine(this.#mesh, this.#members, this.#tagSpace);
+  }
+
+  openLastingWaitLine(otherwise: () => readonly number[] | undefined): WaitLine {
+    return new WaitLine(this.#mesh, this.#members, this.#firstSpace + spaces.waits, otherwise);
   }
 
   onFailure(listener: (error: Error) => void): () => void {

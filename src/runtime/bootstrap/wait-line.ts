@@ -5,6 +5,7 @@ export interface WaitAnswer {
   /** Grows with each answer. */
   readonly count: number;
   readonly words: readonly number[];
+  readonly atMs: number;
 }
 
 /**
@@ -18,19 +19,22 @@ export class WaitLine {
   readonly #openedMs = performance.now();
   readonly #answers = new Map<number, WaitAnswer>();
   readonly #stop: () => void;
-  #words: readonly number[] = [];
+  #words: () => readonly number[] | undefined;
+  readonly #otherwise: () => readonly number[] | undefined;
 
   /**
    * @param members the mesh's rank of each rank of the network
    * @param space tells the network from others of the mesh
+   * @param otherwise what those that ask are told while nothing is said that holds
    */
-  constructor(mesh: Mesh, members: readonly number[], space: number) {
+  constructor(mesh: Mesh, members: readonly number[], space: number, otherwise: () => readonly number[] | undefined = () => []) {
+    this.#words = this.#otherwise = otherwise;
     this.#mesh = mesh;
     this.#members = members;
     this.#space = space;
     this.#stop = mesh.attend(space, {
-      words: () => this.#words,
-      answered: (rank, words) => this.#answers.set(rank, { count: (this.#answers.get(rank)?.count ?? 0) + 1, words }),
+      words: () => this.#words(),
+      answered: (rank, words) => this.#answers.set(rank, { count: (this.#answers.get(rank)?.count ?? 0) + 1, words, atMs: performance.now() }),
     });
   }
 
@@ -39,9 +43,9 @@ export class WaitLine {
     return this.#mesh.awaited(this.#openedMs).map((rank) => this.#members.indexOf(rank)).filter((rank) => rank >= 0);
   }
 
-  /** What those that ask are told from now on. */
-  say(words: readonly number[]): void {
-    this.#words = words;
+  /** What those that ask are told from now on, as long as it holds. */
+  say(words: readonly number[], holds = (): boolean => true): void {
+    this.#words = () => (holds() ? words : this.#otherwise());
   }
 
   ask(ranks: readonly number[]): void {

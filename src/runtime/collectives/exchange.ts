@@ -1,8 +1,9 @@
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import { InvalidUsageError, TcclError } from '../../errors.js';
 import type { Connection, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import type { Deed } from './deed.js';
 import { HoldUps } from './hold-ups.js';
-import { callMismatch, decodeCall, describeCall, hasCommonCounts } from './call.js';
+import { callMismatch, decodeCall, describeCall, hasCommonCounts, type Call } from './call.js';
 
 /**
  * What travels before the data of each message: what the sender called, as its how many-th call. A line of its own
@@ -160,13 +161,23 @@ export class Exchange {
   }
 
   /** The ranks that hold this one up, as far as those that it waits for have told; see HoldUps. */
-  late(timeoutMs: number): number[] {
-    return this.#holdUps.find(this.#awaited(), timeoutMs);
+  late(limitMs: number): number[] {
+    return this.#holdUps.find(this.#awaited(), limitMs);
   }
 
-  /** Tells all that may wait for this rank that it waits itself. */
-  sayWaits(timeoutMs: number): void {
-    const report = this.#holdUps.look(this.#awaited(), timeoutMs);
+  /** What is known of a rank that this one waits for; see HoldUps. */
+  doing(rank: number): string | undefined {
+    return this.#holdUps.doing(rank);
+  }
+
+  /** The call under way; undefined before the first. */
+  underWay(): Call | undefined {
+    return this.#sequence === 0 ? undefined : decodeCall(this.#code, this.#root, this.#count);
+  }
+
+  /** Tells all that may wait for this rank that it waits itself, and in what. */
+  sayWaits(limitMs: number, deed: Deed): void {
+    const report = this.#holdUps.look(this.#awaited(), limitMs, deed);
     for (const connection of this.#all()) connection.sayWaits(report);
   }
 

@@ -1,4 +1,5 @@
 import type { WaitReport } from '../device/wait-report.js';
+import { DEED_WORDS, describeReport, encodeDeed, type Deed } from './deed.js';
 
 /** Another rank that this one waits for, by whatever it says that it waits itself. */
 export interface Awaited {
@@ -19,8 +20,10 @@ interface Sighting {
 
 /** What is heard counts for this part of the time that a rank waits for others: enough of it is left to hear more. */
 const FRESH_PART = 1 / 4;
-/** In a report, a sighting is its rank, witness and time. */
+/** In a report, behind the deed, a sighting is its rank, witness and time. */
 const SIGHTING_WORDS = 3;
+/** In place of a deed. */
+const NO_DEED: readonly number[] = new Array<number>(DEED_WORDS).fill(0);
 /** Times go around in 50 days, so which of two is later is known only of what was heard not too long ago. */
 const COMPARED_MS = 3_600_000;
 
@@ -42,8 +45,11 @@ export class HoldUps {
   readonly #heard = new WeakMap<Awaited, { readonly count: number; readonly atMs: number }>();
   /** By rank and witness. */
   readonly #sightings = new Map<string, Sighting>();
+  /** What ranks that wait said they are in, by rank, and when. */
+  readonly #deeds = new Map<number, { readonly words: readonly number[]; readonly atMs: number }>();
   #sinceMs = 0;
   #lookedMs = -Infinity;
+  #freshMs = 0;
 
   constructor(rank: number) {
     this.#rank = rank;
@@ -53,12 +59,14 @@ export class HoldUps {
    * Looks what the others say, in a wait that has taken long: again and again, since what they say counts for some time only.
    *
    * @param awaited for whom this rank waits
-   * @param timeoutMs how long it does at most
+   * @param limitMs how long it does before it says so, or fails; a part of it is how long what is heard counts
+   * @param deed what this rank is in
    * @param confesses whether this rank is the one to name where ranks wait for each other in a circle, and so for ever
    * @returns what to say to others
    */
-  look(awaited: readonly Awaited[], timeoutMs: number, confesses = false): number[] {
-    const freshMs = timeoutMs * FRESH_PART;
+  look(awaited: readonly Awaited[], limitMs: number, deed?: Deed, confesses = false): number[] {
+    const freshMs = limitMs * FRESH_PART;
+    this.#freshMs = freshMs;
     const nowMs = performance.now();
     if (nowMs - this.#lookedMs > freshMs) this.#sinceMs = nowMs;
     this.#lookedMs = nowMs;
@@ -67,6 +75,8 @@ export class HoldUps {
       const before = this.#heard.get(other);
       if (report !== undefined && report.count !== before?.count) {
         this.#heard.set(other, { count: report.count, atMs: nowMs });
+        // The first may be of a wait that is over.
+        if (before !== undefined) this.#deeds.set(other.peer, { words: report.words, atMs: nowMs });
         this.#learn(report.words, nowMs);
       } else if (nowMs - Math.max(this.#sinceMs, before?.atMs ?? 0) > freshMs) this.#see(other.peer, nowMs);
     }
@@ -74,15 +84,28 @@ export class HoldUps {
     const circles = confesses && nowMs - this.#sinceMs > 2 * freshMs && this.#fresh(freshMs).every(({ rank }) => rank === this.#rank);
     if (circles) this.#see(this.#rank, nowMs);
     const isForeign = (sighting: Sighting): number => Number(sighting.witness !== this.#rank);
-    return this.#fresh(freshMs).sort((a, b) => isForeign(a) - isForeign(b)).flatMap(({ rank, witness, time }) => [rank, witness, time]);
+    const sightings = this.#fresh(freshMs).sort((a, b) => isForeign(a) - isForeign(b)).flatMap(({ rank, witness, time }) => [rank, witness, time]);
+    return [...(deed === undefined ? NO_DEED : encodeDeed(deed)), ...sightings];
   }
 
   /** Who holds this rank up at last, ascending: those that it waits for, as long as nothing is known of others. */
-  find(awaited: readonly Awaited[], timeoutMs: number): number[] {
-    this.look(awaited, timeoutMs);
-    const found = new Set(this.#fresh(timeoutMs * FRESH_PART).map(({ rank }) => rank));
+  find(awaited: readonly Awaited[], limitMs: number): number[] {
+    this.look(awaited, limitMs);
+    const found = new Set(this.#fresh(limitMs * FRESH_PART).map(({ rank }) => rank));
     found.delete(this.#rank);
     return [...(found.size > 0 ? found : new Set(awaited.map(({ peer }) => peer)))].sort((a, b) => a - b);
+  }
+
+  /** Whether ranks wait for each other in a circle: nobody was seen to stand still, but some have confessed. */
+  get isCircle(): boolean {
+    const fresh = this.#fresh(this.#freshMs);
+    return fresh.length > 0 && fresh.every(({ rank, witness }) => rank === witness);
+  }
+
+  /** What a rank that was waited for waits in itself, if it has just said so: `waiting in recv of 4 int32 from rank 0`. */
+  doing(rank: number): string | undefined {
+    const said = this.#deeds.get(rank);
+    return said === undefined || performance.now() - said.atMs > this.#freshMs ? undefined : describeReport(said.words);
   }
 
   #see(rank: number, atMs: number): void {
@@ -96,7 +119,7 @@ export class HoldUps {
 
   /** Takes what another rank has said; what this rank is said to have done, or has seen itself, it knows better. */
   #learn(words: readonly number[], atMs: number): void {
-    for (let i = 0; i + SIGHTING_WORDS <= words.length; i += SIGHTING_WORDS) {
+    for (let i = DEED_WORDS; i + SIGHTING_WORDS <= words.length; i += SIGHTING_WORDS) {
       const [rank = 0, witness = 0, time = 0] = words.slice(i, i + SIGHTING_WORDS);
       const key = `${rank} ${witness}`;
       const known = this.#sightings.get(key);

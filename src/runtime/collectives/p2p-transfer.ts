@@ -1,8 +1,8 @@
-import { formatRanks } from '../bootstrap/rank-list.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import { dataTypes, int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError, TimeoutError } from '../../errors.js';
+import type { Deed } from './deed.js';
 import { Operand } from './operand.js';
 
 /** Hears how a transfer ended: without an argument, well. */
@@ -37,6 +37,8 @@ export class Transfer {
   /** What `moved` was when the deadline was last looked at, and since when. */
   movedBefore = -1;
   sinceMs = 0;
+  /** Whether a warning was about it. */
+  warned = false;
   readonly operand: Operand;
 
   constructor(segment: Segment, libc: Libc | undefined) {
@@ -51,7 +53,7 @@ export class Transfer {
     this.count = count;
     this.bytes = array.length * type.bytes;
     this.moved = this.place = 0;
-    this.handedOver = this.met = this.done = false;
+    this.handedOver = this.met = this.done = this.warned = false;
     this.owner = owner;
     this.next = undefined;
     this.movedBefore = -1;
@@ -85,12 +87,25 @@ export function transferMismatch(sender: number, typeCode: number, count: number
   );
 }
 
-/** The error for waiting too long for messages with some ranks. */
-export function transferTimeout(rank: number, timeoutMs: number, late: readonly number[]): TimeoutError {
+/** A message, or more, that is waited for for long. */
+export interface LongWait {
+  /** The first of them, as a person reads it. */
+  readonly text: string;
+  readonly deed: Deed;
+  readonly ranks: readonly number[];
+}
+
+/** Ends a sentence about whom a rank waits for. */
+export const CIRCLE = ': the ranks wait for each other in a circle';
+
+/**
+ * The error for waiting too long for messages with some ranks.
+ *
+ * @param what was waited for
+ * @param whom `late` with what is known of them
+ */
+export function transferTimeout(rank: number, timeoutMs: number, what: string, late: readonly number[], whom: string): TimeoutError {
   return new TimeoutError(
-    'TIMEOUT',
-    `rank ${rank} waited ${timeoutMs / 1000} s for rank${late.length === 1 ? '' : 's'} ${formatRanks(late)} to send or receive ` +
-      '(TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
-    { ranks: late },
+    'TIMEOUT', `rank ${rank} waited ${timeoutMs / 1000} s in ${what}, for ${whom} (TCCL_TIMEOUT sets the seconds, 0 waits for ever)`, { ranks: late },
   );
 }

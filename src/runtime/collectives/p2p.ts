@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Introduction } from '../bootstrap/bootstrap.js';
+import type { WaitLine } from '../bootstrap/wait-line.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
@@ -8,12 +9,13 @@ import { TcclError } from '../../errors.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
 import type { Transport } from '../transport/transport.js';
 import type { Observe, Operation } from './operation.js';
+import { describeDeed, tellsOfWait, type Deed } from './deed.js';
 import { HoldUps, type Awaited } from './hold-ups.js';
 import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
 import { ServedLink, type MessageServer } from './p2p-served.js';
 import { SocketInlet, SocketOutlet } from './p2p-socket.js';
-import { Transfer, transferMismatch, type TransferOwner } from './p2p-transfer.js';
+import { Transfer, transferMismatch, type LongWait, type TransferOwner } from './p2p-transfer.js';
 
 /** Messages on the bootstrap network that set up connections; a lane is a purpose of its own between two ranks. */
 const FIRST_TAG = 0x70327000;
@@ -40,6 +42,8 @@ export interface PointToPointOptions {
   readonly openTransport: () => Transport;
   /** Called when there may be something new from ranks whose messages come by themselves. */
   readonly onNews: () => void;
+  /** On which ranks that share no memory ask each other whether they wait; without it they tell on their connections alone. */
+  readonly waitLine?: WaitLine | undefined;
   /** Told of each transfer, where somebody wants to know. */
   readonly observe?: Observe | undefined;
 }
@@ -265,27 +269,59 @@ export class PointToPoint {
     if (words !== undefined) throw words;
   }
 
-  /** The ranks with which nothing has moved for longer than `timeoutMs`; call it from time to time. */
-  late(nowMs: number, timeoutMs: number): number[] {
+  /**
+   * The messages of which nothing has moved for longer than `limitMs`; call it from time to time.
+   * @param unwarned only those that no warning was about yet, which is then remembered
+   */
+  longWait(nowMs: number, limitMs: number, unwarned = false): LongWait | undefined {
     const { server, bootstrap } = this.#options;
-    // Another thread watches those that it serves.
-    const watched = server === undefined ? this.#busy : this.#busy.filter(({ rank, local }) => local >= 0 || rank === bootstrap.rank);
-    return watched.filter(({ sends, receives }) => isLate(sends, nowMs, timeoutMs) || isLate(receives, nowMs, timeoutMs)).map(({ rank }) => rank);
+    const late: Transfer[] = [];
+    for (const { rank, local, sends, receives } of this.#busy) {
+      // Another thread watches those that it serves.
+      if (server !== undefined && local < 0 && rank !== bootstrap.rank) continue;
+      for (const transfer of [receives, sends]) {
+        if (transfer === undefined || !isLate(transfer, nowMs, limitMs) || (unwarned && transfer.warned)) continue;
+        if (unwarned) transfer.warned = true;
+        late.push(transfer);
+      }
+    }
+    const [first] = late;
+    if (first === undefined) return undefined;
+    const { sends, peer, count, type } = first;
+    const deed = { kind: sends ? 'send' : 'recv', peer, count, type } as const;
+    return { text: describeDeed(deed), deed, ranks: [...new Set(late.map((transfer) => transfer.peer))] };
   }
 
   /** The ranks that at last hold this one up, which waits for these; see HoldUps. */
-  holdUps(ranks: readonly number[], timeoutMs: number): number[] {
-    return this.#holdUps.find(this.#awaitedOf(ranks), timeoutMs);
+  holdUps(ranks: readonly number[], limitMs: number): number[] {
+    return this.#holdUps.find(this.#awaitedOf(ranks), limitMs);
+  }
+
+  /** What a rank that this one waits for waits in itself; see HoldUps. */
+  doing(rank: number): string | undefined {
+    return this.#holdUps.doing(rank);
+  }
+
+  /** Whether ranks wait for each other in a circle, as far as is known. */
+  get isCircle(): boolean {
+    return this.#holdUps.isCircle;
   }
 
   /** Tells those that may wait for this rank's messages that it waits itself, for these. */
-  sayWaits(ranks: readonly number[], timeoutMs: number): void {
+  sayWaits(ranks: readonly number[], limitMs: number, deed: Deed): void {
     // Where ranks wait for each other in a circle, one that waits for messages is to blame: all make the same collectives.
-    const report = this.#holdUps.look(this.#awaitedOf(ranks), timeoutMs, true);
+    const report = this.#holdUps.look(this.#awaitedOf(ranks), limitMs, deed, true);
     if (this.#options.shared) this.#options.team.sayWaits(report);
     for (const peer of this.#peers) {
       for (const link of [peer?.outlet, peer?.inlet]) if (link?.polled === false) link.connection?.sayWaits(report);
     }
+    // Connections are made when both ranks have messages for each other: in a circle they may never be.
+    const elsewhere = ranks.filter((rank) => this.localOf(rank) < 0);
+    if (elsewhere.length === 0) return;
+    const { steps } = this;
+    const { waitLine } = this.#options;
+    waitLine?.say(report, () => this.pending > 0 && this.steps === steps);
+    waitLine?.ask(elsewhere);
   }
 
   #awaitedOf(ranks: readonly number[]): Awaited[] {
@@ -295,8 +331,10 @@ export class PointToPoint {
   #await(rank: number): Awaited {
     const local = this.localOf(rank);
     if (local >= 0) return { peer: rank, heardWaits: () => this.#options.team.heardWaits(local) };
-    // It tells the same on both its connections.
+    // It tells the same on the line and both its connections.
     const heardWaits = (): WaitReport | undefined => {
+      const answer = this.#options.waitLine?.answer(rank);
+      if (answer !== undefined && tellsOfWait(answer.words)) return answer;
       const peer = this.#peers[rank];
       const link = [peer?.inlet, peer?.outlet].find((one) => one?.polled === false && one.connection !== undefined);
       return link?.polled === false ? link.connection?.heardWaits() : undefined;
@@ -435,12 +473,11 @@ function operationOf({ sends, peer, count, type, bytes }: Transfer): Operation {
   return { name, text: `${name} of ${count} ${type.name} ${sends ? 'to' : 'from'} rank ${peer}`, args: { peer, count, type: type.name, bytes } };
 }
 
-/** Whether a transfer stands where it stood `timeoutMs` ago. */
-function isLate(transfer: Transfer | undefined, nowMs: number, timeoutMs: number): boolean {
-  if (transfer === undefined) return false;
+/** Whether a transfer stands where it stood `limitMs` ago. */
+function isLate(transfer: Transfer, nowMs: number, limitMs: number): boolean {
   if (transfer.moved !== transfer.movedBefore) {
     transfer.movedBefore = transfer.moved;
     transfer.sinceMs = nowMs;
   }
-  return nowMs - transfer.sinceMs > timeoutMs;
+  return nowMs - transfer.sinceMs > limitMs;
 }

@@ -1,4 +1,5 @@
-import { nameRanks } from '../bootstrap/rank-list.js';
+import type { WaitLine } from '../bootstrap/wait-line.js';
+import { describeDeed, describeLate, describeReport, encodeDeed, type Deed } from '../collectives/deed.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { NumericArray } from '../device/types.js';
@@ -8,6 +9,7 @@ import { leadToCaller, settlerOf } from './caller-stack.js';
 import type { CheckedCall } from './checked-call.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './group.js';
+import { longWait, noLimits, shorterLimit, type WaitLimits } from './wait-limits.js';
 import { WatchClock } from '../watch-clock.js';
 
 /** What a queue works with. */
@@ -19,8 +21,12 @@ export interface CallQueueParts {
   readonly spins: number;
   /** How often a promise call gives its core away before it returns to the event loop. */
   readonly patience: number;
-  /** How long a call may wait for other ranks; 0 for ever. */
-  readonly timeoutMs: number;
+  /** How long a call may wait for other ranks. */
+  readonly limits: WaitLimits;
+  /** On which ranks that share no memory ask each other what they do. */
+  readonly waitLine?: WaitLine | undefined;
+  /** Told once of each call that waits for long. */
+  readonly warn: (text: string) => void;
   /** The messages of this communicator, which go on while a call is waited for. `step` returns whether any got further. */
   readonly messages: { arePolled(): boolean; step(): boolean; throwLastWords(): void };
   /** Ends the communicator for an error of a call, and gives the error to throw. */
@@ -43,8 +49,10 @@ export class CallQueue {
   readonly #parts: CallQueueParts;
   readonly #engine: Engine;
   readonly #spins: number;
-  /** How long a call may wait here; 0 for ever. */
-  readonly #timeoutMs: number;
+  /** How long a call may wait here. */
+  readonly #limits: WaitLimits;
+  /** See shorterLimit(). */
+  readonly #shorterMs: number;
   readonly #clock: WatchClock;
   readonly #backoff: Backoff;
   readonly #requests: Request[] = [];
@@ -54,6 +62,9 @@ export class CallQueue {
   /** since when the call under way has got no further, and how far it had got. */
   #stillSinceMs = 0;
   #stepsBefore = 0;
+  /** Calls begun so far, and which of them a warning was about. */
+  #begun = 0;
+  #warnedOf = 0;
   /** Called when there is no call left, for drained(). */
   #idle: (() => void) | undefined;
 
@@ -61,8 +72,9 @@ export class CallQueue {
     this.#parts = parts;
     this.#engine = parts.engine;
     this.#spins = parts.spins;
-    this.#timeoutMs = parts.engine.keepsTime === true ? 0 : parts.timeoutMs;
-    this.#clock = new WatchClock(this.#timeoutMs);
+    this.#limits = parts.engine.keepsTime === true ? noLimits : parts.limits;
+    this.#shorterMs = shorterLimit(this.#limits);
+    this.#clock = new WatchClock(this.#shorterMs);
     this.#backoff = new Backoff(parts.libc, this.#clock);
   }
 
@@ -81,6 +93,7 @@ export class CallQueue {
   run(call: CheckedCall): void {
     try {
       if (this.#requests.length > 0) this.#finishRequests();
+      this.#begun++;
       const status = this.#engine.begin(call.code, call.type, call.root, call.send, call.recv, call.count, this.#spins, call.details);
       if (status !== DONE) this.#finish(status);
     } catch (error) {
@@ -118,6 +131,7 @@ export class CallQueue {
     if (this.#requests.length === 0) {
       try {
         const { libc, patience } = this.#parts;
+        this.#begun++;
         let status = engine.begin(code, type, root, send, recv, count, this.#spins, details);
         for (let turn = 0; status === PENDING && turn < patience; turn++) {
           libc?.yieldCore();
@@ -213,6 +227,7 @@ export class CallQueue {
     } else {
       request.begun = true;
       request.before?.();
+      this.#begun++;
       status = engine.begin(
         request.code, request.type, request.root, request.send, request.recv, request.count, this.#spins, request.details,
       );
@@ -239,20 +254,65 @@ export class CallQueue {
 
   /** Throws why a call ends that has waited long enough: because time is over, or others have ended it by now and nobody is late any more. */
   timeOut(): never {
-    const { rank, timeoutMs } = this.#parts;
-    const late = this.#engine.late(timeoutMs);
+    const { rank, limits: { timeoutMs } } = this.#parts;
+    const late = this.#engine.late(this.#limitMs);
     this.#engine.check();
     throw new TimeoutError(
       'TIMEOUT',
-      `rank ${rank} waited ${timeoutMs / 1000} s for ${late.length === 0 ? 'other ranks' : nameRanks(late)} ` +
-        'to make the same call (TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
+      `rank ${rank} waited ${timeoutMs / 1000} s in ${this.#what()}, for ${describeLate(late, (one) => this.doing(one))} ` +
+        '(TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
       { ranks: late },
     );
   }
 
+  /** Says, once a call, that it waits, and for whom, unless others have ended it by now. */
+  warn(): void {
+    if (this.#warnedOf === this.#begun) return;
+    this.#warnedOf = this.#begun;
+    const late = this.#engine.late(this.#limitMs);
+    this.#engine.check();
+    const { rank, limits: { warnAfterMs }, warn } = this.#parts;
+    warn(longWait(rank, warnAfterMs, this.#what(), describeLate(late, (one) => this.doing(one))));
+  }
+
   /** Tells the others that a call gets no further here. */
   sayWaits(): void {
-    this.#engine.sayWaits(this.#parts.timeoutMs);
+    const deed = this.#deed();
+    if (deed === undefined) return;
+    this.#engine.sayWaits(this.#limitMs, deed);
+    const { waitLine } = this.#parts;
+    const begun = this.#begun;
+    const { steps } = this.#engine;
+    waitLine?.say(encodeDeed(deed), () => this.isPending && this.#begun === begun && this.#engine.steps === steps);
+    waitLine?.ask(this.#engine.late(this.#limitMs));
+  }
+
+  /** What is known of another rank; see Engine. */
+  doing(rank: number): string | undefined {
+    const answer = this.#parts.waitLine?.answer(rank);
+    const isNew = answer !== undefined && performance.now() - answer.atMs < this.#limitMs / 2;
+    return this.#engine.doing(rank) ?? (isNew ? describeReport(answer.words) : undefined);
+  }
+
+  /** The call that was begun last, for others that ask. */
+  lastWords(): readonly number[] | undefined {
+    const deed = this.#deed();
+    return deed?.kind === 'collective' ? encodeDeed({ ...deed, kind: 'last' }) : undefined;
+  }
+
+  /** What looks at long waits go by, also where the engine keeps time. */
+  get #limitMs(): number {
+    return shorterLimit(this.#parts.limits);
+  }
+
+  #deed(): Deed | undefined {
+    const call = this.#engine.underWay();
+    return call === undefined ? undefined : { kind: 'collective', number: this.#begun - 1, call };
+  }
+
+  #what(): string {
+    const deed = this.#deed();
+    return deed === undefined ? 'a call' : describeDeed(deed);
   }
 
   /** Rejects all calls. */
@@ -266,15 +326,21 @@ export class CallQueue {
   #checkHealth(): void {
     this.#parts.messages.throwLastWords();
     this.#engine.check();
-    const { waitedMs } = this.#backoff;
-    if (this.#timeoutMs === 0) return;
-    if (waitedMs > this.#timeoutMs) this.timeOut();
-    if (waitedMs > this.#clock.gapMs) this.sayWaits();
+    this.#lookAtTime(this.#backoff.waitedMs);
+  }
+
+  /** What comes of a call that has got no further for so long. */
+  #lookAtTime(stillMs: number): void {
+    if (this.#shorterMs === 0) return;
+    const { timeoutMs, warnAfterMs } = this.#limits;
+    if (timeoutMs > 0 && stillMs > timeoutMs) this.timeOut();
+    if (stillMs > this.#clock.gapMs) this.sayWaits();
+    if (warnAfterMs > 0 && stillMs > warnAfterMs) this.warn();
   }
 
   /** The call under way fails when it has got no further for too long. */
   #startWatch(): void {
-    if (this.#timeoutMs === 0 || this.#watch !== undefined) return;
+    if (this.#shorterMs === 0 || this.#watch !== undefined) return;
     this.#startTime();
     this.#watch = this.#clock.every(this.#look);
   }
@@ -290,10 +356,17 @@ export class CallQueue {
       return;
     }
     const stillMs = this.#clock.look() - this.#stillSinceMs;
-    if (stillMs > this.#timeoutMs) {
+    const { timeoutMs } = this.#limits;
+    if (timeoutMs > 0 && stillMs > timeoutMs) {
       this.#endWatch();
       this.#expire();
-    } else if (stillMs > this.#clock.gapMs) this.sayWaits();
+      return;
+    }
+    try {
+      this.#lookAtTime(stillMs);
+    } catch (error) {
+      this.#parts.fail(error);
+    }
   };
 
   /** Where this thread did something else all the time, the others may have come long ago: sockets are read before an immediate runs. */

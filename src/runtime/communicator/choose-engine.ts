@@ -27,6 +27,7 @@ import { ObservedEngine } from './observed-engine.js';
 import { dataHost, interfaceFor, openNetwork, ringOrder } from './open-network.js';
 import type { RuntimeSettings } from './options.js';
 import { tableOf, timesFor } from './profile.js';
+import { shorterLimit } from './wait-limits.js';
 
 /** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
 const SMALL_BYTES = 256;
@@ -115,7 +116,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
     engines.direct = nThreads === 0 ? new DirectEngine(team, localRanks, libc, smallBytes) : await startDirectThreads({
       teams: [team, ...(await moreTeams(bootstrap, team, nThreads - 1))], localRanks, libc, smallBytes,
       spins: spinsFor(localRanks.length * nThreads, nCores),
-      timeoutMs: settings.timeoutMs,
+      limitMs: shorterLimit(settings),
     });
   }
   if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);
@@ -161,7 +162,7 @@ async function networkEngine(
   if (nThreads > 0) {
     // A rank has two threads then, of which one waits.
     const spins = spinsFor(bootstrap.localRanks.length, nCores);
-    const thread = await startNetworkThread({ ...options, algorithms, spins, timeoutMs: settings.timeoutMs, heartbeatMs: settings.heartbeatMs }, signal);
+    const thread = await startNetworkThread({ ...options, algorithms, spins, limits: { timeoutMs: settings.timeoutMs, warnAfterMs: settings.warnAfterMs }, heartbeatMs: settings.heartbeatMs }, signal);
     return { engine: thread.engine, transport: thread.transport, thread };
   }
   const network = await openNetwork(options, signal);

@@ -1,5 +1,6 @@
 import { nodeOf } from '../bootstrap/peer-info.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
+import type { WaitLine } from '../bootstrap/wait-line.js';
 import type { Algorithm, CallKind } from '../collectives/call.js';
 import { PointToPoint } from '../collectives/p2p.js';
 import type { SegmentMemory } from '../device/memory-use.js';
@@ -28,6 +29,7 @@ import { Messenger } from './messenger.js';
 import type { CommunicatorParts } from './origin.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
+import { writeWarning } from './wait-limits.js';
 import { checkWindow } from './window-arguments.js';
 import { Window } from './window.js';
 
@@ -74,6 +76,7 @@ export class Communicator extends Collectives {
   readonly #pointToPoint: PointToPoint;
   readonly #messenger: Messenger;
   readonly #queue: CallQueue;
+  readonly #waitLine: WaitLine | undefined;
   /** Whether blocking calls are allowed and can be done. */
   readonly #mayBlock: boolean;
   /** Whether they stop nothing, since all ranks share memory. */
@@ -106,29 +109,36 @@ export class Communicator extends Collectives {
     this.#call = new CheckedCall(this.rank, this.nRanks);
     this.#mayBlock = parts.config.blocking !== false && parts.engine.blocking;
     const { origin, bootstrap, team, engine, thread, nCores } = parts;
-    const { libc, shared, settings: { timeoutMs } } = origin.facts;
+    const { libc, shared, settings, options } = origin.facts;
     this.#blocksFreely = this.#mayBlock && shared && this.nLocalRanks === this.nRanks;
     origin.use();
     const crowded = this.nLocalRanks > nCores;
     const spins = spinsFor(this.nLocalRanks, nCores);
     const fail = (error: unknown): TcclError => this.#failWith(error);
-    this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, server: thread?.messages, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews(), observe: engine.observe });
+    // Who shares memory sees there what the others do.
+    const waitLine = shared && this.nLocalRanks === this.nRanks ? undefined : bootstrap.openLastingWaitLine(() => this.#queue.lastWords());
+    this.#waitLine = waitLine;
+    const tell = options.onWarning ?? writeWarning;
+    const warn = (text: string): void => tell(this.#named(text));
+    this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, server: thread?.messages, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews(), waitLine, observe: engine.observe });
     this.#queue = new CallQueue({
-      engine, rank: this.rank, libc, spins, patience: crowded ? 2 * Math.ceil(this.nLocalRanks / nCores) : 0, timeoutMs, fail,
+      engine, rank: this.rank, libc, spins, patience: crowded ? 2 * Math.ceil(this.nLocalRanks / nCores) : 0, limits: settings, waitLine, warn, fail,
       messages: { arePolled: () => this.#messenger.wantsLooks, step: () => this.#messenger.step(), throwLastWords: () => this.#messenger.throwLastWords() },
     });
     this.#messenger = new Messenger({
-      rank: this.rank, pointToPoint: this.#pointToPoint, libc, spins, timeoutMs, rest: thread?.rest, fail,
+      rank: this.rank, pointToPoint: this.#pointToPoint, libc, spins, limits: settings, warn, rest: thread?.rest, fail,
       collectives: {
         isPending: () => this.#queue.isPending,
         step: () => this.#queue.step(),
         check: () => this.#queue.checkForMessages(),
         timeOut: () => this.#queue.timeOut(),
+        warn: () => this.#queue.warn(),
         sayWaits: () => this.#queue.sayWaits(),
+        doing: (rank) => this.#queue.doing(rank),
       },
     });
     this.#outOfBand = new OutOfBandCalls({
-      bootstrap, team, fail,
+      bootstrap, team, limits: settings, warn, fail,
       checkAlive: () => {
         if (this.#failure !== undefined) throw this.#failure;
       },
@@ -427,12 +437,16 @@ export class Communicator extends Collectives {
   #failWith(cause: unknown): TcclError {
     const error = cause instanceof TcclError ? cause : new InternalError('INTERNAL', `rank ${this.rank} failed: ${describeError(cause)}`, { cause });
     withRank(error, this.rank);
-    const { name } = this.#parts.config;
-    const which = ` (communicator ${JSON.stringify(name)})`;
-    // Another rank's error, which ended this call, says it already.
-    if (name !== undefined && this.#failure === undefined && !error.message.includes(which)) error.message += which;
+    if (this.#failure === undefined) error.message = this.#named(error.message);
     this.#fail(error);
     return error;
+  }
+
+  /** A message with the communicator's name. Another rank's error, which ended this call, has it already. */
+  #named(text: string): string {
+    const { name } = this.#parts.config;
+    const which = ` (communicator ${JSON.stringify(name)})`;
+    return name === undefined || text.includes(which) ? text : text + which;
   }
 
   #fail(error: TcclError): void {
@@ -446,6 +460,7 @@ export class Communicator extends Collectives {
     raiseTeamAbort(team, shared ? bootstrap.localRanks : [this.rank], error);
     bootstrap.fail(error);
     this.#queue.abort(error);
+    this.#waitLine?.close();
   }
 
   /**
@@ -476,6 +491,7 @@ export class Communicator extends Collectives {
     await this.#messenger.close();
     this.#stopExit();
     this.#stopHearing();
+    this.#waitLine?.close();
     // After a failure too: what is still on its way comes from the segment.
     await this.#engine.close();
     this.#parts.team.leave();

@@ -1,4 +1,5 @@
-import { algorithmBits, kindOf, type Algorithm, type CallDetails, type CallKind } from '../collectives/call.js';
+import { algorithmBits, kindOf, type Algorithm, type Call, type CallDetails, type CallKind } from '../collectives/call.js';
+import type { Deed } from '../collectives/deed.js';
 import type { Observe } from '../collectives/operation.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { DataType, NumericArray } from '../device/types.js';
@@ -90,12 +91,20 @@ export class CompositeEngine implements Engine {
     this.#current.check();
   }
 
-  late(timeoutMs: number): number[] {
-    return this.#current.late(timeoutMs);
+  late(limitMs: number): number[] {
+    return this.#current.late(limitMs);
   }
 
-  sayWaits(timeoutMs: number): void {
-    this.#current.sayWaits(timeoutMs);
+  sayWaits(limitMs: number, deed: Deed): void {
+    this.#current.sayWaits(limitMs, deed);
+  }
+
+  underWay(): Call | undefined {
+    return this.#current.underWay();
+  }
+
+  doing(rank: number): string | undefined {
+    return this.#current.doing(rank);
   }
 
   abort(error: TcclError): void {

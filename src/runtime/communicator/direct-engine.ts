@@ -1,4 +1,5 @@
-import type { CallDetails } from '../collectives/call.js';
+import { describeCall, type Call, type CallDetails } from '../collectives/call.js';
+import type { Deed } from '../collectives/deed.js';
 import { Direct } from '../collectives/direct.js';
 import { PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
@@ -7,7 +8,7 @@ import type { DataType, NumericArray } from '../device/types.js';
 import { withRank, type ErrorCode, type TcclError } from '../../errors.js';
 import { packReason } from '../transport/ending.js';
 import type { Engine } from './engine.js';
-import { callOfPost, mismatchAmong } from './mismatch.js';
+import { callOfPost, lastCallOf, mismatchAmong } from './mismatch.js';
 import { teamError } from './team-error.js';
 import { TeamHoldUps } from './team-hold-ups.js';
 
@@ -71,12 +72,24 @@ export class DirectEngine implements Engine {
     if (gone && callOfPost(team, awaited) === undefined) throw this.#error('closed', awaited);
   }
 
-  late(timeoutMs: number): number[] {
-    return this.#holdUps.find(this.#awaited(), timeoutMs);
+  late(limitMs: number): number[] {
+    return this.#holdUps.find(this.#awaited(), limitMs);
   }
 
-  sayWaits(timeoutMs: number): void {
-    this.#holdUps.sayWaits(this.#awaited(), timeoutMs);
+  sayWaits(limitMs: number, deed: Deed): void {
+    this.#holdUps.sayWaits(this.#awaited(), limitMs, deed);
+  }
+
+  underWay(): Call | undefined {
+    return callOfPost(this.team, this.team.localRank);
+  }
+
+  doing(rank: number): string | undefined {
+    const waits = this.#holdUps.doing(rank);
+    const local = this.localRanks.indexOf(rank);
+    if (waits !== undefined || local < 0) return waits;
+    const last = lastCallOf(this.team, local);
+    return last === undefined ? 'no call yet' : `last call ${describeCall(last)}`;
   }
 
   #awaited(): number[] {

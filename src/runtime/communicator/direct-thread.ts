@@ -19,18 +19,20 @@ export interface DirectThreadData {
   readonly smallBytes: number;
   /** How often to look before the core is given away. */
   readonly spins: number;
-  readonly timeoutMs: number;
+  readonly limitMs: number;
   readonly buffer: SharedArrayBuffer;
 }
 
-const { segment: place, team: { address, members, stageBytes }, localRanks, smallBytes, spins, timeoutMs, buffer } = workerData as DirectThreadData;
+const { segment: place, team: { address, members, stageBytes }, localRanks, smallBytes, spins, limitMs, buffer } = workerData as DirectThreadData;
 const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;
 const segment = Segment.inThread(place, libc);
 const engine = new DirectEngine(new Team(segment, address, members, false, stageBytes), localRanks, libc, smallBytes, stageBytes);
 // Who waits too long is found by the rank's thread.
-const backoff = new Backoff(libc, new WatchClock(timeoutMs));
+const backoff = new Backoff(libc, new WatchClock(limitMs));
 const memory = new EngineThreadMemory(buffer);
+/** The number of the call under way. */
+let number = -1;
 
 parentPort?.postMessage('ready');
 try {
@@ -44,13 +46,14 @@ try {
 }
 
 function carryOut(placed: PlacedCall): void {
+  number++;
   const { code, type, root, send, recv, count, details } = callAt(segment.buffer, placed);
   let status = engine.begin(code, type, root, send, recv, count, spins, details);
   backoff.restart();
   while (status !== DONE) {
     if (status === PENDING && backoff.turn()) {
       engine.check();
-      if (timeoutMs > 0) tellOfWait();
+      if (limitMs > 0) tellOfWait();
     }
     const { steps } = engine;
     status = engine.progress(spins);
@@ -63,6 +66,7 @@ function carryOut(placed: PlacedCall): void {
 /** Tells the rank for whom this thread waits, and the others that it does. */
 function tellOfWait(): void {
   if (backoff.waitedMs <= backoff.clock.gapMs) return;
-  engine.sayWaits(timeoutMs);
-  memory.setLate(engine.late(timeoutMs));
+  const call = engine.underWay();
+  if (call !== undefined) engine.sayWaits(limitMs, { kind: 'collective', number, call });
+  memory.setLate(engine.late(limitMs));
 }

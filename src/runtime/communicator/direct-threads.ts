@@ -23,8 +23,8 @@ export interface DirectThreadsOptions {
   readonly smallBytes: number;
   /** How often a thread looks before it gives its core away. */
   readonly spins: number;
-  /** How long a call may wait for other ranks; 0 for ever. */
-  readonly timeoutMs: number;
+  /** After how long a rank says that a call waits, or ends it, whichever comes first; 0: neither. */
+  readonly limitMs: number;
 }
 
 /**
@@ -46,14 +46,14 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
   return new ThreadEngine({ lanes, team, libc, rank: localRanks[team.localRank] ?? 0, nRanks: localRanks.length, keepsTime: false, reachesOutside: false });
 }
 
-function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins, timeoutMs }: DirectThreadsOptions): Lane {
+function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins, limitMs }: DirectThreadsOptions): Lane {
   const memory = new EngineThreadMemory(engineThreadBuffer(localRanks.length));
   const bytes = stageMemoryBytes(team) + mostRoomBytes(smallBytes) + tablesMemoryBytes(team) + GAPS_BYTES;
   const from = team.allocateBytes(bytes);
   const data: DirectThreadData = {
     segment: team.segment.forThread(from, from + bytes),
     team: { address: team.address, members: team.members, stageBytes: team.stageBytes },
-    localRanks, smallBytes, spins, timeoutMs, buffer: memory.buffer,
+    localRanks, smallBytes, spins, limitMs, buffer: memory.buffer,
   };
   const worker = new Worker(new URL('./direct-thread.js', import.meta.url), { workerData: data, name: `engine of rank ${localRanks[team.localRank] ?? 0}` });
   return {

@@ -1,5 +1,6 @@
 import type { TcclError } from '../../errors.js';
-import type { CallDetails } from '../collectives/call.js';
+import type { Call, CallDetails } from '../collectives/call.js';
+import type { Deed } from '../collectives/deed.js';
 import type { DataType, NumericArray } from '../device/types.js';
 
 /**
@@ -31,11 +32,15 @@ export interface Engine {
   check(): void;
   /**
    * The ranks that hold up the call under way, as far as that is known: they have not made it, or do not go on with it.
-   * @param timeoutMs how long the call may wait, as for sayWaits()
+   * @param limitMs how long the call waits before it says so, or fails, as for sayWaits()
    */
-  late(timeoutMs: number): number[];
+  late(limitMs: number): number[];
   /** Tells ranks that may wait for this one that it waits itself, and what it knows of why: from time to time in a call that gets no further. */
-  sayWaits(timeoutMs: number): void;
+  sayWaits(limitMs: number, deed: Deed): void;
+  /** The call under way. */
+  underWay(): Call | undefined;
+  /** What is known of a rank that holds up the call: `waiting in …`, `last call …`. */
+  doing(rank: number): string | undefined;
   /** Tells the others that the communicator has failed, and why. */
   abort(error: TcclError): void;
   /** Leaves. Nothing is under way. */

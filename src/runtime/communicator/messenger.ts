@@ -1,10 +1,12 @@
 import type { PointToPoint } from '../collectives/p2p.js';
-import { transferTimeout, type TransferOwner } from '../collectives/p2p-transfer.js';
+import { describeLate } from '../collectives/deed.js';
+import { CIRCLE, transferTimeout, type LongWait, type TransferOwner } from '../collectives/p2p-transfer.js';
 import type { Libc } from '../device/libc.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import { leadToCaller, settlerOf } from './caller-stack.js';
 import { Backoff } from './backoff.js';
+import { longWait, shorterLimit, type WaitLimits } from './wait-limits.js';
 import { WatchClock } from '../watch-clock.js';
 
 /** How often ranks that are told of news look after the others' health and the deadline. */
@@ -23,10 +25,14 @@ export interface Condition {
   readonly awaited: () => readonly number[];
   /** Whether `isMet` has to be asked again and again; else news wake this rank. */
   readonly polled: boolean;
+  /** What waits, as a person reads it. */
+  readonly text: string;
   /** Ends the wait. With an error when the communicator failed. */
   readonly settled: (error?: Error) => void;
   /** For the deadline. */
   sinceMs?: number;
+  /** Whether a warning was about it. */
+  warned?: boolean;
 }
 
 export interface MessengerParts {
@@ -35,7 +41,9 @@ export interface MessengerParts {
   readonly libc: Libc | undefined;
   /** How many looks in vain before the core is given away. */
   readonly spins: number;
-  readonly timeoutMs: number;
+  readonly limits: WaitLimits;
+  /** Told once of each message and signal that is waited for for long. */
+  readonly warn: (text: string) => void;
   /** The communicator's other operations, which go on while a blocking call waits. */
   readonly collectives: {
     readonly isPending: () => boolean;
@@ -45,8 +53,12 @@ export interface MessengerParts {
     readonly check: () => void;
     /** The error for waiting too long for them. */
     readonly timeOut: () => never;
+    /** Says once that they have waited for long. */
+    readonly warn: () => void;
     /** Tells the other ranks that they get no further here. */
     readonly sayWaits: () => void;
+    /** What is known of another rank. */
+    readonly doing: (rank: number) => string | undefined;
   };
   /** Where a thread has the rank's sockets: blocks until it has news, of calls too, at most for so long. */
   readonly rest: ((ms: number) => void) | undefined;
@@ -63,6 +75,8 @@ export class Messenger {
   readonly guests = new Set<{ abort(reason: Error): void; leave(): Promise<void> }>();
   readonly #parts: MessengerParts;
   readonly #pointToPoint: PointToPoint;
+  /** See shorterLimit(). */
+  readonly #shorterMs: number;
   readonly #clock: WatchClock;
   readonly #backoff: Backoff;
   readonly #conditions = new Set<Condition>();
@@ -77,7 +91,8 @@ export class Messenger {
   constructor(parts: MessengerParts) {
     this.#parts = parts;
     this.#pointToPoint = parts.pointToPoint;
-    this.#clock = new WatchClock(parts.timeoutMs);
+    this.#shorterMs = shorterLimit(parts.limits);
+    this.#clock = new WatchClock(this.#shorterMs);
     this.#backoff = new Backoff(parts.libc, this.#clock);
   }
 
@@ -364,33 +379,55 @@ export class Messenger {
   #checkHealth(): void {
     this.#pointToPoint.check();
     this.#parts.collectives.check();
-    const { timeoutMs } = this.#parts;
-    if (timeoutMs === 0) return;
-    const p2p = this.#pointToPoint;
+    if (this.#shorterMs === 0) return;
+    const { rank, limits: { timeoutMs, warnAfterMs }, warn } = this.#parts;
     const now = this.#clock.look();
-    const late = this.#awaitedFor(timeoutMs, now);
-    if (late.length > 0) throw transferTimeout(this.#parts.rank, timeoutMs, p2p.holdUps(late, timeoutMs));
-    const awaited = this.#awaitedFor(this.#clock.gapMs, now);
-    if (awaited.length > 0) p2p.sayWaits(awaited, timeoutMs);
+    const late = timeoutMs === 0 ? undefined : this.#longWait(timeoutMs, now);
+    if (late !== undefined) throw transferTimeout(rank, timeoutMs, late.text, this.#ranksBehind(late), this.#whom(late));
+    const awaited = this.#longWait(this.#clock.gapMs, now);
+    if (awaited !== undefined) this.#pointToPoint.sayWaits(awaited.ranks, this.#shorterMs, awaited.deed);
+    const warned = warnAfterMs === 0 ? undefined : this.#longWait(warnAfterMs, now, true);
+    if (warned !== undefined) warn(longWait(rank, warnAfterMs, warned.text, this.#whom(warned)));
   }
 
-  /** The ranks that this one has waited for longer than that. */
-  #awaitedFor(ms: number, now: number): number[] {
-    const awaited = new Set(this.#pointToPoint.late(now, ms));
+  /**
+   * What this rank has waited for longer than that: messages before signals.
+   * @param unwarned only what no warning was about yet, which is then remembered
+   */
+  #longWait(ms: number, now: number, unwarned = false): LongWait | undefined {
+    const wait = this.#pointToPoint.longWait(now, ms, unwarned);
+    const ranks = new Set(wait?.ranks);
+    let first: Condition | undefined;
     for (const condition of this.#conditions) {
       condition.sinceMs ??= now;
-      if (now - condition.sinceMs > ms) for (const rank of condition.awaited()) awaited.add(rank);
+      if (now - condition.sinceMs <= ms || (unwarned && condition.warned === true)) continue;
+      if (unwarned) condition.warned = true;
+      first ??= condition;
+      for (const rank of condition.awaited()) ranks.add(rank);
     }
-    return [...awaited];
+    if (wait !== undefined) return { ...wait, ranks: [...ranks] };
+    return first === undefined ? undefined : { text: first.text, ranks: [...ranks], deed: { kind: 'window', peer: [...ranks][0] ?? this.#parts.rank } };
+  }
+
+  #ranksBehind({ ranks }: LongWait): number[] {
+    return this.#pointToPoint.holdUps(ranks, this.#shorterMs);
+  }
+
+  #whom(wait: LongWait): string {
+    const p2p = this.#pointToPoint;
+    const behind = this.#ranksBehind(wait);
+    const doing = (rank: number): string | undefined => p2p.doing(rank) ?? this.#parts.collectives.doing(rank);
+    return p2p.isCircle ? describeLate(wait.ranks, doing) + CIRCLE : describeLate(behind, doing);
   }
 
   /** In a blocking wait, for what else it is about. */
   #checkCollectivesDeadline(): void {
-    const { timeoutMs, collectives } = this.#parts;
+    const { limits: { timeoutMs, warnAfterMs }, collectives } = this.#parts;
     const now = this.#clock.look();
     if (this.#collectivesMovedMs === 0) this.#collectivesMovedMs = now;
     const stillMs = now - this.#collectivesMovedMs;
     if (timeoutMs > 0 && stillMs > timeoutMs) collectives.timeOut();
-    if (stillMs > this.#clock.gapMs) collectives.sayWaits();
+    if (this.#shorterMs > 0 && stillMs > this.#clock.gapMs) collectives.sayWaits();
+    if (warnAfterMs > 0 && stillMs > warnAfterMs) collectives.warn();
   }
 }

@@ -13,6 +13,19 @@ export function callOfPost(team: Team, localRank: number): Call | undefined {
   return decodeCall(view.getUint32(called, true), view.getUint32(called + 4, true), view.getFloat64(called + 8, true));
 }
 
+/** What a rank of this host called last, also if it is one call behind or ahead; undefined before its first call. */
+export function lastCallOf({ segment, kernels }: Team, localRank: number): Call | undefined {
+  const view = new DataView(segment.buffer);
+  const [own, other] = [
+    { post: kernels.postAddress(localRank) >>> 0, called: kernels.calledAddress(localRank) >>> 0 },
+    { post: kernels.otherPostAddress(localRank) >>> 0, called: kernels.otherCalledAddress(localRank) >>> 0 },
+  ].map(({ post, called }) => ({ sequence: view.getUint32(post + 4, true), called }));
+  if (own === undefined || other === undefined) return undefined;
+  const { sequence, called } = ((other.sequence - own.sequence) | 0) > 0 ? other : own;
+  if (sequence === 0) return undefined;
+  return decodeCall(view.getUint32(called, true), view.getUint32(called + 4, true), view.getFloat64(called + 8, true));
+}
+
 /**
  * The error for ranks that called different things: the same on every rank.
  *

@@ -1,5 +1,6 @@
 import type { NetworkPlayer } from '../collectives/algorithm.js';
-import { algorithmOf, hasCommonCounts, kindOf, operatorOf, type Algorithm, type CallDetails } from '../collectives/call.js';
+import { algorithmOf, hasCommonCounts, kindOf, operatorOf, type Algorithm, type Call, type CallDetails } from '../collectives/call.js';
+import type { Deed } from '../collectives/deed.js';
 import { Combiner } from '../collectives/combiner.js';
 import { countsRoom, Exchange, type Track } from '../collectives/exchange.js';
 import { NetworkCall } from '../collectives/network-call.js';
@@ -124,12 +125,20 @@ export class NetworkEngine implements Engine {
     this.#exchange.check();
   }
 
-  late(timeoutMs: number): number[] {
-    return this.#exchange.late(timeoutMs);
+  late(limitMs: number): number[] {
+    return this.#exchange.late(limitMs);
   }
 
-  sayWaits(timeoutMs: number): void {
-    this.#exchange.sayWaits(timeoutMs);
+  sayWaits(limitMs: number, deed: Deed): void {
+    this.#exchange.sayWaits(limitMs, deed);
+  }
+
+  underWay(): Call | undefined {
+    return this.#exchange.underWay();
+  }
+
+  doing(rank: number): string | undefined {
+    return this.#exchange.doing(rank);
   }
 
   abort(reason: Error): void {

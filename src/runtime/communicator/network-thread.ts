@@ -15,6 +15,7 @@ import type { NetworkEngine } from './network-engine.js';
 import { openNetwork } from './open-network.js';
 import { ServedMessages, type EndedPieces } from './served-messages.js';
 import { ServedWindow, type WindowInThread } from './served-window.js';
+import { writeWarning, type WaitLimits } from './wait-limits.js';
 
 /** What a rank gives the thread. */
 export interface NetworkThreadData {
@@ -27,7 +28,7 @@ export interface NetworkThreadData {
   readonly order: readonly number[];
   readonly algorithms: readonly Algorithm[];
   readonly spins: number;
-  readonly timeoutMs: number;
+  readonly limits: WaitLimits;
   readonly heartbeatMs: number;
   readonly buffer: SharedArrayBuffer;
   readonly endedPieces: EndedPieces;
@@ -44,7 +45,7 @@ export type FromNetworkThread = Question | { readonly kind: 'opened'; readonly t
 const STEPS_EVERY_MS = 50;
 
 const given = workerData as NetworkThreadData;
-const { members: { rank }, spins, timeoutMs } = given;
+const { members: { rank }, spins, limits } = given;
 setHeartbeat(given.heartbeatMs);
 const port = parentPort as MessagePort;
 const post = (message: FromNetworkThread): void => port.postMessage(message);
@@ -124,7 +125,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
   const leave = async (): Promise<void> => {
     await Promise.all([engine.close(), messages.close(), ...[...windows].map((window) => window.close())]);
   };
-  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, timeoutMs, fail, messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined } });
+  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, limits, warn: writeWarning, fail, messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined } });
   abort = fail;
   process.on('uncaughtException', fail);
   setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();

@@ -12,6 +12,7 @@ import { connectionBytes, networkMemoryBytes, type NetworkOptions } from './open
 import { endedPieces, messageServer } from './served-messages.js';
 import { ThreadEngine } from './thread-engine.js';
 import { ThreadLanes } from './thread-lanes.js';
+import type { WaitLimits } from './wait-limits.js';
 import type { LanesParts, WindowLanes } from './window-lanes.js';
 
 /** How long a rank that ends the communicator waits for its thread to tell the others why. */
@@ -23,7 +24,7 @@ export interface NetworkThreadOptions extends NetworkOptions {
   readonly algorithms: readonly Algorithm[];
   /** How often the thread looks at shared memory before it gives its core away. */
   readonly spins: number;
-  readonly timeoutMs: number;
+  readonly limits: WaitLimits;
   readonly heartbeatMs: number;
 }
 
@@ -56,7 +57,7 @@ export interface NetworkThread {
  * @throws what connecting throws; SystemError `OUT_OF_MEMORY`, `LAUNCH` when a thread cannot be started
  */
 export async function startNetworkThread(options: NetworkThreadOptions, signal: AbortSignal): Promise<NetworkThread> {
-  const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, timeoutMs, heartbeatMs } = options;
+  const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, limits, heartbeatMs } = options;
   const { rank, nRanks, peers, localRanks } = bootstrap;
   const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
   const ended = endedPieces(nRanks);
@@ -68,7 +69,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     segment: team.segment.forThread(from, from + bytes),
     team: { address: team.address, members: team.members },
     members: { rank, nRanks, peers, localRanks },
-    shared, host, secret, order, algorithms, spins, timeoutMs, heartbeatMs, buffer: memory.buffer, endedPieces: ended,
+    shared, host, secret, order, algorithms, spins, limits, heartbeatMs, buffer: memory.buffer, endedPieces: ended,
   };
   signal.throwIfAborted();
   const worker = new Worker(new URL('./network-thread.js', import.meta.url), { workerData: data, name: `network of rank ${rank}` });

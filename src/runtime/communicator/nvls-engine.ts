@@ -1,5 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeCall, type Call, type CallDetails } from '../collectives/call.js';
+import type { Deed } from '../collectives/deed.js';
 import { Nvls, NVLS_BYTES } from '../collectives/nvls.js';
 import { MISMATCH } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
@@ -78,12 +79,21 @@ export class NvlsEngine implements Engine {
     if (gone !== undefined) throw teamError(team, localRanks, 'closed', gone);
   }
 
-  late(timeoutMs: number): number[] {
-    return this.#holdUps.find(this.nvls.late(), timeoutMs);
+  late(limitMs: number): number[] {
+    return this.#holdUps.find(this.nvls.late(), limitMs);
   }
 
-  sayWaits(timeoutMs: number): void {
-    this.#holdUps.sayWaits(this.nvls.late(), timeoutMs);
+  sayWaits(limitMs: number, deed: Deed): void {
+    this.#holdUps.sayWaits(this.nvls.late(), limitMs, deed);
+  }
+
+  underWay(): Call | undefined {
+    const { code, root, count } = this.nvls.posted(this.team.localRank);
+    return decodeCall(code, root, count);
+  }
+
+  doing(rank: number): string | undefined {
+    return this.#holdUps.doing(rank);
   }
 
   abort(): void {

@@ -26,6 +26,8 @@ export interface RuntimeSettings {
   readonly timeoutMs: number;
   /** TCCL_HEARTBEAT: seconds after which a host that answers nothing counts as gone (bootstrap/liveness.ts); 0 for never. Default 10. */
   readonly heartbeatMs: number;
+  /** TCCL_WARN_AFTER: seconds after which a rank that waits for others says so; 0 never. Default 30. */
+  readonly warnAfterMs: number;
   /** TCCL_TRACE: where the ranks of this host write what they did when; `%h` stands for the host's name. docs/guides/feedback.md. */
   readonly tracePath: string | undefined;
   /** TCCL_DEBUG, TCCL_DEBUG_SUBSYS, TCCL_DEBUG_FILE. */
@@ -41,6 +43,7 @@ const ofLaunchers = /^TCCL_(RANK|NRANKS|LOCAL_RANK|LOCAL_NRANKS|COMM_ID|COMM_SEC
 
 const DEFAULT_TIMEOUT_SECONDS = 600;
 const DEFAULT_HEARTBEAT_SECONDS = 10;
+const DEFAULT_WARN_AFTER_SECONDS = 30;
 
 /** Reads the settings from an environment. Throws `ENVIRONMENT`, naming the variable. */
 export function runtimeSettings(env: Environment): RuntimeSettings {
@@ -53,6 +56,7 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
     ignoreAffinity: flag(env, 'TCCL_IGNORE_CPU_AFFINITY'),
     timeoutMs: seconds(env, 'TCCL_TIMEOUT', DEFAULT_TIMEOUT_SECONDS) * 1000,
     heartbeatMs: seconds(env, 'TCCL_HEARTBEAT', DEFAULT_HEARTBEAT_SECONDS) * 1000,
+    warnAfterMs: seconds(env, 'TCCL_WARN_AFTER', DEFAULT_WARN_AFTER_SECONDS) * 1000,
     tracePath: value(env, 'TCCL_TRACE'),
     debug: debugSettings(env),
     variables: Object.fromEntries(Object.entries(env).flatMap(([name, text]) =>
@@ -102,6 +106,6 @@ function seconds(env: Environment, name: string, otherwise: number): number {
   const text = value(env, name);
   if (text === undefined) return otherwise;
   const number = Number(text);
-  if (!Number.isFinite(number) || number < 0) throw malformed(env, name, 'a number of seconds from 0 (which means for ever)');
+  if (!Number.isFinite(number) || number < 0) throw malformed(env, name, 'a number of seconds from 0 (which means no limit)');
   return number;
 }

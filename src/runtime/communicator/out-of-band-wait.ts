@@ -48,7 +48,7 @@ export class OutOfBandWait {
 
   #look(): void {
     const awaited = this.#awaited();
-    const words = this.#holdUps.look(awaited, this.#timeoutMs);
+    const words = this.#holdUps.look(awaited, this.#timeoutMs, { kind: 'outOfBand' });
     this.#line.say(words);
     this.#team.sayWaits(words);
     this.#line.ask(awaited.map(({ peer }) => peer));

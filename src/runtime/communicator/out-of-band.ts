@@ -1,6 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
+import { describeLate } from '../collectives/deed.js';
 import type { Team } from '../device/team.js';
 import { InvalidArgumentError, InvalidUsageError, SystemError, TimeoutError } from '../../errors.js';
 import { died } from '../transport/ending.js';
@@ -8,12 +9,16 @@ import { ledToCaller } from './caller-stack.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { OutOfBandWait } from './out-of-band-wait.js';
 import { closedTooEarly } from './team-error.js';
+import { longWait, type WaitLimits } from './wait-limits.js';
 import { afterWatching } from '../watch-clock.js';
 
 /** What calls out of band need of their communicator. */
 export interface OutOfBandParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
+  readonly limits: WaitLimits;
+  /** Told once of each call that waits for long. */
+  readonly warn: (text: string) => void;
   /** Throws what ended the communicator, if something has. */
   readonly checkAlive: () => void;
   /** Ends the communicator for an error, and gives the error to throw. */
@@ -40,7 +45,12 @@ export class OutOfBandCalls {
         const { bootstrap, team } = this.#parts;
         const calls = team.countCall();
         const wait = new OutOfBandWait(bootstrap, team, timeoutMs, () => this.#behind(calls));
-        return await whileOthersCan(name, timeoutMs, () => this.#checkPresence(calls), wait, work);
+        const stopWarning = this.#warnLater(name, timeoutMs, wait);
+        try {
+          return await whileOthersCan(name, timeoutMs, () => this.#checkPresence(calls), wait, work);
+        } finally {
+          stopWarning();
+        }
       } catch (error) {
         if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY')) throw error;
         throw this.#parts.fail(error);
@@ -58,6 +68,13 @@ export class OutOfBandCalls {
   /** Resolves when those begun so far have ended. */
   ended(): Promise<void> {
     return this.#last;
+  }
+
+  /** Says that a call waits, unless it ends before. Returns a function to call then. */
+  #warnLater(name: string, timeoutMs: number, wait: OutOfBandWait): () => void {
+    const { bootstrap: { rank }, limits: { warnAfterMs }, warn } = this.#parts;
+    if (warnAfterMs === 0 || warnAfterMs >= timeoutMs) return () => undefined;
+    return afterWatching(warnAfterMs, () => warn(longWait(rank, warnAfterMs, name, describeLate(wait.late(), () => undefined))));
   }
 
   /** The ranks of this host that have not made this rank's latest call. */

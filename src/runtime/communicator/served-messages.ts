@@ -2,13 +2,15 @@ import type { Introduction } from '../bootstrap/bootstrap.js';
 import { PointToPoint } from '../collectives/p2p.js';
 import type { MessagePiece, MessageServer } from '../collectives/p2p-served.js';
 import { sliceBytesOf } from '../collectives/p2p-socket.js';
-import { transferTimeout } from '../collectives/p2p-transfer.js';
+import { describeLate } from '../collectives/deed.js';
+import { CIRCLE, transferTimeout } from '../collectives/p2p-transfer.js';
 import { pairFifo } from '../collectives/pairs.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { unpackReason } from '../transport/ending.js';
 import { SocketTransport } from '../transport/socket.js';
 import { elementsAt, type EngineThreadMemory } from './engine-thread-memory.js';
+import { longWait, shorterLimit, writeWarning, type WaitLimits } from './wait-limits.js';
 import { WatchClock } from '../watch-clock.js';
 
 /** How many pieces for each rank, and from each, the thread is done with. */
@@ -57,7 +59,7 @@ export interface ServedMessagesOptions {
   readonly secret: Uint8Array;
   readonly memory: EngineThreadMemory;
   readonly ended: EndedPieces;
-  readonly timeoutMs: number;
+  readonly limits: WaitLimits;
   /** Ends the thread. */
   readonly fail: (error: unknown) => void;
 }
@@ -73,7 +75,7 @@ export class ServedMessages {
   readonly #watch: NodeJS.Timeout | undefined;
 
   constructor(options: ServedMessagesOptions) {
-    const { bootstrap, team, libc, host, secret, timeoutMs } = options;
+    const { bootstrap, team, libc, host, secret, limits } = options;
     this.#options = options;
     this.#pointToPoint = new PointToPoint({
       // Those that share memory it has nothing to do with.
@@ -81,8 +83,9 @@ export class ServedMessages {
       openTransport: () => new SocketTransport({ size: pairFifo(bootstrap.nRanks), segment: team.segment, rank: bootstrap.rank, host, secret, whyGone: (peer) => bootstrap.whyGone(peer) }),
       onNews: () => this.#goOn(),
     });
-    this.#clock = new WatchClock(timeoutMs);
-    if (timeoutMs > 0) this.#watch = this.#clock.every(this.#lookAtTime).unref();
+    const shorterMs = shorterLimit(limits);
+    this.#clock = new WatchClock(shorterMs);
+    if (shorterMs > 0) this.#watch = this.#clock.every(this.#lookAtTime).unref();
   }
 
   /** All connections are made at once: later the rank may wait in place, and its bootstrap network with it. */
@@ -125,15 +128,23 @@ export class ServedMessages {
   }
 
   readonly #lookAtTime = (): void => {
-    const { bootstrap: { rank }, timeoutMs, fail } = this.#options;
+    const { bootstrap: { rank }, limits, fail } = this.#options;
+    const { timeoutMs, warnAfterMs } = limits;
+    const shorterMs = shorterLimit(limits);
     const p2p = this.#pointToPoint;
     const now = this.#clock.look();
-    const late = p2p.late(now, timeoutMs);
-    if (late.length > 0) {
-      fail(transferTimeout(rank, timeoutMs, p2p.holdUps(late, timeoutMs)));
+    const whom = (awaited: readonly number[], behind: readonly number[]): string => {
+      return p2p.isCircle ? describeLate(awaited, (one) => p2p.doing(one)) + CIRCLE : describeLate(behind, (one) => p2p.doing(one));
+    };
+    const late = timeoutMs === 0 ? undefined : p2p.longWait(now, timeoutMs);
+    if (late !== undefined) {
+      const ranks = p2p.holdUps(late.ranks, shorterMs);
+      fail(transferTimeout(rank, timeoutMs, late.text, ranks, whom(late.ranks, ranks)));
       return;
     }
-    const awaited = p2p.late(now, this.#clock.gapMs);
-    if (awaited.length > 0) p2p.sayWaits(awaited, timeoutMs);
+    const awaited = p2p.longWait(now, this.#clock.gapMs);
+    if (awaited !== undefined) p2p.sayWaits(awaited.ranks, shorterMs, awaited.deed);
+    const warned = warnAfterMs === 0 ? undefined : p2p.longWait(now, warnAfterMs, true);
+    if (warned !== undefined) writeWarning(longWait(rank, warnAfterMs, warned.text, whom(warned.ranks, p2p.holdUps(warned.ranks, shorterMs))));
   };
 }

@@ -1,3 +1,4 @@
+import type { Deed } from '../collectives/deed.js';
 import { HoldUps, type Awaited } from '../collectives/hold-ups.js';
 import type { Team } from '../device/team.js';
 
@@ -13,13 +14,18 @@ export class TeamHoldUps {
   }
 
   /** The ranks that hold this one up, which waits for these members. */
-  find(locals: readonly number[], timeoutMs: number): number[] {
-    return this.#holdUps.find(this.#awaited(locals), timeoutMs);
+  find(locals: readonly number[], limitMs: number): number[] {
+    return this.#holdUps.find(this.#awaited(locals), limitMs);
   }
 
-  /** Tells the members that this rank waits for these of them. */
-  sayWaits(locals: readonly number[], timeoutMs: number): void {
-    this.team.sayWaits(this.#holdUps.look(this.#awaited(locals), timeoutMs));
+  /** Tells the members that this rank waits for these of them, and in what. */
+  sayWaits(locals: readonly number[], limitMs: number, deed: Deed): void {
+    this.team.sayWaits(this.#holdUps.look(this.#awaited(locals), limitMs, deed));
+  }
+
+  /** See HoldUps. */
+  doing(rank: number): string | undefined {
+    return this.#holdUps.doing(rank);
   }
 
   #awaited(locals: readonly number[]): Awaited[] {

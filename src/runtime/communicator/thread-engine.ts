@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
-import type { CallDetails } from '../collectives/call.js';
+import { decodeCall, type Call, type CallDetails } from '../collectives/call.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
@@ -71,6 +71,7 @@ export class ThreadEngine implements Engine {
   readonly #rank: number;
   readonly #nRanks: number;
   readonly #guests: Guests;
+  #underWay: PlacedCall | undefined;
   #closed = false;
 
   constructor({ lanes, team, libc, rank, nRanks, keepsTime, reachesOutside }: ThreadEngineOptions) {
@@ -86,6 +87,7 @@ export class ThreadEngine implements Engine {
     code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
   ): number {
     const call: PlacedCall = { code, root, sendLength: send.length, recvLength: recv.length, count, details, ...this.#place(send, recv) };
+    this.#underWay = call;
     // The threads are what goes on: they keep the process alive until the call is over.
     for (const { worker } of this.#lanes) worker.ref();
     sharesOf(call, type.bytes, this.#lanes.length, this.#nRanks).forEach((share, lane) => this.#lanes[lane]?.memory.post(share));
@@ -125,6 +127,14 @@ export class ThreadEngine implements Engine {
   /** The threads do that themselves. */
   sayWaits(): void {
     // Only they know for whom.
+  }
+
+  underWay(): Call | undefined {
+    return this.#underWay === undefined ? undefined : decodeCall(this.#underWay.code, this.#underWay.root, this.#underWay.count);
+  }
+
+  doing(): undefined {
+    return undefined;
   }
 
   abort(error: TcclError): void {

@@ -47,11 +47,13 @@ export class WindowSignals {
   /** Waits for `count` signals of each of `peers`, and takes them. */
   wait(peers: readonly number[], count: number, settle: (error?: Error) => void): void {
     const { observe, isPolled, messenger } = this.#parts;
-    const ended = observe?.({ name: 'waitSignal', text: `waitSignal of ${count} from ${nameRanks(peers)}`, args: { peers, count } });
+    const text = `waitSignal of ${count} from ${nameRanks(peers)}`;
+    const ended = observe?.({ name: 'waitSignal', text, args: { peers, count } });
     const wait: Condition = {
       isMet: () => this.#take(peers, count),
       awaited: () => peers.filter((peer) => !this.#has(peer, count)),
       polled: peers.some(isPolled),
+      text,
       settled: (error) => {
         this.#waits.delete(wait);
         ended?.(error);

@@ -322,6 +322,7 @@ export class Window {
       },
       awaited: () => [peer],
       polled: false,
+      text: `a window's operation with rank ${peer}`,
       settled: (error) => {
         if (error !== undefined) command.ended?.(error);
         settled(error);

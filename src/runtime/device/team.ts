@@ -19,7 +19,7 @@ import { WaitWords, type WaitReport } from './wait-report.js';
 const ABORT = 0;
 const LAST_WORDS = 64;
 const LEFT = 1024;
-const LINE = 64;
+const LINE = 128;
 /** In a line. */
 const CALLS = 1;
 const REPORT = 2;

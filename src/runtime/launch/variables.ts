@@ -10,7 +10,7 @@ const names = [
   // How ranks find each other: bootstrap/environment.ts
   'SOCKET_IFNAME', 'SOCKET_FAMILY', 'HOSTID',
   // How a communicator works: communicator/options.ts, profile.ts
-  'ALGO', 'PROTO', 'PROFILE', 'TIMEOUT', 'HEARTBEAT', 'SHM_DISABLE', 'CMA_DISABLE', 'MACHINE_CODE_DISABLE', 'IGNORE_CPU_AFFINITY',
+  'ALGO', 'PROTO', 'PROFILE', 'TIMEOUT', 'WARN_AFTER', 'HEARTBEAT', 'SHM_DISABLE', 'CMA_DISABLE', 'MACHINE_CODE_DISABLE', 'IGNORE_CPU_AFFINITY',
   // What it tells
   'DEBUG', 'DEBUG_SUBSYS', 'DEBUG_FILE', 'TRACE',
 ];

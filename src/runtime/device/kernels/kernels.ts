@@ -64,6 +64,9 @@ export interface Kernels extends Arithmetic {
   // Addresses come as signed numbers: those from 2 GiB up are negative until `>>> 0`.
   postAddress(rank: number): number;
   calledAddress(rank: number): number;
+  /** The same of the operation before, or after, whichever a rank posted last. */
+  otherPostAddress(rank: number): number;
+  otherCalledAddress(rank: number): number;
   /** Two tables of addresses for reduceTables, sources and destinations, each with room for MAX_LOCAL_RANKS of 4 bytes. */
   tableAddress(): number;
   /** reduceCopy or reduceScaled of the call under way, with one source of each rank. */

@@ -30,7 +30,7 @@ class Ranks {
         vi.advanceTimersByTime(LOOK_MS / this.waits.length);
         const awaited = this.#of(rank);
         if (awaited === undefined) return;
-        const words = this.holdUps[rank]!.look(awaited, 4 * FRESH_MS, this.confessing.includes(rank));
+        const words = this.holdUps[rank]!.look(awaited, 4 * FRESH_MS, undefined, this.confessing.includes(rank));
         this.#reports[rank] = { count: (this.#reports[rank]?.count ?? 0) + 1, words };
       });
     }

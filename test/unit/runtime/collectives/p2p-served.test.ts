@@ -113,6 +113,6 @@ test('a rank may wait in place for whom another thread serves, and leaves the ti
   p2p.add(false, 1, new Uint8Array(5), uint8, { settled: () => undefined });
   expect(p2p.isBlocking(1)).toBe(true);
   expect(p2p.polled).toBe(false);
-  p2p.late(0, 500);
-  expect(p2p.late(10_000, 500)).toEqual([]);
+  p2p.longWait(0, 500);
+  expect(p2p.longWait(10_000, 500)).toBeUndefined();
 });

@@ -93,11 +93,11 @@ test('who waits too long is told apart from who gets on', () => {
   const [a, b] = ranks(3) as [Rank, Rank];
   a.p2p.add(false, 1, new Int32Array(200_000), int32, { settled: () => undefined });
   a.p2p.add(false, 2, new Int32Array(1), int32, { settled: () => undefined });
-  expect(a.p2p.late(1000, 500)).toEqual([]);
+  expect(a.p2p.longWait(1000, 500)?.ranks).toBeUndefined();
   b.p2p.add(true, 0, new Int32Array(200_000), int32, { settled: () => undefined });
   b.p2p.progress();
   a.p2p.progress();
-  expect(a.p2p.late(1600, 500)).toEqual([2]);
+  expect(a.p2p.longWait(1600, 500)?.ranks).toEqual([2]);
 });
 
 test('an abort tells whoever waits, and nothing is under way any more', () => {

@@ -26,12 +26,14 @@ function queue() {
     check: () => undefined,
     late: () => [1],
     sayWaits: () => undefined,
+    underWay: () => undefined,
+    doing: () => undefined,
     abort: () => undefined,
     close: () => Promise.resolve(),
   };
   const fail = vi.fn((error: unknown) => error);
   const calls = new CallQueue({
-    engine, rank: 0, libc: undefined, spins: 1, patience: 0, timeoutMs: TIMEOUT_MS, fail,
+    engine, rank: 0, libc: undefined, spins: 1, patience: 0, limits: { timeoutMs: TIMEOUT_MS, warnAfterMs: 0 }, warn: () => undefined, fail,
     messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined },
   });
   return { state, engine, calls, fail };

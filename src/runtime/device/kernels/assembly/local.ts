@@ -442,3 +442,12 @@ export function postAddress(owner: i32): usize {
 export function calledAddress(owner: i32): usize {
   return calledIn(block(owner), sequence);
 }
+
+/** The same of the operation before, or after. */
+export function otherPostAddress(owner: i32): usize {
+  return postIn(block(owner), sequence + 1);
+}
+
+export function otherCalledAddress(owner: i32): usize {
+  return calledIn(block(owner), sequence + 1);
+}

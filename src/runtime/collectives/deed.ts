@@ -1,0 +1,95 @@
+import { nameRanks } from '../bootstrap/rank-list.js';
+import { dataTypes, type DataType } from '../device/types.js';
+import { decodeCall, describeCall, encodeCall, type Call } from './call.js';
+
+/** What a rank that waits for long is in, or called last. The first words of its report tell it to others (hold-ups.ts). */
+export type Deed =
+  /** `number` counts the communicator's collectives from 0, as its log and trace do. */
+  | { readonly kind: 'collective' | 'last'; readonly number: number; readonly call: Call }
+  | { readonly kind: 'send' | 'recv'; readonly peer: number; readonly count: number; readonly type: DataType }
+  | { readonly kind: 'window'; readonly peer: number }
+  /** split, grow, window … */
+  | { readonly kind: 'outOfBand' };
+
+const kinds: readonly Deed['kind'][] = ['collective', 'send', 'recv', 'window', 'outOfBand', 'last'];
+
+/** Words of a deed: 1 + kind | number or peer | code of the call or type | root | count, low and high. */
+export const DEED_WORDS = 6;
+
+export function encodeDeed(deed: Deed): number[] {
+  const kind = 1 + kinds.indexOf(deed.kind);
+  switch (deed.kind) {
+    case 'collective':
+    case 'last': {
+      const { root, count } = deed.call;
+      return [kind, deed.number, encodeCall(deed.call), root, ...halves(count)];
+    }
+    case 'send':
+    case 'recv':
+      return [kind, deed.peer, deed.type.code, 0, ...halves(deed.count)];
+    case 'window':
+      return [kind, deed.peer, 0, 0, 0, 0];
+    case 'outOfBand':
+      return [kind, 0, 0, 0, 0, 0];
+  }
+}
+
+/** The deed at the beginning of a report, if it has one. */
+export function decodeDeed(words: readonly number[]): Deed | undefined {
+  const [kindWord = 0, first = 0, code = 0, root = 0, low = 0, high = 0] = words;
+  const kind = kinds[kindWord - 1];
+  const count = (low >>> 0) + (high >>> 0) * 2 ** 32;
+  if (kind === 'collective' || kind === 'last') return { kind, number: first, call: decodeCall(code, root >>> 0, count) };
+  if (kind === 'window') return { kind, peer: first };
+  if (kind === undefined || kind === 'outOfBand') return kind && { kind };
+  const type = dataTypes.find((candidate) => candidate.code === code);
+  return type && { kind, peer: first, count, type };
+}
+
+/** `allReduce of 1024 float32 (sum, direct), call 17`, `recv of 4 int32 from rank 1`. */
+export function describeDeed(deed: Deed): string {
+  switch (deed.kind) {
+    case 'collective':
+    case 'last':
+      return `${describeCall(deed.call)}, call ${deed.number}`;
+    case 'send':
+      return `send of ${deed.count} ${deed.type.name} to rank ${deed.peer}`;
+    case 'recv':
+      return `recv of ${deed.count} ${deed.type.name} from rank ${deed.peer}`;
+    case 'window':
+      return `a window's operation with rank ${deed.peer}`;
+    case 'outOfBand':
+      return 'split, grow, window or another call out of band';
+  }
+}
+
+/** Whether a report is of a rank that waits. */
+export function tellsOfWait(words: readonly number[]): boolean {
+  return decodeDeed(words)?.kind !== 'last';
+}
+
+/** What a report says that its rank does: `waiting in recv of 4 int32 from rank 0`, `last call barrier (direct), call 3`. */
+export function describeReport(words: readonly number[]): string | undefined {
+  const deed = decodeDeed(words);
+  return deed && `${deed.kind === 'last' ? 'last call' : 'waiting in'} ${describeDeed(deed)}`;
+}
+
+/**
+ * The ranks that hold up another one, with what is known of each: `rank 1, waiting in recv of 4 int32 from rank 0; ranks 2,3, last call
+ * barrier (direct)`.
+ */
+export function describeLate(late: readonly number[], doing: (rank: number) => string | undefined): string {
+  if (late.length === 0) return 'other ranks';
+  const byDoing = new Map<string, number[]>();
+  for (const rank of late) {
+    const text = doing(rank) ?? '';
+    const same = byDoing.get(text);
+    if (same === undefined) byDoing.set(text, [rank]);
+    else same.push(rank);
+  }
+  return [...byDoing].map(([text, ranks]) => (text === '' ? nameRanks(ranks) : `${nameRanks(ranks)}, ${text}`)).join('; ');
+}
+
+function halves(count: number): [number, number] {
+  return [count | 0, Math.floor(count / 2 ** 32) | 0];
+}

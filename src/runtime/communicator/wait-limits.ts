@@ -1,0 +1,28 @@
+import { writeSync } from 'node:fs';
+
+/** How long a rank waits for others before it says so, and before it gives up; 0: never. */
+export interface WaitLimits {
+  readonly timeoutMs: number;
+  readonly warnAfterMs: number;
+}
+
+export const noLimits: WaitLimits = { timeoutMs: 0, warnAfterMs: 0 };
+
+/** The one that is reached first, for which waits are looked at often enough; 0 where there is none. */
+export function shorterLimit({ timeoutMs, warnAfterMs }: WaitLimits): number {
+  return timeoutMs === 0 || warnAfterMs === 0 ? Math.max(timeoutMs, warnAfterMs) : Math.min(timeoutMs, warnAfterMs);
+}
+
+/** The warning of a rank that waits. */
+export function longWait(rank: number, waitedMs: number, what: string, whom: string): string {
+  return `rank ${rank} has waited ${waitedMs / 1000} s in ${what}, for ${whom}`;
+}
+
+/** Writes a warning now: the event loop, which process.stderr of a thread needs, may stand still. */
+export function writeWarning(text: string): void {
+  try {
+    writeSync(2, `tccl: ${text}\n`);
+  } catch {
+    // Nobody reads it, or not now.
+  }
+}
