@@ -5,8 +5,8 @@ import type { WatchClock } from '../watch-clock.js';
 const SLEEP_AFTER_MS = 10;
 /** A rank sleeps for this part of the time that it has waited: so much longer, at most, sleeping makes a wait. */
 const SLEEP_PART = 1 / 64;
-/** Longest sleep. A wake takes 30 to 120 µs of a core, so this one takes 0.5 % at most (`npm run bench -- --only idle`). */
-const LONGEST_SLEEP_MS = 20;
+/** Longest sleep. A wake takes 50 to 250 µs of a core, with what it looks at: 0.5 % at most (`npm run bench -- --only idle`). */
+const LONGEST_SLEEP_MS = 50;
 /** How often a waiting rank looks whether the others still live. */
 const HEALTH_EVERY_MS = 20;
 
