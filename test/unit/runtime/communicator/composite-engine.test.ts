@@ -20,6 +20,8 @@ function engineThatTells(name: string, told: string[], blocking = true): Engine 
     check: () => undefined,
     late: () => [],
     sayWaits: () => undefined,
+    underWay: () => undefined,
+    doing: () => undefined,
     abort: (error) => void told.push(`${name}: ${error.message}`),
     close: () => Promise.resolve(void told.push(`${name}: closed`)),
   };
