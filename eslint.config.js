@@ -17,12 +17,17 @@ const wings = {
   },
   runtime: {
     detect: ['planner/topology'],
-    bootstrap: [],
-    launch: ['bootstrap', 'detect'],
     device: ['detect'],
-    transport: ['device', 'bootstrap'],
-    collectives: ['transport', 'device', 'launch', 'bootstrap', 'planner/graph'],
-    communicator: ['collectives', 'transport', 'device', 'launch', 'bootstrap', 'detect', 'planner/graph'],
+    progress: ['device'],
+    bootstrap: ['progress'],
+    launch: ['bootstrap', 'progress', 'detect'],
+    transport: ['bootstrap', 'device'],
+    algorithms: ['transport', 'launch', 'bootstrap', 'progress', 'device', 'planner/graph'],
+    messages: ['algorithms', 'transport', 'bootstrap', 'progress', 'device'],
+    windows: ['messages', 'algorithms', 'transport', 'bootstrap', 'device'],
+    threads: ['windows', 'messages', 'algorithms', 'transport', 'bootstrap', 'progress', 'device'],
+    observe: ['algorithms', 'bootstrap', 'device', 'planner/graph'],
+    communicator: ['observe', 'threads', 'windows', 'messages', 'algorithms', 'transport', 'launch', 'bootstrap', 'progress', 'device', 'detect', 'planner/graph'],
   },
 };
 

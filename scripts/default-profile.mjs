@@ -1,5 +1,5 @@
 /**
- * Makes src/runtime/communicator/default-profile.ts of a profile that `tccl tune` wrote:
+ * Makes src/runtime/algorithms/default-profile.ts of a profile that `tccl tune` wrote:
  *
  *     npx tccl tune -e 64M -o profile.json && node scripts/default-profile.mjs profile.json
  *
@@ -35,4 +35,4 @@ const lines = [
   '};',
   '',
 ];
-writeFileSync(new URL('../src/runtime/communicator/default-profile.ts', import.meta.url), lines.join('\n'));
+writeFileSync(new URL('../src/runtime/algorithms/default-profile.ts', import.meta.url), lines.join('\n'));

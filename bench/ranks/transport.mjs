@@ -5,8 +5,8 @@
  */
 import { createServer, connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
-import { encodeCall } from '../../dist/runtime/collectives/call.js';
-import { NetworkEngine } from '../../dist/runtime/communicator/network-engine.js';
+import { encodeCall } from '../../dist/runtime/algorithms/call.js';
+import { NetworkEngine } from '../../dist/runtime/algorithms/network-engine.js';
 import { loadLibc } from '../../dist/runtime/device/libc.js';
 import { Segment } from '../../dist/runtime/device/segment.js';
 import { Team } from '../../dist/runtime/device/team.js';

@@ -8,8 +8,8 @@
 import { Worker } from 'node:worker_threads';
 import { runCommand } from '../lib/processes.mjs';
 import { formatUs, table } from '../lib/table.mjs';
-import { countsRoom, HEADER_BYTES } from '../../dist/runtime/collectives/exchange.js';
-import { ringFifo } from '../../dist/runtime/collectives/ring.js';
+import { countsRoom, HEADER_BYTES } from '../../dist/runtime/algorithms/exchange.js';
+import { ringFifo } from '../../dist/runtime/algorithms/ring.js';
 import { Segment } from '../../dist/runtime/device/segment.js';
 import { createMemory } from '../../dist/runtime/device/shared-memory.js';
 

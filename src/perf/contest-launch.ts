@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { NO_PROFILE } from '../runtime/communicator/profile.js';
+import { NO_PROFILE } from '../runtime/algorithms/profile.js';
 import { SystemError } from '../errors.js';
 import { launchRanks } from '../runtime/launch/run.js';
 import type { ContestOptions, Failure, Standing } from './contest.js';

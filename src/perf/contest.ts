@@ -1,5 +1,5 @@
-import { algorithms, type Algorithm, type CallKind } from '../runtime/collectives/call.js';
-import { carriesOut } from '../runtime/collectives/registry.js';
+import { algorithms, type Algorithm, type CallKind } from '../runtime/algorithms/call.js';
+import { carriesOut } from '../runtime/algorithms/registry.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import type { Explanation } from '../runtime/communicator/explain.js';
 import { float32 } from '../runtime/device/types.js';

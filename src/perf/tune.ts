@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
-import type { CallKind } from '../runtime/collectives/call.js';
-import { carriesOut } from '../runtime/collectives/registry.js';
-import { defaultTable, rangesText } from '../runtime/communicator/choose-algorithm.js';
-import { machineName, tableOf, type Profile, type Times } from '../runtime/communicator/profile.js';
+import type { CallKind } from '../runtime/algorithms/call.js';
+import { carriesOut } from '../runtime/algorithms/registry.js';
+import { defaultTable, rangesText } from '../runtime/algorithms/choose-algorithm.js';
+import { machineName, tableOf, type Profile, type Times } from '../runtime/algorithms/profile.js';
 import { contestCells, type ContestOptions, type Standing } from './contest.js';
 import { launchContest } from './contest-launch.js';
 import { sweep } from './sizes.js';

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Profile } from '../../src/runtime/communicator/profile.js';
+import type { Profile } from '../../src/runtime/algorithms/profile.js';
 import { cliPath, fixture, tccl } from './cli.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'tccl-tune-'));

@@ -32,7 +32,7 @@ export function register(program: Command): void {
       const { formatSize, parseSize } = await import('../../perf/sizes.js');
       // Everything that can be wrong is found before minutes are spent.
       const maxBytes = parseSize(maxbytes, '--maxbytes');
-      const { profilePath } = await import('../../runtime/communicator/profile.js');
+      const { profilePath } = await import('../../runtime/algorithms/profile.js');
       const { InvalidArgumentError: OutOfRange, InvalidUsageError } = await import('../../errors.js');
       const { findPlace } = await import('../../runtime/launch/place.js');
       const { busyNote, changesBy, SMALLEST_BYTES, tune } = await import('../../perf/tune.js');

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, RemoteError, TcclError, TimeoutError, type ErrorDetails } from '../../errors.js';
 import { version as ownVersion } from '../../version.js';
-import { afterWatching, WatchClock } from '../watch-clock.js';
+import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { formatAddress, inZone, parseAddress } from './address.js';
 import type { Address } from './address.js';
 import type { Bootstrap } from './bootstrap.js';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TcclError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
-import { afterWatching, WatchClock } from '../watch-clock.js';
+import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { inZone, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
 import { dial } from './dial.js';

@@ -6,7 +6,7 @@ import { InvalidUsageError } from '../../errors.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { Joined } from './join-segment.js';
 import type { RuntimeSettings } from './options.js';
-import type { Profile } from './profile.js';
+import type { Profile } from '../algorithms/profile.js';
 
 /** What every rank tells the others once its segment stands. */
 export interface Facts {

@@ -1,10 +1,10 @@
-import { partsHash, type CallDetails } from '../collectives/call.js';
+import { partsHash, type CallDetails } from '../algorithms/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import { int32, operatorCode, type DataType, type NumericArray, type ReductionOperator } from '../device/types.js';
 import { InvalidArgumentError } from '../../errors.js';
-import { errorOfCall } from './caller-stack.js';
-import { checkArray, checkLength, checkOverlap, checkRoom, checkRoot, checkSameType, type CallOptions } from './arguments.js';
+import { errorOfCall } from '../caller-stack.js';
+import { checkArray, checkLength, checkOverlap, checkRoom, checkRoot, checkSameType, type CallOptions } from '../algorithms/arguments.js';
 import { checkAllApart, checkCounts, checkDisplacements, checkInputApart, checkParts, extent, total, type Parts } from './parts.js';
 
 /** What a barrier exchanges. */

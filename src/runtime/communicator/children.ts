@@ -9,9 +9,10 @@ import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclErro
 import { checkAlike, checkEngines, inOneSegment } from './agree.js';
 import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { CommunicatorParts } from './origin.js';
-import { tellAll, tooLate } from './out-of-band.js';
+import { tooLate } from './out-of-band.js';
+import { tellAll } from '../bootstrap/tell-all.js';
 import { OutOfBandWait } from './out-of-band-wait.js';
-import { afterWatching } from '../watch-clock.js';
+import { afterWatching } from '../progress/watch-clock.js';
 
 /** What each rank tells its parent communicator in a split. */
 interface Choice {

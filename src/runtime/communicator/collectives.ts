@@ -1,5 +1,5 @@
 import type { NumericArray, ReductionOperator } from '../device/types.js';
-import type { CallOptions } from './arguments.js';
+import type { CallOptions } from '../algorithms/arguments.js';
 import type { CheckedCall } from './checked-call.js';
 import { refused } from './group.js';
 import type { Parts } from './parts.js';

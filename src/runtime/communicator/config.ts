@@ -1,4 +1,4 @@
-import { algorithms, type Algorithm } from '../collectives/call.js';
+import { algorithms, type Algorithm } from '../algorithms/call.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';

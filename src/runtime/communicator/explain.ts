@@ -1,17 +1,17 @@
-import type { Algorithm, CallKind } from '../collectives/call.js';
-import { takesOnePhase } from '../collectives/direct-small.js';
+import type { Algorithm, CallKind } from '../algorithms/call.js';
+import { takesOnePhase } from '../algorithms/direct-small.js';
 import { counted } from '../../counted.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 import { inOneSegment } from './agree.js';
-import { algorithmFor, type AlgorithmTable } from './choose-algorithm.js';
+import { algorithmFor, type AlgorithmTable } from '../algorithms/choose-algorithm.js';
 import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
 import { engineThreads, forcedAlgorithm } from './config.js';
-import { defaultProfile } from './default-profile.js';
+import { defaultProfile } from '../algorithms/default-profile.js';
 import type { CommunicatorParts } from './origin.js';
-import { timeAt, timesFor, type Times } from './profile.js';
+import { timeAt, timesFor, type Times } from '../algorithms/profile.js';
 
 /** How a communicator carries out a call, and what that should take. */
 export interface Explanation {

@@ -1,8 +1,9 @@
-import { kindOf } from '../collectives/call.js';
+import { kindOf } from '../algorithms/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
-import type { GroupMember, QueuedCall } from './group.js';
+import type { GroupMember } from './group.js';
+import type { QueuedCall } from '../algorithms/queued-call.js';
 
 /** A call up to this length costs more for meeting the other ranks than for two copies of its data. */
 const FUSED_CALL_BYTES = 8 * 1024;

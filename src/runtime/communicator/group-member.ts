@@ -1,10 +1,10 @@
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import type { CallQueue } from './call-queue.js';
-import type { CompositeEngine } from './composite-engine.js';
+import type { CallQueue } from '../algorithms/call-queue.js';
+import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import { FUSED_BYTES } from './fusion.js';
 import type { GroupMember } from './group.js';
-import type { Messenger } from './messenger.js';
+import type { Messenger } from '../messages/messenger.js';
 
 /** What of a communicator takes part in groups. */
 export interface GroupMemberParts {

@@ -1,28 +1,12 @@
 import { types } from 'node:util';
-import type { CallDetails } from '../collectives/call.js';
-import type { Observe, Operation } from '../collectives/operation.js';
+import type { Observe, Operation } from '../algorithms/operation.js';
+import type { QueuedCall } from '../algorithms/queued-call.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
-import { leadToCaller, settlerOf } from './caller-stack.js';
+import { leadToCaller, settlerOf } from '../caller-stack.js';
 import type { CheckedCall } from './checked-call.js';
 import { fuse } from './fusion.js';
-
-/** A collective that waits for its turn. */
-export interface QueuedCall {
-  readonly code: number;
-  readonly type: DataType;
-  readonly root: number;
-  readonly send: NumericArray;
-  readonly recv: NumericArray;
-  readonly count: number;
-  readonly details: CallDetails | undefined;
-  /** The calls that it stands for, where it is several in one. */
-  readonly parts?: readonly QueuedCall[];
-  /** Done right before it begins, and right after it has ended. */
-  readonly before?: () => void;
-  readonly after?: () => void;
-}
 
 /** A send or receive that waits for its start. */
 interface QueuedMessage {

@@ -4,7 +4,7 @@ import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import type { ChildOptions, Communicator } from './communicator.js';
 import { inherit } from './config.js';
 import type { CommunicatorParts } from './origin.js';
-import { tellAll } from './out-of-band.js';
+import { tellAll } from '../bootstrap/tell-all.js';
 
 /** How long the rest of a grow may take once a rank of the old communicator is gone, which may have finished before. */
 const GONE_MS = 1000;

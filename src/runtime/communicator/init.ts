@@ -12,15 +12,15 @@ import type { Environment } from '../launch/environment.js';
 import type { PlatformAbortSignal } from '../platform.js';
 import { warn } from '../warn.js';
 import { agree, type Facts } from './agree.js';
-import { ledToCaller } from './caller-stack.js';
+import { ledToCaller } from '../caller-stack.js';
 import { Communicator } from './communicator.js';
 import { checkOptions, type CommunicatorConfig } from './config.js';
 import { joinSegment, type Joined } from './join-segment.js';
 import { DEFAULT_INIT_TIMEOUT_MS, meet, placeOf } from './meet.js';
-import { connectInTime } from './open-network.js';
+import { connectInTime } from '../algorithms/open-network.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
 import { Origin, type CommunicatorParts } from './origin.js';
-import { profileFor } from './profile.js';
+import { profileFor } from '../algorithms/profile.js';
 
 /** What init() takes; a launcher's environment gives all of it. */
 export interface InitOptions extends CommunicatorConfig {

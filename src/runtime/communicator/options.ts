@@ -1,10 +1,10 @@
-import { algorithms, type Algorithm } from '../collectives/call.js';
+import { algorithms, type Algorithm } from '../algorithms/call.js';
 import { malformed, value, type Environment } from '../launch/environment.js';
 import { unknownVariables, variables, type UnknownVariable } from '../launch/variables.js';
 import { didYouMean } from '../../suggest.js';
-import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from './debug-log.js';
+import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from '../observe/debug-log.js';
 
-/** How a ring's messages travel: collectives/ring.ts. */
+/** How a ring's messages travel: algorithms/ring.ts. */
 const protocols = ['simple', 'll'] as const;
 export type Protocol = (typeof protocols)[number];
 

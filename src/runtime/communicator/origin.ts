@@ -1,7 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
-import { P2P_FIFO } from '../collectives/p2p-socket.js';
+import { P2P_FIFO } from '../messages/p2p-socket.js';
 import { coresOfAll } from '../detect/cores.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
@@ -11,9 +11,9 @@ import type { Transport } from '../transport/transport.js';
 import type { Facts } from './agree.js';
 import { chooseEngine, type ChosenEngine } from './choose-engine.js';
 import type { Communicator } from './communicator.js';
-import type { CompositeEngine } from './composite-engine.js';
+import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
-import { dataHost } from './open-network.js';
+import { dataHost } from '../algorithms/open-network.js';
 import type { InitOptions } from './init.js';
 import type { RuntimeSettings } from './options.js';
 

@@ -1,9 +1,9 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { WaitLine } from '../bootstrap/wait-line.js';
-import { HoldUps, type Awaited } from '../collectives/hold-ups.js';
+import { HoldUps, type Awaited } from '../algorithms/hold-ups.js';
 import type { Team } from '../device/team.js';
 import type { WaitReport } from '../device/wait-report.js';
-import { WatchClock } from '../watch-clock.js';
+import { WatchClock } from '../progress/watch-clock.js';
 
 /**
  * Who holds up a call out of band: ranks that have not made it, or that stand still in the middle of it. A rank knows whose

@@ -1,16 +1,15 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
-import { describeLate } from '../collectives/deed.js';
+import { describeLate } from '../algorithms/deed.js';
 import type { Team } from '../device/team.js';
-import { InvalidArgumentError, InvalidUsageError, SystemError, TimeoutError } from '../../errors.js';
+import { InvalidArgumentError, SystemError, TimeoutError } from '../../errors.js';
 import { died } from '../transport/ending.js';
-import { ledToCaller } from './caller-stack.js';
+import { ledToCaller } from '../caller-stack.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { OutOfBandWait } from './out-of-band-wait.js';
-import { closedTooEarly } from './team-error.js';
-import { longWait, type WaitLimits } from './wait-limits.js';
-import { afterWatching } from '../watch-clock.js';
+import { closedTooEarly } from '../algorithms/team-error.js';
+import { longWait, type WaitLimits } from '../progress/wait-limits.js';
+import { afterWatching } from '../progress/watch-clock.js';
 
 /** What calls out of band need of their communicator. */
 export interface OutOfBandParts {
@@ -95,20 +94,6 @@ export class OutOfBandCalls {
     const left = team.findLeft(calls);
     if (left >= 0) throw closedTooEarly(rankOf(left));
   }
-}
-
-/**
- * What every rank says at the beginning of a call out of band.
- * @throws InvalidUsageError `CALL_MISMATCH` where another rank makes another call
- */
-export async function tellAll<T extends object>(bootstrap: Bootstrap, call: string, words: T): Promise<T[]> {
-  const all = (await bootstrap.allGather(encodeJson({ call, words }))).map((bytes) => decodeJson(bytes) as { call: string; words: T });
-  const other = all.findIndex((one) => one.call !== call);
-  if (other < 0) return all.map((one) => one.words);
-  const { rank } = bootstrap;
-  throw new InvalidUsageError(
-    'CALL_MISMATCH', `rank ${rank} called ${call} where rank ${other} called ${all[other]?.call ?? ''}; all ranks of a communicator must make the same calls in the same order`, { ranks: [rank, other] },
-  );
 }
 
 /** How often a rank that waits for others out of band looks whether they can still come. */

@@ -198,7 +198,7 @@ export class Team {
     return [...this.members.keys()].filter((rank) => Atomics.load(this.#words, this.#lineOf(rank) + CALLS) < calls);
   }
 
-  /** Tells the other members that this rank waits for long, and what it knows of why (collectives/hold-ups.ts). */
+  /** Tells the other members that this rank waits for long, and what it knows of why (algorithms/hold-ups.ts). */
   sayWaits(report: readonly number[]): void {
     if (!this.#isForgotten) this.#reports[this.localRank]?.say(report);
   }

@@ -1,4 +1,4 @@
-/** What a rank that waits for long said last: that it waits, and what it knows of why (collectives/hold-ups.ts). */
+/** What a rank that waits for long said last: that it waits, and what it knows of why (algorithms/hold-ups.ts). */
 export interface WaitReport {
   /** Another number each time that it says so: who hears it again and again knows that the rank goes on waiting. */
   readonly count: number;

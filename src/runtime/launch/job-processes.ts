@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { WatchClock } from '../watch-clock.js';
+import { WatchClock } from '../progress/watch-clock.js';
 
 /** How often processes that are being ended are looked at. */
 const pollMs = 10;

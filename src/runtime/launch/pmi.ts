@@ -2,7 +2,7 @@ import { fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { InvalidUsageError, SystemError, TimeoutError } from '../../errors.js';
-import { afterWatching } from '../watch-clock.js';
+import { afterWatching } from '../progress/watch-clock.js';
 import type { Patience } from './exchange.js';
 import type { Place } from './place.js';
 

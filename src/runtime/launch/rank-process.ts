@@ -2,7 +2,7 @@ import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { WatchClock } from '../watch-clock.js';
+import { WatchClock } from '../progress/watch-clock.js';
 import type { JobProcesses } from './job-processes.js';
 
 /** How a rank ended: with an exit code, by a signal, or not started at all. */

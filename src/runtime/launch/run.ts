@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { nameRanks } from '../bootstrap/rank-list.js';
 import { describeError, SystemError } from '../../errors.js';
-import { afterWatching } from '../watch-clock.js';
+import { afterWatching } from '../progress/watch-clock.js';
 import { copyTunables } from './copy-tunables.js';
 import { JobProcesses } from './job-processes.js';
 import { LinePrefixer } from './line-prefixer.js';

@@ -3,7 +3,7 @@ import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TimeoutError } from '../../errors.js';
-import { WatchClock } from '../watch-clock.js';
+import { WatchClock } from '../progress/watch-clock.js';
 import type { Patience } from './exchange.js';
 import type { Place } from './place.js';
 

@@ -2,7 +2,7 @@ import type { Worker } from 'node:worker_threads';
 import { resolve } from 'node:path';
 import { InvalidArgumentError, RemoteError } from '../../errors.js';
 import type { PlatformAbortSignal } from '../platform.js';
-import { afterWatching } from '../watch-clock.js';
+import { afterWatching } from '../progress/watch-clock.js';
 import { localMeetingPoint } from './meeting-point.js';
 import { startThreadAt } from './thread-place.js';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { decodeCall, type Call } from '../../../../src/runtime/collectives/call.js';
-import type { CallOptions } from '../../../../src/runtime/communicator/arguments.js';
+import { decodeCall, type Call } from '../../../../src/runtime/algorithms/call.js';
+import type { CallOptions } from '../../../../src/runtime/algorithms/arguments.js';
 import { CheckedCall } from '../../../../src/runtime/communicator/checked-call.js';
 import type { Parts } from '../../../../src/runtime/communicator/parts.js';
 import { TcclError } from '../../../../src/errors.js';

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { fuse } from '../../../../src/runtime/communicator/fusion.js';
-import type { GroupMember, QueuedCall } from '../../../../src/runtime/communicator/group.js';
+import type { GroupMember } from '../../../../src/runtime/communicator/group.js';
+import type { QueuedCall } from '../../../../src/runtime/algorithms/queued-call.js';
 import { callKinds } from '../../../../src/runtime/device/kernels/kernels.js';
 import { float32, int32, operatorCode, type DataType, type NumericArray } from '../../../../src/runtime/device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../../../src/errors.js';

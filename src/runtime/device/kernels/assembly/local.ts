@@ -8,7 +8,7 @@
 //  small (one phase)   post the data; wait for all posts; each rank takes from them what it is to get.
 //  direct (two phases) all-reduce: post the addresses; wait for all posts; each rank reduces its share of all inputs
 //                      into all outputs (NVLS's heads, on shared memory); finished; wait until all have finished.
-//  meet, finish        the two halves of the above for all else, which collectives/direct-exchange.ts does in between.
+//  meet, finish        the two halves of the above for all else, which algorithms/direct-exchange.ts does in between.
 
 import { ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, kindIn, operatorIn, REDUCE, REDUCE_SCATTER, SCATTER, typeIn } from './calls';
 import { PREMUL_SUM, sizeShift } from './codes';
@@ -180,7 +180,7 @@ export function small(code_: i32, root_: i32, send_: usize, recv_: usize, count:
 }
 
 /**
- * Posts a call and where this rank's arrays are (words that only collectives/direct-exchange.ts reads, at postAddress() + 8,
+ * Posts a call and where this rank's arrays are (words that only algorithms/direct-exchange.ts reads, at postAddress() + 8,
  * the last a f64), and waits for all others' posts: MET.
  */
 export function meet(code_: i32, root_: i32, count: u32, word0: u32, word1: u32, word2: u32, word3: u32, place: f64, spins: i32): i32 {

@@ -1,0 +1,62 @@
+import { algorithms, type Algorithm, type CallKind } from './call.js';
+import { carriesOut, isOverConnections, registry } from './registry.js';
+import { callKinds } from '../device/kernels/kernels.js';
+import { InternalError } from '../../errors.js';
+
+/** Calls about at most `upToBytes` bytes, and more than those of the range before, take `algorithm`. */
+export interface AlgorithmRange {
+  readonly upToBytes: number;
+  readonly algorithm: Algorithm;
+}
+
+/** For each kind of call its ranges, ascending; the last one goes to Infinity. */
+export type AlgorithmTable = Readonly<Record<CallKind, readonly AlgorithmRange[]>>;
+
+/** What the choice of an algorithm follows from: the same on all ranks of a communicator. */
+export interface Situation {
+  readonly nRanks: number;
+  /** Whether all ranks share one segment. */
+  readonly oneSegment: boolean;
+  /** TCCL_ALGO: taken for every call that it can carry out. */
+  readonly forced: Algorithm | undefined;
+}
+
+/**
+ * Which algorithm carries out which call where no profile of this machine says so. Where all ranks share one segment,
+ * *direct* wins at every size that was measured (docs/notes/performance.md).
+ */
+export function defaultTable(situation: Situation): AlgorithmTable {
+  const kinds = Object.keys(callKinds) as CallKind[];
+  return Object.fromEntries(kinds.map((kind) => [kind, rangesOf(kind, situation)])) as unknown as AlgorithmTable;
+}
+
+function rangesOf(kind: CallKind, { nRanks, oneSegment, forced }: Situation): AlgorithmRange[] {
+  const always = (algorithm: Algorithm): AlgorithmRange[] => [{ upToBytes: Infinity, algorithm }];
+  if (nRanks === 1 || (oneSegment && (forced ?? 'direct') === 'direct')) return always('direct');
+  if (forced !== undefined) {
+    if (carriesOut(forced, kind, nRanks)) return always(forced);
+    if (!isOverConnections(forced)) return always('direct');
+  }
+  const ranges = algorithms
+    .filter((algorithm) => isOverConnections(algorithm) && carriesOut(algorithm, kind, nRanks))
+    .map((algorithm) => ({ upToBytes: registry[algorithm].defaultUpToBytes(nRanks), algorithm }))
+    .filter(({ upToBytes }) => upToBytes > 0 && (forced === undefined || upToBytes === Infinity));
+  return ranges.sort((a, b) => (a.upToBytes < b.upToBytes ? -1 : 1));
+}
+
+/** What a call about `bytes` bytes takes. */
+export function algorithmFor(ranges: readonly AlgorithmRange[], bytes: number): Algorithm {
+  const range = ranges.find(({ upToBytes }) => bytes <= upToBytes);
+  if (range === undefined) throw new InternalError('INTERNAL', `no algorithm is given for ${bytes} bytes`);
+  return range.algorithm;
+}
+
+/** What calls may take. */
+export function algorithmsIn(table: AlgorithmTable): Algorithm[] {
+  return [...new Set(Object.values(table).flatMap((ranges) => ranges.map(({ algorithm }) => algorithm)))];
+}
+
+/** `tree up to 262144 bytes, then ring`. */
+export function rangesText(ranges: readonly AlgorithmRange[]): string {
+  return ranges.map(({ algorithm, upToBytes }) => (upToBytes === Infinity ? algorithm : `${algorithm} up to ${upToBytes} bytes`)).join(', then ');
+}

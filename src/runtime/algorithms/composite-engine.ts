@@ -1,0 +1,117 @@
+import { algorithmBits, kindOf, type Algorithm, type Call, type CallDetails, type CallKind } from './call.js';
+import type { Deed } from './deed.js';
+import type { Observe } from './operation.js';
+import { callKinds } from '../device/kernels/kernels.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import { InternalError, type TcclError } from '../../errors.js';
+import { algorithmFor, type AlgorithmTable } from './choose-algorithm.js';
+import type { Engine } from './engine.js';
+
+/** A range of sizes of one kind of call, as the way of a call needs it. */
+interface Range {
+  readonly upToBytes: number;
+  readonly engine: Engine;
+  /** What goes into a call's code. */
+  readonly mark: number;
+  /** The range of larger calls; the last range has no end. */
+  readonly next: Range | undefined;
+}
+
+/**
+ * The engine of a communicator: the engines of several algorithms, of which each call takes one by its kind and size.
+ * All ranks have the same table, so they choose alike; what differs between ranks, such as where arrays lie, may not
+ * matter.
+ */
+export class CompositeEngine implements Engine {
+  readonly blocking: boolean;
+  readonly keepsTime: boolean;
+  readonly table: AlgorithmTable;
+  /** Where the communicator's operations are observed: told of those beside the collectives. */
+  readonly observe: Observe | undefined = undefined;
+  /** The first range of each kind, by the kind's code. */
+  readonly #ranges: Range[] = [];
+  readonly #engines: readonly Engine[];
+  /** Carries out the call under way, or did so with the last one. */
+  #current: Engine;
+
+  /**
+   * @param table what each call takes
+   * @param engines the engine of each algorithm in the table; one may serve several
+   */
+  constructor(table: AlgorithmTable, engines: Readonly<Partial<Record<Algorithm, Engine>>>) {
+    this.table = table;
+    for (const [kind, ranges] of Object.entries(table)) {
+      const first = ranges.reduceRight<Range | undefined>((next, { algorithm, upToBytes }) => {
+        const engine = engines[algorithm];
+        if (engine === undefined) throw new InternalError('INTERNAL', `there is no engine for ${algorithm}`);
+        return { upToBytes, engine, mark: algorithmBits(algorithm), next };
+      }, undefined);
+      if (first !== undefined) this.#ranges[callKinds[kind as CallKind]] = first;
+    }
+    this.#engines = [...new Set(Object.values(engines))];
+    const [first] = this.#engines;
+    if (first === undefined) throw new InternalError('INTERNAL', 'an engine needs an algorithm');
+    this.#current = first;
+    this.blocking = this.#engines.every((engine) => engine.blocking);
+    this.keepsTime = this.#engines.every((engine) => engine.keepsTime === true);
+  }
+
+  algorithmOf(kind: CallKind, bytes: number): Algorithm {
+    return algorithmFor(this.table[kind], bytes);
+  }
+
+  begin(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+  ): number {
+    const bytes = count * type.bytes;
+    let range = this.#ranges[kindOf(code)] as Range;
+    while (bytes > range.upToBytes) range = range.next as Range;
+    const { engine } = range;
+    this.#current = engine;
+    return engine.begin(code | range.mark, type, root, send, recv, count, spins, details);
+  }
+
+  progress(spins: number): number {
+    return this.#current.progress(spins);
+  }
+
+  get steps(): number {
+    return this.#current.steps;
+  }
+
+  get whenReady(): Engine['whenReady'] {
+    return this.#current.whenReady;
+  }
+
+  get rest(): Engine['rest'] {
+    return this.#current.rest;
+  }
+
+  check(): void {
+    this.#current.check();
+  }
+
+  late(limitMs: number): number[] {
+    return this.#current.late(limitMs);
+  }
+
+  sayWaits(limitMs: number, deed: Deed): void {
+    this.#current.sayWaits(limitMs, deed);
+  }
+
+  underWay(): Call | undefined {
+    return this.#current.underWay();
+  }
+
+  doing(rank: number): string | undefined {
+    return this.#current.doing(rank);
+  }
+
+  abort(error: TcclError): void {
+    for (const engine of this.#engines) engine.abort(error);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#engines.map((engine) => engine.close()));
+  }
+}

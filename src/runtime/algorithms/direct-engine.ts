@@ -1,0 +1,135 @@
+import { describeCall, type Call, type CallDetails } from './call.js';
+import type { Deed } from './deed.js';
+import { Direct } from './direct.js';
+import { PENDING } from '../device/kernels/kernels.js';
+import type { Libc } from '../device/libc.js';
+import type { AbortReason, Team } from '../device/team.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import { withRank, type ErrorCode, type TcclError } from '../../errors.js';
+import { packReason } from '../transport/ending.js';
+import type { Engine } from './engine.js';
+import { callOfPost, lastCallOf, mismatchAmong } from './mismatch.js';
+import { teamError } from './team-error.js';
+import { TeamHoldUps } from './team-hold-ups.js';
+
+/** How the team's abort word says these; all others are `failed`. */
+const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
+  ABORTED: 'aborted',
+  RANK_DIED: 'died',
+  CLOSED: 'closed',
+  CALL_MISMATCH: 'mismatch',
+  TIMEOUT: 'timedOut',
+};
+
+/** More than a kernel's phase numbers. */
+const PHASES = 4;
+
+/** The algorithm `direct` with what it needs to notice, and tell, that something went wrong. */
+export class DirectEngine implements Engine {
+  readonly blocking = true;
+  readonly #direct: Direct;
+  readonly #holdUps: TeamHoldUps;
+
+  /**
+   * @param localRanks the rank of each member of the team
+   * @param smallBytes see Direct
+   * @param leastStageBytes see Stage
+   */
+  constructor(readonly team: Team, readonly localRanks: readonly number[], libc: Libc | undefined, smallBytes: number, leastStageBytes?: number) {
+    this.#direct = new Direct(team, libc, smallBytes, leastStageBytes);
+    this.#holdUps = new TeamHoldUps(team, localRanks);
+  }
+
+  begin(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+  ): number {
+    const status = this.#direct.begin(code, type, root, send, recv, count, spins, details);
+    return status >= PENDING ? status : this.#refuse();
+  }
+
+  progress(spins: number): number {
+    const status = this.#direct.progress(spins);
+    return status >= PENDING ? status : this.#refuse();
+  }
+
+  /** Parts of rounds: a long call has many rounds where some rank's arrays are staged. */
+  get steps(): number {
+    const { kernels } = this.team;
+    return kernels.operationNumber() * PHASES + kernels.phaseNumber();
+  }
+
+  check(): void {
+    const { team } = this;
+    const abort = team.abort();
+    if (abort !== undefined) throw this.#error(abort.reason, abort.localRank);
+
+    const dead = team.findDead();
+    if (dead >= 0) throw this.#error('died', dead);
+
+    // The order matters: what a rank posted before it left counts.
+    const awaited = team.kernels.waitingFor();
+    const gone = awaited < team.nLocalRanks && team.hasLeft(awaited);
+    if (gone && callOfPost(team, awaited) === undefined) throw this.#error('closed', awaited);
+  }
+
+  late(limitMs: number): number[] {
+    return this.#holdUps.find(this.#awaited(), limitMs);
+  }
+
+  sayWaits(limitMs: number, deed: Deed): void {
+    this.#holdUps.sayWaits(this.#awaited(), limitMs, deed);
+  }
+
+  underWay(): Call | undefined {
+    return callOfPost(this.team, this.team.localRank);
+  }
+
+  doing(rank: number): string | undefined {
+    const waits = this.#holdUps.doing(rank);
+    const local = this.localRanks.indexOf(rank);
+    if (waits !== undefined || local < 0) return waits;
+    const last = lastCallOf(this.team, local);
+    return last === undefined ? 'no call yet' : `last call ${describeCall(last)}`;
+  }
+
+  #awaited(): number[] {
+    const absent = [...this.localRanks.keys()].filter((local) => callOfPost(this.team, local) === undefined);
+    // Where all have begun, one has not finished.
+    return absent.length > 0 ? absent : [this.team.kernels.waitingFor()];
+  }
+
+  abort(error: TcclError): void {
+    raiseTeamAbort(this.team, this.localRanks, error);
+    this.#direct.close();
+  }
+
+  close(): Promise<void> {
+    this.#direct.close();
+    return Promise.resolve();
+  }
+
+  #refuse(): never {
+    throw this.#mismatch();
+  }
+
+  /** The error for ranks that called different things, from their posts: the same on every rank. */
+  #mismatch(): TcclError {
+    return mismatchAmong(this.localRanks, (local) => callOfPost(this.team, local), (local) => this.#direct.partsOf(local));
+  }
+
+  #error(reason: AbortReason, localRank: number): TcclError {
+    return reason === 'mismatch' ? this.#mismatch() : teamError(this.team, this.localRanks, reason, localRank);
+  }
+}
+
+/** Tells the other members of a team that the communicator has failed, and why. */
+export function raiseTeamAbort(team: Team, localRanks: readonly number[], error: TcclError): void {
+  const isOver = error.code === 'RANK_DIED' || error.code === 'CLOSED';
+  // -1: a rank of another host.
+  const about = isOver ? localRanks.indexOf(error.rank ?? -1) : team.localRank;
+  const reason = about < 0 ? 'failed' : (abortReasonOf[error.code] ?? 'failed');
+  // The others find out themselves who of them is gone, or called what; all else they are told, before they may look for it.
+  const isSeen = (isOver && about >= 0) || reason === 'mismatch';
+  if (!isSeen) team.sayLastWords(packReason(withRank(error, localRanks[team.localRank] ?? 0)));
+  team.raiseAbort(reason, about < 0 ? team.localRank : about);
+}

@@ -1,0 +1,153 @@
+import type { Kernels } from '../device/kernels/kernels.js';
+import { SUM_BLOCK_BYTES, type SumFunction } from '../device/machine-code/sum.js';
+import { MAX_LOCAL_RANKS } from '../device/segment.js';
+import type { Team } from '../device/team.js';
+import { operatorCode, type DataType } from '../device/types.js';
+import { ALIGNMENT, alignedPiece } from './alignment.js';
+import { operatorOf } from './call.js';
+import type { Operand } from './operand.js';
+import { OPEN, type Posts, STAGED } from './direct-posts.js';
+import type { Stage } from './direct-stage.js';
+
+const SUM = operatorCode('sum');
+
+/**
+ * Combines bytes of all ranks' inputs, in a call of algorithms/direct-exchange.ts. The kernels do it in the segment, and what
+ * lies outside is brought there first. Sums of numbers that processors add need not be: machine code takes this rank's
+ * own input where it is, and leaves the sums where they are to go.
+ *
+ *      kernels        | own input into a slot | combine | out of the scratch memory |
+ *      machine code   |                       | combine |                           |
+ *
+ * Either way, what another rank has opened is read into a slot first. Slots are in the half of this rank's staging memory
+ * that the next operation fills.
+ */
+export class Reduction {
+  readonly #team: Team;
+  readonly #stage: Stage;
+  readonly #posts: Posts;
+  readonly #source: Operand;
+  readonly #destination: Operand;
+  readonly #kernels: Kernels;
+  readonly #words: Uint32Array;
+  /** The kernels' table of addresses: a place in `words`. */
+  readonly #table: number;
+  /** Machine code's: 64 bits each, low half first. */
+  readonly #places: Uint32Array;
+  #placesAt = 0;
+  /** Longest slot. */
+  readonly #slotBytes: number;
+  #sum: SumFunction | undefined;
+
+  /** @param source this rank's input, and @param destination its output */
+  constructor(team: Team, stage: Stage, posts: Posts, source: Operand, destination: Operand) {
+    this.#team = team;
+    this.#stage = stage;
+    this.#posts = posts;
+    this.#source = source;
+    this.#destination = destination;
+    this.#kernels = team.kernels;
+    this.#words = new Uint32Array(team.segment.buffer);
+    this.#table = (team.kernels.tableAddress() >>> 0) / 4;
+    this.#places = new Uint32Array(2 * team.nLocalRanks);
+    this.#slotBytes = alignedPiece(team.stageBytes, team.nLocalRanks);
+  }
+
+  /** Begins a call, in which this rank has an input and an output. */
+  start(code: number, type: DataType): void {
+    const isSum = operatorOf(code) === SUM && this.#team.nLocalRanks > 1;
+    const isOutside = !this.#source.placed || !this.#destination.placed;
+    this.#sum = isSum && isOutside ? this.#team.segment.machineCode?.sumOf(type.name) : undefined;
+  }
+
+  /**
+   * Combines `bytes` bytes at `from` of all inputs, which are at `inStage` in the staging memory of other ranks where
+   * those have no other, into byte `to` of this rank's output. False where something could not be read.
+   */
+  intoOutput(to: number, from: number, inStage: number, bytes: number): boolean {
+    const destination = this.#destination;
+    const most = Math.min(this.#mostAtOnce(), destination.placed ? Infinity : this.#team.stageBytes);
+    for (let at = 0, length = 0; at < bytes; at += length) {
+      length = Math.min(most, bytes - at);
+      const sum = length >= SUM_BLOCK_BYTES ? this.#sum : undefined;
+      if (sum !== undefined) {
+        length -= length % SUM_BLOCK_BYTES;
+        if (!this.#layForMachineCode(from + at, inStage + at, length)) return false;
+        sum(this.#placesAt, this.#placesAt + this.#places.byteLength, destination.here(to + at, length), length, 0);
+      } else {
+        if (!this.#lay(from + at, inStage + at, length, false)) return false;
+        const output = destination.placed ? destination.address(to + at) : this.#stage.scratch(length);
+        this.#combine(output, length);
+        destination.write(to + at, length, output);
+      }
+    }
+    return this.#posts.areValid();
+  }
+
+  /** The same into the segment, by kernels; what is staged of this rank's input is there, too. */
+  into(address: number, from: number, inStage: number, bytes: number): boolean {
+    const most = this.#mostAtOnce();
+    for (let at = 0; at < bytes; at += most) {
+      const length = Math.min(most, bytes - at);
+      if (!this.#lay(from + at, inStage + at, length, true)) return false;
+      this.#combine(address + at, length);
+    }
+    return this.#posts.areValid();
+  }
+
+  /** How many bytes can be combined at once, since open inputs are read into slots (measured: half of a slot between two ranks takes 1.06 of the time). */
+  #mostAtOnce(): number {
+    return this.#posts.anyHas(OPEN) ? this.#slotBytes : Infinity;
+  }
+
+  /** Puts the addresses of all ranks' bytes into the kernels' table. */
+  #lay(from: number, inStage: number, bytes: number, ownIsStaged: boolean): boolean {
+    for (let r = 0; r < this.#team.nLocalRanks; r++) {
+      const isOwn = r === this.#team.localRank && !this.#source.placed && !(ownIsStaged && this.#posts.has(r, STAGED));
+      const address = isOwn ? this.#slotOf(r, bytes) : this.#addressOf(r, from, inStage, bytes);
+      if (isOwn) this.#source.copyTo(address, from, bytes);
+      if (address < 0) return false;
+      this.#words[this.#table + r] = address;
+    }
+    return true;
+  }
+
+  /** Puts where all ranks' bytes are in this process into machine code's table. */
+  #layForMachineCode(from: number, inStage: number, bytes: number): boolean {
+    const { segment: { machineCode }, localRank, nLocalRanks } = this.#team;
+    if (this.#placesAt === 0) this.#placesAt = machineCode?.addressOfOutside(this.#places) ?? 0;
+    for (let r = 0; r < nLocalRanks; r++) {
+      let place = 0;
+      if (r === localRank) place = this.#source.here(from, bytes);
+      else {
+        const address = this.#addressOf(r, from, inStage, bytes);
+        if (address < 0) return false;
+        place = machineCode?.addressOf(address) ?? 0;
+      }
+      this.#places[2 * r] = place % 2 ** 32;
+      this.#places[2 * r + 1] = Math.floor(place / 2 ** 32);
+    }
+    return true;
+  }
+
+  /** Where the bytes of a rank are in the segment; -1 if they could not be read. */
+  #addressOf(rank: number, from: number, inStage: number, bytes: number): number {
+    const source = this.#posts.source(rank);
+    if (!this.#posts.has(rank, OPEN)) return source + (this.#posts.has(rank, STAGED) ? inStage : from);
+    const { segment, members } = this.#team;
+    const slot = this.#slotOf(rank, bytes);
+    return segment.peerMemory?.read(members[rank] ?? 0, source + from, new Uint8Array(segment.buffer, slot, bytes)) === true ? slot : -1;
+  }
+
+  /** Where `bytes` bytes of a rank are put, as many as of each other rank. */
+  #slotOf(rank: number, bytes: number): number {
+    const slotBytes = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
+    return this.#stage.next(this.#team.nLocalRanks * slotBytes) + rank * slotBytes;
+  }
+
+  /** Combines what the kernels' table says. */
+  #combine(destination: number, bytes: number): void {
+    this.#words[this.#table + MAX_LOCAL_RANKS] = destination;
+    this.#kernels.reduceTables(1, 0, bytes);
+  }
+}

@@ -1,0 +1,67 @@
+import { nameRanks } from '../bootstrap/rank-list.js';
+import { decodeCall, describeCall, describeDifference, encodeCall, hasCommonCounts, type Call } from './call.js';
+import type { Team } from '../device/team.js';
+import { InvalidUsageError } from '../../errors.js';
+
+/** What a rank of this host posted as the operation that is under way here, or undefined if it has not yet. */
+export function callOfPost(team: Team, localRank: number): Call | undefined {
+  const view = new DataView(team.segment.buffer);
+  const { kernels } = team;
+  if (kernels.operationNumber() === 0) return undefined;
+  if (view.getUint32((kernels.postAddress(localRank) >>> 0) + 4, true) !== kernels.operationNumber() >>> 0) return undefined;
+  const called = kernels.calledAddress(localRank) >>> 0;
+  return decodeCall(view.getUint32(called, true), view.getUint32(called + 4, true), view.getFloat64(called + 8, true));
+}
+
+/** What a rank of this host called last, also if it is one call behind or ahead; undefined before its first call. */
+export function lastCallOf({ segment, kernels }: Team, localRank: number): Call | undefined {
+  const view = new DataView(segment.buffer);
+  const [own, other] = [
+    { post: kernels.postAddress(localRank) >>> 0, called: kernels.calledAddress(localRank) >>> 0 },
+    { post: kernels.otherPostAddress(localRank) >>> 0, called: kernels.otherCalledAddress(localRank) >>> 0 },
+  ].map(({ post, called }) => ({ sequence: view.getUint32(post + 4, true), called }));
+  if (own === undefined || other === undefined) return undefined;
+  const { sequence, called } = ((other.sequence - own.sequence) | 0) > 0 ? other : own;
+  if (sequence === 0) return undefined;
+  return decodeCall(view.getUint32(called, true), view.getUint32(called + 4, true), view.getFloat64(called + 8, true));
+}
+
+/**
+ * The error for ranks that called different things: the same on every rank.
+ *
+ * @param callOf what a rank called, if that is known
+ * @param partsOf the bytes of all parts as it gave them, where all ranks have to give the same
+ */
+export function mismatchAmong(
+  localRanks: readonly number[], callOf: (localRank: number) => Call | undefined, partsOf?: (localRank: number) => readonly number[],
+): InvalidUsageError {
+  const callers = new Map<string, Caller>();
+  localRanks.forEach((rank, local) => {
+    const call = callOf(local);
+    if (call === undefined) return;
+    const counts = hasCommonCounts(encodeCall(call)) ? partsOf?.(local).map((bytes) => bytes / call.type.bytes) : undefined;
+    const text = describeCall(call);
+    const caller = callers.get(text);
+    if (caller === undefined) callers.set(text, { text: describeCall(call, counts), counts, ranks: [rank] });
+    else caller.ranks.push(rank);
+  });
+  const parts = [...callers.values()].map(({ text, ranks }) => `${nameRanks(ranks)} called ${text}`);
+  return new InvalidUsageError(
+    'CALL_MISMATCH',
+    `ranks do not call the same operation: ${parts.join('; ')}${differenceOf([...callers.values()])}. All ranks of a communicator make the same calls in the same order`,
+    { ranks: [...callers.values()].flatMap(({ ranks }) => ranks) },
+  );
+}
+
+/** Ranks that called the same. */
+interface Caller {
+  readonly text: string;
+  readonly counts: readonly number[] | undefined;
+  readonly ranks: number[];
+}
+
+function differenceOf([first, second]: readonly Caller[]): string {
+  if (first?.counts === undefined || second?.counts === undefined) return '';
+  const difference = describeDifference(first.ranks[0] ?? 0, first.counts, second.ranks[0] ?? 0, second.counts);
+  return difference === undefined ? '' : `: ${difference}`;
+}

@@ -1,0 +1,195 @@
+import type { NetworkPlayer } from './algorithm.js';
+import { algorithmOf, hasCommonCounts, kindOf, operatorOf, type Algorithm, type Call, type CallDetails } from './call.js';
+import type { Deed } from './deed.js';
+import { Combiner } from './combiner.js';
+import { countsRoom, Exchange, type Track } from './exchange.js';
+import { NetworkCall } from './network-call.js';
+import { networkAlgorithm } from './registry.js';
+import { Ring, ringFifo } from './ring.js';
+import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
+import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import { InternalError, InvalidUsageError, withRank } from '../../errors.js';
+import type { PeerConnections } from '../transport/peers.js';
+import type { RingOfRanks } from '../transport/ring.js';
+import type { Engine } from './engine.js';
+
+/** Makes the connections of an algorithm other than ring; every rank does so at the same call. The signal gives it up. */
+export type Connect = (algorithm: Algorithm, signal: AbortSignal) => Promise<PeerConnections>;
+
+/**
+ * Carries out calls over connections, one at a time. The ring's connections are there from the beginning. Before the
+ * first call by another algorithm all ranks meet around the ring, so that ranks whose calls differ find out, and then
+ * make its connections unless `open` did.
+ */
+export class NetworkEngine implements Engine {
+  /** What carries data to the next rank of the ring, in NCCL's words. */
+  readonly transport: string;
+  readonly #exchange: Exchange;
+  readonly #combiner: Combiner;
+  readonly #ring: Ring;
+  /** The algorithms whose connections are there. */
+  readonly #players = new Map<Algorithm, NetworkPlayer>();
+  readonly #order: readonly number[];
+  readonly #connect: Connect;
+  readonly #rank: number;
+
+  // The call under way.
+  #algorithm: Algorithm = 'ring';
+  readonly #call: NetworkCall;
+  /** Whether the ranks only meet, because the call is the first by its algorithm, and connections in the making. */
+  #meeting = false;
+  readonly #metFor = new Set<Algorithm>(['ring']);
+  #opening: Promise<void> | undefined;
+  #openingFailed: Error | undefined;
+  /** Aborted when the engine ends. */
+  readonly #stop = new AbortController();
+
+  constructor(team: Team, libc: Libc | undefined, ring: RingOfRanks, connect: Connect) {
+    const { rank, order, links } = ring;
+    this.transport = links === undefined ? 'nothing' : links.send.transport === 'shm' ? 'SHM' : 'NET/Socket';
+    this.#rank = rank;
+    this.#order = order;
+    this.#connect = connect;
+    this.#exchange = new Exchange(rank, team.segment.buffer);
+    if (links !== undefined) this.#exchange.add([links.send], [links.receive]);
+    this.#combiner = new Combiner(team, libc, order.length, (links?.send.size ?? ringFifo(1)).slotBytes);
+    this.#ring = new Ring(this.#combiner, ring, countsRoom(order.length));
+    this.#players.set('ring', this.#ring);
+    this.#call = new NetworkCall(rank, order.length);
+  }
+
+  /** Sends calls of at most `bytes` around `ring`, whose connections are of the protocol LL. */
+  useLowLatency(ring: RingOfRanks, bytes: number): void {
+    if (ring.links === undefined) return;
+    this.#exchange.add([ring.links.send], [ring.links.receive]);
+    this.#ring.useLowLatency(new Ring(this.#combiner, ring), bytes);
+  }
+
+  /** Makes an algorithm's connections now: blocking calls cannot make them. */
+  async open(algorithm: Algorithm): Promise<void> {
+    if (this.#players.has(algorithm)) return;
+    const connections = await this.#connect(algorithm, this.#stop.signal);
+    const { sends, receives } = connections;
+    this.#exchange.add(sends, receives);
+    this.#players.set(algorithm, networkAlgorithm(algorithm).open({ combiner: this.#combiner, order: this.#order, rank: this.#rank, connections }));
+    // The communicator has ended meanwhile.
+    if (this.#stop.signal.aborted) await this.#exchange.close();
+  }
+
+  get blocking(): boolean {
+    return this.#exchange.blocking;
+  }
+
+  get steps(): number {
+    return this.#exchange.steps;
+  }
+
+  get whenReady(): Engine['whenReady'] {
+    if (this.#opening !== undefined) return this.#whenOpened;
+    return this.#exchange.polled ? undefined : this.#whenNews;
+  }
+
+  begin(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+  ): number {
+    const kind = kindOf(code);
+    this.#algorithm = algorithmOf(code) ?? 'ring';
+    this.#call.begin(kind, type.bytes, root, send, recv, count, details);
+    this.#exchange.call(code, root, count, hasCommonCounts(code) ? details?.counts : undefined);
+    this.#combiner.begin(type, operatorOf(code), details?.scalar);
+    if (kind !== callKinds.broadcast || root === this.#rank) this.#combiner.source.use(send);
+    if (kind !== callKinds.reduce || root === this.#rank) this.#combiner.destination.use(recv);
+    try {
+      this.#meeting = !this.#metFor.has(this.#algorithm);
+      return this.#goOn(this.#exchange.begin(this.#meeting ? this.#ring.barrier() : this.#work(), this.#looks(spins)), spins);
+    } catch (error) {
+      this.abort(error as Error);
+      throw error;
+    }
+  }
+
+  progress(spins: number): number {
+    try {
+      if (this.#openingFailed !== undefined) throw this.#openingFailed;
+      if (this.#opening !== undefined) return PENDING;
+      return this.#goOn(this.#exchange.progress(this.#looks(spins)), spins);
+    } catch (error) {
+      this.abort(error as Error);
+      throw error;
+    }
+  }
+
+  check(): void {
+    this.#exchange.check();
+  }
+
+  late(limitMs: number): number[] {
+    return this.#exchange.late(limitMs);
+  }
+
+  sayWaits(limitMs: number, deed: Deed): void {
+    this.#exchange.sayWaits(limitMs, deed);
+  }
+
+  underWay(): Call | undefined {
+    return this.#exchange.underWay();
+  }
+
+  doing(rank: number): string | undefined {
+    return this.#exchange.doing(rank);
+  }
+
+  abort(reason: Error): void {
+    this.#end(reason);
+    this.#exchange.abort(withRank(reason, this.#rank));
+  }
+
+  async close(): Promise<void> {
+    this.#end(new InvalidUsageError('CLOSED', `rank ${this.#rank} closed the communicator`));
+    await this.#exchange.close();
+  }
+
+  #end(reason: Error): void {
+    this.#stop.abort(reason);
+    this.#forget();
+  }
+
+  #forget(): void {
+    this.#combiner.forget();
+    this.#call.forget();
+  }
+
+  /** When a call's meeting is over, begins its work; when that is, forgets it. */
+  #goOn(status: number, spins: number): number {
+    if (status !== DONE) return status;
+    if (!this.#meeting) {
+      this.#forget();
+      return DONE;
+    }
+    this.#meeting = false;
+    this.#metFor.add(this.#algorithm);
+    if (this.#players.has(this.#algorithm)) return this.#goOn(this.#exchange.begin(this.#work(), this.#looks(spins)), spins);
+    this.#opening = this.open(this.#algorithm)
+      .then(() => this.#exchange.replace(this.#work()))
+      .catch((error: unknown) => void (this.#openingFailed = error as Error))
+      .finally(() => (this.#opening = undefined));
+    return PENDING;
+  }
+
+  /** Where all connections call, looking again at once is of no use. */
+  #looks(spins: number): number {
+    return this.#exchange.polled ? spins : 0;
+  }
+
+  readonly #whenNews = (wake: () => void): void => this.#exchange.onNews(wake);
+  readonly #whenOpened = (wake: () => void): void => void this.#opening?.then(wake);
+
+  /** This rank's part of the call. */
+  #work(): readonly Track[] {
+    const player = this.#players.get(this.#algorithm);
+    if (player === undefined) throw new InternalError('INTERNAL', `the connections of ${this.#algorithm} are missing`);
+    return player.start(this.#call);
+  }
+}

@@ -1,0 +1,120 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { decodeCall, type Call, type CallDetails } from './call.js';
+import type { Deed } from './deed.js';
+import { Nvls, NVLS_BYTES } from './nvls.js';
+import { MISMATCH } from '../device/kernels/kernels.js';
+import type { Libc } from '../device/libc.js';
+import { Multicast } from '../device/multicast.js';
+import type { Team } from '../device/team.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import type { TcclError } from '../../errors.js';
+import type { Engine } from './engine.js';
+import { mismatchAmong } from './mismatch.js';
+import { teamError } from './team-error.js';
+import { TeamHoldUps } from './team-hold-ups.js';
+
+/**
+ * The algorithm *NVLS* with what it needs to notice that something went wrong. It works beside *direct* on the same team,
+ * whose engine tells the others of failures.
+ */
+export class NvlsEngine implements Engine {
+  readonly blocking = true;
+  readonly #holdUps: TeamHoldUps;
+
+  private constructor(
+    readonly team: Team,
+    readonly localRanks: readonly number[],
+    readonly nvls: Nvls,
+    readonly multicast: Multicast,
+  ) {
+    this.#holdUps = new TeamHoldUps(team, localRanks);
+  }
+
+  /** Every rank of the team calls it: the first creates the multicast object, and the bootstrap network carries its handle. */
+  static async open(bootstrap: Bootstrap, team: Team, libc: Libc | undefined): Promise<NvlsEngine> {
+    const { segment, localRank, nLocalRanks } = team;
+    const { localRanks } = bootstrap;
+    const made = localRank === 0 ? Multicast.create(segment, nLocalRanks, NVLS_BYTES) : undefined;
+    const handle = await bootstrap.broadcast(made?.handle ?? new Uint8Array(), localRanks[0] ?? bootstrap.rank, 'host');
+    const multicast = made ?? Multicast.open(segment, handle);
+    multicast.add(localRank);
+    const memory = team.allocateBytes(NVLS_BYTES);
+    new Uint8Array(segment.buffer, memory, NVLS_BYTES).fill(0);
+    multicast.bind(memory);
+    // Mapping waits until all have bound.
+    await bootstrap.barrier('host');
+    const view = multicast.map(segment.kernels);
+    // Nobody may close, and so unbind, before all have mapped.
+    await bootstrap.barrier('host');
+    return new NvlsEngine(team, localRanks, new Nvls(team, libc, view), multicast);
+  }
+
+  get steps(): number {
+    return this.nvls.steps;
+  }
+
+  begin(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+  ): number {
+    this.nvls.begin(code, type, root, send, recv, count, details);
+    return this.progress(spins);
+  }
+
+  progress(spins: number): number {
+    const status = this.nvls.progress(spins);
+    if (status === MISMATCH) throw this.#mismatch();
+    return status;
+  }
+
+  check(): void {
+    const { team, localRanks } = this;
+    const abort = team.abort();
+    if (abort?.reason === 'mismatch') throw this.#mismatch();
+    if (abort !== undefined) throw teamError(team, localRanks, abort.reason, abort.localRank);
+    const dead = team.findDead();
+    if (dead >= 0) throw teamError(team, localRanks, 'died', dead);
+    // The order matters: what a rank called before it left counts.
+    const left = localRanks.flatMap((_, local) => (team.hasLeft(local) ? [local] : []));
+    const gone = this.nvls.late().find((local) => left.includes(local));
+    if (gone !== undefined) throw teamError(team, localRanks, 'closed', gone);
+  }
+
+  late(limitMs: number): number[] {
+    return this.#holdUps.find(this.nvls.late(), limitMs);
+  }
+
+  sayWaits(limitMs: number, deed: Deed): void {
+    this.#holdUps.sayWaits(this.nvls.late(), limitMs, deed);
+  }
+
+  underWay(): Call | undefined {
+    const { code, root, count } = this.nvls.posted(this.team.localRank);
+    return decodeCall(code, root, count);
+  }
+
+  doing(rank: number): string | undefined {
+    return this.#holdUps.doing(rank);
+  }
+
+  abort(): void {
+    this.nvls.forget();
+  }
+
+  /** Ranks that close later may still look at this one's memory: it is the team's. */
+  close(): Promise<void> {
+    this.nvls.forget();
+    this.multicast.close();
+    const { multicast, team } = this;
+    if (team.localRank === 0) team.segment.when(() => !multicast.isUsed, () => multicast.destroy());
+    return Promise.resolve();
+  }
+
+  #mismatch(): TcclError {
+    const { sequence } = this.nvls.posted(this.team.localRank);
+    const callOf = (local: number): Call | undefined => {
+      const posted = this.nvls.posted(local);
+      return posted.sequence === sequence ? decodeCall(posted.code, posted.root, posted.count) : undefined;
+    };
+    return mismatchAmong(this.localRanks, callOf);
+  }
+}

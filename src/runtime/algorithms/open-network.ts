@@ -1,0 +1,108 @@
+import type { Introduction } from '../bootstrap/bootstrap.js';
+import type { BootstrapEnvironment } from '../bootstrap/environment.js';
+import { chooseInterface, systemInterfaces, type ChosenInterface } from '../bootstrap/interfaces.js';
+import type { UniqueId } from '../bootstrap/unique-id.js';
+import type { Algorithm } from './call.js';
+import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
+import { TimeoutError } from '../../errors.js';
+import { REASON_BYTES } from '../transport/ending.js';
+import { connectPeers } from '../transport/peers.js';
+import { connectRing } from '../transport/ring.js';
+import { ShmTransport } from '../transport/shm.js';
+import { SocketTransport } from '../transport/socket.js';
+import type { FifoSize, Transport } from '../transport/transport.js';
+import { afterWatching } from '../progress/watch-clock.js';
+import { networkAlgorithm } from './registry.js';
+import { ringFifo } from './ring.js';
+import { NetworkEngine } from './network-engine.js';
+
+/** How long connections may take that are made when they are first needed. */
+const CONNECT_TIMEOUT_MS = 60_000;
+/** More than a slot and a connection take besides data, and than algorithms keep beside connections and a slot each. */
+const BESIDES_SLOT_BYTES = 256;
+const BESIDES_CONNECTION_BYTES = 16 * 1024;
+const BESIDES_BYTES = 64 * 1024;
+
+/** What a rank needs to connect with the others for data. */
+export interface NetworkOptions {
+  readonly bootstrap: Introduction;
+  /** Whether all ranks of this host share memory. */
+  readonly shared: boolean;
+  readonly team: Team;
+  readonly libc: Libc | undefined;
+  /** See dataHost(). */
+  readonly host: string;
+  /** What the ranks of one init() know and nobody else does. */
+  readonly secret: Uint8Array;
+  /** The ranks in the order of the ring. */
+  readonly order: readonly number[];
+}
+
+/** A ring, and what makes other connections. `signal` ends the making of the ring. */
+export async function openNetwork({ bootstrap, shared, team, libc, host, secret, order }: NetworkOptions, signal: AbortSignal): Promise<NetworkEngine> {
+  const { rank, nRanks, localRanks } = bootstrap;
+  /** Does something with transports whose connections have a size. */
+  const over = async <T>(size: FifoSize, make: (transportFor: (peer: number) => Transport) => Promise<T>): Promise<T> => {
+    const shm = new ShmTransport({ size, team, localRanks });
+    const socket = new SocketTransport({ size, segment: team.segment, rank, host, secret, whyGone: (peer) => bootstrap.whyGone(peer) });
+    try {
+      return await make((peer) => (shared && localRanks.includes(peer) ? shm : socket));
+    } finally {
+      socket.close();
+      shm.close();
+    }
+  };
+  const ring = await over(ringFifo(nRanks), (transportFor) => connectRing(bootstrap, order, transportFor, signal));
+  return new NetworkEngine(team, libc, ring, (algorithm, stop) => {
+    const { fifo, ends } = networkAlgorithm(algorithm);
+    const { sendTo, receiveFrom } = ends(order, rank);
+    return over(fifo(nRanks), (transportFor) =>
+      connectInTime(CONNECT_TIMEOUT_MS, (late) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, AbortSignal.any([late, stop]))));
+  });
+}
+
+/** Host by host, so that data enter and leave each host once. */
+export function ringOrder({ peers }: Introduction): number[] {
+  const hosts = [...new Set(peers.map((peer) => peer.hostHash))];
+  return hosts.flatMap((hash) => peers.filter((peer) => peer.hostHash === hash).map((peer) => peer.rank));
+}
+
+/** The address of this host at which ranks that share no memory with this one reach it. */
+export function dataHost({ localRanks, nRanks }: Introduction, network: BootstrapEnvironment, id: UniqueId): string {
+  // Between ranks of one host, data are nobody else's business.
+  if (localRanks.length === nRanks && network.family !== 6) return '127.0.0.1';
+  return interfaceFor(network, id).host;
+}
+
+/** The interface that ranks of this host listen on. */
+export function interfaceFor(network: BootstrapEnvironment, id: UniqueId): ChosenInterface {
+  return chooseInterface(systemInterfaces(), { ...network, root: { host: id.root.host, origin: id.origin } });
+}
+
+/** Memory of this rank's heap that is enough for a network whose connections of these algorithms are all made. */
+export function networkMemoryBytes(algorithms: readonly Algorithm[], order: readonly number[], rank: number): number {
+  const needed = [...new Set<Algorithm>(['ring', ...algorithms])].map((algorithm) => {
+    const { fifo, ends } = networkAlgorithm(algorithm);
+    const size = fifo(order.length);
+    const { sendTo, receiveFrom } = ends(order, rank);
+    return (sendTo.length + receiveFrom.length) * connectionBytes(size) + size.slotBytes;
+  });
+  return needed.reduce((sum, bytes) => sum + bytes, BESIDES_BYTES);
+}
+
+/** Memory of this rank's heap that is enough for an end of a connection. */
+export function connectionBytes({ steps, slotBytes }: FifoSize): number {
+  return (steps + 1) * (Math.max(slotBytes, REASON_BYTES) + BESIDES_SLOT_BYTES) + BESIDES_CONNECTION_BYTES;
+}
+
+/** What `connect` gives, which is given up by the signal that it gets when it takes too long. */
+export async function connectInTime<T>(timeoutMs: number, connect: (late: AbortSignal) => Promise<T>): Promise<T> {
+  const late = new AbortController();
+  const lift = afterWatching(timeoutMs, () => late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${timeoutMs / 1000} s`)), { ref: false });
+  try {
+    return await connect(late.signal);
+  } finally {
+    lift();
+  }
+}

@@ -1,0 +1,34 @@
+import type { Deed } from './deed.js';
+import { HoldUps, type Awaited } from './hold-ups.js';
+import type { Team } from '../device/team.js';
+
+/** Who holds up a rank in what it does with the other members of a team; see HoldUps. */
+export class TeamHoldUps {
+  readonly #holdUps: HoldUps;
+  readonly #members: readonly Awaited[];
+
+  /** @param localRanks the rank of each member */
+  constructor(readonly team: Team, localRanks: readonly number[]) {
+    this.#holdUps = new HoldUps(localRanks[team.localRank] ?? 0);
+    this.#members = localRanks.map((peer, local) => ({ peer, heardWaits: () => team.heardWaits(local) }));
+  }
+
+  /** The ranks that hold this one up, which waits for these members. */
+  find(locals: readonly number[], limitMs: number): number[] {
+    return this.#holdUps.find(this.#awaited(locals), limitMs);
+  }
+
+  /** Tells the members that this rank waits for these of them, and in what. */
+  sayWaits(locals: readonly number[], limitMs: number, deed: Deed): void {
+    this.team.sayWaits(this.#holdUps.look(this.#awaited(locals), limitMs, deed));
+  }
+
+  /** See HoldUps. */
+  doing(rank: number): string | undefined {
+    return this.#holdUps.doing(rank);
+  }
+
+  #awaited(locals: readonly number[]): Awaited[] {
+    return locals.flatMap((local) => this.#members[local] ?? []);
+  }
+}

@@ -1,0 +1,483 @@
+import { setMaxListeners } from 'node:events';
+import type { Introduction } from '../bootstrap/bootstrap.js';
+import type { WaitLine } from '../bootstrap/wait-line.js';
+import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import type { WaitReport } from '../device/wait-report.js';
+import { TcclError } from '../../errors.js';
+import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
+import type { Transport } from '../transport/transport.js';
+import type { Observe, Operation } from '../algorithms/operation.js';
+import { describeDeed, tellsOfWait, type Deed } from '../algorithms/deed.js';
+import { HoldUps, type Awaited } from '../algorithms/hold-ups.js';
+import type { Dialling } from './p2p-connection.js';
+import { Inbox, Outbox } from './p2p-mailbox.js';
+import { ServedLink, type MessageServer } from './p2p-served.js';
+import { SocketInlet, SocketOutlet } from './p2p-socket.js';
+import { Transfer, transferMismatch, type LongWait, type TransferOwner } from './p2p-transfer.js';
+
+/** Messages on the bootstrap network that set up connections; a lane is a purpose of its own between two ranks. */
+const FIRST_TAG = 0x70327000;
+/** The lane of send and receive. */
+const MESSAGES = 0;
+
+/**
+ * The tag of a lane, see Dialling.
+ * @param lane tells the purpose from others, at both ends: a small whole number, 0 for send and receive
+ */
+export function laneTag(lane: number): number {
+  return FIRST_TAG + 2 * lane;
+}
+
+export interface PointToPointOptions {
+  readonly bootstrap: Introduction;
+  readonly team: Team;
+  readonly libc: Libc | undefined;
+  /** Whether the ranks of this host share the team's memory. */
+  readonly shared: boolean;
+  /** What has the connections with ranks that share no memory, if it is not this thread. */
+  readonly server?: MessageServer | undefined;
+  /** Connects ranks that share no memory; called when first needed. */
+  readonly openTransport: () => Transport;
+  /** Called when there may be something new from ranks whose messages come by themselves. */
+  readonly onNews: () => void;
+  /** On which ranks that share no memory ask each other whether they wait; without it they tell on their connections alone. */
+  readonly waitLine?: WaitLine | undefined;
+  /** Told of each transfer, where somebody wants to know. */
+  readonly observe?: Observe | undefined;
+}
+
+/** What this rank has to do with another. */
+interface Peer {
+  readonly rank: number;
+  /** Its place in the team, or -1 where it shares no memory with this rank, or is this rank. */
+  readonly local: number;
+  /** Sends in order: first those that the peer has not yet taken, then, from `posting` on, those not yet handed over. */
+  sends: Transfer | undefined;
+  posting: Transfer | undefined;
+  lastSend: Transfer | undefined;
+  receives: Transfer | undefined;
+  lastReceive: Transfer | undefined;
+  outlet: Outbox | SocketOutlet | ServedLink | undefined;
+  inlet: Inbox | SocketInlet | ServedLink | undefined;
+}
+
+/**
+ * Send and receive. All transfers under way progress at once; those from one rank to another are matched in order.
+ * Nothing here waits: `progress` does what can be done now. A rank is connected to another when it first has to do with
+ * it: by a mailbox where they share memory (p2p-mailbox.ts), by sockets elsewhere (p2p-socket.ts), unless another thread
+ * has those (p2p-served.ts).
+ */
+export class PointToPoint {
+  /** Transfers under way. */
+  pending = 0;
+  /** Grows whenever any of them gets further. */
+  steps = 0;
+  readonly #options: PointToPointOptions;
+  readonly #peers: (Peer | undefined)[] = [];
+  /** Those with transfers under way. */
+  readonly #busy: Peer[] = [];
+  readonly #spare: Transfer[] = [];
+  readonly #holdUps: HoldUps;
+  /** Of each rank that was waited for. */
+  readonly #awaited: Awaited[] = [];
+  readonly #stop = new AbortController();
+  #transport: Transport | undefined;
+
+  constructor(options: PointToPointOptions) {
+    this.#options = options;
+    this.#holdUps = new HoldUps(options.bootstrap.rank);
+    setMaxListeners(0, this.#stop.signal); // one for each connection in the making
+  }
+
+  /** Whether this rank may wait for that one without returning to its event loop. */
+  isBlocking(peer: number): boolean {
+    return peer === this.#options.bootstrap.rank || this.localOf(peer) >= 0 || this.#options.server !== undefined;
+  }
+
+  /** Whether only asking again tells all that is new of what is under way. */
+  get polled(): boolean {
+    return this.#busy.some((peer) => peer.local >= 0);
+  }
+
+  /** Whether a transfer under way uses the segment's bytes from the first address to the second. */
+  uses(from: number, to: number): boolean {
+    for (const { sends, receives } of this.#busy) {
+      for (const first of [sends, receives]) {
+        for (let transfer = first; transfer !== undefined; transfer = transfer.next) {
+          const { operand, bytes } = transfer;
+          if (operand.placed && operand.address(0) < to && operand.address(bytes) > from) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  /** Whether a transfer of the other direction is waiting for this one's kind, from this rank to itself. */
+  expectsOwn(sends: boolean): boolean {
+    const own = this.#peers[this.#options.bootstrap.rank];
+    return (sends ? own?.receives : own?.sends) !== undefined;
+  }
+
+  /**
+   * Queues a transfer of all of `array`. `progress` carries it out.
+   * @param count elements of the message, where `array` is a piece of it, of whole slices
+   * @throws SystemError `OUT_OF_MEMORY`, and nothing is queued
+   */
+  add(sends: boolean, rank: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined, count = array.length): Transfer {
+    const peer = (this.#peers[rank] ??= this.#meet(rank));
+    const link = sends ? (peer.outlet ??= this.#openOutlet(peer)) : (peer.inlet ??= this.#openInlet(peer));
+    if (link instanceof ServedLink) link.admit(this.#options.team.segment.offsetOf(array) >= 0);
+    const transfer = this.#spare.pop() ?? new Transfer(this.#options.team.segment, this.#options.libc);
+    transfer.set(sends, rank, array, type, owner, count);
+    if (peer.sends === undefined && peer.receives === undefined) this.#busy.push(peer);
+    if (sends) {
+      if (peer.lastSend !== undefined) peer.lastSend.next = transfer;
+      peer.lastSend = transfer;
+      peer.sends ??= transfer;
+      peer.posting ??= transfer;
+    } else {
+      if (peer.lastReceive !== undefined) peer.lastReceive.next = transfer;
+      peer.lastReceive = transfer;
+      peer.receives ??= transfer;
+      if (link instanceof ServedLink) link.expect(transfer);
+    }
+    this.pending++;
+    transfer.ended = this.#options.observe?.(operationOf(transfer));
+    return transfer;
+  }
+
+  /** Forgets a transfer that is done, so that its object can serve another. */
+  recycle(transfer: Transfer): void {
+    transfer.clear();
+    this.#spare.push(transfer);
+  }
+
+  /**
+   * Does what can be done now, and tells the owners of transfers that are done.
+   * @throws InvalidUsageError `CALL_MISMATCH`, RemoteError `RANK_DIED`, `CLOSED` and what else ends a connection
+   */
+  progress(): void {
+    try {
+      this.#progressAll();
+    } catch (error) {
+      // One connection may know no more than that its rank gave up, where another knows why.
+      this.checkSockets();
+      throw error;
+    }
+  }
+
+  #progressAll(): void {
+    const busy = this.#busy;
+    // From the end, since peers leave the list meanwhile.
+    for (let i = busy.length - 1; i >= 0; i--) {
+      const peer = busy[i];
+      if (peer === undefined) continue;
+      if (peer.rank === this.#options.bootstrap.rank) this.#exchangeWithSelf(peer);
+      else {
+        if (peer.sends !== undefined) this.#send(peer);
+        if (peer.receives !== undefined) this.#receive(peer);
+      }
+      if (peer.sends === undefined && peer.receives === undefined && busy[i] === peer) {
+        const last = busy.pop();
+        if (last !== undefined && last !== peer) busy[i] = last;
+      }
+    }
+  }
+
+  /** Connects with ranks that share no memory with this one, which do so, too. */
+  async connect(ranks: readonly number[]): Promise<void> {
+    await Promise.all(ranks.map(async (rank) => {
+      const peer = (this.#peers[rank] ??= this.#meet(rank));
+      peer.outlet ??= this.#openOutlet(peer);
+      peer.inlet ??= this.#openInlet(peer);
+      for (const link of [peer.outlet, peer.inlet]) if (link instanceof SocketOutlet || link instanceof SocketInlet) await link.met();
+    }));
+  }
+
+  /**
+   * What a connection of another purpose is made with.
+   * @param lane see laneTag()
+   */
+  dialling(lane: number, onNews: () => void): Dialling {
+    const { bootstrap, openTransport } = this.#options;
+    this.#transport ??= openTransport();
+    return { bootstrap, transport: this.#transport, tag: laneTag(lane), onNews, signal: this.#stop.signal };
+  }
+
+  /** The place in the team of a rank that shares memory with this one, or -1. */
+  localOf(rank: number): number {
+    return this.#options.shared ? this.#options.bootstrap.localRanks.indexOf(rank) : -1;
+  }
+
+  /** While wanted, connections call `onNews` and keep the process alive. */
+  listen(wanted: boolean): void {
+    for (const peer of this.#peers) {
+      for (const link of [peer?.outlet, peer?.inlet]) if (link !== undefined && !link.polled) link.listen(wanted);
+    }
+  }
+
+  /**
+   * Looks whether those that are waited for can still come.
+   * @throws RemoteError `RANK_DIED`, `CLOSED`, what another rank ended the communicator with
+   */
+  check(): void {
+    const { team, bootstrap } = this.#options;
+    this.throwLastWords();
+    const abort = team.abort();
+    if (abort?.reason === 'closed') throw closedThere(bootstrap.localRanks[abort.localRank] ?? abort.localRank);
+    const dead = team.findDead();
+    if (dead >= 0) throw died(bootstrap.localRanks[dead] ?? dead);
+    this.checkSockets();
+    for (const peer of [...this.#busy]) {
+      const link = peer.inlet ?? peer.outlet;
+      if (link?.polled !== true || !link.hasLeft()) continue;
+      // The order matters: what it posted before it left counts.
+      this.progress();
+      if (peer.receives === undefined && peer.sends === undefined) continue;
+      // It may have ended the communicator since the first look.
+      this.throwLastWords();
+      throw closedThere(peer.rank);
+    }
+  }
+
+  /** Throws what ended a connection, by preference what tells most. A rank that closed matters only to who waits for it. */
+  checkSockets(): void {
+    let found: Error | undefined;
+    for (const peer of this.#peers) {
+      for (const link of [peer?.outlet, peer?.inlet]) {
+        if (link === undefined || link.polled) continue;
+        const error = link.failure();
+        const isAwaited = (link === peer?.outlet ? peer.sends : peer?.receives) !== undefined;
+        const code = error instanceof TcclError ? error.code : undefined;
+        if (error === undefined || (code === 'CLOSED' && !isAwaited)) continue;
+        if (found === undefined || !(code === 'CLOSED' || code === 'ABORTED' || code === 'RANK_DIED')) found = error;
+      }
+    }
+    if (found !== undefined) throw found;
+  }
+
+  /** What another rank of this host ended the communicator with, if one did. */
+  lastWords(): Error | undefined {
+    const words = this.#options.team.lastWords();
+    return words === undefined ? undefined : unpackReason(words, this.#options.bootstrap.rank);
+  }
+
+  throwLastWords(): void {
+    const words = this.lastWords();
+    if (words !== undefined) throw words;
+  }
+
+  /**
+   * The messages of which nothing has moved for longer than `limitMs`; call it from time to time.
+   * @param unwarned only those that no warning was about yet, which is then remembered
+   */
+  longWait(nowMs: number, limitMs: number, unwarned = false): LongWait | undefined {
+    const { server, bootstrap } = this.#options;
+    const late: Transfer[] = [];
+    for (const { rank, local, sends, receives } of this.#busy) {
+      // Another thread watches those that it serves.
+      if (server !== undefined && local < 0 && rank !== bootstrap.rank) continue;
+      for (const transfer of [receives, sends]) {
+        if (transfer === undefined || !isLate(transfer, nowMs, limitMs) || (unwarned && transfer.warned)) continue;
+        if (unwarned) transfer.warned = true;
+        late.push(transfer);
+      }
+    }
+    const [first] = late;
+    if (first === undefined) return undefined;
+    const { sends, peer, count, type } = first;
+    const deed = { kind: sends ? 'send' : 'recv', peer, count, type } as const;
+    return { text: describeDeed(deed), deed, ranks: [...new Set(late.map((transfer) => transfer.peer))] };
+  }
+
+  /** The ranks that at last hold this one up, which waits for these; see HoldUps. */
+  holdUps(ranks: readonly number[], limitMs: number): number[] {
+    return this.#holdUps.find(this.#awaitedOf(ranks), limitMs);
+  }
+
+  /** What a rank that this one waits for waits in itself; see HoldUps. */
+  doing(rank: number): string | undefined {
+    return this.#holdUps.doing(rank);
+  }
+
+  /** Whether ranks wait for each other in a circle, as far as is known. */
+  get isCircle(): boolean {
+    return this.#holdUps.isCircle;
+  }
+
+  /** Tells those that may wait for this rank's messages that it waits itself, for these. */
+  sayWaits(ranks: readonly number[], limitMs: number, deed: Deed): void {
+    // Where ranks wait for each other in a circle, one that waits for messages is to blame: all make the same collectives.
+    const report = this.#holdUps.look(this.#awaitedOf(ranks), limitMs, deed, true);
+    if (this.#options.shared) this.#options.team.sayWaits(report);
+    for (const peer of this.#peers) {
+      for (const link of [peer?.outlet, peer?.inlet]) if (link?.polled === false) link.connection?.sayWaits(report);
+    }
+    // Connections are made when both ranks have messages for each other: in a circle they may never be.
+    const elsewhere = ranks.filter((rank) => this.localOf(rank) < 0);
+    if (elsewhere.length === 0) return;
+    const { steps } = this;
+    const { waitLine } = this.#options;
+    waitLine?.say(report, () => this.pending > 0 && this.steps === steps);
+    waitLine?.ask(elsewhere);
+  }
+
+  #awaitedOf(ranks: readonly number[]): Awaited[] {
+    return ranks.map((rank) => (this.#awaited[rank] ??= this.#await(rank)));
+  }
+
+  #await(rank: number): Awaited {
+    const local = this.localOf(rank);
+    if (local >= 0) return { peer: rank, heardWaits: () => this.#options.team.heardWaits(local) };
+    // It tells the same on the line and both its connections.
+    const heardWaits = (): WaitReport | undefined => {
+      const answer = this.#options.waitLine?.answer(rank);
+      if (answer !== undefined && tellsOfWait(answer.words)) return answer;
+      const peer = this.#peers[rank];
+      const link = [peer?.inlet, peer?.outlet].find((one) => one?.polled === false && one.connection !== undefined);
+      return link?.polled === false ? link.connection?.heardWaits() : undefined;
+    };
+    return { peer: rank, heardWaits };
+  }
+
+  /** Ends at once, tells those that are connected why, and the owners of what was under way. */
+  abort(reason: Error): void {
+    if (this.#stop.signal.aborted) return;
+    this.#stop.abort(reason);
+    this.#transport?.close();
+    for (const peer of this.#peers) {
+      if (peer === undefined) continue;
+      for (const link of [peer.outlet, peer.inlet]) if (link !== undefined && !link.polled) link.abort(reason);
+      for (const list of [peer.sends, peer.receives]) {
+        for (let transfer = list; transfer !== undefined; transfer = transfer.next) {
+          transfer.ended?.(reason);
+          transfer.owner?.settled(reason);
+        }
+      }
+      peer.sends = peer.posting = peer.receives = peer.lastSend = peer.lastReceive = undefined;
+    }
+    this.#busy.length = 0;
+    this.pending = 0;
+  }
+
+  /** Says goodbye. Nothing is under way. */
+  async close(): Promise<void> {
+    if (!this.#stop.signal.aborted) this.#stop.abort(new Error('closed'));
+    this.#transport?.close();
+    const links = this.#peers.splice(0).flatMap((peer) => [peer?.outlet, peer?.inlet]);
+    // What both ends of a socket do together they do at once.
+    await Promise.all(links.map(async (link) => (link?.polled === false ? link.close() : undefined)));
+  }
+
+  // ── links ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #meet(rank: number): Peer {
+    return {
+      rank, local: rank === this.#options.bootstrap.rank ? -1 : this.localOf(rank),
+      sends: undefined, posting: undefined, lastSend: undefined, receives: undefined, lastReceive: undefined,
+      outlet: undefined, inlet: undefined,
+    };
+  }
+
+  #openOutlet({ rank, local }: Peer): Peer['outlet'] {
+    const { bootstrap, team, server, onNews } = this.#options;
+    if (rank === bootstrap.rank) return undefined;
+    if (local >= 0) return new Outbox(team, local);
+    return server === undefined ? new SocketOutlet(team.segment, rank, this.#dialling()) : new ServedLink(server, true, rank, onNews);
+  }
+
+  #openInlet({ rank, local }: Peer): Peer['inlet'] {
+    const { bootstrap, team, server, onNews } = this.#options;
+    if (rank === bootstrap.rank) return undefined;
+    if (local >= 0) return new Inbox(team, local);
+    return server === undefined ? new SocketInlet(team.segment, rank, this.#dialling()) : new ServedLink(server, false, rank, onNews);
+  }
+
+  #dialling(): Dialling {
+    return this.dialling(MESSAGES, this.#options.onNews);
+  }
+
+  // ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #send(peer: Peer): void {
+    const { outlet } = peer;
+    if (outlet === undefined) return;
+    while (peer.posting !== undefined) {
+      const { moved } = peer.posting;
+      const all = outlet.post(peer.posting);
+      if (peer.posting.moved !== moved || all) this.steps++;
+      if (!all) break;
+      peer.posting = peer.posting.next;
+    }
+    while (peer.sends !== undefined && peer.sends !== peer.posting && outlet.isTaken(peer.sends)) {
+      const { sends } = peer;
+      peer.sends = sends.next;
+      if (peer.sends === undefined) peer.lastSend = undefined;
+      this.#finish(sends);
+    }
+  }
+
+  #receive(peer: Peer): void {
+    const { inlet } = peer;
+    if (inlet === undefined) return;
+    while (peer.receives !== undefined) {
+      const { receives } = peer;
+      const { moved } = receives;
+      const all = inlet.pull(receives, this.#mismatch);
+      if (receives.moved !== moved) this.steps++;
+      if (!all) return;
+      peer.receives = receives.next;
+      if (peer.receives === undefined) peer.lastReceive = undefined;
+      this.#finish(receives);
+    }
+  }
+
+  #exchangeWithSelf(own: Peer): void {
+    while (own.sends !== undefined && own.receives !== undefined) {
+      const { sends, receives } = own;
+      if (sends.type !== receives.type || sends.count !== receives.count) throw this.#mismatch(receives, sends.type.code, sends.count);
+      receives.operand.copyFrom(sends.operand, 0, 0, sends.bytes);
+      own.sends = own.posting = sends.next;
+      own.receives = receives.next;
+      if (own.sends === undefined) own.lastSend = undefined;
+      if (own.receives === undefined) own.lastReceive = undefined;
+      this.#finish(sends);
+      this.#finish(receives);
+    }
+  }
+
+  #finish(transfer: Transfer): void {
+    this.steps++;
+    this.pending--;
+    transfer.done = true;
+    transfer.ended?.();
+    const { owner } = transfer;
+    if (owner === undefined) return;
+    this.recycle(transfer);
+    owner.settled();
+  }
+
+  /** Both ranks, and those who wait for either, get the same error. */
+  readonly #mismatch = (expected: Transfer, typeCode: number, count: number): Error => {
+    const { bootstrap, team } = this.#options;
+    const error = transferMismatch(expected.peer, typeCode, count, bootstrap.rank, expected);
+    team.sayLastWords(packReason(error));
+    return error;
+  };
+}
+
+function operationOf({ sends, peer, count, type, bytes }: Transfer): Operation {
+  const name = sends ? 'send' : 'recv';
+  return { name, text: `${name} of ${count} ${type.name} ${sends ? 'to' : 'from'} rank ${peer}`, args: { peer, count, type: type.name, bytes } };
+}
+
+/** Whether a transfer stands where it stood `limitMs` ago. */
+function isLate(transfer: Transfer, nowMs: number, limitMs: number): boolean {
+  if (transfer.moved !== transfer.movedBefore) {
+    transfer.movedBefore = transfer.moved;
+    transfer.sinceMs = nowMs;
+  }
+  return nowMs - transfer.sinceMs > limitMs;
+}

@@ -1,0 +1,115 @@
+import { hostname } from 'node:os';
+import { threadId } from 'node:worker_threads';
+import { describeCall, type Call } from '../algorithms/call.js';
+import type { Operation } from '../algorithms/operation.js';
+import type { TcclError } from '../../errors.js';
+import { appendTo, type Appending, fileNamed } from './append-file.js';
+import type { Observer } from './observed-engine.js';
+
+/** What TCCL_DEBUG may say; each says what those before it say, too. */
+export const debugLevels = ['NONE', 'VERSION', 'WARN', 'INFO', 'TRACE'] as const;
+export type DebugLevel = (typeof debugLevels)[number];
+
+/** What TCCL_DEBUG_SUBSYS may name, as NCCL does. */
+export const debugSubsystems = ['INIT', 'COLL', 'GRAPH', 'TUNING', 'NET', 'ENV'] as const;
+export type DebugSubsystem = (typeof debugSubsystems)[number];
+
+export interface DebugSettings {
+  readonly level: DebugLevel;
+  readonly subsystems: ReadonlySet<DebugSubsystem>;
+  /** TCCL_DEBUG_FILE: `%h` stands for the host's name, `%p` for the process, `%%` for `%`. Left out: standard output, as NCCL. */
+  readonly file: string | undefined;
+}
+
+/** Which communicator a log tells of. */
+export interface LoggedCommunicator {
+  /** Tells it from others of this job, as NCCL's address does. */
+  readonly address: string;
+  readonly rank: number;
+  readonly nRanks: number;
+  /** The local rank, which NCCL's lines have as the device. */
+  readonly device: number;
+}
+
+/** Lines in the shape of NCCL's: `host:pid:thread [device] TCCL INFO …`. */
+export class DebugLog implements Observer {
+  readonly #settings: DebugSettings;
+  readonly #communicator: LoggedCommunicator;
+  readonly #prefix: string;
+  readonly #file: Appending | undefined;
+  #failed = false;
+
+  /** @throws SystemError `FILE` when the file cannot be written */
+  constructor(settings: DebugSettings, communicator: LoggedCommunicator) {
+    const { device } = communicator;
+    this.#settings = settings;
+    this.#communicator = communicator;
+    this.#prefix = `${hostname()}:${process.pid}:${process.pid + threadId} [${device}] TCCL`;
+    this.#file = settings.file === undefined ? undefined : openFile(settings.file);
+  }
+
+  info(subsystem: DebugSubsystem, text: string): void {
+    if (this.#atLeast('INFO') && this.#settings.subsystems.has(subsystem)) this.#line('INFO', text);
+  }
+
+  warn(text: string): void {
+    if (this.#atLeast('WARN')) this.#line('WARN', text);
+  }
+
+  version(text: string): void {
+    if (this.#atLeast('VERSION')) this.#write(`${text}\n`);
+  }
+
+  began(call: Call, number: number): void {
+    this.info('COLL', `${call.kind}: opCount ${number.toString(16)} ${describeCall(call)} ${this.#where()}`);
+  }
+
+  beganBeside({ name, text }: Operation, number: number): () => void {
+    this.info('COLL', `${name}: opCount ${number.toString(16)} ${text} ${this.#where()}`);
+    return this.ended;
+  }
+
+  advanced(): void {
+    // Steps are the trace's.
+  }
+
+  waits(): void {
+    // Lines are written at once.
+  }
+
+  readonly ended = (): void => {
+    // The next line is the next call's.
+  };
+
+  failed(error: TcclError): void {
+    this.#failed = true;
+    this.warn(`${error.code}: ${error.message}`);
+  }
+
+  closed(): void {
+    const { address, rank, nRanks, device } = this.#communicator;
+    this.info('INIT', `comm ${address} rank ${rank} nranks ${nRanks} cudaDev ${device} busId ${device.toString(16)} - ${this.#failed ? 'Abort' : 'Destroy'} COMPLETE`);
+    this.#file?.close();
+  }
+
+  #where(): string {
+    return `comm ${this.#communicator.address} [nranks=${this.#communicator.nRanks}]`;
+  }
+
+  #atLeast(level: DebugLevel): boolean {
+    return debugLevels.indexOf(this.#settings.level) >= debugLevels.indexOf(level);
+  }
+
+  #write(text: string): void {
+    if (this.#file === undefined) process.stdout.write(text);
+    else this.#file.append(text);
+  }
+
+  #line(level: 'INFO' | 'WARN', text: string): void {
+    this.#write(`${this.#prefix} ${level} ${text}\n`);
+  }
+}
+
+function openFile(pattern: string): Appending {
+  return appendTo(fileNamed(pattern, { '%p': String(process.pid) }), 'the log (TCCL_DEBUG_FILE)');
+}

@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto';
+import { hostname } from 'node:os';
+import { join, parse } from 'node:path';
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { ChosenInterface } from '../bootstrap/interfaces.js';
+import { nodeOf } from '../bootstrap/peer-info.js';
+import { doubleTree } from '../../planner/graph/merge/double-tree.js';
+import { version } from '../../version.js';
+import { algorithmsIn, rangesText, type AlgorithmTable } from '../algorithms/choose-algorithm.js';
+import { fileNamed } from './append-file.js';
+import { DebugLog, type DebugSettings } from './debug-log.js';
+import type { Observer } from './observed-engine.js';
+import { TraceFile } from './trace-file.js';
+
+/** The settings that the log and the trace follow or print; communicator/options.ts describes each. */
+export interface ObservedSettings {
+  readonly debug: DebugSettings;
+  readonly tracePath: string | undefined;
+  readonly unknown: readonly { readonly text: string }[];
+  readonly variables: Readonly<Record<string, string>>;
+  readonly protocol: string | undefined;
+}
+
+/** What is told of a communicator when it is made. */
+export interface Told {
+  readonly bootstrap: Bootstrap;
+  readonly settings: ObservedSettings;
+  readonly table: AlgorithmTable;
+  /** The ranks in the order of the ring, where there is one, and what the connection to the next rank is. */
+  readonly ring: { readonly order: readonly number[]; readonly transport: string } | undefined;
+  /** Whether all ranks of this host share memory. */
+  readonly shared: boolean;
+  /** What the program called the communicator. */
+  readonly name: string | undefined;
+  /** How ordinary arrays come to the others of this host, or undefined where no memory is shared. */
+  readonly ordinary: string | undefined;
+  /** How float16 are summed: to find out takes a millisecond. */
+  readonly float16Sums: () => string;
+  /** Which network interface this rank listens on. */
+  readonly listensOn: () => ChosenInterface;
+  /** What the ranks of one init() share. */
+  readonly secret: Uint8Array;
+}
+
+/** Communicators of this process so far, and the place in the first: the rank, and the number of its host among all. */
+let made = 0;
+let firstRank = 0;
+let firstHost = 0;
+
+/**
+ * Tracks of a trace by communicator: this apart. None has the number of a host, since viewers call the thread with the
+ * number of its process the main one, nor 0, which stands for a process's own number in some.
+ */
+const TRACKS = 100_000;
+
+/** Those who hear of the communicator's calls, as TCCL_TRACE and TCCL_DEBUG want it. The log begins with what was made. */
+export function observersOf(told: Told): Observer[] {
+  const { bootstrap, settings } = told;
+  const number = made++;
+  if (number === 0) {
+    firstRank = bootstrap.rank;
+    firstHost = nodeOf(bootstrap.peers, bootstrap.rank).node;
+  }
+  const observers: Observer[] = [];
+  if (settings.debug.level !== 'NONE') observers.push(startLog(told, number));
+  if (settings.tracePath !== undefined) {
+    observers.push(new TraceFile(traceFile(settings.tracePath), {
+      isFirst: number === 0 && bootstrap.localRank === 0,
+      host: firstHost,
+      id: firstRank + TRACKS * (number + 1),
+      name: number === 0 ? `rank ${bootstrap.rank}` : `rank ${firstRank}, ${bootstrap.rank} of ${told.name ?? `communicator ${number}`}`,
+    }));
+  }
+  return observers;
+}
+
+/**
+ * Each host's ranks write a file of their own, though hosts often have a file system in common: all hosts but that of
+ * rank 0 put their name before the ending, unless the user said with `%h` where names go.
+ */
+function traceFile(pattern: string): string {
+  const path = fileNamed(pattern);
+  if (firstHost === 0 || /(?<!%)(%%)*%h/.test(pattern)) return path;
+  const { dir, name, ext } = parse(path);
+  return join(dir, `${name}.${hostname()}${ext}`);
+}
+
+function startLog({ bootstrap, settings, table, ring, shared, name: given, ordinary, float16Sums, listensOn, secret }: Told, number: number): DebugLog {
+  const { rank, nRanks, localRank, localRanks, peers } = bootstrap;
+  const address = `0x${(firstRank * 4096 + number + 1).toString(16)}`;
+  const log = new DebugLog(settings.debug, { address, rank, nRanks, device: localRank });
+  if (number === 0 && rank === 0) log.version(`TCCL version ${version}`);
+  if (number === 0) {
+    for (const { text } of settings.unknown) log.warn(text);
+    for (const [name, text] of Object.entries(settings.variables)) log.info('ENV', `${name} set by environment to ${text}.`);
+    const { name, host } = listensOn();
+    log.info('INIT', `Bootstrap: Using ${name}:${host}<0>`);
+  }
+  const used = algorithmsIn(table);
+  if (settings.protocol !== undefined && !used.includes('ring')) {
+    log.warn(`TCCL_PROTO=${settings.protocol} has no effect: no call here takes a ring, whose messages it is about; TCCL_ALGO=ring forces one`);
+  }
+  const localOf = (other: number): number => peers.filter((peer) => peer.rank < other && peer.hostHash === peers[other]?.hostHash).length;
+  const { nNodes } = nodeOf(peers, rank);
+  const comm = `comm ${address} rank ${rank}`;
+  if (given !== undefined) log.info('INIT', `${comm} is called ${JSON.stringify(given)}`);
+  log.info('INIT', `${comm} nRanks ${nRanks} nNodes ${nNodes} localRanks ${localRanks.length} localRank ${localRank}, `
+    + (shared ? 'one memory for the ranks of this host' : 'no memory in common'));
+  if (ordinary !== undefined) log.info('INIT', `${comm} ordinary arrays: ${ordinary}`);
+  log.info('INIT', `${comm} float16 sums: ${float16Sums()}`);
+  if (ring === undefined) {
+    log.info('GRAPH', `${nRanks} heads, each reduces its share for all : ${peers.map((peer) => peer.rank).join(' ')}`);
+  } else {
+    const next = ring.order[(ring.order.indexOf(rank) + 1) % nRanks] ?? rank;
+    if (rank === 0) log.info('GRAPH', `Channel 00/01 : ${ring.order.join(' ')}`);
+    if (used.includes('tree')) log.info('GRAPH', `Trees ${treesText(ring.order, rank)}`);
+    log.info('NET', `Channel 00/0 : ${rank}[${localRank}] -> ${next}[${localOf(next)}] via ${ring.transport}`);
+  }
+  log.info('INIT', `${comm} nranks ${nRanks} cudaDev ${localRank} busId ${localRank.toString(16)} commId 0x${commIdOf(secret, bootstrap)} - Init COMPLETE`);
+  if (rank === 0) for (const [kind, ranges] of Object.entries(table)) log.info('TUNING', `${kind}: ${rangesText(ranges)}`);
+  return log;
+}
+
+/** A rank's neighbours in both trees, as NCCL writes them: `[tree] child/child/-1->rank->parent`. */
+function treesText(order: readonly number[], rank: number): string {
+  const nameOf = (place: number): number => (place < 0 ? -1 : (order[place] ?? -1));
+  return doubleTree(order.length, order.indexOf(rank))
+    .map(({ parent, children: [first, second] }, tree) => `[${tree}] ${nameOf(first)}/${nameOf(second)}/-1->${rank}->${nameOf(parent)}`).join(' ');
+}
+
+/** The same at all ranks of a communicator, and another for other ranks or another init(). Tells nothing of the secret. */
+function commIdOf(secret: Uint8Array, { peers }: Bootstrap): string {
+  const members = peers.map(({ hostHash, processHash, device }) => [hostHash, processHash, device]);
+  return createHash('sha256').update(secret).update(JSON.stringify(members)).digest('hex').slice(0, 16);
+}

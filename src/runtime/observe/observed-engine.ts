@@ -1,0 +1,91 @@
+import { decodeCall, type Algorithm, type Call, type CallDetails } from '../algorithms/call.js';
+import type { Observe, Operation } from '../algorithms/operation.js';
+import { DONE } from '../device/kernels/kernels.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import type { TcclError } from '../../errors.js';
+import type { AlgorithmTable } from '../algorithms/choose-algorithm.js';
+import { CompositeEngine } from '../algorithms/composite-engine.js';
+import type { Engine } from '../algorithms/engine.js';
+
+/** Hears of each operation of a communicator, as it happens. */
+export interface Observer {
+  /** @param number of the communicator's collectives, from 0 */
+  began(call: Call, number: number): void;
+  /** The call under way got further. */
+  advanced(): void;
+  /** Something is waited for, and has been for a while; comes again and again. */
+  waits(): void;
+  ended(): void;
+  /**
+   * An operation beside the collectives begins. Gives who is to be told of its end.
+   * @param number of such operations, from 0
+   */
+  beganBeside(operation: Operation, number: number): (error?: Error) => void;
+  failed(error: TcclError): void;
+  closed(): void;
+}
+
+/**
+ * A composite engine that tells observers what it does. Communicators that nobody observes have a plain one, so
+ * observing costs them nothing.
+ */
+export class ObservedEngine extends CompositeEngine {
+  readonly #observers: readonly Observer[];
+  #number = 0;
+  #besides = 0;
+  #seenSteps = 0;
+
+  constructor(table: AlgorithmTable, engines: Readonly<Partial<Record<Algorithm, Engine>>>, observers: readonly Observer[]) {
+    super(table, engines);
+    this.#observers = observers;
+  }
+
+  override readonly observe: Observe = (operation) => {
+    const number = this.#besides++;
+    const told = this.#observers.map((observer) => observer.beganBeside(operation, number));
+    return (error) => {
+      for (const tell of told) tell(error);
+    };
+  };
+
+  override begin(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+  ): number {
+    const decoded = decodeCall(code, root, count);
+    const call = { ...decoded, algorithm: this.algorithmOf(decoded.kind, count * type.bytes) };
+    const number = this.#number++;
+    for (const observer of this.#observers) observer.began(call, number);
+    const status = super.begin(code, type, root, send, recv, count, spins, details);
+    this.#seenSteps = this.steps;
+    return this.#tell(status);
+  }
+
+  override progress(spins: number): number {
+    const status = super.progress(spins);
+    if (status !== DONE && this.steps !== this.#seenSteps) {
+      this.#seenSteps = this.steps;
+      for (const observer of this.#observers) observer.advanced();
+    }
+    return this.#tell(status);
+  }
+
+  override check(): void {
+    for (const observer of this.#observers) observer.waits();
+    super.check();
+  }
+
+  override abort(error: TcclError): void {
+    for (const observer of this.#observers) observer.failed(error);
+    super.abort(error);
+  }
+
+  override async close(): Promise<void> {
+    await super.close();
+    for (const observer of this.#observers) observer.closed();
+  }
+
+  #tell(status: number): number {
+    if (status === DONE) for (const observer of this.#observers) observer.ended();
+    return status;
+  }
+}

@@ -1,0 +1,67 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { mostRoomBytes } from '../algorithms/direct-small.js';
+import { stageMemoryBytes } from '../algorithms/direct-stage.js';
+import { tablesMemoryBytes } from '../algorithms/direct-tables.js';
+import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
+import { SystemError } from '../../errors.js';
+import { raiseTeamAbort } from '../algorithms/direct-engine.js';
+import type { DirectThreadData } from './direct-thread.js';
+import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
+import { ThreadEngine, type Lane } from './thread-engine.js';
+
+/** More than the gaps between allocations of an engine thread take. */
+const GAPS_BYTES = 16 * 1024;
+
+export interface DirectThreadsOptions {
+  /** One a thread; the first is the communicator's. */
+  readonly teams: readonly [Team, ...Team[]];
+  /** The rank of each member. */
+  readonly localRanks: readonly number[];
+  readonly libc: Libc | undefined;
+  readonly smallBytes: number;
+  /** How often a thread looks before it gives its core away. */
+  readonly spins: number;
+  /** After how long a rank says that a call waits, or ends it, whichever comes first; 0: neither. */
+  readonly limitMs: number;
+}
+
+/**
+ * The direct algorithm on threads, each in a team of its own.
+ *
+ * @throws SystemError `OUT_OF_MEMORY`, `LAUNCH` when threads cannot be started
+ */
+export async function startDirectThreads(options: DirectThreadsOptions): Promise<ThreadEngine> {
+  const { teams: [team], localRanks, libc } = options;
+  const lanes = options.teams.map((own) => startLane(own, own === team, options));
+  try {
+    await Promise.all(lanes.map(({ worker }) => once(worker, 'message')));
+  } catch (error) {
+    for (const { worker } of lanes) void worker.terminate();
+    throw new SystemError('LAUNCH', `an engine thread cannot be started: ${(error as Error).message}`, { cause: error });
+  }
+  for (const { worker } of lanes) worker.unref();
+  // Who waits too long is found by the rank's thread; these are in their calls until somebody ends them.
+  return new ThreadEngine({ lanes, team, libc, rank: localRanks[team.localRank] ?? 0, nRanks: localRanks.length, keepsTime: false, reachesOutside: false });
+}
+
+function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins, limitMs }: DirectThreadsOptions): Lane {
+  const memory = new EngineThreadMemory(engineThreadBuffer(localRanks.length));
+  const bytes = stageMemoryBytes(team) + mostRoomBytes(smallBytes) + tablesMemoryBytes(team) + GAPS_BYTES;
+  const from = team.allocateBytes(bytes);
+  const data: DirectThreadData = {
+    segment: team.segment.forThread(from, from + bytes),
+    team: { address: team.address, members: team.members, stageBytes: team.stageBytes },
+    localRanks, smallBytes, spins, limitMs, buffer: memory.buffer,
+  };
+  const worker = new Worker(new URL('./direct-thread.js', import.meta.url), { workerData: data, name: `engine of rank ${localRanks[team.localRank] ?? 0}` });
+  return {
+    memory, worker,
+    // Threads that wait for others find it, and end.
+    fail: (error) => raiseTeamAbort(team, localRanks, error),
+    left: () => {
+      if (!isFirst) team.leave();
+    },
+  };
+}

@@ -1,0 +1,264 @@
+import { typeCodeOf, type CallDetails } from '../algorithms/call.js';
+import { dataTypes, int32, type DataType, type NumericArray } from '../device/types.js';
+import { REASON_BYTES } from '../transport/ending.js';
+import type { QueuedCall } from '../algorithms/queued-call.js';
+
+/*
+ * What a rank's thread and an engine thread of it share, besides the segment: one call at a time.
+ *
+ *     words    0 calls handed over | 1 calls carried out | 2 bytes of the reason for which the engine gave up, or 0 | 3 steps |
+ *              4 news of any kind: also of what else the thread does for the rank
+ *     numbers  code, root, place and length of input and output, count, bytes of the details, memory outside the segment in
+ *              which input and output lie
+ *     reason   why the engine gave up
+ *     details  JSON, for calls that have some
+ *     late     a word a rank: 1 for those that the engine waits for, as far as it has looked
+ */
+const POSTED = 0;
+const COMPLETED = 1;
+const FAILED = 2;
+const STEPS = 3;
+const NEWS = 4;
+const NUMBERS = 64;
+const REASON = 192;
+const DETAILS = REASON + REASON_BYTES;
+/** Details have at most four numbers a rank, and a scalar. */
+const DETAILS_BYTES = 1024;
+const DETAILS_BYTES_PER_RANK = 4 * 20;
+const LATE_BYTES_PER_RANK = 4;
+
+/** The code of the call that ends an engine thread. It is carried out when the others know that the rank leaves. */
+export const EXIT = 0xffff;
+
+/** Memory for calls among so many ranks. */
+export function engineThreadBuffer(nRanks: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(DETAILS + DETAILS_BYTES + nRanks * (DETAILS_BYTES_PER_RANK + LATE_BYTES_PER_RANK));
+}
+
+/** A call whose arrays lie in the segment, unless it says where else. Lengths are elements. */
+export interface PlacedCall {
+  readonly code: number;
+  readonly root: number;
+  readonly send: number;
+  readonly sendLength: number;
+  readonly recv: number;
+  readonly recvLength: number;
+  readonly count: number;
+  readonly details: CallDetails | undefined;
+  /** Memory outside the segment in which an array is, at the place given from its beginning on. */
+  readonly sendIn?: Outside | undefined;
+  readonly recvIn?: Outside | undefined;
+}
+
+/** Memory of the process. */
+export interface Outside {
+  readonly address: number;
+  readonly bytes: number;
+}
+
+const none = new Int32Array(0);
+
+/** The call, with its arrays in a segment's memory, or in what `outside` gives for other memory. */
+export function callAt(memory: SharedArrayBuffer, call: PlacedCall, outside?: (place: Outside) => ArrayBuffer): QueuedCall {
+  const { code, root, send, sendLength, recv, recvLength, count, details, sendIn, recvIn } = call;
+  const sendMemory = sendIn === undefined ? memory : outside?.(sendIn) ?? memory;
+  const recvMemory = recvIn === undefined ? memory : outside?.(recvIn) ?? memory;
+  const { type, array: input } = elementsAt(sendMemory, typeCodeOf(code), send, sendLength);
+  const isSame = recv === send && recvLength === sendLength && sendMemory === recvMemory;
+  const output = isSame ? input : elementsAt(recvMemory, typeCodeOf(code), recv, recvLength).array;
+  return { code, type, root, send: input, recv: output, count, details };
+}
+
+/** The type of a code, and elements of it in some memory. */
+export function elementsAt(memory: ArrayBufferLike, code: number, offset: number, length: number): { readonly type: DataType; readonly array: NumericArray } {
+  const type = dataTypes.find((candidate) => candidate.code === code) ?? int32;
+  return { type, array: length === 0 ? none : new type.array(memory, offset, length) };
+}
+
+export class EngineThreadMemory {
+  readonly #words: Int32Array;
+  readonly #numbers: Float64Array;
+  readonly #late: Int32Array;
+  /** News that rest() or whenNews() have seen. */
+  #rested = 0;
+  #listened = 0;
+  #listener: (() => void) | undefined;
+  #listens = false;
+
+  constructor(readonly buffer: SharedArrayBuffer) {
+    const nRanks = (buffer.byteLength - DETAILS - DETAILS_BYTES) / (DETAILS_BYTES_PER_RANK + LATE_BYTES_PER_RANK);
+    this.#late = new Int32Array(buffer, buffer.byteLength - nRanks * LATE_BYTES_PER_RANK, nRanks);
+    this.#words = new Int32Array(buffer, 0, NUMBERS / 4);
+    this.#numbers = new Float64Array(buffer, NUMBERS, (REASON - NUMBERS) / 8);
+  }
+
+  // ── the rank's thread ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Hands a call over. */
+  post({ code, root, send, sendLength, recv, recvLength, count, details, sendIn, recvIn }: PlacedCall): void {
+    const text = details === undefined ? '' : JSON.stringify(details, (_, value: unknown) => forJson(value));
+    const written = Buffer.from(this.buffer, DETAILS).write(text);
+    this.#numbers.set([code, root, send, sendLength, recv, recvLength, count, written, sendIn?.address ?? 0, sendIn?.bytes ?? 0, recvIn?.address ?? 0, recvIn?.bytes ?? 0]);
+    Atomics.add(this.#words, POSTED, 1);
+    Atomics.notify(this.#words, POSTED);
+  }
+
+  /** Whether the call handed over last is carried out; looks at most `spins` times. */
+  isDone(spins: number): boolean {
+    const posted = Atomics.load(this.#words, POSTED);
+    for (let turn = 0; turn <= spins; turn++) if (Atomics.load(this.#words, COMPLETED) === posted) return true;
+    return false;
+  }
+
+  /** Blocks until the call handed over last is carried out, at most for so long. */
+  waitUntilDone(ms: number): void {
+    const seen = Atomics.load(this.#words, COMPLETED);
+    if (seen !== Atomics.load(this.#words, POSTED)) Atomics.wait(this.#words, COMPLETED, seen, ms);
+  }
+
+  /**
+   * Blocks until there is news, at most for so long. What came since it last returned is news: whoever looks at everything
+   * after each rest misses nothing.
+   */
+  rest(ms: number): void {
+    Atomics.wait(this.#words, NEWS, this.#rested, ms);
+    this.#rested = Atomics.load(this.#words, NEWS);
+  }
+
+  /** From now on calls back after news of any kind, also after some that came before; `undefined` ends it. */
+  listen(listener: (() => void) | undefined): void {
+    this.#listener = listener;
+    if (listener !== undefined && !this.#listens) void this.#listen();
+  }
+
+  async #listen(): Promise<void> {
+    this.#listens = true;
+    do {
+      const news = waitAsync(this.#words, NEWS, this.#listened);
+      if (news.async) await news.value;
+      else await new Promise(setImmediate);
+      this.#listened = Atomics.load(this.#words, NEWS);
+    } while (this.#callListener());
+    this.#listens = false;
+  }
+
+  /** Whether there is one that wants to hear more. */
+  #callListener(): boolean {
+    this.#listener?.();
+    return this.#listener !== undefined;
+  }
+
+  /** Blocks until the engine has given up, at most for so long. */
+  waitUntilGivenUp(ms: number): void {
+    const seen = Atomics.load(this.#words, COMPLETED);
+    if (Atomics.load(this.#words, FAILED) === 0) Atomics.wait(this.#words, COMPLETED, seen, ms);
+  }
+
+  get steps(): number {
+    return Atomics.load(this.#words, STEPS);
+  }
+
+  /** The ranks that the engine waited for when it last looked. */
+  late(): number[] {
+    return [...this.#late.keys()].filter((rank) => Atomics.load(this.#late, rank) === 1);
+  }
+
+  /** Why the engine gave up, packed, if it did. */
+  reason(): Uint8Array | undefined {
+    const bytes = Atomics.load(this.#words, FAILED);
+    return bytes === 0 ? undefined : new Uint8Array(this.buffer, REASON, bytes).slice();
+  }
+
+  /** Calls back once, soon after the call handed over last is carried out, or the engine gives up. */
+  whenNews(wake: () => void): void {
+    const seen = Atomics.load(this.#words, COMPLETED);
+    if (seen === Atomics.load(this.#words, POSTED) || Atomics.load(this.#words, FAILED) !== 0) {
+      setImmediate(wake);
+      return;
+    }
+    const news = waitAsync(this.#words, COMPLETED, seen);
+    if (news.async) void news.value.then(wake);
+    else setImmediate(wake);
+  }
+
+  // ── the engine thread ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The next call; waits for it, without the core after `spins` looks. */
+  take(spins: number): PlacedCall {
+    const completed = Atomics.load(this.#words, COMPLETED);
+    for (let turn = 0; Atomics.load(this.#words, POSTED) === completed; turn++) {
+      if (turn >= spins) Atomics.wait(this.#words, POSTED, completed);
+    }
+    return this.#posted();
+  }
+
+  /** The next call, for a thread that goes on with its event loop until it comes. */
+  async taken(): Promise<PlacedCall> {
+    const completed = Atomics.load(this.#words, COMPLETED);
+    while (Atomics.load(this.#words, POSTED) === completed) {
+      const news = waitAsync(this.#words, POSTED, completed);
+      if (news.async) await news.value;
+    }
+    return this.#posted();
+  }
+
+  #posted(): PlacedCall {
+    const [code = 0, root = 0, send = 0, sendLength = 0, recv = 0, recvLength = 0, count = 0, bytes = 0, ...outside] = this.#numbers;
+    const text = Buffer.from(this.buffer, DETAILS, bytes).toString();
+    const details = text === '' ? undefined : JSON.parse(text, (_, value: unknown) => fromJson(value)) as CallDetails;
+    return { code, root, send, sendLength, recv, recvLength, count, details, sendIn: memoryAt(outside, 0), recvIn: memoryAt(outside, 2) };
+  }
+
+  completed(): void {
+    Atomics.add(this.#words, COMPLETED, 1);
+    Atomics.notify(this.#words, COMPLETED);
+    this.tell();
+  }
+
+  /** There is news for the rank. */
+  tell(): void {
+    Atomics.add(this.#words, NEWS, 1);
+    Atomics.notify(this.#words, NEWS);
+  }
+
+  setSteps(steps: number): void {
+    Atomics.store(this.#words, STEPS, steps);
+  }
+
+  setLate(ranks: readonly number[]): void {
+    for (let rank = 0; rank < this.#late.length; rank++) Atomics.store(this.#late, rank, ranks.includes(rank) ? 1 : 0);
+  }
+
+  gaveUp(reason: Uint8Array): void {
+    new Uint8Array(this.buffer, REASON, reason.length).set(reason);
+    Atomics.store(this.#words, FAILED, reason.length);
+    // Whoever waits for the call finds the reason.
+    this.completed();
+  }
+}
+
+function memoryAt(numbers: readonly number[], from: number): Outside | undefined {
+  const address = numbers[from] ?? 0;
+  return address === 0 ? undefined : { address, bytes: numbers[from + 1] ?? 0 };
+}
+
+interface News {
+  readonly async: boolean;
+  readonly value: Promise<string>;
+}
+
+/** Newer than the language version whose types this is compiled with; Node.js has had it since version 16. */
+const { waitAsync } = Atomics as unknown as { readonly waitAsync: (words: Int32Array, index: number, value: number) => News };
+
+/** JSON has no bigints, and neither NaN, infinities nor -0: a scalar goes as a text. */
+function forJson(value: unknown): unknown {
+  if (typeof value === 'bigint') return { bigint: value.toString() };
+  if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) return { number: Object.is(value, -0) ? '-0' : String(value) };
+  return value;
+}
+
+function fromJson(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if ('bigint' in value) return BigInt(value.bigint as string);
+  return 'number' in value ? Number(value.number) : value;
+}

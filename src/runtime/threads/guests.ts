@@ -1,0 +1,99 @@
+import { Operand, viewOf } from '../algorithms/operand.js';
+import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
+import type { NumericArray } from '../device/types.js';
+import { SystemError } from '../../errors.js';
+import type { Outside } from './engine-thread-memory.js';
+
+/** A stretch of memory outside the segment, and where its copy in the segment is. */
+interface Guest {
+  readonly outside: Operand;
+  readonly bytes: number;
+  readonly offset: number;
+  /** Whether the call writes it. */
+  readonly returns: boolean;
+}
+
+/**
+ * Copies in the segment of the arrays of one call that lie outside, for threads that can reach the segment only. What
+ * overlaps outside overlaps inside.
+ */
+export class Guests {
+  #guests: Guest[] = [];
+
+  constructor(readonly team: Team, readonly libc: Libc | undefined) {}
+
+  /** Whether an array has elements that lie outside the segment. */
+  isOutside(array: NumericArray): boolean {
+    return array.length > 0 && this.team.segment.offsetOf(array) < 0;
+  }
+
+  /** Where an array lies, which is not copied: in the segment, or in other memory of this process, from its beginning on. */
+  whereIs(array: NumericArray): { readonly at: number; readonly memory: Outside | undefined } {
+    if (!this.isOutside(array) || this.libc === undefined) return { at: Math.max(0, this.team.segment.offsetOf(array)), memory: undefined };
+    const { buffer, byteOffset } = array;
+    return { at: byteOffset, memory: { address: Number(this.libc.addressOf(new Uint8Array(buffer))), bytes: buffer.byteLength } };
+  }
+
+  /** Where both arrays, or their copies, lie in the segment. Throws `OUT_OF_MEMORY` where they don't fit. */
+  place(send: NumericArray, recv: NumericArray): readonly [number, number] {
+    const { segment } = this.team;
+    const sendOffset = segment.offsetOf(send);
+    const recvOffset = send === recv ? sendOffset : segment.offsetOf(recv);
+    if (sendOffset >= 0 && recvOffset >= 0) return [sendOffset, recvOffset];
+    if (sendOffset < 0 && recvOffset < 0 && send.buffer === recv.buffer) {
+      const from = Math.min(send.byteOffset, recv.byteOffset);
+      const to = Math.max(send.byteOffset + send.byteLength, recv.byteOffset + recv.byteLength);
+      // Views that lie apart need not bring along what is between them.
+      if (to - from <= send.byteLength + recv.byteLength) {
+        const offset = this.#admit(send.buffer, from, to - from, true);
+        return [offset + send.byteOffset - from, offset + recv.byteOffset - from];
+      }
+    }
+    return [
+      sendOffset < 0 ? this.#admit(send.buffer, send.byteOffset, send.byteLength, false) : sendOffset,
+      recvOffset < 0 ? this.#admit(recv.buffer, recv.byteOffset, recv.byteLength, true) : recvOffset,
+    ];
+  }
+
+  /** Copies back what the call wrote. Throws `BUFFER_DETACHED` where the caller took that memory away. */
+  leave(): void {
+    const guests = this.#guests;
+    this.#guests = [];
+    for (const { outside, bytes, offset, returns } of guests) {
+      if (returns) outside.write(0, bytes, offset);
+      this.team.segment.freeBytes(offset);
+    }
+  }
+
+  /** The call failed: others may still write to the copies, so they stay until all have left. */
+  abandon(): void {
+    for (const { offset } of this.#guests) this.team.keep(offset);
+    this.#guests = [];
+  }
+
+  #admit(buffer: ArrayBufferLike, from: number, bytes: number, returns: boolean): number {
+    const { segment } = this.team;
+    const outside = new Operand(segment, this.libc);
+    outside.use(viewOf(buffer, from, bytes));
+    const offset = this.#room(bytes);
+    this.#guests.push({ outside, bytes, offset, returns });
+    outside.copyTo(offset, 0, bytes);
+    return offset;
+  }
+
+  #room(bytes: number): number {
+    const { segment } = this.team;
+    try {
+      return segment.allocateBytes(bytes);
+    } catch (error) {
+      if (!(error instanceof SystemError && error.code === 'OUT_OF_MEMORY')) throw error;
+      throw new SystemError(
+        'OUT_OF_MEMORY',
+        `an array of ${bytes} bytes that alloc did not give must be copied for the thread that carries out the call, but at most ` +
+          `${segment.memoryUse().largestFreeBytes} bytes of this rank's memory are free: take the array from alloc, or call in parts`,
+        { cause: error },
+      );
+    }
+  }
+}

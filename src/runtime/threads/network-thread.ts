@@ -1,0 +1,146 @@
+// The thread that has a rank's sockets and carries out its calls, messages and windows over them: see network-threads.ts, which starts it.
+import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import { setHeartbeat } from '../bootstrap/liveness.js';
+import type { Algorithm } from '../algorithms/call.js';
+import type { MessagePiece } from '../messages/p2p-served.js';
+import { loadLibc, type Libc } from '../device/libc.js';
+import { Segment, type SegmentInThread } from '../device/segment.js';
+import { Team } from '../device/team.js';
+import type { TcclError } from '../../errors.js';
+import { packReason, unpackReason } from '../transport/ending.js';
+import { BootstrapLine, type Answer, type Members, type Question } from './bootstrap-line.js';
+import { CallQueue } from '../algorithms/call-queue.js';
+import { callAt, EngineThreadMemory, EXIT, type Outside } from './engine-thread-memory.js';
+import type { NetworkEngine } from '../algorithms/network-engine.js';
+import { openNetwork } from '../algorithms/open-network.js';
+import { ServedMessages, type EndedPieces } from './served-messages.js';
+import { ServedWindow, type WindowInThread } from './served-window.js';
+import { writeWarning, type WaitLimits } from '../progress/wait-limits.js';
+
+/** What a rank gives the thread. */
+export interface NetworkThreadData {
+  readonly segment: SegmentInThread;
+  readonly team: { readonly address: number; readonly members: readonly number[] };
+  readonly members: Members;
+  readonly shared: boolean;
+  readonly host: string;
+  readonly secret: Uint8Array;
+  readonly order: readonly number[];
+  readonly algorithms: readonly Algorithm[];
+  readonly spins: number;
+  readonly limits: WaitLimits;
+  readonly heartbeatMs: number;
+  readonly buffer: SharedArrayBuffer;
+  readonly endedPieces: EndedPieces;
+}
+
+export type ToNetworkThread =
+  | Answer
+  | { readonly kind: 'abort'; readonly reason: Uint8Array }
+  | { readonly kind: 'window'; readonly window: WindowInThread }
+  | { readonly kind: 'message'; readonly piece: MessagePiece };
+export type FromNetworkThread = Question | { readonly kind: 'opened'; readonly transport: string } | { readonly kind: 'failed'; readonly reason: Uint8Array };
+
+/** How often the rank is told whether its call gets further. */
+const STEPS_EVERY_MS = 50;
+
+const given = workerData as NetworkThreadData;
+const { members: { rank }, spins, limits } = given;
+setHeartbeat(given.heartbeatMs);
+const port = parentPort as MessagePort;
+const post = (message: FromNetworkThread): void => port.postMessage(message);
+const loaded = loadLibc();
+const libc = 'libc' in loaded ? loaded.libc : undefined;
+const segment = Segment.inThread(given.segment, libc);
+const team = new Team(segment, given.team.address, given.team.members);
+const memory = new EngineThreadMemory(given.buffer);
+const bootstrap = new BootstrapLine(given.members, post);
+const stop = new AbortController();
+const windows = new Set<ServedWindow>();
+/** The last memory outside the segment that the rank's calls were about: making a buffer of it may take a millisecond. */
+const reached: (Outside & { readonly buffer: ArrayBuffer })[] = [];
+let abort = (error: unknown): void => {
+  stop.abort(error);
+  messages.abort(error as Error);
+};
+const messages = new ServedMessages({ ...given, bootstrap, team, libc, memory, ended: given.endedPieces, fail: (error) => abort(error) });
+
+port.on('message', (message: ToNetworkThread) => {
+  if (message.kind === 'abort') abort(unpackReason(message.reason, rank));
+  else if (message.kind === 'window') serveWindow(message.window);
+  else if (message.kind === 'message') messages.take(message.piece);
+  else bootstrap.take(message);
+});
+const network = await open();
+if (network !== undefined) await serve(network);
+
+/** Makes all connections. The rank is told how that went, and ends the thread where it failed. */
+async function open(): Promise<NetworkEngine | undefined> {
+  const { shared, host, secret, order, algorithms } = given;
+  try {
+    const opened = await openNetwork({ bootstrap, shared, team, libc, host, secret, order }, stop.signal);
+    for (const algorithm of algorithms) await opened.open(algorithm);
+    await messages.connect();
+    stop.signal.throwIfAborted();
+    post({ kind: 'opened', transport: opened.transport });
+    return opened;
+  } catch (error) {
+    post({ kind: 'failed', reason: packReason(error as Error) });
+    return undefined;
+  }
+}
+
+/** Memory outside the segment. The rank waits in place until the call that is about it has ended. */
+function reach({ address, bytes }: Outside): ArrayBuffer {
+  let found = reached.find((one) => one.address === address && one.bytes === bytes);
+  if (found === undefined) {
+    found = { address, bytes, buffer: (libc as Libc).memoryAt(address, bytes) };
+    if (reached.unshift(found) > 2) reached.pop();
+  }
+  return found.buffer;
+}
+
+function serveWindow(window: WindowInThread): void {
+  const { segment: place, host, secret } = given;
+  const served = new ServedWindow(window, { bootstrap, segment: place, libc, host, secret, wake: () => memory.tell() });
+  windows.add(served);
+  window.port.on('close', () => windows.delete(served));
+}
+
+/** Carries out calls until the rank leaves, or one fails. */
+async function serve(engine: NetworkEngine): Promise<void> {
+  let failed = false;
+  const fail = (error: unknown): unknown => {
+    if (failed) return error;
+    failed = true;
+    engine.abort(error as Error);
+    queue.abort(error as TcclError);
+    messages.abort(error as Error);
+    for (const window of windows) window.abort(error as Error);
+    memory.gaveUp(packReason(error as Error));
+    // What was said last is sent before the thread ends.
+    void leave().finally(() => process.exit());
+    return error;
+  };
+  const leave = async (): Promise<void> => {
+    await Promise.all([engine.close(), messages.close(), ...[...windows].map((window) => window.close())]);
+  };
+  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, limits, warn: writeWarning, fail, messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined } });
+  abort = fail;
+  process.on('uncaughtException', fail);
+  setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();
+
+  for (let call = await memory.taken(); call.code !== EXIT; call = await memory.taken()) {
+    try {
+      await queue.start(callAt(segment.buffer, call, reach));
+    } catch (error) {
+      fail(error);
+      return; // the rank finds the reason
+    }
+    memory.completed();
+  }
+  const goodbye = leave();
+  memory.completed();
+  await goodbye;
+  process.exit();
+}

@@ -1,0 +1,125 @@
+import { Worker } from 'node:worker_threads';
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { Algorithm } from '../algorithms/call.js';
+import type { MessageServer } from '../messages/p2p-served.js';
+import { pairFifo } from '../algorithms/pairs.js';
+import { SystemError } from '../../errors.js';
+import { packReason, unpackReason } from '../transport/ending.js';
+import { answer } from './bootstrap-line.js';
+import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
+import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './network-thread.js';
+import { connectionBytes, networkMemoryBytes, type NetworkOptions } from '../algorithms/open-network.js';
+import { endedPieces, messageServer } from './served-messages.js';
+import { ThreadEngine } from './thread-engine.js';
+import { ThreadLanes } from './thread-lanes.js';
+import type { WaitLimits } from '../progress/wait-limits.js';
+import type { LanesParts, WindowLanes } from '../windows/window-lanes.js';
+
+/** How long a rank that ends the communicator waits for its thread to tell the others why. */
+const LAST_WORDS_MS = 1000;
+
+export interface NetworkThreadOptions extends NetworkOptions {
+  readonly bootstrap: Bootstrap;
+  /** Those that calls may take: all connections are made now, since a rank that waits in place cannot help with them. */
+  readonly algorithms: readonly Algorithm[];
+  /** How often the thread looks at shared memory before it gives its core away. */
+  readonly spins: number;
+  readonly limits: WaitLimits;
+  readonly heartbeatMs: number;
+}
+
+/** A thread that has a rank's sockets. */
+export interface NetworkThread {
+  readonly engine: ThreadEngine;
+  /** What carries data to the next rank of the ring. */
+  readonly transport: string;
+  /** Has the thread carry a window's operations. Throws SystemError `OUT_OF_MEMORY`. */
+  readonly lanesOf: (window: LanesParts) => WindowLanes;
+  /** Carries messages with ranks that share no memory with this one. */
+  readonly messages: MessageServer;
+  /** Does what waits in place for every call that it begins, and then begins none that goes on after it. */
+  readonly inPlace: (run: () => void) => void;
+  /** Blocks until there is news of any of this, at most for so long. */
+  readonly rest: (ms: number) => void;
+}
+
+/**
+ * The algorithms over connections on a thread of their own, to which the sockets belong: the rank can wait in place, or
+ * compute, while they move. Every rank calls it.
+ *
+ *      rank's thread                     engine thread
+ *      bootstrap network   ◄─ asks ────  makes connections, once, and a window's when it is opened
+ *      call, arrays        ── memory ─►  ring, tree, PAT, pairs  ◄──► sockets
+ *      messages, windows   ── asks ───►  their connections  ◄──► sockets
+ *      waits               ◄─ memory ──  done, or why not
+ *
+ * @param signal ends the making of connections with its reason
+ * @throws what connecting throws; SystemError `OUT_OF_MEMORY`, `LAUNCH` when a thread cannot be started
+ */
+export async function startNetworkThread(options: NetworkThreadOptions, signal: AbortSignal): Promise<NetworkThread> {
+  const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, limits, heartbeatMs } = options;
+  const { rank, nRanks, peers, localRanks } = bootstrap;
+  const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
+  const ended = endedPieces(nRanks);
+  const elsewhere = nRanks - (shared ? localRanks.length : 1);
+  const peerBytes = 2 * connectionBytes(pairFifo(nRanks));
+  const bytes = networkMemoryBytes(algorithms, order, rank) + elsewhere * peerBytes;
+  const from = team.allocateBytes(bytes);
+  const data: NetworkThreadData = {
+    segment: team.segment.forThread(from, from + bytes),
+    team: { address: team.address, members: team.members },
+    members: { rank, nRanks, peers, localRanks },
+    shared, host, secret, order, algorithms, spins, limits, heartbeatMs, buffer: memory.buffer, endedPieces: ended,
+  };
+  signal.throwIfAborted();
+  const worker = new Worker(new URL('./network-thread.js', import.meta.url), { workerData: data, name: `network of rank ${rank}` });
+  const tell = (message: ToNetworkThread): void => worker.postMessage(message);
+  const stopTelling = bootstrap.onFailure((error) => tell({ kind: 'failure', reason: packReason(error) }));
+  const abort = (): void => tell({ kind: 'abort', reason: packReason(signal.reason as Error) });
+  signal.addEventListener('abort', abort);
+  try {
+    const transport = await whenOpened(worker, bootstrap, memory, tell);
+    worker.unref();
+    const fail = (error: Error): void => {
+      if (memory.reason() !== undefined) return;
+      tell({ kind: 'abort', reason: packReason(error) });
+      memory.waitUntilGivenUp(LAST_WORDS_MS);
+    };
+    const engine = new ThreadEngine({ lanes: [{ memory, worker, fail, left: () => undefined }], team, libc, rank, nRanks, keepsTime: true, reachesOutside: libc !== undefined });
+    const lanesOf = (window: LanesParts): ThreadLanes => new ThreadLanes(window, {
+      segment: team.segment, libc, rank, bytesPerPeer: peerBytes, reason: () => memory.reason(),
+      start: (given) => worker.postMessage({ kind: 'window', window: given } satisfies ToNetworkThread, [given.port]),
+    });
+    const messages = messageServer({ rank, nRanks, team, memory, ended, hand: (piece) => tell({ kind: 'message', piece }) });
+    const inPlace = (run: () => void): void => {
+      engine.waitsInPlace = true;
+      try {
+        run();
+      } finally {
+        engine.waitsInPlace = false;
+      }
+    };
+    return { engine, transport, lanesOf, messages, inPlace, rest: (ms) => memory.rest(ms) };
+  } catch (error) {
+    void worker.terminate();
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+    stopTelling();
+  }
+}
+
+/** The name of the thread's transport, once its connections are made. What it asks of the bootstrap network is answered, then too. */
+function whenOpened(worker: Worker, bootstrap: Bootstrap, memory: EngineThreadMemory, tell: (message: ToNetworkThread) => void): Promise<string> {
+  return new Promise((resolve, reject) => {
+    worker.on('message', (message: FromNetworkThread) => {
+      if (message.kind === 'opened') resolve(message.transport);
+      else if (message.kind === 'failed') reject(unpackReason(message.reason, bootstrap.rank));
+      else void answer(bootstrap, message).then(tell);
+    });
+    worker.on('error', (error) => {
+      reject(new SystemError('LAUNCH', `an engine thread cannot be started: ${error.message}`, { cause: error }));
+      memory.gaveUp(packReason(error));
+    });
+  });
+}

@@ -1,0 +1,150 @@
+import type { Introduction } from '../bootstrap/bootstrap.js';
+import { PointToPoint } from '../messages/p2p.js';
+import type { MessagePiece, MessageServer } from '../messages/p2p-served.js';
+import { sliceBytesOf } from '../messages/p2p-socket.js';
+import { describeLate } from '../algorithms/deed.js';
+import { CIRCLE, transferTimeout } from '../messages/p2p-transfer.js';
+import { pairFifo } from '../algorithms/pairs.js';
+import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
+import { unpackReason } from '../transport/ending.js';
+import { SocketTransport } from '../transport/socket.js';
+import { elementsAt, type EngineThreadMemory } from './engine-thread-memory.js';
+import { longWait, shorterLimit, writeWarning, type WaitLimits } from '../progress/wait-limits.js';
+import { WatchClock } from '../progress/watch-clock.js';
+
+/** How many pieces for each rank, and from each, the thread is done with. */
+export type EndedPieces = Int32Array<SharedArrayBuffer>;
+
+export function endedPieces(nRanks: number): EndedPieces {
+  return new Int32Array(new SharedArrayBuffer(2 * nRanks * Int32Array.BYTES_PER_ELEMENT));
+}
+
+function wordOf(sends: boolean, peer: number): number {
+  return 2 * peer + (sends ? 1 : 0);
+}
+
+export interface MessageServerOptions {
+  readonly rank: number;
+  readonly nRanks: number;
+  readonly team: Team;
+  readonly memory: EngineThreadMemory;
+  readonly ended: EndedPieces;
+  /** Gives the thread a piece. */
+  readonly hand: (piece: MessagePiece) => void;
+}
+
+/** The rank's side: what its messages need of the thread that has its sockets. */
+export function messageServer({ rank, nRanks, team, memory, ended, hand }: MessageServerOptions): MessageServer {
+  return {
+    sliceBytes: sliceBytesOf(pairFifo(nRanks)),
+    allocate: (bytes) => team.allocateBytes(bytes),
+    hand,
+    ended: (sends, peer) => Atomics.load(ended, wordOf(sends, peer)),
+    failure: () => {
+      const reason = memory.reason();
+      return reason === undefined ? undefined : unpackReason(reason, rank);
+    },
+    listen: (onNews) => memory.listen(onNews),
+  };
+}
+
+export interface ServedMessagesOptions {
+  readonly bootstrap: Introduction;
+  readonly team: Team;
+  readonly libc: Libc | undefined;
+  /** Whether the ranks of this host share memory. */
+  readonly shared: boolean;
+  readonly host: string;
+  readonly secret: Uint8Array;
+  readonly memory: EngineThreadMemory;
+  readonly ended: EndedPieces;
+  readonly limits: WaitLimits;
+  /** Ends the thread. */
+  readonly fail: (error: unknown) => void;
+}
+
+/**
+ * A rank's messages in the thread that has its sockets: they go on whatever the rank's own thread does. That one hands over
+ * pieces of messages (p2p-served.ts), and is told how many are done.
+ */
+export class ServedMessages {
+  readonly #options: ServedMessagesOptions;
+  readonly #pointToPoint: PointToPoint;
+  readonly #clock: WatchClock;
+  readonly #watch: NodeJS.Timeout | undefined;
+
+  constructor(options: ServedMessagesOptions) {
+    const { bootstrap, team, libc, host, secret, limits } = options;
+    this.#options = options;
+    this.#pointToPoint = new PointToPoint({
+      // Those that share memory it has nothing to do with.
+      bootstrap, team, libc, shared: false,
+      openTransport: () => new SocketTransport({ size: pairFifo(bootstrap.nRanks), segment: team.segment, rank: bootstrap.rank, host, secret, whyGone: (peer) => bootstrap.whyGone(peer) }),
+      onNews: () => this.#goOn(),
+    });
+    const shorterMs = shorterLimit(limits);
+    this.#clock = new WatchClock(shorterMs);
+    if (shorterMs > 0) this.#watch = this.#clock.every(this.#lookAtTime).unref();
+  }
+
+  /** All connections are made at once: later the rank may wait in place, and its bootstrap network with it. */
+  async connect(): Promise<void> {
+    const { bootstrap: { rank, nRanks, localRanks }, shared } = this.#options;
+    const isElsewhere = (peer: number): boolean => peer !== rank && !(shared && localRanks.includes(peer));
+    await this.#pointToPoint.connect(Array.from({ length: nRanks }, (_, peer) => peer).filter(isElsewhere));
+    this.#pointToPoint.listen(true);
+  }
+
+  take({ sends, peer, type, count, address, length }: MessagePiece): void {
+    const { team, memory, ended } = this.#options;
+    const { type: dataType, array } = elementsAt(team.segment.buffer, type, address, length);
+    const settled = (error?: Error): void => {
+      if (error !== undefined) return;
+      Atomics.add(ended, wordOf(sends, peer), 1);
+      memory.tell();
+    };
+    this.#pointToPoint.add(sends, peer, array, dataType, { settled }, count);
+    this.#goOn();
+  }
+
+  abort(reason: Error): void {
+    clearInterval(this.#watch);
+    this.#pointToPoint.abort(reason);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#watch);
+    await this.#pointToPoint.close();
+  }
+
+  #goOn(): void {
+    try {
+      this.#pointToPoint.progress();
+      this.#pointToPoint.checkSockets();
+    } catch (error) {
+      this.#options.fail(error);
+    }
+  }
+
+  readonly #lookAtTime = (): void => {
+    const { bootstrap: { rank }, limits, fail } = this.#options;
+    const { timeoutMs, warnAfterMs } = limits;
+    const shorterMs = shorterLimit(limits);
+    const p2p = this.#pointToPoint;
+    const now = this.#clock.look();
+    const whom = (awaited: readonly number[], behind: readonly number[]): string => {
+      return p2p.isCircle ? describeLate(awaited, (one) => p2p.doing(one)) + CIRCLE : describeLate(behind, (one) => p2p.doing(one));
+    };
+    const late = timeoutMs === 0 ? undefined : p2p.longWait(now, timeoutMs);
+    if (late !== undefined) {
+      const ranks = p2p.holdUps(late.ranks, shorterMs);
+      fail(transferTimeout(rank, timeoutMs, late.text, ranks, whom(late.ranks, ranks)));
+      return;
+    }
+    const awaited = p2p.longWait(now, this.#clock.gapMs);
+    if (awaited !== undefined) p2p.sayWaits(awaited.ranks, shorterMs, awaited.deed);
+    const warned = warnAfterMs === 0 ? undefined : p2p.longWait(now, warnAfterMs, true);
+    if (warned !== undefined) writeWarning(longWait(rank, warnAfterMs, warned.text, whom(warned.ranks, p2p.holdUps(warned.ranks, shorterMs))));
+  };
+}

@@ -1,0 +1,182 @@
+import { once } from 'node:events';
+import type { Worker } from 'node:worker_threads';
+import { decodeCall, type Call, type CallDetails } from '../algorithms/call.js';
+import { DONE, PENDING } from '../device/kernels/kernels.js';
+import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import type { TcclError } from '../../errors.js';
+import { unpackReason } from '../transport/ending.js';
+import { EXIT, type EngineThreadMemory, type PlacedCall } from './engine-thread-memory.js';
+import type { Engine } from '../algorithms/engine.js';
+import { Guests } from './guests.js';
+import { sharesOf } from './shared-calls.js';
+
+/** How long a rank that leaves waits for its threads to tell the others so; they have nothing else to do. */
+const GOODBYE_MS = 1000;
+
+/** Arrays that are shorter together are copied sooner than reached where they are. */
+const REACHED_BYTES = 64 * 1024;
+
+/** Arrays that a thread may still reach which did not give up in time. They stay for good. */
+const abandoned: NumericArray[] = [];
+
+/** An engine thread. */
+export interface Lane {
+  readonly memory: EngineThreadMemory;
+  readonly worker: Worker;
+  /** Ends the call under way, and with it the thread, and tells the other ranks why. */
+  readonly fail: (error: TcclError) => void;
+  /** The thread has ended. */
+  readonly left: () => void;
+}
+
+export interface ThreadEngineOptions {
+  /** One a thread. */
+  readonly lanes: readonly Lane[];
+  /** The communicator's; in its segment the threads work. */
+  readonly team: Team;
+  readonly libc: Libc | undefined;
+  readonly rank: number;
+  readonly nRanks: number;
+  /** See Engine. */
+  readonly keepsTime: boolean;
+  /** Whether the threads can work on arrays outside the segment while the rank waits in place. */
+  readonly reachesOutside: boolean;
+}
+
+/**
+ * Calls on threads of their own (direct-threads.ts, network-threads.ts), so that the rank's event loop and computation go
+ * on, or the rank can wait in place. With several threads ("channels"), they share large calls (shared-calls.ts); all else
+ * goes to the first.
+ *
+ *      rank's thread      begin ── computes ──────────── wake ── done
+ *                            \                           /
+ *      engine thread 0        └ its share ──────────────┤
+ *      engine thread 1        └ its share ──────────────┘
+ *
+ * Arrays outside the segment stay where they are while the rank waits in place for the call, since nobody can take them away
+ * then. Else they are copied by the rank's thread, in whole, before and after: only it can know that they are still there (an
+ * array can be transferred away at any time).
+ */
+export class ThreadEngine implements Engine {
+  readonly blocking = true;
+  readonly keepsTime: boolean;
+  /** Whether the rank waits in place for every call that begins now. */
+  waitsInPlace = false;
+  readonly #reachesOutside: boolean;
+  /** Arrays of the call under way that a thread reaches where they are. */
+  #reached: readonly NumericArray[] = [];
+  readonly #lanes: readonly Lane[];
+  readonly #rank: number;
+  readonly #nRanks: number;
+  readonly #guests: Guests;
+  #underWay: PlacedCall | undefined;
+  #closed = false;
+
+  constructor({ lanes, team, libc, rank, nRanks, keepsTime, reachesOutside }: ThreadEngineOptions) {
+    this.#lanes = lanes;
+    this.#rank = rank;
+    this.#nRanks = nRanks;
+    this.#guests = new Guests(team, libc);
+    this.keepsTime = keepsTime;
+    this.#reachesOutside = reachesOutside;
+  }
+
+  begin(
+    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+  ): number {
+    const call: PlacedCall = { code, root, sendLength: send.length, recvLength: recv.length, count, details, ...this.#place(send, recv) };
+    this.#underWay = call;
+    // The threads are what goes on: they keep the process alive until the call is over.
+    for (const { worker } of this.#lanes) worker.ref();
+    sharesOf(call, type.bytes, this.#lanes.length, this.#nRanks).forEach((share, lane) => this.#lanes[lane]?.memory.post(share));
+    return this.progress(spins);
+  }
+
+  progress(spins: number): number {
+    for (const { memory } of this.#lanes) if (!memory.isDone(spins)) return PENDING;
+    this.check();
+    this.#reached = [];
+    this.#guests.leave();
+    for (const { worker } of this.#lanes) worker.unref();
+    return DONE;
+  }
+
+  get steps(): number {
+    return this.#lanes.reduce((sum, { memory }) => sum + memory.steps, 0);
+  }
+
+  readonly whenReady = (wake: () => void): void => (this.#busyLane() ?? this.#lanes[0])?.memory.whenNews(wake);
+  readonly rest = (ms: number): void => this.#busyLane()?.memory.rest(ms);
+
+  /** The threads look for themselves whether others can still come. */
+  check(): void {
+    for (const { memory } of this.#lanes) {
+      const reason = memory.reason();
+      if (reason !== undefined) throw unpackReason(reason, this.#rank);
+    }
+  }
+
+  /** Only the threads know. */
+  late(): number[] {
+    const late = this.#lanes.flatMap(({ memory }) => (memory.isDone(0) ? [] : memory.late()));
+    return [...new Set(late)].sort((a, b) => a - b);
+  }
+
+  /** The threads do that themselves. */
+  sayWaits(): void {
+    // Only they know for whom.
+  }
+
+  underWay(): Call | undefined {
+    return this.#underWay === undefined ? undefined : decodeCall(this.#underWay.code, this.#underWay.root, this.#underWay.count);
+  }
+
+  doing(): undefined {
+    return undefined;
+  }
+
+  abort(error: TcclError): void {
+    for (const { worker, fail } of this.#lanes) {
+      fail(error);
+      worker.unref();
+    }
+    if (this.#lanes.some(({ memory }) => memory.reason() === undefined)) abandoned.push(...this.#reached);
+    this.#reached = [];
+    this.#guests.abandon();
+  }
+
+  /** Where a thread finds the arrays of a call. */
+  #place(send: NumericArray, recv: NumericArray): Pick<PlacedCall, 'send' | 'recv' | 'sendIn' | 'recvIn'> {
+    const outside = this.waitsInPlace && this.#reachesOutside ? [send, recv].filter((array) => this.#guests.isOutside(array)) : [];
+    if (outside.reduce((bytes, { byteLength }) => bytes + byteLength, 0) < REACHED_BYTES) {
+      const [input, output] = this.#guests.place(send, recv);
+      return { send: input, recv: output };
+    }
+    this.#reached = outside;
+    const [from, to] = [this.#guests.whereIs(send), this.#guests.whereIs(recv)];
+    return { send: from.at, sendIn: from.memory, recv: to.at, recvIn: to.memory };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    const living = this.#lanes.filter(({ worker }) => worker.threadId >= 0);
+    const exits = living.map(({ worker }) => {
+      worker.ref();
+      return once(worker, 'exit');
+    });
+    // Those that gave up end by themselves.
+    const waiting = living.filter(({ memory }) => memory.reason() === undefined);
+    for (const { memory } of waiting) memory.post({ code: EXIT, root: 0, send: 0, sendLength: 0, recv: 0, recvLength: 0, count: 0, details: undefined });
+    // A process that is about to end does not come back here.
+    for (const { memory } of waiting) memory.waitUntilDone(GOODBYE_MS);
+    await Promise.all(exits);
+    for (const lane of this.#lanes) lane.left();
+  }
+
+  #busyLane(): Lane | undefined {
+    return this.#lanes.find(({ memory }) => !memory.isDone(0));
+  }
+}

@@ -1,0 +1,219 @@
+import { MessageChannel, receiveMessageOnPort, type MessagePort } from 'node:worker_threads';
+import { Operand } from '../algorithms/operand.js';
+import { endCommand, type Lane, type WindowCommand } from '../windows/p2p-window.js';
+import type { Libc } from '../device/libc.js';
+import type { Segment } from '../device/segment.js';
+import type { NumericArray } from '../device/types.js';
+import { InternalError } from '../../errors.js';
+import { unpackReason } from '../transport/ending.js';
+import { newsWords, type WindowInThread, type WindowNews, type WindowRequest } from './served-window.js';
+import type { LanesParts, WindowLanes } from '../windows/window-lanes.js';
+
+export interface ThreadLanesOptions {
+  readonly segment: Segment;
+  readonly libc: Libc | undefined;
+  readonly rank: number;
+  /** What the connections with one rank take. */
+  readonly bytesPerPeer: number;
+  /** Hands the window over. */
+  readonly start: (window: WindowInThread) => void;
+  /** Why the thread gave up, if it did. */
+  readonly reason: () => Uint8Array | undefined;
+}
+
+/** A request that the thread has not answered. */
+interface OpenRequest {
+  readonly command: WindowCommand;
+  readonly lane: ThreadLane;
+  /** Of an array outside the segment: what it is, where its copy is, and whether that is to be copied back. */
+  readonly guest: { readonly operand: Operand; readonly address: number; readonly bytes: number; readonly returns: boolean } | undefined;
+}
+
+/**
+ * The rank's side of lanes that are in the thread that has its sockets (served-window.ts):
+ *
+ *      rank's thread                          engine thread
+ *      put, get, signal, flush  ── port ──►   lanes  ◄──► other ranks
+ *      its part, counters     ◄─ segment ──   carries out what the others want
+ *      done, signalled, gone    ◄─ port ───
+ *
+ * Other ranks' operations and this one's go on while the rank waits in place or computes. Arrays that alloc() did not give
+ * are copied, in whole, since only the rank's thread can know that they are still there.
+ */
+export class ThreadLanes implements WindowLanes {
+  readonly blocking = true;
+  readonly #parts: LanesParts;
+  readonly #options: ThreadLanesOptions;
+  readonly #lanes: ReadonlyMap<number, ThreadLane>;
+  readonly #heap: WindowInThread['heap'];
+  readonly #requests = new Map<number, OpenRequest>();
+  readonly #news = new Int32Array(new SharedArrayBuffer(8));
+  #newsSeen = 0;
+  #requested = 0;
+  #port: MessagePort | undefined;
+  /** Resolves when the thread has nothing more to do with the window. */
+  #closed: Promise<void> | undefined;
+  #whenOpened: (reason: Uint8Array | undefined) => void = () => undefined;
+
+  /** @throws SystemError `OUT_OF_MEMORY` */
+  constructor(parts: LanesParts, options: ThreadLanesOptions) {
+    const { segment, bytesPerPeer } = options;
+    const bytes = parts.peers.length * bytesPerPeer;
+    const from = segment.allocateBytes(bytes);
+    this.#parts = parts;
+    this.#options = options;
+    this.#heap = { from, to: from + bytes };
+    this.#lanes = new Map(parts.peers.map((peer) => [peer, new ThreadLane(peer, this)]));
+  }
+
+  of(peer: number): Lane | undefined {
+    return this.#lanes.get(peer);
+  }
+
+  async open(): Promise<void> {
+    const { number, peers, address, bytes, signals, onNews } = this.#parts;
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    const opened = new Promise<Uint8Array | undefined>((resolve) => (this.#whenOpened = resolve));
+    this.#closed = new Promise((resolve) => {
+      port1.once('close', () => {
+        this.#freeAll();
+        resolve();
+      });
+    });
+    port1.on('message', (news: WindowNews) => {
+      this.#take(news);
+      onNews();
+    });
+    this.#options.start({ number, peers, address, bytes, signals, heap: this.#heap, port: port2, news: this.#news });
+    const reason = await Promise.race([opened, this.#closed.then(this.#options.reason)]);
+    if (reason !== undefined) throw unpackReason(reason, this.#options.rank);
+  }
+
+  /** Has the thread do something. */
+  request(
+    lane: ThreadLane, kind: 'put' | 'get' | 'signal' | 'flush', array: NumericArray | undefined, bytes: number, offset: number, signals: boolean,
+  ): WindowCommand {
+    const { segment, libc } = this.#options;
+    const command: WindowCommand = { done: false, ended: undefined };
+    let address = 0;
+    let guest: OpenRequest['guest'];
+    if (array !== undefined && bytes > 0) {
+      const operand = new Operand(segment, libc);
+      operand.use(array);
+      if (operand.placed) address = operand.address(0);
+      else {
+        address = segment.allocateBytes(bytes);
+        guest = { operand, address, bytes, returns: kind === 'get' };
+        if (kind === 'put') operand.copyTo(address, 0, bytes);
+      }
+    }
+    const number = ++this.#requested;
+    this.#requests.set(number, { command, lane, guest });
+    this.#post({ kind, number, peer: lane.peer, address, bytes, offset, signals });
+    return command;
+  }
+
+  /** Takes the news that have come, which the event loop would take later. */
+  drain(): void {
+    const count = Atomics.load(this.#news, newsWords.count);
+    if (count === this.#newsSeen || this.#port === undefined) return;
+    this.#newsSeen = count;
+    for (let next = receiveMessageOnPort(this.#port); next !== undefined; next = receiveMessageOnPort(this.#port)) this.#take(next.message as WindowNews);
+  }
+
+  /** The thread fails with the communicator's engine, and tells the other ranks why. */
+  abort(): void {
+    this.#port?.unref();
+  }
+
+  async close(): Promise<void> {
+    if (this.#port === undefined) {
+      this.#freeAll();
+      return;
+    }
+    this.#port.ref();
+    this.#post({ kind: 'close' });
+    await this.#closed;
+  }
+
+  #post(request: WindowRequest): void {
+    this.#port?.postMessage(request);
+  }
+
+  #take(news: WindowNews): void {
+    if (news.kind === 'opened') this.#whenOpened(news.reason);
+    else if (news.kind === 'gone') this.#lanes.get(news.peer)?.end(unpackReason(news.reason, this.#options.rank));
+    else if (news.kind === 'done') this.#end(news.number);
+    // Before the counters are looked at: what is counted later has a message of its own.
+    else Atomics.store(this.#news, newsWords.signalled, 0);
+  }
+
+  #end(number: number): void {
+    const request = this.#requests.get(number);
+    if (request === undefined) throw new InternalError('INTERNAL', `the thread answered request ${number}, which is none`);
+    this.#requests.delete(number);
+    const { command, lane, guest } = request;
+    if (guest !== undefined) {
+      try {
+        if (guest.returns) guest.operand.write(0, guest.bytes, guest.address);
+      } catch (error) {
+        lane.end(error as Error);
+        return;
+      } finally {
+        this.#options.segment.freeBytes(guest.address);
+      }
+    }
+    endCommand(command);
+  }
+
+  /** Nobody uses this memory any more. */
+  #freeAll(): void {
+    const { segment } = this.#options;
+    for (const { guest } of this.#requests.values()) if (guest !== undefined) segment.freeBytes(guest.address);
+    this.#requests.clear();
+    segment.freeBytes(this.#heap.from);
+  }
+}
+
+/** Access to one rank, through the thread. */
+class ThreadLane implements Lane {
+  isUsed = false;
+  readonly #lanes: ThreadLanes;
+  #failure: Error | undefined;
+
+  constructor(readonly peer: number, lanes: ThreadLanes) {
+    this.#lanes = lanes;
+  }
+
+  put(array: NumericArray, bytes: number, offset: number, signals: boolean): WindowCommand {
+    return this.#request('put', array, bytes, offset, signals);
+  }
+
+  get(array: NumericArray, bytes: number, offset: number): WindowCommand {
+    return this.#request('get', array, bytes, offset);
+  }
+
+  signal(): WindowCommand {
+    return this.#request('signal');
+  }
+
+  flush(): WindowCommand {
+    return this.#request('flush');
+  }
+
+  failure(): Error | undefined {
+    this.#lanes.drain();
+    return this.#failure;
+  }
+
+  /** Nothing more comes from the peer, or goes there. */
+  end(reason: Error): void {
+    this.#failure ??= reason;
+  }
+
+  #request(kind: 'put' | 'get' | 'signal' | 'flush', array?: NumericArray, bytes = 0, offset = 0, signals = false): WindowCommand {
+    this.isUsed = true;
+    return this.#lanes.request(this, kind, array, bytes, offset, signals);
+  }
+}

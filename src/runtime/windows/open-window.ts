@@ -1,0 +1,97 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { Observe } from '../algorithms/operation.js';
+import type { PointToPoint } from '../messages/p2p.js';
+import type { Libc } from '../device/libc.js';
+import type { Team } from '../device/team.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import { InvalidUsageError, SystemError } from '../../errors.js';
+import type { Messenger } from '../messages/messenger.js';
+import { tellAll } from '../bootstrap/tell-all.js';
+import { InlineLanes, type LanesParts, type WindowLanes } from './window-lanes.js';
+import { signalBytes } from './window-signals.js';
+
+/** @internal What a window needs of its communicator. */
+export interface WindowParts {
+  readonly bootstrap: Bootstrap;
+  readonly team: Team;
+  readonly libc: Libc | undefined;
+  readonly pointToPoint: PointToPoint;
+  readonly messenger: Messenger;
+  /** Tells the window from others, alike on all ranks; from 1. */
+  readonly number: number;
+  /** Where a thread has the rank's sockets: has it carry the window's operations. */
+  readonly lanesOf: ((window: LanesParts) => WindowLanes) | undefined;
+  /** Throws unless the communicator can be used. */
+  readonly checkUsable: (call: string) => void;
+  /** Told of each operation, where somebody wants to know. */
+  readonly observe: Observe | undefined;
+  readonly barrier: () => Promise<void>;
+}
+
+/** What a rank tells the others of its part. Addresses are in the segment of its host. */
+export interface WindowPart {
+  readonly type: DataType['name'];
+  /** Elements. */
+  readonly length: number;
+  readonly address: number;
+  /** Where its counters of signals begin. */
+  readonly signals: number;
+  /** Whether it has the memory that it needs for the window. */
+  readonly isReady: boolean;
+}
+
+/** What all ranks have told of a window, and this rank's lanes to those with which it shares no memory. */
+export interface AgreedWindow {
+  readonly ranks: readonly WindowPart[];
+  readonly lanes: WindowLanes;
+}
+
+/**
+ * Tells all ranks of this rank's part of a window, and hears of theirs. Every rank calls it.
+ *
+ * @param address of `array`, in the segment
+ * @throws on all ranks alike: SystemError `OUT_OF_MEMORY` where one has no memory for it, InvalidUsageError
+ *   `CALL_MISMATCH` where their types differ
+ */
+export async function agreeOnWindow(parts: WindowParts, array: NumericArray, address: number, type: DataType): Promise<AgreedWindow> {
+  const { bootstrap, team: { segment } } = parts;
+  const bytes = signalBytes(bootstrap.nRanks);
+  let failure: Error | undefined;
+  let signals = -1;
+  let lanes: WindowLanes | undefined;
+  try {
+    signals = segment.allocateBytes(bytes);
+    new Uint8Array(segment.buffer, signals, bytes).fill(0);
+    lanes = lanesFor(parts, address, array.length * type.bytes, signals);
+  } catch (error) {
+    failure = error as Error;
+  }
+  const mine: WindowPart = { type: type.name, length: array.length, address, signals, isReady: lanes !== undefined };
+  try {
+    const ranks = await tellAll(bootstrap, 'window', mine);
+    const without = ranks.findIndex((part) => !part.isReady);
+    if (lanes === undefined || without >= 0) throw failure ?? new SystemError('OUT_OF_MEMORY', `rank ${without} has no memory for the signals or connections of the window`, { rank: without });
+    checkTypes(ranks);
+    return { ranks, lanes };
+  } catch (error) {
+    await lanes?.close();
+    if (signals >= 0) segment.freeBytes(signals);
+    throw error;
+  }
+}
+
+function checkTypes(ranks: readonly WindowPart[]): void {
+  const other = ranks.findIndex((part) => part.type !== ranks[0]?.type);
+  if (other < 0) return;
+  throw new InvalidUsageError(
+    'CALL_MISMATCH',
+    `a window has one type, but rank 0 made it of ${ranks[0]?.type ?? ''} and rank ${other} of ${ranks[other]?.type ?? ''}; pass arrays of one type`,
+    { ranks: [0, other] },
+  );
+}
+
+function lanesFor({ bootstrap: { rank, nRanks }, team: { segment }, libc, pointToPoint, messenger, number, lanesOf }: WindowParts, address: number, bytes: number, signals: number): WindowLanes {
+  const peers = Array.from({ length: nRanks }, (_, peer) => peer).filter((peer) => peer !== rank && pointToPoint.localOf(peer) < 0);
+  const window: LanesParts = { number, peers, address, bytes, signals, onNews: messenger.onNews };
+  return lanesOf?.(window) ?? new InlineLanes(window, pointToPoint, segment, libc);
+}

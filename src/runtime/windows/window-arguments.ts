@@ -1,0 +1,46 @@
+import { describeValue } from '../../describe-value.js';
+import type { Segment } from '../device/segment.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import { InvalidArgumentError } from '../../errors.js';
+import { checkArray, checkCallOptions, checkPeer, type CallOptions } from '../algorithms/arguments.js';
+
+/** Checks what a window is to be made of. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
+export function checkWindow(array: NumericArray, options: CallOptions | undefined, segment: Segment): { readonly type: DataType; readonly address: number } {
+  const type = checkArray('window', array, options);
+  const address = segment.offsetOf(array);
+  if (address >= 0) return { type, address };
+  throw new InvalidArgumentError('ARGUMENT_TYPE', 'window: others can only write to memory that is shared; pass an array from alloc() of this communicator');
+}
+
+/** Refuses an array of another type than the window's, whose options may have these names. `what` says what the array is to the call. */
+export function checkWindowArray(
+  call: string, what: string, array: NumericArray, windowType: DataType, options: CallOptions | undefined, optionNames: readonly string[] | undefined,
+): void {
+  if (options !== undefined) checkCallOptions(call, options, optionNames);
+  const type = checkArray(call, array, { type: options?.type ?? windowType.name });
+  if (type !== windowType) {
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: the ${what} holds ${type.name}, but the window is of ${windowType.name}; pass an array of that type`);
+  }
+}
+
+/** Refuses `count` elements from `targetOffset` on that are not within the `length` that rank `peer` has. */
+export function checkTarget(call: string, count: number, targetOffset: number, peer: number, length: number): void {
+  if (!Number.isSafeInteger(targetOffset) || targetOffset < 0) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the target's offset is ${describeValue(targetOffset)}; pass a whole number of elements from 0`);
+  }
+  if (targetOffset + count > length) {
+    throw new InvalidArgumentError(
+      'BUFFER_SIZE', `${call}: ${count} elements at offset ${String(targetOffset)} are not within the ${length} elements that rank ${peer} has in the window`, { rank: peer },
+    );
+  }
+}
+
+/** The ranks whose signals are to be waited for, each once. */
+export function checkSenders(call: string, peers: number | readonly number[], count: number, nRanks: number): readonly number[] {
+  const from = Array.isArray(peers) ? [...new Set(peers as readonly number[])] : [peers as number];
+  for (const peer of from) checkPeer(call, peer, nRanks);
+  if (!Number.isInteger(count) || count < 1 || count >= 2 ** 30) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: ${describeValue(count)} is not a number of signals from 1`);
+  }
+  return from;
+}

@@ -1,0 +1,363 @@
+import type { Operation } from '../algorithms/operation.js';
+import { Operand } from '../algorithms/operand.js';
+import type { WindowCommand } from './p2p-window.js';
+import type { Segment } from '../device/segment.js';
+import type { DataType, NumericArray } from '../device/types.js';
+import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { closedThere } from '../transport/ending.js';
+import { checkPeer, type CallOptions } from '../algorithms/arguments.js';
+import { errorOfCall, leadToCaller, settlerOf } from '../caller-stack.js';
+import { agreeOnWindow, type WindowPart, type WindowParts } from './open-window.js';
+import { checkSenders, checkTarget, checkWindowArray } from './window-arguments.js';
+import type { WindowLanes } from './window-lanes.js';
+import { countSignal, WindowSignals } from './window-signals.js';
+
+const finished = Promise.resolve();
+
+/** Options of a put. */
+export interface PutOptions extends CallOptions {
+  /** Whether the target is signalled once the data are there. Default false. */
+  readonly signal?: boolean | undefined;
+}
+
+const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal'];
+
+/**
+ * Memory of all ranks of a communicator that each of them can read and write without the other's doing: one-sided
+ * communication. A rank that has written tells the target by a signal; the target waits for signals, not for data. What
+ * a rank puts to another before it signals it is there when the signal is.
+ *
+ * Where ranks share memory, a put or get is a copy. Elsewhere it is a message that the target carries out when its event
+ * loop turns, so a target that computes without a break sees nothing new meanwhile, and answers nothing; with `blocking:
+ * true` or `engine: 'thread'` a thread of its own does that, whatever the target itself does.
+ *
+ * Every form that waits may fail as other calls of the communicator do, and then ends it.
+ */
+export class Window {
+  /** This rank's part: the array that the window was made with. */
+  readonly array: NumericArray;
+  readonly #parts: WindowParts;
+  readonly #type: DataType;
+  readonly #ranks: readonly WindowPart[];
+  readonly #segment: Segment;
+  readonly #words: Int32Array;
+  readonly #signals: WindowSignals;
+  readonly #operand: Operand;
+  readonly #lanes: WindowLanes;
+  readonly #release: () => void;
+  #closing: Promise<void> | undefined;
+
+  /** @internal Makes a window of all ranks' arrays, at `address` of this rank's memory; see Communicator.window. */
+  static async open(parts: WindowParts, array: NumericArray, address: number, type: DataType): Promise<Window> {
+    const { ranks, lanes } = await agreeOnWindow(parts, array, address, type);
+    // A failure from here on ends the communicator, which others may have begun to write to.
+    await lanes.open();
+    return new Window(parts, array, type, ranks, lanes);
+  }
+
+  private constructor(parts: WindowParts, array: NumericArray, type: DataType, ranks: readonly WindowPart[], lanes: WindowLanes) {
+    const { bootstrap: { rank, nRanks }, team: { segment }, libc, messenger, observe } = parts;
+    const { address, signals } = ranks[rank] as WindowPart;
+    this.array = array;
+    this.#parts = parts;
+    this.#type = type;
+    this.#ranks = ranks;
+    this.#segment = segment;
+    this.#words = new Int32Array(segment.buffer);
+    this.#operand = new Operand(segment, libc);
+    this.#lanes = lanes;
+    this.#signals = new WindowSignals({
+      rank, nRanks, words: this.#words, address: signals, messenger, observe,
+      isPolled: (peer) => lanes.of(peer) === undefined && peer !== rank,
+      whyGone: (peer) => this.#whyGone(peer),
+    });
+    this.#release = segment.keep({
+      uses: (from, to) => from <= address && address < to,
+      why: 'the array is in a window that is open, so others may write to it; close the window first',
+    });
+    messenger.guests.add(this);
+  }
+
+  /**
+   * Copies all of `source` to rank `peer`'s part, `targetOffset` elements from its beginning. Resolves when `source`
+   * may be changed again.
+   *
+   * @throws (rejects) BUFFER_SIZE where the target has no room, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
+   */
+  put(source: NumericArray, peer: number, targetOffset = 0, options?: PutOptions): Promise<void> {
+    return this.#start(peer, () => this.#put('put', source, peer, targetOffset, options));
+  }
+
+  /** The blocking form of {@link put}: where `peer` shares memory with this rank, and with `blocking: true` elsewhere, too. */
+  putSync(source: NumericArray, peer: number, targetOffset = 0, options?: PutOptions): void {
+    this.#checkBlocking(peer);
+    this.#finish(this.#put('putSync', source, peer, targetOffset, options), peer);
+  }
+
+  /**
+   * Fills all of `destination` with rank `peer`'s part, from `targetOffset` elements behind its beginning on. What that
+   * rank has not written for this one to see, by a signal or a barrier, may be old or new.
+   *
+   * @throws (rejects) BUFFER_SIZE where the target has less, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
+   */
+  get(destination: NumericArray, peer: number, targetOffset = 0, options?: CallOptions): Promise<void> {
+    return this.#start(peer, () => this.#get('get', destination, peer, targetOffset, options));
+  }
+
+  /** The blocking form of {@link get}; see {@link putSync}. */
+  getSync(destination: NumericArray, peer: number, targetOffset = 0, options?: CallOptions): void {
+    this.#checkBlocking(peer);
+    this.#finish(this.#get('getSync', destination, peer, targetOffset, options), peer);
+  }
+
+  /** Signals rank `peer`: what this rank has put there is there. */
+  signal(peer: number): Promise<void> {
+    return this.#start(peer, () => this.#signal('signal', peer));
+  }
+
+  /** The blocking form of {@link signal}; see {@link putSync}. */
+  signalSync(peer: number): void {
+    this.#checkBlocking(peer);
+    this.#finish(this.#signal('signalSync', peer), peer);
+  }
+
+  /** Resolves when each of `peers` has signalled `count` times more than was waited for before. */
+  waitSignal(peers: number | readonly number[], count = 1): Promise<void> {
+    try {
+      const from = this.#checkWait('waitSignal', peers, count);
+      return new Promise((resolve) => {
+        this.#signals.wait(from, count, settlerOf(resolve));
+      });
+    } catch (error) {
+      return Promise.reject(this.#ofThisRank(error));
+    }
+  }
+
+  /** The blocking form of {@link waitSignal}; see {@link putSync}. */
+  waitSignalSync(peers: number | readonly number[], count = 1): void {
+    const from = this.#checkWait('waitSignalSync', peers, count);
+    for (const peer of from) this.#checkBlocking(peer);
+    this.#block((settle) => this.#signals.wait(from, count, settle));
+  }
+
+  /** Resolves when all that this rank has put is there. */
+  async flush(): Promise<void> {
+    this.#checkOpen('flush');
+    const ended = this.#parts.observe?.({ name: 'flush', text: 'flush', args: {} });
+    try {
+      await this.#flushed();
+    } catch (error) {
+      ended?.(error as Error);
+      throw error;
+    }
+    ended?.();
+  }
+
+  /** Ends the window on all ranks, once all that was put is there: every rank calls it. Its arrays stay. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  /** @internal The communicator failed. */
+  abort(reason: Error): void {
+    this.#release();
+    this.#lanes.abort(reason);
+  }
+
+  /** @internal The communicator is closed while the window is open. */
+  async leave(): Promise<void> {
+    this.#release();
+    await this.#lanes.close();
+  }
+
+  // ── one side ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #put(call: string, source: NumericArray, peer: number, targetOffset: number, options: PutOptions | undefined): WindowCommand | undefined {
+    const part = this.#checkMove(call, 'source', source, peer, targetOffset, options, putOptionNames);
+    const signals = options?.signal === true;
+    const ended = this.#parts.observe?.(this.#moveOf('put', 'to', source.length, peer, targetOffset, signals));
+    const bytes = source.length * this.#type.bytes;
+    const offset = targetOffset * this.#type.bytes;
+    const lane = this.#lanes.of(peer);
+    if (lane !== undefined) return observed(() => lane.put(source, bytes, offset, signals), ended);
+    if (bytes > 0) {
+      this.#operand.use(source);
+      this.#operand.copyTo(part.address + offset, 0, bytes);
+      this.#operand.forget();
+    }
+    if (signals) countSignal(this.#words, part.signals, this.#parts.bootstrap.rank);
+    ended?.();
+    return undefined;
+  }
+
+  #get(call: string, destination: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined): WindowCommand | undefined {
+    const part = this.#checkMove(call, 'destination', destination, peer, targetOffset, options);
+    const ended = this.#parts.observe?.(this.#moveOf('get', 'from', destination.length, peer, targetOffset, false));
+    const bytes = destination.length * this.#type.bytes;
+    const offset = targetOffset * this.#type.bytes;
+    const lane = this.#lanes.of(peer);
+    if (lane !== undefined) return observed(() => lane.get(destination, bytes, offset), ended);
+    if (bytes > 0) {
+      this.#operand.use(destination);
+      this.#operand.write(0, bytes, part.address + offset);
+      this.#operand.forget();
+    }
+    ended?.();
+    return undefined;
+  }
+
+  #signal(call: string, peer: number): WindowCommand | undefined {
+    const part = this.#checkTarget(call, peer);
+    const ended = this.#parts.observe?.({ name: 'signal', text: `signal to rank ${peer}`, args: { peer } });
+    const lane = this.#lanes.of(peer);
+    if (lane !== undefined) return observed(() => lane.signal(), ended);
+    countSignal(this.#words, part.signals, this.#parts.bootstrap.rank);
+    ended?.();
+    return undefined;
+  }
+
+  /** Checks what a put or get is about, and gives the other's part. */
+  #checkMove(call: string, what: string, array: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined, optionNames?: readonly string[]): WindowPart {
+    const part = this.#checkTarget(call, peer);
+    try {
+      checkWindowArray(call, what, array, this.#type, options, optionNames);
+      checkTarget(call, array.length, targetOffset, peer, part.length);
+    } catch (error) {
+      throw this.#ofThisRank(error);
+    }
+    return part;
+  }
+
+  #moveOf(name: 'put' | 'get', direction: string, count: number, peer: number, at: number, signals: boolean): Operation {
+    const { name: type, bytes } = this.#type;
+    const text = `${name} of ${count} ${type} ${direction} rank ${peer} at ${at}${signals ? ', with a signal' : ''}`;
+    return { name, text, args: { peer, count, type, bytes: count * bytes, at, signals } };
+  }
+
+  /** The part of the rank that a call is about. */
+  #checkTarget(call: string, peer: number): WindowPart {
+    try {
+      this.#checkOpen(call);
+      checkPeer(call, peer, this.#ranks.length);
+      const part = this.#ranks[peer];
+      if (part === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there is no rank ${peer}`);
+      return part;
+    } catch (error) {
+      throw this.#ofThisRank(error);
+    }
+  }
+
+  #checkOpen(call: string): void {
+    this.#parts.checkUsable(`window.${call}`);
+    const { rank } = this.#parts.bootstrap;
+    if (this.#closing !== undefined) throw new InvalidUsageError('CLOSED', `rank ${rank} called ${call} on a window that it has closed`, { rank });
+  }
+
+  #ofThisRank(error: unknown): unknown {
+    return errorOfCall(error, this.#parts.bootstrap.rank);
+  }
+
+  // ── waiting ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #checkWait(call: string, peers: number | readonly number[], count: number): readonly number[] {
+    try {
+      this.#checkOpen(call);
+      return checkSenders(call, peers, count, this.#ranks.length);
+    } catch (error) {
+      throw this.#ofThisRank(error);
+    }
+  }
+
+  /** Why nothing more comes from a rank, if so. */
+  #whyGone(peer: number): Error | undefined {
+    const { team, pointToPoint } = this.#parts;
+    const lane = this.#lanes.of(peer);
+    if (lane !== undefined) return lane.failure();
+    const local = pointToPoint.localOf(peer);
+    return local >= 0 && team.hasLeft(local) ? pointToPoint.lastWords() ?? closedThere(peer) : undefined;
+  }
+
+  #checkBlocking(peer: number): void {
+    if (!this.#lanes.blocking) this.#parts.messenger.checkBlocking(peer);
+  }
+
+  /** The promise of what `begin` begins, which rank `peer` may have to carry out. */
+  #start(peer: number, begin: () => WindowCommand | undefined): Promise<void> {
+    try {
+      const command = begin();
+      return command === undefined || command.done ? finished : this.#whenDone(command, peer);
+    } catch (error) {
+      return Promise.reject(this.#ofThisRank(error));
+    }
+  }
+
+  /** Waits in place for what was begun. */
+  #finish(command: WindowCommand | undefined, peer: number): void {
+    if (command?.done === false) this.#block((settle) => this.#wait(command, peer, settle));
+  }
+
+  /** Blocks until what `begin` begins is settled. */
+  #block(begin: (settle: (error?: Error) => void) => void): void {
+    let outcome: { readonly error: Error | undefined } | undefined;
+    begin((error) => (outcome = { error }));
+    this.#parts.messenger.waitUntil(() => outcome !== undefined);
+    const { error } = outcome ?? { error: undefined };
+    if (error !== undefined) throw leadToCaller(error);
+  }
+
+  #whenDone(command: WindowCommand, peer: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wait(command, peer, settlerOf(resolve));
+    });
+  }
+
+  #wait(command: WindowCommand, peer: number, settled: (error?: Error) => void): void {
+    this.#parts.messenger.waitFor({
+      isMet: () => {
+        // The order matters: what was done before the other rank went counts.
+        const failure = this.#lanes.of(peer)?.failure();
+        if (failure !== undefined && !command.done) throw failure;
+        return command.done;
+      },
+      awaited: () => [peer],
+      polled: false,
+      text: `a window's operation with rank ${peer}`,
+      settled: (error) => {
+        if (error !== undefined) command.ended?.(error);
+        settled(error);
+      },
+    });
+  }
+
+  /** Resolves when the others have carried out all commands. */
+  async #flushed(): Promise<void> {
+    await Promise.all(this.#ranks.map((_, peer) => {
+      const lane = this.#lanes.of(peer);
+      return lane?.isUsed === true ? this.#whenDone(lane.flush(), peer) : finished;
+    }));
+  }
+
+  async #close(): Promise<void> {
+    const { messenger, barrier, bootstrap } = this.#parts;
+    await this.#flushed();
+    await barrier();
+    this.#signals.endWaits();
+    messenger.guests.delete(this);
+    await this.leave();
+    this.#segment.freeBytes(this.#ranks[bootstrap.rank]?.signals ?? 0);
+  }
+}
+
+/** What `begin` begins, of whose end its observer is told. */
+function observed(begin: () => WindowCommand, ended: WindowCommand['ended']): WindowCommand {
+  try {
+    const command = begin();
+    if (command.done) ended?.();
+    else command.ended = ended;
+    return command;
+  } catch (error) {
+    ended?.(error as Error);
+    throw error;
+  }
+}

@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { HoldUps, type Awaited } from '../../../../src/runtime/algorithms/hold-ups.js';
+import type { WaitReport } from '../../../../src/runtime/device/wait-report.js';
+
+const FRESH_MS = 1000;
+const LOOK_MS = 200;
+
+beforeEach(() => { vi.useFakeTimers({ toFake: ['performance', 'Date'], now: 2 ** 41 - 500 }); });
+afterEach(() => { vi.useRealTimers(); });
+
+/** Ranks that wait for others, by rank; those without a list do not wait. */
+type Waits = readonly (readonly number[] | undefined)[];
+
+/** Ranks of which some wait, look and say so to all. */
+class Ranks {
+  readonly holdUps: readonly HoldUps[];
+  readonly #awaited: readonly Awaited[];
+  readonly #reports: (WaitReport | undefined)[] = [];
+
+  constructor(public waits: Waits, readonly confessing: readonly number[] = []) {
+    this.holdUps = waits.map((_, rank) => new HoldUps(rank));
+    this.#awaited = waits.map((_, peer) => ({ peer, heardWaits: () => this.#reports[peer] }));
+  }
+
+  /** Time passes in which those that wait look, each at a moment of its own. */
+  pass(ms: number): void {
+    for (let passed = 0; passed < ms; passed += LOOK_MS) {
+      this.waits.forEach((_, rank) => {
+        vi.advanceTimersByTime(LOOK_MS / this.waits.length);
+        const awaited = this.#of(rank);
+        if (awaited === undefined) return;
+        const words = this.holdUps[rank]!.look(awaited, 4 * FRESH_MS, undefined, this.confessing.includes(rank));
+        this.#reports[rank] = { count: (this.#reports[rank]?.count ?? 0) + 1, words };
+      });
+    }
+  }
+
+  found(rank: number): number[] {
+    return this.holdUps[rank]!.find(this.#of(rank) ?? [], 4 * FRESH_MS);
+  }
+
+  #of(rank: number): Awaited[] | undefined {
+    return this.waits[rank]?.map((peer) => this.#awaited[peer]!);
+  }
+}
+
+test('all along a chain name the one that waits for nobody', () => {
+  const ranks = new Ranks([[1], [2], [3], [4], undefined]);
+  ranks.pass(3 * FRESH_MS);
+  for (const rank of [0, 1, 2, 3]) expect(ranks.found(rank)).toEqual([4]);
+});
+
+test('before others have had time to say that they wait, those that are awaited are named', () => {
+  const ranks = new Ranks([[1, 2], [2], undefined]);
+  expect(ranks.found(0)).toEqual([1, 2]);
+});
+
+test('a rank that waited, said so and was stopped then is named', () => {
+  const ranks = new Ranks([[1], [2], undefined]);
+  ranks.pass(3 * FRESH_MS);
+  expect(ranks.found(0)).toEqual([2]);
+  ranks.waits = [[1], undefined, undefined];
+  ranks.pass(3 * FRESH_MS);
+  expect(ranks.found(0)).toEqual([1]);
+});
+
+test('what was seen of a rank that has come meanwhile is forgotten, though ranks in a circle told it each other', () => {
+  const ranks = new Ranks([[1], [0, 2], undefined, undefined]);
+  ranks.pass(3 * FRESH_MS);
+  expect(ranks.found(0)).toEqual([2]);
+  ranks.waits = [[1], [0, 2], [3], undefined];
+  ranks.pass(4 * FRESH_MS);
+  for (const rank of [0, 1, 2]) expect(ranks.found(rank)).toEqual([3]);
+});
+
+test('where ranks wait for each other in a circle, each names the next, and all the one that confesses if there is one', () => {
+  const circle = new Ranks([[1], [2], [0]]);
+  circle.pass(4 * FRESH_MS);
+  expect([0, 1, 2].map((rank) => circle.found(rank))).toEqual([[1], [2], [0]]);
+  const confessed = new Ranks([[1], [2], [0]], [2]);
+  confessed.pass(4 * FRESH_MS);
+  expect([0, 1, 2].map((rank) => confessed.found(rank))).toEqual([[2], [2], [0]]);
+});
+
+test('whoever waits for whom, all that can be reached and do not wait are named, and nobody else', () => {
+  const graphs = fc.integer({ min: 2, max: 9 }).chain((n) =>
+    fc.array(fc.option(fc.uniqueArray(fc.nat(n - 1), { minLength: 1, maxLength: 3 }), { nil: undefined, freq: 4 }), { minLength: n, maxLength: n }));
+  fc.assert(fc.property(graphs, (drawn) => {
+    const waits = drawn.map((peers, rank) => peers?.filter((peer) => peer !== rank)).map((peers) => (peers?.length === 0 ? undefined : peers));
+    const ranks = new Ranks(waits);
+    ranks.pass(4 * FRESH_MS);
+    waits.forEach((peers, rank) => {
+      if (peers === undefined) return;
+      const expected = silentOnes(waits, rank);
+      expect(ranks.found(rank)).toEqual(expected.length > 0 ? expected : [...peers].sort((a, b) => a - b));
+    });
+  }), { numRuns: 100 });
+});
+
+/** Those that do not wait of all that a rank waits for, however indirectly. */
+function silentOnes(waits: Waits, from: number): number[] {
+  const reached = new Set([from]);
+  for (const rank of reached) for (const peer of waits[rank] ?? []) reached.add(peer);
+  return [...reached].filter((rank) => waits[rank] === undefined).sort((a, b) => a - b);
+}

@@ -1,0 +1,205 @@
+import fc from 'fast-check';
+import { afterAll, describe, expect, test } from 'vitest';
+import { encodeCall, type Algorithm, type Call, type CallKind } from '../../../../src/runtime/algorithms/call.js';
+import { DONE } from '../../../../src/runtime/device/kernels/kernels.js';
+import { float32, float64, type NumericArray } from '../../../../src/runtime/device/types.js';
+import { bytesOf, generator, openNetwork, type Member } from './networks.js';
+import { attempt, begin, firstDifference, makeParts, operationOf, overtake, type Operation, type Part } from './operations.js';
+
+/** Slices so small that little data go through many columns; PAT's messages have room for a line of nine ranks. */
+const size = { steps: 4, slotBytes: 64 + 640 };
+const SLICES_PER_CHUNK = size.steps / 2;
+
+const networks = new Map<number, Promise<Member[]>>();
+const networkOf = (n: number): Promise<Member[]> => {
+  if (!networks.has(n)) networks.set(n, openNetwork('shm', n, size));
+  return networks.get(n)!;
+};
+afterAll(async () => {
+  for (const members of networks.values()) await Promise.all((await members).map(({ engine }) => engine.close()));
+});
+
+const algorithmsOf: Readonly<Record<CallKind, readonly Algorithm[]>> = {
+  allReduce: ['ring', 'tree'], broadcast: ['ring', 'tree'], barrier: ['ring', 'tree'], reduce: ['ring', 'tree'],
+  allGather: ['ring', 'pat'], reduceScatter: ['ring', 'pat'], allGatherV: ['ring'], reduceScatterV: ['ring'],
+  allToAll: ['pairs'], gather: ['pairs'], scatter: ['pairs'], allToAllV: ['pairs'],
+};
+
+const anyOperation = operationOf(algorithmsOf);
+
+test('any sequence of operations gives what a naive reference gives, however ranks overtake each other', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 2, max: 9 }), fc.array(anyOperation, { minLength: 1, maxLength: 6 }), fc.nat(), async (n, script, seed) => {
+      await overtake(await networkOf(n), script, seed);
+    }),
+    { numRuns: 150, seed: 7, endOnFailure: true },
+  );
+});
+
+describe('over sockets', () => {
+  test('operations go from event to event, from arrays in and outside the segment', async () => {
+    const members = await openNetwork('socket', 3, size, [0, 2, 1]);
+    for (const op of fc.sample(anyOperation, { numRuns: 60, seed: 3 })) {
+      const parts = makeParts(members, op);
+      await Promise.all(members.map((member, r) => finish(member, begin(member, parts[r]!))));
+      for (const { recv, expected } of parts) if (expected !== undefined) expect([op.kind, firstDifference(recv, expected)]).toEqual([op.kind, undefined]);
+    }
+    expect(members[0]!.engine.blocking).toBe(false);
+    await Promise.all(members.map(({ engine }) => engine.close()));
+    expect(process.getActiveResourcesInfo().filter((resource) => resource.startsWith('TCP'))).toEqual([]);
+  });
+});
+
+test.each<[Algorithm, CallKind]>([['ring', 'allReduce'], ['tree', 'allReduce'], ['tree', 'reduce'], ['ring', 'reduceScatter'], ['pat', 'reduceScatter']])(
+  'sums by %s have the same bits however ranks overtake each other (%s)',
+  async (algorithm, kind) => {
+    const n = 7;
+    const members = await networkOf(n);
+    const outcomeOf = async (seed: number): Promise<string[]> => {
+      const op: Operation = { kind, algorithm, type: float32, operator: 'sum', root: 3, count: 1000, seed: 5 };
+      const parts = makeParts(members, op);
+      for (const [r, { send }] of parts.entries()) {
+        const value = generator(r);
+        for (let i = 0; i < send.length; i++) send[i] = (value() - 0.5) * 10 ** (value() * 6 - 3);
+      }
+      await run(members, parts, generator(seed));
+      return parts.filter(({ expected }) => expected !== undefined).map(({ recv }) => bytesOf(recv).toString('hex'));
+    };
+    const first = await outcomeOf(1);
+    expect(await outcomeOf(2)).toEqual(first);
+    if (kind === 'allReduce') expect(new Set(first).size).toBe(1);
+  },
+);
+
+test('all-reduce by ring adds in the order of the ring, from the rank that the chunk is named after', async () => {
+  const n = 5;
+  const count = 4000;
+  const members = await networkOf(n);
+  const op: Operation = { kind: 'allReduce', algorithm: 'ring', type: float32, operator: 'sum', root: 0, count, seed: 5 };
+  const parts = makeParts(members, op);
+  const random = generator(1);
+  for (const { send } of parts) for (let i = 0; i < count; i++) send[i] = (random() - 0.5) * 10 ** (random() * 6 - 3);
+  const inputs = parts.map(({ send }) => [...send].map(Number));
+  await run(members, parts, random);
+  for (const { recv } of parts) expect(firstDifference(recv, addedInRing(inputs))).toBeUndefined();
+});
+
+test.each(algorithmsOf.barrier)('no rank leaves a barrier by %s before the last has come', async (algorithm) => {
+  const members = await networkOf(5);
+  const parts = makeParts(members, { kind: 'barrier', algorithm, type: float32, operator: 'sum', root: 0, count: 0, seed: 0 });
+  for (let late = 0; late < 5; late++) {
+    const early = members.filter(({ rank }) => rank !== late);
+    for (const member of early) begin(member, parts[member.rank]!);
+    for (let turn = 0; turn < 20; turn++) expect(early.map(({ engine }) => engine.progress(0))).not.toContain(DONE);
+    begin(members[late]!, parts[late]!);
+    await finishAll(members);
+  }
+});
+
+test.each<[string, Partial<Call>, RegExp]>([
+  ['another count', { count: 99 }, /rank 1 called allReduce of 99 float32 \(sum, ring\) where rank 0 called allReduce of 100 float32 \(sum, ring\)/],
+  ['another type', { type: float64 }, /rank 1 called allReduce of 100 float64/],
+  ['another operator', { operator: 'max' }, /rank 1 called allReduce of 100 float32 \(max, ring\)/],
+  ['another operation', { kind: 'broadcast', root: 2 }, /rank 1 called broadcast of 100 float32 from rank 2 \(ring\)/],
+  ['a barrier', { kind: 'barrier', count: 0 }, /rank 1 called barrier \(ring\)/],
+  ['an operation that needs other connections', { kind: 'allToAll', count: 25, algorithm: 'pairs' }, /rank 1 called allToAll of 25 float32 \(pairs\)/],
+])('ranks hear of a rank that called %s', async (_, differs, message) => {
+  const members = await openNetwork('shm', 4, size);
+  const call: Call = { kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 100, algorithm: 'ring' };
+  const errors = members.map((member, r): unknown => attempt(() => beginCall(member, r === 1 ? { ...call, ...differs } : call)));
+  for (let turn = 0; turn < 20; turn++) members.forEach(({ engine }, r) => (errors[r] ??= attempt(() => engine.progress(0))));
+  expect(errors[1]).toMatchObject({ name: 'InvalidUsageError', code: 'CALL_MISMATCH' });
+  // Rank 1 and its next each found it; the others have heard from them.
+  for (const error of errors) expect(error).toMatchObject({ code: 'CALL_MISMATCH' });
+  expect((errors[1] as Error).message).toMatch(message);
+});
+
+test('ranks whose calls use different connections find out, too', async () => {
+  const members = await openNetwork('shm', 4, size);
+  await Promise.all(members.map(({ engine }) => engine.open('tree')));
+  const call: Call = { kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 100, algorithm: 'tree' };
+  const errors = members.map((member, r): unknown => attempt(() => beginCall(member, r === 1 ? { ...call, count: 120, algorithm: 'ring' } : call)));
+  for (let turn = 0; turn < 20; turn++) members.forEach(({ engine }, r) => (errors[r] ??= attempt(() => engine.progress(0))));
+  for (const error of errors) expect(error).toMatchObject({ code: 'CALL_MISMATCH' });
+});
+
+test('ranks whose counts for each other differ find out from the length of what comes', async () => {
+  const members = await openNetwork('shm', 2, size);
+  const recv = new Float32Array(10);
+  const errors = members.map(({ engine }, r): unknown => {
+    const call: Call = { kind: 'allToAllV', type: float32, operator: 'sum', root: 0, count: 0, algorithm: 'pairs' };
+    const details = { counts: [2, 2], displacements: [0, 2], recvCounts: r === 0 ? [2, 3] : [2, 2], recvDisplacements: [0, 2] };
+    return attempt(() => engine.begin(encodeCall(call), float32, 0, new Float32Array(4), recv, 0, 0, details));
+  });
+  for (let turn = 0; turn < 50; turn++) {
+    members.forEach(({ engine }, r) => (errors[r] ??= attempt(() => engine.progress(0))));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(errors[0]).toMatchObject({ code: 'CALL_MISMATCH', message: expect.stringMatching(/^rank 1 sends 8 bytes to rank 0, which awaits 12 in allToAllV/) as string });
+});
+
+test.each([10, 5000])('ranks that name different roots for %i elements find out, even while all wait to send', async (count) => {
+  const members = await openNetwork('shm', 2, size);
+  const errors = members.map((member, root) => attempt(() => beginCall(member, { kind: 'broadcast', type: float32, operator: 'sum', root, count, algorithm: 'ring' })));
+  for (let turn = 0; turn < 5; turn++) members.forEach(({ engine }, r) => (errors[r] ??= attempt(() => engine.progress(0))));
+  for (const error of errors) expect(error).toMatchObject({ code: 'CALL_MISMATCH' });
+});
+
+test('an array that is taken away while the call is under way ends it for all', async () => {
+  const members = await openNetwork('shm', 2, size);
+  const mine = new Float32Array(5000);
+  const code = encodeCall({ kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 5000, algorithm: 'ring' });
+  members[0]!.engine.begin(code, float32, 0, mine, mine, 5000, 0);
+  structuredClone(mine, { transfer: [mine.buffer] });
+  const other = new Float32Array(5000);
+  let error = attempt(() => members[1]!.engine.begin(code, float32, 0, other, other, 5000, 0));
+  expect(attempt(() => members[0]!.engine.progress(0))).toMatchObject({ code: 'BUFFER_DETACHED' });
+  error ??= attempt(() => members[1]!.engine.progress(0));
+  expect(error).toMatchObject({ code: 'BUFFER_DETACHED' });
+});
+
+/** Begins a call on arrays of zeros outside the segment. */
+function beginCall({ engine }: Member, call: Call): number {
+  const make = (): NumericArray => new call.type.array(new ArrayBuffer(call.count * 4 * call.type.bytes), 0, call.count * 4);
+  return engine.begin(encodeCall(call), call.type, call.root, make(), make(), call.count, 0);
+}
+
+/** Waits for the end of an operation as the promise API does. */
+async function finish({ engine }: Member, status: number): Promise<void> {
+  while (status !== DONE) {
+    await new Promise<void>((resolve) => engine.whenReady!(resolve));
+    status = engine.progress(0);
+  }
+}
+
+async function finishAll(members: readonly Member[]): Promise<void> {
+  await run(members, [], () => 0);
+}
+
+/** Begins an operation, if any, and goes on with it in an order drawn by chance until all ranks are done. */
+async function run(members: readonly Member[], parts: readonly Part[], random: () => number): Promise<void> {
+  const statuses = members.map((member, r) => (parts[r] === undefined ? 0 : begin(member, parts[r])));
+  while (statuses.some((status) => status !== DONE)) {
+    const first = Math.floor(random() * members.length);
+    members.forEach((_, i) => {
+      const r = (first + i * (random() < 0.5 ? 1 : 3)) % members.length;
+      if (statuses[r] !== DONE) statuses[r] = members[r]!.engine.progress(0);
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Float32 sums an element at a time, in the order of the ring: the chunk's own rank first, then those behind it. */
+function addedInRing(inputs: readonly number[][]): number[] {
+  const n = inputs.length;
+  const columnBytes = n * SLICES_PER_CHUNK * (size.slotBytes - 64 - 128);
+  const total = inputs[0]!.length * 4;
+  return inputs[0]!.map((_, i) => {
+    const column = Math.floor((i * 4) / columnBytes) * columnBytes;
+    const bytes = Math.min(columnBytes, total - column);
+    const chunk = Math.floor((i * 4 - column) / (Math.ceil(bytes / n / 128) * 128));
+    let value = inputs[chunk]![i]!;
+    for (let k = 1; k < n; k++) value = Math.fround(value + inputs[(chunk + k) % n]![i]!);
+    return value;
+  });
+}

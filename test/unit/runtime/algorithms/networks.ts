@@ -1,0 +1,88 @@
+import type { Bootstrap } from '../../../../src/runtime/bootstrap/bootstrap.js';
+import { networkAlgorithm } from '../../../../src/runtime/algorithms/registry.js';
+import { NetworkEngine } from '../../../../src/runtime/algorithms/network-engine.js';
+import { loadLibc } from '../../../../src/runtime/device/libc.js';
+import { rankStates } from '../../../../src/runtime/device/rank-lines.js';
+import { Segment } from '../../../../src/runtime/device/segment.js';
+import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
+import { Team } from '../../../../src/runtime/device/team.js';
+import type { NumericArray } from '../../../../src/runtime/device/types.js';
+import { connectPeers } from '../../../../src/runtime/transport/peers.js';
+import { RingOfRanks } from '../../../../src/runtime/transport/ring.js';
+import { ShmTransport } from '../../../../src/runtime/transport/shm.js';
+import { SocketTransport } from '../../../../src/runtime/transport/socket.js';
+import type { FifoSize, Transport, TransportName } from '../../../../src/runtime/transport/transport.js';
+
+const never = new AbortController().signal;
+
+/** One of several ranks in one thread. */
+export interface Member {
+  readonly rank: number;
+  readonly engine: NetworkEngine;
+  readonly segment: Segment;
+}
+
+/** n ranks with connections of one size, in a ring of the order given, or ascending. Others than the ring's come when needed. */
+export async function openNetwork(name: TransportName, n: number, size: FifoSize, order = Array.from({ length: n }, (_, rank) => rank)): Promise<Member[]> {
+  const shared = createMemory(2048);
+  const segments = order.map((_, rank) => (name === 'shm' ? Segment.ofThreads(shared, rank, n) : Segment.ofThreads(createMemory(512), 0, 1)));
+  for (const segment of segments) segment.ranks.setState(rankStates.ready);
+  const transports: Transport[] = segments.map((segment, rank) =>
+    name === 'shm'
+      ? new ShmTransport({ team: Team.ofAll(segment), localRanks: order.map((_, local) => local), size })
+      : new SocketTransport({ segment, rank, host: '127.0.0.1', secret: new Uint8Array(32), size }),
+  );
+  const bootstraps = mailboxes(n);
+  const loaded = loadLibc();
+  const libc = 'libc' in loaded ? loaded.libc : undefined;
+  return Promise.all(
+    segments.map(async (segment, rank) => {
+      const transportFor = (): Transport => transports[rank]!;
+      const place = new RingOfRanks(rank, order, undefined);
+      const toNext = [{ peer: place.rankAt(1), name: 'ring' }];
+      const fromPrevious = [{ peer: place.rankAt(-1), name: 'ring' }];
+      const { sends, receives } = await connectPeers(bootstraps[rank]!, toNext, fromPrevious, transportFor, never);
+      const ring = new RingOfRanks(rank, order, { send: sends[0]!, receive: receives[0]! });
+      const engine = new NetworkEngine(Team.ofAll(segment), rank % 2 === 0 ? libc : undefined, ring, (algorithm) => {
+        const { sendTo, receiveFrom } = networkAlgorithm(algorithm).ends(order, rank);
+        return connectPeers(bootstraps[rank]!, sendTo, receiveFrom, transportFor, never);
+      });
+      return { rank, engine, segment };
+    }),
+  );
+}
+
+/** What connecting needs of bootstrap networks: messages between the ranks of this thread. */
+function mailboxes(n: number): Bootstrap[] {
+  const messages = new Map<string, Uint8Array[]>();
+  const waiters = new Map<string, ((data: Uint8Array) => void)[]>();
+  return Array.from({ length: n }, (_, rank): Partial<Bootstrap> => ({
+    rank,
+    nRanks: n,
+    onFailure: () => () => undefined,
+    send: (peer, tag, data) => {
+      const key = `${rank} ${peer} ${tag}`;
+      const waiter = waiters.get(key)?.shift();
+      if (waiter === undefined) messages.set(key, [...(messages.get(key) ?? []), data]);
+      else waiter(data);
+      return Promise.resolve();
+    },
+    recv: (peer, tag) => {
+      const key = `${peer} ${rank} ${tag}`;
+      const message = messages.get(key)?.shift();
+      if (message !== undefined) return Promise.resolve(message);
+      return new Promise((resolve) => waiters.set(key, [...(waiters.get(key) ?? []), resolve]));
+    },
+  })) as Bootstrap[];
+}
+
+/** A random number generator that a test can repeat. */
+export function generator(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+export const bytesOf = (array: NumericArray): Buffer => Buffer.from(array.buffer, array.byteOffset, array.byteLength);

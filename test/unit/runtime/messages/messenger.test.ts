@@ -1,0 +1,30 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Messenger } from '../../../../src/runtime/messages/messenger.js';
+import { int32 } from '../../../../src/runtime/device/types.js';
+import { ranks, type Rank } from '../algorithms/ranks-in-one-thread.js';
+
+beforeEach(() => { vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }); });
+afterEach(() => { vi.useRealTimers(); });
+
+const idle = { isPending: () => false, step: () => false, check: () => undefined, timeOut: () => { throw new Error(); }, sayWaits: () => undefined, warn: () => undefined, doing: () => undefined };
+
+function messenger({ p2p }: Rank): Messenger {
+  return new Messenger({ rank: 0, pointToPoint: p2p, libc: undefined, spins: 20, limits: { timeoutMs: 600_000, warnAfterMs: 30_000 }, warn: () => undefined, collectives: idle, rest: undefined, fail: (error) => error });
+}
+
+test('a message that begins while another one has been waited for long is looked at at once', async () => {
+  const [a, b] = ranks(2) as [Rank, Rank];
+  const messages = messenger(a);
+  void messages.start(false, 1, new Int32Array(1), int32);
+  // Until it sleeps: that timer never runs.
+  for (let turn = 0; vi.getTimerCount() === 0; turn++) {
+    if (turn > 100_000) throw new Error('it never sleeps');
+    vi.advanceTimersByTime(1);
+    await new Promise(setImmediate);
+  }
+  const sent = messages.start(true, 1, a.segment.alloc(Int32Array, 100_000), int32);
+  b.p2p.add(false, 0, new Int32Array(100_000), int32, { settled: () => undefined });
+  b.p2p.progress();
+  expect(b.p2p.pending).toBe(0);
+  await sent;
+});

@@ -1,0 +1,149 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Bootstrap } from '../../../../src/runtime/bootstrap/bootstrap.js';
+import { PointToPoint } from '../../../../src/runtime/messages/p2p.js';
+import { Segment } from '../../../../src/runtime/device/segment.js';
+import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
+import { Team } from '../../../../src/runtime/device/team.js';
+import { float32, int32, type NumericArray } from '../../../../src/runtime/device/types.js';
+import { InvalidUsageError } from '../../../../src/errors.js';
+import { ranks, type Rank } from '../algorithms/ranks-in-one-thread.js';
+
+const typeOf = (array: NumericArray) => (array instanceof Float32Array ? float32 : int32);
+
+/** Lengths around those where messages take another way: in the post, in several, in staging slots, in place. */
+const lengths = fc.oneof(fc.integer({ min: 0, max: 40 }), fc.constantFrom(1023, 1024, 1025, 32_767, 32_768, 32_769, 140_001));
+
+test('whatever ranks send arrives whole and in order, whoever comes first and wherever arrays lie', () => {
+  const all = ranks(3);
+  const message = fc.record({ from: fc.nat(2), to: fc.nat(2), count: lengths, sentPlaced: fc.boolean(), receivedPlaced: fc.boolean() });
+  fc.assert(fc.property(fc.array(message, { maxLength: 12 }), fc.infiniteStream(fc.nat(2)), (messages, turns) => {
+    const arrays = messages.map(({ from, to, count, sentPlaced, receivedPlaced }, salt) => {
+      const sent = sentPlaced ? all[from]!.segment.alloc(Int32Array, count) : new Int32Array(count);
+      for (let i = 0; i < count; i++) sent[i] = i * 3 + salt;
+      const received = receivedPlaced ? all[to]!.segment.alloc(Int32Array, count) : new Int32Array(count);
+      return { sent, received };
+    });
+    const starts = messages.flatMap(({ from, to }, i) => [
+      { rank: from, start: () => void all[from]!.p2p.add(true, to, arrays[i]!.sent, int32, { settled: () => undefined }) },
+      { rank: to, start: () => void all[to]!.p2p.add(false, from, arrays[i]!.received, int32, { settled: () => undefined }) },
+    ]);
+    // Each rank starts its own in their order; between ranks, and between starts, chance decides.
+    const queues = [0, 1, 2].map((rank) => starts.filter((start) => start.rank === rank));
+    for (let step = 0; all.some(({ p2p }) => p2p.pending > 0) || queues.some((queue) => queue.length > 0); step++) {
+      const turn = turns.next().value as number;
+      queues[turn]!.shift()?.start();
+      all[turn]!.p2p.progress();
+      if (step > 100_000) throw new Error('they wait for each other');
+    }
+    for (const { sent, received } of arrays) expect(received.every((value, i) => value === sent[i])).toBe(true);
+    messages.forEach(({ from, to, sentPlaced, receivedPlaced }, i) => {
+      if (sentPlaced) all[from]!.segment.free(arrays[i]!.sent);
+      if (receivedPlaced) all[to]!.segment.free(arrays[i]!.received);
+    });
+  }), { numRuns: 60 });
+});
+
+test('small messages are complete before the receiver comes, as many as there is room for', () => {
+  const [a, b] = ranks(2) as [Rank, Rank];
+  for (let i = 0; i < 20; i++) a.p2p.add(true, 1, Int32Array.of(i), int32, { settled: () => undefined });
+  a.p2p.progress();
+  expect(a.p2p.pending).toBe(4);
+  const received = Array.from({ length: 20 }, () => new Int32Array(1));
+  for (const array of received) b.p2p.add(false, 0, array, int32, { settled: () => undefined });
+  while (b.p2p.pending > 0) {
+    b.p2p.progress();
+    a.p2p.progress();
+  }
+  expect(received.map((array) => array[0])).toEqual(Array.from({ length: 20 }, (_, i) => i));
+});
+
+test('an array in the segment is not copied twice: its send waits until the receiver has it', () => {
+  const [a, b] = ranks(2) as [Rank, Rank];
+  const sent = a.segment.alloc(Int32Array, 5000).fill(1);
+  const transfer = a.p2p.add(true, 1, sent, int32, undefined);
+  a.p2p.progress();
+  expect(transfer.done).toBe(false);
+  sent.fill(2);
+  const received = new Int32Array(5000);
+  b.p2p.add(false, 0, received, int32, { settled: () => undefined });
+  b.p2p.progress();
+  a.p2p.progress();
+  expect(transfer.done).toBe(true);
+  expect(received[4999]).toBe(2);
+});
+
+test.each([
+  ['type', Float32Array.of(1), Int32Array.of(0), '1 float32', '1 int32'],
+  ['length', new Int32Array(9000), new Int32Array(1), '9000 int32', '1 int32'],
+])('a message of another %s than expected is an error for all ranks of the host', (_, sent, expected, sentText, expectedText) => {
+  const [a, b, c] = ranks(3) as [Rank, Rank, Rank];
+  a.p2p.add(true, 1, sent, typeOf(sent), { settled: () => undefined });
+  a.p2p.progress();
+  b.p2p.add(false, 0, expected, typeOf(expected), { settled: () => undefined });
+  const text = `rank 0 sent ${sentText} to rank 1, which receives ${expectedText}`;
+  expect(() => b.p2p.progress()).toThrow(text);
+  for (const { p2p } of [a, c]) {
+    expect(() => p2p.check()).toThrow(InvalidUsageError);
+    expect(() => p2p.check()).toThrow(text);
+  }
+});
+
+test('who waits too long is told apart from who gets on', () => {
+  const [a, b] = ranks(3) as [Rank, Rank];
+  a.p2p.add(false, 1, new Int32Array(200_000), int32, { settled: () => undefined });
+  a.p2p.add(false, 2, new Int32Array(1), int32, { settled: () => undefined });
+  expect(a.p2p.longWait(1000, 500)?.ranks).toBeUndefined();
+  b.p2p.add(true, 0, new Int32Array(200_000), int32, { settled: () => undefined });
+  b.p2p.progress();
+  a.p2p.progress();
+  expect(a.p2p.longWait(1600, 500)?.ranks).toEqual([2]);
+});
+
+test('an abort tells whoever waits, and nothing is under way any more', () => {
+  const [a] = ranks(2) as [Rank];
+  const outcomes: unknown[] = [];
+  for (const sends of [true, false]) a.p2p.add(sends, 1, new Int32Array(1_000_000), int32, { settled: (error) => outcomes.push(error) });
+  a.p2p.progress();
+  const reason = new Error('enough');
+  a.p2p.abort(reason);
+  expect(outcomes).toEqual([reason, reason]);
+  expect(a.p2p.pending).toBe(0);
+});
+
+test('a mailbox takes no more memory than its messages need, and gives it back when all have left the team', async () => {
+  const memory = createMemory();
+  const segments = [0, 1].map((rank) => Segment.ofThreads(memory, rank, 2)) as [Segment, Segment];
+  const used = () => segments[0].heap.usedBytes;
+  const before = used();
+  const teams = segments.map((segment) => Team.ofAll(segment));
+  const open = (rank: number) => {
+    const bootstrap = { rank, nRanks: 2, localRank: rank, localRanks: [0, 1] } as unknown as Bootstrap;
+    return new PointToPoint({ bootstrap, team: teams[rank]!, libc: undefined, shared: true, openTransport: () => undefined as never, onNews: () => undefined });
+  };
+  const [a, b] = [open(0), open(1)];
+  const exchange = (count: number) => {
+    const sent = Int32Array.from({ length: count }, (_, i) => i * 7 + count);
+    const received = new Int32Array(count);
+    a.add(true, 1, sent, int32, { settled: () => undefined });
+    b.add(false, 0, received, int32, { settled: () => undefined });
+    while (a.pending + b.pending > 0) {
+      a.progress();
+      b.progress();
+    }
+    expect(received.every((value, i) => value === sent[i])).toBe(true);
+  };
+  exchange(1);
+  expect(used() - before).toBeLessThan(4 * 1024);
+  exchange(250);
+  expect(used() - before).toBeLessThan(24 * 1024);
+  // Longer slots replace shorter ones while those may still be read.
+  for (let round = 0; round < 40; round++) for (const count of [30, 250, 1000, 5000, 1 << 15, 1 << 18]) exchange(count);
+  expect(used() - before).toBeLessThan(700 * 1024);
+  await a.close();
+  await b.close();
+  expect(used()).toBeGreaterThan(before);
+  for (const team of teams) team.leave();
+  for (const segment of [...segments, ...segments]) segment.settle();
+  expect(used()).toBe(before);
+});
