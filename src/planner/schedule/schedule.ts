@@ -13,9 +13,11 @@ export interface Schedule {
   readonly workers: readonly Worker[];
 }
 
+/** The names of the collectives that schedules are made for. */
 export const scheduledCollectives = [
   'AllReduce', 'AllGather', 'ReduceScatter', 'Broadcast', 'Reduce', 'AllToAll', 'SendRecv', 'Gather', 'Scatter',
 ] as const;
+/** One of {@link scheduledCollectives}. */
 export type ScheduledCollective = (typeof scheduledCollectives)[number];
 
 /** What is to be done. */

@@ -86,13 +86,18 @@ export function encodeCall(call: Call): number {
 
 /** The call that `encodeCall` made the code of. */
 export function decodeCall(code: number, root: number, count: number): Call {
+  const call = readCall(code, root, count);
+  if (call === undefined) throw new InternalError('INTERNAL', `0x${code.toString(16)} is not the code of a call`);
+  return call;
+}
+
+/** The call of a code that another rank sent; undefined for a number that is the code of no call. */
+export function readCall(code: number, root: number, count: number): Call | undefined {
   const kind = kinds.find((name) => callKinds[name] === kindOf(code));
   const type = dataTypes.find((candidate) => candidate.code === typeCodeOf(code));
   const operator = operatorNames[operatorOf(code)];
   const algorithm = algorithmOf(code);
-  if (kind === undefined || type === undefined || operator === undefined || algorithm === undefined) {
-    throw new InternalError('INTERNAL', `0x${code.toString(16)} is not the code of a call`);
-  }
+  if (kind === undefined || type === undefined || operator === undefined || algorithm === undefined) return undefined;
   return { kind, type, operator, root, count, algorithm };
 }
 

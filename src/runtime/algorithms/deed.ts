@@ -1,6 +1,6 @@
 import { nameRanks } from '../bootstrap/rank-list.js';
 import { dataTypes, type DataType } from '../device/types.js';
-import { decodeCall, describeCall, encodeCall, type Call } from './call.js';
+import { describeCall, encodeCall, readCall, type Call } from './call.js';
 
 /** What a rank that waits for long is in, or called last. The first words of its report tell it to others (hold-ups.ts). */
 export type Deed =
@@ -39,7 +39,10 @@ export function decodeDeed(words: readonly number[]): Deed | undefined {
   const [kindWord = 0, first = 0, code = 0, root = 0, low = 0, high = 0] = words;
   const kind = kinds[kindWord - 1];
   const count = (low >>> 0) + (high >>> 0) * 2 ** 32;
-  if (kind === 'collective' || kind === 'last') return { kind, number: first, call: decodeCall(code, root >>> 0, count) };
+  if (kind === 'collective' || kind === 'last') {
+    const call = readCall(code, root >>> 0, count);
+    return call && { kind, number: first, call };
+  }
   if (kind === 'window') return { kind, peer: first };
   if (kind === undefined || kind === 'outOfBand') return kind && { kind };
   const type = dataTypes.find((candidate) => candidate.code === code);

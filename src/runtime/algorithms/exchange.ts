@@ -1,9 +1,9 @@
 import { DONE, PENDING } from '../device/kernels/kernels.js';
-import { InvalidUsageError, TcclError } from '../../errors.js';
+import { InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import type { Connection, ReceiveConnection, SendConnection } from '../transport/transport.js';
 import type { Deed } from './deed.js';
 import { HoldUps } from './hold-ups.js';
-import { callMismatch, decodeCall, describeCall, hasCommonCounts, type Call } from './call.js';
+import { callMismatch, decodeCall, describeCall, hasCommonCounts, readCall, type Call } from './call.js';
 
 /**
  * What travels before the data of each message: what the sender called, as its how many-th call. A line of its own
@@ -268,9 +268,17 @@ export class Exchange {
     const countsBytes = hasCommonCounts(code) ? this.#counts.length : 0;
     if (code !== this.#code || root !== this.#root || count !== this.#count || words[header + SEQUENCE] !== this.#sequence) {
       const theirs = this.#memory.slice(slot + messageBytes - countsBytes, slot + messageBytes);
+      const call = readCall(code, root, count);
+      if (call === undefined) {
+        throw new SystemError(
+          'NETWORK',
+          `a message from rank ${peer} to rank ${this.rank} was damaged on the way: 0x${code.toString(16)} is the code of no call; check the network and the memory of both hosts`,
+          { rank: peer },
+        );
+      }
       throw callMismatch(
         { rank: this.rank, call: decodeCall(this.#code, this.#root, this.#count), counts: countsIn(this.#counts), number: this.#sequence },
-        { rank: peer, call: decodeCall(code, root, count), counts: countsIn(theirs), number: words[header + SEQUENCE] },
+        { rank: peer, call, counts: countsIn(theirs), number: words[header + SEQUENCE] },
       );
     }
     const sent = messageBytes - countsBytes - HEADER_BYTES;

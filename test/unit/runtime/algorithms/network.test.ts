@@ -114,6 +114,19 @@ test.each<[string, Partial<Call>, RegExp]>([
   expect((errors[1] as Error).message).toMatch(message);
 });
 
+test('a message whose call was damaged on the way names its sender', async () => {
+  const [first, second] = (await openNetwork('shm', 2, size)) as [Member, Member];
+  const call: Call = { kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 100, algorithm: 'ring' };
+  beginCall(first, call);
+  const words = new Uint32Array(first.segment.buffer);
+  const at = words.findIndex((word, i) => word === encodeCall(call) && words[i + 2] === call.count);
+  expect(at).toBeGreaterThan(0);
+  words[at] = 0xffff_ffff;
+  expect(attempt(() => beginCall(second, call))).toMatchObject({
+    code: 'NETWORK', rank: 0, message: expect.stringMatching(/^a message from rank 0 to rank 1 was damaged on the way: 0xffffffff/) as string,
+  });
+});
+
 test('ranks whose calls use different connections find out, too', async () => {
   const members = await openNetwork('shm', 4, size);
   await Promise.all(members.map(({ engine }) => engine.open('tree')));
