@@ -30,12 +30,15 @@ function addCase(name: string, maxBw: number): void {
 
 /** What the command prints, and its exit code. */
 async function oracle(...args: string[]): Promise<{ output: string; exitCode: unknown }> {
-  const lines: string[] = [];
-  vi.spyOn(console, 'log').mockImplementation((line: string) => { lines.push(line); });
+  let output = '';
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    output += String(text);
+    return true;
+  });
   const program = new Command().exitOverride();
   register(program);
   await program.parseAsync(['oracle', directory, ...args], { from: 'user' });
-  return { output: lines.join('\n'), exitCode: process.exitCode };
+  return { output, exitCode: process.exitCode };
 }
 
 describe('tccl oracle', () => {
