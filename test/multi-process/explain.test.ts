@@ -47,6 +47,14 @@ describe('tccl diff', () => {
     expect([same.code, same.stdout]).toEqual([0, 'The plans are the same.\n']);
   });
 
+  it('an upgrade that changes a plan names the rules that changed, one that does not says so', async () => {
+    const differs = await tccl(['upgrade', 'dgx-b200', '--nodes', '2', '--from', '2.26.2', '--to', '2.30.7']);
+    expect(differs.stdout).toMatch(/links of a GPU in a node +720 GB\/s -> 721\.8 GB\/s[^]*\nblackwellNvLinkGBps /);
+    const same = await tccl(['upgrade', 'dgx-a100', '--nodes', '2', '--from', '2.26.2', '--to', '2.30.7']);
+    expect(same.stdout).toMatch(/^The plans are the same\.\nNone of the \d+ rules that change from NCCL 2\.26\.2 to 2\.30\.7 decides differently here/);
+    expect(await tccl(['upgrade', 'dgx-a100', '--from', '2.1.0', '--to', '2.30.7'])).toMatchObject({ code: 2, stderr: expect.stringContaining('is not covered') as string });
+  });
+
   it('writes JSON', async () => {
     const { stdout } = await tccl(['diff', 'hgx-a100-4', '--nodes-a', '2', '--nodes-b', '3', '--json']);
     expect(JSON.parse(stdout)).toMatchObject({ differs: true, titles: ['2 x hgx-a100-4', '3 x hgx-a100-4'], leftOut: [] });

@@ -37,7 +37,9 @@ export function register(program: Command): void {
       const { changedLines } = await import('./nccl.js');
       const [nccl, ncclB] = [ncclVersion(from), ncclVersion(to)];
       const rules = rulesBetween(nccl, ncclB);
-      await showDiff(cluster, cluster, { ...rest, nccl, ncclB }, { rules: rules.map(({ name, rule, before, after }) => ({ name, about: rule.about, source: rule.source, undo: rule.undo, before, after })) });
-      if (rest.json !== true) print('', ...changedLines(rules, nccl, ncclB));
+      const differs = await showDiff(cluster, cluster, { ...rest, nccl, ncclB }, { rules: rules.map(({ name, rule, before, after }) => ({ name, about: rule.about, source: rule.source, undo: rule.undo, before, after })) });
+      if (rest.json === true) return;
+      if (differs || rest.all === true) print('', ...changedLines(rules, nccl, ncclB));
+      else print(`None of the ${rules.length} rules that change from NCCL ${nccl} to ${ncclB} decides differently here (--all lists them).`);
     });
 }

@@ -23,9 +23,10 @@ const mostRows = 12;
 /**
  * `tccl diff`.
  *
- * @param more what goes into the JSON besides
+ * @param more further members of the JSON
+ * @returns whether the plans differ
  */
-export async function showDiff(nameA: string, nameB: string, options: DiffOptions, more: object = {}): Promise<void> {
+export async function showDiff(nameA: string, nameB: string, options: DiffOptions, more: object = {}): Promise<boolean> {
   const a = await readSide(nameA, optionsOf(options, options.nodesA, options.envA, options.nccl));
   const b = await readSide(nameB, optionsOf(options, options.nodesB, options.envB, options.ncclB ?? options.nccl));
   const comparison = comparePlans(a.side, b.side, usualSizes);
@@ -34,6 +35,7 @@ export async function showDiff(nameA: string, nameB: string, options: DiffOption
   else print(...(differs ? comparisonLines(comparison, options.all === true) : ['The plans are the same.']));
   printNotes([...new Set([...comparison.leftOut, ...a.notes, ...b.notes])]);
   if (options.exitCode === true && differs) process.exitCode = 1;
+  return differs;
 }
 
 function optionsOf({ nodes, hardware, env, collnet, torch }: DiffOptions, ownNodes: string | undefined, ownEnv: readonly string[] | undefined, nccl: string | undefined): ClusterOptions {
