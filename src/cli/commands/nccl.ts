@@ -31,7 +31,7 @@ export function register(program: Command): void {
       const { coveredVersions, isCompared } = await import('../../planner/versions/version.js');
       const { ncclOfTorch } = await import('../../planner/versions/torch.js');
       const rows = coveredVersions.map((version) => ({
-        version, compared: isCompared(version), torch: ncclOfTorch.filter(([, in_]) => in_ === version).map(([torch]) => torch),
+        version, compared: isCompared(version), torch: ncclOfTorch.flatMap(([torch, usual, builds = {}]) => [...(usual === version ? [torch] : []), ...Object.keys(builds).filter((build) => builds[build] === version).map((build) => `${torch}+${build}`)]),
       }));
       if (json === true) { printJson(rows); return; }
       for (const { version, compared, torch } of rows) {

@@ -45,7 +45,7 @@ export function versionsPage(): string {
     '',
     '| PyTorch | NCCL in its wheels |',
     '|---|---|',
-    ...ncclOfTorch.map(([torch, nccl]) => `| ${torch} | ${nccl}${isCompared(nccl) ? '' : coveredVersions.includes(nccl) ? ' (read from source)' : ' (not covered)'} |`),
+    ...ncclOfTorch.map(([torch, nccl, builds = {}]) => `| ${torch} | ${[withCover(nccl), ...Object.entries(builds).map(([build, other]) => `${build}: ${withCover(other)}`)].join('; ')} |`),
     '',
     '## Rules',
     '',
@@ -63,4 +63,9 @@ export function versionsPage(): string {
   lines.push('', '## Variables', '', 'Variables that a plan depends on and that older versions ignore.', '', '| variable | since |', '|---|---|');
   for (const [variable, since] of variableSince) lines.push(`| \`${variable}\` | ${since} |`);
   return `${lines.join('\n')}\n`;
+}
+
+/** A version, and whether plans for it are compared with recorded answers. */
+function withCover(nccl: string): string {
+  return `${nccl}${isCompared(nccl) ? '' : coveredVersions.includes(nccl) ? ' (read from source)' : ' (not covered)'}`;
 }

@@ -1,10 +1,10 @@
 import { InvalidArgumentError } from '../../errors.js';
 
 /**
- * The NCCL that each release of PyTorch brings: what its wheels for CUDA 12 or 13 on x86-64 Linux require (package
- * nvidia-nccl-cu12 or nvidia-nccl-cu13), or are built with. Wheels from other sources may differ: torch.cuda.nccl.version() tells.
+ * The NCCL of each release of PyTorch: what its wheels on PyPI for x86-64 Linux require (package nvidia-nccl-cu12 or nvidia-nccl-cu13), then
+ * that of builds for other versions of CUDA where it differs. From 2.10 on: the table in PyTorch's RELEASE.md (pytorch/pytorch#190386).
  */
-export const ncclOfTorch: readonly (readonly [torch: string, nccl: string])[] = [
+export const ncclOfTorch: readonly (readonly [torch: string, nccl: string, builds?: Readonly<Record<string, string>>])[] = [
   ['2.1', '2.18.1'],
   ['2.2', '2.19.3'],
   ['2.3', '2.20.5'],
@@ -14,10 +14,10 @@ export const ncclOfTorch: readonly (readonly [torch: string, nccl: string])[] = 
   ['2.7', '2.26.2'],
   ['2.8', '2.27.3'],
   ['2.9', '2.27.5'],
-  ['2.10', '2.27.5'],
+  ['2.10', '2.27.5', { cu130: '2.28.9' }],
   ['2.11', '2.28.9'],
-  ['2.12', '2.29.3'],
-  ['2.13', '2.29.7'],
+  ['2.12', '2.29.7', { cu126: '2.29.3' }],
+  ['2.13', '2.29.7', { cu126: '2.29.3' }],
 ];
 
 /**
@@ -37,6 +37,6 @@ export function ncclInTorch(text: string): string {
     throw new InvalidArgumentError('UNKNOWN_NAME', `wheels of PyTorch for CUDA 11 bring an NCCL of their own: ask one with torch.cuda.nccl.version(), and give it with --nccl`);
   }
   const found = ncclOfTorch.find(([torch]) => torch === release);
-  if (found !== undefined) return found[1];
+  if (found !== undefined) return found[2]?.[build ?? ''] ?? found[1];
   throw new InvalidArgumentError('UNKNOWN_NAME', `PyTorch ${release} is not in the table, which goes from ${first} to ${last}: ask it with torch.cuda.nccl.version(), and give that with --nccl`);
 }

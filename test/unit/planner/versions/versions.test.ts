@@ -24,7 +24,8 @@ describe('versions of NCCL', () => {
 
   it('come with releases of PyTorch', () => {
     expect(['2.7', '2.7.1', '2.7.1+cu128', 'v2.5.0'].map(ncclInTorch)).toEqual(['2.26.2', '2.26.2', '2.26.2', '2.21.5']);
-    for (const [, version] of ncclOfTorch) expect(releases).toContain(version);
+    expect(['2.10', '2.10.0+cu128', '2.10+cu130', '2.12+cu126', '2.12+cu130'].map(ncclInTorch)).toEqual(['2.27.5', '2.27.5', '2.28.9', '2.29.3', '2.29.7']);
+    for (const [, version, builds = {}] of ncclOfTorch) for (const one of [version, ...Object.values(builds)]) expect(releases).toContain(one);
     expect(() => ncclInTorch('1.13')).toThrow('goes from 2.1 to');
     expect(() => ncclInTorch('2.7+cpu')).toThrow('no NCCL');
     expect(() => ncclInTorch('2.1.0+cu118')).toThrow('CUDA 11');
