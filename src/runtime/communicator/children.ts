@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { LastStep } from '../bootstrap/last-step.js';
 import { packError, unpackError } from '../bootstrap/error-transfer.js';
@@ -10,6 +9,7 @@ import { checkAlike, checkEngines, inOneSegment } from './agree.js';
 import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { CommunicatorParts } from './origin.js';
 import { tooLate } from './out-of-band.js';
+import { newsOf } from '../bootstrap/news-of.js';
 import { tellAll } from '../bootstrap/tell-all.js';
 import { OutOfBandWait } from './out-of-band-wait.js';
 import { afterWatching } from '../progress/watch-clock.js';
@@ -153,19 +153,6 @@ async function confirm(bootstrap: Bootstrap, lastStep: LastStep, signal: AbortSi
     if (!(error instanceof RemoteError) || signal.aborted || !(await lastStep.counts(signal))) throw error;
   }
   lastStep.done();
-}
-
-/** How long news of the parent may take that explain why a member gave up. */
-const NEWS_MS = 1000;
-
-/** Why a rank does not go on with the parent, if that is known soon. */
-async function newsOf(parent: Bootstrap, rank: number): Promise<Error | undefined> {
-  const known = new AbortController();
-  try {
-    return await Promise.race([parent.whyGone(rank), setTimeout(NEWS_MS, undefined, { signal: known.signal })]);
-  } finally {
-    known.abort();
-  }
 }
 
 /** Why a child was not made, for a call of the parent. */

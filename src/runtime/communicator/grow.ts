@@ -1,6 +1,8 @@
+import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { newsOf } from '../bootstrap/news-of.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
 import { describeValue } from '../../describe-value.js';
-import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
 import type { ChildOptions, Communicator } from './communicator.js';
 import { inherit } from './config.js';
 import type { CommunicatorParts } from './origin.js';
@@ -45,8 +47,18 @@ export async function grow(
   for (const { rank } of bootstrap.peers) {
     if (rank !== bootstrap.rank) void bootstrap.whyGone(rank).then((reason) => setTimeout(() => gone.abort(reason), GONE_MS).unref());
   }
-  return init({
-    ...config, commId: id, rank: bootstrap.rank, nRanks, signal: AbortSignal.any([signal, gone.signal]), timeoutMs,
-    env: options.env, device: options.device, onWarning: options.onWarning,
-  });
+  try {
+    return await init({
+      ...config, commId: id, rank: bootstrap.rank, nRanks, signal: AbortSignal.any([signal, gone.signal]), timeoutMs,
+      env: options.env, device: options.device, onWarning: options.onWarning,
+    });
+  } catch (error) {
+    throw (await oldNews(error, bootstrap)) ?? error;
+  }
+}
+
+/** Why a rank of the old communicator dropped out of the new one: the old network tells an exit from a death, and whose it was. */
+async function oldNews(error: unknown, bootstrap: Bootstrap): Promise<Error | undefined> {
+  if (!(error instanceof TcclError) || !(error.code === 'RANK_DIED' || error.code === 'ABORTED') || error.rank === undefined) return undefined;
+  return error.rank < bootstrap.nRanks && error.rank !== bootstrap.rank ? newsOf(bootstrap, error.rank) : undefined;
 }
