@@ -45,6 +45,7 @@ export interface PredictedRow {
   readonly busGBps: number;
 }
 
+/** A collective's predicted times, a row for each size. */
 export interface PredictedCollective {
   readonly collective: ScheduledCollective;
   readonly rows: readonly PredictedRow[];

@@ -17,6 +17,7 @@ export interface Environment {
   readonly oversubscription: number;
 }
 
+/** Queued calls, InfiniBand or RoCE through verbs, a fabric without oversubscription. */
 export const defaultEnvironment: Environment = { launch: 'queued', skewUs: undefined, network: 'verbs', oversubscription: 1 };
 
 /** µs that a hop takes beyond one with verbs: EFA's and the kernel's own latency, as their makers publish it for small messages. */
