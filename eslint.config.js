@@ -25,7 +25,7 @@ const wings = {
     algorithms: ['transport', 'launch', 'bootstrap', 'progress', 'device', 'planner/graph'],
     messages: ['algorithms', 'transport', 'bootstrap', 'progress', 'device'],
     windows: ['messages', 'algorithms', 'transport', 'bootstrap', 'device'],
-    threads: ['windows', 'messages', 'algorithms', 'transport', 'bootstrap', 'progress', 'device'],
+    threads: ['windows', 'messages', 'algorithms', 'transport', 'launch', 'bootstrap', 'progress', 'device'],
     observe: ['algorithms', 'bootstrap', 'device', 'planner/graph'],
     communicator: ['observe', 'threads', 'windows', 'messages', 'algorithms', 'transport', 'launch', 'bootstrap', 'progress', 'device', 'detect', 'planner/graph'],
   },

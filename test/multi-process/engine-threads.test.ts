@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { spawnRanks } from '../../dist/index.js';
-import { fixture } from './cli.js';
+import { fixture, start } from './cli.js';
 import { runRanks } from './ranks.js';
 
 /** Of the random calls; TCCL_TEST_SEED repeats a run that failed. */
@@ -21,6 +21,17 @@ test.each([
 
 test('ranks that are threads can have engine threads of their own', async () => {
   await spawnRanks(2, fixture('random-collectives.mjs'), { args: ['--seed', String(seed), '--calls', '30'], env: config(2) });
+});
+
+test('a script on the command line can have engine threads and start ranks as threads', async () => {
+  const script = `
+    import { init, spawnRanks } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
+    const comm = await init({ engine: 'thread' });
+    await comm.allReduce(Float32Array.of(7));
+    await comm.close();
+    await spawnRanks(2, ${JSON.stringify(fixture('random-collectives.mjs'))}, { args: ['--seed', '1', '--calls', '3'] });`;
+  const { code, stderr } = await start(process.execPath, ['--input-type=module', '-e', script]).finished;
+  expect(code, stderr).toBe(0);
 });
 
 test('children inherit engine threads, and leave none behind', async () => {

@@ -4,6 +4,7 @@ import { InvalidArgumentError, RemoteError } from '../../errors.js';
 import type { PlatformAbortSignal } from '../platform.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { localMeetingPoint } from './meeting-point.js';
+import { workerFlags } from './worker-flags.js';
 import { startThreadAt } from './thread-place.js';
 
 /** What the ranks get, and how their end is dealt with. */
@@ -104,7 +105,7 @@ async function startThreads(nRanks: number, module: string | URL, { args, env, w
         argv: [...(args ?? [])],
         env: { ...process.env, ...env, TCCL_COMM_SECRET },
         workerData,
-        ...(execArgv === undefined ? {} : { execArgv: [...execArgv] }),
+        execArgv: [...(execArgv ?? workerFlags())],
       }));
     }
     return threads;

@@ -10,6 +10,7 @@ import { raiseTeamAbort } from '../algorithms/direct-engine.js';
 import type { DirectThreadData } from './direct-thread.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import { ThreadEngine, type Lane } from './thread-engine.js';
+import { workerFlags } from '../launch/worker-flags.js';
 
 /** More than the gaps between allocations of an engine thread take. */
 const GAPS_BYTES = 16 * 1024;
@@ -55,7 +56,7 @@ function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins
     team: { address: team.address, members: team.members, stageBytes: team.stageBytes },
     localRanks, smallBytes, spins, limitMs, buffer: memory.buffer,
   };
-  const worker = new Worker(new URL('./direct-thread.js', import.meta.url), { workerData: data, name: `engine of rank ${localRanks[team.localRank] ?? 0}` });
+  const worker = new Worker(new URL('./direct-thread.js', import.meta.url), { workerData: data, execArgv: workerFlags(), name: `engine of rank ${localRanks[team.localRank] ?? 0}` });
   return {
     memory, worker,
     // Threads that wait for others find it, and end.

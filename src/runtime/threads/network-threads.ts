@@ -14,6 +14,7 @@ import { ThreadEngine } from './thread-engine.js';
 import { ThreadLanes } from './thread-lanes.js';
 import type { WaitLimits } from '../progress/wait-limits.js';
 import type { LanesParts, WindowLanes } from '../windows/window-lanes.js';
+import { workerFlags } from '../launch/worker-flags.js';
 
 /** How long a rank that ends the communicator waits for its thread to tell the others why. */
 const LAST_WORDS_MS = 1000;
@@ -72,7 +73,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     shared, host, secret, order, algorithms, spins, limits, heartbeatMs, buffer: memory.buffer, endedPieces: ended,
   };
   signal.throwIfAborted();
-  const worker = new Worker(new URL('./network-thread.js', import.meta.url), { workerData: data, name: `network of rank ${rank}` });
+  const worker = new Worker(new URL('./network-thread.js', import.meta.url), { workerData: data, execArgv: workerFlags(), name: `network of rank ${rank}` });
   const tell = (message: ToNetworkThread): void => worker.postMessage(message);
   const stopTelling = bootstrap.onFailure((error) => tell({ kind: 'failure', reason: packReason(error) }));
   const abort = (): void => tell({ kind: 'abort', reason: packReason(signal.reason as Error) });
