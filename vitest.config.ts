@@ -21,6 +21,7 @@ export default defineConfig({
       level('oracle', { testTimeout: 400_000 }),
       // Ranks are processes of their own and contend for cores: one file at a time.
       level('multi-process', { fileParallelism: false }),
+      level('long', { fileParallelism: false }),
       level('multi-host', { fileParallelism: false }),
       level('browser'),
     ],

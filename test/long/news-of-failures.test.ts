@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AT_ONCE_MS, runRanks } from './ranks.js';
+import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
 
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 const isLong = process.env['TCCL_TEST_LONG'] !== undefined;

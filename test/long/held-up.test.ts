@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest';
-import { fixture, startTccl } from './cli.js';
+import { fixture, startTccl } from '../multi-process/cli.js';
 
 const apart = { TCCL_SHM_DISABLE: '1' };
 const hosts = { TCCL_TEST_HOSTS: '1' };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { AT_ONCE_MS, runRanks } from './ranks.js';
+import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
 
 const media = {
   'shared memory': { TCCL_ALGO: 'ring' },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { AT_ONCE_MS, runRanks } from './ranks.js';
+import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
 
 /** Of the random calls; TCCL_TEST_SEED repeats a run that failed. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Profile } from '../../src/runtime/algorithms/profile.js';
-import { cliPath, fixture, tccl } from './cli.js';
+import { cliPath, fixture, tccl } from '../multi-process/cli.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'tccl-tune-'));
 afterAll(() => rmSync(directory, { recursive: true }));

@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
-import { fixture, startTccl } from './cli.js';
-import { runRanks } from './ranks.js';
+import { fixture, startTccl } from '../multi-process/cli.js';
+import { runRanks } from '../multi-process/ranks.js';
 
 /** What others say counts for a quarter of the first: long enough on a machine that does much else. */
 const limits = { TCCL_WARN_AFTER: '8', TCCL_TIMEOUT: '10' };

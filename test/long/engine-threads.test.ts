@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { spawnRanks } from '../../dist/index.js';
-import { fixture, start } from './cli.js';
-import { runRanks } from './ranks.js';
+import { fixture, start } from '../multi-process/cli.js';
+import { runRanks } from '../multi-process/ranks.js';
 
 /** Of the random calls; TCCL_TEST_SEED repeats a run that failed. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));

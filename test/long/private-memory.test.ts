@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { spawnRanks } from '../../dist/index.js';
-import { cliPath, fixture } from './cli.js';
-import { runRanks } from './ranks.js';
+import { cliPath, fixture } from '../multi-process/cli.js';
+import { runRanks } from '../multi-process/ranks.js';
 
 async function outcomes(scenario: string, env: Record<string, string> = {}) {
   const { records, stderr } = await runRanks(2, 'private-memory.mjs', [scenario], { env, flags: ['--grace', '20'] });

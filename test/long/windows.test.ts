@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { spawnRanks } from '../../dist/index.js';
-import { fixture } from './cli.js';
-import { AT_ONCE_MS, runRanks } from './ranks.js';
+import { fixture } from '../multi-process/cli.js';
+import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
 
 /** TCCL_TEST_SEED repeats a run that failed. */
 const seed = String(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { spawnRanks } from '../../dist/index.js';
-import { fixture } from './cli.js';
-import { runRanks } from './ranks.js';
+import { fixture } from '../multi-process/cli.js';
+import { runRanks } from '../multi-process/ranks.js';
 
 /** Of the random calls; TCCL_TEST_SEED repeats a run that failed. TCCL_TEST_LONG=1 makes the long form. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it, test, vi } from 'vitest';
-import { gone } from './cli.js';
-import { AT_ONCE_MS, runRanks } from './ranks.js';
+import { gone } from '../multi-process/cli.js';
+import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
 
 const forms = ['promise', 'sync'] as const;
 

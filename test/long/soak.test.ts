@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { start } from './cli.js';
+import { start } from '../multi-process/cli.js';
 
 const soak = fileURLToPath(new URL('../../bench/soak.mjs', import.meta.url));
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { spawnRanks } from '../../dist/index.js';
-import { fixture } from './cli.js';
-import { runRanks, type Outcome } from './ranks.js';
+import { fixture } from '../multi-process/cli.js';
+import { runRanks, type Outcome } from '../multi-process/ranks.js';
 
 /** Of the random splits; TCCL_TEST_SEED repeats a run that failed. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, test } from 'vitest';
-import { fixture, startTccl, type Started } from './cli.js';
+import { fixture, startTccl, type Started } from '../multi-process/cli.js';
 
 /** How long a rank waits for another: much longer than rank 1 takes to come once it may, on a machine that does much else. */
 const TIMEOUT_SECONDS = 6;
