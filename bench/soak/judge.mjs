@@ -38,7 +38,11 @@ export function judge(job, { code, records, stderr, other }) {
     for (let member = 0; member < job.nRanks; member++) found.push(`  rank ${member} at last: ${JSON.stringify(of(member).at(-1))}`);
     return found;
   }
-  for (const [phase, { failure }] of job.phases.entries()) found.push(...judgePhase(failure, records.filter((record) => record.phase === phase)));
+  for (const [phase, { failure }] of job.phases.entries()) {
+    const here = records.filter((record) => record.phase === phase);
+    const late = job.phases.slice(0, phase).flatMap(({ failure: { kind, victim } }) => (kind === 'stop long' ? [victim] : []));
+    found.push(...judgePhase(failure, here.filter(({ member }) => !late.includes(member))), ...judgeLate(late, here));
+  }
   const dead = job.phases.flatMap(({ failure, second }) => [
     ...(['SIGKILL', 'exit 0', 'exit 3', 'throw'].includes(failure.kind) ? [failure.victim] : []), ...(second === undefined ? [] : [second.victim]),
   ]);
@@ -66,6 +70,19 @@ function judgePhase(/** @type {Failure} */ failure, /** @type {readonly Record_[
   for (const other of others) if (other !== first) found.push(`ranks disagree about who is left: ${first} and ${other}`);
   if (first !== undefined && failure.leaves && first.split(',').includes(String(failure.victim))) found.push(`rank ${failure.victim} is among those who are left: ${first}`);
   return found;
+}
+
+/**
+ * A rank that was stopped too long may find all that its call needs, and hear only in its next call that the others gave it up.
+ *
+ * @returns {string[]}
+ */
+function judgeLate(/** @type {readonly number[]} */ late, /** @type {readonly Record_[]} */ records) {
+  return records.flatMap(({ member, failed, after }) => {
+    const told = failed ?? after;
+    if (told === undefined || !late.includes(member) || (told.code === 'TIMEOUT' && told.ranks?.includes(member))) return [];
+    return [`rank ${member} was stopped before, but hears something else than that: ${JSON.stringify(told)}`];
+  });
 }
 
 /** @returns {string | undefined} */
