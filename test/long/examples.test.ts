@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { tccl } from './cli.js';
+import { tccl } from '../multi-process/cli.js';
 
 /** A program of examples/. */
 function example(path: string): string {
