@@ -1,6 +1,18 @@
+import { writeSync } from 'node:fs';
 import { printable } from '../printable.js';
 
-/** Says one line on standard error, where nobody else was given to hear it. */
+const lineOf = (text: string): string => `tccl: ${printable(text)}\n`;
+
+/** Writes one line to standard error, for warnings that no listener takes. */
 export function warn(text: string): void {
-  process.stderr.write(`tccl: ${printable(text)}\n`);
+  process.stderr.write(lineOf(text));
+}
+
+/** Writes a warning without the event loop, which may stand still and which process.stderr of a thread needs. */
+export function warnNow(text: string): void {
+  try {
+    writeSync(2, lineOf(text));
+  } catch {
+    // Standard error is closed or full: the warning is lost.
+  }
 }

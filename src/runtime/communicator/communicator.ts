@@ -29,7 +29,7 @@ import { Messenger } from '../messages/messenger.js';
 import type { CommunicatorParts } from './origin.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
-import { writeWarning } from '../progress/wait-limits.js';
+import { warnNow } from '../warn.js';
 import { checkWindow } from '../windows/window-arguments.js';
 import { Window } from '../windows/window.js';
 
@@ -118,7 +118,7 @@ export class Communicator extends Collectives {
     // Who shares memory sees there what the others do.
     const waitLine = shared && this.nLocalRanks === this.nRanks ? undefined : bootstrap.openLastingWaitLine(() => this.#queue.lastWords());
     this.#waitLine = waitLine;
-    const tell = options.onWarning ?? writeWarning;
+    const tell = options.onWarning ?? warnNow;
     const warn = (text: string): void => tell(this.#named(text));
     this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, server: thread?.messages, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews(), waitLine, observe: engine.observe });
     this.#queue = new CallQueue({

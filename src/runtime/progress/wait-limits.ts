@@ -1,5 +1,3 @@
-import { writeSync } from 'node:fs';
-
 /** How long a rank waits for others before it says so, and before it gives up; 0: never. */
 export interface WaitLimits {
   readonly timeoutMs: number;
@@ -16,13 +14,4 @@ export function shorterLimit({ timeoutMs, warnAfterMs }: WaitLimits): number {
 /** The warning of a rank that waits. */
 export function longWait(rank: number, waitedMs: number, what: string, whom: string): string {
   return `rank ${rank} has waited ${waitedMs / 1000} s in ${what}, for ${whom}`;
-}
-
-/** Writes a warning now: the event loop, which process.stderr of a thread needs, may stand still. */
-export function writeWarning(text: string): void {
-  try {
-    writeSync(2, `tccl: ${text}\n`);
-  } catch {
-    // Nobody reads it, or not now.
-  }
 }

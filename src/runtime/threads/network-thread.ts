@@ -15,7 +15,8 @@ import type { NetworkEngine } from '../algorithms/network-engine.js';
 import { openNetwork } from '../algorithms/open-network.js';
 import { ServedMessages, type EndedPieces } from './served-messages.js';
 import { ServedWindow, type WindowInThread } from './served-window.js';
-import { writeWarning, type WaitLimits } from '../progress/wait-limits.js';
+import type { WaitLimits } from '../progress/wait-limits.js';
+import { warnNow } from '../warn.js';
 
 /** What a rank gives the thread. */
 export interface NetworkThreadData {
@@ -125,7 +126,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
   const leave = async (): Promise<void> => {
     await Promise.all([engine.close(), messages.close(), ...[...windows].map((window) => window.close())]);
   };
-  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, limits, warn: writeWarning, fail, messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined } });
+  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, limits, warn: warnNow, fail, messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined } });
   abort = fail;
   process.on('uncaughtException', fail);
   setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();

@@ -10,7 +10,8 @@ import type { Team } from '../device/team.js';
 import { unpackReason } from '../transport/ending.js';
 import { SocketTransport } from '../transport/socket.js';
 import { elementsAt, type EngineThreadMemory } from './engine-thread-memory.js';
-import { longWait, shorterLimit, writeWarning, type WaitLimits } from '../progress/wait-limits.js';
+import { longWait, shorterLimit, type WaitLimits } from '../progress/wait-limits.js';
+import { warnNow } from '../warn.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** How many pieces for each rank, and from each, the thread is done with. */
@@ -145,6 +146,6 @@ export class ServedMessages {
     const awaited = p2p.longWait(now, this.#clock.gapMs);
     if (awaited !== undefined) p2p.sayWaits(awaited.ranks, shorterMs, awaited.deed);
     const warned = warnAfterMs === 0 ? undefined : p2p.longWait(now, warnAfterMs, true);
-    if (warned !== undefined) writeWarning(longWait(rank, warnAfterMs, warned.text, whom(warned.ranks, p2p.holdUps(warned.ranks, shorterMs))));
+    if (warned !== undefined) warnNow(longWait(rank, warnAfterMs, warned.text, whom(warned.ranks, p2p.holdUps(warned.ranks, shorterMs))));
   };
 }
