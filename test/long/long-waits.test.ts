@@ -79,7 +79,11 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
   test('says so where no time is too long', async ({ expect, onTestFinished }) => {
     const job = startTccl(['run', '-n', '3', '--no-prefix', '--', process.execPath, fixture('long-waits.mjs'), 'mixed'], { env: { TCCL_WARN_AFTER: '1', TCCL_TIMEOUT: '0' } });
     onTestFinished(() => void job.process.kill('SIGKILL'));
-    await new Promise<void>((resolve) => job.process.stderr?.on('data', (text: string) => { if (text.includes('has waited 1 s')) resolve(); }));
+    let heard = '';
+    await new Promise<void>((resolve) => job.process.stderr?.on('data', (text: string) => {
+      heard += text;
+      if (heard.includes('rank 0 has waited 1 s')) resolve();
+    }));
     job.process.kill('SIGTERM');
     expect((await job.finished).stderr).toContain('rank 0 has waited 1 s in allReduce');
   });
