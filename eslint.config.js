@@ -1,3 +1,5 @@
+import eslint from '@eslint/js';
+import globals from 'globals';
 import tseslint from 'typescript-eslint';
 
 /**
@@ -27,7 +29,20 @@ const wings = {
     windows: ['messages', 'algorithms', 'transport', 'bootstrap', 'device'],
     threads: ['windows', 'messages', 'algorithms', 'transport', 'launch', 'bootstrap', 'progress', 'device'],
     observe: ['algorithms', 'bootstrap', 'device', 'planner/graph'],
-    communicator: ['observe', 'threads', 'windows', 'messages', 'algorithms', 'transport', 'launch', 'bootstrap', 'progress', 'device', 'detect', 'planner/graph'],
+    communicator: [
+      'observe',
+      'threads',
+      'windows',
+      'messages',
+      'algorithms',
+      'transport',
+      'launch',
+      'bootstrap',
+      'progress',
+      'device',
+      'detect',
+      'planner/graph',
+    ],
   },
 };
 
@@ -41,14 +56,19 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
     return {
       files: [`src/${wing}/${room}/**/*.ts`],
       rules: {
-        'no-restricted-imports': ['error', {
-          patterns: [
-            ...(forbidden.length === 0 ? [] : [{ regex: `^(\\.\\./)+(${forbidden.join('|')})/`, message }]),
-            ...(wing === 'planner' ? [] : [{ regex: `^(\\.\\./)+planner/${ofPlanner.length === 0 ? '' : `(?!(${ofPlanner.join('|')})/)`}`, message }]),
-            { regex: `^(\\.\\./)+${above}`, message },
-            { regex: '^(\\.\\./)+index\\.js$', message: 'Import from the room itself, not from the package entry.' },
-          ],
-        }],
+        'no-restricted-imports': [
+          'error',
+          {
+            patterns: [
+              ...(forbidden.length === 0 ? [] : [{ regex: `^(\\.\\./)+(${forbidden.join('|')})/`, message }]),
+              ...(wing === 'planner'
+                ? []
+                : [{ regex: `^(\\.\\./)+planner/${ofPlanner.length === 0 ? '' : `(?!(${ofPlanner.join('|')})/)`}`, message }]),
+              { regex: `^(\\.\\./)+${above}`, message },
+              { regex: '^(\\.\\./)+index\\.js$', message: 'Import from the room itself, not from the package entry.' },
+            ],
+          },
+        ],
       },
     };
   }),
@@ -59,7 +79,12 @@ export default tseslint.config(
   {
     files: ['**/*.ts'],
     extends: [tseslint.configs.strictTypeChecked],
-    languageOptions: { parserOptions: { project: ['tsconfig.json', 'tsconfig.planner.json', 'tsconfig.test.json'], tsconfigRootDir: import.meta.dirname } },
+    languageOptions: {
+      parserOptions: {
+        project: ['tsconfig.json', 'tsconfig.planner.json', 'tsconfig.test.json'],
+        tsconfigRootDir: import.meta.dirname,
+      },
+    },
     rules: {
       '@typescript-eslint/no-floating-promises': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
@@ -69,19 +94,39 @@ export default tseslint.config(
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
       '@typescript-eslint/unified-signatures': 'off',
       '@typescript-eslint/prefer-promise-reject-errors': ['error', { allowThrowingUnknown: true }],
-      'eqeqeq': 'error',
+      eqeqeq: 'error',
       'no-console': 'error',
     },
+  },
+  {
+    files: ['**/*.ts', '**/*.mjs', '**/*.js'],
+    rules: {
+      // The formatter decides where code breaks; this holds for what it leaves alone: comments, and calls with long arguments.
+      'max-len': [
+        'error',
+        { code: 130, ignoreStrings: true, ignoreTemplateLiterals: true, ignoreRegExpLiterals: true, ignoreUrls: true },
+      ],
+    },
+  },
+  {
+    files: ['**/*.mjs', '**/*.js'],
+    extends: [eslint.configs.recommended],
+    languageOptions: { globals: globals.node },
+    // `process.exit` does not come back, which the rule cannot see.
+    rules: { 'no-fallthrough': 'off' },
   },
   { files: ['examples/**/*', 'bench/**/*', 'test/**/*'], rules: { 'no-console': 'off' } },
   {
     files: ['src/cli/**/*.ts'],
     ignores: ['src/cli/output.ts'],
     rules: {
-      'no-restricted-syntax': ['error', {
-        selector: "MemberExpression[property.name='write'] > MemberExpression[property.name=/^std(out|err)$/]",
-        message: 'Text may come from files: print() of output.ts cleans it for terminals.',
-      }],
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: "MemberExpression[property.name='write'] > MemberExpression[property.name=/^std(out|err)$/]",
+          message: 'Text may come from files: print() of output.ts cleans it for terminals.',
+        },
+      ],
     },
   },
   { files: ['test/**/*.ts'], rules: { '@typescript-eslint/no-non-null-assertion': 'off' } },

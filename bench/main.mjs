@@ -64,11 +64,13 @@ async function main() {
   const { values, positionals } = parse();
   if (values.help) return void process.stdout.write(help);
   const names = list(values.only) ?? Object.keys(suites);
-  const chosen = await Promise.all(names.map((name) => {
-    const load = suites[name];
-    if (load === undefined) throw new UsageError(`no suite is called '${name}'${didYouMean(name, Object.keys(suites))}`);
-    return load();
-  }));
+  const chosen = await Promise.all(
+    names.map((name) => {
+      const load = suites[name];
+      if (load === undefined) throw new UsageError(`no suite is called '${name}'${didYouMean(name, Object.keys(suites))}`);
+      return load();
+    }),
+  );
   if (values.table) {
     if (positionals.length === 0) throw new UsageError('--table needs results files, such as bench/results/*.jsonl');
     return printTables(chosen, positionals.flatMap(readRecords));
@@ -79,7 +81,7 @@ async function main() {
   const options = {
     ranks: list(values.ranks)?.map((text) => wholeNumber('--ranks', text, 1)) ?? (values.quick ? [2] : [2, 4, 8]),
     sizes: (list(values.sizes) ?? ['8', '1K', '32K', '1M', '16M', '64M']).map((text) => parseSize(text, '--sizes')),
-    collectives: values.collectives === 'all' ? measuredCollectives : list(values.collectives) ?? ['all_reduce'],
+    collectives: values.collectives === 'all' ? measuredCollectives : (list(values.collectives) ?? ['all_reduce']),
     types: list(values.types) ?? ['float'],
     rounds: wholeNumber('--rounds', values.rounds ?? '3', 1),
     seconds: positive('--seconds', values.seconds ?? (values.quick ? '0.2' : '0.4')),
@@ -95,9 +97,17 @@ function parse() {
     return parseArgs({
       allowPositionals: true,
       options: {
-        only: { type: 'string' }, ranks: { type: 'string' }, sizes: { type: 'string' }, collectives: { type: 'string' }, types: { type: 'string' },
-        rounds: { type: 'string' }, seconds: { type: 'string' }, state: { type: 'string' }, quick: { type: 'boolean', default: false },
-        table: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false },
+        only: { type: 'string' },
+        ranks: { type: 'string' },
+        sizes: { type: 'string' },
+        collectives: { type: 'string' },
+        types: { type: 'string' },
+        rounds: { type: 'string' },
+        seconds: { type: 'string' },
+        state: { type: 'string' },
+        quick: { type: 'boolean', default: false },
+        table: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
       },
     });
   } catch (error) {
@@ -125,7 +135,17 @@ async function measure(chosen, options) {
     line.done();
     process.stderr.write(`# ${text}\n`);
   };
-  record({ machine: { host: hostname(), cpu: cpus()[0]?.model.trim(), cores: cpus().length, memoryGiB: Math.round(totalmem() / 2 ** 30), kernel: release(), node: process.version }, options });
+  record({
+    machine: {
+      host: hostname(),
+      cpu: cpus()[0]?.model.trim(),
+      cores: cpus().length,
+      memoryGiB: Math.round(totalmem() / 2 ** 30),
+      kernel: release(),
+      node: process.version,
+    },
+    options,
+  });
   for (const { title, run } of chosen) {
     note(title);
     await run({ options, record, note, progress: (text) => (process.stderr.isTTY ? line.update(text) : note(text)) });
@@ -143,19 +163,22 @@ function printTables(chosen, records) {
 
 /** @param {string} path */
 function readRecords(path) {
-  let text = '';
+  let text;
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
-  return text.split('\n').filter((line) => line !== '').map((line, index) => {
-    try {
-      return /** @type {Record<string, any>} */ (JSON.parse(line));
-    } catch {
-      throw new UsageError(`${path}:${index + 1}: not a JSON line`);
-    }
-  });
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line, index) => {
+      try {
+        return /** @type {Record<string, any>} */ (JSON.parse(line));
+      } catch {
+        throw new UsageError(`${path}:${index + 1}: not a JSON line`);
+      }
+    });
 }
 
 /** @param {string | undefined} text @returns {'near' | 'far' | undefined} */
@@ -166,7 +189,10 @@ function stateOption(text) {
 
 /** The items of a comma-separated list. */
 function list(/** @type {string | undefined} */ text) {
-  return text?.split(',').map((item) => item.trim()).filter((item) => item !== '');
+  return text
+    ?.split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
 }
 
 /** A number above 0. @param {string} flag @param {string} text */

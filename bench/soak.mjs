@@ -33,7 +33,10 @@ Examples:
 
 const values = readOptions();
 const [minutes, most] = [Number(values.minutes), Number(values.rounds)];
-for (const [name, value] of /** @type {const} */ ([['minutes', minutes], ['rounds', most]])) {
+for (const [name, value] of /** @type {const} */ ([
+  ['minutes', minutes],
+  ['rounds', most],
+])) {
   if (!(value > 0)) refuse(`--${name} '${values[name]}' must be a number above 0`);
 }
 const first = Number(values.seed ?? Math.floor(Math.random() * 1e9));
@@ -53,16 +56,26 @@ line.done();
 const seeds = `seeds ${first} to ${first + rounds - 1}`;
 if (values.failures && figures.heardMs.length > 0) {
   const sorted = figures.heardMs.sort((a, b) => a - b);
-  console.log(`${figures.survivors} survivors heard of a failure; in jobs that measure it after ${sorted[sorted.length >> 1]} ms in the median, ${sorted.at(-1)} ms at most`);
+  console.log(
+    `${figures.survivors} survivors heard of a failure; in jobs that measure it after ${sorted[sorted.length >> 1]} ms in the median, ${sorted.at(-1)} ms at most`,
+  );
 }
-console.log(values.failures ? `${rounds} rounds of failures, ${seeds}: all as promised` : `${rounds} rounds of ${values.calls} random calls, ${seeds}: every element right`);
+console.log(
+  values.failures
+    ? `${rounds} rounds of failures, ${seeds}: all as promised`
+    : `${rounds} rounds of ${values.calls} random calls, ${seeds}: every element right`,
+);
 
 function readOptions() {
   try {
     const { values: given } = parseArgs({
       options: {
-        minutes: { type: 'string', default: '30' }, rounds: { type: 'string', default: 'Infinity' }, seed: { type: 'string' },
-        failures: { type: 'boolean', default: false }, calls: { type: 'string', default: '200' }, help: { type: 'boolean', short: 'h', default: false },
+        minutes: { type: 'string', default: '30' },
+        rounds: { type: 'string', default: 'Infinity' },
+        seed: { type: 'string' },
+        failures: { type: 'boolean', default: false },
+        calls: { type: 'string', default: '200' },
+        help: { type: 'boolean', short: 'h', default: false },
       },
     });
     if (!given.help) return given;

@@ -13,7 +13,9 @@ const flow = 0.2; // of the difference to a neighbour, in one step; stable up to
 const comm = await init();
 
 // Blocks lie in a grid that is as square as the number of ranks allows.
-const rows = Array.from({ length: comm.nRanks }, (_, i) => i + 1).filter((n) => comm.nRanks % n === 0 && n * n <= comm.nRanks).at(-1);
+const rows = Array.from({ length: comm.nRanks }, (_, i) => i + 1)
+  .filter((n) => comm.nRanks % n === 0 && n * n <= comm.nRanks)
+  .at(-1);
 const columns = comm.nRanks / rows;
 const place = { row: Math.floor(comm.rank / columns), column: comm.rank % columns };
 const [top, bottom] = part(place.row, rows);
@@ -36,7 +38,11 @@ const neighbours = [
   { peer: rankAt(0, 1), length: height, edge: cell(0, width - 1), frame: cell(0, width), step: stride },
 ]
   .filter(({ peer }) => peer !== undefined)
-  .map((neighbour) => ({ ...neighbour, out: comm.alloc(Float64Array, neighbour.length), in: comm.alloc(Float64Array, neighbour.length) }));
+  .map((neighbour) => ({
+    ...neighbour,
+    out: comm.alloc(Float64Array, neighbour.length),
+    in: comm.alloc(Float64Array, neighbour.length),
+  }));
 
 let communicating = 0;
 const begun = performance.now();
@@ -60,7 +66,8 @@ async function exchangeEdges() {
       comm.recv(neighbour.in, neighbour.peer);
     }
   });
-  for (const { in: values, frame, step, length } of neighbours) for (let i = 0; i < length; i++) now[frame + i * step] = values[i];
+  for (const { in: values, frame, step, length } of neighbours)
+    for (let i = 0; i < length; i++) now[frame + i * step] = values[i];
 }
 
 /** One step in time. The plate's border stays cold. */
@@ -88,15 +95,26 @@ async function show() {
     const blockWidth = endColumn - firstColumn;
     const values = rank === 0 ? block : new Float64Array((endRow - firstRow) * blockWidth);
     if (rank !== 0) await comm.recv(values, rank);
-    for (let y = firstRow; y < endRow; y++) plate.set(values.subarray((y - firstRow) * blockWidth, (y - firstRow + 1) * blockWidth), y * size + firstColumn);
+    for (let y = firstRow; y < endRow; y++)
+      plate.set(values.subarray((y - firstRow) * blockWidth, (y - firstRow + 1) * blockWidth), y * size + firstColumn);
   }
   const shades = ' .:-=+*#%@';
   for (let line = 0; line < 16; line++) {
-    const cells = Array.from({ length: 48 }, (_, i) => plate[Math.floor(((line + 0.5) * size) / 16) * size + Math.floor(((i + 0.5) * size) / 48)]);
-    console.log(cells.map((heat) => shades[Math.min(9, Math.floor(heat * 10))]).join('').trimEnd());
+    const cells = Array.from(
+      { length: 48 },
+      (_, i) => plate[Math.floor(((line + 0.5) * size) / 16) * size + Math.floor(((i + 0.5) * size) / 48)],
+    );
+    console.log(
+      cells
+        .map((heat) => shades[Math.min(9, Math.floor(heat * 10))])
+        .join('')
+        .trimEnd(),
+    );
   }
   console.log(`temperatures ${createHash('sha256').update(plate).digest('hex').slice(0, 16)}`);
-  console.log(`${steps} steps on ${size} × ${size} cells in ${seconds.toFixed(2)} s, of which ${(communicating / 1e3).toFixed(2)} s communication (${rows} × ${columns} ranks)`);
+  console.log(
+    `${steps} steps on ${size} × ${size} cells in ${seconds.toFixed(2)} s, of which ${(communicating / 1e3).toFixed(2)} s communication (${rows} × ${columns} ranks)`,
+  );
 }
 
 /** Initial temperatures: two hot plates, the rest cold. */

@@ -22,10 +22,23 @@ for (const name of readdirSync(from)) {
   if (bytes > Number(longest)) continue;
   const json = (/** @type {string} */ file) => JSON.parse(texts.get(file) ?? '');
   await session.post('Profiler.takePreciseCoverage'); // forgets what was executed before
-  runOracleCase({ name, case: json('case.json'), expected: json('expected.json'), files: new Map([...texts].filter(([file]) => file.endsWith('.xml'))) }, sectionNames);
+  runOracleCase(
+    {
+      name,
+      case: json('case.json'),
+      expected: json('expected.json'),
+      files: new Map([...texts].filter(([file]) => file.endsWith('.xml'))),
+    },
+    sectionNames,
+  );
   const { result } = await session.post('Profiler.takePreciseCoverage');
-  const blocks = result.filter(({ url }) => url.includes('/dist/planner/')).flatMap(({ url, functions }) =>
-    functions.flatMap(({ ranges }) => ranges.filter(({ count }) => count > 0).map(({ startOffset, endOffset }) => `${url}:${startOffset}-${endOffset}`)));
+  const blocks = result
+    .filter(({ url }) => url.includes('/dist/planner/'))
+    .flatMap(({ url, functions }) =>
+      functions.flatMap(({ ranges }) =>
+        ranges.filter(({ count }) => count > 0).map(({ startOffset, endOffset }) => `${url}:${startOffset}-${endOffset}`),
+      ),
+    );
   cases.push({ name, folder, blocks: new Set(blocks), bytes });
 }
 
@@ -34,7 +47,9 @@ const gainOf = (/** @type {Set<string>} */ blocks) => [...blocks].filter((block)
 rmSync(to, { recursive: true, force: true });
 mkdirSync(to, { recursive: true });
 for (let chosen = 0; chosen < Number(most); chosen++) {
-  const [best] = cases.map((one) => ({ ...one, gain: gainOf(one.blocks) })).filter(({ gain }) => gain > 0)
+  const [best] = cases
+    .map((one) => ({ ...one, gain: gainOf(one.blocks) }))
+    .filter(({ gain }) => gain > 0)
     .sort((a, b) => b.gain / Math.sqrt(b.bytes) - a.gain / Math.sqrt(a.bytes));
   if (best === undefined) break;
   for (const block of best.blocks) covered.add(block);

@@ -11,7 +11,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const profile = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8'));
-const rounded = (/** @type {[number, number][]} */ points) => `[${points.map(([bytes, us]) => `[${bytes}, ${Number(us.toPrecision(3))}]`).join(', ')}]`;
+const rounded = (/** @type {[number, number][]} */ points) =>
+  `[${points.map(([bytes, us]) => `[${bytes}, ${Number(us.toPrecision(3))}]`).join(', ')}]`;
 const lines = [
   "import type { Profile } from './profile.js';",
   '',

@@ -2,7 +2,8 @@
 import { lineRules } from '../dist/planner/log/rules/all.js';
 
 const ofJob = {
-  'init-unfinished': 'ranks wrote no `Init COMPLETE`: who is missing or came least far; a remark where the log is an excerpt or the job ended well',
+  'init-unfinished':
+    'ranks wrote no `Init COMPLETE`: who is missing or came least far; a remark where the log is an excerpt or the job ended well',
   'rank-not-logged': 'init finished, but the files of some ranks were not given',
   'version-mixed': 'ranks have different NCCL',
   'environment-differs': 'processes have different settings',
@@ -10,7 +11,7 @@ const ofJob = {
   'ring-contradiction': 'two ranks tell different things about a ring',
   'tree-contradiction': 'two ranks tell different things about a tree',
   'channels-differ': 'ranks have different numbers of channels',
-  'shm-despite-nvlink': 'GPUs on a host with NVLink exchange data through the host\'s memory',
+  'shm-despite-nvlink': "GPUs on a host with NVLink exchange data through the host's memory",
   'network-inside-host': 'ranks of one host talk over the network',
   'socket-despite-ib': 'hosts talk over TCP though some found RDMA devices',
   'no-rdma': 'hosts talk over TCP',
@@ -25,7 +26,7 @@ const ofJob = {
   'fabric-over-tcp': 'NCCL talks TCP over the IP interface of Slingshot or InfiniBand',
   'nvlink-asymmetric': 'NVLink between two GPUs is slower one way than the other',
   'nvlink-degraded': 'a GPU has fewer NVLinks than its like',
-  'pcie-slow': 'a GPU\'s PCIe link is slower than those of its like',
+  'pcie-slow': "a GPU's PCIe link is slower than those of its like",
   'calls-differ': 'ranks call different collectives as the same number',
   'rank-behind': 'ranks hang in an earlier collective than the others',
   'rank-absent': 'ranks are not among those whose watchdog gave up',
@@ -63,7 +64,11 @@ const ofJob = {
 
 const rows = new Map();
 for (const { code, kind, problem, cause, source } of lineRules) {
-  const text = problem.replaceAll(/\[[^\]]*\$\d[^\]]*\]/g, '').replaceAll(/ ?[:(]? ?\$\d(?:\$\d)?\)?/g, ' …').replaceAll(/(?: …)+/g, ' …').trim();
+  const text = problem
+    .replaceAll(/\[[^\]]*\$\d[^\]]*\]/g, '')
+    .replaceAll(/ ?[:(]? ?\$\d(?:\$\d)?\)?/g, ' …')
+    .replaceAll(/(?: …)+/g, ' …')
+    .trim();
   const known = rows.get(code);
   if (known === undefined) rows.set(code, { kind, text, cause, source });
   else known.source ??= source;

@@ -168,9 +168,13 @@ export class InternalError extends TcclError {
   readonly ncclResult = ncclResults.InternalError;
 }
 
-/** The error of a call of `rank`, which it says from now on where it is not about other ranks, as that of one who waits for them is. */
+/**
+ * The error of a call of `rank`, which it says from now on where it is not about other ranks, as that of one who waits
+ * for them is.
+ */
 export function withRank<E>(error: E, rank: number): E {
-  if (error instanceof TcclError && !(error instanceof TimeoutError) && error.rank === undefined && error.ranks === undefined) Object.assign(error, { rank });
+  if (error instanceof TcclError && !(error instanceof TimeoutError) && error.rank === undefined && error.ranks === undefined)
+    Object.assign(error, { rank });
   return error;
 }
 

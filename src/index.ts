@@ -17,13 +17,36 @@ export type { PutOptions, Window } from './runtime/windows/window.js';
 export type { Registration } from './runtime/communicator/registration.js';
 export { spawnRanks } from './runtime/communicator/spawn-ranks.js';
 export {
-  fromBfloat16, fromFloat16, fromFloat8e4m3, fromFloat8e5m2, toBfloat16, toFloat16, toFloat8e4m3, toFloat8e5m2,
+  fromBfloat16,
+  fromFloat16,
+  fromFloat8e4m3,
+  fromFloat8e5m2,
+  toBfloat16,
+  toFloat16,
+  toFloat8e4m3,
+  toFloat8e5m2,
 } from './runtime/device/formats.js';
 export type { MemoryUse, SegmentMemory } from './runtime/device/memory-use.js';
-export type { DataTypeName, NumericArray, NumericArrayConstructor, PremulSum, ReductionOperator } from './runtime/device/types.js';
+export type {
+  DataTypeName,
+  NumericArray,
+  NumericArrayConstructor,
+  PremulSum,
+  ReductionOperator,
+} from './runtime/device/types.js';
 export {
-  describeError, InputError, InternalError, InvalidArgumentError, InvalidUsageError, ncclResults, RemoteError, SystemError, TcclError, TimeoutError,
-  type ErrorCode, type ErrorDetails,
+  describeError,
+  InputError,
+  InternalError,
+  InvalidArgumentError,
+  InvalidUsageError,
+  ncclResults,
+  RemoteError,
+  SystemError,
+  TcclError,
+  TimeoutError,
+  type ErrorCode,
+  type ErrorDetails,
 } from './errors.js';
 export type { SpawnRanksOptions } from './runtime/launch/spawn-threads.js';
 export { version } from './version.js';

@@ -14,11 +14,20 @@ const short: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t'
 function shown(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   const hex = code.toString(16);
-  return short[character] ?? (code <= 0xff ? `\\x${hex.padStart(2, '0')}` : code <= 0xffff ? `\\u${hex.padStart(4, '0')}` : `\\u{${hex}}`);
+  return (
+    short[character] ??
+    (code <= 0xff ? `\\x${hex.padStart(2, '0')}` : code <= 0xffff ? `\\u${hex.padStart(4, '0')}` : `\\u{${hex}}`)
+  );
 }
 
 /** JSON of one value, safe on a terminal: the same characters are escaped as JSON has it. */
 export function printableJson(value: unknown, indent?: number): string {
-  return JSON.stringify(value, undefined, indent).replace(unprintable, (character) => (character === '\n' ? character : // between the lines; JSON.stringify escapes those within texts
-    Array.from({ length: character.length }, (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`).join('')));
+  return JSON.stringify(value, undefined, indent).replace(unprintable, (character) =>
+    character === '\n'
+      ? character // between the lines; JSON.stringify escapes those within texts
+      : Array.from(
+          { length: character.length },
+          (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`,
+        ).join(''),
+  );
 }

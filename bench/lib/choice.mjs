@@ -34,6 +34,16 @@ export function judge(records) {
   return [...cells.values()].flatMap(({ kind, ranks, size, chosen, forced }) => {
     const [best] = forced.sort((a, b) => a.us - b.us);
     if (chosen === undefined || best === undefined) return [];
-    return [{ kind, ranks, size, chosen, best, ratio: chosen.us / best.us, same: chosen.algorithm === best.algorithm && chosen.protocol === best.protocol }];
+    return [
+      {
+        kind,
+        ranks,
+        size,
+        chosen,
+        best,
+        ratio: chosen.us / best.us,
+        same: chosen.algorithm === best.algorithm && chosen.protocol === best.protocol,
+      },
+    ];
   });
 }

@@ -60,20 +60,39 @@ export function compare(records) {
     const { lib, cfg, coll, type, ranks, calls, bytes } = record;
     const key = [coll, type, ranks, calls, state, bytes].join(' ');
     const comparison = getOrMake(comparisons, key, () => ({
-      coll, type, ranks, calls, state: /** @type {Comparison['state']} */ (state), bytes, best: undefined, peers: [], ours: {}, figures: new Map(),
+      coll,
+      type,
+      ranks,
+      calls,
+      state: /** @type {Comparison['state']} */ (state),
+      bytes,
+      best: undefined,
+      peers: [],
+      ours: {},
+      figures: new Map(),
     }));
-    const figure = getOrMake(comparison.figures, `${lib} ${cfg}`, () => ({ lib, cfg, us: 0, runs: 0, noisy: false, quiet: [], loud: [] }));
+    const figure = getOrMake(comparison.figures, `${lib} ${cfg}`, () => ({
+      lib,
+      cfg,
+      us: 0,
+      runs: 0,
+      noisy: false,
+      quiet: [],
+      loud: [],
+    }));
     (record.others.some((count) => count > 0) ? figure.loud : figure.quiet).push(record.time_us);
   }
-  return [...comparisons.values()].map(({ figures, ...comparison }) => {
-    const all = [...figures.values()].map(({ quiet, loud, lib, cfg }) => {
-      const counted = quiet.length > 0 ? quiet : loud;
-      return { lib, cfg, us: Math.min(...counted), runs: counted.length, noisy: quiet.length === 0 };
-    });
-    const peers = all.filter(({ lib }) => lib !== 'tccl').sort((a, b) => a.us - b.us);
-    const ours = Object.fromEntries(all.filter(({ lib }) => lib === 'tccl').map((figure) => [figure.cfg, figure]));
-    return { ...comparison, best: peers[0], peers, ours };
-  }).sort(inOrder);
+  return [...comparisons.values()]
+    .map(({ figures, ...comparison }) => {
+      const all = [...figures.values()].map(({ quiet, loud, lib, cfg }) => {
+        const counted = quiet.length > 0 ? quiet : loud;
+        return { lib, cfg, us: Math.min(...counted), runs: counted.length, noisy: quiet.length === 0 };
+      });
+      const peers = all.filter(({ lib }) => lib !== 'tccl').sort((a, b) => a.us - b.us);
+      const ours = Object.fromEntries(all.filter(({ lib }) => lib === 'tccl').map((figure) => [figure.cfg, figure]));
+      return { ...comparison, best: peers[0], peers, ours };
+    })
+    .sort(inOrder);
 }
 
 /**
@@ -86,8 +105,14 @@ function isTiming(record) {
 
 /** @param {Comparison} a @param {Comparison} b */
 function inOrder(a, b) {
-  return a.coll.localeCompare(b.coll) || a.type.localeCompare(b.type) || a.ranks - b.ranks || a.calls - b.calls
-    || b.state.localeCompare(a.state) || a.bytes - b.bytes;
+  return (
+    a.coll.localeCompare(b.coll) ||
+    a.type.localeCompare(b.type) ||
+    a.ranks - b.ranks ||
+    a.calls - b.calls ||
+    b.state.localeCompare(a.state) ||
+    a.bytes - b.bytes
+  );
 }
 
 /**

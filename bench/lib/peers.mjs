@@ -18,11 +18,41 @@ const compile = ['-O3', '-march=native', '-Wall', '-Wextra'];
 
 /** @type {readonly { name: string, what: string, inputs: readonly string[], command: readonly string[], hint: string }[]} */
 const programs = [
-  { name: 'bench.o', what: 'the harness', inputs: ['bench.c', 'bench.h'], command: ['gcc', ...compile, '-std=gnu11', '-c', 'bench.c'], hint: 'gcc' },
-  { name: 'bench_openmpi', what: 'Open MPI', inputs: ['be_mpi.c', 'build/bench.o'], command: ['mpicc.openmpi', ...compile, 'be_mpi.c', 'build/bench.o'], hint: 'openmpi-bin libopenmpi-dev' },
-  { name: 'bench_mpich', what: 'MPICH', inputs: ['be_mpi.c', 'build/bench.o'], command: ['mpicc.mpich', ...compile, 'be_mpi.c', 'build/bench.o'], hint: 'mpich libmpich-dev' },
-  { name: 'bench_gloo', what: 'Gloo', inputs: ['be_gloo.cc', 'build/bench.o'], command: ['g++', ...compile, '-std=c++17', 'be_gloo.cc', 'build/bench.o', '-lgloo'], hint: 'g++ libgloo-dev' },
-  { name: 'ceilings', what: 'the benchmark of memory', inputs: ['ceilings.c'], command: ['gcc', ...compile, 'ceilings.c', '-lpthread'], hint: 'gcc' },
+  {
+    name: 'bench.o',
+    what: 'the harness',
+    inputs: ['bench.c', 'bench.h'],
+    command: ['gcc', ...compile, '-std=gnu11', '-c', 'bench.c'],
+    hint: 'gcc',
+  },
+  {
+    name: 'bench_openmpi',
+    what: 'Open MPI',
+    inputs: ['be_mpi.c', 'build/bench.o'],
+    command: ['mpicc.openmpi', ...compile, 'be_mpi.c', 'build/bench.o'],
+    hint: 'openmpi-bin libopenmpi-dev',
+  },
+  {
+    name: 'bench_mpich',
+    what: 'MPICH',
+    inputs: ['be_mpi.c', 'build/bench.o'],
+    command: ['mpicc.mpich', ...compile, 'be_mpi.c', 'build/bench.o'],
+    hint: 'mpich libmpich-dev',
+  },
+  {
+    name: 'bench_gloo',
+    what: 'Gloo',
+    inputs: ['be_gloo.cc', 'build/bench.o'],
+    command: ['g++', ...compile, '-std=c++17', 'be_gloo.cc', 'build/bench.o', '-lgloo'],
+    hint: 'g++ libgloo-dev',
+  },
+  {
+    name: 'ceilings',
+    what: 'the benchmark of memory',
+    inputs: ['ceilings.c'],
+    command: ['gcc', ...compile, 'ceilings.c', '-lpthread'],
+    hint: 'gcc',
+  },
 ];
 
 /**
@@ -37,10 +67,21 @@ export function buildPrograms(report) {
   for (const { name, what, inputs, command, hint } of programs) {
     const output = programPath(name);
     const [compiler = '', ...args] = command;
-    if (!isNewer(output, inputs.map((input) => join(sources, input)))) {
+    if (
+      !isNewer(
+        output,
+        inputs.map((input) => join(sources, input)),
+      )
+    ) {
       const { status, stderr, error } = spawnSync(compiler, [...args, '-o', output], { cwd: sources, encoding: 'utf8' });
       if (status !== 0) {
-        const reason = error === undefined ? stderr.trim().split('\n').find((line) => line.includes('error')) ?? stderr.trim() : `${compiler}: not found`;
+        const reason =
+          error === undefined
+            ? (stderr
+                .trim()
+                .split('\n')
+                .find((line) => line.includes('error')) ?? stderr.trim())
+            : `${compiler}: not found`;
         report(`${what} is left out: ${reason} (Debian: apt-get install ${hint})`);
         continue;
       }
@@ -72,7 +113,8 @@ function isNewer(output, inputs) {
 const cma = '--mca btl_vader_eager_limit 66000';
 const noCma = `${cma} --mca btl_vader_single_copy_mechanism none --mca btl_vader_max_send_size 131072`;
 const ucx = '--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any';
-const ring = '--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm 5 --mca coll_tuned_allreduce_algorithm_segmentsize';
+const ring =
+  '--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm 5 --mca coll_tuned_allreduce_algorithm_segmentsize';
 const scatter = '--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_reduce_scatter_block_algorithm';
 const rndv = { UCX_RNDV_THRESH: '65536' };
 
@@ -93,8 +135,21 @@ export function tunings(collective, ranks, cores) {
     list.push({ library: 'openmpi', name, launcher, environment: {}, options, won });
   const mpich = (/** @type {string} */ name, /** @type {Record<string, string>} */ environment, won = false, options = '') =>
     list.push({ library: 'mpich', name, launcher: '', environment, options, won });
-  const gloo = (/** @type {string} */ name, /** @type {string} */ options, won = false, /** @type {number | undefined} */ maxBytes = undefined) =>
-    list.push({ library: 'gloo', name, launcher: '', environment: {}, options, won, ...(maxBytes === undefined ? {} : { maxBytes }) });
+  const gloo = (
+    /** @type {string} */ name,
+    /** @type {string} */ options,
+    won = false,
+    /** @type {number | undefined} */ maxBytes = undefined,
+  ) =>
+    list.push({
+      library: 'gloo',
+      name,
+      launcher: '',
+      environment: {},
+      options,
+      won,
+      ...(maxBytes === undefined ? {} : { maxBytes }),
+    });
 
   openmpi('default', '', crowded || collective !== 'all_reduce');
   if (crowded) {
@@ -131,9 +186,11 @@ export function tunings(collective, ranks, cores) {
     gloo('ring+pin', '-A ring -p', crowded);
     gloo('bcube', '-A bcube');
     gloo('bcube+pin', '-A bcube -p');
-    for (const name of ['ring', 'chunked', 'hd']) gloo(`old_${name}+pin`, `-A old_${name} -p -i 1`, name === 'chunked' && !crowded);
+    for (const name of ['ring', 'chunked', 'hd'])
+      gloo(`old_${name}+pin`, `-A old_${name} -p -i 1`, name === 'chunked' && !crowded);
     // Sockets without an event loop: both sides write, and wait for ever, when messages outgrow the sockets' buffers.
-    if (!crowded) for (const name of ['ring', 'hd']) gloo(`old_${name}+sync`, `-A old_${name}+sync -i 1`, name === 'ring', 2 ** 20);
+    if (!crowded)
+      for (const name of ['ring', 'hd']) gloo(`old_${name}+sync`, `-A old_${name}+sync -i 1`, name === 'ring', 2 ** 20);
   } else {
     const inPlace = collective === 'reduce_scatter' ? ' -i 1' : '';
     gloo('pin', `-p${inPlace}`, true);
@@ -162,7 +219,11 @@ export function command(tuning, ranks, options) {
   const program = programPath(`bench_${tuning.library}`);
   switch (tuning.library) {
     case 'openmpi':
-      return { file: 'mpirun.openmpi', args: ['--oversubscribe', '-np', String(ranks), ...words(tuning.launcher), program, ...args], env: openmpiAsRoot };
+      return {
+        file: 'mpirun.openmpi',
+        args: ['--oversubscribe', '-np', String(ranks), ...words(tuning.launcher), program, ...args],
+        env: openmpiAsRoot,
+      };
     case 'mpich':
       return { file: 'mpiexec.mpich', args: ['-n', String(ranks), program, ...args], env: tuning.environment };
     case 'gloo':

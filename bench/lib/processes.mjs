@@ -45,7 +45,7 @@ export async function runCommand({ file, args, env: own = {} }, { timeoutMs, env
   try {
     return await outcome(file, child);
   } catch (error) {
-    if (timedOut) throw new Error(`not done after ${timeoutMs / 1e3} s`);
+    if (timedOut) throw new Error(`not done after ${timeoutMs / 1e3} s`, { cause: error });
     throw error;
   } finally {
     clearTimeout(timer);
@@ -55,7 +55,8 @@ export async function runCommand({ file, args, env: own = {} }, { timeoutMs, env
 
 /**
  * @param {string} file
- * @param {import('node:child_process').ChildProcessByStdio<null, import('node:stream').Readable, import('node:stream').Readable>} child
+ * @param {import('node:child_process').ChildProcessByStdio<null, import('node:stream').Readable,
+ *   import('node:stream').Readable>} child
  * @returns {Promise<string>}
  */
 function outcome(file, child) {

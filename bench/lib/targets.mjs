@@ -1,9 +1,5 @@
 /** Of all collectives but all-reduce: the table in bytes is the same for each of them. */
-const others = {
-  2: { 1048576: 0.5, 16777216: 0.6 },
-  4: { 1048576: 0.7, 16777216: 0.7 },
-  8: { 1048576: 0.7, 16777216: 0.7 },
-};
+const others = { 2: { 1048576: 0.5, 16777216: 0.6 }, 4: { 1048576: 0.7, 16777216: 0.7 }, 8: { 1048576: 0.7, 16777216: 0.7 } };
 
 /**
  * What tccl is to reach, as time over the best time among all libraries and tunings in one run: on two cores, arrays
@@ -13,7 +9,7 @@ const others = {
  */
 const ratios = {
   float: {
-    'all_reduce': {
+    all_reduce: {
       2: { 8: 0.9, 1024: 0.55, 32768: 0.22, 1048576: 0.33, 16777216: 0.45, 67108864: 0.45 },
       4: { 8: 1, 1024: 1, 32768: 0.5, 1048576: 0.5, 16777216: 0.45, 67108864: 0.45 },
       8: { 8: 1, 1024: 1, 32768: 0.6, 1048576: 0.5, 16777216: 0.45, 67108864: 0.45 },
@@ -62,7 +58,10 @@ export const planTargets = { 2048: { seconds: 3, mebibytes: 1536 }, 12500: { sec
 /** The search of all machines of the oracle over NCCL's own time. */
 export const searchTarget = 1.5;
 
-/** Tuning model, predictions and choices of ten kinds of calls at forty sizes, after the plan, the first time in a process; milliseconds. */
+/**
+ * Tuning model, predictions and choices of ten kinds of calls at forty sizes, after the plan, the first time in a
+ * process; milliseconds.
+ */
 export const tuningTargetMs = 100;
 
 /** `tccl plan dgx-h100 --nodes 2`, the whole process, milliseconds. */

@@ -14,9 +14,13 @@ const each = words[0] === 'each';
 const names = each ? words.slice(1) : words;
 const roots = names.map((name) => machine(name));
 const rootOf = (/** @type {number} */ host) => (each ? machine(names[host % names.length] ?? '') : roots[host % roots.length]);
-const hosts = roots.length === 1 && !each
-  ? roots.map((root) => ({ machine: root, count: Number(hostCount) }))
-  : Array.from({ length: Number(hostCount) }, (_, host) => ({ machine: /** @type {(typeof roots)[number]} */ (rootOf(host)), count: 1 }));
+const hosts =
+  roots.length === 1 && !each
+    ? roots.map((root) => ({ machine: root, count: Number(hostCount) }))
+    : Array.from({ length: Number(hostCount) }, (_, host) => ({
+        machine: /** @type {(typeof roots)[number]} */ (rootOf(host)),
+        count: 1,
+      }));
 
 const start = performance.now();
 const made = plan({ hosts });
@@ -28,10 +32,12 @@ const times = Array.from({ length: Number(repeats) }, () => {
   planPrepared(prepared, defaultParameters);
   return performance.now() - before;
 });
-console.log(JSON.stringify({
-  ranks: made.nodes.nRanks,
-  channels: made.nChannels,
-  coldMs,
-  mergeMs: Math.min(...times),
-  peakMiB: process.resourceUsage().maxRSS / 1024,
-}));
+console.log(
+  JSON.stringify({
+    ranks: made.nodes.nRanks,
+    channels: made.nChannels,
+    coldMs,
+    mergeMs: Math.min(...times),
+    peakMiB: process.resourceUsage().maxRSS / 1024,
+  }),
+);

@@ -26,4 +26,6 @@ const times = Array.from({ length: 1 + Number(repeats) }, () => {
   return performance.now() - before;
 });
 const [coldMs = 0, ...warm] = times;
-console.log(JSON.stringify({ ranks: made.nodes.nRanks, choices: calls.length * sizes.length, coldMs, warmMs: Math.min(...warm) }));
+console.log(
+  JSON.stringify({ ranks: made.nodes.nRanks, choices: calls.length * sizes.length, coldMs, warmMs: Math.min(...warm) }),
+);

@@ -35,9 +35,11 @@ await stage('message, 4 MiB', large, () => each(large, (child) => toNext(child, 
 const x = world.alloc(Float32Array, 64);
 /** @type {import('../../dist/index.js').Window[]} */
 const windows = [];
-await stage('window', large, () => each(large, async (child) => {
-  windows.push(await child.window(x));
-}));
+await stage('window', large, () =>
+  each(large, async (child) => {
+    windows.push(await child.window(x));
+  }),
+);
 for (const window of windows) await window.close();
 await stage('closed', count, () => each(count, (child) => child.close()));
 await world.close();
@@ -66,7 +68,10 @@ function allCalls(array) {
 
 /** @param {import('../../dist/index.js').Communicator} child @param {number} length */
 async function toNext(child, length) {
-  await Promise.all([child.send(outside.subarray(0, length), (rank + 1) % nRanks), child.recv(new Float32Array(length), (rank + nRanks - 1) % nRanks)]);
+  await Promise.all([
+    child.send(outside.subarray(0, length), (rank + 1) % nRanks),
+    child.recv(new Float32Array(length), (rank + nRanks - 1) % nRanks),
+  ]);
 }
 
 /** @param {string} name @param {number} n @param {() => Promise<unknown>} work */

@@ -77,7 +77,10 @@ async function measure(which, elements, buffers, size) {
   const bytes = Math.max(shape.sendCount, shape.recvCount) * elements.bytes;
   // One literal makes all calls' objects: V8 gives up compiled code that meets an object of another form.
   const callOf = (/** @type {import('../../dist/perf/collectives.js').Shape} */ of) => ({
-    ...buffers.views(elements, of, inPlace), operator: /** @type {const} */ ('sum'), root: 0, options: { type: elements.type },
+    ...buffers.views(elements, of, inPlace),
+    operator: /** @type {const} */ ('sum'),
+    root: 0,
+    options: { type: elements.type },
   });
   const call = callOf(shape);
   const { send, recv } = call;
@@ -105,7 +108,7 @@ async function measure(which, elements, buffers, size) {
   let waits = Number(option.patience) * 20;
   let before, after, samples;
   do {
-    while (!isWanted(before = meeting.probe()) && waits-- > 0) sleep(50);
+    while (!isWanted((before = meeting.probe())) && waits-- > 0) sleep(50);
     samples = await sample(which, call, Number(option.samples), Number(option.seconds) * 1e3);
     after = meeting.probe();
   } while (!isWanted(after) && waits-- > 0);
@@ -115,14 +118,28 @@ async function measure(which, elements, buffers, size) {
   const median = samples[samples.length >> 1] ?? 0;
   const mean = samples.reduce((sum, time) => sum + time, 0) / samples.length;
   const GBps = bytes / median / 1e9;
-  console.log(JSON.stringify({
-    lib: 'tccl', cfg: option.label || option.api, coll: option.collective, type: option.type, ranks: comm.nRanks, bytes,
-    inplace: inPlace ? 1 : 0, calls: perSample, samples: samples.length,
-    link_ns: [Math.round(before.linkNs), Math.round(after.linkNs)], others: [before.others, after.others],
-    clock_ns: Math.round(clock * 1e9), time_us: micros(median), min_us: micros(samples[0] ?? 0), mean_us: micros(mean),
-    algbw_GBps: Number(GBps.toFixed(4)), busbw_GBps: Number((GBps * which.busFactor(comm.nRanks)).toFixed(4)),
-    wrong: option.check ? meeting.reported('wrong').reduce((sum, count) => sum + count, 0) : null,
-  }));
+  console.log(
+    JSON.stringify({
+      lib: 'tccl',
+      cfg: option.label || option.api,
+      coll: option.collective,
+      type: option.type,
+      ranks: comm.nRanks,
+      bytes,
+      inplace: inPlace ? 1 : 0,
+      calls: perSample,
+      samples: samples.length,
+      link_ns: [Math.round(before.linkNs), Math.round(after.linkNs)],
+      others: [before.others, after.others],
+      clock_ns: Math.round(clock * 1e9),
+      time_us: micros(median),
+      min_us: micros(samples[0] ?? 0),
+      mean_us: micros(mean),
+      algbw_GBps: Number(GBps.toFixed(4)),
+      busbw_GBps: Number((GBps * which.busFactor(comm.nRanks)).toFixed(4)),
+      wrong: option.check ? meeting.reported('wrong').reduce((sum, count) => sum + count, 0) : null,
+    }),
+  );
 }
 
 /** Whether the machine is as -m wants it. @param {{ linkNs: number, others: number }} probe */

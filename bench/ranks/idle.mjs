@@ -13,7 +13,10 @@ const [transport = 'shared', text = '10000'] = process.argv.slice(2);
 const lateMs = Number(text);
 
 /** A config, and a wait that ends when rank 0 comes, whose time it leaves in `x`. */
-/** @type {{ wait: string, config: import('../../dist/index.js').CommunicatorConfig, run: (comm: import('../../dist/index.js').Communicator, x: Float64Array) => Promise<void> | void }[]} */
+/**
+ * @type {{ wait: string, config: import('../../dist/index.js').CommunicatorConfig, run: (comm:
+ * import('../../dist/index.js').Communicator, x: Float64Array) => Promise<void> | void }[]}
+ */
 const waits = [
   { wait: 'recv', config: {}, run: receive },
   { wait: 'recvSync', config: { blocking: true }, run: (comm, x) => (comm.rank === 0 ? receive(comm, x) : comm.recvSync(x, 0)) },
@@ -35,7 +38,8 @@ const comm = await job.split(0);
 const x = comm.alloc(Float64Array, 1);
 const window = await comm.window(x);
 await timed(comm, 'waitSignal', x, async () => {
-  if (comm.rank === 0) for (let peer = 1; peer < comm.nRanks; peer++) await window.put(Float64Array.of(nowUs()), peer, 0, { signal: true });
+  if (comm.rank === 0)
+    for (let peer = 1; peer < comm.nRanks; peer++) await window.put(Float64Array.of(nowUs()), peer, 0, { signal: true });
   else await window.waitSignal(0);
 });
 await window.close();
@@ -65,10 +69,17 @@ async function timed(comm, wait, x, run) {
     await run();
     const endUs = nowUs();
     const { user, system } = process.cpuUsage(before);
-    console.log(JSON.stringify({
-      idle: wait, transport, ranks: comm.nRanks, rank: comm.rank, waitedMs: (endUs - startUs) / 1000,
-      cpuPercent: (100 * (user + system)) / (endUs - startUs), lateUs: endUs - (x[0] ?? 0),
-    }));
+    console.log(
+      JSON.stringify({
+        idle: wait,
+        transport,
+        ranks: comm.nRanks,
+        rank: comm.rank,
+        waitedMs: (endUs - startUs) / 1000,
+        cpuPercent: (100 * (user + system)) / (endUs - startUs),
+        lateUs: endUs - (x[0] ?? 0),
+      }),
+    );
   }
   await comm.barrier();
 }

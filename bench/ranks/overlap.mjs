@@ -15,7 +15,7 @@ const x = comm.alloc(Float32Array, bytes / 4).fill(1);
 const state = new Float64Array(4096).fill(1.5);
 
 for (let warm = 0; warm < 5; warm++) await allReduce();
-const turns = Math.ceil(await timed(allReduce) * turnsPerMs());
+const turns = Math.ceil((await timed(allReduce)) * turnsPerMs());
 
 for (let round = 0; round < rounds; round++) {
   const communicationMs = await timed(allReduce);

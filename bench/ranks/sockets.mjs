@@ -22,7 +22,8 @@ for (const bytes of sizes.split(',').map(Number)) {
       times.push(Number(process.hrtime.bigint() - start) / 1000);
     }
     times.sort((a, b) => a - b);
-    if (comm.rank === 0) console.log(JSON.stringify({ engine, form, memory, bytes, us: times[times.length >> 1], lowestUs: times[0] }));
+    if (comm.rank === 0)
+      console.log(JSON.stringify({ engine, form, memory, bytes, us: times[times.length >> 1], lowestUs: times[0] }));
   }
 }
 await comm.close();

@@ -32,9 +32,10 @@ parentPort?.postMessage({ times });
 
 async function openRing() {
   const size = { steps: 8, slotBytes };
-  const transport = name === 'shm'
-    ? new ShmTransport({ team: Team.ofAll(segment), localRanks: [0, 1], size })
-    : new SocketTransport({ segment, rank, host: '127.0.0.1', secret: new Uint8Array(32), size });
+  const transport =
+    name === 'shm'
+      ? new ShmTransport({ team: Team.ofAll(segment), localRanks: [0, 1], size })
+      : new SocketTransport({ segment, rank, host: '127.0.0.1', secret: new Uint8Array(32), size });
   const send = await transport.setUpSend(other);
   const receive = await transport.setUpReceive(other);
   const infos = await exchange({ send: send.info, receive: receive.info });
@@ -72,8 +73,17 @@ async function measure(ring) {
     receive.release();
   };
   const buffer = segment.allocateBytes(slotBytes);
-  const engine = new NetworkEngine(Team.ofAll(segment), libc, ring, () => Promise.reject(new Error('a ring has all connections that it needs')));
-  const allReduce = encodeCall({ kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: bytes / 4, algorithm: 'ring' });
+  const engine = new NetworkEngine(Team.ofAll(segment), libc, ring, () =>
+    Promise.reject(new Error('a ring has all connections that it needs')),
+  );
+  const allReduce = encodeCall({
+    kind: 'allReduce',
+    type: float32,
+    operator: 'sum',
+    root: 0,
+    count: bytes / 4,
+    algorithm: 'ring',
+  });
   const [input, output] = [segment.alloc(Float32Array, bytes / 4), segment.alloc(Float32Array, bytes / 4)];
 
   /** @type {Record<string, () => Promise<void>>} */
@@ -116,7 +126,8 @@ async function rawSocket() {
       await new Promise((resolve) => server.once('listening', resolve));
       await exchange(server.address());
       const socket = await new Promise((resolve) => server.once('connection', resolve));
-      for (let sent = 0; sent < bytes; sent += slotBytes) if (!socket.write(chunk)) await new Promise((resolve) => socket.once('drain', resolve));
+      for (let sent = 0; sent < bytes; sent += slotBytes)
+        if (!socket.write(chunk)) await new Promise((resolve) => socket.once('drain', resolve));
       socket.end();
       await exchange('done');
       server.close();

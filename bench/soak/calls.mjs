@@ -1,6 +1,9 @@
 import { spawnSync } from 'node:child_process';
 
-/** @typedef {{ readonly what: string, readonly command: string }} Problem what went wrong in a round, and the command that repeats it */
+/**
+ * @typedef {{ readonly what: string, readonly command: string }} Problem what went wrong in a round, and the command
+ * that repeats it
+ */
 
 /** @type {readonly { env: Record<string, string>, options: string[] }[]} */
 const ways = [
@@ -27,8 +30,27 @@ export function callsRound(seed, round, calls, tell) {
   const ranks = 1 + ((round * 7) % 9);
   const names = Object.entries(way.env).map(([name, value]) => `${name}=${value}`);
   tell(`${ranks} ranks, ${names.join(' ')}`);
-  const args = ['run', '-n', String(ranks), '--', process.execPath, program, '--seed', String(seed), '--calls', calls, ...way.options];
-  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args], { encoding: 'utf8', timeout: 300_000, env: { ...process.env, ...way.env } });
+  const args = [
+    'run',
+    '-n',
+    String(ranks),
+    '--',
+    process.execPath,
+    program,
+    '--seed',
+    String(seed),
+    '--calls',
+    calls,
+    ...way.options,
+  ];
+  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args], {
+    encoding: 'utf8',
+    timeout: 300_000,
+    env: { ...process.env, ...way.env },
+  });
   if (status === 0) return undefined;
-  return { what: `${stdout}${stderr}${status === null ? 'not finished after 300 s' : `exit code ${status}`}`, command: [...names, 'npx tccl', ...args].join(' ') };
+  return {
+    what: `${stdout}${stderr}${status === null ? 'not finished after 300 s' : `exit code ${status}`}`,
+    command: [...names, 'npx tccl', ...args].join(' '),
+  };
 }

@@ -27,10 +27,16 @@ export async function failuresRound(seed, tell) {
   tell(text);
   const problems = await problemsOf(job);
   if (problems.length === 0) return undefined;
-  return { what: `${text}\n${problems.map((problem) => `  ${problem}\n`).join('')}`, command: `npm run soak -- --failures --seed ${seed} --rounds 1` };
+  return {
+    what: `${text}\n${problems.map((problem) => `  ${problem}\n`).join('')}`,
+    command: `npm run soak -- --failures --seed ${seed} --rounds 1`,
+  };
 }
 
-/** What the rounds so far came to: ranks that were left and heard of a failure, and after how many milliseconds where that is measured. */
+/**
+ * What the rounds so far came to: ranks that were left and heard of a failure, and after how many milliseconds where
+ * that is measured.
+ */
 export const figures = { survivors: 0, heardMs: /** @type {number[]} */ ([]) };
 
 /** @returns {Promise<string[]>} */

@@ -4,7 +4,8 @@ import { random } from '../../test/multi-process/fixtures/random.mjs';
  * How a rank fails.
  *
  * @typedef {object} Failure
- * @property {string} kind `SIGKILL`, `exit 0`, `exit 3`, `throw`, `abort`, `close`, `mismatch`, `detach`, `stop short`, `stop long`, `none`
+ * @property {string} kind `SIGKILL`, `exit 0`, `exit 3`, `throw`, `abort`, `close`, `mismatch`, `detach`, `stop short`,
+ *   `stop long`, `none`
  * @property {number} victim the rank in the job's first communicator
  * @property {number} step of the phase
  * @property {'before' | 'during' | 'outside'} moment before the step, once its calls are started, or by a signal from outside
@@ -23,7 +24,8 @@ import { random } from '../../test/multi-process/fixtures/random.mjs';
  * @property {string | undefined} kind of each collective; undefined: drawn
  * @property {number | undefined} count
  * @property {Failure} failure
- * @property {{ victim: number, turns: number } | undefined} second a rank that is killed while those who are left shrink the communicator
+ * @property {{ victim: number, turns: number } | undefined} second a rank that is killed while those who are left
+ *   shrink the communicator
  */
 
 /**
@@ -38,7 +40,18 @@ import { random } from '../../test/multi-process/fixtures/random.mjs';
  * @property {readonly Phase[]} phases
  */
 
-const stepNames = ['collective', 'collective', 'collective', 'several', 'streams', 'exchange', 'gatherByMessages', 'group', 'window', 'split'];
+const stepNames = [
+  'collective',
+  'collective',
+  'collective',
+  'several',
+  'streams',
+  'exchange',
+  'gatherByMessages',
+  'group',
+  'window',
+  'split',
+];
 const algorithms = ['direct', 'ring', 'tree', 'pat', 'nvls'];
 
 /**
@@ -52,7 +65,10 @@ export function drawJob(seed) {
   const pick = (/** @type {readonly string[]} */ list) => list[draw(list.length)] ?? '';
   const nRanks = 2 + draw(8);
   const place = draw(4) === 0 ? 'threads' : 'processes';
-  const medium = place === 'threads' ? pick(['segment', 'segment', 'sockets']) : pick(['segment', 'segment', 'segment', 'sockets', 'hosts', 'hosts']);
+  const medium =
+    place === 'threads'
+      ? pick(['segment', 'segment', 'sockets'])
+      : pick(['segment', 'segment', 'segment', 'sockets', 'hosts', 'hosts']);
   const nHosts = 2 + draw(2);
   const hosts = Array.from({ length: nRanks }, () => (medium === 'hosts' ? draw(nHosts) : 0));
   const inOneSegment = hosts.every((host) => host === hosts[0]) && medium !== 'sockets';
@@ -65,7 +81,12 @@ export function drawJob(seed) {
   const stops = phases.some(({ failure }) => failure.kind === 'stop long');
   const algorithm = inOneSegment && !engine && draw(2) === 0 ? pick(algorithms) : undefined;
   return {
-    seed, nRanks, place, hosts, config, phases,
+    seed,
+    nRanks,
+    place,
+    hosts,
+    config,
+    phases,
     blocking: inOneSegment || engine || 'blocking' in config,
     env: {
       TCCL_TIMEOUT: stops ? '5' : '300',
@@ -77,7 +98,16 @@ export function drawJob(seed) {
 
 /** @returns {Phase} */
 function drawPhase(/** @type {(limit: number) => number} */ draw, /** @type {number} */ nRanks, /** @type {string} */ place) {
-  const kinds = ['abort', 'close', 'exit 0', 'exit 3', 'throw', 'mismatch', 'detach', ...(place === 'threads' ? [] : ['SIGKILL', 'SIGKILL', 'SIGKILL', 'stop short', 'stop long'])];
+  const kinds = [
+    'abort',
+    'close',
+    'exit 0',
+    'exit 3',
+    'throw',
+    'mismatch',
+    'detach',
+    ...(place === 'threads' ? [] : ['SIGKILL', 'SIGKILL', 'SIGKILL', 'stop short', 'stop long']),
+  ];
   const kind = kinds[draw(kinds.length)] ?? 'none';
   const steps = Array.from({ length: 2 + draw(10) }, () => stepNames[draw(stepNames.length)] ?? '');
   const step = draw(steps.length);
@@ -88,9 +118,18 @@ function drawPhase(/** @type {(limit: number) => number} */ draw, /** @type {num
   const moment = stopped || (kind === 'SIGKILL' && draw(2) === 0) ? 'outside' : byCall || draw(2) === 0 ? 'during' : 'before';
   const leaves = !byCall && kind !== 'stop short';
   return {
-    steps, stream: steps.includes('streams') || draw(4) === 0, kind: undefined, count: undefined,
+    steps,
+    stream: steps.includes('streams') || draw(4) === 0,
+    kind: undefined,
+    count: undefined,
     failure: {
-      kind, step, moment, leaves, victim: draw(nRanks), turns: draw(5), afterMs: draw(30),
+      kind,
+      step,
+      moment,
+      leaves,
+      victim: draw(nRanks),
+      turns: draw(5),
+      afterMs: draw(30),
       excludes: kind === 'stop long' || (kind === 'abort' && draw(2) === 0),
     },
     second: place === 'processes' && draw(4) === 0 ? { victim: draw(nRanks), turns: draw(20) } : undefined,
@@ -99,8 +138,15 @@ function drawPhase(/** @type {(limit: number) => number} */ draw, /** @type {num
 
 /** One line about a job. */
 export function describeJob(/** @type {Job} */ { nRanks, place, hosts, config, env, phases }) {
-  const where = env['TCCL_SHM_DISABLE'] !== undefined ? 'sockets' : new Set(hosts).size > 1 ? `hosts ${hosts.join('')}` : 'one segment';
-  const settings = [...Object.entries(config).map(([name, value]) => `${name} ${value}`), ...Object.entries(env).map((entry) => entry.join('='))];
-  const failures = phases.map(({ steps, failure, second }) => `${failure.kind} of ${failure.victim} ${failure.moment} ${steps[failure.step]}${second === undefined ? '' : `, ${second.victim} killed in shrink`}`);
+  const where =
+    env['TCCL_SHM_DISABLE'] !== undefined ? 'sockets' : new Set(hosts).size > 1 ? `hosts ${hosts.join('')}` : 'one segment';
+  const settings = [
+    ...Object.entries(config).map(([name, value]) => `${name} ${value}`),
+    ...Object.entries(env).map((entry) => entry.join('=')),
+  ];
+  const failures = phases.map(
+    ({ steps, failure, second }) =>
+      `${failure.kind} of ${failure.victim} ${failure.moment} ${steps[failure.step]}${second === undefined ? '' : `, ${second.victim} killed in shrink`}`,
+  );
   return `${nRanks} ${place}, ${where}, ${settings.join(', ')}: ${failures.join('; ')}`;
 }

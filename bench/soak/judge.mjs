@@ -32,22 +32,32 @@ const promised = {
 export function judge(job, { code, records, stderr, other }) {
   const found = [];
   const of = (/** @type {number} */ member) => records.filter((record) => record.member === member);
-  for (const record of records.filter(({ wrong }) => wrong !== undefined)) found.push(`rank ${record.member}: ${record['wrong']}`);
+  for (const record of records.filter(({ wrong }) => wrong !== undefined))
+    found.push(`rank ${record.member}: ${record['wrong']}`);
   if (code === 124 || code === null) {
     found.push(`not finished after ${LIMIT_S} s`);
-    for (let member = 0; member < job.nRanks; member++) found.push(`  rank ${member} at last: ${JSON.stringify(of(member).at(-1))}`);
+    for (let member = 0; member < job.nRanks; member++)
+      found.push(`  rank ${member} at last: ${JSON.stringify(of(member).at(-1))}`);
     return found;
   }
   for (const [phase, { failure }] of job.phases.entries()) {
     const here = records.filter((record) => record.phase === phase);
     const late = job.phases.slice(0, phase).flatMap(({ failure: { kind, victim } }) => (kind === 'stop long' ? [victim] : []));
-    found.push(...judgePhase(failure, here.filter(({ member }) => !late.includes(member))), ...judgeLate(late, here));
+    found.push(
+      ...judgePhase(
+        failure,
+        here.filter(({ member }) => !late.includes(member)),
+      ),
+      ...judgeLate(late, here),
+    );
   }
   const dead = job.phases.flatMap(({ failure, second }) => [
-    ...(['SIGKILL', 'exit 0', 'exit 3', 'throw'].includes(failure.kind) ? [failure.victim] : []), ...(second === undefined ? [] : [second.victim]),
+    ...(['SIGKILL', 'exit 0', 'exit 3', 'throw'].includes(failure.kind) ? [failure.victim] : []),
+    ...(second === undefined ? [] : [second.victim]),
   ]);
   for (let member = 0; member < job.nRanks; member++) {
-    if (of(member).length > 0 && !dead.includes(member) && of(member).at(-1)?.['end'] !== true) found.push(`rank ${member} did not come to its end: ${JSON.stringify(of(member).at(-1))}`);
+    if (of(member).length > 0 && !dead.includes(member) && of(member).at(-1)?.['end'] !== true)
+      found.push(`rank ${member} did not come to its end: ${JSON.stringify(of(member).at(-1))}`);
   }
   if (other !== '') found.push(`unexpected output: ${other}`);
   found.push(...judgeLauncher(job, records, code, stderr));
@@ -57,18 +67,31 @@ export function judge(job, { code, records, stderr, other }) {
 /** @returns {string[]} */
 function judgePhase(/** @type {Failure} */ failure, /** @type {readonly Record_[]} */ records) {
   const found = [];
-  /** How far a rank came: who waits in an earlier step, in another communicator or kind of call, has not come to that of the others. */
-  const stepOf = (/** @type {number} */ rank) => Math.max(-1, ...records.flatMap(({ member, step, doing }) => (member !== rank ? [] : doing === 'last barrier' ? [Infinity] : (step ?? []))));
+  /**
+   * How far a rank came: who waits in an earlier step, in another communicator or kind of call, has not come to that of
+   * the others.
+   */
+  const stepOf = (/** @type {number} */ rank) =>
+    Math.max(
+      -1,
+      ...records.flatMap(({ member, step, doing }) =>
+        member !== rank ? [] : doing === 'last barrier' ? [Infinity] : (step ?? []),
+      ),
+    );
   const furthest = Math.max(...records.map(({ member }) => stepOf(member)));
   for (const { member, failed, after } of records) {
     const told = failed ?? after;
     if (told === undefined) continue;
     const problem = judgeError(failure, member === failure.victim, (rank) => stepOf(rank) < furthest, told);
-    if (problem !== undefined) found.push(`rank ${member} ${failed === undefined ? 'in its next call' : 'in its call'}: ${problem}, after ${failure.kind} of rank ${failure.victim}: ${JSON.stringify(told)}`);
+    if (problem !== undefined)
+      found.push(
+        `rank ${member} ${failed === undefined ? 'in its next call' : 'in its call'}: ${problem}, after ${failure.kind} of rank ${failure.victim}: ${JSON.stringify(told)}`,
+      );
   }
   const [first, ...others] = records.flatMap(({ members }) => (members === undefined ? [] : [String(members)]));
   for (const other of others) if (other !== first) found.push(`ranks disagree about who is left: ${first} and ${other}`);
-  if (first !== undefined && failure.leaves && first.split(',').includes(String(failure.victim))) found.push(`rank ${failure.victim} is among those who are left: ${first}`);
+  if (first !== undefined && failure.leaves && first.split(',').includes(String(failure.victim)))
+    found.push(`rank ${failure.victim} is among those who are left: ${first}`);
   return found;
 }
 
@@ -86,9 +109,15 @@ function judgeLate(/** @type {readonly number[]} */ late, /** @type {readonly Re
 }
 
 /** @returns {string | undefined} */
-function judgeError(/** @type {Failure} */ failure, /** @type {boolean} */ isVictim, /** @type {(rank: number) => boolean} */ isBehind, /** @type {any} */ { code, about, ranks, message, besides }) {
+function judgeError(
+  /** @type {Failure} */ failure,
+  /** @type {boolean} */ isVictim,
+  /** @type {(rank: number) => boolean} */ isBehind,
+  /** @type {any} */ { code, about, ranks, message, besides },
+) {
   const { kind, victim } = failure;
-  // Others have heard of the failure, and closed a stream or child, of these ranks, before this rank called something that it could not get.
+  // Others have heard of the failure, and closed a stream or child, of these ranks, before this rank called something
+  // that it could not get.
   if (code === 'CLOSED' && besides !== undefined && !besides.includes(victim)) return undefined;
   const expected = promised[kind];
   if (expected === undefined) return 'nothing was to fail';
@@ -100,7 +129,9 @@ function judgeError(/** @type {Failure} */ failure, /** @type {boolean} */ isVic
   if (code !== expected.code) return `not ${expected.code}`;
   if (code === 'TIMEOUT') {
     const innocent = ranks?.find((/** @type {number} */ rank) => rank !== victim && !isBehind(rank));
-    return ranks?.length > 0 && innocent === undefined ? undefined : `it does not name rank ${victim}, nor only ranks that have not come`;
+    return ranks?.length > 0 && innocent === undefined
+      ? undefined
+      : `it does not name rank ${victim}, nor only ranks that have not come`;
   }
   if (expected.names && about !== victim && !ranks?.includes(victim)) return `rank ${victim} is not named`;
   if (message.includes('undefined')) return 'its message has a hole';
@@ -108,15 +139,27 @@ function judgeError(/** @type {Failure} */ failure, /** @type {boolean} */ isVic
 }
 
 /** @returns {string[]} */
-function judgeLauncher(/** @type {Job} */ job, /** @type {readonly Record_[]} */ records, /** @type {number} */ code, /** @type {string} */ stderr) {
+function judgeLauncher(
+  /** @type {Job} */ job,
+  /** @type {readonly Record_[]} */ records,
+  /** @type {number} */ code,
+  /** @type {string} */ stderr,
+) {
   // In the order in which they failed.
-  const failures = job.phases.flatMap(({ failure, second }) => [failure, ...(second === undefined ? [] : [{ kind: 'SIGKILL', victim: second.victim }])]);
-  const first = failures.find(({ kind, victim }) => ['SIGKILL', 'exit 3', 'throw'].includes(kind) &&
-    records.some((record) => record.member === victim && (record['failing'] === kind || record['signal'] === kind)));
+  const failures = job.phases.flatMap(({ failure, second }) => [
+    failure,
+    ...(second === undefined ? [] : [{ kind: 'SIGKILL', victim: second.victim }]),
+  ]);
+  const first = failures.find(
+    ({ kind, victim }) =>
+      ['SIGKILL', 'exit 3', 'throw'].includes(kind) &&
+      records.some((record) => record.member === victim && (record['failing'] === kind || record['signal'] === kind)),
+  );
   if (records.some(({ wrong }) => wrong !== undefined)) return [];
   if (first === undefined) return code === 0 ? [] : [`exit code ${code}, not 0: ${stderr}`];
   const expected = { SIGKILL: 137, 'exit 3': 3, throw: 1 }[first.kind];
-  const says = first.kind === 'SIGKILL' ? `rank ${first.victim} was killed by SIGKILL` : `rank ${first.victim} exited with code ${expected}`;
+  const says =
+    first.kind === 'SIGKILL' ? `rank ${first.victim} was killed by SIGKILL` : `rank ${first.victim} exited with code ${expected}`;
   return [
     ...(code === expected ? [] : [`exit code ${code}, not ${expected}: ${stderr}`]),
     ...(job.place === 'threads' || stderr.includes(says) ? [] : [`standard error does not say "${says}": ${stderr}`]),

@@ -26,11 +26,26 @@ export const LIMIT_S = 150;
  * @returns {Promise<Outcome>}
  */
 export async function runJob(job, env) {
-  const args = job.place === 'threads'
-    ? [threads]
-    : [cli, 'run', '-n', String(job.nRanks), '--no-prefix', '--grace', String(LIMIT_S), '--timeout', String(LIMIT_S), '--', process.execPath, program];
+  const args =
+    job.place === 'threads'
+      ? [threads]
+      : [
+          cli,
+          'run',
+          '-n',
+          String(job.nRanks),
+          '--no-prefix',
+          '--grace',
+          String(LIMIT_S),
+          '--timeout',
+          String(LIMIT_S),
+          '--',
+          process.execPath,
+          program,
+        ];
   const child = spawn(process.execPath, args, {
-    env: { ...process.env, ...job.env, ...env, TCCL_SOAK_JOB: JSON.stringify(job) }, stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...job.env, ...env, TCCL_SOAK_JOB: JSON.stringify(job) },
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   const limit = setTimeout(() => child.kill('SIGKILL'), (LIMIT_S + 30) * 1000);
   /** @type {Record_[]} */
@@ -78,7 +93,9 @@ class Stopped {
   /** Lets a rank go on once all others have gone on without it. */
   look(/** @type {readonly Record_[]} */ records) {
     for (const [member, { pid, phase }] of this.#stopped) {
-      const left = records.filter((record) => record.phase === phase && record.members !== undefined && !record.members.includes(member));
+      const left = records.filter(
+        (record) => record.phase === phase && record.members !== undefined && !record.members.includes(member),
+      );
       const [first] = left;
       const all = left.length > 0 && left.length === first?.['members'].length;
       const over = records.filter((record) => record.end === true || record.wrong !== undefined).length;

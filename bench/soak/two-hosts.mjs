@@ -1,6 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process';
 
-/** @typedef {{ stdout: string, stderr: string, timedOut: boolean, cutMs: number }} Output what a job wrote, and when its cable was cut */
+/**
+ * @typedef {{ stdout: string, stderr: string, timedOut: boolean, cutMs: number }} Output what a job wrote, and when its
+ * cable was cut
+ */
 
 const ip = (/** @type {string[]} */ ...args) => execFileSync('ip', args, { stdio: 'pipe' }).toString();
 /** @type {{ readonly reason: string | undefined } | undefined} */
@@ -52,8 +55,19 @@ export async function runOnTwoHosts(program, args, env, limitMs) {
     let running = 0;
     const ended = [0, 1, 2, 3].map((rank) => {
       const host = rank < 2 ? 0 : 1;
-      const place = { SLURM_PROCID: String(rank), SLURM_NTASKS: '4', SLURM_LOCALID: String(rank % 2), SLURM_JOB_ID: '1', SLURM_STEP_ID: '0', TCCL_HOSTID: `host ${host}`, TCCL_COMM_ID: `10.214.77.1:${port}` };
-      const child = spawn('ip', ['netns', 'exec', names[host] ?? '', process.execPath, program, ...args], { env: { ...env, ...place }, stdio: ['ignore', 'pipe', 'pipe'] });
+      const place = {
+        SLURM_PROCID: String(rank),
+        SLURM_NTASKS: '4',
+        SLURM_LOCALID: String(rank % 2),
+        SLURM_JOB_ID: '1',
+        SLURM_STEP_ID: '0',
+        TCCL_HOSTID: `host ${host}`,
+        TCCL_COMM_ID: `10.214.77.1:${port}`,
+      };
+      const child = spawn('ip', ['netns', 'exec', names[host] ?? '', process.execPath, program, ...args], {
+        env: { ...env, ...place },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
       children.push(child);
       let own = '';
       child.stdout.on('data', (/** @type {Buffer} */ chunk) => {
@@ -64,7 +78,7 @@ export async function runOnTwoHosts(program, args, env, limitMs) {
         own += chunk;
       });
       child.stderr.on('data', (chunk) => (output.stderr += chunk));
-      return new Promise((resolve) => child.on('close', () => resolve(output.stdout += own)));
+      return new Promise((resolve) => child.on('close', () => resolve((output.stdout += own))));
     });
     const timer = setTimeout(() => {
       output.timedOut = true;

@@ -29,7 +29,20 @@ export async function run({ options, record, progress, note }) {
   for (const { name, ranks, count, few, kind = 'split', env = {} } of families) {
     const open = options.quick ? few : count;
     progress(`${open} children of ${ranks} ranks: ${name}`);
-    const args = [cli, 'run', '-n', String(ranks), '--no-prefix', '--', process.execPath, '--expose-gc', program, String(open), String(large), kind];
+    const args = [
+      cli,
+      'run',
+      '-n',
+      String(ranks),
+      '--no-prefix',
+      '--',
+      process.execPath,
+      '--expose-gc',
+      program,
+      String(open),
+      String(large),
+      kind,
+    ];
     try {
       const output = await runCommand({ file: process.execPath, args, env }, { timeoutMs: 600_000 });
       for (const line of jsonLines(output)) record({ ...line, family: `${open} children of ${ranks} ranks, ${name}` });
@@ -48,8 +61,12 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
       const ranks = lines.filter((line) => line['stage'] === stage);
       const mean = (/** @type {string} */ key) => ranks.reduce((sum, line) => sum + Number(line[key]), 0) / ranks.length;
       return [
-        stage, (mean('sharedBytes') / 1024).toFixed(1), (mean('privateBytes') / 1024).toFixed(1),
-        mean('descriptors').toFixed(1), mean('threads').toFixed(1), Math.max(...ranks.map((line) => Number(line['ms']))).toFixed(2),
+        stage,
+        (mean('sharedBytes') / 1024).toFixed(1),
+        (mean('privateBytes') / 1024).toFixed(1),
+        mean('descriptors').toFixed(1),
+        mean('threads').toFixed(1),
+        Math.max(...ranks.map((line) => Number(line['ms']))).toFixed(2),
       ];
     });
     return `${family}: what each child takes of a rank, more than before\n\n${table(['stage', 'shared, KiB', 'private, KiB', 'descriptors', 'threads', 'ms'], rows)}`;

@@ -23,18 +23,31 @@ const turnShare = 1 / 50;
 /** @param {Context} context */
 export async function run({ options, record, progress, note }) {
   const env = process.env['TCCL_PROFILE'] === undefined ? { ...process.env, XDG_CONFIG_HOME: '/nonexistent' } : process.env;
-  const contest = { sizes: [...options.sizes].sort((a, b) => a - b), rounds: 5, turnMs: options.seconds * 1e3 * turnShare, withChoice: true };
+  const contest = {
+    sizes: [...options.sizes].sort((a, b) => a - b),
+    rounds: 5,
+    turnMs: options.seconds * 1e3 * turnShare,
+    withChoice: true,
+  };
   for (let round = 0; round < options.rounds; round++) {
     for (const ranks of options.ranks.filter((count) => count > 1)) {
       const cells = contestCells(ranks, contest.sizes).length;
       let done = 0;
       progress(`round ${round + 1}/${options.rounds}, ${ranks} ranks: ${cells} collectives and sizes`);
       try {
-        await launchContest(ranks, contest, ({ kind, ...standing }) => {
-          record({ choice: kind, ...standing });
-          // What was chosen comes first in each cell.
-          if (standing.chosen) progress(`round ${round + 1}/${options.rounds}, ${ranks} ranks, ${++done}/${cells}: ${kind}, ${formatSize(standing.size)}`);
-        }, env);
+        await launchContest(
+          ranks,
+          contest,
+          ({ kind, ...standing }) => {
+            record({ choice: kind, ...standing });
+            // What was chosen comes first in each cell.
+            if (standing.chosen)
+              progress(
+                `round ${round + 1}/${options.rounds}, ${ranks} ranks, ${++done}/${cells}: ${kind}, ${formatSize(standing.size)}`,
+              );
+          },
+          env,
+        );
       } catch (error) {
         note(error instanceof Error ? error.message : String(error));
       }
@@ -46,11 +59,18 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
   const cells = judge(records);
   if (cells.length === 0) return '';
   const rows = cells.map(({ kind, ranks, size, chosen, best, ratio, same }) => [
-    kind, String(ranks), formatSize(size), `${chosen.algorithm} ${formatUs(chosen.us)}`, `${best.algorithm} ${formatUs(best.us)}`, ratio.toFixed(2),
+    kind,
+    String(ranks),
+    formatSize(size),
+    `${chosen.algorithm} ${formatUs(chosen.us)}`,
+    `${best.algorithm} ${formatUs(best.us)}`,
+    ratio.toFixed(2),
     same ? 'the same' : ratio <= choiceTarget ? `≤ ${choiceTarget} met` : `> ${choiceTarget} missed`,
   ]);
-  return `The choice against the best forced algorithm, µs, lowest of the rounds\n\n`
-    + `${table(['collective', 'ranks', 'size', 'chosen', 'best forced', 'ratio', 'target'], rows)}\n\n${summary(cells)}`;
+  return (
+    `The choice against the best forced algorithm, µs, lowest of the rounds\n\n` +
+    `${table(['collective', 'ranks', 'size', 'chosen', 'best forced', 'ratio', 'target'], rows)}\n\n${summary(cells)}`
+  );
 }
 
 /** @param {readonly import('../lib/choice.mjs').Judged[]} cells */
@@ -60,6 +80,8 @@ function summary(cells) {
   const [worst] = cells.filter((cell) => !cell.same).sort((a, b) => b.ratio - a.ratio);
   const tell = (/** @type {import('../lib/choice.mjs').Judged} */ { kind, ranks, size, chosen, best, ratio }) =>
     `${kind} of ${ranks} ranks, ${formatSize(size)}: ${chosen.algorithm} ${formatUs(chosen.us)} µs, ${best.algorithm} ${formatUs(best.us)} µs, ${ratio.toFixed(2)} times`;
-  return `${cells.length} cells: in ${same} the choice is the best forced algorithm itself, in ${cells.length - same - missed.length} another within ${Math.round((choiceTarget - 1) * 100)} %, in ${missed.length} slower.\n`
-    + (worst === undefined ? '' : `Worst where they differ: ${tell(worst)}.\n`);
+  return (
+    `${cells.length} cells: in ${same} the choice is the best forced algorithm itself, in ${cells.length - same - missed.length} another within ${Math.round((choiceTarget - 1) * 100)} %, in ${missed.length} slower.\n` +
+    (worst === undefined ? '' : `Worst where they differ: ${tell(worst)}.\n`)
+  );
 }

@@ -12,7 +12,10 @@ export const title = 'waiting for a late rank';
 
 const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 const program = new URL('../ranks/idle.mjs', import.meta.url).pathname;
-const transports = [{ transport: 'shared', env: {} }, { transport: 'sockets', env: { TCCL_SHM_DISABLE: '1' } }];
+const transports = [
+  { transport: 'shared', env: {} },
+  { transport: 'sockets', env: { TCCL_SHM_DISABLE: '1' } },
+];
 
 /** @param {Context} context */
 export async function run({ options, record, progress, note }) {
@@ -37,15 +40,23 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
   if (measured.length === 0) return '';
   const waits = [...new Set(measured.map(({ idle }) => String(idle)))];
   const places = [...new Set(measured.map(({ transport, ranks }) => `${transport} ${ranks}`))];
-  const rows = waits.flatMap((wait) => places.flatMap((place) => {
-    const here = measured.filter(({ idle, transport, ranks }) => idle === wait && `${transport} ${ranks}` === place);
-    if (here.length === 0) return [];
-    const [transport = '', ranks = ''] = place.split(' ');
-    const late = here.map(({ lateUs }) => Number(lateUs)).sort((a, b) => a - b);
-    return [[
-      wait, transport, ranks, (Math.max(...here.map(({ waitedMs }) => waitedMs)) / 1000).toFixed(1),
-      Math.max(...here.map(({ cpuPercent }) => cpuPercent)).toFixed(2), formatUs(late[late.length >> 1] ?? NaN),
-    ]];
-  }));
+  const rows = waits.flatMap((wait) =>
+    places.flatMap((place) => {
+      const here = measured.filter(({ idle, transport, ranks }) => idle === wait && `${transport} ${ranks}` === place);
+      if (here.length === 0) return [];
+      const [transport = '', ranks = ''] = place.split(' ');
+      const late = here.map(({ lateUs }) => Number(lateUs)).sort((a, b) => a - b);
+      return [
+        [
+          wait,
+          transport,
+          ranks,
+          (Math.max(...here.map(({ waitedMs }) => waitedMs)) / 1000).toFixed(1),
+          Math.max(...here.map(({ cpuPercent }) => cpuPercent)).toFixed(2),
+          formatUs(late[late.length >> 1] ?? NaN),
+        ],
+      ];
+    }),
+  );
   return table(['wait', 'transport', 'ranks', 'waited, s', 'of a core, %', 'goes on after, µs'], rows);
 }

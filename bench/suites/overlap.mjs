@@ -15,17 +15,35 @@ export const title = 'computation beside communication';
 const ranks = 2;
 const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 const program = new URL('../ranks/overlap.mjs', import.meta.url).pathname;
-const engines = [{ engine: 'inline', channels: 1 }, { engine: 'thread', channels: 1 }, { engine: 'thread', channels: 2 }];
+const engines = [
+  { engine: 'inline', channels: 1 },
+  { engine: 'thread', channels: 1 },
+  { engine: 'thread', channels: 2 },
+];
 
 /** @param {Context} context */
 export async function run({ options, record, progress, note }) {
   const bytes = options.quick ? 2 ** 24 : 2 ** 26;
   for (const { engine, channels } of engines) {
     progress(`all-reduce of ${bytes} bytes beside computation, engine ${engine}, ${channels} channels`);
-    const args = [cli, 'run', '-n', String(ranks), '--no-prefix', '--', process.execPath, program, engine, String(channels), String(bytes), String(options.quick ? 5 : 15)];
+    const args = [
+      cli,
+      'run',
+      '-n',
+      String(ranks),
+      '--no-prefix',
+      '--',
+      process.execPath,
+      program,
+      engine,
+      String(channels),
+      String(bytes),
+      String(options.quick ? 5 : 15),
+    ];
     try {
       const output = await runCommand({ file: process.execPath, args }, { timeoutMs: 120_000 });
-      for (const line of output.split('\n').filter((text) => text.startsWith('{'))) record({ overlap: true, ...JSON.parse(line) });
+      for (const line of output.split('\n').filter((text) => text.startsWith('{')))
+        record({ overlap: true, ...JSON.parse(line) });
     } catch (error) {
       note(`overlap with engine ${engine}: ${error instanceof Error ? error.message : String(error)}`);
     }
@@ -37,17 +55,35 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
   if (measured.length === 0) return '';
   const rows = engines.flatMap(({ engine, channels }) => {
     const at = (/** @type {number} */ rank, /** @type {string} */ key) => {
-      const mine = measured.filter((record) => record['engine'] === engine && record['channels'] === channels && record['rank'] === rank);
+      const mine = measured.filter(
+        (record) => record['engine'] === engine && record['channels'] === channels && record['rank'] === rank,
+      );
       const values = mine.map((record) => Number(record[key])).sort((a, b) => a - b);
       return values[values.length >> 1];
     };
-    const [communication, computation, both, other, ticks] = [at(0, 'communicationMs'), at(0, 'computationMs'), at(0, 'bothMs'), at(1, 'bothMs'), at(0, 'ticks')];
+    const [communication, computation, both, other, ticks] = [
+      at(0, 'communicationMs'),
+      at(0, 'computationMs'),
+      at(0, 'bothMs'),
+      at(1, 'bothMs'),
+      at(0, 'ticks'),
+    ];
     if (communication === undefined || computation === undefined || both === undefined || other === undefined) return [];
     const hidden = (communication + computation - both) / Math.min(communication, computation);
-    return [[
-      engine === 'inline' ? 'inline' : `${channels} thread${channels === 1 ? '' : 's'}`,
-      communication.toFixed(1), computation.toFixed(1), both.toFixed(1), `${(100 * hidden).toFixed(0)}%`, other.toFixed(1), String(ticks),
-    ]];
+    return [
+      [
+        engine === 'inline' ? 'inline' : `${channels} thread${channels === 1 ? '' : 's'}`,
+        communication.toFixed(1),
+        computation.toFixed(1),
+        both.toFixed(1),
+        `${(100 * hidden).toFixed(0)}%`,
+        other.toFixed(1),
+        String(ticks),
+      ],
+    ];
   });
-  return table(['engine', 'all-reduce, ms', 'computation, ms', 'both, ms', 'hidden', 'the other rank, ms', 'timers run meanwhile'], rows);
+  return table(
+    ['engine', 'all-reduce, ms', 'computation, ms', 'both, ms', 'hidden', 'the other rank, ms', 'timers run meanwhile'],
+    rows,
+  );
 }

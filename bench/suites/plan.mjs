@@ -37,7 +37,11 @@ export async function run({ options, record, progress, note }) {
   for (const [cluster, machines] of Object.entries(clusters)) {
     for (const hosts of hostCounts) {
       progress(`${hosts} hosts: ${cluster}`);
-      const { status, stdout, stderr } = spawnSync(process.execPath, [program, String(hosts), options.quick ? '5' : '20', ...machines], { encoding: 'utf8' });
+      const { status, stdout, stderr } = spawnSync(
+        process.execPath,
+        [program, String(hosts), options.quick ? '5' : '20', ...machines],
+        { encoding: 'utf8' },
+      );
       if (status !== 0) {
         note(`${hosts} hosts of ${cluster}: ${stderr}`);
         continue;
@@ -53,7 +57,10 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
 
 /** @param {readonly Record<string, any>[]} records */
 function commandReport(records) {
-  const times = records.filter((record) => record['planCommand'] !== undefined).map((record) => Number(record['ms'])).sort((a, b) => a - b);
+  const times = records
+    .filter((record) => record['planCommand'] !== undefined)
+    .map((record) => Number(record['ms']))
+    .sort((a, b) => a - b);
   const [least] = times;
   const median = times[times.length >> 1];
   if (least === undefined || median === undefined) return '';
@@ -67,12 +74,25 @@ function planReport(records) {
   const rows = measured.map((record) => {
     const targets = planTargets[record['hosts']];
     return [
-      record['plan'], String(record['hosts']), String(record['ranks']), String(record['channels']),
-      verdict(record['coldMs'] / 1000, targets?.seconds), (record['mergeMs'] / 1000).toFixed(3),
+      record['plan'],
+      String(record['hosts']),
+      String(record['ranks']),
+      String(record['channels']),
+      verdict(record['coldMs'] / 1000, targets?.seconds),
+      (record['mergeMs'] / 1000).toFixed(3),
       ((1e6 * record['mergeMs']) / (record['ranks'] * record['channels'])).toFixed(0),
       verdict(record['peakMiB'], targets?.mebibytes),
     ];
   });
-  const titles = ['machines', 'hosts', 'ranks', 'channels', 's in all, target', 's merge, warm', 'ns by rank and channel', 'MiB, target'];
+  const titles = [
+    'machines',
+    'hosts',
+    'ranks',
+    'channels',
+    's in all, target',
+    's merge, warm',
+    'ns by rank and channel',
+    'MiB, target',
+  ];
   return `whole plans, from XML to channels (in all: the first plan of a process; merge: hosts are searched already)\n\n${table(titles, rows)}`;
 }

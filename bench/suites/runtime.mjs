@@ -33,8 +33,9 @@ const variants = [
 ];
 
 /**
- * Collectives whose blocking API also runs the other way: all-reduces in place, for the machine's ceilings. MPI's broadcast has one
- * array, the root's as well; so all broadcasts run in place, and tccl's also with an output of the root's own.
+ * Collectives whose blocking API also runs the other way: all-reduces in place, for the machine's ceilings. MPI's
+ * broadcast has one array, the root's as well; so all broadcasts run in place, and tccl's also with an output of the
+ * root's own.
  */
 const alsoRuns = new Map([
   ['all_reduce', [{ name: 'in place', options: ['-A', 'sync', '-i', '1'] }]],
@@ -45,7 +46,10 @@ const alsoRuns = new Map([
 const inARow = { calls: 20, maxBytes: 32768 };
 
 /** One program to run: a tuning of a library, or tccl with one of its APIs. */
-/** @typedef {{ library: string, name: string, maxBytes: number, start(ranks: number, options: string[]): import('../lib/processes.mjs').Command }} Entrant */
+/**
+ * @typedef {{ library: string, name: string, maxBytes: number, start(ranks: number, options: string[]):
+ * import('../lib/processes.mjs').Command }} Entrant
+ */
 
 /** @param {Context} context */
 export async function run({ options, record, progress, note }) {
@@ -56,12 +60,16 @@ export async function run({ options, record, progress, note }) {
         if (collective === undefined || type === undefined) continue;
         const field = entrants(collective, ranks, built, options.quick);
         for (const [index, entrant] of field.entries()) {
-          progress(`round ${round + 1}/${options.rounds}, ${collective} ${type}, ${ranks} ranks, ${index + 1}/${field.length}: ${entrant.library} ${entrant.name}`);
+          progress(
+            `round ${round + 1}/${options.rounds}, ${collective} ${type}, ${ranks} ranks, ${index + 1}/${field.length}: ${entrant.library} ${entrant.name}`,
+          );
           for (const args of programOptions(collective, type, entrant, options)) {
             try {
               for (const line of await runEntrant(entrant, ranks, args)) record(line);
             } catch (error) {
-              note(`${entrant.library} ${entrant.name}, ${ranks} ranks, ${collective}: ${error instanceof Error ? error.message : String(error)}`);
+              note(
+                `${entrant.library} ${entrant.name}, ${ranks} ranks, ${collective}: ${error instanceof Error ? error.message : String(error)}`,
+              );
             }
           }
         }
@@ -69,7 +77,8 @@ export async function run({ options, record, progress, note }) {
     }
     if (built.has('ceilings')) {
       progress(`round ${round + 1}/${options.rounds}, ceilings of this machine's memory`);
-      for (const line of jsonLines(await runCommand({ file: programPath('ceilings'), args: ['memory'] }, { timeoutMs: 120_000 }))) record(line);
+      for (const line of jsonLines(await runCommand({ file: programPath('ceilings'), args: ['memory'] }, { timeoutMs: 120_000 })))
+        record(line);
     }
   }
 }
@@ -85,15 +94,31 @@ function entrants(collective, ranks, built, quick) {
   const peers = tunings(collective, ranks, cores)
     .filter(({ library, won }) => built.has(`bench_${library}`) && (won || !quick))
     .map((tuning) => ({
-      library: tuning.library, name: tuning.name, maxBytes: tuning.maxBytes ?? Infinity,
+      library: tuning.library,
+      name: tuning.name,
+      maxBytes: tuning.maxBytes ?? Infinity,
       start: (count, options) => command(tuning, count, options),
     }));
   /** @type {Entrant[]} */
   const ours = [...variants, ...(alsoRuns.get(collective) ?? [])].map((variant) => ({
-    library: 'tccl', name: variant.name, maxBytes: Infinity,
+    library: 'tccl',
+    name: variant.name,
+    maxBytes: Infinity,
     start: (count, options) => ({
       file: process.execPath,
-      args: [cli, 'run', '-n', String(count), '--', process.execPath, rankProgram, ...options, ...variant.options, '-L', variant.name],
+      args: [
+        cli,
+        'run',
+        '-n',
+        String(count),
+        '--',
+        process.execPath,
+        rankProgram,
+        ...options,
+        ...variant.options,
+        '-L',
+        variant.name,
+      ],
     }),
   }));
   const gap = Math.ceil(peers.length / ours.length);
@@ -106,7 +131,19 @@ function entrants(collective, ranks, built, quick) {
  * @param {string} collective @param {string} type @param {Entrant} entrant @param {import('../lib/suite.mjs').Options} options
  */
 function programOptions(collective, type, { maxBytes }, { sizes, seconds, quick, state }) {
-  const common = ['-C', collective, '-d', type, '-t', String(seconds), '-w', '2', '-c', ...(collective === 'broadcast' ? ['-i', '1'] : []), ...(state === undefined ? [] : ['-m', state])];
+  const common = [
+    '-C',
+    collective,
+    '-d',
+    type,
+    '-t',
+    String(seconds),
+    '-w',
+    '2',
+    '-c',
+    ...(collective === 'broadcast' ? ['-i', '1'] : []),
+    ...(state === undefined ? [] : ['-m', state]),
+  ];
   const fitting = sizes.filter((bytes) => bytes <= maxBytes);
   const small = fitting.filter((bytes) => bytes <= inARow.maxBytes);
   return [
@@ -142,12 +179,17 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
     const name = `${coll} ${type}, ${ranks} ranks${state === 'any' ? '' : `, cores ${state}`}${calls === 1 ? '' : `, ${calls} calls in a row`}`;
     groups.set(name, [...(groups.get(name) ?? []), comparison]);
   }
-  const sections = [...groups].map(([name, rows]) => `${name}: lowest median of the rounds in µs, and ratios\n\n${ratioTable(rows)}`);
+  const sections = [...groups].map(
+    ([name, rows]) => `${name}: lowest median of the rounds in µs, and ratios\n\n${ratioTable(rows)}`,
+  );
   if (comparisons.some((comparison) => comparison.peers.concat(Object.values(comparison.ours)).some(({ noisy }) => noisy))) {
     sections.push('~ other processes ran during every measurement of this figure: repeat it on a quiet machine.');
   }
   const wrong = records.filter((record) => record['wrong'] > 0);
-  if (wrong.length > 0) sections.push(`WRONG RESULTS, left out: ${wrong.map(({ lib, cfg, coll, ranks, bytes }) => `${lib} ${cfg} ${coll} ${ranks} ranks ${formatSize(bytes)}`).join('; ')}`);
+  if (wrong.length > 0)
+    sections.push(
+      `WRONG RESULTS, left out: ${wrong.map(({ lib, cfg, coll, ranks, bytes }) => `${lib} ${cfg} ${coll} ${ranks} ranks ${formatSize(bytes)}`).join('; ')}`,
+    );
   const ceilings = ceilingTable(comparisons, records);
   if (ceilings !== undefined) sections.push(ceilings);
   return sections.join('\n\n');
@@ -157,27 +199,45 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
 function ratioTable(rows) {
   const hasOutOfPlace = rows.some(({ ours }) => ours['out of place'] !== undefined);
   const titles = [
-    'size', 'best peer', '', 'sync', 'sync / best, target', 'promise', 'promise / sync, target', 'plain', 'plain / best, target',
+    'size',
+    'best peer',
+    '',
+    'sync',
+    'sync / best, target',
+    'promise',
+    'promise / sync, target',
+    'plain',
+    'plain / best, target',
     ...(hasOutOfPlace ? ['sync, out of place', '/ best'] : []),
   ];
-  return table(titles, rows.map((row) => {
-    const { best, bytes, calls, ranks } = row;
-    const { sync, promise, plain } = row.ours;
-    const over = (/** @type {number | undefined} */ ours, /** @type {number | undefined} */ theirs) =>
-      (ours === undefined || theirs === undefined ? undefined : ours / theirs);
-    const promiseLimit = calls === 1 && bytes >= promiseTarget.fromBytes ? promiseTarget.overSync : undefined;
-    const promiseVerdict = calls === 1 && ranks <= cores && bytes <= promiseTarget.smallBytes && promise !== undefined
-      ? `${verdict(promise.us, promiseTarget.smallUs)} (µs)`
-      : verdict(over(promise?.us, sync?.us), promiseLimit);
-    return [
-      formatSize(bytes),
-      best === undefined ? '' : `${best.lib} ${best.cfg}`,
-      figure(best), figure(sync), verdict(over(sync?.us, best?.us), ratioTarget(row)),
-      figure(promise), promiseVerdict,
-      figure(plain), verdict(over(plain?.us, best?.us), calls === 1 && bytes >= plainTarget.fromBytes ? plainTarget.ratio : undefined),
-      ...(hasOutOfPlace ? [figure(row.ours['out of place']), verdict(over(row.ours['out of place']?.us, best?.us), undefined)] : []),
-    ];
-  }));
+  return table(
+    titles,
+    rows.map((row) => {
+      const { best, bytes, calls, ranks } = row;
+      const { sync, promise, plain } = row.ours;
+      const over = (/** @type {number | undefined} */ ours, /** @type {number | undefined} */ theirs) =>
+        ours === undefined || theirs === undefined ? undefined : ours / theirs;
+      const promiseLimit = calls === 1 && bytes >= promiseTarget.fromBytes ? promiseTarget.overSync : undefined;
+      const promiseVerdict =
+        calls === 1 && ranks <= cores && bytes <= promiseTarget.smallBytes && promise !== undefined
+          ? `${verdict(promise.us, promiseTarget.smallUs)} (µs)`
+          : verdict(over(promise?.us, sync?.us), promiseLimit);
+      return [
+        formatSize(bytes),
+        best === undefined ? '' : `${best.lib} ${best.cfg}`,
+        figure(best),
+        figure(sync),
+        verdict(over(sync?.us, best?.us), ratioTarget(row)),
+        figure(promise),
+        promiseVerdict,
+        figure(plain),
+        verdict(over(plain?.us, best?.us), calls === 1 && bytes >= plainTarget.fromBytes ? plainTarget.ratio : undefined),
+        ...(hasOutOfPlace
+          ? [figure(row.ours['out of place']), verdict(over(row.ours['out of place']?.us, best?.us), undefined)]
+          : []),
+      ];
+    }),
+  );
 }
 
 /** @param {import('../lib/compare.mjs').Figure | undefined} value */
@@ -197,26 +257,42 @@ function ceilingTable(comparisons, records) {
   /** @param {string} kernel @param {Comparison} row */
   const best = (kernel, { bytes, ranks, state }) => {
     const threads = Math.min(ranks, cores, 2);
-    const fitting = limits.filter((limit) =>
-      limit['kernel'].startsWith(kernel) && limit['bytes'] === bytes && limit['threads'] === threads
-      && (state === 'any' || stateOf(/** @type {{ link_ns: [number, number] }} */ (limit)) === state));
+    const fitting = limits.filter(
+      (limit) =>
+        limit['kernel'].startsWith(kernel) &&
+        limit['bytes'] === bytes &&
+        limit['threads'] === threads &&
+        (state === 'any' || stateOf(/** @type {{ link_ns: [number, number] }} */ (limit)) === state),
+    );
     return Math.max(...fitting.filter((limit) => !limit['ceiling'].endsWith('nt')).map((limit) => limit['moved_GBps']));
   };
   const text = (/** @type {number | undefined} */ GBps) => (GBps !== undefined && Number.isFinite(GBps) ? GBps.toFixed(1) : '');
-  const rows = comparisons.filter(({ coll, type, calls }) => coll === 'all_reduce' && type === 'float' && calls === 1).flatMap((row) => {
-    const { ranks, bytes, state, ours } = row;
-    const moved = (/** @type {{ us: number } | undefined} */ figure) => (figure === undefined ? undefined : (2 * ranks * bytes) / figure.us / 1e3);
-    const pairs = [[moved(ours['sync']), best('c=a+b', row)], [moved(ours['in place']), best('a+=b', row)]];
-    if (!pairs.some(([, limit]) => Number.isFinite(limit))) return [];
-    return [[
-      `${formatSize(bytes)}, ${ranks} ranks${state === 'any' ? '' : `, ${state}`}`,
-      ...pairs.flatMap(([ours_, limit]) => [
-        text(ours_), text(limit), ours_ !== undefined && limit !== undefined && Number.isFinite(limit) ? `${((100 * ours_) / limit).toFixed(0)} %` : '',
-      ]),
-      text(best('c=a ', row)),
-    ]];
-  });
+  const rows = comparisons
+    .filter(({ coll, type, calls }) => coll === 'all_reduce' && type === 'float' && calls === 1)
+    .flatMap((row) => {
+      const { ranks, bytes, state, ours } = row;
+      const moved = (/** @type {{ us: number } | undefined} */ figure) =>
+        figure === undefined ? undefined : (2 * ranks * bytes) / figure.us / 1e3;
+      const pairs = [
+        [moved(ours['sync']), best('c=a+b', row)],
+        [moved(ours['in place']), best('a+=b', row)],
+      ];
+      if (!pairs.some(([, limit]) => Number.isFinite(limit))) return [];
+      return [
+        [
+          `${formatSize(bytes)}, ${ranks} ranks${state === 'any' ? '' : `, ${state}`}`,
+          ...pairs.flatMap(([ours_, limit]) => [
+            text(ours_),
+            text(limit),
+            ours_ !== undefined && limit !== undefined && Number.isFinite(limit) ? `${((100 * ours_) / limit).toFixed(0)} %` : '',
+          ]),
+          text(best('c=a ', row)),
+        ],
+      ];
+    });
   if (rows.length === 0) return undefined;
-  return `all_reduce float against the machine's own loops with as many threads, in the same state of the cores: GB/s moved\n\n${
-    table(['size', 'out of place', 'c=a+b', 'of it', 'in place', 'a+=b', 'of it', 'c=a'], rows)}`;
+  return `all_reduce float against the machine's own loops with as many threads, in the same state of the cores: GB/s moved\n\n${table(
+    ['size', 'out of place', 'c=a+b', 'of it', 'in place', 'a+=b', 'of it', 'c=a'],
+    rows,
+  )}`;
 }

@@ -42,20 +42,37 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
   const measured = records.filter((record) => record['search'] !== undefined);
   if (measured.length === 0) return '';
   const sum = (/** @type {string} */ key) => measured.reduce((total, record) => total + Number(record[key]), 0);
-  const rows = [...measured].sort((a, b) => b['us'] - a['us']).slice(0, 15)
-    .map((record) => [record['search'], formatUs(record['us']), formatUs(record['ncclUs']), (record['us'] / record['ncclUs']).toFixed(2)]);
-  const all = [`all ${measured.length} machines`, formatUs(sum('us')), formatUs(sum('ncclUs')), verdict(sum('us') / sum('ncclUs'), searchTarget)];
+  const rows = [...measured]
+    .sort((a, b) => b['us'] - a['us'])
+    .slice(0, 15)
+    .map((record) => [
+      record['search'],
+      formatUs(record['us']),
+      formatUs(record['ncclUs']),
+      (record['us'] / record['ncclUs']).toFixed(2),
+    ]);
+  const all = [
+    `all ${measured.length} machines`,
+    formatUs(sum('us')),
+    formatUs(sum('ncclUs')),
+    verdict(sum('us') / sum('ncclUs'), searchTarget),
+  ];
   return `search of all graphs, µs, best of the repeats (the fifteen slowest, all)\n\n${table(['machine', 'tccl', 'NCCL', 'ratio, target'], [...rows, all])}`;
 }
 
 /** A search to run for each kind of host of a case, ready but for the search itself. @param {string} name */
 function hostsOf(name) {
   const folder = join(oracle, name);
-  const files = new Map(readdirSync(folder).filter((file) => file.endsWith('.xml'))
-    .map((file) => [file, readFileSync(join(folder, file), 'utf8')]));
+  const files = new Map(
+    readdirSync(folder)
+      .filter((file) => file.endsWith('.xml'))
+      .map((file) => [file, readFileSync(join(folder, file), 'utf8')]),
+  );
   const oracleCase = new OracleCase({ name, case: readJson(join(folder, 'case.json')), expected: {}, files });
   const { collnet } = oracleCase.file;
-  return oracleCase.hosts.flatMap(({ systems }) => systems.map((local) => () => searchHost(local, oracleCase.parameters, { collnet })));
+  return oracleCase.hosts.flatMap(({ systems }) =>
+    systems.map((local) => () => searchHost(local, oracleCase.parameters, { collnet })),
+  );
 }
 
 /** @param {() => unknown} action @param {number} repeats */

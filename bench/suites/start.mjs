@@ -22,15 +22,31 @@ const program = (/** @type {string} */ name) => new URL(`../ranks/${name}.mjs`, 
 const launches = [
   { name: 'node, alone', file: process.execPath, args: [program('empty')] },
   { name: 'tccl run', file: process.execPath, args: [cli, 'run', '-n', String(ranks), '--', process.execPath, program('empty')] },
-  { name: 'mpirun (Open MPI)', needs: 'mpirun.openmpi', file: 'mpirun.openmpi', args: ['--oversubscribe', '-np', String(ranks), process.execPath, program('empty')], env: openmpiAsRoot },
-  { name: 'mpiexec (MPICH)', needs: 'mpiexec.mpich', file: 'mpiexec.mpich', args: ['-n', String(ranks), process.execPath, program('empty')] },
-  { name: 'tccl run, init and close', file: process.execPath, args: [cli, 'run', '-n', String(ranks), '--', process.execPath, program('init')] },
+  {
+    name: 'mpirun (Open MPI)',
+    needs: 'mpirun.openmpi',
+    file: 'mpirun.openmpi',
+    args: ['--oversubscribe', '-np', String(ranks), process.execPath, program('empty')],
+    env: openmpiAsRoot,
+  },
+  {
+    name: 'mpiexec (MPICH)',
+    needs: 'mpiexec.mpich',
+    file: 'mpiexec.mpich',
+    args: ['-n', String(ranks), process.execPath, program('empty')],
+  },
+  {
+    name: 'tccl run, init and close',
+    file: process.execPath,
+    args: [cli, 'run', '-n', String(ranks), '--', process.execPath, program('init')],
+  },
 ];
 
 /** @param {Context} context */
 export async function run({ options, record, progress, note }) {
   const present = launches.filter(({ name, needs }) => {
-    const there = needs === undefined || spawnSync(needs, ['--version'], { env: { ...process.env, ...openmpiAsRoot } }).status === 0;
+    const there =
+      needs === undefined || spawnSync(needs, ['--version'], { env: { ...process.env, ...openmpiAsRoot } }).status === 0;
     if (!there) note(`${name} is left out: ${needs} is not installed`);
     return there;
   });
@@ -51,7 +67,10 @@ export async function run({ options, record, progress, note }) {
 
 export function report(/** @type {readonly Record<string, any>[]} */ records) {
   const medianOf = (/** @type {string} */ name) => {
-    const times = records.filter((record) => record['start'] === name).map((record) => Number(record['ms'])).sort((a, b) => a - b);
+    const times = records
+      .filter((record) => record['start'] === name)
+      .map((record) => Number(record['ms']))
+      .sort((a, b) => a - b);
     return times[times.length >> 1];
   };
   const mpirun = medianOf('mpirun (Open MPI)');

@@ -52,10 +52,13 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
   const slowest = [...compared].sort((a, b) => b['us'] - a['us']).slice(0, 10);
   const aims = measured.filter((record) => topologyTargetsMs[record['topology']] !== undefined);
   const rows = [...new Set([...aims, ...slowest])].map((record) => [
-    record['topology'], formatUs(record['us']), record['ncclUs'] === undefined ? '' : formatUs(record['ncclUs']),
+    record['topology'],
+    formatUs(record['us']),
+    record['ncclUs'] === undefined ? '' : formatUs(record['ncclUs']),
     verdict(record['us'] / 1000, topologyTargetsMs[record['topology']]),
   ]);
-  const total = compared.length === 0 ? [] : [[`all ${compared.length} machines`, formatUs(sum('us')), formatUs(sum('ncclUs')), '']];
+  const total =
+    compared.length === 0 ? [] : [[`all ${compared.length} machines`, formatUs(sum('us')), formatUs(sum('ncclUs')), '']];
   return `from XML to paths, µs, median (the machines with an aim, the ten slowest, all)\n\n${table(['machine', 'tccl', 'NCCL', 'ms, target'], [...rows, ...total])}`;
 }
 
@@ -92,8 +95,10 @@ function nvLinkDomain(hosts, gpus) {
     </pci>`;
   const half = gpus / 2;
   const cpu = (/** @type {number} */ host, /** @type {number} */ numaId) => `
-  <cpu host_hash="0x${(host + 1).toString(16)}" numaid="${numaId}" affinity="ff" arch="arm64">${
-    Array.from({ length: half }, (_, gpu) => device(host, numaId * half + gpu)).join('')}
+  <cpu host_hash="0x${(host + 1).toString(16)}" numaid="${numaId}" affinity="ff" arch="arm64">${Array.from(
+    { length: half },
+    (_, gpu) => device(host, numaId * half + gpu),
+  ).join('')}
   </cpu>`;
   return `<system version="1">${Array.from({ length: hosts }, (_, host) => cpu(host, 0) + cpu(host, 1)).join('')}\n</system>`;
 }

@@ -21,7 +21,11 @@ export const title = 'transport: connections of two ranks, and slices of a ring'
 const besideData = HEADER_BYTES + countsRoom(2);
 const streamBytes = 64 * 2 ** 20;
 /** Who carries out calls over sockets, and how the rank waits for them. */
-const forms = [['inline', 'promise'], ['thread', 'promise'], ['thread', 'sync']];
+const forms = [
+  ['inline', 'promise'],
+  ['thread', 'promise'],
+  ['thread', 'sync'],
+];
 const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 const program = new URL('../ranks/sockets.mjs', import.meta.url).pathname;
 const sliceBytes = [32, 64, 128, 256, 512].map((kib) => kib * 1024);
@@ -33,24 +37,59 @@ export async function run({ options, record, progress, note }) {
   for (let round = 0; round < options.rounds; round++) {
     progress(`transport ${round + 1}/${options.rounds}`);
     record({ transport: 'one thread', mode: 'copy', bytes, us: copyUs(bytes) });
-    record({ transport: 'socket', mode: 'node:net', bytes, us: await measure({ transport: 'socket', mode: 'node:net', bytes, slotBytes, repeats: 3 }) });
+    record({
+      transport: 'socket',
+      mode: 'node:net',
+      bytes,
+      us: await measure({ transport: 'socket', mode: 'node:net', bytes, slotBytes, repeats: 3 }),
+    });
     for (const transport of ['shm', 'socket']) {
-      record({ transport, mode: 'round trip', bytes: 8, us: await measure({ transport, mode: 'round trip', bytes: 8, slotBytes, repeats: 2000 }) });
-      record({ transport, mode: 'stream', bytes, us: await measure({ transport, mode: 'stream', bytes, slotBytes, repeats: 10 }) });
+      record({
+        transport,
+        mode: 'round trip',
+        bytes: 8,
+        us: await measure({ transport, mode: 'round trip', bytes: 8, slotBytes, repeats: 2000 }),
+      });
+      record({
+        transport,
+        mode: 'stream',
+        bytes,
+        us: await measure({ transport, mode: 'stream', bytes, slotBytes, repeats: 10 }),
+      });
       for (const size of options.sizes) {
         for (const slice of transport === 'shm' ? sliceBytes : [slotBytes - besideData]) {
           progress(`ring of ${size} bytes over ${transport} in slices of ${slice}`);
           const repeats = Math.max(5, Math.min(1000, 2 ** 26 / size));
-          record({ transport, mode: 'all-reduce', bytes: size, slice, us: await measure({ transport, mode: 'all-reduce', bytes: size, slotBytes: slice + besideData, repeats }) });
+          record({
+            transport,
+            mode: 'all-reduce',
+            bytes: size,
+            slice,
+            us: await measure({ transport, mode: 'all-reduce', bytes: size, slotBytes: slice + besideData, repeats }),
+          });
         }
       }
     }
     for (const [engine = '', form = ''] of forms) {
       progress(`all-reduces of processes over sockets, engine ${engine}, ${form}`);
-      const args = [cli, 'run', '-n', '2', '--no-prefix', '--', process.execPath, program, engine, form, options.sizes.join(','), '2000'];
+      const args = [
+        cli,
+        'run',
+        '-n',
+        '2',
+        '--no-prefix',
+        '--',
+        process.execPath,
+        program,
+        engine,
+        form,
+        options.sizes.join(','),
+        '2000',
+      ];
       try {
         const output = await runCommand({ file: process.execPath, args, env: { TCCL_SHM_DISABLE: '1' } }, { timeoutMs: 120_000 });
-        for (const line of output.split('\n').filter((text) => text.startsWith('{'))) record({ overSockets: true, ...JSON.parse(line) });
+        for (const line of output.split('\n').filter((text) => text.startsWith('{')))
+          record({ overSockets: true, ...JSON.parse(line) });
       } catch (error) {
         note(`all-reduces over sockets, engine ${engine}, ${form}: ${error instanceof Error ? error.message : String(error)}`);
       }
@@ -62,19 +101,39 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
   const measured = records.filter((record) => record['transport'] !== undefined);
   if (measured.length === 0) return '';
   const lowest = (/** @type {Record<string, unknown>} */ wanted) =>
-    Math.min(...measured.filter((record) => Object.entries(wanted).every(([key, value]) => record[key] === value)).map((record) => Number(record['us'])));
+    Math.min(
+      ...measured
+        .filter((record) => Object.entries(wanted).every(([key, value]) => record[key] === value))
+        .map((record) => Number(record['us'])),
+    );
   const bytes = measured.find(({ mode }) => mode === 'stream')?.['bytes'] ?? 0;
   const rate = (/** @type {Record<string, unknown>} */ wanted) => (bytes / lowest(wanted) / 1000).toFixed(2);
-  const connections = table(['transport', 'there and back, µs', 'stream, GB/s', 'ceiling, GB/s'], [
-    ['shm', formatUs(lowest({ transport: 'shm', mode: 'round trip' })), rate({ transport: 'shm', mode: 'stream' }), `copy ${rate({ mode: 'copy' })}`],
-    ['socket', formatUs(lowest({ transport: 'socket', mode: 'round trip' })), rate({ transport: 'socket', mode: 'stream' }), `node:net ${rate({ mode: 'node:net' })}`],
-  ]);
+  const connections = table(
+    ['transport', 'there and back, µs', 'stream, GB/s', 'ceiling, GB/s'],
+    [
+      [
+        'shm',
+        formatUs(lowest({ transport: 'shm', mode: 'round trip' })),
+        rate({ transport: 'shm', mode: 'stream' }),
+        `copy ${rate({ mode: 'copy' })}`,
+      ],
+      [
+        'socket',
+        formatUs(lowest({ transport: 'socket', mode: 'round trip' })),
+        rate({ transport: 'socket', mode: 'stream' }),
+        `node:net ${rate({ mode: 'node:net' })}`,
+      ],
+    ],
+  );
   const sizes = [...new Set(measured.filter(({ mode }) => mode === 'all-reduce').map((record) => Number(record['bytes'])))];
-  const slices = table(['all-reduce, µs', ...sliceBytes.map((slice) => `${slice / 1024}K`), 'socket'], sizes.map((size) => [
-    String(size),
-    ...sliceBytes.map((slice) => formatUs(lowest({ transport: 'shm', mode: 'all-reduce', bytes: size, slice }))),
-    formatUs(lowest({ transport: 'socket', mode: 'all-reduce', bytes: size })),
-  ]));
+  const slices = table(
+    ['all-reduce, µs', ...sliceBytes.map((slice) => `${slice / 1024}K`), 'socket'],
+    sizes.map((size) => [
+      String(size),
+      ...sliceBytes.map((slice) => formatUs(lowest({ transport: 'shm', mode: 'all-reduce', bytes: size, slice }))),
+      formatUs(lowest({ transport: 'socket', mode: 'all-reduce', bytes: size })),
+    ]),
+  );
   return `${connections}\n\nring of 2 ranks by length of slice over shm\n\n${slices}\n\n2 processes over sockets, arrays of alloc / ordinary\n\n${processes(records)}`;
 }
 
@@ -86,16 +145,26 @@ function processes(/** @type {readonly Record<string, any>[]} */ records) {
     return values[values.length >> 1] ?? NaN;
   };
   const sizes = [...new Set(measured.map((record) => Number(record['bytes'])))];
-  return table(['all-reduce, µs', ...forms.map(([engine, form]) => `${engine}, ${form}`)], sizes.map((bytes) => [
-    String(bytes),
-    ...forms.map(([engine, form]) => ['alloc', 'ordinary'].map((memory) => formatUs(medianUs({ engine, form, memory, bytes }))).join(' / ')),
-  ]));
+  return table(
+    ['all-reduce, µs', ...forms.map(([engine, form]) => `${engine}, ${form}`)],
+    sizes.map((bytes) => [
+      String(bytes),
+      ...forms.map(([engine, form]) =>
+        ['alloc', 'ordinary'].map((memory) => formatUs(medianUs({ engine, form, memory, bytes }))).join(' / '),
+      ),
+    ]),
+  );
 }
 
-/** The lowest time of rank 1, which is the one that receives a stream. @param {Record<string, unknown>} job @returns {Promise<number>} */
+/**
+ * The lowest time of rank 1, which is the one that receives a stream. @param {Record<string, unknown>} job @returns
+ * {Promise<number>}
+ */
 async function measure(job) {
   const memory = job['transport'] === 'shm' ? createMemory() : undefined;
-  const workers = [0, 1].map((rank) => new Worker(new URL('../ranks/transport.mjs', import.meta.url), { workerData: { ...job, rank, memory } }));
+  const workers = [0, 1].map(
+    (rank) => new Worker(new URL('../ranks/transport.mjs', import.meta.url), { workerData: { ...job, rank, memory } }),
+  );
   /** @type {unknown[][]} */
   const queues = [[], []];
   const passOn = () => {
@@ -104,16 +173,22 @@ async function measure(job) {
     workers[0]?.postMessage(b);
     workers[1]?.postMessage(a);
   };
-  const times = await Promise.all(workers.map((worker, rank) => new Promise((resolve, reject) => {
-    worker.on('error', reject);
-    worker.on('message', (message) => {
-      if (message.times !== undefined) return resolve(message.times);
-      queues[rank]?.push(message.exchange);
-      passOn();
-    });
-  })));
+  const times = await Promise.all(
+    workers.map(
+      (worker, rank) =>
+        new Promise((resolve, reject) => {
+          worker.on('error', reject);
+          worker.on('message', (message) => {
+            if (message.times !== undefined) return resolve(message.times);
+            queues[rank]?.push(message.exchange);
+            passOn();
+          });
+        }),
+    ),
+  );
   await Promise.all(workers.map((worker) => worker.terminate()));
-  return Math.min(.../** @type {number[][]} */ (times)[1] ?? []);
+  const ofSecond = /** @type {number[]} */ (times[1]);
+  return Math.min(...ofSecond);
 }
 
 /** What one thread takes to copy so many bytes, in and out of a slot's room. @param {number} bytes */

@@ -54,7 +54,9 @@ for (let epoch = 1; epoch <= epochs; epoch++) {
 }
 if (comm.rank === 0) {
   console.log(`accuracy on ${test.count} other digits: ${(100 * accuracy(test)).toFixed(2)}%`);
-  console.log(`computation ${(computing / 1e3).toFixed(2)} s, communication ${(communicating / 1e3).toFixed(2)} s (${comm.nRanks} ranks)`);
+  console.log(
+    `computation ${(computing / 1e3).toFixed(2)} s, communication ${(communicating / 1e3).toFixed(2)} s (${comm.nRanks} ranks)`,
+  );
 }
 await comm.close();
 
@@ -76,11 +78,15 @@ function computeGradients(digits, into) {
 function applyGradients(from) {
   tf.tidy(() => {
     let at = 0;
-    optimizer.applyGradients(Object.fromEntries(weights.map((weight) => {
-      const gradient = tf.tensor(from.slice(at, at + weight.size), weight.shape);
-      at += weight.size;
-      return [weight.name, gradient];
-    })));
+    optimizer.applyGradients(
+      Object.fromEntries(
+        weights.map((weight) => {
+          const gradient = tf.tensor(from.slice(at, at + weight.size), weight.shape);
+          at += weight.size;
+          return [weight.name, gradient];
+        }),
+      ),
+    );
   });
 }
 

@@ -13,7 +13,15 @@ import type { XmlElement } from '../planner/topology/xml/tree.js';
 import { ncclInTorch } from '../planner/versions/torch.js';
 import { defaultVersion, isCompared, ncclVersion } from '../planner/versions/version.js';
 import type { ClusterOptions } from './cluster-options.js';
-import { buildNoted, catalogueInput, completeTopology, type NamedText, parseTopology, readText, type TopologyInput } from './topo/input.js';
+import {
+  buildNoted,
+  catalogueInput,
+  completeTopology,
+  type NamedText,
+  parseTopology,
+  readText,
+  type TopologyInput,
+} from './topo/input.js';
 
 /**
  * What the commands of the planner take for CLUSTER, read in one place: `plan`, `graph`, `explain`, `diff`, `log`.
@@ -69,21 +77,33 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
   const [first] = texts;
   const file = texts.find(({ text }) => text !== undefined && isClusterFile(text))?.text;
   if (file !== undefined && texts.length > 1) {
-    throw new InvalidUsageError('UNSUPPORTED', `${file.fileName} is a cluster file: give it alone, and list other machines in it`);
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `${file.fileName} is a cluster file: give it alone, and list other machines in it`,
+    );
   }
   if (first === undefined) throw new InvalidUsageError('UNSUPPORTED', 'no cluster is given');
   // Loaded only where they are needed: with a machine of the catalogue nobody waits for the YAML library.
   const { hardware } = options;
   const described = hardware === undefined ? undefined : (await import('./topo/load.js')).readHardware(hardware);
-  if (file === undefined) return assembleCluster(texts.map(({ name, text }) => namedHosts(name, text, options, described, texts.length)), {}, options);
+  if (file === undefined)
+    return assembleCluster(
+      texts.map(({ name, text }) => namedHosts(name, text, options, described, texts.length)),
+      {},
+      options,
+    );
   for (const option of ['nodes', 'hardware'] as const) {
-    if (options[option] !== undefined) throw new InvalidUsageError('UNSUPPORTED', `--${option} does not go with a cluster file: write it in ${file.fileName}`);
+    if (options[option] !== undefined)
+      throw new InvalidUsageError('UNSUPPORTED', `--${option} does not go with a cluster file: write it in ${file.fileName}`);
   }
   const { parseClusterFile } = await import('../planner/plan/cluster-file.js');
   const { name, machines, environment } = inFile(file.fileName, () => parseClusterFile(file.text));
   const { readHardware } = await import('./topo/load.js');
   const hosts = machines.map((machine) => hostsOfFile(machine, file.fileName, readHardware));
-  return { ...assembleCluster(hosts, environment, options, dirname(file.fileName)), ...(name === undefined ? {} : { title: name }) };
+  return {
+    ...assembleCluster(hosts, environment, options, dirname(file.fileName)),
+    ...(name === undefined ? {} : { title: name }),
+  };
 }
 
 /** By its ending, else by its first sign: no XML is a cluster file. */
@@ -93,10 +113,19 @@ function isClusterFile({ text, fileName }: NamedText): boolean {
   return ending !== '.xml' && text.trim() !== '' && !/^\uFEFF?\s*</.test(text);
 }
 
-function namedHosts(argument: string, text: NamedText | undefined, options: ClusterOptions, hardware: Hardware | undefined, nArguments: number): NamedHosts {
+function namedHosts(
+  argument: string,
+  text: NamedText | undefined,
+  options: ClusterOptions,
+  hardware: Hardware | undefined,
+  nArguments: number,
+): NamedHosts {
   const { name, count } = text === undefined ? splitCount(argument) : { name: argument, count: undefined };
   if (options.nodes !== undefined && (count !== undefined || nArguments > 1)) {
-    throw new InvalidUsageError('UNSUPPORTED', `--nodes goes with one machine; write how many there are of each, as ${name}:${options.nodes}`);
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `--nodes goes with one machine; write how many there are of each, as ${name}:${options.nodes}`,
+    );
   }
   const named = text ?? readText(name);
   return {
@@ -112,22 +141,26 @@ function namedHosts(argument: string, text: NamedText | undefined, options: Clus
 function hostsOfFile(machine: ClusterFileMachine, fileName: string, readHardware: (text: string) => Hardware): NamedHosts {
   const folder = fileName === 'standard input' ? '.' : dirname(fileName);
   const beside = (path: string) => (isAbsolute(path) ? path : join(folder, path));
-  const inCluster = <Result>(action: () => Result): Result => inFile(fileName, () => {
-    try {
-      return action();
-    } catch (error) {
-      // What is wrong in a topology is said there; what the cluster file says of it, here.
-      if (!(error instanceof TcclError) || error.file !== undefined) throw error;
-      throw machine.wrong(error.message);
-    }
-  });
+  const inCluster = <Result>(action: () => Result): Result =>
+    inFile(fileName, () => {
+      try {
+        return action();
+      } catch (error) {
+        // What is wrong in a topology is said there; what the cluster file says of it, here.
+        if (!(error instanceof TcclError) || error.file !== undefined) throw error;
+        throw machine.wrong(error.message);
+      }
+    });
   const { hardware } = machine;
   const text = machine.machine === '-' ? undefined : readText(beside(machine.machine));
   return {
     input: inCluster(() => (text === undefined ? catalogueInput(machine.machine) : parseTopology(text))),
     count: machine.count,
     name: machine.name,
-    hardware: hardware === undefined ? undefined : inCluster(() => readHardware(hardware.startsWith('@') ? `@${beside(hardware.slice(1))}` : hardware)),
+    hardware:
+      hardware === undefined
+        ? undefined
+        : inCluster(() => readHardware(hardware.startsWith('@') ? `@${beside(hardware.slice(1))}` : hardware)),
     overrides: machine.overrides,
     inFile: inCluster,
   };
@@ -135,11 +168,14 @@ function hostsOfFile(machine: ClusterFileMachine, fileName: string, readHardware
 
 /** @param folder where files that the environment names are looked for */
 function assembleCluster(
-  hosts: readonly NamedHosts[], fileEnvironment: Readonly<Record<string, string>>, options: ClusterOptions, folder = '.',
+  hosts: readonly NamedHosts[],
+  fileEnvironment: Readonly<Record<string, string>>,
+  options: ClusterOptions,
+  folder = '.',
 ): ClusterInput {
   const ofShell = Object.entries(process.env).filter(([name, value]) => name.startsWith('NCCL_') && value !== undefined);
   const environment: Record<string, string> = {
-    ...Object.fromEntries(ofShell) as Record<string, string>,
+    ...(Object.fromEntries(ofShell) as Record<string, string>),
     ...fileEnvironment,
     ...readAssignments(options.env ?? []),
     ...(options.collnet === true ? { NCCL_COLLNET_ENABLE: '1' } : {}),
@@ -149,7 +185,8 @@ function assembleCluster(
   const graphFile = readGraphFile(environment['NCCL_GRAPH_FILE'], 'NCCL_GRAPH_FILE' in fileEnvironment ? folder : '.');
 
   const notes = environmentNotes.map(({ message }) => message);
-  if (!isCompared(version)) notes.push(`NCCL ${version}: its decisions are read from its source, not compared with recorded answers`);
+  if (!isCompared(version))
+    notes.push(`NCCL ${version}: its decisions are read from its source, not compared with recorded answers`);
   // The same machine in several places is worked out once.
   const built = new Map<string, ClusterMachine>();
   const clusterHosts = hosts.map(({ input, count, name, hardware, overrides, inFile: inCluster }) => {
@@ -160,11 +197,11 @@ function assembleCluster(
       const root = inCluster(() => applyOverrides(complete.root, overrides));
       const { system, notes: systemNotes } = buildNoted(withoutEmptyBranches(root), input.fileName, parameters);
       notes.push(...complete.notes, ...systemNotes);
-      built.set(key, machine = { title: input.title, fileName: input.fileName, root, system });
+      built.set(key, (machine = { title: input.title, fileName: input.fileName, root, system }));
     }
     return { machine: machine.system, count, name: name ?? machine.title };
   });
-  notes.push(...graphFile?.notes ?? []);
+  notes.push(...(graphFile?.notes ?? []));
   const machines = [...built.values()];
   return {
     title: clusterHosts.map(({ name, count }) => (count === 1 ? name : `${count} x ${name}`)).join(' + '),
@@ -184,22 +221,28 @@ function assembleCluster(
  * @throws InvalidArgumentError for an unknown one, InvalidUsageError for both
  */
 export function versionOf({ nccl, torch }: Pick<ClusterOptions, 'nccl' | 'torch'>): string {
-  if (nccl !== undefined && torch !== undefined) throw new InvalidUsageError('UNSUPPORTED', '--nccl and --torch both say which NCCL: give one of them');
+  if (nccl !== undefined && torch !== undefined)
+    throw new InvalidUsageError('UNSUPPORTED', '--nccl and --torch both say which NCCL: give one of them');
   if (torch !== undefined) return ncclVersion(ncclInTorch(torch));
   return nccl === undefined ? defaultVersion : ncclVersion(nccl);
 }
 
 /** `NAME=VALUE` each. */
 function readAssignments(assignments: readonly string[]): Record<string, string> {
-  return Object.fromEntries(assignments.map((assignment) => {
-    const [, name, value] = /^\s*([^=\s]+)\s*=([\s\S]*)$/.exec(assignment) ?? [];
-    if (name === undefined || value === undefined) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `--env '${assignment}' sets nothing: write NAME=VALUE, as NCCL_CROSS_NIC=0`);
-    }
-    const problem = unknownVariable(name);
-    if (problem !== undefined) throw new InvalidArgumentError('UNKNOWN_NAME', `--env ${name}: ${problem}`);
-    return [name, value] as const;
-  }));
+  return Object.fromEntries(
+    assignments.map((assignment) => {
+      const [, name, value] = /^\s*([^=\s]+)\s*=([\s\S]*)$/.exec(assignment) ?? [];
+      if (name === undefined || value === undefined) {
+        throw new InvalidArgumentError(
+          'ARGUMENT_RANGE',
+          `--env '${assignment}' sets nothing: write NAME=VALUE, as NCCL_CROSS_NIC=0`,
+        );
+      }
+      const problem = unknownVariable(name);
+      if (problem !== undefined) throw new InvalidArgumentError('UNKNOWN_NAME', `--env ${name}: ${problem}`);
+      return [name, value] as const;
+    }),
+  );
 }
 
 /** The number that `--nodes` gives. */
@@ -213,7 +256,8 @@ function readGraphFile(name: string | undefined, folder: string) {
   if (name === undefined || name === '') return undefined;
   const fileName = isAbsolute(name) ? name : join(folder, name);
   const text = readText(fileName);
-  if (text === undefined) throw new SystemError('FILE', 'NCCL_GRAPH_FILE names it, but there is no such file', { file: fileName });
+  if (text === undefined)
+    throw new SystemError('FILE', 'NCCL_GRAPH_FILE names it, but there is no such file', { file: fileName });
   const { root, notes } = parseTopology(text);
   return { file: { root, fileName }, notes: notes.map((note) => describeNote(note, fileName)) };
 }

@@ -36,7 +36,10 @@ function readTree(command: Command, above: readonly string[] = []): Node {
     path,
     summary: command.summary() || command.description(),
     options: help.visibleOptions(command).map(readOption),
-    children: help.visibleCommands(command).filter((child) => child.name() !== 'help').map((child) => readTree(child, path)),
+    children: help
+      .visibleCommands(command)
+      .filter((child) => child.name() !== 'help')
+      .map((child) => readTree(child, path)),
     choices: argument?.argChoices ?? [],
     wrapsCommand: argument?.name() === 'command' && argument.variadic,
   };
@@ -58,7 +61,10 @@ function flatten(node: Node): Node[] {
 
 /** The flags that take the next word for their value, short ones first. */
 function valueFlags(node: Node): string[] {
-  return node.options.filter((option) => option.takesValue).flatMap((option) => option.flags).sort((a, b) => a.length - b.length);
+  return node.options
+    .filter((option) => option.takesValue)
+    .flatMap((option) => option.flags)
+    .sort((a, b) => a.length - b.length);
 }
 
 /** A text as one word of a POSIX shell (and of fish, but for the backslash, which no text here has). */
@@ -77,17 +83,18 @@ function bashScript(program: Command): string {
   const steps = [
     ...nodes.slice(1).map((node) => `      ${quote(key(node))}) command=${quote(key(node))} ;;`),
     ...nodes.flatMap((node) => valueFlags(node).map((flag) => `      ${quote(`${key(node)} ${flag}`)}) ((i++)) ;;`)),
-    ...nodes.filter((node) => node.wrapsCommand).flatMap((node) => [
-      `      ${quote(`${key(node)} -`)}*) ;;`,
-      `      ${quote(`${key(node)} `)}*) wrapped=$i; break ;;`,
-    ]),
+    ...nodes
+      .filter((node) => node.wrapsCommand)
+      .flatMap((node) => [`      ${quote(`${key(node)} -`)}*) ;;`, `      ${quote(`${key(node)} `)}*) wrapped=$i; break ;;`]),
   ];
-  const values = nodes.flatMap((node) => node.options
-    .filter((option) => option.takesValue)
-    .map((option) => {
-      const patterns = option.flags.map((flag) => quote(`${key(node)} ${flag}`)).join('|');
-      return `    ${patterns}) ${option.choices.length > 0 ? `${reply(option.choices)}; ` : ''}return ;;`;
-    }));
+  const values = nodes.flatMap((node) =>
+    node.options
+      .filter((option) => option.takesValue)
+      .map((option) => {
+        const patterns = option.flags.map((flag) => quote(`${key(node)} ${flag}`)).join('|');
+        return `    ${patterns}) ${option.choices.length > 0 ? `${reply(option.choices)}; ` : ''}return ;;`;
+      }),
+  );
   const words = nodes.map((node) => {
     const operands = [...node.children.map((child) => child.path.at(-1) ?? ''), ...node.choices];
     const others = node.wrapsCommand ? 'COMPREPLY=($(compgen -c -- "$current"))' : operands.length > 0 ? reply(operands) : '';
@@ -129,14 +136,23 @@ function zshScript(program: Command): string {
   const plain = (text: string) => text.replace(/[[\]:\\]/g, (special) => `\\${special}`).replaceAll('\n', ' ');
 
   const functions = flatten(tree).map((node) => {
-    const specs = node.options.flatMap((option) => option.flags.map((flag) => {
-      const others = option.flags.length > 1 ? `(${option.flags.join(' ')})` : '';
-      const action = option.choices.length > 0 ? `(${option.choices.join(' ')})` : '_files';
-      return quote(`${others}${flag}[${plain(option.description)}]${option.takesValue ? `:value:${action}` : ''}`);
-    }));
-    const operands = node.children.length > 0
-      ? [`'1: :->command'`, `'*:: :->rest'`]
-      : [node.wrapsCommand ? `'*:: :_normal'` : node.choices.length > 0 ? quote(`1: :(${node.choices.join(' ')})`) : `'*: :_files'`];
+    const specs = node.options.flatMap((option) =>
+      option.flags.map((flag) => {
+        const others = option.flags.length > 1 ? `(${option.flags.join(' ')})` : '';
+        const action = option.choices.length > 0 ? `(${option.choices.join(' ')})` : '_files';
+        return quote(`${others}${flag}[${plain(option.description)}]${option.takesValue ? `:value:${action}` : ''}`);
+      }),
+    );
+    const operands =
+      node.children.length > 0
+        ? [`'1: :->command'`, `'*:: :->rest'`]
+        : [
+            node.wrapsCommand
+              ? `'*:: :_normal'`
+              : node.choices.length > 0
+                ? quote(`1: :(${node.choices.join(' ')})`)
+                : `'*: :_files'`,
+          ];
     const children = node.children.map((child) => `      ${quote(`${child.path.at(-1) ?? ''}:${plain(child.summary)}`)}`);
     const dispatch = node.children.map((child) => `      ${child.path.at(-1) ?? ''}) ${functionOf(child)} ;;`);
     return `${functionOf(node)}() {
@@ -144,7 +160,10 @@ function zshScript(program: Command): string {
   typeset -A opt_args
   _arguments -C -s -S${node.wrapsCommand ? " -A '-*'" : ''} \\
     ${[...specs, ...operands].join(' \\\n    ')}
-${node.children.length === 0 ? '' : `  case $state in
+${
+  node.children.length === 0
+    ? ''
+    : `  case $state in
     command)
       local -a commands=(
 ${children.join('\n')}
@@ -154,7 +173,8 @@ ${children.join('\n')}
 ${dispatch.join('\n')}
     esac ;;
   esac
-`}}
+`
+}}
 `;
   });
   return `#compdef ${name}
@@ -177,9 +197,13 @@ function fishScript(program: Command): string {
     return [
       ...node.children.map((child) => `${start} -f -a ${child.path.at(-1) ?? ''} -d ${quote(child.summary)}`),
       ...(node.choices.length > 0 ? [`${start} -f -a ${quote(node.choices.join(' '))}`] : []),
-      ...(node.wrapsCommand ? [`${start} -a '(__fish_complete_subcommand --fcs-skip=${node.path.length} ${valueFlags(node).join(' ')})'`] : []),
+      ...(node.wrapsCommand
+        ? [`${start} -a '(__fish_complete_subcommand --fcs-skip=${node.path.length} ${valueFlags(node).join(' ')})'`]
+        : []),
       ...node.options.map((option) => {
-        const flags = option.flags.map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : flag.length === 2 ? `-s ${flag.slice(1)}` : `-o ${flag.slice(1)}`));
+        const flags = option.flags.map((flag) =>
+          flag.startsWith('--') ? `-l ${flag.slice(2)}` : flag.length === 2 ? `-s ${flag.slice(1)}` : `-o ${flag.slice(1)}`,
+        );
         const value = option.choices.length > 0 ? ` -x -a ${quote(option.choices.join(' '))}` : option.takesValue ? ' -r' : '';
         return `${start} ${flags.join(' ')}${value} -d ${quote(option.description)}`;
       }),

@@ -40,12 +40,15 @@ async function main(argv: readonly string[]): Promise<number> {
     .description('Collective communication for TypeScript, and a planner that knows what NCCL will do')
     .version(version, '-V, --version')
     .enablePositionalOptions()
-    .addHelpText('after', examples(
-      ['four ranks of a Node program', 'tccl run -n 4 node job.js'],
-      ['what an all-reduce takes between two ranks', 'tccl perf all_reduce --ranks 2 -b 8 -e 16M -f 8'],
-      ['what NCCL would do on two machines, and why', 'tccl plan dgx-h100 --nodes 2; tccl explain dgx-h100 --nodes 2'],
-      ['what the log of a job says', 'tccl log job.log'],
-    ))
+    .addHelpText(
+      'after',
+      examples(
+        ['four ranks of a Node program', 'tccl run -n 4 node job.js'],
+        ['what an all-reduce takes between two ranks', 'tccl perf all_reduce --ranks 2 -b 8 -e 16M -f 8'],
+        ['what NCCL would do on two machines, and why', 'tccl plan dgx-h100 --nodes 2; tccl explain dgx-h100 --nodes 2'],
+        ['what the log of a job says', 'tccl log job.log'],
+      ),
+    )
     .configureOutput({ outputError: (message) => complain('tccl', oneLine(message)) })
     .exitOverride();
 
@@ -71,12 +74,18 @@ async function main(argv: readonly string[]): Promise<number> {
 
 /** Commands load their code when they need it. */
 function isOutOfFiles(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && ((error as NodeJS.ErrnoException).code === 'EMFILE' || (error as NodeJS.ErrnoException).code === 'ENFILE');
+  return (
+    error instanceof Error &&
+    ((error as NodeJS.ErrnoException).code === 'EMFILE' || (error as NodeJS.ErrnoException).code === 'ENFILE')
+  );
 }
 
 /** Commander's `error: unknown command 'rum'`, and its `(Did you mean run?)` on a second line, in one line of ours. */
 function oneLine(message: string): string {
-  return message.trimEnd().replace(/^error: /, '').replaceAll('\n', ' ');
+  return message
+    .trimEnd()
+    .replace(/^error: /, '')
+    .replaceAll('\n', ' ');
 }
 
 // Whoever reads our output may stop before its end, as `head` does; that is no failure, but a full disk is. A command

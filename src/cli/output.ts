@@ -61,10 +61,12 @@ export type Colors = Readonly<Record<(typeof styles)[number], (text: string) => 
  */
 export function colorsFor(stream: { readonly isTTY?: boolean }): Colors {
   const colored = stream.isTTY === true && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb';
-  return Object.fromEntries(styles.map((style) => {
-    const [open, close] = inspect.colors[style] ?? [0, 0];
-    return [style, (text: string) => (colored && text !== '' ? `${mark}${open}m${text}${mark}${close}m` : text)];
-  })) as Colors;
+  return Object.fromEntries(
+    styles.map((style) => {
+      const [open, close] = inspect.colors[style] ?? [0, 0];
+      return [style, (text: string) => (colored && text !== '' ? `${mark}${open}m${text}${mark}${close}m` : text)];
+    }),
+  ) as Colors;
 }
 
 /**

@@ -5,10 +5,33 @@ import type { ResultPart } from './data.js';
 /** What perf calls of a communicator. */
 export type MeasuredCommunicator = Pick<
   Communicator,
-  | 'rank' | 'nRanks' | 'localRank' | 'alloc' | 'free' | 'barrier' | 'barrierSync'
-  | 'allReduce' | 'allReduceSync' | 'reduce' | 'reduceSync' | 'broadcast' | 'broadcastSync'
-  | 'allGather' | 'allGatherSync' | 'reduceScatter' | 'reduceScatterSync' | 'allToAll' | 'allToAllSync'
-  | 'gather' | 'gatherSync' | 'scatter' | 'scatterSync' | 'group' | 'groupSync' | 'send' | 'recv'
+  | 'rank'
+  | 'nRanks'
+  | 'localRank'
+  | 'alloc'
+  | 'free'
+  | 'barrier'
+  | 'barrierSync'
+  | 'allReduce'
+  | 'allReduceSync'
+  | 'reduce'
+  | 'reduceSync'
+  | 'broadcast'
+  | 'broadcastSync'
+  | 'allGather'
+  | 'allGatherSync'
+  | 'reduceScatter'
+  | 'reduceScatterSync'
+  | 'allToAll'
+  | 'allToAllSync'
+  | 'gather'
+  | 'gatherSync'
+  | 'scatter'
+  | 'scatterSync'
+  | 'group'
+  | 'groupSync'
+  | 'send'
+  | 'recv'
 >;
 
 /** Lengths of a collective's buffers and where they lie in each other in place, all in elements (as nccl-tests has them). */
@@ -58,7 +81,13 @@ export interface Collective {
 }
 
 /** Both buffers hold the whole message. */
-const whole = (elements: number): Shape => ({ count: elements, sendCount: elements, recvCount: elements, sendOffset: 0, recvOffset: 0 });
+const whole = (elements: number): Shape => ({
+  count: elements,
+  sendCount: elements,
+  recvCount: elements,
+  sendOffset: 0,
+  recvOffset: 0,
+});
 
 /** Elements of one rank's block: blocks are whole multiples of 16 bytes, as nccl-tests has them. */
 const block = (elements: number, nRanks: number, bytes: number): number => {
@@ -88,7 +117,9 @@ const blocksOfAll = (count: number, nRanks: number, first: number): ResultPart[]
 export const collectives: readonly Collective[] = [
   {
     name: 'all_reduce',
-    reduces: true, rooted: false, inPlace: true,
+    reduces: true,
+    rooted: false,
+    inPlace: true,
     shape: whole,
     busFactor: (nRanks) => 2 * allButOwn(nRanks),
     expected: ({ recvCount }) => [{ at: 0, count: recvCount, from: 'all', first: 0 }],
@@ -97,7 +128,9 @@ export const collectives: readonly Collective[] = [
   },
   {
     name: 'reduce',
-    reduces: true, rooted: true, inPlace: true,
+    reduces: true,
+    rooted: true,
+    inPlace: true,
     shape: whole,
     busFactor: () => 1,
     expected: ({ recvCount }, { rank, root }) => (rank === root ? [{ at: 0, count: recvCount, from: 'all', first: 0 }] : []),
@@ -106,7 +139,9 @@ export const collectives: readonly Collective[] = [
   },
   {
     name: 'broadcast',
-    reduces: false, rooted: true, inPlace: true,
+    reduces: false,
+    rooted: true,
+    inPlace: true,
     shape: whole,
     busFactor: () => 1,
     expected: ({ recvCount }, { root }) => [{ at: 0, count: recvCount, from: root, first: 0 }],
@@ -115,7 +150,9 @@ export const collectives: readonly Collective[] = [
   },
   {
     name: 'all_gather',
-    reduces: false, rooted: false, inPlace: true,
+    reduces: false,
+    rooted: false,
+    inPlace: true,
     shape: gathered,
     busFactor: allButOwn,
     expected: ({ count }, { nRanks }) => blocksOfAll(count, nRanks, 0),
@@ -124,7 +161,9 @@ export const collectives: readonly Collective[] = [
   },
   {
     name: 'reduce_scatter',
-    reduces: true, rooted: false, inPlace: true,
+    reduces: true,
+    rooted: false,
+    inPlace: true,
     shape: scattered,
     busFactor: allButOwn,
     expected: ({ count }, { rank }) => [{ at: 0, count, from: 'all', first: rank * count }],
@@ -133,7 +172,9 @@ export const collectives: readonly Collective[] = [
   },
   {
     name: 'alltoall',
-    reduces: false, rooted: false, inPlace: true,
+    reduces: false,
+    rooted: false,
+    inPlace: true,
     shape: (elements, nRanks, bytes) => {
       const count = block(elements, nRanks, bytes);
       return { count, sendCount: count * nRanks, recvCount: count * nRanks, sendOffset: 0, recvOffset: 0 };
@@ -145,7 +186,9 @@ export const collectives: readonly Collective[] = [
   },
   {
     name: 'gather',
-    reduces: false, rooted: true, inPlace: true,
+    reduces: false,
+    rooted: true,
+    inPlace: true,
     shape: gathered,
     busFactor: allButOwn,
     expected: ({ count }, { rank, root, nRanks }) => (rank === root ? blocksOfAll(count, nRanks, 0) : []),
@@ -154,7 +197,9 @@ export const collectives: readonly Collective[] = [
   },
   {
     name: 'scatter',
-    reduces: false, rooted: true, inPlace: true,
+    reduces: false,
+    rooted: true,
+    inPlace: true,
     shape: scattered,
     busFactor: allButOwn,
     expected: ({ count }, { rank, root }) => [{ at: 0, count, from: root, first: rank * count }],
@@ -163,7 +208,9 @@ export const collectives: readonly Collective[] = [
   },
   {
     name: 'sendrecv',
-    reduces: false, rooted: false, inPlace: false,
+    reduces: false,
+    rooted: false,
+    inPlace: false,
     shape: whole,
     busFactor: () => 1,
     expected: ({ recvCount }, { rank, nRanks }) => [{ at: 0, count: recvCount, from: (rank - 1 + nRanks) % nRanks, first: 0 }],
@@ -180,7 +227,12 @@ function exchange(comm: MeasuredCommunicator, { send, recv, options }: Arguments
 }
 
 /** GB/s (10^9) of a call that took `timeUs`: `algbw` is the size over the time, `busbw` is comparable with a link's speed. */
-export function bandwidths(collective: Collective, bytes: number, timeUs: number, nRanks: number): { algbwGBps: number; busbwGBps: number } {
+export function bandwidths(
+  collective: Collective,
+  bytes: number,
+  timeUs: number,
+  nRanks: number,
+): { algbwGBps: number; busbwGBps: number } {
   const algbwGBps = timeUs > 0 ? bytes / timeUs / 1e3 : 0;
   return { algbwGBps, busbwGBps: algbwGBps * collective.busFactor(nRanks) };
 }

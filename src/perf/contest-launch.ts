@@ -18,7 +18,10 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
  * @throws SystemError `LAUNCH` with the ranks' last words
  */
 export async function launchContest(
-  nRanks: number, options: ContestOptions, onStanding: (standing: Standing) => void, env: NodeJS.ProcessEnv = process.env,
+  nRanks: number,
+  options: ContestOptions,
+  onStanding: (standing: Standing) => void,
+  env: NodeJS.ProcessEnv = process.env,
 ): Promise<void> {
   const words: string[] = [];
   let failure: string | undefined;
@@ -42,7 +45,11 @@ export async function launchContest(
   for (const signal of signals) process.off(signal, note);
   // The ranks have ended, and so does this process, as if it had not listened.
   if (handedOn !== undefined) process.kill(process.pid, handedOn);
-  if (code !== 0) throw new SystemError('LAUNCH', `the algorithms cannot be measured with ${nRanks} ranks: ${failure ?? words.at(-1) ?? `exit code ${code}`}`);
+  if (code !== 0)
+    throw new SystemError(
+      'LAUNCH',
+      `the algorithms cannot be measured with ${nRanks} ranks: ${failure ?? words.at(-1) ?? `exit code ${code}`}`,
+    );
 }
 
 /** Hands on what is written to it, line by line. */

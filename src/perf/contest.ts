@@ -9,8 +9,14 @@ import { Buffers } from './measure.js';
 
 /** What contests are held in: the kinds of call, under perf's names. */
 const contestKinds: Readonly<Partial<Record<CallKind, string>>> = {
-  allReduce: 'all_reduce', reduce: 'reduce', broadcast: 'broadcast', allGather: 'all_gather',
-  reduceScatter: 'reduce_scatter', allToAll: 'alltoall', gather: 'gather', scatter: 'scatter',
+  allReduce: 'all_reduce',
+  reduce: 'reduce',
+  broadcast: 'broadcast',
+  allGather: 'all_gather',
+  reduceScatter: 'reduce_scatter',
+  allToAll: 'alltoall',
+  gather: 'gather',
+  scatter: 'scatter',
 };
 
 export interface ContestOptions {
@@ -69,7 +75,10 @@ const WARM_CELL_MS = 40;
 const WARM_CALLS = 30_000;
 const FEWEST_SAMPLES = 3;
 const MOST_SAMPLES = 1000;
-/** Who takes so many times the best one's time in two rounds is out: its time need not be more exact. Memory alone makes a factor of three. */
+/**
+ * Who takes so many times the best one's time in two rounds is out: its time need not be more exact. Memory alone makes
+ * a factor of three.
+ */
 const HOPELESS = 4;
 
 /** The cells of a contest among so many ranks. */
@@ -96,13 +105,23 @@ export async function runContest(comm: Communicator, options: ContestOptions, te
   const contestants = await enter(comm, options.withChoice);
   const cells = contestCells(comm.nRanks, options.sizes);
   const warmShape = (collective: Collective): Shape => shapeOf(collective, WARM_BYTES, comm.nRanks);
-  const buffers = new Buffers(comm, 'shared', Math.max(...[...cells.map(({ shape }) => shape), ...cells.map(({ collective }) => warmShape(collective))].map(bytesOf)));
+  const buffers = new Buffers(
+    comm,
+    'shared',
+    Math.max(...[...cells.map(({ shape }) => shape), ...cells.map(({ collective }) => warmShape(collective))].map(bytesOf)),
+  );
   const course = new Course(comm);
-  const argumentsOf = (shape: Shape): Arguments => ({ ...buffers.views(float32, shape, false), operator: 'sum', root: 0, options: { type: 'float32' as const } });
+  const argumentsOf = (shape: Shape): Arguments => ({
+    ...buffers.views(float32, shape, false),
+    operator: 'sum',
+    root: 0,
+    options: { type: 'float32' as const },
+  });
   let warmKind: CallKind | undefined;
   for (const { kind, collective, size, shape } of cells) {
     const here = contestants.filter(({ algorithm }) => algorithm === undefined || carriesOut(algorithm, kind, comm.nRanks));
-    if (kind !== warmKind) for (const one of here) course.warmUp(one.comm, collective, argumentsOf(warmShape(collective)), WARM_KIND_MS);
+    if (kind !== warmKind)
+      for (const one of here) course.warmUp(one.comm, collective, argumentsOf(warmShape(collective)), WARM_KIND_MS);
     warmKind = kind;
     const call = argumentsOf(shape);
     for (const array of [call.send, call.recv]) array.fill(1 as never);
@@ -110,7 +129,16 @@ export async function runContest(comm: Communicator, options: ContestOptions, te
     const bytes = shape.count * float32.bytes;
     for (const [index, one] of here.entries()) {
       const { algorithm, protocol } = one.comm.explain(kind, bytes);
-      tell({ kind, ranks: comm.nRanks, size, bytes, chosen: one.algorithm === undefined, algorithm, protocol, us: times[index] ?? Infinity });
+      tell({
+        kind,
+        ranks: comm.nRanks,
+        size,
+        bytes,
+        chosen: one.algorithm === undefined,
+        algorithm,
+        protocol,
+        us: times[index] ?? Infinity,
+      });
     }
   }
   buffers.free();
@@ -125,7 +153,13 @@ async function enter(comm: Communicator, withChoice: boolean): Promise<Contestan
 }
 
 /** The time of each contestant in one cell, µs. */
-function compete(course: Course, contestants: readonly Contestant[], collective: Collective, call: Arguments, { rounds, turnMs }: ContestOptions): number[] {
+function compete(
+  course: Course,
+  contestants: readonly Contestant[],
+  collective: Collective,
+  call: Arguments,
+  { rounds, turnMs }: ContestOptions,
+): number[] {
   const samples = contestants.map(({ comm }) => {
     const callMs = course.warmUp(comm, collective, call, WARM_CELL_MS);
     return Math.max(FEWEST_SAMPLES, Math.min(MOST_SAMPLES, Math.floor(turnMs / callMs)));
@@ -138,7 +172,10 @@ function compete(course: Course, contestants: readonly Contestant[], collective:
       const index = (round + turn) % contestants.length;
       const contestant = contestants[index];
       if (contestant === undefined || (round >= 2 && (lowest[index] ?? 0) > HOPELESS * best)) continue;
-      lowest[index] = Math.min(lowest[index] ?? Infinity, course.run(contestant.comm, collective, call, samples[index] ?? FEWEST_SAMPLES));
+      lowest[index] = Math.min(
+        lowest[index] ?? Infinity,
+        course.run(contestant.comm, collective, call, samples[index] ?? FEWEST_SAMPLES),
+      );
     }
   }
   return lowest.map((ms) => ms * 1e3);
@@ -165,7 +202,11 @@ class Course {
   warmUp(comm: Communicator, collective: Collective, call: Arguments, limitMs: number): number {
     let spentMs = 0;
     let callMs = 0;
-    for (let made = 0, calls = 1; made < WARM_CALLS && spentMs < limitMs; made += calls, calls = Math.min(2 * calls, MOST_SAMPLES)) {
+    for (
+      let made = 0, calls = 1;
+      made < WARM_CALLS && spentMs < limitMs;
+      made += calls, calls = Math.min(2 * calls, MOST_SAMPLES)
+    ) {
       const start = performance.now();
       this.#sample(comm, collective, call, calls);
       this.#elapsed[0] = performance.now() - start;

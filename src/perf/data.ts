@@ -41,7 +41,8 @@ export class TestData {
     this.nRanks = nRanks;
     this.#round = round;
     this.#alike = averages && Math.floor(type.exactBits / 2) < rankBits + 1;
-    const bits = (averages && !this.#alike ? Math.floor(type.exactBits / 2) : type.exactBits) - (adds ? rankBits : 0) - (scales ? 1 : 0);
+    const bits =
+      (averages && !this.#alike ? Math.floor(type.exactBits / 2) : type.exactBits) - (adds ? rankBits : 0) - (scales ? 1 : 0);
     this.#unit = averages && !this.#alike ? nRanks : 1;
     this.#span = 2 ** Math.max(0, Math.min(30, bits));
     this.tolerance = averages && !this.#alike && type.isFloat && !Number.isInteger(Math.log2(nRanks)) ? 0.25 : 0;

@@ -69,7 +69,8 @@ export async function timeCase(comm: MeasuredCommunicator, one: Case, iterations
   if (one.send === one.recv) fillBytes(one.recv, 0);
   await warmUp(comm, one, 1, options.api);
   await comm.barrier();
-  const totalMs = options.api === 'sync' ? timeSync(comm, one, iterations, options) : await timePromise(comm, one, iterations, options);
+  const totalMs =
+    options.api === 'sync' ? timeSync(comm, one, iterations, options) : await timePromise(comm, one, iterations, options);
   return (totalMs * 1e3) / (iterations * options.aggregate);
 }
 
@@ -90,7 +91,12 @@ function timeSync(comm: MeasuredCommunicator, one: Case, iterations: number, { a
   return performance.now() - start - excluded;
 }
 
-async function timePromise(comm: MeasuredCommunicator, one: Case, iterations: number, { aggregate, blocking }: PerfOptions): Promise<number> {
+async function timePromise(
+  comm: MeasuredCommunicator,
+  one: Case,
+  iterations: number,
+  { aggregate, blocking }: PerfOptions,
+): Promise<number> {
   let excluded = 0;
   const start = performance.now();
   for (let i = 0; i < iterations; i++) {

@@ -71,13 +71,20 @@ export interface RawOptions {
 export function perfOptions(collectiveName: string, raw: RawOptions): PerfOptions {
   const collective = named('collective', collectiveName, collectives);
   const factor = wholeNumber('--stepfactor', raw.stepfactor, 1);
-  const step = factor > 1 ? ({ kind: 'factor', factor } as const) : ({ kind: 'bytes', bytes: parseSize(raw.stepbytes, '--stepbytes') } as const);
+  const step =
+    factor > 1
+      ? ({ kind: 'factor', factor } as const)
+      : ({ kind: 'bytes', bytes: parseSize(raw.stepbytes, '--stepbytes') } as const);
   return {
     collective,
     sizes: sweep(parseSize(raw.minbytes, '--minbytes'), parseSize(raw.maxbytes, '--maxbytes'), step),
     step,
     types: raw.datatype === 'all' ? elementTypes : [named('datatype', raw.datatype, elementTypes)],
-    operators: !collective.reduces ? [undefined] : raw.op === 'all' ? perfOperators : [oneOf('operator', raw.op, perfOperators, ['all'])],
+    operators: !collective.reduces
+      ? [undefined]
+      : raw.op === 'all'
+        ? perfOperators
+        : [oneOf('operator', raw.op, perfOperators, ['all'])],
     root: wholeNumber('--root', raw.root, -1),
     iterations: raw.iters === undefined ? undefined : wholeNumber('--iters', raw.iters, 1),
     warmup: raw.warmup_iters === undefined ? undefined : wholeNumber('--warmup_iters', raw.warmup_iters, 0),
@@ -93,7 +100,10 @@ export function perfOptions(collectiveName: string, raw: RawOptions): PerfOption
 /** @throws InvalidArgumentError `ROOT_RANGE` if the root is no rank */
 export function checkRoot({ root }: PerfOptions, nRanks: number): void {
   if (root < nRanks) return;
-  throw new InvalidArgumentError('ROOT_RANGE', `--root ${root} is not a rank: there are ${nRanks}, from 0 to ${nRanks - 1} (-1 for each in turn)`);
+  throw new InvalidArgumentError(
+    'ROOT_RANGE',
+    `--root ${root} is not a rank: there are ${nRanks}, from 0 to ${nRanks - 1} (-1 for each in turn)`,
+  );
 }
 
 /**
@@ -120,7 +130,12 @@ export function wholeNumber(flag: string, text: string, min: number, max = Numbe
 function named<Item extends { readonly name: string }>(kind: string, name: string, items: readonly Item[]): Item {
   const item = items.find((one) => one.name === name);
   if (item !== undefined) return item;
-  return unknownName(kind, name, items.map((one) => one.name), kind === 'datatype' ? ['all'] : []);
+  return unknownName(
+    kind,
+    name,
+    items.map((one) => one.name),
+    kind === 'datatype' ? ['all'] : [],
+  );
 }
 
 function oneOf<Name extends string>(kind: string, name: string, names: readonly Name[], also: readonly string[] = []): Name {

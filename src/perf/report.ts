@@ -55,12 +55,26 @@ export function tableReporter(options: PerfOptions, version: string, write: (tex
 export function jsonReporter(options: PerfOptions, write: (text: string) => void): Reporter {
   let ranks = 0;
   const line = (row: Row, inplace: 0 | 1, half: Measurement) =>
-    write(`${JSON.stringify({
-      lib: 'tccl', coll: options.collective.name, type: row.type, op: row.operator, root: row.root, ranks,
-      bytes: row.bytes, count: row.count, inplace, calls: row.iterations, api: options.api, memory: options.memory,
-      time_us: rounded(half.timeUs), algbw_GBps: rounded(half.algbwGBps), busbw_GBps: rounded(half.busbwGBps),
-      wrong: half.wrong ?? null,
-    })}\n`);
+    write(
+      `${JSON.stringify({
+        lib: 'tccl',
+        coll: options.collective.name,
+        type: row.type,
+        op: row.operator,
+        root: row.root,
+        ranks,
+        bytes: row.bytes,
+        count: row.count,
+        inplace,
+        calls: row.iterations,
+        api: options.api,
+        memory: options.memory,
+        time_us: rounded(half.timeUs),
+        algbw_GBps: rounded(half.algbwGBps),
+        busbw_GBps: rounded(half.busbwGBps),
+        wrong: half.wrong ?? null,
+      })}\n`,
+    );
   return {
     start: (nRanks) => {
       ranks = nRanks;
@@ -71,7 +85,9 @@ export function jsonReporter(options: PerfOptions, write: (text: string) => void
       if (row.inPlace !== undefined) line(row, 1, row.inPlace);
     },
     end: ({ errors, averageBusbwGBps }) =>
-      write(`${JSON.stringify({ summary: options.collective.name, ranks, errors, avg_busbw_GBps: rounded(averageBusbwGBps) })}\n`),
+      write(
+        `${JSON.stringify({ summary: options.collective.name, ranks, errors, avg_busbw_GBps: rounded(averageBusbwGBps) })}\n`,
+      ),
   };
 }
 

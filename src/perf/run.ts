@@ -41,7 +41,14 @@ export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, 
     const iterations = options.iterations ?? defaultIterations(plan.bytes);
     reporter.progress(index, plans.length, head);
     const measure = async (inPlace: boolean): Promise<Measurement> => {
-      const half = await measureHalf(comm, makeCase(plan, options, comm, buffers, inPlace), head.bytes, iterations, options, index);
+      const half = await measureHalf(
+        comm,
+        makeCase(plan, options, comm, buffers, inPlace),
+        head.bytes,
+        iterations,
+        options,
+        index,
+      );
       if ((half.wrong ?? 0) > 0) errors++;
       halfCount++;
       busbwSum += half.busbwGBps;
@@ -61,12 +68,19 @@ export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, 
 function planRows({ collective, types, operators, root, sizes }: PerfOptions, nRanks: number): Plan[] {
   const roots = !collective.rooted ? [-1] : root >= 0 ? [root] : Array.from({ length: nRanks }, (_, rank) => rank);
   return types.flatMap((type) =>
-    operators.flatMap((operator) => roots.flatMap((one) => sizes.map((bytes) => ({ bytes, type, operator, root: one })))));
+    operators.flatMap((operator) => roots.flatMap((one) => sizes.map((bytes) => ({ bytes, type, operator, root: one })))),
+  );
 }
 
 function rowHead(plan: Plan, options: PerfOptions, nRanks: number): RowHead {
   const { count } = shapeOf(plan, options, nRanks);
-  return { bytes: rowBytes(plan, options, nRanks), count, type: plan.type.name, operator: plan.operator ?? 'none', root: plan.root };
+  return {
+    bytes: rowBytes(plan, options, nRanks),
+    count,
+    type: plan.type.name,
+    operator: plan.operator ?? 'none',
+    root: plan.root,
+  };
 }
 
 /** The larger of a rank's two buffers. */
@@ -78,7 +92,7 @@ function rowBytes(plan: Plan, options: PerfOptions, nRanks: number): number {
 function makeCase(plan: Plan, options: PerfOptions, comm: MeasuredCommunicator, buffers: Buffers, inPlace: boolean): Case {
   const shape = shapeOf(plan, options, comm.nRanks);
   const { send, recv } = buffers.views(plan.type, shape, inPlace);
-  const operator = plan.operator === 'mulsum' ? { premulSum: scalarOf(comm.rank) } : plan.operator ?? 'sum';
+  const operator = plan.operator === 'mulsum' ? { premulSum: scalarOf(comm.rank) } : (plan.operator ?? 'sum');
   const call = { send, recv, operator, root: plan.root, options: { type: plan.type.type } };
   return { ...plan, collective: options.collective, shape, send, recv, call };
 }
@@ -88,7 +102,12 @@ function shapeOf({ bytes, type }: Plan, { collective }: PerfOptions, nRanks: num
 }
 
 async function measureHalf(
-  comm: MeasuredCommunicator, one: Case, bytes: number, iterations: number, options: PerfOptions, row: number,
+  comm: MeasuredCommunicator,
+  one: Case,
+  bytes: number,
+  iterations: number,
+  options: PerfOptions,
+  row: number,
 ): Promise<Measurement> {
   const timeUs = average(await gather(comm, await timeCase(comm, one, iterations, options)), options.average);
   let wrong = options.checks > 0 ? 0 : undefined;
@@ -101,8 +120,10 @@ async function measureHalf(
 /** Who this rank is, in the words of nccl-tests. */
 function deviceLine(comm: MeasuredCommunicator): string {
   const cores = allowedCoreList() ?? '?';
-  return `Rank ${String(comm.rank).padStart(2)} Group  0 Pid ${String(process.pid).padStart(6)} on ${hostname().padStart(10)}`
-    + ` device ${String(comm.localRank).padStart(2)} [cores ${cores}] ${cpus()[0]?.model.trim() ?? ''}`;
+  return (
+    `Rank ${String(comm.rank).padStart(2)} Group  0 Pid ${String(process.pid).padStart(6)} on ${hostname().padStart(10)}` +
+    ` device ${String(comm.localRank).padStart(2)} [cores ${cores}] ${cpus()[0]?.model.trim() ?? ''}`
+  );
 }
 
 /** A short line of each rank, by rank: each adds its bytes where the others add zeros. */

@@ -29,10 +29,10 @@ export function formatHeader(options: PerfOptions, version: string, nRanks: numb
   const lines = [
     `# tccl perf version ${version}`,
     `# Collective test starting: ${options.collective.name}_perf`,
-    `# nRanks ${nRanks} minBytes ${sizes[0] ?? 0} maxBytes ${sizes.at(-1) ?? 0} step: ${stepText}`
-      + ` warmup iters: ${options.warmup ?? 'by size'} iters: ${options.iterations ?? 'by size'} agg iters: ${options.aggregate}`
-      + ` validation: ${options.checks} time of: ${averages.indexOf(options.average)}(${options.average})`
-      + ` api: ${options.api} memory: ${options.memory}`,
+    `# nRanks ${nRanks} minBytes ${sizes[0] ?? 0} maxBytes ${sizes.at(-1) ?? 0} step: ${stepText}` +
+      ` warmup iters: ${options.warmup ?? 'by size'} iters: ${options.iterations ?? 'by size'} agg iters: ${options.aggregate}` +
+      ` validation: ${options.checks} time of: ${averages.indexOf(options.average)}(${options.average})` +
+      ` api: ${options.api} memory: ${options.memory}`,
     ...(options.blocking === 1 ? ['# Blocking Enabled: barrier after each call'] : []),
     ...(options.blocking === 2 ? ['# Blocking Enabled: wait after each call'] : []),
     ...(options.blocking === 3 ? ['# Blocking Enabled: barrier after each iteration (-n); time excludes barrier'] : []),

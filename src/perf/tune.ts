@@ -23,7 +23,10 @@ const TURN_MS = 6;
 /** What goes on beside for some seconds, or where the ranks came to run, may not decide: each contest is held again, later. */
 const PASSES = 2;
 
-/** Measures all algorithms for all collectives on this host, in contests among each number of ranks, of which the lowest times count. */
+/**
+ * Measures all algorithms for all collectives on this host, in contests among each number of ranks, of which the lowest
+ * times count.
+ */
 export async function tune({ ranks, maxBytes, onProgress }: TuneOptions): Promise<Profile> {
   const options: ContestOptions = { sizes: tunedSizes(maxBytes), rounds: ROUNDS, turnMs: TURN_MS, withChoice: false };
   const total = PASSES * ranks.reduce((sum, count) => sum + contestCells(count, options.sizes).length, 0);
@@ -38,7 +41,13 @@ export async function tune({ ranks, maxBytes, onProgress }: TuneOptions): Promis
       });
     }
   }
-  return { format: 'tccl profile', formatVersion: 1, machine: machineName(), cores: availableParallelism(), times: timesOf(standings) };
+  return {
+    format: 'tccl profile',
+    formatVersion: 1,
+    machine: machineName(),
+    cores: availableParallelism(),
+    times: timesOf(standings),
+  };
 }
 
 /** Sizes that are measured, bytes: from the smallest on in steps of eight, and the largest, whether a step ends there or not. */
@@ -55,7 +64,10 @@ export function timesOf(standings: readonly Standing[]): Record<string, Times> {
     const byKind = times[ranks];
     const points = byKind?.[kind]?.[algorithm] ?? [];
     const before = points.find(([size]) => size === bytes);
-    const now = before === undefined ? [...points, [bytes, us] as const] : points.map((point) => (point === before ? [bytes, Math.min(us, before[1])] as const : point));
+    const now =
+      before === undefined
+        ? [...points, [bytes, us] as const]
+        : points.map((point) => (point === before ? ([bytes, Math.min(us, before[1])] as const) : point));
     times[ranks] = { ...byKind, [kind]: { ...byKind?.[kind], [algorithm]: now } };
   }
   return times;
@@ -67,7 +79,8 @@ export function changesBy({ times }: Profile): string[] {
     const nRanks = Number(ranks);
     const usual = defaultTable({ nRanks, oneSegment: true, forced: undefined });
     const table = tableOf(measured, usual, (algorithm, kind) => carriesOut(algorithm, kind, nRanks));
-    return (Object.keys(table) as CallKind[]).map((kind) => [kind, rangesText(table[kind]), rangesText(usual[kind])])
+    return (Object.keys(table) as CallKind[])
+      .map((kind) => [kind, rangesText(table[kind]), rangesText(usual[kind])])
       .flatMap(([kind, now, before]) => (now === before ? [] : [`${kind} of ${ranks} ranks: ${now}`]));
   });
 }

@@ -1,9 +1,30 @@
 import {
-  fromBfloat16, fromFloat16, fromFloat8e4m3, fromFloat8e5m2, toBfloat16, toFloat16, toFloat8e4m3, toFloat8e5m2,
+  fromBfloat16,
+  fromFloat16,
+  fromFloat8e4m3,
+  fromFloat8e5m2,
+  toBfloat16,
+  toFloat16,
+  toFloat8e4m3,
+  toFloat8e5m2,
 } from '../runtime/device/formats.js';
 import {
-  bfloat16, type DataType, type DataTypeName, float16, float32, float64, float8e4m3, float8e5m2,
-  int32, int64, int8, type NumericArray, type NumericArrayConstructor, uint32, uint64, uint8,
+  bfloat16,
+  type DataType,
+  type DataTypeName,
+  float16,
+  float32,
+  float64,
+  float8e4m3,
+  float8e5m2,
+  int32,
+  int64,
+  int8,
+  type NumericArray,
+  type NumericArrayConstructor,
+  uint32,
+  uint64,
+  uint8,
 } from '../runtime/device/types.js';
 
 /** An element type as perf knows it: under nccl-tests' name, with what a check needs to know. */
@@ -28,8 +49,15 @@ type Plain = Int8Array | Uint8Array | Int32Array | Uint32Array | Float32Array | 
 type Big = BigInt64Array | BigUint64Array;
 type Bits = Uint8Array | Uint16Array;
 
-const named = ({ name, bytes, isFloat, array }: DataType, ncclTestsName: string, exactBits: number) =>
-  ({ name: ncclTestsName, type: name, bytes, isFloat, isSigned: !name.startsWith('uint'), exactBits, array });
+const named = ({ name, bytes, isFloat, array }: DataType, ncclTestsName: string, exactBits: number) => ({
+  name: ncclTestsName,
+  type: name,
+  bytes,
+  isFloat,
+  isSigned: !name.startsWith('uint'),
+  exactBits,
+  array,
+});
 
 const plain = (type: DataType, name: string, exactBits: number): ElementType => ({
   ...named(type, name, exactBits),
@@ -44,8 +72,11 @@ const big = (type: DataType, name: string, exactBits: number): ElementType => ({
 });
 
 const encoded = (
-  type: DataType, name: string, exactBits: number,
-  encode: (numbers: ArrayLike<number>) => Bits, decode: (bits: ArrayLike<number>) => Float32Array,
+  type: DataType,
+  name: string,
+  exactBits: number,
+  encode: (numbers: ArrayLike<number>) => Bits,
+  decode: (bits: ArrayLike<number>) => Float32Array,
 ): ElementType => ({
   ...named(type, name, exactBits),
   store: (target, numbers) => (target as Bits).set(encode(numbers)),

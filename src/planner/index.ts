@@ -4,11 +4,27 @@
  * @packageDocumentation
  */
 export {
-  describeError, InputError, InternalError, InvalidArgumentError, InvalidUsageError, ncclResults, RemoteError, SystemError, TcclError, TimeoutError,
-  type ErrorCode, type ErrorDetails,
+  describeError,
+  InputError,
+  InternalError,
+  InvalidArgumentError,
+  InvalidUsageError,
+  ncclResults,
+  RemoteError,
+  SystemError,
+  TcclError,
+  TimeoutError,
+  type ErrorCode,
+  type ErrorDetails,
 } from '../errors.js';
 export {
-  defaultParameters, type EnvironmentNote, type Level, type NetDevicesPolicy, type Parameters, parametersFromEnvironment, parameterTable,
+  defaultParameters,
+  type EnvironmentNote,
+  type Level,
+  type NetDevicesPolicy,
+  type Parameters,
+  parametersFromEnvironment,
+  parameterTable,
 } from './parameters.js';
 export { graphNames, type ChannelGraph, CrossNic, GraphId, type HostGraphs, Pattern } from './graph/graph.js';
 export { type GraphJson, graphToJson } from './graph/graph-json.js';
@@ -18,7 +34,12 @@ export type { Agreement } from './graph/merge/agreement.js';
 export type { AlignedGraphs, GraphHeader } from './graph/merge/align.js';
 export type { Collnet, CollnetDirect } from './graph/merge/collnet.js';
 export { contradictions } from './graph/merge/contradictions.js';
-export { contributionOf, type HostContribution, type NodeContribution, type RankContribution } from './graph/merge/contribution.js';
+export {
+  contributionOf,
+  type HostContribution,
+  type NodeContribution,
+  type RankContribution,
+} from './graph/merge/contribution.js';
 export * from './graph/merge/links.js';
 export { type Merged, mergeHosts } from './graph/merge/merge.js';
 export type { HostRun, NodeTable } from './graph/merge/nodes.js';
@@ -33,7 +54,15 @@ export { allRules, type ChangedRule, type NamedRule, rulesBetween } from './vers
 export type { Rule, Step } from './versions/rule.js';
 export { type RuleName, type Rules, rulesOf } from './versions/rules.js';
 export { ncclInTorch } from './versions/torch.js';
-export { comparedVersions, coveredVersions, defaultVersion, isCompared, ncclVersion, nearestVersions, releases } from './versions/version.js';
+export {
+  comparedVersions,
+  coveredVersions,
+  defaultVersion,
+  isCompared,
+  ncclVersion,
+  nearestVersions,
+  releases,
+} from './versions/version.js';
 export type { ExitRefusal } from './graph/nics.js';
 export { searchHost, type SearchOptions } from './graph/search-host.js';
 export { type GraphStory, StoryTeller } from './graph/story.js';
@@ -53,7 +82,14 @@ export { listPhysics, measuredPhysics, type Physics, type PhysicsName, withPhysi
 export { type Simulated, type SimulateOptions, Simulator } from './simulate/simulate.js';
 export { collectiveSchedule, messagesSchedule, type PairsWay, pairsWay, type ScheduledWay } from './schedule/from-plan.js';
 export {
-  type Connection as ScheduledConnection, type ConnectionKind, type Move, type Schedule, type ScheduledCall, type ScheduledCollective, scheduledCollectives, type Worker,
+  type Connection as ScheduledConnection,
+  type ConnectionKind,
+  type Move,
+  type Schedule,
+  type ScheduledCall,
+  type ScheduledCollective,
+  scheduledCollectives,
+  type Worker,
 } from './schedule/schedule.js';
 export { type ScheduleFault, verifySchedule } from './schedule/verify.js';
 export { assignHost, buildSystem, type BuildOptions, type SystemNote } from './topology/build/build-system.js';

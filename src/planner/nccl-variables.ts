@@ -49,9 +49,15 @@ const names = `
 `;
 
 /** Names of NCCL's variables, with `NCCL_`. */
-export const ncclVariables: ReadonlySet<string> = new Set(names.trim().split(/\s+/).map((name) => `NCCL_${name}`));
+export const ncclVariables: ReadonlySet<string> = new Set(
+  names
+    .trim()
+    .split(/\s+/)
+    .map((name) => `NCCL_${name}`),
+);
 
-const asTheTopologySays = 'the planner takes network devices as the topology has them; leave out those that are not used (overrides.nics of a cluster file)';
+const asTheTopologySays =
+  'the planner takes network devices as the topology has them; leave out those that are not used (overrides.nics of a cluster file)';
 const racksAsTheTopologySays = 'the planner takes NVLinks between hosts as the topology has them';
 
 /**

@@ -14,43 +14,91 @@ const notSet = -2147483648;
  */
 const settings = {
   // Which GPUs reach each other directly.
-  p2pLevel: level('NCCL_P2P_LEVEL',
-    'farthest path over which GPUs use peer-to-peer copies: a path type, or the older numbers 0 to 5; unset: PXB, or SYS on AMD CPUs with at most two GPUs'),
+  p2pLevel: level(
+    'NCCL_P2P_LEVEL',
+    'farthest path over which GPUs use peer-to-peer copies: a path type, or the older numbers 0 to 5; unset: PXB, or SYS on AMD CPUs with at most two GPUs',
+  ),
   p2pDisable: integer('NCCL_P2P_DISABLE', 0, '1 turns peer-to-peer copies off; it wins over NCCL_P2P_LEVEL'),
-  ignoreDisabledP2p: integer('NCCL_IGNORE_DISABLED_P2P', 0,
-    'where the driver refuses peer-to-peer: 0 fails for GPUs joined by NVLink, 1 goes through the CPU, 2 does not ask the driver'),
-  p2pReadEnable: unless(-2, 'NCCL_P2P_READ_ENABLE',
-    'peer-to-peer copies read (1) or write (0); unset: read between GPUs of sm 80 joined by NVLink, else write'),
-  p2pUseCudaMemcpy: integer('NCCL_P2P_USE_CUDA_MEMCPY', 0, '1 copies between peers with copy engines: writes, and never by way of another GPU'),
+  ignoreDisabledP2p: integer(
+    'NCCL_IGNORE_DISABLED_P2P',
+    0,
+    'where the driver refuses peer-to-peer: 0 fails for GPUs joined by NVLink, 1 goes through the CPU, 2 does not ask the driver',
+  ),
+  p2pReadEnable: unless(
+    -2,
+    'NCCL_P2P_READ_ENABLE',
+    'peer-to-peer copies read (1) or write (0); unset: read between GPUs of sm 80 joined by NVLink, else write',
+  ),
+  p2pUseCudaMemcpy: integer(
+    'NCCL_P2P_USE_CUDA_MEMCPY',
+    0,
+    '1 copies between peers with copy engines: writes, and never by way of another GPU',
+  ),
   shmDisable: integer('NCCL_SHM_DISABLE', 0, '1 turns shared memory between ranks of a host off'),
   netDisableIntra: integer('NCCL_NET_DISABLE_INTRA', 0, '1 never uses the network inside a host, even where it is faster'),
   nvbDisable: integer('NCCL_NVB_DISABLE', 0, '1 allows no path over NVLink by way of another GPU'),
 
   // Which NIC a GPU uses, and how.
-  netGdrLevel: level('NCCL_NET_GDR_LEVEL',
-    'farthest GPU-NIC path over which the NIC reads and writes GPU memory: a path type, or the older numbers 0 to 5; unset: P2C, or PXB when NCCL_NET_GDR_C2C=0'),
-  netGdrRead: integer('NCCL_NET_GDR_READ', -2,
-    'GPU Direct RDMA for sends: 0 never, 1 always, below 0: always from sm 80 on, before that only with NVLink'),
-  netGdrC2c: integerOrUnset('NCCL_NET_GDR_C2C', '1 allows GPU Direct RDMA for NICs below a CPU that the GPU reaches over C2C; unset: 1, before 2.27.3 0'),
+  netGdrLevel: level(
+    'NCCL_NET_GDR_LEVEL',
+    'farthest GPU-NIC path over which the NIC reads and writes GPU memory: a path type, or the older numbers 0 to 5; unset: P2C, or PXB when NCCL_NET_GDR_C2C=0',
+  ),
+  netGdrRead: integer(
+    'NCCL_NET_GDR_READ',
+    -2,
+    'GPU Direct RDMA for sends: 0 never, 1 always, below 0: always from sm 80 on, before that only with NVLink',
+  ),
+  netGdrC2c: integerOrUnset(
+    'NCCL_NET_GDR_C2C',
+    '1 allows GPU Direct RDMA for NICs below a CPU that the GPU reaches over C2C; unset: 1, before 2.27.3 0',
+  ),
   netGdrMloPart: integer('NCCL_NET_GDR_MLOPART', 0, '1 allows GPU Direct RDMA for parts of a split GPU'),
   pxnDisable: integer('NCCL_PXN_DISABLE', 0, '1 never reaches a NIC by way of another GPU'),
-  pxnC2c: integerOrUnset('NCCL_PXN_C2C', '1 allows that also where the other GPU reaches the NIC over C2C; unset: 1, before 2.28.3 0'),
-  netDevicesPolicy: devicesPolicy('NCCL_NETDEVS_POLICY', 'how many of its nearest NICs a GPU uses: AUTO shares them out, ALL, or MAX:n'),
-  netMergeLevel: mergeLevel('NCCL_NET_MERGE_LEVEL',
-    'NICs at most this far apart become one virtual NIC: LOC (none), PORT, PIX, PXB, P2C, PXN, PHB or SYS'),
+  pxnC2c: integerOrUnset(
+    'NCCL_PXN_C2C',
+    '1 allows that also where the other GPU reaches the NIC over C2C; unset: 1, before 2.28.3 0',
+  ),
+  netDevicesPolicy: devicesPolicy(
+    'NCCL_NETDEVS_POLICY',
+    'how many of its nearest NICs a GPU uses: AUTO shares them out, ALL, or MAX:n',
+  ),
+  netMergeLevel: mergeLevel(
+    'NCCL_NET_MERGE_LEVEL',
+    'NICs at most this far apart become one virtual NIC: LOC (none), PORT, PIX, PXB, P2C, PXN, PHB or SYS',
+  ),
   netForceMerge: text('NCCL_NET_FORCE_MERGE', 'groups of NICs to make one virtual NIC each: names by comma, groups by semicolon'),
   netMergePolicy: choice('NCCL_NET_MERGE_POLICY', ['ALL', 'RAIL'], 'ALL', 'RAIL merges only NICs of the same rail'),
 
   // Search.
-  crossNic: integer('NCCL_CROSS_NIC', 2, 'rings that leave a host by another NIC than they enter: 0 never, 1 allowed, 2 where it costs nothing'),
-  mnnvlScatterNets: integer('NCCL_MNNVL_SCATTER_NETS_ENABLE', 1, '1 spreads the channels of a rack over the NICs of all its hosts, 0 takes those of one host after the other'),
-  mnnvlRailPerHost: integer('NCCL_MNNVL_RAIL_PER_HOST', 0, '1 takes NICs with the same PCI id in different hosts of a rack for the same rail'),
+  crossNic: integer(
+    'NCCL_CROSS_NIC',
+    2,
+    'rings that leave a host by another NIC than they enter: 0 never, 1 allowed, 2 where it costs nothing',
+  ),
+  mnnvlScatterNets: integer(
+    'NCCL_MNNVL_SCATTER_NETS_ENABLE',
+    1,
+    '1 spreads the channels of a rack over the NICs of all its hosts, 0 takes those of one host after the other',
+  ),
+  mnnvlRailPerHost: integer(
+    'NCCL_MNNVL_RAIL_PER_HOST',
+    0,
+    '1 takes NICs with the same PCI id in different hosts of a rack for the same rail',
+  ),
   nvlsEnable: integer('NCCL_NVLS_ENABLE', 2, 'NVLink SHARP: 0 off, 1 on, 2 where the hardware has it'),
   splitMloPart: integer('NCCL_TOPO_SPLIT_MLOPART', 1, '1 gives each part of a split GPU hardware of its own in the graph'),
 
   // Network devices that differ between ranks.
-  ignoreNetMismatch: integer('NCCL_IGNORE_NET_MISMATCH', 1, '0 refuses ranks whose hosts have different numbers of network devices'),
-  ignoreCollnetMismatch: integer('NCCL_IGNORE_COLLNET_MISMATCH', 0, '1 accepts ranks whose hosts have different numbers of devices for reduction in the network'),
+  ignoreNetMismatch: integer(
+    'NCCL_IGNORE_NET_MISMATCH',
+    1,
+    '0 refuses ranks whose hosts have different numbers of network devices',
+  ),
+  ignoreCollnetMismatch: integer(
+    'NCCL_IGNORE_COLLNET_MISMATCH',
+    0,
+    '1 accepts ranks whose hosts have different numbers of devices for reduction in the network',
+  ),
 
   // How many channels.
   minRings: unless(-2, 'NCCL_MIN_NRINGS', 'older name of NCCL_MIN_NCHANNELS, which wins'),
@@ -59,7 +107,11 @@ const settings = {
   maxChannels: unless(-2, 'NCCL_MAX_NCHANNELS', 'most channels: only the first ones are used'),
   minCtas: unless(notSet, 'NCCL_MIN_CTAS', 'fewest channels, as the configuration of a communicator asks for them; unset: 1'),
   maxCtas: unless(notSet, 'NCCL_MAX_CTAS', 'most channels, as the configuration of a communicator allows them; unset: 64'),
-  workArgsBytes: integer('NCCL_WORK_ARGS_BYTES', Number.MAX_SAFE_INTEGER, 'size of the arguments of a kernel, which bounds the number of channels'),
+  workArgsBytes: integer(
+    'NCCL_WORK_ARGS_BYTES',
+    Number.MAX_SAFE_INTEGER,
+    'size of the arguments of a kernel, which bounds the number of channels',
+  ),
 
   // Reduction in the network and in the NVSwitch.
   collnetEnable: integer('NCCL_COLLNET_ENABLE', 0, '1 reduces in the network (SHARP) where its plugin can'),
@@ -75,30 +127,58 @@ const settings = {
 
   // Which algorithm and protocol.
   algorithms: text('NCCL_ALGO', 'algorithms to choose from, as ring,tree;allreduce:^ring; unset: all'),
-  protocols: text('NCCL_PROTO', 'protocols to choose from, as ^LL128;allreduce:LL,simple; unset: all, LL128 only where it is safe'),
-  ll128C2c: integer('NCCL_LL128_C2C', 1, '1 allows LL128 from sm 90 on also where GPUs reach NICs over C2C or by way of other GPUs'),
+  protocols: text(
+    'NCCL_PROTO',
+    'protocols to choose from, as ^LL128;allreduce:LL,simple; unset: all, LL128 only where it is safe',
+  ),
+  ll128C2c: integer(
+    'NCCL_LL128_C2C',
+    1,
+    '1 allows LL128 from sm 90 on also where GPUs reach NICs over C2C or by way of other GPUs',
+  ),
   patEnable: integer('NCCL_PAT_ENABLE', 2, 'algorithm PAT: 0 off, 1 on, 2 with one rank a node'),
-  netOverheadNs: unless(-2, 'NCCL_NET_OVERHEAD', 'what posting to the network is taken to cost, ns; unset: 1000, or 2000 on AMD CPUs'),
+  netOverheadNs: unless(
+    -2,
+    'NCCL_NET_OVERHEAD',
+    'what posting to the network is taken to cost, ns; unset: 1000, or 2000 on AMD CPUs',
+  ),
   maxThreads: threads('NCCL_NTHREADS', 64, 512, 'threads of a channel with LL and Simple, a multiple of 32 from 64 to 512'),
   ll128Threads: threads('NCCL_LL128_NTHREADS', 160, 640, 'threads of a channel with LL128, a multiple of 32 from 160 to 640'),
-  threadThresholds: text('NCCL_THREAD_THRESHOLDS', 'bytes a thread from which on all threads and channels are used: six numbers, for Tree with LL, LL128, Simple, then Ring'),
+  threadThresholds: text(
+    'NCCL_THREAD_THRESHOLDS',
+    'bytes a thread from which on all threads and channels are used: six numbers, for Tree with LL, LL128, Simple, then Ring',
+  ),
 
   // Send and receive.
   minP2pChannels: integer('NCCL_MIN_P2P_NCHANNELS', 1, 'fewest channels for send and receive'),
   maxP2pChannels: integer('NCCL_MAX_P2P_NCHANNELS', 64, 'most channels for send and receive'),
   p2pMaxPeers: unless(notSet, 'NCCL_P2P_MAX_PEERS', 'how many peers a rank is expected to exchange with at once; unset: all'),
-  channelsPerNetPeer: unless(notSet, 'NCCL_NCHANNELS_PER_NET_PEER', 'channels to a peer on another host; unset: by bandwidth of the NICs'),
-  p2pPerChannelNetGBps: integer('NCCL_P2P_PER_CHANNEL_NET_BW', 14, 'bandwidth that one channel to another host is taken to carry, GB/s'),
+  channelsPerNetPeer: unless(
+    notSet,
+    'NCCL_NCHANNELS_PER_NET_PEER',
+    'channels to a peer on another host; unset: by bandwidth of the NICs',
+  ),
+  p2pPerChannelNetGBps: integer(
+    'NCCL_P2P_PER_CHANNEL_NET_BW',
+    14,
+    'bandwidth that one channel to another host is taken to carry, GB/s',
+  ),
   p2pNetChunkBytes: integer('NCCL_P2P_NET_CHUNKSIZE', 1 << 17, 'chunk of send and receive where there are several hosts'),
   p2pPciChunkBytes: integer('NCCL_P2P_PCI_CHUNKSIZE', 1 << 17, 'the same on one host over PCI'),
   p2pNvlChunkBytes: integer('NCCL_P2P_NVL_CHUNKSIZE', 1 << 19, 'the same on one host over NVLink'),
-  p2pScheduleGroupSize: integer('NCCL_P2P_SCHEDULE_GROUP_SIZE', 8, 'ranks of a host that are scheduled together in exchanges with all others'),
+  p2pScheduleGroupSize: integer(
+    'NCCL_P2P_SCHEDULE_GROUP_SIZE',
+    8,
+    'ranks of a host that are scheduled together in exchanges with all others',
+  ),
 } as const;
 
 type SettingName = keyof typeof settings;
 
 /** Every setting of the planner. Get one from {@link parametersFromEnvironment} or {@link defaultParameters}. */
-export type Parameters = { readonly [Name in SettingName]: (typeof settings)[Name] extends Setting<infer Value> ? Value : never } & {
+export type Parameters = {
+  readonly [Name in SettingName]: (typeof settings)[Name] extends Setting<infer Value> ? Value : never;
+} & {
   /** The version of NCCL whose decisions are made: one of `coveredVersions`. */
   readonly ncclVersion: string;
 };
@@ -107,7 +187,8 @@ export type Parameters = { readonly [Name in SettingName]: (typeof settings)[Nam
 export type Level = PathType | undefined;
 
 /** How many of its nearest NICs a GPU may use. */
-export type NetDevicesPolicy = { readonly kind: 'auto' } | { readonly kind: 'all' } | { readonly kind: 'max'; readonly count: number };
+export type NetDevicesPolicy =
+  { readonly kind: 'auto' } | { readonly kind: 'all' } | { readonly kind: 'max'; readonly count: number };
 
 /** One line of {@link settings}. */
 interface Setting<Value> {
@@ -132,8 +213,9 @@ export const defaultParameters: Parameters = Object.freeze({
 }) as Parameters;
 
 /** The settings as a table: for help and documentation. */
-export const parameterTable: readonly { readonly field: SettingName; readonly variable: string; readonly doc: string }[] =
-  (Object.keys(settings) as SettingName[]).map((field) => ({ field, variable: settings[field].variable, doc: settings[field].doc }));
+export const parameterTable: readonly { readonly field: SettingName; readonly variable: string; readonly doc: string }[] = (
+  Object.keys(settings) as SettingName[]
+).map((field) => ({ field, variable: settings[field].variable, doc: settings[field].doc }));
 
 /** Whether a plan depends on this variable of NCCL. */
 export function isPlanned(variable: string): boolean {
@@ -147,7 +229,8 @@ export function isPlanned(variable: string): boolean {
  * a person might, come back as notes; nothing is refused.
  */
 export function parametersFromEnvironment(
-  environment: Readonly<Record<string, string | undefined>>, ncclVersion: string = defaultVersion,
+  environment: Readonly<Record<string, string | undefined>>,
+  ncclVersion: string = defaultVersion,
 ): { readonly parameters: Parameters; readonly notes: readonly EnvironmentNote[] } {
   const values: Record<string, unknown> = { ...defaultParameters, ncclVersion };
   const notes: EnvironmentNote[] = [];
@@ -157,7 +240,10 @@ export function parametersFromEnvironment(
     const field = byVariable.get(variable);
     const since = missingUntil(variable, ncclVersion);
     if (since !== undefined) {
-      notes.push({ variable, message: `NCCL ${ncclVersion} has no variable ${variable}, which came with ${since}: it is ignored` });
+      notes.push({
+        variable,
+        message: `NCCL ${ncclVersion} has no variable ${variable}, which came with ${since}: it is ignored`,
+      });
     } else if (field !== undefined) {
       values[field] = settings[field].read(value, (message) => notes.push({ variable, message }));
     } else if (!ncclVariables.has(variable)) {
@@ -182,7 +268,9 @@ function integerOrUnset(variable: string, doc: string): Setting<number | undefin
 /** An integer for which NCCL has a number that means unset. */
 function unless(unsetNumber: number, variable: string, doc: string): Setting<number | undefined> {
   return {
-    variable, doc, whenUnset: undefined,
+    variable,
+    doc,
+    whenUnset: undefined,
     read(value, complain) {
       const number = readInteger(variable, value, complain);
       return number === unsetNumber ? undefined : number;
@@ -193,12 +281,15 @@ function unless(unsetNumber: number, variable: string, doc: string): Setting<num
 /** A number of threads: whole warps of 32, within limits; 0 and less mean unset. */
 function threads(variable: string, fewest: number, most: number, doc: string): Setting<number | undefined> {
   return {
-    variable, doc, whenUnset: undefined,
+    variable,
+    doc,
+    whenUnset: undefined,
     read(value, complain) {
       const asked = readInteger(variable, value, complain);
       if (asked === undefined || asked <= 0) return undefined;
       const taken = asked % 32 === 0 ? Math.max(fewest, Math.min(most, asked)) : most;
-      if (taken !== asked) complain(`${variable}=${value} is not a multiple of 32 from ${fewest} to ${most}, so NCCL takes ${taken}`);
+      if (taken !== asked)
+        complain(`${variable}=${value} is not a multiple of 32 from ${fewest} to ${most}, so NCCL takes ${taken}`);
       return taken;
     },
   };
@@ -221,7 +312,9 @@ const olderLevels = [PathType.LOC, PathType.PIX, PathType.PXB, PathType.PHB, Pat
 /** A path type from LOC to SYS by its exact name, or one of the older numbers. */
 function level(variable: string, doc: string): Setting<Level> {
   return {
-    variable, whenUnset: undefined, doc,
+    variable,
+    whenUnset: undefined,
+    doc,
     read(value, complain) {
       const names = pathTypeNames.slice(0, PathType.SYS + 1);
       const named = names.findIndex((name) => name === value);
@@ -238,13 +331,21 @@ function level(variable: string, doc: string): Setting<Level> {
 
 /** Merge levels by name; NCCL matches the beginning of the text, and takes LOC for any other. */
 const mergeLevels: readonly (readonly [string, PathType])[] = [
-  ['LOC', PathType.LOC], ['PORT', pathTypePort], ['PIX', PathType.PIX], ['PXB', PathType.PXB],
-  ['P2C', PathType.P2C], ['PXN', PathType.PXN], ['PHB', PathType.PHB], ['SYS', PathType.SYS],
+  ['LOC', PathType.LOC],
+  ['PORT', pathTypePort],
+  ['PIX', PathType.PIX],
+  ['PXB', PathType.PXB],
+  ['P2C', PathType.P2C],
+  ['PXN', PathType.PXN],
+  ['PHB', PathType.PHB],
+  ['SYS', PathType.SYS],
 ];
 
 function mergeLevel(variable: string, doc: string): Setting<PathType> {
   return {
-    variable, whenUnset: pathTypePort, doc,
+    variable,
+    whenUnset: pathTypePort,
+    doc,
     read(value, complain) {
       const found = mergeLevels.find(([name]) => value.startsWith(name));
       if (found !== undefined) return found[1];
@@ -257,7 +358,9 @@ function mergeLevel(variable: string, doc: string): Setting<PathType> {
 
 function devicesPolicy(variable: string, doc: string): Setting<NetDevicesPolicy> {
   return {
-    variable, whenUnset: { kind: 'auto' }, doc,
+    variable,
+    whenUnset: { kind: 'auto' },
+    doc,
     read(value, complain) {
       const upper = value.toUpperCase();
       if (upper === 'AUTO') return { kind: 'auto' };
@@ -270,9 +373,16 @@ function devicesPolicy(variable: string, doc: string): Setting<NetDevicesPolicy>
   };
 }
 
-function choice<const Names extends readonly string[]>(variable: string, names: Names, whenUnset: Names[number], doc: string): Setting<Names[number]> {
+function choice<const Names extends readonly string[]>(
+  variable: string,
+  names: Names,
+  whenUnset: Names[number],
+  doc: string,
+): Setting<Names[number]> {
   return {
-    variable, whenUnset, doc,
+    variable,
+    whenUnset,
+    doc,
     read(value, complain) {
       const found = names.find((name) => name === value.toUpperCase());
       if (found === undefined) complain(`${variable}=${value} is not one of ${names.join(' ')}, so NCCL uses ${whenUnset}`);

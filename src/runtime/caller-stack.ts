@@ -11,7 +11,10 @@ const led = new WeakSet<Error>();
 
 const turn = Promise.resolve();
 
-/** What a call's promise is to be resolved with so that it rejects with `error`, whose stack then begins where the promise is awaited. */
+/**
+ * What a call's promise is to be resolved with so that it rejects with `error`, whose stack then begins where the
+ * promise is awaited.
+ */
 async function rejected(error: Error): Promise<never> {
   // Two turns later the promise has taken this one on, and V8 finds what awaits it from here.
   await turn;
@@ -19,7 +22,10 @@ async function rejected(error: Error): Promise<never> {
   throw leadToCaller(error);
 }
 
-/** What settles a call's promise, whose `resolve` it is given: well, or with an error, whose stack then begins where the promise is awaited. */
+/**
+ * What settles a call's promise, whose `resolve` it is given: well, or with an error, whose stack then begins where the
+ * promise is awaited.
+ */
 export function settlerOf(resolve: (value?: Promise<never>) => void): (error?: Error) => void {
   return (error) => resolve(error === undefined ? undefined : rejected(error));
 }
@@ -34,8 +40,9 @@ export async function ledToCaller<T>(promise: Promise<T>): Promise<T> {
 }
 
 /**
- * Lets the stack of an error begin with the program's functions that are being called or awaited here, before those in which it was
- * made. Errors are often made deeper than V8 shows frames: then the program's are in its stack by this alone.
+ * Lets the stack of an error begin with the program's functions that are being called or awaited here, before those in
+ * which it was made. Errors are often made deeper than V8 shows frames: then the program's are in its stack by this
+ * alone.
  */
 export function leadToCaller<E>(error: E): E {
   if (!(error instanceof Error) || typeof error.stack !== 'string' || led.has(error)) return error;
@@ -54,7 +61,8 @@ export function errorOfCall<E>(error: E, rank: number): E {
 
 /** Frames of this package, and of Node.js between them and the program. */
 const packagePath = new URL('../', import.meta.url).pathname;
-const isInternal = (frame: string): boolean => frame.includes(packagePath) || / \(?node:/.test(frame) || / \(?(<anonymous>|native)\)?/.test(frame);
+const isInternal = (frame: string): boolean =>
+  frame.includes(packagePath) || / \(?node:/.test(frame) || / \(?(<anonymous>|native)\)?/.test(frame);
 /** More than this package has frames between a public method and a check. */
 const INTERNAL_FRAMES = 30;
 

@@ -1,4 +1,7 @@
-/** The part of the WebAssembly API that tccl uses; TypeScript has it only in its DOM library, which a runtime of Node does without. */
+/**
+ * The part of the WebAssembly API that tccl uses; TypeScript has it only in its DOM library, which a runtime of Node does
+ * without.
+ */
 declare namespace WebAssembly {
   interface MemoryDescriptor {
     readonly initial: number;

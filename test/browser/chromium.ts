@@ -19,10 +19,24 @@ export function domOf(page: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'tccl-browser-'));
   try {
     writeFileSync(join(folder, 'page.html'), page);
-    return execFileSync(browser ?? '', [
-      '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync', `--user-data-dir=${join(folder, 'profile')}`, '--virtual-time-budget=60000', '--dump-dom', join(folder, 'page.html'),
-    ], { encoding: 'utf8', maxBuffer: 2 ** 26, stdio: ['ignore', 'pipe', 'ignore'] });
+    return execFileSync(
+      browser ?? '',
+      [
+        '--headless',
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
+        `--user-data-dir=${join(folder, 'profile')}`,
+        '--virtual-time-budget=60000',
+        '--dump-dom',
+        join(folder, 'page.html'),
+      ],
+      { encoding: 'utf8', maxBuffer: 2 ** 26, stdio: ['ignore', 'pipe', 'ignore'] },
+    );
   } finally {
     rmSync(folder, { recursive: true, maxRetries: 5, retryDelay: 100 });
   }

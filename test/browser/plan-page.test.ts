@@ -6,7 +6,9 @@ import { tccl } from '../multi-process/cli.js';
 import { domOf, missing } from './chromium.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-plan-page-'));
-afterAll(() => { rmSync(folder, { recursive: true }); });
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
 
 it.skipIf(missing)(`the page of a plan cuts no column of its tables off, at any width of a screen${missing}`, async () => {
   const file = join(folder, 'plan.html');

@@ -7,7 +7,9 @@ import { answers } from './planner-page.mjs';
 it.skipIf(missing)(`the planner gives in a browser what it gives in Node${missing}`, async () => {
   const script = await bundle();
   // Text of a script element ends at its end tag, whatever JavaScript thinks.
-  const dom = domOf(`<!doctype html><pre id="answers"></pre><script type="module">${script.replaceAll('</script', '<\\/script')}</script>`);
+  const dom = domOf(
+    `<!doctype html><pre id="answers"></pre><script type="module">${script.replaceAll('</script', '<\\/script')}</script>`,
+  );
   const shown = /<pre id="answers">([^<]*)<\/pre>/.exec(dom)?.[1];
   expect(Buffer.from(shown ?? '', 'base64').toString()).toBe(answers());
 });
@@ -20,16 +22,14 @@ async function bundle(): Promise<string> {
   const source = `import { answers } from ${JSON.stringify(page)};
     const bytes = new TextEncoder().encode(answers());
     document.getElementById('answers').textContent = btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));`;
-  const { output } = await build({
+  const { output } = (await build({
     configFile: false,
     logLevel: 'warn',
     build: { write: false, rolldownOptions: { input: entry } },
-    plugins: [{
-      name: 'entry',
-      resolveId: (id) => (id === entry ? id : undefined),
-      load: (id) => (id === entry ? source : undefined),
-    }],
-  }) as Rolldown.RolldownOutput;
+    plugins: [
+      { name: 'entry', resolveId: (id) => (id === entry ? id : undefined), load: (id) => (id === entry ? source : undefined) },
+    ],
+  })) as Rolldown.RolldownOutput;
   expect(output).toHaveLength(1);
   return output[0].code;
 }

@@ -15,7 +15,10 @@ test('ranks that fall back to sockets say so, and why, once', async () => {
 const grace = ['--grace', '20'];
 
 test.each([
-  ['collective', 'shared memory'], ['collective', 'sockets'], ['message', 'shared memory'], ['message', 'sockets'],
+  ['collective', 'shared memory'],
+  ['collective', 'sockets'],
+  ['message', 'shared memory'],
+  ['message', 'sockets'],
 ] as const)('a %s that came while its rank computed for longer than it would wait is in time (%s)', async (what, medium) => {
   const { records, code, stderr } = await runRanks(2, 'busy.mjs', [what], { env: media[medium], flags: grace });
   expect(records, stderr).toHaveLength(2);
@@ -23,17 +26,25 @@ test.each([
   expect(code).toBe(0);
 });
 
-for (const [medium, form] of [['shared memory', 'sync'], ['sockets', 'promise'], ['sockets of a thread', 'sync'], ['sockets of a thread', 'promise']] as const) {
+for (const [medium, form] of [
+  ['shared memory', 'sync'],
+  ['sockets', 'promise'],
+  ['sockets of a thread', 'sync'],
+  ['sockets of a thread', 'promise'],
+] as const) {
   const run = (scenario: string) => runRanks(3, 'failures.mjs', [scenario, form], { env: media[medium], flags: grace });
 
-  test.each(['count', 'countLarge', 'type', 'operator', 'kind'])(`ranks whose calls differ in %s are told what two of them called (${medium}, ${form})`, async (scenario) => {
-    const { records, stderr } = await run(scenario);
-    expect(records, stderr).toHaveLength(6);
-    for (const record of records) {
-      expect(record).toMatchObject({ code: 'CALL_MISMATCH', name: 'InvalidUsageError' });
-      expect(record['message']).toMatch(/^rank \d called .* where rank \d called /);
-    }
-  });
+  test.each(['count', 'countLarge', 'type', 'operator', 'kind'])(
+    `ranks whose calls differ in %s are told what two of them called (${medium}, ${form})`,
+    async (scenario) => {
+      const { records, stderr } = await run(scenario);
+      expect(records, stderr).toHaveLength(6);
+      for (const record of records) {
+        expect(record).toMatchObject({ code: 'CALL_MISMATCH', name: 'InvalidUsageError' });
+        expect(record['message']).toMatch(/^rank \d called .* where rank \d called /);
+      }
+    },
+  );
 
   test(`ranks whose counts of parts differ are told which (${medium}, ${form})`, async () => {
     const { records, stderr } = await run('parts');
@@ -41,21 +52,32 @@ for (const [medium, form] of [['shared memory', 'sync'], ['sockets', 'promise'],
     for (const record of records) {
       expect(record).toMatchObject({ code: 'CALL_MISMATCH' });
       expect(record['message']).toMatch(/rank 1 called allGatherV of 5 float32 in parts of 2, 2, 1 \(ring\)/);
-      expect(record['message']).toMatch(/their counts differ first for rank 0: (2 on rank 1, 1 on rank [02]|1 on rank [02], 2 on rank 1)/);
+      expect(record['message']).toMatch(
+        /their counts differ first for rank 0: (2 on rank 1, 1 on rank [02]|1 on rank [02], 2 on rank 1)/,
+      );
     }
   });
 
   test(`a rank killed in the middle of an all-reduce is named to all others at once (${medium}, ${form})`, async () => {
     const { records, code, stderr } = await run('killed');
-    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
+    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
+      [0, 'RANK_DIED', 1],
+      [2, 'RANK_DIED', 1],
+    ]);
     for (const record of records) expect(record['ms']).toBeLessThan(AT_ONCE_MS);
     expect(code).toBe(128 + 9);
   });
 
-  test.each(['left', 'closedEarly'])(`a rank that has %s is named to those who still call it (${medium}, ${form})`, async (scenario) => {
-    const { records, stderr } = await run(scenario);
-    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'CLOSED', 1], [2, 'CLOSED', 1]]);
-  });
+  test.each(['left', 'closedEarly'])(
+    `a rank that has %s is named to those who still call it (${medium}, ${form})`,
+    async (scenario) => {
+      const { records, stderr } = await run(scenario);
+      expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
+        [0, 'CLOSED', 1],
+        [2, 'CLOSED', 1],
+      ]);
+    },
+  );
 
   test(`an operation that waits too long ends at all ranks (${medium}, ${form})`, async () => {
     const { records, stderr } = await run('late');
@@ -64,13 +86,29 @@ for (const [medium, form] of [['shared memory', 'sync'], ['sockets', 'promise'],
   });
 }
 
-test.each(['count', 'countLarge', 'type', 'operator'])(`ranks whose calls differ in %s are told so (multicast)`, async (scenario) => {
-  const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario, 'sync'], { env: { TCCL_ALGO: 'nvls' }, flags: grace });
-  expect(records, stderr).toHaveLength(6);
-  for (const record of records) expect(record).toMatchObject({ code: 'CALL_MISMATCH', message: expect.stringMatching(/ranks? \d.* called .*nvls\); rank/) as string });
-});
+test.each(['count', 'countLarge', 'type', 'operator'])(
+  `ranks whose calls differ in %s are told so (multicast)`,
+  async (scenario) => {
+    const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario, 'sync'], {
+      env: { TCCL_ALGO: 'nvls' },
+      flags: grace,
+    });
+    expect(records, stderr).toHaveLength(6);
+    for (const record of records)
+      expect(record).toMatchObject({
+        code: 'CALL_MISMATCH',
+        message: expect.stringMatching(/ranks? \d.* called .*nvls\); rank/) as string,
+      });
+  },
+);
 
 test('a rank killed in the middle of an all-reduce is named to all others (multicast)', async () => {
-  const { records, stderr } = await runRanks(3, 'failures.mjs', ['killed', 'promise'], { env: { TCCL_ALGO: 'nvls' }, flags: grace });
-  expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
+  const { records, stderr } = await runRanks(3, 'failures.mjs', ['killed', 'promise'], {
+    env: { TCCL_ALGO: 'nvls' },
+    flags: grace,
+  });
+  expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
+    [0, 'RANK_DIED', 1],
+    [2, 'RANK_DIED', 1],
+  ]);
 });

@@ -4,7 +4,8 @@ import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
 /** Of the random calls; TCCL_TEST_SEED repeats a run that failed. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 const apart = { TCCL_SHM_DISABLE: '1' };
-const run = (nRanks: number, scenario: string) => runRanks(nRanks, 'blocking-over-sockets.mjs', [scenario], { env: apart, flags: ['--grace', '20'] });
+const run = (nRanks: number, scenario: string) =>
+  runRanks(nRanks, 'blocking-over-sockets.mjs', [scenario], { env: apart, flags: ['--grace', '20'] });
 
 test.each([
   { nRanks: 2, config: { blocking: true }, algorithm: undefined },
@@ -12,12 +13,24 @@ test.each([
   { nRanks: 3, config: { engine: 'thread', channels: 2 }, algorithm: undefined },
   { nRanks: 3, config: { blocking: true }, algorithm: 'tree' },
   { nRanks: 3, config: { blocking: true }, algorithm: 'pat' },
-])('random calls in both forms over sockets give what a naive reference gives: $nRanks ranks, $config, algorithm $algorithm', async ({ nRanks, config, algorithm }) => {
-  const env = { ...apart, TCCL_TEST_CONFIG: JSON.stringify(config), ...(algorithm === undefined ? {} : { TCCL_ALGO: algorithm }) };
-  const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-collectives.mjs', ['--seed', String(seed), '--calls', '60'], { env });
-  expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
-  expect(records).toMatchObject([{ calls: 60, nRanks }]);
-});
+])(
+  'random calls in both forms over sockets give what a naive reference gives: $nRanks ranks, $config, algorithm $algorithm',
+  async ({ nRanks, config, algorithm }) => {
+    const env = {
+      ...apart,
+      TCCL_TEST_CONFIG: JSON.stringify(config),
+      ...(algorithm === undefined ? {} : { TCCL_ALGO: algorithm }),
+    };
+    const { code, records, stdout, stderr } = await runRanks(
+      nRanks,
+      'random-collectives.mjs',
+      ['--seed', String(seed), '--calls', '60'],
+      { env },
+    );
+    expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+    expect(records).toMatchObject([{ calls: 60, nRanks }]);
+  },
+);
 
 test('blocking calls and promises keep their order', async () => {
   const { records, stderr } = await run(3, 'order');
@@ -25,15 +38,23 @@ test('blocking calls and promises keep their order', async () => {
   for (const record of records) expect(record).toMatchObject({ order: ['blocking', 'first', 'second', 'last'], right: true });
 });
 
-test.each([2, 3])('messages under way go on while their %i ranks wait in place, for messages of another communicator too', async (nRanks) => {
-  const { records, code, stderr } = await run(nRanks, 'messages');
-  expect(code, stderr).toBe(0);
-  expect(records.map((record) => [record['rank'], record['y']]).sort()).toEqual(Array.from({ length: nRanks }, (_, rank) => [rank, (rank + nRanks - 1) % nRanks]));
-});
+test.each([2, 3])(
+  'messages under way go on while their %i ranks wait in place, for messages of another communicator too',
+  async (nRanks) => {
+    const { records, code, stderr } = await run(nRanks, 'messages');
+    expect(code, stderr).toBe(0);
+    expect(records.map((record) => [record['rank'], record['y']]).sort()).toEqual(
+      Array.from({ length: nRanks }, (_, rank) => [rank, (rank + nRanks - 1) % nRanks]),
+    );
+  },
+);
 
 test('blocking calls on ordinary arrays need no memory for copies of them', async () => {
   const { records, stderr } = await run(3, 'outside');
-  expect(records.map((record) => record['wrong']), stderr).toEqual([[], [], []]);
+  expect(
+    records.map((record) => record['wrong']),
+    stderr,
+  ).toEqual([[], [], []]);
 });
 
 test('messages go on while their rank computes', async () => {
@@ -43,7 +64,11 @@ test('messages go on while their rank computes', async () => {
 
 test('a rank that is killed while all others wait in place is named to them at once', async () => {
   const { records, code, stderr } = await run(4, 'killed');
-  expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1], [3, 'RANK_DIED', 1]]);
+  expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
+    [0, 'RANK_DIED', 1],
+    [2, 'RANK_DIED', 1],
+    [3, 'RANK_DIED', 1],
+  ]);
   for (const record of records) expect(record['ms']).toBeLessThan(AT_ONCE_MS);
   expect(code).toBe(128 + 9);
 });
@@ -51,17 +76,24 @@ test('a rank that is killed while all others wait in place is named to them at o
 test('ranks that wait in place hear who ended the communicator, and why', async () => {
   const { records, stderr } = await run(3, 'aborted');
   expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2]);
-  for (const record of records) expect(record).toMatchObject({ code: 'ABORTED', about: 1, message: expect.stringContaining('enough') as string });
+  for (const record of records)
+    expect(record).toMatchObject({ code: 'ABORTED', about: 1, message: expect.stringContaining('enough') as string });
 });
 
 test('children can block as well', async () => {
   const { records, code, stderr } = await run(3, 'children');
-  expect(records.map((record) => [record['rank'], record['x']]).sort(), stderr).toEqual([[0, 2], [1, 1], [2, 2]]);
+  expect(records.map((record) => [record['rank'], record['x']]).sort(), stderr).toEqual([
+    [0, 2],
+    [1, 1],
+    [2, 2],
+  ]);
   expect(code).toBe(0);
 });
 
 test('communicators come and go with their threads', async () => {
-  const { code, records, stderr } = await runRanks(3, 'split.mjs', [String(seed), '12'], { env: { ...apart, TCCL_TEST_CONFIG: '{"blocking":true}' } });
+  const { code, records, stderr } = await runRanks(3, 'split.mjs', [String(seed), '12'], {
+    env: { ...apart, TCCL_TEST_CONFIG: '{"blocking":true}' },
+  });
   expect(code, `seed ${seed}\n${stderr}`).toBe(0);
   expect(records).toEqual([{ steps: 12, ok: true }]);
 });
@@ -69,5 +101,8 @@ test('communicators come and go with their threads', async () => {
 test('ranks of which only some want to block are told so', async () => {
   const { records, stderr } = await runRanks(2, 'engine-threads.mjs', ['differing'], { env: apart });
   expect(records, stderr).toHaveLength(2);
-  for (const record of records) expect(record['message']).toContain('engine or blocking differ between ranks: no engine thread on rank 0, 1 engine thread on rank 1');
+  for (const record of records)
+    expect(record['message']).toContain(
+      'engine or blocking differ between ranks: no engine thread on rank 0, 1 engine thread on rank 1',
+    );
 });

@@ -20,11 +20,14 @@ const ways = [
 const drawn = ['--seed', String(seed), '--calls', String(calls)];
 
 for (const { way, algorithm, env, options } of ways) {
-  test.each(way === 'in one segment' ? [1, 2, 3, 4, 5, 8, 9] : [2, 3, 5])(`random calls on %i processes ${way} give what a naive reference gives`, async (nRanks) => {
-    const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-collectives.mjs', [...drawn, ...options], { env });
-    expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
-    expect(records).toEqual([{ calls, algorithm, nRanks }]);
-  });
+  test.each(way === 'in one segment' ? [1, 2, 3, 4, 5, 8, 9] : [2, 3, 5])(
+    `random calls on %i processes ${way} give what a naive reference gives`,
+    async (nRanks) => {
+      const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-collectives.mjs', [...drawn, ...options], { env });
+      expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+      expect(records).toEqual([{ calls, algorithm, nRanks }]);
+    },
+  );
 }
 
 test('random calls on threads give what a naive reference gives', async () => {
@@ -32,13 +35,20 @@ test('random calls on threads give what a naive reference gives', async () => {
 });
 
 test.each([
-  [2, []], [3, []], [4, []], [2, ['2']], [3, ['2']],
-])('of %i ranks, roots with their block in place copy what is theirs of the others’ blocks, and no more; channels %j', async (nRanks, channels) => {
-  const { code, records, stderr } = await runRanks(nRanks, 'rooted.mjs', channels);
-  expect(records, stderr).toHaveLength(nRanks);
-  expect(new Set(records.map(({ calls }) => calls))).toEqual(new Set([nRanks * 4 * 3 * 2]));
-  expect(code).toBe(0);
-});
+  [2, []],
+  [3, []],
+  [4, []],
+  [2, ['2']],
+  [3, ['2']],
+])(
+  'of %i ranks, roots with their block in place copy what is theirs of the others’ blocks, and no more; channels %j',
+  async (nRanks, channels) => {
+    const { code, records, stderr } = await runRanks(nRanks, 'rooted.mjs', channels);
+    expect(records, stderr).toHaveLength(nRanks);
+    expect(new Set(records.map(({ calls }) => calls))).toEqual(new Set([nRanks * 4 * 3 * 2]));
+    expect(code).toBe(0);
+  },
+);
 
 test('a rank can have several communicators, one after the other and at once, as process and as thread', async () => {
   const { code, records, stderr } = await runRanks(3, 'several-communicators.mjs');

@@ -9,7 +9,8 @@ import { runRanks, type Outcome } from '../multi-process/ranks.js';
 /** Of the random splits; TCCL_TEST_SEED repeats a run that failed. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 
-const byRank = (records: Outcome['records']): Outcome['records'] => [...records].sort((a, b) => Number(a['rank']) - Number(b['rank']));
+const byRank = (records: Outcome['records']): Outcome['records'] =>
+  [...records].sort((a, b) => Number(a['rank']) - Number(b['rank']));
 
 const ways = [
   { way: 'in one segment', env: {}, promises: [] },
@@ -33,7 +34,9 @@ test.each([
   { way: 'in one segment', env: {}, count: 2000 },
   { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1' }, count: 300 },
 ])('$count communicators made and closed leave nothing behind, $way', async ({ env, count }) => {
-  const { records, code, stderr } = await runRanks(3, 'many-communicators.mjs', [String(count)], { env: { ...env, NODE_OPTIONS: '--expose-gc' } });
+  const { records, code, stderr } = await runRanks(3, 'many-communicators.mjs', [String(count)], {
+    env: { ...env, NODE_OPTIONS: '--expose-gc' },
+  });
   expect(code, stderr).toBe(0);
   expect(records).toHaveLength(3);
   for (const record of records) {
@@ -53,7 +56,8 @@ test('1,000 open children of 2 ranks take less than 64 KiB of memory each, and l
 });
 
 for (const { way, env } of ways) {
-  const run = (nRanks: number, scenario: string): Promise<Outcome> => runRanks(nRanks, 'families.mjs', [scenario], { env, flags: ['--grace', '20'] });
+  const run = (nRanks: number, scenario: string): Promise<Outcome> =>
+    runRanks(nRanks, 'families.mjs', [scenario], { env, flags: ['--grace', '20'] });
 
   test(`after a rank was killed the others shrink, and go on with their arrays, ${way}`, async () => {
     const { records, stderr } = await run(4, 'killed');
@@ -64,9 +68,7 @@ for (const { way, env } of ways) {
 
   test(`a rank that dies while the others shrink is left out too, ${way}`, async () => {
     const { records, stderr } = await run(5, 'killedTwice');
-    expect(byRank(records), stderr).toEqual(
-      [0, 1, 2].map((rank) => ({ failures: ['RANK_DIED'], sum: 3, rank, nRanks: 3 })),
-    );
+    expect(byRank(records), stderr).toEqual([0, 1, 2].map((rank) => ({ failures: ['RANK_DIED'], sum: 3, rank, nRanks: 3 })));
   });
 
   test(`ranks that nothing befell can be excluded; what was under way is finished before, ${way}`, async () => {
@@ -79,7 +81,10 @@ for (const { way, env } of ways) {
 
   test(`shrink with abort ends calls that wait for an excluded rank, ${way}`, async () => {
     const { records, stderr } = await run(3, 'stuck');
-    expect(records.filter((record) => 'sum' in record), stderr).toEqual([1, 2].map(() => ({ failures: ['ABORTED'], sum: 2, nRanks: 2 })));
+    expect(
+      records.filter((record) => 'sum' in record),
+      stderr,
+    ).toEqual([1, 2].map(() => ({ failures: ['ABORTED'], sum: 2, nRanks: 2 })));
     expect(records).toHaveLength(3);
   });
 
@@ -119,20 +124,37 @@ for (const { way, env } of ways) {
 
 test('wrong colors, keys, ranks and settings are refused at once and harm nobody', async () => {
   const { records, stderr } = await runRanks(2, 'families.mjs', ['wrong']);
-  const refusals = [...Array.from({ length: 3 }, () => 'ARGUMENT_RANGE'), 'ARGUMENT_TYPE', 'ARGUMENT_TYPE', 'ARGUMENT_RANGE', 'ARGUMENT_TYPE', 'ARGUMENT_RANGE', 'ARGUMENT_RANGE', 'stream: there is no option "nam"', 'UNSUPPORTED', 'ARGUMENT_TYPE'];
+  const refusals = [
+    ...Array.from({ length: 3 }, () => 'ARGUMENT_RANGE'),
+    'ARGUMENT_TYPE',
+    'ARGUMENT_TYPE',
+    'ARGUMENT_RANGE',
+    'ARGUMENT_TYPE',
+    'ARGUMENT_RANGE',
+    'ARGUMENT_RANGE',
+    'stream: there is no option "nam"',
+    'UNSUPPORTED',
+    'ARGUMENT_TYPE',
+  ];
   expect(records, stderr).toEqual([0, 1].map(() => ({ refusals, sum: 2, zeroCopy: [true, true, false], arrays: true })));
-  expect((await runRanks(2, 'families.mjs', ['growWithoutId'])).records).toEqual([0, 1].map(() => ({ code: 'UNIQUE_ID', after: 2 })));
+  expect((await runRanks(2, 'families.mjs', ['growWithoutId'])).records).toEqual(
+    [0, 1].map(() => ({ code: 'UNIQUE_ID', after: 2 })),
+  );
 });
 
 test('each communicator may have an algorithm of its own, on the same memory', async () => {
   const trace = join(mkdtempSync(join(tmpdir(), 'tccl-algorithms-')), 'trace.json');
   const { code, records, stderr } = await runRanks(3, 'forced-algorithms.mjs', [], { env: { TCCL_TRACE: trace } });
   expect(code, stderr).toBe(0);
-  const found = Object.fromEntries(['direct', 'ring', 'tree', 'nvls'].map((algorithm, i) => [algorithm, [3 ** (i + 1), algorithm, algorithm]]));
+  const found = Object.fromEntries(
+    ['direct', 'ring', 'tree', 'nvls'].map((algorithm, i) => [algorithm, [3 ** (i + 1), algorithm, algorithm]]),
+  );
   expect(records).toEqual([found]);
   // What was carried out is what explain said.
   const events = JSON.parse(`${readFileSync(trace, 'utf8')}\n]`) as { name: string; ph: string; args?: { algorithm?: string } }[];
-  const carriedOut = events.filter(({ name, ph, args }) => ph === 'B' && name === 'allReduce' && args?.algorithm !== undefined).map(({ args }) => args?.algorithm);
+  const carriedOut = events
+    .filter(({ name, ph, args }) => ph === 'B' && name === 'allReduce' && args?.algorithm !== undefined)
+    .map(({ args }) => args?.algorithm);
   expect(carriedOut.sort()).toEqual(['direct', 'nvls', 'ring', 'tree'].flatMap((algorithm) => [algorithm, algorithm, algorithm]));
   rmSync(dirname(trace), { recursive: true });
 });
@@ -141,17 +163,26 @@ test('ranks that want different algorithms of a communicator are refused, and go
   const { code, records, stderr } = await runRanks(3, 'forced-algorithms.mjs', ['differ']);
   expect(code, stderr).toBe(0);
   expect(records.map((record) => record['code'])).toEqual(['ENVIRONMENT', 'ENVIRONMENT', 'ENVIRONMENT']);
-  expect(records[0]?.['message']).toBe('the algorithm differs between ranks: ring on rank 0, tree on rank 1; set it alike for all');
+  expect(records[0]?.['message']).toBe(
+    'the algorithm differs between ranks: ring on rank 0, tree on rank 1; set it alike for all',
+  );
 });
 
-test.each(['one', 'hosts'])('a rank that dies in the last exchange of a shrink leaves the others with the same communicator, and no wait (%s)', async (hosts) => {
-  const { records, stderr } = await runRanks(4, 'last-breath.mjs', [hosts], { flags: ['--grace', '30'] });
-  expect(records.map(({ rank, members }) => [rank, members]).sort(), stderr).toEqual([[0, [0, 1]], [1, [0, 1]]]);
-  expect(records[0]?.['given'], stderr).toEqual(records[1]?.['given']);
-});
+test.each(['one', 'hosts'])(
+  'a rank that dies in the last exchange of a shrink leaves the others with the same communicator, and no wait (%s)',
+  async (hosts) => {
+    const { records, stderr } = await runRanks(4, 'last-breath.mjs', [hosts], { flags: ['--grace', '30'] });
+    expect(records.map(({ rank, members }) => [rank, members]).sort(), stderr).toEqual([
+      [0, [0, 1]],
+      [1, [0, 1]],
+    ]);
+    expect(records[0]?.['given'], stderr).toEqual(records[1]?.['given']);
+  },
+);
 
 test('a rank that dies while a split makes its communicator is named by its number in the one that is split', async () => {
   const { records, stderr } = await runRanks(4, 'split-death.mjs', [], { flags: ['--grace', '30'] });
   expect(records.map(({ rank }) => rank).sort(), stderr).toEqual([0, 1, 3]);
-  for (const record of records) expect(record, stderr).toMatchObject({ split: { code: 'RANK_DIED', about: 2 }, after: { code: 'RANK_DIED', about: 2 } });
+  for (const record of records)
+    expect(record, stderr).toMatchObject({ split: { code: 'RANK_DIED', about: 2 }, after: { code: 'RANK_DIED', about: 2 } });
 });

@@ -6,18 +6,28 @@ import { runRanks } from '../multi-process/ranks.js';
 /** Of the random calls; TCCL_TEST_SEED repeats a run that failed. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 
-const config = (channels: number): Record<string, string> => ({ TCCL_TEST_CONFIG: JSON.stringify({ engine: 'thread', channels }) });
+const config = (channels: number): Record<string, string> => ({
+  TCCL_TEST_CONFIG: JSON.stringify({ engine: 'thread', channels }),
+});
 
 test.each([
   { nRanks: 1, channels: 1 },
   { nRanks: 2, channels: 2 },
   { nRanks: 3, channels: 1 },
   { nRanks: 3, channels: 3 },
-])('random calls of $nRanks ranks on $channels engine threads each give what a naive reference gives', async ({ nRanks, channels }) => {
-  const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-collectives.mjs', ['--seed', String(seed), '--calls', '60'], { env: config(channels) });
-  expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
-  expect(records).toEqual([{ calls: 60, algorithm: 'direct', nRanks }]);
-});
+])(
+  'random calls of $nRanks ranks on $channels engine threads each give what a naive reference gives',
+  async ({ nRanks, channels }) => {
+    const { code, records, stdout, stderr } = await runRanks(
+      nRanks,
+      'random-collectives.mjs',
+      ['--seed', String(seed), '--calls', '60'],
+      { env: config(channels) },
+    );
+    expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+    expect(records).toEqual([{ calls: 60, algorithm: 'direct', nRanks }]);
+  },
+);
 
 test('ranks that are threads can have engine threads of their own', async () => {
   await spawnRanks(2, fixture('random-collectives.mjs'), { args: ['--seed', String(seed), '--calls', '30'], env: config(2) });
@@ -63,13 +73,17 @@ test('calls that all threads share give what they should', async () => {
 test('engines that differ between ranks are refused, and threads for other algorithms in shared memory', async () => {
   const differing = await runRanks(3, 'engine-threads.mjs', ['differing']);
   expect(differing.records).toHaveLength(3);
-  for (const record of differing.records) expect(record['message']).toContain('no engine thread on rank 0, 1 engine thread on rank 1');
+  for (const record of differing.records)
+    expect(record['message']).toContain('no engine thread on rank 0, 1 engine thread on rank 1');
   const ring = await runRanks(1, 'engine-threads.mjs', ['unsupported'], { env: { TCCL_ALGO: 'ring' } });
   expect(ring.records).toEqual([{ code: 'UNSUPPORTED' }]);
 });
 
 test('ranks that disagree about a part of an allToAllV are told of all of it, not of a share', async () => {
-  const { records, stderr } = await runRanks(3, 'failures.mjs', ['partsToAll', 'promise'], { env: config(2), flags: ['--grace', '20'] });
+  const { records, stderr } = await runRanks(3, 'failures.mjs', ['partsToAll', 'promise'], {
+    env: config(2),
+    flags: ['--grace', '20'],
+  });
   expect(records, stderr).toHaveLength(6);
   for (const record of records) expect(record['message']).toContain('rank 1 sends 3 float32 to rank 2, which expects 2');
 });

@@ -10,7 +10,10 @@ function example(path: string): string {
 
 /** What the example prints on rank 0, run by so many ranks. */
 async function outputOf(ranks: number, path: string, env: NodeJS.ProcessEnv): Promise<string> {
-  const { code, stdout, stderr } = await tccl(['run', '-n', String(ranks), '--no-prefix', '--', process.execPath, example(path)], { env });
+  const { code, stdout, stderr } = await tccl(
+    ['run', '-n', String(ranks), '--no-prefix', '--', process.execPath, example(path)],
+    { env },
+  );
   expect(code, stderr).toBe(0);
   return stdout;
 }

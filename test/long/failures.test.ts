@@ -15,19 +15,26 @@ const mismatches = {
   gatherRoot: ['gather of 4 float32 to rank 0', 'gather of 4 float32 to rank 1'],
   scatterCount: ['4 float32', '10000 float32'],
   gatherLarge: ['allGather of 10000 float32', 'allGather of 10001 float32'],
-  parts: ['rank 1 called allGatherV of 5 float32 in parts of 2, 2, 1', 'allGatherV of 5 float32 in parts of 1, 2, 2', 'their counts differ first for rank 0: 1 on rank 0, 2 on rank 1'],
+  parts: [
+    'rank 1 called allGatherV of 5 float32 in parts of 2, 2, 1',
+    'allGatherV of 5 float32 in parts of 1, 2, 2',
+    'their counts differ first for rank 0: 1 on rank 0, 2 on rank 1',
+  ],
   partsToAll: ['rank 1 sends 3 float32 to rank 2, which expects 2'],
 };
 
 for (const form of forms) {
-  test.each(Object.entries(mismatches))(`ranks whose calls differ in %s are told what each called (${form})`, async (scenario, parts) => {
-    const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario, form], { flags: ['--grace', '20'] });
-    expect(records, stderr).toHaveLength(6);
-    for (const record of records) {
-      expect(record).toMatchObject({ code: 'CALL_MISMATCH', name: 'InvalidUsageError', result: 5 });
-      for (const part of parts) expect(record['message']).toContain(part);
-    }
-  });
+  test.each(Object.entries(mismatches))(
+    `ranks whose calls differ in %s are told what each called (${form})`,
+    async (scenario, parts) => {
+      const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario, form], { flags: ['--grace', '20'] });
+      expect(records, stderr).toHaveLength(6);
+      for (const record of records) {
+        expect(record).toMatchObject({ code: 'CALL_MISMATCH', name: 'InvalidUsageError', result: 5 });
+        for (const part of parts) expect(record['message']).toContain(part);
+      }
+    },
+  );
 }
 
 const refused = {
@@ -56,7 +63,10 @@ const refused = {
 test.each(Object.entries(refused))('wrong use "%s" is refused with %s and harms nobody', async (scenario, expected) => {
   for (const form of forms) {
     const { records, code, stderr } = await runRanks(2, 'failures.mjs', [scenario, form]);
-    expect(records.filter((record) => record['after'] !== true).map((record) => record['code']), stderr).toEqual([expected, expected]);
+    expect(
+      records.filter((record) => record['after'] !== true).map((record) => record['code']),
+      stderr,
+    ).toEqual([expected, expected]);
     expect(records.filter((record) => record['after'] === true).map((record) => record['code'])).toEqual(['none', 'none']);
     expect(code).toBe(0);
   }
@@ -80,28 +90,47 @@ for (const form of forms) {
     expect(code).toBe(128 + 9);
     await gone(records.map((record) => record['pid'] as number));
     // What other programs leave there, as browsers do, is gone at once.
-    await vi.waitFor(() => { expect(readdirSync('/dev/shm').filter((name) => !before.includes(name))).toEqual([]); }, 10_000);
+    await vi.waitFor(() => {
+      expect(readdirSync('/dev/shm').filter((name) => !before.includes(name))).toEqual([]);
+    }, 10_000);
   });
 
-  test.each(['reduce', 'broadcast', 'allGather', 'reduceScatter', 'allToAll', 'gather', 'scatter', 'allGatherV', 'reduceScatterV', 'allToAllV'])(
-    `a rank killed in the middle of %s is named to all others at once (${form})`,
-    async (kind) => {
-      const { records, stderr } = await runRanks(3, 'failures.mjs', [`killedIn-${kind}`, form], { flags: ['--grace', '20'] });
-      expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
-      for (const record of records) expect(record['ms']).toBeLessThan(AT_ONCE_MS);
-    },
-  );
+  test.each([
+    'reduce',
+    'broadcast',
+    'allGather',
+    'reduceScatter',
+    'allToAll',
+    'gather',
+    'scatter',
+    'allGatherV',
+    'reduceScatterV',
+    'allToAllV',
+  ])(`a rank killed in the middle of %s is named to all others at once (${form})`, async (kind) => {
+    const { records, stderr } = await runRanks(3, 'failures.mjs', [`killedIn-${kind}`, form], { flags: ['--grace', '20'] });
+    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
+      [0, 'RANK_DIED', 1],
+      [2, 'RANK_DIED', 1],
+    ]);
+    for (const record of records) expect(record['ms']).toBeLessThan(AT_ONCE_MS);
+  });
 
   test(`a rank that throws is named to all others (${form})`, async () => {
     const { records, code, stderr } = await runRanks(3, 'failures.mjs', ['crashed', form], { flags: ['--grace', '20'] });
-    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort()).toEqual([[0, 'RANK_DIED', 1], [2, 'RANK_DIED', 1]]);
+    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort()).toEqual([
+      [0, 'RANK_DIED', 1],
+      [2, 'RANK_DIED', 1],
+    ]);
     expect(stderr).toContain('rank 1 has a bug');
     expect(code).toBe(1);
   });
 
   test.each(['left', 'closedEarly'])(`a rank that has %s is named to those who still call it (${form})`, async (scenario) => {
     const { records } = await runRanks(3, 'failures.mjs', [scenario, form], { flags: ['--grace', '20'] });
-    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort()).toEqual([[0, 'CLOSED', 1], [2, 'CLOSED', 1]]);
+    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort()).toEqual([
+      [0, 'CLOSED', 1],
+      [2, 'CLOSED', 1],
+    ]);
   });
 
   test(`an operation that waits too long names the ranks that did not come (${form})`, async () => {
@@ -113,7 +142,8 @@ for (const form of forms) {
   test(`an abort ends the communicator everywhere, also for later calls (${form})`, async () => {
     const { records } = await runRanks(3, 'failures.mjs', ['aborted', form]);
     expect(records).toHaveLength(6);
-    for (const record of records) expect(record).toMatchObject({ code: 'ABORTED', about: 1, message: 'rank 1 aborted the communicator: enough' });
+    for (const record of records)
+      expect(record).toMatchObject({ code: 'ABORTED', about: 1, message: 'rank 1 aborted the communicator: enough' });
   });
 
   test(`a closed communicator refuses calls (${form})`, async () => {
@@ -129,16 +159,23 @@ test.each([
   ['ring', { TCCL_ALGO: 'ring' }],
   ['sockets', { TCCL_SHM_DISABLE: '1' }],
   ['sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
-] as const)('an array that is transferred away under way ends the call with BUFFER_DETACHED, and all are told whose it was (%s)', async (_, env) => {
-  for (const scenario of ['transferred', 'transferredInQueue']) {
-    const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario], { env, flags: ['--grace', '20'] });
-    expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 1, 2]);
-    for (const record of records) {
-      expect(record).toMatchObject({ code: 'BUFFER_DETACHED', about: 1, name: record['rank'] === 1 ? 'InvalidArgumentError' : 'RemoteError' });
-      if (record['rank'] !== 1) expect(record['message']).toMatch(/^rank 1: an array of this call was transferred/);
+] as const)(
+  'an array that is transferred away under way ends the call with BUFFER_DETACHED, and all are told whose it was (%s)',
+  async (_, env) => {
+    for (const scenario of ['transferred', 'transferredInQueue']) {
+      const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario], { env, flags: ['--grace', '20'] });
+      expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 1, 2]);
+      for (const record of records) {
+        expect(record).toMatchObject({
+          code: 'BUFFER_DETACHED',
+          about: 1,
+          name: record['rank'] === 1 ? 'InvalidArgumentError' : 'RemoteError',
+        });
+        if (record['rank'] !== 1) expect(record['message']).toMatch(/^rank 1: an array of this call was transferred/);
+      }
     }
-  }
-});
+  },
+);
 
 test.each([
   ['shared memory', {}],
@@ -154,13 +191,21 @@ test.each([
 });
 
 test('an operation of engine threads that waits too long names the ranks that did not come', async () => {
-  const { records } = await runRanks(3, 'failures.mjs', ['late', 'promise'], { env: { TCCL_TEST_CONFIG: '{"engine":"thread","channels":2}' }, flags: ['--grace', '20'] });
+  const { records } = await runRanks(3, 'failures.mjs', ['late', 'promise'], {
+    env: { TCCL_TEST_CONFIG: '{"engine":"thread","channels":2}' },
+    flags: ['--grace', '20'],
+  });
   expect(records).toHaveLength(2);
   for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', name: 'TimeoutError', ranks: [1] });
 });
 
 test('connections among many ranks come without a warning of Node.js', async () => {
-  const { code, stderr } = await runRanks(7, 'random-collectives.mjs', ['--seed', '1', '--calls', '3', '--promises', '--kinds', 'allToAll'], { env: { TCCL_SHM_DISABLE: '1' } });
+  const { code, stderr } = await runRanks(
+    7,
+    'random-collectives.mjs',
+    ['--seed', '1', '--calls', '3', '--promises', '--kinds', 'allToAll'],
+    { env: { TCCL_SHM_DISABLE: '1' } },
+  );
   expect(stderr).not.toContain('MaxListeners');
   expect(code).toBe(0);
 });
@@ -169,17 +214,26 @@ test.each([
   ['shared memory', {}],
   ['sockets', { TCCL_SHM_DISABLE: '1' }],
   ['sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
-] as const)('a rank that has left with code 0 is named as closed to those who wait for it in a split or for a message (%s)', async (_, env) => {
-  for (const scenario of ['leftBeforeSplit', 'leftBeforeMessage']) {
-    const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario], { env, flags: ['--grace', '20'] });
-    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'CLOSED', 1], [2, 'CLOSED', 1]]);
-  }
-});
+] as const)(
+  'a rank that has left with code 0 is named as closed to those who wait for it in a split or for a message (%s)',
+  async (_, env) => {
+    for (const scenario of ['leftBeforeSplit', 'leftBeforeMessage']) {
+      const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario], { env, flags: ['--grace', '20'] });
+      expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
+        [0, 'CLOSED', 1],
+        [2, 'CLOSED', 1],
+      ]);
+    }
+  },
+);
 
 test('a rank whose call failed, because another has closed, is not waited for by a third', async () => {
   for (const form of forms) {
     const { records, stderr, code } = await runRanks(3, 'failures.mjs', ['closedForAnother', form], { flags: ['--grace', '20'] });
-    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, 'CLOSED', 1], [2, 'CLOSED', 1]]);
+    expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
+      [0, 'CLOSED', 1],
+      [2, 'CLOSED', 1],
+    ]);
     expect(code, stderr).toBe(0);
   }
 });
@@ -190,9 +244,19 @@ test('a window that others do not come for in time names them', async () => {
   for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', name: 'TimeoutError', ranks: [1] });
 });
 
-describe.each([['shared memory', {}], ['sockets', { TCCL_SHM_DISABLE: '1' }]])('over %s', (_, env) => {
-  it.each([['late', 'promise', 'TIMEOUT'], ['late', 'sync', 'TIMEOUT'], ['exit', 'promise', 'CLOSED']])('an error names the communicator once: %s, %s', async (fate, form, code) => {
-    const { records, stderr } = await runRanks(3, 'named-failure.mjs', [fate, form], { env: { ...env, TCCL_TIMEOUT: '1' }, flags: ['--grace', '20'] });
+describe.each([
+  ['shared memory', {}],
+  ['sockets', { TCCL_SHM_DISABLE: '1' }],
+])('over %s', (_, env) => {
+  it.each([
+    ['late', 'promise', 'TIMEOUT'],
+    ['late', 'sync', 'TIMEOUT'],
+    ['exit', 'promise', 'CLOSED'],
+  ])('an error names the communicator once: %s, %s', async (fate, form, code) => {
+    const { records, stderr } = await runRanks(3, 'named-failure.mjs', [fate, form], {
+      env: { ...env, TCCL_TIMEOUT: '1' },
+      flags: ['--grace', '20'],
+    });
     const messages = records.map(({ message }) => String(message));
     expect(messages, stderr).toHaveLength(2);
     for (const message of messages) {

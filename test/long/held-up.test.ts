@@ -33,21 +33,43 @@ interface Line {
   readonly ranks?: readonly number[];
 }
 
-const linesOf = (text: string): Line[] => text.split('\n').filter((line) => line.endsWith('}')).map((line) => JSON.parse(line) as Line);
+const linesOf = (text: string): Line[] =>
+  text
+    .split('\n')
+    .filter((line) => line.endsWith('}'))
+    .map((line) => JSON.parse(line) as Line);
 
 describe.concurrent('a rank that stands still', { timeout: 120_000 }, () => {
-  test.for(ways)('is named to all that wait for it, however indirectly: $scenario, $way', async ({ scenario, env }, { expect, onTestFinished }) => {
-    const args = ['run', '-n', String(N_RANKS), '--no-prefix', '--grace', '20', '--', process.execPath, fixture('held-up.mjs'), scenario, String(STOPPED)];
-    const job = startTccl(args, { env: { ...env, TCCL_TIMEOUT: '6' } });
-    onTestFinished(() => {
-      if (job.process.exitCode === null && job.process.signalCode === null) job.process.kill('SIGKILL');
-    });
-    const shown = linesOf(await job.shown(new RegExp(`(.*"code".*\\s+){${String(N_RANKS - 1)}}`)));
-    const pid = shown.find((line) => line.rank === STOPPED)?.pid ?? NaN;
-    if (!(pid > 1)) throw new Error(`${String(pid)} is no process`);
-    process.kill(pid, 'SIGCONT');
-    const { stderr } = await job.finished;
-    const told = shown.filter(({ code }) => code !== undefined).sort((a, b) => a.rank - b.rank);
-    expect(told.map(({ rank, code, ranks }) => ({ rank, code, ranks })), stderr).toEqual([0, 1, 3].map((rank) => ({ rank, code: 'TIMEOUT', ranks: [STOPPED] })));
-  });
+  test.for(ways)(
+    'is named to all that wait for it, however indirectly: $scenario, $way',
+    async ({ scenario, env }, { expect, onTestFinished }) => {
+      const args = [
+        'run',
+        '-n',
+        String(N_RANKS),
+        '--no-prefix',
+        '--grace',
+        '20',
+        '--',
+        process.execPath,
+        fixture('held-up.mjs'),
+        scenario,
+        String(STOPPED),
+      ];
+      const job = startTccl(args, { env: { ...env, TCCL_TIMEOUT: '6' } });
+      onTestFinished(() => {
+        if (job.process.exitCode === null && job.process.signalCode === null) job.process.kill('SIGKILL');
+      });
+      const shown = linesOf(await job.shown(new RegExp(`(.*"code".*\\s+){${String(N_RANKS - 1)}}`)));
+      const pid = shown.find((line) => line.rank === STOPPED)?.pid ?? NaN;
+      if (!(pid > 1)) throw new Error(`${String(pid)} is no process`);
+      process.kill(pid, 'SIGCONT');
+      const { stderr } = await job.finished;
+      const told = shown.filter(({ code }) => code !== undefined).sort((a, b) => a.rank - b.rank);
+      expect(
+        told.map(({ rank, code, ranks }) => ({ rank, code, ranks })),
+        stderr,
+      ).toEqual([0, 1, 3].map((rank) => ({ rank, code: 'TIMEOUT', ranks: [STOPPED] })));
+    },
+  );
 });

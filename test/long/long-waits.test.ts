@@ -20,22 +20,39 @@ const elsewhere = (algorithm: string, last: string): string[] => [
   `${call(algorithm)}, for rank 2, last call broadcast of 1 int32 from rank 0 (${last}`,
   'recv of 1 int32 from rank 0, for rank 0',
 ];
-const circle = (name: string, preposition: string, length: number, step: number): string[] => [0, 1, 2].map((rank) => {
-  const text = (one: number): string => `${name} of ${String(length)} int32 ${preposition} rank ${String((one + step + 3) % 3)}`;
-  const peer = (rank + step + 3) % 3;
-  return `${text(rank)}, for rank ${String(peer)}, waiting in ${text(peer)}${CIRCLE}`;
-});
+const circle = (name: string, preposition: string, length: number, step: number): string[] =>
+  [0, 1, 2].map((rank) => {
+    const text = (one: number): string =>
+      `${name} of ${String(length)} int32 ${preposition} rank ${String((one + step + 3) % 3)}`;
+    const peer = (rank + step + 3) % 3;
+    return `${text(rank)}, for rank ${String(peer)}, waiting in ${text(peer)}${CIRCLE}`;
+  });
 
 /** What each of three ranks waits in, and for whom. */
 const ways = [
   { scenario: 'mixed', way: 'in one segment', env: {}, waits: mixed('direct') },
   { scenario: 'mixedInPlace', way: 'in one segment', env: {}, waits: mixed('direct') },
   { scenario: 'mixed', way: 'over sockets', env: apart, waits: mixed('tree') },
-  { scenario: 'mixed', way: 'on engine threads', env: threads, waits: [`${call('direct')}, for rank 2`, `${call('direct')}, for rank 2`, 'recv of 1 int32 from rank 0, for rank 0'] },
-  { scenario: 'mixedInPlace', way: 'over sockets of a thread', env: { ...apart, ...blocking }, waits: [`${call('tree')}, for rank 2`, `${call('tree')}, for rank 2`, 'recv of 1 int32 from rank 0, for rank 0'] },
+  {
+    scenario: 'mixed',
+    way: 'on engine threads',
+    env: threads,
+    waits: [`${call('direct')}, for rank 2`, `${call('direct')}, for rank 2`, 'recv of 1 int32 from rank 0, for rank 0'],
+  },
+  {
+    scenario: 'mixedInPlace',
+    way: 'over sockets of a thread',
+    env: { ...apart, ...blocking },
+    waits: [`${call('tree')}, for rank 2`, `${call('tree')}, for rank 2`, 'recv of 1 int32 from rank 0, for rank 0'],
+  },
   { scenario: 'elsewhere', way: 'in one segment', env: {}, waits: elsewhere('direct', 'direct)') },
   { scenario: 'elsewhere', way: 'over sockets', env: apart, waits: elsewhere('tree', 'tree), call 1') },
-  { scenario: 'split', way: 'in one segment', env: {}, waits: ['split, for rank 2', 'split, for rank 2', 'recv of 1 int32 from rank 0, for rank 0'] },
+  {
+    scenario: 'split',
+    way: 'in one segment',
+    env: {},
+    waits: ['split, for rank 2', 'split, for rank 2', 'recv of 1 int32 from rank 0, for rank 0'],
+  },
   { scenario: 'receives', way: 'in one segment', env: {}, waits: circle('recv', 'from', 1, -1) },
   { scenario: 'receives', way: 'over sockets', env: apart, waits: circle('recv', 'from', 1, -1) },
   { scenario: 'sends', way: 'in one segment', env: {}, waits: circle('send', 'to', 500_000, 1) },
@@ -43,22 +60,50 @@ const ways = [
 ];
 
 describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
-  test.for(ways)('says once in what, for whom, and what those do, as does its TIMEOUT: $scenario, $way', async ({ scenario, env, waits }, { expect }) => {
-    const { records, stderr } = await runRanks(waits.length, 'long-waits.mjs', [scenario], { env: { ...env, ...limits }, flags: ['--grace', '20'] });
-    const warnings = stderr.split('\n').filter((line) => line.includes('has waited')).sort();
-    expect(warnings.map((line, rank) => line.slice(0, `tccl: rank ${String(rank)} has waited 8 s in `.length + (waits[rank]?.length ?? 0)))).toEqual(
-      waits.map((text, rank) => `tccl: rank ${String(rank)} has waited 8 s in ${text}`),
-    );
-    // A rank that is in another communicator may hear there that the others have closed that.
-    const isElsewhere = scenario === 'elsewhere' || scenario === 'split';
-    const told = records.filter(({ rank }) => !isElsewhere || rank !== 2);
-    const starts = [...waits.map((text, rank) => `rank ${String(rank)} waited 10 s in ${text}`), 'split waited 10 s in vain for rank 2'];
-    const others = told.filter(({ code, message }) => code !== 'TIMEOUT' || !starts.some((start) => String(message).startsWith(start)));
-    expect([told.length, others]).toEqual([isElsewhere ? 2 : 3, []]);
-  });
+  test.for(ways)(
+    'says once in what, for whom, and what those do, as does its TIMEOUT: $scenario, $way',
+    async ({ scenario, env, waits }, { expect }) => {
+      const { records, stderr } = await runRanks(waits.length, 'long-waits.mjs', [scenario], {
+        env: { ...env, ...limits },
+        flags: ['--grace', '20'],
+      });
+      const warnings = stderr
+        .split('\n')
+        .filter((line) => line.includes('has waited'))
+        .sort();
+      expect(
+        warnings.map((line, rank) =>
+          line.slice(0, `tccl: rank ${String(rank)} has waited 8 s in `.length + (waits[rank]?.length ?? 0)),
+        ),
+      ).toEqual(waits.map((text, rank) => `tccl: rank ${String(rank)} has waited 8 s in ${text}`));
+      // A rank that is in another communicator may hear there that the others have closed that.
+      const isElsewhere = scenario === 'elsewhere' || scenario === 'split';
+      const told = records.filter(({ rank }) => !isElsewhere || rank !== 2);
+      const starts = [
+        ...waits.map((text, rank) => `rank ${String(rank)} waited 10 s in ${text}`),
+        'split waited 10 s in vain for rank 2',
+      ];
+      const others = told.filter(
+        ({ code, message }) => code !== 'TIMEOUT' || !starts.some((start) => String(message).startsWith(start)),
+      );
+      expect([told.length, others]).toEqual([isElsewhere ? 2 : 3, []]);
+    },
+  );
 
   test('says for which rank that is stopped', async ({ expect, onTestFinished }) => {
-    const args = ['run', '-n', '3', '--no-prefix', '--grace', '20', '--', process.execPath, fixture('held-up.mjs'), 'messages', '2'];
+    const args = [
+      'run',
+      '-n',
+      '3',
+      '--no-prefix',
+      '--grace',
+      '20',
+      '--',
+      process.execPath,
+      fixture('held-up.mjs'),
+      'messages',
+      '2',
+    ];
     const job = startTccl(args, { env: limits });
     onTestFinished(() => void job.process.kill('SIGKILL'));
     const shown = await job.shown(/(.*"code".*\s+){2}/);
@@ -67,23 +112,33 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
     process.kill(pid, 'SIGCONT');
     const warnings = (await job.finished).stderr.split('\n').filter((line) => /rank [01] has waited/.test(line));
     expect(warnings).toHaveLength(2);
-    for (const line of warnings) expect(line).toMatch(/^tccl: rank [01] has waited 8 s in (send|recv) of 1 int32 (to|from) rank [012], for rank 2, no call yet$/);
+    for (const line of warnings)
+      expect(line).toMatch(
+        /^tccl: rank [01] has waited 8 s in (send|recv) of 1 int32 (to|from) rank [012], for rank 2, no call yet$/,
+      );
   });
 
   test('says nothing where TCCL_WARN_AFTER is 0', async ({ expect }) => {
-    const { stderr, records } = await runRanks(3, 'long-waits.mjs', ['mixed'], { env: { TCCL_WARN_AFTER: '0', TCCL_TIMEOUT: '2' }, flags: ['--grace', '20'] });
+    const { stderr, records } = await runRanks(3, 'long-waits.mjs', ['mixed'], {
+      env: { TCCL_WARN_AFTER: '0', TCCL_TIMEOUT: '2' },
+      flags: ['--grace', '20'],
+    });
     expect(stderr).not.toContain('has waited');
     expect(records.map(({ code }) => code)).toEqual(['TIMEOUT', 'TIMEOUT', 'TIMEOUT']);
   });
 
   test('says so where no time is too long', async ({ expect, onTestFinished }) => {
-    const job = startTccl(['run', '-n', '3', '--no-prefix', '--', process.execPath, fixture('long-waits.mjs'), 'mixed'], { env: { TCCL_WARN_AFTER: '1', TCCL_TIMEOUT: '0' } });
+    const job = startTccl(['run', '-n', '3', '--no-prefix', '--', process.execPath, fixture('long-waits.mjs'), 'mixed'], {
+      env: { TCCL_WARN_AFTER: '1', TCCL_TIMEOUT: '0' },
+    });
     onTestFinished(() => void job.process.kill('SIGKILL'));
     let heard = '';
-    await new Promise<void>((resolve) => job.process.stderr?.on('data', (text: string) => {
-      heard += text;
-      if (heard.includes('rank 0 has waited 1 s')) resolve();
-    }));
+    await new Promise<void>((resolve) =>
+      job.process.stderr?.on('data', (text: string) => {
+        heard += text;
+        if (heard.includes('rank 0 has waited 1 s')) resolve();
+      }),
+    );
     job.process.kill('SIGTERM');
     expect((await job.finished).stderr).toContain('rank 0 has waited 1 s in allReduce');
   });

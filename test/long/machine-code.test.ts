@@ -26,7 +26,10 @@ test.each([
   { way: 'by WebAssembly since one rank has nothing else', args: [], env: { TEST_WITHOUT: '1' } },
 ])('blocks too long for caches come to both outputs, and nothing else is written: $way', async ({ args, env }) => {
   const { records, stderr } = await runRanks(2, 'spread.mjs', args, { env });
-  expect([...records].sort((a, b) => Number(a['rank']) - Number(b['rank'])), stderr).toEqual([0, 1].map((rank) => ({ rank, checked: 20 })));
+  expect(
+    [...records].sort((a, b) => Number(a['rank']) - Number(b['rank'])),
+    stderr,
+  ).toEqual([0, 1].map((rank) => ({ rank, checked: 20 })));
 });
 
 test.each([

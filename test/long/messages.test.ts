@@ -9,26 +9,41 @@ const rounds = process.env['TCCL_TEST_LONG'] === '1' ? 1000 : 40;
 const overSockets = { TCCL_SHM_DISABLE: '1' };
 const onThread = { ...overSockets, TCCL_TEST_CONFIG: '{"blocking":true}' };
 
-test.each([1, 2, 3, 4, 6, 9])('random messages among %i processes arrive where they should, whole and in order', async (nRanks) => {
-  const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-messages.mjs', [String(seed), String(rounds)]);
-  expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
-  expect(records).toEqual([{ rounds, nRanks }]);
-});
+test.each([1, 2, 3, 4, 6, 9])(
+  'random messages among %i processes arrive where they should, whole and in order',
+  async (nRanks) => {
+    const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-messages.mjs', [String(seed), String(rounds)]);
+    expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+    expect(records).toEqual([{ rounds, nRanks }]);
+  },
+);
 
 test.each([2, 4])('random messages among %i processes over sockets arrive where they should', async (nRanks) => {
-  const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-messages.mjs', [String(seed), String(rounds), 'promises'], { env: overSockets });
+  const { code, records, stdout, stderr } = await runRanks(
+    nRanks,
+    'random-messages.mjs',
+    [String(seed), String(rounds), 'promises'],
+    { env: overSockets },
+  );
   expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
   expect(records).toEqual([{ rounds, nRanks }]);
 });
 
-test.each([2, 4])('random messages in both forms among %i processes, whose sockets threads have, arrive where they should', async (nRanks) => {
-  const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-messages.mjs', [String(seed), String(rounds)], { env: onThread });
-  expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
-  expect(records).toEqual([{ rounds, nRanks }]);
-});
+test.each([2, 4])(
+  'random messages in both forms among %i processes, whose sockets threads have, arrive where they should',
+  async (nRanks) => {
+    const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-messages.mjs', [String(seed), String(rounds)], {
+      env: onThread,
+    });
+    expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+    expect(records).toEqual([{ rounds, nRanks }]);
+  },
+);
 
 test('random messages arrive where no rank reads private memory of others', async () => {
-  const { code, stdout, stderr } = await runRanks(3, 'random-messages.mjs', [String(seed), String(rounds)], { env: { TCCL_CMA_DISABLE: '1' } });
+  const { code, stdout, stderr } = await runRanks(3, 'random-messages.mjs', [String(seed), String(rounds)], {
+    env: { TCCL_CMA_DISABLE: '1' },
+  });
   expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
 });
 
@@ -54,10 +69,17 @@ test('random groups in both forms, over sockets that threads have, do what their
   expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
 });
 
-test.each([['in shared memory', {}, 30], ['over sockets', overSockets, 30], ['over sockets that a thread has', onThread, 12]])('split communicators have messages, groups and windows of their own, and give back what those took (%s)', async (_, env, splits) => {
-  const { records, stderr } = await runRanks(4, 'split-messages.mjs', [String(splits)], { env });
-  expect(records, stderr).toEqual(Array.from({ length: 4 }, () => ({ leaks: false })));
-});
+test.each([
+  ['in shared memory', {}, 30],
+  ['over sockets', overSockets, 30],
+  ['over sockets that a thread has', onThread, 12],
+])(
+  'split communicators have messages, groups and windows of their own, and give back what those took (%s)',
+  async (_, env, splits) => {
+    const { records, stderr } = await runRanks(4, 'split-messages.mjs', [String(splits)], { env });
+    expect(records, stderr).toEqual(Array.from({ length: 4 }, () => ({ leaks: false })));
+  },
+);
 
 const ways = [
   { way: 'promise', args: [], env: {} },
@@ -106,7 +128,10 @@ describe.each(ways)('messages that go wrong ($way)', ({ args, env }) => {
 
   test('a group that waits for too long ends', async () => {
     const { records, stderr } = await run('groupLate');
-    expect(records.map((record) => record['code']), stderr).toContain('TIMEOUT');
+    expect(
+      records.map((record) => record['code']),
+      stderr,
+    ).toContain('TIMEOUT');
   });
 
   test('a rank that has closed is named; what it sent before arrives', async () => {
@@ -116,7 +141,10 @@ describe.each(ways)('messages that go wrong ($way)', ({ args, env }) => {
     expect(records.find((record) => record['rank'] === 0)?.['got']).toBe(7);
   });
 
-  test.each([['closedChild', 'CLOSED'], ['abortedChild', 'ABORTED']])('a rank that ends a child of the communicator is named there (%s)', async (scenario, expected) => {
+  test.each([
+    ['closedChild', 'CLOSED'],
+    ['abortedChild', 'ABORTED'],
+  ])('a rank that ends a child of the communicator is named there (%s)', async (scenario, expected) => {
     const { records, stderr, code } = await runRanks(6, 'message-failures.mjs', [scenario], { env });
     expect(code, stderr).toBe(0);
     expect(records.map((record) => record['rank']).sort()).toEqual([0, 2, 3, 4, 5]);
@@ -130,12 +158,16 @@ describe.each(ways)('messages that go wrong ($way)', ({ args, env }) => {
   test.skipIf('TCCL_SHM_DISABLE' in env)('those who wait for a rank that aborts are told its reason', async () => {
     const { records, stderr } = await run('aborted');
     expect(records, stderr).toHaveLength(2);
-    for (const record of records) expect(record).toMatchObject({ code: 'ABORTED', about: 1, message: 'rank 1 aborted the communicator: enough' });
+    for (const record of records)
+      expect(record).toMatchObject({ code: 'ABORTED', about: 1, message: 'rank 1 aborted the communicator: enough' });
   });
 
   test('a rank that does not come is named when the time is over', async () => {
     const { records, stderr } = await run('late');
-    expect(records.map((record) => record['code']), stderr).toContain('TIMEOUT');
+    expect(
+      records.map((record) => record['code']),
+      stderr,
+    ).toContain('TIMEOUT');
     for (const record of records.filter((candidate) => candidate['ranks'] !== undefined)) {
       expect(record['ranks']).toEqual([1]);
     }
@@ -143,17 +175,32 @@ describe.each(ways)('messages that go wrong ($way)', ({ args, env }) => {
 });
 
 const refusals = {
-  noRank: 'ARGUMENT_RANGE', noArray: 'ARGUMENT_TYPE', detached: 'BUFFER_DETACHED', selfSync: 'UNSUPPORTED',
-  groupArgument: 'BUFFER_SIZE', groupThrows: 'of the body', groupOverlap: 'BUFFER_OVERLAP', groupAsync: 'ARGUMENT_TYPE', groupGenerator: 'ARGUMENT_TYPE', groupNothing: 'ARGUMENT_TYPE',
-  groupNestedThrows: 'of the body', groupNestedSyncThrows: 'of the body',
+  noRank: 'ARGUMENT_RANGE',
+  noArray: 'ARGUMENT_TYPE',
+  detached: 'BUFFER_DETACHED',
+  selfSync: 'UNSUPPORTED',
+  groupArgument: 'BUFFER_SIZE',
+  groupThrows: 'of the body',
+  groupOverlap: 'BUFFER_OVERLAP',
+  groupAsync: 'ARGUMENT_TYPE',
+  groupGenerator: 'ARGUMENT_TYPE',
+  groupNothing: 'ARGUMENT_TYPE',
+  groupNestedThrows: 'of the body',
+  groupNestedSyncThrows: 'of the body',
 };
 
-test.each(Object.entries(refusals))('wrong use "%s" of messages is refused with %s and harms nobody', async (scenario, expected) => {
-  const { records, code, stderr } = await runRanks(2, 'message-failures.mjs', [scenario]);
-  expect(records.filter((record) => record['after'] !== true).map((record) => record['code']), stderr).toEqual([expected, expected]);
-  expect(records.filter((record) => record['after'] === true).map((record) => record['code'])).toEqual(['none', 'none']);
-  expect(code).toBe(0);
-});
+test.each(Object.entries(refusals))(
+  'wrong use "%s" of messages is refused with %s and harms nobody',
+  async (scenario, expected) => {
+    const { records, code, stderr } = await runRanks(2, 'message-failures.mjs', [scenario]);
+    expect(
+      records.filter((record) => record['after'] !== true).map((record) => record['code']),
+      stderr,
+    ).toEqual([expected, expected]);
+    expect(records.filter((record) => record['after'] === true).map((record) => record['code'])).toEqual(['none', 'none']);
+    expect(code).toBe(0);
+  },
+);
 
 test.each(['blocking', 'groupSyncPeer'])('blocking messages over sockets are refused (%s)', async (scenario) => {
   const { records, stderr } = await runRanks(2, 'message-failures.mjs', [scenario], { env: overSockets });

@@ -8,7 +8,10 @@ const sockets = { TCCL_SHM_DISABLE: '1' };
 
 /** Runs ranks of which one fails in the first call of a kind, and expects that all others hear of it at once. */
 async function expectNews(kind: string, how: string, env: Record<string, string>, tries: number, code: string): Promise<void> {
-  const { records, stderr } = await runRanks(4, 'first-call.mjs', [kind, how, String(seed), String(tries)], { env: { TCCL_TIMEOUT: '60', ...env }, flags });
+  const { records, stderr } = await runRanks(4, 'first-call.mjs', [kind, how, String(seed), String(tries)], {
+    env: { TCCL_TIMEOUT: '60', ...env },
+    flags,
+  });
   expect(records, `seed ${seed}\n${stderr}`).toHaveLength(3 * tries);
   for (const record of records) {
     expect(record, `seed ${seed}`).toMatchObject({ code });
@@ -21,10 +24,17 @@ test.each(['reduceScatter', 'allGather', 'allToAll', 'gather', 'exchange', 'wind
   (kind) => expectNews(kind, 'abort', sockets, isLong ? 100 : 8, 'ABORTED'),
 );
 
-describe.each([['in one segment', {}], ['over sockets', sockets]])('%s', (_, env) => {
-  test.each(['split', 'stream', 'shrink', 'grow'])('a rank that exits with code 0 in %s is told as closed to all ranks at once', (kind) => expectNews(kind, 'exit0', env, 1, 'CLOSED'));
+describe.each([
+  ['in one segment', {}],
+  ['over sockets', sockets],
+])('%s', (_, env) => {
+  test.each(['split', 'stream', 'shrink', 'grow'])(
+    'a rank that exits with code 0 in %s is told as closed to all ranks at once',
+    (kind) => expectNews(kind, 'exit0', env, 1, 'CLOSED'),
+  );
 
-  test('a rank that exits with code 1 in stream is told as dead to all ranks at once', () => expectNews('stream', 'exit1', env, 1, 'RANK_DIED'));
+  test('a rank that exits with code 1 in stream is told as dead to all ranks at once', () =>
+    expectNews('stream', 'exit1', env, 1, 'RANK_DIED'));
 });
 
 test.each([
@@ -33,7 +43,10 @@ test.each([
   ['over sockets of a thread', { ...sockets, TCCL_TEST_CONFIG: '{"blocking":true}' }],
   ['on an engine thread', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
 ])('no public call leaves an unhandled rejection, whatever becomes of its communicator (%s)', async (_, env) => {
-  const { records, code, stderr } = await runRanks(3, 'unhandled.mjs', [String(seed), isLong ? '200' : '12'], { env: { TCCL_TIMEOUT: '60', ...env }, flags });
+  const { records, code, stderr } = await runRanks(3, 'unhandled.mjs', [String(seed), isLong ? '200' : '12'], {
+    env: { TCCL_TIMEOUT: '60', ...env },
+    flags,
+  });
   expect(records, `seed ${seed}`).toEqual([]);
   expect(code, `seed ${seed}\n${stderr}`).toBe(0);
 });

@@ -11,7 +11,10 @@ it('a short soak: random calls of changing ranks and algorithms', async () => {
 });
 
 it('a soak of no time is wrong use', async () => {
-  expect(await start(process.execPath, [soak, '--minutes', 'x']).finished).toMatchObject({ code: 2, stderr: "soak: --minutes 'x' must be a number above 0\n" });
+  expect(await start(process.execPath, [soak, '--minutes', 'x']).finished).toMatchObject({
+    code: 2,
+    stderr: "soak: --minutes 'x' must be a number above 0\n",
+  });
 });
 
 it('a short soak with failures: who is left is told of them, and goes on', async () => {

@@ -21,7 +21,9 @@ const ways = [
 ];
 
 /** In each of these, something else looks at the clock. */
-const alone = ways.filter(({ scenario, way }) => scenario === 'blockingMessage' || way === 'over sockets' || way === 'on engine threads');
+const alone = ways.filter(
+  ({ scenario, way }) => scenario === 'blockingMessage' || way === 'over sockets' || way === 'on engine threads',
+);
 
 interface Line {
   readonly rank: number;
@@ -31,8 +33,15 @@ interface Line {
   readonly right?: boolean;
 }
 
-const linesOf = (text: string): Line[] => text.split('\n').filter((line) => line.endsWith('}')).map((line) => JSON.parse(line) as Line);
-const outcomesOf = (text: string): Line[] => linesOf(text).filter(({ code }) => code !== undefined).sort((a, b) => a.rank - b.rank);
+const linesOf = (text: string): Line[] =>
+  text
+    .split('\n')
+    .filter((line) => line.endsWith('}'))
+    .map((line) => JSON.parse(line) as Line);
+const outcomesOf = (text: string): Line[] =>
+  linesOf(text)
+    .filter(({ code }) => code !== undefined)
+    .sort((a, b) => a.rank - b.rank);
 
 /** The ranks' processes, as soon as all but rank 1 wait, or are about to. */
 async function pidsOf(job: Started): Promise<number[]> {
@@ -49,9 +58,12 @@ function signal(name: NodeJS.Signals, pids: readonly number[]): void {
 }
 
 const startProgram = (program: string, argument: string, env: Record<string, string> = {}): Started =>
-  startTccl(['run', '-n', String(N_RANKS), '--no-prefix', '--grace', '20', '--', process.execPath, fixture(program), argument], { env });
+  startTccl(['run', '-n', String(N_RANKS), '--no-prefix', '--grace', '20', '--', process.execPath, fixture(program), argument], {
+    env,
+  });
 
-const start = (scenario: string, env: Record<string, string>): Started => startProgram('stopped.mjs', scenario, { ...env, TCCL_TIMEOUT: String(TIMEOUT_SECONDS) });
+const start = (scenario: string, env: Record<string, string>): Started =>
+  startProgram('stopped.mjs', scenario, { ...env, TCCL_TIMEOUT: String(TIMEOUT_SECONDS) });
 
 /** Ends what a test that failed leaves; no rank outlives its launcher. */
 function end({ process: launcher }: Started): void {
@@ -112,18 +124,27 @@ describe.concurrent('a job that was stopped for longer than TCCL_TIMEOUT', () =>
     expect(code).toBe(0);
   });
 
-  test.for(alone)('is not one of which a single rank was stopped: $scenario, $way', async ({ scenario, env }, { expect, onTestFinished }) => {
-    const job = start(scenario, env);
-    onTestFinished(() => end(job));
-    const pids = await pidsOf(job);
-    await stop(pids.slice(1, 2));
-    const shown = outcomesOf(await job.shown(/(.*"code".*\s+){2}/));
-    signal('SIGCONT', pids.slice(1, 2));
-    signal('SIGUSR2', pids.slice(1, 2));
-    const { stderr } = await job.finished;
-    expect(shown.map(({ rank }) => rank), stderr).toEqual([0, 2]);
-    // Whoever finds it first tells the other.
-    expect(shown.map(({ name }) => name), stderr).toContain('TimeoutError');
-    for (const { code } of shown) expect(code, stderr).toBe('TIMEOUT');
-  });
+  test.for(alone)(
+    'is not one of which a single rank was stopped: $scenario, $way',
+    async ({ scenario, env }, { expect, onTestFinished }) => {
+      const job = start(scenario, env);
+      onTestFinished(() => end(job));
+      const pids = await pidsOf(job);
+      await stop(pids.slice(1, 2));
+      const shown = outcomesOf(await job.shown(/(.*"code".*\s+){2}/));
+      signal('SIGCONT', pids.slice(1, 2));
+      signal('SIGUSR2', pids.slice(1, 2));
+      const { stderr } = await job.finished;
+      expect(
+        shown.map(({ rank }) => rank),
+        stderr,
+      ).toEqual([0, 2]);
+      // Whoever finds it first tells the other.
+      expect(
+        shown.map(({ name }) => name),
+        stderr,
+      ).toContain('TimeoutError');
+      for (const { code } of shown) expect(code, stderr).toBe('TIMEOUT');
+    },
+  );
 });

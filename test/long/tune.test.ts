@@ -9,7 +9,10 @@ const directory = mkdtempSync(join(tmpdir(), 'tccl-tune-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 
 async function explain(ranks: number, env: NodeJS.ProcessEnv): Promise<unknown> {
-  const { code, stdout, stderr } = await tccl(['run', '-n', String(ranks), '--no-prefix', '--', process.execPath, fixture('explain.mjs')], { env });
+  const { code, stdout, stderr } = await tccl(
+    ['run', '-n', String(ranks), '--no-prefix', '--', process.execPath, fixture('explain.mjs')],
+    { env },
+  );
   expect(code, stderr).toBe(0);
   return JSON.parse(stdout);
 }
@@ -19,9 +22,13 @@ describe('tccl tune', () => {
     const path = join(directory, 'deeper', 'profile.json');
     const { code, stdout, stderr } = await tccl(['tune', '-n', '2', '-e', '64', '-o', path]);
     expect(code, stderr).toBe(0);
-    expect(stdout).toMatch(/^The profile of .*, \d+ cores is in .*profile\.json\n(By it the defaults are the fastest here|What differs from the defaults by it:\n  \w+ of 2 ranks: )/);
+    expect(stdout).toMatch(
+      /^The profile of .*, \d+ cores is in .*profile\.json\n(By it the defaults are the fastest here|What differs from the defaults by it:\n  \w+ of 2 ranks: )/,
+    );
     const profile = JSON.parse(readFileSync(path, 'utf8')) as Profile;
-    const measured = Object.entries(profile.times[2] ?? {}).map(([kind, byAlgorithm]) => `${kind}: ${Object.keys(byAlgorithm).join(' ')}`);
+    const measured = Object.entries(profile.times[2] ?? {}).map(
+      ([kind, byAlgorithm]) => `${kind}: ${Object.keys(byAlgorithm).join(' ')}`,
+    );
     expect(measured.find((line) => line.startsWith('allReduce'))).toMatch(/^allReduce: direct ring tree/);
     expect(measured).toContain('scatter: direct pairs');
     expect(measured).toHaveLength(8);
@@ -31,8 +38,24 @@ describe('tccl tune', () => {
   it('a profile of rank 0 decides for all ranks', async () => {
     const path = join(directory, 'made.json');
     const profile: Profile = {
-      format: 'tccl profile', formatVersion: 1, machine: 'made', cores: 2,
-      times: { 2: { allReduce: { direct: [[8, 50], [65_536, 50]], tree: [[8, 7], [65_536, 7]] } } },
+      format: 'tccl profile',
+      formatVersion: 1,
+      machine: 'made',
+      cores: 2,
+      times: {
+        2: {
+          allReduce: {
+            direct: [
+              [8, 50],
+              [65_536, 50],
+            ],
+            tree: [
+              [8, 7],
+              [65_536, 7],
+            ],
+          },
+        },
+      },
     };
     writeFileSync(path, JSON.stringify(profile));
     expect(await explain(2, { TCCL_PROFILE: path })).toMatchObject({ algorithm: 'tree', predictedUs: 7, measured: 'here' });
@@ -43,24 +66,57 @@ describe('tccl tune', () => {
   it('says nothing of ranks that talk over sockets, neither for the choice nor as a prediction', async () => {
     const path = join(directory, 'of-memory.json');
     const profile: Profile = {
-      format: 'tccl profile', formatVersion: 1, machine: 'made', cores: 2,
-      times: { 4: { allReduce: { direct: [[8, 1], [65_536, 1]], ring: [[8, 5], [65_536, 5]], tree: [[8, 60], [65_536, 60]] } } },
+      format: 'tccl profile',
+      formatVersion: 1,
+      machine: 'made',
+      cores: 2,
+      times: {
+        4: {
+          allReduce: {
+            direct: [
+              [8, 1],
+              [65_536, 1],
+            ],
+            ring: [
+              [8, 5],
+              [65_536, 5],
+            ],
+            tree: [
+              [8, 60],
+              [65_536, 60],
+            ],
+          },
+        },
+      },
     };
     writeFileSync(path, JSON.stringify(profile));
     for (const env of [{ TCCL_PROFILE: path }, { TCCL_PROFILE: 'none' }]) {
       const told = await explain(4, { ...env, TCCL_SHM_DISABLE: '1' });
       expect(told).toMatchObject({ algorithm: 'tree', measured: 'nowhere', candidates: [] });
-      expect(told).toMatchObject({ text: 'allReduce of 4000 bytes takes tree (Simple, 1 channel); how long calls take over sockets was never measured' });
+      expect(told).toMatchObject({
+        text: 'allReduce of 4000 bytes takes tree (Simple, 1 channel); how long calls take over sockets was never measured',
+      });
     }
   });
 
   it('a profile of another machine is doubted, and one that cannot be read ends init with one line', async () => {
     const path = join(directory, 'elsewhere.json');
-    writeFileSync(path, JSON.stringify({ format: 'tccl profile', formatVersion: 1, machine: 'a supercomputer', cores: 2, times: {} } satisfies Profile));
+    writeFileSync(
+      path,
+      JSON.stringify({
+        format: 'tccl profile',
+        formatVersion: 1,
+        machine: 'a supercomputer',
+        cores: 2,
+        times: {},
+      } satisfies Profile),
+    );
     const run = ['run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('explain.mjs')];
     const doubted = await tccl(run, { env: { TCCL_PROFILE: path } });
     expect(doubted.code, doubted.stderr).toBe(0);
-    expect(doubted.stderr).toMatch(/^tccl: the profile .*elsewhere\.json was measured on another machine \(a supercomputer; .*\) and is used all the same: tccl tune measures this one\n$/);
+    expect(doubted.stderr).toMatch(
+      /^tccl: the profile .*elsewhere\.json was measured on another machine \(a supercomputer; .*\) and is used all the same: tccl tune measures this one\n$/,
+    );
     expect(JSON.parse(doubted.stdout)).toMatchObject({ algorithm: 'direct', measured: 'elsewhere' });
     writeFileSync(path, '{"format":"tccl profile","formatVersion":2}');
     const refused = await tccl(run, { env: { TCCL_PROFILE: path } });
@@ -89,7 +145,9 @@ describe('tccl tune', () => {
     }
     for (const path of [missing, usual]) expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ format: 'tccl profile' });
     writeFileSync(usual, 'spoilt');
-    expect(await explain(2, { XDG_CONFIG_HOME: join(directory, 'home'), TCCL_PROFILE: 'none' })).toMatchObject({ measured: 'elsewhere' });
+    expect(await explain(2, { XDG_CONFIG_HOME: join(directory, 'home'), TCCL_PROFILE: 'none' })).toMatchObject({
+      measured: 'elsewhere',
+    });
   });
 
   it('says why a host cannot be measured', async () => {

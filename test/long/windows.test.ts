@@ -39,14 +39,30 @@ describe.each([
 
   test('wrong use is refused before anything is written', async () => {
     const { records, stderr } = await runRanks(2, 'windows.mjs', ['refused'], { env });
-    const codes = ['ARGUMENT_TYPE', 'BUFFER_SIZE', 'ARGUMENT_TYPE', 'BUFFER_SIZE', ...Array.from({ length: 5 }, () => 'ARGUMENT_RANGE'), 'UNKNOWN_NAME', 'UNKNOWN_NAME', 'ARGUMENT_TYPE', 'CLOSED', 'ARGUMENT_TYPE', 'none'];
-    expect(records.map((record) => record['codes']), stderr).toEqual([codes, codes]);
+    const codes = [
+      'ARGUMENT_TYPE',
+      'BUFFER_SIZE',
+      'ARGUMENT_TYPE',
+      'BUFFER_SIZE',
+      ...Array.from({ length: 5 }, () => 'ARGUMENT_RANGE'),
+      'UNKNOWN_NAME',
+      'UNKNOWN_NAME',
+      'ARGUMENT_TYPE',
+      'CLOSED',
+      'ARGUMENT_TYPE',
+      'none',
+    ];
+    expect(
+      records.map((record) => record['codes']),
+      stderr,
+    ).toEqual([codes, codes]);
   });
 
   test('a wait for signals that never come ends with the window', async () => {
     const { records, code, stderr } = await runRanks(3, 'windows.mjs', ['waiting'], { env });
     expect(code, stderr).toBe(0);
-    const message = 'rank 0 waits for signals of ranks 1,2 in a window that all ranks have closed; close it when all signals have come';
+    const message =
+      'rank 0 waits for signals of ranks 1,2 in a window that all ranks have closed; close it when all signals have come';
     expect(records).toEqual([{ waits: ['met', { code: 'CLOSED', at: 0, message }] }]);
   });
 
@@ -62,12 +78,18 @@ describe.each([
     expect(code, stderr).toBe(0);
     expect(records.map((record) => record['got']).sort()).toEqual([0, 1, 2]);
     for (const record of records) {
-      expect(record).toMatchObject({ code: 'CALL_MISMATCH', message: expect.stringMatching(/called (window where rank 1 called split|split where rank \d called window)/) as string });
+      expect(record).toMatchObject({
+        code: 'CALL_MISMATCH',
+        message: expect.stringMatching(/called (window where rank 1 called split|split where rank \d called window)/) as string,
+      });
       expect(record['ms']).toBeLessThan(AT_ONCE_MS);
     }
   });
 
-  test.each([['killed', 'RANK_DIED'], ['closed', 'CLOSED']])('a rank that was %s is named to those who wait for its signals; earlier signals count', async (scenario, expected) => {
+  test.each([
+    ['killed', 'RANK_DIED'],
+    ['closed', 'CLOSED'],
+  ])('a rank that was %s is named to those who wait for its signals; earlier signals count', async (scenario, expected) => {
     const { records, stderr } = await runRanks(3, 'windows.mjs', [scenario], { env, flags: ['--grace', '20'] });
     expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2]);
     for (const record of records) {
@@ -78,31 +100,49 @@ describe.each([
 
   test('a rank that does not signal in time is named', async () => {
     const { records, stderr } = await runRanks(3, 'windows.mjs', ['late'], { env, flags: ['--grace', '20'] });
-    expect(records.map((record) => record['code']), stderr).toContain('TIMEOUT');
+    expect(
+      records.map((record) => record['code']),
+      stderr,
+    ).toContain('TIMEOUT');
     for (const record of records.filter((candidate) => candidate['ranks'] !== undefined)) expect(record['ranks']).toEqual([1]);
   });
 
   describe.skipIf(way === 'over sockets')('those who wait for signals in place', () => {
-    test.each([['was killed', 'killedInPlace', 'RANK_DIED'], ['aborted', 'abortedInPlace', 'ABORTED']])('are told of the rank that %s', async (_, scenario, expected) => {
+    test.each([
+      ['was killed', 'killedInPlace', 'RANK_DIED'],
+      ['aborted', 'abortedInPlace', 'ABORTED'],
+    ])('are told of the rank that %s', async (_, scenario, expected) => {
       const { records, stderr } = await runRanks(3, 'windows.mjs', [scenario], { env, flags: ['--grace', '20'] });
-      expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([[0, expected, 1], [2, expected, 1]]);
+      expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
+        [0, expected, 1],
+        [2, expected, 1],
+      ]);
     });
   });
 
-  test.skipIf(way === 'in shared memory')('an array that is transferred away while it is to be filled fails the call', async () => {
-    const { records, stderr } = await runRanks(2, 'windows.mjs', ['detached'], { env, flags: ['--grace', '20'] });
-    expect(records.map((record) => record['code']), stderr).toEqual(['BUFFER_DETACHED', 'BUFFER_DETACHED']);
-  });
+  test.skipIf(way === 'in shared memory')(
+    'an array that is transferred away while it is to be filled fails the call',
+    async () => {
+      const { records, stderr } = await runRanks(2, 'windows.mjs', ['detached'], { env, flags: ['--grace', '20'] });
+      expect(
+        records.map((record) => record['code']),
+        stderr,
+      ).toEqual(['BUFFER_DETACHED', 'BUFFER_DETACHED']);
+    },
+  );
 
   test.skipIf(way === 'over sockets')('blocking forms', async () => {
     const { code, stderr } = await runRanks(2, 'windows.mjs', ['blocking'], { env });
     expect(code, stderr).toBe(0);
   });
 
-  test.skipIf(way === 'over sockets')('what others put, get and signal is done while their target waits in place, and so is what it wants of them', async () => {
-    const { code, stderr } = await runRanks(3, 'windows.mjs', ['passive'], { env: { ...env, TCCL_TIMEOUT: '20' } });
-    expect(code, stderr).toBe(0);
-  });
+  test.skipIf(way === 'over sockets')(
+    'what others put, get and signal is done while their target waits in place, and so is what it wants of them',
+    async () => {
+      const { code, stderr } = await runRanks(3, 'windows.mjs', ['passive'], { env: { ...env, TCCL_TIMEOUT: '20' } });
+      expect(code, stderr).toBe(0);
+    },
+  );
 });
 
 test('windows of threads', async () => {

@@ -21,7 +21,12 @@ describe.skipIf(reason !== undefined)(`two hosts${reason === undefined ? '' : ` 
     return [0, 1, 2, 3].map((rank) => {
       const host = rank < 2 ? 0 : 1;
       const ownEnv = { TCCL_HOSTID: `host ${host}`, TCCL_COMM_SECRET: 'our secret', ...env };
-      const fixture = startFixture('bootstrap-rank.mjs', [scenario, commId, String(rank), '4', JSON.stringify(options)], ownEnv, hosts!.on[host]);
+      const fixture = startFixture(
+        'bootstrap-rank.mjs',
+        [scenario, commId, String(rank), '4', JSON.stringify(options)],
+        ownEnv,
+        hosts!.on[host],
+      );
       started.push(fixture);
       return fixture;
     });
@@ -44,9 +49,11 @@ describe.skipIf(reason !== undefined)(`two hosts${reason === undefined ? '' : ` 
 
   it('the interface is the one in the subnet of the root', () => expectWork('10.213.77.1:29511', {}));
 
-  it('the interface is the one that TCCL_SOCKET_IFNAME names', () => expectWork('10.213.77.1:29512', { TCCL_SOCKET_IFNAME: '=tccl0' }));
+  it('the interface is the one that TCCL_SOCKET_IFNAME names', () =>
+    expectWork('10.213.77.1:29512', { TCCL_SOCKET_IFNAME: '=tccl0' }));
 
-  it('the interface is one that TCCL_SOCKET_IFNAME does not exclude', () => expectWork('10.213.77.1:29513', { TCCL_SOCKET_IFNAME: '^lo,ib' }));
+  it('the interface is one that TCCL_SOCKET_IFNAME does not exclude', () =>
+    expectWork('10.213.77.1:29513', { TCCL_SOCKET_IFNAME: '^lo,ib' }));
 
   it.skipIf(!hasIPv6)('IPv6', () => expectWork('[fd77::1]:29514', { TCCL_SOCKET_FAMILY: 'AF_INET6' }));
 

@@ -23,8 +23,14 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     return [0, 1, 2, 3].map((rank) => {
       const host = rank < 2 ? 0 : 1;
       const env = {
-        SLURM_PROCID: String(rank), SLURM_NTASKS: '4', SLURM_LOCALID: String(rank % 2), SLURM_JOB_ID: '1', SLURM_STEP_ID: '0',
-        TCCL_HOSTID: `host ${host}`, TCCL_COMM_ID: `10.213.77.1:${port}`, ...ownEnv,
+        SLURM_PROCID: String(rank),
+        SLURM_NTASKS: '4',
+        SLURM_LOCALID: String(rank % 2),
+        SLURM_JOB_ID: '1',
+        SLURM_STEP_ID: '0',
+        TCCL_HOSTID: `host ${host}`,
+        TCCL_COMM_ID: `10.213.77.1:${port}`,
+        ...ownEnv,
       };
       const fixture = startFixture(program, args, env, hosts!.on[host]);
       started.push(fixture);
@@ -32,11 +38,18 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     });
   }
 
-  it.each(['ring', 'tree', 'pat', undefined])('compute what a naive reference gives, over shared memory within a host and sockets between: %s', async (algorithm) => {
-    const env: Record<string, string> = algorithm === undefined ? {} : { TCCL_ALGO: algorithm };
-    const ended = await Promise.all(start('random-collectives.mjs', ['--seed', '11', '--calls', '60', '--promises'], nextPort++, env).map((rank) => rank.ended));
-    for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
-  });
+  it.each(['ring', 'tree', 'pat', undefined])(
+    'compute what a naive reference gives, over shared memory within a host and sockets between: %s',
+    async (algorithm) => {
+      const env: Record<string, string> = algorithm === undefined ? {} : { TCCL_ALGO: algorithm };
+      const ended = await Promise.all(
+        start('random-collectives.mjs', ['--seed', '11', '--calls', '60', '--promises'], nextPort++, env).map(
+          (rank) => rank.ended,
+        ),
+      );
+      for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
+    },
+  );
 
   it('are measured by tccl perf', async () => {
     const args = ['perf', 'all_reduce', '-b', '8', '-e', '8K', '-f', '32', '-n', '5', '-w', '2', '--json'];
@@ -46,11 +59,16 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
   });
 
   it('compute the same in blocking calls, which a thread of each rank carries out', async () => {
-    const ended = await Promise.all(start('random-collectives.mjs', ['--seed', '14', '--calls', '60'], nextPort++, blocking).map((rank) => rank.ended));
+    const ended = await Promise.all(
+      start('random-collectives.mjs', ['--seed', '14', '--calls', '60'], nextPort++, blocking).map((rank) => rank.ended),
+    );
     for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
   });
 
-  it.each([{ form: 'promise', config: {} }, { form: 'sync', config: blocking }])('name the rank that was killed on the other host ($form)', async ({ form, config }) => {
+  it.each([
+    { form: 'promise', config: {} },
+    { form: 'sync', config: blocking },
+  ])('name the rank that was killed on the other host ($form)', async ({ form, config }) => {
     const ended = await Promise.all(start('failures.mjs', ['killed', form], nextPort++, config).map((rank) => rank.ended));
     for (const [rank, { lines }] of ended.entries()) {
       if (rank !== 1) expect(lines[0]).toMatchObject({ code: 'RANK_DIED', about: 1 });
@@ -59,14 +77,20 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
 
   it('send and receive, in groups too, what a naive reference says, within a host and between', async () => {
     for (const program of ['random-messages.mjs', 'random-groups.mjs']) {
-      const ended = await Promise.all(start(program, ['12', '40', 'promises'], nextPort++, { TCCL_SOCKET_IFNAME: '=tccl0' }).map((rank) => rank.ended));
+      const ended = await Promise.all(
+        start(program, ['12', '40', 'promises'], nextPort++, { TCCL_SOCKET_IFNAME: '=tccl0' }).map((rank) => rank.ended),
+      );
       for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
     }
   });
 
   it('send and receive in both forms where threads have the sockets', async () => {
     for (const program of ['random-messages.mjs', 'random-groups.mjs']) {
-      const ended = await Promise.all(start(program, ['16', '30'], nextPort++, { ...blocking, TCCL_SOCKET_IFNAME: '=tccl0', TCCL_TIMEOUT: '20' }).map((rank) => rank.ended));
+      const ended = await Promise.all(
+        start(program, ['16', '30'], nextPort++, { ...blocking, TCCL_SOCKET_IFNAME: '=tccl0', TCCL_TIMEOUT: '20' }).map(
+          (rank) => rank.ended,
+        ),
+      );
       for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
     }
   });
@@ -80,7 +104,9 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
 
   it('write to windows whose target waits in place, within a host and between', async () => {
     for (const scenario of ['passive', 'random', 'blocking']) {
-      const ended = await Promise.all(start('windows.mjs', [scenario, '15'], nextPort++, { ...blocking, TCCL_TIMEOUT: '20' }).map((rank) => rank.ended));
+      const ended = await Promise.all(
+        start('windows.mjs', [scenario, '15'], nextPort++, { ...blocking, TCCL_TIMEOUT: '20' }).map((rank) => rank.ended),
+      );
       for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
     }
   });
@@ -90,7 +116,9 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     for (const [rank, { lines }] of killed.entries()) {
       if (rank !== 1) expect(lines[0]).toMatchObject({ code: 'RANK_DIED', about: 1 });
     }
-    const differing = await Promise.all(start('message-failures.mjs', ['countBetweenHosts'], nextPort++).map((rank) => rank.ended));
+    const differing = await Promise.all(
+      start('message-failures.mjs', ['countBetweenHosts'], nextPort++).map((rank) => rank.ended),
+    );
     for (const rank of [0, 2]) {
       expect(differing[rank]!.lines[0]).toMatchObject({ code: 'CALL_MISMATCH', ranks: [0, 2] });
       expect(differing[rank]!.lines[0]!['message']).toContain('rank 0 sent 4 float32 to rank 2, which receives 5 float32');

@@ -66,7 +66,12 @@ export function makeTwoHosts(): TwoHosts {
     throw error;
   }
   return {
-    on: [['ip', 'netns', 'exec', names[0]], ['ip', 'netns', 'exec', names[1]]], linkLocal: ['fe80::77:1', 'fe80::77:2'], remove,
+    on: [
+      ['ip', 'netns', 'exec', names[0]],
+      ['ip', 'netns', 'exec', names[1]],
+    ],
+    linkLocal: ['fe80::77:1', 'fe80::77:2'],
+    remove,
     cut: () => void ip('-n', names[1], 'link', 'set', 'tccl0', 'down'),
     dropLargePackets() {
       // A packet that the sender has left to its card to cut up would pass.
@@ -77,7 +82,9 @@ export function makeTwoHosts(): TwoHosts {
 }
 
 /** Whether this kernel has IPv6. */
-export const hasIPv6 = Object.values(networkInterfaces()).flat().some((address) => address?.family === 'IPv6');
+export const hasIPv6 = Object.values(networkInterfaces())
+  .flat()
+  .some((address) => address?.family === 'IPv6');
 
 function ip(...args: string[]): string {
   return execFileSync('ip', args, { stdio: 'pipe' }).toString();

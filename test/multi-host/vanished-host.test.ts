@@ -25,8 +25,14 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
     return [0, 1, 2, 3].map((rank) => {
       const host = rank < 2 ? 0 : 1;
       const env = {
-        SLURM_PROCID: String(rank), SLURM_NTASKS: '4', SLURM_LOCALID: String(rank % 2), SLURM_JOB_ID: '1', SLURM_STEP_ID: '0',
-        TCCL_HOSTID: `host ${host}`, TCCL_COMM_ID: `10.213.77.1:${port}`, ...ownEnv,
+        SLURM_PROCID: String(rank),
+        SLURM_NTASKS: '4',
+        SLURM_LOCALID: String(rank % 2),
+        SLURM_JOB_ID: '1',
+        SLURM_STEP_ID: '0',
+        TCCL_HOSTID: `host ${host}`,
+        TCCL_COMM_ID: `10.213.77.1:${port}`,
+        ...ownEnv,
       };
       const fixture = startFixture('vanished.mjs', args, env, hosts!.on[host]);
       started.push(fixture);
@@ -35,7 +41,12 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
   }
 
   /** All ranks hear within the heartbeat that ranks of the other host died. */
-  async function expectNoticed(what: string, seconds: number, cut: (hosts: TwoHosts) => void, env: Record<string, string> = {}): Promise<void> {
+  async function expectNoticed(
+    what: string,
+    seconds: number,
+    cut: (hosts: TwoHosts) => void,
+    env: Record<string, string> = {},
+  ): Promise<void> {
     const ranks = start([what], { TCCL_HEARTBEAT: String(seconds), ...env });
     await Promise.all(ranks.map((rank) => rank.line((line) => 'running' in line)));
     cut(hosts!);
@@ -48,8 +59,11 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
   }
 
   it.each([
-    ['in small calls', 'small', {}], ['in large calls', 'large', {}], ['while a message is awaited', 'message', {}],
-    ['in small calls, with sockets of a thread', 'small', blocking], ['in large calls, with sockets of a thread', 'large', blocking],
+    ['in small calls', 'small', {}],
+    ['in large calls', 'large', {}],
+    ['while a message is awaited', 'message', {}],
+    ['in small calls, with sockets of a thread', 'small', blocking],
+    ['in large calls, with sockets of a thread', 'large', blocking],
   ])('is noticed %s when its cable is cut', (_, what, env) => expectNoticed(what, 4, (two) => two.cut(), env));
 
   it('is noticed when the network drops large packets only', () => expectNoticed('large', 4, (two) => two.dropLargePackets()));
@@ -57,6 +71,7 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
   it('is not what the host of a rank is taken for that computes for longer behind a full window', async () => {
     const seconds = 4;
     const ranks = start(['computes', String(3 * seconds)], { TCCL_HEARTBEAT: String(seconds) });
-    for (const { lines, stderr } of await Promise.all(ranks.map(({ ended }) => ended))) expect(lines.at(-1), stderr).toMatchObject({ code: 'none' });
+    for (const { lines, stderr } of await Promise.all(ranks.map(({ ended }) => ended)))
+      expect(lines.at(-1), stderr).toMatchObject({ code: 'none' });
   });
 });

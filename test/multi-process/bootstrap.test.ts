@@ -12,7 +12,14 @@ afterEach(() => {
   for (const { child } of started.splice(0)) child.kill('SIGKILL');
 });
 
-function start(scenario: string, commId: string, rank: number, n: number, options: object = {}, env: Record<string, string> = {}): Fixture {
+function start(
+  scenario: string,
+  commId: string,
+  rank: number,
+  n: number,
+  options: object = {},
+  env: Record<string, string> = {},
+): Fixture {
   const fixture = startFixture('bootstrap-rank.mjs', [scenario, commId, String(rank), String(n), JSON.stringify(options)], env);
   started.push(fixture);
   return fixture;
@@ -80,7 +87,11 @@ it('when a thread that is a rank is ended, the other threads are told', async ()
   expect([code, stderr]).toEqual([0, '']);
   for (const thread of [0, 1]) {
     const errors = lines.filter((line) => line.thread === thread && 'code' in line);
-    expect(errors.map((error) => [error.code, error.rank])).toEqual([['RANK_DIED', 2], ['RANK_DIED', 2], ['RANK_DIED', 2]]);
+    expect(errors.map((error) => [error.code, error.rank])).toEqual([
+      ['RANK_DIED', 2],
+      ['RANK_DIED', 2],
+      ['RANK_DIED', 2],
+    ]);
   }
 });
 
@@ -97,10 +108,22 @@ it('when a rank is killed while others set up, all of them fail and end', async 
 
 it('every process gets the same error, though the process with the root ends as soon as it has it', async () => {
   const { TCCL_COMM_ID: commId } = await localMeetingPoint();
-  const places = [[0, 4], [1, 4], [2, 3], [3, 4]] as const;
+  const places = [
+    [0, 4],
+    [1, 4],
+    [2, 3],
+    [3, 4],
+  ] as const;
   const outcomes = await Promise.all(places.map(([rank, n]) => start('fail', commId, rank, n).ended));
   for (const { lines } of outcomes) {
-    expect(lines).toEqual([expect.objectContaining({ name: 'InvalidUsageError', code: 'RANK_COUNT_MISMATCH', ranks: [2], message: outcomes[0]!.lines[0]!.message })]);
+    expect(lines).toEqual([
+      expect.objectContaining({
+        name: 'InvalidUsageError',
+        code: 'RANK_COUNT_MISMATCH',
+        ranks: [2],
+        message: outcomes[0]!.lines[0]!.message,
+      }),
+    ]);
   }
 });
 

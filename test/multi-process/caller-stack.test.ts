@@ -7,7 +7,12 @@ test.each([
   ['over sockets', { TCCL_SHM_DISABLE: '1' }],
 ])("the stack of a promise call's error leads to where it is awaited: ranks %s", async (_, env) => {
   const { records, stderr } = await runRanks(2, 'caller-stack.mjs', [], { env });
-  const ofCall = (place: string, ...functions: string[]): object => ({ place, code: place === 'begin' ? 'RANK_MISSING' : 'ABORTED', functions: [...functions, 'top'], says: true });
+  const ofCall = (place: string, ...functions: string[]): object => ({
+    place,
+    code: place === 'begin' ? 'RANK_MISSING' : 'ABORTED',
+    functions: [...functions, 'top'],
+    says: true,
+  });
   const byPlace = (a: object, b: object): number => JSON.stringify(a).localeCompare(JSON.stringify(b));
   expect([...records].sort(byPlace), stderr).toEqual([
     ofCall('all', 'all'),
@@ -27,9 +32,23 @@ test.each([
 ])('the stack of an error begins at the line of the program that calls, in both forms of a call: ranks %s', async (_, env) => {
   const { records, stderr } = await runRanks(2, 'caller-lines.mjs', [], { env });
   const codes = {
-    operator: 'UNKNOWN_NAME', operatorInPlace: 'UNKNOWN_NAME', operatorInGroup: 'UNKNOWN_NAME', length: 'BUFFER_SIZE', lengthInPlace: 'BUFFER_SIZE',
-    peer: 'ARGUMENT_RANGE', peerInPlace: 'ARGUMENT_RANGE', root: 'ROOT_RANGE', color: 'ARGUMENT_RANGE', window: 'ARGUMENT_RANGE', windowInPlace: 'ARGUMENT_RANGE',
-    freed: 'ARGUMENT_TYPE', mismatch: 'CALL_MISMATCH', mismatchInPlace: 'CALL_MISMATCH', late: 'TIMEOUT', lateInPlace: 'TIMEOUT', message: 'TIMEOUT',
+    operator: 'UNKNOWN_NAME',
+    operatorInPlace: 'UNKNOWN_NAME',
+    operatorInGroup: 'UNKNOWN_NAME',
+    length: 'BUFFER_SIZE',
+    lengthInPlace: 'BUFFER_SIZE',
+    peer: 'ARGUMENT_RANGE',
+    peerInPlace: 'ARGUMENT_RANGE',
+    root: 'ROOT_RANGE',
+    color: 'ARGUMENT_RANGE',
+    window: 'ARGUMENT_RANGE',
+    windowInPlace: 'ARGUMENT_RANGE',
+    freed: 'ARGUMENT_TYPE',
+    mismatch: 'CALL_MISMATCH',
+    mismatchInPlace: 'CALL_MISMATCH',
+    late: 'TIMEOUT',
+    lateInPlace: 'TIMEOUT',
+    message: 'TIMEOUT',
     messageInPlace: 'TIMEOUT',
   };
   expect(records, stderr).toEqual(Object.entries(codes).map(([name, code]) => ({ name, code, first: 'the caller' })));

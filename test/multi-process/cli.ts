@@ -35,7 +35,11 @@ export interface Started {
 }
 
 /** Starts a program and collects its output. Variables of launchers that the tests themselves run under are taken away. */
-export function start(command: string, args: readonly string[], { env = {}, input, openInput = false }: StartOptions = {}): Started {
+export function start(
+  command: string,
+  args: readonly string[],
+  { env = {}, input, openInput = false }: StartOptions = {},
+): Started {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(TCCL|OMPI|PMI|PMIX|SLURM)_/.test(name));
   const child = spawn(command, args, {
     env: { ...Object.fromEntries(inherited), ...env },
@@ -44,19 +48,30 @@ export function start(command: string, args: readonly string[], { env = {}, inpu
   if (!openInput) child.stdin?.end(input);
   let stdout = '';
   let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => { stdout += text; });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text; });
-  const finished = once(child, 'close').then(([code, signal]) =>
-    ({ code: code as number | null, signal: signal as NodeJS.Signals | null, stdout, stderr }));
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const finished = once(child, 'close').then(([code, signal]) => ({
+    code: code as number | null,
+    signal: signal as NodeJS.Signals | null,
+    stdout,
+    stderr,
+  }));
   return {
     process: child,
     finished,
-    shown: (pattern) => new Promise((resolve, reject) => {
-      const look = () => { if (pattern.test(stdout)) resolve(stdout); };
-      child.stdout.on('data', look);
-      child.once('close', () => reject(new Error(`ended without showing ${String(pattern)}:\n${stdout}${stderr}`)));
-      look();
-    }),
+    shown: (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          if (pattern.test(stdout)) resolve(stdout);
+        };
+        child.stdout.on('data', look);
+        child.once('close', () => reject(new Error(`ended without showing ${String(pattern)}:\n${stdout}${stderr}`)));
+        look();
+      }),
   };
 }
 

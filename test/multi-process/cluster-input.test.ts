@@ -6,11 +6,16 @@ import { tccl } from './cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-cluster-'));
 const file = (name: string) => join(folder, name);
-afterAll(() => { rmSync(folder, { recursive: true }); });
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
 
 beforeAll(async () => {
   await tccl(['topo', 'complete', 'hgx-a100-4', '-o', file('host.xml')]);
-  writeFileSync(file('cluster.yaml'), 'machines:\n  - { machine: host.xml, count: 2, overrides: { gpus: 2 } }\n  - machine: pcie-2-l40s\nenvironment:\n  NCCL_CROSS_NIC: 0\n');
+  writeFileSync(
+    file('cluster.yaml'),
+    'machines:\n  - { machine: host.xml, count: 2, overrides: { gpus: 2 } }\n  - machine: pcie-2-l40s\nenvironment:\n  NCCL_CROSS_NIC: 0\n',
+  );
   writeFileSync(file('same.json'), '{ "machines": ["host.xml:2"] }');
   writeFileSync(file('typo.yaml'), 'machines:\n  - machine: dgx-h10\n');
   writeFileSync(file('nic.yaml'), 'machines:\n  - machine: host.xml\n    overrides: { nics: [mlx5_9] }\n');
@@ -18,7 +23,12 @@ beforeAll(async () => {
   writeFileSync(file('broken.yaml'), 'machines:\n  - broken.xml\n');
 });
 
-interface Graphs { readonly plan: { readonly hosts: readonly { readonly name: string; readonly count: number; readonly nRanks: number }[]; readonly parameters: object } }
+interface Graphs {
+  readonly plan: {
+    readonly hosts: readonly { readonly name: string; readonly count: number; readonly nRanks: number }[];
+    readonly parameters: object;
+  };
+}
 
 async function hostsOf(...args: string[]): Promise<Graphs['plan']> {
   const { stdout, stderr, code } = await tccl(['graph', ...args, '--json']);
@@ -31,14 +41,17 @@ describe('a cluster', () => {
   it('is a file with machines of the catalogue and topology files beside it', async () => {
     const { hosts, parameters } = await hostsOf(file('cluster.yaml'));
     expect(hosts.map(({ name, count, nRanks }) => ({ name, count, nRanks }))).toEqual([
-      { name: 'host.xml', count: 2, nRanks: 2 }, { name: 'pcie-2-l40s', count: 1, nRanks: 2 },
+      { name: 'host.xml', count: 2, nRanks: 2 },
+      { name: 'pcie-2-l40s', count: 1, nRanks: 2 },
     ]);
     expect(parameters).toMatchObject({ crossNic: 0 });
   });
 
   it('is a machine with --nodes or a count, all the same', async () => {
     const made = await Promise.all([
-      hostsOf(file('host.xml'), '--nodes', '2'), hostsOf(`${file('host.xml')}:2`), hostsOf(file('same.json')),
+      hostsOf(file('host.xml'), '--nodes', '2'),
+      hostsOf(`${file('host.xml')}:2`),
+      hostsOf(file('same.json')),
     ]);
     expect(made[1]).toEqual(made[0]);
     expect(made[2]).toEqual(made[0]);
@@ -51,7 +64,9 @@ describe('a cluster', () => {
     };
     expect(await run([file('host.xml')])).toMatchObject({ crossNic: 1, nvlsEnable: 0 });
     expect(await run([file('cluster.yaml')])).toMatchObject({ crossNic: 0, nvlsEnable: 0 });
-    expect(await run([file('cluster.yaml'), '--env', 'NCCL_CROSS_NIC=2', '--env', 'NCCL_NVLS_ENABLE=1'])).toMatchObject({ nvlsEnable: 1 });
+    expect(await run([file('cluster.yaml'), '--env', 'NCCL_CROSS_NIC=2', '--env', 'NCCL_NVLS_ENABLE=1'])).toMatchObject({
+      nvlsEnable: 1,
+    });
   });
 
   it.each([

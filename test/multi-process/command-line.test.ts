@@ -21,19 +21,31 @@ describe('the command line', () => {
     [['rum'], "tccl: unknown command 'rum' (Did you mean run?)\n"],
     [['frobnicate'], "tccl: unknown command 'frobnicate'\n"],
     [['run', '--rank', '3'], "tccl: unknown option '--rank' (Did you mean --ranks?)\n"],
-    [['perf', 'all_reduce', '-g', '8'], "tccl: option '-g, --ngpus <count>' argument '8' is invalid. A process is one rank here: --ranks 8 starts so many, as do launchers.\n"],
-    [['perf', 'all_reduce', '--nthreads', '2'], "tccl: option '-t, --nthreads <count>' argument '2' is invalid. A process is one rank here: --ranks 2 starts so many, as do launchers.\n"],
-    [['completion', 'tcsh'], "tccl: command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish.\n"],
+    [
+      ['perf', 'all_reduce', '-g', '8'],
+      "tccl: option '-g, --ngpus <count>' argument '8' is invalid. A process is one rank here: --ranks 8 starts so many, as do launchers.\n",
+    ],
+    [
+      ['perf', 'all_reduce', '--nthreads', '2'],
+      "tccl: option '-t, --nthreads <count>' argument '2' is invalid. A process is one rank here: --ranks 2 starts so many, as do launchers.\n",
+    ],
+    [
+      ['completion', 'tcsh'],
+      "tccl: command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish.\n",
+    ],
     [['completion', 'bash', 'zsh'], "tccl: too many arguments for 'completion'. Expected 1 argument but got 2.\n"],
   ])('refuses %j in one line with exit code 2', async (args, stderr) => {
     expect(await tccl(args)).toMatchObject({ code: 2, stdout: '', stderr });
   });
 
-  it.each(['--help', 'completion bash', 'run -n 2 echo x', 'topo --help'])('says so in one line when the disk is full: %s', async (args) => {
-    const { code, stderr } = await start('sh', ['-c', `"${process.execPath}" "${cliPath}" ${args} > /dev/full`]).finished;
-    expect(stderr).toMatch(/^tccl: the output cannot be written: ENOSPC: .*\n$/);
-    expect(code).toBe(1);
-  });
+  it.each(['--help', 'completion bash', 'run -n 2 echo x', 'topo --help'])(
+    'says so in one line when the disk is full: %s',
+    async (args) => {
+      const { code, stderr } = await start('sh', ['-c', `"${process.execPath}" "${cliPath}" ${args} > /dev/full`]).finished;
+      expect(stderr).toMatch(/^tccl: the output cannot be written: ENOSPC: .*\n$/);
+      expect(code).toBe(1);
+    },
+  );
 
   it('tells its version', async () => {
     expect((await tccl(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);

@@ -5,7 +5,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lacks, start, tccl } from './cli.js';
 
 let directory: string;
-beforeAll(() => { directory = mkdtempSync(join(tmpdir(), 'tccl-completion-')); });
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'tccl-completion-'));
+});
 afterAll(() => rmSync(directory, { recursive: true }));
 
 const script = async (shell: string) => (await tccl(['completion', shell])).stdout;

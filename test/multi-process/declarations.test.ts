@@ -10,7 +10,9 @@ const compilers = join(repository, 'test/declarations/node_modules');
 const missing = existsSync(compilers) ? '' : ' (needs: npm ci --prefix test/declarations)';
 
 const project = mkdtempSync(join(tmpdir(), 'tccl-declarations-'));
-afterAll(() => { rmSync(project, { recursive: true }); });
+afterAll(() => {
+  rmSync(project, { recursive: true });
+});
 
 beforeAll(() => {
   mkdirSync(join(project, 'node_modules'));
@@ -34,8 +36,16 @@ beforeAll(() => {
     ].join('\n'),
     'tsconfig.json': JSON.stringify({
       compilerOptions: {
-        strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, skipDefaultLibCheck: true, noEmit: true,
-        target: 'es2022', lib: ['es2022'], types: [], module: 'node16', moduleResolution: 'node16',
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        skipLibCheck: false,
+        skipDefaultLibCheck: true,
+        noEmit: true,
+        target: 'es2022',
+        lib: ['es2022'],
+        types: [],
+        module: 'node16',
+        moduleResolution: 'node16',
       },
       files: ['planner.ts', 'runtime.ts'],
     }),

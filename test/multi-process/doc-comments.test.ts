@@ -7,28 +7,49 @@ const declarations = (name: string): string => fileURLToPath(new URL(`../../dist
 /** What a module exports, with the checker that knows it. */
 function exportsOf(file: string): { readonly checker: ts.TypeChecker; readonly symbols: readonly ts.Symbol[] } {
   const program = ts.createProgram([file], {
-    module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext, target: ts.ScriptTarget.ES2022, strict: true, types: [],
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    target: ts.ScriptTarget.ES2022,
+    strict: true,
+    types: [],
   });
   const checker = program.getTypeChecker();
   const source = program.getSourceFile(file);
   const module = source === undefined ? undefined : checker.getSymbolAtLocation(source);
   if (module === undefined) throw new Error(`${file} is no module`);
-  const symbols = checker.getExportsOfModule(module).map((symbol) => ((symbol.flags & ts.SymbolFlags.Alias) === 0 ? symbol : checker.getAliasedSymbol(symbol)));
+  const symbols = checker
+    .getExportsOfModule(module)
+    .map((symbol) => ((symbol.flags & ts.SymbolFlags.Alias) === 0 ? symbol : checker.getAliasedSymbol(symbol)));
   return { checker, symbols };
 }
 
-it.each([['index', 45], ['planner/index', 250]])('every name that dist/%s exports has a doc comment', (name, least) => {
+it.each([
+  ['index', 45],
+  ['planner/index', 250],
+])('every name that dist/%s exports has a doc comment', (name, least) => {
   const { checker, symbols } = exportsOf(declarations(name));
   expect(symbols.length).toBeGreaterThan(least);
-  expect(symbols.filter((symbol) => symbol.getDocumentationComment(checker).length === 0).map((symbol) => symbol.getName())).toEqual([]);
+  expect(
+    symbols.filter((symbol) => symbol.getDocumentationComment(checker).length === 0).map((symbol) => symbol.getName()),
+  ).toEqual([]);
 });
 
 it('so has every member of what the runtime exports', () => {
   const { checker, symbols } = exportsOf(declarations('index'));
-  const without = symbols.flatMap((symbol) => [...symbol.members?.values() ?? []]
-    .filter((member) => (member.flags & (ts.SymbolFlags.Property | ts.SymbolFlags.Method | ts.SymbolFlags.Accessor)) !== 0 && /^[a-z]/i.test(member.getName()))
-    .filter((member) => member.getDeclarations()?.every((one) => (ts.getCombinedModifierFlags(one) & (ts.ModifierFlags.Private | ts.ModifierFlags.Protected)) === 0))
-    .filter((member) => member.getDocumentationComment(checker).length === 0)
-    .map((member) => `${symbol.getName()}.${member.getName()}`));
+  const without = symbols.flatMap((symbol) =>
+    [...(symbol.members?.values() ?? [])]
+      .filter(
+        (member) =>
+          (member.flags & (ts.SymbolFlags.Property | ts.SymbolFlags.Method | ts.SymbolFlags.Accessor)) !== 0 &&
+          /^[a-z]/i.test(member.getName()),
+      )
+      .filter((member) =>
+        member
+          .getDeclarations()
+          ?.every((one) => (ts.getCombinedModifierFlags(one) & (ts.ModifierFlags.Private | ts.ModifierFlags.Protected)) === 0),
+      )
+      .filter((member) => member.getDocumentationComment(checker).length === 0)
+      .map((member) => `${symbol.getName()}.${member.getName()}`),
+  );
   expect(without).toEqual([]);
 });

@@ -12,9 +12,15 @@ import { cliPath, start } from './cli.js';
 const docs = fileURLToPath(new URL('../../docs/', import.meta.url));
 const blocksOf = (page: string) => {
   const text = readFileSync(join(docs, page), 'utf8');
-  return [...text.matchAll(/^```(\w+)(?: (\S+))?\n([\s\S]*?)^```$/gm)].map(([, kind = '', name = '', content = '']) => ({ kind, name, content }));
+  return [...text.matchAll(/^```(\w+)(?: (\S+))?\n([\s\S]*?)^```$/gm)].map(([, kind = '', name = '', content = '']) => ({
+    kind,
+    name,
+    content,
+  }));
 };
-const pages = readdirSync(docs, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.md') && blocksOf(name).some(({ kind }) => kind === 'console')).sort();
+const pages = readdirSync(docs, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.md') && blocksOf(name).some(({ kind }) => kind === 'console'))
+  .sort();
 
 it('many pages show commands', () => {
   expect(pages.length).toBeGreaterThan(8);
@@ -23,22 +29,29 @@ it('many pages show commands', () => {
 const folder = mkdtempSync(join(tmpdir(), 'tccl-docs-'));
 mkdirSync(join(folder, 'node_modules'));
 symlinkSync(fileURLToPath(new URL('../..', import.meta.url)), join(folder, 'node_modules', 'tccl'));
-afterAll(() => { rmSync(folder, { recursive: true }); });
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
 
 describe.each(pages)('docs/%s', (page) => {
   const blocks = blocksOf(page);
   for (const { name, content } of blocks) if (name !== '') writeFileSync(join(folder, name), content);
-  const commands = blocks.filter(({ kind }) => kind === 'console').map(({ content }) => {
-    const [first = '', ...output] = content.trimEnd().split('\n');
-    return { command: first.replace(/^\$ /, ''), output };
-  });
+  const commands = blocks
+    .filter(({ kind }) => kind === 'console')
+    .map(({ content }) => {
+      const [first = '', ...output] = content.trimEnd().split('\n');
+      return { command: first.replace(/^\$ /, ''), output };
+    });
 
   it.each(commands)('$command', async ({ command, output }) => {
     const script = `tccl() { "${process.execPath}" "${cliPath}" "$@"; }; cd "${folder}"; ${command}`;
     const { stdout, stderr } = await start('sh', ['-c', script]).finished;
     const printed = `${stdout}${stderr}`.trimEnd();
     // Each piece between two … stands in what was printed, one after the other.
-    const pieces = output.join('\n').split(/^…$/m).map((piece) => piece.trim());
+    const pieces = output
+      .join('\n')
+      .split(/^…$/m)
+      .map((piece) => piece.trim());
     let from = 0;
     for (const piece of pieces) {
       const at = printed.indexOf(piece, from);

@@ -5,7 +5,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { tccl } from './cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-explain-'));
-afterAll(() => { rmSync(folder, { recursive: true }); });
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
 
 describe('tccl explain', () => {
   it('without a question lists what can be asked, after three answers', async () => {
@@ -51,8 +53,13 @@ describe('tccl diff', () => {
     const differs = await tccl(['upgrade', 'dgx-b200', '--nodes', '2', '--from', '2.26.2', '--to', '2.30.7']);
     expect(differs.stdout).toMatch(/links of a GPU in a node +720 GB\/s -> 721\.8 GB\/s[^]*\nblackwellNvLinkGBps /);
     const same = await tccl(['upgrade', 'dgx-a100', '--nodes', '2', '--from', '2.26.2', '--to', '2.30.7']);
-    expect(same.stdout).toMatch(/^The plans are the same\.\nNone of the \d+ rules that change from NCCL 2\.26\.2 to 2\.30\.7 decides differently here/);
-    expect(await tccl(['upgrade', 'dgx-a100', '--from', '2.1.0', '--to', '2.30.7'])).toMatchObject({ code: 2, stderr: expect.stringContaining('is not covered') as string });
+    expect(same.stdout).toMatch(
+      /^The plans are the same\.\nNone of the \d+ rules that change from NCCL 2\.26\.2 to 2\.30\.7 decides differently here/,
+    );
+    expect(await tccl(['upgrade', 'dgx-a100', '--from', '2.1.0', '--to', '2.30.7'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('is not covered') as string,
+    });
   });
 
   it('writes JSON', async () => {
@@ -63,9 +70,16 @@ describe('tccl diff', () => {
   it('refuses what cannot be: a kept plan with other settings, or one that is broken', async () => {
     const kept = join(folder, 'kept.json');
     writeFileSync(kept, (await tccl(['graph', 'hgx-a100-4', '--json'])).stdout);
-    expect(await tccl(['diff', kept, 'hgx-a100-4', '--nodes', '2'])).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('a plan that is made already') as string });
+    expect(await tccl(['diff', kept, 'hgx-a100-4', '--nodes', '2'])).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('a plan that is made already') as string,
+    });
     const broken = join(folder, 'broken.json');
     writeFileSync(broken, '{"format":"tccl plan","formatVersion":9}');
-    expect(await tccl(['diff', broken, 'hgx-a100-4'])).toMatchObject({ code: 2, stderr: expect.stringMatching(/^tccl: \S+broken\.json: plan\.formatVersion is 9; it has to be one of 1\n$/) as string });
+    expect(await tccl(['diff', broken, 'hgx-a100-4'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^tccl: \S+broken\.json: plan\.formatVersion is 9; it has to be one of 1\n$/) as string,
+    });
   });
 });

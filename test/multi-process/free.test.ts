@@ -9,13 +9,17 @@ interface Use {
 
 const uses: Record<string, Use> = {
   'a collective on all of it': { call: (comm, x) => comm.allReduce(x) },
-  'a collective of a child, on a part of it,': { on: (comm) => comm.split(0), call: (child, x) => child.broadcast(x.subarray(100, 200)) },
+  'a collective of a child, on a part of it,': {
+    on: (comm) => comm.split(0),
+    call: (child, x) => child.broadcast(x.subarray(100, 200)),
+  },
   'a message': { call: (comm, x) => (comm.rank === 0 ? comm.recv(x, 1) : comm.send(x, 0)) },
   'a group': {
-    call: (comm, x) => comm.group(() => {
-      void comm.allReduce(x.subarray(0, 8));
-      void comm.allReduce(x.subarray(8, 16));
-    }),
+    call: (comm, x) =>
+      comm.group(() => {
+        void comm.allReduce(x.subarray(0, 8));
+        void comm.allReduce(x.subarray(8, 16));
+      }),
   },
 };
 
@@ -26,7 +30,13 @@ test.each(Object.entries(uses))('an array is not freed while %s is under way', a
   const [x, y] = comms.map((comm) => comm.alloc(Float32Array, 100_000)) as [Float32Array, Float32Array];
   const [first, second] = comms as [Communicator, Communicator];
   const late = call(called[1] as Communicator, y);
-  expect(() => second.free(y)).toThrow(expect.objectContaining({ code: 'ARGUMENT_TYPE', rank: 1, message: 'free: a call that uses the array is under way; await it first' }) as Error);
+  expect(() => second.free(y)).toThrow(
+    expect.objectContaining({
+      code: 'ARGUMENT_TYPE',
+      rank: 1,
+      message: 'free: a call that uses the array is under way; await it first',
+    }) as Error,
+  );
   await Promise.all([late, call(called[0] as Communicator, x)]);
   first.free(x);
   second.free(y);
@@ -40,7 +50,12 @@ test('a freed array is refused, also where the last call used it, and by childre
   comm.allReduceSync(x);
   child.allReduceSync(x);
   comm.free(x);
-  const refusal = expect.objectContaining({ name: 'InvalidArgumentError', code: 'BUFFER_DETACHED', rank: 0, message: expect.stringContaining('given back by free') as string }) as Error;
+  const refusal = expect.objectContaining({
+    name: 'InvalidArgumentError',
+    code: 'BUFFER_DETACHED',
+    rank: 0,
+    message: expect.stringContaining('given back by free') as string,
+  }) as Error;
   expect(() => comm.allReduceSync(x)).toThrow(refusal);
   expect(() => child.allReduceSync(x)).toThrow(refusal);
   await expect(comm.broadcast(new Float32Array(100), x)).rejects.toEqual(refusal);

@@ -7,14 +7,16 @@ describe('tccl graph: channels through all ranks', () => {
   it('come in the lines that NCCL writes', async () => {
     const { code, stdout } = await tccl(['graph', 'pcie-2-l40s', '--nodes', '2', '--ranks', '0,2-3']);
     expect(code).toBe(0);
-    expect(stdout.split('\n')).toEqual(expect.arrayContaining([
-      '4 ranks on 2 nodes',
-      'Channel 00/02 : 0 1 2 3',
-      'Channel 01/02 : 0 1 2 3',
-      'Trees [0] 1/2/-1->0->-1 [1] 1/-1/-1->0->2',
-      'Trees [0] 3/-1/-1->2->0 [1] 3/0/-1->2->-1',
-      'Trees [0] -1/-1/-1->3->2 [1] -1/-1/-1->3->2',
-    ]));
+    expect(stdout.split('\n')).toEqual(
+      expect.arrayContaining([
+        '4 ranks on 2 nodes',
+        'Channel 00/02 : 0 1 2 3',
+        'Channel 01/02 : 0 1 2 3',
+        'Trees [0] 1/2/-1->0->-1 [1] 1/-1/-1->0->2',
+        'Trees [0] 3/-1/-1->2->0 [1] 3/0/-1->2->-1',
+        'Trees [0] -1/-1/-1->3->2 [1] -1/-1/-1->3->2',
+      ]),
+    );
     expect(stdout).not.toContain('->1->');
   });
 
@@ -35,7 +37,9 @@ describe('tccl graph: channels through all ranks', () => {
     const env = { NCCL_MIN_NCHANNELS: '6', NCCL_MAX_NCHANNELS: '1' };
     const refused = await tccl(['graph', 'pcie-2-l40s', '--nodes', '2'], { env });
     expect(refused).toMatchObject({ code: 2, stdout: '' });
-    expect(refused.stderr).toContain('NCCL_MIN_NCHANNELS=6 is above NCCL_MAX_NCHANNELS=1: NCCL would take at most 1 channel, then copy them until there are 6');
+    expect(refused.stderr).toContain(
+      'NCCL_MIN_NCHANNELS=6 is above NCCL_MAX_NCHANNELS=1: NCCL would take at most 1 channel, then copy them until there are 6',
+    );
     const followed = await tccl(['graph', 'pcie-2-l40s', '--nodes', '2', '--follow-nccl'], { env });
     expect(followed.stdout).toContain('6 coll channels, 6 collnet channels, 0 nvls channels');
   });

@@ -5,14 +5,20 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { cliPath, start, tccl } from './cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-graph-'));
-afterAll(() => { rmSync(folder, { recursive: true }); });
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
 
 describe('tccl graph', () => {
   it('prints the graphs in the words of NCCL', async () => {
     const { code, stdout, stderr } = await tccl(['graph', 'dgx-h100', '--nodes', '2']);
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toContain('Pattern 4, crossNic 2, nChannels 8, bw 48.000000/48.000000, type NVL/PIX, sameChannels 0  # ring\n 0 : NET/0-0 GPU/0-1b000 ');
-    expect(stdout).toContain('Pattern 5, crossNic 0, nChannels 8, bw 40.000000/48.000000, type NVL/PIX, sameChannels 0  # nvls\n 0 : NET/0-0 GPU/0-1b000 NET/0-0\n');
+    expect(stdout).toContain(
+      'Pattern 4, crossNic 2, nChannels 8, bw 48.000000/48.000000, type NVL/PIX, sameChannels 0  # ring\n 0 : NET/0-0 GPU/0-1b000 ',
+    );
+    expect(stdout).toContain(
+      'Pattern 5, crossNic 0, nChannels 8, bw 40.000000/48.000000, type NVL/PIX, sameChannels 0  # nvls\n 0 : NET/0-0 GPU/0-1b000 NET/0-0\n',
+    );
   });
 
   it('tells the story of each', async () => {
@@ -22,7 +28,9 @@ describe('tccl graph', () => {
   });
 
   it('obeys the variables of NCCL, a graph file too', async () => {
-    expect((await tccl(['graph', 'dgx-h100', '--nodes', '2'], { env: { NCCL_CROSS_NIC: '0' } })).stdout).toMatch(/^Pattern 4, crossNic 0, /);
+    expect((await tccl(['graph', 'dgx-h100', '--nodes', '2'], { env: { NCCL_CROSS_NIC: '0' } })).stdout).toMatch(
+      /^Pattern 4, crossNic 0, /,
+    );
 
     const { stdout: xml } = await tccl(['graph', 'gh200-4', '--nodes', '2', '--graph-xml']);
     const file = join(folder, 'graph.xml');
@@ -33,7 +41,9 @@ describe('tccl graph', () => {
     writeFileSync(file, xml.replace('rank="1"', 'rank="2"'));
     const { code, stderr } = await tccl(['graph', 'gh200-4', '--nodes', '2'], { env: { NCCL_GRAPH_FILE: file } });
     expect(code).toBe(1);
-    expect(stderr).toMatch(/graph\.xml:\d+:\d+: <gpu dev="0x\d"> \(line \d+\): rank 2 is in the channel twice: NCCL would fail when it connects the ring\n$/);
+    expect(stderr).toMatch(
+      /graph\.xml:\d+:\d+: <gpu dev="0x\d"> \(line \d+\): rank 2 is in the channel twice: NCCL would fail when it connects the ring\n$/,
+    );
   });
 
   it('writes what NCCL would dump, of the rank that NCCL would have do it', async () => {
@@ -41,18 +51,24 @@ describe('tccl graph', () => {
     writeFileSync(cluster, 'machines:\n  - machine: gh200\n  - machine: pcie-2-l40s\n');
     const file = join(folder, 'dump.xml');
     const dumped = async (rank: string) => {
-      const { code, stdout } = await tccl(['graph', cluster, '--graph-xml'], { env: { NCCL_GRAPH_DUMP_FILE: file, NCCL_GRAPH_DUMP_FILE_RANK: rank } });
+      const { code, stdout } = await tccl(['graph', cluster, '--graph-xml'], {
+        env: { NCCL_GRAPH_DUMP_FILE: file, NCCL_GRAPH_DUMP_FILE_RANK: rank },
+      });
       expect([code, readFileSync(file, 'utf8')]).toEqual([0, stdout]);
       return new Set(stdout.match(/rank="\d"/g));
     };
     expect(await dumped('0')).toEqual(new Set(['rank="0"']));
     expect(await dumped('2')).toEqual(new Set(['rank="0"', 'rank="1"']));
     const { code, stderr } = await tccl(['graph', cluster], { env: { NCCL_GRAPH_DUMP_FILE_RANK: '3' } });
-    expect([code, stderr]).toEqual([2, 'tccl: NCCL_GRAPH_DUMP_FILE_RANK=3: there are ranks 0 to 2, so NCCL would dump nothing\n']);
+    expect([code, stderr]).toEqual([
+      2,
+      'tccl: NCCL_GRAPH_DUMP_FILE_RANK=3: there are ranks 0 to 2, so NCCL would dump nothing\n',
+    ]);
   });
 
   it('ends as it would where nobody reads what it says', async () => {
-    const { code } = await start('bash', ['-c', `set -o pipefail; node ${cliPath} graph no-such-machine 2>&1 >/dev/null | true`]).finished;
+    const { code } = await start('bash', ['-c', `set -o pipefail; node ${cliPath} graph no-such-machine 2>&1 >/dev/null | true`])
+      .finished;
     expect(code).toBe(2);
   });
 
@@ -62,10 +78,15 @@ describe('tccl graph', () => {
 
   it('gives JSON', async () => {
     const { stdout } = await tccl(['graph', 'dgx-a100', '--json']);
-    expect(JSON.parse(stdout)).toMatchObject({ nodes: [{ ranks: [0, 1, 2, 3, 4, 5, 6, 7], graphs: { ring: { nChannels: 12, typeIntra: 'NVL', inter: [] }, nvls: null } }] });
+    expect(JSON.parse(stdout)).toMatchObject({
+      nodes: [{ ranks: [0, 1, 2, 3, 4, 5, 6, 7], graphs: { ring: { nChannels: 12, typeIntra: 'NVL', inter: [] }, nvls: null } }],
+    });
   });
 
   it('refuses a count that is none', async () => {
-    expect(await tccl(['graph', 'dgx-a100', '--nodes', '0'])).toMatchObject({ code: 2, stderr: "tccl: --nodes '0' must be a whole number from 1 to 1000000\n" });
+    expect(await tccl(['graph', 'dgx-a100', '--nodes', '0'])).toMatchObject({
+      code: 2,
+      stderr: "tccl: --nodes '0' must be a whole number from 1 to 1000000\n",
+    });
   });
 });

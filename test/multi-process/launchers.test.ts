@@ -12,15 +12,32 @@ import { fixture, lacks, start, tccl } from './cli.js';
 const node = process.execPath;
 const isRoot = process.getuid?.() === 0;
 const launchers = [
-  { name: 'openmpi', command: 'mpirun.openmpi', args: ['--oversubscribe', ...(isRoot ? ['--allow-run-as-root'] : [])], rounds: '2' },
+  {
+    name: 'openmpi',
+    command: 'mpirun.openmpi',
+    args: ['--oversubscribe', ...(isRoot ? ['--allow-run-as-root'] : [])],
+    rounds: '2',
+  },
   // Its store is open for one exchange only.
   { name: 'mpich', command: 'mpiexec.mpich', args: [], rounds: '1' },
 ];
 
-const parseLines = (text: string) => text.trimEnd().split('\n').map((line) => JSON.parse(line) as { rank: number; round: number });
-const sums = (nRanks: number, rounds: number) => Array.from({ length: rounds }, (_, round) => Array.from({ length: nRanks }, (_, rank) =>
-  ({ round, rank, nRanks, sums: Array<number>(5).fill((nRanks * (nRanks + 1)) / 2) }))).flat();
-const byRoundAndRank = (a: { rank: number; round: number }, b: { rank: number; round: number }) => a.round - b.round || a.rank - b.rank;
+const parseLines = (text: string) =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { rank: number; round: number });
+const sums = (nRanks: number, rounds: number) =>
+  Array.from({ length: rounds }, (_, round) =>
+    Array.from({ length: nRanks }, (_, rank) => ({
+      round,
+      rank,
+      nRanks,
+      sums: Array<number>(5).fill((nRanks * (nRanks + 1)) / 2),
+    })),
+  ).flat();
+const byRoundAndRank = (a: { rank: number; round: number }, b: { rank: number; round: number }) =>
+  a.round - b.round || a.rank - b.rank;
 
 describe.each(launchers)('$command', ({ name, command, args, rounds }) => {
   const missing = lacks(command);
@@ -29,8 +46,9 @@ describe.each(launchers)('$command', ({ name, command, args, rounds }) => {
   it.skipIf(missing)(`tells ranks their place${skipped}`, async () => {
     const { code, stdout } = await start(command, [...args, '-n', '3', node, fixture('place.mjs')]).finished;
     expect(code).toBe(0);
-    expect(parseLines(stdout).sort((a, b) => a.rank - b.rank)).toEqual([0, 1, 2].map((rank) =>
-      ({ launcher: name, rank, nRanks: 3, localRank: rank, nLocalRanks: 3 })));
+    expect(parseLines(stdout).sort((a, b) => a.rank - b.rank)).toEqual(
+      [0, 1, 2].map((rank) => ({ launcher: name, rank, nRanks: 3, localRank: rank, nLocalRanks: 3 })),
+    );
   });
 
   it.skipIf(missing)(`lets ranks meet without an address${skipped}`, async () => {
@@ -74,22 +92,31 @@ describe('a launcher that gives no address', () => {
     const env = { SLURM_JOB_ID: '7', SLURM_STEP_ID: '0', SLURM_PROCID: '1', SLURM_NTASKS: '4' };
     const { code, stderr } = await start(node, [fixture('sum.mjs')], { env }).finished;
     expect(code).toBe(1);
-    expect(stderr).toContain('slurm started rank 1 of 4 but does not say where the ranks meet: before you start them, export TCCL_COMM_ID=HOST:PORT');
+    expect(stderr).toContain(
+      'slurm started rank 1 of 4 but does not say where the ranks meet: before you start them, export TCCL_COMM_ID=HOST:PORT',
+    );
   });
 });
 
 describe("the directory of PRRTE's session (Open MPI 5)", () => {
   let directory: string;
-  beforeEach(() => { directory = mkdtempSync(join(tmpdir(), 'tccl-session-')); });
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'tccl-session-'));
+  });
   afterEach(() => rmSync(directory, { recursive: true }));
 
-  const rankOf = (rank: number) => start(node, [fixture('pass.mjs'), '2'], {
-    env: {
-      OMPI_COMM_WORLD_RANK: String(rank), OMPI_COMM_WORLD_SIZE: '2', OMPI_COMM_WORLD_LOCAL_RANK: String(rank), OMPI_COMM_WORLD_LOCAL_SIZE: '2',
-      PMIX_SERVER_TMPDIR: directory, PMIX_NAMESPACE: 'prterun-node7-4711@1',
-    },
-    openInput: true,
-  });
+  const rankOf = (rank: number) =>
+    start(node, [fixture('pass.mjs'), '2'], {
+      env: {
+        OMPI_COMM_WORLD_RANK: String(rank),
+        OMPI_COMM_WORLD_SIZE: '2',
+        OMPI_COMM_WORLD_LOCAL_RANK: String(rank),
+        OMPI_COMM_WORLD_LOCAL_SIZE: '2',
+        PMIX_SERVER_TMPDIR: directory,
+        PMIX_NAMESPACE: 'prterun-node7-4711@1',
+      },
+      openInput: true,
+    });
 
   it('carries a text to the ranks of a host, and is left as it was', async () => {
     const one = rankOf(1);
@@ -125,9 +152,13 @@ describe("PMI of MPICH's launcher", () => {
       else pmi.write(`${answer}\n`);
     });
     let output = '';
-    rank.stdout?.on('data', (chunk: Buffer) => { output += chunk.toString(); });
-    rank.stderr?.on('data', (chunk: Buffer) => { output += chunk.toString(); });
-    const [code] = await once(rank, 'close') as [number];
+    rank.stdout?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    rank.stderr?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    const [code] = (await once(rank, 'close')) as [number];
     return { code, output };
   }
 
@@ -150,18 +181,28 @@ describe("PMI of MPICH's launcher", () => {
     expect(output).toContain('this launcher lets ranks meet only once: for a second init(), export TCCL_COMM_ID=HOST:PORT');
   });
 
-  it.each([['closed', []], ['a file', ['ignore']]] as const)('is not used where the connection is %s, as behind npx', async (_, third) => {
+  it.each([
+    ['closed', []],
+    ['a file', ['ignore']],
+  ] as const)('is not used where the connection is %s, as behind npx', async (_, third) => {
     const rank = spawn(node, [fixture('pass.mjs'), '1'], {
-      env: { PATH: process.env['PATH'], PMI_RANK: '0', PMI_SIZE: '2', PMI_FD: '3' }, stdio: ['ignore', 'pipe', 'pipe', ...third],
+      env: { PATH: process.env['PATH'], PMI_RANK: '0', PMI_SIZE: '2', PMI_FD: '3' },
+      stdio: ['ignore', 'pipe', 'pipe', ...third],
     });
     let output = '';
-    rank.stderr?.on('data', (chunk: Buffer) => { output += chunk.toString(); });
+    rank.stderr?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
     expect(await once(rank, 'close')).toEqual([1, null]);
     expect(output).toContain('PMI_FD=3 is no connection to the launcher here');
   });
 
   it.each([
-    ['another version', { ...answers, init: 'cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=-1' }, 'the launcher answered "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=-1" to "cmd=init"'],
+    [
+      'another version',
+      { ...answers, init: 'cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=-1' },
+      'the launcher answered "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=-1" to "cmd=init"',
+    ],
     ['noise', { ...answers, barrier_in: 'hello' }, 'the launcher answered "hello" to "cmd=barrier_in"'],
     ['the end of its connection', { ...answers, put: undefined }, 'the launcher closed its PMI connection'],
   ])('fails at %s from the launcher', async (_, given, message) => {

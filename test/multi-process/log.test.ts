@@ -8,7 +8,9 @@ import { interleaved, madeLog, planMachines, randomFrom } from '../unit/planner/
 import { start, tccl, cliPath } from './cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-log-'));
-afterAll(() => { rmSync(folder, { recursive: true }); });
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
 
 const byRank = madeLog(planMachines('dgx-h100', 2));
 const text = `${interleaved(byRank, randomFrom(5)).join('\n')}\n`;
@@ -23,10 +25,14 @@ describe('tccl log', () => {
   it('sums up a good log of all ranks, from a file, from a pipe, and from a file a rank', async () => {
     const good = file('good.log', text);
     const [fromFile, fromPipe, fromRanks] = await Promise.all([
-      tccl(['log', good]), tccl(['log', '-'], { input: text }), tccl(['log', ...byRank.map((lines, rank) => file(`rank${rank}.log`, `${lines.join('\r\n')}\r\n`))]),
+      tccl(['log', good]),
+      tccl(['log', '-'], { input: text }),
+      tccl(['log', ...byRank.map((lines, rank) => file(`rank${rank}.log`, `${lines.join('\r\n')}\r\n`))]),
     ]);
     expect([fromFile.code, fromFile.stderr]).toEqual([0, '']);
-    expect(fromFile.stdout).toContain('communicator 0x5c3e1f2a9b8d7e60: 16 ranks on 2 hosts, NCCL 2.30.7+cuda12.4, init finished on 16 of 16 in 0.61 s\n');
+    expect(fromFile.stdout).toContain(
+      'communicator 0x5c3e1f2a9b8d7e60: 16 ranks on 2 hosts, NCCL 2.30.7+cuda12.4, init finished on 16 of 16 in 0.61 s\n',
+    );
     expect(fromFile.stdout).toMatch(/^Verdict: nothing wrong found\n/);
     expect(fromPipe.stdout).toBe(fromFile.stdout);
     expect(fromRanks).toMatchObject({ code: 0, stderr: '' });
@@ -36,28 +42,44 @@ describe('tccl log', () => {
     const bad = file('bad.log', text.replaceAll('P2P/CUMEM', 'SHM/direct'));
     const { code, stdout } = await tccl(['log', bad]);
     expect(code).toBe(1);
-    const [, line] = new RegExp(`^Verdict: .* through the host's memory .*\\n  why .*\\n  where  ${bad}:(\\d+)`).exec(stdout) ?? [];
+    const [, line] =
+      new RegExp(`^Verdict: .* through the host's memory .*\\n  why .*\\n  where  ${bad}:(\\d+)`).exec(stdout) ?? [];
     expect(text.split('\n')[Number(line) - 1]).toContain('via P2P/CUMEM');
   });
 
   it('gives JSON, and one rank', async () => {
     const good = file('good.log', text);
-    const [json, oneRank, rank] = await Promise.all([tccl(['log', good, '--json']), tccl(['log', good, '--json', '--rank', '9']), tccl(['log', good, '--rank', '9'])]);
+    const [json, oneRank, rank] = await Promise.all([
+      tccl(['log', good, '--json']),
+      tccl(['log', good, '--json', '--rank', '9']),
+      tccl(['log', good, '--rank', '9']),
+    ]);
     const value = JSON.parse(json.stdout) as { communicators: { ranks: unknown[]; rings: unknown[] }[] };
-    expect(value).toMatchObject({ files: [good], findings: [], communicators: [{ id: '0x5c3e1f2a9b8d7e60', nRanks: 16, nNodes: 2 }] });
+    expect(value).toMatchObject({
+      files: [good],
+      findings: [],
+      communicators: [{ id: '0x5c3e1f2a9b8d7e60', nRanks: 16, nNodes: 2 }],
+    });
     expect([value.communicators[0]!.ranks.length, value.communicators[0]!.rings.length]).toEqual([16, 16]);
-    expect((JSON.parse(oneRank.stdout) as typeof value).communicators[0]!.ranks).toMatchObject([{ rank: 9, host: 'node1', stage: 'done' }]);
+    expect((JSON.parse(oneRank.stdout) as typeof value).communicators[0]!.ranks).toMatchObject([
+      { rank: 9, host: 'node1', stage: 'done' },
+    ]);
     expect(rank.stdout).toContain('  process   node1:4001, CUDA device 1, NVML device 1');
   });
 
   it('compares with the plan for a machine, with the settings that the log tells of', async () => {
     const good = file('good.log', text);
     const [same, other, wrong] = await Promise.all([
-      tccl(['log', good, '--topology', 'dgx-h100']), tccl(['log', good, '--topology', 'dgx-a100', '--nodes', '2']), tccl(['log', good, '--topology', 'dgx-h100', '--nodes', '3']),
+      tccl(['log', good, '--topology', 'dgx-h100']),
+      tccl(['log', good, '--topology', 'dgx-a100', '--nodes', '2']),
+      tccl(['log', good, '--topology', 'dgx-h100', '--nodes', '3']),
     ]);
     expect(same.stdout).toMatch(/All \d{3} decisions in the log are those of the plan for 2 x dgx-h100\./);
     expect(other.stdout).toContain('decisions differ from the plan for 2 x');
-    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('has 24 ranks, and the communicator in the log has 16') as string });
+    expect(wrong).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('has 24 ranks, and the communicator in the log has 16') as string,
+    });
   });
 
   it('reads a log of RCCL and says so, but compares it with no plan', async () => {
@@ -68,9 +90,15 @@ describe('tccl log', () => {
   });
 
   it('reads compressed logs, and says that half a log is half', async () => {
-    expect(await tccl(['log', file('good.log.gz', gzipSync(text))])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Verdict: nothing wrong found\n/) as string });
+    expect(await tccl(['log', file('good.log.gz', gzipSync(text))])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Verdict: nothing wrong found\n/) as string,
+    });
     const half = await tccl(['log', file('half.log', text.slice(0, text.length / 2))]);
-    expect(half).toMatchObject({ code: 1, stdout: expect.stringContaining('log-unfinished: the log ends in the middle of a line') as string });
+    expect(half).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('log-unfinished: the log ends in the middle of a line') as string,
+    });
   });
 
   it('refuses in one line what is no log', async () => {
@@ -83,20 +111,38 @@ describe('tccl log', () => {
       const { code, stderr } = await tccl(['log', file(`case${index}`, content)]);
       expect([code, stderr.split('\n').length, stderr]).toEqual([2, 2, expect.stringContaining(message)]);
     }
-    expect(await tccl(['log', join(folder, 'missing.log')])).toMatchObject({ code: 2, stderr: expect.stringContaining('missing.log: there is no such file\n') as string });
-    expect(await tccl(['log', folder])).toMatchObject({ code: 2, stderr: expect.stringContaining(': is a folder; give its files: ') as string });
+    expect(await tccl(['log', join(folder, 'missing.log')])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('missing.log: there is no such file\n') as string,
+    });
+    expect(await tccl(['log', folder])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(': is a folder; give its files: ') as string,
+    });
     expect(await tccl(['log', file('good.log', text), '--rank', '99'])).toMatchObject({ code: 2 });
-    expect(await tccl(['log', file('good.log', text), '--nodes', '2'])).toMatchObject({ code: 2, stderr: expect.stringContaining('Give --topology too') as string });
+    expect(await tccl(['log', file('good.log', text), '--nodes', '2'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Give --topology too') as string,
+    });
   });
 
   it('reads a long log, and endless lines, in little memory', async () => {
-    const { process: child, finished } = start(process.execPath, ['--max-old-space-size=64', cliPath, 'log', '-'], { openInput: true });
-    const write = async (piece: string) => { if (!child.stdin!.write(piece)) await once(child.stdin!, 'drain'); };
+    const { process: child, finished } = start(process.execPath, ['--max-old-space-size=64', cliPath, 'log', '-'], {
+      openInput: true,
+    });
+    const write = async (piece: string) => {
+      if (!child.stdin!.write(piece)) await once(child.stdin!, 'drain');
+    };
     await write(text);
     const endless = 'x'.repeat(2 ** 20);
     for (let part = 0; part < 64; part++) {
-      await write(Array.from({ length: 8192 }, (_, index) =>
-        `node0:4001:5001 [1] NCCL INFO Channel 0${index % 8}/1 : 1[1] -> ${index % 16}[${index % 8}] via P2P/CUMEM/read ${part}.${index}\n`).join(''));
+      await write(
+        Array.from(
+          { length: 8192 },
+          (_, index) =>
+            `node0:4001:5001 [1] NCCL INFO Channel 0${index % 8}/1 : 1[1] -> ${index % 16}[${index % 8}] via P2P/CUMEM/read ${part}.${index}\n`,
+        ).join(''),
+      );
       await write(endless);
     }
     child.stdin!.end('\n');

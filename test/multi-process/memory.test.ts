@@ -23,13 +23,28 @@ function limitedGroup(): { folder: string } | { reason: string } {
 const group = limitedGroup();
 afterAll(async () => {
   // The launcher does not wait for its watchdog, which ends behind it.
-  if ('folder' in group) await vi.waitFor(() => { rmdirSync(group.folder); }, 10_000);
+  if ('folder' in group)
+    await vi.waitFor(() => {
+      rmdirSync(group.folder);
+    }, 10_000);
 });
 
 /** Runs a program as 2 ranks in the control group. */
 function runIn({ folder }: { folder: string }, program: string): ReturnType<typeof start>['finished'] {
   const command = `echo $$ > ${folder}/cgroup.procs && exec "$0" "$@"`;
-  return start('sh', ['-c', command, process.execPath, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, fixture(program)]).finished;
+  return start('sh', [
+    '-c',
+    command,
+    process.execPath,
+    cliPath,
+    'run',
+    '-n',
+    '2',
+    '--no-prefix',
+    '--',
+    process.execPath,
+    fixture(program),
+  ]).finished;
 }
 
 test('memory that the control group does not allow is refused at alloc, and the ranks go on', async (context) => {
@@ -43,29 +58,70 @@ test('a child for which there is no memory is refused at all ranks, which hear h
   if ('reason' in group) return context.skip(group.reason);
   const { stdout, stderr, code } = await runIn(group, 'no-room-for-children.mjs');
   expect(code, stderr).toBe(0);
-  const records = stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Record<string, unknown>);
+  const records = stdout
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
   expect(records).toHaveLength(2);
   for (const { open, code: refused, message, sum } of records) {
     expect(refused).toBe('OUT_OF_MEMORY');
-    expect(message).toMatch(new RegExp(`shared memory cannot be had: .* left, with ${String(open)} communicators open; close communicators that are not needed, or free arrays`));
+    expect(message).toMatch(
+      new RegExp(
+        `shared memory cannot be had: .* left, with ${String(open)} communicators open; close communicators that are not needed, or free arrays`,
+      ),
+    );
     expect(sum).toBe(2);
   }
 });
 
 test('where no file descriptor is left for a child over sockets, the error says how many are open and what to do', async () => {
-  const command = ['-c', 'ulimit -n 130 && exec "$0" "$@"', process.execPath, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('no-descriptors-for-children.mjs')];
+  const command = [
+    '-c',
+    'ulimit -n 130 && exec "$0" "$@"',
+    process.execPath,
+    cliPath,
+    'run',
+    '-n',
+    '2',
+    '--no-prefix',
+    '--',
+    process.execPath,
+    fixture('no-descriptors-for-children.mjs'),
+  ];
   const { stdout, stderr, code } = await start('sh', command, { env: { TCCL_SHM_DISABLE: '1' } }).finished;
   expect(code, stderr).toBe(0);
-  const records = stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Record<string, unknown>);
+  const records = stdout
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
   expect(records).toHaveLength(2);
   for (const { code: refused } of records) expect(refused).toBe('NETWORK');
   expect(records.map(({ message }) => message)).toContainEqual(
-    expect.stringMatching(/this process has no file descriptor left, with \d+ communicators open; close communicators that are not needed, or raise the limit \(ulimit -n\)/),
+    expect.stringMatching(
+      /this process has no file descriptor left, with \d+ communicators open; close communicators that are not needed, or raise the limit \(ulimit -n\)/,
+    ),
   );
 });
 
 test('where a file may not be as long as the shared memory, ranks use sockets and say why', async () => {
-  const { stdout, stderr, code } = await start('sh', ['-c', 'ulimit -f 1000000 && exec "$0" "$@"', process.execPath, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('random-collectives.mjs'), '--seed', '1', '--calls', '20', '--promises']).finished;
+  const { stdout, stderr, code } = await start('sh', [
+    '-c',
+    'ulimit -f 1000000 && exec "$0" "$@"',
+    process.execPath,
+    cliPath,
+    'run',
+    '-n',
+    '2',
+    '--no-prefix',
+    '--',
+    process.execPath,
+    fixture('random-collectives.mjs'),
+    '--seed',
+    '1',
+    '--calls',
+    '20',
+    '--promises',
+  ]).finished;
   expect(code, stderr).toBe(0);
   expect(stdout).toContain('"algorithm":"ring"');
   expect(stderr).toContain('through sockets: ftruncate failed: EFBIG');
@@ -74,12 +130,18 @@ test('where a file may not be as long as the shared memory, ranks use sockets an
 test('a program that would cut the shared memory short cannot, and heaps go on growing', async (context) => {
   const job = startTccl(['run', '-n', '2', '--no-prefix', process.execPath, fixture('growing.mjs')], { openInput: true });
   const pids = numbersOf(await job.shown(/(pid=\d+[^]*){2}/), 'pid');
-  const files = pids.flatMap((pid) => readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
-    const path = `/proc/${pid}/fd/${fd}`;
-    return isMemory(path) ? [path] : [];
-  }));
+  const files = pids.flatMap((pid) =>
+    readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+      const path = `/proc/${pid}/fd/${fd}`;
+      return isMemory(path) ? [path] : [];
+    }),
+  );
   if (files.length === 0) context.skip('ranks share no file here');
-  for (const path of files) for (const bytes of [0, 4096, 2 ** 33]) expect(() => { truncateSync(path, bytes); }).toThrow('EPERM');
+  for (const path of files)
+    for (const bytes of [0, 4096, 2 ** 33])
+      expect(() => {
+        truncateSync(path, bytes);
+      }).toThrow('EPERM');
   job.process.stdin?.end('go\n');
   expect(await job.finished).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/(sum=3\n){2}$/) as string });
 });

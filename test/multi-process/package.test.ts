@@ -13,13 +13,21 @@ let packed: { filename: string; files: { path: string }[] };
 let offline: string | undefined;
 
 beforeAll(() => {
-  const output = execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', project], { cwd: repository, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  const output = execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', project], {
+    cwd: repository,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   packed = (JSON.parse(output) as [typeof packed])[0];
   writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'empty', private: true, type: 'module' }));
   // What npm ci fetched is in npm's cache: no need to ask the registry.
-  const install = spawnSync('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', `./${packed.filename}`], { cwd: project, encoding: 'utf8' });
+  const install = spawnSync('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', `./${packed.filename}`], {
+    cwd: project,
+    encoding: 'utf8',
+  });
   if (install.status !== 0) {
-    if (!/ENOTCACHED|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENOTFOUND|E5\d\d|network/i.test(install.stderr)) throw new Error(install.stderr);
+    if (!/ENOTCACHED|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENOTFOUND|E5\d\d|network/i.test(install.stderr))
+      throw new Error(install.stderr);
     offline = 'npm cannot reach a registry';
   }
 });
@@ -33,11 +41,23 @@ test('packing builds first: a package without dist/ installs and does nothing', 
 
 test('the package holds what runs and what explains, and nothing else', () => {
   const paths = packed.files.map((file) => file.path);
-  for (const path of ['dist/index.js', 'dist/index.d.ts', 'dist/planner/index.js', 'dist/cli/main.js', 'dist/runtime/device/kernels/kernels.wasm', 'README.md', 'LICENSE', 'examples/sum.mjs']) {
+  for (const path of [
+    'dist/index.js',
+    'dist/index.d.ts',
+    'dist/planner/index.js',
+    'dist/cli/main.js',
+    'dist/runtime/device/kernels/kernels.wasm',
+    'README.md',
+    'LICENSE',
+    'examples/sum.mjs',
+  ]) {
     expect(paths).toContain(path);
   }
   // Pages that the README leads to, which nobody has at hand who only installed the package.
-  for (const [, page = ''] of readFileSync(join(repository, 'README.md'), 'utf8').matchAll(/\]\(((?:docs|examples)\/[^)#]+\.md)/g)) expect(paths).toContain(page);
+  for (const [, page = ''] of readFileSync(join(repository, 'README.md'), 'utf8').matchAll(
+    /\]\(((?:docs|examples)\/[^)#]+\.md)/g,
+  ))
+    expect(paths).toContain(page);
   expect(paths.filter((path) => /^(src|test|bench|\.ci)\/|\.map$|tsbuildinfo$/.test(path))).toEqual([]);
 });
 
@@ -45,7 +65,18 @@ describe('installed into an empty project', () => {
   test('the command starts ranks that sum', async (context) => {
     if (offline !== undefined) return context.skip(offline);
     cpSync(join(repository, 'examples/sum.mjs'), join(project, 'sum.mjs'));
-    const { stdout, stderr, code } = await start('npx', ['--no-install', '--prefix', project, 'tccl', 'run', '-n', '2', '--', 'node', join(project, 'sum.mjs')]).finished;
+    const { stdout, stderr, code } = await start('npx', [
+      '--no-install',
+      '--prefix',
+      project,
+      'tccl',
+      'run',
+      '-n',
+      '2',
+      '--',
+      'node',
+      join(project, 'sum.mjs'),
+    ]).finished;
     expect(stdout.split('\n').sort(), stderr).toEqual(['', '[0] rank 0 of 2: 3', '[1] rank 1 of 2: 3']);
     expect(code).toBe(0);
   });
@@ -55,66 +86,115 @@ describe('installed into an empty project', () => {
     ['with the DOM', { lib: ['es2022', 'dom'], types: [] }],
     ['with neither', { lib: ['es2022'], types: [] }],
   ];
-  test.for(compilers)('TypeScript finds the types of tccl and tccl/planner, and checks them, %s', ([, { lib, types }], context) => {
-    if (offline !== undefined) return context.skip(offline);
-    const platform = [
-      'await init({ signal: AbortSignal.timeout(1000) });',
-      "await spawnRanks(2, new URL('./job.js', import.meta.url), { signal: AbortSignal.timeout(1000) });",
-      '// @ts-expect-error no signal',
-      'await init({ signal: new URL(import.meta.url) });',
-    ];
-    const neither = types.length === 0 && lib.length === 1;
-    writeFileSync(join(project, 'job.ts'), [
-      "import { fromFloat16, init, spawnRanks, toFloat16, type Algorithm, type CallKind, type Communicator, TcclError } from 'tccl';",
-      "import { describeError } from 'tccl/planner';",
-      'const comm: Communicator = await init({ timeoutMs: 1000 });',
-      'const x: Float32Array = comm.alloc(Float32Array, 3);',
-      '// @ts-expect-error it is a SharedArrayBuffer',
-      'const buffer: ArrayBuffer = comm.alloc(Float32Array, 3).buffer;',
-      'toFloat16(fromFloat16(comm.alloc(Uint16Array, 3), x), new Uint16Array(buffer));',
-      'await comm.allToAllV({ array: x, counts: Int32Array.of(3) }, { array: new Float32Array(3), counts: [3], displacements: undefined });',
-      "const algorithm: Algorithm | undefined = comm.nRanks === 1 ? undefined : 'ring';",
-      "const kind: CallKind = comm.explain('allReduce', 8).collective;",
-      "const child = await comm.split(0, comm.rank, { name: undefined, algorithm, engine: undefined, timeoutMs: undefined });",
-      'await comm.grow(comm.nRanks + 1, { commId: child.name }).catch(() => kind);',
-      "await comm.allReduce(x, x, 'max');",
-      '// @ts-expect-error no such operator',
-      "await comm.allReduce(x, x, 'maximum').catch((error: unknown) => [error instanceof TcclError, describeError(error)]);",
-      "await spawnRanks(2, './job.js');",
-      ...(neither ? [] : platform),
-    ].join('\n'));
-    const compilerOptions = { strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true, module: 'nodenext', target: 'es2022', lib, types, typeRoots: [join(repository, 'node_modules/@types')] };
-    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['job.ts'] }));
-    const tsc = spawnSync(process.execPath, [join(repository, 'node_modules/typescript/bin/tsc'), '-p', project], { encoding: 'utf8' });
-    expect(tsc.stdout).toBe('');
-    expect(tsc.status).toBe(0);
-  });
+  test.for(compilers)(
+    'TypeScript finds the types of tccl and tccl/planner, and checks them, %s',
+    ([, { lib, types }], context) => {
+      if (offline !== undefined) return context.skip(offline);
+      const platform = [
+        'await init({ signal: AbortSignal.timeout(1000) });',
+        "await spawnRanks(2, new URL('./job.js', import.meta.url), { signal: AbortSignal.timeout(1000) });",
+        '// @ts-expect-error no signal',
+        'await init({ signal: new URL(import.meta.url) });',
+      ];
+      const neither = types.length === 0 && lib.length === 1;
+      writeFileSync(
+        join(project, 'job.ts'),
+        [
+          "import { fromFloat16, init, spawnRanks, toFloat16, type Algorithm, type CallKind, type Communicator, TcclError } from 'tccl';",
+          "import { describeError } from 'tccl/planner';",
+          'const comm: Communicator = await init({ timeoutMs: 1000 });',
+          'const x: Float32Array = comm.alloc(Float32Array, 3);',
+          '// @ts-expect-error it is a SharedArrayBuffer',
+          'const buffer: ArrayBuffer = comm.alloc(Float32Array, 3).buffer;',
+          'toFloat16(fromFloat16(comm.alloc(Uint16Array, 3), x), new Uint16Array(buffer));',
+          'await comm.allToAllV({ array: x, counts: Int32Array.of(3) }, { array: new Float32Array(3), counts: [3], displacements: undefined });',
+          "const algorithm: Algorithm | undefined = comm.nRanks === 1 ? undefined : 'ring';",
+          "const kind: CallKind = comm.explain('allReduce', 8).collective;",
+          'const child = await comm.split(0, comm.rank, { name: undefined, algorithm, engine: undefined, timeoutMs: undefined });',
+          'await comm.grow(comm.nRanks + 1, { commId: child.name }).catch(() => kind);',
+          "await comm.allReduce(x, x, 'max');",
+          '// @ts-expect-error no such operator',
+          "await comm.allReduce(x, x, 'maximum').catch((error: unknown) => [error instanceof TcclError, describeError(error)]);",
+          "await spawnRanks(2, './job.js');",
+          ...(neither ? [] : platform),
+        ].join('\n'),
+      );
+      const compilerOptions = {
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        skipLibCheck: false,
+        noEmit: true,
+        module: 'nodenext',
+        target: 'es2022',
+        lib,
+        types,
+        typeRoots: [join(repository, 'node_modules/@types')],
+      };
+      writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['job.ts'] }));
+      const tsc = spawnSync(process.execPath, [join(repository, 'node_modules/typescript/bin/tsc'), '-p', project], {
+        encoding: 'utf8',
+      });
+      expect(tsc.stdout).toBe('');
+      expect(tsc.status).toBe(0);
+    },
+  );
 
   test('CommonJS requires it', (context) => {
     if (offline !== undefined) return context.skip(offline);
-    writeFileSync(join(project, 'sum.cjs'), "const { init } = require('tccl');\nvoid init().then((comm) => { console.log(comm.nRanks); return comm.close(); });\n");
+    writeFileSync(
+      join(project, 'sum.cjs'),
+      "const { init } = require('tccl');\nvoid init().then((comm) => { console.log(comm.nRanks); return comm.close(); });\n",
+    );
     const { stdout, stderr } = spawnSync(process.execPath, [join(project, 'sum.cjs')], { encoding: 'utf8' });
     expect(stdout, stderr).toBe('1\n');
   });
 
   test('without koffi, which is optional, ranks use sockets and say so, and can block', async (context) => {
     if (offline !== undefined) return context.skip(offline);
-    const omit = spawnSync('npm', ['install', '--omit=optional', '--prefer-offline', '--no-audit', '--no-fund'], { cwd: project, encoding: 'utf8' });
+    const omit = spawnSync('npm', ['install', '--omit=optional', '--prefer-offline', '--no-audit', '--no-fund'], {
+      cwd: project,
+      encoding: 'utf8',
+    });
     expect(omit.status, omit.stderr).toBe(0);
-    const { stdout, stderr, code } = await start('npx', ['--no-install', '--prefix', project, 'tccl', 'run', '-n', '2', '--', 'node', join(project, 'sum.mjs')]).finished;
+    const { stdout, stderr, code } = await start('npx', [
+      '--no-install',
+      '--prefix',
+      project,
+      'tccl',
+      'run',
+      '-n',
+      '2',
+      '--',
+      'node',
+      join(project, 'sum.mjs'),
+    ]).finished;
     expect(stdout.split('\n').sort(), stderr).toEqual(['', '[0] rank 0 of 2: 3', '[1] rank 1 of 2: 3']);
     expect(stderr).toContain('data goes through sockets: the library koffi cannot be loaded');
     expect(code).toBe(0);
 
-    writeFileSync(join(project, 'blocking.mjs'), [
-      "import { init } from 'tccl';",
-      'const comm = await init({ blocking: true });',
-      'const x = comm.alloc(Float32Array, 1000).fill(comm.rank + 1);',
-      'comm.allReduceSync(x);',
-      'console.log(x[0], x[999]);',
-      'await comm.close();',
-    ].join('\n'));
-    const blocking = await start('npx', ['--no-install', '--prefix', project, 'tccl', 'run', '-n', '2', '--', 'node', join(project, 'blocking.mjs')]).finished;
+    writeFileSync(
+      join(project, 'blocking.mjs'),
+      [
+        "import { init } from 'tccl';",
+        'const comm = await init({ blocking: true });',
+        'const x = comm.alloc(Float32Array, 1000).fill(comm.rank + 1);',
+        'comm.allReduceSync(x);',
+        'console.log(x[0], x[999]);',
+        'await comm.close();',
+      ].join('\n'),
+    );
+    const blocking = await start('npx', [
+      '--no-install',
+      '--prefix',
+      project,
+      'tccl',
+      'run',
+      '-n',
+      '2',
+      '--',
+      'node',
+      join(project, 'blocking.mjs'),
+    ]).finished;
     expect(blocking.stdout.split('\n').sort(), blocking.stderr).toEqual(['', '[0] 3 3', '[1] 3 3']);
     expect(blocking.code).toBe(0);
   });

@@ -57,15 +57,19 @@ export function perfettoImport(text: string): PerfettoTrace {
   if (!/^(\[\{"|\{")/.test(text.slice(0, SNIFFED_CHARACTERS).replace(/\s/g, ''))) problems.push('not recognised as a JSON trace');
   const exact = (value = 0): boolean => Number.isInteger(value * 8);
   // Sorted by time; events of one time stay in the order of the file. Metadata have none.
-  const events = parsed(text, problems).filter((event) => isEvent(event, problems)).map((event, place) => ({ event, place, ts: Math.round((event.ts ?? 0) * 1000) }));
+  const events = parsed(text, problems)
+    .filter((event) => isEvent(event, problems))
+    .map((event, place) => ({ event, place, ts: Math.round((event.ts ?? 0) * 1000) }));
   // Other viewers add in floating point: a slice may not end a hair after the next begins.
-  if (!events.every(({ event: { ts: at, dur } }) => exact(at) && exact(dur))) problems.push('times are not whole eighths of a microsecond');
+  if (!events.every(({ event: { ts: at, dur } }) => exact(at) && exact(dur)))
+    problems.push('times are not whole eighths of a microsecond');
   events.sort((a, b) => a.ts - b.ts || a.place - b.place);
 
   for (const { event, ts } of events) {
     const { ph = '', pid = 0, tid = 0, name, cat, args = {} } = event;
     // A thread without a number gets its process's, and the thread of that number counts as the main one.
-    if (name !== 'process_name' && (tid === pid || tid === 0)) problems.push(`${String(name)}: track ${tid} of process ${pid} is drawn as its main thread`);
+    if (name !== 'process_name' && (tid === pid || tid === 0))
+      problems.push(`${String(name)}: track ${tid} of process ${pid} is drawn as its main thread`);
     if (name === 'process_name') {
       processes.set(pid, String(args['name']));
       continue;
@@ -76,7 +80,15 @@ export function perfettoImport(text: string): PerfettoTrace {
     const stack = open.get(track) ?? [];
     open.set(track, stack);
     const begin = (to: number | undefined): void => {
-      const slice: PerfettoSlice = { name: name ?? '[No name]', category: cat, from: ts, to, tid, args: { ...args }, parent: stack.at(-1) };
+      const slice: PerfettoSlice = {
+        name: name ?? '[No name]',
+        category: cat,
+        from: ts,
+        to,
+        tid,
+        args: { ...args },
+        parent: stack.at(-1),
+      };
       stack.push(slice);
       track.slices.push(slice);
     };
@@ -92,7 +104,9 @@ export function perfettoImport(text: string): PerfettoTrace {
         break;
       case 'E': {
         closeStack(stack, ts, undefined, problems);
-        const slice = stack.findLast((one) => one.to === undefined && (name ?? one.name) === one.name && (cat ?? one.category) === one.category);
+        const slice = stack.findLast(
+          (one) => one.to === undefined && (name ?? one.name) === one.name && (cat ?? one.category) === one.category,
+        );
         if (slice === undefined) problems.push(`an end without a beginning at ${ts}`);
         else {
           slice.to = ts;
@@ -108,7 +122,15 @@ export function perfettoImport(text: string): PerfettoTrace {
         break;
       }
       case 'b': {
-        const slice: PerfettoSlice = { name: name ?? '', category: cat, from: ts, to: undefined, tid, args: { ...args }, parent: undefined };
+        const slice: PerfettoSlice = {
+          name: name ?? '',
+          category: cat,
+          from: ts,
+          to: undefined,
+          tid,
+          args: { ...args },
+          parent: undefined,
+        };
         const cookie = `${pid} ${String(name)} ${String(cat)} ${String(event.id)}`;
         if (asynchronous.has(cookie)) problems.push(`${cookie} begins within itself`);
         asynchronous.set(cookie, slice);
@@ -164,7 +186,9 @@ function isEvent(event: RawEvent, problems: string[]): boolean {
     // Perfetto would do without the name of an end; speedscope pairs by name and arguments.
     ...(typeof name === 'string' && name !== '' ? [] : ['name']),
     ...(args === undefined || (typeof args === 'object' && !Array.isArray(args)) ? [] : ['args']),
-    ...(ph === 'M' && name?.endsWith('_name') === true && (typeof args?.['name'] !== 'string' || args['name'] === '') ? ['args.name'] : []),
+    ...(ph === 'M' && name?.endsWith('_name') === true && (typeof args?.['name'] !== 'string' || args['name'] === '')
+      ? ['args.name']
+      : []),
     ...(ph === 'M' && name === 'thread_sort_index' && !(Number(args?.['sort_index']) < 2 ** 31) ? ['args.sort_index'] : []),
   ];
   if (wrong.length > 0) problems.push(`${JSON.stringify(event)}: wrong ${wrong.join(', ')}`);
@@ -187,6 +211,7 @@ function closeStack(stack: PerfettoSlice[], ts: number, durationNs: number | und
     // Instants stack on each other; else what ends as another begins is over.
     const isOver = slice.to < ts || (slice.to === ts && !(slice.from === slice.to && durationNs === 0));
     if (isOver) stack.pop();
-    else if (durationNs !== undefined && ts + durationNs > slice.to) problems.push(`a slice at ${ts} overlaps the end of ${slice.name}`);
+    else if (durationNs !== undefined && ts + durationNs > slice.to)
+      problems.push(`a slice at ${ts} overlaps the end of ${slice.name}`);
   }
 }

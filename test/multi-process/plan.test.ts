@@ -6,13 +6,18 @@ import { tccl } from './cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-plan-'));
 const file = (name: string) => join(folder, name);
-afterAll(() => { rmSync(folder, { recursive: true }); });
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
 
 interface PlanJson {
   readonly format: string;
   readonly nRanks: number;
   readonly environment: Readonly<Record<string, string>>;
-  readonly forecasts: readonly { readonly collective: string; readonly rows: readonly { readonly bytes: number; readonly choice?: { readonly algorithm: string } }[] }[];
+  readonly forecasts: readonly {
+    readonly collective: string;
+    readonly rows: readonly { readonly bytes: number; readonly choice?: { readonly algorithm: string } }[];
+  }[];
 }
 
 async function planJson(...args: string[]): Promise<PlanJson> {
@@ -28,7 +33,19 @@ describe('tccl plan', () => {
     const lines = stdout.split('\n');
     expect(lines.length).toBeLessThanOrEqual(40);
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(140);
-    for (const part of ['16 ranks on 2 nodes', 'limit', 'channels', 'ring 0', 'NVLS', 'PXN', 'GDR', 'AllReduce', 'busbw', 'NVLSTree Simple']) expect(stdout).toContain(part);
+    for (const part of [
+      '16 ranks on 2 nodes',
+      'limit',
+      'channels',
+      'ring 0',
+      'NVLS',
+      'PXN',
+      'GDR',
+      'AllReduce',
+      'busbw',
+      'NVLSTree Simple',
+    ])
+      expect(stdout).toContain(part);
     expect(stdout).not.toContain('\u001b');
   });
 
@@ -53,10 +70,21 @@ describe('tccl plan', () => {
   });
 
   it('writes a page and charts', async () => {
-    const { stdout, code } = await tccl(['plan', 'hgx-a100-4', '--nodes', '2', '--html', file('plan.html'), '--svg', file('plan.svg')]);
+    const { stdout, code } = await tccl([
+      'plan',
+      'hgx-a100-4',
+      '--nodes',
+      '2',
+      '--html',
+      file('plan.html'),
+      '--svg',
+      file('plan.svg'),
+    ]);
     expect(code).toBe(0);
     expect(stdout).toContain('8 ranks on 2 nodes');
-    expect(readFileSync(file('plan.html'), 'utf8')).toMatch(/^<!doctype html>[\s\S]*2 x hgx-a100-4[\s\S]*data:image\/svg\+xml[\s\S]*<\/html>\n$/);
+    expect(readFileSync(file('plan.html'), 'utf8')).toMatch(
+      /^<!doctype html>[\s\S]*2 x hgx-a100-4[\s\S]*data:image\/svg\+xml[\s\S]*<\/html>\n$/,
+    );
     expect(readFileSync(file('plan.svg'), 'utf8')).toMatch(/^<svg xmlns[\s\S]*<polyline[\s\S]*<\/svg>\n$/);
   });
 
@@ -69,7 +97,11 @@ describe('tccl plan', () => {
 
   writeFileSync(file('typo.yaml'), 'machines:\n  - machine: dgx-h100\n    cuont: 2\n');
   it.each([
-    ['a size that is none', ['dgx-h100', '--sizes', '1K,many'], /--sizes 'many' is not a size: write bytes as 8, 64K, 1\.5M or 1G/],
+    [
+      'a size that is none',
+      ['dgx-h100', '--sizes', '1K,many'],
+      /--sizes 'many' is not a size: write bytes as 8, 64K, 1\.5M or 1G/,
+    ],
     ['a size of nothing', ['dgx-h100', '--sizes', '0'], /--sizes '0' must be a size above 0/],
     ['sizes in two ways', ['dgx-h100', '--sizes', '1K', '-e', '1M'], /--sizes does not go with/],
     ['sizes that shrink', ['dgx-h100', '-b', '1M', '-e', '1K'], /--minbytes 1048576 is more than --maxbytes 1024/],

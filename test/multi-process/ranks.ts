@@ -19,7 +19,10 @@ export async function runRanks(
   args: readonly string[] = [],
   { env = {}, flags = [] }: { env?: Record<string, string>; flags?: readonly string[] } = {},
 ): Promise<Outcome> {
-  const finished = await tccl(['run', '-n', String(nRanks), '--no-prefix', ...flags, '--', process.execPath, fixture(program), ...args], { env });
+  const finished = await tccl(
+    ['run', '-n', String(nRanks), '--no-prefix', ...flags, '--', process.execPath, fixture(program), ...args],
+    { env },
+  );
   const lines = finished.stdout.split('\n').filter((line) => line.startsWith('{'));
   return { ...finished, records: lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
 }

@@ -11,7 +11,9 @@ const node = process.execPath;
 const lines = (text: string) => text.trimEnd().split('\n').sort();
 
 let directory: string;
-beforeAll(() => { directory = mkdtempSync(join(tmpdir(), 'tccl-run-')); });
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'tccl-run-'));
+});
 afterAll(() => rmSync(directory, { recursive: true }));
 
 describe('what ranks get', () => {
@@ -22,19 +24,30 @@ describe('what ranks get', () => {
     expect(places.map(({ rank }) => rank).sort()).toEqual([0, 1, 2]);
     expect(new Set(places.map(({ commId }) => commId)).size).toBe(1);
     for (const place of places) {
-      expect(place).toMatchObject({ launcher: 'tccl', nRanks: 3, localRank: place.rank, nLocalRanks: 3, commId: expect.stringMatching(/./) as string });
+      expect(place).toMatchObject({
+        launcher: 'tccl',
+        nRanks: 3,
+        localRank: place.rank,
+        nLocalRanks: 3,
+        commId: expect.stringMatching(/./) as string,
+      });
     }
   });
 
   it('replaces the place of a launcher around it', async () => {
-    const { stdout } = await tccl(['run', '-n', '1', '--no-prefix', node, fixture('place.mjs')], { env: { TCCL_RANK: '7', TCCL_NRANKS: '8', TCCL_COMM_ID: 'outer' } });
+    const { stdout } = await tccl(['run', '-n', '1', '--no-prefix', node, fixture('place.mjs')], {
+      env: { TCCL_RANK: '7', TCCL_NRANKS: '8', TCCL_COMM_ID: 'outer' },
+    });
     expect(JSON.parse(stdout)).toMatchObject({ rank: 0, nRanks: 1 });
     expect(stdout).not.toContain('outer');
   });
 
   it('is the variables of -x, the options behind the command, and the input for rank 0', async () => {
     const script = 'echo "$GREETING/$WORD $1 ($(cat))"';
-    const { stdout } = await tccl(['run', '-n', '2', '-x', 'GREETING=a=b', '-x', 'WORD', 'sh', '-c', script, 'sh', '--grace'], { env: { WORD: 'here' }, input: 'typed' });
+    const { stdout } = await tccl(['run', '-n', '2', '-x', 'GREETING=a=b', '-x', 'WORD', 'sh', '-c', script, 'sh', '--grace'], {
+      env: { WORD: 'here' },
+      input: 'typed',
+    });
     expect(lines(stdout)).toEqual(['[0] a=b/here --grace (typed)', '[1] a=b/here --grace ()']);
   });
 });
@@ -43,8 +56,10 @@ describe('--bind-to', () => {
   const missing = lacks('taskset');
   it.skipIf(missing)(`core gives a rank one core${missing === undefined ? '' : ` (skipped: ${missing})`}`, async () => {
     const [cpus = ''] = bindRanks('core', 1);
-    expect(await tccl(['run', '-n', '1', '--bind-to', 'core', node, '-p', 'os.availableParallelism()']))
-      .toMatchObject({ stdout: `[0] ${cpus.split(',').length}\n`, code: 0 });
+    expect(await tccl(['run', '-n', '1', '--bind-to', 'core', node, '-p', 'os.availableParallelism()'])).toMatchObject({
+      stdout: `[0] ${cpus.split(',').length}\n`,
+      code: 0,
+    });
   });
 });
 
@@ -70,7 +85,16 @@ describe('what ranks write', () => {
 
   it('goes to a file a rank with --output-dir', async () => {
     const logs = join(directory, 'made', 'logs');
-    const { stdout } = await tccl(['run', '-n', '2', '--output-dir', logs, 'sh', '-c', 'echo out $TCCL_RANK; echo err >&2; printf end']);
+    const { stdout } = await tccl([
+      'run',
+      '-n',
+      '2',
+      '--output-dir',
+      logs,
+      'sh',
+      '-c',
+      'echo out $TCCL_RANK; echo err >&2; printf end',
+    ]);
     expect(stdout).toBe('');
     expect(readFileSync(join(logs, 'rank-0.log'), 'utf8')).toBe('out 0\nerr\nend');
     expect(readFileSync(join(logs, 'rank-1.log'), 'utf8')).toBe('out 1\nerr\nend');
@@ -81,7 +105,9 @@ describe('what ranks write', () => {
     // Neither writes before both can hear SIGTERM.
     const bothUp = `: > ${directory}/up$TCCL_RANK; until test -e ${directory}/up0 -a -e ${directory}/up1; do :; done`;
     const rank = `trap 'echo $TCCL_RANK >> ${ended}; exit' TERM; ${bothUp}; while :; do echo y; done`;
-    const { stdout } = await start('sh', ['-c', `"${node}" "${cliPath}" run -n 2 sh -c "$RANK" | head -n 3`], { env: { RANK: rank } }).finished;
+    const { stdout } = await start('sh', ['-c', `"${node}" "${cliPath}" run -n 2 sh -c "$RANK" | head -n 3`], {
+      env: { RANK: rank },
+    }).finished;
     expect(stdout).toMatch(/^(\[[01]\] y\n){3}$/);
     expect(lines(readFileSync(ended, 'utf8'))).toEqual(['0', '1']);
   });
@@ -100,7 +126,10 @@ describe('a rank that fails', () => {
     const [victim] = numbersOf(shown.split('\n').find((line) => line.startsWith('[1]')) ?? '', 'pid');
     assert(victim !== undefined && victim > 1, shown); // 0 would be the process group of the tests
     process.kill(victim, 'SIGKILL');
-    expect(await job.finished).toMatchObject({ code: 137, stderr: 'tccl run: rank 1 was killed by SIGKILL; ending the other ranks\n' });
+    expect(await job.finished).toMatchObject({
+      code: 137,
+      stderr: 'tccl run: rank 1 was killed by SIGKILL; ending the other ranks\n',
+    });
     await gone([...numbersOf(shown, 'pid'), ...numbersOf(shown, 'child')]);
   });
 
@@ -131,7 +160,16 @@ describe('the end of a job', () => {
 
   it('comes with --timeout, and names who was still there', async () => {
     // Rank 0 has to start and end within the time.
-    const { code, stderr } = await tccl(['run', '-n', '2', '--timeout', '5', 'sh', '-c', 'test $TCCL_RANK = 0 || exec sleep 1000']);
+    const { code, stderr } = await tccl([
+      'run',
+      '-n',
+      '2',
+      '--timeout',
+      '5',
+      'sh',
+      '-c',
+      'test $TCCL_RANK = 0 || exec sleep 1000',
+    ]);
     expect(code).toBe(124);
     expect(stderr).toBe('tccl run: not finished after 5 s: ending rank 1\n');
   });
@@ -193,10 +231,16 @@ describe('a command that cannot be run', () => {
   it('is looked for past entries of PATH that cannot be searched', async () => {
     symlinkSync('loop', join(directory, 'loop'));
     mkdirSync(join(directory, 'locked'), { mode: 0 });
-    const path = [join(directory, 'loop'), join(directory, 'locked'), 'x'.repeat(5000), cliPath, process.env['PATH'] ?? ''].join(':');
+    const path = [join(directory, 'loop'), join(directory, 'locked'), 'x'.repeat(5000), cliPath, process.env['PATH'] ?? ''].join(
+      ':',
+    );
     // Root may search all folders.
-    const asOther = process.getuid?.() === 0 && lacks('setpriv') === undefined ? ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'] : ['env'];
-    const run = (...command: string[]) => start('env', [...asOther, '/usr/bin/env', `PATH=${path}`, node, cliPath, 'run', '-n', '1', ...command]).finished;
+    const asOther =
+      process.getuid?.() === 0 && lacks('setpriv') === undefined
+        ? ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
+        : ['env'];
+    const run = (...command: string[]) =>
+      start('env', [...asOther, '/usr/bin/env', `PATH=${path}`, node, cliPath, 'run', '-n', '1', ...command]).finished;
     expect(await run('echo', 'found')).toMatchObject({ stdout: '[0] found\n', stderr: '', code: 0 });
     expect(await run('no-such-command')).toMatchObject({ stderr: 'tccl run: no-such-command: command not found\n', code: 127 });
   });
@@ -208,7 +252,20 @@ describe('a command that cannot be run', () => {
   });
 
   it.each([22, 24, 26, 28, 30, 32, 34, 36, 40])('with %i file descriptors is one line, or a job', async (limit) => {
-    const { code, stdout, stderr } = await start('sh', ['-c', `ulimit -n ${limit} && exec "$0" "$@"`, node, cliPath, 'run', '-n', '4', '--grace', '0.2', 'sh', '-c', 'sleep 0.2']).finished;
+    const { code, stdout, stderr } = await start('sh', [
+      '-c',
+      `ulimit -n ${limit} && exec "$0" "$@"`,
+      node,
+      cliPath,
+      'run',
+      '-n',
+      '4',
+      '--grace',
+      '0.2',
+      'sh',
+      '-c',
+      'sleep 0.2',
+    ]).finished;
     expect(stdout).toBe('');
     expect(code === 0 ? stderr : 'a job').toBe(code === 0 ? '' : 'a job');
     if (code !== 0) expect(stderr).toMatch(/^tccl( run)?: .*(EMFILE|too many open files).*\n$/);
@@ -217,7 +274,11 @@ describe('a command that cannot be run', () => {
   it.each([
     [['no-such-command'], 127, 'tccl run: no-such-command: command not found\n'],
     [['./no/such/file'], 127, 'tccl run: ./no/such/file: command not found\n'],
-    [[fixture('place.mjs')], 126, `tccl run: ${fixture('place.mjs')}: not executable; start it with node: tccl run -n 2 node ${fixture('place.mjs')}\n`],
+    [
+      [fixture('place.mjs')],
+      126,
+      `tccl run: ${fixture('place.mjs')}: not executable; start it with node: tccl run -n 2 node ${fixture('place.mjs')}\n`,
+    ],
   ])('%s', async (command, code, stderr) => {
     expect(await tccl(['run', '-n', '2', ...command])).toMatchObject({ code, stderr, stdout: '' });
   });

@@ -8,7 +8,10 @@ const thread = fixture('thread.mjs');
 
 /** Runs ranks that fail, and gives the error. */
 async function failureOf(nRanks: number, task: string): Promise<RemoteError> {
-  const error: unknown = await spawnRanks(nRanks, thread, { args: [task], graceMs: 50 }).then(() => undefined, (reason: unknown) => reason);
+  const error: unknown = await spawnRanks(nRanks, thread, { args: [task], graceMs: 50 }).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
   if (!(error instanceof RemoteError)) throw new Error('ended without a RemoteError', { cause: error });
   return error;
 }
@@ -17,25 +20,49 @@ describe('ranks as threads', () => {
   it('get their place, arguments, variables and data; their own threads are no ranks', async () => {
     const reports: unknown[] = [];
     await spawnRanks(2, new URL(`file://${thread}`), {
-      args: ['report', '--fast'], env: { WORD: 'here' }, workerData: { seed: 7 },
-      onMessage: (message, rank) => { reports[rank] = message; },
+      args: ['report', '--fast'],
+      env: { WORD: 'here' },
+      workerData: { seed: 7 },
+      onMessage: (message, rank) => {
+        reports[rank] = message;
+      },
     });
-    expect(reports).toEqual([0, 1].map((rank) => ({
-      rank, nRanks: 2, launcher: 'threads', localRank: rank, nLocalRanks: 2,
-      args: ['--fast'], workerData: { seed: 7 }, word: 'here', placeOfChild: null,
-    })));
+    expect(reports).toEqual(
+      [0, 1].map((rank) => ({
+        rank,
+        nRanks: 2,
+        launcher: 'threads',
+        localRank: rank,
+        nLocalRanks: 2,
+        args: ['--fast'],
+        workerData: { seed: 7 },
+        word: 'here',
+        placeOfChild: null,
+      })),
+    );
   });
 
   it('run the same code as processes', async () => {
     const results: unknown[] = [];
-    await spawnRanks(3, fixture('sum.mjs'), { onMessage: (message, rank) => { results[rank] = message; } });
+    await spawnRanks(3, fixture('sum.mjs'), {
+      onMessage: (message, rank) => {
+        results[rank] = message;
+      },
+    });
     expect(results).toEqual([0, 1, 2].map((rank) => ({ round: 0, rank, nRanks: 3, sums: [6, 6, 6, 6, 6] })));
   });
 
   it('share arrays of alloc with who started them', async () => {
     const arrays: Float32Array[] = [];
-    await spawnRanks(2, fixture('shared-array.mjs'), { onMessage: (message, rank) => { arrays[rank] = message as Float32Array; } });
-    expect(arrays.map((array) => [array.buffer instanceof SharedArrayBuffer, ...array])).toEqual([[true, 3, 3, 3], [true, 3, 3, 3]]);
+    await spawnRanks(2, fixture('shared-array.mjs'), {
+      onMessage: (message, rank) => {
+        arrays[rank] = message as Float32Array;
+      },
+    });
+    expect(arrays.map((array) => [array.buffer instanceof SharedArrayBuffer, ...array])).toEqual([
+      [true, 3, 3, 3],
+      [true, 3, 3, 3],
+    ]);
   });
 
   it.each([relative(process.cwd(), thread), pathToFileURL(thread).href])('run the module %s', async (module) => {
@@ -45,18 +72,30 @@ describe('ranks as threads', () => {
   });
 
   it('end when what gets their messages throws, and are not blamed', async () => {
-    const ranks = spawnRanks(2, thread, { args: ['spin'], onMessage: () => { throw new Error('of the handler'); } });
+    const ranks = spawnRanks(2, thread, {
+      args: ['spin'],
+      onMessage: () => {
+        throw new Error('of the handler');
+      },
+    });
     await expect(ranks).rejects.toThrow(/^of the handler$/);
   });
 
   it('whose message cannot be read fail', async () => {
-    expect(await failureOf(1, 'unreadable')).toMatchObject({ rank: 0, message: expect.stringContaining('deserialize') as string });
+    expect(await failureOf(1, 'unreadable')).toMatchObject({
+      rank: 0,
+      message: expect.stringContaining('deserialize') as string,
+    });
   });
 
   it('that throw are named, with their own error and its stack', async () => {
     const error = await failureOf(3, 'throw');
     expect(error).toMatchObject({ code: 'RANK_DIED', rank: 1, message: 'rank 1 of 3 failed: told to fail' });
-    expect(error.cause).toMatchObject({ name: 'RangeError', code: 'TOLD', stack: expect.stringMatching(/failAsTold .*thread\.mjs:\d+/) as string });
+    expect(error.cause).toMatchObject({
+      name: 'RangeError',
+      code: 'TOLD',
+      stack: expect.stringMatching(/failAsTold .*thread\.mjs:\d+/) as string,
+    });
   });
 
   it('that reject without anybody listening are named', async () => {
@@ -73,31 +112,51 @@ describe('ranks as threads', () => {
 
   it.each(['blocking', 'promise'])('fail the %s calls of the others when they die', async (api) => {
     const endings: unknown[] = [];
-    const ranks = spawnRanks(3, fixture('bereaved.mjs'), { args: [api], graceMs: 30_000, onMessage: (message, rank) => { endings[rank] = message; } });
+    const ranks = spawnRanks(3, fixture('bereaved.mjs'), {
+      args: [api],
+      graceMs: 30_000,
+      onMessage: (message, rank) => {
+        endings[rank] = message;
+      },
+    });
     await expect(ranks).rejects.toMatchObject({ code: 'RANK_DIED', rank: 1 });
     expect(endings).toEqual([{ code: 'RANK_DIED', rank: 1 }, undefined, { code: 'RANK_DIED', rank: 1 }]);
   });
 
   it('end when the signal says so', async () => {
     const controller = new AbortController();
-    const ranks = spawnRanks(2, thread, { args: ['spin'], signal: controller.signal, onMessage: () => controller.abort(new Error('enough')) });
+    const ranks = spawnRanks(2, thread, {
+      args: ['spin'],
+      signal: controller.signal,
+      onMessage: () => controller.abort(new Error('enough')),
+    });
     await expect(ranks).rejects.toThrow('enough');
     await expect(spawnRanks(2, thread, { signal: controller.signal })).rejects.toThrow('enough');
   });
 
   it('without a module say so', async () => {
-    await expect(spawnRanks(1, '/no/such/module.js')).rejects.toThrow(/^rank 0 of 1 failed: Cannot find module '\/no\/such\/module\.js'/);
+    await expect(spawnRanks(1, '/no/such/module.js')).rejects.toThrow(
+      /^rank 0 of 1 failed: Cannot find module '\/no\/such\/module\.js'/,
+    );
   });
 
   it.each([
     [0, thread, {}, 'ARGUMENT_RANGE', 'a number of ranks from 1, not 0'],
     [1.5, thread, {}, 'ARGUMENT_RANGE', 'a number of ranks from 1, not 1.5'],
     [1, new URL('http://localhost/x.js'), {}, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],
-    [2, thread, { arg: ['throw'] }, 'UNKNOWN_NAME', 'spawnRanks: there is no option "arg"; did you mean args?; there are args, env, workerData, execArgv, onMessage, graceMs, signal'],
+    [
+      2,
+      thread,
+      { arg: ['throw'] },
+      'UNKNOWN_NAME',
+      'spawnRanks: there is no option "arg"; did you mean args?; there are args, env, workerData, execArgv, onMessage, graceMs, signal',
+    ],
     [2, thread, null, 'ARGUMENT_TYPE', "spawnRanks: its options are an object, as in { args: ['--epochs', '3'] }, not null"],
     [2, thread, { workerData: () => 0 }, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],
     [2, thread, { execArgv: ['--no-such-option'] }, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],
   ])('are refused: %s ranks on %s with %o', async (nRanks, module, options, code, message) => {
-    await expect(spawnRanks(nRanks, module, options as object)).rejects.toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) as string }));
+    await expect(spawnRanks(nRanks, module, options as object)).rejects.toThrow(
+      expect.objectContaining({ code, message: expect.stringContaining(message) as string }),
+    );
   });
 });

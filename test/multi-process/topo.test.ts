@@ -6,7 +6,9 @@ import { parseXml } from '../../src/planner/topology/xml/parse.js';
 import { tccl } from './cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-topo-'));
-afterAll(() => { rmSync(folder, { recursive: true }); });
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
 
 function file(name: string, content: string): string {
   const path = join(folder, name);
@@ -14,14 +16,17 @@ function file(name: string, content: string): string {
   return path;
 }
 
-const skeleton = file('skeleton.xml', `<?xml version="1.0"?>
+const skeleton = file(
+  'skeleton.xml',
+  `<?xml version="1.0"?>
 <system version="1">
   <cpu numaid="0" affinity="ff" arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="17">
     <pci busid="0001:00:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"/>
     <pci busid="0101:00:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"/>
   </cpu>
 </system>
-`);
+`,
+);
 const hardware = '1 x H100 SXM, 1 x 400G NIC';
 
 describe('tccl topo show', () => {
@@ -38,24 +43,40 @@ describe('tccl topo show', () => {
   });
 
   it('reads the standard input and a description, and says what NCCL would refuse', async () => {
-    const { code, stdout, stderr } = await tccl(['topo', 'show', '-', '--hardware', hardware], { input: readFileSync(skeleton, 'utf8') });
+    const { code, stdout, stderr } = await tccl(['topo', 'show', '-', '--hardware', hardware], {
+      input: readFileSync(skeleton, 'utf8'),
+    });
     expect(code).toBe(0);
     expect(stdout).toContain('1 GPU (sm 90), 1 network device (50 GB/s), 1 CPU, NVSwitch');
     expect(stderr).toBe('note: standard input:1:1: NCCL itself would refuse this: an XML declaration\n');
   });
 
   it('joins the ports of a card as NCCL does at its start, when asked to', async () => {
-    const ports = file('ports.xml', readFileSync(skeleton, 'utf8').replace('link_width="16"/>\n  </cpu>',
-      'link_width="16"><nic><net name="mlx5_0" dev="0" speed="200000" gdr="1"/><net name="mlx5_1" dev="1" speed="200000" gdr="1"/></nic></pci>\n  </cpu>'));
-    const show = async (args: readonly string[], env: Record<string, string> = {}) => tccl(['topo', 'show', ports, '--hardware', '1 x H100 SXM', ...args], { env });
+    const ports = file(
+      'ports.xml',
+      readFileSync(skeleton, 'utf8').replace(
+        'link_width="16"/>\n  </cpu>',
+        'link_width="16"><nic><net name="mlx5_0" dev="0" speed="200000" gdr="1"/><net name="mlx5_1" dev="1" speed="200000" gdr="1"/></nic></pci>\n  </cpu>',
+      ),
+    );
+    const show = async (args: readonly string[], env: Record<string, string> = {}) =>
+      tccl(['topo', 'show', ports, '--hardware', '1 x H100 SXM', ...args], { env });
     expect((await show([])).stdout).toContain('2 network devices (25 GB/s)');
     expect((await show(['--merge-nics'])).stdout).toContain('50 ─ NET 2  mlx5_0+mlx5_1');
     expect((await show(['--merge-nics'], { NCCL_NET_MERGE_LEVEL: 'LOC' })).stdout).toContain('2 network devices (25 GB/s)');
-    expect((await show([], { NCCL_NET_FORCE_MERGE: 'mlx5_0,mlx5_1' })).stderr).toContain('note: NCCL_NET_FORCE_MERGE counts with --merge-nics only');
+    expect((await show([], { NCCL_NET_FORCE_MERGE: 'mlx5_0,mlx5_1' })).stderr).toContain(
+      'note: NCCL_NET_FORCE_MERGE counts with --merge-nics only',
+    );
     expect(await show(['--merge-nics'], { NCCL_NET_FORCE_MERGE: 'mlx5_0,mlx5_7' })).toMatchObject({
-      stdout: '', stderr: expect.stringContaining('NCCL_NET_FORCE_MERGE: "mlx5_0,mlx5_7" names 2 devices and 1 of them are here; there are mlx5_0, mlx5_1') as unknown });
+      stdout: '',
+      stderr: expect.stringContaining(
+        'NCCL_NET_FORCE_MERGE: "mlx5_0,mlx5_7" names 2 devices and 1 of them are here; there are mlx5_0, mlx5_1',
+      ) as unknown,
+    });
     const merged = await tccl(['topo', 'complete', ports, '--hardware', '1 x H100 SXM', '--merge-nics']);
-    expect(merged.stdout).toMatch(/<nic>\s*<net name="mlx5_0\+mlx5_1" dev="2" latency="0" speed="400000" [^>]*net="1"\/>\s*<\/nic>/);
+    expect(merged.stdout).toMatch(
+      /<nic>\s*<net name="mlx5_0\+mlx5_1" dev="2" latency="0" speed="400000" [^>]*net="1"\/>\s*<\/nic>/,
+    );
   });
 
   it('writes a picture', async () => {
@@ -67,7 +88,9 @@ describe('tccl topo show', () => {
   it('tells everything as JSON', async () => {
     const { stdout } = await tccl(['topo', 'show', 'gh200', '--json']);
     expect(JSON.parse(stdout)).toMatchObject({
-      title: 'gh200', endpoints: [{ label: 'GPU0' }, { label: 'NET0' }], notes: [],
+      title: 'gh200',
+      endpoints: [{ label: 'GPU0' }, { label: 'NET0' }],
+      notes: [],
       paths: expect.arrayContaining([expect.objectContaining({ from: 'GPU/0-1000', to: 'NET/0-0', type: 'P2C' })]) as unknown,
     });
   });
@@ -78,7 +101,9 @@ describe('tccl topo show', () => {
 });
 
 describe('tccl topo doctor', () => {
-  const sick = file('sick.xml', `<system version="1">
+  const sick = file(
+    'sick.xml',
+    `<system version="1">
   <cpu numaid="0" affinity="ff" arch="arm64">
     <pci busid="0000:01:00.0" class="0x030200" link_speed="32.0 GT/s" link_width="16">
       <gpu dev="0" sm="90" rank="0" gdr="1"/>
@@ -86,7 +111,8 @@ describe('tccl topo doctor', () => {
     <nic><net name="eth0" dev="0" speed="10000" port="0" guid="0x0" maxconn="65536" gdr="0"/></nic>
   </cpu>
 </system>
-`);
+`,
+  );
 
   it('tells place, cost and remedy, and is content with a warning', async () => {
     const { code, stdout } = await tccl(['topo', 'doctor', sick]);
@@ -107,7 +133,10 @@ sick.xml: 1 warning
   });
 
   it('compares with the machine, and with a graph file', async () => {
-    const graph = file('graph-of-two.xml', '<graphs version="1"><graph id="0"><channel><gpu dev="1"/></channel></graph></graphs>');
+    const graph = file(
+      'graph-of-two.xml',
+      '<graphs version="1"><graph id="0"><channel><gpu dev="1"/></channel></graph></graphs>',
+    );
     const { code, stdout } = await tccl(['topo', 'doctor', sick, '--machine', 'gh200', '--graph', graph]);
     expect(code).toBe(1);
     expect(stdout).toContain('error graph-gpu-not-there: the graph file uses GPU 1, and the topology has GPU 0');
@@ -117,7 +146,9 @@ sick.xml: 1 warning
   it('wants a graph file and a machine, not one for the other', async () => {
     const graph = file('a-graph.xml', '<graphs version="1"/>');
     expect(await tccl(['topo', 'doctor', sick, '--graph', sick])).toMatchObject({
-      code: 2, stdout: '', stderr: `tccl: ${sick}:1:1: its root is <system>, not <graphs>: --graph takes an NCCL_GRAPH_FILE, or what NCCL_GRAPH_DUMP_FILE wrote\n`,
+      code: 2,
+      stdout: '',
+      stderr: `tccl: ${sick}:1:1: its root is <system>, not <graphs>: --graph takes an NCCL_GRAPH_FILE, or what NCCL_GRAPH_DUMP_FILE wrote\n`,
     });
     expect((await tccl(['topo', 'doctor', sick, '--machine', graph])).stderr).toContain('its root is <graphs>, not <system>');
   });
@@ -130,7 +161,10 @@ sick.xml: 1 warning
 describe('tccl topo complete', () => {
   it('writes a file that show needs no description for', async () => {
     const output = join(folder, 'complete.xml');
-    expect(await tccl(['topo', 'complete', skeleton, '--hardware', hardware, '-o', output])).toMatchObject({ code: 0, stdout: '' });
+    expect(await tccl(['topo', 'complete', skeleton, '--hardware', hardware, '-o', output])).toMatchObject({
+      code: 0,
+      stdout: '',
+    });
     expect((await tccl(['topo', 'show', output])).stdout).toContain('GPU0');
   });
 
@@ -153,15 +187,23 @@ describe('tccl topo complete --machine', () => {
     device(machine, '0001:00:00.0', { class: '0x030200', vendor: '0x10de', device: '0x2330' });
     const { code, stdout, stderr } = await tccl(['topo', 'complete', skeleton, '--machine', machine]);
     expect(code).toBe(0);
-    expect(stdout).toContain('<pci busid="0001:00:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16" vendor="0x10de" device="0x2330">');
+    expect(stdout).toContain(
+      '<pci busid="0001:00:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16" vendor="0x10de" device="0x2330">',
+    );
     expect(stderr).toContain('left out, because no GPU or network device of the machine is there: 0101:00:00.0');
     expect((await tccl(['topo', 'show', '-'], { input: stdout })).stdout).toContain('1 GPU (sm 90)');
   });
 
   it('wants a machine with GPUs, and one source of devices', async () => {
     expect(await tccl(['topo', 'complete', skeleton, '--machine', folder])).toMatchObject({
-      code: 2, stdout: '', stderr: expect.stringContaining('no GPU found on the machine at') as unknown });
-    expect(await tccl(['topo', 'complete', skeleton, '--machine', '/', '--hardware', hardware])).toMatchObject({ code: 2, stdout: '' });
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('no GPU found on the machine at') as unknown,
+    });
+    expect(await tccl(['topo', 'complete', skeleton, '--machine', '/', '--hardware', hardware])).toMatchObject({
+      code: 2,
+      stdout: '',
+    });
   });
 });
 
@@ -198,8 +240,9 @@ describe('tccl topo detect', () => {
   });
 
   it('gives the doctor the machine that a file is meant for', async () => {
-    expect((await tccl(['topo', 'doctor', 'pcie-2-l4', '--machine', folder])).stdout)
-      .toContain('error gpu-not-there: the machine has no GPU at 0000:01:00.0; it has none');
+    expect((await tccl(['topo', 'doctor', 'pcie-2-l4', '--machine', folder])).stdout).toContain(
+      'error gpu-not-there: the machine has no GPU at 0000:01:00.0; it has none',
+    );
   });
 });
 
@@ -207,17 +250,36 @@ describe('wrong input', () => {
   const cut = file('cut.xml', '<system version="1">\n  <cpu numaid="0">');
   const graph = file('graph.xml', '<graphs version="1"/>');
   const large = file('large.xml', ' '.repeat(65 * 2 ** 20));
-  const bare = file('bare.xml', '<system version="1"><cpu numaid="0"><pci busid="0001:00:00.0" class="0x030200"><gpu dev="0" sm="80" gdr="1"/></pci></cpu></system>');
+  const bare = file(
+    'bare.xml',
+    '<system version="1"><cpu numaid="0"><pci busid="0001:00:00.0" class="0x030200"><gpu dev="0" sm="80" gdr="1"/></pci></cpu></system>',
+  );
 
   it.each([
     ['a file that ends too early', [cut], `tccl: ${cut}:2:19: the file ends inside <cpu numaid="0"> (line 2); was it cut?\n`],
     ['a graph file', [graph], `tccl: ${graph}:1:1: <graphs> (line 1) is no topology: its root must be <system>\n`],
     ['a file that is too large', [large], `tccl: ${large}: more than 64 MiB; that is no topology\n`],
     ['a folder', [folder], `tccl: ${folder}: cannot be read: EISDIR: illegal operation on a directory, read\n`],
-    ['a file without GPUs', [skeleton], `tccl: ${skeleton}:2:1: no GPU in <system>: NCCL adds those of the machine that it runs on; describe them with --hardware`],
-    ['a file without CPUs', [file('empty.xml', '<system version="1">\n</system>')], `${join(folder, 'empty.xml')}:1:1: <system> (line 1): no <cpu> in it`],
-    ['a CPU without architecture', [bare], `tccl: ${bare}:1:21: <cpu numaid="0"> (line 1): attribute arch is missing, and NCCL needs it`],
-    ['a name that is neither', ['dgx-h10'], 'tccl: there is no file dgx-h10, and no such machine in the catalogue; did you mean dgx-h100?'],
+    [
+      'a file without GPUs',
+      [skeleton],
+      `tccl: ${skeleton}:2:1: no GPU in <system>: NCCL adds those of the machine that it runs on; describe them with --hardware`,
+    ],
+    [
+      'a file without CPUs',
+      [file('empty.xml', '<system version="1">\n</system>')],
+      `${join(folder, 'empty.xml')}:1:1: <system> (line 1): no <cpu> in it`,
+    ],
+    [
+      'a CPU without architecture',
+      [bare],
+      `tccl: ${bare}:1:21: <cpu numaid="0"> (line 1): attribute arch is missing, and NCCL needs it`,
+    ],
+    [
+      'a name that is neither',
+      ['dgx-h10'],
+      'tccl: there is no file dgx-h10, and no such machine in the catalogue; did you mean dgx-h100?',
+    ],
     ['a server that is none', ['pcie-8-l41s'], 'no such machine in the catalogue; did you mean pcie-8-l40s?'],
     ['a server that is too large', ['pcie-17-l40s'], 'no such machine in the catalogue; did you mean pcie-16-l40s?'],
     ['a description that does not fit', [skeleton, '--hardware', '8 x H100 SXM'], 'the file has places for 1 only'],

@@ -6,10 +6,20 @@ import { type PathType, pathTypeNames } from '../../src/planner/topology/types.j
 
 /** One graph as `expected.json` holds it. */
 interface ExpectedGraph {
-  readonly id: number; readonly pattern: number; readonly crossNic: number; readonly collNet: number;
-  readonly minChannels: number; readonly maxChannels: number; readonly nChannels: number;
-  readonly bwIntra: number; readonly bwInter: number; readonly latencyInter: number;
-  readonly typeIntra: string; readonly typeInter: string; readonly sameChannels: number; readonly nHops: number;
+  readonly id: number;
+  readonly pattern: number;
+  readonly crossNic: number;
+  readonly collNet: number;
+  readonly minChannels: number;
+  readonly maxChannels: number;
+  readonly nChannels: number;
+  readonly bwIntra: number;
+  readonly bwInter: number;
+  readonly latencyInter: number;
+  readonly typeIntra: string;
+  readonly typeInter: string;
+  readonly sameChannels: number;
+  readonly nHops: number;
   readonly intra: readonly (readonly number[])[];
 }
 
@@ -18,18 +28,23 @@ type ExpectedGraphs = Readonly<Record<keyof HostGraphs, ExpectedGraph | null>>;
 /** The merge of what NCCL's own search found, so that only the merge is tested. */
 export function mergeExpected(oracleCase: OracleCase): Merged {
   const nodeTypes = oracleCase.expected['nodeTypes'] as { xml: string; localRanks: number[]; graphs: ExpectedGraphs }[];
-  const hosts = new Map(oracleCase.hosts.map(({ xml, systems }) => {
-    const nodes = systems.map((local) => {
-      const nodeType = nodeTypes.find((type) => type.xml === xml && type.localRanks.join() === local.ranks.join());
-      if (nodeType === undefined) throw new Error(`${xml}: NCCL sees no node of ranks ${local.ranks.join(' ')}`);
-      return contributionOf(local, expectedGraphs(nodeType.graphs), oracleCase.parameters);
-    });
-    return [xml, { nRanks: nodes.reduce((sum, { ranks }) => sum + ranks.length, 0), nodes }];
-  }));
-  return mergeHosts(oracleCase.file.nodes.flatMap(({ xml, count }) => {
-    const host = hosts.get(xml);
-    return host === undefined ? [] : [{ host, count }];
-  }), oracleCase.parameters);
+  const hosts = new Map(
+    oracleCase.hosts.map(({ xml, systems }) => {
+      const nodes = systems.map((local) => {
+        const nodeType = nodeTypes.find((type) => type.xml === xml && type.localRanks.join() === local.ranks.join());
+        if (nodeType === undefined) throw new Error(`${xml}: NCCL sees no node of ranks ${local.ranks.join(' ')}`);
+        return contributionOf(local, expectedGraphs(nodeType.graphs), oracleCase.parameters);
+      });
+      return [xml, { nRanks: nodes.reduce((sum, { ranks }) => sum + ranks.length, 0), nodes }];
+    }),
+  );
+  return mergeHosts(
+    oracleCase.file.nodes.flatMap(({ xml, count }) => {
+      const host = hosts.get(xml);
+      return host === undefined ? [] : [{ host, count }];
+    }),
+    oracleCase.parameters,
+  );
 }
 
 /** NETs are left out. */

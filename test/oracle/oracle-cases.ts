@@ -3,7 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';
 import type { OracleInput } from '../../src/planner/plan/oracle/oracle-case.js';
 
-/** The cases in the repository, chosen by what they execute of the planner (scripts/choose-corpus.mjs), and all others where they are there. */
+/**
+ * The cases in the repository, chosen by what they execute of the planner (scripts/choose-corpus.mjs), and all others
+ * where they are there.
+ */
 const corpus = fileURLToPath(new URL('../../testing/corpus/oracle', import.meta.url));
 const all = process.env['TCCL_ORACLE_DIR'] ?? fileURLToPath(new URL('../../../shared/oracle/cases', import.meta.url));
 
@@ -17,15 +20,18 @@ export function oracleCases(): OracleInput[] {
 
 /** The cases of a folder, in order of their names. */
 export function casesOf(parent: string): OracleInput[] {
-  return readdirSync(parent).filter((name) => existsSync(join(parent, name, 'case.json'))).sort().map((name) => {
-    const folder = join(parent, name);
-    const json = (file: string): unknown => JSON.parse(readFileSync(join(folder, file), 'utf8'));
-    const xmlFiles = readdirSync(folder).filter((file) => file.endsWith('.xml'));
-    return {
-      name,
-      case: json('case.json'),
-      expected: json('expected.json'),
-      files: new Map(xmlFiles.map((file) => [file, readFileSync(join(folder, file), 'utf8')])),
-    };
-  });
+  return readdirSync(parent)
+    .filter((name) => existsSync(join(parent, name, 'case.json')))
+    .sort()
+    .map((name) => {
+      const folder = join(parent, name);
+      const json = (file: string): unknown => JSON.parse(readFileSync(join(folder, file), 'utf8'));
+      const xmlFiles = readdirSync(folder).filter((file) => file.endsWith('.xml'));
+      return {
+        name,
+        case: json('case.json'),
+        expected: json('expected.json'),
+        files: new Map(xmlFiles.map((file) => [file, readFileSync(join(folder, file), 'utf8')])),
+      };
+    });
 }

@@ -1,6 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { describeDifference, type Difference } from '../../src/planner/plan/oracle/difference.js';
-import { alignedGraphsDifference, channelsDifference, commDifference, nvlsDifference } from '../../src/planner/plan/oracle/merge-sections.js';
+import {
+  alignedGraphsDifference,
+  channelsDifference,
+  commDifference,
+  nvlsDifference,
+} from '../../src/planner/plan/oracle/merge-sections.js';
 import { OracleCase } from '../../src/planner/plan/oracle/oracle-case.js';
 import { type CaseResult, compareCase, sectionNames } from '../../src/planner/plan/oracle/run-oracle.js';
 import { choiceDifference, tuningDifference } from '../../src/planner/plan/oracle/tuning-sections.js';
@@ -21,13 +26,18 @@ interface Compared extends CaseResult {
 function compare(oracleCase: OracleCase): Compared {
   const { expected, expectedError, parameters } = oracleCase;
   const result = compareCase(oracleCase, sectionNames);
-  const refusesTuning = expectedError?.call.startsWith('ncclTopoTuneModel') === true ? refuses(() => oracleCase.tuning) : undefined;
+  const refusesTuning =
+    expectedError?.call.startsWith('ncclTopoTuneModel') === true ? refuses(() => oracleCase.tuning) : undefined;
   if (expectedError !== undefined) return { ...result, fromGraphs: new Map(), refusesTuning };
   const merged = mergeExpected(oracleCase);
   const tuning = tune(merged, parameters);
   const differences = [
-    alignedGraphsDifference(expected, merged), commDifference(expected, merged), channelsDifference(expected, merged),
-    nvlsDifference(expected, merged), tuningDifference(expected, tuning), choiceDifference(expected, tuning),
+    alignedGraphsDifference(expected, merged),
+    commDifference(expected, merged),
+    channelsDifference(expected, merged),
+    nvlsDifference(expected, merged),
+    tuningDifference(expected, tuning),
+    choiceDifference(expected, tuning),
   ];
   return { ...result, fromGraphs: new Map(fromGraphs.map((name, index) => [name, differences[index]])), refusesTuning };
 }
@@ -57,7 +67,7 @@ describe(`the planner answers what NCCL answered (cases in ${oracleFolders.join(
     expect(compared.some(({ outcomes }) => outcomes.get(section)?.kind === 'passed')).toBe(true);
   });
 
-  it.each(fromGraphs)('%s, from NCCL\'s graphs on', (part) => {
+  it.each(fromGraphs)("%s, from NCCL's graphs on", (part) => {
     const failures = compared.flatMap((one) => {
       const difference = one.fromGraphs.get(part);
       return difference === undefined ? [] : [`${one.name}: ${describeDifference(difference)}`];

@@ -7,16 +7,22 @@ import { comparedVersions, defaultVersion } from '../../src/planner/versions/ver
 import { casesOf } from './oracle-cases.js';
 
 /** Recorded answers of other versions: a folder of cases each. */
-const versionsFolder = process.env['TCCL_ORACLE_VERSIONS_DIR'] ?? fileURLToPath(new URL('../../../shared/oracle-versions/cases', import.meta.url));
+const versionsFolder =
+  process.env['TCCL_ORACLE_VERSIONS_DIR'] ?? fileURLToPath(new URL('../../../shared/oracle-versions/cases', import.meta.url));
 const recorded = existsSync(versionsFolder)
-  ? readdirSync(versionsFolder).filter((version) => version !== defaultVersion && (comparedVersions as readonly string[]).includes(version))
+  ? readdirSync(versionsFolder).filter(
+      (version) => version !== defaultVersion && (comparedVersions as readonly string[]).includes(version),
+    )
   : [];
 
 describe.skipIf(recorded.length === 0)(`plans are what other versions of NCCL answered (cases in ${versionsFolder})`, () => {
   it.each(recorded)('%s', (version) => {
     const results = casesOf(join(versionsFolder, version)).map((input) => runOracleCase(input, sectionNames));
-    const failures = results.flatMap(({ name, outcomes }) => [...outcomes].flatMap(([section, outcome]) =>
-      (outcome.kind === 'failed' ? [`${name} ${section}: ${outcome.difference}`] : [])));
+    const failures = results.flatMap(({ name, outcomes }) =>
+      [...outcomes].flatMap(([section, outcome]) =>
+        outcome.kind === 'failed' ? [`${name} ${section}: ${outcome.difference}`] : [],
+      ),
+    );
     expect(failures).toEqual([]);
     expect(results.length).toBeGreaterThan(0);
   });

@@ -16,7 +16,8 @@ function machine(allowed: string): string {
     'sys/devices/system/node/node0/cpulist': '0-1,4-5\n',
     'sys/devices/system/node/node1/cpulist': '2-3,6-7\n',
   };
-  for (let cpu = 0; cpu < 8; cpu++) files[`sys/devices/system/cpu/cpu${cpu}/topology/thread_siblings_list`] = `${cpu % 4},${(cpu % 4) + 4}\n`;
+  for (let cpu = 0; cpu < 8; cpu++)
+    files[`sys/devices/system/cpu/cpu${cpu}/topology/thread_siblings_list`] = `${cpu % 4},${(cpu % 4) + 4}\n`;
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, name)), { recursive: true });
     writeFileSync(join(root, name), text);
@@ -39,9 +40,12 @@ describe('binding ranks', () => {
   });
 
   it('refuses more ranks than cores', () => {
-    expect(() => bindRanks('core', 3, machine('0,1,4'))).toThrow(expect.objectContaining({
-      code: 'UNSUPPORTED', message: expect.stringContaining('3 ranks need as many cores, but this process may use 2') as string,
-    }));
+    expect(() => bindRanks('core', 3, machine('0,1,4'))).toThrow(
+      expect.objectContaining({
+        code: 'UNSUPPORTED',
+        message: expect.stringContaining('3 ranks need as many cores, but this process may use 2') as string,
+      }),
+    );
   });
 
   it('takes all CPUs for one node where the kernel knows none', () => {

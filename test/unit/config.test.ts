@@ -4,7 +4,12 @@ import { checkConfig, checkOptions, engineThreads, forcedAlgorithm, inherit } fr
 test('a child has what its parent has, but for the name, and what it is given', () => {
   const parent = checkConfig({ name: 'world', blocking: false, engine: 'thread', channels: 4 });
   expect(inherit(parent, {})).toEqual({ blocking: false, engine: 'thread', channels: 4 });
-  expect(inherit(parent, { name: 'row', blocking: true, channels: 1 })).toEqual({ name: 'row', blocking: true, engine: 'thread', channels: 1 });
+  expect(inherit(parent, { name: 'row', blocking: true, channels: 1 })).toEqual({
+    name: 'row',
+    blocking: true,
+    engine: 'thread',
+    channels: 1,
+  });
 });
 
 test('the number of engine threads lies between its bounds, and is none without them', () => {

@@ -19,11 +19,16 @@ import { writeXml } from '../../src/planner/topology/xml/write.js';
 
 /** Captured machines of hwloc's corpus; they lie beside the repository and are no part of it. */
 const captures = fileURLToPath(new URL('../../../shared/sysfs', import.meta.url));
-const missing = !existsSync(captures) ? `no captured machines at ${captures}`
-  : spawnSync('bzip2', ['--version'], { stdio: 'ignore', input: '' }).error !== undefined ? 'bzip2 is not installed' : undefined;
+const missing = !existsSync(captures)
+  ? `no captured machines at ${captures}`
+  : spawnSync('bzip2', ['--version'], { stdio: 'ignore', input: '' }).error !== undefined
+    ? 'bzip2 is not installed'
+    : undefined;
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-detect-'));
-afterAll(() => { rmSync(folder, { recursive: true }); });
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
 
 const named = (root: XmlElement, name: string) => [...descendants(root)].filter((element) => element.name === name);
 const attributes = (element: XmlElement | undefined) => Object.fromEntries(element?.attributes ?? []);
@@ -41,25 +46,65 @@ describe.skipIf(missing !== undefined)(`captured machines${missing === undefined
       const target = join(folder, archive.replace('.tar.bz2', ''));
       mkdirSync(target);
       // Of the thousands of files in them, those that detection asks for; not every machine has all, and then tar complains.
-      const files = ['class', 'vendor', 'device', 'subsystem_vendor', 'subsystem_device', 'max_link_speed', 'max_link_width', 'numa_node',
-        'cpumap', 'operstate', 'speed', 'flags', 'sys_image_guid', 'state', 'rate'].map((name) => `*/sys/devices/*/${name}`);
-      spawnSync('tar', ['xjf', join(captures, archive), '-C', target, '--wildcards', ...files,
-        '*/proc/cpuinfo', '*/sys/bus/pci/devices/*', '*/sys/class/net/*', '*/sys/class/infiniband/*']);
+      const files = [
+        'class',
+        'vendor',
+        'device',
+        'subsystem_vendor',
+        'subsystem_device',
+        'max_link_speed',
+        'max_link_width',
+        'numa_node',
+        'cpumap',
+        'operstate',
+        'speed',
+        'flags',
+        'sys_image_guid',
+        'state',
+        'rate',
+      ].map((name) => `*/sys/devices/*/${name}`);
+      spawnSync('tar', [
+        'xjf',
+        join(captures, archive),
+        '-C',
+        target,
+        '--wildcards',
+        ...files,
+        '*/proc/cpuinfo',
+        '*/sys/bus/pci/devices/*',
+        '*/sys/class/net/*',
+        '*/sys/class/infiniband/*',
+      ]);
       const [inner = ''] = readdirSync(target);
       roots.set(archive.slice(0, 6), join(target, inner));
     }
   });
-  const detected = (prefix: string, options: Parameters<typeof detect>[0] = {}) => detect({ root: roots.get(prefix) ?? '', ...options });
+  const detected = (prefix: string, options: Parameters<typeof detect>[0] = {}) =>
+    detect({ root: roots.get(prefix) ?? '', ...options });
 
   it('two sockets of Sandy Bridge with an InfiniBand card at the second', () => {
     const { root, notes } = detected('32em64');
-    expect(root.children.map(attributes)).toEqual([0, 1].map((node) => ({
-      numaid: String(node), affinity: `00000000,00000000,00000000,0000${node === 0 ? '00ff' : 'ff00'}`,
-      arch: 'x86_64', vendor: 'GenuineIntel', familyid: '6', modelid: '45',
-    })));
+    expect(root.children.map(attributes)).toEqual(
+      [0, 1].map((node) => ({
+        numaid: String(node),
+        affinity: `00000000,00000000,00000000,0000${node === 0 ? '00ff' : 'ff00'}`,
+        arch: 'x86_64',
+        vendor: 'GenuineIntel',
+        familyid: '6',
+        modelid: '45',
+      })),
+    );
     const [net] = named(root, 'net');
     expect(attributes(net)).toEqual({
-      name: 'mlx4_0', dev: '0', latency: '0', speed: '56000', port: '1', guid: '0xa3bff90003c90200', maxconn: '131072', gdr: '0', net: '1',
+      name: 'mlx4_0',
+      dev: '0',
+      latency: '0',
+      speed: '56000',
+      port: '1',
+      guid: '0xa3bff90003c90200',
+      maxconn: '131072',
+      gdr: '0',
+      net: '1',
     });
     expect(way(net)).toEqual(['mlx4_0', 'nic', '0000:82:00.0', '1']);
     expect(attributes(net?.parent?.parent)).toMatchObject({ class: '0x028000', vendor: '0x15b3', device: '0x1003' });
@@ -138,7 +183,9 @@ function pciDevice(path: string, properties: Readonly<Record<string, string>>): 
   const busId = path.split('/').at(-1) ?? '';
   return {
     [`sys/bus/pci/devices/${busId}`]: `link:../../../devices/${path}`,
-    ...Object.fromEntries(Object.entries({ numa_node: '1', ...properties }).map(([name, value]) => [`sys/devices/${path}/${name}`, value])),
+    ...Object.fromEntries(
+      Object.entries({ numa_node: '1', ...properties }).map(([name, value]) => [`sys/devices/${path}/${name}`, value]),
+    ),
   };
 }
 
@@ -165,28 +212,58 @@ describe('made machines', () => {
     'sys/devices/system/node/node2/cpumap': '00000000,00000000',
     'sys/module/nvidia_peermem/version': '1',
     ...pciDevice('pci0000:40/0000:40:01.0', { class: '0x060400', vendor: '0x1022', ...gen5 }),
-    ...pciDevice('pci0000:40/0000:40:01.0/0000:41:00.0', { class: '0x060400', vendor: '0x1000', device: '0xc030', subsystem_vendor: '0x1000', subsystem_device: '0x0004', ...gen5 }),
+    ...pciDevice('pci0000:40/0000:40:01.0/0000:41:00.0', {
+      class: '0x060400',
+      vendor: '0x1000',
+      device: '0xc030',
+      subsystem_vendor: '0x1000',
+      subsystem_device: '0x0004',
+      ...gen5,
+    }),
     ...pciDevice('pci0000:40/0000:40:01.0/0000:41:00.0/0000:42:00.0', { class: '0x060400', vendor: '0x1000', ...gen5 }),
-    ...pciDevice('pci0000:40/0000:40:01.0/0000:41:00.0/0000:42:00.0/0000:43:00.0', { class: '0x030200', vendor: '0x10de', device: '0x2330', ...gen5 }),
+    ...pciDevice('pci0000:40/0000:40:01.0/0000:41:00.0/0000:42:00.0/0000:43:00.0', {
+      class: '0x030200',
+      vendor: '0x10de',
+      device: '0x2330',
+      ...gen5,
+    }),
     ...pciDevice('pci0000:40/0000:40:01.0/0000:41:00.0/0000:42:01.0', { class: '0x060400', vendor: '0x1000', ...gen5 }),
-    ...pciDevice('pci0000:40/0000:40:01.0/0000:41:00.0/0000:42:01.0/0000:44:00.0', { class: '0x020700', vendor: '0x15b3', device: '0x1021', ...gen5 }),
-    ...pciDevice('pci0000:40/0000:40:01.0/0000:41:00.0/0000:42:01.0/0000:44:00.1', { class: '0x020700', vendor: '0x15b3', device: '0x1021', ...gen5 }),
+    ...pciDevice('pci0000:40/0000:40:01.0/0000:41:00.0/0000:42:01.0/0000:44:00.0', {
+      class: '0x020700',
+      vendor: '0x15b3',
+      device: '0x1021',
+      ...gen5,
+    }),
+    ...pciDevice('pci0000:40/0000:40:01.0/0000:41:00.0/0000:42:01.0/0000:44:00.1', {
+      class: '0x020700',
+      vendor: '0x15b3',
+      device: '0x1021',
+      ...gen5,
+    }),
     'sys/kernel/pci_switch_link/virtual_switch_links/0000:41:00.0/0000:42:00.0': '',
     'sys/kernel/pci_switch_link/virtual_switch_links/0000:41:00.0/not-a-device': '',
-    ...Object.fromEntries([['mlx5_10', '0000:44:00.1'], ['mlx5_9', '0000:44:00.0']].flatMap(([name, busId]) => Object.entries({
-      [`sys/class/infiniband/${name ?? ''}/device`]: `link:../../../bus/pci/devices/${busId ?? ''}`,
-      [`sys/class/infiniband/${name ?? ''}/sys_image_guid`]: '0c42:a103:0055:62a2',
-      [`sys/class/infiniband/${name ?? ''}/ports/1/state`]: '4: ACTIVE',
-      [`sys/class/infiniband/${name ?? ''}/ports/1/rate`]: '400 Gb/sec (4X NDR)',
-      [`sys/class/infiniband/${name ?? ''}/ports/2/state`]: '1: DOWN',
-    }))),
+    ...Object.fromEntries(
+      [
+        ['mlx5_10', '0000:44:00.1'],
+        ['mlx5_9', '0000:44:00.0'],
+      ].flatMap(([name, busId]) =>
+        Object.entries({
+          [`sys/class/infiniband/${name ?? ''}/device`]: `link:../../../bus/pci/devices/${busId ?? ''}`,
+          [`sys/class/infiniband/${name ?? ''}/sys_image_guid`]: '0c42:a103:0055:62a2',
+          [`sys/class/infiniband/${name ?? ''}/ports/1/state`]: '4: ACTIVE',
+          [`sys/class/infiniband/${name ?? ''}/ports/1/rate`]: '400 Gb/sec (4X NDR)',
+          [`sys/class/infiniband/${name ?? ''}/ports/2/state`]: '1: DOWN',
+        }),
+      ),
+    ),
   });
 
   it('the ports of one card are one device, in the order of their names', () => {
     const { root, notes } = detectMachine(gpuServer);
     const nets = named(root, 'net');
     expect(nets.map((net) => ['name', 'dev', 'speed', 'port', 'guid', 'gdr'].map((key) => net.attributes.get(key)))).toEqual([
-      ['mlx5_9', '0', '400000', '1', '0xa262550003a1420c', '1'], ['mlx5_10', '1', '400000', '2', '0xa262550003a1420c', '1'],
+      ['mlx5_9', '0', '400000', '1', '0xa262550003a1420c', '1'],
+      ['mlx5_10', '1', '400000', '2', '0xa262550003a1420c', '1'],
     ]);
     expect(new Set(nets.map((net) => way(net).slice(1).join(' ')))).toEqual(new Set(['nic 0000:44:00.0 0000:41:00.0 1']));
     expect(notes).toContain('port 2 of mlx5_9 is down: left out, as NCCL does');
@@ -195,28 +272,44 @@ describe('made machines', () => {
   it('GPUs are known by their PCI ids where the driver is not asked', () => {
     const { root, notes } = detectMachine(gpuServer);
     expect(named(root, 'gpu').map((gpu) => [attributes(gpu), way(gpu).slice(1)])).toEqual([
-      [{ dev: '0', sm: '90', rank: '0', gdr: '1', mlopart: '-1' }, ['0000:43:00.0', '0000:41:00.0', '1']]]);
+      [{ dev: '0', sm: '90', rank: '0', gdr: '1', mlopart: '-1' }, ['0000:43:00.0', '0000:41:00.0', '1']],
+    ]);
     expect(notes).toContain('NVML was not asked: NVLinks are not in it, and compute capabilities are those of the catalogue');
   });
 
   it('the driver tells links, and /sys what is at their other end', () => {
-    const { root } = detectMachine(gpuServer, { gpus: [{
-      busId: '0000:43:00.0', dev: 3, sm: 90, pciGeneration: 1, pciLanes: 8, c2c: { bandwidthMBps: 44_712, count: 5 },
-      nvlinks: [{ target: 'fffffff:ffff:ff', count: 17 }, { target: '0000:43:00.0', count: 1 }],
-    }] });
+    const { root } = detectMachine(gpuServer, {
+      gpus: [
+        {
+          busId: '0000:43:00.0',
+          dev: 3,
+          sm: 90,
+          pciGeneration: 1,
+          pciLanes: 8,
+          c2c: { bandwidthMBps: 44_712, count: 5 },
+          nvlinks: [
+            { target: 'fffffff:ffff:ff', count: 17 },
+            { target: '0000:43:00.0', count: 1 },
+          ],
+        },
+      ],
+    });
     const [gpu] = named(root, 'gpu');
     expect(attributes(gpu)).toEqual({ dev: '3', sm: '90', rank: '0', gdr: '1', mlopart: '-1' });
     expect(attributes(gpu?.parent)).toMatchObject({ link_speed: '2.5 GT/s PCIe', link_width: '8' });
     expect(gpu?.children.map(attributes)).toEqual([
-      { target: 'fffffff:ffff:ff', count: '17', tclass: '0x068000' }, { target: '0000:43:00.0', count: '1', tclass: '0x030200' },
-      { bw: '44712', count: '5' }]);
+      { target: 'fffffff:ffff:ff', count: '17', tclass: '0x068000' },
+      { target: '0000:43:00.0', count: '1', tclass: '0x030200' },
+      { bw: '44712', count: '5' },
+    ]);
   });
 
-  it('links between switches that Broadcom\'s driver tells, and AMD families as NCCL counts them', () => {
+  it("links between switches that Broadcom's driver tells, and AMD families as NCCL counts them", () => {
     const { root } = detectMachine(gpuServer);
     expect(named(root, 'pcilink').map(attributes)).toEqual([{ target: '0000:42:00.0' }]);
-    expect(root.children.map((cpu) => [cpu.attributes.get('numaid'), cpu.attributes.get('familyid'), cpu.attributes.get('modelid')]))
-      .toEqual([['1', '175', '17']]);
+    expect(
+      root.children.map((cpu) => [cpu.attributes.get('numaid'), cpu.attributes.get('familyid'), cpu.attributes.get('modelid')]),
+    ).toEqual([['1', '175', '17']]);
   });
 
   it('a CPU is in it where a device hangs, in the order in which ranks meet them, and all with CPU ranks', () => {
@@ -225,8 +318,15 @@ describe('made machines', () => {
     const { root } = detectMachine(files);
     // Rank 0 is at node 1, and finds the NIC of node 0 too; what rank 1 adds comes behind both.
     expect(numbers(root)).toEqual(['1', '0']);
-    expect(named(root, 'pci').map((pci) => pci.attributes.get('busid'))).toEqual(['0000:81:00.0', '0000:03:00.0', '0000:85:00.0']);
-    expect(named(root, 'gpu').map((gpu) => [gpu.attributes.get('rank'), way(gpu).at(-1)])).toEqual([['0', '1'], ['1', '0']]);
+    expect(named(root, 'pci').map((pci) => pci.attributes.get('busid'))).toEqual([
+      '0000:81:00.0',
+      '0000:03:00.0',
+      '0000:85:00.0',
+    ]);
+    expect(named(root, 'gpu').map((gpu) => [gpu.attributes.get('rank'), way(gpu).at(-1)])).toEqual([
+      ['0', '1'],
+      ['1', '0'],
+    ]);
 
     const cpuRanks = detectMachine(files, { cpuRanks: 2 });
     expect(numbers(cpuRanks.root)).toEqual(['0', '1', '2']);
@@ -237,51 +337,96 @@ describe('made machines', () => {
   it('what the driver says of a GPU goes before /sys, written as NCCL writes it', () => {
     const pciIds = { vendor: 0x10de, device: 0xfbc, subsystemVendor: 0x1462, subsystemDevice: 0 };
     const gpu = { dev: 0, sm: 90, pciIds, pciGeneration: undefined, pciLanes: undefined, c2c: undefined, nvlinks: [] };
-    const [pci] = named(detectMachine(gpuServer, { gpus: [{ ...gpu, busId: '0000:43:00.0' }] }).root, 'gpu').map(({ parent }) => parent);
-    expect([...pci?.attributes ?? []]).toEqual([
-      ['busid', '0000:43:00.0'], ['class', '0x030200'], ['vendor', '0x10de'], ['device', '0xfbc'], ['subsystem_vendor', '0x1462'],
-      ['subsystem_device', '0x0'], ['link_speed', '16.0 GT/s'], ['link_width', '16'],
+    const [pci] = named(detectMachine(gpuServer, { gpus: [{ ...gpu, busId: '0000:43:00.0' }] }).root, 'gpu').map(
+      ({ parent }) => parent,
+    );
+    expect([...(pci?.attributes ?? [])]).toEqual([
+      ['busid', '0000:43:00.0'],
+      ['class', '0x030200'],
+      ['vendor', '0x10de'],
+      ['device', '0xfbc'],
+      ['subsystem_vendor', '0x1462'],
+      ['subsystem_device', '0x0'],
+      ['link_speed', '16.0 GT/s'],
+      ['link_width', '16'],
     ]);
     // Whether NICs can reach its memory, the model decides: a GeForce says no beside a module that would.
-    const gdrOf = (device: number) => named(detectMachine(gpuServer, { gpus: [{ ...gpu, pciIds: { ...pciIds, device }, busId: '0000:99:00.0' }] }).root, 'gpu')[0]?.attributes.get('gdr');
+    const gdrOf = (device: number) =>
+      named(
+        detectMachine(gpuServer, { gpus: [{ ...gpu, pciIds: { ...pciIds, device }, busId: '0000:99:00.0' }] }).root,
+        'gpu',
+      )[0]?.attributes.get('gdr');
     expect([gdrOf(0x2684), gdrOf(0x2330)]).toEqual(['0', '1']);
-    const hidden = detectMachine(gpuServer, { gpus: [{ ...gpu, busId: '0000:99:00.0', pciGeneration: 5, pciLanes: 8 }], network: 'socket' }).root;
+    const hidden = detectMachine(gpuServer, {
+      gpus: [{ ...gpu, busId: '0000:99:00.0', pciGeneration: 5, pciLanes: 8 }],
+      network: 'socket',
+    }).root;
     expect(named(hidden, 'gpu').map(way)).toEqual([['gpu', '0000:99:00.0', '-1']]);
     expect(attributes(named(hidden, 'pci')[0])).toMatchObject({ class: '0x03', link_speed: '32.0 GT/s PCIe', link_width: '8' });
   });
 
   it('hosts are told apart as NCCL tells them, by a hash of name and boot', () => {
-    const files = madeMachine({ 'proc/sys/kernel/hostname': 'gpu-node-7', 'proc/sys/kernel/random/boot_id': 'd3f1b0e2-8a55-4f0e-9a55-6a0c1f0e7b11' });
+    const files = madeMachine({
+      'proc/sys/kernel/hostname': 'gpu-node-7',
+      'proc/sys/kernel/random/boot_id': 'd3f1b0e2-8a55-4f0e-9a55-6a0c1f0e7b11',
+    });
     expect(detectMachine(files).root.children.map((cpu) => [...cpu.attributes][0])).toEqual([['host_hash', '0x3bd85a05a0bc7d4']]);
   });
 
   it('virtual functions of a card are one device with it', () => {
     const nic = { class: '0x020000', vendor: '0x15b3', ...gen5 };
     const files = madeMachine({
-      ...pciDevice('pci0000:00/0000:05:00.0', nic), ...pciDevice('pci0000:00/0000:05:02.3', nic),
-      ...Object.fromEntries([['mlx5_0', '0000:05:00.0'], ['mlx5_1', '0000:05:02.3']].flatMap(([name, busId]) => [
-        [`sys/class/infiniband/${name ?? ''}/device`, `link:../../../bus/pci/devices/${busId ?? ''}`],
-        [`sys/class/infiniband/${name ?? ''}/ports/1/state`, '4: ACTIVE'], [`sys/class/infiniband/${name ?? ''}/ports/1/rate`, '200 Gb/sec (4X HDR)']])),
+      ...pciDevice('pci0000:00/0000:05:00.0', nic),
+      ...pciDevice('pci0000:00/0000:05:02.3', nic),
+      ...Object.fromEntries(
+        [
+          ['mlx5_0', '0000:05:00.0'],
+          ['mlx5_1', '0000:05:02.3'],
+        ].flatMap(([name, busId]) => [
+          [`sys/class/infiniband/${name ?? ''}/device`, `link:../../../bus/pci/devices/${busId ?? ''}`],
+          [`sys/class/infiniband/${name ?? ''}/ports/1/state`, '4: ACTIVE'],
+          [`sys/class/infiniband/${name ?? ''}/ports/1/rate`, '200 Gb/sec (4X HDR)'],
+        ]),
+      ),
     });
     expect(named(detectMachine(files).root, 'net').map((net) => [net.attributes.get('port'), ...way(net)])).toEqual([
-      ['1', 'mlx5_0', 'nic', '0000:05:00.0', '1'], ['2', 'mlx5_1', 'nic', '0000:05:00.0', '1']]);
+      ['1', 'mlx5_0', 'nic', '0000:05:00.0', '1'],
+      ['2', 'mlx5_1', 'nic', '0000:05:00.0', '1'],
+    ]);
   });
 
   it('interfaces for sockets: in the order of the system, no part of a bond, docker and loopback only where nothing else is', () => {
     const isUp = { flags: '0x1003', operstate: 'up' };
-    const interfaces = (all: Readonly<Record<string, Readonly<Record<string, string>>>>) => madeMachine(Object.fromEntries(
-      Object.entries(all).flatMap(([name, entries]) => Object.entries({ ...isUp, ...entries }).map(([file, text]) => [`sys/class/net/${name}/${file}`, text]))));
+    const interfaces = (all: Readonly<Record<string, Readonly<Record<string, string>>>>) =>
+      madeMachine(
+        Object.fromEntries(
+          Object.entries(all).flatMap(([name, entries]) =>
+            Object.entries({ ...isUp, ...entries }).map(([file, text]) => [`sys/class/net/${name}/${file}`, text]),
+          ),
+        ),
+      );
     const namesOf = (files: MachineFiles, addressed?: readonly string[]) =>
-      named(detectMachine(files, addressed === undefined ? {} : { interfaces: addressed }).root, 'net').map((net) => net.attributes.get('name'));
+      named(detectMachine(files, addressed === undefined ? {} : { interfaces: addressed }).root, 'net').map((net) =>
+        net.attributes.get('name'),
+      );
     const bonded = interfaces({
-      lo: { ifindex: '1', operstate: 'unknown' }, bond0: { ifindex: '9', speed: '25000' }, eth1: { ifindex: '3', 'master': 'link:../bond0' },
-      docker0: { ifindex: '4' }, eth0: { ifindex: '2', operstate: 'down' }, eth2: { ifindex: '5' },
+      lo: { ifindex: '1', operstate: 'unknown' },
+      bond0: { ifindex: '9', speed: '25000' },
+      eth1: { ifindex: '3', master: 'link:../bond0' },
+      docker0: { ifindex: '4' },
+      eth0: { ifindex: '2', operstate: 'down' },
+      eth2: { ifindex: '5' },
     });
     expect(namesOf(bonded)).toEqual(['eth2', 'bond0']);
     expect(namesOf(bonded, ['lo', 'docker0', 'bond0'])).toEqual(['bond0']);
     expect(namesOf(bonded, ['lo', 'docker0'])).toEqual(['docker0']);
     expect(namesOf(bonded, ['lo'])).toEqual(['lo']);
-    expect(namesOf(bonded, Array.from({ length: 20 }, (_, index) => `eth${index}`))).toHaveLength(16);
+    expect(
+      namesOf(
+        bonded,
+        Array.from({ length: 20 }, (_, index) => `eth${index}`),
+      ),
+    ).toHaveLength(16);
   });
 
   describe('with a file to begin with', () => {
@@ -298,7 +443,9 @@ describe('made machines', () => {
     it('what the file says stays, what it lacks is set, what is not there goes', () => {
       const { root, notes } = detectMachine(madeMachine(twoGpus), { file });
       expect(named(root, 'gpu').map((gpu) => [gpu.attributes.get('rank'), ...way(gpu).slice(1)])).toEqual([
-        ['0', '0000:81:00.0', 'ffff:ff:01.0', '0'], ['1', '0000:85:00.0', '0']]);
+        ['0', '0000:81:00.0', 'ffff:ff:01.0', '0'],
+        ['1', '0000:85:00.0', '0'],
+      ]);
       expect(named(root, 'net').map(way)).toEqual([['mlx5_0', 'nic', '0000:03:00.0', 'ffff:ff:01.0', '0']]);
       expect(named(root, 'pci').map((pci) => [...pci.attributes.values()])).toEqual([
         ['ffff:ff:01.0', '0x060400', '16.0 GT/s PCIe', '16'],
@@ -312,18 +459,30 @@ describe('made machines', () => {
     });
 
     it('the one that a virtual machine brings along', () => {
-      const { root, notes } = detectMachine(madeMachine({ ...twoGpus, 'var/run/nvidia-topologyd/virtualTopology.xml': writeXml(file) }));
-      expect(notes[1]).toBe('it begins with /var/run/nvidia-topologyd/virtualTopology.xml, as NCCL does where NCCL_TOPO_FILE is not set');
+      const { root, notes } = detectMachine(
+        madeMachine({ ...twoGpus, 'var/run/nvidia-topologyd/virtualTopology.xml': writeXml(file) }),
+      );
+      expect(notes[1]).toBe(
+        'it begins with /var/run/nvidia-topologyd/virtualTopology.xml, as NCCL does where NCCL_TOPO_FILE is not set',
+      );
       expect(named(root, 'gpu')[0]?.parent?.parent?.attributes.get('busid')).toBe('ffff:ff:01.0');
     });
   });
 
   it('a GPU that the catalogue does not know', () => {
-    const files = madeMachine({ ...pciDevice('pci0000:00/0000:00:05.0', { class: '0x030000', vendor: '0x10de', device: '0xffff', numa_node: '-1' }), 'proc/cpuinfo': 'cpu\t\t: POWER9, altivec supported\n', 'sys/devices/system/cpu/online': '0-3,40' });
+    const files = madeMachine({
+      ...pciDevice('pci0000:00/0000:00:05.0', { class: '0x030000', vendor: '0x10de', device: '0xffff', numa_node: '-1' }),
+      'proc/cpuinfo': 'cpu\t\t: POWER9, altivec supported\n',
+      'sys/devices/system/cpu/online': '0-3,40',
+    });
     const { root, notes } = detectMachine(files);
-    expect(notes).toEqual(['GPUs that the catalogue does not know have no <gpu>: 0000:00:05.0 (device 0xffff); tccl topo complete --hardware adds them']);
+    expect(notes).toEqual([
+      'GPUs that the catalogue does not know have no <gpu>: 0000:00:05.0 (device 0xffff); tccl topo complete --hardware adds them',
+    ]);
     expect(root.children.map(attributes)).toEqual([
-      { numaid: '0', affinity: '00000100,0000000f', arch: 'ppc64' }, { numaid: '-1', affinity: '', arch: 'ppc64' }]);
+      { numaid: '0', affinity: '00000100,0000000f', arch: 'ppc64' },
+      { numaid: '-1', affinity: '', arch: 'ppc64' },
+    ]);
     expect(attributes(named(root, 'pci')[0])).toMatchObject({ link_speed: '', link_width: '0' });
   });
 
@@ -352,15 +511,32 @@ describe('NVML', () => {
     const library = join(folder, 'libfake-nvml.so');
     const source = fileURLToPath(new URL('fixtures/fake-nvml.c', import.meta.url));
     execFileSync('cc', ['-shared', '-fPIC', '-o', library, source]);
-    expect(askNvml(library)).toEqual({ gpus: [
-      {
-        busId: '0008:01:00.0', dev: 0, sm: 100, pciIds: { vendor: 0x10de, device: 0x2941, subsystemVendor: 0x10de, subsystemDevice: 0x2046 }, pciGeneration: 5, pciLanes: 16, c2c: { bandwidthMBps: 44_712, count: 5 },
-        nvlinks: [{ target: 'fffffff:ffff:ff', count: 17 }],
-      },
-      {
-        busId: '0000:1b:00.0', dev: 1, sm: 80, pciIds: { vendor: 0x10de, device: 0x20b0, subsystemVendor: 0x10de, subsystemDevice: 0x144f }, pciGeneration: undefined, pciLanes: 8, c2c: undefined,
-        nvlinks: [{ target: '0000:c4:00.0', count: 6 }, { target: '0000:c5:00.0', count: 6 }],
-      },
-    ] });
+    expect(askNvml(library)).toEqual({
+      gpus: [
+        {
+          busId: '0008:01:00.0',
+          dev: 0,
+          sm: 100,
+          pciIds: { vendor: 0x10de, device: 0x2941, subsystemVendor: 0x10de, subsystemDevice: 0x2046 },
+          pciGeneration: 5,
+          pciLanes: 16,
+          c2c: { bandwidthMBps: 44_712, count: 5 },
+          nvlinks: [{ target: 'fffffff:ffff:ff', count: 17 }],
+        },
+        {
+          busId: '0000:1b:00.0',
+          dev: 1,
+          sm: 80,
+          pciIds: { vendor: 0x10de, device: 0x20b0, subsystemVendor: 0x10de, subsystemDevice: 0x144f },
+          pciGeneration: undefined,
+          pciLanes: 8,
+          c2c: undefined,
+          nvlinks: [
+            { target: '0000:c4:00.0', count: 6 },
+            { target: '0000:c5:00.0', count: 6 },
+          ],
+        },
+      ],
+    });
   });
 });

@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { ncclResults } from '../../src/errors.js';
 
-const page = readFileSync('docs/reference/errors.md', 'utf8').split('\n').filter((line) => line.startsWith('| `'));
+const page = readFileSync('docs/reference/errors.md', 'utf8')
+  .split('\n')
+  .filter((line) => line.startsWith('| `'));
 const firstCells = page.flatMap((line) => line.split('|')[1]?.match(/\w+/g) ?? []);
 
 it('docs/reference/errors.md has a row for each code and each class, and for no other', () => {

@@ -12,18 +12,20 @@ async function prefixed(chunks: readonly Uint8Array[], prefix = '[1] '): Promise
 
 describe('a prefix before each line', () => {
   it('is there wherever the pieces of a stream end, in the middle of a character too', async () => {
-    await fc.assert(fc.asyncProperty(
-      fc.array(fc.string({ unit: fc.constantFrom('a', '', '\n', 'é', '😀', '\r') }), { maxLength: 30 }),
-      fc.array(fc.nat({ max: 60 }), { maxLength: 10 }),
-      async (parts, cuts) => {
-        const whole = parts.join('');
-        const bytes = Buffer.from(whole);
-        const ends = [...cuts.map((cut) => Math.min(cut, bytes.length)), bytes.length].sort((a, b) => a - b);
-        const chunks = ends.map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end));
-        const lines = whole.replace(/\n$/, '').split('\n');
-        expect(await prefixed(chunks)).toBe(whole === '' ? '' : lines.map((line) => `[1] ${line}\n`).join(''));
-      },
-    ));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.string({ unit: fc.constantFrom('a', '', '\n', 'é', '😀', '\r') }), { maxLength: 30 }),
+        fc.array(fc.nat({ max: 60 }), { maxLength: 10 }),
+        async (parts, cuts) => {
+          const whole = parts.join('');
+          const bytes = Buffer.from(whole);
+          const ends = [...cuts.map((cut) => Math.min(cut, bytes.length)), bytes.length].sort((a, b) => a - b);
+          const chunks = ends.map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end));
+          const lines = whole.replace(/\n$/, '').split('\n');
+          expect(await prefixed(chunks)).toBe(whole === '' ? '' : lines.map((line) => `[1] ${line}\n`).join(''));
+        },
+      ),
+    );
   });
 
   it('lets only whole lines through', () => {

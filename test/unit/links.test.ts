@@ -2,22 +2,42 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 
-const pages = ['README.md', 'CHANGELOG.md', 'examples/README.md', ...readdirSync('docs', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
+const pages = [
+  'README.md',
+  'CHANGELOG.md',
+  'examples/README.md',
+  ...readdirSync('docs', { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
 const textOf = (page: string): string => readFileSync(page, 'utf8').replace(/^```[\s\S]*?^```$/gm, '');
 
 /** As GitHub makes the anchor of a heading. */
-const anchorOf = (heading: string): string => heading.trim().toLowerCase().replace(/[`*]/g, '').replace(/[^\p{L}\p{N}\s_-]/gu, '').replace(/\s/g, '-');
-const anchorsOf = (page: string): string[] => [...textOf(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading));
+const anchorOf = (heading: string): string =>
+  heading
+    .trim()
+    .toLowerCase()
+    .replace(/[`*]/g, '')
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replace(/\s/g, '-');
+const anchorsOf = (page: string): string[] =>
+  [...textOf(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading));
 
 /** Files that a page links to, with the anchor if there is one. */
 const linksOf = (page: string): { readonly link: string; readonly target: string; readonly anchor: string }[] =>
-  [...textOf(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link).filter((link) => !/^https?:/.test(link)).map((link) => {
-    const [path = '', anchor = ''] = link.split('#');
-    return { link, target: path === '' ? page : join(dirname(page), path), anchor };
-  });
+  [...textOf(page).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, link = '']) => link)
+    .filter((link) => !/^https?:/.test(link))
+    .map((link) => {
+      const [path = '', anchor = ''] = link.split('#');
+      return { link, target: path === '' ? page : join(dirname(page), path), anchor };
+    });
 
 it.each(pages)('links of %s lead somewhere', (page) => {
-  const broken = linksOf(page).filter(({ target, anchor }) => !existsSync(target) || (anchor !== '' && target.endsWith('.md') && !anchorsOf(target).includes(anchor)));
+  const broken = linksOf(page).filter(
+    ({ target, anchor }) =>
+      !existsSync(target) || (anchor !== '' && target.endsWith('.md') && !anchorsOf(target).includes(anchor)),
+  );
   expect(broken.map(({ link }) => link)).toEqual([]);
 });
 
@@ -28,9 +48,15 @@ it('every page of docs can be reached from docs/README.md', () => {
 
 it('every source file that a page names exists', () => {
   const files = ['src', 'bench', 'scripts', 'test', 'examples'].flatMap((root) =>
-    readdirSync(root, { recursive: true, encoding: 'utf8' }).map((name) => `/${root}/${name}`));
-  const missing = pages.filter((page) => page.startsWith('docs/')).flatMap((page) =>
-    [...textOf(page).matchAll(/(?<![\w/.-])(?:\.\.\/)*((?:[\w-]+\/)*[\w-]+\.(?:ts|mjs))\b/g)].map(([, name = '']) => name)
-      .filter((name) => !files.some((file) => file.endsWith(`/${name}`))).map((name) => `${page}: ${name}`));
+    readdirSync(root, { recursive: true, encoding: 'utf8' }).map((name) => `/${root}/${name}`),
+  );
+  const missing = pages
+    .filter((page) => page.startsWith('docs/'))
+    .flatMap((page) =>
+      [...textOf(page).matchAll(/(?<![\w/.-])(?:\.\.\/)*((?:[\w-]+\/)*[\w-]+\.(?:ts|mjs))\b/g)]
+        .map(([, name = '']) => name)
+        .filter((name) => !files.some((file) => file.endsWith(`/${name}`)))
+        .map((name) => `${page}: ${name}`),
+    );
   expect(missing).toEqual([]);
 });

@@ -3,7 +3,15 @@ import { colorsFor, progressLine, shown } from '../../src/cli/output.js';
 
 function terminal(isTTY: boolean, columns = 20) {
   const written: string[] = [];
-  return { written, isTTY, columns, write: (text: string | Uint8Array) => { written.push(String(text)); return true; } };
+  return {
+    written,
+    isTTY,
+    columns,
+    write: (text: string | Uint8Array) => {
+      written.push(String(text));
+      return true;
+    },
+  };
 }
 
 describe('progress line', () => {
@@ -37,7 +45,9 @@ describe('progress line', () => {
 });
 
 describe('colours', () => {
-  afterEach(() => { vi.unstubAllEnvs(); });
+  afterEach(() => {
+    vi.unstubAllEnvs();
+  });
 
   it('are for terminals only, also in continuous integration', () => {
     for (const name of ['CI', 'FORCE_COLOR']) vi.stubEnv(name, '1');

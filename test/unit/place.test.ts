@@ -2,17 +2,32 @@ import { describe, expect, it } from 'vitest';
 import { findPlace } from '../../src/runtime/launch/place.js';
 
 const openmpi = {
-  OMPI_COMM_WORLD_RANK: '3', OMPI_COMM_WORLD_SIZE: '8', OMPI_COMM_WORLD_LOCAL_RANK: '1', OMPI_COMM_WORLD_LOCAL_SIZE: '2',
-  PMIX_RANK: '3', PMIX_NAMESPACE: '2073690113',
+  OMPI_COMM_WORLD_RANK: '3',
+  OMPI_COMM_WORLD_SIZE: '8',
+  OMPI_COMM_WORLD_LOCAL_RANK: '1',
+  OMPI_COMM_WORLD_LOCAL_SIZE: '2',
+  PMIX_RANK: '3',
+  PMIX_NAMESPACE: '2073690113',
 };
 const mpich = { PMI_RANK: '3', PMI_SIZE: '8', MPI_LOCALRANKID: '1', MPI_LOCALNRANKS: '2' };
 const slurm = {
-  SLURM_JOB_ID: '77', SLURM_STEP_ID: '0', SLURM_PROCID: '6', SLURM_LOCALID: '0', SLURM_NODEID: '3',
-  SLURM_NTASKS: '9', SLURM_STEP_NUM_TASKS: '7', SLURM_STEP_TASKS_PER_NODE: '2(x3),1',
+  SLURM_JOB_ID: '77',
+  SLURM_STEP_ID: '0',
+  SLURM_PROCID: '6',
+  SLURM_LOCALID: '0',
+  SLURM_NODEID: '3',
+  SLURM_NTASKS: '9',
+  SLURM_STEP_NUM_TASKS: '7',
+  SLURM_STEP_TASKS_PER_NODE: '2(x3),1',
 };
 const torchrun = {
-  RANK: '3', WORLD_SIZE: '8', LOCAL_RANK: '1', LOCAL_WORLD_SIZE: '2',
-  MASTER_ADDR: 'node7', MASTER_PORT: '29500', TORCHELASTIC_RUN_ID: 'none',
+  RANK: '3',
+  WORLD_SIZE: '8',
+  LOCAL_RANK: '1',
+  LOCAL_WORLD_SIZE: '2',
+  MASTER_ADDR: 'node7',
+  MASTER_PORT: '29500',
+  TORCHELASTIC_RUN_ID: 'none',
 };
 const tccl = { TCCL_RANK: '1', TCCL_NRANKS: '4', TCCL_LOCAL_RANK: '1', TCCL_LOCAL_NRANKS: '4', TCCL_COMM_ID: 'abc' };
 const third = { rank: 3, nRanks: 8, localRank: 1, nLocalRanks: 2, commId: undefined };
@@ -28,27 +43,46 @@ describe('a place from the environment', () => {
     ['MPICH', mpich, { launcher: 'mpich', ...third }],
     ['Slurm', slurm, { launcher: 'slurm', rank: 6, nRanks: 7, localRank: 0, nLocalRanks: 1, commId: undefined }],
     ['torchrun', torchrun, { launcher: 'torchrun', ...third, commId: 'node7:29501' }],
-    ['PRRTE with the number of ranks set by hand', { PMIX_RANK: '3', PMIX_NAMESPACE: 'prterun-node7-99@1', TCCL_NRANKS: '8' },
-      { launcher: 'pmix', ...third, localRank: undefined, nLocalRanks: undefined }],
+    [
+      'PRRTE with the number of ranks set by hand',
+      { PMIX_RANK: '3', PMIX_NAMESPACE: 'prterun-node7-99@1', TCCL_NRANKS: '8' },
+      { launcher: 'pmix', ...third, localRank: undefined, nLocalRanks: undefined },
+    ],
   ])('is read as %s tells it', (_, env, place) => {
     expect(findPlace(env)).toEqual(place);
   });
 
   it('leaves out what the launcher does not say', () => {
-    expect(findPlace({ PMI_RANK: '0', PMI_SIZE: '2' }))
-      .toEqual({ launcher: 'mpich', rank: 0, nRanks: 2, localRank: undefined, nLocalRanks: undefined, commId: undefined });
-    expect(findPlace({ SLURM_PROCID: '1', SLURM_NTASKS: '2', SLURM_LOCALID: '1' }))
-      .toEqual({ launcher: 'slurm', rank: 1, nRanks: 2, localRank: 1, nLocalRanks: undefined, commId: undefined });
+    expect(findPlace({ PMI_RANK: '0', PMI_SIZE: '2' })).toEqual({
+      launcher: 'mpich',
+      rank: 0,
+      nRanks: 2,
+      localRank: undefined,
+      nLocalRanks: undefined,
+      commId: undefined,
+    });
+    expect(findPlace({ SLURM_PROCID: '1', SLURM_NTASKS: '2', SLURM_LOCALID: '1' })).toEqual({
+      launcher: 'slurm',
+      rank: 1,
+      nRanks: 2,
+      localRank: 1,
+      nLocalRanks: undefined,
+      commId: undefined,
+    });
   });
 
   it('counts an empty variable as absent', () => {
     expect(findPlace({ TCCL_RANK: '', TCCL_NRANKS: '', ...mpich, TCCL_COMM_ID: '' })).toEqual({ launcher: 'mpich', ...third });
   });
 
-  it.each([['mpich', mpich], ['openmpi', openmpi], ['slurm', slurm], ['torchrun', torchrun]])(
-    'takes TCCL_COMM_ID as the address under %s', (launcher, env) => {
-      expect(findPlace({ ...env, TCCL_COMM_ID: 'node7:1234' })).toMatchObject({ launcher, commId: 'node7:1234' });
-    });
+  it.each([
+    ['mpich', mpich],
+    ['openmpi', openmpi],
+    ['slurm', slurm],
+    ['torchrun', torchrun],
+  ])('takes TCCL_COMM_ID as the address under %s', (launcher, env) => {
+    expect(findPlace({ ...env, TCCL_COMM_ID: 'node7:1234' })).toMatchObject({ launcher, commId: 'node7:1234' });
+  });
 
   it('brackets an IPv6 address from torchrun', () => {
     expect(findPlace({ ...torchrun, MASTER_ADDR: 'fd00::7' })?.commId).toBe('[fd00::7]:29501');
@@ -98,8 +132,12 @@ describe('wrong values', () => {
     [{ TCCL_NRANKS: '4' }, 'TCCL_NRANKS is set but TCCL_RANK is not'],
     [{ PMIX_RANK: '1' }, 'PMIX_RANK=1 tells this process its rank, but nothing tells the number of ranks: set TCCL_NRANKS'],
   ])('%o', (env, message) => {
-    expect(() => findPlace(env)).toThrow(expect.objectContaining({
-      name: 'InvalidUsageError', code: 'ENVIRONMENT', message: expect.stringContaining(message) as string,
-    }));
+    expect(() => findPlace(env)).toThrow(
+      expect.objectContaining({
+        name: 'InvalidUsageError',
+        code: 'ENVIRONMENT',
+        message: expect.stringContaining(message) as string,
+      }),
+    );
   });
 });

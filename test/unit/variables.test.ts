@@ -5,7 +5,9 @@ import { misspeltVariables, unknownVariables, variables } from '../../src/runtim
 
 /** The names of variables in all files of a folder but the list itself. */
 function namesIn(folder: string, ending: string): Set<string> {
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith(ending) && file !== 'launch/variables.ts');
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith(ending) && file !== 'launch/variables.ts',
+  );
   return new Set(files.flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/\bTCCL_[A-Z]+(?:_[A-Z]+)*\b/g) ?? []));
 }
 
@@ -14,7 +16,9 @@ test('the list has every variable that the sources name, and no other', () => {
 });
 
 test('the page of variables has a row for each, and for no other', () => {
-  const rows = readFileSync('docs/reference/variables.md', 'utf8').split('\n').filter((line) => line.startsWith('| `'));
+  const rows = readFileSync('docs/reference/variables.md', 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('| `'));
   const names = rows.flatMap((row) => row.split('|')[1]?.match(/\bTCCL_\w+/g) ?? []);
   expect(names.sort()).toEqual([...variables].sort());
 });
@@ -28,6 +32,8 @@ test('a misspelt variable is told with the one that was meant', () => {
 
 test('a variable that is near to none is told without a guess, and one that is empty counts as unset', () => {
   const env = { TCCL_SOMETHING_OF_A_PROGRAM: '1', TCCL_AGLO: '' };
-  expect(unknownVariables(env).map(({ text }) => text)).toEqual(['TCCL_SOMETHING_OF_A_PROGRAM is set, but there is no such variable']);
+  expect(unknownVariables(env).map(({ text }) => text)).toEqual([
+    'TCCL_SOMETHING_OF_A_PROGRAM is set, but there is no such variable',
+  ]);
   expect(misspeltVariables(env)).toEqual([]);
 });

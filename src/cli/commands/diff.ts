@@ -23,13 +23,19 @@ export function register(program: Command): void {
     .option('--all', 'all rows, also where hundreds differ')
     .option('--json', 'print the comparison as JSON')
     .option('--exit-code', 'exit with 1 where the plans differ')
-    .addHelpText('after', `${examples(
-      ['what a variable changes', 'tccl diff dgx-h100 --nodes 2 --env-b NCCL_NVLS_ENABLE=0'],
-      ['two machines', 'tccl diff dgx-a100 dgx-h100 --nodes 4'],
-      ['a topology file before and after', 'tccl diff before.xml after.xml --nodes 2'],
-      ['more nodes', 'tccl diff dgx-h100 --nodes-a 2 --nodes-b 16'],
-      ['with a plan that was kept', 'tccl graph topo.xml --nodes 2 --json > kept.json; tccl diff kept.json topo.xml --nodes-b 2'],
-    )}\nExit code: 0, also where the plans differ; with --exit-code 1 where they do.`)
+    .addHelpText(
+      'after',
+      `${examples(
+        ['what a variable changes', 'tccl diff dgx-h100 --nodes 2 --env-b NCCL_NVLS_ENABLE=0'],
+        ['two machines', 'tccl diff dgx-a100 dgx-h100 --nodes 4'],
+        ['a topology file before and after', 'tccl diff before.xml after.xml --nodes 2'],
+        ['more nodes', 'tccl diff dgx-h100 --nodes-a 2 --nodes-b 16'],
+        [
+          'with a plan that was kept',
+          'tccl graph topo.xml --nodes 2 --json > kept.json; tccl diff kept.json topo.xml --nodes-b 2',
+        ],
+      )}\nExit code: 0, also where the plans differ; with --exit-code 1 where they do.`,
+    )
     .action(async (a: string, b: string | undefined, options: DiffOptions) => {
       const { showDiff } = await import('../diff/show.js');
       await showDiff(a, b ?? a, options);

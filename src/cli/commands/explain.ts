@@ -5,22 +5,27 @@ import { examples } from '../output.js';
 
 /** `tccl explain`: why NCCL does what it does. */
 export function register(program: Command): void {
-  withClusterOptions(program
-    .command('explain')
-    .description('answer a question about what NCCL would do on a cluster, with numbers and causes')
-    .argument('<cluster>', clusterHelp)
-    .argument('[question...]', 'the question in free words; without one, what can be asked and the three most telling answers'))
+  withClusterOptions(
+    program
+      .command('explain')
+      .description('answer a question about what NCCL would do on a cluster, with numbers and causes')
+      .argument('<cluster>', clusterHelp)
+      .argument('[question...]', 'the question in free words; without one, what can be asked and the three most telling answers'),
+  )
     .option('--seconds <number>', 'how long to try changes for `what would help`', '8')
     .option('--json', 'print the answer with its numbers as JSON')
-    .addHelpText('after', examples(
-      ['what can be asked, and what is most telling', 'tccl explain dgx-h100 --nodes 2'],
-      ['why there are so many channels', 'tccl explain dgx-h100 --nodes 2 why 16 channels'],
-      ['what each algorithm would take', 'tccl explain dgx-a100 --nodes 4 why tree and not ring at 4M'],
-      ['which NIC a GPU uses', 'tccl explain topo.xml --nodes 2 gpu 3 nic'],
-      ['why something is missing', 'tccl explain dgx-a100 why no NVLS'],
-      ['from which size on another algorithm is used', 'tccl explain dgx-h100 --nodes 2 flips'],
-      ['which single change would help most', 'tccl explain topo.xml --nodes 2 what would help all_reduce 1G'],
-    ))
+    .addHelpText(
+      'after',
+      examples(
+        ['what can be asked, and what is most telling', 'tccl explain dgx-h100 --nodes 2'],
+        ['why there are so many channels', 'tccl explain dgx-h100 --nodes 2 why 16 channels'],
+        ['what each algorithm would take', 'tccl explain dgx-a100 --nodes 4 why tree and not ring at 4M'],
+        ['which NIC a GPU uses', 'tccl explain topo.xml --nodes 2 gpu 3 nic'],
+        ['why something is missing', 'tccl explain dgx-a100 why no NVLS'],
+        ['from which size on another algorithm is used', 'tccl explain dgx-h100 --nodes 2 flips'],
+        ['which single change would help most', 'tccl explain topo.xml --nodes 2 what would help all_reduce 1G'],
+      ),
+    )
     .action(async (cluster: string, question: string[], options: ExplainOptions) => {
       const { showAnswer } = await import('../explain/show.js');
       await showAnswer(cluster, question.join(' '), options);

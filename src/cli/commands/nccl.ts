@@ -10,7 +10,9 @@ interface RulesOptions {
 
 /** `tccl nccl`: which versions are covered, and what changed between them. */
 export function register(program: Command): void {
-  const nccl = program.command('nccl').description('versions of NCCL: which are covered, and which decisions changed between them');
+  const nccl = program
+    .command('nccl')
+    .description('versions of NCCL: which are covered, and which decisions changed between them');
   nccl
     .command('rules')
     .description('list the decisions that changed between versions of NCCL')
@@ -18,11 +20,13 @@ export function register(program: Command): void {
     .option('--to <version>', 'up to this version (default: 2.30.7)')
     .option('--json', 'print them as JSON')
     .option('--markdown', 'print docs/reference/nccl-versions.md')
-    .addHelpText('after', examples(
-      ['all of them', 'tccl nccl rules'],
-      ['what an upgrade changes', 'tccl nccl rules --from 2.26.2 --to 2.28.9'],
-    ))
-    .action(async (options: RulesOptions) => { await showRules(options); });
+    .addHelpText(
+      'after',
+      examples(['all of them', 'tccl nccl rules'], ['what an upgrade changes', 'tccl nccl rules --from 2.26.2 --to 2.28.9']),
+    )
+    .action(async (options: RulesOptions) => {
+      await showRules(options);
+    });
   nccl
     .command('versions')
     .description('list the versions that are covered, and which of them are compared with answers of NCCL itself')
@@ -31,11 +35,23 @@ export function register(program: Command): void {
       const { coveredVersions, isCompared } = await import('../../planner/versions/version.js');
       const { ncclOfTorch } = await import('../../planner/versions/torch.js');
       const rows = coveredVersions.map((version) => ({
-        version, compared: isCompared(version), torch: ncclOfTorch.flatMap(([torch, usual, builds = {}]) => [...(usual === version ? [torch] : []), ...Object.keys(builds).filter((build) => builds[build] === version).map((build) => `${torch}+${build}`)]),
+        version,
+        compared: isCompared(version),
+        torch: ncclOfTorch.flatMap(([torch, usual, builds = {}]) => [
+          ...(usual === version ? [torch] : []),
+          ...Object.keys(builds)
+            .filter((build) => builds[build] === version)
+            .map((build) => `${torch}+${build}`),
+        ]),
       }));
-      if (json === true) { printJson(rows); return; }
+      if (json === true) {
+        printJson(rows);
+        return;
+      }
       for (const { version, compared, torch } of rows) {
-        print(`${version.padEnd(8)} ${(compared ? 'compared with recorded answers' : 'read from source').padEnd(32)}${torch.length === 0 ? '' : `PyTorch ${torch.join(', ')}`}`.trimEnd());
+        print(
+          `${version.padEnd(8)} ${(compared ? 'compared with recorded answers' : 'read from source').padEnd(32)}${torch.length === 0 ? '' : `PyTorch ${torch.join(', ')}`}`.trimEnd(),
+        );
       }
     });
 }
@@ -48,7 +64,10 @@ async function showRules({ from, to, json, markdown }: RulesOptions): Promise<vo
   }
   const { coveredVersions, defaultVersion, ncclVersion } = await import('../../planner/versions/version.js');
   if (from === undefined && to === undefined) {
-    if (json === true) { printJson(allRules.map(({ name, group, rule }) => ({ name, group, ...rule }))); return; }
+    if (json === true) {
+      printJson(allRules.map(({ name, group, rule }) => ({ name, group, ...rule })));
+      return;
+    }
     const paint = colorsFor(process.stdout);
     for (const { name, rule } of allRules) {
       print(`${paint.bold(name)}  ${rule.about}`);
@@ -59,7 +78,19 @@ async function showRules({ from, to, json, markdown }: RulesOptions): Promise<vo
   const [older, newer] = [ncclVersion(from ?? coveredVersions.at(-1) ?? ''), ncclVersion(to ?? defaultVersion)];
   const changed = rulesBetween(older, newer);
   if (json === true) {
-    printJson({ from: older, to: newer, rules: changed.map(({ name, group, rule, before, after }) => ({ name, group, about: rule.about, source: rule.source, undo: rule.undo, before, after })) });
+    printJson({
+      from: older,
+      to: newer,
+      rules: changed.map(({ name, group, rule, before, after }) => ({
+        name,
+        group,
+        about: rule.about,
+        source: rule.source,
+        undo: rule.undo,
+        before,
+        after,
+      })),
+    });
     return;
   }
   print(...changedLines(changed, older, newer));
@@ -67,8 +98,14 @@ async function showRules({ from, to, json, markdown }: RulesOptions): Promise<vo
 
 /** Rules that changed, as lines of text; `tccl upgrade` prints them, too. */
 export function changedLines(
-  changed: readonly { readonly name: string; readonly rule: { readonly about: string; readonly source: string; readonly undo?: string }; readonly before: { readonly means: string }; readonly after: { readonly from: string; readonly means: string } }[],
-  from: string, to: string,
+  changed: readonly {
+    readonly name: string;
+    readonly rule: { readonly about: string; readonly source: string; readonly undo?: string };
+    readonly before: { readonly means: string };
+    readonly after: { readonly from: string; readonly means: string };
+  }[],
+  from: string,
+  to: string,
 ): string[] {
   const paint = colorsFor(process.stdout);
   if (changed.length === 0) return [`Between NCCL ${from} and ${to} no rule changes.`];

@@ -18,15 +18,21 @@ export function register(program: Command): void {
   program
     .command('oracle')
     .description('compare the planner with what NCCL itself answered for many machines')
-    .argument('<directory>', 'folder of cases: each a folder with case.json, expected.json and XML files; or one folder of cases for each version of NCCL')
+    .argument(
+      '<directory>',
+      'folder of cases: each a folder with case.json, expected.json and XML files; or one folder of cases for each version of NCCL',
+    )
     .option('--sections <names>', 'compare these sections only, by comma')
     .option('--filter <text>', 'only cases whose name contains this')
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', `${examples(
-      ['all cases', 'tccl oracle ../shared/oracle/cases'],
-      ['other versions, each by its own rules', 'tccl oracle ../shared/oracle-versions/cases'],
-      ['two parts of some', 'tccl oracle ../shared/oracle/cases --sections system,paths --filter dgxh100'],
-    )}\nExit code 0 when all compared sections are equal in all cases, else 1.`)
+    .addHelpText(
+      'after',
+      `${examples(
+        ['all cases', 'tccl oracle ../shared/oracle/cases'],
+        ['other versions, each by its own rules', 'tccl oracle ../shared/oracle-versions/cases'],
+        ['two parts of some', 'tccl oracle ../shared/oracle/cases --sections system,paths --filter dgxh100'],
+      )}\nExit code 0 when all compared sections are equal in all cases, else 1.`,
+    )
     .action(async (directory: string, options: OracleOptions) => {
       process.exitCode = await compareWithOracle(directory, options);
     });
@@ -37,7 +43,10 @@ async function compareWithOracle(directory: string, options: OracleOptions): Pro
   const asked = options.sections?.split(',').map((name) => name.trim());
   for (const name of asked ?? []) {
     if (!sectionNames.includes(name)) {
-      throw new InvalidArgumentError('UNKNOWN_NAME', `no section ${name}${didYouMean(name, sectionNames)} (there are ${sectionNames.join(', ')})`);
+      throw new InvalidArgumentError(
+        'UNKNOWN_NAME',
+        `no section ${name}${didYouMean(name, sectionNames)} (there are ${sectionNames.join(', ')})`,
+      );
     }
   }
   const names = sectionNames.filter((name) => asked?.includes(name) ?? true);
@@ -47,8 +56,11 @@ async function compareWithOracle(directory: string, options: OracleOptions): Pro
   for (const folder of caseFolders(directory, options.filter)) results.push(runOracleCase(readCase(folder), names));
   const seconds = (performance.now() - start) / 1000;
 
-  const failures = results.flatMap(({ name, outcomes }) => [...outcomes].flatMap(([section, outcome]) =>
-    outcome.kind === 'failed' ? [{ name, section, difference: outcome.difference }] : []));
+  const failures = results.flatMap(({ name, outcomes }) =>
+    [...outcomes].flatMap(([section, outcome]) =>
+      outcome.kind === 'failed' ? [{ name, section, difference: outcome.difference }] : [],
+    ),
+  );
   const counts = names.map((name) => ({ section: name, ...count(results.map(({ outcomes }) => outcomes.get(name))) }));
   const versions = byVersion(results, names);
   if (options.json === true) {
@@ -97,14 +109,21 @@ interface VersionCounts {
 function byVersion(results: readonly CaseResult[], names: readonly string[]): VersionCounts[] {
   return [...new Set(results.map(({ nccl }) => nccl))].map((nccl) => {
     const own = results.filter((result) => result.nccl === nccl);
-    return { nccl, cases: own.length, sections: names.map((section) => ({ section, ...count(own.map(({ outcomes }) => outcomes.get(section))) })) };
+    return {
+      nccl,
+      cases: own.length,
+      sections: names.map((section) => ({ section, ...count(own.map(({ outcomes }) => outcomes.get(section))) })),
+    };
   });
 }
 
 /** Equal cases of those compared, by version and section. */
 function printVersions(versions: readonly VersionCounts[]): void {
   const paint = colorsFor(process.stdout);
-  print('', `${'NCCL'.padEnd(8)}${'cases'.padStart(6)}${(versions[0]?.sections ?? []).map(({ section }) => section.padStart(12)).join('')}`);
+  print(
+    '',
+    `${'NCCL'.padEnd(8)}${'cases'.padStart(6)}${(versions[0]?.sections ?? []).map(({ section }) => section.padStart(12)).join('')}`,
+  );
   for (const { nccl, cases, sections } of versions) {
     const cells = sections.map(({ passed, failed }) => {
       const text = `${passed}/${passed + failed}`.padStart(12);
@@ -120,17 +139,30 @@ function caseFolders(directory: string, filter = ''): string[] {
   try {
     entries = readdirSync(directory).sort();
   } catch (error) {
-    throw new SystemError('FILE', `cannot read the folder ${directory}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new SystemError(
+      'FILE',
+      `cannot read the folder ${directory}: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
   }
   const isCase = (folder: string) => statSync(join(folder, 'case.json'), { throwIfNoEntry: false })?.isFile() === true;
   const isFolder = (folder: string) => statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true;
-  const versions = entries.filter((name) => /^[0-9]+\.[0-9]+\.[0-9]+$/.test(name)).map((name) => join(directory, name)).filter(isFolder);
-  const candidates = versions.length === 0
-    ? entries.map((name) => join(directory, name))
-    : versions.flatMap((version) => readdirSync(version).sort().map((name) => join(version, name)));
+  const versions = entries
+    .filter((name) => /^[0-9]+\.[0-9]+\.[0-9]+$/.test(name))
+    .map((name) => join(directory, name))
+    .filter(isFolder);
+  const candidates =
+    versions.length === 0
+      ? entries.map((name) => join(directory, name))
+      : versions.flatMap((version) =>
+          readdirSync(version)
+            .sort()
+            .map((name) => join(version, name)),
+        );
   const folders = candidates.filter((folder) => basename(folder).includes(filter)).filter(isCase);
   if (folders.length === 0) {
-    const inside = statSync(join(directory, 'cases'), { throwIfNoEntry: false }) === undefined ? '' : `; try ${join(directory, 'cases')}`;
+    const inside =
+      statSync(join(directory, 'cases'), { throwIfNoEntry: false }) === undefined ? '' : `; try ${join(directory, 'cases')}`;
     const which = filter === '' ? 'no folder with a case.json' : `no folder with a case.json and ${filter} in its name`;
     throw new InvalidArgumentError('FILE', `${which} in ${directory}${inside}`);
   }

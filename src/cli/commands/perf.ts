@@ -17,11 +17,16 @@ export function register(program: Command): void {
     .command('perf')
     .summary('measure a collective as nccl-tests does')
     .description(
-      'Measures a collective between ranks with nccl-tests\' flags and prints its table: time, algorithm and bus bandwidth, ' +
-      'and the number of wrong elements, out of place and in place. Sizes are written as 8, 64K, 1.5M or 1G. ' +
-      'The exit code is 1 if any element was wrong.',
+      "Measures a collective between ranks with nccl-tests' flags and prints its table: time, algorithm and bus bandwidth, " +
+        'and the number of wrong elements, out of place and in place. Sizes are written as 8, 64K, 1.5M or 1G. ' +
+        'The exit code is 1 if any element was wrong.',
     )
-    .addArgument(offering(new Argument('<collective>', 'what is measured'), collectives.map((collective) => collective.name)))
+    .addArgument(
+      offering(
+        new Argument('<collective>', 'what is measured'),
+        collectives.map((collective) => collective.name),
+      ),
+    )
     .option('--ranks <count>', 'start so many ranks on this host (default: the ranks of the launch around it, or 1)')
     .option('-b, --minbytes <size>', 'smallest size', '32M')
     .option('-e, --maxbytes <size>', 'largest size', '32M')
@@ -31,22 +36,36 @@ export function register(program: Command): void {
     .option('-w, --warmup_iters <count>', 'calls at each size before (default: by size, 2 to 1000)')
     .option('-m, --agg_iters <count>', 'calls an iteration; promises are awaited together', '1')
     .option('-c, --check <count>', 'verified calls a row', '1')
-    .addOption(offering(new Option('-d, --datatype <name>', 'type of the elements').default('float'), [...elementTypes.map((type) => type.name), 'all']))
+    .addOption(
+      offering(new Option('-d, --datatype <name>', 'type of the elements').default('float'), [
+        ...elementTypes.map((type) => type.name),
+        'all',
+      ]),
+    )
     .addOption(offering(new Option('-o, --op <name>', 'how elements are combined').default('sum'), [...perfOperators, 'all']))
     .option('-r, --root <rank>', 'root of a collective that has one, -1: each in turn', '0')
     .option('-a, --average <which>', 'whose time: 0 rank 0, 1 mean, 2 shortest, 3 longest', '1')
-    .option('-z, --blocking <mode>', 'wait for each call: 1: and a barrier after it, in the time; 2: no barrier; 3: a barrier after each iteration, not in the time', '0')
+    .option(
+      '-z, --blocking <mode>',
+      'wait for each call: 1: and a barrier after it, in the time; 2: no barrier; 3: a barrier after each iteration, not in the time',
+      '0',
+    )
     .addOption(new Option('-g, --ngpus <count>').argParser(one).hideHelp())
     .addOption(new Option('-t, --nthreads <count>').argParser(one).hideHelp())
     .option('-J, --output_file <file>', 'also write JSON lines to a file')
     .option('--json', 'print JSON lines instead of the table')
     .addOption(offering(new Option('--api <name>', 'blocking calls or promises').default('sync'), ['sync', 'promise']))
-    .addOption(offering(new Option('--memory <name>', 'arrays of comm.alloc, or ordinary ones').default('shared'), ['shared', 'plain']))
-    .addHelpText('after', examples(
-      ['two ranks, from 8 bytes to 16 MiB', 'tccl perf all_reduce --ranks 2 -b 8 -e 16M -f 8'],
-      ['every type and operator, each checked ten times', 'tccl perf all_reduce --ranks 4 -b 1M -e 1M -d all -o all -c 10'],
-      ['ranks that MPI starts', 'mpirun -n 2 tccl perf broadcast -b 1K -e 64M -f 4 --memory plain -J broadcast.jsonl'],
-    ))
+    .addOption(
+      offering(new Option('--memory <name>', 'arrays of comm.alloc, or ordinary ones').default('shared'), ['shared', 'plain']),
+    )
+    .addHelpText(
+      'after',
+      examples(
+        ['two ranks, from 8 bytes to 16 MiB', 'tccl perf all_reduce --ranks 2 -b 8 -e 16M -f 8'],
+        ['every type and operator, each checked ten times', 'tccl perf all_reduce --ranks 4 -b 1M -e 1M -d all -o all -c 10'],
+        ['ranks that MPI starts', 'mpirun -n 2 tccl perf broadcast -b 1K -e 64M -f 4 --memory plain -J broadcast.jsonl'],
+      ),
+    )
     .action(async (collective: string, options: CommandOptions) => {
       const { findPlace } = await import('../../runtime/launch/place.js');
       const { misspeltVariables } = await import('../../runtime/launch/variables.js');
@@ -74,7 +93,10 @@ function offering<Taker extends Argument | Option>(taker: Taker, names: readonly
 
 /** nccl-tests' numbers of threads and of GPUs in each: a process is one rank here. */
 function one(text: string): void {
-  if (text !== '1') throw new InvalidArgumentError(`A process is one rank here: --ranks ${/^\d+$/.test(text) ? text : 'N'} starts so many, as do launchers.`);
+  if (text !== '1')
+    throw new InvalidArgumentError(
+      `A process is one rank here: --ranks ${/^\d+$/.test(text) ? text : 'N'} starts so many, as do launchers.`,
+    );
 }
 
 /** The command line of a rank is this one: there, `--ranks` agrees with the launch. */
@@ -110,11 +132,14 @@ async function measure(options: PerfOptions, { json, output_file: file }: Comman
   const report = await import('../../perf/report.js');
   const { version } = await import('../../version.js');
   const print = rank === 0 ? resultsPrinter() : () => undefined;
-  const reporter = rank !== 0 ? report.silent : report.all([
-    report.progressReporter(progressLine()),
-    json === undefined ? report.tableReporter(options, version, print) : report.jsonReporter(options, print),
-    ...(file === undefined ? [] : [report.jsonReporter(options, report.fileWriter(file))]),
-  ]);
+  const reporter =
+    rank !== 0
+      ? report.silent
+      : report.all([
+          report.progressReporter(progressLine()),
+          json === undefined ? report.tableReporter(options, version, print) : report.jsonReporter(options, print),
+          ...(file === undefined ? [] : [report.jsonReporter(options, report.fileWriter(file))]),
+        ]);
   // Over sockets, blocking calls need a thread; where ranks share memory that changes nothing.
   const comm = await init(options.api === 'sync' ? { blocking: true } : {});
   try {

@@ -23,14 +23,22 @@ export function register(program: Command): void {
     .summary('start ranks on this host')
     .description(
       'Starts ranks as processes on this host and waits for them. Each learns its place from TCCL_RANK, TCCL_NRANKS, ' +
-      'TCCL_LOCAL_RANK, TCCL_LOCAL_NRANKS and TCCL_COMM_ID, which init() reads. Rank 0 gets the standard input. ' +
-      'When a rank fails, the others are ended. The exit code is that of the first rank that failed (128 + n for ' +
-      'signal n), 124 after --timeout, 126 or 127 when the command cannot be run.',
+        'TCCL_LOCAL_RANK, TCCL_LOCAL_NRANKS and TCCL_COMM_ID, which init() reads. Rank 0 gets the standard input. ' +
+        'When a rank fails, the others are ended. The exit code is that of the first rank that failed (128 + n for ' +
+        'signal n), 124 after --timeout, 126 or 127 when the command cannot be run.',
     )
     .argument('<command...>', 'what each rank runs; its own options follow it as they are')
-    .addOption(new Option('-n, --ranks <count>', 'number of ranks').argParser(parseRanks).default(availableParallelism(), 'one for each CPU'))
+    .addOption(
+      new Option('-n, --ranks <count>', 'number of ranks')
+        .argParser(parseRanks)
+        .default(availableParallelism(), 'one for each CPU'),
+    )
     .option('-x, --export <name[=value]>', 'set a variable for the ranks; can be repeated', parseExport)
-    .addOption(new Option('--bind-to <unit>', 'bind each rank to a core or a NUMA node of its own').choices(['core', 'numa', 'none']).default('none'))
+    .addOption(
+      new Option('--bind-to <unit>', 'bind each rank to a core or a NUMA node of its own')
+        .choices(['core', 'numa', 'none'])
+        .default('none'),
+    )
     .option('--grace <seconds>', 'time for the others when a rank fails, until SIGTERM, and again until SIGKILL', parseSeconds, 1)
     .option('--timeout <seconds>', 'end all ranks after this time', parseTimeout)
     .option('--no-prefix', 'leave out the [rank] before each line')
@@ -38,11 +46,14 @@ export function register(program: Command): void {
     .addOption(new Option('-H, --host <list>').argParser(onlyHere).hideHelp())
     .addOption(new Option('--hostfile <file>').argParser(onlyHere).hideHelp())
     .passThroughOptions()
-    .addHelpText('after', examples(
-      ['four ranks of a Node program', 'tccl run -n 4 node job.js --epochs 3'],
-      ['with a variable, each rank on a core of its own', 'tccl run -n 2 -x TCCL_ALGO=ring --bind-to core node job.js'],
-      ['a log file for each rank, ended after a minute', 'tccl run -n 8 --output-dir logs --timeout 60 node job.js'],
-    ))
+    .addHelpText(
+      'after',
+      examples(
+        ['four ranks of a Node program', 'tccl run -n 4 node job.js --epochs 3'],
+        ['with a variable, each rank on a core of its own', 'tccl run -n 2 -x TCCL_ALGO=ring --bind-to core node job.js'],
+        ['a log file for each rank, ended after a minute', 'tccl run -n 8 --output-dir logs --timeout 60 node job.js'],
+      ),
+    )
     .action(async (command: [string, ...string[]], options: RunOptions) => {
       process.exitCode = await run(command, options);
     });
@@ -78,13 +89,20 @@ async function run(command: [string, ...string[]], options: RunOptions): Promise
   });
 }
 
-async function boundCommands(command: [string, ...string[]], options: RunOptions, env: NodeJS.ProcessEnv): Promise<LaunchOptions['command']> {
+async function boundCommands(
+  command: [string, ...string[]],
+  options: RunOptions,
+  env: NodeJS.ProcessEnv,
+): Promise<LaunchOptions['command']> {
   if (options.bindTo === 'none') return () => command;
   const { bindRanks } = await import('../../runtime/launch/binding.js');
   const { findExecutable } = await import('../../runtime/launch/find-executable.js');
   const taskset = findExecutable('taskset', env['PATH'] ?? '');
   if (taskset.kind !== 'found') {
-    throw new InvalidUsageError('UNSUPPORTED', '--bind-to needs the program taskset (Debian package util-linux), which is not there');
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      '--bind-to needs the program taskset (Debian package util-linux), which is not there',
+    );
   }
   const cpus = bindRanks(options.bindTo, options.ranks);
   return (rank) => [taskset.file, '-c', cpus[rank] ?? '', ...command];
@@ -116,13 +134,16 @@ function parseRanks(text: string): number {
 function parseSeconds(text: string): number {
   const seconds = Number(text);
   // A timer holds at most 2^31 - 1 ms.
-  if (!/^\d+(\.\d+)?$/.test(text) || seconds > 2_000_000) throw new InvalidArgumentError('It must be a number of seconds, such as 1 or 0.5.');
+  if (!/^\d+(\.\d+)?$/.test(text) || seconds > 2_000_000)
+    throw new InvalidArgumentError('It must be a number of seconds, such as 1 or 0.5.');
   return seconds;
 }
 
 /** What mpirun is told of other hosts. */
 function onlyHere(): never {
-  throw new InvalidArgumentError('Ranks are started on this host only: for several use mpirun or srun, or start each host\'s ranks with TCCL_RANK, TCCL_NRANKS and TCCL_COMM_ID.');
+  throw new InvalidArgumentError(
+    "Ranks are started on this host only: for several use mpirun or srun, or start each host's ranks with TCCL_RANK, TCCL_NRANKS and TCCL_COMM_ID.",
+  );
 }
 
 function parseTimeout(text: string): number {
@@ -141,6 +162,7 @@ function parseDirectory(text: string): string {
 function parseExport(text: string, previous: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
   const [, name, value] = /^([A-Za-z_]\w*)(?:=(.*))?$/s.exec(text) ?? [];
   if (name === undefined) throw new InvalidArgumentError('It must be NAME or NAME=value.');
-  if (value === undefined && process.env[name] === undefined) throw new InvalidArgumentError(`${name} is not set here: give it a value, ${name}=…`);
+  if (value === undefined && process.env[name] === undefined)
+    throw new InvalidArgumentError(`${name} is not set here: give it a value, ${name}=…`);
   return { ...previous, [name]: value ?? process.env[name] };
 }

@@ -6,7 +6,8 @@ import type { DoctorOptions } from '../topo/doctor.js';
 import type { ShowOptions } from '../topo/show.js';
 
 const input = 'XML file, - for the standard input, or a machine of the catalogue';
-const mergeNics = 'join InfiniBand and RoCE ports into one device as NCCL does at its start: those of one card, or as NCCL_NET_MERGE_LEVEL and NCCL_NET_FORCE_MERGE say';
+const mergeNics =
+  'join InfiniBand and RoCE ports into one device as NCCL does at its start: those of one card, or as NCCL_NET_MERGE_LEVEL and NCCL_NET_FORCE_MERGE say';
 const hardware = 'what the machine has where the file does not say: a line, or @FILE';
 
 /** `tccl topo`: machines as NCCL sees them. */
@@ -14,14 +15,18 @@ export function register(program: Command): void {
   const topo = program
     .command('topo')
     .description('look at machines as NCCL sees them: topology files, the catalogue, this machine')
-    .addHelpText('after', examples(
-      ['a file of a node, as a tree with bandwidths and a matrix of paths', 'tccl topo show topo.xml'],
-      ['what is wrong with it', 'tccl topo doctor topo.xml'],
-      ['this machine', 'tccl topo detect | tccl topo show -'],
-      ['a cloud file without GPUs, completed', 'tccl topo complete ndv5-topo.xml --hardware "8 x H100 SXM, 8 x 400G NIC"'],
-    ));
+    .addHelpText(
+      'after',
+      examples(
+        ['a file of a node, as a tree with bandwidths and a matrix of paths', 'tccl topo show topo.xml'],
+        ['what is wrong with it', 'tccl topo doctor topo.xml'],
+        ['this machine', 'tccl topo detect | tccl topo show -'],
+        ['a cloud file without GPUs, completed', 'tccl topo complete ndv5-topo.xml --hardware "8 x H100 SXM, 8 x 400G NIC"'],
+      ),
+    );
 
-  topo.command('show')
+  topo
+    .command('show')
     .description('draw a machine: tree, matrix of path types, SVG, JSON')
     .argument('<file>', input)
     .option('--hardware <description>', hardware)
@@ -29,76 +34,104 @@ export function register(program: Command): void {
     .option('--json', 'print all that is known as JSON: boxes, wires, nodes, links, paths with hops')
     .option('--matrix', 'the whole matrix of paths, however wide')
     .option('--merge-nics', mergeNics)
-    .addHelpText('after', `${examples(
-      ['a machine of the catalogue', 'tccl topo show dgx-h100'],
-      ['a picture', 'tccl topo show topo.xml --svg topo.svg'],
-      ['a file that holds the PCI tree only', 'tccl topo show ndv5-topo.xml --hardware "8 x H100 SXM, 8 x 400G NIC"'],
-      ['with a variable of NCCL', 'NCCL_NVB_DISABLE=1 tccl topo show dgx-1v'],
-    )}\nNumbers in the tree are GB/s of the link to the device above. NCCL's variables are read from the environment.`)
+    .addHelpText(
+      'after',
+      `${examples(
+        ['a machine of the catalogue', 'tccl topo show dgx-h100'],
+        ['a picture', 'tccl topo show topo.xml --svg topo.svg'],
+        ['a file that holds the PCI tree only', 'tccl topo show ndv5-topo.xml --hardware "8 x H100 SXM, 8 x 400G NIC"'],
+        ['with a variable of NCCL', 'NCCL_NVB_DISABLE=1 tccl topo show dgx-1v'],
+      )}\nNumbers in the tree are GB/s of the link to the device above. NCCL's variables are read from the environment.`,
+    )
     .action(async (file: string, options: ShowOptions) => {
       const { show } = await import('../topo/show.js');
       show(file, options);
     });
 
-  topo.command('doctor')
+  topo
+    .command('doctor')
     .description('find what is wrong with a topology: place, cost in GB/s, remedy')
     .argument('<file>', input)
     .option('--hardware <description>', hardware)
-    .option('--machine <file>', 'the machine that the file is meant for: a dump, or the root of its file system (/ is this one); names GPUs and cards that it does not have')
+    .option(
+      '--machine <file>',
+      'the machine that the file is meant for: a dump, or the root of its file system (/ is this one); names GPUs and cards that it does not have',
+    )
     .option('--graph <file>', 'the NCCL_GRAPH_FILE that is used with it')
     .option('--json', 'print the findings as JSON')
-    .addHelpText('after', `${examples(
-      ['a file before it goes to a cluster', 'tccl topo doctor topo.xml'],
-      ['a virtual machine that is slow', 'NCCL_TOPO_DUMP_FILE=dump.xml mpirun … all_reduce_perf; tccl topo doctor dump.xml'],
-      ['does the file fit this machine?', 'tccl topo doctor topo.xml --machine /'],
-    )}\nExit code 1 when there is an error among the findings, else 0.`)
+    .addHelpText(
+      'after',
+      `${examples(
+        ['a file before it goes to a cluster', 'tccl topo doctor topo.xml'],
+        ['a virtual machine that is slow', 'NCCL_TOPO_DUMP_FILE=dump.xml mpirun … all_reduce_perf; tccl topo doctor dump.xml'],
+        ['does the file fit this machine?', 'tccl topo doctor topo.xml --machine /'],
+      )}\nExit code 1 when there is an error among the findings, else 0.`,
+    )
     .action(async (file: string, options: DoctorOptions) => {
       const { doctor } = await import('../topo/doctor.js');
       process.exitCode = doctor(file, options);
     });
 
-  topo.command('complete')
+  topo
+    .command('complete')
     .description('write a topology with what it misses: devices of a description or of a machine, ranks, attributes')
     .argument('<file>', input)
     .option('--hardware <description>', hardware)
-    .option('--machine <folder>', 'the machine that has the devices, by the root of its file system (/ is this one): what NCCL makes of the file there')
+    .option(
+      '--machine <folder>',
+      'the machine that has the devices, by the root of its file system (/ is this one): what NCCL makes of the file there',
+    )
     .option('--merge-nics', mergeNics)
     .option('-o, --output <file>', 'write it into this file instead of the standard output')
-    .addHelpText('after', examples(
-      ['devices wherever the file has a place of their class', 'tccl topo complete ndv5-topo.xml --hardware "8 x H100 SXM, 8 x 400G NIC" -o topo.xml'],
-      ['devices at bus ids', 'tccl topo complete skeleton.xml --hardware "2 x L40S at 0000:17:00.0 0000:65:00.0"'],
-      ['with the GPUs and cards of this machine, as NCCL does with NCCL_TOPO_FILE', 'tccl topo complete ndv5-topo.xml --machine /'],
-      ['a machine of the catalogue as a file', 'tccl topo complete dgx-a100 -o dgx-a100.xml'],
-    ))
+    .addHelpText(
+      'after',
+      examples(
+        [
+          'devices wherever the file has a place of their class',
+          'tccl topo complete ndv5-topo.xml --hardware "8 x H100 SXM, 8 x 400G NIC" -o topo.xml',
+        ],
+        ['devices at bus ids', 'tccl topo complete skeleton.xml --hardware "2 x L40S at 0000:17:00.0 0000:65:00.0"'],
+        [
+          'with the GPUs and cards of this machine, as NCCL does with NCCL_TOPO_FILE',
+          'tccl topo complete ndv5-topo.xml --machine /',
+        ],
+        ['a machine of the catalogue as a file', 'tccl topo complete dgx-a100 -o dgx-a100.xml'],
+      ),
+    )
     .action(async (file: string, options: CompleteOptions) => {
       const { complete } = await import('../topo/complete.js');
       complete(file, options);
     });
 
-  topo.command('detect')
+  topo
+    .command('detect')
     .description('write the topology of this machine, or of one whose /sys and /proc were copied into a folder')
-    .option('--root <folder>', 'root of the machine\'s file system', '/')
+    .option('--root <folder>', "root of the machine's file system", '/')
     .option('--ranks <count>', 'a device for each of so many CPU ranks, below the NUMA nodes', positive)
-    .addOption(new Option('--net <kind>', 'network devices: InfiniBand and RoCE where a port is active, else sockets; or one of both')
-      .choices(['auto', 'ib', 'socket']).default('auto'))
+    .addOption(
+      new Option('--net <kind>', 'network devices: InfiniBand and RoCE where a port is active, else sockets; or one of both')
+        .choices(['auto', 'ib', 'socket'])
+        .default('auto'),
+    )
     .option('-o, --output <file>', 'write it into this file instead of the standard output')
-    .addHelpText('after', examples(
-      ['this machine as a tree', 'tccl topo detect | tccl topo show -'],
-      ['with a device for each of 8 CPU ranks', 'tccl topo detect --ranks 8 -o topo.xml'],
-      ['a machine of which somebody sent /sys and /proc', 'tccl topo detect --root ./captured | tccl topo doctor -'],
-    ))
+    .addHelpText(
+      'after',
+      examples(
+        ['this machine as a tree', 'tccl topo detect | tccl topo show -'],
+        ['with a device for each of 8 CPU ranks', 'tccl topo detect --ranks 8 -o topo.xml'],
+        ['a machine of which somebody sent /sys and /proc', 'tccl topo detect --root ./captured | tccl topo doctor -'],
+      ),
+    )
     .action(async (options: DetectOptions) => {
       const { detectTo } = await import('../topo/detect.js');
       detectTo(options);
     });
 
-  topo.command('list')
+  topo
+    .command('list')
     .description('show the catalogue: machines, GPUs, network cards, CPUs')
     .option('--json', 'print it as JSON')
-    .addHelpText('after', examples(
-      ['what there is', 'tccl topo list'],
-      ['one of the machines', 'tccl topo show dgx-a100'],
-    ))
+    .addHelpText('after', examples(['what there is', 'tccl topo list'], ['one of the machines', 'tccl topo show dgx-a100']))
     .action(async (options: { json?: boolean }) => {
       const { list } = await import('../topo/list.js');
       list(options);
@@ -108,6 +141,7 @@ export function register(program: Command): void {
 /** A whole number from 1 on. */
 function positive(text: string): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < 1 || value > 640) throw new InvalidArgumentError('It must be a whole number from 1 to 640.');
+  if (!Number.isInteger(value) || value < 1 || value > 640)
+    throw new InvalidArgumentError('It must be a whole number from 1 to 640.');
   return value;
 }

@@ -16,18 +16,24 @@ export function register(program: Command): void {
     .command('tune')
     .summary('measure this host, so that the fastest algorithm is chosen')
     .description(
-      'Measures every algorithm for every collective on this host and writes a profile, by which init() chooses from then on. '
-      + 'Takes about two minutes, on a machine that does nothing else. Without a profile, the defaults of docs/notes/algorithms.md hold.',
+      'Measures every algorithm for every collective on this host and writes a profile, by which init() chooses from then on. ' +
+        'Takes about two minutes, on a machine that does nothing else. Without a profile, the defaults of docs/notes/algorithms.md hold.',
     )
     .addOption(new Option('-n, --ranks <list>', 'numbers of ranks to measure').argParser(parseRanks).default([2, 4, 8], '2,4,8'))
     .option('-e, --maxbytes <size>', 'largest size; calls beyond it take what is the fastest there', '16M')
-    .option('-o, --output <file>', 'where the profile goes (default: where init() looks, TCCL_PROFILE or ~/.config/tccl/profile.json)')
+    .option(
+      '-o, --output <file>',
+      'where the profile goes (default: where init() looks, TCCL_PROFILE or ~/.config/tccl/profile.json)',
+    )
     .option('--json', 'prints the profile instead of writing it')
-    .addHelpText('after', examples(
-      ['all algorithms at 2, 4 and 8 ranks', 'tccl tune'],
-      ['larger arrays, 4 ranks only', 'tccl tune -n 4 -e 256M'],
-      ['a profile for one job', 'tccl tune -n 16 -o job.json && TCCL_PROFILE=job.json tccl run -n 16 -- node job.js'],
-    ))
+    .addHelpText(
+      'after',
+      examples(
+        ['all algorithms at 2, 4 and 8 ranks', 'tccl tune'],
+        ['larger arrays, 4 ranks only', 'tccl tune -n 4 -e 256M'],
+        ['a profile for one job', 'tccl tune -n 16 -o job.json && TCCL_PROFILE=job.json tccl run -n 16 -- node job.js'],
+      ),
+    )
     .action(async ({ ranks, maxbytes, output, json }: TuneOptions) => {
       const { formatSize, parseSize } = await import('../../perf/sizes.js');
       // Everything that can be wrong is found before minutes are spent.
@@ -36,9 +42,17 @@ export function register(program: Command): void {
       const { InvalidArgumentError: OutOfRange, InvalidUsageError } = await import('../../errors.js');
       const { findPlace } = await import('../../runtime/launch/place.js');
       const { busyNote, changesBy, SMALLEST_BYTES, tune } = await import('../../perf/tune.js');
-      if (maxBytes < SMALLEST_BYTES) throw new OutOfRange('ARGUMENT_RANGE', `--maxbytes ${maxbytes} is less than the smallest size that is measured, ${SMALLEST_BYTES}`);
+      if (maxBytes < SMALLEST_BYTES)
+        throw new OutOfRange(
+          'ARGUMENT_RANGE',
+          `--maxbytes ${maxbytes} is less than the smallest size that is measured, ${SMALLEST_BYTES}`,
+        );
       const place = findPlace(process.env);
-      if (place !== undefined && place.nRanks > 1) throw new InvalidUsageError('UNSUPPORTED', `tccl tune starts its ranks by itself: run it once, not as ${place.nRanks} ranks by ${place.launcher}`);
+      if (place !== undefined && place.nRanks > 1)
+        throw new InvalidUsageError(
+          'UNSUPPORTED',
+          `tccl tune starts its ranks by itself: run it once, not as ${place.nRanks} ranks by ${place.launcher}`,
+        );
       const path = output ?? profilePath(process.env);
       if (!json) await toFile(path, () => checkWritable(path));
       const busy = busyNote(loadavg()[0] ?? 0, availableParallelism());
@@ -46,7 +60,8 @@ export function register(program: Command): void {
       const profile = await tune({
         ranks,
         maxBytes,
-        onProgress: (done, total, { kind, ranks: count, size }) => line.update(`${done}/${total} measured: ${kind} of ${count} ranks, ${formatSize(size)} …`),
+        onProgress: (done, total, { kind, ranks: count, size }) =>
+          line.update(`${done}/${total} measured: ${kind} of ${count} ranks, ${formatSize(size)} …`),
       });
       line.done();
       if (busy !== undefined) printNotes([busy]);
@@ -57,7 +72,11 @@ export function register(program: Command): void {
       await toFile(path, () => writeFileSync(path, `${JSON.stringify(profile)}\n`));
       const changes = changesBy(profile);
       print(`The profile of ${profile.machine} is in ${path}`);
-      print(...(changes.length === 0 ? ['By it the defaults are the fastest here.'] : ['What differs from the defaults by it:', ...changes.map((change) => `  ${change}`)]));
+      print(
+        ...(changes.length === 0
+          ? ['By it the defaults are the fastest here.']
+          : ['What differs from the defaults by it:', ...changes.map((change) => `  ${change}`)]),
+      );
     });
 }
 

@@ -27,9 +27,10 @@ export function register(program: Command): void {
     .option('--all', 'all rows, however many')
     .option('--json', 'print differences, times and rules as JSON')
     .option('--exit-code', 'exit with 1 where the plans differ')
-    .addHelpText('after', examples(
-      ['from the NCCL of PyTorch 2.7 to that of 2.9', 'tccl upgrade dgx-h100 --nodes 2 --from 2.26.2 --to 2.27.5'],
-    ))
+    .addHelpText(
+      'after',
+      examples(['from the NCCL of PyTorch 2.7 to that of 2.9', 'tccl upgrade dgx-h100 --nodes 2 --from 2.26.2 --to 2.27.5']),
+    )
     .action(async (cluster: string, { from, to, ...rest }: UpgradeOptions) => {
       const { showDiff } = await import('../diff/show.js');
       const { ncclVersion } = await import('../../planner/versions/version.js');
@@ -37,9 +38,26 @@ export function register(program: Command): void {
       const { changedLines } = await import('./nccl.js');
       const [nccl, ncclB] = [ncclVersion(from), ncclVersion(to)];
       const rules = rulesBetween(nccl, ncclB);
-      const differs = await showDiff(cluster, cluster, { ...rest, nccl, ncclB }, { rules: rules.map(({ name, rule, before, after }) => ({ name, about: rule.about, source: rule.source, undo: rule.undo, before, after })) });
+      const differs = await showDiff(
+        cluster,
+        cluster,
+        { ...rest, nccl, ncclB },
+        {
+          rules: rules.map(({ name, rule, before, after }) => ({
+            name,
+            about: rule.about,
+            source: rule.source,
+            undo: rule.undo,
+            before,
+            after,
+          })),
+        },
+      );
       if (rest.json === true) return;
       if (differs || rest.all === true) print('', ...changedLines(rules, nccl, ncclB));
-      else print(`None of the ${rules.length} rules that change from NCCL ${nccl} to ${ncclB} decides differently here (--all lists them).`);
+      else
+        print(
+          `None of the ${rules.length} rules that change from NCCL ${nccl} to ${ncclB} decides differently here (--all lists them).`,
+        );
     });
 }

@@ -15,10 +15,16 @@ export function filesOf(paths: readonly string[]): string[] {
     if (status === undefined) throw new InvalidArgumentError('FILE', 'there is no such file or folder', { file: path });
     if (!status.isDirectory()) return [path];
     return readdirSync(path, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && !entry.name.startsWith('.')).map((entry) => join(entry.parentPath, entry.name)).sort();
+      .filter((entry) => entry.isFile() && !entry.name.startsWith('.'))
+      .map((entry) => join(entry.parentPath, entry.name))
+      .sort();
   });
   if (files.length === 0) throw new InvalidArgumentError('FILE', 'the folder has no files', { file: paths.join(', ') });
-  if (files.length > fileLimit) throw new InvalidArgumentError('ARGUMENT_RANGE', `${files.length} files are too many (${fileLimit} at most): give the folder of one job`);
+  if (files.length > fileLimit)
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `${files.length} files are too many (${fileLimit} at most): give the folder of one job`,
+    );
   return [...new Set(files)];
 }
 

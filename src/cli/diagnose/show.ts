@@ -36,7 +36,14 @@ export async function showDiagnosis(paths: readonly string[], { json }: { readon
     exhibits.push({ file, kind: await readExhibit(file, { file: index, line: 1 }, reader, recordings, found) });
   }
   const model = reader.finish();
-  if (exhibits.every(({ kind }) => kind.startsWith('not read'))) throw new InputError('CONTENT', `nothing can be read: ${exhibits.map(({ file, kind }) => `${file} ${kind}`).slice(0, 3).join('; ')}`);
+  if (exhibits.every(({ kind }) => kind.startsWith('not read')))
+    throw new InputError(
+      'CONTENT',
+      `nothing can be read: ${exhibits
+        .map(({ file, kind }) => `${file} ${kind}`)
+        .slice(0, 3)
+        .join('; ')}`,
+    );
   const findings = sortFindings([...checkLog(model), ...checkFlight(recordings), ...found]);
   if (json === true) printJson({ exhibits, ...logToJson(model, findings, undefined) });
   else {
@@ -49,11 +56,19 @@ export async function showDiagnosis(paths: readonly string[], { json }: { readon
 }
 
 /** Reads a file for what it is, and says what that was. */
-async function readExhibit(file: string, place: Place, reader: NcclLogReader, recordings: FlightRecording[], found: LogFinding[]): Promise<string> {
+async function readExhibit(
+  file: string,
+  place: Place,
+  reader: NcclLogReader,
+  recordings: FlightRecording[],
+  found: LogFinding[],
+): Promise<string> {
   try {
     const kind = classify(headOf(file));
     if (kind === 'log') {
-      await readFile(file, reader, () => { /* no progress: many files */ });
+      await readFile(file, reader, () => {
+        /* no progress: many files */
+      });
       return 'log';
     }
     if (kind === 'other') return 'not read: binary';
@@ -71,7 +86,9 @@ function readWhole(kind: WitnessKind, file: string, place: Place, recordings: Fl
   const text = new TextDecoder().decode(bytes);
   if (kind === 'json') return readValue(parseJson(text), file, place, recordings, found);
   if (kind === 'topology') return readTopology(text, place, found);
-  const lines = text.split(/\r?\n/).map((line, index): ToolLine => ({ text: line, place: { file: place.file, line: index + 1 } }));
+  const lines = text
+    .split(/\r?\n/)
+    .map((line, index): ToolLine => ({ text: line, place: { file: place.file, line: index + 1 } }));
   if (kind === 'ras') {
     const ras = new RasText();
     for (const line of lines) ras.read(line.text, line.place);
@@ -107,10 +124,22 @@ function readValue(value: unknown, file: string, place: Place, recordings: Fligh
 function readTopology(text: string, place: Place, found: LogFinding[]): string {
   const { root, notes } = parseXml(text);
   if (root.name !== 'system') return 'graph file';
-  for (const { code, severity, problem, consequence, remedy, places: [first] } of diagnose(root, { notes })) {
+  for (const {
+    code,
+    severity,
+    problem,
+    consequence,
+    remedy,
+    places: [first],
+  } of diagnose(root, { notes })) {
     found.push({
-      code: `topology-${code}`, severity, kind: severity === 'error' ? 'failure' : severity === 'warning' ? 'risk' : 'note',
-      problem, cause: consequence, remedy, places: [{ file: place.file, line: first?.line ?? 1 }],
+      code: `topology-${code}`,
+      severity,
+      kind: severity === 'error' ? 'failure' : severity === 'warning' ? 'risk' : 'note',
+      problem,
+      cause: consequence,
+      remedy,
+      places: [{ file: place.file, line: first?.line ?? 1 }],
     });
   }
   return 'topology';
@@ -120,6 +149,17 @@ function readTopology(text: string, place: Place, found: LogFinding[]): string {
 function exhibitLines(exhibits: readonly Exhibit[], recordings: readonly FlightRecording[]): string[] {
   const counts = new Map<string, number>();
   for (const { kind } of exhibits) if (!kind.startsWith('not read')) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-  const read = [...counts].map(([kind, count]) => `${count} × ${kind}${kind === 'flight recording' ? ` (${namedRanks(recordings.map(({ rank }) => rank))})` : ''}`).join(', ');
-  return [`Read: ${read}`, ...exhibits.filter(({ kind }) => kind.startsWith('not read')).slice(0, 10).map(({ file, kind }) => `${file} ${kind}`)];
+  const read = [...counts]
+    .map(
+      ([kind, count]) =>
+        `${count} × ${kind}${kind === 'flight recording' ? ` (${namedRanks(recordings.map(({ rank }) => rank))})` : ''}`,
+    )
+    .join(', ');
+  return [
+    `Read: ${read}`,
+    ...exhibits
+      .filter(({ kind }) => kind.startsWith('not read'))
+      .slice(0, 10)
+      .map(({ file, kind }) => `${file} ${kind}`),
+  ];
 }

@@ -38,9 +38,14 @@ export async function showDiff(nameA: string, nameB: string, options: DiffOption
   return differs;
 }
 
-function optionsOf({ nodes, hardware, env, collnet, torch }: DiffOptions, ownNodes: string | undefined, ownEnv: readonly string[] | undefined, nccl: string | undefined): ClusterOptions {
+function optionsOf(
+  { nodes, hardware, env, collnet, torch }: DiffOptions,
+  ownNodes: string | undefined,
+  ownEnv: readonly string[] | undefined,
+  nccl: string | undefined,
+): ClusterOptions {
   const allNodes = ownNodes ?? nodes;
-  const allEnv = env === undefined && ownEnv === undefined ? undefined : [...env ?? [], ...ownEnv ?? []];
+  const allEnv = env === undefined && ownEnv === undefined ? undefined : [...(env ?? []), ...(ownEnv ?? [])];
   return {
     ...(allNodes === undefined ? {} : { nodes: allNodes }),
     ...(hardware === undefined ? {} : { hardware }),
@@ -69,7 +74,7 @@ function comparisonLines({ titles, differences, costs }: Comparison, all: boolea
 
 function grouped(differences: readonly Difference[]): Map<string, Difference[]> {
   const groups = new Map<string, Difference[]>();
-  for (const each of differences) groups.set(each.section, [...groups.get(each.section) ?? [], each]);
+  for (const each of differences) groups.set(each.section, [...(groups.get(each.section) ?? []), each]);
   return groups;
 }
 
@@ -77,16 +82,30 @@ function grouped(differences: readonly Difference[]): Map<string, Difference[]> 
 function costTable(costs: readonly Cost[], all: boolean): string[] {
   const paint = colorsFor(process.stdout);
   if (costs.length === 0) return ['No call takes another time or another way at the sizes that were compared.'];
-  const shown = all ? costs : costs.filter(({ collective }, index) => costs.findIndex((other) => other.collective === collective) + mostRows > index).slice(0, 3 * mostRows);
+  const shown = all
+    ? costs
+    : costs
+        .filter(({ collective }, index) => costs.findIndex((other) => other.collective === collective) + mostRows > index)
+        .slice(0, 3 * mostRows);
   const rows = [
     ['collective', 'size', 'a', '', 'b', '', 'b / a'],
     ...shown.map(({ collective, bytes, a, b, ratio }) => [
-      collective, formatBytes(bytes), formatWay(a), a === null ? '' : formatTime(a.timeUs), formatWay(b), b === null ? '' : formatTime(b.timeUs), ratio === null ? '-' : ratio.toFixed(2),
+      collective,
+      formatBytes(bytes),
+      formatWay(a),
+      a === null ? '' : formatTime(a.timeUs),
+      formatWay(b),
+      b === null ? '' : formatTime(b.timeUs),
+      ratio === null ? '-' : ratio.toFixed(2),
     ]),
   ];
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
   const lines = rows.map((row, index) => {
-    const line = row.map((cell, column) => ([1, 3, 5, 6].includes(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0))).join('  ');
+    const line = row
+      .map((cell, column) =>
+        [1, 3, 5, 6].includes(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0),
+      )
+      .join('  ');
     return index === 0 ? paint.bold(line) : line;
   });
   return shown.length < costs.length ? [...lines, paint.dim(`and ${costs.length - shown.length} more (--all)`)] : lines;

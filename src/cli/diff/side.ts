@@ -19,19 +19,32 @@ export interface ReadSide {
 export async function readSide(name: string, options: ClusterOptions): Promise<ReadSide> {
   const kept = keptPlan(name);
   if (kept !== undefined) {
-    const given = (['nodes', 'hardware', 'env', 'nccl', 'torch', 'collnet'] as const).find((option) => options[option] !== undefined);
-    if (given !== undefined) throw new InvalidUsageError('UNSUPPORTED', `${name} is a plan that is made already: --${given} cannot change it; write --${given}-a or --${given}-b for the other one`);
+    const given = (['nodes', 'hardware', 'env', 'nccl', 'torch', 'collnet'] as const).find(
+      (option) => options[option] !== undefined,
+    );
+    if (given !== undefined)
+      throw new InvalidUsageError(
+        'UNSUPPORTED',
+        `${name} is a plan that is made already: --${given} cannot change it; write --${given}-a or --${given}-b for the other one`,
+      );
     return { side: { title: name, plan: inFile(name, () => planFromJson(kept)), systems: undefined }, notes: [] };
   }
   const { title, cluster, fileName, parameters, given, notes } = await readCluster([name], options);
   refuseContradictions(parameters);
   return inFile(fileName, () => {
     const prepared = prepareCluster(cluster, parameters, given);
-    const systems = new Map(prepared.flatMap(({ host, systems: locals }) => host.nodes.flatMap((node, index) => {
-      const local = locals[index];
-      return local === undefined ? [] : [[node, local] as const];
-    })));
-    const named = parameters.ncclVersion === defaultVersion && options.nccl === undefined ? title : `${title}, NCCL ${parameters.ncclVersion}`;
+    const systems = new Map(
+      prepared.flatMap(({ host, systems: locals }) =>
+        host.nodes.flatMap((node, index) => {
+          const local = locals[index];
+          return local === undefined ? [] : [[node, local] as const];
+        }),
+      ),
+    );
+    const named =
+      parameters.ncclVersion === defaultVersion && options.nccl === undefined
+        ? title
+        : `${title}, NCCL ${parameters.ncclVersion}`;
     return { side: { title: named, plan: planPrepared(prepared, parameters), systems }, notes };
   });
 }

@@ -25,7 +25,8 @@ export async function showAnswer(name: string, text: string, options: ExplainOpt
     if (options.json === true) printJson({ questions: questionForms, answers });
     else print(...answers.flatMap((answer) => [...answerLines(answer), '']), ...formsLines(name));
   } else {
-    const answer = question.about === 'help' ? helpFor(input, question, options) : explain(planned(input, tellsSearches(question)), question);
+    const answer =
+      question.about === 'help' ? helpFor(input, question, options) : explain(planned(input, tellsSearches(question)), question);
     if (options.json === true) printJson(answer);
     else print(...answerLines(answer));
   }
@@ -36,8 +37,13 @@ export async function showAnswer(name: string, text: string, options: ExplainOpt
 function understood(text: string): Question {
   const question = parseQuestion(text);
   if (question !== undefined) return question;
-  const forms = nearestForms(text).map((form) => `'${form}'`).join(', ');
-  throw new InvalidArgumentError('UNKNOWN_NAME', `'${text}' is no question that can be answered; the nearest are ${forms} (tccl explain CLUSTER lists all)`);
+  const forms = nearestForms(text)
+    .map((form) => `'${form}'`)
+    .join(', ');
+  throw new InvalidArgumentError(
+    'UNKNOWN_NAME',
+    `'${text}' is no question that can be answered; the nearest are ${forms} (tccl explain CLUSTER lists all)`,
+  );
 }
 
 function planned({ cluster, fileName, parameters, given }: ClusterInput, withSearches = true): Situation {

@@ -40,24 +40,37 @@ export async function showGraphs(name: string, options: GraphOptions): Promise<v
   if (options.followNccl !== true) refuseContradictions(parameters);
 
   const tellers = new Map<string, StoryTeller>();
-  const prepared = inFile(fileName, () => prepareCluster(cluster, parameters, {
-    ...given,
-    ...(options.why === true ? { onSearch: (event, { machine, ranks }) => {
-      const key = tellerKey(machine, ranks);
-      const teller = tellers.get(key) ?? new StoryTeller();
-      tellers.set(key, teller);
-      teller.listen(event);
-    } } : {}),
-  }));
+  const prepared = inFile(fileName, () =>
+    prepareCluster(cluster, parameters, {
+      ...given,
+      ...(options.why === true
+        ? {
+            onSearch: (event, { machine, ranks }) => {
+              const key = tellerKey(machine, ranks);
+              const teller = tellers.get(key) ?? new StoryTeller();
+              tellers.set(key, teller);
+              teller.listen(event);
+            },
+          }
+        : {}),
+    }),
+  );
   const mergeStory: string[] = [];
-  const plan = inFile(fileName, () => planPrepared(prepared, parameters, {
-    ...(options.why === true ? { onMerge: (event) => mergeStory.push(describeMergeEvent(event)) } : {}),
-  }));
-  const searched = prepared.filter(({ host }, index) => prepared.findIndex((other) => other.host === host) === index)
-    .flatMap(({ name: machine, systems, host }) => systems.flatMap((local, node): Searched[] => {
-      const graphs = host.nodes[node]?.graphs;
-      return graphs === undefined ? [] : [{ machine, local, graphs, stories: tellers.get(tellerKey(machine, local.ranks))?.stories ?? [] }];
-    }));
+  const plan = inFile(fileName, () =>
+    planPrepared(prepared, parameters, {
+      ...(options.why === true ? { onMerge: (event) => mergeStory.push(describeMergeEvent(event)) } : {}),
+    }),
+  );
+  const searched = prepared
+    .filter(({ host }, index) => prepared.findIndex((other) => other.host === host) === index)
+    .flatMap(({ name: machine, systems, host }) =>
+      systems.flatMap((local, node): Searched[] => {
+        const graphs = host.nodes[node]?.graphs;
+        return graphs === undefined
+          ? []
+          : [{ machine, local, graphs, stories: tellers.get(tellerKey(machine, local.ranks))?.stories ?? [] }];
+      }),
+    );
 
   const dump = graphDump(environment, plan, searched);
   if (dump.file !== undefined) writeFile(dump.file, dump.xml);
@@ -72,15 +85,25 @@ export async function showGraphs(name: string, options: GraphOptions): Promise<v
 }
 
 /** What NCCL would dump, of the rank that does (`NCCL_GRAPH_DUMP_FILE_RANK`, 0 by default), and to which file. */
-function graphDump(environment: Readonly<Record<string, string>>, { nodes }: Plan, searched: readonly Searched[]): { readonly file: string | undefined; readonly xml: string } {
+function graphDump(
+  environment: Readonly<Record<string, string>>,
+  { nodes }: Plan,
+  searched: readonly Searched[],
+): { readonly file: string | undefined; readonly xml: string } {
   const rank = Number(environment['NCCL_GRAPH_DUMP_FILE_RANK'] ?? 0);
   if (!(Number.isInteger(rank) && rank >= 0 && rank < nodes.nRanks)) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `NCCL_GRAPH_DUMP_FILE_RANK=${environment['NCCL_GRAPH_DUMP_FILE_RANK'] ?? ''}: there are ranks 0 to ${nodes.nRanks - 1}, so NCCL would dump nothing`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `NCCL_GRAPH_DUMP_FILE_RANK=${environment['NCCL_GRAPH_DUMP_FILE_RANK'] ?? ''}: there are ranks 0 to ${nodes.nRanks - 1}, so NCCL would dump nothing`,
+    );
   }
   const kind = nodes.kinds[nodes.kindOfNode[nodes.rankToNode[rank] ?? 0] ?? 0];
   const found = searched.find(({ graphs }) => graphs === kind?.graphs);
   const file = environment['NCCL_GRAPH_DUMP_FILE'];
-  return { file: file === '' ? undefined : file, xml: found === undefined ? '' : writeXml(graphsToXml(found.graphs, found.local)) };
+  return {
+    file: file === '' ? undefined : file,
+    xml: found === undefined ? '' : writeXml(graphsToXml(found.graphs, found.local)),
+  };
 }
 
 function tellerKey(machine: string, ranks: readonly number[]): string {
@@ -90,16 +113,22 @@ function tellerKey(machine: string, ranks: readonly number[]): string {
 function toJson({ local, graphs, stories }: Searched): object {
   return {
     ranks: local.ranks,
-    graphs: Object.fromEntries(graphNames.map((name) => {
-      const graph = graphs[name];
-      return [name, graph === undefined ? null : graphToJson(graph, local)];
-    })),
-    ...(stories.length === 0 ? {} : {
-      why: Object.fromEntries(graphNames.flatMap((name) => {
-        const story = stories.find(({ id }) => id === graphs[name]?.id);
-        return story === undefined ? [] : [[name, story.sentences] as const];
-      })),
-    }),
+    graphs: Object.fromEntries(
+      graphNames.map((name) => {
+        const graph = graphs[name];
+        return [name, graph === undefined ? null : graphToJson(graph, local)];
+      }),
+    ),
+    ...(stories.length === 0
+      ? {}
+      : {
+          why: Object.fromEntries(
+            graphNames.flatMap((name) => {
+              const story = stories.find(({ id }) => id === graphs[name]?.id);
+              return story === undefined ? [] : [[name, story.sentences] as const];
+            }),
+          ),
+        }),
   };
 }
 
@@ -113,7 +142,7 @@ function searchedLines({ machine, local, graphs, stories }: Searched, all: reado
     const [header = '', ...channels] = graphLines(graph, local);
     lines.push(`${paint.bold(header)}  ${paint.dim(`# ${name}`)}`, ...channels);
     const story = stories.find(({ id }) => id === graph.id);
-    lines.push(...story?.sentences.map((sentence) => paint.dim(`    ${sentence}`)) ?? []);
+    lines.push(...(story?.sentences.map((sentence) => paint.dim(`    ${sentence}`)) ?? []));
   }
   return lines;
 }
@@ -141,7 +170,10 @@ function rankList(text: string, nRanks: number): number[] {
     const from = Number(first);
     const to = Number(last);
     if (first === '' || to < from || to >= nRanks) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `--ranks '${text}' must be all, or ranks from 0 to ${nRanks - 1} as in 0-7,12`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `--ranks '${text}' must be all, or ranks from 0 to ${nRanks - 1} as in 0-7,12`,
+      );
     }
     return Array.from({ length: to - from + 1 }, (_, index) => from + index);
   });

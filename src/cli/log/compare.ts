@@ -23,37 +23,59 @@ export interface ComparisonResult {
 }
 
 /** Files and places of the job, which this machine need not have, and what says nothing about channels. */
-const notOurs = new Set(['NCCL_TOPO_FILE', 'NCCL_GRAPH_FILE', 'NCCL_TOPO_DUMP_FILE', 'NCCL_GRAPH_DUMP_FILE', 'NCCL_DEBUG', 'NCCL_DEBUG_FILE', 'NCCL_DEBUG_SUBSYS']);
+const notOurs = new Set([
+  'NCCL_TOPO_FILE',
+  'NCCL_GRAPH_FILE',
+  'NCCL_TOPO_DUMP_FILE',
+  'NCCL_GRAPH_DUMP_FILE',
+  'NCCL_DEBUG',
+  'NCCL_DEBUG_FILE',
+  'NCCL_DEBUG_SUBSYS',
+]);
 
 /** The largest communicator of the log against the plan for a cluster, with the settings that the log tells of. */
 export async function comparePlanned(model: LogModel, options: ComparisonOptions): Promise<ComparisonResult> {
   const { topology, nodes, hardware } = options;
   if (topology === undefined) {
     const option = nodes !== undefined ? '--nodes' : hardware !== undefined ? '--hardware' : undefined;
-    if (option !== undefined) throw new InvalidUsageError('UNSUPPORTED', `${option} says how to plan, but for which machine? Give --topology too`);
+    if (option !== undefined)
+      throw new InvalidUsageError('UNSUPPORTED', `${option} says how to plan, but for which machine? Give --topology too`);
     return { findings: [], sentence: undefined };
   }
-  if (model.hits.some(({ rule }) => rule.code === 'rccl')) throw new InvalidUsageError('UNSUPPORTED', 'this is the log of RCCL (AMD), which plans otherwise than NCCL: it cannot be compared with a plan');
+  if (model.hits.some(({ rule }) => rule.code === 'rccl'))
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      'this is the log of RCCL (AMD), which plans otherwise than NCCL: it cannot be compared with a plan',
+    );
   const [largest] = [...model.communicators].sort((a, b) => b.ranks.size - a.ranks.size);
-  if (largest === undefined) throw new InvalidUsageError('UNSUPPORTED', 'there is no communicator in the log to compare with a plan');
+  if (largest === undefined)
+    throw new InvalidUsageError('UNSUPPORTED', 'there is no communicator in the log to compare with a plan');
   const input = await readCluster([topology], {
-    ...(nodes === undefined ? {} : { nodes }), ...(hardware === undefined ? {} : { hardware }), env: settingsOf(largest), nccl: plannedVersion(largest),
+    ...(nodes === undefined ? {} : { nodes }),
+    ...(hardware === undefined ? {} : { hardware }),
+    env: settingsOf(largest),
+    nccl: plannedVersion(largest),
   });
   const cluster = sized(input.cluster, largest, nodes, input.title);
   refuseContradictions(input.parameters);
   return inFile(input.fileName, () => {
     const prepared = prepareCluster(cluster, input.parameters);
     const plan = planPrepared(prepared, input.parameters);
-    const machines = new Map(prepared.flatMap(({ host, systems }) => host.nodes.flatMap((node, index) => {
-      const system = systems[index];
-      return system === undefined ? [] : [[node, system] as const];
-    })));
+    const machines = new Map(
+      prepared.flatMap(({ host, systems }) =>
+        host.nodes.flatMap((node, index) => {
+          const system = systems[index];
+          return system === undefined ? [] : [[node, system] as const];
+        }),
+      ),
+    );
     const comparison = comparePlan(largest, plan, new Transports(plan, machines, input.parameters));
     const title = cluster.hosts.map(({ name, count }) => `${count} x ${name ?? topology}`).join(' + ');
     const finding = planFinding(largest, comparison, title, input.parameters.ncclVersion);
     return {
       findings: finding === undefined ? [] : [finding],
-      sentence: finding === undefined ? `All ${comparison.compared} decisions in the log are those of the plan for ${title}.` : undefined,
+      sentence:
+        finding === undefined ? `All ${comparison.compared} decisions in the log are those of the plan for ${title}.` : undefined,
     };
   });
 }
@@ -70,7 +92,8 @@ function plannedVersion({ ranks }: LoggedCommunicator): string {
 function settingsOf({ ranks }: LoggedCommunicator): string[] {
   const settings = new Map<string, string>();
   for (const { process } of ranks.values()) {
-    for (const [name, { value }] of process.environment) if (ncclVariables.has(name) && !notOurs.has(name)) settings.set(name, settings.get(name) ?? value);
+    for (const [name, { value }] of process.environment)
+      if (ncclVariables.has(name) && !notOurs.has(name)) settings.set(name, settings.get(name) ?? value);
   }
   return [...settings].map(([name, value]) => `${name}=${value}`);
 }
@@ -84,5 +107,8 @@ function sized(cluster: Cluster, { nRanks }: LoggedCommunicator, nodes: string |
   if (nodes === undefined && host?.count === 1 && others.length === 0 && planned > 0 && nRanks % planned === 0) {
     return { hosts: [{ ...host, count: nRanks / planned }] };
   }
-  throw new InvalidArgumentError('ARGUMENT_RANGE', `${title} has ${planned} ranks, and the communicator in the log has ${nRanks}: give the machine that the job ran on, and --nodes`);
+  throw new InvalidArgumentError(
+    'ARGUMENT_RANGE',
+    `${title} has ${planned} ranks, and the communicator in the log has ${nRanks}: give the machine that the job ran on, and --nodes`,
+  );
 }

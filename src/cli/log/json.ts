@@ -11,22 +11,46 @@ export function logToJson(model: LogModel, findings: readonly LogFinding[], rank
   const at = ({ file, line }: Place) => ({ file: model.files[file], line });
   const place = (optional: Place | undefined) => (optional === undefined ? null : at(optional));
   const rankToJson = (record: LoggedRank) => ({
-    rank: record.rank, host: record.process.host, pid: record.process.pid, cudaDev: record.cudaDev, nvmlDev: record.nvmlDev, busId: record.busId,
-    version: record.process.version?.text, stage: stageNames[record.stage], started: place(record.started), completed: place(record.completed), last: at(record.last),
+    rank: record.rank,
+    host: record.process.host,
+    pid: record.process.pid,
+    cudaDev: record.cudaDev,
+    nvmlDev: record.nvmlDev,
+    busId: record.busId,
+    version: record.process.version?.text,
+    stage: stageNames[record.stage],
+    started: place(record.started),
+    completed: place(record.completed),
+    last: at(record.last),
     initSeconds: record.initSeconds,
     rings: rows(record.ring, 2).map(([channel, [prev, next]]) => ({ channel, prev, next })),
     trees: rows(record.trees, treeStride).map(([channel, [...links]]) => ({ channel, down: links.slice(0, 3), up: links[3] })),
-    links: record.links.map(({ peer, end, transport, channels, place: where }) => ({ peer, end, ...transport, channels, at: at(where) })),
+    links: record.links.map(({ peer, end, transport, channels, place: where }) => ({
+      peer,
+      end,
+      ...transport,
+      channels,
+      at: at(where),
+    })),
     searches: [...record.searches.values()].map(({ result, place: where }) => ({ ...result, at: at(where) })),
-    channels: record.channelCounts === undefined ? null : { coll: record.channelCounts.coll, nvls: record.channelCounts.nvls ?? null, p2p: record.channelCounts.p2p },
+    channels:
+      record.channelCounts === undefined
+        ? null
+        : { coll: record.channelCounts.coll, nvls: record.channelCounts.nvls ?? null, p2p: record.channelCounts.p2p },
     choices: [...record.choices].map(([key, { algorithm, protocol, channels }]) => {
       const [collective, bytes] = key.split(' ');
       return { collective, bytes: Number(bytes), algorithm, protocol, channels };
     }),
   });
   const communicatorToJson = ({ id, nRanks, nRanksKnown, nNodes, isSplit, ranks }: LoggedCommunicator) => ({
-    id, nRanks, nRanksKnown, nNodes: nNodes ?? null, isSplit,
-    rings: [...ranks.values()].flatMap(({ ringOrders }) => [...ringOrders].map(([channel, order]) => ({ channel, ranks: order.ranks, cut: order.cut, at: at(order.place) }))),
+    id,
+    nRanks,
+    nRanksKnown,
+    nNodes: nNodes ?? null,
+    isSplit,
+    rings: [...ranks.values()].flatMap(({ ringOrders }) =>
+      [...ringOrders].map(([channel, order]) => ({ channel, ranks: order.ranks, cut: order.cut, at: at(order.place) })),
+    ),
     ranks: [...ranks.values()].filter((record) => rank === undefined || record.rank === rank).map(rankToJson),
   });
   return {
@@ -34,12 +58,23 @@ export function logToJson(model: LogModel, findings: readonly LogFinding[], rank
     lines: model.lines,
     communicators: model.communicators.map(communicatorToJson),
     processes: model.processes.map(({ host, pid, version, environment, devices, network }) => ({
-      host, pid, version: version?.text, network: network?.name,
+      host,
+      pid,
+      version: version?.text,
+      network: network?.name,
       environment: Object.fromEntries([...environment].map(([name, { value }]) => [name, value])),
       devices: Object.fromEntries([...devices].map(([name, { devices: list }]) => [name, list])),
     })),
-    tables: model.tables.map(({ collective, nRanks, rows: list }) => ({ collective, nRanks, rows: list.map(({ place: where, ...row }) => ({ ...row, at: at(where) })) })),
-    verdict: { causes: causes.map(({ code }) => code), consequences: consequences.map(({ code }) => code), remarks: remarks.map(({ code }) => code) },
+    tables: model.tables.map(({ collective, nRanks, rows: list }) => ({
+      collective,
+      nRanks,
+      rows: list.map(({ place: where, ...row }) => ({ ...row, at: at(where) })),
+    })),
+    verdict: {
+      causes: causes.map(({ code }) => code),
+      consequences: consequences.map(({ code }) => code),
+      remarks: remarks.map(({ code }) => code),
+    },
     findings: findings.map(({ places, ...finding }) => ({ ...finding, at: places.map(at) })),
     left: model.left,
   };
@@ -47,6 +82,8 @@ export function logToJson(model: LogModel, findings: readonly LogFinding[], rank
 
 /** The rows of a table by channel, without those of which nothing was said. */
 function rows(array: Int32Array, stride: number): [channel: number, row: Int32Array][] {
-  return Array.from({ length: array.length / stride }, (_, channel): [number, Int32Array] => [channel, array.subarray(channel * stride, (channel + 1) * stride)])
-    .filter(([, row]) => row[0] !== unknown && !(stride === 2 && row[0] === -1));
+  return Array.from({ length: array.length / stride }, (_, channel): [number, Int32Array] => [
+    channel,
+    array.subarray(channel * stride, (channel + 1) * stride),
+  ]).filter(([, row]) => row[0] !== unknown && !(stride === 2 && row[0] === -1));
 }

@@ -26,10 +26,13 @@ export function printJob({ communicators, tables, lines }: LogModel, paint: Colo
   // The largest and first are what a job is about.
   const [shown] = [...communicators].sort((a, b) => b.ranks.size - a.ranks.size);
   if (shown !== undefined) print(...summary(shown, paint));
-  if (communicators.length > 1 && shown !== undefined) print(`and ${counted(communicators.length - 1, 'more communicator')} (${sizes(communicators, [shown])}); --json has all`);
+  if (communicators.length > 1 && shown !== undefined)
+    print(`and ${counted(communicators.length - 1, 'more communicator')} (${sizes(communicators, [shown])}); --json has all`);
   for (const table of tables.slice(0, shownTables)) {
     const best = table.rows.reduce((a, b) => (b.busGBps > a.busGBps ? b : a), table.rows[0] ?? { busGBps: 0, bytes: 0 });
-    print(`nccl-tests ${table.collective ?? ''}: ${counted(table.rows.length, 'row')}, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes`);
+    print(
+      `nccl-tests ${table.collective ?? ''}: ${counted(table.rows.length, 'row')}, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes`,
+    );
   }
   if (tables.length > shownTables) print(`and ${counted(tables.length - shownTables, 'more table')}`);
   print(paint.dim(`${counted(lines.nccl, 'line')} of NCCL in ${lines.all}`));
@@ -38,7 +41,8 @@ export function printJob({ communicators, tables, lines }: LogModel, paint: Colo
 /** The causes with their evidence, consequences and remarks. */
 export function printVerdict(model: Pick<LogModel, 'files'>, { causes, consequences, remarks }: Verdict, paint: Colors): void {
   const [first] = causes;
-  if (first === undefined) print(`${paint.green('Verdict:')} ${paint.bold('nothing wrong found')}${remarks.length === 0 ? '' : '; worth knowing:'}`, '');
+  if (first === undefined)
+    print(`${paint.green('Verdict:')} ${paint.bold('nothing wrong found')}${remarks.length === 0 ? '' : '; worth knowing:'}`, '');
   else {
     const colour = first.severity === 'error' ? paint.red : paint.yellow;
     print(`${colour('Verdict:')} ${paint.bold(first.problem)}`);
@@ -56,8 +60,15 @@ export function printVerdict(model: Pick<LogModel, 'files'>, { causes, consequen
   if (rest.length + consequences.length + remarks.length > 0) print('');
 }
 
-function printCause(model: Pick<LogModel, 'files'>, { code, cause, remedy, places, quote, context, source }: LogFinding, paint: Colors): void {
-  const at = places.slice(0, shownPlaces).map((place) => placeText(model, place)).join(', ');
+function printCause(
+  model: Pick<LogModel, 'files'>,
+  { code, cause, remedy, places, quote, context, source }: LogFinding,
+  paint: Colors,
+): void {
+  const at = places
+    .slice(0, shownPlaces)
+    .map((place) => placeText(model, place))
+    .join(', ');
   print(`  why    ${cause}`);
   if (at !== '') print(`  where  ${at}${places.length > shownPlaces ? ', …' : ''}`);
   if (context !== undefined && context.length > 1) for (const line of context) print(paint.dim(`         | ${short(line)}`));
@@ -86,18 +97,31 @@ function summary(communicator: LoggedCommunicator, paint: Colors): string[] {
   const versions = [...new Set(records.flatMap(({ process }) => process.version?.text ?? []))];
   const seconds = records.reduce((longest, { initSeconds = -1 }) => Math.max(longest, initSeconds), -1);
   const hosts = new Map<string, number[]>();
-  for (const { process, rank } of records) hosts.set(process.host, [...hosts.get(process.host) ?? [], rank]);
+  for (const { process, rank } of records) hosts.set(process.host, [...(hosts.get(process.host) ?? []), rank]);
   const row = (name: string, text: string) => (text === '' ? [] : [`  ${name.padEnd(10)}${short(text)}`]);
   const nodes = communicator.nNodes ?? hosts.size;
   return [
-    paint.bold(`communicator ${id}: ${nRanksKnown ? '' : 'at least '}${counted(nRanks, 'rank')} on ${counted(nodes, 'host')}${versions.length === 0 ? '' : `, NCCL ${versions.slice(0, 3).join(', ')}`}`)
-      + `, init finished on ${done} of ${nRanks}${seconds < 0 ? '' : ` in ${seconds} s`}`,
-    ...row('hosts', [...hosts].slice(0, 8).map(([host, list]) => `${host} ${rankRanges(list)}`).join('; ')),
+    paint.bold(
+      `communicator ${id}: ${nRanksKnown ? '' : 'at least '}${counted(nRanks, 'rank')} on ${counted(nodes, 'host')}${versions.length === 0 ? '' : `, NCCL ${versions.slice(0, 3).join(', ')}`}`,
+    ) + `, init finished on ${done} of ${nRanks}${seconds < 0 ? '' : ` in ${seconds} s`}`,
+    ...row(
+      'hosts',
+      [...hosts]
+        .slice(0, 8)
+        .map(([host, list]) => `${host} ${rankRanges(list)}`)
+        .join('; '),
+    ),
     ...row('channels', channelsText(records)),
     ...row('rings', ringsText(records)),
     ...row('search', searchText(records)),
-    ...row('inside', linksText(records, (link) => link.transport.family !== 'NET' && link.transport.family !== 'COLLNET')),
-    ...row('between', linksText(records, (link) => link.transport.family === 'NET' || link.transport.family === 'COLLNET')),
+    ...row(
+      'inside',
+      linksText(records, (link) => link.transport.family !== 'NET' && link.transport.family !== 'COLLNET'),
+    ),
+    ...row(
+      'between',
+      linksText(records, (link) => link.transport.family === 'NET' || link.transport.family === 'COLLNET'),
+    ),
     ...row('NICs', nicsText(records)),
     ...row('tuning', tuningText(records)),
   ];
@@ -105,13 +129,15 @@ function summary(communicator: LoggedCommunicator, paint: Colors): string[] {
 
 function sizes(communicators: readonly LoggedCommunicator[], shown: readonly LoggedCommunicator[]): string {
   const counts = new Map<number, number>();
-  for (const communicator of communicators) if (!shown.includes(communicator)) counts.set(communicator.nRanks, (counts.get(communicator.nRanks) ?? 0) + 1);
+  for (const communicator of communicators)
+    if (!shown.includes(communicator)) counts.set(communicator.nRanks, (counts.get(communicator.nRanks) ?? 0) + 1);
   return [...counts].map(([nRanks, count]) => `${count} of ${nRanks} ranks`).join(', ');
 }
 
 function channelsText(records: readonly LoggedRank[]): string {
   const counts = records.find(({ channelCounts }) => channelCounts !== undefined)?.channelCounts;
-  if (counts !== undefined) return `${counts.coll} for collectives, ${counts.nvls === undefined ? '' : `${counts.nvls} for NVLS, `}${counts.p2p} for send and receive`;
+  if (counts !== undefined)
+    return `${counts.coll} for collectives, ${counts.nvls === undefined ? '' : `${counts.nvls} for NVLS, `}${counts.p2p} for send and receive`;
   const order = records.flatMap(({ ringOrders }) => [...ringOrders.values()])[0];
   return order === undefined ? '' : `${order.nChannels} for collectives`;
 }
@@ -121,7 +147,7 @@ function ringsText(records: readonly LoggedRank[]): string {
   for (const { ringOrders } of records) {
     for (const [channel, { ranks, cut }] of ringOrders) {
       const text = `${ranks.join(' ')}${cut ? ' …' : ''}`;
-      orders.set(text, [...orders.get(text) ?? [], channel]);
+      orders.set(text, [...(orders.get(text) ?? []), channel]);
     }
   }
   const [first, ...others] = [...orders];
@@ -134,12 +160,16 @@ const patternNames: Readonly<Record<number, string>> = { 1: 'tree', 2: 'tree', 3
 function searchText(records: readonly LoggedRank[]): string {
   const searches = records.find((record) => record.searches.size > 0)?.searches;
   const seen = new Set<string>();
-  return [...searches?.values() ?? []].flatMap(({ result }) => {
-    const name = patternNames[result.pattern] ?? String(result.pattern);
-    if (result.nChannels === 0 || seen.has(name)) return [];
-    seen.add(name);
-    return [`${name} ${result.nChannels} × ${result.bwIntra.toFixed(1)}/${result.bwInter.toFixed(1)} GB/s ${result.typeIntra}/${result.typeInter}`];
-  }).join(', ');
+  return [...(searches?.values() ?? [])]
+    .flatMap(({ result }) => {
+      const name = patternNames[result.pattern] ?? String(result.pattern);
+      if (result.nChannels === 0 || seen.has(name)) return [];
+      seen.add(name);
+      return [
+        `${name} ${result.nChannels} × ${result.bwIntra.toFixed(1)}/${result.bwInter.toFixed(1)} GB/s ${result.typeIntra}/${result.typeInter}`,
+      ];
+    })
+    .join(', ');
 }
 
 function linksText(records: readonly LoggedRank[], wanted: (link: LoggedRank['links'][number]) => boolean): string {
@@ -152,7 +182,10 @@ function linksText(records: readonly LoggedRank[], wanted: (link: LoggedRank['li
       counts.set(text, (counts.get(text) ?? 0) + link.channels);
     }
   }
-  return [...counts].sort(([, a], [, b]) => b - a).map(([text, count]) => `${text} ${counted(count, 'connection')}`).join(', ');
+  return [...counts]
+    .sort(([, a], [, b]) => b - a)
+    .map(([text, count]) => `${text} ${counted(count, 'connection')}`)
+    .join(', ');
 }
 
 function nicsText(records: readonly LoggedRank[]): string {
@@ -160,7 +193,9 @@ function nicsText(records: readonly LoggedRank[]): string {
   if (first === undefined) return '';
   const local = records.filter(({ process }) => process.host === first.process.host);
   const nics = [...channelsByNic(local)].sort(([a], [b]) => a - b);
-  return nics.length === 0 ? '' : `${first.process.host} sends on ${nics.map(([nic, count]) => `${nic}: ${count}`).join(', ')} (NIC: channels)`;
+  return nics.length === 0
+    ? ''
+    : `${first.process.host} sends on ${nics.map(([nic, count]) => `${nic}: ${count}`).join(', ')} (NIC: channels)`;
 }
 
 function tuningText(records: readonly LoggedRank[]): string {
@@ -180,22 +215,44 @@ export function printRank(model: LogModel, rank: number): void {
   for (const { id, ranks, nRanks } of model.communicators) {
     const record = ranks.get(rank);
     if (record === undefined) continue;
-    const { process: { host, pid, environment, devices }, cudaDev, nvmlDev, busId, started, completed, last } = record;
+    const {
+      process: { host, pid, environment, devices },
+      cudaDev,
+      nvmlDev,
+      busId,
+      started,
+      completed,
+      last,
+    } = record;
     print(paint.bold(`rank ${rank} of ${nRanks}, communicator ${id}`));
-    print(`  process   ${host}:${pid}, CUDA device ${cudaDev}${nvmlDev === undefined ? '' : `, NVML device ${nvmlDev}`}${busId === undefined ? '' : `, bus id ${busId}`}`);
-    print(`  init      ${started === undefined ? '' : `began at ${placeText(model, started)}, `}${completed === undefined ? `not finished; last line ${placeText(model, last)}` : `finished at ${placeText(model, completed)}`}`);
+    print(
+      `  process   ${host}:${pid}, CUDA device ${cudaDev}${nvmlDev === undefined ? '' : `, NVML device ${nvmlDev}`}${busId === undefined ? '' : `, bus id ${busId}`}`,
+    );
+    print(
+      `  init      ${started === undefined ? '' : `began at ${placeText(model, started)}, `}${completed === undefined ? `not finished; last line ${placeText(model, last)}` : `finished at ${placeText(model, completed)}`}`,
+    );
     for (const [name, { value }] of environment) print(`  setting   ${name}=${value}`);
-    for (const [network, { devices: list }] of devices) print(`  devices   ${network}: ${list.map(({ name }) => name).join(' ') || 'none'}`);
+    for (const [network, { devices: list }] of devices)
+      print(`  devices   ${network}: ${list.map(({ name }) => name).join(' ') || 'none'}`);
     for (let channel = 0; channel * 2 < record.ring.length; channel++) {
-      if ((record.ring[channel * 2] ?? -1) >= 0) print(`  ring ${String(channel).padEnd(5)}${record.ring[channel * 2] ?? ''} -> ${rank} -> ${record.ring[channel * 2 + 1] ?? ''}`);
+      if ((record.ring[channel * 2] ?? -1) >= 0)
+        print(
+          `  ring ${String(channel).padEnd(5)}${record.ring[channel * 2] ?? ''} -> ${rank} -> ${record.ring[channel * 2 + 1] ?? ''}`,
+        );
     }
     for (let channel = 0; channel * treeStride < record.trees.length; channel++) {
       const [first = unknown, ...others] = record.trees.subarray(channel * treeStride, channel * treeStride + 4);
-      if (first !== unknown) print(`  tree ${String(channel).padEnd(5)}${[first, ...others.slice(0, 2)].join('/')} -> ${rank} -> ${others[2] ?? ''}`);
+      if (first !== unknown)
+        print(`  tree ${String(channel).padEnd(5)}${[first, ...others.slice(0, 2)].join('/')} -> ${rank} -> ${others[2] ?? ''}`);
     }
     for (const { peer, end, transport, channels, place } of record.links) {
-      const nic = transport.nic === undefined ? '' : `/${transport.nic}${transport.via === undefined ? '' : `(${transport.via})`}${transport.gdr === true ? '/GDRDMA' : ''}`;
-      print(`  link      ${end === 'send' ? 'to' : 'from'} ${peer} on ${counted(channels, 'channel')}: ${transport.name}${nic}  ${paint.dim(placeText(model, place))}`);
+      const nic =
+        transport.nic === undefined
+          ? ''
+          : `/${transport.nic}${transport.via === undefined ? '' : `(${transport.via})`}${transport.gdr === true ? '/GDRDMA' : ''}`;
+      print(
+        `  link      ${end === 'send' ? 'to' : 'from'} ${peer} on ${counted(channels, 'channel')}: ${transport.name}${nic}  ${paint.dim(placeText(model, place))}`,
+      );
     }
     print('');
   }

@@ -21,7 +21,8 @@ const progressStep = 2 ** 26;
  * @throws InvalidArgumentError where one is not there; SystemError where one cannot be read; InputError where one is no text
  */
 export async function readLogs(names: readonly string[]): Promise<LogModel> {
-  if (names.filter((name) => name === '-').length > 1) throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
+  if (names.filter((name) => name === '-').length > 1)
+    throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
   const reader = new NcclLogReader();
   const progress = progressLine();
   try {
@@ -51,7 +52,8 @@ export async function readFile(name: string, reader: NcclLogReader, report: (byt
     if (error instanceof InputError) throw error;
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') throw new InvalidArgumentError('FILE', 'there is no such file', { file: name });
-    if (code === 'EISDIR') throw new InvalidArgumentError('FILE', `is a folder; give its files: ${name.replace(/\/$/, '')}/*`, { file: name });
+    if (code === 'EISDIR')
+      throw new InvalidArgumentError('FILE', `is a folder; give its files: ${name.replace(/\/$/, '')}/*`, { file: name });
     throw new SystemError('FILE', `cannot be read: ${message}`, { file: name, cause: error });
   }
   lines.push(decoder.end());
@@ -60,12 +62,13 @@ export async function readFile(name: string, reader: NcclLogReader, report: (byt
 
 /** The bytes of a file, unpacked where it is compressed. Each piece is good until the next one is asked for. */
 async function* pieces(name: string): AsyncGenerator<Buffer> {
-  const iterator = (name === '-' ? process.stdin as AsyncIterable<Buffer> : readInPlace(name))[Symbol.asyncIterator]();
+  const iterator = (name === '-' ? (process.stdin as AsyncIterable<Buffer>) : readInPlace(name))[Symbol.asyncIterator]();
   const first = await iterator.next();
   if (first.done === true) return;
   const isCompressed = first.value[0] === 0x1f && first.value[1] === 0x8b;
   const rest = async function* () {
-    for (let next: IteratorResult<Buffer> = first; next.done !== true; next = await iterator.next()) yield isCompressed ? Buffer.from(next.value) : next.value;
+    for (let next: IteratorResult<Buffer> = first; next.done !== true; next = await iterator.next())
+      yield isCompressed ? Buffer.from(next.value) : next.value;
   };
   if (isCompressed) yield* Readable.from(rest()).pipe(createGunzip()) as AsyncIterable<Buffer>;
   else yield* rest();

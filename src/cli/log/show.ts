@@ -34,17 +34,26 @@ export async function showLog(names: readonly string[], options: LogOptions): Pr
 function rankAsked(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const rank = Number(text);
-  if (!/^\d{1,7}$/.test(text)) throw new InvalidArgumentError('ARGUMENT_RANGE', `--rank '${text}' must be a whole number from 0 on`);
+  if (!/^\d{1,7}$/.test(text))
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `--rank '${text}' must be a whole number from 0 on`);
   return rank;
 }
 
 function refuseNoLog({ files, lines, tables, hits }: LogModel): void {
   if (lines.nccl > 0 || tables.length > 0 || hits.length > 0) return;
-  throw new InputError('CONTENT', lines.all === 0 ? 'is empty; run the job with NCCL_DEBUG=INFO'
-    : `there is no line of NCCL among ${lines.all}, and none of PyTorch, a launcher or the kernel that tells of an error; run the job with NCCL_DEBUG=INFO, and give the file that its output goes to (NCCL_DEBUG_FILE)`, { file: files.join(', ') });
+  throw new InputError(
+    'CONTENT',
+    lines.all === 0
+      ? 'is empty; run the job with NCCL_DEBUG=INFO'
+      : `there is no line of NCCL among ${lines.all}, and none of PyTorch, a launcher or the kernel that tells of an error; run the job with NCCL_DEBUG=INFO, and give the file that its output goes to (NCCL_DEBUG_FILE)`,
+    { file: files.join(', ') },
+  );
 }
 
 function refuseNoRank({ communicators }: LogModel, rank: number | undefined): void {
   if (rank === undefined || communicators.some(({ ranks }) => ranks.has(rank))) return;
-  throw new InvalidArgumentError('ARGUMENT_RANGE', `no line of a rank ${rank}; the log has ${communicators.map(({ ranks }) => ranks.size).reduce((a, b) => Math.max(a, b), 0)} ranks`);
+  throw new InvalidArgumentError(
+    'ARGUMENT_RANGE',
+    `no line of a rank ${rank}; the log has ${communicators.map(({ ranks }) => ranks.size).reduce((a, b) => Math.max(a, b), 0)} ranks`,
+  );
 }

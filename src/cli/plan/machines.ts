@@ -6,10 +6,12 @@ import type { ClusterInput } from '../cluster-input.js';
 
 /** Drawings of the machines of a cluster; racks of many hosts are too large for a page. */
 export function machinePictures({ machines, parameters }: Pick<ClusterInput, 'machines' | 'parameters'>): MachinePicture[] {
-  return machines.filter(({ system }) => system.hostHashes.length <= mostHosts).map(({ title, system, root }) => ({
-    name: title,
-    svg: drawingSvg(draw(title, system, computePaths(system, parameters), root)),
-  }));
+  return machines
+    .filter(({ system }) => system.hostHashes.length <= mostHosts)
+    .map(({ title, system, root }) => ({
+      name: title,
+      svg: drawingSvg(draw(title, system, computePaths(system, parameters), root)),
+    }));
 }
 
 const mostHosts = 2;

@@ -50,7 +50,13 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
     }
   }
   if (options.json === true) {
-    printJson({ format: 'tccl plan overview', formatVersion: 1, nccl: '2.30.7', ...overview, ...(predictions === undefined ? {} : { predictions }) });
+    printJson({
+      format: 'tccl plan overview',
+      formatVersion: 1,
+      nccl: '2.30.7',
+      ...overview,
+      ...(predictions === undefined ? {} : { predictions }),
+    });
   } else {
     const { isTTY, columns } = process.stdout;
     const paint = colorsFor(process.stdout);
@@ -62,7 +68,9 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
 
 /** The plan of a cluster and what NCCL's model makes of it. */
 function makeOverview(
-  { title, cluster, fileName, parameters, environment, given }: ClusterInput, sizes: readonly number[], isPredicted: boolean,
+  { title, cluster, fileName, parameters, environment, given }: ClusterInput,
+  sizes: readonly number[],
+  isPredicted: boolean,
 ): { readonly overview: Overview; readonly tuning: Tuning; readonly predictions: readonly PredictedCollective[] | undefined } {
   return inFile(fileName, () => {
     const prepared = prepareCluster(cluster, parameters, given);
@@ -95,7 +103,8 @@ function sizesOf({ sizes, minbytes, maxbytes, stepfactor }: SizeOptions): readon
   const least = positiveSize(minbytes ?? '1K', '--minbytes');
   const most = positiveSize(maxbytes ?? '16G', '--maxbytes');
   const made = sweep(least, most, { kind: 'factor', factor });
-  if (made.length > mostSizes) throw new InvalidArgumentError('ARGUMENT_RANGE', `${made.length} sizes are too many: ${mostSizes} at most`);
+  if (made.length > mostSizes)
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `${made.length} sizes are too many: ${mostSizes} at most`);
   return made;
 }
 

@@ -19,16 +19,27 @@ export function overviewLines(overview: Overview, options: TextOptions): string[
   const facts: (readonly [label: string, text: string])[] = [];
   for (const host of hosts) {
     facts.push([several ? `${host.count} x ${host.name}` : host.count === 1 ? 'machine' : 'each', host.summary]);
-    if (host.nodes.length > 1) facts.push(['', `counts as ${host.nodes.length} nodes: ranks ${host.nodes.map((ranks) => ranks.join(' ')).join(' | ')} reach each other over the network`]);
+    if (host.nodes.length > 1)
+      facts.push([
+        '',
+        `counts as ${host.nodes.length} nodes: ranks ${host.nodes.map((ranks) => ranks.join(' ')).join(' | ')} reach each other over the network`,
+      ]);
     const isLeast = several && hosts.every(({ ringGBps }) => ringGBps >= host.ringGBps);
     facts.push(['limit', `${limitText(host)}${isLeast ? ': the least, so all keep to it' : ''}`]);
   }
-  const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`).join(' ');
+  const variables = Object.entries(environment)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ');
   if (variables !== '') facts.push(['set', variables]);
   facts.push(['channels', channelText(overview)]);
   facts.push(...graphs.map((graph) => [graph.name, graphText(graph, overview)] as const));
   for (const host of hosts) facts.push([several ? `ring, ${host.name}` : 'ring 0', ringsText(host)]);
-  facts.push(...overview.uses.map(({ name, used, text }) => [name, `${used === 'yes' ? paint.green(used) : used === 'no' ? paint.dim(used) : paint.yellow(used)}: ${text}`] as const));
+  facts.push(
+    ...overview.uses.map(
+      ({ name, used, text }) =>
+        [name, `${used === 'yes' ? paint.green(used) : used === 'no' ? paint.dim(used) : paint.yellow(used)}: ${text}`] as const,
+    ),
+  );
 
   const labelWidth = Math.max(...facts.map(([label]) => label.length)) + 2;
   const nodes = `${counted(nRanks, 'rank')} on ${counted(nNodes, 'node')}, ${nChannels} channels`;
@@ -45,10 +56,15 @@ export function overviewLines(overview: Overview, options: TextOptions): string[
 function channelText({ nChannels, graphs }: Overview): string {
   const found = graphs.find(({ name }) => name === 'ring')?.nChannels ?? 0;
   if (found === 0 || found === nChannels) return String(nChannels);
-  return nChannels > found ? `${nChannels}, from ${found} that the search found` : `${nChannels} of ${found} that the search found`;
+  return nChannels > found
+    ? `${nChannels}, from ${found} that the search found`
+    : `${nChannels} of ${found} that the search found`;
 }
 
-function graphText({ pattern, nChannels, bwIntra, bwInter, typeIntra, typeInter, name }: GraphOverview, { nNodes, treeDepth }: Overview): string {
+function graphText(
+  { pattern, nChannels, bwIntra, bwInter, typeIntra, typeInter, name }: GraphOverview,
+  { nNodes, treeDepth }: Overview,
+): string {
   const within = `${formatGBps(bwIntra)} GB/s between GPUs (${typeIntra})`;
   const between = nNodes > 1 ? `, ${formatGBps(bwInter)} to the NIC (${typeInter})` : '';
   const depth = name === 'tree' && treeDepth > 0 ? `; depth ${treeDepth}` : '';
@@ -79,7 +95,11 @@ function tableLines(forecasts: readonly Forecast[], { paint, width }: TextOption
   for (let next = 0; next < blocks.length;) {
     let used = sizeWidth;
     const row: Block[] = [];
-    for (let block = blocks[next]; block !== undefined && (row.length === 0 || used + 3 + block.width <= width); block = blocks[++next]) {
+    for (
+      let block = blocks[next];
+      block !== undefined && (row.length === 0 || used + 3 + block.width <= width);
+      block = blocks[++next]
+    ) {
       row.push(block);
       used += 3 + block.width;
     }
@@ -87,7 +107,9 @@ function tableLines(forecasts: readonly Forecast[], { paint, width }: TextOption
     const heads = row.map(({ title, width: blockWidth }) => paint.bold(title.padEnd(blockWidth))).join('   ');
     lines.push(`${' '.repeat(sizeWidth)}   ${heads}`.trimEnd());
     lines.push(`${paint.dim('size'.padStart(sizeWidth))}   ${row.map(({ head }) => paint.dim(head)).join('   ')}`);
-    sizes.forEach((size, index) => lines.push(`${size.padStart(sizeWidth)}   ${row.map(({ rows }) => rows[index] ?? '').join('   ')}`.trimEnd()));
+    sizes.forEach((size, index) =>
+      lines.push(`${size.padStart(sizeWidth)}   ${row.map(({ rows }) => rows[index] ?? '').join('   ')}`.trimEnd()),
+    );
   }
   return lines;
 }
@@ -100,12 +122,15 @@ interface Block {
 }
 
 function blockOf({ title, rows }: ReturnType<typeof alike>[number], paint: TextOptions['paint']): Block {
-  const cells = rows.map(({ choice }) => (choice === undefined
-    ? [formatWay(choice), '', '', '']
-    : [formatWay(choice), formatTime(choice.timeUs), formatRate(choice.algorithmGBps), formatRate(choice.busGBps)]));
+  const cells = rows.map(({ choice }) =>
+    choice === undefined
+      ? [formatWay(choice), '', '', '']
+      : [formatWay(choice), formatTime(choice.timeUs), formatRate(choice.algorithmGBps), formatRate(choice.busGBps)],
+  );
   const heads = ['algorithm', 'time', 'algbw', 'busbw'];
   const widths = heads.map((head, column) => Math.max(head.length, ...cells.map((row) => row[column]?.length ?? 0)));
-  const line = (row: readonly string[]) => row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)));
+  const line = (row: readonly string[]) =>
+    row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)));
   const width = Math.max(title.length, widths.reduce((sum, each) => sum + each, 0) + 2 * (heads.length - 1));
   return {
     title,

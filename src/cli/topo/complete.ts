@@ -28,7 +28,12 @@ export function complete(name: string, options: CompleteOptions): void {
     validateTopology(input.root);
     return machine === undefined ? completeSkeleton(input.root, hardware) : completeFromMachine(input.root, machine);
   });
-  const mergeNotes = mergeAsAsked(root, parametersFromEnvironment(process.env).parameters, input.fileName, options.mergeNics === true);
+  const mergeNotes = mergeAsAsked(
+    root,
+    parametersFromEnvironment(process.env).parameters,
+    input.fileName,
+    options.mergeNics === true,
+  );
   const text = writeXml(root);
   if (options.output === undefined) printData(text);
   else writeFile(options.output, text);
@@ -39,5 +44,8 @@ export function complete(name: string, options: CompleteOptions): void {
 function completeFromMachine(file: XmlElement, machine: string): Completed {
   const detected = detect({ root: machine, file });
   if ([...descendants(detected.root)].some(({ name }) => name === 'gpu')) return detected;
-  throw new InvalidUsageError('UNSUPPORTED', `no GPU found on the machine at ${machine}, so NCCL would not start there; describe what the file is for with --hardware`);
+  throw new InvalidUsageError(
+    'UNSUPPORTED',
+    `no GPU found on the machine at ${machine}, so NCCL would not start there; describe what the file is for with --hardware`,
+  );
 }

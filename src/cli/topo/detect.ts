@@ -14,7 +14,9 @@ export interface DetectOptions {
 /** `tccl topo detect`. */
 export function detectTo(options: DetectOptions): void {
   const { root, notes } = detect({
-    root: options.root, network: options.net, ...(options.ranks === undefined ? {} : { cpuRanks: options.ranks }),
+    root: options.root,
+    network: options.net,
+    ...(options.ranks === undefined ? {} : { cpuRanks: options.ranks }),
   });
   const text = writeXml(root);
   if (options.output === undefined) printData(text);

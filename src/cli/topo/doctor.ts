@@ -50,8 +50,11 @@ function graphNamed(name: string): XmlElement {
 function rootNamed(expected: 'system' | 'graphs', name: string, what: string): XmlElement {
   const { root, fileName } = readTopologyInput(name);
   if (root.name === expected) return root;
-  throw new InputError('CONTENT', `its root is <${shorten(root.name)}>, not <${expected}>: ${what}`,
-    { line: root.line, column: root.column, ...(fileName === undefined ? {} : { file: fileName }) });
+  throw new InputError('CONTENT', `its root is <${shorten(root.name)}>, not <${expected}>: ${what}`, {
+    line: root.line,
+    column: root.column,
+    ...(fileName === undefined ? {} : { file: fileName }),
+  });
 }
 
 function printFindings(findings: readonly Finding[], title: string, fileName: string | undefined): void {

@@ -57,8 +57,12 @@ export function parseTopology({ text, fileName }: NamedText): TopologyInput {
 export function catalogueInput(name: string): TopologyInput {
   const machine = findMachine(name);
   if (machine !== undefined) return { title: machine.name, fileName: undefined, root: machine.build(), notes: [] };
-  throw new InvalidArgumentError('FILE', `there is no file ${name}, and no such machine in the catalogue${
-    suggestMachine(name)} (tccl topo list shows all, and ${pcieBoxForm})`);
+  throw new InvalidArgumentError(
+    'FILE',
+    `there is no file ${name}, and no such machine in the catalogue${suggestMachine(
+      name,
+    )} (tccl topo list shows all, and ${pcieBoxForm})`,
+  );
 }
 
 /** The file, or undefined where there is none. */
@@ -73,7 +77,8 @@ function tryOpen(name: string): number | undefined {
 
 /** All of a file, in pieces: a file that is too large is given up before it fills the memory. */
 function readBounded(file: number, name: string): string {
-  const tooLarge = () => new InputError('TOO_LARGE', `more than ${xmlLimits.length / 2 ** 20} MiB; that is no topology`, { file: name });
+  const tooLarge = () =>
+    new InputError('TOO_LARGE', `more than ${xmlLimits.length / 2 ** 20} MiB; that is no topology`, { file: name });
   try {
     if (fstatSync(file).size > xmlLimits.length) throw tooLarge();
     const pieces: Buffer[] = [];
@@ -118,24 +123,32 @@ export interface CompleteTopology {
 export function completeTopology({ fileName, root, notes }: TopologyInput, hardware: Hardware | undefined): CompleteTopology {
   return inFile(fileName, () => {
     validateTopology(root);
-    const complete = isSkeleton(root) || hardware !== undefined
-      ? completeSkeleton(root, hardware)
-      : { root, notes: [] };
+    const complete = isSkeleton(root) || hardware !== undefined ? completeSkeleton(root, hardware) : { root, notes: [] };
     // Without a CPU, buildSystem says so.
     if (childNamed(complete.root, 'cpu') !== undefined && ![...descendants(complete.root)].some(({ name }) => name === 'gpu')) {
-      throw new InputError('CONTENT', `no GPU in <system>: NCCL adds those of the machine that it runs on; describe them with --hardware ${hardwareForm}`,
-        { line: complete.root.line, column: complete.root.column });
+      throw new InputError(
+        'CONTENT',
+        `no GPU in <system>: NCCL adds those of the machine that it runs on; describe them with --hardware ${hardwareForm}`,
+        { line: complete.root.line, column: complete.root.column },
+      );
     }
     return { root: complete.root, notes: [...notes.map((note) => describeNote(note, fileName)), ...complete.notes] };
   });
 }
 
 /** The graph of a machine, and one line for each thing that NCCL reads otherwise than a person might. */
-export function buildNoted(root: XmlElement, fileName: string | undefined, parameters: Parameters): { readonly system: System; readonly notes: readonly string[] } {
+export function buildNoted(
+  root: XmlElement,
+  fileName: string | undefined,
+  parameters: Parameters,
+): { readonly system: System; readonly notes: readonly string[] } {
   const notes: string[] = [];
-  const system = inFile(fileName, () => buildSystem(root, {
-    parameters,
-    onNote: ({ message, line }) => notes.push(fileName === undefined || line === 0 ? message : `${fileName}:${line}: ${message}`),
-  }));
+  const system = inFile(fileName, () =>
+    buildSystem(root, {
+      parameters,
+      onNote: ({ message, line }) =>
+        notes.push(fileName === undefined || line === 0 ? message : `${fileName}:${line}: ${message}`),
+    }),
+  );
   return { system, notes };
 }

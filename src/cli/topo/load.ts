@@ -40,8 +40,16 @@ export function loadMachine(input: TopologyInput, hardware: string | undefined, 
 }
 
 /** Merges network devices where that is asked for; gives back a note where only a variable asks for it. */
-export function mergeAsAsked(root: XmlElement, parameters: Parameters, fileName: string | undefined, merge: boolean): readonly string[] {
-  if (merge) inFile(fileName, () => { mergeNics(root, parameters); });
+export function mergeAsAsked(
+  root: XmlElement,
+  parameters: Parameters,
+  fileName: string | undefined,
+  merge: boolean,
+): readonly string[] {
+  if (merge)
+    inFile(fileName, () => {
+      mergeNics(root, parameters);
+    });
   const unheard = merge ? [] : ['NCCL_NET_MERGE_LEVEL', 'NCCL_NET_FORCE_MERGE'].filter((name) => process.env[name] !== undefined);
   return unheard.map((name) => `${name} counts with --merge-nics only: without it, network devices stay as the file has them`);
 }

@@ -36,11 +36,7 @@ export class Candidate {
   /** NETs by index, two a channel: where it comes in and where it goes out. */
   readonly nics: Int32Array;
 
-  constructor(
-    request: GraphRequest,
-    gpuCount: number,
-    bounds: Bounds,
-  ) {
+  constructor(request: GraphRequest, gpuCount: number, bounds: Bounds) {
     this.id = request.id;
     this.collNet = request.collNet;
     this.pattern = request.pattern;

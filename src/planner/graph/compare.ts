@@ -9,7 +9,8 @@ import type { Improvement } from './trace.js';
 export function improvement(candidate: Candidate, best: Candidate): Improvement | undefined {
   if (candidate.nChannels < candidate.minChannels) return undefined;
   if (candidate.pattern === Pattern.NVLS) {
-    if (candidate.nChannels > best.nChannels && candidate.nChannels <= candidate.gpuCount) return best.nChannels === 0 ? 'first' : 'heads';
+    if (candidate.nChannels > best.nChannels && candidate.nChannels <= candidate.gpuCount)
+      return best.nChannels === 0 ? 'first' : 'heads';
     return total(candidate.nChannels, candidate.bwInter) > total(best.nChannels, best.bwInter) ? 'bandwidth' : undefined;
   }
   const gbps = total(candidate.nChannels, candidate.bwIntra);

@@ -69,8 +69,14 @@ export class GpuOrder {
    * `usedStart` + GPU for those that the channel has visited. `entry` is the NIC that it came in by, if any.
    */
   write(
-    gpu: number, pattern: Pattern, outlook: Outlook, entry: number,
-    used: Uint8Array, usedStart: number, result: Int32Array, position: number,
+    gpu: number,
+    pattern: Pattern,
+    outlook: Outlook,
+    entry: number,
+    used: Uint8Array,
+    usedStart: number,
+    result: Int32Array,
+    position: number,
   ): number {
     if (this.#hasSwitch) return this.#neighbours(gpu, pattern, used, usedStart, result, position);
     const inView = outlook !== Outlook.INSIDE;
@@ -114,12 +120,14 @@ export class GpuOrder {
     const wholeGbps = (route: number) => Math.trunc(this.#routes.gbps[route] ?? 0);
     const hops = (route: number) => this.#routes.hopCount[route] ?? 0;
     const inOrder = Array.from({ length: gpuCount - 1 }, (_, index) => (gpu + 1 + index) % gpuCount);
-    const sorted = Int32Array.from(inOrder.filter((next) => this.#hops(gpu, next) > 0).sort((a, b) => {
-      const byEntry = entry === -1
-        ? 0
-        : wholeGbps(routeIn(b)) - wholeGbps(routeIn(a)) || hops(routeIn(a)) - hops(routeIn(b));
-      return byEntry || wholeGbps(routeOn(b)) - wholeGbps(routeOn(a)) || hops(routeOn(a)) - hops(routeOn(b));
-    }));
+    const sorted = Int32Array.from(
+      inOrder
+        .filter((next) => this.#hops(gpu, next) > 0)
+        .sort((a, b) => {
+          const byEntry = entry === -1 ? 0 : wholeGbps(routeIn(b)) - wholeGbps(routeIn(a)) || hops(routeIn(a)) - hops(routeIn(b));
+          return byEntry || wholeGbps(routeOn(b)) - wholeGbps(routeOn(a)) || hops(routeOn(a)) - hops(routeOn(b));
+        }),
+    );
     (this.#sorted[gpu] ?? [])[entry + 1] = sorted;
     return sorted;
   }
@@ -128,7 +136,8 @@ export class GpuOrder {
   #sortByPci(entry: number, result: Int32Array, start: number, end: number): void {
     const { left } = this.#ledger;
     const pciGbps = this.#pciGbps;
-    const nearness = (next: number) => Math.trunc(this.#routes.gbps[this.#routes.between(this.#routes.gpuCount + entry, next)] ?? 0);
+    const nearness = (next: number) =>
+      Math.trunc(this.#routes.gbps[this.#routes.between(this.#routes.gpuCount + entry, next)] ?? 0);
     for (let index = start; index < end; index++) {
       const next = result[index] ?? 0;
       const down = this.#pciDown[next] ?? -1;
@@ -150,7 +159,8 @@ export class GpuOrder {
     const gbps = Math.trunc(this.#routes.gbps[first] ?? 0);
     for (let index = start + 1; index < end; index++) {
       const route = this.#routes.between(gpu, result[index] ?? 0);
-      if (Math.trunc(this.#routes.gbps[route] ?? 0) !== gbps || this.#routes.hopCount[route] !== this.#routes.hopCount[first]) return false;
+      if (Math.trunc(this.#routes.gbps[route] ?? 0) !== gbps || this.#routes.hopCount[route] !== this.#routes.hopCount[first])
+        return false;
     }
     return true;
   }

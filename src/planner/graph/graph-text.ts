@@ -14,9 +14,9 @@ import { channelRanks, netName } from './graph-json.js';
 export function graphLines(graph: ChannelGraph, { system, inter }: LocalSystem): string[] {
   const gpuNames = new Map(system.gpus.map((gpu) => [gpu.rank, nodeName(gpu)]));
   const lines = [
-    `Pattern ${graph.pattern}, crossNic ${graph.crossNic}, nChannels ${graph.nChannels}, `
-    + `bw ${graph.bwIntra.toFixed(6)}/${graph.bwInter.toFixed(6)}, `
-    + `type ${pathTypeNames[graph.typeIntra]}/${pathTypeNames[graph.typeInter]}, sameChannels ${graph.sameChannels ? 1 : 0}`,
+    `Pattern ${graph.pattern}, crossNic ${graph.crossNic}, nChannels ${graph.nChannels}, ` +
+      `bw ${graph.bwIntra.toFixed(6)}/${graph.bwInter.toFixed(6)}, ` +
+      `type ${pathTypeNames[graph.typeIntra]}/${pathTypeNames[graph.typeInter]}, sameChannels ${graph.sameChannels ? 1 : 0}`,
   ];
   for (let channel = 0; channel < graph.nChannels; channel++) {
     const names = channelRanks(graph, channel).map((rank) => gpuNames.get(rank) ?? `rank ${rank}`);

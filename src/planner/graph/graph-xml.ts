@@ -24,7 +24,15 @@ export type GivenGraph = Omit<ChannelGraph, 'id' | 'collNet' | 'minChannels' | '
 
 /** Path types that files can name; NCCL takes any other name, C2C too, for LOC. */
 const typeDictionary: readonly (readonly [string, PathType])[] = [
-  'LOC', 'NVL', 'NVB', 'PIX', 'PXB', 'P2C', 'PXN', 'PHB', 'SYS',
+  'LOC',
+  'NVL',
+  'NVB',
+  'PIX',
+  'PXB',
+  'P2C',
+  'PXN',
+  'PHB',
+  'SYS',
 ].map((name) => [name, PathType[name as keyof typeof PathType]]);
 
 /**
@@ -57,7 +65,10 @@ function readGraph(element: XmlElement, id: GraphId, crossNic: CrossNic, local: 
   const nChannels = requiredInteger(element, 'nchannels');
   if (nChannels < 0 || nChannels > maxChannels) throw wrong(element, `nchannels="${nChannels}" is not 0 to ${maxChannels}`);
   if (nChannels > channels.length) {
-    throw wrong(element, `nchannels="${nChannels}", but there are ${channels.length} <channel> in it: NCCL would fill the rest with rank 0`);
+    throw wrong(
+      element,
+      `nchannels="${nChannels}", but there are ${channels.length} <channel> in it: NCCL would fill the rest with rank 0`,
+    );
   }
   const gpuCount = system.gpus.length;
   const intra = new Int32Array(nChannels * gpuCount);
@@ -87,16 +98,25 @@ function readSpeed(element: XmlElement, attribute: string, nChannels: number): n
   const text = requiredText(element, attribute);
   const gbps = parseFloat32(text);
   if (nChannels === 0 || (gbps > 0 && gbps < Infinity)) return gbps;
-  throw wrong(element, `${attribute}="${text}" is no number of GB/s above 0: NCCL would take its channels to move ${gbps || 0} GB/s, and its model of time would be wrong`);
+  throw wrong(
+    element,
+    `${attribute}="${text}" is no number of GB/s above 0: NCCL would take its channels to move ${gbps || 0} GB/s, and its model of time would be wrong`,
+  );
 }
 
-/** NCCL takes names that it does not know for LOC; those of paths that its dictionary lacks are meant so, all others are mistakes. */
+/**
+ * NCCL takes names that it does not know for LOC; those of paths that its dictionary lacks are meant so, all others are
+ * mistakes.
+ */
 function readType(element: XmlElement, attribute: string): PathType {
   const text = requiredText(element, attribute);
   const type = lookUp(text, typeDictionary, undefined);
   if (type !== undefined) return type;
   if (pathTypeNames.some((name) => name === text)) return PathType.LOC;
-  throw wrong(element, `${attribute}="${text}" is no path type, and NCCL would take it for LOC: write one of ${typeDictionary.map(([name]) => name).join(', ')}`);
+  throw wrong(
+    element,
+    `${attribute}="${text}" is no path type, and NCCL would take it for LOC: write one of ${typeDictionary.map(([name]) => name).join(', ')}`,
+  );
 }
 
 /** The ranks of a channel: each of the host once, or for NVLS only the head. */
@@ -104,18 +124,25 @@ function readRanks(channel: XmlElement, id: GraphId, { system }: LocalSystem): n
   const elements = childrenNamed(channel, 'gpu');
   const wanted = id === GraphId.NVLS ? 1 : system.gpus.length;
   if (elements.length > system.gpus.length) {
-    throw wrong(channel, `${elements.length} <gpu> in it, but the machine has ${system.gpus.length}: NCCL would write over the next channel`);
+    throw wrong(
+      channel,
+      `${elements.length} <gpu> in it, but the machine has ${system.gpus.length}: NCCL would write over the next channel`,
+    );
   }
   const ranks: number[] = [];
   for (const element of elements.slice(0, wanted)) {
     const rank = readRank(element, system);
-    if (ranks.includes(rank)) throw wrong(element, `rank ${rank} is in the channel twice: NCCL would fail when it connects the ring`);
+    if (ranks.includes(rank))
+      throw wrong(element, `rank ${rank} is in the channel twice: NCCL would fail when it connects the ring`);
     ranks.push(rank);
   }
   if (ranks.length === 0) throw wrong(channel, 'no <gpu> in it: NCCL would take rank 0 everywhere');
   if (ranks.length < wanted) {
     const missing = system.gpus.map(({ rank }) => rank).filter((rank) => !ranks.includes(rank));
-    throw wrong(channel, `${missing.length === 1 ? `rank ${missing.join()} is` : `ranks ${missing.join(', ')} are`} not in it: NCCL would take rank 0 instead and fail when it connects the ring`);
+    throw wrong(
+      channel,
+      `${missing.length === 1 ? `rank ${missing.join()} is` : `ranks ${missing.join(', ')} are`} not in it: NCCL would take rank 0 instead and fail when it connects the ring`,
+    );
   }
   return ranks;
 }
@@ -127,7 +154,10 @@ function readRank(element: XmlElement, system: LocalSystem['system']): number {
   if (rankText !== undefined) {
     const rank = parseInteger(rankText);
     if (system.gpus.some((gpu) => gpu.rank === rank)) return rank;
-    throw wrong(element, `the machine has no rank ${rank}, only ${system.gpus.map((gpu) => gpu.rank).join(', ')}: NCCL would fail when it connects the ring`);
+    throw wrong(
+      element,
+      `the machine has no rank ${rank}, only ${system.gpus.map((gpu) => gpu.rank).join(', ')}: NCCL would fail when it connects the ring`,
+    );
   }
   const found = system.gpus.findLast((gpu) => {
     const hardware = system.hardware[gpu.parent] ?? gpu;
@@ -141,13 +171,20 @@ function readRank(element: XmlElement, system: LocalSystem['system']): number {
 function readNets(channel: XmlElement, { system }: LocalSystem): bigint[] {
   const elements = childrenNamed(channel, 'net');
   if (elements.length !== 2) {
-    const consequence = elements.length < 2 ? 'NCCL would take NET/0-0 for what is missing' : 'NCCL would write over the next channel';
-    throw wrong(channel, `${elements.length} <net> in it, but a channel between hosts has two, where it comes in and where it goes out: ${consequence}`);
+    const consequence =
+      elements.length < 2 ? 'NCCL would take NET/0-0 for what is missing' : 'NCCL would write over the next channel';
+    throw wrong(
+      channel,
+      `${elements.length} <net> in it, but a channel between hosts has two, where it comes in and where it goes out: ${consequence}`,
+    );
   }
   return elements.map((element) => {
     const id = parseBigInteger(requiredText(element, 'dev'), 16);
     if (system.nets.some((net) => nodeId(net) === id)) return id;
-    throw wrong(element, `the machine has no ${netName(id)}, only ${system.nets.map(nodeName).join(', ')}: NCCL would fail when it connects the channel`);
+    throw wrong(
+      element,
+      `the machine has no ${netName(id)}, only ${system.nets.map(nodeName).join(', ')}: NCCL would fail when it connects the channel`,
+    );
   });
 }
 
@@ -181,9 +218,19 @@ export function graphsToXml(graphs: HostGraphs, local: LocalSystem): XmlElement 
 
 function emptyGraph({ id, pattern }: { readonly id: GraphId; readonly pattern: Pattern }): Pick<ChannelGraph, 'id'> & GivenGraph {
   return {
-    id, pattern, crossNic: CrossNic.NEVER, nChannels: 0, bwIntra: 0, bwInter: 0, latencyInter: 0,
-    typeIntra: PathType.LOC, typeInter: PathType.LOC, sameChannels: false,
-    gpuCount: 0, intra: new Int32Array(), inter: new BigInt64Array(),
+    id,
+    pattern,
+    crossNic: CrossNic.NEVER,
+    nChannels: 0,
+    bwIntra: 0,
+    bwInter: 0,
+    latencyInter: 0,
+    typeIntra: PathType.LOC,
+    typeInter: PathType.LOC,
+    sameChannels: false,
+    gpuCount: 0,
+    intra: new Int32Array(),
+    inter: new BigInt64Array(),
   };
 }
 
@@ -206,7 +253,10 @@ function addGraph(root: XmlElement, graph: Pick<ChannelGraph, 'id'> & GivenGraph
     for (const rank of channelRanks(graph, channel)) {
       const gpu = system.gpus.find((candidate) => candidate.rank === rank);
       const dev = gpu === undefined ? -1n : nodeId({ systemId: gpu.systemId, localId: BigInt(gpu.dev) });
-      createElement('gpu', channelElement, [['dev', formatHex(dev)], ['rank', String(rank)]]);
+      createElement('gpu', channelElement, [
+        ['dev', formatHex(dev)],
+        ['rank', String(rank)],
+      ]);
     }
     if (inter) createElement('net', channelElement, [['dev', formatHex(graph.inter[channel * 2 + 1] ?? -1n)]]);
   }

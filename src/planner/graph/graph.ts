@@ -94,4 +94,10 @@ export function nodeId(node: Pick<SystemNode, 'systemId' | 'localId'>): bigint {
 }
 
 /** The graphs of a host by name, in the order in which they are searched. */
-export const graphNames = ['ring', 'tree', 'collnetChain', 'collnetDirect', 'nvls'] as const satisfies readonly (keyof HostGraphs)[];
+export const graphNames = [
+  'ring',
+  'tree',
+  'collnetChain',
+  'collnetDirect',
+  'nvls',
+] as const satisfies readonly (keyof HostGraphs)[];

@@ -32,12 +32,16 @@ export class Ledger {
     this.#link = routes.link;
     this.#toll = routes.toll;
     this.#reverse = system.links.reverse;
-    const oneWay = routes.link.find((link, hop) => (routes.toll[hop] ?? 0) > Toll.SMALL_PACKETS && (this.#reverse[link] ?? -1) < 0);
+    const oneWay = routes.link.find(
+      (link, hop) => (routes.toll[hop] ?? 0) > Toll.SMALL_PACKETS && (this.#reverse[link] ?? -1) < 0,
+    );
     if (oneWay !== undefined) {
       const [from, to] = [system.links.from[oneWay], system.links.to[oneWay]].map((vertex) => system.nodes[vertex ?? 0]);
-      throw new InputError('CONTENT',
+      throw new InputError(
+        'CONTENT',
         `the link from ${from ? nodeName(from) : '?'} to ${to ? nodeName(to) : '?'} has none back of the same kind, which NCCL needs: it fails with an internal error`,
-        { ncclResult: 3 });
+        { ncclResult: 3 },
+      );
     }
   }
 

@@ -47,7 +47,9 @@ export class Nics {
     this.localGpu = local.gpuOfNet;
     this.namesake = firstAlike(nets, nodeName);
     this.#port = firstAlike(nets, (net) => `${net.asic} ${net.port}`);
-    this.#onPort = nets.map(({ index }) => nets.map((net) => net.index).filter((other) => this.#port[other] === this.#port[index]));
+    this.#onPort = nets.map(({ index }) =>
+      nets.map((net) => net.index).filter((other) => this.#port[other] === this.#port[index]),
+    );
     this.#relations = Uint8Array.from(nets.flatMap((net) => nets.map((other) => this.#relate(net, other))));
   }
 
@@ -99,7 +101,12 @@ export class Nics {
    * channel goes out when its second is about to, else -1.
    */
   refusesExit(
-    exit: number, entry: number, pattern: Pattern, crossNic: CrossNic, partnerEntry: number, firstExit: number,
+    exit: number,
+    entry: number,
+    pattern: Pattern,
+    crossNic: CrossNic,
+    partnerEntry: number,
+    firstExit: number,
   ): ExitRefusal | undefined {
     const relation = this.#relations[exit * this.left.length + entry] ?? 0;
     if (relation & Relation.OTHER_PLANE) return 'plane';
@@ -136,7 +143,10 @@ export class Nics {
     const order = new Set(rackWide ? this.#firstOfEachGpu(asking) : asking.flatMap((each) => this.#usedBy(each)));
 
     const policy = this.#parameters.netDevicesPolicy;
-    const most = policy.kind === 'max' && rulesOf(this.#parameters).mostNicsOfPolicy ? policy.count * (gpu === -1 ? gpus.length : 1) : Infinity;
+    const most =
+      policy.kind === 'max' && rulesOf(this.#parameters).mostNicsOfPolicy
+        ? policy.count * (gpu === -1 ? gpus.length : 1)
+        : Infinity;
     if (order.size >= most) return Int32Array.from(order);
     for (let type = 0; type <= farthest; type++) {
       for (const each of asking) {
@@ -189,7 +199,8 @@ export class Nics {
   #fewestHops(net: number): Int32Array {
     const best = this.bestGBps(net);
     const hops = (gpu: number) => this.#routes.hopCount[this.#routes.between(this.#routes.gpuCount + net, gpu)] ?? 0;
-    const all = this.#local.system.gpus.map(({ index }) => index)
+    const all = this.#local.system.gpus
+      .map(({ index }) => index)
       .filter((gpu) => this.#routes.gbps[this.#routes.between(this.#routes.gpuCount + net, gpu)] === best);
     const fewest = Math.min(...all.map(hops));
     return Int32Array.from(all.filter((gpu) => hops(gpu) === fewest));
@@ -198,7 +209,7 @@ export class Nics {
   #computeBeside(net: number): Int32Array {
     const { firstGpus } = rulesOf(this.#parameters);
     if (firstGpus === 'rotating') return this.#fewestHops(net);
-    const first = firstGpus === 'own first' ? this.localGpu[net] ?? -1 : -1;
+    const first = firstGpus === 'own first' ? (this.localGpu[net] ?? -1) : -1;
     const nearest = this.#locality.gpusOfNet(net).filter((gpu) => gpu !== first);
     return Int32Array.from(first === -1 ? nearest : [first, ...nearest]);
   }

@@ -39,7 +39,14 @@ export class Relaxation {
   #speed: number;
 
   /** @param speed position of the speed that the attempt begins with */
-  constructor(host: SearchHost, bounds: Bounds, attempt: Candidate, best: Candidate, speed: number, trace: SearchListener | undefined) {
+  constructor(
+    host: SearchHost,
+    bounds: Bounds,
+    attempt: Candidate,
+    best: Candidate,
+    speed: number,
+    trace: SearchListener | undefined,
+  ) {
     this.#host = host;
     this.#bounds = bounds;
     this.#attempt = attempt;
@@ -95,7 +102,10 @@ export class Relaxation {
 
   #fartherNics(): boolean {
     const attempt = this.#attempt;
-    const helps = this.#best.nChannels === 0 || attempt.typeInter < this.#best.typeInter || attempt.typeInter < placeOfType(PathType.PXN, this.#host.rules);
+    const helps =
+      this.#best.nChannels === 0 ||
+      attempt.typeInter < this.#best.typeInter ||
+      attempt.typeInter < placeOfType(PathType.PXN, this.#host.rules);
     const next = this.#farther(attempt.typeInter);
     if (this.#host.local.inter && attempt.typeInter < this.#bounds.maxTypeInter && helps && next !== undefined) {
       this.#tell('typeInter', attempt.typeInter, next);

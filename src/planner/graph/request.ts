@@ -13,7 +13,11 @@ export interface GraphRequest {
 
 /** Half of all channels: copies of each can be made later. */
 export const ringRequest: GraphRequest = {
-  id: GraphId.RING, pattern: Pattern.RING, collNet: false, minChannels: 1, maxChannels: maxChannels / 2,
+  id: GraphId.RING,
+  pattern: Pattern.RING,
+  collNet: false,
+  minChannels: 1,
+  maxChannels: maxChannels / 2,
 };
 
 /** As many trees as there are rings: a channel is one of each. */
@@ -26,12 +30,14 @@ export function collnetChainRequest(rings: number): GraphRequest {
 }
 
 export const collnetDirectRequest: GraphRequest = {
-  id: GraphId.COLLNET_DIRECT, pattern: Pattern.COLLNET_DIRECT, collNet: true, minChannels: 1, maxChannels,
+  id: GraphId.COLLNET_DIRECT,
+  pattern: Pattern.COLLNET_DIRECT,
+  collNet: true,
+  minChannels: 1,
+  maxChannels,
 };
 
-export const nvlsRequest: GraphRequest = {
-  id: GraphId.NVLS, pattern: Pattern.NVLS, collNet: false, minChannels: 1, maxChannels,
-};
+export const nvlsRequest: GraphRequest = { id: GraphId.NVLS, pattern: Pattern.NVLS, collNet: false, minChannels: 1, maxChannels };
 
 /** The most heads that NVLS kernels can serve. */
 export const maxNvlsHeads = 32;

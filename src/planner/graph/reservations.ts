@@ -63,7 +63,11 @@ export class Reservations {
   /** Tells the listener why a path was not taken. */
   #refuse(from: number, to: number, gbps: number, allowed: PathType, stuckAt: number): false {
     if (this.#trace === undefined) return false;
-    const { routes, ledger, local: { system } } = this.#host;
+    const {
+      routes,
+      ledger,
+      local: { system },
+    } = this.#host;
     const names = { kind: 'refused-path', from: routes.nameOf(from), to: routes.nameOf(to) } as const;
     const type = (routes.type[routes.between(from, to)] ?? PathType.DIS) as PathType;
     if (stuckAt >= 0) {

@@ -145,7 +145,8 @@ function tollOf(system: System, link: number, startType: NodeType, smallPackets:
   const end = system.nodes[system.links.to[link] ?? 0];
   let toll = 0;
   if (type === LinkType.PCI && smallPackets) toll |= Toll.SMALL_PACKETS;
-  if (end !== undefined && end.type === hardwareType(system) && end.sm < quietFromSm && startType !== NodeType.GPU) toll |= Toll.EIGHTH_BACK;
+  if (end !== undefined && end.type === hardwareType(system) && end.sm < quietFromSm && startType !== NodeType.GPU)
+    toll |= Toll.EIGHTH_BACK;
   if (end?.type === NodeType.CPU && end.arch === CpuArch.POWER && type === LinkType.NVL) toll |= Toll.ALL_BACK;
   return toll;
 }

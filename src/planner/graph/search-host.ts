@@ -4,7 +4,14 @@ import type { XmlElement } from '../topology/xml/tree.js';
 import type { ChannelGraph, HostGraphs } from './graph.js';
 import { givenGraph } from './graph-xml.js';
 import { SearchHost } from './host.js';
-import { collnetChainRequest, collnetDirectRequest, type GraphRequest, nvlsRequest, ringRequest, treeRequest } from './request.js';
+import {
+  collnetChainRequest,
+  collnetDirectRequest,
+  type GraphRequest,
+  nvlsRequest,
+  ringRequest,
+  treeRequest,
+} from './request.js';
 import { searchGraph } from './search.js';
 import type { SearchListener } from './trace.js';
 

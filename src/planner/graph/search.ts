@@ -25,8 +25,13 @@ import { perfect, Walk } from './walk.js';
 export function searchGraph(host: SearchHost, request: GraphRequest, given?: GivenGraph, trace?: SearchListener): ChannelGraph {
   const bounds = boundsOf(host, request);
   trace?.({
-    kind: 'search', graph: request.id, pattern: request.pattern, inter: host.local.inter,
-    speeds: [...bounds.speeds], maxGbps: host.local.maxGBps, totalGbps: host.local.totalGBps,
+    kind: 'search',
+    graph: request.id,
+    pattern: request.pattern,
+    inter: host.local.inter,
+    speeds: [...bounds.speeds],
+    maxGbps: host.local.maxGBps,
+    totalGbps: host.local.totalGBps,
   });
   let graph: ChannelGraph;
   if (given !== undefined && given.nChannels > 0) {
@@ -59,7 +64,11 @@ class Search {
   readonly #walk: Walk;
 
   constructor(
-    host: SearchHost, request: GraphRequest, bounds: Bounds, given: GivenGraph | undefined, trace: SearchListener | undefined,
+    host: SearchHost,
+    request: GraphRequest,
+    bounds: Bounds,
+    given: GivenGraph | undefined,
+    trace: SearchListener | undefined,
   ) {
     this.#host = host;
     this.#trace = trace;
@@ -96,7 +105,8 @@ class Search {
 
     const relaxation = new Relaxation(this.#host, this.#bounds, this.#attempt, this.#best, first, this.#trace);
     let stepsLeft = stepsOfAllWalks;
-    const stopped = (why: 'perfect' | 'enough' | 'out of steps' | 'nothing left to relax') => this.#trace?.({ kind: 'stopped', why });
+    const stopped = (why: 'perfect' | 'enough' | 'out of steps' | 'nothing left to relax') =>
+      this.#trace?.({ kind: 'stopped', why });
     for (;;) {
       const steps = this.#stepsOfWalk();
       const left = this.#runWalk(1);
@@ -163,8 +173,8 @@ class Search {
     best.namesNoNic = !rules.simpleOrderNics;
     best.nChannels = 1;
     for (let gpu = 0; gpu < best.gpuCount; gpu++) best.gpus[gpu] = gpu;
-    best.nics[0] = rules.simpleOrderNics ? nics.orderFor(0, -1)[0] ?? -1 : 0;
-    best.nics[1] = rules.simpleOrderNics ? nics.orderFor(best.gpuCount - 1, -1)[0] ?? -1 : 0;
+    best.nics[0] = rules.simpleOrderNics ? (nics.orderFor(0, -1)[0] ?? -1) : 0;
+    best.nics[1] = rules.simpleOrderNics ? (nics.orderFor(best.gpuCount - 1, -1)[0] ?? -1) : 0;
     best.bwIntra = best.bwInter = Math.fround(0.1);
     best.typeIntra = best.typeInter = PathType.SYS;
   }
@@ -179,13 +189,25 @@ class Search {
     if (this.#trace !== undefined) {
       const { pattern, crossNic, sameChannels, bwIntra, bwInter, typeIntra, typeInter, minChannels, maxChannels } = attempt;
       this.#trace({
-        kind: 'attempt', pass, steps,
-        pattern, crossNic, sameChannels, bwIntra, bwInter, typeIntra, typeInter, minChannels, maxChannels,
+        kind: 'attempt',
+        pass,
+        steps,
+        pattern,
+        crossNic,
+        sameChannels,
+        bwIntra,
+        bwInter,
+        typeIntra,
+        typeInter,
+        minChannels,
+        maxChannels,
       });
     }
     const stepsLeft = this.#walk.run(steps);
     this.#trace?.({
-      kind: 'ended', stepsLeft, found: this.#best.nChannels,
+      kind: 'ended',
+      stepsLeft,
+      found: this.#best.nChannels,
       outcome: stepsLeft === perfect ? 'perfect' : stepsLeft === 0 ? 'out of steps' : 'all tried',
     });
     return stepsLeft;
@@ -203,9 +225,11 @@ class Search {
     const pairs = local.system.gpus.flatMap((from) => local.system.gpus.map((to) => [from.index, to.index] as const));
     const worst = pairs.reduce((least, pair) => (gbps(pair) < gbps(least) ? pair : least));
     const [from, to] = worst.map((gpu) => routes.nameOf(gpu));
-    return new InputError('NO_PATH',
+    return new InputError(
+      'NO_PATH',
       `no ring of at least ${slowest} GB/s goes through the ${routes.gpuCount} GPUs, and there is no network device to fall back on: NCCL fails with an internal error. The path from ${from} to ${to} carries ${Number(gbps(worst).toPrecision(4))} GB/s: correct its links, or leave one of the two out`,
-      { ncclResult: 3, ranks: local.ranks });
+      { ncclResult: 3, ranks: local.ranks },
+    );
   }
 }
 
@@ -213,9 +237,11 @@ class Search {
 function requireNetwork({ local: { inter, ranks, system } }: SearchHost): void {
   if (!inter || system.nets.length > 0) return;
   const who = ranks.length === 1 ? `rank ${ranks.join()} has` : `ranks ${ranks.join(', ')} have`;
-  throw new InputError('NO_PATH',
+  throw new InputError(
+    'NO_PATH',
     `${who} to reach ranks on other hosts, or on this one where neither peer-to-peer nor shared memory leads, but there is no network device: NCCL fails with an internal error. Add a <net>, or plan for one host whose GPUs reach each other`,
-    { ncclResult: 3, ranks });
+    { ncclResult: 3, ranks },
+  );
 }
 
 /** NVSwitches reduce for GPUs from this compute capability on. */
@@ -228,7 +254,10 @@ function lacksNvls(host: SearchHost, request: GraphRequest): boolean {
 /** The request, cut to what kernels and GPUs of the host allow. */
 function fitting(request: GraphRequest, host: SearchHost): GraphRequest {
   if (lacksNvls(host, request)) return request;
-  const { local: { inter }, routes: { gpuCount } } = host;
+  const {
+    local: { inter },
+    routes: { gpuCount },
+  } = host;
   let { pattern, minChannels, maxChannels } = request;
   if (pattern === Pattern.NVLS) {
     maxChannels = Math.min(maxNvlsHeads, gpuCount);
@@ -244,7 +273,8 @@ function fitting(request: GraphRequest, host: SearchHost): GraphRequest {
 
 function boundsOf(host: SearchHost, request: GraphRequest): Bounds {
   const { local, parameters, routes, rules } = host;
-  const usesBothEnds = request.pattern === Pattern.RING || request.pattern === Pattern.BALANCED_TREE || request.pattern === Pattern.SPLIT_TREE;
+  const usesBothEnds =
+    request.pattern === Pattern.RING || request.pattern === Pattern.BALANCED_TREE || request.pattern === Pattern.SPLIT_TREE;
   const crossNic = local.system.nets.length > 1 && usesBothEnds ? parameters.crossNic : 0;
   const [minTypeIntra, maxOfGpus] = routes.gpuCount > 1 ? typeRange(host, NodeType.GPU) : [PathType.LOC, PathType.SYS];
   const [minTypeInter, maxOfNics] = local.inter ? typeRange(host, NodeType.NET) : [PathType.PIX, PathType.SYS];
@@ -262,7 +292,10 @@ function boundsOf(host: SearchHost, request: GraphRequest): Bounds {
 }
 
 /** The best and the worst type of path between GPUs, or from GPUs to NICs. */
-function typeRange({ local: { system, paths }, rules }: SearchHost, target: typeof NodeType.GPU | typeof NodeType.NET): [PathType, PathType] {
+function typeRange(
+  { local: { system, paths }, rules }: SearchHost,
+  target: typeof NodeType.GPU | typeof NodeType.NET,
+): [PathType, PathType] {
   let best: number = PathType.SYS;
   let worst: number = PathType.LOC;
   for (const gpu of system.gpus) {

@@ -32,7 +32,9 @@ export class StoryTeller {
         this.stories.push({ id: event.graph, sentences: this.#sentences });
         this.#tries = undefined;
         this.#inter = event.inter;
-        this.#sentences.push(`The best path ${event.inter ? 'between a GPU and a NIC' : 'between GPUs'} carries ${gbps(event.maxGbps)}, and a GPU can move ${gbps(event.totalGbps)} in all.`);
+        this.#sentences.push(
+          `The best path ${event.inter ? 'between a GPU and a NIC' : 'between GPUs'} carries ${gbps(event.maxGbps)}, and a GPU can move ${gbps(event.totalGbps)} in all.`,
+        );
         return;
       case 'attempt':
         if (this.#tries?.follows(event) !== true) {
@@ -71,24 +73,31 @@ export class StoryTeller {
 }
 
 /** An event that is a sentence of its own. */
-type OwnSentence = Exclude<SearchEvent, { kind: 'search' | 'attempt' | 'refused-path' | 'refused-entry' | 'refused-exit' | 'solution' | 'ended' | 'relaxed' }>;
+type OwnSentence = Exclude<
+  SearchEvent,
+  { kind: 'search' | 'attempt' | 'refused-path' | 'refused-entry' | 'refused-exit' | 'solution' | 'ended' | 'relaxed' }
+>;
 
 function told(event: OwnSentence, inter: boolean): string {
   switch (event.kind) {
-    case 'from-file': return 'The graph file has it, so nothing was searched.';
-    case 'no-hardware': return 'NVLS needs an NVSwitch and GPUs of compute capability 9.0, which are not there.';
-    case 'stopped': return stops[event.why];
+    case 'from-file':
+      return 'The graph file has it, so nothing was searched.';
+    case 'no-hardware':
+      return 'NVLS needs an NVSwitch and GPUs of compute capability 9.0, which are not there.';
+    case 'stopped':
+      return stops[event.why];
     case 'duplicated':
       return `Each channel is fast enough to be split: ${event.from} became ${event.to}, of ${speeds(event.bwIntra, event.bwInter)} each.`;
     case 'simple-order':
       return 'Nothing was found at any speed. NCCL then takes one channel through the GPUs as they are numbered and counts it as 0.1 GB/s.';
-    case 'result': return resultOf(event.graph, inter);
+    case 'result':
+      return resultOf(event.graph, inter);
   }
 }
 
 const stops = {
-  'perfect': 'There cannot be more channels, so the first pass ends.',
-  'enough': 'All that a GPU can move is in use, so the first pass ends.',
+  perfect: 'There cannot be more channels, so the first pass ends.',
+  enough: 'All that a GPU can move is in use, so the first pass ends.',
   'out of steps': 'There is a solution and no step is left to look for a better one, so the first pass ends.',
   'nothing left to relax': 'Nothing is left to relax that might be better, so the first pass ends.',
 } as const;
@@ -100,10 +109,10 @@ const entryTroubles = {
 } as const;
 
 const exitTroubles = {
-  'plane': 'a channel may not go to another plane of the network',
+  plane: 'a channel may not go to another plane of the network',
   'other NIC': 'a tree goes out by the NIC that it came in by',
-  'pair': 'the second channel of a pair has to go out where the first comes in',
-  'rail': 'a channel may not go to another rail without crossing of NICs',
+  pair: 'the second channel of a pair has to go out where the first comes in',
+  rail: 'a channel may not go to another rail without crossing of NICs',
 } as const;
 
 const pathTroubles = {
@@ -114,8 +123,10 @@ const pathTroubles = {
 
 function pathTrouble(reason: PathRefusal): string {
   switch (reason.why) {
-    case 'unconnected': return '';
-    case 'type': return ` is ${pathTypeNames[reason.type]}${reason.back ? ' on the way back' : ''}, allowed was ${pathTypeNames[reason.allowed]}`;
+    case 'unconnected':
+      return '';
+    case 'type':
+      return ` is ${pathTypeNames[reason.type]}${reason.back ? ' on the way back' : ''}, allowed was ${pathTypeNames[reason.allowed]}`;
     case 'bandwidth':
       return ` needs ${gbps(reason.needed)} from ${reason.linkFrom} to ${reason.linkTo}, where ${gbps(reason.left)} was left`;
   }
@@ -150,7 +161,9 @@ class Tries {
 
   /** Whether a try belongs with these. */
   follows(settings: Settings & { readonly pass: 1 | 2 }): boolean {
-    return settings.pass === this.#first.pass && settings.bwIntra === this.#first.bwIntra && settings.bwInter === this.#first.bwInter;
+    return (
+      settings.pass === this.#first.pass && settings.bwIntra === this.#first.bwIntra && settings.bwInter === this.#first.bwInter
+    );
   }
 
   add(settings: Settings): void {
@@ -160,12 +173,17 @@ class Tries {
 
   refuse(trouble: string, example: string): void {
     let examples = this.#troubles.get(trouble);
-    if (examples === undefined) this.#troubles.set(trouble, examples = new Map<string, number>());
+    if (examples === undefined) this.#troubles.set(trouble, (examples = new Map<string, number>()));
     examples.set(example, (examples.get(example) ?? 0) + 1);
   }
 
   find({ nChannels, gbps: speed, better }: Extract<SearchEvent, { kind: 'solution' }>): void {
-    const why = { first: 'the first solution', bandwidth: 'more bandwidth than before', hops: 'as much over fewer hops', heads: 'one more head' }[better];
+    const why = {
+      first: 'the first solution',
+      bandwidth: 'more bandwidth than before',
+      hops: 'as much over fewer hops',
+      heads: 'one more head',
+    }[better];
     this.#improved = `${nChannels} × ${gbps(speed)} with ${describe(this.#last, this.#inter)}: ${why}`;
   }
 
@@ -177,7 +195,10 @@ class Tries {
 
   sentences(): string[] {
     const speed = speeds(this.#first.bwIntra, this.#inter ? this.#first.bwInter : this.#first.bwIntra);
-    const tries = this.#count === 1 ? `one try, ${describe(this.#first, this.#inter)}` : `${this.#count} tries, from ${describe(this.#first, this.#inter)} to ${describe(this.#last, this.#inter)}`;
+    const tries =
+      this.#count === 1
+        ? `one try, ${describe(this.#first, this.#inter)}`
+        : `${this.#count} tries, from ${describe(this.#first, this.#inter)} to ${describe(this.#last, this.#inter)}`;
     const steps = this.#outOfSteps > 0 ? `; ${this.#count === 1 ? 'it' : this.#outOfSteps} ran out of steps` : '';
     const sentences = [`${this.#first.pass === 1 ? 'At' : 'Second pass, as many channels at'} ${speed}: ${tries}${steps}.`];
     for (const found of this.#found) sentences.push(`  Found ${found}.`);
@@ -194,7 +215,10 @@ class Tries {
 }
 
 function describe(settings: Settings, inter: boolean): string {
-  const parts = [settings.sameChannels ? 'all channels alike' : 'channels may differ', `GPUs up to ${pathTypeNames[settings.typeIntra]}`];
+  const parts = [
+    settings.sameChannels ? 'all channels alike' : 'channels may differ',
+    `GPUs up to ${pathTypeNames[settings.typeIntra]}`,
+  ];
   if (inter) parts.push(`NICs up to ${pathTypeNames[settings.typeInter]}`);
   if (settings.pattern === Pattern.TREE) parts.unshift('plain trees');
   if (settings.crossNic === CrossNic.PAIRED) parts.push('NICs in pairs');

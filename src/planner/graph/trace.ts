@@ -25,7 +25,13 @@ export type PathRefusal =
   /** It is farther than the settings allow; `back` when it is the way back that is, which trees use too. */
   | { readonly why: 'type'; readonly type: PathType; readonly allowed: PathType; readonly back: boolean }
   /** A link of it has too little left, GB/s. */
-  | { readonly why: 'bandwidth'; readonly linkFrom: string; readonly linkTo: string; readonly needed: number; readonly left: number };
+  | {
+      readonly why: 'bandwidth';
+      readonly linkFrom: string;
+      readonly linkTo: string;
+      readonly needed: number;
+      readonly left: number;
+    };
 
 /** Why a NIC could not be where a channel comes in. */
 export type EntryRefusal =
@@ -47,17 +53,17 @@ export type Improvement = 'first' | 'bandwidth' | 'hops' | 'heads';
  */
 export type SearchEvent =
   | {
-    readonly kind: 'search';
-    readonly graph: GraphId;
-    readonly pattern: Pattern;
-    readonly inter: boolean;
-    /** Speeds to choose from, GB/s. */
-    readonly speeds: readonly number[];
-    /** Speeds above are not tried: the best path carries no more; GB/s. */
-    readonly maxGbps: number;
-    /** Channels together cannot have more; GB/s. */
-    readonly totalGbps: number;
-  }
+      readonly kind: 'search';
+      readonly graph: GraphId;
+      readonly pattern: Pattern;
+      readonly inter: boolean;
+      /** Speeds to choose from, GB/s. */
+      readonly speeds: readonly number[];
+      /** Speeds above are not tried: the best path carries no more; GB/s. */
+      readonly maxGbps: number;
+      /** Channels together cannot have more; GB/s. */
+      readonly totalGbps: number;
+    }
   /** The graph is in a file, so nothing is searched. */
   | { readonly kind: 'from-file' }
   /** NVLS needs an NVSwitch and GPUs of sm 90. */
@@ -68,25 +74,36 @@ export type SearchEvent =
   | { readonly kind: 'refused-entry'; readonly nic: string; readonly reason: EntryRefusal }
   | { readonly kind: 'refused-exit'; readonly nic: string; readonly entry: string; readonly reason: ExitRefusal }
   | {
-    readonly kind: 'solution';
-    readonly nChannels: number;
-    /** GB/s of a channel: between GPUs, or for NVLS at its head. */
-    readonly gbps: number;
-    readonly nHops: number;
-    readonly better: Improvement;
-  }
+      readonly kind: 'solution';
+      readonly nChannels: number;
+      /** GB/s of a channel: between GPUs, or for NVLS at its head. */
+      readonly gbps: number;
+      readonly nHops: number;
+      readonly better: Improvement;
+    }
   /** `perfect`: as many channels as allowed. `all tried`: nothing is left to try with these settings. */
-  | { readonly kind: 'ended'; readonly outcome: 'perfect' | 'all tried' | 'out of steps'; readonly stepsLeft: number; readonly found: number }
   | {
-    readonly kind: 'relaxed';
-    readonly what: 'sameChannels' | 'pattern' | 'typeIntra' | 'typeInter' | 'crossNic' | 'speed';
-    readonly from: number;
-    readonly to: number;
-  }
+      readonly kind: 'ended';
+      readonly outcome: 'perfect' | 'all tried' | 'out of steps';
+      readonly stepsLeft: number;
+      readonly found: number;
+    }
+  | {
+      readonly kind: 'relaxed';
+      readonly what: 'sameChannels' | 'pattern' | 'typeIntra' | 'typeInter' | 'crossNic' | 'speed';
+      readonly from: number;
+      readonly to: number;
+    }
   /** The first pass is over. `enough`: all bandwidth of a GPU is in use. */
   | { readonly kind: 'stopped'; readonly why: 'perfect' | 'enough' | 'out of steps' | 'nothing left to relax' }
   /** Channels were copied, each at less speed. */
-  | { readonly kind: 'duplicated'; readonly from: number; readonly to: number; readonly bwIntra: number; readonly bwInter: number }
+  | {
+      readonly kind: 'duplicated';
+      readonly from: number;
+      readonly to: number;
+      readonly bwIntra: number;
+      readonly bwInter: number;
+    }
   /** Nothing was found: one channel in the order of the GPUs, whatever it costs. */
   | { readonly kind: 'simple-order' }
   | { readonly kind: 'result'; readonly graph: ChannelGraph };

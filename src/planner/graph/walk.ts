@@ -72,12 +72,18 @@ export class Walk {
   /** Gives back what the choice holds and takes its next alternative; false when there is none. */
   #takeNext(choice: OpenChoice): boolean {
     switch (choice.kind) {
-      case Choice.ENTRY: return this.#nextEntry(choice);
-      case Choice.FIRST_GPU: return this.#nextFirstGpu(choice);
-      case Choice.NEXT_GPU: return this.#nextGpu(choice);
-      case Choice.EXIT: return this.#nextExit(choice);
-      case Choice.CLOSE: return this.#close(choice);
-      case Choice.HEAD: return this.#head(choice);
+      case Choice.ENTRY:
+        return this.#nextEntry(choice);
+      case Choice.FIRST_GPU:
+        return this.#nextFirstGpu(choice);
+      case Choice.NEXT_GPU:
+        return this.#nextGpu(choice);
+      case Choice.EXIT:
+        return this.#nextExit(choice);
+      case Choice.CLOSE:
+        return this.#close(choice);
+      case Choice.HEAD:
+        return this.#head(choice);
     }
   }
 
@@ -220,9 +226,12 @@ export class Walk {
   /** At which GPU of the channel it goes out to the network. */
   #exitStep(): number {
     switch (this.#attempt.pattern) {
-      case Pattern.RING: return this.#gpuCount - 1;
-      case Pattern.SPLIT_TREE: return 1;
-      default: return 0;
+      case Pattern.RING:
+        return this.#gpuCount - 1;
+      case Pattern.SPLIT_TREE:
+        return 1;
+      default:
+        return 0;
     }
   }
 
@@ -297,8 +306,14 @@ export class Walk {
       let outlook: Outlook = Outlook.INSIDE;
       if (exitStep !== -1) outlook = exitStep === step + 1 ? Outlook.OUT_NEXT : Outlook.OUT_LATER;
       choice.end = this.#host.gpuOrder.write(
-        gpu, attempt.pattern, outlook, attempt.nics[attempt.nChannels * 2] ?? 0,
-        this.#used, attempt.nChannels * this.#gpuCount, list, choice.next,
+        gpu,
+        attempt.pattern,
+        outlook,
+        attempt.nics[attempt.nChannels * 2] ?? 0,
+        this.#used,
+        attempt.nChannels * this.#gpuCount,
+        list,
+        choice.next,
       );
     }
     this.#open.trim(choice);
@@ -334,8 +349,8 @@ export class Walk {
       choice.taken = -1;
     }
     const entry = attempt.nics[channel * 2] ?? 0;
-    const partnerEntry = channel % 2 === 1 ? attempt.nics[channel * 2 - 2] ?? 0 : -1;
-    const firstExit = isBalanced && choice.step !== 0 ? attempt.nics[channel * 2 + 1] ?? 0 : -1;
+    const partnerEntry = channel % 2 === 1 ? (attempt.nics[channel * 2 - 2] ?? 0) : -1;
+    const firstExit = isBalanced && choice.step !== 0 ? (attempt.nics[channel * 2 + 1] ?? 0) : -1;
     while (choice.next < choice.end) {
       const nic = choice.alternatives[choice.next++] ?? 0;
       const refusal = nics.refusesExit(nic, entry, attempt.pattern, attempt.crossNic, partnerEntry, firstExit);
@@ -389,7 +404,10 @@ export class Walk {
       this.#best.copyFrom(attempt);
       if (attempt.nChannels === attempt.maxChannels) this.#steps = perfect;
       this.#trace?.({
-        kind: 'solution', nChannels: attempt.nChannels, nHops: attempt.nHops, better,
+        kind: 'solution',
+        nChannels: attempt.nChannels,
+        nHops: attempt.nHops,
+        better,
         gbps: attempt.pattern === Pattern.NVLS ? attempt.bwInter : attempt.bwIntra,
       });
     }

@@ -45,11 +45,17 @@ function oneOfEach(findings: readonly LogFinding[]): LogFinding[] {
   const byCode = new Map<string, LogFinding[]>();
   for (const finding of findings) {
     const key = `${finding.code} ${finding.severity}`;
-    byCode.set(key, [...byCode.get(key) ?? [], finding]);
+    byCode.set(key, [...(byCode.get(key) ?? []), finding]);
   }
   return [...byCode.values()].flatMap(([first, ...others]) => {
     if (first === undefined || others.length === 0) return first ?? [];
-    return [{ ...first, problem: `${first.problem}; and ${counted(others.length, 'more communicator or host', 'more communicators or hosts')} like this`, places: [first, ...others].flatMap(({ places }) => places.slice(0, 2)).slice(0, 8) }];
+    return [
+      {
+        ...first,
+        problem: `${first.problem}; and ${counted(others.length, 'more communicator or host', 'more communicators or hosts')} like this`,
+        places: [first, ...others].flatMap(({ places }) => places.slice(0, 2)).slice(0, 8),
+      },
+    ];
   });
 }
 
@@ -57,23 +63,34 @@ function checkLimits({ left, cutLines, unfinishedLine }: LogModel): LogFinding[]
   const findings: LogFinding[] = [];
   if (unfinishedLine !== undefined) {
     findings.push({
-      code: 'log-unfinished', severity: 'info', problem: 'the log ends in the middle of a line: its end may be missing',
-      cause: 'it was copied while it was written, or the disk is full', remedy: 'give the whole log', places: [unfinishedLine],
+      code: 'log-unfinished',
+      severity: 'info',
+      problem: 'the log ends in the middle of a line: its end may be missing',
+      cause: 'it was copied while it was written, or the disk is full',
+      remedy: 'give the whole log',
+      places: [unfinishedLine],
     });
   }
   if (left.communicators > 0 || left.details > 0 || left.processes > 0) {
     findings.push({
-      code: 'log-too-large', severity: 'info',
+      code: 'log-too-large',
+      severity: 'info',
       problem: `more than is kept: lines of ${left.communicators} further communicators' ranks, ${left.details} details and ${left.processes} lines of further processes were not looked at`,
-      cause: 'communicators are made again and again, or the job is very large', remedy: 'give the log of fewer ranks, or the beginning of the job', places: [],
+      cause: 'communicators are made again and again, or the job is very large',
+      remedy: 'give the log of fewer ranks, or the beginning of the job',
+      places: [],
     });
   }
   const lines = [...cutLines.values()];
   const count = lines.reduce((sum, each) => sum + each.count, 0);
   if (count > 0) {
     findings.push({
-      code: 'log-cut', severity: 'info', problem: `${counted(count, 'line of NCCL is', 'lines of NCCL are')} not whole`,
-      cause: 'ranks wrote to one file at once, or a collector cut long lines', remedy: 'give every rank a file of its own: NCCL_DEBUG_FILE=nccl.%h.%p.log', places: lines.slice(0, 4).map(({ first }) => first),
+      code: 'log-cut',
+      severity: 'info',
+      problem: `${counted(count, 'line of NCCL is', 'lines of NCCL are')} not whole`,
+      cause: 'ranks wrote to one file at once, or a collector cut long lines',
+      remedy: 'give every rank a file of its own: NCCL_DEBUG_FILE=nccl.%h.%p.log',
+      places: lines.slice(0, 4).map(({ first }) => first),
     });
   }
   return findings;

@@ -12,7 +12,11 @@ const recordLimit = 1_000_000;
 class Communicator {
   readonly ranks = new Map<number, RankRecord>();
 
-  constructor(readonly id: string, readonly nRanks: number, readonly isSplit: boolean) {}
+  constructor(
+    readonly id: string,
+    readonly nRanks: number,
+    readonly isSplit: boolean,
+  ) {}
 }
 
 /**
@@ -59,7 +63,13 @@ export class CommunicatorBook {
     if (open === undefined) return undefined;
     open.last = place;
     const { facts } = open;
-    if (event.kind === 'init-complete' && facts !== undefined && event.rank === facts.rank && event.address === facts.address && event.nRanks === facts.nRanks) {
+    if (
+      event.kind === 'init-complete' &&
+      facts !== undefined &&
+      event.rank === facts.rank &&
+      event.address === facts.address &&
+      event.nRanks === facts.nRanks
+    ) {
       open.complete(event, place);
     }
     return open;
@@ -81,9 +91,14 @@ export class CommunicatorBook {
 
   #complete(thread: string, line: LogLine, process: LoggedProcess, facts: InitFacts, place: Place): RankRecord | undefined {
     const open = this.#threads.get(thread);
-    const isItsEnd = open !== undefined && open.completed === undefined && (open.rank < 0 || open.rank === facts.rank)
-      && (open.facts === undefined || open.facts.address === facts.address);
-    const communicator = (isItsEnd && !this.#pending.has(open) ? this.#byAddress.get(addressKey(line, facts.address)) : undefined) ?? this.#communicatorOf(facts, line);
+    const isItsEnd =
+      open !== undefined &&
+      open.completed === undefined &&
+      (open.rank < 0 || open.rank === facts.rank) &&
+      (open.facts === undefined || open.facts.address === facts.address);
+    const communicator =
+      (isItsEnd && !this.#pending.has(open) ? this.#byAddress.get(addressKey(line, facts.address)) : undefined) ??
+      this.#communicatorOf(facts, line);
     if (communicator === undefined) return undefined;
     const known = communicator.ranks.get(facts.rank);
     const record = isItsEnd ? open : known?.process === process ? known : this.#newRecord(thread, line, process, place);
@@ -94,10 +109,17 @@ export class CommunicatorBook {
   }
 
   /** What a rank destroys, it had: its line of the end of init was lost, if there is none. */
-  #end(thread: string, line: LogLine, process: LoggedProcess, event: LogEvent & { kind: 'ended' }, place: Place): RankRecord | undefined {
+  #end(
+    thread: string,
+    line: LogLine,
+    process: LoggedProcess,
+    event: LogEvent & { kind: 'ended' },
+    place: Place,
+  ): RankRecord | undefined {
     if (event.aborted) return undefined;
-    const communicator = this.#byAddress.get(addressKey(line, event.address))
-      ?? [...this.#communicators.values()].find(({ nRanks, ranks }) => nRanks === event.nRanks && !ranks.has(event.rank));
+    const communicator =
+      this.#byAddress.get(addressKey(line, event.address)) ??
+      [...this.#communicators.values()].find(({ nRanks, ranks }) => nRanks === event.nRanks && !ranks.has(event.rank));
     if (communicator === undefined) return undefined;
     const known = communicator.ranks.get(event.rank);
     if (known?.completed !== undefined) return known;
@@ -111,7 +133,12 @@ export class CommunicatorBook {
   /** The record that a line belongs to which names no communicator. */
   #recordOf(thread: string, line: LogLine, process: LoggedProcess, event: LogEvent, place: Place): RankRecord | undefined {
     const open = this.#threads.get(thread);
-    const begins = event.kind === 'trees' || event.kind === 'ring-order' || event.kind === 'ring' || event.kind === 'search' || event.kind === 'nodes';
+    const begins =
+      event.kind === 'trees' ||
+      event.kind === 'ring-order' ||
+      event.kind === 'ring' ||
+      event.kind === 'search' ||
+      event.kind === 'nodes';
     if (open !== undefined && !(open.completed !== undefined && begins)) {
       if (event.kind !== 'connection' || open.completed === undefined) return open;
     }
@@ -163,13 +190,15 @@ export class CommunicatorBook {
     const { commId, nRanks } = facts;
     if (commId !== undefined) return this.#named(`${commId} ${nRanks}`, commId, facts);
     // Without a name: the first of that size and origin that still lacks this rank.
-    const parent = facts.parent === undefined ? '' : this.#byAddress.get(addressKey(line, facts.parent))?.id ?? '?';
-    const origin = facts.parent === undefined ? `of ${nRanks} ranks` : `of ${nRanks} ranks, split off ${parent}, color ${facts.color ?? '?'}`;
+    const parent = facts.parent === undefined ? '' : (this.#byAddress.get(addressKey(line, facts.parent))?.id ?? '?');
+    const origin =
+      facts.parent === undefined ? `of ${nRanks} ranks` : `of ${nRanks} ranks, split off ${parent}, color ${facts.color ?? '?'}`;
     for (let number = 0; ; number++) {
       const key = `${origin} ${number}`;
       const known = this.#communicators.get(key);
       const holder = known?.ranks.get(facts.rank);
-      const isSame = holder?.process.host === line.host && holder.process.pid === line.pid && holder.facts?.address === facts.address;
+      const isSame =
+        holder?.process.host === line.host && holder.process.pid === line.pid && holder.facts?.address === facts.address;
       if (known === undefined || holder === undefined || isSame) {
         return this.#named(key, number === 0 ? origin : `${origin}, number ${number + 1}`, facts);
       }
@@ -196,7 +225,8 @@ export class CommunicatorBook {
       const records = [...ranks.values()];
       const known = nRanks > 0;
       return {
-        id, isSplit,
+        id,
+        isSplit,
         nRanks: known ? nRanks : records.reduce((most, record) => Math.max(most, atLeast(record)), 0),
         nRanksKnown: known,
         nNodes: records.find((record) => record.nNodes !== undefined)?.nNodes,
@@ -215,11 +245,18 @@ export class CommunicatorBook {
         return;
       }
     }
-    const fits = [...this.#communicators.values()].find(({ ranks, nRanks }) =>
-      !ranks.has(record.rank) && (nRanks === 0 || (nRanks > record.rank && (record.nRanks ?? nRanks) === nRanks)));
-    const communicator = fits ?? this.#named(`begun ${this.#communicators.size}`, 'that never got a name', {
-      address: '', rank: record.rank, nRanks: record.nRanks ?? 0, cudaDev: record.cudaDev,
-    });
+    const fits = [...this.#communicators.values()].find(
+      ({ ranks, nRanks }) =>
+        !ranks.has(record.rank) && (nRanks === 0 || (nRanks > record.rank && (record.nRanks ?? nRanks) === nRanks)),
+    );
+    const communicator =
+      fits ??
+      this.#named(`begun ${this.#communicators.size}`, 'that never got a name', {
+        address: '',
+        rank: record.rank,
+        nRanks: record.nRanks ?? 0,
+        cudaDev: record.cudaDev,
+      });
     communicator?.ranks.set(record.rank, record);
   }
 }

@@ -47,19 +47,32 @@ export function comparePlan(communicator: LoggedCommunicator, plan: Plan, transp
  *
  * @param planned the version of NCCL that the plan is for
  */
-export function planFinding({ id, ranks }: LoggedCommunicator, { differences, compared }: PlanComparison, title: string, planned: string): LogFinding | undefined {
+export function planFinding(
+  { id, ranks }: LoggedCommunicator,
+  { differences, compared }: PlanComparison,
+  title: string,
+  planned: string,
+): LogFinding | undefined {
   const [first, ...others] = differences;
   if (first === undefined) return undefined;
   const version = [...ranks.values()].find(({ process }) => process.version !== undefined)?.process.version?.text;
   const isOther = version !== undefined && !version.startsWith(planned);
-  const nameOf = (decision: string) => decision.split(' ').slice(0, decision.startsWith('link') ? 1 : 2).join(' ');
+  const nameOf = (decision: string) =>
+    decision
+      .split(' ')
+      .slice(0, decision.startsWith('link') ? 1 : 2)
+      .join(' ');
   const decisions = new Set(others.map(({ decision }) => nameOf(decision)).filter((name) => name !== nameOf(first.decision)));
   return {
-    code: 'plan-differs', severity: isOther ? 'info' : 'warning', communicator: id,
+    code: 'plan-differs',
+    severity: isOther ? 'info' : 'warning',
+    communicator: id,
     problem: `${differences.length} of ${compared} decisions differ from the plan for ${title}; the first is the ${first.decision}: the log has '${first.logged}', the plan '${first.planned}'${decisions.size === 0 ? '' : `; then ${[...decisions].slice(0, 6).join(', ')}`}`,
-    cause: isOther ? `the plan is NCCL ${planned}'s and the log is of ${version}: versions decide differently; or the machines are not like the topology`
+    cause: isOther
+      ? `the plan is NCCL ${planned}'s and the log is of ${version}: versions decide differently; or the machines are not like the topology`
       : 'the machines are not like the topology, or settings of the job are not in the log',
-    remedy: 'dump the topology of the job with NCCL_TOPO_DUMP_FILE and compare with that; tccl graph --why tells how the plan came about',
+    remedy:
+      'dump the topology of the job with NCCL_TOPO_DUMP_FILE and compare with that; tccl graph --why tells how the plan came about',
     places: differences.slice(0, 4).map(({ place }) => place),
   };
 }
@@ -92,7 +105,16 @@ function compareSearches({ ranks }: LoggedCommunicator, plan: Plan, comparison: 
   }
 }
 
-function searchText({ pattern, crossNic, nChannels, bwIntra, bwInter, typeIntra, typeInter, sameChannels }: SearchResult): string {
+function searchText({
+  pattern,
+  crossNic,
+  nChannels,
+  bwIntra,
+  bwInter,
+  typeIntra,
+  typeInter,
+  sameChannels,
+}: SearchResult): string {
   return `Pattern ${pattern}, crossNic ${crossNic}, nChannels ${nChannels}, bw ${bwIntra.toFixed(6)}/${bwInter.toFixed(6)}, type ${typeIntra}/${typeInter}, sameChannels ${sameChannels ? 1 : 0}`;
 }
 
@@ -105,9 +127,16 @@ function compareCounts({ ranks }: LoggedCommunicator, plan: Plan, comparison: Co
     const order = [...ringOrders.values()][0];
     if (channelCounts !== undefined) {
       const { coll, nvls, p2p, place } = channelCounts;
-      const text = (forColl: number, forNvls: number, forP2p: number) => `${forColl} for collectives${nvls === undefined ? '' : `, ${forNvls} for NVLS`}, ${forP2p} p2p`;
-      comparison.check('channel counts', text(coll, nvls ?? 0, p2p), text(plan.nChannels, plan.nvls?.nChannels ?? 0, plan.p2p.nChannels), place);
-    } else if (order !== undefined) comparison.check('channel count', String(order.nChannels), String(plan.nChannels), order.place);
+      const text = (forColl: number, forNvls: number, forP2p: number) =>
+        `${forColl} for collectives${nvls === undefined ? '' : `, ${forNvls} for NVLS`}, ${forP2p} p2p`;
+      comparison.check(
+        'channel counts',
+        text(coll, nvls ?? 0, p2p),
+        text(plan.nChannels, plan.nvls?.nChannels ?? 0, plan.p2p.nChannels),
+        place,
+      );
+    } else if (order !== undefined)
+      comparison.check('channel count', String(order.nChannels), String(plan.nChannels), order.place);
   }
 }
 
@@ -123,7 +152,12 @@ function compareRings({ ranks, nRanks }: LoggedCommunicator, plan: Plan, compari
       const [prev = -1, next = -1] = ring.subarray(channel * 2, channel * 2 + 2);
       if (prev < 0) continue;
       const planned = ringNeighbours(plan, channel, rank);
-      comparison.check(`ring ${channel} at rank ${rank}`, `${prev} -> ${rank} -> ${next}`, `${planned.prev} -> ${rank} -> ${planned.next}`, ringPlace ?? last);
+      comparison.check(
+        `ring ${channel} at rank ${rank}`,
+        `${prev} -> ${rank} -> ${next}`,
+        `${planned.prev} -> ${rank} -> ${planned.next}`,
+        ringPlace ?? last,
+      );
     }
   }
 }
@@ -134,7 +168,12 @@ function compareTrees({ ranks }: LoggedCommunicator, plan: Plan, comparison: Com
       const [a = unknown, b = -1, c = -1, up = -1] = trees.subarray(channel * treeStride, (channel + 1) * treeStride);
       if (a === unknown) continue;
       const planned = treeLinks(plan, channel, rank);
-      comparison.check(`tree ${channel} at rank ${rank}`, `${a}/${b}/${c}->${rank}->${up}`, `${planned.down.join('/')}->${rank}->${planned.up}`, treesPlace ?? last);
+      comparison.check(
+        `tree ${channel} at rank ${rank}`,
+        `${a}/${b}/${c}->${rank}->${up}`,
+        `${planned.down.join('/')}->${rank}->${planned.up}`,
+        treesPlace ?? last,
+      );
     }
   }
 }
@@ -148,7 +187,10 @@ function compareNvls({ ranks }: LoggedCommunicator, { nodes, nvls }: Plan, compa
   }
 }
 
-/** With whom a rank is connected is compared by rings and trees; here, how. A log does not tell which of the two a connection is for. */
+/**
+ * With whom a rank is connected is compared by rings and trees; here, how. A log does not tell which of the two a
+ * connection is for.
+ */
 function compareTransports({ ranks }: LoggedCommunicator, plan: Plan, transports: Transports, comparison: Comparison): void {
   for (const record of ranks.values()) {
     for (const end of ['send', 'receive'] as const) {
@@ -160,7 +202,12 @@ function compareTransports({ ranks }: LoggedCommunicator, plan: Plan, transports
         const shown = odd ?? own[0];
         if (shown === undefined) continue;
         const planned = [...words].join(' or ');
-        comparison.check(`link ${end === 'send' ? `${record.rank} -> ${peer}` : `${peer} -> ${record.rank}`}`, odd === undefined ? planned : loggedLink(odd, record), planned, shown.place);
+        comparison.check(
+          `link ${end === 'send' ? `${record.rank} -> ${peer}` : `${peer} -> ${record.rank}`}`,
+          odd === undefined ? planned : loggedLink(odd, record),
+          planned,
+          shown.place,
+        );
       }
     }
   }

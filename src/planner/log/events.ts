@@ -60,18 +60,33 @@ export type LogEvent =
   | ({ readonly kind: 'ended'; readonly aborted: boolean } & InitFacts)
   | { readonly kind: 'nodes'; readonly rank: number; readonly nRanks: number; readonly nNodes: number }
   | { readonly kind: 'environment'; readonly name: string; readonly value: string }
-  | { readonly kind: 'ring-order'; readonly channel: number; readonly nChannels: number; readonly ranks: readonly number[]; readonly cut: boolean }
+  | {
+      readonly kind: 'ring-order';
+      readonly channel: number;
+      readonly nChannels: number;
+      readonly ranks: readonly number[];
+      readonly cut: boolean;
+    }
   | { readonly kind: 'ring'; readonly channel: number; readonly prev: number; readonly rank: number; readonly next: number }
   | { readonly kind: 'trees'; readonly rank: number; readonly links: readonly TreeLink[] }
   | {
-    readonly kind: 'connection'; readonly channel: number; readonly from: number; readonly to: number;
-    /** Which of the two wrote it: both ends of a network connection do, else the sender. */
-    readonly end: 'send' | 'receive'; readonly transport: Transport;
-  }
+      readonly kind: 'connection';
+      readonly channel: number;
+      readonly from: number;
+      readonly to: number;
+      /** Which of the two wrote it: both ends of a network connection do, else the sender. */
+      readonly end: 'send' | 'receive';
+      readonly transport: Transport;
+    }
   | { readonly kind: 'search'; readonly result: SearchResult }
   /** NVLS since 2.18. */
   | { readonly kind: 'channel-counts'; readonly coll: number; readonly nvls: number | undefined; readonly p2p: number }
-  | { readonly kind: 'connected'; readonly what: 'rings' | 'trees' | 'nvls' | 'collnet'; readonly gdr?: boolean; readonly pxn?: boolean }
+  | {
+      readonly kind: 'connected';
+      readonly what: 'rings' | 'trees' | 'nvls' | 'collnet';
+      readonly gdr?: boolean;
+      readonly pxn?: boolean;
+    }
   | { readonly kind: 'devices'; readonly network: string; readonly devices: readonly NetDevice[] }
   | { readonly kind: 'network'; readonly name: string }
   | { readonly kind: 'plugin-sought'; readonly version: number }
@@ -81,7 +96,14 @@ export type LogEvent =
   | { readonly kind: 'nvls-support'; readonly available: boolean }
   | { readonly kind: 'nvlink' }
   | { readonly kind: 'init-timing'; readonly rank: number; readonly nRanks: number; readonly seconds: number }
-  | { readonly kind: 'choice'; readonly collective: string; readonly bytes: number; readonly algorithm: string; readonly protocol: string; readonly channels: number }
+  | {
+      readonly kind: 'choice';
+      readonly collective: string;
+      readonly bytes: number;
+      readonly algorithm: string;
+      readonly protocol: string;
+      readonly channels: number;
+    }
   /** A call that gave back an error to its caller. */
   | { readonly kind: 'returned'; readonly where: string; readonly result: number }
   | { readonly kind: 'no-p2p'; readonly text: string }

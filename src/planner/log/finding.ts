@@ -43,7 +43,10 @@ export function rankRanges(ranks: Iterable<number>): string {
     if (last !== undefined && rank === last[1] + 1) last[1] = rank;
     else ranges.push([rank, rank]);
   }
-  const shown = ranges.slice(0, 12).map(([from, to]) => (from === to ? String(from) : `${from}-${to}`)).join(', ');
+  const shown = ranges
+    .slice(0, 12)
+    .map(([from, to]) => (from === to ? String(from) : `${from}-${to}`))
+    .join(', ');
   return ranges.length > 12 ? `${shown}, …` : shown;
 }
 

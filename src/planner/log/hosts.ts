@@ -39,10 +39,15 @@ export function settingOf(ranks: Iterable<LoggedRank>, name: string): string | u
 }
 
 /** `NCCL_P2P_DISABLE=1 is set`, for those of the names that are set to something else than `harmless`; empty otherwise. */
-export function settingsToBlame(ranks: Iterable<LoggedRank>, names: readonly (readonly [name: string, harmless: string | undefined])[]): string {
+export function settingsToBlame(
+  ranks: Iterable<LoggedRank>,
+  names: readonly (readonly [name: string, harmless: string | undefined])[],
+): string {
   const all = [...ranks];
-  return names.flatMap(([name, harmless]) => {
-    const value = settingOf(all, name);
-    return value === undefined || value === harmless ? [] : [`${name}=${value}`];
-  }).join(', ');
+  return names
+    .flatMap(([name, harmless]) => {
+      const value = settingOf(all, name);
+      return value === undefined || value === harmless ? [] : [`${name}=${value}`];
+    })
+    .join(', ');
 }

@@ -85,7 +85,8 @@ export function readLine(plain: string, known: KnownProcesses): ReadLine {
       continue;
     }
     const match = head.exec(before);
-    if (match !== null) starts.push({ at: at - 1 - before.length + match.index, messageAt: at + marker.length + level.length + 1, match, level });
+    if (match !== null)
+      starts.push({ at: at - 1 - before.length + match.index, messageAt: at + marker.length + level.length + 1, match, level });
     else if (starts.length === 0 && isStripped(before, level, known)) return stripped(plain, before, at, level);
     else broken = true;
   }
@@ -115,8 +116,21 @@ function stripped(plain: string, before: string, at: number, level: 'INFO' | 'WA
   const [, device, source] = strippedHead.exec(before) ?? [];
   const cudaDev = device === undefined ? -1 : Number(device);
   return {
-    lines: [{ host: '', pid: 0, tid: cudaDev, cudaDev, level, source, message: plain.slice(at + marker.length + level.length + 1).trimEnd(), torn: false }],
-    before: '', broken: false, other: false,
+    lines: [
+      {
+        host: '',
+        pid: 0,
+        tid: cudaDev,
+        cudaDev,
+        level,
+        source,
+        message: plain.slice(at + marker.length + level.length + 1).trimEnd(),
+        torn: false,
+      },
+    ],
+    before: '',
+    broken: false,
+    other: false,
   };
 }
 
@@ -133,7 +147,18 @@ function cutAtStarts(plain: string, starts: readonly Start[], broken: boolean, k
       return level === 'WARN' ? [{ host: '', pid: 0, tid: 0, cudaDev: Number(cudaDev), level, source, message, torn: true }] : [];
     }
     if (index === 0) beforeEnd += before.length - host.name.length;
-    return [{ host: host.name, pid: Number(pid), tid: Number(tid), cudaDev: Number(cudaDev), level, source, message, torn: torn || host.torn }];
+    return [
+      {
+        host: host.name,
+        pid: Number(pid),
+        tid: Number(tid),
+        cudaDev: Number(cudaDev),
+        level,
+        source,
+        message,
+        torn: torn || host.torn,
+      },
+    ];
   });
   return { lines, before: plain.slice(0, Math.max(0, beforeEnd)), broken: false, other: false };
 }
@@ -141,11 +166,18 @@ function cutAtStarts(plain: string, starts: readonly Start[], broken: boolean, k
 /** Whether a prefix is not a launcher's but the beginning of another line. */
 function holdsHead(prefix: string, known: KnownProcesses): boolean {
   if (!prefix.includes(':')) return false;
-  return [...prefix.slice(-4 * headLength).matchAll(/([^\s:]{1,255}):\d{1,10}:\d{1,10} /g)].some(([, host = '']) => known.hasHost(host));
+  return [...prefix.slice(-4 * headLength).matchAll(/([^\s:]{1,255}):\d{1,10}:\d{1,10} /g)].some(([, host = '']) =>
+    known.hasHost(host),
+  );
 }
 
 /** The host's name at the end of what stands before the process number. */
-function hostIn(text: string, pid: number, isWithinLine: boolean, known: KnownProcesses): { readonly name: string; readonly torn: boolean } | undefined {
+function hostIn(
+  text: string,
+  pid: number,
+  isWithinLine: boolean,
+  known: KnownProcesses,
+): { readonly name: string; readonly torn: boolean } | undefined {
   if (known.hasHost(text)) return { name: text, torn: false };
   const untimed = text.replace(gluedTime, '');
   const [name] = /[\w.-]{0,255}$/.exec(untimed) ?? [''];

@@ -13,20 +13,35 @@ const channelLimit = 64;
 export function readMessage(message: string): LogEvent {
   // Most lines of a long log are not ours to read: the first word decides.
   switch (message.slice(0, 4)) {
-    case 'Chan': return readChannel(message);
-    case 'Tree': return readTrees(message);
-    case 'Ring': return readRing(message);
-    case 'Patt': return readPattern(message);
-    case 'NCCL': return readNccl(message);
-    case 'NET/': return readNet(message);
-    case 'NVLS': return readNvls(message);
-    case 'Conn': return readConnected(message);
-    case 'Init': return readTiming(message);
-    case 'Usin': return readUsing(message);
-    case 'TOPO': return message.includes(' Made vNic ') ? { kind: 'merged-nic' } : other;
-    case 'Coll': return readCollnet(message);
-    case 'Coul': case 'peer': return /^(?:Could not enable P2P|peer query failed) between dev /.test(message) ? { kind: 'no-p2p', text: message } : other;
-    default: return readLater(message);
+    case 'Chan':
+      return readChannel(message);
+    case 'Tree':
+      return readTrees(message);
+    case 'Ring':
+      return readRing(message);
+    case 'Patt':
+      return readPattern(message);
+    case 'NCCL':
+      return readNccl(message);
+    case 'NET/':
+      return readNet(message);
+    case 'NVLS':
+      return readNvls(message);
+    case 'Conn':
+      return readConnected(message);
+    case 'Init':
+      return readTiming(message);
+    case 'Usin':
+      return readUsing(message);
+    case 'TOPO':
+      return message.includes(' Made vNic ') ? { kind: 'merged-nic' } : other;
+    case 'Coll':
+      return readCollnet(message);
+    case 'Coul':
+    case 'peer':
+      return /^(?:Could not enable P2P|peer query failed) between dev /.test(message) ? { kind: 'no-p2p', text: message } : other;
+    default:
+      return readLater(message);
   }
 }
 
@@ -43,16 +58,28 @@ function readLater(message: string): LogEvent {
   return other;
 }
 
-const initForm = /comm (0x[0-9a-f]+) rank (\d+) nranks (\d+) cudaDev (\d+)(?: nvmlDev (\d+))?(?: busId ([0-9a-f]+))?(?: parent (0x[0-9a-f]+))?(?: (?:splitCount|childCount) \d+)?(?: color (-?\d+) key -?\d+)?(?: commId (0x[0-9a-f]+))? ?- (Init START|Init COMPLETE|Destroy COMPLETE|Abort COMPLETE)/;
+const initForm =
+  /comm (0x[0-9a-f]+) rank (\d+) nranks (\d+) cudaDev (\d+)(?: nvmlDev (\d+))?(?: busId ([0-9a-f]+))?(?: parent (0x[0-9a-f]+))?(?: (?:splitCount|childCount) \d+)?(?: color (-?\d+) key -?\d+)?(?: commId (0x[0-9a-f]+))? ?- (Init START|Init COMPLETE|Destroy COMPLETE|Abort COMPLETE)/;
 const nodesForm = /comm 0x[0-9a-f]+ rank (\d+) nRanks (\d+) nNodes (\d+) localRanks \d+ localRank \d+/;
 
 function readInit(message: string): LogEvent {
   const match = initForm.exec(message);
   if (match !== null) {
     const [, address = '', rank, nRanks, cudaDev, nvmlDev, busId, parent, color, commId, phase] = match;
-    if (phase === 'Destroy COMPLETE' || phase === 'Abort COMPLETE') return { kind: 'ended', address, rank: Number(rank), nRanks: Number(nRanks), cudaDev: Number(cudaDev), aborted: phase === 'Abort COMPLETE' };
+    if (phase === 'Destroy COMPLETE' || phase === 'Abort COMPLETE')
+      return {
+        kind: 'ended',
+        address,
+        rank: Number(rank),
+        nRanks: Number(nRanks),
+        cudaDev: Number(cudaDev),
+        aborted: phase === 'Abort COMPLETE',
+      };
     const facts: InitFacts = {
-      address, rank: Number(rank), nRanks: Number(nRanks), cudaDev: Number(cudaDev),
+      address,
+      rank: Number(rank),
+      nRanks: Number(nRanks),
+      cudaDev: Number(cudaDev),
       ...(nvmlDev === undefined ? {} : { nvmlDev: Number(nvmlDev) }),
       ...(busId === undefined ? {} : { busId }),
       ...(commId === undefined ? {} : { commId }),
@@ -76,7 +103,14 @@ function readChannel(message: string): LogEvent {
     const [, channel, from, to, end, via = ''] = connection;
     const transport = readTransport(via);
     if (transport === undefined || Number(channel) >= channelLimit) return cut;
-    return { kind: 'connection', channel: Number(channel), from: Number(from), to: Number(to), end: end === 'receive' ? 'receive' : 'send', transport };
+    return {
+      kind: 'connection',
+      channel: Number(channel),
+      from: Number(from),
+      to: Number(to),
+      end: end === 'receive' ? 'receive' : 'send',
+      transport,
+    };
   }
   const order = message.includes('[') ? null : orderForm.exec(message);
   if (order === null) return cut;
@@ -98,14 +132,20 @@ export function readTransport(text: string): Transport | undefined {
   if (net !== null) {
     const [, family, network = '', nic, via, suffixes = ''] = net;
     return {
-      family: family === 'NET' ? 'NET' : 'COLLNET', name: `${family ?? ''}/${network}`, network, nic: Number(nic),
-      ...(via === undefined ? {} : { via: Number(via) }), gdr: suffixes.includes('/GDRDMA'),
+      family: family === 'NET' ? 'NET' : 'COLLNET',
+      name: `${family ?? ''}/${network}`,
+      network,
+      nic: Number(nic),
+      ...(via === undefined ? {} : { via: Number(via) }),
+      gdr: suffixes.includes('/GDRDMA'),
     };
   }
   const p2p = p2pForm.exec(text);
   if (p2p !== null) {
     const [, pointer, method, via] = p2p;
-    return via === undefined ? { family: 'P2P', name: `P2P/${pointer ?? method ?? ''}` } : { family: 'P2P', name: 'P2P/indirect', via: Number(via) };
+    return via === undefined
+      ? { family: 'P2P', name: `P2P/${pointer ?? method ?? ''}` }
+      : { family: 'P2P', name: 'P2P/indirect', via: Number(via) };
   }
   const shm = shmForm.exec(text);
   return shm === null ? undefined : { family: 'SHM', name: shm[1] === undefined ? 'SHM' : 'SHM/direct' };
@@ -115,7 +155,14 @@ function readCollnet(message: string): LogEvent {
   const [, channel, rank, end, via = ''] = /^CollNet (\d+)(?:\/\d+)? : (\d+) \[(send|receive)\] via (.+)$/.exec(message) ?? [];
   const transport = readTransport(via);
   if (transport === undefined || channel === undefined) return other;
-  return { kind: 'connection', channel: Number(channel), from: Number(rank), to: Number(rank), end: end === 'receive' ? 'receive' : 'send', transport };
+  return {
+    kind: 'connection',
+    channel: Number(channel),
+    from: Number(rank),
+    to: Number(rank),
+    end: end === 'receive' ? 'receive' : 'send',
+    transport,
+  };
 }
 
 const linkForm = /\[(\d+)\] (-?\d+(?:\/-?\d+){0,2})->(-?\d+)->(-?\d+)(?:\|[-\d>/]*)?(?= |$)/g;
@@ -139,7 +186,8 @@ function readRing(message: string): LogEvent {
   return { kind: 'ring', channel: Number(channel), prev: Number(prev), rank: Number(rank), next: Number(next) };
 }
 
-const patternForm = /^Pattern (\d), crossNic (\d), nChannels (\d+), (?:bw|speed) ([\d.]+)\/([\d.]+), type ([A-Z0-9]+)\/([A-Z0-9]+), sameChannels (\d)/;
+const patternForm =
+  /^Pattern (\d), crossNic (\d), nChannels (\d+), (?:bw|speed) ([\d.]+)\/([\d.]+), type ([A-Z0-9]+)\/([A-Z0-9]+), sameChannels (\d)/;
 
 function readPattern(message: string): LogEvent {
   const match = patternForm.exec(message);
@@ -148,8 +196,14 @@ function readPattern(message: string): LogEvent {
   return {
     kind: 'search',
     result: {
-      pattern: Number(pattern), crossNic: Number(crossNic), nChannels: Number(nChannels), bwIntra: Number(bwIntra), bwInter: Number(bwInter),
-      typeIntra, typeInter, sameChannels: same === '1',
+      pattern: Number(pattern),
+      crossNic: Number(crossNic),
+      nChannels: Number(nChannels),
+      bwIntra: Number(bwIntra),
+      bwInter: Number(bwInter),
+      typeIntra,
+      typeInter,
+      sameChannels: same === '1',
     },
   };
 }
@@ -171,7 +225,9 @@ export function readVersion(text: string): string | undefined {
 function readNet(message: string): LogEvent {
   const [, network, list = ''] = /^NET\/([^:]+?) ?: Using (\[.*)$/.exec(message) ?? [];
   if (network !== undefined) {
-    const devices = [...list.split(';', 1)[0]?.matchAll(/\[(\d+)\]([^\s[:]+)/g) ?? []].map(([, number, name = '']): NetDevice => ({ number: Number(number), name }));
+    const devices = [...(list.split(';', 1)[0]?.matchAll(/\[(\d+)\]([^\s[:]+)/g) ?? [])].map(
+      ([, number, name = '']): NetDevice => ({ number: Number(number), name }),
+    );
     return { kind: 'devices', network, devices };
   }
   if (message.startsWith('NET/Plugin')) return readPlugin(message);
@@ -195,7 +251,9 @@ function readNvls(message: string): LogEvent {
   const [, head, list] = /^NVLS Head +(\d+):((?: +\d+)+)$/.exec(message) ?? [];
   if (head !== undefined) return { kind: 'nvls-head', head: Number(head), ranks: (list ?? '').trim().split(/ +/).map(Number) };
   const [, not] = /^NVLS multicast support is (not )?available/.exec(message) ?? [];
-  return message.startsWith('NVLS multicast support is ') && message.includes('available') ? { kind: 'nvls-support', available: not === undefined } : other;
+  return message.startsWith('NVLS multicast support is ') && message.includes('available')
+    ? { kind: 'nvls-support', available: not === undefined }
+    : other;
 }
 
 function readConnected(message: string): LogEvent {
@@ -211,16 +269,22 @@ function readConnected(message: string): LogEvent {
 
 function readTiming(message: string): LogEvent {
   const [, rank, nRanks, seconds] = /^Init timings(?: - [^:]+)?: rank (\d+) nranks (\d+) total ([\d.]+) \(/.exec(message) ?? [];
-  return rank === undefined ? other : { kind: 'init-timing', rank: Number(rank), nRanks: Number(nRanks), seconds: Number(seconds) };
+  return rank === undefined
+    ? other
+    : { kind: 'init-timing', rank: Number(rank), nRanks: Number(nRanks), seconds: Number(seconds) };
 }
 
 function readCounts(message: string): LogEvent {
-  const [, coll, nvls, p2p] = /^(\d+) coll channels,(?: \d+ collnet channels,)?(?: (\d+) nvls channels,)? (\d+) p2p channels/.exec(message) ?? [];
-  return coll === undefined ? cut : { kind: 'channel-counts', coll: Number(coll), nvls: nvls === undefined ? undefined : Number(nvls), p2p: Number(p2p) };
+  const [, coll, nvls, p2p] =
+    /^(\d+) coll channels,(?: \d+ collnet channels,)?(?: (\d+) nvls channels,)? (\d+) p2p channels/.exec(message) ?? [];
+  return coll === undefined
+    ? cut
+    : { kind: 'channel-counts', coll: Number(coll), nvls: nvls === undefined ? undefined : Number(nvls), p2p: Number(p2p) };
 }
 
 function readChoice(message: string): LogEvent {
-  const [, collective, bytes, algorithm, protocol, low, high] = /^(\S+): (\d+) Bytes -> Algo (\S+) proto (\S+) channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\}/.exec(message) ?? [];
+  const [, collective, bytes, algorithm, protocol, low, high] =
+    /^(\S+): (\d+) Bytes -> Algo (\S+) proto (\S+) channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\}/.exec(message) ?? [];
   if (collective === undefined || algorithm === undefined || protocol === undefined) return other;
   return { kind: 'choice', collective, bytes: Number(bytes), algorithm, protocol, channels: Number(high) - Number(low) + 1 };
 }

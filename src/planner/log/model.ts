@@ -93,7 +93,8 @@ export interface LoggedRank {
   readonly treesPlace: Place | undefined;
   readonly links: readonly LoggedLink[];
   readonly searches: ReadonlyMap<string, { readonly result: SearchResult; readonly place: Place }>;
-  readonly channelCounts: { readonly coll: number; readonly nvls: number | undefined; readonly p2p: number; readonly place: Place } | undefined;
+  readonly channelCounts:
+    { readonly coll: number; readonly nvls: number | undefined; readonly p2p: number; readonly place: Place } | undefined;
   readonly nvlsHeads: ReadonlyMap<number, { readonly ranks: readonly number[]; readonly place: Place }>;
   /** Whether its host has NVLink, as far as the log shows. */
   readonly nvlink: boolean;

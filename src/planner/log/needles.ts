@@ -49,7 +49,7 @@ export class NeedleFinder {
     let state = 0;
     for (let at = 0; at < text.length; at++) {
       const code = text.charCodeAt(at);
-      state = code > 127 ? 0 : next[state * width + (columns[code] as number)] as number;
+      state = code > 127 ? 0 : (next[state * width + (columns[code] as number)] as number);
       if (state !== 0) {
         const list = ends[state];
         if (list !== undefined) for (const needle of list) found(needle);
@@ -69,7 +69,7 @@ function link(next: Uint16Array, ends: number[][], width: number): void {
   for (let head = 0; head < queue.length; head++) {
     const state = queue[head] ?? 0;
     const behind = suffix[state] ?? 0;
-    ends[state]?.push(...ends[behind] ?? []);
+    ends[state]?.push(...(ends[behind] ?? []));
     for (let column = 1; column < width; column++) {
       const cell = state * width + column;
       const follow = next[behind * width + column] ?? 0;

@@ -7,13 +7,20 @@ const ends = new Set(['fault', 'failure', 'symptom', 'outcome']);
 export function isInitialised(model: LogModel): boolean {
   if (model.finished) return true;
   const ranks = model.communicators.flatMap((communicator) => [...communicator.ranks.values()]);
-  return ranks.length > 0 && ranks.every(({ completed }) => completed !== undefined) && !model.hits.some(({ rule }) => ends.has(rule.kind));
+  return (
+    ranks.length > 0 &&
+    ranks.every(({ completed }) => completed !== undefined) &&
+    !model.hits.some(({ rule }) => ends.has(rule.kind))
+  );
 }
 
 /** Every communicator is known to be on one host. */
 export function isOnOneHost({ communicators }: LogModel): boolean {
-  return communicators.length > 0 && communicators.every(({ nNodes, nRanks, nRanksKnown, ranks }) => {
-    if (nNodes !== undefined) return nNodes === 1;
-    return nRanksKnown && ranks.size === nRanks && new Set([...ranks.values()].map(({ process }) => process.host)).size === 1;
-  });
+  return (
+    communicators.length > 0 &&
+    communicators.every(({ nNodes, nRanks, nRanksKnown, ranks }) => {
+      if (nNodes !== undefined) return nNodes === 1;
+      return nRanksKnown && ranks.size === nRanks && new Set([...ranks.values()].map(({ process }) => process.host)).size === 1;
+    })
+  );
 }

@@ -7,7 +7,10 @@ type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
 interface GrowingProcess extends Mutable<LoggedProcess> {
   readonly environment: Map<string, { readonly value: string; readonly place: Place }>;
-  readonly devices: Map<string, { readonly devices: readonly { readonly number: number; readonly name: string }[]; readonly place: Place }>;
+  readonly devices: Map<
+    string,
+    { readonly devices: readonly { readonly number: number; readonly name: string }[]; readonly place: Place }
+  >;
 }
 
 /** The most processes and settings of one that are kept. */
@@ -64,7 +67,18 @@ export class ProcessBook implements KnownProcesses {
         return undefined;
       }
       const host = ownText(name);
-      process = { host, pid, version: undefined, environment: new Map(), devices: new Map(), network: undefined, mergedNics: false, pluginSought: undefined, plugin: undefined, noP2p: undefined };
+      process = {
+        host,
+        pid,
+        version: undefined,
+        environment: new Map(),
+        devices: new Map(),
+        network: undefined,
+        mergedNics: false,
+        pluginSought: undefined,
+        plugin: undefined,
+        noP2p: undefined,
+      };
       this.#processes.set(key, process);
       if (host !== '') this.#hosts.add(host);
       const same = this.#hostsOfPid.get(pid);
@@ -78,19 +92,33 @@ export class ProcessBook implements KnownProcesses {
   hear(process: LoggedProcess, event: LogEvent, place: Place): boolean {
     const growing: GrowingProcess = process as GrowingProcess;
     switch (event.kind) {
-      case 'version': growing.version ??= { text: event.version, place }; return true;
+      case 'version':
+        growing.version ??= { text: event.version, place };
+        return true;
       case 'environment':
-        if (growing.environment.size < settingLimit && !growing.environment.has(event.name)) growing.environment.set(event.name, { value: event.value, place });
+        if (growing.environment.size < settingLimit && !growing.environment.has(event.name))
+          growing.environment.set(event.name, { value: event.value, place });
         return true;
       case 'devices':
         if (growing.devices.size < 16) growing.devices.set(event.network, { devices: event.devices, place });
         return true;
-      case 'network': growing.network ??= { name: event.name, place }; return true;
-      case 'merged-nic': growing.mergedNics = true; return true;
-      case 'plugin-sought': growing.pluginSought = Math.max(event.version, growing.pluginSought ?? 0); return true;
-      case 'plugin-loaded': growing.plugin ??= { name: event.name, version: event.version, place }; return true;
-      case 'no-p2p': growing.noP2p ??= { text: event.text, place }; return true;
-      default: return false;
+      case 'network':
+        growing.network ??= { name: event.name, place };
+        return true;
+      case 'merged-nic':
+        growing.mergedNics = true;
+        return true;
+      case 'plugin-sought':
+        growing.pluginSought = Math.max(event.version, growing.pluginSought ?? 0);
+        return true;
+      case 'plugin-loaded':
+        growing.plugin ??= { name: event.name, version: event.version, place };
+        return true;
+      case 'no-p2p':
+        growing.noP2p ??= { text: event.text, place };
+        return true;
+      default:
+        return false;
     }
   }
 }

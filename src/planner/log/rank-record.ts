@@ -93,7 +93,10 @@ export class RankRecord implements LoggedRank {
       case 'search':
         this.#reach(Stage.TOPOLOGY);
         if (event.result.typeIntra.startsWith('NV')) this.nvlink = true;
-        if (this.searches.size < 16) this.#keep(8, () => this.searches.set(`${event.result.pattern} ${this.searches.size}`, { result: event.result, place }));
+        if (this.searches.size < 16)
+          this.#keep(8, () =>
+            this.searches.set(`${event.result.pattern} ${this.searches.size}`, { result: event.result, place }),
+          );
         break;
       case 'channel-counts':
         this.channelCounts = { coll: event.coll, nvls: event.nvls, p2p: event.p2p, place };
@@ -110,7 +113,9 @@ export class RankRecord implements LoggedRank {
         this.nvls = { available: event.available, place };
         if (event.available) this.nvlink = true;
         break;
-      case 'nvlink': this.nvlink = true; break;
+      case 'nvlink':
+        this.nvlink = true;
+        break;
       case 'init-timing':
         this.initSeconds = event.seconds;
         this.completed ??= place;
@@ -188,7 +193,8 @@ export class RankRecord implements LoggedRank {
     const channels = Math.max(0, ...links.map(({ channel }) => channel + 1));
     this.#keep(channels * treeStride, () => {
       this.trees = grown(this.trees, channels * treeStride, unknown);
-      for (const { channel, down, up } of links) this.trees.set([down[0] ?? -1, down[1] ?? -1, down[2] ?? -1, up], channel * treeStride);
+      for (const { channel, down, up } of links)
+        this.trees.set([down[0] ?? -1, down[1] ?? -1, down[2] ?? -1, up], channel * treeStride);
       this.treesPlace ??= place;
     });
   }

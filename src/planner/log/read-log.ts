@@ -84,7 +84,11 @@ export class NcclLogReader {
       finished: this.#destroyed || this.#tables.finished,
       cutLines: this.#cut,
       unfinishedLine: this.#unfinished,
-      left: { communicators: this.#communicators.refusedCommunicators, details: this.#room.refused, processes: this.#processes.refused },
+      left: {
+        communicators: this.#communicators.refusedCommunicators,
+        details: this.#room.refused,
+        processes: this.#processes.refused,
+      },
     };
   }
 
@@ -140,7 +144,8 @@ export class NcclLogReader {
     if (event.kind === 'returned') this.#warnings.addReturn(line, event, thread, place);
     this.#warnings.pass(line, thread);
     // Lines that are understood need no rule, but for those of settings and processes.
-    if (event.kind === 'other' || event.kind === 'cut' || event.kind === 'no-p2p') this.#rules.read(text, place, () => this.#whoWrote(line, event, place, text));
+    if (event.kind === 'other' || event.kind === 'cut' || event.kind === 'no-p2p')
+      this.#rules.read(text, place, () => this.#whoWrote(line, event, place, text));
     if (event.kind === 'ended' && !event.aborted) this.#destroyed = true;
     else if (event.kind === 'init-start') {
       this.#destroyed = false;
@@ -152,7 +157,7 @@ export class NcclLogReader {
 
   #whoWrote(line: LogLine, event: LogEvent, place: Place, text: string): string {
     const process = this.#processes.find(line.host, line.pid);
-    const rank = process === undefined ? -1 : this.#communicators.hear(line, process, event, place)?.rank ?? -1;
+    const rank = process === undefined ? -1 : (this.#communicators.hear(line, process, event, place)?.rank ?? -1);
     return rank < 0 ? rankIn(text) || processName(line) : `rank ${rank}`;
   }
 

@@ -48,7 +48,8 @@ export class RuleBook {
     if (match === undefined) return undefined;
     const { rule, groups } = match;
     let hit = this.#hits.get(rule);
-    if (hit === undefined) this.#hits.set(rule, hit = { rule, groups, count: 0, text: ownText(text.trim().slice(0, 500)), places: [], who: [] });
+    if (hit === undefined)
+      this.#hits.set(rule, (hit = { rule, groups, count: 0, text: ownText(text.trim().slice(0, 500)), places: [], who: [] }));
     hit.count++;
     if (hit.places.length < placeLimit) hit.places.push(place);
     if (hit.who.length < whoLimit) {

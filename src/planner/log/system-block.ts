@@ -51,7 +51,8 @@ export class SystemBlocks {
 
   #readRule(message: string, host: string, thread: string): void {
     if (message.startsWith('=== System')) {
-      if (!this.#machines.has(host) && this.#machines.size < machineLimit && this.#open.size < openLimit) this.#open.set(thread, { host, wires: [], path: [] });
+      if (!this.#machines.has(host) && this.#machines.size < machineLimit && this.#open.size < openLimit)
+        this.#open.set(thread, { host, wires: [], path: [] });
       return;
     }
     const block = this.#open.get(thread);

@@ -60,7 +60,10 @@ export class TableReader {
       this.#hosts.clear();
       if (collective !== undefined) this.#collective = collective;
     }
-    const [, rank, host = ''] = /^\s*(?:\[[^\]]{0,200}\]\S{0,50})?#\s+Rank\s+(\d{1,7}) .{0,80}Pid +\d+ on +(\S{1,255}) device/.exec(text.slice(0, rowLength)) ?? [];
+    const [, rank, host = ''] =
+      /^\s*(?:\[[^\]]{0,200}\]\S{0,50})?#\s+Rank\s+(\d{1,7}) .{0,80}Pid +\d+ on +(\S{1,255}) device/.exec(
+        text.slice(0, rowLength),
+      ) ?? [];
     if (rank !== undefined) {
       this.#ranks = Math.max(this.#ranks, Number(rank) + 1);
       if (this.#hosts.size < 64) this.#hosts.add(ownText(host));
@@ -73,11 +76,22 @@ export class TableReader {
 
   #readRow(text: string, place: Place): void {
     // A launcher's `[0]` may stand anywhere in the row, for the row is written in pieces.
-    const fields = text.slice(0, rowLength).replaceAll(/\[[^\]]{0,200}\](?:<\w{1,20}>:)?/g, ' ').trim().split(/\s+/);
+    const fields = text
+      .slice(0, rowLength)
+      .replaceAll(/\[[^\]]{0,200}\](?:<\w{1,20}>:)?/g, ' ')
+      .trim()
+      .split(/\s+/);
     const row = this.#whole(fields, place);
     if (row === undefined) return;
     if (this.#open === undefined) {
-      this.#open = { collective: this.#collective ?? guessed(fields), nRanks: this.#ranks === 0 ? undefined : this.#ranks, hosts: [...this.#hosts], rows: [], wrong: 0, firstWrong: undefined };
+      this.#open = {
+        collective: this.#collective ?? guessed(fields),
+        nRanks: this.#ranks === 0 ? undefined : this.#ranks,
+        hosts: [...this.#hosts],
+        rows: [],
+        wrong: 0,
+        firstWrong: undefined,
+      };
       this.#collective = undefined;
       if (this.tables.length < tableLimit) this.tables.push(this.#open);
     }
@@ -102,7 +116,21 @@ export class TableReader {
 const numberForm = /^(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|N\/A)$/;
 
 const types = new Set([
-  'int8', 'uint8', 'int32', 'uint32', 'int64', 'uint64', 'half', 'float', 'double', 'bfloat16', 'f8e4m3', 'f8e5m2', 'fp8_e4m3', 'fp8_e5m2', 'char',
+  'int8',
+  'uint8',
+  'int32',
+  'uint32',
+  'int64',
+  'uint64',
+  'half',
+  'float',
+  'double',
+  'bfloat16',
+  'f8e4m3',
+  'f8e5m2',
+  'fp8_e4m3',
+  'fp8_e5m2',
+  'char',
 ]);
 
 /** `size count type [redop] [root] time algbw busbw #wrong time algbw busbw #wrong`; a row that is not whole is none. */
@@ -111,16 +139,31 @@ function readFields(fields: readonly string[], place: Place): MeasuredRow | unde
   if (!types.has(type) || fields.length < 11 || fields.length > 13) return undefined;
   const bytes = Number(fields[0]);
   const numbers = fields.slice(-8);
-  const [time, , bus, wrong, timeInPlace, , busInPlace, wrongInPlace] = numbers.map((field) => (field === 'N/A' ? NaN : Number(field)));
-  if (!Number.isInteger(bytes) || time === undefined || bus === undefined || wrong === undefined
-    || timeInPlace === undefined || busInPlace === undefined || wrongInPlace === undefined) return undefined;
+  const [time, , bus, wrong, timeInPlace, , busInPlace, wrongInPlace] = numbers.map((field) =>
+    field === 'N/A' ? NaN : Number(field),
+  );
+  if (
+    !Number.isInteger(bytes) ||
+    time === undefined ||
+    bus === undefined ||
+    wrong === undefined ||
+    timeInPlace === undefined ||
+    busInPlace === undefined ||
+    wrongInPlace === undefined
+  )
+    return undefined;
   if (!(time > 0) || !(bus >= 0) || !numbers.every((field) => numberForm.test(field))) return undefined;
   const best = busInPlace > bus;
   // Before 2.13 the column was the largest error, such as 2e-07: no count.
-  const counted = [wrong, wrongInPlace].filter((count, index) => Number.isInteger(count) && /^\d+$/.test(numbers[index === 0 ? 3 : 7] ?? ''));
+  const counted = [wrong, wrongInPlace].filter(
+    (count, index) => Number.isInteger(count) && /^\d+$/.test(numbers[index === 0 ? 3 : 7] ?? ''),
+  );
   return {
-    bytes, timeUs: best ? timeInPlace : time, busGBps: best ? busInPlace : bus,
-    wrong: counted.length === 0 ? NaN : counted.reduce((sum, count) => sum + count, 0), place,
+    bytes,
+    timeUs: best ? timeInPlace : time,
+    busGBps: best ? busInPlace : bus,
+    wrong: counted.length === 0 ? NaN : counted.reduce((sum, count) => sum + count, 0),
+    place,
   };
 }
 

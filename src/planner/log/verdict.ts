@@ -12,7 +12,15 @@ export interface Verdict {
 }
 
 /** Root causes come before what follows from them, whatever their severity. */
-const weights: Readonly<Record<Kind, number>> = { fault: 100, failure: 80, symptom: 60, cost: 50, risk: 40, outcome: 20, note: 0 };
+const weights: Readonly<Record<Kind, number>> = {
+  fault: 100,
+  failure: 80,
+  symptom: 60,
+  cost: 50,
+  risk: 40,
+  outcome: 20,
+  note: 0,
+};
 const kindOfSeverity: Readonly<Record<LogSeverity, Kind>> = { error: 'failure', warning: 'cost', info: 'note' };
 
 /** Orders findings by likelihood, and parts causes from their consequences. */
@@ -22,10 +30,17 @@ export function verdictOf(findings: readonly LogFinding[]): Verdict {
   const consequences = found.filter((finding) => {
     const kind = kindOf(finding);
     if (hasReason && (kind === 'symptom' || kind === 'outcome')) return true;
-    return found.some((other) => other !== finding && (other.explains ?? []).includes(finding.code) && !(finding.explains ?? []).includes(other.code));
+    return found.some(
+      (other) =>
+        other !== finding && (other.explains ?? []).includes(finding.code) && !(finding.explains ?? []).includes(other.code),
+    );
   });
   const causes = found.filter((finding) => !consequences.includes(finding));
-  return { causes: causes.length > 0 ? causes : found, consequences: causes.length > 0 ? consequences : [], remarks: findings.filter(({ severity }) => severity === 'info') };
+  return {
+    causes: causes.length > 0 ? causes : found,
+    consequences: causes.length > 0 ? consequences : [],
+    remarks: findings.filter(({ severity }) => severity === 'info'),
+  };
 }
 
 /** The likeliest cause first; remarks last. */
@@ -41,7 +56,9 @@ function kindOf({ kind, severity }: LogFinding): Kind {
 /** By weight; among equals what was written first. */
 function sorted(findings: readonly LogFinding[]): LogFinding[] {
   const at = ({ places: [first] }: LogFinding) => (first === undefined ? Infinity : first.line);
-  return [...findings].sort((a, b) => weights[kindOf(b)] - weights[kindOf(a)] || (severityRank(a) - severityRank(b)) || at(a) - at(b));
+  return [...findings].sort(
+    (a, b) => weights[kindOf(b)] - weights[kindOf(a)] || severityRank(a) - severityRank(b) || at(a) - at(b),
+  );
 }
 
 function severityRank({ severity }: LogFinding): number {

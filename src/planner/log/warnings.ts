@@ -43,7 +43,16 @@ export class WarningBook {
     let known = this.#kinds.get(key);
     if (known === undefined) {
       if (this.#kinds.size >= kindLimit) return;
-      known = { text: ownText(line.message), source: line.source, count: 0, failed: false, places: [], ranks: [], before: this.#before(thread), after: [] };
+      known = {
+        text: ownText(line.message),
+        source: line.source,
+        count: 0,
+        failed: false,
+        places: [],
+        ranks: [],
+        before: this.#before(thread),
+        after: [],
+      };
       this.#kinds.set(key, known);
       if (line.source !== 'returned' && this.#open.size < kindLimit) this.#open.set(thread, known);
     }
@@ -54,12 +63,22 @@ export class WarningBook {
   }
 
   /** A function that gave an error back: it failed the warning before it, if there is one. */
-  addReturn(line: LogLine, { where, result }: { readonly where: string; readonly result: number }, thread: string, place: Place): void {
+  addReturn(
+    line: LogLine,
+    { where, result }: { readonly where: string; readonly result: number },
+    thread: string,
+    place: Place,
+  ): void {
     // 7 is ncclInProgress, which is no error.
     if (result === 0 || result === 7) return;
     const open = this.#open.get(thread);
     if (open !== undefined) open.failed = true;
-    this.add({ ...line, source: 'returned', message: `${where.replace(/:\d+$/, '')} gave back ${resultName(result)}` }, undefined, thread, place);
+    this.add(
+      { ...line, source: 'returned', message: `${where.replace(/:\d+$/, '')} gave back ${resultName(result)}` },
+      undefined,
+      thread,
+      place,
+    );
   }
 
   list(): LoggedWarning[] {
@@ -68,9 +87,13 @@ export class WarningBook {
 
   #before(thread: string): string[] {
     const ordered = [...this.#recent.slice(this.#next), ...this.#recent.slice(0, this.#next)];
-    return ordered.filter((each) => each.thread === thread)
-      // The last one is the warning itself.
-      .slice(-contextLines - 1, -1).map(({ text }) => ownText(text.slice(0, 300)));
+    return (
+      ordered
+        .filter((each) => each.thread === thread)
+        // The last one is the warning itself.
+        .slice(-contextLines - 1, -1)
+        .map(({ text }) => ownText(text.slice(0, 300)))
+    );
   }
 }
 
@@ -80,7 +103,17 @@ export function processName({ host, pid, cudaDev }: LogLine): string {
   return cudaDev < 0 ? '' : `device ${cudaDev}`;
 }
 
-const results = ['ncclSuccess', 'ncclUnhandledCudaError', 'ncclSystemError', 'ncclInternalError', 'ncclInvalidArgument', 'ncclInvalidUsage', 'ncclRemoteError', 'ncclInProgress', 'ncclTimeout'];
+const results = [
+  'ncclSuccess',
+  'ncclUnhandledCudaError',
+  'ncclSystemError',
+  'ncclInternalError',
+  'ncclInvalidArgument',
+  'ncclInvalidUsage',
+  'ncclRemoteError',
+  'ncclInProgress',
+  'ncclTimeout',
+];
 
 function resultName(result: number): string {
   return results[result] ?? `error ${result}`;

@@ -18,8 +18,10 @@ export interface Timeout {
 }
 
 const timeoutLimit = 100_000;
-const workForm = /\[(?:PG (?:ID )?([^\]]{0,100}?) )?Rank (\d{1,7})\][^\n]{0,60}Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d{1,15}), OpType=(\w{1,40})(?:, NumelIn=(\d{1,20}))?(?:, NumelOut=\d{1,20})?(?:[^)]{0,60}Timeout\(ms\)=(\d{1,12}))?/;
-const lastForm = /\[(?:PG (?:ID )?([^\]]{0,100}?) )?Rank (\d{1,7})\][^\n]{0,200}last enqueued(?: NCCL)? work: (-?\d{1,15})(?:, [^\n]{0,40}?)?,? last completed(?: NCCL)? work: (-?\d{1,15})/;
+const workForm =
+  /\[(?:PG (?:ID )?([^\]]{0,100}?) )?Rank (\d{1,7})\][^\n]{0,60}Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d{1,15}), OpType=(\w{1,40})(?:, NumelIn=(\d{1,20}))?(?:, NumelOut=\d{1,20})?(?:[^)]{0,60}Timeout\(ms\)=(\d{1,12}))?/;
+const lastForm =
+  /\[(?:PG (?:ID )?([^\]]{0,100}?) )?Rank (\d{1,7})\][^\n]{0,200}last enqueued(?: NCCL)? work: (-?\d{1,15})(?:, [^\n]{0,40}?)?,? last completed(?: NCCL)? work: (-?\d{1,15})/;
 
 /** What PyTorch's watchdogs say when a collective does not end: by rank, which one it was. */
 export class WatchdogBook {
@@ -40,8 +42,15 @@ export class WatchdogBook {
     const key = `${rank} ${sequence ?? ''} ${operation}`;
     if (this.#timeouts.has(key) || this.#timeouts.size >= timeoutLimit) return;
     this.#timeouts.set(key, {
-      group: ownText(group), rank: Number(rank), sequence: Number(sequence), operation: ownText(operation), place,
-      elements: elements === undefined ? undefined : Number(elements), timeoutMs: timeout === undefined ? undefined : Number(timeout), enqueued: undefined, completed: undefined,
+      group: ownText(group),
+      rank: Number(rank),
+      sequence: Number(sequence),
+      operation: ownText(operation),
+      place,
+      elements: elements === undefined ? undefined : Number(elements),
+      timeoutMs: timeout === undefined ? undefined : Number(timeout),
+      enqueued: undefined,
+      completed: undefined,
     });
   }
 

@@ -49,13 +49,17 @@ export interface ClusterFileMachine {
 export function parseClusterFile(text: string): ClusterFile {
   const file = YamlReader.parse(text, 'the cluster file');
   const { name, machines, environment } = file.fields(['name', 'machines', 'environment']);
-  if (machines === undefined) throw file.wrongAt('the cluster file has no machines; write machines: [{ machine: dgx-h100, count: 2 }]');
+  if (machines === undefined)
+    throw file.wrongAt('the cluster file has no machines; write machines: [{ machine: dgx-h100, count: 2 }]');
   const read = machines.items().map(readMachine);
-  if (read.length === 0) throw machines.wrongAt('the list of machines is empty; write machines: [{ machine: dgx-h100, count: 2 }]');
+  if (read.length === 0)
+    throw machines.wrongAt('the list of machines is empty; write machines: [{ machine: dgx-h100, count: 2 }]');
   return {
     name: name?.text('a name'),
     machines: read,
-    environment: Object.fromEntries(environment?.entries().map(([variable, value]) => [variable, readVariable(variable, value)]) ?? []),
+    environment: Object.fromEntries(
+      environment?.entries().map(([variable, value]) => [variable, readVariable(variable, value)]) ?? [],
+    ),
   };
 }
 
@@ -66,7 +70,8 @@ function readMachine(entry: YamlReader): ClusterFileMachine {
     return { machine: name, count: count ?? 1, name: undefined, hardware: undefined, overrides: {}, wrong };
   }
   const { machine, count, name, hardware, overrides } = entry.fields(['machine', 'count', 'name', 'hardware', 'overrides']);
-  if (machine === undefined) throw entry.wrongAt('an entry of machines has no field machine: a name of the catalogue or a topology file');
+  if (machine === undefined)
+    throw entry.wrongAt('an entry of machines has no field machine: a name of the catalogue or a topology file');
   return {
     machine: machine.text('a name of the catalogue or a topology file'),
     count: count?.integer(1, mostHosts) ?? 1,
@@ -80,8 +85,12 @@ function readMachine(entry: YamlReader): ClusterFileMachine {
 function readOverrides(reader: YamlReader): Overrides {
   const { gpus, nics, sharp, 'nic-speed': speed } = reader.fields(['gpus', 'nics', 'nic-speed', 'sharp']);
   return {
-    ...(gpus === undefined ? {} : { gpus: gpus.kind === 'list' ? gpus.items().map((gpu) => gpu.integer(0, 4095)) : gpus.integer(1, 4096) }),
-    ...(nics === undefined ? {} : { nics: nics.kind === 'list' ? nics.items().map((nic) => nic.text('the name of a NIC')) : nics.integer(0, 4096) }),
+    ...(gpus === undefined
+      ? {}
+      : { gpus: gpus.kind === 'list' ? gpus.items().map((gpu) => gpu.integer(0, 4095)) : gpus.integer(1, 4096) }),
+    ...(nics === undefined
+      ? {}
+      : { nics: nics.kind === 'list' ? nics.items().map((nic) => nic.text('the name of a NIC')) : nics.integer(0, 4096) }),
     ...(speed === undefined ? {} : { nicSpeedMbps: readSpeed(speed) }),
     ...(sharp === undefined ? {} : { sharp: sharp.flag() }),
   };
@@ -98,5 +107,11 @@ function readSpeed(reader: YamlReader): number {
 function readVariable(variable: string, value: YamlReader): string {
   const problem = unknownVariable(variable);
   if (problem !== undefined) throw value.wrongAt(problem);
-  return value.kind === 'nothing' ? '' : value.kind === 'flag' ? (value.flag() ? '1' : '0') : value.text('the value of a variable');
+  return value.kind === 'nothing'
+    ? ''
+    : value.kind === 'flag'
+      ? value.flag()
+        ? '1'
+        : '0'
+      : value.text('the value of a variable');
 }

@@ -75,7 +75,9 @@ export function prepareCluster(cluster: Cluster, parameters: Parameters, options
   return named.map(({ machine, count, name }) => {
     const system = systems.get(machine);
     if (system === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `${name} is no machine`);
-    const known = prepared.get(system) ?? naming(models.size > 1 ? name : undefined, () => prepareHost(system, name, nRanks, parameters, options));
+    const known =
+      prepared.get(system) ??
+      naming(models.size > 1 ? name : undefined, () => prepareHost(system, name, nRanks, parameters, options));
     prepared.set(system, known);
     return { name, count, ...known };
   });
@@ -95,22 +97,29 @@ function systemOf(machine: System | XmlElement, name: string, parameters: Parame
   const system = 'gpus' in machine ? machine : buildSystem(withoutEmptyBranches(machine), { parameters });
   const ranks = system.gpus.map((gpu) => gpu.rank).sort((a, b) => a - b);
   const twice = ranks.find((rank, position) => rank === ranks[position - 1]);
-  if (twice !== undefined) throw new InputError('CONTENT', `${name}: two of its GPUs have rank ${twice}; give each its own in the XML`);
+  if (twice !== undefined)
+    throw new InputError('CONTENT', `${name}: two of its GPUs have rank ${twice}; give each its own in the XML`);
   if (ranks.every((rank, position) => rank === position)) return system;
   const nodes = system.nodes.map((node) => (node.type === NodeType.GPU ? { ...node, rank: ranks.indexOf(node.rank) } : node));
   return assemble(nodes, system.links, system.hostHashes, system.systemId);
 }
 
 function prepareHost(
-  system: System, name: string, nRanks: number, parameters: Parameters, { graphFile, onSearch }: PrepareOptions,
+  system: System,
+  name: string,
+  nRanks: number,
+  parameters: Parameters,
+  { graphFile, onSearch }: PrepareOptions,
 ): Pick<PreparedHosts, 'host' | 'systems'> {
   const systems = localSystems(system, parameters, nRanks);
   const nodes = systems.map((local) => {
-    const graphs = inFile(graphFile?.fileName, () => searchHost(local, parameters, {
-      collnet: parameters.collnetEnable === 1,
-      ...(graphFile === undefined ? {} : { graphFile: graphFile.root }),
-      ...(onSearch === undefined ? {} : { trace: (event) => onSearch(event, { machine: name, ranks: local.ranks }) }),
-    }));
+    const graphs = inFile(graphFile?.fileName, () =>
+      searchHost(local, parameters, {
+        collnet: parameters.collnetEnable === 1,
+        ...(graphFile === undefined ? {} : { graphFile: graphFile.root }),
+        ...(onSearch === undefined ? {} : { trace: (event) => onSearch(event, { machine: name, ranks: local.ranks }) }),
+      }),
+    );
     return contributionOf(local, graphs, parameters);
   });
   const host: HostContribution = { nRanks: system.gpus.length, nodes };

@@ -45,7 +45,8 @@ export class JsonReader {
 
   integer(least: number, most = Number.MAX_SAFE_INTEGER): number {
     const value = this.number();
-    if (!Number.isInteger(value) || value < least || value > most) throw this.wrong(least === most ? String(least) : `a whole number from ${least} to ${most}`);
+    if (!Number.isInteger(value) || value < least || value > most)
+      throw this.wrong(least === most ? String(least) : `a whole number from ${least} to ${most}`);
     return value;
   }
 
@@ -85,7 +86,10 @@ export class JsonReader {
 
   wrong(expected: string): InputError {
     const text = this.#value === undefined ? 'missing' : JSON.stringify(this.#value);
-    return new InputError('CONTENT', `${this.#path} is ${text.length > 60 ? `${text.slice(0, 57)}...` : text}; it has to be ${expected}`);
+    return new InputError(
+      'CONTENT',
+      `${this.#path} is ${text.length > 60 ? `${text.slice(0, 57)}...` : text}; it has to be ${expected}`,
+    );
   }
 
   #array(length?: number): unknown[] {

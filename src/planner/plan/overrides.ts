@@ -43,13 +43,15 @@ function keepGpus(gpus: readonly XmlElement[], wanted: readonly number[] | numbe
   const kept = new Set(typeof wanted === 'number' ? [...devices].sort((a, b) => a - b).slice(0, wanted) : wanted);
   const missing = [...kept].find((dev) => !devices.includes(dev));
   if (missing !== undefined) throw new InputError('CONTENT', `there is no GPU ${missing}; the machine has ${devices.join(', ')}`);
-  if (typeof wanted === 'number' && wanted > devices.length) throw new InputError('CONTENT', `there are no ${wanted} GPUs; the machine has ${devices.length}`);
+  if (typeof wanted === 'number' && wanted > devices.length)
+    throw new InputError('CONTENT', `there are no ${wanted} GPUs; the machine has ${devices.length}`);
   if (kept.size === 0) throw new InputError('CONTENT', 'no GPU is left; keep at least one');
   const left = gpus.filter((gpu) => kept.has(Number(gpu.attributes.get('dev'))));
   const gone = gpus.filter((gpu) => !left.includes(gpu));
   const goneBusIds = new Set(gone.map((gpu) => gpu.parent?.attributes.get('busid')));
   for (const gpu of gone) detach(gpu);
-  for (const link of left.flatMap((gpu) => [...gpu.children])) if (goneBusIds.has(link.attributes.get('target') ?? '')) detach(link);
+  for (const link of left.flatMap((gpu) => [...gpu.children]))
+    if (goneBusIds.has(link.attributes.get('target') ?? '')) detach(link);
   const rankOf = (gpu: XmlElement) => Number(gpu.attributes.get('rank') ?? gpu.attributes.get('dev'));
   [...left].sort((a, b) => rankOf(a) - rankOf(b)).forEach((gpu, rank) => gpu.attributes.set('rank', String(rank)));
 }
@@ -60,7 +62,11 @@ function keepNics(nets: readonly XmlElement[], wanted: readonly string[] | numbe
     if (wanted > names.length) throw new InputError('CONTENT', `there are no ${wanted} NICs; the machine has ${names.length}`);
   } else {
     const missing = wanted.find((name) => !names.includes(name));
-    if (missing !== undefined) throw new InputError('CONTENT', `there is no NIC ${missing}${didYouMean(missing, names) || `; the machine has ${names.join(', ')}`}`);
+    if (missing !== undefined)
+      throw new InputError(
+        'CONTENT',
+        `there is no NIC ${missing}${didYouMean(missing, names) || `; the machine has ${names.join(', ')}`}`,
+      );
   }
   const kept = new Set(typeof wanted === 'number' ? names.slice(0, wanted) : wanted);
   nets.forEach((net, index) => kept.has(names[index] ?? '') || detach(net));

@@ -30,7 +30,10 @@ export function planToJson(plan: Plan): object {
     nccl: plan.parameters.ncclVersion,
     parameters: changedParameters(plan.parameters),
     hosts: plan.hosts.map(({ name, count, host }) => ({
-      name, count, nRanks: host.nRanks, nodes: host.nodes.map((node) => nodes.kinds.indexOf(node)),
+      name,
+      count,
+      nRanks: host.nRanks,
+      nodes: host.nodes.map((node) => nodes.kinds.indexOf(node)),
     })),
     kinds: nodes.kinds.map((kind) => ({ ...kind, graphs: graphsToJson(kind.graphs) })),
     agreement: plan.agreement,
@@ -41,9 +44,9 @@ export function planToJson(plan: Plan): object {
     treeOfChannel: [...plan.treeOfChannel],
     rings: rowsOf(rings.order, nRanks),
     trees: { depth: trees.depth, up: rowsOf(trees.up, nRanks), down: rowsOf(trees.down, nRanks * treeArity) },
-    ...(collnet === undefined ? {} : {
-      collnet: { ...collnet, chainUp: rowsOf(collnet.chainUp, nRanks), chainDown: rowsOf(collnet.chainDown, nRanks) },
-    }),
+    ...(collnet === undefined
+      ? {}
+      : { collnet: { ...collnet, chainUp: rowsOf(collnet.chainUp, nRanks), chainDown: rowsOf(collnet.chainDown, nRanks) } }),
     ...(plan.nvls === undefined ? {} : { nvls: plan.nvls }),
     buffers: plan.buffers,
     p2p: plan.p2p,
@@ -61,14 +64,24 @@ export function planFromJson(value: unknown): Plan {
   json.field('format').oneOf([format]);
   json.field('formatVersion').oneOf([formatVersion]);
   const kinds = json.field('kinds').items().map(readKind);
-  const hosts = json.field('hosts').items().map((host): PlannedHosts => ({
-    name: host.field('name').text(),
-    count: host.field('count').integer(1),
-    host: { nRanks: host.field('nRanks').integer(1), nodes: host.field('nodes').items().map((number) => pick(kinds, number)) },
-  }));
+  const hosts = json
+    .field('hosts')
+    .items()
+    .map((host): PlannedHosts => ({
+      name: host.field('name').text(),
+      count: host.field('count').integer(1),
+      host: {
+        nRanks: host.field('nRanks').integer(1),
+        nodes: host
+          .field('nodes')
+          .items()
+          .map((number) => pick(kinds, number)),
+      },
+    }));
   const nodes = numberNodes(hosts);
   // Heads are listed by kind, in the order in which a plan numbers kinds.
-  if (nodes.kinds.some((kind, number) => kind !== kinds[number])) throw json.field('kinds').wrong('in the order in which hosts name them');
+  if (nodes.kinds.some((kind, number) => kind !== kinds[number]))
+    throw json.field('kinds').wrong('in the order in which hosts name them');
   const channels = json.field('nChannels').integer(1, maxChannels);
   const rings = readRings(json.field('rings'), nodes);
   const trees = readTrees(json.field('trees'), nodes);
@@ -100,7 +113,9 @@ export function planFromJson(value: unknown): Plan {
 /** Parameters that are not as they are by default. */
 function changedParameters(parameters: Parameters): Partial<Parameters> {
   const defaults: Readonly<Record<string, unknown>> = defaultParameters;
-  return Object.fromEntries(Object.entries(parameters).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(defaults[name])));
+  return Object.fromEntries(
+    Object.entries(parameters).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(defaults[name])),
+  );
 }
 
 function readParameters(json: JsonReader): Parameters {
@@ -114,12 +129,28 @@ function readParameters(json: JsonReader): Parameters {
 }
 
 function graphsToJson(graphs: HostGraphs): object {
-  return Object.fromEntries(Object.entries(graphs).flatMap(([name, graph]: [string, ChannelGraph | undefined]) =>
-    (graph === undefined ? [] : [[name, { ...graph, intra: rowsOf(graph.intra, graph.gpuCount).slice(0, graph.nChannels), inter: [...graph.inter].map(String) }]])));
+  return Object.fromEntries(
+    Object.entries(graphs).flatMap(([name, graph]: [string, ChannelGraph | undefined]) =>
+      graph === undefined
+        ? []
+        : [
+            [
+              name,
+              {
+                ...graph,
+                intra: rowsOf(graph.intra, graph.gpuCount).slice(0, graph.nChannels),
+                inter: [...graph.inter].map(String),
+              },
+            ],
+          ],
+    ),
+  );
 }
 
 function rowsOf(array: Int32Array, length: number): number[][] {
-  return Array.from({ length: length === 0 ? 0 : array.length / length }, (_, row) => [...array.subarray(row * length, (row + 1) * length)]);
+  return Array.from({ length: length === 0 ? 0 : array.length / length }, (_, row) => [
+    ...array.subarray(row * length, (row + 1) * length),
+  ]);
 }
 
 function readKind(json: JsonReader): NodeContribution {
@@ -138,7 +169,9 @@ function readKind(json: JsonReader): NodeContribution {
     allNvLink: json.field('allNvLink').flag(),
     allDirectNvLink: json.field('allDirectNvLink').flag(),
     allDirectP2p: json.field('allDirectP2p').flag(),
-    byRank: json.field('byRank').items(ranks.length)
+    byRank: json
+      .field('byRank')
+      .items(ranks.length)
       .map((rank) => readNumbers(rank, ['compCap', 'minNetGBps', 'netCount', 'p2pChannelsPerPeer'])),
     graphs: {
       ring: readGraph(graphs.field('ring'), ranks.length),
@@ -187,7 +220,17 @@ function readAgreement(json: JsonReader, { nRanks, nNodes }: NodeTable): Agreeme
   json.field('nNodes').integer(nNodes, nNodes);
   return {
     ...readNumbers(json, [
-      'nRanks', 'nNodes', 'minLocalRanks', 'maxLocalRanks', 'minCompCap', 'maxCompCap', 'cpuArch', 'cpuVendor', 'minNetGBps', 'minNetCount', 'maxTreePattern',
+      'nRanks',
+      'nNodes',
+      'minLocalRanks',
+      'maxLocalRanks',
+      'minCompCap',
+      'maxCompCap',
+      'cpuArch',
+      'cpuVendor',
+      'minNetGBps',
+      'minNetCount',
+      'maxTreePattern',
     ]),
     allNvLink: json.field('allNvLink').flag(),
     allDirectNvLink: json.field('allDirectNvLink').flag(),
@@ -201,7 +244,8 @@ function readRings(json: JsonReader, { nRanks }: NodeTable): Rings {
   const position = new Int32Array(order.length).fill(-1);
   order.forEach((rank, index) => {
     const ring = Math.floor(index / nRanks);
-    if (position[ring * nRanks + rank] !== -1) throw json.items()[ring]?.wrong(`a ring with each rank once, and rank ${rank} is there twice`) ?? json.wrong('rings');
+    if (position[ring * nRanks + rank] !== -1)
+      throw json.items()[ring]?.wrong(`a ring with each rank once, and rank ${rank} is there twice`) ?? json.wrong('rings');
     position[ring * nRanks + rank] = index - ring * nRanks;
   });
   return { count, order, position };
@@ -223,7 +267,10 @@ function readCollnet(json: JsonReader, { nRanks, kinds }: NodeTable): Collnet {
     chainUp: json.field('chainUp').rows(-1, nRanks, count, nRanks),
     chainDown: json.field('chainDown').rows(-1, nRanks - 1, count, nRanks),
     chainDepth: json.field('chainDepth').integer(0),
-    heads: json.field('heads').items(kinds.length).map((heads) => heads.integers(0, nRanks - 1)),
+    heads: json
+      .field('heads')
+      .items(kinds.length)
+      .map((heads) => heads.integers(0, nRanks - 1)),
     direct: json.field('direct').flag(),
     headCount: json.field('headCount').integer(0),
     chainSupport: json.field('chainSupport').flag(),
@@ -235,7 +282,10 @@ function readNvls(json: JsonReader, { nRanks, kinds }: NodeTable): Nvls {
   return {
     ...readNumbers(json, ['nChannels', 'nChannelsBeforeBlackwell', 'chunkBytes', 'treeMaxChunkBytes']),
     nHeads,
-    heads: json.field('heads').items(kinds.length).map((heads) => heads.integers(0, nRanks - 1, nHeads)),
+    heads: json
+      .field('heads')
+      .items(kinds.length)
+      .map((heads) => heads.integers(0, nRanks - 1, nHeads)),
   };
 }
 

@@ -49,7 +49,11 @@ export function plan(cluster: Cluster, parameters: Parameters = defaultParameter
 }
 
 /** Plans hosts of which each is worked out on its own already. */
-export function planPrepared(prepared: readonly PreparedHosts[], parameters: Parameters, { onMerge }: Pick<PlanOptions, 'onMerge'> = {}): Plan {
+export function planPrepared(
+  prepared: readonly PreparedHosts[],
+  parameters: Parameters,
+  { onMerge }: Pick<PlanOptions, 'onMerge'> = {},
+): Plan {
   return {
     ...mergeHosts(prepared, parameters, onMerge),
     hosts: prepared.map(({ name, count, host }) => ({ name, count, host })),

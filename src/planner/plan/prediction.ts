@@ -19,17 +19,24 @@ import { type Plan, planPrepared } from './plan.js';
  * @param made the plan of the same hosts, and its tuning, where they are there already
  */
 export function simulatorOf(
-  prepared: readonly PreparedHosts[], parameters: Parameters, made: Plan = planPrepared(prepared, parameters), tuning: Tuning = tune(made, parameters),
+  prepared: readonly PreparedHosts[],
+  parameters: Parameters,
+  made: Plan = planPrepared(prepared, parameters),
+  tuning: Tuning = tune(made, parameters),
 ): Simulator {
   return new Simulator({ merged: made, machines: machinesOf(prepared), parameters }, tuning);
 }
 
 /** The machine that each kind of node is about. */
 export function machinesOf(prepared: readonly PreparedHosts[]): ReadonlyMap<NodeContribution, LocalSystem> {
-  return new Map(prepared.flatMap(({ host, systems }) => host.nodes.flatMap((node, index) => {
-    const system = systems[index];
-    return system === undefined ? [] : [[node, system] as const];
-  })));
+  return new Map(
+    prepared.flatMap(({ host, systems }) =>
+      host.nodes.flatMap((node, index) => {
+        const system = systems[index];
+        return system === undefined ? [] : [[node, system] as const];
+      }),
+    ),
+  );
 }
 
 /** What a call will take by the simulation, beside what NCCL believes. */
@@ -52,7 +59,11 @@ export interface PredictedCollective {
 }
 
 /** Predictions for the collectives that people measure. @param sizes as nccl-tests counts them */
-export function predictCollectives(simulator: Simulator, sizes: readonly number[], environment?: Environment): PredictedCollective[] {
+export function predictCollectives(
+  simulator: Simulator,
+  sizes: readonly number[],
+  environment?: Environment,
+): PredictedCollective[] {
   return (['AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'SendRecv'] as const).map((collective) => ({
     collective,
     rows: sizes.flatMap((bytes): PredictedRow[] => {
@@ -60,7 +71,16 @@ export function predictCollectives(simulator: Simulator, sizes: readonly number[
       if (simulated === undefined) return [];
       const { timeUs, choice } = simulated;
       const { least, most } = intervalOf(collective, bytes, simulator.usesNetwork);
-      return [{ bytes, choice, timeUs, leastUs: timeUs * least, mostUs: timeUs * most, busGBps: (bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks) }];
+      return [
+        {
+          bytes,
+          choice,
+          timeUs,
+          leastUs: timeUs * least,
+          mostUs: timeUs * most,
+          busGBps: (bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks),
+        },
+      ];
     }),
   }));
 }
@@ -70,8 +90,11 @@ function scheduledBusFactor(collective: ScheduledCollective, nRanks: number): nu
   switch (collective) {
     case 'AllToAll':
     case 'Gather':
-    case 'Scatter': return (nRanks - 1) / nRanks;
-    case 'SendRecv': return 1;
-    default: return busFactor(collective, nRanks);
+    case 'Scatter':
+      return (nRanks - 1) / nRanks;
+    case 'SendRecv':
+      return 1;
+    default:
+      return busFactor(collective, nRanks);
   }
 }

@@ -1,6 +1,16 @@
 import type { CollnetDirect } from '../graph/merge/collnet.js';
 import {
-  chainLinks, type ChainLinks, directLinks, nvlsLinks, p2pSchedule, ranksOfNode, ringFrom, ringNeighbours, type RingNeighbours, treeLinks, type TreeLinks,
+  chainLinks,
+  type ChainLinks,
+  directLinks,
+  nvlsLinks,
+  p2pSchedule,
+  ranksOfNode,
+  ringFrom,
+  ringNeighbours,
+  type RingNeighbours,
+  treeLinks,
+  type TreeLinks,
 } from '../graph/merge/links.js';
 import type { Merged } from '../graph/merge/merge.js';
 import type { NvlsLinks } from '../graph/merge/nvls.js';

@@ -17,7 +17,7 @@ export class YamlReader {
   readonly #offset: number;
 
   private constructor(node: Node | null, what: string, source: Source, offset: number) {
-    this.#node = isAlias(node) ? node.resolve(source.document) ?? null : node;
+    this.#node = isAlias(node) ? (node.resolve(source.document) ?? null) : node;
     this.#what = what;
     this.#source = source;
     this.#offset = offset;
@@ -59,7 +59,10 @@ export class YamlReader {
     const found: Partial<Record<Name, YamlReader>> = {};
     for (const [name, value] of this.entries()) {
       const known = names.find((other) => other === name);
-      if (known === undefined) throw value.wrongAt(`${this.#what} has no field ${name}${didYouMean(name, names) || `; it can have ${names.join(', ')}`}`);
+      if (known === undefined)
+        throw value.wrongAt(
+          `${this.#what} has no field ${name}${didYouMean(name, names) || `; it can have ${names.join(', ')}`}`,
+        );
       if (value.kind !== 'nothing') found[known] = value;
     }
     return found;
@@ -71,7 +74,7 @@ export class YamlReader {
     if (!isMap(node)) throw this.wrong('a mapping (name: value)');
     return node.items.map(({ key, value }) => {
       const name = isScalar(key) ? String(key.source ?? key.value) : '?';
-      const offset = isScalar(key) ? key.range?.[0] ?? this.#offset : this.#offset;
+      const offset = isScalar(key) ? (key.range?.[0] ?? this.#offset) : this.#offset;
       return [name, new YamlReader(value as Node | null, name, this.#source, offset)] as const;
     });
   }
@@ -89,12 +92,13 @@ export class YamlReader {
   text(expected: string): string {
     if (!isScalar(this.#node) || this.kind === 'nothing') throw this.wrong(expected);
     // As it was written: 0x10 and 007 keep their form.
-    return String(typeof this.#node.value === 'string' ? this.#node.value : this.#node.source ?? this.#node.value);
+    return String(typeof this.#node.value === 'string' ? this.#node.value : (this.#node.source ?? this.#node.value));
   }
 
   integer(least: number, most: number): number {
     const value = isScalar(this.#node) ? this.#node.value : undefined;
-    if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) throw this.wrong(`a whole number from ${least} to ${most}`);
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most)
+      throw this.wrong(`a whole number from ${least} to ${most}`);
     return value;
   }
 

@@ -1,4 +1,16 @@
-import { channelRange, chunkOf, chunksOf, ConnectionTable, type Move, networkRank, type Range, roundsOf, type Schedule, type ScheduledCall, type Worker } from './schedule.js';
+import {
+  channelRange,
+  chunkOf,
+  chunksOf,
+  ConnectionTable,
+  type Move,
+  networkRank,
+  type Range,
+  roundsOf,
+  type Schedule,
+  type ScheduledCall,
+  type Worker,
+} from './schedule.js';
 
 /** A chain through the ranks of each node; its first rank reaches a network that reduces. */
 export interface ChainInput {
@@ -17,19 +29,35 @@ export function collnetChainSchedule(call: ScheduledCall, { nRanks, chains, chun
     const into: number[] = [];
     const out: number[] = [];
     for (const chain of nodes) {
-      const rising = chain.map((rank, depth) => (depth === 0 ? table.add(rank, networkRank, channel, 'net-in') : table.add(rank, chain[depth - 1] ?? 0, channel)));
-      const falling = chain.map((rank, depth) => (depth === 0 ? table.add(networkRank, rank, channel, 'net-out') : table.add(chain[depth - 1] ?? 0, rank, channel)));
+      const rising = chain.map((rank, depth) =>
+        depth === 0 ? table.add(rank, networkRank, channel, 'net-in') : table.add(rank, chain[depth - 1] ?? 0, channel),
+      );
+      const falling = chain.map((rank, depth) =>
+        depth === 0 ? table.add(networkRank, rank, channel, 'net-out') : table.add(chain[depth - 1] ?? 0, rank, channel),
+      );
       into.push(rising[0] ?? 0);
       out.push(falling[0] ?? 0);
       chain.forEach((rank, depth) => {
         const isLast = depth === chain.length - 1;
         const up = { receive: isLast ? [] : [rising[depth + 1] ?? 0], send: [rising[depth] ?? 0] };
         const down = { receive: [falling[depth] ?? 0], send: isLast ? [] : [falling[depth + 1] ?? 0] };
-        made.push({ rank, channel, moves: () => each(own, chunkBytes, ({ offset, bytes }) => ({ ...up, input: offset, output: -1, bytes })) });
-        made.push({ rank, channel, moves: () => each(own, chunkBytes, ({ offset, bytes }) => ({ ...down, input: -1, output: offset, bytes })) });
+        made.push({
+          rank,
+          channel,
+          moves: () => each(own, chunkBytes, ({ offset, bytes }) => ({ ...up, input: offset, output: -1, bytes })),
+        });
+        made.push({
+          rank,
+          channel,
+          moves: () => each(own, chunkBytes, ({ offset, bytes }) => ({ ...down, input: -1, output: offset, bytes })),
+        });
       });
     }
-    made.push({ rank: networkRank, channel, moves: () => each(own, chunkBytes, ({ bytes }) => ({ receive: into, input: -1, send: out, output: -1, bytes })) });
+    made.push({
+      rank: networkRank,
+      channel,
+      moves: () => each(own, chunkBytes, ({ bytes }) => ({ receive: into, input: -1, send: out, output: -1, bytes })),
+    });
     return made;
   });
   return { call, nRanks, connections: table.all, workers };
@@ -44,7 +72,10 @@ export interface DirectInput {
   readonly chunkBytes: number;
 }
 
-/** An all-reduce: each head adds up its share of its node, the network that of all nodes; each rank collects the shares from the heads. */
+/**
+ * An all-reduce: each head adds up its share of its node, the network that of all nodes; each rank collects the shares
+ * from the heads.
+ */
 export function collnetDirectSchedule(call: ScheduledCall, { nRanks, nodes, nChannels, chunkBytes }: DirectInput): Schedule {
   const table = new ConnectionTable();
   const nHeads = nodes[0]?.heads.length ?? 0;
@@ -58,8 +89,28 @@ export function collnetDirectSchedule(call: ScheduledCall, { nRanks, nodes, nCha
       const gather = heads.map((head) => ranks.map((rank) => (rank === head ? -1 : table.add(head, rank, channel))));
       ranks.forEach((rank, local) => {
         const shares = (move: (share: number, chunk: Range) => Move) => () => eachShare(own, heads, rank, chunkBytes, move);
-        workers.push({ rank, channel, moves: shares((share, { offset, bytes }) => ({ receive: [], input: offset, send: [scatter[share]?.[local] ?? 0], output: -1, bytes })) });
-        workers.push({ rank, channel, moves: shares((share, { offset, bytes }) => ({ receive: [gather[share]?.[local] ?? 0], input: -1, send: [], output: offset, bytes })) });
+        workers.push({
+          rank,
+          channel,
+          moves: shares((share, { offset, bytes }) => ({
+            receive: [],
+            input: offset,
+            send: [scatter[share]?.[local] ?? 0],
+            output: -1,
+            bytes,
+          })),
+        });
+        workers.push({
+          rank,
+          channel,
+          moves: shares((share, { offset, bytes }) => ({
+            receive: [gather[share]?.[local] ?? 0],
+            input: -1,
+            send: [],
+            output: offset,
+            bytes,
+          })),
+        });
       });
       heads.forEach((rank, share) => {
         const up = table.add(rank, networkRank, channel, 'net-in');
@@ -68,13 +119,39 @@ export function collnetDirectSchedule(call: ScheduledCall, { nRanks, nodes, nCha
         out[share]?.push(down);
         const receive = (scatter[share] ?? []).filter((number) => number >= 0);
         const send = (gather[share] ?? []).filter((number) => number >= 0);
-        workers.push({ rank, channel, moves: () => ofShare(own, nHeads, share, chunkBytes, ({ offset, bytes }) => ({ receive, input: offset, send: [up], output: -1, bytes })) });
-        workers.push({ rank, channel, moves: () => ofShare(own, nHeads, share, chunkBytes, ({ offset, bytes }) => ({ receive: [down], input: -1, send, output: offset, bytes })) });
+        workers.push({
+          rank,
+          channel,
+          moves: () =>
+            ofShare(own, nHeads, share, chunkBytes, ({ offset, bytes }) => ({
+              receive,
+              input: offset,
+              send: [up],
+              output: -1,
+              bytes,
+            })),
+        });
+        workers.push({
+          rank,
+          channel,
+          moves: () =>
+            ofShare(own, nHeads, share, chunkBytes, ({ offset, bytes }) => ({
+              receive: [down],
+              input: -1,
+              send,
+              output: offset,
+              bytes,
+            })),
+        });
       });
     }
     for (let share = 0; share < nHeads; share++) {
       const [receive, send] = [into[share] ?? [], out[share] ?? []];
-      workers.push({ rank: networkRank, channel, moves: () => ofShare(own, nHeads, share, chunkBytes, ({ bytes }) => ({ receive, input: -1, send, output: -1, bytes })) });
+      workers.push({
+        rank: networkRank,
+        channel,
+        moves: () => ofShare(own, nHeads, share, chunkBytes, ({ bytes }) => ({ receive, input: -1, send, output: -1, bytes })),
+      });
     }
   }
   return { call, nRanks, connections: table.all, workers };
@@ -85,7 +162,13 @@ function* each(own: Range, chunkBytes: number, move: (chunk: Range) => Move): Ge
 }
 
 /** The shares of all heads but the rank itself. */
-function* eachShare(own: Range, heads: readonly number[], rank: number, chunkBytes: number, move: (share: number, chunk: Range) => Move): Generator<Move> {
+function* eachShare(
+  own: Range,
+  heads: readonly number[],
+  rank: number,
+  chunkBytes: number,
+  move: (share: number, chunk: Range) => Move,
+): Generator<Move> {
   for (const round of roundsOf(own, heads.length, chunkBytes)) {
     for (let share = 0; share < heads.length; share++) if (heads[share] !== rank) yield move(share, chunkOf(round, share));
   }

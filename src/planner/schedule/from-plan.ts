@@ -32,7 +32,10 @@ export function collectiveSchedule(merged: Merged, call: ScheduledCall, way: Sch
   switch (way.algorithm) {
     case 'Ring': {
       const ringOf = (channel: number) => (merged.ringOfChannel[channel] ?? 0) * nRanks;
-      return ringSchedule(call, { rings: channels.map((channel) => merged.rings.order.subarray(ringOf(channel), ringOf(channel) + nRanks)), chunkBytes });
+      return ringSchedule(call, {
+        rings: channels.map((channel) => merged.rings.order.subarray(ringOf(channel), ringOf(channel) + nRanks)),
+        chunkBytes,
+      });
     }
     case 'Tree': {
       const trees = channels.map((channel) => ({
@@ -41,14 +44,17 @@ export function collectiveSchedule(merged: Merged, call: ScheduledCall, way: Sch
       }));
       return treeSchedule(call, { nRanks, trees, chunkBytes });
     }
-    case 'PAT': return patSchedule(call, nRanks, nChannels, chunkBytes);
+    case 'PAT':
+      return patSchedule(call, nRanks, nChannels, chunkBytes);
     case 'NVLS':
     case 'NVLSTree': {
       const { nvls } = merged;
       if (nvls === undefined) throw new RangeError('the plan has no channels for NVLink SHARP');
       const heads = Array.from({ length: nvls.nHeads }, (_, head) => nvlsHeadRanks(merged.nodes, nvls, head, nNodes));
       return nvlsSchedule(call, {
-        nRanks, nChannels, chunkBytes,
+        nRanks,
+        nChannels,
+        chunkBytes,
         nodes: nodes.map((node) => ranksOfNode(merged.nodes, node)),
         heads: nodes.map((node) => heads.map((ranks) => ranks[node] ?? 0)),
         tree: way.algorithm === 'NVLS' ? undefined : (channel, node) => doubleTree(nNodes, node)[channel % 2 === 0 ? 0 : 1],
@@ -58,19 +64,28 @@ export function collectiveSchedule(merged: Merged, call: ScheduledCall, way: Sch
       const { collnet } = merged;
       if (collnet === undefined) throw new RangeError('the plan has no network that reduces');
       const graphChannels = collnet.chainUp.length / nRanks;
-      const chains = channels.map((channel) => nodes.map((node) => {
-        const first = (channel % graphChannels) * nRanks;
-        const chain: number[] = [];
-        for (let rank = ranksOfNode(merged.nodes, node).find((local) => collnet.chainUp[first + local] === nRanks) ?? -1; rank >= 0; rank = collnet.chainDown[first + rank] ?? -1) chain.push(rank);
-        return chain;
-      }));
+      const chains = channels.map((channel) =>
+        nodes.map((node) => {
+          const first = (channel % graphChannels) * nRanks;
+          const chain: number[] = [];
+          for (
+            let rank = ranksOfNode(merged.nodes, node).find((local) => collnet.chainUp[first + local] === nRanks) ?? -1;
+            rank >= 0;
+            rank = collnet.chainDown[first + rank] ?? -1
+          )
+            chain.push(rank);
+          return chain;
+        }),
+      );
       return collnetChainSchedule(call, { nRanks, chains, chunkBytes });
     }
     case 'CollNetDirect': {
       const { collnet } = merged;
       if (collnet === undefined) throw new RangeError('the plan has no network that reduces');
       return collnetDirectSchedule(call, {
-        nRanks, nChannels, chunkBytes,
+        nRanks,
+        nChannels,
+        chunkBytes,
         nodes: nodes.map((node) => {
           const ranks = ranksOfNode(merged.nodes, node);
           return { ranks, heads: [...collnetDirectOf(merged.nodes, collnet, ranks[0] ?? 0).heads].sort((a, b) => a - b) };
@@ -103,7 +118,8 @@ export function pairsWay({ nodes: { nRanks, nNodes }, p2p, buffers }: Merged, { 
   while (nNodes === 1 && fewest * nRanks > p2p.nChannels && fewest > 1) fewest /= 2;
   const [leastPart, mostPart] = nNodes > 1 ? [stepBytes / 2, stepBytes] : [stepBytes / 8, stepBytes * 32];
   let channelsPerMessage = Math.min(fewest, Math.max(1, Math.ceil(messageBytes / leastPart)));
-  while (Math.max(leastPart, messageBytes / channelsPerMessage) > mostPart && channelsPerMessage <= most / 2) channelsPerMessage *= 2;
+  while (Math.max(leastPart, messageBytes / channelsPerMessage) > mostPart && channelsPerMessage <= most / 2)
+    channelsPerMessage *= 2;
   return { protocol, nChannels: p2p.nChannels, channelsPerMessage, chunkBytes: stepBytes };
 }
 

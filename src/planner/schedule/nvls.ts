@@ -1,6 +1,21 @@
-import { channelRange, chunkOf, chunksOf, ConnectionTable, type Move, networkRank, type Range, roundsOf, type Schedule, type ScheduledCall, type Worker } from './schedule.js';
+import {
+  channelRange,
+  chunkOf,
+  chunksOf,
+  ConnectionTable,
+  type Move,
+  networkRank,
+  type Range,
+  roundsOf,
+  type Schedule,
+  type ScheduledCall,
+  type Worker,
+} from './schedule.js';
 
-/** Heads of NVLink SHARP: on each node the same number of ranks, each of which has the NVSwitch add and copy a share of the data. */
+/**
+ * Heads of NVLink SHARP: on each node the same number of ranks, each of which has the NVSwitch add and copy a share of
+ * the data.
+ */
 export interface NvlsInput {
   readonly nRanks: number;
   /** By node: its ranks. */
@@ -10,7 +25,8 @@ export interface NvlsInput {
   readonly nChannels: number;
   readonly chunkBytes: number;
   /** Tree of nodes by channel; undefined where the network reduces, or there is one node. */
-  readonly tree: ((channel: number, node: number) => { readonly parent: number; readonly children: readonly number[] }) | undefined;
+  readonly tree:
+    ((channel: number, node: number) => { readonly parent: number; readonly children: readonly number[] }) | undefined;
 }
 
 /** What a schedule of a channel is made of. */
@@ -22,10 +38,12 @@ interface Channel {
 }
 
 /**
- * The NVSwitch adds what all ranks of a node have at one address, and writes what a head stores to all of them. Warps of a block do one job each:
+ * The NVSwitch adds what all ranks of a node have at one address, and writes what a head stores to all of them. Warps
+ * of a block do one job each:
  *
  *     scatter   input of the rank ─► a share for each head, in its own memory
- *     reduce    a head loads the sum of its share from the switch, and stores it for all (between nodes: by way of other nodes' heads)
+ *     reduce    a head loads the sum of its share from the switch, and stores it for all (between nodes: by way of
+ * other nodes' heads)
  *     gather    shares of all heads ─► output
  */
 export function nvlsSchedule(call: ScheduledCall, input: NvlsInput): Schedule {
@@ -34,10 +52,17 @@ export function nvlsSchedule(call: ScheduledCall, input: NvlsInput): Schedule {
   for (let channel = 0; channel < input.nChannels; channel++) {
     const context = { call, input, table, channel };
     switch (call.collective) {
-      case 'AllReduce': workers.push(...allReduce(context)); break;
-      case 'AllGather': workers.push(...allGather(context)); break;
-      case 'ReduceScatter': workers.push(...reduceScatter(context)); break;
-      default: throw new RangeError(`NVLink SHARP does no ${call.collective}`);
+      case 'AllReduce':
+        workers.push(...allReduce(context));
+        break;
+      case 'AllGather':
+        workers.push(...allGather(context));
+        break;
+      case 'ReduceScatter':
+        workers.push(...reduceScatter(context));
+        break;
+      default:
+        throw new RangeError(`NVLink SHARP does no ${call.collective}`);
     }
   }
   return { call, nRanks: input.nRanks, connections: table.all, workers };
@@ -50,17 +75,43 @@ function allReduce({ call, input, table, channel }: Channel): Worker[] {
   const workers: Worker[] = [];
   const sums: number[][] = [];
   const results: number[][] = [];
-  const switches = nodes.map((ranks, node) => (heads[node] ?? []).map((head) => ({
-    head,
-    into: ranks.map((rank) => table.add(rank, head, channel, 'switch-in')),
-    out: ranks.map((rank) => table.add(head, rank, channel, 'switch-out')),
-  })));
-  nodes.forEach((ranks, node) => ranks.forEach((rank, local) => {
-    const into = switches[node]?.map((share) => share.into[local] ?? 0) ?? [];
-    const out = switches[node]?.map((share) => share.out[local] ?? 0) ?? [];
-    workers.push({ rank, channel, moves: () => eachShare(own, nHeads, chunkBytes, (head, { offset, bytes }) => ({ receive: [], input: offset, send: [into[head] ?? 0], output: -1, bytes })) });
-    workers.push({ rank, channel, moves: () => eachShare(own, nHeads, chunkBytes, (head, { offset, bytes }) => ({ receive: [out[head] ?? 0], input: -1, send: [], output: offset, bytes })) });
-  }));
+  const switches = nodes.map((ranks, node) =>
+    (heads[node] ?? []).map((head) => ({
+      head,
+      into: ranks.map((rank) => table.add(rank, head, channel, 'switch-in')),
+      out: ranks.map((rank) => table.add(head, rank, channel, 'switch-out')),
+    })),
+  );
+  nodes.forEach((ranks, node) =>
+    ranks.forEach((rank, local) => {
+      const into = switches[node]?.map((share) => share.into[local] ?? 0) ?? [];
+      const out = switches[node]?.map((share) => share.out[local] ?? 0) ?? [];
+      workers.push({
+        rank,
+        channel,
+        moves: () =>
+          eachShare(own, nHeads, chunkBytes, (head, { offset, bytes }) => ({
+            receive: [],
+            input: offset,
+            send: [into[head] ?? 0],
+            output: -1,
+            bytes,
+          })),
+      });
+      workers.push({
+        rank,
+        channel,
+        moves: () =>
+          eachShare(own, nHeads, chunkBytes, (head, { offset, bytes }) => ({
+            receive: [out[head] ?? 0],
+            input: -1,
+            send: [],
+            output: offset,
+            bytes,
+          })),
+      });
+    }),
+  );
   for (let head = 0; head < nHeads; head++) {
     const at = (node: number) => switches[node]?.[head]?.head ?? 0;
     const rising = nodes.map((_, node) => {
@@ -76,8 +127,8 @@ function allReduce({ call, input, table, channel }: Channel): Worker[] {
       const share = switches[node]?.[head];
       if (share === undefined) return;
       const children = tree === undefined ? [] : tree(channel, node).children.filter((child) => child >= 0);
-      const up = reducing ? table.add(share.head, networkRank, channel, 'net-in') : rising[node] ?? -1;
-      const down = reducing ? table.add(networkRank, share.head, channel, 'net-out') : falling[node] ?? -1;
+      const up = reducing ? table.add(share.head, networkRank, channel, 'net-in') : (rising[node] ?? -1);
+      const down = reducing ? table.add(networkRank, share.head, channel, 'net-out') : (falling[node] ?? -1);
       if (reducing) {
         (sums[head] ??= []).push(up);
         (results[head] ??= []).push(down);
@@ -93,7 +144,12 @@ function allReduce({ call, input, table, channel }: Channel): Worker[] {
         pass([down], toBelow);
       }
     });
-    if (reducing) workers.push({ rank: networkRank, channel, moves: () => ofShare(own, nHeads, head, chunkBytes, sums[head] ?? [], results[head] ?? []) });
+    if (reducing)
+      workers.push({
+        rank: networkRank,
+        channel,
+        moves: () => ofShare(own, nHeads, head, chunkBytes, sums[head] ?? [], results[head] ?? []),
+      });
   }
   return workers;
 }
@@ -104,8 +160,16 @@ function* eachShare(own: Range, nHeads: number, chunkBytes: number, move: (head:
   }
 }
 
-function* ofShare(own: Range, nHeads: number, head: number, chunkBytes: number, receive: readonly number[], send: readonly number[]): Generator<Move> {
-  for (const round of roundsOf(own, nHeads, chunkBytes)) yield { receive, input: -1, send, output: -1, bytes: chunkOf(round, head).bytes };
+function* ofShare(
+  own: Range,
+  nHeads: number,
+  head: number,
+  chunkBytes: number,
+  receive: readonly number[],
+  send: readonly number[],
+): Generator<Move> {
+  for (const round of roundsOf(own, nHeads, chunkBytes))
+    yield { receive, input: -1, send, output: -1, bytes: chunkOf(round, head).bytes };
 }
 
 /** Every rank is a head of its own part; one node, or a network that gathers. */
@@ -116,11 +180,27 @@ function allGather({ call, input, table, channel }: Channel): Worker[] {
   return nodes.flatMap((ranks) => {
     const out = ranks.map((head) => ranks.map((rank) => table.add(head, rank, channel, 'switch-out')));
     return ranks.flatMap((rank, local): Worker[] => [
-      { rank, channel, moves: () => copies(own, chunkBytes, ({ offset, bytes }) => [{ receive: [], input: offset, send: out[local] ?? [], output: -1, bytes }]) },
       {
-        rank, channel,
-        moves: () => copies(own, chunkBytes, ({ offset, bytes }) =>
-          ranks.map((head, index) => ({ receive: [out[index]?.[local] ?? 0], input: -1, send: [], output: head * part + offset, bytes }))),
+        rank,
+        channel,
+        moves: () =>
+          copies(own, chunkBytes, ({ offset, bytes }) => [
+            { receive: [], input: offset, send: out[local] ?? [], output: -1, bytes },
+          ]),
+      },
+      {
+        rank,
+        channel,
+        moves: () =>
+          copies(own, chunkBytes, ({ offset, bytes }) =>
+            ranks.map((head, index) => ({
+              receive: [out[index]?.[local] ?? 0],
+              input: -1,
+              send: [],
+              output: head * part + offset,
+              bytes,
+            })),
+          ),
       },
     ]);
   });
@@ -135,11 +215,27 @@ function reduceScatter({ call, input, table, channel }: Channel): Worker[] {
     const into = ranks.map((head) => ranks.map((rank) => table.add(rank, head, channel, 'switch-in')));
     return ranks.flatMap((rank, local): Worker[] => [
       {
-        rank, channel,
-        moves: () => copies(own, chunkBytes, ({ offset, bytes }) =>
-          ranks.map((head, index) => ({ receive: [], input: head * part + offset, send: [into[index]?.[local] ?? 0], output: -1, bytes }))),
+        rank,
+        channel,
+        moves: () =>
+          copies(own, chunkBytes, ({ offset, bytes }) =>
+            ranks.map((head, index) => ({
+              receive: [],
+              input: head * part + offset,
+              send: [into[index]?.[local] ?? 0],
+              output: -1,
+              bytes,
+            })),
+          ),
       },
-      { rank, channel, moves: () => copies(own, chunkBytes, ({ offset, bytes }) => [{ receive: into[local] ?? [], input: -1, send: [], output: offset, bytes }]) },
+      {
+        rank,
+        channel,
+        moves: () =>
+          copies(own, chunkBytes, ({ offset, bytes }) => [
+            { receive: into[local] ?? [], input: -1, send: [], output: offset, bytes },
+          ]),
+      },
     ]);
   });
 }

@@ -1,4 +1,12 @@
-import { channelRange, chunksOf, ConnectionTable, type Move, type Schedule, type ScheduledCall, type Worker } from './schedule.js';
+import {
+  channelRange,
+  chunksOf,
+  ConnectionTable,
+  type Move,
+  type Schedule,
+  type ScheduledCall,
+  type Worker,
+} from './schedule.js';
 
 /** How NCCL spreads messages between pairs of ranks over channels. */
 export interface PairsInput {
@@ -26,11 +34,14 @@ interface Message {
 }
 
 /**
- * All-to-all, send and receive around a circle, gather and scatter: messages between pairs of ranks, round after round. A message is cut
- * into parts for several channels. On each channel the warps of a block take up to eight rounds at once, and each sends and receives at the
- * same time; further rounds wait for their turn.
+ * All-to-all, send and receive around a circle, gather and scatter: messages between pairs of ranks, round after round.
+ * A message is cut into parts for several channels. On each channel the warps of a block take up to eight rounds at
+ * once, and each sends and receives at the same time; further rounds wait for their turn.
  */
-export function pairsSchedule(call: ScheduledCall, { nRanks, rounds, nChannels, channelsFor, channelOfRound, chunkBytes, ranks }: PairsInput): Schedule {
+export function pairsSchedule(
+  call: ScheduledCall,
+  { nRanks, rounds, nChannels, channelsFor, channelOfRound, chunkBytes, ranks }: PairsInput,
+): Schedule {
   const table = new ConnectionTable();
   const numbers = new Map<number, number>();
   const jobs = new Map<string, { readonly rank: number; readonly channel: number; readonly moves: (() => Iterable<Move>)[] }>();
@@ -54,10 +65,13 @@ export function pairsSchedule(call: ScheduledCall, { nRanks, rounds, nChannels, 
           used.add(channel);
           const turn = turns[rank * nChannels + channel] ?? 0;
           const share = channelRange(message.bytes, parts, part);
-          const number = from === to ? -1 : connectionOf(table, numbers, { from, to, channel, nRanks, nChannels }, Math.floor(turn / roundsAtOnce));
+          const number =
+            from === to
+              ? -1
+              : connectionOf(table, numbers, { from, to, channel, nRanks, nChannels }, Math.floor(turn / roundsAtOnce));
           const key = `${kind} ${rank} ${channel} ${turn % roundsAtOnce}`;
           let job = jobs.get(key);
-          if (job === undefined) jobs.set(key, job = { rank, channel, moves: [] });
+          if (job === undefined) jobs.set(key, (job = { rank, channel, moves: [] }));
           job.moves.push(() => movesOf(kind, number, message, share, chunkBytes));
         }
       }
@@ -69,15 +83,24 @@ export function pairsSchedule(call: ScheduledCall, { nRanks, rounds, nChannels, 
 }
 
 function connectionOf(
-  table: ConnectionTable, numbers: Map<number, number>, { from, to, channel, nRanks, nChannels }: Record<'from' | 'to' | 'channel' | 'nRanks' | 'nChannels', number>, phase: number,
+  table: ConnectionTable,
+  numbers: Map<number, number>,
+  { from, to, channel, nRanks, nChannels }: Record<'from' | 'to' | 'channel' | 'nRanks' | 'nChannels', number>,
+  phase: number,
 ): number {
   const key = (from * nRanks + to) * nChannels + channel;
   let number = numbers.get(key);
-  if (number === undefined) numbers.set(key, number = table.add(from, to, channel, 'direct', phase));
+  if (number === undefined) numbers.set(key, (number = table.add(from, to, channel, 'direct', phase)));
   return number;
 }
 
-function* movesOf(kind: 'send' | 'receive', connection: number, message: Message, share: { readonly offset: number; readonly bytes: number }, chunkBytes: number): Generator<Move> {
+function* movesOf(
+  kind: 'send' | 'receive',
+  connection: number,
+  message: Message,
+  share: { readonly offset: number; readonly bytes: number },
+  chunkBytes: number,
+): Generator<Move> {
   for (const { offset, bytes } of chunksOf(share, chunkBytes)) {
     const input = message.input + offset;
     const output = message.output + offset;
@@ -95,11 +118,16 @@ function* inTurn(parts: readonly (() => Iterable<Move>)[]): Generator<Move> {
 function messageOf({ collective, bytes, root }: ScheduledCall, nRanks: number, from: number, to: number): Message | undefined {
   const part = bytes / nRanks;
   switch (collective) {
-    case 'AllToAll': return { input: to * part, output: from * part, bytes: part };
-    case 'SendRecv': return to === (from + 1) % nRanks ? { input: 0, output: 0, bytes } : undefined;
-    case 'Gather': return to === root ? { input: 0, output: from * part, bytes: part } : undefined;
-    case 'Scatter': return from === root ? { input: to * part, output: 0, bytes: part } : undefined;
-    default: throw new RangeError(`${collective} is not made of messages between pairs`);
+    case 'AllToAll':
+      return { input: to * part, output: from * part, bytes: part };
+    case 'SendRecv':
+      return to === (from + 1) % nRanks ? { input: 0, output: 0, bytes } : undefined;
+    case 'Gather':
+      return to === root ? { input: 0, output: from * part, bytes: part } : undefined;
+    case 'Scatter':
+      return from === root ? { input: to * part, output: 0, bytes: part } : undefined;
+    default:
+      throw new RangeError(`${collective} is not made of messages between pairs`);
   }
 }
 

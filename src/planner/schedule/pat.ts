@@ -1,17 +1,17 @@
 import { channelRange, chunksOf, ConnectionTable, type Move, type Range, type Schedule, type ScheduledCall } from './schedule.js';
 
 /**
- * Parallel trees (PAT): the part of each rank goes over a binomial tree that starts at that rank, far ranks first. Ranks are connected at
- * distances that are powers of two. The rank that is `away` ranks behind the start of a tree gets its part from `away` less its lowest bit,
- * and passes it on at each smaller power of two.
+ * Parallel trees (PAT): the part of each rank goes over a binomial tree that starts at that rank, far ranks first.
+ * Ranks are connected at distances that are powers of two. The rank that is `away` ranks behind the start of a tree
+ * gets its part from `away` less its lowest bit, and passes it on at each smaller power of two.
  *
  *     away 0 ─► 4 ─► 6 ─► 7         8 ranks: the tree of a part
  *          │    └──► 5
  *          ├──► 2 ─► 3
  *          └──► 1
  *
- * A rank serves its places in all trees in the order of `away`; so whoever is least far can always go on, with one slot a connection.
- * A reduce-scatter is the same backwards.
+ * A rank serves its places in all trees in the order of `away`; so whoever is least far can always go on, with one slot
+ * a connection. A reduce-scatter is the same backwards.
  */
 export function patSchedule(call: ScheduledCall, nRanks: number, nChannels: number, chunkBytes: number): Schedule {
   const table = new ConnectionTable();
@@ -20,18 +20,36 @@ export function patSchedule(call: ScheduledCall, nRanks: number, nChannels: numb
   const isGather = call.collective === 'AllGather';
   const workers = Array.from({ length: nChannels }, (_, channel) => {
     const own = channelRange(part, nChannels, channel);
-    const leaving = Array.from({ length: nRanks }, (_, rank) => distances.map((distance) =>
-      isGather ? table.add(rank, (rank + distance) % nRanks, channel) : table.add((rank + distance) % nRanks, rank, channel)));
+    const leaving = Array.from({ length: nRanks }, (_, rank) =>
+      distances.map((distance) =>
+        isGather ? table.add(rank, (rank + distance) % nRanks, channel) : table.add((rank + distance) % nRanks, rank, channel),
+      ),
+    );
     return leaving.map((near, rank) => {
       // Connections with ranks behind, and with those before.
       const far = distances.map((distance, bit) => leaving[(rank - distance + nRanks) % nRanks]?.[bit] ?? 0);
-      return { rank, channel, moves: () => (isGather ? gather(rank, nRanks, near, far, own, part, chunkBytes) : scatter(rank, nRanks, near, far, own, part, chunkBytes)) };
+      return {
+        rank,
+        channel,
+        moves: () =>
+          isGather
+            ? gather(rank, nRanks, near, far, own, part, chunkBytes)
+            : scatter(rank, nRanks, near, far, own, part, chunkBytes),
+      };
     });
   }).flat();
   return { call, nRanks, connections: table.all, workers };
 }
 
-function* gather(rank: number, nRanks: number, near: readonly number[], far: readonly number[], own: Range, part: number, chunkBytes: number): Generator<Move> {
+function* gather(
+  rank: number,
+  nRanks: number,
+  near: readonly number[],
+  far: readonly number[],
+  own: Range,
+  part: number,
+  chunkBytes: number,
+): Generator<Move> {
   for (const { offset, bytes } of chunksOf(own, chunkBytes)) {
     for (let away = 0; away < nRanks; away++) {
       const send = near.filter((_, bit) => continues(away, bit, nRanks));
@@ -41,7 +59,15 @@ function* gather(rank: number, nRanks: number, near: readonly number[], far: rea
   }
 }
 
-function* scatter(rank: number, nRanks: number, near: readonly number[], far: readonly number[], own: Range, part: number, chunkBytes: number): Generator<Move> {
+function* scatter(
+  rank: number,
+  nRanks: number,
+  near: readonly number[],
+  far: readonly number[],
+  own: Range,
+  part: number,
+  chunkBytes: number,
+): Generator<Move> {
   for (const { offset, bytes } of chunksOf(own, chunkBytes)) {
     for (let away = nRanks - 1; away >= 0; away--) {
       const receive = near.filter((_, bit) => continues(away, bit, nRanks));

@@ -1,4 +1,15 @@
-import { channelRange, chunkOf, chunksOf, ConnectionTable, type Move, type Range, roundsOf, type Schedule, type ScheduledCall, type Worker } from './schedule.js';
+import {
+  channelRange,
+  chunkOf,
+  chunksOf,
+  ConnectionTable,
+  type Move,
+  type Range,
+  roundsOf,
+  type Schedule,
+  type ScheduledCall,
+  type Worker,
+} from './schedule.js';
 
 /** Rings to send over, and in which pieces. */
 export interface RingInput {
@@ -17,7 +28,8 @@ interface Place {
 }
 
 /**
- * Each rank passes data on to the next one. In an all-reduce every chunk goes around twice: once to be added up, once to be handed out.
+ * Each rank passes data on to the next one. In an all-reduce every chunk goes around twice: once to be added up, once
+ * to be handed out.
  */
 export function ringSchedule(call: ScheduledCall, { rings, chunkBytes }: RingInput): Schedule {
   const nRanks = rings[0]?.length ?? 0;
@@ -26,7 +38,13 @@ export function ringSchedule(call: ScheduledCall, { rings, chunkBytes }: RingInp
     const own = dataOfChannel(call, nRanks, rings.length, channel);
     const connections = Array.from(order, (rank, position) => table.add(rank, order[(position + 1) % nRanks] ?? 0, channel));
     return Array.from(order, (rank, position): Worker => {
-      const place = { order, position, nRanks, from: connections[(position - 1 + nRanks) % nRanks] ?? 0, to: connections[position] ?? 0 };
+      const place = {
+        order,
+        position,
+        nRanks,
+        from: connections[(position - 1 + nRanks) % nRanks] ?? 0,
+        to: connections[position] ?? 0,
+      };
       return { rank, channel, moves: () => movesOf(call, place, own, chunkBytes) };
     });
   });
@@ -41,12 +59,18 @@ function dataOfChannel({ collective, bytes }: ScheduledCall, nRanks: number, nCh
 function movesOf(call: ScheduledCall, place: Place, own: Range, chunkBytes: number): Iterable<Move> {
   const part = call.bytes / place.nRanks;
   switch (call.collective) {
-    case 'AllReduce': return allReduce(place, own, chunkBytes);
-    case 'AllGather': return allGather(place, own, part, chunkBytes);
-    case 'ReduceScatter': return reduceScatter(place, own, part, chunkBytes);
-    case 'Broadcast': return broadcast(place, own, call.root, chunkBytes);
-    case 'Reduce': return reduce(place, own, call.root, chunkBytes);
-    default: throw new RangeError(`rings do no ${call.collective}`);
+    case 'AllReduce':
+      return allReduce(place, own, chunkBytes);
+    case 'AllGather':
+      return allGather(place, own, part, chunkBytes);
+    case 'ReduceScatter':
+      return reduceScatter(place, own, part, chunkBytes);
+    case 'Broadcast':
+      return broadcast(place, own, call.root, chunkBytes);
+    case 'Reduce':
+      return reduce(place, own, call.root, chunkBytes);
+    default:
+      throw new RangeError(`rings do no ${call.collective}`);
   }
 }
 
@@ -83,7 +107,12 @@ function* allGather({ order, position, nRanks, from, to }: Place, own: Range, pa
   }
 }
 
-function* reduceScatter({ order, position, nRanks, from, to }: Place, own: Range, part: number, chunkBytes: number): Generator<Move> {
+function* reduceScatter(
+  { order, position, nRanks, from, to }: Place,
+  own: Range,
+  part: number,
+  chunkBytes: number,
+): Generator<Move> {
   const receive = [from];
   const send = [to];
   for (const { offset, bytes } of chunksOf(own, chunkBytes)) {

@@ -15,7 +15,15 @@ export interface Schedule {
 
 /** The names of the collectives that schedules are made for. */
 export const scheduledCollectives = [
-  'AllReduce', 'AllGather', 'ReduceScatter', 'Broadcast', 'Reduce', 'AllToAll', 'SendRecv', 'Gather', 'Scatter',
+  'AllReduce',
+  'AllGather',
+  'ReduceScatter',
+  'Broadcast',
+  'Reduce',
+  'AllToAll',
+  'SendRecv',
+  'Gather',
+  'Scatter',
 ] as const;
 /** One of {@link scheduledCollectives}. */
 export type ScheduledCollective = (typeof scheduledCollectives)[number];
@@ -24,8 +32,8 @@ export type ScheduledCollective = (typeof scheduledCollectives)[number];
 export interface ScheduledCall {
   readonly collective: ScheduledCollective;
   /**
-   * Size as nccl-tests counts it: of AllGather, ReduceScatter, AllToAll, Gather and Scatter the larger buffer of a rank, with the parts
-   * of all ranks; it has to be a multiple of the ranks there.
+   * Size as nccl-tests counts it: of AllGather, ReduceScatter, AllToAll, Gather and Scatter the larger buffer of a
+   * rank, with the parts of all ranks; it has to be a multiple of the ranks there.
    */
   readonly bytes: number;
   /** Of Broadcast, Reduce, Gather and Scatter. */
@@ -44,9 +52,9 @@ export interface Connection {
 }
 
 /**
- * `direct`: a rank writes into the buffer of the other. `switch-in`: a rank leaves data in its own memory, where the NVSwitch reads and
- * adds it for the head. `switch-out`: the NVSwitch writes what the head stored to the rank. `net-in`, `net-out`: to and from a network
- * that reduces.
+ * `direct`: a rank writes into the buffer of the other. `switch-in`: a rank leaves data in its own memory, where the
+ * NVSwitch reads and adds it for the head. `switch-out`: the NVSwitch writes what the head stored to the rank.
+ * `net-in`, `net-out`: to and from a network that reduces.
  */
 export type ConnectionKind = 'direct' | 'switch-in' | 'switch-out' | 'net-in' | 'net-out';
 

@@ -1,4 +1,13 @@
-import { channelRange, chunksOf, ConnectionTable, type Move, type Range, type Schedule, type ScheduledCall, type Worker } from './schedule.js';
+import {
+  channelRange,
+  chunksOf,
+  ConnectionTable,
+  type Move,
+  type Range,
+  type Schedule,
+  type ScheduledCall,
+  type Worker,
+} from './schedule.js';
 
 /** Trees through all ranks, and in which pieces data goes over them. */
 export interface TreeInput {
@@ -17,8 +26,8 @@ export interface Tree {
 }
 
 /**
- * An all-reduce over trees: sums go up to the root, the result down again. NCCL splits the threads of a block, so that a rank does both at
- * the same time; the root, which turns the data around, has one job.
+ * An all-reduce over trees: sums go up to the root, the result down again. NCCL splits the threads of a block, so that
+ * a rank does both at the same time; the root, which turns the data around, has one job.
  */
 export function treeSchedule(call: ScheduledCall, { nRanks, trees, chunkBytes }: TreeInput): Schedule {
   const table = new ConnectionTable();
@@ -36,7 +45,10 @@ export function treeSchedule(call: ScheduledCall, { nRanks, trees, chunkBytes }:
         toBelow: children.map((child) => falling[child] ?? 0),
       };
       if (up(rank) < 0) return [{ rank, channel, moves: () => turn(ends, own, chunkBytes) }];
-      return [{ rank, channel, moves: () => rise(ends, own, chunkBytes) }, { rank, channel, moves: () => fall(ends, own, chunkBytes) }];
+      return [
+        { rank, channel, moves: () => rise(ends, own, chunkBytes) },
+        { rank, channel, moves: () => fall(ends, own, chunkBytes) },
+      ];
     });
   });
   return { call, nRanks, connections: table.all, workers };
@@ -51,13 +63,16 @@ interface Ends {
 }
 
 function* turn({ fromBelow, toBelow }: Ends, own: Range, chunkBytes: number): Generator<Move> {
-  for (const { offset, bytes } of chunksOf(own, chunkBytes)) yield { receive: fromBelow, input: offset, send: toBelow, output: offset, bytes };
+  for (const { offset, bytes } of chunksOf(own, chunkBytes))
+    yield { receive: fromBelow, input: offset, send: toBelow, output: offset, bytes };
 }
 
 function* rise({ fromBelow, toAbove }: Ends, own: Range, chunkBytes: number): Generator<Move> {
-  for (const { offset, bytes } of chunksOf(own, chunkBytes)) yield { receive: fromBelow, input: offset, send: toAbove, output: -1, bytes };
+  for (const { offset, bytes } of chunksOf(own, chunkBytes))
+    yield { receive: fromBelow, input: offset, send: toAbove, output: -1, bytes };
 }
 
 function* fall({ fromAbove, toBelow }: Ends, own: Range, chunkBytes: number): Generator<Move> {
-  for (const { offset, bytes } of chunksOf(own, chunkBytes)) yield { receive: fromAbove, input: -1, send: toBelow, output: offset, bytes };
+  for (const { offset, bytes } of chunksOf(own, chunkBytes))
+    yield { receive: fromAbove, input: -1, send: toBelow, output: offset, bytes };
 }

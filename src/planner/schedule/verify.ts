@@ -4,11 +4,12 @@ import { type Connection, networkRank, type Move, type Schedule, type ScheduledC
 export type ScheduleFault = string | undefined;
 
 /**
- * Executes a schedule on numbers and looks at the result. Each byte of each input is a number of its own, drawn at random from 2^45, so a
- * sum in which one is missing or counted twice is another number.
+ * Executes a schedule on numbers and looks at the result. Each byte of each input is a number of its own, drawn at
+ * random from 2^45, so a sum in which one is missing or counted twice is another number.
  *
  * @param slots how many messages a connection holds before its sender waits
- * @returns the first fault: a deadlock (and what each stuck worker waits for), a range outside of a buffer, messages whose lengths differ,
+ * @returns the first fault: a deadlock (and what each stuck worker waits for), a range outside of a buffer, messages
+ *   whose lengths differ,
  *   an output that is not what the collective promises
  */
 export function verifySchedule(schedule: Schedule, slots: number, seed = 1): ScheduleFault {
@@ -16,7 +17,14 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
   const inputs = Array.from({ length: nRanks }, (_, rank) => randomNumbers(inputBytes(call, nRanks, rank), seed * 65_537 + rank));
   const outputs = Array.from({ length: nRanks }, (_, rank) => new Float64Array(outputBytes(call, nRanks, rank)).fill(Number.NaN));
   const queues: Float64Array[][] = connections.map(() => []);
-  const workers = schedule.workers.map(({ rank, channel, moves }) => ({ rank, channel, moves: moves()[Symbol.iterator](), next: undefined as Move | undefined, done: false, count: 0 }));
+  const workers = schedule.workers.map(({ rank, channel, moves }) => ({
+    rank,
+    channel,
+    moves: moves()[Symbol.iterator](),
+    next: undefined as Move | undefined,
+    done: false,
+    count: 0,
+  }));
 
   for (let isMoving = true; isMoving;) {
     isMoving = false;
@@ -24,11 +32,18 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
       while (!worker.done) {
         if (worker.next === undefined) {
           const next = worker.moves.next() as IteratorResult<Move, undefined>;
-          if (next.done === true) { worker.done = true; break; }
+          if (next.done === true) {
+            worker.done = true;
+            break;
+          }
           worker.next = next.value;
         }
         const move = worker.next;
-        if (move.receive.some((number) => queues[number]?.length === 0) || move.send.some((number) => (queues[number]?.length ?? 0) >= slots)) break;
+        if (
+          move.receive.some((number) => queues[number]?.length === 0) ||
+          move.send.some((number) => (queues[number]?.length ?? 0) >= slots)
+        )
+          break;
         const fault = execute(move, worker.rank, connections, queues, inputs, outputs);
         if (fault !== undefined) return `rank ${worker.rank}, channel ${worker.channel}, move ${worker.count}: ${fault}`;
         worker.next = undefined;
@@ -38,18 +53,34 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
     }
   }
   const stuck = workers.filter(({ done }) => !done);
-  if (stuck.length > 0) return `deadlock: ${stuck.slice(0, 3).map(({ rank, channel, count, next }) => `rank ${rank} on channel ${channel} waits in move ${count} ${awaited(next, connections, queues)}`).join('; ')}${stuck.length > 3 ? `; and ${stuck.length - 3} more` : ''}`;
+  if (stuck.length > 0)
+    return `deadlock: ${stuck
+      .slice(0, 3)
+      .map(
+        ({ rank, channel, count, next }) =>
+          `rank ${rank} on channel ${channel} waits in move ${count} ${awaited(next, connections, queues)}`,
+      )
+      .join('; ')}${stuck.length > 3 ? `; and ${stuck.length - 3} more` : ''}`;
   const left = queues.findIndex(({ length }) => length > 0);
-  if (left >= 0) return `a message from rank ${connections[left]?.from ?? -1} to rank ${connections[left]?.to ?? -1} is never received`;
+  if (left >= 0)
+    return `a message from rank ${connections[left]?.from ?? -1} to rank ${connections[left]?.to ?? -1} is never received`;
   return wrongOutput(call, nRanks, inputs, outputs);
 }
 
-function execute(move: Move, rank: number, connections: readonly Connection[], queues: Float64Array[][], inputs: readonly Float64Array[], outputs: readonly Float64Array[]): ScheduleFault {
+function execute(
+  move: Move,
+  rank: number,
+  connections: readonly Connection[],
+  queues: Float64Array[][],
+  inputs: readonly Float64Array[],
+  outputs: readonly Float64Array[],
+): ScheduleFault {
   const { receive, input, send, output, bytes } = move;
   const sum = new Float64Array(bytes);
   if (input >= 0) {
     const own = inputs[rank];
-    if (own === undefined || input + bytes > own.length) return `bytes ${input} to ${input + bytes} are outside of an input of ${own?.length ?? 0} bytes`;
+    if (own === undefined || input + bytes > own.length)
+      return `bytes ${input} to ${input + bytes} are outside of an input of ${own?.length ?? 0} bytes`;
     add(sum, own.subarray(input, input + bytes));
   } else if (receive.length === 0) {
     return 'it takes neither input nor a message';
@@ -57,7 +88,8 @@ function execute(move: Move, rank: number, connections: readonly Connection[], q
   for (const number of receive) {
     if (connections[number]?.to !== rank) return `it receives what is sent to rank ${connections[number]?.to ?? networkRank}`;
     const message = queues[number]?.shift();
-    if (message?.length !== bytes) return `it wants ${bytes} bytes from rank ${connections[number].from}, which sent ${message?.length ?? 0}`;
+    if (message?.length !== bytes)
+      return `it wants ${bytes} bytes from rank ${connections[number].from}, which sent ${message?.length ?? 0}`;
     add(sum, message);
   }
   for (const number of send) {
@@ -66,7 +98,8 @@ function execute(move: Move, rank: number, connections: readonly Connection[], q
   }
   if (output < 0) return undefined;
   const own = outputs[rank];
-  if (own === undefined || output + bytes > own.length) return `bytes ${output} to ${output + bytes} are outside of an output of ${own?.length ?? 0} bytes`;
+  if (own === undefined || output + bytes > own.length)
+    return `bytes ${output} to ${output + bytes} are outside of an output of ${own?.length ?? 0} bytes`;
   for (let index = 0; index < bytes; index++) {
     if (!Number.isNaN(own[output + index] ?? 0)) return `byte ${output + index} of the output is written a second time`;
   }
@@ -88,10 +121,13 @@ function awaited(move: Move | undefined, connections: readonly Connection[], que
 export function inputBytes({ collective, bytes, root }: ScheduledCall, nRanks: number, rank: number): number {
   switch (collective) {
     case 'AllGather':
-    case 'Gather': return bytes / nRanks;
+    case 'Gather':
+      return bytes / nRanks;
     case 'Broadcast':
-    case 'Scatter': return rank === root ? bytes : 0;
-    default: return bytes;
+    case 'Scatter':
+      return rank === root ? bytes : 0;
+    default:
+      return bytes;
   }
 }
 
@@ -99,30 +135,48 @@ export function inputBytes({ collective, bytes, root }: ScheduledCall, nRanks: n
 export function outputBytes({ collective, bytes, root }: ScheduledCall, nRanks: number, rank: number): number {
   switch (collective) {
     case 'ReduceScatter':
-    case 'Scatter': return bytes / nRanks;
+    case 'Scatter':
+      return bytes / nRanks;
     case 'Reduce':
-    case 'Gather': return rank === root ? bytes : 0;
-    default: return bytes;
+    case 'Gather':
+      return rank === root ? bytes : 0;
+    default:
+      return bytes;
   }
 }
 
-function wrongOutput(call: ScheduledCall, nRanks: number, inputs: readonly Float64Array[], outputs: readonly Float64Array[]): ScheduleFault {
+function wrongOutput(
+  call: ScheduledCall,
+  nRanks: number,
+  inputs: readonly Float64Array[],
+  outputs: readonly Float64Array[],
+): ScheduleFault {
   const { collective, bytes, root } = call;
   const part = bytes / nRanks;
   const total = (index: number) => inputs.reduce((sum, input) => sum + (input[index] ?? 0), 0);
-  const sums = collective === 'AllReduce' || collective === 'Reduce' || collective === 'ReduceScatter' ? Float64Array.from({ length: bytes }, (_, index) => total(index)) : new Float64Array();
+  const sums =
+    collective === 'AllReduce' || collective === 'Reduce' || collective === 'ReduceScatter'
+      ? Float64Array.from({ length: bytes }, (_, index) => total(index))
+      : new Float64Array();
   const wanted = (rank: number, index: number): number | undefined => {
     const from = Math.floor(index / part);
     switch (collective) {
       case 'AllReduce':
-      case 'Reduce': return sums[index];
-      case 'ReduceScatter': return sums[rank * part + index];
+      case 'Reduce':
+        return sums[index];
+      case 'ReduceScatter':
+        return sums[rank * part + index];
       case 'AllGather':
-      case 'Gather': return inputs[from]?.[index - from * part];
-      case 'Broadcast': return inputs[root]?.[index];
-      case 'AllToAll': return inputs[from]?.[rank * part + index - from * part];
-      case 'SendRecv': return inputs[(rank - 1 + nRanks) % nRanks]?.[index];
-      case 'Scatter': return inputs[root]?.[rank * part + index];
+      case 'Gather':
+        return inputs[from]?.[index - from * part];
+      case 'Broadcast':
+        return inputs[root]?.[index];
+      case 'AllToAll':
+        return inputs[from]?.[rank * part + index - from * part];
+      case 'SendRecv':
+        return inputs[(rank - 1 + nRanks) % nRanks]?.[index];
+      case 'Scatter':
+        return inputs[root]?.[rank * part + index];
     }
   };
   for (const [rank, output] of outputs.entries()) {
@@ -140,7 +194,7 @@ function randomNumbers(count: number, seed: number): Float64Array {
   let state = seed >>> 0;
   const next = () => {
     // xorshift32 after Marsaglia, on a state that is never 0.
-    state = (state === 0 ? 0x9e3779b9 : state);
+    state = state === 0 ? 0x9e3779b9 : state;
     state ^= state << 13;
     state ^= state >>> 17;
     state ^= state << 5;

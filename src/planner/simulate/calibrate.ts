@@ -2,7 +2,16 @@ import { generations, type Generation } from '../tuning/constants.js';
 import type { DataTypeName } from '../tuning/names.js';
 import type { ScheduledCollective } from '../schedule/schedule.js';
 import { defaultEnvironment, type Environment } from './environment.js';
-import { commonParameters, type CommonParameter, generationParameters, type GenerationParameter, type Physics, type PhysicsName, type PhysicsParameter, withPhysics } from './physics.js';
+import {
+  commonParameters,
+  type CommonParameter,
+  generationParameters,
+  type GenerationParameter,
+  type Physics,
+  type PhysicsName,
+  type PhysicsParameter,
+  withPhysics,
+} from './physics.js';
 import type { Simulator } from './simulate.js';
 
 /** One measured time. */
@@ -19,7 +28,9 @@ export interface Measurement {
 }
 
 const environments: Readonly<Record<Environment['launch'], Environment>> = {
-  queued: defaultEnvironment, processes: { ...defaultEnvironment, launch: 'processes' }, graph: { ...defaultEnvironment, launch: 'graph' },
+  queued: defaultEnvironment,
+  processes: { ...defaultEnvironment, launch: 'processes' },
+  graph: { ...defaultEnvironment, launch: 'graph' },
 };
 
 /** What of a measurement tells which parameters it depends on. */
@@ -33,7 +44,10 @@ function traitsOf({ simulator, collective, bytes, type }: Measurement): Traits |
   if (simulated === undefined) return undefined;
   const { choice, protocol } = simulated;
   const isSwitch = choice?.algorithm === 'NVLS' || choice?.algorithm === 'NVLSTree';
-  return { way: isSwitch ? 'NVLS' : choice === undefined ? (protocol === 'LL' ? 'pairs LL' : 'pairs Simple') : protocol, isNet: simulator.usesNetwork };
+  return {
+    way: isSwitch ? 'NVLS' : choice === undefined ? (protocol === 'LL' ? 'pairs LL' : 'pairs Simple') : protocol,
+    isNet: simulator.usesNetwork,
+  };
 }
 
 /** Spares the fit simulations that cannot come out otherwise. */
@@ -41,57 +55,107 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
   if (traits === undefined || (generation !== undefined && generation !== measurement.generation)) return false;
   const { way, isNet } = traits;
   switch (base) {
-    case 'launchUs': return true;
-    case 'processesUs': return measurement.launch === 'processes';
-    case 'flagShare': return way === 'LL' || way === 'LL128' || way === 'pairs LL';
+    case 'launchUs':
+      return true;
+    case 'processesUs':
+      return measurement.launch === 'processes';
+    case 'flagShare':
+      return way === 'LL' || way === 'LL128' || way === 'pairs LL';
     case 'llHopUs':
     case 'llThreadCost':
-    case 'llBlockGBps': return way === 'LL' || way === 'pairs LL';
+    case 'llBlockGBps':
+      return way === 'LL' || way === 'pairs LL';
     case 'll128HopUs':
-    case 'll128BlockGBps': return way === 'LL128';
-    case 'simpleHopUs': return way === 'Simple' || way === 'pairs Simple' || (way === 'NVLS' && isNet);
-    case 'simpleSliceUs': return way === 'Simple' || way === 'pairs Simple';
-    case 'copyBlockGBps': return way === 'Simple';
-    case 'operandCost': return way === 'Simple' || way === 'LL128' || way === 'LL';
+    case 'll128BlockGBps':
+      return way === 'LL128';
+    case 'simpleHopUs':
+      return way === 'Simple' || way === 'pairs Simple' || (way === 'NVLS' && isNet);
+    case 'simpleSliceUs':
+      return way === 'Simple' || way === 'pairs Simple';
+    case 'copyBlockGBps':
+      return way === 'Simple';
+    case 'operandCost':
+      return way === 'Simple' || way === 'LL128' || way === 'LL';
     case 'pairsBlockGBps':
-    case 'pairsSliceRatio': return way === 'pairs Simple';
-    case 'pairsSetupUs': return way === 'pairs LL' || way === 'pairs Simple';
+    case 'pairsSliceRatio':
+      return way === 'pairs Simple';
+    case 'pairsSetupUs':
+      return way === 'pairs LL' || way === 'pairs Simple';
     case 'nvlsBlockGBps':
     case 'nvlsHopUs':
     case 'nvlsSliceUs':
-    case 'nvlsSetupUs': return way === 'NVLS';
-    case 'nvlinkPayload': return measurement.bytes >= 1 << 20;
-    case 'netPayload': return isNet && measurement.bytes >= 1 << 20;
+    case 'nvlsSetupUs':
+      return way === 'NVLS';
+    case 'nvlinkPayload':
+      return measurement.bytes >= 1 << 20;
+    case 'netPayload':
+      return isNet && measurement.bytes >= 1 << 20;
     case 'netStepUs':
-    case 'netHopUs': return isNet;
-    case 'pciPayload': return isNet;
-    case 'shmHopUs': return false;
+    case 'netHopUs':
+      return isNet;
+    case 'pciPayload':
+      return isNet;
+    case 'shmHopUs':
+      return false;
   }
 }
 
 /** Predicts a measured call. */
-export function predictMeasured({ simulator, collective, bytes, type, launch }: Measurement, physics: Physics): number | undefined {
+export function predictMeasured(
+  { simulator, collective, bytes, type, launch }: Measurement,
+  physics: Physics,
+): number | undefined {
   return simulator.simulate(collective, bytes, { dataType: type, physics, environment: environments[launch] })?.timeUs;
 }
 
 /**
- * What the fit starts from: the same for all generations, so that a fit without a machine knows nothing of it. Round figures of what NVIDIA's
- * and others' microbenchmarks of such GPUs have.
+ * What the fit starts from: the same for all generations, so that a fit without a machine knows nothing of it. Round
+ * figures of what NVIDIA's and others' microbenchmarks of such GPUs have.
  */
 export const startingPhysics: Physics = {
-  of: Object.fromEntries(generations.map((generation) => [generation, {
-    launchUs: 6, llHopUs: 1, ll128HopUs: 2.5, simpleHopUs: 2, simpleSliceUs: 3, llBlockGBps: 6, ll128BlockGBps: 20, copyBlockGBps: 25, pairsBlockGBps: 15,
-  }])) as Physics['of'],
+  of: Object.fromEntries(
+    generations.map((generation) => [
+      generation,
+      {
+        launchUs: 6,
+        llHopUs: 1,
+        ll128HopUs: 2.5,
+        simpleHopUs: 2,
+        simpleSliceUs: 3,
+        llBlockGBps: 6,
+        ll128BlockGBps: 20,
+        copyBlockGBps: 25,
+        pairsBlockGBps: 15,
+      },
+    ]),
+  ) as Physics['of'],
   common: {
-    nvlinkPayload: 0.85, pciPayload: 1.15, netPayload: 0.97, operandCost: 0.1, flagShare: 0.6, llThreadCost: 0.2, pairsSliceRatio: 0.7, nvlsBlockGBps: 17, nvlsHopUs: 3, nvlsSliceUs: 3,
-    nvlsSetupUs: 5, pairsSetupUs: 0, shmHopUs: 2, processesUs: 10, netStepUs: 0.4, netHopUs: 8,
+    nvlinkPayload: 0.85,
+    pciPayload: 1.15,
+    netPayload: 0.97,
+    operandCost: 0.1,
+    flagShare: 0.6,
+    llThreadCost: 0.2,
+    pairsSliceRatio: 0.7,
+    nvlsBlockGBps: 17,
+    nvlsHopUs: 3,
+    nvlsSliceUs: 3,
+    nvlsSetupUs: 5,
+    pairsSetupUs: 0,
+    shmHopUs: 2,
+    processesUs: 10,
+    netStepUs: 0.4,
+    netHopUs: 8,
   },
 };
 
 /** Generations that somebody measured; Volta is given what Ampere has. */
 const fitted = generations.filter((generation) => generation !== 'volta');
 
-/** How strongly generations are held together: the spread of a parameter between them that is taken for normal, as a logarithm. */
+/**
+ * How strongly generations are held together: the spread of a parameter between them that is taken for normal, as a
+ * logarithm.
+ */
 const usualSpread = 0.6;
 /** What the pull of other generations weighs, in measurements. */
 const pullWeight = 0.02;
@@ -109,20 +173,33 @@ interface Variable {
 
 function variables(): Variable[] {
   const own = (Object.entries(generationParameters) as [GenerationParameter, PhysicsParameter][]).flatMap(([base, parameter]) =>
-    fitted.map((generation) => ({ name: `${base}.${generation}` as const, parameter, generation, base })));
-  const common = (Object.entries(commonParameters) as [CommonParameter, PhysicsParameter][]).map(([base, parameter]) => ({ name: base, parameter, generation: undefined, base }));
+    fitted.map((generation) => ({ name: `${base}.${generation}` as const, parameter, generation, base })),
+  );
+  const common = (Object.entries(commonParameters) as [CommonParameter, PhysicsParameter][]).map(([base, parameter]) => ({
+    name: base,
+    parameter,
+    generation: undefined,
+    base,
+  }));
   return [...own, ...common];
 }
 
 /**
- * Least squares of the logarithms of the errors, by Gauss-Newton steps with damping; outliers are weighed down (after Geman and McClure). A
- * parameter of one generation is pulled towards the others', as a fiftieth of a measurement would: what nothing tells of is theirs.
+ * Least squares of the logarithms of the errors, by Gauss-Newton steps with damping; outliers are weighed down (after
+ * Geman and McClure). A parameter of one generation is pulled towards the others', as a fiftieth of a measurement
+ * would: what nothing tells of is theirs.
  */
-export function fitPhysics(measurements: readonly Measurement[], start = startingPhysics, rounds = 6, onRound?: (round: number, error: number) => void): Physics {
+export function fitPhysics(
+  measurements: readonly Measurement[],
+  start = startingPhysics,
+  rounds = 6,
+  onRound?: (round: number, error: number) => void,
+): Physics {
   const all = variables();
   let physics = start;
   const traits = measurements.map(traitsOf);
-  const residual = (measurement: Measurement, by: Physics) => Math.log((predictMeasured(measurement, by) ?? measurement.timeUs) / measurement.timeUs);
+  const residual = (measurement: Measurement, by: Physics) =>
+    Math.log((predictMeasured(measurement, by) ?? measurement.timeUs) / measurement.timeUs);
   let damping = 1e-2;
   let residuals = measurements.map((measurement) => residual(measurement, physics));
   for (let round = 0; round < rounds; round++) {
@@ -139,18 +216,21 @@ export function fitPhysics(measurements: readonly Measurement[], start = startin
       const changed = withPhysics(physics, { [variable.name]: value + moved });
       const scale = step / 0.02 / moved;
       return Float64Array.from(measurements, (measurement, index) =>
-        (isAffected(variable, measurement, traits[index]) ? (residual(measurement, changed) - (residuals[index] ?? 0)) * scale : 0));
+        isAffected(variable, measurement, traits[index]) ? (residual(measurement, changed) - (residuals[index] ?? 0)) * scale : 0,
+      );
     });
     const weights = residuals.map((error) => weightOf(error, outlier));
     for (let a = 0; a < all.length; a++) {
       for (let b = a; b < all.length; b++) {
         let sum = 0;
-        for (let index = 0; index < measurements.length; index++) sum += (weights[index] ?? 0) * (columns[a]?.[index] ?? 0) * (columns[b]?.[index] ?? 0);
+        for (let index = 0; index < measurements.length; index++)
+          sum += (weights[index] ?? 0) * (columns[a]?.[index] ?? 0) * (columns[b]?.[index] ?? 0);
         (normal[a] ?? gradient)[b] = sum;
         (normal[b] ?? gradient)[a] = sum;
       }
       let sum = 0;
-      for (let index = 0; index < measurements.length; index++) sum -= (weights[index] ?? 0) * (columns[a]?.[index] ?? 0) * (residuals[index] ?? 0);
+      for (let index = 0; index < measurements.length; index++)
+        sum -= (weights[index] ?? 0) * (columns[a]?.[index] ?? 0) * (residuals[index] ?? 0);
       gradient[a] = sum;
     }
     for (const [index, variable] of all.entries()) {
@@ -171,7 +251,9 @@ export function fitPhysics(measurements: readonly Measurement[], start = startin
       slopes.forEach((slope, row) => {
         if (slope === 0) return;
         gradient[row] = (gradient[row] ?? 0) - pullWeight * slope * pull;
-        slopes.forEach((other, column) => { (normal[row] ?? gradient)[column] = (normal[row]?.[column] ?? 0) + pullWeight * slope * other; });
+        slopes.forEach((other, column) => {
+          (normal[row] ?? gradient)[column] = (normal[row]?.[column] ?? 0) + pullWeight * slope * other;
+        });
       });
     }
     let isBetter = false;
@@ -183,11 +265,17 @@ export function fitPhysics(measurements: readonly Measurement[], start = startin
         return [Math.max(-reach, (least - value) / (most - least)), Math.min(reach, (most - value) / (most - least))] as const;
       });
       const steps = minimumInBox(
-        normal.map((row, a) => row.map((value, b) => (a === b ? value * (1 + damping) + 1e-6 : value))), gradient,
-        Float64Array.from(bounds, ([least]) => least), Float64Array.from(bounds, ([, most]) => most),
+        normal.map((row, a) => row.map((value, b) => (a === b ? value * (1 + damping) + 1e-6 : value))),
+        gradient,
+        Float64Array.from(bounds, ([least]) => least),
+        Float64Array.from(bounds, ([, most]) => most),
       );
-      const changes = Object.fromEntries(all.map((variable, index) =>
-        [variable.name, valueOf(physics, variable) + (steps[index] ?? 0) * (variable.parameter.most - variable.parameter.least)])) as Partial<Record<PhysicsName, number>>;
+      const changes = Object.fromEntries(
+        all.map((variable, index) => [
+          variable.name,
+          valueOf(physics, variable) + (steps[index] ?? 0) * (variable.parameter.most - variable.parameter.least),
+        ]),
+      ) as Partial<Record<PhysicsName, number>>;
       const next = withPhysics(physics, changes);
       const found = measurements.map((measurement) => residual(measurement, next));
       const nextCost = costOf(found, all, next, outlier);
@@ -220,7 +308,9 @@ function pullOf(physics: Physics, variable: Variable): number {
     const { least, most } = variable.parameter;
     return (stiffness * (valueOf(physics, variable) - valueOf(startingPhysics, variable))) / (most - least);
   }
-  const others = fitted.filter((generation) => generation !== variable.generation).map((generation) => Math.log(valueOf(physics, { ...variable, generation })));
+  const others = fitted
+    .filter((generation) => generation !== variable.generation)
+    .map((generation) => Math.log(valueOf(physics, { ...variable, generation })));
   return (Math.log(valueOf(physics, variable)) - mean(others)) / usualSpread;
 }
 
@@ -233,7 +323,12 @@ function mean(values: readonly number[]): number {
 }
 
 /** Least of the quadratic ½ xᵀ·matrix·x - gradientᵀ·x within a box: one variable after the other, until they settle. */
-function minimumInBox(matrix: readonly Float64Array[], gradient: Float64Array, least: Float64Array, most: Float64Array): Float64Array {
+function minimumInBox(
+  matrix: readonly Float64Array[],
+  gradient: Float64Array,
+  least: Float64Array,
+  most: Float64Array,
+): Float64Array {
   const size = gradient.length;
   const x = new Float64Array(size);
   for (let sweep = 0; sweep < 500; sweep++) {

@@ -41,14 +41,26 @@ export interface Finished {
 }
 
 /** Hears of each slice, for a timeline. */
-export type SliceListener = (slice: { readonly worker: number; readonly move: Move; readonly startUs: number; readonly endUs: number; readonly bytes: number }) => void;
+export type SliceListener = (slice: {
+  readonly worker: number;
+  readonly move: Move;
+  readonly startUs: number;
+  readonly endUs: number;
+  readonly bytes: number;
+}) => void;
 
 /**
- * Executes workers in time. A worker does its slices one after the other; a slice starts when its data have arrived and the FIFOs it writes
- * to have room. All times follow from those of earlier slices, whichever order they are worked out in (the workers are a Kahn network), so
- * the clock runs each worker as far as it goes and wakes those who wait for what it did: no queue of events, the same result.
+ * Executes workers in time. A worker does its slices one after the other; a slice starts when its data have arrived and
+ * the FIFOs it writes to have room. All times follow from those of earlier slices, whichever order they are worked out
+ * in (the workers are a Kahn network), so the clock runs each worker as far as it goes and wakes those who wait for
+ * what it did: no queue of events, the same result.
  */
-export function runClock(workers: readonly Worker[], connections: readonly Connection[], timing: Timing, listen?: SliceListener): Finished {
+export function runClock(
+  workers: readonly Worker[],
+  connections: readonly Connection[],
+  timing: Timing,
+  listen?: SliceListener,
+): Finished {
   const { writeRate, wireRate, stepUs, latencyUs, creditUs, operandCost, cutsThrough, slots, slicing } = timing;
   const mask = slots - 1;
   const count = connections.length;
@@ -104,7 +116,10 @@ export function runClock(workers: readonly Worker[], connections: readonly Conne
         let complete = 0;
         for (const number of receive) {
           const next = taken[number] ?? 0;
-          if ((sent[number] ?? 0) <= next) { receiver[number] = worker; break running; }
+          if ((sent[number] ?? 0) <= next) {
+            receiver[number] = worker;
+            break running;
+          }
           const slot = number * slots + (next & mask);
           start = Math.max(start, (cutsThrough ? firstArrival[slot] : lastArrival[slot]) ?? 0);
           complete = Math.max(complete, lastArrival[slot] ?? 0);
@@ -112,7 +127,10 @@ export function runClock(workers: readonly Worker[], connections: readonly Conne
         let rate = copyRate;
         for (const number of send) {
           const next = sent[number] ?? 0;
-          if (next - slots >= (taken[number] ?? 0)) { sender[number] = worker; break running; }
+          if (next - slots >= (taken[number] ?? 0)) {
+            sender[number] = worker;
+            break running;
+          }
           if (next >= slots) start = Math.max(start, freedAt[number * slots + (next & mask)] ?? 0);
           rate = Math.min(rate, writeRate[number] ?? Infinity);
         }
@@ -123,7 +141,10 @@ export function runClock(workers: readonly Worker[], connections: readonly Conne
           freedAt[slot] = end + (creditUs[number] ?? 0);
           taken[number] = (taken[number] ?? 0) + 1;
           const waiting = sender[number] ?? -1;
-          if (waiting >= 0) { sender[number] = -1; wake(waiting); }
+          if (waiting >= 0) {
+            sender[number] = -1;
+            wake(waiting);
+          }
         }
         for (const number of send) {
           const slot = number * slots + ((sent[number] ?? 0) & mask);
@@ -141,7 +162,10 @@ export function runClock(workers: readonly Worker[], connections: readonly Conne
           }
           sent[number] = (sent[number] ?? 0) + 1;
           const waiting = receiver[number] ?? -1;
-          if (waiting >= 0) { receiver[number] = -1; wake(waiting); }
+          if (waiting >= 0) {
+            receiver[number] = -1;
+            wake(waiting);
+          }
         }
         listen?.({ worker, move, startUs: start, endUs: end, bytes: size });
         busyUs[worker] = (busyUs[worker] ?? 0) + end - start;
@@ -153,6 +177,9 @@ export function runClock(workers: readonly Worker[], connections: readonly Conne
     endUs[worker] = free;
   }
   const stuck = current.findIndex((move) => move !== undefined);
-  if (stuck >= 0) throw new RangeError(`the schedule deadlocks: rank ${workers[stuck]?.rank ?? -1} on channel ${workers[stuck]?.channel ?? -1} never goes on`);
+  if (stuck >= 0)
+    throw new RangeError(
+      `the schedule deadlocks: rank ${workers[stuck]?.rank ?? -1} on channel ${workers[stuck]?.channel ?? -1} never goes on`,
+    );
   return { endUs, busyUs, slices };
 }

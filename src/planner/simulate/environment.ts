@@ -1,9 +1,9 @@
 /** What a call's time depends on besides its plan. */
 export interface Environment {
   /**
-   * How calls are launched. `queued`: many calls wait on the stream, so that launching one is hidden behind the one before (nccl-tests with
-   * one process). `processes`: the same from a process a GPU, whose launches are not at the same time. `graph`: from a CUDA graph.
-   * Default: `queued`, as most measurements here were taken.
+   * How calls are launched. `queued`: many calls wait on the stream, so that launching one is hidden behind the one
+   * before (nccl-tests with one process). `processes`: the same from a process a GPU, whose launches are not at the
+   * same time. `graph`: from a CUDA graph. Default: `queued`, as most measurements here were taken.
    */
   readonly launch: 'queued' | 'processes' | 'graph';
   /**
@@ -13,12 +13,18 @@ export interface Environment {
   readonly skewUs: number | undefined;
   /** What a NIC's plugin does: InfiniBand verbs, AWS EFA, or sockets of the kernel. Default: `verbs`. */
   readonly network: 'verbs' | 'efa' | 'sockets';
-  /** How much more the hosts can send than the fabric above their switches carries, 1 for a fabric without a bottleneck. Default: 1. */
+  /**
+   * How much more the hosts can send than the fabric above their switches carries, 1 for a fabric without a bottleneck.
+   * Default: 1.
+   */
   readonly oversubscription: number;
 }
 
 /** Queued calls, InfiniBand or RoCE through verbs, a fabric without oversubscription. */
 export const defaultEnvironment: Environment = { launch: 'queued', skewUs: undefined, network: 'verbs', oversubscription: 1 };
 
-/** µs that a hop takes beyond one with verbs: EFA's and the kernel's own latency, as their makers publish it for small messages. */
+/**
+ * µs that a hop takes beyond one with verbs: EFA's and the kernel's own latency, as their makers publish it for small
+ * messages.
+ */
 export const networkExtraUs: Readonly<Record<Environment['network'], number>> = { verbs: 0, efa: 12, sockets: 25 };

@@ -27,7 +27,8 @@ export function fairRates({ first, link, weight, most }: Flows, capacity: Float6
     for (let flow = 0; flow < count; flow++) {
       if (isSettled[flow] === 1) continue;
       step = Math.min(step, (most[flow] ?? 0) - level);
-      for (let use = first[flow] ?? 0; use < (first[flow + 1] ?? 0); use++) demand[link[use] ?? 0] = (demand[link[use] ?? 0] ?? 0) + (weight[use] ?? 0);
+      for (let use = first[flow] ?? 0; use < (first[flow + 1] ?? 0); use++)
+        demand[link[use] ?? 0] = (demand[link[use] ?? 0] ?? 0) + (weight[use] ?? 0);
     }
     for (let number = 0; number < left.length; number++) {
       const wanted = demand[number] ?? 0;
@@ -39,7 +40,8 @@ export function fairRates({ first, link, weight, most }: Flows, capacity: Float6
     for (let flow = 0; flow < count; flow++) {
       if (isSettled[flow] === 1) continue;
       let isFull = level >= (most[flow] ?? 0) * (1 - 1e-9);
-      for (let use = first[flow] ?? 0; use < (first[flow + 1] ?? 0) && !isFull; use++) isFull = (left[link[use] ?? 0] ?? 0) <= 1e-9 * (capacity[link[use] ?? 0] ?? 0);
+      for (let use = first[flow] ?? 0; use < (first[flow + 1] ?? 0) && !isFull; use++)
+        isFull = (left[link[use] ?? 0] ?? 0) <= 1e-9 * (capacity[link[use] ?? 0] ?? 0);
       if (!isFull) continue;
       rates[flow] = level;
       isSettled[flow] = 1;

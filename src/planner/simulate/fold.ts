@@ -1,8 +1,8 @@
 import { type Connection, ConnectionTable, type Schedule, type Worker } from '../schedule/schedule.js';
 
 /**
- * Simulates one host for all: where every host does the same, what a rank gets from the host before is what the same rank of its own host
- * gives to the host after. Connections that differ only by the host become one.
+ * Simulates one host for all: where every host does the same, what a rank gets from the host before is what the same
+ * rank of its own host gives to the host after. Connections that differ only by the host become one.
  *
  *     … ─► host 0: 0 ─► 1 ─► 2 ─► 3 ─► host 1 …        becomes        ┌─► 0 ─► 1 ─► 2 ─► 3 ─┐
  *                                                                     └─────────────────────┘
@@ -21,16 +21,19 @@ export function foldHosts(schedule: Schedule, perHost: number): Schedule {
     const distance = (Math.floor(to / perHost) - Math.floor(from / perHost) + hosts) % hosts;
     const key = `${from % perHost} ${to % perHost} ${distance} ${channel} ${via}`;
     let image = numbers.get(key);
-    if (image === undefined) numbers.set(key, image = table.add(from % perHost, to % perHost + (distance === 0 ? 0 : perHost), channel, via, phase));
+    if (image === undefined)
+      numbers.set(key, (image = table.add(from % perHost, (to % perHost) + (distance === 0 ? 0 : perHost), channel, via, phase)));
     images[number] = image;
   });
   const imagesOf = (all: readonly number[]) => all.map((number) => images[number] ?? -1);
-  const workers = schedule.workers.filter(({ rank }) => rank < perHost).map((worker): Worker => ({
-    ...worker,
-    moves: function* () {
-      for (const move of worker.moves()) yield { ...move, receive: imagesOf(move.receive), send: imagesOf(move.send) };
-    },
-  }));
+  const workers = schedule.workers
+    .filter(({ rank }) => rank < perHost)
+    .map((worker): Worker => ({
+      ...worker,
+      moves: function* () {
+        for (const move of worker.moves()) yield { ...move, receive: imagesOf(move.receive), send: imagesOf(move.send) };
+      },
+    }));
   return { ...schedule, connections: table.all, workers };
 }
 
@@ -39,7 +42,10 @@ export function foldHosts(schedule: Schedule, perHost: number): Schedule {
  *
  * @param describe what of a connection its time depends on
  */
-export function channelsThatDiffer(connections: readonly Connection[], describe: (connection: number) => string): ReadonlySet<number> {
+export function channelsThatDiffer(
+  connections: readonly Connection[],
+  describe: (connection: number) => string,
+): ReadonlySet<number> {
   const signatures = new Map<number, string[]>();
   connections.forEach(({ channel }, number) => {
     const parts = signatures.get(channel);

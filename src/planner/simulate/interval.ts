@@ -10,16 +10,33 @@ export interface Interval {
 type BySize = readonly [Interval, Interval, Interval];
 
 const intervals: Readonly<Record<'oneNode' | 'oneNodePairs' | 'nodes' | 'nodesPairs', BySize>> = {
-  oneNode: [{ least: 0.65, most: 1.06 }, { least: 0.89, most: 1.19 }, { least: 0.93, most: 1.12 }],
-  oneNodePairs: [{ least: 0.68, most: 1.16 }, { least: 0.81, most: 1.22 }, { least: 0.95, most: 1.16 }],
+  oneNode: [
+    { least: 0.65, most: 1.06 },
+    { least: 0.89, most: 1.19 },
+    { least: 0.93, most: 1.12 },
+  ],
+  oneNodePairs: [
+    { least: 0.68, most: 1.16 },
+    { least: 0.81, most: 1.22 },
+    { least: 0.95, most: 1.16 },
+  ],
   // Nobody measured small sizes between nodes: a factor of two.
-  nodes: [{ least: 0.5, most: 2 }, { least: 0.91, most: 1.19 }, { least: 0.93, most: 1.05 }],
-  nodesPairs: [{ least: 0.5, most: 2 }, { least: 0.98, most: 1.32 }, { least: 0.98, most: 1.28 }],
+  nodes: [
+    { least: 0.5, most: 2 },
+    { least: 0.91, most: 1.19 },
+    { least: 0.93, most: 1.05 },
+  ],
+  nodesPairs: [
+    { least: 0.5, most: 2 },
+    { least: 0.98, most: 1.32 },
+    { least: 0.98, most: 1.28 },
+  ],
 };
 
 /** How far measurements lay from predictions on machines that no parameter came from (docs/notes/simulate.md). */
 export function intervalOf(collective: ScheduledCollective, bytes: number, isSeveralNodes: boolean): Interval {
   const isPairs = collective === 'AllToAll' || collective === 'SendRecv' || collective === 'Gather' || collective === 'Scatter';
-  const [small, middle, large] = intervals[isSeveralNodes ? (isPairs ? 'nodesPairs' : 'nodes') : isPairs ? 'oneNodePairs' : 'oneNode'];
+  const [small, middle, large] =
+    intervals[isSeveralNodes ? (isPairs ? 'nodesPairs' : 'nodes') : isPairs ? 'oneNodePairs' : 'oneNode'];
   return bytes < 2 ** 20 ? small : bytes < 2 ** 27 ? middle : large;
 }

@@ -59,20 +59,37 @@ export class Routes {
       const { ranks } = kindOf(nodes, fromNode);
       // The switch adds or copies: of the head's link, all connections of the group together take one share.
       const [out, into] = via === 'switch-in' ? [1, 1 / ranks.length] : [1 / ranks.length, 1];
-      return { medium: 'switch', uses: [...on(fromNode, this.#toSwitch(fromNode, local(from, fromNode)), out), ...on(fromNode, this.#fromSwitch(fromNode, local(to, fromNode)), into)] };
+      return {
+        medium: 'switch',
+        uses: [
+          ...on(fromNode, this.#toSwitch(fromNode, local(from, fromNode)), out),
+          ...on(fromNode, this.#fromSwitch(fromNode, local(to, fromNode)), into),
+        ],
+      };
     }
-    if (from === networkRank) return { medium: 'net', uses: on(toNode, this.#net(toNode, local(to, toNode), channel, 'receive')) };
-    if (to === networkRank) return { medium: 'net', uses: on(fromNode, this.#net(fromNode, local(from, fromNode), channel, 'send')) };
+    if (from === networkRank)
+      return { medium: 'net', uses: on(toNode, this.#net(toNode, local(to, toNode), channel, 'receive')) };
+    if (to === networkRank)
+      return { medium: 'net', uses: on(fromNode, this.#net(fromNode, local(from, fromNode), channel, 'send')) };
     if (fromNode === toNode) {
       const [medium, links] = this.#within(fromNode, local(from, fromNode), local(to, toNode));
       return { medium, uses: on(fromNode, links) };
     }
     if (kind === 'pairs') {
-      return { medium: 'net', uses: [...on(fromNode, this.#net(fromNode, local(from, fromNode), channel, 'send')), ...on(toNode, this.#net(toNode, local(to, toNode), channel, 'receive'))] };
+      return {
+        medium: 'net',
+        uses: [
+          ...on(fromNode, this.#net(fromNode, local(from, fromNode), channel, 'send')),
+          ...on(toNode, this.#net(toNode, local(to, toNode), channel, 'receive')),
+        ],
+      };
     }
     return {
       medium: 'net',
-      uses: [...on(fromNode, this.#ofTransport(from, to, kind, channel, 'send')), ...on(toNode, this.#ofTransport(to, from, kind, channel, 'receive'))],
+      uses: [
+        ...on(fromNode, this.#ofTransport(from, to, kind, channel, 'send')),
+        ...on(toNode, this.#ofTransport(to, from, kind, channel, 'receive')),
+      ],
     };
   }
 
@@ -81,11 +98,16 @@ export class Routes {
     const { system } = this.#machine(node);
     const gbps = system.links.bandwidthGBps[link] ?? 0;
     switch (system.links.type[link]) {
-      case LinkType.LOC: return Infinity;
-      case LinkType.NVL: return (gbps / nvLinkGBps(this.#smOf(node))) * nvlinkWireGBps(this.#smOf(node)) * common.nvlinkPayload;
-      case LinkType.PCI: return gbps * common.pciPayload;
-      case LinkType.NET: return gbps * common.netPayload;
-      default: return gbps;
+      case LinkType.LOC:
+        return Infinity;
+      case LinkType.NVL:
+        return (gbps / nvLinkGBps(this.#smOf(node))) * nvlinkWireGBps(this.#smOf(node)) * common.nvlinkPayload;
+      case LinkType.PCI:
+        return gbps * common.pciPayload;
+      case LinkType.NET:
+        return gbps * common.netPayload;
+      default:
+        return gbps;
     }
   }
 
@@ -105,12 +127,16 @@ export class Routes {
 
   #toSwitch(node: number, local: number): readonly number[] {
     const { paths } = this.#machine(node);
-    return this.#kept(`up ${this.#kindNumber(node)} ${local}`, () => paths.links(paths.between(NodeType.GPU, this.#gpu(node, local), NodeType.NVS, 0)));
+    return this.#kept(`up ${this.#kindNumber(node)} ${local}`, () =>
+      paths.links(paths.between(NodeType.GPU, this.#gpu(node, local), NodeType.NVS, 0)),
+    );
   }
 
   #fromSwitch(node: number, local: number): readonly number[] {
     const { paths } = this.#machine(node);
-    return this.#kept(`down ${this.#kindNumber(node)} ${local}`, () => paths.links(paths.between(NodeType.NVS, 0, NodeType.GPU, this.#gpu(node, local))));
+    return this.#kept(`down ${this.#kindNumber(node)} ${local}`, () =>
+      paths.links(paths.between(NodeType.NVS, 0, NodeType.GPU, this.#gpu(node, local))),
+    );
   }
 
   #within(node: number, from: number, to: number): readonly [Medium, readonly number[]] {
@@ -130,7 +156,10 @@ export class Routes {
     } else {
       // Through memory of the CPU next to each.
       const cpus = [a, b].map((gpu) => this.#locality(node).cpuOfGpu(gpu));
-      links = [...paths.links(paths.between(NodeType.GPU, a, NodeType.CPU, cpus[0] ?? 0)), ...paths.links(paths.between(NodeType.CPU, cpus[0] ?? 0, NodeType.GPU, b))];
+      links = [
+        ...paths.links(paths.between(NodeType.GPU, a, NodeType.CPU, cpus[0] ?? 0)),
+        ...paths.links(paths.between(NodeType.CPU, cpus[0] ?? 0, NodeType.GPU, b)),
+      ];
     }
     this.#known.set(key, [medium, links]);
     return [medium, links];
@@ -142,11 +171,19 @@ export class Routes {
     const gpu = this.#gpu(node, local);
     if (system.nets.length === 0) return [];
     const net = this.#locality(node).netOfGpu(gpu, channel);
-    return direction === 'send' ? paths.links(paths.between(NodeType.GPU, gpu, NodeType.NET, net)) : paths.links(paths.between(NodeType.NET, net, NodeType.GPU, gpu));
+    return direction === 'send'
+      ? paths.links(paths.between(NodeType.GPU, gpu, NodeType.NET, net))
+      : paths.links(paths.between(NodeType.NET, net, NodeType.GPU, gpu));
   }
 
   /** Between the GPU of a rank and the NIC of its channel. */
-  #ofTransport(rank: number, peer: number, kind: 'ring' | 'tree', channel: number, direction: 'send' | 'receive'): readonly number[] {
+  #ofTransport(
+    rank: number,
+    peer: number,
+    kind: 'ring' | 'tree',
+    channel: number,
+    direction: 'send' | 'receive',
+  ): readonly number[] {
     const { nodes } = this.#cluster.merged;
     const node = nodes.rankToNode[rank] ?? 0;
     const local = rank - (nodes.rankBase[node] ?? 0);
@@ -158,7 +195,12 @@ export class Routes {
     const device = transport.via === 'NET' ? transport.dev : 0;
     const net = system.nets.findIndex(({ dev }) => dev === device);
     const gpu = this.#gpu(node, local);
-    const links = net < 0 ? [] : direction === 'send' ? paths.links(paths.between(NodeType.GPU, gpu, NodeType.NET, net)) : paths.links(paths.between(NodeType.NET, net, NodeType.GPU, gpu));
+    const links =
+      net < 0
+        ? []
+        : direction === 'send'
+          ? paths.links(paths.between(NodeType.GPU, gpu, NodeType.NET, net))
+          : paths.links(paths.between(NodeType.NET, net, NodeType.GPU, gpu));
     this.#known.set(key, ['net', links]);
     return links;
   }
@@ -180,7 +222,7 @@ export class Routes {
     let locality = this.#localities.get(kind);
     if (locality === undefined) {
       const { system, paths } = this.#machine(node);
-      this.#localities.set(kind, locality = new Locality(system, paths, this.#cluster.parameters));
+      this.#localities.set(kind, (locality = new Locality(system, paths, this.#cluster.parameters)));
     }
     return locality;
   }

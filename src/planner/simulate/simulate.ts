@@ -1,5 +1,12 @@
 import { collectiveSchedule, messagesSchedule, pairsWay } from '../schedule/from-plan.js';
-import { type Connection, networkRank, type Schedule, type ScheduledCall, type ScheduledCollective, type Worker } from '../schedule/schedule.js';
+import {
+  type Connection,
+  networkRank,
+  type Schedule,
+  type ScheduledCall,
+  type ScheduledCollective,
+  type Worker,
+} from '../schedule/schedule.js';
 import { type Choice, choose } from '../tuning/choose.js';
 import { type Generation, generationOf } from '../tuning/constants.js';
 import { type Collective, collectives, type Protocol } from '../tuning/names.js';
@@ -74,7 +81,8 @@ export class Simulator {
     const plan = this.#planOf(call, options);
     if (plan === undefined) return undefined;
     const startUs = this.#startUs(plan, physics, environment);
-    const run = (size: number) => this.#execute({ ...call, bytes: wholeParts(collective, size, nRanks) }, plan, physics, environment, options);
+    const run = (size: number) =>
+      this.#execute({ ...call, bytes: wholeParts(collective, size, nRanks) }, plan, physics, environment, options);
     const { whole, rest, period } = periods(call.bytes, plan.periodBytes);
     let inner: number;
     if (whole === 0 || options.onSlice !== undefined) {
@@ -84,7 +92,13 @@ export class Simulator {
       const long = run(rest);
       inner = long + (whole * (long - run(rest - sampledPeriods * period))) / sampledPeriods;
     }
-    return { timeUs: startUs + inner, choice: plan.choice, protocol: plan.protocol, nChannels: plan.nChannels, launchUs: startUs };
+    return {
+      timeUs: startUs + inner,
+      choice: plan.choice,
+      protocol: plan.protocol,
+      nChannels: plan.nChannels,
+      launchUs: startUs,
+    };
   }
 
   #planOf(call: ScheduledCall, options: SimulateOptions): CallPlan | undefined {
@@ -94,10 +108,20 @@ export class Simulator {
       const way = pairsWay(merged, call);
       const isCircle = call.collective === 'SendRecv';
       return {
-        key: `pairs ${call.collective} ${way.protocol} ${way.channelsPerMessage}`, inTurn: 1,
-        choice: undefined, protocol: way.protocol, nChannels: way.nChannels, kind: 'pairs', isPairs: true, isSwitch: false, slices: 1, slots: 8, chunkBytes: way.chunkBytes,
+        key: `pairs ${call.collective} ${way.protocol} ${way.channelsPerMessage}`,
+        inTurn: 1,
+        choice: undefined,
+        protocol: way.protocol,
+        nChannels: way.nChannels,
+        kind: 'pairs',
+        isPairs: true,
+        isSwitch: false,
+        slices: 1,
+        slots: 8,
+        chunkBytes: way.chunkBytes,
         periodBytes: way.channelsPerMessage * way.chunkBytes * (isCircle ? 1 : nRanks),
-        schedule: (sized) => messagesSchedule(merged, sized, way, isLopsided(call.collective) ? undefined : firstRanks(this.#foldedRanks(options))),
+        schedule: (sized) =>
+          messagesSchedule(merged, sized, way, isLopsided(call.collective) ? undefined : firstRanks(this.#foldedRanks(options))),
         mayFold: true,
       };
     }
@@ -107,11 +131,24 @@ export class Simulator {
     const isSwitch = algorithm === 'NVLS' || algorithm === 'NVLSTree';
     const isShared = call.collective === 'AllGather' || call.collective === 'ReduceScatter';
     const goesAround = algorithm === 'Ring' && (isShared || call.collective === 'AllReduce');
-    const parts = isShared || (algorithm === 'Ring' && call.collective === 'AllReduce') ? nRanks : isSwitch ? this.#tuning.input.nvls?.nHeads ?? 1 : 1;
+    const parts =
+      isShared || (algorithm === 'Ring' && call.collective === 'AllReduce')
+        ? nRanks
+        : isSwitch
+          ? (this.#tuning.input.nvls?.nHeads ?? 1)
+          : 1;
     const slices = goesAround && protocol === 'Simple' ? 2 : 1;
     return {
-      key: `${algorithm} ${protocol} ${nChannels} ${choice.nThreads} ${chunkBytes} ${call.collective}`, inTurn: isSwitch ? this.#tuning.input.nvls?.nHeads ?? 1 : 1,
-      choice, protocol, nChannels, chunkBytes, isPairs: false, isSwitch, slices, slots: 8 / slices,
+      key: `${algorithm} ${protocol} ${nChannels} ${choice.nThreads} ${chunkBytes} ${call.collective}`,
+      inTurn: isSwitch ? (this.#tuning.input.nvls?.nHeads ?? 1) : 1,
+      choice,
+      protocol,
+      nChannels,
+      chunkBytes,
+      isPairs: false,
+      isSwitch,
+      slices,
+      slots: 8 / slices,
       kind: algorithm === 'Ring' ? 'ring' : isSwitch ? 'pairs' : 'tree',
       periodBytes: nChannels * chunkBytes * parts,
       schedule: (sized) => collectiveSchedule(merged, sized, choice),
@@ -119,12 +156,18 @@ export class Simulator {
     };
   }
 
-  /** Ranks of two hosts that stand for all: of crossed rails, hosts at odd places take the other. Undefined where hosts differ. */
+  /**
+   * Ranks of two hosts that stand for all: of crossed rails, hosts at odd places take the other. Undefined where hosts
+   * differ.
+   */
   #foldedRanks({ unfolded = false, onSlice }: SimulateOptions): number | undefined {
     const { nodes } = this.#cluster.merged;
     const perHost = nodes.nRanks / nodes.nNodes;
-    const isRegular = nodes.kinds.length === 1 && Number.isInteger(perHost) && nodes.rankBase.every((base, node) => base === node * perHost);
-    return !unfolded && onSlice === undefined && isRegular && nodes.nNodes > 2 && nodes.nNodes % 2 === 0 ? 2 * perHost : undefined;
+    const isRegular =
+      nodes.kinds.length === 1 && Number.isInteger(perHost) && nodes.rankBase.every((base, node) => base === node * perHost);
+    return !unfolded && onSlice === undefined && isRegular && nodes.nNodes > 2 && nodes.nNodes % 2 === 0
+      ? 2 * perHost
+      : undefined;
   }
 
   #execute(call: ScheduledCall, plan: CallPlan, physics: Physics, environment: Environment, options: SimulateOptions): number {
@@ -133,14 +176,35 @@ export class Simulator {
     const { structure, workers } = this.#workersOf(key, call, plan, folded, options);
     const rated = this.#rated(structure, plan, physics, environment);
     const { onSlice } = options;
-    const timing = { ...rated.timing, copyRate: (worker: number) => (workers[worker]?.rank === networkRank ? Infinity : rated.copyRate) };
-    const { endUs } = runClock(workers, structure.connections, timing,
-      onSlice === undefined ? undefined : (slice) => { const worker = workers[slice.worker]; if (worker !== undefined) onSlice(worker, slice); });
+    const timing = {
+      ...rated.timing,
+      copyRate: (worker: number) => (workers[worker]?.rank === networkRank ? Infinity : rated.copyRate),
+    };
+    const { endUs } = runClock(
+      workers,
+      structure.connections,
+      timing,
+      onSlice === undefined
+        ? undefined
+        : (slice) => {
+            const worker = workers[slice.worker];
+            if (worker !== undefined) onSlice(worker, slice);
+          },
+    );
     return endUs.reduce((latest, end) => Math.max(latest, end), 0);
   }
 
-  /** The workers that stand for all others, and the connections of all. Kept, because a fit asks for the same calls again and again. */
-  #workersOf(key: string, call: ScheduledCall, plan: CallPlan, folded: number | undefined, { onSlice, unfolded = false }: SimulateOptions): { readonly structure: Structure; readonly workers: readonly Worker[] } {
+  /**
+   * The workers that stand for all others, and the connections of all. Kept, because a fit asks for the same calls
+   * again and again.
+   */
+  #workersOf(
+    key: string,
+    call: ScheduledCall,
+    plan: CallPlan,
+    folded: number | undefined,
+    { onSlice, unfolded = false }: SimulateOptions,
+  ): { readonly structure: Structure; readonly workers: readonly Worker[] } {
     const structure = this.#structures.get(key);
     const callKey = `${key} ${call.bytes} ${unfolded ? 'unfolded' : ''}`;
     const kept = this.#workers.get(callKey);
@@ -160,8 +224,14 @@ export class Simulator {
   #structureOf(key: string, { connections }: Schedule, plan: CallPlan): Structure {
     const routes = connections.map((connection) => this.#routes.of(connection, plan.kind));
     const shared = sharedLinks(connections, routes, plan, (use) => this.#routes.capacityGBps(use, measuredPhysics) === Infinity);
-    const rates = fairRates({ ...shared, most: new Float64Array(connections.length).fill(1000) }, Float64Array.from(shared.links, (link) => this.#capacity(link, 10, measuredPhysics, 1)));
-    const representatives = channelsThatDiffer(connections, (number) => `${(rates[number] ?? 0).toPrecision(5)}${routes[number]?.medium ?? ''}`);
+    const rates = fairRates(
+      { ...shared, most: new Float64Array(connections.length).fill(1000) },
+      Float64Array.from(shared.links, (link) => this.#capacity(link, 10, measuredPhysics, 1)),
+    );
+    const representatives = channelsThatDiffer(
+      connections,
+      (number) => `${(rates[number] ?? 0).toPrecision(5)}${routes[number]?.medium ?? ''}`,
+    );
     const structure = { connections, routes, shared, representatives, rated: undefined };
     this.#structures.set(key, structure);
     return structure;
@@ -170,19 +240,36 @@ export class Simulator {
   #rated(structure: Structure, plan: CallPlan, physics: Physics, environment: Environment): Rated {
     if (structure.rated?.physics === physics && structure.rated.environment === environment) return structure.rated;
     const { shared, routes, connections } = structure;
-    const blockGBps = plan.isPairs ? pairsGBps(plan.protocol, physics, this.#generation) : blockRate(plan, physics, this.#generation);
-    const capacity = Float64Array.from(shared.links, (link) => this.#capacity(link, blockGBps, physics, environment.oversubscription));
+    const blockGBps = plan.isPairs
+      ? pairsGBps(plan.protocol, physics, this.#generation)
+      : blockRate(plan, physics, this.#generation);
+    const capacity = Float64Array.from(shared.links, (link) =>
+      this.#capacity(link, blockGBps, physics, environment.oversubscription),
+    );
     // What is limited by NICs is written at the speed of blocks, and waits for the NIC.
     const most = Float64Array.from(connections, (_, index) => (routes[index]?.medium === 'net' ? 10 * blockGBps : blockGBps));
     const rates = fairRates({ ...shared, most }, capacity);
-    return structure.rated = { physics, environment, copyRate: 1000 * blockGBps, timing: this.#timing(structure, rates, plan, physics, environment) };
+    return (structure.rated = {
+      physics,
+      environment,
+      copyRate: 1000 * blockGBps,
+      timing: this.#timing(structure, rates, plan, physics, environment),
+    });
   }
 
   #capacity(link: SharedLink, blockGBps: number, physics: Physics, oversubscription: number): number {
-    return link.use === undefined ? blockGBps : Math.min(1e6, this.#routes.capacityGBps(link.use, physics) / (link.isNet ? oversubscription : 1));
+    return link.use === undefined
+      ? blockGBps
+      : Math.min(1e6, this.#routes.capacityGBps(link.use, physics) / (link.isNet ? oversubscription : 1));
   }
 
-  #timing({ connections, routes }: Structure, rates: Float64Array, plan: CallPlan, physics: Physics, { network }: Environment): Omit<Timing, 'copyRate'> {
+  #timing(
+    { connections, routes }: Structure,
+    rates: Float64Array,
+    plan: CallPlan,
+    physics: Physics,
+    { network }: Environment,
+  ): Omit<Timing, 'copyRate'> {
     const own = physics.of[this.#generation];
     const { common } = physics;
     const count = connections.length;
@@ -190,7 +277,9 @@ export class Simulator {
     const wireRate = new Float64Array(count);
     const latencyUs = new Float64Array(count);
     const threads = (plan.choice?.nThreads ?? mostLlThreads) / mostLlThreads;
-    const hop = plan.isSwitch ? common.nvlsHopUs : { LL: own.llHopUs * (1 + common.llThreadCost * threads), LL128: own.ll128HopUs, Simple: own.simpleHopUs }[plan.protocol];
+    const hop = plan.isSwitch
+      ? common.nvlsHopUs
+      : { LL: own.llHopUs * (1 + common.llThreadCost * threads), LL128: own.ll128HopUs, Simple: own.simpleHopUs }[plan.protocol];
     const block = plan.isPairs ? pairsGBps(plan.protocol, physics, this.#generation) : blockRate(plan, physics, this.#generation);
     for (let number = 0; number < count; number++) {
       const medium = routes[number]?.medium ?? 'nvlink';
@@ -205,9 +294,20 @@ export class Simulator {
         ? half * (common.netHopUs + networkExtraUs[network]) + (plan.protocol === 'Simple' ? own.simpleHopUs : 0)
         : hop * (plan.protocol === 'Simple' ? 1 : 1 - common.flagShare) + (medium === 'shm' ? common.shmHopUs : 0);
     }
-    const sliceUs = plan.isSwitch ? common.nvlsSliceUs : plan.protocol !== 'Simple' ? hop * common.flagShare : plan.isPairs ? common.pairsSliceRatio * own.simpleSliceUs : own.simpleSliceUs;
+    const sliceUs = plan.isSwitch
+      ? common.nvlsSliceUs
+      : plan.protocol !== 'Simple'
+        ? hop * common.flagShare
+        : plan.isPairs
+          ? common.pairsSliceRatio * own.simpleSliceUs
+          : own.simpleSliceUs;
     return {
-      writeRate, wireRate, stepUs: common.netStepUs, latencyUs, creditUs: latencyUs, sliceUs,
+      writeRate,
+      wireRate,
+      stepUs: common.netStepUs,
+      latencyUs,
+      creditUs: latencyUs,
+      sliceUs,
       // Scatter and gather serve all heads in one slice.
       copySliceUs: sliceUs / plan.inTurn,
       operandCost: plan.isSwitch || plan.isPairs ? 0 : common.operandCost,
@@ -246,7 +346,12 @@ interface SharedLink {
   readonly isNet: boolean;
 }
 
-function sharedLinks(connections: readonly Connection[], routes: readonly Route[], plan: CallPlan, isWide: (use: LinkUse) => boolean): SharedLinks {
+function sharedLinks(
+  connections: readonly Connection[],
+  routes: readonly Route[],
+  plan: CallPlan,
+  isWide: (use: LinkUse) => boolean,
+): SharedLinks {
   const numbers = new Map<number, number>();
   const links: SharedLink[] = [];
   const first = new Int32Array(connections.length + 1);
@@ -254,7 +359,7 @@ function sharedLinks(connections: readonly Connection[], routes: readonly Route[
   const weight: number[] = [];
   const take = (key: number, share: number, use: LinkUse | undefined, isNet: boolean) => {
     let number = numbers.get(key);
-    if (number === undefined) numbers.set(key, number = links.push({ use, isNet }) - 1);
+    if (number === undefined) numbers.set(key, (number = links.push({ use, isNet }) - 1));
     link.push(number);
     weight.push(share);
   };
@@ -262,10 +367,17 @@ function sharedLinks(connections: readonly Connection[], routes: readonly Route[
     const inTurn = via === 'direct' ? 1 : plan.inTurn;
     const isNet = routes[index]?.medium === 'net';
     for (const use of routes[index]?.uses ?? []) {
-      if (!isWide(use)) take(((phase * 4096 + use.link) * 32_768 + use.node) * 4, (use.weight * wireBytes(plan.protocol)) / inTurn, use, isNet);
+      if (!isWide(use))
+        take(((phase * 4096 + use.link) * 32_768 + use.node) * 4, (use.weight * wireBytes(plan.protocol)) / inTurn, use, isNet);
     }
     // The warps of a thread block share its throughput, those that send and those that receive each.
-    for (const [side, rank] of plan.isPairs ? [[1, from], [2, to]] as const : []) take(((phase * 1024 + channel) * 1_048_576 + rank) * 4 + side, 1, undefined, false);
+    for (const [side, rank] of plan.isPairs
+      ? ([
+          [1, from],
+          [2, to],
+        ] as const)
+      : [])
+      take(((phase * 1024 + channel) * 1_048_576 + rank) * 4 + side, 1, undefined, false);
     first[index + 1] = link.length;
   });
   return { first, link: Int32Array.from(link), weight: Float64Array.from(weight), links };
@@ -350,6 +462,7 @@ function isCollective(name: ScheduledCollective): name is Collective {
 
 /** What each rank has is a whole number of bytes. */
 function wholeParts(collective: ScheduledCollective, bytes: number, nRanks: number): number {
-  const isWhole = collective === 'AllReduce' || collective === 'Broadcast' || collective === 'Reduce' || collective === 'SendRecv';
+  const isWhole =
+    collective === 'AllReduce' || collective === 'Broadcast' || collective === 'Reduce' || collective === 'SendRecv';
   return isWhole ? bytes : Math.max(1, Math.round(bytes / nRanks)) * nRanks;
 }

@@ -39,8 +39,16 @@ const intelInterconnectGBps = new Map<number, number>([
 
 /** PCI link speeds as /sys writes them, in 100 Mb/s per lane; the first that begins the text counts. */
 const pciLaneSpeeds: readonly (readonly [string, number])[] = [
-  ['2.5 GT/s', 15], ['5 GT/s', 30], ['8 GT/s', 60], ['16 GT/s', 120], ['32 GT/s', 240],
-  ['5.0 GT/s PCIe', 30], ['8.0 GT/s PCIe', 60], ['16.0 GT/s PCIe', 120], ['32.0 GT/s PCIe', 240], ['64.0 GT/s PCIe', 480],
+  ['2.5 GT/s', 15],
+  ['5 GT/s', 30],
+  ['8 GT/s', 60],
+  ['16 GT/s', 120],
+  ['32 GT/s', 240],
+  ['5.0 GT/s PCIe', 30],
+  ['8.0 GT/s PCIe', 60],
+  ['16.0 GT/s PCIe', 120],
+  ['32.0 GT/s PCIe', 240],
+  ['64.0 GT/s PCIe', 480],
 ];
 
 /** What NCCL takes for a speed that it does not know: Gen3. */

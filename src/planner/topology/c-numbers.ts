@@ -19,13 +19,17 @@ export function parseBigInteger(text: string, base: 0 | 10 | 16): bigint {
   const [, sign, prefix, digits = ''] = match ?? [];
   let value: bigint;
   if (base === 16 || (base === 0 && prefix !== undefined)) value = digits === '' ? 0n : BigInt(`0x${digits}`);
-  else if (prefix !== undefined) value = 0n; // base 10 stops at the x
+  else if (prefix !== undefined)
+    value = 0n; // base 10 stops at the x
   else if (base === 0 && digits.startsWith('0')) value = BigInt(`0o${/^[0-7]+/.exec(digits)?.[0] ?? '0'}`);
   else value = BigInt(/^[0-9]+/.exec(digits)?.[0] ?? '0');
   return sign === '-' ? -value : value;
 }
 
-/** The integer at the start of `text`, as `strtoull` reads it: a minus wraps around, and what needs more than 64 bits becomes the greatest. */
+/**
+ * The integer at the start of `text`, as `strtoull` reads it: a minus wraps around, and what needs more than 64 bits
+ * becomes the greatest.
+ */
 export function parseUnsigned64(text: string, base: 10 | 16): bigint {
   const value = parseBigInteger(text, base);
   const greatest = 2n ** 64n - 1n;

@@ -16,5 +16,13 @@ export function likeness({ nodes, links, hostHashes, systemId }: System): string
     if (typeof value !== 'bigint') return value;
     return key === 'asic' ? numberOf(value) : value.toString(16);
   });
-  return [systemId, hostHashes.length, nodesText, links.from.join(), links.to.join(), links.type.join(), links.bandwidthGBps.join()].join(' ');
+  return [
+    systemId,
+    hostHashes.length,
+    nodesText,
+    links.from.join(),
+    links.to.join(),
+    links.type.join(),
+    links.bandwidthGBps.join(),
+  ].join(' ');
 }

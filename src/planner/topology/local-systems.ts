@@ -38,7 +38,10 @@ export interface LocalSystem {
  * @throws InputError where NCCL fails
  */
 export function localSystems(
-  system: System, parameters: Parameters, communicatorRanks: number, facts: DriverFacts = {},
+  system: System,
+  parameters: Parameters,
+  communicatorRanks: number,
+  facts: DriverFacts = {},
 ): LocalSystem[] {
   const paths = computePaths(system, parameters, facts);
   const domains = domainOfGpus(system, paths);
@@ -119,11 +122,17 @@ function hasNvls(system: System, parameters: Parameters): boolean {
   const shared = system.hardware.find((dev) => system.gpus.filter((gpu) => gpu.parent === dev.index).length > 1);
   if (shared !== undefined) {
     if (parameters.nvlsEnable !== 1) return false;
-    throw new InputError('CONTENT',
-      `NCCL_NVLS_ENABLE=1 does not go with several ranks on one GPU (dev ${shared.dev}): unset it, or give each rank a GPU`, { ncclResult: 5 });
+    throw new InputError(
+      'CONTENT',
+      `NCCL_NVLS_ENABLE=1 does not go with several ranks on one GPU (dev ${shared.dev}): unset it, or give each rank a GPU`,
+      { ncclResult: 5 },
+    );
   }
   if (parameters.nvlsEnable === 0 || system.gpus.length < rulesOf(parameters).nvlsFewestGpus) return false;
   if (parameters.nvlsEnable !== 2) return true;
-  const first = system.gpus.reduce<GpuNode | undefined>((lowest, gpu) => (lowest === undefined || gpu.rank < lowest.rank ? gpu : lowest), undefined);
+  const first = system.gpus.reduce<GpuNode | undefined>(
+    (lowest, gpu) => (lowest === undefined || gpu.rank < lowest.rank ? gpu : lowest),
+    undefined,
+  );
   return system.nvSwitches.length > 0 && (first?.sm ?? 0) >= nvlsFromSm;
 }

@@ -163,4 +163,3 @@ export function nodeName(node: Pick<SystemNode, 'type' | 'systemId' | 'localId'>
 export function gpuOfRank(system: System, rank: number): number {
   return system.gpus.findIndex((gpu) => gpu.rank === rank);
 }
-

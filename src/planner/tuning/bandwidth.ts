@@ -2,7 +2,16 @@ import { Pattern } from '../graph/graph.js';
 import type { GraphHeader } from '../graph/merge/align.js';
 import { CpuVendor } from '../topology/system.js';
 import { rulesOf } from '../versions/rules.js';
-import { generationOf, llCapGBps, nvlsEfficiency, nvlsTreeCaps, ofNodes, ringLl128Caps, treeCaps, treeLl128Caps } from './constants.js';
+import {
+  generationOf,
+  llCapGBps,
+  nvlsEfficiency,
+  nvlsTreeCaps,
+  ofNodes,
+  ringLl128Caps,
+  treeCaps,
+  treeLl128Caps,
+} from './constants.js';
 import { graphOf, type TuningInput } from './input.js';
 import type { Algorithm, Collective, Protocol } from './names.js';
 
@@ -47,35 +56,53 @@ export function modelBandwidth(input: TuningInput, collective: Collective, algor
 /** Steps that each part of the data takes around a ring. */
 export function ringSteps(collective: Collective, nRanks: number): number {
   switch (collective) {
-    case 'AllReduce': return 2 * (nRanks - 1);
+    case 'AllReduce':
+      return 2 * (nRanks - 1);
     case 'AllGather':
-    case 'ReduceScatter': return nRanks - 1;
+    case 'ReduceScatter':
+      return nRanks - 1;
     case 'Broadcast':
-    case 'Reduce': return nRanks;
+    case 'Reduce':
+      return nRanks;
   }
 }
 
-function busBandwidth(input: TuningInput, graph: GraphHeader, collective: Collective, algorithm: Algorithm, protocol: Protocol): Bandwidth {
+function busBandwidth(
+  input: TuningInput,
+  graph: GraphHeader,
+  collective: Collective,
+  algorithm: Algorithm,
+  protocol: Protocol,
+): Bandwidth {
   const { nNodes } = input;
   const between = fround(graph.nChannels * (nNodes <= 2 ? graph.bwIntra : graph.bwInter));
   switch (algorithm) {
-    case 'Ring': return ringBandwidth(input, graph.nChannels, between, protocol);
-    case 'Tree': return treeBandwidth(input, graph.nChannels, between, protocol);
-    case 'PAT': return { gbps: fround(between * 0.75), limit: 'graph' };
-    case 'CollNetDirect': return { gbps: protocol === 'Simple' ? collnetDirectBandwidth(input, graph, collective) : 0, limit: 'graph' };
-    case 'CollNetChain': return { gbps: protocol === 'Simple' ? fround(graph.nChannels * graph.bwIntra) : 0, limit: 'graph' };
+    case 'Ring':
+      return ringBandwidth(input, graph.nChannels, between, protocol);
+    case 'Tree':
+      return treeBandwidth(input, graph.nChannels, between, protocol);
+    case 'PAT':
+      return { gbps: fround(between * 0.75), limit: 'graph' };
+    case 'CollNetDirect':
+      return { gbps: protocol === 'Simple' ? collnetDirectBandwidth(input, graph, collective) : 0, limit: 'graph' };
+    case 'CollNetChain':
+      return { gbps: protocol === 'Simple' ? fround(graph.nChannels * graph.bwIntra) : 0, limit: 'graph' };
     case 'NVLS':
-    case 'NVLSTree': return nvlsBandwidth(input, graph, collective, algorithm);
+    case 'NVLSTree':
+      return nvlsBandwidth(input, graph, collective, algorithm);
   }
 }
 
 function ringBandwidth(input: TuningInput, nChannels: number, gbps: number, protocol: Protocol): Bandwidth {
   const { nNodes, minCompCap } = input;
   switch (protocol) {
-    case 'Simple': return { gbps, limit: 'graph' };
+    case 'Simple':
+      return { gbps, limit: 'graph' };
     // Half of what LL moves are flags.
-    case 'LL': return capped(gbps * 0.5, llCap(input), 'll');
-    case 'LL128': return capped(gbps * 0.92, nChannels * ofNodes(ringLl128Caps(rulesOf(input))[generationOf(minCompCap)], nNodes), 'channel');
+    case 'LL':
+      return capped(gbps * 0.5, llCap(input), 'll');
+    case 'LL128':
+      return capped(gbps * 0.92, nChannels * ofNodes(ringLl128Caps(rulesOf(input))[generationOf(minCompCap)], nNodes), 'channel');
   }
 }
 
@@ -117,11 +144,17 @@ function collnetDirectBandwidth(input: TuningInput, graph: GraphHeader, collecti
   return minCompCap >= 90 ? fround(gbps * 0.85) : gbps;
 }
 
-function nvlsBandwidth(input: TuningInput, graph: GraphHeader, collective: Collective, algorithm: 'NVLS' | 'NVLSTree'): Bandwidth {
+function nvlsBandwidth(
+  input: TuningInput,
+  graph: GraphHeader,
+  collective: Collective,
+  algorithm: 'NVLS' | 'NVLSTree',
+): Bandwidth {
   const { nRanks, nNodes, minCompCap } = input;
   const { nChannels } = graph;
   const rules = rulesOf(input);
-  if (!rules.nvlsByEfficiency) return { gbps: fround(nChannels * plainNvlsBandwidth(input, graph, collective, algorithm)), limit: 'switch' };
+  if (!rules.nvlsByEfficiency)
+    return { gbps: fround(nChannels * plainNvlsBandwidth(input, graph, collective, algorithm)), limit: 'switch' };
   const generation = generationOf(minCompCap);
   const ranksPerNode = fround(nRanks / nNodes);
   const efficient = fround(graph.bwIntra * nvlsEfficiency[generation]);
@@ -135,7 +168,12 @@ function nvlsBandwidth(input: TuningInput, graph: GraphHeader, collective: Colle
 }
 
 /** GB/s of one channel as versions before 2.28 have it: what its graph says. */
-function plainNvlsBandwidth({ ncclVersion, nRanks, nNodes }: TuningInput, { bwIntra, bwInter }: GraphHeader, collective: Collective, algorithm: 'NVLS' | 'NVLSTree'): number {
+function plainNvlsBandwidth(
+  { ncclVersion, nRanks, nNodes }: TuningInput,
+  { bwIntra, bwInter }: GraphHeader,
+  collective: Collective,
+  algorithm: 'NVLS' | 'NVLSTree',
+): number {
   if (algorithm === 'NVLSTree') return min(bwIntra, nNodes <= 2 ? bwInter : fround(bwInter / 2));
   if (collective === 'AllReduce' || !rulesOf({ ncclVersion }).nvlsShareOfRanks) return min(bwIntra, bwInter);
   const ranksPerNode = fround(nRanks / nNodes);

@@ -53,23 +53,32 @@ export function choose(tuning: Tuning, collective: Collective, bytes: number, op
 /** Bus bandwidth over algorithm bandwidth: the part of the data that each rank's link has to carry. */
 export function busFactor(collective: Collective, nRanks: number): number {
   switch (collective) {
-    case 'AllReduce': return (2 * (nRanks - 1)) / nRanks;
+    case 'AllReduce':
+      return (2 * (nRanks - 1)) / nRanks;
     case 'AllGather':
-    case 'ReduceScatter': return (nRanks - 1) / nRanks;
+    case 'ReduceScatter':
+      return (nRanks - 1) / nRanks;
     case 'Broadcast':
-    case 'Reduce': return 1;
+    case 'Reduce':
+      return 1;
   }
 }
 
 const warp = 32;
 
 /** Less data gets fewer channels, then fewer threads in each. */
-function channelsAndThreads(tuning: Tuning, algorithm: Algorithm, protocol: Protocol, bytes: number): Pick<Choice, 'nChannels' | 'nThreads'> {
+function channelsAndThreads(
+  tuning: Tuning,
+  algorithm: Algorithm,
+  protocol: Protocol,
+  bytes: number,
+): Pick<Choice, 'nChannels' | 'nThreads'> {
   const { input } = tuning;
   const most = tuning.maxThreads[algorithm][protocol];
   const threshold = tuning.threadThresholds[algorithm][protocol];
   switch (algorithm) {
-    case 'CollNetDirect': return { nChannels: collnetDirectChannels(tuning, bytes, most, threshold), nThreads: most };
+    case 'CollNetDirect':
+      return { nChannels: collnetDirectChannels(tuning, bytes, most, threshold), nThreads: most };
     case 'NVLS':
     case 'NVLSTree': {
       const nvlsChannels = input.nvls?.nChannels ?? 0;

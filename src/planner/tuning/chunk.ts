@@ -36,13 +36,24 @@ export function chunkBytes({ input, model }: Tuning, call: ChunkedCall): number 
 function unalignedChunk(input: TuningInput, call: ChunkedCall, nvlsIsSlow: boolean): number {
   const most = bufferChunk(input, call);
   switch (call.algorithm) {
-    case 'CollNetDirect': return collnetDirectChunk(input, call, most);
-    case 'CollNetChain': return collnetChainChunk(input, call);
-    case 'NVLS': return nvlsChunk(input, call, min(most, nvlsIsSlow ? 32 * KiB : input.nvls?.chunkBytes ?? most));
-    case 'NVLSTree': return nvlsTreeChunk(input, call);
-    case 'Tree': return call.protocol === 'LL128' ? treeLl128Chunk(input, call, most) : most;
-    case 'PAT': return halved(most, 64 * KiB, (chunk) => sizeProduct(chunk, call.nChannels, call.collective === 'AllGather' ? 32 : 16) > call.bytes);
-    case 'Ring': return most;
+    case 'CollNetDirect':
+      return collnetDirectChunk(input, call, most);
+    case 'CollNetChain':
+      return collnetChainChunk(input, call);
+    case 'NVLS':
+      return nvlsChunk(input, call, min(most, nvlsIsSlow ? 32 * KiB : (input.nvls?.chunkBytes ?? most)));
+    case 'NVLSTree':
+      return nvlsTreeChunk(input, call);
+    case 'Tree':
+      return call.protocol === 'LL128' ? treeLl128Chunk(input, call, most) : most;
+    case 'PAT':
+      return halved(
+        most,
+        64 * KiB,
+        (chunk) => sizeProduct(chunk, call.nChannels, call.collective === 'AllGather' ? 32 : 16) > call.bytes,
+      );
+    case 'Ring':
+      return most;
   }
 }
 
@@ -50,15 +61,19 @@ function unalignedChunk(input: TuningInput, call: ChunkedCall, nvlsIsSlow: boole
 function bufferChunk({ buffers }: TuningInput, { collective, algorithm, protocol }: ChunkedCall): number {
   const goesAround = collective !== 'Broadcast' && collective !== 'Reduce';
   switch (protocol) {
-    case 'LL': return floor(floor(buffers.ll / stepsPerBuffer) / 2);
-    case 'LL128': return floor(floor(buffers.ll128 / stepsPerBuffer) / 16) * 15;
-    case 'Simple': return floor(buffers.simple / stepsPerBuffer) * (algorithm === 'Ring' && goesAround ? stepsPerRingChunk : 1);
+    case 'LL':
+      return floor(floor(buffers.ll / stepsPerBuffer) / 2);
+    case 'LL128':
+      return floor(floor(buffers.ll128 / stepsPerBuffer) / 16) * 15;
+    case 'Simple':
+      return floor(buffers.simple / stepsPerBuffer) * (algorithm === 'Ring' && goesAround ? stepsPerRingChunk : 1);
   }
 }
 
 function collnetDirectChunk({ collnet }: TuningInput, { bytes, nChannels }: ChunkedCall, most: number): number {
   const { directHeads, directDepth } = collnet ?? { directHeads: 1, directDepth: 1 };
-  const fewerThan = (loops: number) => (chunk: number) => floor(bytes / sizeProduct(nChannels, directHeads, chunk)) < directDepth * loops;
+  const fewerThan = (loops: number) => (chunk: number) =>
+    floor(bytes / sizeProduct(nChannels, directHeads, chunk)) < directDepth * loops;
   return halved(halved(most, 128 * KiB, fewerThan(64)), 32 * KiB, fewerThan(8));
 }
 
@@ -77,16 +92,30 @@ function halved(most: number, limit: number, isTooBig: (chunk: number) => boolea
 }
 
 function nvlsChunk({ nvls }: TuningInput, { bytes, nChannels }: ChunkedCall, most: number): number {
-  return stepped(most, bytes, nChannels * (nvls?.nHeads ?? 1), [[64, 64 * KiB], [8, 32 * KiB], [2, 16 * KiB]]);
+  return stepped(most, bytes, nChannels * (nvls?.nHeads ?? 1), [
+    [64, 64 * KiB],
+    [8, 32 * KiB],
+    [2, 16 * KiB],
+  ]);
 }
 
 function nvlsTreeChunk({ nvls }: TuningInput, { bytes, nChannels }: ChunkedCall): number {
   const most = nvls === null ? 0 : min(nvls.chunkBytes, nvls.treeMaxChunkBytes);
-  return stepped(most, bytes, nChannels * (nvls?.nHeads ?? 1), [[32, 256 * KiB], [16, 128 * KiB], [4, 64 * KiB], [1, 32 * KiB]]);
+  return stepped(most, bytes, nChannels * (nvls?.nHeads ?? 1), [
+    [32, 256 * KiB],
+    [16, 128 * KiB],
+    [4, 64 * KiB],
+    [1, 32 * KiB],
+  ]);
 }
 
 /** Where the data is less than so many chunks at each of `together` places, chunks are at most so big: step after step. */
-function stepped(most: number, bytes: number, together: number, steps: readonly (readonly [loops: number, limit: number])[]): number {
+function stepped(
+  most: number,
+  bytes: number,
+  together: number,
+  steps: readonly (readonly [loops: number, limit: number])[],
+): number {
   return steps.reduce((chunk, [loops, limit]) => (bytes < loops * together * chunk ? min(chunk, limit) : chunk), most);
 }
 

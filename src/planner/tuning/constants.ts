@@ -2,8 +2,8 @@ import type { Rules } from '../versions/rules.js';
 import type { Algorithm, Protocol } from './names.js';
 
 /**
- * The figures that NVIDIA measured and NCCL carries (its `ncclTunerConstants`); those that changed are rules. They are C doubles there; where
- * NCCL stores one in a float, the code that uses it rounds.
+ * The figures that NVIDIA measured and NCCL carries (its `ncclTunerConstants`); those that changed are rules. They are
+ * C doubles there; where NCCL stores one in a float, the code that uses it rounds.
  */
 
 type Latencies = Readonly<Record<Algorithm, Readonly<Record<Protocol, number>>>>;
@@ -85,25 +85,73 @@ export function llCapGBps(nNodes: number, generation: Generation, amdOrMixed: bo
 }
 
 /** The most that one channel of a ring carries with LL128; GB/s. */
-export const ringLl128Caps = (rules: Rules): Caps => ({ volta: [20, 20, 20], ampere: [20, 20, 20], hopper: [36.7, 36.7, 36.7], blackwell: rules.ringLl128CapBlackwell });
+export const ringLl128Caps = (rules: Rules): Caps => ({
+  volta: [20, 20, 20],
+  ampere: [20, 20, 20],
+  hopper: [36.7, 36.7, 36.7],
+  blackwell: rules.ringLl128CapBlackwell,
+});
 
 /** The most that one channel of a tree carries with LL128; GB/s. */
-export const treeLl128Caps = (rules: Rules): Caps => ({ volta: [20, 20, 20], ampere: [20, 20, 20], hopper: [36.7, 36.7, 29.0], blackwell: rules.treeLl128CapBlackwell });
+export const treeLl128Caps = (rules: Rules): Caps => ({
+  volta: [20, 20, 20],
+  ampere: [20, 20, 20],
+  hopper: [36.7, 36.7, 29.0],
+  blackwell: rules.treeLl128CapBlackwell,
+});
 
 /** The most that one channel of a tree carries; GB/s. */
-export const treeCaps = (rules: Rules): Caps => ({ volta: [26.5, 18.5, 10.0], ampere: [24.0, 23.6, 17.8], hopper: [38.7, 41.4, 36.0], blackwell: rules.treeCapBlackwell });
+export const treeCaps = (rules: Rules): Caps => ({
+  volta: [26.5, 18.5, 10.0],
+  ampere: [24.0, 23.6, 17.8],
+  hopper: [38.7, 41.4, 36.0],
+  blackwell: rules.treeCapBlackwell,
+});
 
 /** The most that one head of NVLink SHARP carries with trees between nodes; GB/s. */
-export const nvlsTreeCaps = (rules: Rules): Caps => ({ volta: [26.5, 18.5, 10.0], ampere: [24.0, 23.6, 17.8], hopper: [0, 57.7, 45.5], blackwell: [0, 96, rules.nvlsTreeCapBlackwell] });
+export const nvlsTreeCaps = (rules: Rules): Caps => ({
+  volta: [26.5, 18.5, 10.0],
+  ampere: [24.0, 23.6, 17.8],
+  hopper: [0, 57.7, 45.5],
+  blackwell: [0, 96, rules.nvlsTreeCapBlackwell],
+});
 
 /** Which part of its links' bandwidth NVLink SHARP reaches; a C float. */
 export const nvlsEfficiency: Readonly<Record<Generation, number>> = {
-  volta: 0, ampere: 0, hopper: Math.fround(0.85), blackwell: Math.fround(0.74),
+  volta: 0,
+  ampere: 0,
+  hopper: Math.fround(0.85),
+  blackwell: Math.fround(0.74),
 };
 
 /** Trees are slower than the model at middle sizes: factors of bandwidth by power of two, from 64 B to 512 MiB; C floats. */
 export const treeCorrections: Readonly<Record<Protocol, Float32Array>> = {
   LL: Float32Array.of(1, 1, 1, 1, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1, 1, 1, 1),
   LL128: Float32Array.of(1, 1, 1, 1, 1, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1, 1, 1),
-  Simple: Float32Array.of(0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9, 0.9, 0.9),
+  Simple: Float32Array.of(
+    0.9,
+    0.9,
+    0.9,
+    0.9,
+    0.9,
+    0.9,
+    0.9,
+    0.8,
+    0.7,
+    0.6,
+    0.6,
+    0.5,
+    0.5,
+    0.5,
+    0.5,
+    0.6,
+    0.7,
+    0.8,
+    0.7,
+    0.7,
+    0.8,
+    0.9,
+    0.9,
+    0.9,
+  ),
 };

@@ -26,8 +26,18 @@ export interface Flip {
  *
  * @throws InvalidArgumentError for sizes that are not whole numbers above 0, the second not below the first
  */
-export function flips(tuning: Tuning, collective: Collective, fromBytes: number, toBytes: number, options: CallOptions = {}): Flip[] {
-  if (!(toBytes >= fromBytes)) throw new InvalidArgumentError('ARGUMENT_RANGE', `sizes from ${fromBytes} to ${toBytes}: the second has to be at least the first`);
+export function flips(
+  tuning: Tuning,
+  collective: Collective,
+  fromBytes: number,
+  toBytes: number,
+  options: CallOptions = {},
+): Flip[] {
+  if (!(toBytes >= fromBytes))
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `sizes from ${fromBytes} to ${toBytes}: the second has to be at least the first`,
+    );
   const costs = new CostModel(tuning, collective, options);
   const wayAt = (bytes: number): Way | null => {
     const best = costs.best(bytes);

@@ -35,7 +35,12 @@ export interface TuningInput {
   readonly nChannels: number;
   readonly buffers: BufferBytes;
   /** NVLink SHARP; null without. */
-  readonly nvls: { readonly nChannels: number; readonly nHeads: number; readonly chunkBytes: number; readonly treeMaxChunkBytes: number } | null;
+  readonly nvls: {
+    readonly nChannels: number;
+    readonly nHeads: number;
+    readonly chunkBytes: number;
+    readonly treeMaxChunkBytes: number;
+  } | null;
   /** Reduction in the network; null without. */
   readonly collnet: {
     /** How many heads rank 0 sets up. */
@@ -68,16 +73,25 @@ export function tuningInput(merged: Merged, { ncclVersion }: Pick<Parameters, 'n
     graphs,
     nChannels,
     buffers,
-    nvls: nvls === undefined ? null : {
-      nChannels: nvls.nChannels, nHeads: nvls.nHeads, chunkBytes: nvls.chunkBytes, treeMaxChunkBytes: nvls.treeMaxChunkBytes,
-    },
-    collnet: collnet === undefined || direct === undefined ? null : {
-      headCount: collnet.headCount,
-      chainSupport: collnet.chainSupport,
-      chainDepth: collnet.chainDepth,
-      directHeads: direct.nHeads,
-      directDepth: direct.depth,
-    },
+    nvls:
+      nvls === undefined
+        ? null
+        : {
+            nChannels: nvls.nChannels,
+            nHeads: nvls.nHeads,
+            chunkBytes: nvls.chunkBytes,
+            treeMaxChunkBytes: nvls.treeMaxChunkBytes,
+          },
+    collnet:
+      collnet === undefined || direct === undefined
+        ? null
+        : {
+            headCount: collnet.headCount,
+            chainSupport: collnet.chainSupport,
+            chainDepth: collnet.chainDepth,
+            directHeads: direct.nHeads,
+            directDepth: direct.depth,
+          },
   };
 }
 

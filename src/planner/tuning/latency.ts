@@ -14,7 +14,13 @@ const { fround, max, min, trunc } = Math;
  * How long a collective takes for very little data by NCCL's model, µs: what a call costs anyway and what the steps cost
  * that have to follow each other. A C float; each `fround` stands where NCCL stores one.
  */
-export function modelLatency(input: TuningInput, collective: Collective, algorithm: Algorithm, protocol: Protocol, parameters: Parameters): number {
+export function modelLatency(
+  input: TuningInput,
+  collective: Collective,
+  algorithm: Algorithm,
+  protocol: Protocol,
+  parameters: Parameters,
+): number {
   const { nRanks, nNodes } = input;
   const base = fround(baseLatenciesUs[algorithm][protocol]);
   const within = fround(stepUs(input, withinNode(input, algorithm), algorithm, protocol));
@@ -22,20 +28,32 @@ export function modelLatency(input: TuningInput, collective: Collective, algorit
   const others = trunc(nRanks / nNodes) - 1;
   const depth = floorLog2(nNodes);
   switch (algorithm) {
-    case 'Ring': return fround(base + ringLatency(input, collective, protocol, within, between, parameters));
-    case 'Tree': return fround(base + fround(2 * fround(fround(others * within) + fround(depth * between))));
+    case 'Ring':
+      return fround(base + ringLatency(input, collective, protocol, within, between, parameters));
+    case 'Tree':
+      return fround(base + fround(2 * fround(fround(others * within) + fround(depth * between))));
     // 0.4 µs for each rank that a head serves.
-    case 'CollNetDirect': return fround(base + (2 * (fround(min(1, others) * within) + others * 0.4) + between));
-    case 'CollNetChain': return fround(base + fround(fround(2 * others * within) + between));
-    case 'NVLS': return nNodes > 1 ? fround(within + between) : within;
-    case 'NVLSTree': return fround(base + fround(within + fround(2 * depth * between)));
+    case 'CollNetDirect':
+      return fround(base + (2 * (fround(min(1, others) * within) + others * 0.4) + between));
+    case 'CollNetChain':
+      return fround(base + fround(fround(2 * others * within) + between));
+    case 'NVLS':
+      return nNodes > 1 ? fround(within + between) : within;
+    case 'NVLSTree':
+      return fround(base + fround(within + fround(2 * depth * between)));
     // The linear part is there in NCCL too.
-    case 'PAT': return fround(base + (depth * (between / 3.5) + nRanks * 2.8));
+    case 'PAT':
+      return fround(base + (depth * (between / 3.5) + nRanks * 2.8));
   }
 }
 
 function ringLatency(
-  input: TuningInput, collective: Collective, protocol: Protocol, within: number, between: number, parameters: Parameters,
+  input: TuningInput,
+  collective: Collective,
+  protocol: Protocol,
+  within: number,
+  between: number,
+  parameters: Parameters,
 ): number {
   const { nRanks, nNodes, graphs } = input;
   const nSteps = ringSteps(collective, nRanks);

@@ -17,32 +17,47 @@ export type Asked<Name extends string> = Readonly<Record<Name, 'on' | 'off' | 'u
  * Case does not matter. Names that an entry does not leave out are `on`, which is more than `unset`: `NCCL_PROTO=^LL`
  * uses LL128 even where NCCL would not.
  *
- * @throws InvalidUsageError for a name that there is not, or a later entry without collective; NCCL then fails to make the communicator
+ * @throws InvalidUsageError for a name that there is not, or a later entry without collective; NCCL then fails to make
+ *   the communicator
  */
 export function readNameList<const Name extends string>(
-  variable: string, text: string | undefined, names: readonly Name[],
+  variable: string,
+  text: string | undefined,
+  names: readonly Name[],
 ): Readonly<Record<Collective, Asked<Name>>> {
   const asked: Record<Collective, Asked<Name>> = byName(collectives, () => byName(names, () => 'unset'));
   for (const { text: entry, start } of tokens(text ?? '', ';')) {
     // NCCL looks no further than the second colon.
     const [first, second] = tokens(entry, ':').map((token) => token.text);
-    if (first === undefined) throw new InvalidUsageError('ENVIRONMENT', `${variable}=${text ?? ''}: an entry has nothing but colons`);
+    if (first === undefined)
+      throw new InvalidUsageError('ENVIRONMENT', `${variable}=${text ?? ''}: an entry has nothing but colons`);
     if (second === undefined && start > 0) {
-      throw new InvalidUsageError('ENVIRONMENT',
-        `${variable}=${text ?? ''}: only the first entry may leave out the collective; write for example allreduce:${entry}`);
+      throw new InvalidUsageError(
+        'ENVIRONMENT',
+        `${variable}=${text ?? ''}: only the first entry may leave out the collective; write for example allreduce:${entry}`,
+      );
     }
     const value = readEntry(variable, text ?? '', second ?? first, names);
-    for (const collective of second === undefined ? collectives : [collectiveNamed(variable, text ?? '', first)]) asked[collective] = value;
+    for (const collective of second === undefined ? collectives : [collectiveNamed(variable, text ?? '', first)])
+      asked[collective] = value;
   }
   return asked;
 }
 
-function readEntry<const Name extends string>(variable: string, text: string, entry: string, names: readonly Name[]): Asked<Name> {
+function readEntry<const Name extends string>(
+  variable: string,
+  text: string,
+  entry: string,
+  names: readonly Name[],
+): Asked<Name> {
   const except = entry.startsWith('^');
   const listed = tokens(except ? entry.slice(1) : entry, ',').map(({ text: word }) => {
     const name = names.find((known) => known.toLowerCase() === word.toLowerCase());
     if (name === undefined) {
-      throw new InvalidUsageError('UNKNOWN_NAME', `${variable}=${text}: no ${word}${didYouMean(word, names)} (there are ${names.join(', ')})`);
+      throw new InvalidUsageError(
+        'UNKNOWN_NAME',
+        `${variable}=${text}: no ${word}${didYouMean(word, names)} (there are ${names.join(', ')})`,
+      );
     }
     return name;
   });
@@ -52,7 +67,10 @@ function readEntry<const Name extends string>(variable: string, text: string, en
 function collectiveNamed(variable: string, text: string, word: string): Collective {
   const collective = collectives.find((known) => known.toLowerCase() === word.toLowerCase());
   if (collective === undefined) {
-    throw new InvalidUsageError('UNKNOWN_NAME', `${variable}=${text}: no collective ${word}${didYouMean(word, collectives)} (there are ${collectives.join(', ')})`);
+    throw new InvalidUsageError(
+      'UNKNOWN_NAME',
+      `${variable}=${text}: no collective ${word}${didYouMean(word, collectives)} (there are ${collectives.join(', ')})`,
+    );
   }
   return collective;
 }

@@ -17,7 +17,18 @@ export type Protocol = (typeof protocols)[number];
 
 /** NCCL's types of elements. */
 export const dataTypes = [
-  'int8', 'uint8', 'int32', 'uint32', 'int64', 'uint64', 'float16', 'float32', 'float64', 'bfloat16', 'float8e4m3', 'float8e5m2',
+  'int8',
+  'uint8',
+  'int32',
+  'uint32',
+  'int64',
+  'uint64',
+  'float16',
+  'float32',
+  'float64',
+  'bfloat16',
+  'float8e4m3',
+  'float8e5m2',
 ] as const;
 /** One of {@link dataTypes}. */
 export type DataTypeName = (typeof dataTypes)[number];
@@ -28,6 +39,9 @@ export const operators = ['sum', 'prod', 'max', 'min', 'avg'] as const;
 export type OperatorName = (typeof operators)[number];
 
 /** One value for each of these names. */
-export function byName<const Name extends string, Value>(names: readonly Name[], valueOf: (name: Name) => Value): Record<Name, Value> {
+export function byName<const Name extends string, Value>(
+  names: readonly Name[],
+  valueOf: (name: Name) => Value,
+): Record<Name, Value> {
   return Object.fromEntries(names.map((name) => [name, valueOf(name)])) as Record<Name, Value>;
 }

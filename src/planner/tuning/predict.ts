@@ -5,7 +5,16 @@ import { treeCorrections } from './constants.js';
 import type { TuningInput } from './input.js';
 import { floorLog2 } from './integers.js';
 import {
-  type Algorithm, algorithms, type Collective, collectives, dataTypes, type DataTypeName, type OperatorName, operators, type Protocol, protocols,
+  type Algorithm,
+  algorithms,
+  type Collective,
+  collectives,
+  dataTypes,
+  type DataTypeName,
+  type OperatorName,
+  operators,
+  type Protocol,
+  protocols,
 } from './names.js';
 import { type Rules, rulesOf } from '../versions/rules.js';
 import type { Reason } from './reasons.js';
@@ -79,7 +88,11 @@ export class CostModel {
   readonly #candidates: readonly Candidate[];
 
   /** @throws InvalidArgumentError for an unknown name, or a number of operations that is not a whole number above 0 */
-  constructor({ input, model }: Tuning, collective: Collective, { dataType = 'float32', operator = 'sum', operations = 1 }: CallOptions) {
+  constructor(
+    { input, model }: Tuning,
+    collective: Collective,
+    { dataType = 'float32', operator = 'sum', operations = 1 }: CallOptions,
+  ) {
     refuseUnknown('collective', collective, collectives);
     refuseUnknown('data type', dataType, dataTypes);
     refuseUnknown('operator', operator, operators);
@@ -133,25 +146,40 @@ export class CostModel {
   #cost({ algorithm, protocol, model, reasons }: Candidate, bytes: number): Cost | undefined {
     const { nRanks, nNodes, nChannels, minCompCap, cpuArch } = this.#input;
     // One rank copies, and NCCL calls that a ring that takes no time.
-    if (nRanks === 1) return algorithm === 'Ring' && protocol === 'Simple' ? { timeUs: 0, latencyUs: 0, bandwidthGBps: 0 } : undefined;
+    if (nRanks === 1)
+      return algorithm === 'Ring' && protocol === 'Simple' ? { timeUs: 0, latencyUs: 0, bandwidthGBps: 0 } : undefined;
     if (reasons.length > 0 || model.bandwidthGBps === 0) return undefined;
     let { bandwidthGBps, latencyUs } = model;
     if (this.#collective === 'AllReduce') {
       const size = floorLog2(Math.floor(bytes / 64));
-      const corrected = algorithm === 'Tree' ? size < 23 : algorithm === 'NVLSTree' && minCompCap >= 100 && cpuArch === CpuArch.X86 && this.#rules.nvlsTreeCorrection;
+      const corrected =
+        algorithm === 'Tree'
+          ? size < 23
+          : algorithm === 'NVLSTree' && minCompCap >= 100 && cpuArch === CpuArch.X86 && this.#rules.nvlsTreeCorrection;
       if (corrected) bandwidthGBps = fround(bandwidthGBps * (treeCorrections[protocol][size] ?? 1));
       // Rings of several nodes reach a plateau.
-      const isPlateau = algorithm === 'Ring' && protocol === 'Simple' && nNodes > 1 && Math.floor(bytes / (nChannels * nRanks)) >= 64;
+      const isPlateau =
+        algorithm === 'Ring' && protocol === 'Simple' && nNodes > 1 && Math.floor(bytes / (nChannels * nRanks)) >= 64;
       if (isPlateau) latencyUs = fround(latencyUs * (minCompCap < 80 ? 1.9 : 1.4));
     }
     latencyUs = fround(latencyUs * (algorithm === 'Ring' ? this.#operations : Math.ceil(this.#operations / operationsPerBatch)));
     const timeUs = fround(latencyUs + fround(fround(bytes) / fround(1000 * bandwidthGBps)));
-    return { timeUs: this.#penalised && algorithm === 'Ring' ? fround(timeUs * float8RingPenalty) : timeUs, latencyUs, bandwidthGBps };
+    return {
+      timeUs: this.#penalised && algorithm === 'Ring' ? fround(timeUs * float8RingPenalty) : timeUs,
+      latencyUs,
+      bandwidthGBps,
+    };
   }
 }
 
 /** Why this call cannot use an algorithm that the communicator has. */
-function callTroubles(input: TuningInput, collective: Collective, algorithm: Algorithm, dataType: DataTypeName, operator: OperatorName): Reason[] {
+function callTroubles(
+  input: TuningInput,
+  collective: Collective,
+  algorithm: Algorithm,
+  dataType: DataTypeName,
+  operator: OperatorName,
+): Reason[] {
   const { nRanks, localRanks, maxLocalRanks, minCompCap, nNodes, nvls, collnet } = input;
   if (nRanks === 1) return [];
   const reasons: Reason[] = [];
@@ -163,15 +191,23 @@ function callTroubles(input: TuningInput, collective: Collective, algorithm: Alg
   if (fewRanksOnly && maxLocalRanks > mostCollnetLocalRanks) {
     reasons.push({ why: 'collnet-local-ranks', localRanks: maxLocalRanks, most: mostCollnetLocalRanks });
   }
-  if (collnet !== null && (isCollnet || (algorithm === 'NVLS' && nNodes > 1)) && reduces(collective) && !networkReduces(operator, dataType)) {
+  if (
+    collnet !== null &&
+    (isCollnet || (algorithm === 'NVLS' && nNodes > 1)) &&
+    reduces(collective) &&
+    !networkReduces(operator, dataType)
+  ) {
     reasons.push({ why: 'collnet-operator', operator, dataType });
   }
   if (isNvls && nvls !== null) {
-    if (collective !== 'AllReduce' && localRanks > mostNvlsLocalRanks) reasons.push({ why: 'nvls-local-ranks', localRanks, most: mostNvlsLocalRanks });
-    if (collective !== 'AllReduce' && rulesOf(input).nvlsGatherOnOneNode && nNodes > 1) reasons.push({ why: 'nvls-nodes', nNodes });
+    if (collective !== 'AllReduce' && localRanks > mostNvlsLocalRanks)
+      reasons.push({ why: 'nvls-local-ranks', localRanks, most: mostNvlsLocalRanks });
+    if (collective !== 'AllReduce' && rulesOf(input).nvlsGatherOnOneNode && nNodes > 1)
+      reasons.push({ why: 'nvls-nodes', nNodes });
     if (reduces(collective) && !switchReduces(operator, dataType)) reasons.push({ why: 'nvls-operator', operator, dataType });
   }
-  if (algorithm === 'PAT' && collective === 'ReduceScatter' && operator === 'avg') reasons.push({ why: 'pat-operator', operator });
+  if (algorithm === 'PAT' && collective === 'ReduceScatter' && operator === 'avg')
+    reasons.push({ why: 'pat-operator', operator });
   return reasons;
 }
 
@@ -192,10 +228,13 @@ function switchReduces(operator: OperatorName, dataType: DataTypeName): boolean 
     case 'int64':
     case 'uint64':
     case 'float16':
-    case 'bfloat16': return operator === 'sum' || operator === 'min' || operator === 'max';
+    case 'bfloat16':
+      return operator === 'sum' || operator === 'min' || operator === 'max';
     case 'float32':
-    case 'float64': return operator === 'sum';
-    default: return false;
+    case 'float64':
+      return operator === 'sum';
+    default:
+      return false;
   }
 }
 
@@ -208,9 +247,14 @@ function networkReduces(operator: OperatorName, dataType: DataTypeName): boolean
 }
 
 function refuseSize(bytes: number): void {
-  if (!Number.isSafeInteger(bytes) || bytes < 1) throw new InvalidArgumentError('ARGUMENT_RANGE', `a size of ${bytes} bytes: it has to be a whole number above 0`);
+  if (!Number.isSafeInteger(bytes) || bytes < 1)
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `a size of ${bytes} bytes: it has to be a whole number above 0`);
 }
 
 function refuseUnknown(what: string, name: string, names: readonly string[]): void {
-  if (!names.includes(name)) throw new InvalidArgumentError('UNKNOWN_NAME', `no ${what} ${name}${didYouMean(name, names)} (there are ${names.join(', ')})`);
+  if (!names.includes(name))
+    throw new InvalidArgumentError(
+      'UNKNOWN_NAME',
+      `no ${what} ${name}${didYouMean(name, names)} (there are ${names.join(', ')})`,
+    );
 }

@@ -52,39 +52,56 @@ export type Reason =
 /** The reason as a sentence. */
 export function describeReason(reason: Reason): string {
   switch (reason.why) {
-    case 'one-rank': return 'There is one rank, so nothing is exchanged.';
-    case 'no-such-algorithm': return `NCCL has no ${reason.algorithm} for ${reason.collective}.`;
-    case 'simple-only': return `NCCL has ${reason.algorithm} with protocol Simple only, not with ${reason.protocol}.`;
-    case 'asked': return `${reason.variable}=${reason.value} leaves it out.`;
+    case 'one-rank':
+      return 'There is one rank, so nothing is exchanged.';
+    case 'no-such-algorithm':
+      return `NCCL has no ${reason.algorithm} for ${reason.collective}.`;
+    case 'simple-only':
+      return `NCCL has ${reason.algorithm} with protocol Simple only, not with ${reason.protocol}.`;
+    case 'asked':
+      return `${reason.variable}=${reason.value} leaves it out.`;
     case 'channels': {
       const has = reason.nChannels === 0 ? 'no channel' : reason.nChannels === 1 ? 'one channel' : `${reason.nChannels} channels`;
       return `The graph for ${reason.algorithm} has ${has}${reason.fewest > 1 ? `; it takes ${reason.fewest}` : ''}.`;
     }
     case 'no-collnet':
       return `${reason.algorithm}${reason.algorithm === 'NVLS' ? ' between nodes' : ''} needs a network that reduces (SHARP), which is not there or not switched on (NCCL_COLLNET_ENABLE=1).`;
-    case 'collnet-chain-heads': return 'Heads of the CollNet chains are not among the ranks that reach the reducing network.';
-    case 'no-nvswitch': return 'CollNetDirect is used on machines with NVSwitch only.';
+    case 'collnet-chain-heads':
+      return 'Heads of the CollNet chains are not among the ranks that reach the reducing network.';
+    case 'no-nvswitch':
+      return 'CollNetDirect is used on machines with NVSwitch only.';
     case 'heads':
       return `Between nodes it takes a head for each rank of a node; there are ${reason.heads} heads for up to ${reason.localRanks} ranks.`;
-    case 'collnet-local-ranks': return `CollNet serves at most ${reason.most} ranks a node; there are ${reason.localRanks}.`;
-    case 'collnet-operator': return `The network cannot reduce ${reason.dataType} with ${reason.operator}.`;
-    case 'no-nvls': return 'There is no NVLink SHARP (it takes NVSwitches and GPUs of compute capability 9.0, and NCCL_NVLS_ENABLE not 0).';
-    case 'one-node': return 'NVLSTree joins several nodes; there is one.';
+    case 'collnet-local-ranks':
+      return `CollNet serves at most ${reason.most} ranks a node; there are ${reason.localRanks}.`;
+    case 'collnet-operator':
+      return `The network cannot reduce ${reason.dataType} with ${reason.operator}.`;
+    case 'no-nvls':
+      return 'There is no NVLink SHARP (it takes NVSwitches and GPUs of compute capability 9.0, and NCCL_NVLS_ENABLE not 0).';
+    case 'one-node':
+      return 'NVLSTree joins several nodes; there is one.';
     case 'nvls-local-ranks':
       return `Outside of AllReduce, NVLink SHARP serves at most ${reason.most} ranks a node; there are ${reason.localRanks}.`;
-    case 'nvls-nodes': return `Outside of AllReduce, this version has NVLink SHARP on one node only; there are ${reason.nNodes}.`;
-    case 'nvls-operator': return `The NVSwitch cannot reduce ${reason.dataType} with ${reason.operator}.`;
-    case 'pat-off': return 'NCCL_PAT_ENABLE=0 switches PAT off.';
+    case 'nvls-nodes':
+      return `Outside of AllReduce, this version has NVLink SHARP on one node only; there are ${reason.nNodes}.`;
+    case 'nvls-operator':
+      return `The NVSwitch cannot reduce ${reason.dataType} with ${reason.operator}.`;
+    case 'pat-off':
+      return 'NCCL_PAT_ENABLE=0 switches PAT off.';
     case 'pat-local-ranks':
       return `PAT is used with one rank a node only; there are ${reason.nRanks} ranks on ${reason.nNodes} nodes (NCCL_PAT_ENABLE=1 would allow it).`;
-    case 'pat-old-gpu': return `PAT takes GPUs of compute capability 6.0; the oldest has ${capability(reason.compCap)}.`;
-    case 'pat-operator': return `PAT does not scale, which ${reason.operator} needs.`;
+    case 'pat-old-gpu':
+      return `PAT takes GPUs of compute capability 6.0; the oldest has ${capability(reason.compCap)}.`;
+    case 'pat-operator':
+      return `PAT does not scale, which ${reason.operator} needs.`;
     case 'll128-path':
       return `LL128 needs paths between ${reason.between} of type ${pathTypeNames[reason.farthest]} or nearer; here they are ${pathTypeNames[reason.type]}.`;
     case 'll128-mixed-gpus':
       return `LL128 joins different GPUs from compute capability 9.0 on only; here they go from ${capability(reason.minCompCap)} to ${capability(reason.maxCompCap)}.`;
-    case 'll128-old-gpu': return `LL128 takes GPUs of compute capability 7.0; the oldest has ${capability(reason.compCap)}.`;
-    case 'float8-old-gpu': return `NCCL reduces 8-bit floats from compute capability 9.0 on; the oldest GPU has ${capability(reason.compCap)}.`;
+    case 'll128-old-gpu':
+      return `LL128 takes GPUs of compute capability 7.0; the oldest has ${capability(reason.compCap)}.`;
+    case 'float8-old-gpu':
+      return `NCCL reduces 8-bit floats from compute capability 9.0 on; the oldest GPU has ${capability(reason.compCap)}.`;
   }
 }
 

@@ -49,7 +49,10 @@ export function threadThresholds({ nRanks }: TuningInput, parameters: Parameters
   };
 }
 
-/** Up to six whole numbers between blanks, as C's sscanf reads them: the first that is none ends the list; a negative one changes nothing. */
+/**
+ * Up to six whole numbers between blanks, as C's sscanf reads them: the first that is none ends the list; a negative
+ * one changes nothing.
+ */
 function askedThresholds(text: string): (number | undefined)[] {
   const list = /^(?:\s*[+-]?[0-9]+(?![0-9]))*/.exec(text)?.[0] ?? '';
   const numbers = list.match(/[+-]?[0-9]+/g) ?? [];

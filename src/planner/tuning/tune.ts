@@ -61,24 +61,30 @@ export function tuneFor(input: TuningInput, parameters: Parameters): Tuning {
     input,
     maxThreads: maxThreads(input, parameters),
     threadThresholds: threadThresholds(input, parameters),
-    model: byName(collectives, (collective) => byName(algorithms, (algorithm) => byName(protocols, (protocol) => {
-      const because = absence(input, collective, algorithm, protocol, parameters);
-      if (because !== undefined) return { bandwidthGBps: 0, latencyUs: 0, wouldBeGBps: 0, limit: null, disabled: [because] };
-      const { gbps, limit } = modelBandwidth(input, collective, algorithm, protocol);
-      const disabled = [
-        ...algorithmTroubles(input, collective, algorithm, protocol),
-        ...(protocol === 'LL128' && (algorithm === 'Tree' || algorithm === 'Ring') ? ll128Troubles(input, algorithm, askedProtocols[collective], parameters) : []),
-        ...leftOut('NCCL_ALGO', parameters.algorithms, askedAlgorithms[collective], algorithm),
-        ...leftOut('NCCL_PROTO', parameters.protocols, askedProtocols[collective], protocol),
-      ];
-      return {
-        bandwidthGBps: disabled.length > 0 ? 0 : gbps,
-        latencyUs: modelLatency(input, collective, algorithm, protocol, parameters),
-        wouldBeGBps: gbps,
-        limit: gbps === 0 ? null : limit,
-        disabled,
-      };
-    }))),
+    model: byName(collectives, (collective) =>
+      byName(algorithms, (algorithm) =>
+        byName(protocols, (protocol) => {
+          const because = absence(input, collective, algorithm, protocol, parameters);
+          if (because !== undefined) return { bandwidthGBps: 0, latencyUs: 0, wouldBeGBps: 0, limit: null, disabled: [because] };
+          const { gbps, limit } = modelBandwidth(input, collective, algorithm, protocol);
+          const disabled = [
+            ...algorithmTroubles(input, collective, algorithm, protocol),
+            ...(protocol === 'LL128' && (algorithm === 'Tree' || algorithm === 'Ring')
+              ? ll128Troubles(input, algorithm, askedProtocols[collective], parameters)
+              : []),
+            ...leftOut('NCCL_ALGO', parameters.algorithms, askedAlgorithms[collective], algorithm),
+            ...leftOut('NCCL_PROTO', parameters.protocols, askedProtocols[collective], protocol),
+          ];
+          return {
+            bandwidthGBps: disabled.length > 0 ? 0 : gbps,
+            latencyUs: modelLatency(input, collective, algorithm, protocol, parameters),
+            wouldBeGBps: gbps,
+            limit: gbps === 0 ? null : limit,
+            disabled,
+          };
+        }),
+      ),
+    ),
   };
 }
 
@@ -92,11 +98,18 @@ const algorithmsOf: Readonly<Record<Collective, readonly Algorithm[]>> = {
 };
 
 /** Why NCCL does not even work out figures. */
-function absence(input: TuningInput, collective: Collective, algorithm: Algorithm, protocol: Protocol, parameters: Parameters): Reason | undefined {
+function absence(
+  input: TuningInput,
+  collective: Collective,
+  algorithm: Algorithm,
+  protocol: Protocol,
+  parameters: Parameters,
+): Reason | undefined {
   const rules = rulesOf(input);
   if (input.nRanks <= 1) return { why: 'one-rank' };
   if (!algorithmsOf[collective].includes(algorithm)) return { why: 'no-such-algorithm', collective, algorithm };
-  if (protocol !== 'Simple' && (algorithm === 'NVLS' || algorithm === 'NVLSTree' || algorithm === 'PAT')) return { why: 'simple-only', algorithm, protocol };
+  if (protocol !== 'Simple' && (algorithm === 'NVLS' || algorithm === 'NVLSTree' || algorithm === 'PAT'))
+    return { why: 'simple-only', algorithm, protocol };
   if (algorithm === 'PAT') return patAbsence(input, parameters);
   if (algorithm === 'NVLS' || algorithm === 'NVLSTree') {
     const { nChannels } = input.graphs.nvls;
@@ -125,7 +138,8 @@ function algorithmTroubles(input: TuningInput, collective: Collective, algorithm
   const needsCollnet = isCollnet || (algorithm === 'NVLS' && nNodes > 1);
   if (needsCollnet && collnet === null) reasons.push({ why: 'no-collnet', algorithm });
   if (collnet !== null && nChannels === 0) reasons.push({ why: 'channels', algorithm, nChannels, fewest: 1 });
-  if (algorithm === 'CollNetChain' && collnet?.chainSupport === false && rules.collnetChainNeedsHeads) reasons.push({ why: 'collnet-chain-heads' });
+  if (algorithm === 'CollNetChain' && collnet?.chainSupport === false && rules.collnetChainNeedsHeads)
+    reasons.push({ why: 'collnet-chain-heads' });
   if (algorithm === 'CollNetDirect' && !nvSwitch) reasons.push({ why: 'no-nvswitch' });
   const scatters = collective === 'AllGather' || collective === 'ReduceScatter';
   const ranksToServe = rules.collnetGatherByHeads ? maxLocalRanks : fround(input.nRanks / nNodes);
@@ -147,12 +161,19 @@ function ll128Troubles(input: TuningInput, algorithm: Algorithm, asked: Asked<Pr
   const isForbidden = typeInter === PathType.P2C && ll128C2c === 0;
   if (typeInter > farthest || isForbidden) reasons.push({ why: 'll128-path', between: 'GPU and NIC', type: typeInter, farthest });
   if (typeIntra > PathType.NVB) reasons.push({ why: 'll128-path', between: 'GPUs', type: typeIntra, farthest: PathType.NVB });
-  if (minCompCap !== maxCompCap && (minCompCap < 90 || !rulesOf(input).ll128BetweenGenerations)) reasons.push({ why: 'll128-mixed-gpus', minCompCap, maxCompCap });
+  if (minCompCap !== maxCompCap && (minCompCap < 90 || !rulesOf(input).ll128BetweenGenerations))
+    reasons.push({ why: 'll128-mixed-gpus', minCompCap, maxCompCap });
   const { ll128Gpus } = rulesOf(input);
-  if (ll128Gpus === 'from 70' ? minCompCap < 70 : !(ll128Gpus).includes(minCompCap)) reasons.push({ why: 'll128-old-gpu', compCap: minCompCap });
+  if (ll128Gpus === 'from 70' ? minCompCap < 70 : !ll128Gpus.includes(minCompCap))
+    reasons.push({ why: 'll128-old-gpu', compCap: minCompCap });
   return reasons;
 }
 
-function leftOut<Name extends string>(variable: 'NCCL_ALGO' | 'NCCL_PROTO', value: string | undefined, asked: Asked<Name>, name: Name): Reason[] {
+function leftOut<Name extends string>(
+  variable: 'NCCL_ALGO' | 'NCCL_PROTO',
+  value: string | undefined,
+  asked: Asked<Name>,
+  name: Name,
+): Reason[] {
   return asked[name] === 'off' ? [{ why: 'asked', variable, value: value ?? '' }] : [];
 }

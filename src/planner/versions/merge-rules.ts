@@ -21,36 +21,69 @@ export const mergeRules = {
     now: 'All ranks, or NCCL_P2P_MAX_PEERS.',
     source: 'src/graph/paths.cc, ncclTopoComputeP2pChannels',
   }),
-  p2pNetChannels: byVersion({ about: 'Send and receive channels to a peer on another host.', source: 'src/graph/paths.cc, ncclTopoGetNchannels', undo: 'NCCL_NCHANNELS_PER_NET_PEER' }, {
-    '2.18.1': ['fixed', 'Two.'],
-    '2.20.3': ['by scale', 'Two, one where there are many ranks, and at least one for each NIC that it takes to keep up with PCI; each rank counts for itself.'],
-    '2.29.2': ['by bandwidth', 'What the NICs can carry at 14 GB/s a channel, then fewer until all peers fit in one round; all ranks take the least.'],
-  }),
+  p2pNetChannels: byVersion(
+    {
+      about: 'Send and receive channels to a peer on another host.',
+      source: 'src/graph/paths.cc, ncclTopoGetNchannels',
+      undo: 'NCCL_NCHANNELS_PER_NET_PEER',
+    },
+    {
+      '2.18.1': ['fixed', 'Two.'],
+      '2.20.3': [
+        'by scale',
+        'Two, one where there are many ranks, and at least one for each NIC that it takes to keep up with PCI; each rank counts for itself.',
+      ],
+      '2.29.2': [
+        'by bandwidth',
+        'What the NICs can carry at 14 GB/s a channel, then fewer until all peers fit in one round; all ranks take the least.',
+      ],
+    },
+  ),
   ringsSwapByNode: since('2.28.3', {
     about: 'Which nodes at odd places swap pairs of rings.',
     before: 'All, where any node has rings that cross NICs.',
     now: 'Those that have rings in crossing pairs themselves.',
     source: 'src/graph/connect.cc, ncclTopoPostset',
   }),
-  channelsForNvls: byVersion({ about: 'Channels of rings and trees where NVLink SHARP has more.', source: 'src/graph/connect.cc, ncclTopoPostset' }, {
-    '2.18.1': [false, 'They stay as they are.'],
-    '2.20.3': [true, 'They are copied until there are as many.'],
-    '2.28.3': [false, 'They stay as they are.'],
-  }),
-  nvlsFewestGpus: byVersion({ about: 'Fewest GPUs of a host for NVLink SHARP.', source: 'src/transport/nvls.cc, ncclNvlsInit', undo: 'NCCL_NVLS_ENABLE=0' }, {
-    '2.18.1': [3, 'Three.'],
-    '2.28.7': [2, 'Two.'],
-  }),
-  nvlsChannelsBlackwell: byVersion({ about: 'Channels of NVLink SHARP on Blackwell.', source: 'src/transport/nvls.cc, ncclNvlsInit', undo: 'NCCL_NVLS_NCHANNELS' }, {
-    '2.18.1': [{ within: 16, between: 16 }, '16'],
-    '2.25.1': [{ within: 32, between: 32 }, '32'],
-    '2.27.3': [{ within: 24, between: 32 }, '24 on one host, 32 on several'],
-  }),
-  p2pOrder: byVersion({ about: 'In which order ranks exchange when all exchange with all.', source: 'src/init.cc, ncclP2pSchedule' }, {
-    '2.18.1': ['by node', 'Node by node at distances 0, +1, -1, +2 …, and rank by rank in each.'],
-    '2.22.3': ['quadratic', 'Nodes at distances 0, 1, 3, 6, 10 …, and ranks in the same way; one list of all ranks where nodes differ in size.'],
-    '2.28.7': ['groups', 'Groups of up to 8 ranks at distances 0, 1, 3, 6, 10 …, and one rank after the other in each.'],
-  }),
+  channelsForNvls: byVersion(
+    { about: 'Channels of rings and trees where NVLink SHARP has more.', source: 'src/graph/connect.cc, ncclTopoPostset' },
+    {
+      '2.18.1': [false, 'They stay as they are.'],
+      '2.20.3': [true, 'They are copied until there are as many.'],
+      '2.28.3': [false, 'They stay as they are.'],
+    },
+  ),
+  nvlsFewestGpus: byVersion(
+    {
+      about: 'Fewest GPUs of a host for NVLink SHARP.',
+      source: 'src/transport/nvls.cc, ncclNvlsInit',
+      undo: 'NCCL_NVLS_ENABLE=0',
+    },
+    { '2.18.1': [3, 'Three.'], '2.28.7': [2, 'Two.'] },
+  ),
+  nvlsChannelsBlackwell: byVersion(
+    {
+      about: 'Channels of NVLink SHARP on Blackwell.',
+      source: 'src/transport/nvls.cc, ncclNvlsInit',
+      undo: 'NCCL_NVLS_NCHANNELS',
+    },
+    {
+      '2.18.1': [{ within: 16, between: 16 }, '16'],
+      '2.25.1': [{ within: 32, between: 32 }, '32'],
+      '2.27.3': [{ within: 24, between: 32 }, '24 on one host, 32 on several'],
+    },
+  ),
+  p2pOrder: byVersion(
+    { about: 'In which order ranks exchange when all exchange with all.', source: 'src/init.cc, ncclP2pSchedule' },
+    {
+      '2.18.1': ['by node', 'Node by node at distances 0, +1, -1, +2 …, and rank by rank in each.'],
+      '2.22.3': [
+        'quadratic',
+        'Nodes at distances 0, 1, 3, 6, 10 …, and ranks in the same way; one list of all ranks where nodes differ in size.',
+      ],
+      '2.28.7': ['groups', 'Groups of up to 8 ranks at distances 0, 1, 3, 6, 10 …, and one rank after the other in each.'],
+    },
+  ),
   collnetDirectMostRanks: since('2.28.3', {
     about: 'Links for CollNetDirect on nodes of more than eight ranks.',
     before: 'They are made all the same.',

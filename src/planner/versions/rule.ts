@@ -25,19 +25,32 @@ export interface Step<Value> {
 export const oldestVersion = '2.18.1';
 
 /** A decision that is made in another way from a version on: false before, true since. */
-export function since(version: string, told: { readonly about: string; readonly before: string; readonly now: string; readonly source: string; readonly undo?: string }): Rule<boolean> {
+export function since(
+  version: string,
+  told: {
+    readonly about: string;
+    readonly before: string;
+    readonly now: string;
+    readonly source: string;
+    readonly undo?: string;
+  },
+): Rule<boolean> {
   const { about, before, now, source, undo } = told;
   return {
     about,
     source,
     ...(undo === undefined ? {} : { undo }),
-    steps: [{ from: oldestVersion, value: false, means: before }, { from: version, value: true, means: now }],
+    steps: [
+      { from: oldestVersion, value: false, means: before },
+      { from: version, value: true, means: now },
+    ],
   };
 }
 
 /** A figure, or a choice of several, by version; the first of the values holds from the oldest version on. */
 export function byVersion<const Value>(
-  told: { readonly about: string; readonly source: string; readonly undo?: string }, steps: Readonly<Record<string, readonly [value: Value, means: string]>>,
+  told: { readonly about: string; readonly source: string; readonly undo?: string },
+  steps: Readonly<Record<string, readonly [value: Value, means: string]>>,
 ): Rule<Value> {
   return { ...told, steps: Object.entries(steps).map(([from, [value, means]]) => ({ from, value, means })) };
 }

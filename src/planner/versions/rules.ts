@@ -27,7 +27,9 @@ const known = new Map<string, Rules>();
 export function rulesOf({ ncclVersion }: { readonly ncclVersion: string }): Rules {
   let rules = known.get(ncclVersion);
   if (rules === undefined) {
-    rules = Object.freeze(Object.fromEntries(Object.entries(table).map(([name, rule]) => [name, stepOf(rule, ncclVersion).value]))) as Rules;
+    rules = Object.freeze(
+      Object.fromEntries(Object.entries(table).map(([name, rule]) => [name, stepOf(rule, ncclVersion).value])),
+    ) as Rules;
     known.set(ncclVersion, rules);
   }
   return rules;

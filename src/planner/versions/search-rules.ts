@@ -19,11 +19,17 @@ export const searchRules = {
     now: 'Those of the first and of the last GPU; without a network NCCL fails.',
     source: 'src/graph/search.cc, ncclTopoCompute',
   }),
-  firstGpus: byVersion({ about: 'At which GPUs a channel that comes in by a NIC may start.', source: 'src/graph/search.cc, ncclTopoSearchRecNet' }, {
-    '2.18.1': ['rotating', 'Those with the most bandwidth and the fewest hops to the NIC, from another one on in each channel; none if that bandwidth is too little.'],
-    '2.27.3': ['nearest', 'Those with the most bandwidth and the nearest type of path.'],
-    '2.27.5': ['own first', 'The GPU that uses the NIC, then the other nearest ones.'],
-  }),
+  firstGpus: byVersion(
+    { about: 'At which GPUs a channel that comes in by a NIC may start.', source: 'src/graph/search.cc, ncclTopoSearchRecNet' },
+    {
+      '2.18.1': [
+        'rotating',
+        'Those with the most bandwidth and the fewest hops to the NIC, from another one on in each channel; none if that bandwidth is too little.',
+      ],
+      '2.27.3': ['nearest', 'Those with the most bandwidth and the nearest type of path.'],
+      '2.27.5': ['own first', 'The GPU that uses the NIC, then the other nearest ones.'],
+    },
+  ),
   replayWhereAlike: since('2.27.5', {
     about: 'Whether a channel first tries to repeat the one before.',
     before: 'Always.',
@@ -42,29 +48,41 @@ export const searchRules = {
     now: 'The search never takes more than n NICs a GPU.',
     source: 'src/graph/search.cc, ncclTopoSelectNets',
   }),
-  hopperSpeedsWithin: byVersion({ about: 'Speeds of a channel that the search tries on a host with Hopper GPUs, GB/s.', source }, {
-    '2.18.1': [[60, 40, 30, 24, 20, 15, 12, 6, 3], '60, 40, 30, 24, 20, 15, 12, 6, 3'],
-    '2.19.1': [[60, 50, 40, 30, 24, 20, 15, 12, 6, 3], '50 is tried too'],
-    '2.21.5': [hopperWithin, '11 is tried too'],
-  }),
-  hopperSpeedsBetween: byVersion({ about: 'Speeds of a channel that the search tries between hosts with Hopper GPUs, GB/s.', source }, {
-    '2.18.1': [hopperBetween.filter((gbps) => gbps > 22 || gbps <= 15), '48, 45, 42, 40, 30, 24, 15, 12, 6 and less'],
-    '2.18.3': [hopperBetween.filter((gbps) => gbps !== 22), '20 and 17.5 are tried too'],
-    '2.19.3': [hopperBetween, '22 is tried too'],
-  }),
-  blackwellSpeedsWithin: byVersion({ about: 'Speeds of a channel that the search tries on a host with Blackwell GPUs, GB/s.', source }, {
-    '2.18.1': [hopperWithin, 'those of Hopper'],
-    '2.25.1': [[90, 80, 70, 60, 50, 40, 30, 24, 20, 19], '90, 80, 70, 60, 50, 40, 30, 24, 20, 19'],
-    '2.27.3': [[90, 80, 70, 60, 50, 40, 30, 24, 20, 19, 18], '18 is tried too'],
-    '2.29.2': [[90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18], '45 is tried too'],
-  }),
-  blackwellSpeedsBetween: byVersion({ about: 'Speeds of a channel that the search tries between hosts with Blackwell GPUs, GB/s.', source }, {
-    '2.18.1': [hopperBetween, 'those of Hopper'],
-    '2.25.1': [blackwellBetween(48, 45), '48, 45, 42 and less'],
-    '2.27.3': [blackwellBetween(47.9, 45), '47.9 in place of 48'],
-    '2.27.5': [blackwellBetween(48, 45.1), '48, and 45.1 in place of 45'],
-    '2.27.6': [blackwellBetween(96, 48, 45.1), '96 is tried too'],
-    '2.29.7': [blackwellBetween(96, 80, 48, 45.1), '80 is tried too'],
-    '2.30.3': [blackwellBetween(96, 86, 80, 48, 45.1), '86 is tried too'],
-  }),
+  hopperSpeedsWithin: byVersion(
+    { about: 'Speeds of a channel that the search tries on a host with Hopper GPUs, GB/s.', source },
+    {
+      '2.18.1': [[60, 40, 30, 24, 20, 15, 12, 6, 3], '60, 40, 30, 24, 20, 15, 12, 6, 3'],
+      '2.19.1': [[60, 50, 40, 30, 24, 20, 15, 12, 6, 3], '50 is tried too'],
+      '2.21.5': [hopperWithin, '11 is tried too'],
+    },
+  ),
+  hopperSpeedsBetween: byVersion(
+    { about: 'Speeds of a channel that the search tries between hosts with Hopper GPUs, GB/s.', source },
+    {
+      '2.18.1': [hopperBetween.filter((gbps) => gbps > 22 || gbps <= 15), '48, 45, 42, 40, 30, 24, 15, 12, 6 and less'],
+      '2.18.3': [hopperBetween.filter((gbps) => gbps !== 22), '20 and 17.5 are tried too'],
+      '2.19.3': [hopperBetween, '22 is tried too'],
+    },
+  ),
+  blackwellSpeedsWithin: byVersion(
+    { about: 'Speeds of a channel that the search tries on a host with Blackwell GPUs, GB/s.', source },
+    {
+      '2.18.1': [hopperWithin, 'those of Hopper'],
+      '2.25.1': [[90, 80, 70, 60, 50, 40, 30, 24, 20, 19], '90, 80, 70, 60, 50, 40, 30, 24, 20, 19'],
+      '2.27.3': [[90, 80, 70, 60, 50, 40, 30, 24, 20, 19, 18], '18 is tried too'],
+      '2.29.2': [[90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18], '45 is tried too'],
+    },
+  ),
+  blackwellSpeedsBetween: byVersion(
+    { about: 'Speeds of a channel that the search tries between hosts with Blackwell GPUs, GB/s.', source },
+    {
+      '2.18.1': [hopperBetween, 'those of Hopper'],
+      '2.25.1': [blackwellBetween(48, 45), '48, 45, 42 and less'],
+      '2.27.3': [blackwellBetween(47.9, 45), '47.9 in place of 48'],
+      '2.27.5': [blackwellBetween(48, 45.1), '48, and 45.1 in place of 45'],
+      '2.27.6': [blackwellBetween(96, 48, 45.1), '96 is tried too'],
+      '2.29.7': [blackwellBetween(96, 80, 48, 45.1), '80 is tried too'],
+      '2.30.3': [blackwellBetween(96, 86, 80, 48, 45.1), '86 is tried too'],
+    },
+  ),
 } as const;

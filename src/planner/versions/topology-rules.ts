@@ -57,35 +57,51 @@ export const topologyRules = {
     now: 'As P2C, which is farther than PXB.',
     source: 'src/graph/paths.cc, ncclTopoCheckGdr',
   }),
-  pxnC2c: byVersion({ about: 'NCCL_PXN_C2C where it is not set: whether PXN goes by way of GPUs that reach the NIC over C2C.', source: 'src/graph/paths.cc', undo: 'NCCL_PXN_C2C=0' }, {
-    '2.18.1': [0, 'Off, or not there yet.'],
-    '2.28.3': [1, 'On.'],
-  }),
-  pxnBeyond: byVersion({ about: 'From which type of its own path on a GPU takes PXN though it brings no bandwidth.', source: 'src/graph/paths.cc, ncclTopoComputePaths' }, {
-    '2.18.1': ['pxb', 'From PHB or beyond PXB on.'],
-    '2.27.5': ['proxy', 'Beyond what the other GPU may have: PXB, or P2C with NCCL_PXN_C2C=1.'],
-    '2.28.3': ['pxn', 'Beyond PXN.'],
-  }),
-  pathOrder: byVersion({ about: 'Where path type P2C (C2C to the CPU, then PCI) stands among the others.', source: 'src/graph/topo.h' }, {
-    '2.18.1': ['no p2c', 'There is no such type: such a path is PHB.'],
-    '2.27.3': ['pxn before p2c', 'After PXN: PXN is nearer.'],
-    '2.27.5': ['p2c before pxn', 'Before PXN: P2C is nearer.'],
-  }),
+  pxnC2c: byVersion(
+    {
+      about: 'NCCL_PXN_C2C where it is not set: whether PXN goes by way of GPUs that reach the NIC over C2C.',
+      source: 'src/graph/paths.cc',
+      undo: 'NCCL_PXN_C2C=0',
+    },
+    { '2.18.1': [0, 'Off, or not there yet.'], '2.28.3': [1, 'On.'] },
+  ),
+  pxnBeyond: byVersion(
+    {
+      about: 'From which type of its own path on a GPU takes PXN though it brings no bandwidth.',
+      source: 'src/graph/paths.cc, ncclTopoComputePaths',
+    },
+    {
+      '2.18.1': ['pxb', 'From PHB or beyond PXB on.'],
+      '2.27.5': ['proxy', 'Beyond what the other GPU may have: PXB, or P2C with NCCL_PXN_C2C=1.'],
+      '2.28.3': ['pxn', 'Beyond PXN.'],
+    },
+  ),
+  pathOrder: byVersion(
+    { about: 'Where path type P2C (C2C to the CPU, then PCI) stands among the others.', source: 'src/graph/topo.h' },
+    {
+      '2.18.1': ['no p2c', 'There is no such type: such a path is PHB.'],
+      '2.27.3': ['pxn before p2c', 'After PXN: PXN is nearer.'],
+      '2.27.5': ['p2c before pxn', 'Before PXN: P2C is nearer.'],
+    },
+  ),
   c2cFromParts: since('2.27.5', {
     about: 'Which paths count as C2C to the CPU and PCI from there (P2C).',
     before: 'Paths between GPU and NIC through the host bridge, where the GPU has C2C to its CPU.',
     now: 'All paths that are put together from C2C and a host bridge.',
     source: 'src/graph/paths.cc, mergePathType',
   }),
-  netGdrC2c: byVersion({ about: 'NCCL_NET_GDR_C2C where it is not set: GPU Direct RDMA over C2C.', source: 'src/graph/paths.cc', undo: 'NCCL_NET_GDR_C2C=0' }, {
-    '2.18.1': [0, 'Off, or not there yet.'],
-    '2.27.3': [1, 'On.'],
-  }),
-  blackwellNvLinkGBps: byVersion({ about: 'Bandwidth of one NVLink of a Blackwell GPU, GB/s.', source: 'src/graph/topo.h, SM100_NVLINK_BW' }, {
-    '2.18.1': [20.6, '20.6, as on Hopper'],
-    '2.25.1': [40, '40'],
-    '2.27.5': [40.1, '40.1'],
-  }),
+  netGdrC2c: byVersion(
+    {
+      about: 'NCCL_NET_GDR_C2C where it is not set: GPU Direct RDMA over C2C.',
+      source: 'src/graph/paths.cc',
+      undo: 'NCCL_NET_GDR_C2C=0',
+    },
+    { '2.18.1': [0, 'Off, or not there yet.'], '2.27.3': [1, 'On.'] },
+  ),
+  blackwellNvLinkGBps: byVersion(
+    { about: 'Bandwidth of one NVLink of a Blackwell GPU, GB/s.', source: 'src/graph/topo.h, SM100_NVLINK_BW' },
+    { '2.18.1': [20.6, '20.6, as on Hopper'], '2.25.1': [40, '40'], '2.27.5': [40.1, '40.1'] },
+  ),
   flattenFromFirst: since('2.27.3', {
     about: 'Broadcom switches that are flattened into one level.',
     before: 'After each switch NCCL goes on with the second switch.',

@@ -1,8 +1,9 @@
 import { InvalidArgumentError } from '../../errors.js';
 
 /**
- * The NCCL of each release of PyTorch: what its wheels on PyPI for x86-64 Linux require (package nvidia-nccl-cu12 or nvidia-nccl-cu13), then
- * that of builds for other versions of CUDA where it differs. From 2.10 on: the table in PyTorch's RELEASE.md (pytorch/pytorch#190386).
+ * The NCCL of each release of PyTorch: what its wheels on PyPI for x86-64 Linux require (package nvidia-nccl-cu12 or
+ * nvidia-nccl-cu13), then that of builds for other versions of CUDA where it differs. From 2.10 on: the table in
+ * PyTorch's RELEASE.md (pytorch/pytorch#190386).
  */
 export const ncclOfTorch: readonly (readonly [torch: string, nccl: string, builds?: Readonly<Record<string, string>>])[] = [
   ['2.1', '2.18.1'],
@@ -29,14 +30,24 @@ export function ncclInTorch(text: string): string {
   const [, release, build] = /^v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?(?:\+(\w+))?$/.exec(text.trim()) ?? [];
   const first = ncclOfTorch[0]?.[0] ?? '';
   const last = ncclOfTorch.at(-1)?.[0] ?? '';
-  if (release === undefined) throw new InvalidArgumentError('UNKNOWN_NAME', `'${text}' is no release of PyTorch: write 2.7 or 2.7.1`);
+  if (release === undefined)
+    throw new InvalidArgumentError('UNKNOWN_NAME', `'${text}' is no release of PyTorch: write 2.7 or 2.7.1`);
   if (build !== undefined && !build.startsWith('cu')) {
-    throw new InvalidArgumentError('UNKNOWN_NAME', `PyTorch ${text} is not built for CUDA and brings no NCCL: give the NCCL that it uses with --nccl`);
+    throw new InvalidArgumentError(
+      'UNKNOWN_NAME',
+      `PyTorch ${text} is not built for CUDA and brings no NCCL: give the NCCL that it uses with --nccl`,
+    );
   }
   if (build !== undefined && build.startsWith('cu11')) {
-    throw new InvalidArgumentError('UNKNOWN_NAME', `wheels of PyTorch for CUDA 11 bring an NCCL of their own: ask one with torch.cuda.nccl.version(), and give it with --nccl`);
+    throw new InvalidArgumentError(
+      'UNKNOWN_NAME',
+      `wheels of PyTorch for CUDA 11 bring an NCCL of their own: ask one with torch.cuda.nccl.version(), and give it with --nccl`,
+    );
   }
   const found = ncclOfTorch.find(([torch]) => torch === release);
   if (found !== undefined) return found[2]?.[build ?? ''] ?? found[1];
-  throw new InvalidArgumentError('UNKNOWN_NAME', `PyTorch ${release} is not in the table, which goes from ${first} to ${last}: ask it with torch.cuda.nccl.version(), and give that with --nccl`);
+  throw new InvalidArgumentError(
+    'UNKNOWN_NAME',
+    `PyTorch ${release} is not in the table, which goes from ${first} to ${last}: ask it with torch.cuda.nccl.version(), and give that with --nccl`,
+  );
 }

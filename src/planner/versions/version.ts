@@ -8,9 +8,37 @@ export const comparedVersions = ['2.30.7', '2.29.7', '2.28.9', '2.27.5', '2.27.3
 
 /** Releases of NCCL, newest first. */
 export const releases: readonly string[] = [
-  '2.30.7', '2.30.4', '2.30.3', '2.29.7', '2.29.3', '2.29.2', '2.28.9', '2.28.7', '2.28.3', '2.27.7', '2.27.6', '2.27.5', '2.27.3',
-  '2.26.6', '2.26.5', '2.26.3', '2.26.2', '2.25.1', '2.24.3', '2.23.4', '2.22.3', '2.21.5', '2.20.5', '2.20.3', '2.19.4', '2.19.3', '2.19.1',
-  '2.18.6', '2.18.5', '2.18.3', '2.18.1',
+  '2.30.7',
+  '2.30.4',
+  '2.30.3',
+  '2.29.7',
+  '2.29.3',
+  '2.29.2',
+  '2.28.9',
+  '2.28.7',
+  '2.28.3',
+  '2.27.7',
+  '2.27.6',
+  '2.27.5',
+  '2.27.3',
+  '2.26.6',
+  '2.26.5',
+  '2.26.3',
+  '2.26.2',
+  '2.25.1',
+  '2.24.3',
+  '2.23.4',
+  '2.22.3',
+  '2.21.5',
+  '2.20.5',
+  '2.20.3',
+  '2.19.4',
+  '2.19.3',
+  '2.19.1',
+  '2.18.6',
+  '2.18.5',
+  '2.18.3',
+  '2.18.1',
 ];
 
 /** The oldest release for which all rules are known. */
@@ -40,7 +68,10 @@ export function ncclVersion(text: string): string {
   if (coveredVersions.includes(version)) return version;
   const { older, newer } = nearestVersions(version);
   const nearest = [older, newer].filter((each) => each !== undefined).join(' and ');
-  throw new InvalidArgumentError('UNKNOWN_NAME', `NCCL ${version} is not covered; the nearest that ${nearest.includes(' ') ? 'are' : 'is'}: ${nearest} (tccl nccl versions lists all)`);
+  throw new InvalidArgumentError(
+    'UNKNOWN_NAME',
+    `NCCL ${version} is not covered; the nearest that ${nearest.includes(' ') ? 'are' : 'is'}: ${nearest} (tccl nccl versions lists all)`,
+  );
 }
 
 /** The covered versions next to a version: the newest that is not newer, and the oldest that is newer. */

@@ -1,4 +1,7 @@
-/** What is divided among ranks or moved piece by piece is so in whole pairs of cache lines, and so in whole elements of any type. */
+/**
+ * What is divided among ranks or moved piece by piece is so in whole pairs of cache lines, and so in whole elements of
+ * any type.
+ */
 export const ALIGNMENT = 128;
 
 /** How long all but the last are of so many parts, as equal as can be, of a block. */

@@ -23,7 +23,10 @@ export function checkArray(call: string, array: NumericArray, options: CallOptio
   const type = dataTypeOf(array, options?.type, call);
   if (array.length === 0) checkAlive(call, array);
   if (wasFreed(array)) {
-    throw new InvalidArgumentError('BUFFER_DETACHED', `${call}: an array was given back by free, and another may lie in its memory by now; pass one that is still yours`);
+    throw new InvalidArgumentError(
+      'BUFFER_DETACHED',
+      `${call}: an array was given back by free, and another may lie in its memory by now; pass one that is still yours`,
+    );
   }
   return type;
 }
@@ -32,7 +35,10 @@ export function checkArray(call: string, array: NumericArray, options: CallOptio
 export function checkSameType(call: string, type: DataType, recv: NumericArray, options: CallOptions | undefined): void {
   const other = checkArray(call, recv, options);
   if (other !== type) {
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: input is a ${type.array.name}, output a ${other.array.name}; both must have one type`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `${call}: input is a ${type.array.name}, output a ${other.array.name}; both must have one type`,
+    );
   }
 }
 
@@ -65,22 +71,37 @@ export function checkLength(call: string, send: NumericArray, wanted: number, wh
  * @param inPlaceAt where in the output the input begins when the call works in place, in elements; negative when the
  *   output begins in the input
  */
-export function checkOverlap(call: string, send: NumericArray, sendElements: number, recv: NumericArray, recvElements: number, inPlaceAt: number): void {
+export function checkOverlap(
+  call: string,
+  send: NumericArray,
+  sendElements: number,
+  recv: NumericArray,
+  recvElements: number,
+  inPlaceAt: number,
+): void {
   if (send.buffer !== recv.buffer) return;
   const elementBytes = send.BYTES_PER_ELEMENT;
   const distance = send.byteOffset - recv.byteOffset;
   const shared = Math.min(distance + sendElements * elementBytes, recvElements * elementBytes) - Math.max(distance, 0);
   if (shared <= 0 || distance === inPlaceAt * elementBytes) return;
   const place =
-    inPlaceAt === 0 && sendElements === recvElements ? 'pass the same array twice to work in place, or'
-    : inPlaceAt > 0 || sendElements < recvElements ? `pass the output's elements from ${inPlaceAt} on as input to work in place, or`
-    : `pass the input's elements from ${Math.abs(inPlaceAt)} on as output to work in place, or`;
-  throw new InvalidUsageError('BUFFER_OVERLAP', `${call}: input and output overlap by ${String(shared)} bytes; ${place} pass arrays apart`);
+    inPlaceAt === 0 && sendElements === recvElements
+      ? 'pass the same array twice to work in place, or'
+      : inPlaceAt > 0 || sendElements < recvElements
+        ? `pass the output's elements from ${inPlaceAt} on as input to work in place, or`
+        : `pass the input's elements from ${Math.abs(inPlaceAt)} on as output to work in place, or`;
+  throw new InvalidUsageError(
+    'BUFFER_OVERLAP',
+    `${call}: input and output overlap by ${String(shared)} bytes; ${place} pass arrays apart`,
+  );
 }
 
 export function checkRoot(call: string, root: number, nRanks: number): void {
   if (!Number.isInteger(root) || root < 0 || root >= nRanks) {
-    throw new InvalidArgumentError('ROOT_RANGE', `${call}: root is ${describeValue(root)}, but ranks go from 0 to ${String(nRanks - 1)}`);
+    throw new InvalidArgumentError(
+      'ROOT_RANGE',
+      `${call}: root is ${describeValue(root)}, but ranks go from 0 to ${String(nRanks - 1)}`,
+    );
   }
 }
 
@@ -99,6 +120,9 @@ function checkAlive(call: string, array: NumericArray): void {
 
 export function checkPeer(call: string, peer: number, nRanks: number): void {
   if (!Number.isInteger(peer) || peer < 0 || peer >= nRanks) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there is no rank ${describeValue(peer)}; ranks go from 0 to ${String(nRanks - 1)}`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `${call}: there is no rank ${describeValue(peer)}; ranks go from 0 to ${String(nRanks - 1)}`,
+    );
   }
 }

@@ -93,7 +93,16 @@ export class CallQueue {
     try {
       if (this.#requests.length > 0) this.#finishRequests();
       this.#begun++;
-      const status = this.#engine.begin(call.code, call.type, call.root, call.send, call.recv, call.count, this.#spins, call.details);
+      const status = this.#engine.begin(
+        call.code,
+        call.type,
+        call.root,
+        call.send,
+        call.recv,
+        call.count,
+        this.#spins,
+        call.details,
+      );
       if (status !== DONE) this.#finish(status);
     } catch (error) {
       throw leadToCaller(this.#parts.fail(error));
@@ -228,7 +237,14 @@ export class CallQueue {
       request.before?.();
       this.#begun++;
       status = engine.begin(
-        request.code, request.type, request.root, request.send, request.recv, request.count, this.#spins, request.details,
+        request.code,
+        request.type,
+        request.root,
+        request.send,
+        request.recv,
+        request.count,
+        this.#spins,
+        request.details,
       );
     }
     if (status === DONE) {
@@ -242,7 +258,10 @@ export class CallQueue {
 
   // ── failure ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Throws where calls can no longer come to their end. Messages don't care whether a rank that they have nothing to do with has closed. */
+  /**
+   * Throws where calls can no longer come to their end. Messages don't care whether a rank that they have nothing to do
+   * with has closed.
+   */
   checkForMessages(): void {
     try {
       this.#engine.check();
@@ -251,9 +270,15 @@ export class CallQueue {
     }
   }
 
-  /** Throws why a call ends that has waited long enough: because time is over, or others have ended it by now and nobody is late any more. */
+  /**
+   * Throws why a call ends that has waited long enough: because time is over, or others have ended it by now and nobody
+   * is late any more.
+   */
   timeOut(): never {
-    const { rank, limits: { timeoutMs } } = this.#parts;
+    const {
+      rank,
+      limits: { timeoutMs },
+    } = this.#parts;
     const late = this.#engine.late(this.#limitMs);
     this.#engine.check();
     throw new TimeoutError(
@@ -270,8 +295,19 @@ export class CallQueue {
     this.#warnedOf = this.#begun;
     const late = this.#engine.late(this.#limitMs);
     this.#engine.check();
-    const { rank, limits: { warnAfterMs }, warn } = this.#parts;
-    warn(longWait(rank, warnAfterMs, this.#what(), describeLate(late, (one) => this.doing(one))));
+    const {
+      rank,
+      limits: { warnAfterMs },
+      warn,
+    } = this.#parts;
+    warn(
+      longWait(
+        rank,
+        warnAfterMs,
+        this.#what(),
+        describeLate(late, (one) => this.doing(one)),
+      ),
+    );
   }
 
   /** Tells the others that a call gets no further here. */
@@ -368,7 +404,10 @@ export class CallQueue {
     }
   };
 
-  /** Where this thread did something else all the time, the others may have come long ago: sockets are read before an immediate runs. */
+  /**
+   * Where this thread did something else all the time, the others may have come long ago: sockets are read before an
+   * immediate runs.
+   */
   #expire(): void {
     const [first] = this.#requests;
     const { steps } = this.#engine;

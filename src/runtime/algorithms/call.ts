@@ -153,9 +153,12 @@ export function hasCommonCounts(code: number): boolean {
 export function describeCall(call: Call, counts?: readonly number[]): string {
   const { kind, algorithm } = call;
   const shape = shapes[kind];
-  const elements = kind === 'barrier' ? '' : kind === 'allToAllV' ? ` of ${call.type.name}` : ` of ${call.count} ${call.type.name}`;
+  const elements =
+    kind === 'barrier' ? '' : kind === 'allToAllV' ? ` of ${call.type.name}` : ` of ${call.count} ${call.type.name}`;
   const root = shape.root === undefined ? '' : ` ${shape.root} rank ${call.root}`;
-  const parts = shape.uneven ? ` in parts ${counts === undefined ? `#${(call.root >>> 0).toString(16).padStart(8, '0')}` : `of ${listed(counts)}`}` : '';
+  const parts = shape.uneven
+    ? ` in parts ${counts === undefined ? `#${(call.root >>> 0).toString(16).padStart(8, '0')}` : `of ${listed(counts)}`}`
+    : '';
   return `${kind}${elements}${root}${parts} (${shape.reduces ? `${call.operator}, ` : ''}${algorithm})`;
 }
 
@@ -164,7 +167,9 @@ export function callArguments({ kind, type, operator, root, count, algorithm }: 
   const { reduces, root: rooted } = shapes[kind];
   return {
     ...(kind === 'barrier' ? {} : { count, type: type.name, bytes: count * type.bytes }),
-    ...(reduces ? { operator } : {}), ...(rooted === undefined ? {} : { root }), algorithm,
+    ...(reduces ? { operator } : {}),
+    ...(rooted === undefined ? {} : { root }),
+    algorithm,
   };
 }
 
@@ -176,7 +181,12 @@ function listed(counts: readonly number[]): string {
 }
 
 /** Where the counts of two ranks differ first: `their counts differ first for rank 1: 2 on rank 0, 3 on rank 4`. */
-export function describeDifference(rank: number, counts: readonly number[], otherRank: number, otherCounts: readonly number[]): string | undefined {
+export function describeDifference(
+  rank: number,
+  counts: readonly number[],
+  otherRank: number,
+  otherCounts: readonly number[],
+): string | undefined {
   const part = counts.findIndex((count, i) => count !== otherCounts[i]);
   if (part < 0) return undefined;
   return `their counts differ first for rank ${part}: ${counts[part] ?? 0} on rank ${rank}, ${otherCounts[part] ?? 0} on rank ${otherRank}`;
@@ -195,7 +205,10 @@ export function partsHash(counts: readonly number[]): number {
 /** The error for a kind of call that an algorithm does not have. */
 export function unsupported(code: number, algorithm: Algorithm): InvalidUsageError {
   const kind = kinds.find((name) => callKinds[name] === kindOf(code)) ?? 'this call';
-  return new InvalidUsageError('UNSUPPORTED', `the algorithm ${algorithm} cannot carry out ${kind} here; leave TCCL_ALGO unset, or use ranks of one host that share memory`);
+  return new InvalidUsageError(
+    'UNSUPPORTED',
+    `the algorithm ${algorithm} cannot carry out ${kind} here; leave TCCL_ALGO unset, or use ranks of one host that share memory`,
+  );
 }
 
 /** What a rank called, with the counts of a V form where they are known. */
@@ -212,11 +225,19 @@ export function callMismatch(mine: Called, theirs: Called): InvalidUsageError {
   const { rank, call, counts } = mine;
   const [mineText, theirText] = [describeCall(call, counts), describeCall(theirs.call, theirs.counts)];
   if (mineText === theirText) {
-    const why = mine.number === theirs.number ? 'what its message says of the call was damaged on the way'
-      : `its message says that this is its call number ${String(theirs.number)}, and rank ${rank} is at number ${String(mine.number)}: it left out or added calls, or the message was damaged on the way`;
-    return new InvalidUsageError('CALL_MISMATCH', `rank ${theirs.rank} called ${theirText}, as rank ${rank} did, but ${why}`, { rank: theirs.rank, ranks: [rank, theirs.rank] });
+    const why =
+      mine.number === theirs.number
+        ? 'what its message says of the call was damaged on the way'
+        : `its message says that this is its call number ${String(theirs.number)}, and rank ${rank} is at number ${String(mine.number)}: it left out or added calls, or the message was damaged on the way`;
+    return new InvalidUsageError('CALL_MISMATCH', `rank ${theirs.rank} called ${theirText}, as rank ${rank} did, but ${why}`, {
+      rank: theirs.rank,
+      ranks: [rank, theirs.rank],
+    });
   }
-  const difference = counts === undefined || theirs.counts === undefined ? undefined : describeDifference(rank, counts, theirs.rank, theirs.counts);
+  const difference =
+    counts === undefined || theirs.counts === undefined
+      ? undefined
+      : describeDifference(rank, counts, theirs.rank, theirs.counts);
   return new InvalidUsageError(
     'CALL_MISMATCH',
     `rank ${rank} called ${mineText} where rank ${theirs.rank} called ${theirText}; ` +

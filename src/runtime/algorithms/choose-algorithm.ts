@@ -58,5 +58,7 @@ export function algorithmsIn(table: AlgorithmTable): Algorithm[] {
 
 /** `tree up to 262144 bytes, then ring`. */
 export function rangesText(ranges: readonly AlgorithmRange[]): string {
-  return ranges.map(({ algorithm, upToBytes }) => (upToBytes === Infinity ? algorithm : `${algorithm} up to ${upToBytes} bytes`)).join(', then ');
+  return ranges
+    .map(({ algorithm, upToBytes }) => (upToBytes === Infinity ? algorithm : `${algorithm} up to ${upToBytes} bytes`))
+    .join(', then ');
 }

@@ -42,7 +42,12 @@ export class Combiner {
   #kept = -1;
 
   /** @param pieceBytes longest piece */
-  constructor(readonly team: Team, libc: Libc | undefined, readonly nRanks: number, readonly pieceBytes: number) {
+  constructor(
+    readonly team: Team,
+    libc: Libc | undefined,
+    readonly nRanks: number,
+    readonly pieceBytes: number,
+  ) {
     const { segment } = team;
     this.segment = segment;
     this.#kernels = segment.kernels;
@@ -111,7 +116,13 @@ export class Combiner {
     if (this.#divisor > 0) this.#kernels.divide(this.#type, address, bytes, this.#divisor);
   }
 
-  #reduce({ bytes, own, keep, complete }: Piece, inputs: readonly number[], nInputs: number, outputs: readonly number[], nOutputs: number): void {
+  #reduce(
+    { bytes, own, keep, complete }: Piece,
+    inputs: readonly number[],
+    nInputs: number,
+    outputs: readonly number[],
+    nOutputs: number,
+  ): void {
     const words = this.#words;
     const sources = this.#tables / 4;
     let nSources = 0;
@@ -127,7 +138,16 @@ export class Combiner {
     if (nDestinations === 0) words[destinations + nDestinations++] = this.#room();
     const first = words[destinations] ?? 0;
 
-    this.#kernels.reduceCopy(this.#type, this.#operator, this.#tables, nSources, this.#tables + MOST_PLACES * 4, nDestinations, 0, bytes);
+    this.#kernels.reduceCopy(
+      this.#type,
+      this.#operator,
+      this.#tables,
+      nSources,
+      this.#tables + MOST_PLACES * 4,
+      nDestinations,
+      0,
+      bytes,
+    );
     if (divides) {
       this.#kernels.divide(this.#type, first, bytes, this.#divisor);
       for (let d = 1; d < nOutputs; d++) this.#kernels.copy(outputs[d] ?? 0, first, bytes);
@@ -136,7 +156,13 @@ export class Combiner {
   }
 
   /** One source: what came, or this rank's own. */
-  #copy({ bytes, own, keep }: Piece, inputs: readonly number[], nInputs: number, outputs: readonly number[], nOutputs: number): void {
+  #copy(
+    { bytes, own, keep }: Piece,
+    inputs: readonly number[],
+    nInputs: number,
+    outputs: readonly number[],
+    nOutputs: number,
+  ): void {
     const first = outputs[0] ?? 0;
     const source = nInputs > 0 ? (inputs[0] ?? 0) : this.own(own, bytes, nOutputs > 0 ? first : this.#room());
     if (nOutputs === 1 && nInputs > 0 && keep >= 0 && this.destination.placed) {

@@ -61,7 +61,14 @@ export class CompositeEngine implements Engine {
   }
 
   begin(
-    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+    code: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    spins: number,
+    details?: CallDetails,
   ): number {
     const bytes = count * type.bytes;
     let range = this.#ranges[kindOf(code)] as Range;

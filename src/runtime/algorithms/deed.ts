@@ -78,8 +78,8 @@ export function describeReport(words: readonly number[]): string | undefined {
 }
 
 /**
- * The ranks that hold up another one, with what is known of each: `rank 1, waiting in recv of 4 int32 from rank 0; ranks 2,3, last call
- * barrier (direct)`.
+ * The ranks that hold up another one, with what is known of each: `rank 1, waiting in recv of 4 int32 from rank 0;
+ * ranks 2,3, last call barrier (direct)`.
  */
 export function describeLate(late: readonly number[], doing: (rank: number) => string | undefined): string {
   if (late.length === 0) return 'other ranks';

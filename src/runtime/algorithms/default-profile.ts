@@ -1,6 +1,9 @@
 import type { Profile } from './profile.js';
 
-/** What the algorithms took on one machine, for predictions where `tccl tune` was never run. Made by scripts/default-profile.mjs. */
+/**
+ * What the algorithms took on one machine, for predictions where `tccl tune` was never run. Made by
+ * scripts/default-profile.mjs.
+ */
 export const defaultProfile: Profile = {
   format: 'tccl profile',
   formatVersion: 1,

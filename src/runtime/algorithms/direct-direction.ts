@@ -1,7 +1,10 @@
 import { callKinds } from '../device/kernels/kernels.js';
 import { CACHED_BYTES, streamedBytes } from '../launch/copy-tunables.js';
 
-/** Calls on arrays in the segment in which the ranks' blocks have so many bytes go forward and backward in turn: of less, caches keep all. */
+/**
+ * Calls on arrays in the segment in which the ranks' blocks have so many bytes go forward and backward in turn: of
+ * less, caches keep all.
+ */
 const TURNED_BYTES = 128 * 1024;
 
 /**
@@ -38,10 +41,10 @@ export class Direction {
   }
 
   /**
-   * Whether so many bytes are to be copied in pieces, the last one first: every second time, but not if they are to be stored around
-   * the caches, for nothing is left there then. Whole copies of such lengths are; but those of a broadcast, one a rank, are better
-   * in pieces if input and outputs fit the caches: 8 MiB between two ranks take half the time on cores that share a cache,
-   * and 0.85 on others.
+   * Whether so many bytes are to be copied in pieces, the last one first: every second time, but not if they are to be
+   * stored around the caches, for nothing is left there then. Whole copies of such lengths are; but those of a
+   * broadcast, one a rank, are better in pieces if input and outputs fit the caches: 8 MiB between two ranks take half
+   * the time on cores that share a cache, and 0.85 on others.
    */
   copiesBackward(bytes: number): boolean {
     if (bytes < streamedBytes(this.#nRanks)) return this.#isBackward;

@@ -35,13 +35,26 @@ export class DirectEngine implements Engine {
    * @param smallBytes see Direct
    * @param leastStageBytes see Stage
    */
-  constructor(readonly team: Team, readonly localRanks: readonly number[], libc: Libc | undefined, smallBytes: number, leastStageBytes?: number) {
+  constructor(
+    readonly team: Team,
+    readonly localRanks: readonly number[],
+    libc: Libc | undefined,
+    smallBytes: number,
+    leastStageBytes?: number,
+  ) {
     this.#direct = new Direct(team, libc, smallBytes, leastStageBytes);
     this.#holdUps = new TeamHoldUps(team, localRanks);
   }
 
   begin(
-    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+    code: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    spins: number,
+    details?: CallDetails,
   ): number {
     const status = this.#direct.begin(code, type, root, send, recv, count, spins, details);
     return status >= PENDING ? status : this.#refuse();
@@ -114,7 +127,11 @@ export class DirectEngine implements Engine {
 
   /** The error for ranks that called different things, from their posts: the same on every rank. */
   #mismatch(): TcclError {
-    return mismatchAmong(this.localRanks, (local) => callOfPost(this.team, local), (local) => this.#direct.partsOf(local));
+    return mismatchAmong(
+      this.localRanks,
+      (local) => callOfPost(this.team, local),
+      (local) => this.#direct.partsOf(local),
+    );
   }
 
   #error(reason: AbortReason, localRank: number): TcclError {

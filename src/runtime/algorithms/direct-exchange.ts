@@ -77,7 +77,11 @@ export class DirectExchange {
   /** Whether this rank still has to do its work of this round: what it was to read was not there. */
   #unfinished = false;
 
-  constructor(readonly team: Team, libc: Libc | undefined, readonly stage: Stage) {
+  constructor(
+    readonly team: Team,
+    libc: Libc | undefined,
+    readonly stage: Stage,
+  ) {
     const { segment, localRank, nLocalRanks } = team;
     this.#kernels = team.kernels;
     this.#rank = localRank;
@@ -101,7 +105,14 @@ export class DirectExchange {
    *   (allToAllV)
    */
   begin(
-    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details: CallDetails | undefined,
+    code: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    spins: number,
+    details: CallDetails | undefined,
   ): number {
     this.#code = code;
     this.#type = type;
@@ -189,12 +200,18 @@ export class DirectExchange {
       if (destination.placed) this.#target = destination.address(0);
       else {
         this.#flags |= CLOSED;
-        if (this.#kind === callKinds.reduce) this.#target = this.stage.scratch(Math.min(this.#count * this.#type.bytes, this.#plan.pieceBytes));
+        if (this.#kind === callKinds.reduce)
+          this.#target = this.stage.scratch(Math.min(this.#count * this.#type.bytes, this.#plan.pieceBytes));
       }
     }
     if (this.#plan.reduces && receives) this.#reduction.start(this.#code, this.#type);
     // Where the others get all of the input, this rank's part of an output in the segment is as good as the input.
-    if (sends && !source.placed && destination.placed && (this.#kind === callKinds.allGather || this.#kind === callKinds.allGatherV)) {
+    if (
+      sends &&
+      !source.placed &&
+      destination.placed &&
+      (this.#kind === callKinds.allGather || this.#kind === callKinds.allGatherV)
+    ) {
       this.#copyOwn();
       this.#address = destination.address((this.#plan.takeTo[this.#rank] ?? 0) - (this.#plan.takeFrom[this.#rank] ?? 0));
       this.#flags &= ~STAGED;
@@ -236,7 +253,17 @@ export class DirectExchange {
   }
 
   #meet(spins: number): number {
-    return this.#kernels.meet(this.#code, this.#root, this.#count, this.#address, this.#target, this.#flags, this.#table, this.#place, spins);
+    return this.#kernels.meet(
+      this.#code,
+      this.#root,
+      this.#count,
+      this.#address,
+      this.#target,
+      this.#flags,
+      this.#table,
+      this.#place,
+      spins,
+    );
   }
 
   // ── work ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -248,7 +275,8 @@ export class DirectExchange {
     if (this.#kind === callKinds.reduce && isRoot) return this.#round > 0 || last;
     if (!last) return false;
     if ((!isRoot && this.#rooted.helps(this.#rank)) || this.#spreads()) return true;
-    if (this.#kind === callKinds.gather) return isRoot ? this.#target !== 0 : (this.#flags & STAGED) === 0 && this.#rootIsClosed();
+    if (this.#kind === callKinds.gather)
+      return isRoot ? this.#target !== 0 : (this.#flags & STAGED) === 0 && this.#rootIsClosed();
     if (isFromRoot(this.#kind)) return isRoot && (this.#flags & STAGED) === 0;
     return (this.#flags & STAGED) === 0 || this.#allSwap();
   }
@@ -260,7 +288,8 @@ export class DirectExchange {
       this.#flags = this.#way.settle(this.#flags);
       this.#learn();
     }
-    if (this.#kind === callKinds.reduce) return !this.#rootReducesAll() ? this.#reduceShare() : this.#rank !== this.#root || this.#reducePart();
+    if (this.#kind === callKinds.reduce)
+      return !this.#rootReducesAll() ? this.#reduceShare() : this.#rank !== this.#root || this.#reducePart();
     if (this.#plan.reduces) return this.#reducePart();
     if (this.#spreads()) {
       this.#spread.run();
@@ -280,12 +309,15 @@ export class DirectExchange {
     if (this.#kind === callKinds.allToAllV) this.#learnParts();
     for (let r = 0; r < this.#nRanks; r++) {
       if (!this.#posts.has(r, STAGED)) continue;
-      if (this.#kind === callKinds.allToAllV) longest = Math.max(longest, ...this.#tables.partsAt(this.#posts.table(r)).map((bytes) => this.#plan.bytesOf(bytes)));
+      if (this.#kind === callKinds.allToAllV)
+        longest = Math.max(longest, ...this.#tables.partsAt(this.#posts.table(r)).map((bytes) => this.#plan.bytesOf(bytes)));
       else if (this.#kind === callKinds.allGatherV) longest = Math.max(longest, this.#plan.takeBytes[r] ?? 0);
       else if (this.#kind === callKinds.reduceScatterV) longest = Math.max(...this.#plan.partBytes);
-      else if (this.#kind !== callKinds.gather || (r !== this.#root && this.#rootIsClosed())) longest = this.#plan.partBytes[0] ?? 0;
+      else if (this.#kind !== callKinds.gather || (r !== this.#root && this.#rootIsClosed()))
+        longest = this.#plan.partBytes[0] ?? 0;
     }
-    if (this.#kind === callKinds.reduce && this.#rootIsClosed() && !this.#rootReducesAll()) longest = this.#count * this.#type.bytes;
+    if (this.#kind === callKinds.reduce && this.#rootIsClosed() && !this.#rootReducesAll())
+      longest = this.#count * this.#type.bytes;
     const alone = this.#nRanks === 1 && !this.#plan.reduces;
     this.#rounds = alone || this.#allSwap() ? 0 : Math.ceil(longest / this.#plan.pieceBytes);
     this.#plan.fitPieces(longest);
@@ -355,12 +387,19 @@ export class DirectExchange {
 
   /** Exchanges parts with all others, of each pair one half. */
   #swap(): void {
-    const { partFrom, partBytes: [bytes = 0] } = this.#plan;
+    const {
+      partFrom,
+      partBytes: [bytes = 0],
+    } = this.#plan;
     const half = alignedPiece(bytes, 2);
     for (let i = 1; i < this.#nRanks; i++) {
       const r = (this.#rank + i) % this.#nRanks;
       const [from, length] = this.#rank < r ? [0, half] : [half, bytes - half];
-      this.#kernels.swap(this.#posts.source(this.#rank) + (partFrom[r] ?? 0) + from, this.#posts.source(r) + (partFrom[this.#rank] ?? 0) + from, length);
+      this.#kernels.swap(
+        this.#posts.source(this.#rank) + (partFrom[r] ?? 0) + from,
+        this.#posts.source(r) + (partFrom[this.#rank] ?? 0) + from,
+        length,
+      );
     }
   }
 
@@ -370,7 +409,12 @@ export class DirectExchange {
     const { takeFrom, takeTo, takeBytes, pieceBytes } = this.#plan;
     const done = this.#rounds === 0 ? 0 : (this.#round - 1) * pieceBytes;
     const bytes = Math.min(this.#rounds === 0 ? Infinity : pieceBytes, (takeBytes[this.#rank] ?? 0) - done);
-    return this.#reduction.intoOutput((takeTo[this.#rank] ?? 0) + done, (takeFrom[this.#rank] ?? 0) + done, this.#rank * pieceBytes, bytes);
+    return this.#reduction.intoOutput(
+      (takeTo[this.#rank] ?? 0) + done,
+      (takeFrom[this.#rank] ?? 0) + done,
+      this.#rank * pieceBytes,
+      bytes,
+    );
   }
 
   /** Combines this rank's share of all inputs into the root's output, or of a piece into the root's scratch memory. */

@@ -58,7 +58,10 @@ export class InputWay {
     return OPEN | (this.#nRanks === 2 ? EITHER : 0);
   }
 
-  /** What this rank's post says of the way, if it chooses. @param isOutside whether some array of its own lies outside the segment */
+  /**
+   * What this rank's post says of the way, if it chooses. @param isOutside whether some array of its own lies outside
+   * the segment
+   */
   choiceFlags(isOutside: boolean): number {
     return this.#chooses() && this.#choose(isOutside) === 'staged' ? STAGES : 0;
   }

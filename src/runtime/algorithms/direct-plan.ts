@@ -3,7 +3,11 @@ import { ALIGNMENT, alignedPiece, alignedShare } from './alignment.js';
 import { isDivided, isFromRoot, type CallDetails, type Share } from './call.js';
 
 const dividedKinds: ReadonlySet<number> = new Set([
-  callKinds.scatter, callKinds.allToAll, callKinds.reduceScatter, callKinds.reduceScatterV, callKinds.allToAllV,
+  callKinds.scatter,
+  callKinds.allToAll,
+  callKinds.reduceScatter,
+  callKinds.reduceScatterV,
+  callKinds.allToAllV,
 ]);
 const reducingKinds: ReadonlySet<number> = new Set([callKinds.reduce, callKinds.reduceScatter, callKinds.reduceScatterV]);
 
@@ -35,7 +39,11 @@ export class ExchangePlan {
   pieceBytes = 0;
   #share: Share | undefined;
 
-  constructor(readonly rank: number, readonly nRanks: number, readonly stageBytes: number) {
+  constructor(
+    readonly rank: number,
+    readonly nRanks: number,
+    readonly stageBytes: number,
+  ) {
     const perRank = (): Float64Array => new Float64Array(nRanks);
     this.takeFrom = perRank();
     this.takeTo = perRank();
@@ -81,7 +89,9 @@ export class ExchangePlan {
 
   /** How much of a block of `whole` bytes this share of the call has. */
   bytesOf(whole: number): number {
-    return this.#share === undefined ? whole : Math.min(alignedShare(whole, this.#share.of), whole - shareFrom(whole, this.#share));
+    return this.#share === undefined
+      ? whole
+      : Math.min(alignedShare(whole, this.#share.of), whole - shareFrom(whole, this.#share));
   }
 
   /** Cuts every block down to a share of it. */
@@ -108,7 +118,11 @@ export class ExchangePlan {
     }
   }
 
-  #planUneven(kind: number, elementBytes: number, { counts = [], displacements = [], recvCounts = [], recvDisplacements = [] }: CallDetails): void {
+  #planUneven(
+    kind: number,
+    elementBytes: number,
+    { counts = [], displacements = [], recvCounts = [], recvDisplacements = [] }: CallDetails,
+  ): void {
     const { rank: me } = this;
     const bytesOf = (list: readonly number[], rank: number): number => (list[rank] ?? 0) * elementBytes;
     for (let r = 0; r < this.nRanks; r++) {

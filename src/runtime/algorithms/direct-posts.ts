@@ -54,7 +54,8 @@ export class Posts {
 
   /** Makes inputs that may come in either way staged ones. */
   stage(): void {
-    for (let r = 0; r < this.#flags.length; r++) if (this.has(r, EITHER)) this.#flags[r] = ((this.#flags[r] ?? 0) & ~OPEN) | STAGED;
+    for (let r = 0; r < this.#flags.length; r++)
+      if (this.has(r, EITHER)) this.#flags[r] = ((this.#flags[r] ?? 0) & ~OPEN) | STAGED;
   }
 
   /** Where a rank's input is: in the segment, or, if it is open, in that rank's own memory. */
@@ -76,7 +77,10 @@ export class Posts {
     return true;
   }
 
-  /** Whether what was read of inputs is what was to be read: a rank that gives a call up may use its open memory for something else. */
+  /**
+   * Whether what was read of inputs is what was to be read: a rank that gives a call up may use its open memory for
+   * something else.
+   */
   areValid(): boolean {
     return !this.anyHas(OPEN) || this.#team.abort() === undefined;
   }

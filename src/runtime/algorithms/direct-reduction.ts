@@ -95,7 +95,10 @@ export class Reduction {
     return this.#posts.areValid();
   }
 
-  /** How many bytes can be combined at once, since open inputs are read into slots (measured: half of a slot between two ranks takes 1.06 of the time). */
+  /**
+   * How many bytes can be combined at once, since open inputs are read into slots (measured: half of a slot between two
+   * ranks takes 1.06 of the time).
+   */
   #mostAtOnce(): number {
     return this.#posts.anyHas(OPEN) ? this.#slotBytes : Infinity;
   }
@@ -114,7 +117,11 @@ export class Reduction {
 
   /** Puts where all ranks' bytes are in this process into machine code's table. */
   #layForMachineCode(from: number, inStage: number, bytes: number): boolean {
-    const { segment: { machineCode }, localRank, nLocalRanks } = this.#team;
+    const {
+      segment: { machineCode },
+      localRank,
+      nLocalRanks,
+    } = this.#team;
     if (this.#placesAt === 0) this.#placesAt = machineCode?.addressOfOutside(this.#places) ?? 0;
     for (let r = 0; r < nLocalRanks; r++) {
       let place = 0;
@@ -136,7 +143,9 @@ export class Reduction {
     if (!this.#posts.has(rank, OPEN)) return source + (this.#posts.has(rank, STAGED) ? inStage : from);
     const { segment, members } = this.#team;
     const slot = this.#slotOf(rank, bytes);
-    return segment.peerMemory?.read(members[rank] ?? 0, source + from, new Uint8Array(segment.buffer, slot, bytes)) === true ? slot : -1;
+    return segment.peerMemory?.read(members[rank] ?? 0, source + from, new Uint8Array(segment.buffer, slot, bytes)) === true
+      ? slot
+      : -1;
   }
 
   /** Where `bytes` bytes of a rank are put, as many as of each other rank. */

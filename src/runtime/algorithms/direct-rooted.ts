@@ -5,13 +5,17 @@ import type { ExchangePlan } from './direct-plan.js';
 import { CLOSED, HELPS, OPEN, type Posts, STAGED } from './direct-posts.js';
 import type { Operand } from './operand.js';
 
-/** Among more than two ranks the root helps with blocks from this length on: with shorter ones, waiting for it costs more (measured). */
+/**
+ * Among more than two ranks the root helps with blocks from this length on: with shorter ones, waiting for it costs
+ * more (measured).
+ */
 const HELPED_BYTES = 256 * 1024;
 
 /**
- * Who copies what in a broadcast, scatter or gather. Each rank but the root copies its block; the root copies its own, unless that is
- * where it belongs already, as it is in every broadcast as MPI has it. Then the root *helps*: of each block between two places in the
- * segment it copies the last n-th, so that each of n ranks copies n - 1 n-ths of a block.
+ * Who copies what in a broadcast, scatter or gather. Each rank but the root copies its block; the root copies its own,
+ * unless that is where it belongs already, as it is in every broadcast as MPI has it. Then the root *helps*: of each
+ * block between two places in the segment it copies the last n-th, so that each of n ranks copies n - 1 n-ths of a
+ * block.
  *
  *      block of rank 1    | rank 1                   | root |
  *      block of rank 2    | rank 2                   | root |
@@ -80,7 +84,8 @@ export class Rooted {
     const { partFrom, partBytes } = this.#plan;
     if (this.#rank === this.#root) return;
     const bytes = this.ownPart(partBytes[0] ?? 0);
-    if (bytes > 0) this.#source.copyTo(this.#posts.destination(this.#root) + (partFrom[this.#rank] ?? 0), partFrom[0] ?? 0, bytes);
+    if (bytes > 0)
+      this.#source.copyTo(this.#posts.destination(this.#root) + (partFrom[this.#rank] ?? 0), partFrom[0] ?? 0, bytes);
   }
 
   /** Writes a part of a rank's block into its output: all blocks are alike, so in all outputs it is where it is in the root's. */

@@ -14,7 +14,10 @@ const LEAST_BYTES = 1024;
  * only the root has one, and least where each of the others needs but a part of it.
  */
 const factorOf: Readonly<Record<number, number>> = {
-  [callKinds.scatter]: 8, [callKinds.broadcast]: 4, [callKinds.allToAll]: 2, [callKinds.reduceScatter]: 2,
+  [callKinds.scatter]: 8,
+  [callKinds.broadcast]: 4,
+  [callKinds.allToAll]: 2,
+  [callKinds.reduceScatter]: 2,
 };
 
 /**
@@ -47,7 +50,11 @@ export class Small {
   #outcome = 0;
   #outcomeBytes = 0;
 
-  constructor(readonly team: Team, libc: Libc | undefined, readonly stage: Stage) {
+  constructor(
+    readonly team: Team,
+    libc: Libc | undefined,
+    readonly stage: Stage,
+  ) {
     this.#kernels = team.kernels;
     this.#source = new Operand(team.segment, libc);
     this.#destination = new Operand(team.segment, libc);
@@ -58,7 +65,15 @@ export class Small {
     return takesOnePhase(kind, bytes, this.team.nLocalRanks, smallBytes) && bytes * this.team.nLocalRanks <= this.team.stageBytes;
   }
 
-  begin(code: number, root: number, send: NumericArray, recv: NumericArray, count: number, elementBytes: number, spins: number): number {
+  begin(
+    code: number,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    elementBytes: number,
+    spins: number,
+  ): number {
     const kind = kindOf(code);
     const { localRank, nLocalRanks } = this.team;
     const isRoot = localRank === root;

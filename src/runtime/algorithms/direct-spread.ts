@@ -8,10 +8,10 @@ import { type Posts, SPREADS } from './direct-posts.js';
 import type { Operand } from './operand.js';
 
 /**
- * All-gathers and broadcasts of two ranks, in the segment, whose input and outputs are more than the caches hold. Where each rank takes
- * what it is to get, both read every block. Instead each of them reads one block once (of a broadcast, one half) and
- * writes it to both outputs: as usual to its own, around the caches to the other's, which would else have to give up
- * every line first.
+ * All-gathers and broadcasts of two ranks, in the segment, whose input and outputs are more than the caches hold. Where
+ * each rank takes what it is to get, both read every block. Instead each of them reads one block once (of a broadcast,
+ * one half) and writes it to both outputs: as usual to its own, around the caches to the other's, which would else have
+ * to give up every line first.
  *
  *      input of rank 0    -> output of rank 0, output of rank 1
  *      input of rank 1    -> output of rank 1, output of rank 0
@@ -71,7 +71,10 @@ export class Spread {
     const { kernels, machineCode } = this.#team.segment;
     const before = Math.min((COPY_BLOCK_BYTES - (streamed % COPY_BLOCK_BYTES)) % COPY_BLOCK_BYTES, bytes);
     const done = before + (machineCode?.copyTwice(source + before, cached + before, streamed + before, bytes - before) ?? 0);
-    for (const [from, length] of [[0, before], [done, bytes - done]] as const) {
+    for (const [from, length] of [
+      [0, before],
+      [done, bytes - done],
+    ] as const) {
       kernels.copy(cached + from, source + from, length);
       kernels.copy(streamed + from, source + from, length);
     }

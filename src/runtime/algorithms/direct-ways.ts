@@ -1,4 +1,7 @@
-/** How data that lie outside the segment come to the other rank: it reads them where they are, or they are copied into staging memory. */
+/**
+ * How data that lie outside the segment come to the other rank: it reads them where they are, or they are copied into
+ * staging memory.
+ */
 export type Way = 'open' | 'staged';
 
 /** So many calls, at first and at most, are made in the better way before the other one is tried anew. */
@@ -11,7 +14,10 @@ const BETTER = 0.95;
 /** If calls take so many times what they took, something has changed, and the other way is tried at once. */
 const CHANGED = 1.5;
 
-/** What is known of calls of one kind and about one length. Times are of a byte, the lesser one of the last two calls of a way. */
+/**
+ * What is known of calls of one kind and about one length. Times are of a byte, the lesser one of the last two calls of
+ * a way.
+ */
 interface Experience {
   better: Way;
   readonly last: Record<Way, number>;
@@ -61,15 +67,21 @@ export class Ways {
     experience.time[this.#way] = Math.min(experience.last[this.#way], perByte);
     experience.last[this.#way] = perByte;
     if (experience.trial === 0) {
-      if (--experience.left <= 0 || experience.time[experience.better] > CHANGED * experience.compared) experience.trial = TRIAL_CALLS;
+      if (--experience.left <= 0 || experience.time[experience.better] > CHANGED * experience.compared)
+        experience.trial = TRIAL_CALLS;
     } else if (--experience.trial === 0) compare(experience);
   }
 }
 
 function inexperienced(): Experience {
   return {
-    better: 'open', last: { open: Infinity, staged: Infinity }, time: { open: Infinity, staged: Infinity },
-    compared: Infinity, left: FIRST_CALLS, interval: FIRST_CALLS, trial: 0,
+    better: 'open',
+    last: { open: Infinity, staged: Infinity },
+    time: { open: Infinity, staged: Infinity },
+    compared: Infinity,
+    left: FIRST_CALLS,
+    interval: FIRST_CALLS,
+    trial: 0,
   };
 }
 

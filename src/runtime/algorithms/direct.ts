@@ -79,14 +79,29 @@ export class Direct {
    * @param spins how many unset flags to look at before PENDING is returned
    */
   begin(
-    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+    code: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    spins: number,
+    details?: CallDetails,
   ): number {
-    if (kindOf(code) === callKinds.allReduce && details === undefined) return this.#beginAllReduce(code, type, send, recv, count, spins);
+    if (kindOf(code) === callKinds.allReduce && details === undefined)
+      return this.#beginAllReduce(code, type, send, recv, count, spins);
     return this.#beginOther(code, type, root, send, recv, count, spins, details);
   }
 
   #beginOther(
-    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+    code: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    spins: number,
+    details?: CallDetails,
   ): number {
     if (details?.scalar !== undefined) this.#setScalar(type, details.scalar);
     const kind = kindOf(code);
@@ -95,7 +110,11 @@ export class Direct {
       this.#mode = BARRIER;
       return this.#kernels.barrier(code, spins);
     }
-    if (details?.counts === undefined && details?.share === undefined && this.#smallOperation.fits(kind, count * type.bytes, this.smallBytes)) {
+    if (
+      details?.counts === undefined &&
+      details?.share === undefined &&
+      this.#smallOperation.fits(kind, count * type.bytes, this.smallBytes)
+    ) {
       this.#mode = SMALL;
       return this.#smallOperation.begin(code, root, send, recv, count, type.bytes, spins);
     }

@@ -4,7 +4,8 @@ import type { Deed } from './deed.js';
 import type { DataType, NumericArray } from '../device/types.js';
 
 /**
- * What carries out operations of a communicator, one at a time, by one or more algorithms. `begin` and `progress` return PENDING or DONE; they throw when the operation cannot come to its end.
+ * What carries out operations of a communicator, one at a time, by one or more algorithms. `begin` and `progress`
+ * return PENDING or DONE; they throw when the operation cannot come to its end.
  */
 export interface Engine {
   /** Whether a rank may wait inside a blocking call (sockets need the event loop). */
@@ -18,7 +19,14 @@ export interface Engine {
    * @throws InvalidUsageError `UNSUPPORTED` for a kind that the algorithm does not have
    */
   begin(
-    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+    code: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    spins: number,
+    details?: CallDetails,
   ): number;
   /** Goes on with the call under way, looking at most `spins` times at what has not come. */
   progress(spins: number): number;
@@ -35,7 +43,10 @@ export interface Engine {
    * @param limitMs how long the call waits before it says so, or fails, as for sayWaits()
    */
   late(limitMs: number): number[];
-  /** Tells ranks that may wait for this one that it waits itself, and what it knows of why: from time to time in a call that gets no further. */
+  /**
+   * Tells ranks that may wait for this one that it waits itself, and what it knows of why: from time to time in a call
+   * that gets no further.
+   */
   sayWaits(limitMs: number, deed: Deed): void;
   /** The call under way. */
   underWay(): Call | undefined;

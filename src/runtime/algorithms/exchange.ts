@@ -80,7 +80,10 @@ export class Exchange {
   /** Of calls with common counts; empty for others. */
   #counts: Uint8Array = none;
 
-  constructor(readonly rank: number, memory: ArrayBufferLike) {
+  constructor(
+    readonly rank: number,
+    memory: ArrayBufferLike,
+  ) {
     this.#holdUps = new HoldUps(rank);
     this.#memory = new Uint8Array(memory);
     this.#words = new Uint32Array(memory);
@@ -277,7 +280,12 @@ export class Exchange {
         );
       }
       throw callMismatch(
-        { rank: this.rank, call: decodeCall(this.#code, this.#root, this.#count), counts: countsIn(this.#counts), number: this.#sequence },
+        {
+          rank: this.rank,
+          call: decodeCall(this.#code, this.#root, this.#count),
+          counts: countsIn(this.#counts),
+          number: this.#sequence,
+        },
         { rank: peer, call, counts: countsIn(theirs), number: words[header + SEQUENCE] },
       );
     }

@@ -81,10 +81,13 @@ export class HoldUps {
       } else if (nowMs - Math.max(this.#sinceMs, before?.atMs ?? 0) > freshMs) this.#see(other.peer, nowMs);
     }
     // What others have seen has had time to come.
-    const circles = confesses && nowMs - this.#sinceMs > 2 * freshMs && this.#fresh(freshMs).every(({ rank }) => rank === this.#rank);
+    const circles =
+      confesses && nowMs - this.#sinceMs > 2 * freshMs && this.#fresh(freshMs).every(({ rank }) => rank === this.#rank);
     if (circles) this.#see(this.#rank, nowMs);
     const isForeign = (sighting: Sighting): number => Number(sighting.witness !== this.#rank);
-    const sightings = this.#fresh(freshMs).sort((a, b) => isForeign(a) - isForeign(b)).flatMap(({ rank, witness, time }) => [rank, witness, time]);
+    const sightings = this.#fresh(freshMs)
+      .sort((a, b) => isForeign(a) - isForeign(b))
+      .flatMap(({ rank, witness, time }) => [rank, witness, time]);
     return [...(deed === undefined ? NO_DEED : encodeDeed(deed)), ...sightings];
   }
 

@@ -33,7 +33,9 @@ export function lastCallOf({ segment, kernels }: Team, localRank: number): Call 
  * @param partsOf the bytes of all parts as it gave them, where all ranks have to give the same
  */
 export function mismatchAmong(
-  localRanks: readonly number[], callOf: (localRank: number) => Call | undefined, partsOf?: (localRank: number) => readonly number[],
+  localRanks: readonly number[],
+  callOf: (localRank: number) => Call | undefined,
+  partsOf?: (localRank: number) => readonly number[],
 ): InvalidUsageError {
   const callers = new Map<string, Caller>();
   localRanks.forEach((rank, local) => {

@@ -26,7 +26,15 @@ export class NetworkCall {
     this.#receivedBlocks = new Blocks(nRanks);
   }
 
-  begin(kind: number, bytesPerElement: number, root: number, send: NumericArray, recv: NumericArray, count: number, details: CallDetails | undefined): void {
+  begin(
+    kind: number,
+    bytesPerElement: number,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    details: CallDetails | undefined,
+  ): void {
     this.kind = kind;
     this.bytes = count * bytesPerElement;
     this.root = root;

@@ -73,7 +73,10 @@ export class NetworkEngine implements Engine {
     const connections = await this.#connect(algorithm, this.#stop.signal);
     const { sends, receives } = connections;
     this.#exchange.add(sends, receives);
-    this.#players.set(algorithm, networkAlgorithm(algorithm).open({ combiner: this.#combiner, order: this.#order, rank: this.#rank, connections }));
+    this.#players.set(
+      algorithm,
+      networkAlgorithm(algorithm).open({ combiner: this.#combiner, order: this.#order, rank: this.#rank, connections }),
+    );
     // The communicator has ended meanwhile.
     if (this.#stop.signal.aborted) await this.#exchange.close();
   }
@@ -92,7 +95,14 @@ export class NetworkEngine implements Engine {
   }
 
   begin(
-    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+    code: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    spins: number,
+    details?: CallDetails,
   ): number {
     const kind = kindOf(code);
     this.#algorithm = algorithmOf(code) ?? 'ring';

@@ -54,7 +54,14 @@ export class NvlsEngine implements Engine {
   }
 
   begin(
-    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+    code: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    spins: number,
+    details?: CallDetails,
   ): number {
     this.nvls.begin(code, type, root, send, recv, count, details);
     return this.progress(spins);
@@ -105,7 +112,11 @@ export class NvlsEngine implements Engine {
     this.nvls.forget();
     this.multicast.close();
     const { multicast, team } = this;
-    if (team.localRank === 0) team.segment.when(() => !multicast.isUsed, () => multicast.destroy());
+    if (team.localRank === 0)
+      team.segment.when(
+        () => !multicast.isUsed,
+        () => multicast.destroy(),
+      );
     return Promise.resolve();
   }
 

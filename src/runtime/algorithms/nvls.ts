@@ -74,7 +74,11 @@ export class Nvls {
   #sequence = 0;
   #met = false;
 
-  constructor(team: Team, libc: Libc | undefined, readonly view: MulticastView) {
+  constructor(
+    team: Team,
+    libc: Libc | undefined,
+    readonly view: MulticastView,
+  ) {
     const { segment } = team;
     this.#scaler = new Scaler(team);
     this.#source = new Operand(segment, libc);
@@ -87,7 +91,15 @@ export class Nvls {
   }
 
   /** Starts an all-reduce, reduce-scatter or all-gather, and goes on while it need not wait. */
-  begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, details?: CallDetails): void {
+  begin(
+    code: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    details?: CallDetails,
+  ): void {
     this.#kind = kindOf(code);
     this.#type = type.code;
     const operator = operatorOf(code);
@@ -134,7 +146,9 @@ export class Nvls {
 
   /** The members that have not come to this call. */
   late(): number[] {
-    return this.view.addresses.flatMap((_, member) => (((Atomics.load(this.#counters, this.#place(member, CALL)) - this.#sequence) | 0) < 0 ? [member] : []));
+    return this.view.addresses.flatMap((_, member) =>
+      ((Atomics.load(this.#counters, this.#place(member, CALL)) - this.#sequence) | 0) < 0 ? [member] : [],
+    );
   }
 
   /** What a member called last. */
@@ -241,7 +255,8 @@ export class Nvls {
   /** How far all members' counters are beyond a number. Counters overflow in time, so they are compared by difference. */
   #ahead(counter: number, than: number): number {
     let least = Infinity;
-    for (let member = 0; member < this.#n; member++) least = Math.min(least, (Atomics.load(this.#counters, this.#place(member, counter)) - than) | 0);
+    for (let member = 0; member < this.#n; member++)
+      least = Math.min(least, (Atomics.load(this.#counters, this.#place(member, counter)) - than) | 0);
     return least;
   }
 

@@ -40,12 +40,22 @@ export interface NetworkOptions {
 }
 
 /** A ring, and what makes other connections. `signal` ends the making of the ring. */
-export async function openNetwork({ bootstrap, shared, team, libc, host, secret, order }: NetworkOptions, signal: AbortSignal): Promise<NetworkEngine> {
+export async function openNetwork(
+  { bootstrap, shared, team, libc, host, secret, order }: NetworkOptions,
+  signal: AbortSignal,
+): Promise<NetworkEngine> {
   const { rank, nRanks, localRanks } = bootstrap;
   /** Does something with transports whose connections have a size. */
   const over = async <T>(size: FifoSize, make: (transportFor: (peer: number) => Transport) => Promise<T>): Promise<T> => {
     const shm = new ShmTransport({ size, team, localRanks });
-    const socket = new SocketTransport({ size, segment: team.segment, rank, host, secret, whyGone: (peer) => bootstrap.whyGone(peer) });
+    const socket = new SocketTransport({
+      size,
+      segment: team.segment,
+      rank,
+      host,
+      secret,
+      whyGone: (peer) => bootstrap.whyGone(peer),
+    });
     try {
       return await make((peer) => (shared && localRanks.includes(peer) ? shm : socket));
     } finally {
@@ -58,7 +68,10 @@ export async function openNetwork({ bootstrap, shared, team, libc, host, secret,
     const { fifo, ends } = networkAlgorithm(algorithm);
     const { sendTo, receiveFrom } = ends(order, rank);
     return over(fifo(nRanks), (transportFor) =>
-      connectInTime(CONNECT_TIMEOUT_MS, (late) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, AbortSignal.any([late, stop]))));
+      connectInTime(CONNECT_TIMEOUT_MS, (late) =>
+        connectPeers(bootstrap, sendTo, receiveFrom, transportFor, AbortSignal.any([late, stop])),
+      ),
+    );
   });
 }
 
@@ -99,7 +112,12 @@ export function connectionBytes({ steps, slotBytes }: FifoSize): number {
 /** What `connect` gives, which is given up by the signal that it gets when it takes too long. */
 export async function connectInTime<T>(timeoutMs: number, connect: (late: AbortSignal) => Promise<T>): Promise<T> {
   const late = new AbortController();
-  const lift = afterWatching(timeoutMs, () => late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${timeoutMs / 1000} s`)), { ref: false });
+  const lift = afterWatching(
+    timeoutMs,
+    () =>
+      late.abort(new TimeoutError('TIMEOUT', `the ranks did not connect with each other for data within ${timeoutMs / 1000} s`)),
+    { ref: false },
+  );
   try {
     return await connect(late.signal);
   } finally {

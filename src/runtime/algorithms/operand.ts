@@ -19,7 +19,10 @@ export class Operand {
   /** Where an array outside the segment begins in this process; 0: not asked yet. */
   #begin = 0;
 
-  constructor(readonly segment: Segment, readonly libc: Libc | undefined) {}
+  constructor(
+    readonly segment: Segment,
+    readonly libc: Libc | undefined,
+  ) {}
 
   /** Takes an array. Throws `BUFFER_DETACHED` where it is no longer there, as it may be when its call's turn comes. */
   use(array: NumericArray): void {
@@ -98,7 +101,8 @@ export class Operand {
     }
     const destination = this.placed ? this.#at(this.#offset + to, bytes) : this.#piece(to, bytes);
     const origin = source.#piece(from, bytes);
-    if (destination.buffer !== origin.buffer || destination.byteOffset !== origin.byteOffset) this.#copy(destination, origin, bytes);
+    if (destination.buffer !== origin.buffer || destination.byteOffset !== origin.byteOffset)
+      this.#copy(destination, origin, bytes);
   }
 
   #at(address: number, bytes: number): Uint8Array {
@@ -127,5 +131,9 @@ export function viewOf(buffer: ArrayBufferLike, from: number, bytes: number): Ui
 }
 
 function detached(cause?: unknown): InvalidArgumentError {
-  return new InvalidArgumentError('BUFFER_DETACHED', 'an array of this call was transferred or resized away while the call was under way', { cause });
+  return new InvalidArgumentError(
+    'BUFFER_DETACHED',
+    'an array of this call was transferred or resized away while the call was under way',
+    { cause },
+  );
 }

@@ -54,7 +54,12 @@ class Pairs implements NetworkPlayer {
   readonly #others: readonly number[];
   readonly #tracks: Track[] = [];
 
-  constructor(readonly combiner: Combiner, readonly rank: number, nRanks: number, connections: PeerConnections) {
+  constructor(
+    readonly combiner: Combiner,
+    readonly rank: number,
+    nRanks: number,
+    connections: PeerConnections,
+  ) {
     const byRank = <E extends { readonly peer: number }>(ends: readonly E[]): (readonly E[] | undefined)[] =>
       Array.from({ length: nRanks }, (_, peer) => (peer === rank ? undefined : ends.filter((end) => end.peer === peer)));
     this.#sends = byRank(connections.sends);
@@ -91,7 +96,13 @@ class Pairs implements NetworkPlayer {
     for (const peer of this.#others) {
       if (inPlace) {
         const swap = this.#swapping[peer];
-        swap?.start(this.#receives[peer] ?? none, this.#sends[peer] ?? none, sent.from[peer] ?? 0, sent.bytes[peer] ?? 0, this.#sliceBytes);
+        swap?.start(
+          this.#receives[peer] ?? none,
+          this.#sends[peer] ?? none,
+          sent.from[peer] ?? 0,
+          sent.bytes[peer] ?? 0,
+          this.#sliceBytes,
+        );
         if (swap !== undefined) this.#tracks.push(swap);
       } else {
         this.#receive(peer, received.from[peer] ?? 0, received.bytes[peer] ?? 0);
@@ -160,7 +171,13 @@ class Swap implements Track, Piece {
 
   constructor(readonly combiner: Combiner) {}
 
-  start(receives: readonly ReceiveConnection[], sends: readonly SendConnection[], from: number, bytes: number, sliceBytes: number): void {
+  start(
+    receives: readonly ReceiveConnection[],
+    sends: readonly SendConnection[],
+    from: number,
+    bytes: number,
+    sliceBytes: number,
+  ): void {
     this.done = false;
     this.#receives = receives;
     this.#sends = sends;

@@ -69,7 +69,12 @@ class Pat implements NetworkPlayer, Track {
   #round = 0;
   #sent = false;
 
-  constructor(readonly combiner: Combiner, readonly rank: number, nRanks: number, { sends, receives }: PeerConnections) {
+  constructor(
+    readonly combiner: Combiner,
+    readonly rank: number,
+    nRanks: number,
+    { sends, receives }: PeerConnections,
+  ) {
     this.#n = nRanks;
     this.#distances = distances(nRanks);
     const rounds = this.#distances.length;

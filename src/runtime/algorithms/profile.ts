@@ -63,12 +63,19 @@ export function readProfile(env: Environment): Profile | undefined {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
     if (value(env, 'TCCL_PROFILE') === undefined) return undefined;
-    throw new SystemError('FILE', `the profile that TCCL_PROFILE names cannot be read: ${(cause as Error).message}`, { file: path, cause });
+    throw new SystemError('FILE', `the profile that TCCL_PROFILE names cannot be read: ${(cause as Error).message}`, {
+      file: path,
+      cause,
+    });
   }
   try {
     return checked(JSON.parse(text));
   } catch (cause) {
-    throw new InputError('CONTENT', `this is no profile that this version can read (${(cause as Error).message}); make it anew with tccl tune`, { file: path, cause });
+    throw new InputError(
+      'CONTENT',
+      `this is no profile that this version can read (${(cause as Error).message}); make it anew with tccl tune`,
+      { file: path, cause },
+    );
   }
 }
 
@@ -79,7 +86,10 @@ export function readProfile(env: Environment): Profile | undefined {
  *
  * @throws as readProfile()
  */
-export function profileFor(env: Environment, machine = machineName()): { readonly profile: Profile | undefined; readonly doubt?: string } {
+export function profileFor(
+  env: Environment,
+  machine = machineName(),
+): { readonly profile: Profile | undefined; readonly doubt?: string } {
   const profile = readProfile(env);
   if (profile === undefined || profile.machine === machine) return { profile };
   const taken = value(env, 'TCCL_PROFILE') !== undefined;
@@ -91,8 +101,10 @@ export function profileFor(env: Environment, machine = machineName()): { readonl
 
 function checked(json: unknown): Profile {
   const profile = json as Partial<Profile> | null;
-  if (profile?.format !== 'tccl profile' || profile.formatVersion !== 1) throw new Error('it does not begin with "format": "tccl profile", "formatVersion": 1');
-  if (!isRecord(profile.times) || typeof profile.cores !== 'number' || typeof profile.machine !== 'string') throw new Error('machine, cores or times are missing');
+  if (profile?.format !== 'tccl profile' || profile.formatVersion !== 1)
+    throw new Error('it does not begin with "format": "tccl profile", "formatVersion": 1');
+  if (!isRecord(profile.times) || typeof profile.cores !== 'number' || typeof profile.machine !== 'string')
+    throw new Error('machine, cores or times are missing');
   for (const [ranks, times] of Object.entries<unknown>(profile.times)) {
     if (!(Number.isInteger(Number(ranks)) && Number(ranks) > 0)) throw new Error(`times.${ranks} is no number of ranks`);
     for (const [kind, byAlgorithm] of entries(times, `times.${ranks}`)) {
@@ -132,7 +144,8 @@ function arePoints(json: unknown): json is Points {
  */
 export function timesFor(profile: Profile, nRanks: number, nCores: number): Times | undefined {
   const distance = (measured: number): number => Math.abs(Math.log2(measured / nRanks));
-  const [nearest] = Object.keys(profile.times).map(Number)
+  const [nearest] = Object.keys(profile.times)
+    .map(Number)
     .filter((measured) => measured > profile.cores === nRanks > nCores)
     .sort((a, b) => distance(a) - distance(b));
   return nearest === undefined ? undefined : profile.times[nearest];
@@ -155,7 +168,11 @@ export function timeAt(points: Points, bytes: number): number {
  * @param usual what is taken without a profile
  * @param isAllowed which algorithms these ranks can use for a kind
  */
-export function tableOf(times: Times, usual: AlgorithmTable, isAllowed: (algorithm: Algorithm, kind: CallKind) => boolean): AlgorithmTable {
+export function tableOf(
+  times: Times,
+  usual: AlgorithmTable,
+  isAllowed: (algorithm: Algorithm, kind: CallKind) => boolean,
+): AlgorithmTable {
   const ofKind = (kind: CallKind, ranges: readonly AlgorithmRange[]): readonly AlgorithmRange[] => {
     const measured = Object.entries(times[kind] ?? {}) as [Algorithm, Points][];
     const candidates = measured.filter(([algorithm]) => isAllowed(algorithm, kind));
@@ -174,5 +191,7 @@ export function tableOf(times: Times, usual: AlgorithmTable, isAllowed: (algorit
     });
     return made.at(-1)?.upToBytes === Infinity ? made : ranges;
   };
-  return Object.fromEntries(Object.entries(usual).map(([kind, ranges]) => [kind, ofKind(kind as CallKind, ranges)])) as unknown as AlgorithmTable;
+  return Object.fromEntries(
+    Object.entries(usual).map(([kind, ranges]) => [kind, ofKind(kind as CallKind, ranges)]),
+  ) as unknown as AlgorithmTable;
 }

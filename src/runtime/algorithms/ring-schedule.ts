@@ -62,7 +62,12 @@ export class RingSchedule implements Piece {
    * @param slicesPerChunk while one is worked on, the next travel. Fewer than the steps of a connection: ranks that had
    *   filled all steps with what they sent first would all wait for each other.
    */
-  constructor(readonly order: readonly number[], readonly place: number, readonly sliceBytes: number, slicesPerChunk: number) {
+  constructor(
+    readonly order: readonly number[],
+    readonly place: number,
+    readonly sliceBytes: number,
+    slicesPerChunk: number,
+  ) {
     this.#chunkBytes = slicesPerChunk * sliceBytes;
   }
 

@@ -36,7 +36,15 @@ export const ring: NetworkAlgorithm = {
     const end = (distance: number): { peer: number; name: string } => ({ peer: place.rankAt(distance), name: 'ring' });
     return order.length === 1 ? { sendTo: [], receiveFrom: [] } : { sendTo: [end(1)], receiveFrom: [end(-1)] };
   },
-  open: ({ combiner, order, rank, connections: { sends: [send], receives: [receive] } }) => {
+  open: ({
+    combiner,
+    order,
+    rank,
+    connections: {
+      sends: [send],
+      receives: [receive],
+    },
+  }) => {
     const links = send === undefined || receive === undefined ? undefined : { send, receive };
     return new Ring(combiner, new RingOfRanks(rank, order, links), countsRoom(order.length));
   },
@@ -60,7 +68,11 @@ export class Ring implements NetworkPlayer, Track {
   #quickBytes = 0;
 
   /** @param roomBytes what of a slot is not for header and data */
-  constructor(readonly combiner: Combiner, readonly ring: RingOfRanks, roomBytes = 0) {
+  constructor(
+    readonly combiner: Combiner,
+    readonly ring: RingOfRanks,
+    roomBytes = 0,
+  ) {
     const { steps, slotBytes } = ring.links?.send.size ?? ringFifo(1);
     this.#schedule = new RingSchedule(ring.order, ring.index, slotBytes - HEADER_BYTES - roomBytes, steps / 2);
     this.#from = ring.links === undefined ? none : [ring.links.receive];

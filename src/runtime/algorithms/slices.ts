@@ -27,8 +27,13 @@ export class Slices implements Track, Piece {
    * @param complete whether the outcome is complete, so that averages are divided
    */
   start(
-    from: readonly ReceiveConnection[], to: readonly SendConnection[],
-    bytes: number, own: number, keep: number, complete: boolean, sliceBytes: number,
+    from: readonly ReceiveConnection[],
+    to: readonly SendConnection[],
+    bytes: number,
+    own: number,
+    keep: number,
+    complete: boolean,
+    sliceBytes: number,
   ): void {
     this.done = false;
     this.from = from;

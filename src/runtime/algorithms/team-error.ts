@@ -7,7 +7,12 @@ import { died, unpackReason } from '../transport/ending.js';
  *
  * @param localRanks the rank of each member
  */
-export function teamError(team: Team, localRanks: readonly number[], reason: Exclude<AbortReason, 'mismatch'>, localRank: number): TcclError {
+export function teamError(
+  team: Team,
+  localRanks: readonly number[],
+  reason: Exclude<AbortReason, 'mismatch'>,
+  localRank: number,
+): TcclError {
   const rank = localRanks[localRank] ?? localRank;
   if (reason === 'closed') return closedTooEarly(rank);
   if (reason === 'died' || reason === 'none') return died(rank);

@@ -8,7 +8,10 @@ export class TeamHoldUps {
   readonly #members: readonly Awaited[];
 
   /** @param localRanks the rank of each member */
-  constructor(readonly team: Team, localRanks: readonly number[]) {
+  constructor(
+    readonly team: Team,
+    localRanks: readonly number[],
+  ) {
     this.#holdUps = new HoldUps(localRanks[team.localRank] ?? 0);
     this.#members = localRanks.map((peer, local) => ({ peer, heardWaits: () => team.heardWaits(local) }));
   }

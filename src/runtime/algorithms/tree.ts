@@ -66,7 +66,12 @@ class DoubleTree implements NetworkPlayer {
   /** This rank's place in the order. */
   readonly #here: number;
 
-  constructor(combiner: Combiner, readonly order: readonly number[], rank: number, connections: PeerConnections) {
+  constructor(
+    combiner: Combiner,
+    readonly order: readonly number[],
+    rank: number,
+    connections: PeerConnections,
+  ) {
     const { sends, receives } = connections;
     this.#here = order.indexOf(rank);
     let [nextSend, nextReceive] = [0, 0];
@@ -74,7 +79,9 @@ class DoubleTree implements NetworkPlayer {
       const children = place.children.filter((child) => child >= 0);
       const nParents = place.parent < 0 ? 0 : 1;
       const tree = {
-        index, place, children,
+        index,
+        place,
+        children,
         toParent: sends.slice(nextSend, nextSend + nParents),
         toChildren: sends.slice(nextSend + nParents, nextSend + nParents + children.length),
         fromParent: receives.slice(nextReceive, nextReceive + nParents),
@@ -122,7 +129,8 @@ class DoubleTree implements NetworkPlayer {
       const { place, toChildren, fromParent, toParent, up, down } = tree;
       const towards = this.#childTowards(tree, rootPlace);
       const isRoot = towards === 'here';
-      const above: readonly ReceiveConnection[] = typeof towards === 'number' ? tree.fromChildren.slice(towards, towards + 1) : none;
+      const above: readonly ReceiveConnection[] =
+        typeof towards === 'number' ? tree.fromChildren.slice(towards, towards + 1) : none;
       const own = isRoot ? from : -1;
       const keep = isRoot && inPlace ? -1 : from;
       if (place.parent < 0) {

@@ -25,7 +25,10 @@ export function parseAddress(text: string): Address {
   const host = bracketed ?? match?.[2];
   const port = Number(match?.[3]);
   if (host === undefined || (bracketed !== undefined && !isIPv6(bracketed))) {
-    throw new InvalidArgumentError('UNIQUE_ID', `${describeText(text)} is not an address: write IPV4:PORT, [IPV6]:PORT or HOSTNAME:PORT`);
+    throw new InvalidArgumentError(
+      'UNIQUE_ID',
+      `${describeText(text)} is not an address: write IPV4:PORT, [IPV6]:PORT or HOSTNAME:PORT`,
+    );
   }
   if (port < 1 || port > 65535) {
     throw new InvalidArgumentError('UNIQUE_ID', `the port ${port} in ${describeText(text)} is not between 1 and 65535`);

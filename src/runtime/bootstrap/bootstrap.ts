@@ -21,7 +21,10 @@ export interface PeerInfo {
 }
 
 /** What ranks need of it to connect with each other for data. */
-export type Introduction = Pick<Bootstrap, 'rank' | 'nRanks' | 'peers' | 'localRanks' | 'allGather' | 'send' | 'recv' | 'watch' | 'onFailure' | 'whyGone'>;
+export type Introduction = Pick<
+  Bootstrap,
+  'rank' | 'nRanks' | 'peers' | 'localRanks' | 'allGather' | 'send' | 'recv' | 'watch' | 'onFailure' | 'whyGone'
+>;
 
 /**
  * The out-of-band network of a communicator: small messages over TCP while it is set up, split or closed.
@@ -44,11 +47,17 @@ export interface Bootstrap {
   /** Resolves when the bytes are handed to the network. Messages of one tag arrive in order. */
   send(peer: number, tag: number, data: Uint8Array): Promise<void>;
   recv(peer: number, tag: number): Promise<Uint8Array>;
-  /** From now on `recv` from a peer that has closed this network rejects, which otherwise is certain only where the two are connected. */
+  /**
+   * From now on `recv` from a peer that has closed this network rejects, which otherwise is certain only where the two
+   * are connected.
+   */
   watch(peer: number): void;
   /** For the ranks that wait in a call which all make on this network; one at a time. To be closed with the call. */
   openWaitLine(): WaitLine;
-  /** For what a communicator does elsewhere than on this network; there is one. `otherwise` gives what to answer while it does not wait. */
+  /**
+   * For what a communicator does elsewhere than on this network; there is one. `otherwise` gives what to answer while
+   * it does not wait.
+   */
   openLastingWaitLine(otherwise: () => readonly number[] | undefined): WaitLine;
   /**
    * Calls `listener` when another rank has failed: it died, gave up, or ended this network for an error. The news come on the
@@ -69,9 +78,13 @@ export interface Bootstrap {
   /**
    * Which ranks go on without those that anybody excludes and those that are gone: ascending and alike at all of them,
    * with a number for {@link derive}. Works after a failure too. One who is lost afterwards is left out by asking again, with
-   * the same signal. Throws TimeoutError `RANK_MISSING` when the signal ends it, InvalidUsageError `ABORTED` where others exclude this rank.
+   * the same signal. Throws TimeoutError `RANK_MISSING` when the signal ends it, InvalidUsageError `ABORTED` where
+   * others exclude this rank.
    */
-  survivors(excluded: readonly number[], signal: AbortSignal): Promise<{ readonly ranks: readonly number[]; readonly number: number }>;
+  survivors(
+    excluded: readonly number[],
+    signal: AbortSignal,
+  ): Promise<{ readonly ranks: readonly number[]; readonly number: number }>;
   /** What all ranks do once at the end of making something on this network: each of them calls it, at the beginning. */
   lastStep(): LastStep;
   /** Says goodbye; sockets close with the last network on them. Pending operations reject. */

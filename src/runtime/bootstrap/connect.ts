@@ -84,10 +84,16 @@ export async function connect(options: ConnectOptions): Promise<Bootstrap> {
 /** @throws InvalidArgumentError `ARGUMENT_RANGE`: no communicator has such a rank. */
 export function checkRank(rank: number, nRanks: number): void {
   if (!Number.isInteger(nRanks) || nRanks < 1) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `the rank count ${describeValue(nRanks)} is not a whole number of at least 1`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `the rank count ${describeValue(nRanks)} is not a whole number of at least 1`,
+    );
   }
   if (!Number.isInteger(rank) || rank < 0 || rank >= nRanks) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `the rank ${describeValue(rank)} is not a whole number from 0 to ${nRanks - 1}, as it must be among ${nRanks} ranks`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `the rank ${describeValue(rank)} is not a whole number from 0 to ${nRanks - 1}, as it must be among ${nRanks} ranks`,
+    );
   }
 }
 
@@ -118,7 +124,12 @@ class SetUp {
     this.#clock = new WatchClock(timeoutMs);
     this.#begun = this.#clock.look();
     this.#mesh = new Mesh(rank, nRanks);
-    this.#all = new Group(this.#mesh, Array.from({ length: nRanks }, (_, other) => other), spaces.all, 'all');
+    this.#all = new Group(
+      this.#mesh,
+      Array.from({ length: nRanks }, (_, other) => other),
+      spaces.all,
+      'all',
+    );
     this.#mesh.onLost((_, error) => this.#ended.abort(error));
     this.#mesh.onFailure(({ error }) => this.#ended.abort(unpackError(error)));
   }
@@ -144,7 +155,11 @@ class SetUp {
   async #join(): Promise<Bootstrap> {
     const { id, rank, nRanks, device, version = ownVersion, hostId, interfaceName, family } = this.#options;
     const { hostname, pid, hostHash, processHash } = identify(hostId);
-    const { host, name: zone } = chooseInterface(systemInterfaces(), { interfaceName, family, root: { host: id.root.host, origin: id.origin } });
+    const { host, name: zone } = chooseInterface(systemInterfaces(), {
+      interfaceName,
+      family,
+      root: { host: id.root.host, origin: id.origin },
+    });
     const root = inZone(id.root, zone);
 
     const answer = withResolvers<Answer>();
@@ -164,7 +179,17 @@ class SetUp {
     const answerAddress = formatAddress(answerListener.address);
     const peerAddress = formatAddress(peerListener.address);
 
-    await this.#checkIn(root, { rank, nRanks, version, instance: randomBytes(8).toString('hex'), answerAddress, peerAddress, hostname, pid, processHash });
+    await this.#checkIn(root, {
+      rank,
+      nRanks,
+      version,
+      instance: randomBytes(8).toString('hex'),
+      answerAddress,
+      peerAddress,
+      hostname,
+      pid,
+      processHash,
+    });
     const next = await this.#awaitAnswer(answer.promise, root, answerAddress);
     answerListener.close();
 
@@ -180,7 +205,13 @@ class SetUp {
       names: peers.map((peer) => `rank ${peer.rank} (process ${peer.pid} on ${peer.hostname})`),
     });
     this.#mesh.signal.addEventListener('abort', () => peerListener.close());
-    return new Network(this.#mesh, 0, peers.map((peer) => peer.rank), peers, this.#all);
+    return new Network(
+      this.#mesh,
+      0,
+      peers.map((peer) => peer.rank),
+      peers,
+      this.#all,
+    );
   }
 
   /** The root in words, and the rank that an error about it names. Never this rank, which only waits. */
@@ -196,13 +227,17 @@ class SetUp {
     const { signal } = this.#ended;
     const { text, details } = this.#rootAt(root);
     let failure = 'no attempt was made';
-    this.#limit(timeoutMs, () => new TimeoutError(
-      'TIMEOUT',
-      `rank ${rank} found no root at ${text} within ${timeoutMs} ms (${failure}); is the process that opened it alive, does the id belong to this run, and is the port open?`,
-      details,
-    ));
+    this.#limit(
+      timeoutMs,
+      () =>
+        new TimeoutError(
+          'TIMEOUT',
+          `rank ${rank} found no root at ${text} within ${timeoutMs} ms (${failure}); is the process that opened it alive, does the id belong to this run, and is the port open?`,
+          details,
+        ),
+    );
     if (nRanks > stagger.aboveRanks) await sleep(rank * stagger.pauseMs, undefined, { signal });
-    for (let isConfirmed = false; !isConfirmed; ) {
+    for (let isConfirmed = false; !isConfirmed;) {
       const confirmation = withResolvers<boolean>();
       const connection = await dial({
         address: root,
@@ -213,7 +248,8 @@ class SetUp {
         onFailure: (error) => (failure = describeError(error)),
       });
       const remainingMs = Math.max(1, this.#begun + timeoutMs - this.#clock.look());
-      connection.send(setUpHeader, encodeJson({ ...checkIn, remainingMs } satisfies CheckIn)).catch(() => undefined); // its end tells
+      // Whether it arrived is told by the end of the connection.
+      connection.send(setUpHeader, encodeJson({ ...checkIn, remainingMs } satisfies CheckIn)).catch(() => undefined);
       isConfirmed = await confirmation.promise;
       failure = 'the root closed the connection';
       void connection.leave();
@@ -223,11 +259,15 @@ class SetUp {
   async #awaitAnswer(answer: Promise<Answer>, root: Address, answerAddress: string): Promise<Extract<Answer, { next: string }>> {
     const { rank, timeoutMs } = this.#options;
     const { text, details } = this.#rootAt(root);
-    this.#limit(timeoutMs + verdictGraceMs, () => new TimeoutError(
-      'TIMEOUT',
-      `rank ${rank} checked in with the root at ${text.replace(/,$/, '')}, but got no answer at ${answerAddress} within ${timeoutMs} ms; did the root's process end, or does a firewall keep it from connecting to this host?`,
-      details,
-    ));
+    this.#limit(
+      timeoutMs + verdictGraceMs,
+      () =>
+        new TimeoutError(
+          'TIMEOUT',
+          `rank ${rank} checked in with the root at ${text.replace(/,$/, '')}, but got no answer at ${answerAddress} within ${timeoutMs} ms; did the root's process end, or does a firewall keep it from connecting to this host?`,
+          details,
+        ),
+    );
     const given = await answer;
     if ('error' in given) throw unpackError(given.error);
     return given;
@@ -237,8 +277,14 @@ class SetUp {
     const { rank, timeoutMs } = this.#options;
     this.#limit(timeoutMs + verdictGraceMs, () => {
       const late = this.#mesh.hasPrevious ? this.#mesh.nextRank : this.#mesh.previousRank;
-      const action = this.#mesh.hasPrevious ? `could not be reached at ${formatAddress(next)} by rank ${rank}` : `did not connect to rank ${rank} at ${own}`;
-      return new TimeoutError('RANK_MISSING', `rank ${late} checked in, but ${action} in time; did it end, or does a firewall keep their hosts apart?`, { ranks: [late] });
+      const action = this.#mesh.hasPrevious
+        ? `could not be reached at ${formatAddress(next)} by rank ${rank}`
+        : `did not connect to rank ${rank} at ${own}`;
+      return new TimeoutError(
+        'RANK_MISSING',
+        `rank ${late} checked in, but ${action} in time; did it end, or does a firewall keep their hosts apart?`,
+        { ranks: [late] },
+      );
     });
     await this.#mesh.joinRing(secret, zone, next);
   }
@@ -246,7 +292,9 @@ class SetUp {
   /** From now on the set-up fails with this error when so much time has passed since its begin. Keeps the process alive. */
   #limit(ms: number, error: () => Error): void {
     this.#liftLimit();
-    this.#liftLimit = afterWatching(Math.max(0, this.#begun + ms - this.#clock.look()), () => this.#ended.abort(error()), { clock: this.#clock });
+    this.#liftLimit = afterWatching(Math.max(0, this.#begun + ms - this.#clock.look()), () => this.#ended.abort(error()), {
+      clock: this.#clock,
+    });
   }
 
   async #listen(options: ListenerOptions): Promise<Listener> {
@@ -262,7 +310,8 @@ class SetUp {
     this.#ended.abort(error);
     for (const listener of this.#listeners) listener.close();
     const { rank } = this.#options;
-    const told = error instanceof TcclError ? error : new RemoteError('ABORTED', `rank ${rank} aborted: ${describeError(error)}`, { rank });
+    const told =
+      error instanceof TcclError ? error : new RemoteError('ABORTED', `rank ${rank} aborted: ${describeError(error)}`, { rank });
     this.#mesh.abort(error, { kind: 'failed', group: 'all', sequence: 0, error: packError(told) });
   }
 }

@@ -84,7 +84,8 @@ export class Connection {
     readOnAfterWrites(socket, (error) => (this.#writeError = error));
     let failure: Error | undefined;
     socket.on('error', (error) => (failure = error));
-    const ended = (): void => this.#end(failure ?? this.#writeError ?? new SystemError('NETWORK', 'the connection was closed by the other side'));
+    const ended = (): void =>
+      this.#end(failure ?? this.#writeError ?? new SystemError('NETWORK', 'the connection was closed by the other side'));
     // The socket closes some turns later, when what another rank says meanwhile may have been heard.
     socket.on('end', ended);
     socket.on('close', ended);
@@ -109,7 +110,9 @@ export class Connection {
    */
   send(header: MessageHeader, data: Uint8Array): Promise<void> {
     if (data.length > maximumMessageBytes) {
-      return Promise.reject(new InvalidArgumentError('BUFFER_SIZE', `a message of ${data.length} bytes is longer than ${maximumMessageBytes}`));
+      return Promise.reject(
+        new InvalidArgumentError('BUFFER_SIZE', `a message of ${data.length} bytes is longer than ${maximumMessageBytes}`),
+      );
     }
     if (this.#state !== 'open') return Promise.reject(new SystemError('NETWORK', 'the connection is not open'));
     return new Promise((resolve, reject) => {
@@ -135,7 +138,8 @@ export class Connection {
     if (this.#state !== 'leaving') {
       this.#state = 'leaving';
       this.#rejectMessages(new SystemError('NETWORK', 'the connection was closed by this side'));
-      for (const text of [...this.#notices.splice(0), ...news]) this.#write(this.#writer.seal(recordKinds.notice, Buffer.from(text)));
+      for (const text of [...this.#notices.splice(0), ...news])
+        this.#write(this.#writer.seal(recordKinds.notice, Buffer.from(text)));
       this.#write(this.#writer.seal(recordKinds.goodbye));
     }
     await endSocket(this.#socket, goodbyeMs);
@@ -187,7 +191,9 @@ export class Connection {
     const isFirst = offset === 0;
     const end = Math.min(data.length, offset + maximumPayloadBytes - (isFirst ? messageHeaderBytes : 0));
     const part = data.subarray(offset, end);
-    const pieces = isFirst ? this.#writer.seal(recordKinds.message, header, part) : this.#writer.seal(recordKinds.continuation, part);
+    const pieces = isFirst
+      ? this.#writer.seal(recordKinds.message, header, part)
+      : this.#writer.seal(recordKinds.continuation, part);
     outbound.offset = end;
     if (end < data.length) {
       this.#write(pieces);
@@ -249,7 +255,11 @@ export class Connection {
 
   #assemble(kind: RecordKind, part: Buffer): void {
     const assembly = this.#assembly;
-    if (assembly === undefined || part.length > assembly.data.length - assembly.have || (kind === recordKinds.continuation && part.length === 0)) {
+    if (
+      assembly === undefined ||
+      part.length > assembly.data.length - assembly.have ||
+      (kind === recordKinds.continuation && part.length === 0)
+    ) {
       throw new SystemError('NETWORK', 'the other side sent bytes that belong to no message');
     }
     part.copy(assembly.data, assembly.have);

@@ -49,7 +49,13 @@ export async function dial(options: DialOptions): Promise<Connection> {
 }
 
 async function attempt({ address, secret, greeting, events, signal, news }: DialOptions): Promise<Connection> {
-  const socket = connect({ host: address.host, port: address.port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 5000 }).unref();
+  const socket = connect({
+    host: address.host,
+    port: address.port,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: 5000,
+  }).unref();
   let failure: Error | undefined;
   socket.on('error', (error) => (failure = error));
   let connection: Connection | undefined;

@@ -32,5 +32,8 @@ export function readBootstrapEnvironment(environment: Readonly<Record<string, st
 function readFamily(text: string | undefined): 4 | 6 | undefined {
   if (text === undefined) return undefined;
   if (text === 'AF_INET' || text === 'AF_INET6') return families[text];
-  throw new InvalidArgumentError('ENVIRONMENT', `TCCL_SOCKET_FAMILY=${text} is neither AF_INET nor AF_INET6${didYouMean(text, Object.keys(families))}`);
+  throw new InvalidArgumentError(
+    'ENVIRONMENT',
+    `TCCL_SOCKET_FAMILY=${text} is neither AF_INET nor AF_INET6${didYouMean(text, Object.keys(families))}`,
+  );
 }

@@ -11,7 +11,11 @@ export interface TransferredError {
 }
 
 const classes: Readonly<Record<string, new (code: ErrorCode, message: string, details: ErrorDetails) => TcclError>> = {
-  InternalError, InvalidUsageError, RemoteError, SystemError, TimeoutError,
+  InternalError,
+  InvalidUsageError,
+  RemoteError,
+  SystemError,
+  TimeoutError,
 };
 
 /** Errors that speak of the ranks of the network in which they came about; all others of this room speak of the mesh's. */
@@ -31,9 +35,14 @@ export function packError(error: TcclError): TransferredError {
   return { name, code, message, ...(rank !== undefined && { rank }), ...(ranks !== undefined && { ranks }) };
 }
 
-/** The same error in another rank: class, code, message and ranks. What a rank's own argument did to it is for others that rank's failure. */
+/**
+ * The same error in another rank: class, code, message and ranks. What a rank's own argument did to it is for others
+ * that rank's failure.
+ */
 export function unpackError({ name, code, message, rank, ranks }: TransferredError): TcclError {
   const details = { ...(rank !== undefined && { rank }), ...(ranks !== undefined && { ranks }) };
   const known = classes[name];
-  return known === undefined ? new RemoteError(code, rank === undefined ? message : `rank ${rank}: ${message}`, details) : new known(code, message, details);
+  return known === undefined
+    ? new RemoteError(code, rank === undefined ? message : `rank ${rank}: ${message}`, details)
+    : new known(code, message, details);
 }

@@ -169,7 +169,11 @@ export class Group {
 
   /** `index` may lie a turn outside. Failure is seen where it is awaited, or by {@link #run}. */
   #post(operation: Operation, sequence: number, index: number, data: Uint8Array): Promise<void> {
-    const posted = this.#mesh.post(this.#rankAt(index), { space: this.#space, operation: operations[operation], number: sequence }, data);
+    const posted = this.#mesh.post(
+      this.#rankAt(index),
+      { space: this.#space, operation: operations[operation], number: sequence },
+      data,
+    );
     posted.catch(() => undefined);
     return posted;
   }

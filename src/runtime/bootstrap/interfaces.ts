@@ -52,22 +52,28 @@ export function chooseInterface(interfaces: readonly Interface[], wish: Interfac
   const usable = interfaces.filter((candidate) => family === undefined || candidate.family === family);
   if (interfaceName !== '') {
     const matches = nameMatcher(interfaceName);
-    const chosen = preferred(usable.filter(({ name }) => matches(name)), root?.host);
+    const chosen = preferred(
+      usable.filter(({ name }) => matches(name)),
+      root?.host,
+    );
     if (chosen === undefined) throw nothingMatches(interfaceName, family, interfaces);
     return chosen;
   }
 
   if (root !== undefined) {
     const near = isLoopback(root.host)
-      // Of a name, /etc/hosts may give this host a loopback address and other hosts none.
-      ? interfaces.filter(({ address }) => root.origin !== 'name' && isLoopback(address))
+      ? // Of a name, /etc/hosts may give this host a loopback address and other hosts none.
+        interfaces.filter(({ address }) => root.origin !== 'name' && isLoopback(address))
       : usable.filter((candidate) => root.origin !== 'root' && inSubnet(candidate, root.host));
     const chosen = preferred(near, root.host);
     if (chosen !== undefined) return chosen;
   }
   for (const pattern of ['ib', '^docker,lo,virbr', 'docker', 'lo', 'virbr']) {
     const matches = nameMatcher(pattern);
-    const chosen = preferred(usable.filter(({ name }) => matches(name)), root?.host);
+    const chosen = preferred(
+      usable.filter(({ name }) => matches(name)),
+      root?.host,
+    );
     if (chosen !== undefined) return chosen;
   }
   if (interfaces.length > 0) throw nothingMatches(undefined, family, interfaces);
@@ -77,9 +83,15 @@ export function chooseInterface(interfaces: readonly Interface[], wish: Interfac
 /** Whether a name is among those that `pattern`, in the syntax of `TCCL_SOCKET_IFNAME`, stands for. */
 export function nameMatcher(pattern: string): (name: string) => boolean {
   const [, not = '', exact = '', list = ''] = /^(\^?)(=?)(.*)$/s.exec(pattern.trim()) ?? [];
-  const names = list.split(',').map((name) => name.trim()).filter((name) => name !== '');
+  const names = list
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
   if (names.length === 0) {
-    throw new InvalidArgumentError('ENVIRONMENT', `TCCL_SOCKET_IFNAME=${pattern} names no interface: write for example eth0, =eth0, eth,ib or ^docker,lo`);
+    throw new InvalidArgumentError(
+      'ENVIRONMENT',
+      `TCCL_SOCKET_IFNAME=${pattern} names no interface: write for example eth0, =eth0, eth,ib or ^docker,lo`,
+    );
   }
   return (name) => names.some((wanted) => (exact === '' ? name.startsWith(wanted) : name === wanted)) !== (not !== '');
 }
@@ -101,14 +113,23 @@ function inSubnet(candidate: Interface, host: string): boolean {
   return own.every((byte, i) => (byte & (mask[i] ?? 0)) === ((other[i] ?? 0) & (mask[i] ?? 0)));
 }
 
-function nothingMatches(interfaceName: string | undefined, family: 4 | 6 | undefined, interfaces: readonly Interface[]): InvalidArgumentError {
+function nothingMatches(
+  interfaceName: string | undefined,
+  family: 4 | 6 | undefined,
+  interfaces: readonly Interface[],
+): InvalidArgumentError {
   const addresses = new Map<string, string[]>();
   for (const { name, address } of interfaces) addresses.set(name, [...(addresses.get(name) ?? []), address]);
   const list = [...addresses].map(([name, own]) => `${name} (${own.join(', ')})`).join('; ');
   const wish = [
     interfaceName === undefined ? undefined : `TCCL_SOCKET_IFNAME=${interfaceName}`,
     family === undefined ? undefined : `TCCL_SOCKET_FAMILY=AF_INET${family === 6 ? '6' : ''}`,
-  ].filter((part) => part !== undefined).join(' with ');
+  ]
+    .filter((part) => part !== undefined)
+    .join(' with ');
   const hint = interfaceName === undefined ? '' : didYouMean(interfaceName.replace(/^\^?=?/, ''), addresses.keys());
-  return new InvalidArgumentError('ENVIRONMENT', `no network interface matches ${wish}; there are: ${list === '' ? 'none' : list}${hint}`);
+  return new InvalidArgumentError(
+    'ENVIRONMENT',
+    `no network interface matches ${wish}; there are: ${list === '' ? 'none' : list}${hint}`,
+  );
 }

@@ -13,6 +13,8 @@ export function decodeJson(data: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString());
   } catch (cause) {
-    throw new SystemError('NETWORK', 'a message that should be JSON is not: do all ranks run the same version of tccl?', { cause });
+    throw new SystemError('NETWORK', 'a message that should be JSON is not: do all ranks run the same version of tccl?', {
+      cause,
+    });
   }
 }

@@ -48,7 +48,9 @@ export class Listener {
     const { host, port = 0 } = options;
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) =>
-        reject(new SystemError('NETWORK', `cannot listen on ${formatAddress({ host, port })}: ${whyNot(error)}`, { cause: error })),
+        reject(
+          new SystemError('NETWORK', `cannot listen on ${formatAddress({ host, port })}: ${whyNot(error)}`, { cause: error }),
+        ),
       );
       server.listen({ host, port, backlog: 4096 }, resolve);
     });

@@ -19,10 +19,10 @@ interface Watched {
 
 /**
  * Finds hosts that have vanished: their power is off, a cable is cut, or the network drops their large packets. The heartbeat is
- * that of the two kernels: TCP confirms data, and probes of a quiet connection, whatever the processes do. So a rank that computes, is
- * stopped, or has no room for more is alive. Keep-alive alone notices no such host while data are unconfirmed, and
- * TCP_USER_TIMEOUT kills a connection whose receiver computes behind a full window. So this thread looks at what the kernel
- * says of its connections: one whose host answers nothing for too long is destroyed.
+ * that of the two kernels: TCP confirms data, and probes of a quiet connection, whatever the processes do. So a rank
+ * that computes, is stopped, or has no room for more is alive. Keep-alive alone notices no such host while data are
+ * unconfirmed, and TCP_USER_TIMEOUT kills a connection whose receiver computes behind a full window. So this thread
+ * looks at what the kernel says of its connections: one whose host answers nothing for too long is destroyed.
  */
 const watched = new Set<Watched>();
 let heartbeatMs = 0;
@@ -35,7 +35,8 @@ export function setHeartbeat(ms: number): void {
 
 /** Watches a connected socket, unless both ends are on this host, whose kernel tells of every end. */
 export function watchHost(socket: Socket): void {
-  if (heartbeatMs === 0 || socket.destroyed || socket.localAddress === undefined || socket.localAddress === socket.remoteAddress) return;
+  if (heartbeatMs === 0 || socket.destroyed || socket.localAddress === undefined || socket.localAddress === socket.remoteAddress)
+    return;
   socket.setKeepAlive(true, Math.max(1000, heartbeatMs * PROBE_AFTER));
   const one: Watched = { socket, silentSinceMs: undefined };
   watched.add(one);
@@ -63,6 +64,11 @@ function look(): void {
     const limitMs = heartbeatMs * (state.retransmits > 0 ? UNANSWERED_DATA : UNANSWERED_PROBES);
     if (now - one.silentSinceMs < limitMs) continue;
     const what = state.retransmits > 0 ? `data sent ${state.retransmits + 1} times` : `${state.unansweredProbes} probes`;
-    socket.destroy(new SystemError('NETWORK', `${socket.remoteAddress ?? 'the other host'} has not answered ${what} within ${heartbeatMs / 1000} s (TCCL_HEARTBEAT): it, or the way to it, is down`));
+    socket.destroy(
+      new SystemError(
+        'NETWORK',
+        `${socket.remoteAddress ?? 'the other host'} has not answered ${what} within ${heartbeatMs / 1000} s (TCCL_HEARTBEAT): it, or the way to it, is down`,
+      ),
+    );
   }
 }

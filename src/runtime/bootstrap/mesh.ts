@@ -157,10 +157,12 @@ export class Mesh {
   /** Takes a connection that `rank` made. */
   accept(rank: number, open: (events: ConnectionEvents) => Connection): void {
     const peer = this.#peer(rank);
-    const connection = open(this.#eventsOf(peer, (cause) => {
-      peer.hasEnded = true;
-      this.#ended(peer, cause);
-    }));
+    const connection = open(
+      this.#eventsOf(peer, (cause) => {
+        peer.hasEnded = true;
+        this.#ended(peer, cause);
+      }),
+    );
     this.#keep(connection);
     peer.incoming = connection;
     if (rank === this.previousRank) this.#previousArrived();
@@ -198,7 +200,9 @@ export class Mesh {
 
   /** The ranks from which messages are waited for since that moment or later. */
   awaited(sinceMs: number): number[] {
-    return [...new Set([...this.#takes].flatMap((take) => (take.sinceMs < sinceMs || take.from === this.rank ? [] : [take.from])))];
+    return [
+      ...new Set([...this.#takes].flatMap((take) => (take.sinceMs < sinceMs || take.from === this.rank ? [] : [take.from]))),
+    ];
   }
 
   /** Answers others that ask {@link askWaits} about a space, and hears their answers. Returns a function that stops it. */
@@ -241,16 +245,27 @@ export class Mesh {
     }
   }
 
-  /** Tells some ranks, those that have a connection with this one, that nothing comes from it in a space any more: behind what it sent them. */
+  /**
+   * Tells some ranks, those that have a connection with this one, that nothing comes from it in a space any more:
+   * behind what it sent them.
+   */
   fallSilent(ranks: readonly number[], space: number, failure?: TcclError): void {
-    const text = JSON.stringify({ kind: 'silent', rank: this.rank, space, ...(failure === undefined ? {} : { error: packError(failure) }) } satisfies Notice);
+    const text = JSON.stringify({
+      kind: 'silent',
+      rank: this.rank,
+      space,
+      ...(failure === undefined ? {} : { error: packError(failure) }),
+    } satisfies Notice);
     for (const rank of ranks) {
       const peer = this.#peers.get(rank);
       if (peer?.notifyForth(text) === false) peer.notifyBack(text);
     }
   }
 
-  /** Sees to it that this rank hears when a rank from which it waits for messages in a space has closed, or closes, that network. */
+  /**
+   * Sees to it that this rank hears when a rank from which it waits for messages in a space has closed, or closes, that
+   * network.
+   */
   watch(rank: number, space: number): void {
     this.#tellOne(rank, { kind: 'waits', rank: this.rank, space });
   }
@@ -442,7 +457,11 @@ export class Mesh {
 
   /** The others have lost this rank. */
   #giveUp(code: 'RANK_DIED' | 'ABORTED'): void {
-    this.#shut(new RemoteError(code, `rank ${this.rank} was given up by the other ranks: its connections to them broke`, { rank: this.rank }));
+    this.#shut(
+      new RemoteError(code, `rank ${this.rank} was given up by the other ranks: its connections to them broke`, {
+        rank: this.rank,
+      }),
+    );
     for (const connection of this.#connections) connection.destroy();
   }
 

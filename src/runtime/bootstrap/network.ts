@@ -79,7 +79,8 @@ export class Network implements Bootstrap {
     const group = this.#groups[scope];
     const index = group.ranks.indexOf(this.#meshRank(root));
     if (index < 0) {
-      const where = scope === 'all' ? `the ranks are 0 to ${this.nRanks - 1}` : `those of this host are ${this.localRanks.join(', ')}`;
+      const where =
+        scope === 'all' ? `the ranks are 0 to ${this.nRanks - 1}` : `those of this host are ${this.localRanks.join(', ')}`;
       throw new InvalidArgumentError('ROOT_RANGE', `rank ${this.rank}: there is no rank ${root} to broadcast from; ${where}`);
     }
     return this.#hold(group.broadcast(data, index));
@@ -92,10 +93,12 @@ export class Network implements Bootstrap {
 
   async recv(peer: number, tag: number): Promise<Uint8Array> {
     this.#check(peer, tag);
-    const { data } = await this.#hold(this.#mesh.take(this.#meshRank(peer), { space: this.#tagSpace, number: tag }).catch((error: unknown) => {
-      // Who closes after a failure has told the failure before.
-      throw error instanceof RemoteError && error.code === 'CLOSED' ? (this.#groups.all.failure ?? error) : error;
-    }));
+    const { data } = await this.#hold(
+      this.#mesh.take(this.#meshRank(peer), { space: this.#tagSpace, number: tag }).catch((error: unknown) => {
+        // Who closes after a failure has told the failure before.
+        throw error instanceof RemoteError && error.code === 'CLOSED' ? (this.#groups.all.failure ?? error) : error;
+      }),
+    );
     return data;
   }
 
@@ -133,14 +136,28 @@ export class Network implements Bootstrap {
   derive(number: number, ranks: readonly number[]): Network {
     const infos: PeerInfo[] = [];
     for (const peer of this.peers) infos[this.#meshRank(peer.rank)] = peer;
-    return new Network(this.#mesh, number, ranks.map((rank) => this.#meshRank(rank)), infos);
+    return new Network(
+      this.#mesh,
+      number,
+      ranks.map((rank) => this.#meshRank(rank)),
+      infos,
+    );
   }
 
-  survivors(excluded: readonly number[], signal: AbortSignal): Promise<{ readonly ranks: readonly number[]; readonly number: number }> {
+  survivors(
+    excluded: readonly number[],
+    signal: AbortSignal,
+  ): Promise<{ readonly ranks: readonly number[]; readonly number: number }> {
     // It may be asked again when somebody dies: by some ranks more often than by others, which heard of the death sooner.
     if (signal !== this.#askedWith) this.#asked++;
     this.#askedWith = signal;
-    const question = { members: this.#members, excluded, space: this.#firstSpace + spaces.survivors, number: this.#asked, signal };
+    const question = {
+      members: this.#members,
+      excluded,
+      space: this.#firstSpace + spaces.survivors,
+      number: this.#asked,
+      signal,
+    };
     return this.#hold(agreeOnSurvivors(this.#mesh, question));
   }
 
@@ -168,7 +185,11 @@ export class Network implements Bootstrap {
       this.#mesh.abort(reason, { kind: 'aborted', rank: this.#mesh.rank, reason: reason.message });
       return;
     }
-    this.fail(reason instanceof TcclError ? reason : new RemoteError('ABORTED', `rank ${this.rank} aborted: ${reason.message}`, { rank: this.rank }));
+    this.fail(
+      reason instanceof TcclError
+        ? reason
+        : new RemoteError('ABORTED', `rank ${this.rank} aborted: ${reason.message}`, { rank: this.rank }),
+    );
     this.#leave(reason);
   }
 
@@ -202,10 +223,16 @@ export class Network implements Bootstrap {
 
   #check(peer: number, tag: number): void {
     if (!Number.isInteger(peer) || peer < 0 || peer >= this.nRanks) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `rank ${this.rank}: there is no rank ${peer}; the ranks are 0 to ${this.nRanks - 1}`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `rank ${this.rank}: there is no rank ${peer}; the ranks are 0 to ${this.nRanks - 1}`,
+      );
     }
     if (!Number.isInteger(tag) || tag < 0 || tag > largestTag) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `rank ${this.rank}: the tag ${tag} is not a whole number from 0 to ${largestTag}`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `rank ${this.rank}: the tag ${tag} is not a whole number from 0 to ${largestTag}`,
+      );
     }
   }
 

@@ -25,7 +25,13 @@ export type Notice =
    * A collective operation, and all later ones of its group, cannot be completed.
    * @param own the error speaks of the ranks of the group's network, not of the mesh's
    */
-  | { readonly kind: 'failed'; readonly group: string; readonly sequence: number; readonly error: TransferredError; readonly own?: boolean };
+  | {
+      readonly kind: 'failed';
+      readonly group: string;
+      readonly sequence: number;
+      readonly error: TransferredError;
+      readonly own?: boolean;
+    };
 
 /** News for all, in contrast to what one rank tells another. */
 export type SpreadNotice = Extract<Notice, { readonly kind: 'died' | 'aborted' | 'left' | 'failed' }>;

@@ -17,7 +17,10 @@ export function ranksOnHost(peers: readonly { readonly hostHash: string }[], ran
 }
 
 /** Which of the hosts that of `rank` is, and how many there are. They are counted by their lowest ranks. */
-export function nodeOf(peers: readonly { readonly hostHash: string }[], rank: number): { readonly node: number; readonly nNodes: number } {
+export function nodeOf(
+  peers: readonly { readonly hostHash: string }[],
+  rank: number,
+): { readonly node: number; readonly nNodes: number } {
   const hosts = new Map<string, number>();
   for (const { hostHash } of peers) if (!hosts.has(hostHash)) hosts.set(hostHash, hosts.size);
   return { node: hosts.get(peers[rank]?.hostHash ?? '') ?? 0, nNodes: hosts.size };

@@ -47,7 +47,10 @@ export class Peer {
 
   /** Tells it a notice on the connection that this rank made, behind what was sent there. False if this rank made none. */
   notifyForth(text: string): boolean {
-    this.outgoing?.then((connection) => connection.notify(text), () => undefined);
+    this.outgoing?.then(
+      (connection) => connection.notify(text),
+      () => undefined,
+    );
     return this.outgoing !== undefined;
   }
 
@@ -87,7 +90,8 @@ export class Peer {
 
   /** Why a write failed: what the peer sent last, which says why, may be read only later; then that is waited for. */
   whyBroken(error: unknown): Promise<unknown> {
-    if (this.#gone !== undefined || (error instanceof TcclError && this.#lose === undefined)) return Promise.resolve(this.#gone ?? error);
+    if (this.#gone !== undefined || (error instanceof TcclError && this.#lose === undefined))
+      return Promise.resolve(this.#gone ?? error);
     return new Promise((resolve) => {
       const timer = setTimeout(() => resolve(error), 2 * lastWordsMs);
       void this.whenGone().then((reason) => {

@@ -7,7 +7,9 @@ export function formatRanks(ranks: Iterable<number>): string {
     if (run !== undefined && run[1] === rank - 1) run[1] = rank;
     else runs.push([rank, rank]);
   }
-  return runs.map(([first, last]) => (first === last ? `${first}` : last === first + 1 ? `${first},${last}` : `${first}-${last}`)).join(',');
+  return runs
+    .map(([first, last]) => (first === last ? `${first}` : last === first + 1 ? `${first},${last}` : `${first}-${last}`))
+    .join(',');
 }
 
 /** `rank 1` or `ranks 1,3-5`. */

@@ -48,7 +48,10 @@ export class RecordWriter {
   /** The pieces to write, in order. `parts` are not copied. */
   seal(kind: RecordKind, ...parts: readonly Uint8Array[]): Uint8Array[] {
     const header = Buffer.allocUnsafe(headerBytes);
-    header.writeUInt32LE(parts.reduce((sum, part) => sum + part.length, 0), 0);
+    header.writeUInt32LE(
+      parts.reduce((sum, part) => sum + part.length, 0),
+      0,
+    );
     header[4] = kind;
     return [header, ...parts, proofOf(this.#key, this.#number++, header, parts)];
   }
@@ -103,7 +106,10 @@ export class RecordReader {
     const payload = record.subarray(headerBytes, record.length - proofBytes);
     const proof = proofOf(this.#key, this.#number++, header, [payload]);
     if (!timingSafeEqual(proof, record.subarray(record.length - proofBytes))) {
-      throw new SystemError('NETWORK', 'a record on an authenticated connection is not authentic: something on the way changed it');
+      throw new SystemError(
+        'NETWORK',
+        'a record on an authenticated connection is not authentic: something on the way changed it',
+      );
     }
     return { kind: header[4] as RecordKind, payload };
   }
@@ -114,7 +120,10 @@ function recordBytes(bytes: Buffer, offset: number): number {
   const length = bytes.readUInt32LE(offset);
   const kind = bytes[offset + 4] ?? 255;
   if (length > maximumPayloadBytes || kind > recordKinds.goodbye) {
-    throw new SystemError('NETWORK', `a record claims kind ${kind} and ${length} bytes: what came is not tccl's protocol, or something on the way changed it`);
+    throw new SystemError(
+      'NETWORK',
+      `a record claims kind ${kind} and ${length} bytes: what came is not tccl's protocol, or something on the way changed it`,
+    );
   }
   return headerBytes + length + proofBytes;
 }

@@ -74,18 +74,22 @@ export class Roll {
     const groups = groupBy(this.checkIns, ({ nRanks }) => nRanks);
     if (groups.size < 2) return undefined;
     const parts = [...groups].map(([nRanks, ranks]) => `${nameRanks(ranks)} with ${nRanks}`);
-    return new InvalidUsageError('RANK_COUNT_MISMATCH', `the ranks were started with different rank counts: ${parts.join(', ')}; all must have the same`, {
-      ranks: minorities(groups),
-    });
+    return new InvalidUsageError(
+      'RANK_COUNT_MISMATCH',
+      `the ranks were started with different rank counts: ${parts.join(', ')}; all must have the same`,
+      { ranks: minorities(groups) },
+    );
   }
 
   #differentVersions(): InvalidUsageError | undefined {
     const groups = groupBy(this.checkIns, ({ version }) => version);
     if (groups.size < 2) return undefined;
     const parts = [...groups].map(([version, ranks]) => `${version} at ${nameRanks(ranks)}`);
-    return new InvalidUsageError('VERSION_MISMATCH', `the ranks have different versions of tccl: ${parts.join(', ')}; install the same everywhere`, {
-      ranks: minorities(groups),
-    });
+    return new InvalidUsageError(
+      'VERSION_MISMATCH',
+      `the ranks have different versions of tccl: ${parts.join(', ')}; install the same everywhere`,
+      { ranks: minorities(groups) },
+    );
   }
 
   #repeatedRank(): InvalidUsageError | undefined {
@@ -97,7 +101,9 @@ export class Roll {
       const places = checkIns.map(({ pid, hostname }) => `process ${pid} on ${hostname}`);
       return `rank ${rank} checked in ${checkIns.length} times (${places.join(', ')})`;
     });
-    return new InvalidUsageError('RANK_DUPLICATE', `${parts.join('; ')}; each rank must be started once`, { ranks: repeated.map(([rank]) => rank) });
+    return new InvalidUsageError('RANK_DUPLICATE', `${parts.join('; ')}; each rank must be started once`, {
+      ranks: repeated.map(([rank]) => rank),
+    });
   }
 }
 
@@ -111,5 +117,8 @@ function groupBy<T extends number | string>(checkIns: readonly CheckIn[], proper
 
 /** The ranks outside the largest group: most likely those that are wrong. */
 function minorities(groups: ReadonlyMap<unknown, readonly number[]>): number[] {
-  return [...groups.values()].slice(1).flat().sort((a, b) => a - b);
+  return [...groups.values()]
+    .slice(1)
+    .flat()
+    .sort((a, b) => a - b);
 }

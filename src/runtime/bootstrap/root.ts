@@ -33,7 +33,13 @@ export interface RootOptions {
   readonly settleMs?: number | undefined;
 }
 
-const rootOptionNames = Object.keys({ host: true, interfaceName: true, family: true, limits: true, settleMs: true } satisfies Record<keyof RootOptions, true>);
+const rootOptionNames = Object.keys({
+  host: true,
+  interfaceName: true,
+  family: true,
+  limits: true,
+  settleMs: true,
+} satisfies Record<keyof RootOptions, true>);
 
 /** The place where the ranks of one communicator find each other. It never keeps the process alive by itself. */
 export interface Root {
@@ -186,9 +192,13 @@ class Desk {
     // This process may end with the error of its own rank: the others are told first.
     const isOwn = ({ processHash }: CheckIn) => processHash === this.#processHash;
     const checkIns = this.#roll.checkIns;
-    const othersTold = this.#answerAll(checkIns.filter((checkIn) => !isOwn(checkIn)), () => answer);
-    void Promise.race([othersTold, sleep(headStartMs, undefined, { ref: false })])
-      .then(() => this.#answerAll(checkIns.filter(isOwn), () => answer));
+    const othersTold = this.#answerAll(
+      checkIns.filter((checkIn) => !isOwn(checkIn)),
+      () => answer,
+    );
+    void Promise.race([othersTold, sleep(headStartMs, undefined, { ref: false })]).then(() =>
+      this.#answerAll(checkIns.filter(isOwn), () => answer),
+    );
     this.#closeAt(this.#latest);
   }
 

@@ -5,9 +5,7 @@ import { decodeJson } from './json.js';
 import type { CheckIn } from './roll.js';
 
 /** The root's answer to a rank: where the next rank of the ring listens, or why there is no communicator. */
-export type Answer =
-  | { readonly next: string; readonly sessionNonce: string }
-  | { readonly error: TransferredError };
+export type Answer = { readonly next: string; readonly sessionNonce: string } | { readonly error: TransferredError };
 
 /** Check-ins and answers have a connection of their own each. */
 export const setUpHeader: MessageHeader = { space: 0, operation: 0, number: 0 };

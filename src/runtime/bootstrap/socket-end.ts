@@ -12,14 +12,16 @@ const closedCodes: readonly unknown[] = ['EPIPE', 'ECONNRESET'];
  * @param failed is told what the write failed with
  */
 export function readOnAfterWrites(socket: Socket, failed: (error: Error) => void): void {
-  const forgive = (callback: (error?: Error | null) => void) => (error?: Error | null): void => {
-    if (error === undefined || error === null || !('code' in error && closedCodes.includes(error.code))) {
-      callback(error);
-      return;
-    }
-    failed(error);
-    callback();
-  };
+  const forgive =
+    (callback: (error?: Error | null) => void) =>
+    (error?: Error | null): void => {
+      if (error === undefined || error === null || !('code' in error && closedCodes.includes(error.code))) {
+        callback(error);
+        return;
+      }
+      failed(error);
+      callback();
+    };
   // The methods that streams are made of: an error that they report is one that the stream has seen.
   const write = socket._write.bind(socket);
   socket._write = (chunk, encoding, callback) => write(chunk, encoding, forgive(callback));
@@ -33,10 +35,11 @@ const LOOK_EVERY_MS = 100;
 const KERNEL_HOLDS_BYTES = 48 * 1024;
 
 /**
- * Ends this side's direction behind what was written, and waits for the other side to do the same: it has then read all. Where that
- * takes longer, because the other side computes or is stopped, this one closes as soon as the other's kernel has all: from there it can
- * be read at any time. Before, it could be lost, since a kernel throws away what it still has to send when the other side
- * answers on a connection that is closed here. Keeps the process alive until then.
+ * Ends this side's direction behind what was written, and waits for the other side to do the same: it has then read
+ * all. Where that takes longer, because the other side computes or is stopped, this one closes as soon as the other's
+ * kernel has all: from there it can be read at any time. Before, it could be lost, since a kernel throws away what it
+ * still has to send when the other side answers on a connection that is closed here. Keeps the process alive until
+ * then.
  *
  * @param limitMs when it closes by force in any case, milliseconds in which this process runs
  * @param unreadBytes what the other side may not have read yet
@@ -71,7 +74,9 @@ function look(): void {
     // The first may come right after its beginning.
     if (++ending.looks === 1) continue;
     // Where this system does not tell, that its own kernel has all must do.
-    const isDelivered = socket.writableFinished && !(isLong && (states?.get(`${socket.localPort} ${socket.remotePort}`)?.unconfirmedBytes ?? 0) > 0);
+    const isDelivered =
+      socket.writableFinished &&
+      !(isLong && (states?.get(`${socket.localPort} ${socket.remotePort}`)?.unconfirmedBytes ?? 0) > 0);
     if (isDelivered || ending.looks * LOOK_EVERY_MS > ending.limitMs) socket.destroy();
   }
 }

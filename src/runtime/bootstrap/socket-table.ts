@@ -10,17 +10,30 @@ export interface SocketState {
   readonly unansweredProbes: number;
 }
 
-/** Of a line of the kernel's table: both ports, unconfirmed bytes, and what was sent in vain. All but the last are hexadecimal. */
-const tableLine = /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):[0-9A-F]{8} [0-9A-F]{2}:[0-9A-F]{8} ([0-9A-F]{8}) +\d+ +(\d+)/;
+/**
+ * Of a line of the kernel's table: both ports, unconfirmed bytes, and what was sent in vain. All but the last are
+ * hexadecimal.
+ */
+const tableLine =
+  /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):[0-9A-F]{8} [0-9A-F]{2}:[0-9A-F]{8} ([0-9A-F]{8}) +\d+ +(\d+)/;
 
 /** The TCP connections of this network namespace by `localPort remotePort`; none where the system has no such table. */
 export function socketStates(): Map<string, SocketState> {
   const states = new Map<string, SocketState>();
   for (const line of ['/proc/self/net/tcp', '/proc/self/net/tcp6'].flatMap(linesOf)) {
     const [, local, remote, unconfirmed, retransmits, probes] = tableLine.exec(line) ?? [];
-    if (local === undefined || remote === undefined || unconfirmed === undefined || retransmits === undefined || probes === undefined) continue;
+    if (
+      local === undefined ||
+      remote === undefined ||
+      unconfirmed === undefined ||
+      retransmits === undefined ||
+      probes === undefined
+    )
+      continue;
     states.set(`${Number.parseInt(local, 16)} ${Number.parseInt(remote, 16)}`, {
-      unconfirmedBytes: Number.parseInt(unconfirmed, 16), retransmits: Number.parseInt(retransmits, 16), unansweredProbes: Number(probes),
+      unconfirmedBytes: Number.parseInt(unconfirmed, 16),
+      retransmits: Number.parseInt(retransmits, 16),
+      unansweredProbes: Number(probes),
     });
   }
   return states;

@@ -10,7 +10,10 @@ export interface Question {
   readonly excluded: readonly number[];
   /** Of messages that belong to questions about these members only. */
   readonly space: number;
-  /** Tells the question from others about these members; the same when it is asked again, since somebody died after the answer. */
+  /**
+   * Tells the question from others about these members; the same when it is asked again, since somebody died after the
+   * answer.
+   */
   readonly number: number;
   /** Ends the wait. */
   readonly signal: AbortSignal;
@@ -91,7 +94,12 @@ async function coordinate(mesh: Mesh, question: Question, out: Set<number>): Pro
 }
 
 /** Adds to `out` whom anybody excludes, and who is lost meanwhile. */
-async function hearAll(mesh: Mesh, { members, space, number, signal }: Question, out: Set<number>, heard: Set<number>): Promise<void> {
+async function hearAll(
+  mesh: Mesh,
+  { members, space, number, signal }: Question,
+  out: Set<number>,
+  heard: Set<number>,
+): Promise<void> {
   const missing = (): number[] => members.map((_, rank) => rank).filter((rank) => !out.has(rank) && !heard.has(rank));
   await new Promise<void>((resolve, reject) => {
     const consider = (): void => {
@@ -116,21 +124,39 @@ async function hearAll(mesh: Mesh, { members, space, number, signal }: Question,
 }
 
 /** Who is lost now will be missed by the survivors' network. */
-async function tell(mesh: Mesh, { members, space, number }: Question, ranks: Iterable<number>, verdict: Verdict | Failure): Promise<void> {
+async function tell(
+  mesh: Mesh,
+  { members, space, number }: Question,
+  ranks: Iterable<number>,
+  verdict: Verdict | Failure,
+): Promise<void> {
   const others = [...ranks].map((rank) => members[rank] ?? -1).filter((member) => member !== mesh.rank);
-  await Promise.allSettled(others.map((member) => mesh.post(member, { space, operation: VERDICT, number: number * 2 + VERDICT }, encodeJson(verdict))));
+  await Promise.allSettled(
+    others.map((member) => mesh.post(member, { space, operation: VERDICT, number: number * 2 + VERDICT }, encodeJson(verdict))),
+  );
 }
 
 function excludedHere(me: number): TcclError {
-  return new InvalidUsageError('ABORTED', `rank ${me} was excluded by another rank's shrink, so it can't be in the new communicator; who is excluded must not call shrink`, { rank: me });
+  return new InvalidUsageError(
+    'ABORTED',
+    `rank ${me} was excluded by another rank's shrink, so it can't be in the new communicator; who is excluded must not call shrink`,
+    { rank: me },
+  );
 }
 
 function missingRanks(ranks: readonly number[]): TimeoutError {
-  return new TimeoutError('RANK_MISSING', `${nameRanks(ranks)} did not call shrink in time; exclude ranks that cannot`, { ranks });
+  return new TimeoutError('RANK_MISSING', `${nameRanks(ranks)} did not call shrink in time; exclude ranks that cannot`, {
+    ranks,
+  });
 }
 
 /** What `promise` gives, unless it comes later than `graceMs` after the signal. */
-async function unlessEnded<T>(promise: Promise<T>, signal: AbortSignal, graceMs: number, missing: () => readonly number[]): Promise<T> {
+async function unlessEnded<T>(
+  promise: Promise<T>,
+  signal: AbortSignal,
+  graceMs: number,
+  missing: () => readonly number[],
+): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   let end = (): void => undefined;
   const ended = new Promise<never>((_, reject) => {

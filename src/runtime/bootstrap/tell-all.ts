@@ -7,11 +7,15 @@ import { decodeJson, encodeJson } from './json.js';
  * @throws InvalidUsageError `CALL_MISMATCH` where another rank makes another call
  */
 export async function tellAll<T extends object>(bootstrap: Bootstrap, call: string, words: T): Promise<T[]> {
-  const all = (await bootstrap.allGather(encodeJson({ call, words }))).map((bytes) => decodeJson(bytes) as { call: string; words: T });
+  const all = (await bootstrap.allGather(encodeJson({ call, words }))).map(
+    (bytes) => decodeJson(bytes) as { call: string; words: T },
+  );
   const other = all.findIndex((one) => one.call !== call);
   if (other < 0) return all.map((one) => one.words);
   const { rank } = bootstrap;
   throw new InvalidUsageError(
-    'CALL_MISMATCH', `rank ${rank} called ${call} where rank ${other} called ${all[other]?.call ?? ''}; all ranks of a communicator must make the same calls in the same order`, { ranks: [rank, other] },
+    'CALL_MISMATCH',
+    `rank ${rank} called ${call} where rank ${other} called ${all[other]?.call ?? ''}; all ranks of a communicator must make the same calls in the same order`,
+    { ranks: [rank, other] },
   );
 }

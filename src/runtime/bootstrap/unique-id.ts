@@ -89,12 +89,18 @@ export class UniqueId {
   static parse(text: string): UniqueId {
     const trimmed = text.trim();
     if (!trimmed.startsWith(printablePrefix)) {
-      throw new InvalidArgumentError('UNIQUE_ID', `${describeText(trimmed)} is not a unique id: those start with ${printablePrefix}`);
+      throw new InvalidArgumentError(
+        'UNIQUE_ID',
+        `${describeText(trimmed)} is not a unique id: those start with ${printablePrefix}`,
+      );
     }
     const body = trimmed.slice(printablePrefix.length);
     const bytes = Buffer.from(body, 'base64url');
     if (bytes.toString('base64url') !== body) {
-      throw new InvalidArgumentError('UNIQUE_ID', 'the unique id holds characters that are not base64url; was it cut or wrapped?');
+      throw new InvalidArgumentError(
+        'UNIQUE_ID',
+        'the unique id holds characters that are not base64url; was it cut or wrapped?',
+      );
     }
     return UniqueId.fromBytes(bytes);
   }
@@ -106,18 +112,26 @@ export class UniqueId {
   static fromBytes(input: Uint8Array): UniqueId {
     const bytes = Buffer.from(input);
     if (bytes.length !== uniqueIdBytes) {
-      throw new InvalidArgumentError('UNIQUE_ID', `a unique id has ${uniqueIdBytes} bytes, this one has ${bytes.length}; was it cut?`);
+      throw new InvalidArgumentError(
+        'UNIQUE_ID',
+        `a unique id has ${uniqueIdBytes} bytes, this one has ${bytes.length}; was it cut?`,
+      );
     }
-    if (bytes.toString('latin1', 0, 4) !== magic) throw new InvalidArgumentError('UNIQUE_ID', 'these 128 bytes are not a unique id of tccl');
+    if (bytes.toString('latin1', 0, 4) !== magic)
+      throw new InvalidArgumentError('UNIQUE_ID', 'these 128 bytes are not a unique id of tccl');
     if (bytes[4] !== format) {
-      throw new InvalidArgumentError('UNIQUE_ID', `the unique id has format ${bytes[4]}, this tccl knows format ${format}: use one version everywhere`);
+      throw new InvalidArgumentError(
+        'UNIQUE_ID',
+        `the unique id has format ${bytes[4]}, this tccl knows format ${format}: use one version everywhere`,
+      );
     }
     if (!timingSafeEqual(checksum(bytes), bytes.subarray(120))) {
       throw new InvalidArgumentError('UNIQUE_ID', 'the unique id is damaged: its checksum differs');
     }
     const origin = origins[bytes[6] ?? 0];
     const address = bytes[5] === 4 ? bytes.subarray(8, 12) : bytes[5] === 6 ? bytes.subarray(8, 24) : undefined;
-    if (origin === undefined || address === undefined) throw new InvalidArgumentError('UNIQUE_ID', 'the unique id holds an unknown kind of address');
+    if (origin === undefined || address === undefined)
+      throw new InvalidArgumentError('UNIQUE_ID', 'the unique id holds an unknown kind of address');
     const zone = bytes.toString('latin1', 24, 40).replace(/\0+$/, '');
     const host = addressText(address);
     const root = { host: zone === '' ? host : `${host}%${zone}`, port: bytes.readUInt16BE(112) };
@@ -176,7 +190,9 @@ async function resolve(name: string): Promise<string> {
     const reachable = found.find(({ address }) => !isLoopback(address)) ?? found[0];
     if (reachable !== undefined) return reachable.address;
   } catch (error) {
-    throw new SystemError('NETWORK', `the host name "${name}" of the root cannot be resolved: ${describeError(error)}`, { cause: error });
+    throw new SystemError('NETWORK', `the host name "${name}" of the root cannot be resolved: ${describeError(error)}`, {
+      cause: error,
+    });
   }
   throw new SystemError('NETWORK', `the host name "${name}" of the root has no address`);
 }

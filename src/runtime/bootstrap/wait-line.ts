@@ -34,13 +34,17 @@ export class WaitLine {
     this.#space = space;
     this.#stop = mesh.attend(space, {
       words: () => this.#words(),
-      answered: (rank, words) => this.#answers.set(rank, { count: (this.#answers.get(rank)?.count ?? 0) + 1, words, atMs: performance.now() }),
+      answered: (rank, words) =>
+        this.#answers.set(rank, { count: (this.#answers.get(rank)?.count ?? 0) + 1, words, atMs: performance.now() }),
     });
   }
 
   /** The ranks that this one waits for, in whatever it has begun on the mesh since the line was opened. */
   awaited(): number[] {
-    return this.#mesh.awaited(this.#openedMs).map((rank) => this.#members.indexOf(rank)).filter((rank) => rank >= 0);
+    return this.#mesh
+      .awaited(this.#openedMs)
+      .map((rank) => this.#members.indexOf(rank))
+      .filter((rank) => rank >= 0);
   }
 
   /** What those that ask are told from now on, as long as it holds. */

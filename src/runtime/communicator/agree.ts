@@ -26,7 +26,11 @@ export interface Facts {
  * @param profile of this rank's host; rank 0's counts
  */
 export async function agree(
-  bootstrap: Bootstrap, settings: RuntimeSettings, config: CommunicatorConfig, joined: Joined, profile: Profile | undefined,
+  bootstrap: Bootstrap,
+  settings: RuntimeSettings,
+  config: CommunicatorConfig,
+  joined: Joined,
+  profile: Profile | undefined,
 ): Promise<Facts[]> {
   const mine: Facts = {
     algorithm: forcedAlgorithm(settings, config) ?? 'auto',
@@ -39,9 +43,18 @@ export async function agree(
   };
   const all = await bootstrap.allGather(encodeJson(mine));
   const facts = all.map((bytes) => decodeJson(bytes) as Facts);
-  checkAlike('TCCL_ALGO', facts.map(({ algorithm }) => algorithm));
-  checkAlike('TCCL_PROTO', facts.map(({ protocol }) => protocol));
-  checkEngines(facts.map((fact) => fact.engineThreads), inOneSegment(bootstrap, facts));
+  checkAlike(
+    'TCCL_ALGO',
+    facts.map(({ algorithm }) => algorithm),
+  );
+  checkAlike(
+    'TCCL_PROTO',
+    facts.map(({ protocol }) => protocol),
+  );
+  checkEngines(
+    facts.map((fact) => fact.engineThreads),
+    inOneSegment(bootstrap, facts),
+  );
   const agreed = facts[0]?.profile;
   return agreed === undefined ? facts : facts.map((fact) => ({ ...fact, profile: agreed }));
 }
@@ -51,7 +64,11 @@ export function checkAlike(what: string, wanted: readonly string[]): void {
   const [first = ''] = wanted;
   const other = wanted.findIndex((one) => one !== first);
   if (other < 0) return;
-  throw new InvalidUsageError('ENVIRONMENT', `${what} differs between ranks: ${first} on rank 0, ${wanted[other] ?? ''} on rank ${other}; set it alike for all`, { ranks: [0, other] });
+  throw new InvalidUsageError(
+    'ENVIRONMENT',
+    `${what} differs between ranks: ${first} on rank 0, ${wanted[other] ?? ''} on rank ${other}; set it alike for all`,
+    { ranks: [0, other] },
+  );
 }
 
 /** Whether all ranks of a communicator share memory. */
@@ -64,6 +81,11 @@ export function checkEngines(each: readonly EngineThreads[], oneSegment: boolean
   const threads = each.map(({ inMemory, overSockets }) => (oneSegment ? inMemory : overSockets));
   const other = threads.findIndex((number) => number !== threads[0]);
   if (other < 0) return;
-  const tell = (number: number | undefined): string => (number === 0 || number === undefined ? 'no engine thread' : counted(number, 'engine thread'));
-  throw new InvalidUsageError('CALL_MISMATCH', `${oneSegment ? 'engine and channels' : 'engine or blocking'} differ between ranks: ${tell(threads[0])} on rank 0, ${tell(threads[other])} on rank ${other}; give them alike to all`, { ranks: [0, other] });
+  const tell = (number: number | undefined): string =>
+    number === 0 || number === undefined ? 'no engine thread' : counted(number, 'engine thread');
+  throw new InvalidUsageError(
+    'CALL_MISMATCH',
+    `${oneSegment ? 'engine and channels' : 'engine or blocking'} differ between ranks: ${tell(threads[0])} on rank 0, ${tell(threads[other])} on rank ${other}; give them alike to all`,
+    { ranks: [0, other] },
+  );
 }

@@ -4,8 +4,25 @@ import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import { int32, operatorCode, type DataType, type NumericArray, type ReductionOperator } from '../device/types.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { errorOfCall } from '../caller-stack.js';
-import { checkArray, checkLength, checkOverlap, checkRoom, checkRoot, checkSameType, type CallOptions } from '../algorithms/arguments.js';
-import { checkAllApart, checkCounts, checkDisplacements, checkInputApart, checkParts, extent, total, type Parts } from './parts.js';
+import {
+  checkArray,
+  checkLength,
+  checkOverlap,
+  checkRoom,
+  checkRoot,
+  checkSameType,
+  type CallOptions,
+} from '../algorithms/arguments.js';
+import {
+  checkAllApart,
+  checkCounts,
+  checkDisplacements,
+  checkInputApart,
+  checkParts,
+  extent,
+  total,
+  type Parts,
+} from './parts.js';
 
 /** What a barrier exchanges. */
 const nothing = new Int32Array(0);
@@ -38,7 +55,10 @@ export class CheckedCall {
   /** The operator in `code`, where that is all there is to it. */
   #operator: string | undefined;
 
-  constructor(readonly rank: number, readonly nRanks: number) {}
+  constructor(
+    readonly rank: number,
+    readonly nRanks: number,
+  ) {}
 
   barrier(): this {
     return this.#set(callKinds.barrier, int32, 0, nothing, nothing, 0);
@@ -61,8 +81,15 @@ export class CheckedCall {
     });
   }
 
-  reduce(send: NumericArray, recv: NumericArray | null, operator: ReductionOperator, root: number, options: CallOptions | undefined): this {
-    if (recv === null || !this.#isAsBefore(callKinds.reduce, root, send, recv, options)) this.#checkReduce(send, recv, root, options);
+  reduce(
+    send: NumericArray,
+    recv: NumericArray | null,
+    operator: ReductionOperator,
+    root: number,
+    options: CallOptions | undefined,
+  ): this {
+    if (recv === null || !this.#isAsBefore(callKinds.reduce, root, send, recv, options))
+      this.#checkReduce(send, recv, root, options);
     return this.#combining(callKinds.reduce, operator);
   }
 
@@ -86,7 +113,11 @@ export class CheckedCall {
       // Only the root's input matters; elsewhere it may be null, or any array of the right type.
       const isRoot = this.rank === root;
       if (isRoot && send === null) throw missing('broadcast', 'input', root);
-      if (recv === null) throw new InvalidArgumentError('ARGUMENT_TYPE', 'broadcast: every rank needs an array for the output; only the input is null elsewhere than at the root');
+      if (recv === null)
+        throw new InvalidArgumentError(
+          'ARGUMENT_TYPE',
+          'broadcast: every rank needs an array for the output; only the input is null elsewhere than at the root',
+        );
       const input = send ?? recv;
       const type = this.#checkPair('broadcast', input, recv, options);
       const count = isRoot ? input.length : recv.length;
@@ -114,7 +145,12 @@ export class CheckedCall {
     this.#checked(() => {
       const type = this.#checkPair('reduceScatter', send, recv, options);
       const count = recv.length;
-      checkLength('reduceScatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
+      checkLength(
+        'reduceScatter',
+        send,
+        count * this.nRanks,
+        `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`,
+      );
       checkOverlap('reduceScatter', send, send.length, recv, count, -this.rank * count);
       this.#set(callKinds.reduceScatter, type, 0, send, recv, count, options);
     });
@@ -127,7 +163,8 @@ export class CheckedCall {
       const { length } = send;
       if (length % this.nRanks !== 0) {
         throw new InvalidArgumentError(
-          'BUFFER_SIZE', `allToAll: the input's ${String(length)} elements are not the same for each of ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
+          'BUFFER_SIZE',
+          `allToAll: the input's ${String(length)} elements are not the same for each of ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
         );
       }
       if (recv !== send) this.#checkOutput('allToAll', send, length, recv, length, 0);
@@ -139,7 +176,8 @@ export class CheckedCall {
     if (recv !== null && this.#isAsBefore(callKinds.gather, root, send, recv, options)) return this;
     return this.#checked(() => {
       checkRoot('gather', root, this.nRanks);
-      if (this.rank !== root) return this.#set(callKinds.gather, checkArray('gather', send, options), root, send, nothing, send.length);
+      if (this.rank !== root)
+        return this.#set(callKinds.gather, checkArray('gather', send, options), root, send, nothing, send.length);
       if (recv === null) throw missing('gather', 'output', root);
       const type = this.#checkPair('gather', send, recv, options);
       const count = send.length;
@@ -152,7 +190,8 @@ export class CheckedCall {
     if (send !== null && this.#isAsBefore(callKinds.scatter, root, send, recv, options)) return this;
     return this.#checked(() => {
       checkRoot('scatter', root, this.nRanks);
-      if (this.rank !== root) return this.#set(callKinds.scatter, checkArray('scatter', recv, options), root, nothing, recv, recv.length);
+      if (this.rank !== root)
+        return this.#set(callKinds.scatter, checkArray('scatter', recv, options), root, nothing, recv, recv.length);
       if (send === null) throw missing('scatter', 'input', root);
       const type = this.#checkPair('scatter', send, recv, options);
       const count = recv.length;
@@ -163,7 +202,11 @@ export class CheckedCall {
   }
 
   allGatherV(
-    send: NumericArray, recv: NumericArray, given: ArrayLike<number>, displacements: ArrayLike<number> | undefined, options: CallOptions | undefined,
+    send: NumericArray,
+    recv: NumericArray,
+    given: ArrayLike<number>,
+    displacements: ArrayLike<number> | undefined,
+    options: CallOptions | undefined,
   ): this {
     return this.#checked(() => {
       const type = this.#checkPair('allGatherV', send, recv, options);
@@ -178,7 +221,13 @@ export class CheckedCall {
     });
   }
 
-  reduceScatterV(send: NumericArray, recv: NumericArray, given: ArrayLike<number>, operator: ReductionOperator, options: CallOptions | undefined): this {
+  reduceScatterV(
+    send: NumericArray,
+    recv: NumericArray,
+    given: ArrayLike<number>,
+    operator: ReductionOperator,
+    options: CallOptions | undefined,
+  ): this {
     return this.#checked(() => {
       const type = this.#checkPair('reduceScatterV', send, recv, options);
       const counts = checkCounts('reduceScatterV', given, this.nRanks);
@@ -232,14 +281,25 @@ export class CheckedCall {
   /** Whether these arrays passed the last check, and nothing about them has changed. */
   #isAsBefore(kind: number, root: number, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): boolean {
     return (
-      send === this.send && recv === this.recv && kind === this.#kind && root === this.root &&
-      send.length === this.#sendLength && recv.length === this.#recvLength && options?.type === this.#typeName &&
+      send === this.send &&
+      recv === this.recv &&
+      kind === this.#kind &&
+      root === this.root &&
+      send.length === this.#sendLength &&
+      recv.length === this.#recvLength &&
+      options?.type === this.#typeName &&
       (options === this.#options || isOnlyType(options))
     );
   }
 
   #set(
-    kind: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, options?: CallOptions,
+    kind: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    options?: CallOptions,
   ): this {
     this.code = kind | (kind === callKinds.barrier ? 0 : type.code << 4);
     this.type = type;
@@ -279,14 +339,24 @@ export class CheckedCall {
     return type;
   }
 
-  #checkOutput(call: string, send: NumericArray, sendElements: number, recv: NumericArray, recvElements: number, inPlaceAt: number): void {
+  #checkOutput(
+    call: string,
+    send: NumericArray,
+    sendElements: number,
+    recv: NumericArray,
+    recvElements: number,
+    inPlaceAt: number,
+  ): void {
     const what = recvElements === sendElements ? 'the input' : `what ${String(this.nRanks)} ranks send`;
     checkRoom(call, recv, recvElements, what);
     checkOverlap(call, send, sendElements, recv, recvElements, inPlaceAt);
   }
 }
 
-/** Whether options have no other names. Most programs pass a new object in each call, any of which may have one misspelt; the same object is looked at once. */
+/**
+ * Whether options have no other names. Most programs pass a new object in each call, any of which may have one
+ * misspelt; the same object is looked at once.
+ */
 function isOnlyType(options: CallOptions | null | undefined): boolean {
   // Makes no array, unlike Object.keys().
   for (const name in options) if (name !== 'type') return false;
@@ -294,5 +364,8 @@ function isOnlyType(options: CallOptions | null | undefined): boolean {
 }
 
 function missing(call: string, what: string, root: number): InvalidArgumentError {
-  return new InvalidArgumentError('ARGUMENT_TYPE', `${call}: rank ${String(root)} is the root, so it needs an array for the ${what}; only other ranks pass null`);
+  return new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: rank ${String(root)} is the root, so it needs an array for the ${what}; only other ranks pass null`,
+  );
 }

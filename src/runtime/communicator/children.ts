@@ -27,15 +27,27 @@ const LARGEST = 2 ** 31 - 1;
 /** Checks what split() takes. Throws InvalidArgumentError `ARGUMENT_RANGE`. */
 export function checkSplit(color: number | null, key: number): void {
   if (color !== null && !(Number.isInteger(color) && color >= 0 && color <= LARGEST)) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `split: the color is ${describeValue(color)}, but colors are whole numbers from 0 to ${LARGEST}, or null for no communicator`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `split: the color is ${describeValue(color)}, but colors are whole numbers from 0 to ${LARGEST}, or null for no communicator`,
+    );
   }
   if (!(Number.isInteger(key) && Math.abs(key) <= LARGEST)) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `split: the key is ${describeValue(key)}, but keys are whole numbers up to ${LARGEST}`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `split: the key is ${describeValue(key)}, but keys are whole numbers up to ${LARGEST}`,
+    );
   }
 }
 
 /** Parts of the communicator of this rank's color, or null where it has none. Every rank of the parent calls it. */
-export async function split(parent: CommunicatorParts, color: number | null, key: number, given: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts | null> {
+export async function split(
+  parent: CommunicatorParts,
+  color: number | null,
+  key: number,
+  given: CommunicatorConfig,
+  signal: AbortSignal,
+): Promise<CommunicatorParts | null> {
   const { bootstrap } = parent;
   const choice: Choice = { color, key, number: bootstrap.rank === 0 ? bootstrap.nextNumber() : 0 };
   const choices = await tellAll(bootstrap, 'split', choice);
@@ -44,22 +56,42 @@ export async function split(parent: CommunicatorParts, color: number | null, key
     .map((other, rank) => ({ ...other, rank }))
     .filter((other) => other.color === color)
     .sort((a, b) => a.key - b.key || a.rank - b.rank);
-  return makeChild(parent, choices[0]?.number ?? 0, members.map((member) => member.rank), inherit(parent.config, given), signal);
+  return makeChild(
+    parent,
+    choices[0]?.number ?? 0,
+    members.map((member) => member.rank),
+    inherit(parent.config, given),
+    signal,
+  );
 }
 
 /** Checks what shrink() takes. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
 export function checkShrink(excluded: readonly number[], rank: number, nRanks: number): void {
-  if (!isArray(excluded)) throw new InvalidArgumentError('ARGUMENT_TYPE', `shrink: the excluded ranks are an array, as in shrink([2]), not ${describeValue(excluded)}`);
+  if (!isArray(excluded))
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `shrink: the excluded ranks are an array, as in shrink([2]), not ${describeValue(excluded)}`,
+    );
   const wrong = excluded.find((other) => !Number.isInteger(other) || other < 0 || other >= nRanks);
-  if (wrong !== undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: there is no rank ${describeValue(wrong)} to exclude; ranks go from 0 to ${nRanks - 1}`);
-  if (excluded.includes(rank)) throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: rank ${rank} excludes itself; only those who stay call shrink`);
+  if (wrong !== undefined)
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `shrink: there is no rank ${describeValue(wrong)} to exclude; ranks go from 0 to ${nRanks - 1}`,
+    );
+  if (excluded.includes(rank))
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: rank ${rank} excludes itself; only those who stay call shrink`);
 }
 
 /**
  * Parts of the communicator of all ranks but those that are excluded, dead or gone. Every rank that stays calls it; who
  * dies meanwhile is left out too.
  */
-export async function shrink(parent: CommunicatorParts, excluded: readonly number[], given: CommunicatorConfig, timeoutMs: number): Promise<CommunicatorParts> {
+export async function shrink(
+  parent: CommunicatorParts,
+  excluded: readonly number[],
+  given: CommunicatorConfig,
+  timeoutMs: number,
+): Promise<CommunicatorParts> {
   const late = new AbortController();
   const wait = new OutOfBandWait(parent.bootstrap, parent.team, timeoutMs);
   const stop = afterWatching(timeoutMs, () => late.abort(tooLate('shrink', timeoutMs, wait.late())));
@@ -71,7 +103,12 @@ export async function shrink(parent: CommunicatorParts, excluded: readonly numbe
   }
 }
 
-async function shrinkInTime(parent: CommunicatorParts, excluded: readonly number[], config: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
+async function shrinkInTime(
+  parent: CommunicatorParts,
+  excluded: readonly number[],
+  config: CommunicatorConfig,
+  signal: AbortSignal,
+): Promise<CommunicatorParts> {
   const { bootstrap, team, origin } = parent;
   const out = new Set(excluded);
   while (true) {
@@ -115,7 +152,11 @@ async function makeChild(
   const facts = ranks.flatMap((rank) => parent.facts[rank] ?? []);
   const giveUp = (): void => {
     const { rank } = bootstrap;
-    bootstrap.abort(new RemoteError('CLOSED', `rank ${rank} gave up this communicator while it was made: ${describeError(signal.reason)}`, { rank }));
+    bootstrap.abort(
+      new RemoteError('CLOSED', `rank ${rank} gave up this communicator while it was made: ${describeError(signal.reason)}`, {
+        rank,
+      }),
+    );
   };
   signal.addEventListener('abort', giveUp);
   try {
@@ -124,7 +165,9 @@ async function makeChild(
       if (local[0] === bootstrap.rank) reserved = Team.reserve(segment, local.length);
       return reserved;
     });
-    const members = local.map((rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0);
+    const members = local.map(
+      (rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0,
+    );
     team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reserved > 0);
     child = await origin.assemble(bootstrap, team, facts, config, signal);
     await confirm(bootstrap, lastStep, signal);
@@ -156,14 +199,23 @@ async function confirm(bootstrap: Bootstrap, lastStep: LastStep, signal: AbortSi
 }
 
 /** Why a child was not made, for a call of the parent. */
-async function reasonForParent(error: unknown, parent: Bootstrap, ranks: readonly number[], signal: AbortSignal): Promise<unknown> {
+async function reasonForParent(
+  error: unknown,
+  parent: Bootstrap,
+  ranks: readonly number[],
+  signal: AbortSignal,
+): Promise<unknown> {
   if (signal.aborted) return signal.reason;
   if (!(error instanceof TcclError) || error.rank === undefined) return error;
   const rank = ranks[error.rank] ?? error.rank;
   const news = error.code === 'CLOSED' ? await newsOf(parent, rank) : undefined;
   if (news !== undefined) return news;
   if (rank === error.rank) return error;
-  return unpackError({ ...packError(error), message: `rank ${rank} here; in the communicator that was being made: ${error.message}`, rank });
+  return unpackError({
+    ...packError(error),
+    message: `rank ${rank} here; in the communicator that was being made: ${error.message}`,
+    rank,
+  });
 }
 
 /** What all ranks must want alike of a communicator. */
@@ -186,13 +238,23 @@ async function exchange(bootstrap: Bootstrap, wanted: Wanted, oneSegment: boolea
   const addresses = all.map((one) => ('address' in one ? one.address : -1));
   const failed = addresses.indexOf(-1);
   if (failed < 0) {
-    checkEngines(all.flatMap((one) => ('address' in one ? one.threads : [])), oneSegment);
-    checkAlike('the algorithm', all.map((one) => ('address' in one ? one.algorithm : '')));
+    checkEngines(
+      all.flatMap((one) => ('address' in one ? one.threads : [])),
+      oneSegment,
+    );
+    checkAlike(
+      'the algorithm',
+      all.map((one) => ('address' in one ? one.algorithm : '')),
+    );
     return addresses;
   }
   if (failed === bootstrap.rank) throw failure;
   const one = all[failed];
-  throw new SystemError('OUT_OF_MEMORY', `rank ${failed} has no memory for the communicator: ${one !== undefined && 'error' in one ? one.error : ''}`, { rank: failed });
+  throw new SystemError(
+    'OUT_OF_MEMORY',
+    `rank ${failed} has no memory for the communicator: ${one !== undefined && 'error' in one ? one.error : ''}`,
+    { rank: failed },
+  );
 }
 
 /** As Array.isArray, which would make the elements of a readonly array `any`. */

@@ -38,7 +38,10 @@ export function smallBytesOf(nLocalRanks: number, nCores: number): number {
   return nLocalRanks > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES;
 }
 
-/** Up to this size a ring's calls take the protocol LL, beyond it its copies cost more than it saves (docs/notes/algorithms.md). */
+/**
+ * Up to this size a ring's calls take the protocol LL, beyond it its copies cost more than it saves
+ * (docs/notes/algorithms.md).
+ */
 const LOW_LATENCY_BYTES = 256;
 /** Up to which size a ring's calls take the protocol LL; -1 where it has none. */
 export function lowLatencyBytesOf(oneSegment: boolean, nThreads: number, { protocol }: RuntimeSettings): number {
@@ -89,10 +92,16 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
   const nThreads = oneSegment ? threads.inMemory : threads.overSockets;
   if (forced !== undefined && !isOverConnections(forced) && !oneSegment) {
     const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
-    throw new InvalidUsageError('UNSUPPORTED', `the algorithm ${forced} (TCCL_ALGO) needs memory that all ranks share, but these do not: ${reason}`);
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `the algorithm ${forced} (TCCL_ALGO) needs memory that all ranks share, but these do not: ${reason}`,
+    );
   }
   if (settings.protocol === 'll' && !oneSegment) {
-    throw new InvalidUsageError('UNSUPPORTED', 'TCCL_PROTO=ll needs memory that all ranks share: over sockets there is no such protocol; leave it unset');
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      'TCCL_PROTO=ll needs memory that all ranks share: over sockets there is no such protocol; leave it unset',
+    );
   }
   const onlyDirect = oneSegment && nThreads > 0;
   if (onlyDirect && (forced ?? 'direct') !== 'direct') {
@@ -113,11 +122,17 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
   let thread: ChosenEngine['thread'];
   if (used.includes('direct')) {
     const smallBytes = smallBytesOf(localRanks.length, nCores);
-    engines.direct = nThreads === 0 ? new DirectEngine(team, localRanks, libc, smallBytes) : await startDirectThreads({
-      teams: [team, ...(await moreTeams(bootstrap, team, nThreads - 1))], localRanks, libc, smallBytes,
-      spins: spinsFor(localRanks.length * nThreads, nCores),
-      limitMs: shorterLimit(settings),
-    });
+    engines.direct =
+      nThreads === 0
+        ? new DirectEngine(team, localRanks, libc, smallBytes)
+        : await startDirectThreads({
+            teams: [team, ...(await moreTeams(bootstrap, team, nThreads - 1))],
+            localRanks,
+            libc,
+            smallBytes,
+            spins: spinsFor(localRanks.length * nThreads, nCores),
+            limitMs: shorterLimit(settings),
+          });
   }
   if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);
   if (overNetwork.length > 0) {
@@ -126,8 +141,22 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
     thread = network.thread;
     for (const algorithm of overNetwork) engines[algorithm] = network.engine;
   }
-  const observers = observersOf({ bootstrap, settings, table, ring, shared: circumstances.shared, name: circumstances.name, ordinary: wayOfOrdinaryArrays(circumstances), float16Sums: () => wayOfFloat16Sums(circumstances), listensOn: () => interfaceFor(circumstances.network, circumstances.id), secret: secretOf(circumstances.id) });
-  return { engine: observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers), thread };
+  const observers = observersOf({
+    bootstrap,
+    settings,
+    table,
+    ring,
+    shared: circumstances.shared,
+    name: circumstances.name,
+    ordinary: wayOfOrdinaryArrays(circumstances),
+    float16Sums: () => wayOfFloat16Sums(circumstances),
+    listensOn: () => interfaceFor(circumstances.network, circumstances.id),
+    secret: secretOf(circumstances.id),
+  });
+  return {
+    engine: observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers),
+    thread,
+  };
 }
 
 /** For the log: why arrays outside the segment take two copies where they do. */
@@ -139,8 +168,18 @@ function wayOfOrdinaryArrays({ bootstrap, shared, team, settings }: Circumstance
   return `copied through the memory in common (${reason})`;
 }
 
-function wayOfFloat16Sums({ team: { segment: { machineCode } }, settings }: Circumstances): string {
-  const reason = machineCode === undefined ? (settings.machineCode ? 'the C library cannot be called' : 'TCCL_MACHINE_CODE_DISABLE=1') : machineCode.refusal;
+function wayOfFloat16Sums({
+  team: {
+    segment: { machineCode },
+  },
+  settings,
+}: Circumstances): string {
+  const reason =
+    machineCode === undefined
+      ? settings.machineCode
+        ? 'the C library cannot be called'
+        : 'TCCL_MACHINE_CODE_DISABLE=1'
+      : machineCode.refusal;
   return reason === undefined ? 'by machine code' : `by WebAssembly (${reason})`;
 }
 
@@ -154,7 +193,10 @@ async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count
 
 /** What carries out the algorithms over connections, what connects this rank with the next of the ring, and see ChosenEngine. */
 async function networkEngine(
-  circumstances: Circumstances, algorithms: readonly Algorithm[], oneSegment: boolean, nThreads: number,
+  circumstances: Circumstances,
+  algorithms: readonly Algorithm[],
+  oneSegment: boolean,
+  nThreads: number,
 ): Promise<{ readonly engine: Engine; readonly transport: string; readonly thread: ChosenEngine['thread'] }> {
   const { bootstrap, shared, team, libc, nCores, settings, network: environment, id, signal } = circumstances;
   const order = ringOrder(bootstrap);
@@ -162,7 +204,16 @@ async function networkEngine(
   if (nThreads > 0) {
     // A rank has two threads then, of which one waits.
     const spins = spinsFor(bootstrap.localRanks.length, nCores);
-    const thread = await startNetworkThread({ ...options, algorithms, spins, limits: { timeoutMs: settings.timeoutMs, warnAfterMs: settings.warnAfterMs }, heartbeatMs: settings.heartbeatMs }, signal);
+    const thread = await startNetworkThread(
+      {
+        ...options,
+        algorithms,
+        spins,
+        limits: { timeoutMs: settings.timeoutMs, warnAfterMs: settings.warnAfterMs },
+        heartbeatMs: settings.heartbeatMs,
+      },
+      signal,
+    );
     return { engine: thread.engine, transport: thread.transport, thread };
   }
   const network = await openNetwork(options, signal);
@@ -174,7 +225,12 @@ async function networkEngine(
 }
 
 /** A second ring, of the protocol LL, for calls up to `bytes`. */
-async function addLowLatency({ bootstrap, team, signal }: Circumstances, order: readonly number[], network: NetworkEngine, bytes: number): Promise<void> {
+async function addLowLatency(
+  { bootstrap, team, signal }: Circumstances,
+  order: readonly number[],
+  network: NetworkEngine,
+  bytes: number,
+): Promise<void> {
   const header = { headerBytes: HEADER_BYTES, headerWords: HEADER_WORDS };
   const transport = new ShmTransport({ size: LOW_LATENCY_FIFO, team, localRanks: bootstrap.localRanks, lowLatency: header });
   network.useLowLatency(await connectRing(bootstrap, order, () => transport, signal), bytes);

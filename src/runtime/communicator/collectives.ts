@@ -21,7 +21,12 @@ export abstract class Collectives {
   protected abstract runSync(call: CheckedCall): void;
 
   /** Combines `send` of all ranks element by element into `recv` of every rank. Without `recv`, in place. */
-  allReduce(send: NumericArray, recv: NumericArray = send, operator: ReductionOperator = 'sum', options?: CallOptions): Promise<void> {
+  allReduce(
+    send: NumericArray,
+    recv: NumericArray = send,
+    operator: ReductionOperator = 'sum',
+    options?: CallOptions,
+  ): Promise<void> {
     try {
       return this.start(this.prepare('allReduce').allReduce(send, recv, operator, options));
     } catch (error) {
@@ -38,7 +43,13 @@ export abstract class Collectives {
    * Combines `send` of all ranks element by element into `recv` of rank `root`; elsewhere `recv` does not matter and may be
    * null. Without `recv`, in place.
    */
-  reduce(send: NumericArray, recv: NumericArray | null = send, operator: ReductionOperator = 'sum', root = 0, options?: CallOptions): Promise<void> {
+  reduce(
+    send: NumericArray,
+    recv: NumericArray | null = send,
+    operator: ReductionOperator = 'sum',
+    root = 0,
+    options?: CallOptions,
+  ): Promise<void> {
     try {
       return this.start(this.prepare('reduce').reduce(send, recv, operator, root, options));
     } catch (error) {
@@ -47,7 +58,13 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link reduce}. */
-  reduceSync(send: NumericArray, recv: NumericArray | null = send, operator: ReductionOperator = 'sum', root = 0, options?: CallOptions): void {
+  reduceSync(
+    send: NumericArray,
+    recv: NumericArray | null = send,
+    operator: ReductionOperator = 'sum',
+    root = 0,
+    options?: CallOptions,
+  ): void {
     this.runSync(this.prepare('reduce').reduce(send, recv, operator, root, options));
   }
 
@@ -86,7 +103,12 @@ export abstract class Collectives {
    * Combines `send` of all ranks, each nRanks times as long as `recv`, and leaves part r of the outcome in `recv` of rank
    * r. In place when `recv` is this rank's part of `send`.
    */
-  reduceScatter(send: NumericArray, recv: NumericArray, operator: ReductionOperator = 'sum', options?: CallOptions): Promise<void> {
+  reduceScatter(
+    send: NumericArray,
+    recv: NumericArray,
+    operator: ReductionOperator = 'sum',
+    options?: CallOptions,
+  ): Promise<void> {
     try {
       return this.start(this.prepare('reduceScatter').reduceScatter(send, recv, operator, options));
     } catch (error) {
@@ -155,7 +177,13 @@ export abstract class Collectives {
    * `displacements[r]` on (default: one part behind the other). All ranks pass the same counts; displacements are each
    * rank's own. `send` may be this rank's part of `recv`, or lie between the parts.
    */
-  allGatherV(send: NumericArray, recv: NumericArray, counts: ArrayLike<number>, displacements?: ArrayLike<number>, options?: CallOptions): Promise<void> {
+  allGatherV(
+    send: NumericArray,
+    recv: NumericArray,
+    counts: ArrayLike<number>,
+    displacements?: ArrayLike<number>,
+    options?: CallOptions,
+  ): Promise<void> {
     try {
       return this.start(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options));
     } catch (error) {
@@ -164,7 +192,13 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link allGatherV}. */
-  allGatherVSync(send: NumericArray, recv: NumericArray, counts: ArrayLike<number>, displacements?: ArrayLike<number>, options?: CallOptions): void {
+  allGatherVSync(
+    send: NumericArray,
+    recv: NumericArray,
+    counts: ArrayLike<number>,
+    displacements?: ArrayLike<number>,
+    options?: CallOptions,
+  ): void {
     this.runSync(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options));
   }
 
@@ -172,7 +206,13 @@ export abstract class Collectives {
    * {@link reduceScatter} of parts that differ in length: rank r gets `counts[r]` elements. All ranks pass the same counts,
    * whose sum is the length of `send`.
    */
-  reduceScatterV(send: NumericArray, recv: NumericArray, counts: ArrayLike<number>, operator: ReductionOperator = 'sum', options?: CallOptions): Promise<void> {
+  reduceScatterV(
+    send: NumericArray,
+    recv: NumericArray,
+    counts: ArrayLike<number>,
+    operator: ReductionOperator = 'sum',
+    options?: CallOptions,
+  ): Promise<void> {
     try {
       return this.start(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options));
     } catch (error) {
@@ -181,7 +221,13 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link reduceScatterV}. */
-  reduceScatterVSync(send: NumericArray, recv: NumericArray, counts: ArrayLike<number>, operator: ReductionOperator = 'sum', options?: CallOptions): void {
+  reduceScatterVSync(
+    send: NumericArray,
+    recv: NumericArray,
+    counts: ArrayLike<number>,
+    operator: ReductionOperator = 'sum',
+    options?: CallOptions,
+  ): void {
     this.runSync(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options));
   }
 

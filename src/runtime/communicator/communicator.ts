@@ -65,7 +65,10 @@ export class Communicator extends Collectives {
   readonly localRank: number;
   /** How many ranks are on this host. */
   readonly nLocalRanks: number;
-  /** Number of this rank's host; hosts are counted by their lowest ranks. `split(comm.node)` makes a communicator of each host. */
+  /**
+   * Number of this rank's host; hosts are counted by their lowest ranks. `split(comm.node)` makes a communicator of
+   * each host.
+   */
   readonly node: number;
   /** How many hosts there are. */
   readonly nNodes: number;
@@ -116,17 +119,47 @@ export class Communicator extends Collectives {
     const spins = spinsFor(this.nLocalRanks, nCores);
     const fail = (error: unknown): TcclError => this.#failWith(error);
     // Who shares memory sees there what the others do.
-    const waitLine = shared && this.nLocalRanks === this.nRanks ? undefined : bootstrap.openLastingWaitLine(() => this.#queue.lastWords());
+    const waitLine =
+      shared && this.nLocalRanks === this.nRanks ? undefined : bootstrap.openLastingWaitLine(() => this.#queue.lastWords());
     this.#waitLine = waitLine;
     const tell = options.onWarning ?? warnNow;
     const warn = (text: string): void => tell(this.#named(text));
-    this.#pointToPoint = new PointToPoint({ bootstrap, team, libc, shared, server: thread?.messages, openTransport: parts.openTransport, onNews: () => this.#messenger.onNews(), waitLine, observe: engine.observe });
+    this.#pointToPoint = new PointToPoint({
+      bootstrap,
+      team,
+      libc,
+      shared,
+      server: thread?.messages,
+      openTransport: parts.openTransport,
+      onNews: () => this.#messenger.onNews(),
+      waitLine,
+      observe: engine.observe,
+    });
     this.#queue = new CallQueue({
-      engine, rank: this.rank, libc, spins, patience: crowded ? 2 * Math.ceil(this.nLocalRanks / nCores) : 0, limits: settings, waitLine, warn, fail,
-      messages: { arePolled: () => this.#messenger.wantsLooks, step: () => this.#messenger.step(), throwLastWords: () => this.#messenger.throwLastWords() },
+      engine,
+      rank: this.rank,
+      libc,
+      spins,
+      patience: crowded ? 2 * Math.ceil(this.nLocalRanks / nCores) : 0,
+      limits: settings,
+      waitLine,
+      warn,
+      fail,
+      messages: {
+        arePolled: () => this.#messenger.wantsLooks,
+        step: () => this.#messenger.step(),
+        throwLastWords: () => this.#messenger.throwLastWords(),
+      },
     });
     this.#messenger = new Messenger({
-      rank: this.rank, pointToPoint: this.#pointToPoint, libc, spins, limits: settings, warn, rest: thread?.rest, fail,
+      rank: this.rank,
+      pointToPoint: this.#pointToPoint,
+      libc,
+      spins,
+      limits: settings,
+      warn,
+      rest: thread?.rest,
+      fail,
       collectives: {
         isPending: () => this.#queue.isPending,
         step: () => this.#queue.step(),
@@ -138,20 +171,29 @@ export class Communicator extends Collectives {
       },
     });
     this.#outOfBand = new OutOfBandCalls({
-      bootstrap, team, limits: settings, warn, fail,
+      bootstrap,
+      team,
+      limits: settings,
+      warn,
+      fail,
       checkAlive: () => {
         if (this.#failure !== undefined) throw this.#failure;
       },
     });
     this.#member = makeGroupMember({
-      rank: this.rank, engine, team, messenger: this.#messenger, queue: this.#queue,
+      rank: this.rank,
+      engine,
+      team,
+      messenger: this.#messenger,
+      queue: this.#queue,
       checkUsable: (call) => this.#checkUsable(call),
       checkBlocking: () => this.#checkBlocking(),
     });
     this.#stopNews = bootstrap.onFailure((error) => this.#hearOf(error));
     this.#stopExit = onExit(this.#leave);
     this.#release = this.#segment.keep({
-      uses: (from, to) => this.#queue.arrays().some((array) => this.#segment.overlaps(array, from, to)) || this.#pointToPoint.uses(from, to),
+      uses: (from, to) =>
+        this.#queue.arrays().some((array) => this.#segment.overlaps(array, from, to)) || this.#pointToPoint.uses(from, to),
       why: 'a call that uses the array is under way; await it first',
       freed: () => this.#call.forget(),
     });
@@ -186,7 +228,10 @@ export class Communicator extends Collectives {
     return this.#ofThisRank(() => this.#segment.alloc(type, length));
   }
 
-  /** Gives back an array from alloc() that no call under way uses. It is not to be used any more, nor are parts of it: another may come to lie there. Calls refuse it, but not its parts (`BUFFER_DETACHED`). */
+  /**
+   * Gives back an array from alloc() that no call under way uses. It is not to be used any more, nor are parts of it:
+   * another may come to lie there. Calls refuse it, but not its parts (`BUFFER_DETACHED`).
+   */
   free(array: NumericArray): void {
     this.#checkUsable('free');
     this.#ofThisRank(() => this.#segment.free(array));
@@ -230,11 +275,29 @@ export class Communicator extends Collectives {
     this.#checkUsable('window');
     const { type, address } = this.#ofThisRank(() => checkWindow(array, options, this.#segment));
     const { bootstrap, team, thread } = this.#parts;
-    const { libc, settings: { timeoutMs } } = this.#parts.origin.facts;
-    return this.#outOfBand.withAll('window', { timeoutMs: timeoutMs === 0 ? LONGEST_MS : Math.min(timeoutMs, LONGEST_MS) }, () => Window.open({
-      bootstrap, team, libc, pointToPoint: this.#pointToPoint, messenger: this.#messenger, number: ++this.#windows, lanesOf: thread?.lanesOf,
-      checkUsable: (call) => this.#checkUsable(call), observe: this.#engine.observe, barrier: () => this.barrier(),
-    }, array, address, type));
+    const {
+      libc,
+      settings: { timeoutMs },
+    } = this.#parts.origin.facts;
+    return this.#outOfBand.withAll('window', { timeoutMs: timeoutMs === 0 ? LONGEST_MS : Math.min(timeoutMs, LONGEST_MS) }, () =>
+      Window.open(
+        {
+          bootstrap,
+          team,
+          libc,
+          pointToPoint: this.#pointToPoint,
+          messenger: this.#messenger,
+          number: ++this.#windows,
+          lanesOf: thread?.lanesOf,
+          checkUsable: (call) => this.#checkUsable(call),
+          observe: this.#engine.observe,
+          barrier: () => this.barrier(),
+        },
+        array,
+        address,
+        type,
+      ),
+    );
   }
 
   /** Starts all operations that `body` calls together, on this or other communicators: {@link group}. */
@@ -273,7 +336,10 @@ export class Communicator extends Collectives {
    *
    * @throws TimeoutError `RANK_MISSING` with the ranks that neither are gone nor called
    */
-  async shrink(excluded: readonly number[] = [], options: ChildOptions & { readonly abort?: boolean | undefined } = {}): Promise<Communicator> {
+  async shrink(
+    excluded: readonly number[] = [],
+    options: ChildOptions & { readonly abort?: boolean | undefined } = {},
+  ): Promise<Communicator> {
     if (this.#closing !== undefined) this.#checkUsable('shrink');
     this.#ofThisRank(() => {
       checkShrink(excluded, this.rank, this.nRanks);
@@ -281,7 +347,9 @@ export class Communicator extends Collectives {
     });
     if (options.abort === true) this.abort('it shrinks the communicator');
     if (this.#failure === undefined) await this.#queue.drained();
-    return this.#outOfBand.inTurn(async () => new Communicator(await shrink(this.#parts, excluded, options, options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS)));
+    return this.#outOfBand.inTurn(
+      async () => new Communicator(await shrink(this.#parts, excluded, options, options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS)),
+    );
   }
 
   /**
@@ -289,7 +357,10 @@ export class Communicator extends Collectives {
    * by `init({ commId, nRanks, rank })`. Every rank calls it, one or more with the id from getUniqueId() that the new
    * ranks were given. The new communicator has memory of its own; arrays of this one work there through staging.
    */
-  async grow(nRanks: number, options: ChildOptions & { readonly commId?: UniqueId | string | undefined } = {}): Promise<Communicator> {
+  async grow(
+    nRanks: number,
+    options: ChildOptions & { readonly commId?: UniqueId | string | undefined } = {},
+  ): Promise<Communicator> {
     this.#checkUsable('grow');
     this.#ofThisRank(() => checkOptions('grow', options, ['commId']));
     return this.#outOfBand.withAll('grow', options, (signal) => grow(this.#parts, nRanks, options, signal));
@@ -314,7 +385,11 @@ export class Communicator extends Collectives {
   /** Ends a registration; the array stays as it is. */
   deregister(registration: Registration): void {
     if (!this.#registrations.delete(registration)) {
-      throw leadToCaller(new InvalidUsageError('ARGUMENT_TYPE', 'deregister takes what register of this communicator gave, once', { rank: this.rank }));
+      throw leadToCaller(
+        new InvalidUsageError('ARGUMENT_TYPE', 'deregister takes what register of this communicator gave, once', {
+          rank: this.rank,
+        }),
+      );
     }
   }
 
@@ -361,7 +436,9 @@ export class Communicator extends Collectives {
 
   #refuse(call: string): never {
     if (this.#failure !== undefined) throw leadToCaller(this.#failure);
-    throw leadToCaller(new InvalidUsageError('CLOSED', `rank ${this.rank} called ${call} after it closed the communicator`, { rank: this.rank }));
+    throw leadToCaller(
+      new InvalidUsageError('CLOSED', `rank ${this.rank} called ${call} after it closed the communicator`, { rank: this.rank }),
+    );
   }
 
   // ── messages between two ranks ────────────────────────────────────────────────────────────────────────────────────
@@ -378,7 +455,9 @@ export class Communicator extends Collectives {
     try {
       const type = this.#checkMessage(call, array, peer, options);
       const group = currentGroup();
-      return group === undefined ? this.#messenger.start(call === 'send', peer, array, type) : group.addMessage(this.#member, call === 'send', peer, array, type);
+      return group === undefined
+        ? this.#messenger.start(call === 'send', peer, array, type)
+        : group.addMessage(this.#member, call === 'send', peer, array, type);
     } catch (error) {
       return refused(error);
     }
@@ -421,21 +500,26 @@ export class Communicator extends Collectives {
   }
 
   #refuseBlocking(): never {
-    throw leadToCaller(new InvalidUsageError(
-      'UNSUPPORTED',
-      this.#parts.config.blocking === false
-        ? 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form'
-        : 'these ranks talk over sockets, which move only in the event loop that a blocking call stops: pass blocking: true to init() ' +
-          'on all ranks, which gives the sockets to a thread of their own, or use the promise form',
-      { rank: this.rank },
-    ));
+    throw leadToCaller(
+      new InvalidUsageError(
+        'UNSUPPORTED',
+        this.#parts.config.blocking === false
+          ? 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form'
+          : 'these ranks talk over sockets, which move only in the event loop that a blocking call stops: pass blocking: true to init() ' +
+              'on all ranks, which gives the sockets to a thread of their own, or use the promise form',
+        { rank: this.rank },
+      ),
+    );
   }
 
   // ── failure ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Ends the communicator for an error of an operation, also one that nobody expected: else the others would wait for ever. */
   #failWith(cause: unknown): TcclError {
-    const error = cause instanceof TcclError ? cause : new InternalError('INTERNAL', `rank ${this.rank} failed: ${describeError(cause)}`, { cause });
+    const error =
+      cause instanceof TcclError
+        ? cause
+        : new InternalError('INTERNAL', `rank ${this.rank} failed: ${describeError(cause)}`, { cause });
     withRank(error, this.rank);
     if (this.#failure === undefined) error.message = this.#named(error.message);
     this.#fail(error);
@@ -451,7 +535,13 @@ export class Communicator extends Collectives {
 
   #fail(error: TcclError): void {
     if (this.#failure !== undefined) return;
-    const { team, bootstrap, origin: { facts: { shared } } } = this.#parts;
+    const {
+      team,
+      bootstrap,
+      origin: {
+        facts: { shared },
+      },
+    } = this.#parts;
     this.#failure = error;
     this.#stopHearing();
     this.#messenger.abort(error);
@@ -464,8 +554,8 @@ export class Communicator extends Collectives {
   }
 
   /**
-   * Another rank has failed. What it sent before may still be on its way, and a call that gets further may have all that it needs;
-   * one that stands still ends with the news, whichever ranks it waits for.
+   * Another rank has failed. What it sent before may still be on its way, and a call that gets further may have all
+   * that it needs; one that stands still ends with the news, whichever ranks it waits for.
    */
   #hearOf(error: Error): void {
     if (this.#failure !== undefined || this.#newsWatch !== undefined) return;

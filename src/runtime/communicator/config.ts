@@ -18,7 +18,10 @@ export interface CommunicatorConfig {
    * Default `inline`. Alike on all ranks.
    */
   readonly engine?: 'inline' | 'thread' | undefined;
-  /** How many such threads share a large call where all ranks share memory; elsewhere it is one. Default 1. Alike on all ranks. */
+  /**
+   * How many such threads share a large call where all ranks share memory; elsewhere it is one. Default 1. Alike on all
+   * ranks.
+   */
   readonly channels?: number | undefined;
   /** Bounds for `channels`, as NCCL has them. */
   readonly minChannels?: number | undefined;
@@ -33,7 +36,14 @@ export interface CommunicatorConfig {
 
 /** What all that makes a communicator takes as options. */
 const optionNames = Object.keys({
-  name: true, blocking: true, engine: true, channels: true, minChannels: true, maxChannels: true, algorithm: true, timeoutMs: true,
+  name: true,
+  blocking: true,
+  engine: true,
+  channels: true,
+  minChannels: true,
+  maxChannels: true,
+  algorithm: true,
+  timeoutMs: true,
 } satisfies Record<keyof CommunicatorConfig | 'timeoutMs', true>);
 
 /** Longest time-out: timers take no more. */
@@ -45,11 +55,18 @@ export const LONGEST_MS = 2 ** 31 - 1;
  *
  * @param more names of options that only this call has
  */
-export function checkOptions(call: string, options: CommunicatorConfig & { readonly timeoutMs?: number | undefined }, more: readonly string[] = []): CommunicatorConfig {
+export function checkOptions(
+  call: string,
+  options: CommunicatorConfig & { readonly timeoutMs?: number | undefined },
+  more: readonly string[] = [],
+): CommunicatorConfig {
   checkOptionNames(call, options, [...optionNames, ...more], "{ name: 'row' }");
   const { timeoutMs } = options;
   if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 0 && timeoutMs <= LONGEST_MS)) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: timeoutMs is a number of milliseconds from 0 to 24 days, not ${describeValue(timeoutMs)}`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `${call}: timeoutMs is a number of milliseconds from 0 to 24 days, not ${describeValue(timeoutMs)}`,
+    );
   }
   return checkConfig(options);
 }
@@ -59,9 +76,23 @@ const LONGEST_NAME = 64;
 const MOST_CHANNELS = 64;
 
 /** Checks a config. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
-export function checkConfig({ name, blocking, engine, channels, minChannels, maxChannels, algorithm }: CommunicatorConfig): CommunicatorConfig {
-  if (name !== undefined && (typeof name !== 'string' || name.length === 0 || name.length > LONGEST_NAME || /\p{Cc}/u.test(name))) {
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `a communicator's name is a string of 1 to ${LONGEST_NAME} printable characters, not ${JSON.stringify(name)}`);
+export function checkConfig({
+  name,
+  blocking,
+  engine,
+  channels,
+  minChannels,
+  maxChannels,
+  algorithm,
+}: CommunicatorConfig): CommunicatorConfig {
+  if (
+    name !== undefined &&
+    (typeof name !== 'string' || name.length === 0 || name.length > LONGEST_NAME || /\p{Cc}/u.test(name))
+  ) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `a communicator's name is a string of 1 to ${LONGEST_NAME} printable characters, not ${JSON.stringify(name)}`,
+    );
   }
   if (blocking !== undefined && typeof blocking !== 'boolean') {
     throw new InvalidArgumentError('ARGUMENT_TYPE', `blocking is true or false, not ${JSON.stringify(blocking)}`);
@@ -70,15 +101,24 @@ export function checkConfig({ name, blocking, engine, channels, minChannels, max
     throw new InvalidArgumentError('UNKNOWN_NAME', `the engine is 'inline' or 'thread', not ${JSON.stringify(engine)}`);
   }
   if (algorithm !== undefined && !algorithms.includes(algorithm)) {
-    throw new InvalidArgumentError('UNKNOWN_NAME', `there is no algorithm ${JSON.stringify(algorithm)}; use one of ${algorithms.join(', ')}`);
+    throw new InvalidArgumentError(
+      'UNKNOWN_NAME',
+      `there is no algorithm ${JSON.stringify(algorithm)}; use one of ${algorithms.join(', ')}`,
+    );
   }
   for (const [what, value] of Object.entries({ channels, minChannels, maxChannels })) {
     if (value !== undefined && !(Number.isInteger(value) && value >= 1 && value <= MOST_CHANNELS)) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `${what} is a whole number from 1 to ${MOST_CHANNELS}, not ${describeValue(value)}`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `${what} is a whole number from 1 to ${MOST_CHANNELS}, not ${describeValue(value)}`,
+      );
     }
   }
   if ((minChannels ?? 1) > (maxChannels ?? MOST_CHANNELS)) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `minChannels is ${String(minChannels)}, above maxChannels, ${String(maxChannels)}`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `minChannels is ${String(minChannels)}, above maxChannels, ${String(maxChannels)}`,
+    );
   }
   const config = { name, blocking, engine, channels, minChannels, maxChannels, algorithm };
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
@@ -92,7 +132,13 @@ export interface EngineThreads {
   readonly overSockets: number;
 }
 
-export function engineThreads({ engine, blocking, channels = 1, minChannels = 1, maxChannels = MOST_CHANNELS }: CommunicatorConfig): EngineThreads {
+export function engineThreads({
+  engine,
+  blocking,
+  channels = 1,
+  minChannels = 1,
+  maxChannels = MOST_CHANNELS,
+}: CommunicatorConfig): EngineThreads {
   return {
     inMemory: engine === 'thread' ? Math.min(maxChannels, Math.max(minChannels, channels)) : 0,
     overSockets: engine === 'thread' || blocking === true ? 1 : 0,
@@ -100,7 +146,10 @@ export function engineThreads({ engine, blocking, channels = 1, minChannels = 1,
 }
 
 /** The algorithm that is asked for, by TCCL_ALGO before the config, as NCCL's variables go before its config. */
-export function forcedAlgorithm(settings: { readonly algorithm: Algorithm | undefined }, { algorithm }: CommunicatorConfig): Algorithm | undefined {
+export function forcedAlgorithm(
+  settings: { readonly algorithm: Algorithm | undefined },
+  { algorithm }: CommunicatorConfig,
+): Algorithm | undefined {
   return settings.algorithm ?? algorithm;
 }
 

@@ -54,28 +54,57 @@ export interface Grounds {
 }
 
 /** Throws InvalidArgumentError `UNKNOWN_NAME`, `ARGUMENT_RANGE`. */
-export function explainCall(collective: CallKind, bytes: number, { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels }: Grounds): Explanation {
+export function explainCall(
+  collective: CallKind,
+  bytes: number,
+  { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels }: Grounds,
+): Explanation {
   if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
     const names = Object.keys(table);
-    throw new InvalidArgumentError('UNKNOWN_NAME', `explain: there is no collective ${describeValue(collective)}${(typeof collective === 'string' && didYouMean(collective, names)) || `; use one of ${names.join(', ')}`}`);
+    throw new InvalidArgumentError(
+      'UNKNOWN_NAME',
+      `explain: there is no collective ${describeValue(collective)}${(typeof collective === 'string' && didYouMean(collective, names)) || `; use one of ${names.join(', ')}`}`,
+    );
   }
   if (!(Number.isInteger(bytes) && bytes >= 0)) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `explain: the call's size is ${describeValue(bytes)}; pass a whole number of bytes from 0`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `explain: the call's size is ${describeValue(bytes)}; pass a whole number of bytes from 0`,
+    );
   }
   const algorithm = algorithmFor(table[collective], bytes);
   const candidates = (Object.entries(times?.[collective] ?? {}) as [Algorithm, Parameters<typeof timeAt>[0]][])
     .map(([name, points]) => ({ algorithm: name, predictedUs: timeAt(points, bytes) }))
     .sort((a, b) => a.predictedUs - b.predictedUs);
   const predictedUs = candidates.find((candidate) => candidate.algorithm === algorithm)?.predictedUs;
-  const isQuick = algorithm === 'direct' ? takesOnePhase(callKinds[collective], bytes, nRanks, smallBytes) : algorithm === 'ring' && bytes <= lowLatencyBytes;
+  const isQuick =
+    algorithm === 'direct'
+      ? takesOnePhase(callKinds[collective], bytes, nRanks, smallBytes)
+      : algorithm === 'ring' && bytes <= lowLatencyBytes;
   const protocol = isQuick ? 'LL' : 'Simple';
-  const others = candidates.filter((candidate) => candidate.algorithm !== algorithm)
+  const others = candidates
+    .filter((candidate) => candidate.algorithm !== algorithm)
     .map((candidate) => `${candidate.algorithm} ${formatUs(candidate.predictedUs)}`);
-  const text = `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${counted(channels, 'channel')})`
-    + (forced === algorithm ? ', which is forced' : '')
-    + (times === undefined ? '; how long calls take over sockets was never measured' : predictedUs === undefined ? '; it was never measured' : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`)
-    + (others.length === 0 ? '' : `; ${others.join(', ')}`);
-  return { collective, bytes, algorithm, protocol, channels, predictedUs, measured: candidates.length === 0 ? 'nowhere' : measured, candidates, text };
+  const text =
+    `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${counted(channels, 'channel')})` +
+    (forced === algorithm ? ', which is forced' : '') +
+    (times === undefined
+      ? '; how long calls take over sockets was never measured'
+      : predictedUs === undefined
+        ? '; it was never measured'
+        : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`) +
+    (others.length === 0 ? '' : `; ${others.join(', ')}`);
+  return {
+    collective,
+    bytes,
+    algorithm,
+    protocol,
+    channels,
+    predictedUs,
+    measured: candidates.length === 0 ? 'nowhere' : measured,
+    candidates,
+    text,
+  };
 }
 
 /** @internal Those of a communicator. */
@@ -88,7 +117,7 @@ export function groundsOf({ origin, bootstrap, engine, facts, nCores, config }: 
   const threads = engineThreads(config);
   return {
     table: engine.table,
-    times: oneSegment ? here ?? timesFor(defaultProfile, nRanks, nCores) ?? {} : undefined,
+    times: oneSegment ? (here ?? timesFor(defaultProfile, nRanks, nCores) ?? {}) : undefined,
     measured: here === undefined ? 'elsewhere' : 'here',
     forced: forcedAlgorithm(settings, config),
     nRanks,

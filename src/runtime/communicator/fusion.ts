@@ -19,7 +19,7 @@ export const FUSED_BYTES = 64 * 1024;
  */
 export function fuse(calls: readonly QueuedCall[], member: GroupMember): QueuedCall[] {
   const result: QueuedCall[] = [];
-  for (let from = 0; from < calls.length; ) {
+  for (let from = 0; from < calls.length;) {
     const to = endOfRun(calls, from, member);
     const run = calls.slice(from, to);
     const [first] = run;
@@ -56,7 +56,14 @@ function fused(run: readonly QueuedCall[], { code, type, root }: QueuedCall, mem
   const count = run.reduce((sum, call) => sum + call.count, 0);
   const room = member.fusionArray(type, count);
   return {
-    code, type, root, count, send: room, recv: room, details: undefined, parts: run,
+    code,
+    type,
+    root,
+    count,
+    send: room,
+    recv: room,
+    details: undefined,
+    parts: run,
     before: () => {
       let at = 0;
       for (const call of run) {
@@ -77,7 +84,10 @@ function fused(run: readonly QueuedCall[], { code, type, root }: QueuedCall, mem
 /** Copies elements, as bytes: arrays of one type may be of two classes. The caller may have taken one away since the call. */
 function copy(destination: NumericArray, to: number, source: NumericArray, from: number, count: number): void {
   if (destination.length < to + count || source.length < from + count) {
-    throw new InvalidArgumentError('BUFFER_DETACHED', 'an array of a group was transferred or resized away while the group was under way');
+    throw new InvalidArgumentError(
+      'BUFFER_DETACHED',
+      'an array of a group was transferred or resized away while the group was under way',
+    );
   }
   bytesOf(destination, to, count).set(bytesOf(source, from, count));
 }

@@ -20,7 +20,15 @@ export interface GroupMemberParts {
 }
 
 /** A communicator as groups see it: its messages and its queue of collectives, and memory for calls that are fused. */
-export function makeGroupMember({ rank, engine, team, messenger, queue, checkUsable, checkBlocking }: GroupMemberParts): GroupMember {
+export function makeGroupMember({
+  rank,
+  engine,
+  team,
+  messenger,
+  queue,
+  checkUsable,
+  checkBlocking,
+}: GroupMemberParts): GroupMember {
   const fusion = new FusionRoom(team);
   return {
     rank,
@@ -36,9 +44,15 @@ export function makeGroupMember({ rank, engine, team, messenger, queue, checkUsa
       messenger.kick();
       queue.kick();
     },
-    waitUntil: (isDone, others) => messenger.waitUntil(isDone, others.length === 0 ? undefined : (health) => {
-      for (const other of others) other.turn(isDone, health);
-    }),
+    waitUntil: (isDone, others) =>
+      messenger.waitUntil(
+        isDone,
+        others.length === 0
+          ? undefined
+          : (health) => {
+              for (const other of others) other.turn(isDone, health);
+            },
+      ),
     turn: (isDone, health) => messenger.turn(isDone, health),
     isFusable: (type, longestBytes, totalBytes) =>
       // Elsewhere an element's place in the array decides in which order it is combined.

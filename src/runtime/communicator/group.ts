@@ -81,11 +81,15 @@ export function groupSync(body: () => void): void {
   collected.runSync();
 }
 
-/** An asynchronous body would start what comes after its first `await` on its own, and often wait for itself; a generator's would not run. */
+/**
+ * An asynchronous body would start what comes after its first `await` on its own, and often wait for itself; a
+ * generator's would not run.
+ */
 function checkBody(body: unknown): void {
   if (typeof body === 'function' && !types.isAsyncFunction(body) && !types.isGeneratorFunction(body)) return;
   throw new InvalidArgumentError(
-    'ARGUMENT_TYPE', `group takes a function that is neither async nor a generator and calls the operations without awaiting them, not ${whatIs(body)}`,
+    'ARGUMENT_TYPE',
+    `group takes a function that is neither async nor a generator and calls the operations without awaiting them, not ${whatIs(body)}`,
   );
 }
 
@@ -218,7 +222,11 @@ export class Group {
   #operationOf(member: GroupMember): Operation {
     const messages = this.#messages.filter((message) => message.member === member).length;
     const collectives = this.#collectives.get(member)?.length ?? 0;
-    return { name: 'group', text: `group of ${messages} messages and ${collectives} collectives`, args: { messages, collectives } };
+    return {
+      name: 'group',
+      text: `group of ${messages} messages and ${collectives} collectives`,
+      args: { messages, collectives },
+    };
   }
 
   readonly #settled = (error?: Error): void => {

@@ -30,35 +30,57 @@ export async function grow(
   const { bootstrap, origin } = parent;
   const config = inherit(parent.config, given);
   if (!Number.isInteger(nRanks) || nRanks <= bootstrap.nRanks) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `grow: the new communicator has ${describeValue(nRanks)} ranks, which must be a whole number above the ${bootstrap.nRanks} that there are`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `grow: the new communicator has ${describeValue(nRanks)} ranks, which must be a whole number above the ${bootstrap.nRanks} that there are`,
+    );
   }
   const wish: Wish = { nRanks, id: commId === undefined ? null : commId.toString() };
   const wishes = await tellAll(bootstrap, 'grow', wish);
   const id = wishes.find((one) => one.id !== null)?.id;
   const other = wishes.findIndex((one) => one.nRanks !== nRanks || (one.id !== null && one.id !== id));
   if (other >= 0) {
-    throw new InvalidUsageError('CALL_MISMATCH', `rank ${other} grows to ${wishes[other]?.nRanks ?? 0} ranks, rank ${bootstrap.rank} to ${nRanks}, or by another id; all must grow alike`, { rank: other });
+    throw new InvalidUsageError(
+      'CALL_MISMATCH',
+      `rank ${other} grows to ${wishes[other]?.nRanks ?? 0} ranks, rank ${bootstrap.rank} to ${nRanks}, or by another id; all must grow alike`,
+      { rank: other },
+    );
   }
   if (id === undefined || id === null) {
-    throw new InvalidArgumentError('UNIQUE_ID', 'grow: no rank gave a commId; give the id of getUniqueId() to one of these ranks and to all new ones');
+    throw new InvalidArgumentError(
+      'UNIQUE_ID',
+      'grow: no rank gave a commId; give the id of getUniqueId() to one of these ranks and to all new ones',
+    );
   }
   const { init, options } = origin.facts;
   const gone = new AbortController();
   for (const { rank } of bootstrap.peers) {
-    if (rank !== bootstrap.rank) void bootstrap.whyGone(rank).then((reason) => setTimeout(() => gone.abort(reason), GONE_MS).unref());
+    if (rank !== bootstrap.rank)
+      void bootstrap.whyGone(rank).then((reason) => setTimeout(() => gone.abort(reason), GONE_MS).unref());
   }
   try {
     return await init({
-      ...config, commId: id, rank: bootstrap.rank, nRanks, signal: AbortSignal.any([signal, gone.signal]), timeoutMs,
-      env: options.env, device: options.device, onWarning: options.onWarning,
+      ...config,
+      commId: id,
+      rank: bootstrap.rank,
+      nRanks,
+      signal: AbortSignal.any([signal, gone.signal]),
+      timeoutMs,
+      env: options.env,
+      device: options.device,
+      onWarning: options.onWarning,
     });
   } catch (error) {
     throw (await oldNews(error, bootstrap)) ?? error;
   }
 }
 
-/** Why a rank of the old communicator dropped out of the new one: the old network tells an exit from a death, and whose it was. */
+/**
+ * Why a rank of the old communicator dropped out of the new one: the old network tells an exit from a death, and whose
+ * it was.
+ */
 async function oldNews(error: unknown, bootstrap: Bootstrap): Promise<Error | undefined> {
-  if (!(error instanceof TcclError) || !(error.code === 'RANK_DIED' || error.code === 'ABORTED') || error.rank === undefined) return undefined;
+  if (!(error instanceof TcclError) || !(error.code === 'RANK_DIED' || error.code === 'ABORTED') || error.rank === undefined)
+    return undefined;
   return error.rank < bootstrap.nRanks && error.rank !== bootstrap.rank ? newsOf(bootstrap, error.rank) : undefined;
 }

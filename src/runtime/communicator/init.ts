@@ -84,7 +84,9 @@ async function join(options: InitOptions): Promise<Communicator> {
     const facts = await agree(bootstrap, settings, config, joined, profile);
     const origin = new Origin({ segment, shared, libc, settings, network, id, init, options });
     const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal } = options;
-    parts = await connectInTime(timeoutMs, (late) => origin.assemble(bootstrap, team, facts, config, signal === undefined ? late : AbortSignal.any([signal, late])));
+    parts = await connectInTime(timeoutMs, (late) =>
+      origin.assemble(bootstrap, team, facts, config, signal === undefined ? late : AbortSignal.any([signal, late])),
+    );
     tellOfDoubts(bootstrap, facts, doubt, options);
     segment.ranks.setState(rankStates.ready);
     // Nobody may look for the dead before all are marked as living.
@@ -99,8 +101,13 @@ async function join(options: InitOptions): Promise<Communicator> {
 }
 
 /** Moves this thread to the NUMA node that its memory should come from, where there is a choice. */
-function wayHome({ localRank, localRanks }: Bootstrap, libc: Libc | undefined, { ignoreAffinity }: RuntimeSettings): () => () => void {
-  const cores = libc === undefined ? undefined : homeCores({ localRank, nLocalRanks: localRanks.length, ignoreMask: ignoreAffinity });
+function wayHome(
+  { localRank, localRanks }: Bootstrap,
+  libc: Libc | undefined,
+  { ignoreAffinity }: RuntimeSettings,
+): () => () => void {
+  const cores =
+    libc === undefined ? undefined : homeCores({ localRank, nLocalRanks: localRanks.length, ignoreMask: ignoreAffinity });
   return libc === undefined || cores === undefined ? () => () => undefined : () => moveTo(libc, cores);
 }
 
@@ -108,6 +115,7 @@ function tellOfDoubts(bootstrap: Bootstrap, facts: readonly Facts[], doubt: stri
   if (bootstrap.rank !== 0) return;
   const tell = options.onWarning ?? warn;
   const alone = facts.find((fact) => !fact.sharedWithHost);
-  if (alone !== undefined) tell(`ranks of one host do not share memory, so their data goes through sockets: ${alone.reason ?? 'unknown reason'}`);
+  if (alone !== undefined)
+    tell(`ranks of one host do not share memory, so their data goes through sockets: ${alone.reason ?? 'unknown reason'}`);
   if (doubt !== undefined) tell(doubt);
 }

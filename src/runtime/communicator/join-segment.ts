@@ -42,7 +42,11 @@ let threadMemoryTaken = false;
  * through a memory file that the first of them makes. When one of them cannot, none shares, and all know why.
  * Every rank of the host calls it.
  */
-export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembly.Memory | undefined, allowed: Allowed): Promise<Joined> {
+export async function joinSegment(
+  bootstrap: Bootstrap,
+  threadMemory: WebAssembly.Memory | undefined,
+  allowed: Allowed,
+): Promise<Joined> {
   const { localRank, localRanks } = bootstrap;
   const nLocalRanks = localRanks.length;
   const loaded = loadLibc();
@@ -50,7 +54,11 @@ export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembl
     threadMemoryTaken = true;
     const segment = Segment.ofThreads(threadMemory, localRank, nLocalRanks);
     const mine = whereaboutsIn(loaded, allowed);
-    seePeers(segment, loaded, localRanks.map(() => mine));
+    seePeers(
+      segment,
+      loaded,
+      localRanks.map(() => mine),
+    );
     return { segment, shared: true, reason: undefined };
   }
   if (nLocalRanks === 1) return { segment: Segment.alone(), shared: true, reason: undefined };
@@ -59,9 +67,10 @@ export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembl
   const libc = 'libc' in usable ? usable.libc : undefined;
   const made = localRank === 0 ? makeFile(libc, nLocalRanks) : {};
   try {
-    const mine: Offer = made.file === undefined
-      ? { reason: made.reason ?? ('reason' in usable ? usable.reason : 'unknown') }
-      : { path: memoryFilePath(made.file.fd), bytes: made.file.bytes };
+    const mine: Offer =
+      made.file === undefined
+        ? { reason: made.reason ?? ('reason' in usable ? usable.reason : 'unknown') }
+        : { path: memoryFilePath(made.file.fd), bytes: made.file.bytes };
     const offer = decodeJson(await bootstrap.broadcast(encodeJson(mine), localRanks[0] ?? bootstrap.rank, 'host')) as Offer;
 
     let segment: Segment | undefined;
@@ -75,11 +84,16 @@ export async function joinSegment(bootstrap: Bootstrap, threadMemory: WebAssembl
     } else if ('reason' in usable) reason = usable.reason;
 
     const here = whereaboutsIn(usable, allowed);
-    const outcome: Outcome = segment === undefined ? { reason: reason ?? 'unknown' } : here === undefined ? {} : { whereabouts: here };
+    const outcome: Outcome =
+      segment === undefined ? { reason: reason ?? 'unknown' } : here === undefined ? {} : { whereabouts: here };
     const outcomes = (await bootstrap.allGather(encodeJson(outcome), 'host')).map((bytes) => decodeJson(bytes) as Outcome);
     const refused = outcomes.map((other) => other.reason).find((text) => text !== undefined);
     if (segment !== undefined && refused === undefined) {
-      seePeers(segment, usable, outcomes.map((other) => other.whereabouts));
+      seePeers(
+        segment,
+        usable,
+        outcomes.map((other) => other.whereabouts),
+      );
       return { segment, shared: true, reason: undefined };
     }
     segment?.close();
@@ -104,9 +118,13 @@ function seePeers(segment: Segment, loaded: Loaded, others: readonly (Whereabout
 }
 
 /** The memory file of the host, or why there can be none. */
-function makeFile(libc: Libc | undefined, nLocalRanks: number): { readonly file?: { fd: number; bytes: number }; readonly reason?: string } {
+function makeFile(
+  libc: Libc | undefined,
+  nLocalRanks: number,
+): { readonly file?: { fd: number; bytes: number }; readonly reason?: string } {
   if (libc === undefined) return {};
-  if (nLocalRanks > MAX_LOCAL_RANKS) return { reason: `a host's memory has room for ${MAX_LOCAL_RANKS} ranks, not for ${nLocalRanks}` };
+  if (nLocalRanks > MAX_LOCAL_RANKS)
+    return { reason: `a host's memory has room for ${MAX_LOCAL_RANKS} ranks, not for ${nLocalRanks}` };
   try {
     return { file: createMemoryFile(libc) };
   } catch (error) {

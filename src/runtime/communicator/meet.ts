@@ -22,10 +22,14 @@ export type GivenPlace = ThreadPlace & { readonly id?: UniqueId };
 export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment): GivenPlace {
   const id = commId instanceof UniqueId ? commId : undefined;
   if (commId !== undefined && id === undefined && typeof commId !== 'string') {
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `init: commId is a UniqueId or its text, not ${describeValue(commId)}; neither JSON nor postMessage carries an id: send id.toString()`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `init: commId is a UniqueId or its text, not ${describeValue(commId)}; neither JSON nor postMessage carries an id: send id.toString()`,
+    );
   }
   if (rank === undefined && nRanks === undefined) {
-    const place = threadPlace() ?? findPlace(env) ?? { launcher: 'none', rank: 0, nRanks: 1, localRank: 0, nLocalRanks: 1, commId: undefined };
+    const place = threadPlace() ??
+      findPlace(env) ?? { launcher: 'none', rank: 0, nRanks: 1, localRank: 0, nLocalRanks: 1, commId: undefined };
     return { ...place, ...(typeof commId === 'string' ? { commId } : {}), ...(id === undefined ? {} : { id }) };
   }
   if (rank === undefined || nRanks === undefined) {
@@ -40,14 +44,22 @@ export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment)
     );
   }
   return {
-    launcher: 'options', rank, nRanks, localRank: undefined, nLocalRanks: undefined,
+    launcher: 'options',
+    rank,
+    nRanks,
+    localRank: undefined,
+    nLocalRanks: undefined,
     commId: typeof commId === 'string' ? commId : undefined,
     ...(id === undefined ? {} : { id }),
   };
 }
 
 /** Opens the root where this rank is to do so, and connects. */
-export async function meet(place: GivenPlace, options: InitOptions, network: BootstrapEnvironment): Promise<{ readonly bootstrap: Bootstrap; readonly id: UniqueId }> {
+export async function meet(
+  place: GivenPlace,
+  options: InitOptions,
+  network: BootstrapEnvironment,
+): Promise<{ readonly bootstrap: Bootstrap; readonly id: UniqueId }> {
   const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS } = options;
   let root: Root | undefined;
   let id = place.id;
@@ -57,7 +69,11 @@ export async function meet(place: GivenPlace, options: InitOptions, network: Boo
       return root.id.toString();
     };
     const { nRanks, rank, commId } = place;
-    const text = commId ?? (nRanks === 1 ? await openRoot() : await passThroughLauncher(place, options.env ?? process.env, openRoot, { timeoutMs, signal: options.signal }));
+    const text =
+      commId ??
+      (nRanks === 1
+        ? await openRoot()
+        : await passThroughLauncher(place, options.env ?? process.env, openRoot, { timeoutMs, signal: options.signal }));
     id = await whenNameIsKnown(() => readId(text, place, options, network), place.rank, options);
     if (id.origin !== 'root' && rank === 0) root = await listenAt(text, network.commSecret);
   }
@@ -88,7 +104,11 @@ const LOOK_UP_AGAIN_MS = 500;
  * Ranks may start before the name of rank 0's host is known, as where a cluster makes names and containers at once: they
  * look again until their time is up. Rank 0 says so, in case the name is misspelt.
  */
-async function whenNameIsKnown<Result>(read: () => Promise<Result>, rank: number, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal, onWarning = warn }: InitOptions): Promise<Result> {
+async function whenNameIsKnown<Result>(
+  read: () => Promise<Result>,
+  rank: number,
+  { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal, onWarning = warn }: InitOptions,
+): Promise<Result> {
   const end = performance.now() + timeoutMs;
   for (let times = 0; ; times++) {
     try {

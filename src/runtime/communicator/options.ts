@@ -22,13 +22,22 @@ export interface RuntimeSettings {
   readonly machineCode: boolean;
   /** TCCL_IGNORE_CPU_AFFINITY=1: memory is taken from the NUMA node whatever cores of it this process was given. */
   readonly ignoreAffinity: boolean;
-  /** TCCL_TIMEOUT: seconds that an operation may wait for other ranks, as far as this one runs (watch-clock.ts); 0 for ever. Default 600. */
+  /**
+   * TCCL_TIMEOUT: seconds that an operation may wait for other ranks, as far as this one runs (watch-clock.ts); 0 for
+   * ever. Default 600.
+   */
   readonly timeoutMs: number;
-  /** TCCL_HEARTBEAT: seconds after which a host that answers nothing counts as gone (bootstrap/liveness.ts); 0 for never. Default 10. */
+  /**
+   * TCCL_HEARTBEAT: seconds after which a host that answers nothing counts as gone (bootstrap/liveness.ts); 0 for
+   * never. Default 10.
+   */
   readonly heartbeatMs: number;
   /** TCCL_WARN_AFTER: seconds after which a rank that waits for others says so; 0 never. Default 30. */
   readonly warnAfterMs: number;
-  /** TCCL_TRACE: where the ranks of this host write what they did when; `%h` stands for the host's name. docs/guides/feedback.md. */
+  /**
+   * TCCL_TRACE: where the ranks of this host write what they did when; `%h` stands for the host's name.
+   * docs/guides/feedback.md.
+   */
   readonly tracePath: string | undefined;
   /** TCCL_DEBUG, TCCL_DEBUG_SUBSYS, TCCL_DEBUG_FILE. */
   readonly debug: DebugSettings;
@@ -59,8 +68,11 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
     warnAfterMs: seconds(env, 'TCCL_WARN_AFTER', DEFAULT_WARN_AFTER_SECONDS) * 1000,
     tracePath: value(env, 'TCCL_TRACE'),
     debug: debugSettings(env),
-    variables: Object.fromEntries(Object.entries(env).flatMap(([name, text]) =>
-      (variables.includes(name) && !ofLaunchers.test(name) && text !== undefined ? [[name, text]] : []))),
+    variables: Object.fromEntries(
+      Object.entries(env).flatMap(([name, text]) =>
+        variables.includes(name) && !ofLaunchers.test(name) && text !== undefined ? [[name, text]] : [],
+      ),
+    ),
     unknown: unknownVariables(env),
   };
 }
@@ -68,7 +80,8 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
 function debugSettings(env: Environment): DebugSettings {
   const level = value(env, 'TCCL_DEBUG')?.toUpperCase() ?? 'NONE';
   const known = debugLevels.find((name) => name === level);
-  if (known === undefined) throw malformed(env, 'TCCL_DEBUG', `one of ${debugLevels.join(', ')}${didYouMean(level, debugLevels)}`);
+  if (known === undefined)
+    throw malformed(env, 'TCCL_DEBUG', `one of ${debugLevels.join(', ')}${didYouMean(level, debugLevels)}`);
   return { level: known, subsystems: subsystems(env), file: value(env, 'TCCL_DEBUG_FILE') };
 }
 
@@ -76,12 +89,21 @@ function debugSettings(env: Environment): DebugSettings {
 function subsystems(env: Environment): Set<DebugSubsystem> {
   const text = value(env, 'TCCL_DEBUG_SUBSYS')?.toUpperCase() ?? 'INIT,GRAPH,TUNING,NET,ENV';
   const inverted = text.startsWith('^');
-  const named = new Set(text.replace(/^\^/, '').split(',').flatMap((name): readonly DebugSubsystem[] => {
-    if (name === 'ALL') return debugSubsystems;
-    const known = debugSubsystems.find((one) => one === name);
-    if (known !== undefined) return [known];
-    throw malformed(env, 'TCCL_DEBUG_SUBSYS', `a list of ${debugSubsystems.join(', ')}, ALL, or ^ and such a list${didYouMean(name, debugSubsystems)}`);
-  }));
+  const named = new Set(
+    text
+      .replace(/^\^/, '')
+      .split(',')
+      .flatMap((name): readonly DebugSubsystem[] => {
+        if (name === 'ALL') return debugSubsystems;
+        const known = debugSubsystems.find((one) => one === name);
+        if (known !== undefined) return [known];
+        throw malformed(
+          env,
+          'TCCL_DEBUG_SUBSYS',
+          `a list of ${debugSubsystems.join(', ')}, ALL, or ^ and such a list${didYouMean(name, debugSubsystems)}`,
+        );
+      }),
+  );
   return inverted ? new Set(debugSubsystems.filter((name) => !named.has(name))) : named;
 }
 
@@ -91,7 +113,11 @@ function named<T extends string>(env: Environment, name: string, names: readonly
   const found = names.find((one) => one === text.toLowerCase());
   if (found === undefined) {
     const isList = /[,;^]/.test(text);
-    throw malformed(env, name, `one of ${names.join(', ')}${isList ? ': lists and ^, which NCCL has, have no meaning here' : didYouMean(text, names)}`);
+    throw malformed(
+      env,
+      name,
+      `one of ${names.join(', ')}${isList ? ': lists and ^, which NCCL has, have no meaning here' : didYouMean(text, names)}`,
+    );
   }
   return found;
 }

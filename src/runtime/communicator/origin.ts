@@ -62,14 +62,39 @@ export class Origin {
    * @param facts by rank
    * @param signal ends a set-up that takes too long
    */
-  async assemble(bootstrap: Bootstrap, team: Team, facts: readonly Facts[], config: CommunicatorConfig, signal: AbortSignal): Promise<CommunicatorParts> {
+  async assemble(
+    bootstrap: Bootstrap,
+    team: Team,
+    facts: readonly Facts[],
+    config: CommunicatorConfig,
+    signal: AbortSignal,
+  ): Promise<CommunicatorParts> {
     const { shared, libc, settings, network, id } = this.facts;
     const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
     const { engine, thread } = await chooseEngine({
-      bootstrap, shared, team, facts, libc, nCores, settings, network, id, signal, threads: engineThreads(config), forced: forcedAlgorithm(settings, config),
+      bootstrap,
+      shared,
+      team,
+      facts,
+      libc,
+      nCores,
+      settings,
+      network,
+      id,
+      signal,
+      threads: engineThreads(config),
+      forced: forcedAlgorithm(settings, config),
       name: config.name,
     });
-    const openTransport = () => new SocketTransport({ size: P2P_FIFO, segment: team.segment, rank: bootstrap.rank, host: dataHost(bootstrap, network, id), secret: secretOf(id), whyGone: (peer) => bootstrap.whyGone(peer) });
+    const openTransport = () =>
+      new SocketTransport({
+        size: P2P_FIFO,
+        segment: team.segment,
+        rank: bootstrap.rank,
+        host: dataHost(bootstrap, network, id),
+        secret: secretOf(id),
+        whyGone: (peer) => bootstrap.whyGone(peer),
+      });
     return { origin: this, bootstrap, team, engine, thread, openTransport, facts, nCores, config };
   }
 

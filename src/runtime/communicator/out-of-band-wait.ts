@@ -7,7 +7,8 @@ import { WatchClock } from '../progress/watch-clock.js';
 
 /**
  * Who holds up a call out of band: ranks that have not made it, or that stand still in the middle of it. A rank knows whose
- * messages it waits for; those it asks, on the bootstrap network and in memory that they share, whether they wait, too. See HoldUps.
+ * messages it waits for; those it asks, on the bootstrap network and in memory that they share, whether they wait, too.
+ * See HoldUps.
  */
 export class OutOfBandWait {
   readonly #bootstrap: Bootstrap;
@@ -35,7 +36,10 @@ export class OutOfBandWait {
     });
   }
 
-  /** The ranks that hold it up, as far as that is known: those that have not called, whatever they do, before those that stand still. */
+  /**
+   * The ranks that hold it up, as far as that is known: those that have not called, whatever they do, before those that
+   * stand still.
+   */
   late(): number[] {
     const behind = this.#findBehind();
     return this.#holdUps.find(behind.length > 0 ? this.#peersOf(behind) : this.#awaited(), this.#timeoutMs);
@@ -59,7 +63,7 @@ export class OutOfBandWait {
   }
 
   #peersOf(ranks: readonly number[]): Awaited[] {
-    return ranks.flatMap((rank) => (rank === this.#bootstrap.rank ? [] : this.#peers[rank] ?? []));
+    return ranks.flatMap((rank) => (rank === this.#bootstrap.rank ? [] : (this.#peers[rank] ?? [])));
   }
 
   /** What a rank said in either way. */
@@ -67,7 +71,10 @@ export class OutOfBandWait {
     const answer = this.#line.answer(rank);
     const { localRanks } = this.#bootstrap;
     // Where the ranks of a host share no memory, each is a team of its own.
-    const report = this.#team.nLocalRanks === localRanks.length && localRanks.includes(rank) ? this.#team.heardWaits(localRanks.indexOf(rank)) : undefined;
+    const report =
+      this.#team.nLocalRanks === localRanks.length && localRanks.includes(rank)
+        ? this.#team.heardWaits(localRanks.indexOf(rank))
+        : undefined;
     if (answer === undefined || report === undefined) return answer ?? report;
     return { count: answer.count + report.count, words: [...answer.words, ...report.words] };
   }

@@ -37,8 +37,15 @@ export class OutOfBandCalls {
     this.#parts = parts;
   }
 
-  /** Does what needs all ranks. A failure ends the communicator, as in other calls, unless it only means that this call cannot be. */
-  withAll<T>(name: string, { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: { readonly timeoutMs?: number | undefined }, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  /**
+   * Does what needs all ranks. A failure ends the communicator, as in other calls, unless it only means that this call
+   * cannot be.
+   */
+  withAll<T>(
+    name: string,
+    { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: { readonly timeoutMs?: number | undefined },
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
     return this.inTurn(async () => {
       try {
         const { bootstrap, team } = this.#parts;
@@ -51,7 +58,8 @@ export class OutOfBandCalls {
           stopWarning();
         }
       } catch (error) {
-        if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY')) throw error;
+        if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY'))
+          throw error;
         throw this.#parts.fail(error);
       }
     });
@@ -60,7 +68,10 @@ export class OutOfBandCalls {
   /** After what was begun before, whatever became of it. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#last.then(work);
-    this.#last = turn.then(() => undefined, () => undefined);
+    this.#last = turn.then(
+      () => undefined,
+      () => undefined,
+    );
     return ledToCaller(turn);
   }
 
@@ -71,9 +82,22 @@ export class OutOfBandCalls {
 
   /** Says that a call waits, unless it ends before. Returns a function to call then. */
   #warnLater(name: string, timeoutMs: number, wait: OutOfBandWait): () => void {
-    const { bootstrap: { rank }, limits: { warnAfterMs }, warn } = this.#parts;
+    const {
+      bootstrap: { rank },
+      limits: { warnAfterMs },
+      warn,
+    } = this.#parts;
     if (warnAfterMs === 0 || warnAfterMs >= timeoutMs) return () => undefined;
-    return afterWatching(warnAfterMs, () => warn(longWait(rank, warnAfterMs, name, describeLate(wait.late(), () => undefined))));
+    return afterWatching(warnAfterMs, () =>
+      warn(
+        longWait(
+          rank,
+          warnAfterMs,
+          name,
+          describeLate(wait.late(), () => undefined),
+        ),
+      ),
+    );
   }
 
   /** The ranks of this host that have not made this rank's latest call. */
@@ -103,7 +127,13 @@ const LOOK_EVERY_MS = 20;
  * What `work` gives, unless a rank that it needs cannot come any more (`check` throws) or time is over. `work` gets a
  * signal of that, and may tell more precisely what it waited for.
  */
-async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => void, wait: OutOfBandWait, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function whileOthersCan<T>(
+  name: string,
+  timeoutMs: number,
+  check: () => void,
+  wait: OutOfBandWait,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const stop = new AbortController();
   const stopped = new Promise<never>((_, reject) => {
     stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
@@ -127,5 +157,9 @@ async function whileOthersCan<T>(name: string, timeoutMs: number, check: () => v
 
 /** @param late the ranks that have not called, or do not go on with it, as far as that is known */
 export function tooLate(name: string, timeoutMs: number, late: readonly number[]): TimeoutError {
-  return new TimeoutError('TIMEOUT', `${name} waited ${timeoutMs / 1000} s in vain for ${late.length === 0 ? 'other ranks' : nameRanks(late)} to call it, or to go on with it`, { ranks: late });
+  return new TimeoutError(
+    'TIMEOUT',
+    `${name} waited ${timeoutMs / 1000} s in vain for ${late.length === 0 ? 'other ranks' : nameRanks(late)} to call it, or to go on with it`,
+    { ranks: late },
+  );
 }

@@ -13,28 +13,43 @@ export interface Parts {
   readonly displacements?: ArrayLike<number> | undefined;
 }
 
-const partsNames: readonly string[] = Object.keys({ array: true, counts: true, displacements: true } satisfies Record<keyof Parts, true>);
+const partsNames: readonly string[] = Object.keys({ array: true, counts: true, displacements: true } satisfies Record<
+  keyof Parts,
+  true
+>);
 
 /** Refuses what is no description of parts: a bare array for one. */
 export function checkParts(call: string, which: string, parts: unknown): void {
   if (typeof parts === 'object' && parts !== null && 'array' in parts && 'counts' in parts) {
     const unknown = Object.keys(parts).find((name) => !partsNames.includes(name));
     if (unknown === undefined) return;
-    throw new InvalidArgumentError('UNKNOWN_NAME', `${call}: its ${which} argument has no ${JSON.stringify(unknown)}${didYouMean(unknown, partsNames)}; it is { array, counts, displacements? }`);
+    throw new InvalidArgumentError(
+      'UNKNOWN_NAME',
+      `${call}: its ${which} argument has no ${JSON.stringify(unknown)}${didYouMean(unknown, partsNames)}; it is { array, counts, displacements? }`,
+    );
   }
-  throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its ${which} argument is { array, counts, displacements? }, with a count for each rank`);
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: its ${which} argument is { array, counts, displacements? }, with a count for each rank`,
+  );
 }
 
 /** Refuses counts that are not one whole number from 0 a rank. Returns a copy, which the caller's changes do not reach. */
 export function checkCounts(call: string, given: ArrayLike<number>, nRanks: number): readonly number[] {
   const counts = checkList(call, 'counts', given);
   if (counts.length !== nRanks) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there are ${String(counts.length)} counts for ${String(nRanks)} ranks; pass one a rank`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `${call}: there are ${String(counts.length)} counts for ${String(nRanks)} ranks; pass one a rank`,
+    );
   }
   for (let rank = 0; rank < nRanks; rank++) {
     const count: number | undefined = counts[rank];
     if (count === undefined || !Number.isSafeInteger(count) || count < 0) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the count of rank ${String(rank)} is ${describeValue(count)}; pass whole numbers of elements from 0`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `${call}: the count of rank ${String(rank)} is ${describeValue(count)}; pass whole numbers of elements from 0`,
+      );
     }
   }
   return counts;
@@ -45,7 +60,11 @@ export function checkCounts(call: string, given: ArrayLike<number>, nRanks: numb
  * that do not fit into the array, and, of an output, parts that overlap.
  */
 export function checkDisplacements(
-  call: string, array: NumericArray, counts: readonly number[], given: ArrayLike<number> | undefined, isOutput: boolean,
+  call: string,
+  array: NumericArray,
+  counts: readonly number[],
+  given: ArrayLike<number> | undefined,
+  isOutput: boolean,
 ): readonly number[] {
   if (given === undefined) {
     let next = 0;
@@ -54,7 +73,8 @@ export function checkDisplacements(
   const displacements = checkList(call, 'displacements', given);
   if (displacements.length !== counts.length) {
     throw new InvalidArgumentError(
-      'ARGUMENT_RANGE', `${call}: there are ${String(displacements.length)} displacements for ${String(counts.length)} ranks; pass one a rank`,
+      'ARGUMENT_RANGE',
+      `${call}: there are ${String(displacements.length)} displacements for ${String(counts.length)} ranks; pass one a rank`,
     );
   }
   displacements.forEach((from, rank) => {
@@ -72,8 +92,12 @@ export function checkDisplacements(
 
 /** As an ordinary array: sums of a typed array's elements need not fit into it. */
 function checkList(call: string, what: string, list: unknown): readonly number[] {
-  if (Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView))) return Array.from(list as ArrayLike<number>);
-  throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: its ${what} are an array with a number of elements for each rank, not ${describeValue(list)}`);
+  if (Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView)))
+    return Array.from(list as ArrayLike<number>);
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: its ${what} are an array with a number of elements for each rank, not ${describeValue(list)}`,
+  );
 }
 
 /** Elements of all parts. */
@@ -101,7 +125,8 @@ function checkPartsApart(call: string, array: NumericArray, counts: readonly num
   for (const right of stretchesOf(array, counts, displacements)) {
     if (left !== undefined && right.from < left.to) {
       throw new InvalidUsageError(
-        'BUFFER_OVERLAP', `${call}: the parts of ranks ${String(left.rank)} and ${String(right.rank)} overlap in the output; give each its own elements`,
+        'BUFFER_OVERLAP',
+        `${call}: the parts of ranks ${String(left.rank)} and ${String(right.rank)} overlap in the output; give each its own elements`,
       );
     }
     left = right;
@@ -112,7 +137,14 @@ function checkPartsApart(call: string, array: NumericArray, counts: readonly num
  * Refuses an input that shares elements with a part of the output, other than as this rank's part of it. Between the parts
  * it may lie.
  */
-export function checkInputApart(call: string, send: NumericArray, recv: NumericArray, counts: readonly number[], displacements: readonly number[], rank: number): void {
+export function checkInputApart(
+  call: string,
+  send: NumericArray,
+  recv: NumericArray,
+  counts: readonly number[],
+  displacements: readonly number[],
+  rank: number,
+): void {
   if (send.buffer !== recv.buffer) return;
   const inPlaceAt = displacements[rank] ?? 0;
   if (send.byteOffset === recv.byteOffset + inPlaceAt * recv.BYTES_PER_ELEMENT) return;
@@ -127,7 +159,13 @@ export function checkInputApart(call: string, send: NumericArray, recv: NumericA
 
 /** Refuses a part of the input that shares elements with a part of the output. They may lie between each other. */
 export function checkAllApart(
-  call: string, send: NumericArray, sendCounts: readonly number[], sendFrom: readonly number[], recv: NumericArray, recvCounts: readonly number[], recvFrom: readonly number[],
+  call: string,
+  send: NumericArray,
+  sendCounts: readonly number[],
+  sendFrom: readonly number[],
+  recv: NumericArray,
+  recvCounts: readonly number[],
+  recvFrom: readonly number[],
 ): void {
   if (send.buffer !== recv.buffer) return;
   const found = firstOverlap(stretchesOf(send, sendCounts, sendFrom), stretchesOf(recv, recvCounts, recvFrom));
@@ -140,7 +178,11 @@ export function checkAllApart(
 }
 
 /** The parts that have elements, from the first in memory to the last. */
-function stretchesOf({ byteOffset, BYTES_PER_ELEMENT }: NumericArray, counts: readonly number[], displacements: readonly number[]): Stretch[] {
+function stretchesOf(
+  { byteOffset, BYTES_PER_ELEMENT }: NumericArray,
+  counts: readonly number[],
+  displacements: readonly number[],
+): Stretch[] {
   const stretches: Stretch[] = [];
   counts.forEach((count, rank) => {
     const from = byteOffset + (displacements[rank] ?? 0) * BYTES_PER_ELEMENT;
@@ -149,8 +191,14 @@ function stretchesOf({ byteOffset, BYTES_PER_ELEMENT }: NumericArray, counts: re
   return stretches.sort((a, b) => a.from - b.from);
 }
 
-/** A part of the input and one of the output that share bytes. Those of the input may overlap each other, those of the output not. */
-function firstOverlap(inputs: readonly Stretch[], outputs: readonly Stretch[]): { input: Stretch; output: Stretch; bytes: number } | undefined {
+/**
+ * A part of the input and one of the output that share bytes. Those of the input may overlap each other, those of the
+ * output not.
+ */
+function firstOverlap(
+  inputs: readonly Stretch[],
+  outputs: readonly Stretch[],
+): { input: Stretch; output: Stretch; bytes: number } | undefined {
   let next = 0;
   for (const input of inputs) {
     // Inputs further on begin no earlier.

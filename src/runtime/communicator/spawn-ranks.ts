@@ -5,7 +5,13 @@ import { checkOptionNames } from '../../option-names.js';
 import type { PlatformURL } from '../platform.js';
 
 const optionNames = Object.keys({
-  args: true, env: true, workerData: true, execArgv: true, onMessage: true, graceMs: true, signal: true,
+  args: true,
+  env: true,
+  workerData: true,
+  execArgv: true,
+  onMessage: true,
+  graceMs: true,
+  signal: true,
 } satisfies Record<keyof SpawnRanksOptions, true>);
 
 /**
@@ -14,7 +20,8 @@ const optionNames = Object.keys({
  * one process's limits and fate.
  *
  * @param module a path (relative ones to the working directory) or a `file:` URL, or its text as `import.meta.resolve` gives it
- * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE`, `UNKNOWN_NAME` before anything runs; RemoteError `RANK_DIED` when a
+ * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE`, `UNKNOWN_NAME` before anything runs; RemoteError
+ *   `RANK_DIED` when a
  *   rank threw or exited with another code than 0: `rank` says which, `cause` is its error with its own stack, and the
  *   other threads have ended (after `graceMs` they were terminated); SystemError `OUT_OF_MEMORY`, `NETWORK`
  *

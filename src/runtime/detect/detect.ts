@@ -24,7 +24,8 @@ export interface DetectHereOptions {
  */
 export function detect(options: DetectHereOptions = {}): DetectedMachine {
   const { root = '/', network, cpuRanks, file } = options;
-  if (statSync(root, { throwIfNoEntry: false })?.isDirectory() !== true) throw new SystemError('FILE', 'is no folder', { file: root });
+  if (statSync(root, { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw new SystemError('FILE', 'is no folder', { file: root });
   // The driver and the system's list of addresses tell of the running machine only.
   const isHere = root === '/';
   const nvml = isHere && cpuRanks === undefined ? askNvml() : undefined;

@@ -34,8 +34,13 @@ export function askNvml(library = 'libnvidia-ml.so.1'): NvmlAnswer {
 /** nvmlReturn_t. */
 const success = 0;
 const errorNames = new Map([
-  [1, 'not initialised'], [3, 'not supported'], [4, 'no permission'], [9, 'the driver is not loaded'],
-  [15, 'a GPU has fallen off the bus'], [17, 'blocked by the operating system'], [18, 'driver and library have different versions'],
+  [1, 'not initialised'],
+  [3, 'not supported'],
+  [4, 'no permission'],
+  [9, 'the driver is not loaded'],
+  [15, 'a GPU has fallen off the bus'],
+  [17, 'blocked by the operating system'],
+  [18, 'driver and library have different versions'],
 ]);
 
 function errorName(status: number): string {
@@ -78,8 +83,10 @@ function probe(nvml: Nvml, index: number): ProbedGpu | undefined {
     dev: index,
     sm,
     pciIds: {
-      vendor: info.readUInt16LE(pciIdOffset), device: info.readUInt16LE(pciIdOffset + 2),
-      subsystemVendor: info.readUInt16LE(subsystemOffset), subsystemDevice: info.readUInt16LE(subsystemOffset + 2),
+      vendor: info.readUInt16LE(pciIdOffset),
+      device: info.readUInt16LE(pciIdOffset + 2),
+      subsystemVendor: info.readUInt16LE(subsystemOffset),
+      subsystemDevice: info.readUInt16LE(subsystemOffset + 2),
     },
     pciGeneration: number(nvml.deviceGetCurrPcieLinkGeneration),
     pciLanes: number(nvml.deviceGetCurrPcieLinkWidth),
@@ -180,7 +187,9 @@ function bind(koffi: Koffi, library: string): Nvml {
     deviceGetCurrPcieLinkGeneration: func('int nvmlDeviceGetCurrPcieLinkGeneration(uintptr_t device, void *generation)'),
     deviceGetCurrPcieLinkWidth: func('int nvmlDeviceGetCurrPcieLinkWidth(uintptr_t device, void *width)'),
     deviceGetNvLinkState: func('int nvmlDeviceGetNvLinkState(uintptr_t device, uint32_t link, void *active)'),
-    deviceGetNvLinkCapability: func('int nvmlDeviceGetNvLinkCapability(uintptr_t device, uint32_t link, int capability, void *result)'),
+    deviceGetNvLinkCapability: func(
+      'int nvmlDeviceGetNvLinkCapability(uintptr_t device, uint32_t link, int capability, void *result)',
+    ),
     deviceGetNvLinkRemotePciInfo: func('int nvmlDeviceGetNvLinkRemotePciInfo_v2(uintptr_t device, uint32_t link, void *pci)'),
     deviceGetFieldValues: func('int nvmlDeviceGetFieldValues(uintptr_t device, int count, void *values)'),
   };

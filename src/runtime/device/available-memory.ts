@@ -20,11 +20,14 @@ function* controlGroupsLeft(readText: (path: string) => string): Generator<numbe
     const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
     if (controllers === undefined || path === undefined) continue;
     const [mount, limit, used] =
-      controllers === '' ? ['/sys/fs/cgroup', 'memory.max', 'memory.current']
-      : controllers.split(',').includes('memory') ? ['/sys/fs/cgroup/memory', 'memory.limit_in_bytes', 'memory.usage_in_bytes']
-      : [];
+      controllers === ''
+        ? ['/sys/fs/cgroup', 'memory.max', 'memory.current']
+        : controllers.split(',').includes('memory')
+          ? ['/sys/fs/cgroup/memory', 'memory.limit_in_bytes', 'memory.usage_in_bytes']
+          : [];
     if (mount === undefined) continue;
-    for (const folder of upwards(mount, path)) yield left(attempt(readText, `${folder}/${limit}`), attempt(readText, `${folder}/${used}`));
+    for (const folder of upwards(mount, path))
+      yield left(attempt(readText, `${folder}/${limit}`), attempt(readText, `${folder}/${used}`));
   }
 }
 

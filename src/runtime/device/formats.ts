@@ -90,7 +90,10 @@ function decodeAll(format: Format, bits: ArrayLike<number>, target: Float32Array
 /** An array that is too short would take what fits without a word. */
 function checkRoom(values: ArrayLike<number>, target: ArrayLike<number>): void {
   if (target.length >= values.length) return;
-  throw new InvalidArgumentError('BUFFER_SIZE', `${values.length} numbers do not fit into a target of ${target.length} elements; pass one that is long enough, or none`);
+  throw new InvalidArgumentError(
+    'BUFFER_SIZE',
+    `${values.length} numbers do not fit into a target of ${target.length} elements; pass one that is long enough, or none`,
+  );
 }
 
 function encode(format: Format, value: number): number {

@@ -29,7 +29,10 @@ export class Heap {
   #peak = 0;
 
   /** Gives out addresses in [from, to). */
-  constructor(readonly from: number, readonly to: number) {
+  constructor(
+    readonly from: number,
+    readonly to: number,
+  ) {
     this.#free = [{ from, to }];
   }
 

@@ -95,7 +95,8 @@ export function loadLibc(): { readonly libc: Libc } | { readonly reason: string 
 
 function open(): { readonly libc: Libc } | { readonly reason: string } {
   if (process.platform !== 'linux') return { reason: `shared memory between processes needs Linux, this is ${process.platform}` };
-  if (!['x64', 'arm64', 'riscv64', 'loong64'].includes(process.arch)) return { reason: `${process.arch} is not a 64-bit platform of tccl` };
+  if (!['x64', 'arm64', 'riscv64', 'loong64'].includes(process.arch))
+    return { reason: `${process.arch} is not a 64-bit platform of tccl` };
   let koffi: Koffi;
   try {
     koffi = createRequire(import.meta.url)('koffi') as Koffi;
@@ -120,7 +121,9 @@ function bind(koffi: Koffi): Libc {
   const schedYield = c.func('int sched_yield()');
   const getAffinity = c.func('int sched_getaffinity(int pid, size_t bytes, void *mask)');
   const setAffinity = c.func('int sched_setaffinity(int pid, size_t bytes, const void *mask)');
-  const processRead = c.func('int64_t process_vm_readv(int pid, void *local, ulong nLocal, void *remote, ulong nRemote, ulong flags)');
+  const processRead = c.func(
+    'int64_t process_vm_readv(int pid, void *local, ulong nLocal, void *remote, ulong nRemote, ulong flags)',
+  );
   const madvise = c.func('int madvise(int64_t address, size_t bytes, int advice)');
   const prctl = c.func('int prctl(int option, ulong a, ulong b, ulong c, ulong d)');
   const usleep = c.func('int usleep(uint microseconds)');
@@ -174,7 +177,7 @@ function bind(koffi: Koffi): Libc {
     copy: (destination, source, bytes) => void memcpy(destination, source, bytes),
     readProcess(pid, address, destination) {
       const here = addressOf(destination);
-      for (let done = 0; done < destination.length; ) {
+      for (let done = 0; done < destination.length;) {
         local[0] = here + BigInt(done);
         remote[0] = BigInt(address + done);
         local[1] = remote[1] = BigInt(Math.min(destination.length - done, MOST_READ_BYTES));
@@ -189,14 +192,18 @@ function bind(koffi: Koffi): Libc {
       const address = check('mmap', mmap(0, code.length, PROT_READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
       write(address, code, code.length);
       check('mprotect', mprotect(address, code.length, PROT_READ_EXECUTE));
-      return koffi.decode(BigInt(address), koffi.proto('void', new Array<string>(nArguments).fill('int64_t'))) as (...args: number[]) => void;
+      return koffi.decode(BigInt(address), koffi.proto('void', new Array<string>(nArguments).fill('int64_t'))) as (
+        ...args: number[]
+      ) => void;
     },
     collapse: (address, bytes) => void madvise(address, bytes, MADV_COLLAPSE),
     yieldCore: () => void schedYield(),
     affinity() {
       const mask = Buffer.alloc(MASK_BYTES);
       check('sched_getaffinity', getAffinity(0, MASK_BYTES, mask));
-      return Array.from({ length: MASK_BYTES * 8 }, (_, core) => core).filter((core) => ((mask[core >> 3] ?? 0) >> (core & 7)) & 1);
+      return Array.from({ length: MASK_BYTES * 8 }, (_, core) => core).filter(
+        (core) => ((mask[core >> 3] ?? 0) >> (core & 7)) & 1,
+      );
     },
     setAffinity(cores) {
       const mask = Buffer.alloc(MASK_BYTES);

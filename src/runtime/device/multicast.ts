@@ -55,10 +55,16 @@ export class Multicast {
    */
   static create(segment: Segment, members: number, bytes: number): Multicast {
     if (!Number.isInteger(members) || members < 1 || members > segment.nLocalRanks) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `a multicast object has 1 to ${segment.nLocalRanks} members here, not ${members}`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `a multicast object has 1 to ${segment.nLocalRanks} members here, not ${members}`,
+      );
     }
     if (!Number.isInteger(bytes) || bytes <= 0 || bytes % MULTICAST_GRANULARITY !== 0) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `a multicast object has a multiple of ${MULTICAST_GRANULARITY} bytes, not ${bytes}`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `a multicast object has a multiple of ${MULTICAST_GRANULARITY} bytes, not ${bytes}`,
+      );
     }
     const address = segment.allocateBytes((TABLE + members * WORDS_A_MEMBER) * 4);
     const object = new Multicast(segment, address);
@@ -74,8 +80,16 @@ export class Multicast {
   static open(segment: Segment, handle: Uint8Array): Multicast {
     const address = handle.length === HANDLE_BYTES ? Buffer.from(handle).readUInt32LE(0) : 0;
     const words = new Uint32Array(segment.buffer);
-    if (address === 0 || address % 4 !== 0 || Atomics.load(words, address / 4) !== MAGIC || Buffer.from(handle).readUInt32LE(4) !== words[address / 4 + BYTES]) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', 'this is not the handle of a multicast object that lives in the shared memory of these ranks');
+    if (
+      address === 0 ||
+      address % 4 !== 0 ||
+      Atomics.load(words, address / 4) !== MAGIC ||
+      Buffer.from(handle).readUInt32LE(4) !== words[address / 4 + BYTES]
+    ) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        'this is not the handle of a multicast object that lives in the shared memory of these ranks',
+      );
     }
     Atomics.add(words, address / 4 + USERS, 1);
     return new Multicast(segment, address);
@@ -105,9 +119,13 @@ export class Multicast {
   add(member: number): void {
     this.#checkOpen();
     if (!Number.isInteger(member) || member < 0 || member >= this.nMembers) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `the members of this multicast object are 0 to ${this.nMembers - 1}, not ${member}`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `the members of this multicast object are 0 to ${this.nMembers - 1}, not ${member}`,
+      );
     }
-    if (this.#member >= 0) throw new InvalidUsageError('MULTICAST', `this rank is member ${this.#member} of the multicast object already`);
+    if (this.#member >= 0)
+      throw new InvalidUsageError('MULTICAST', `this rank is member ${this.#member} of the multicast object already`);
     if (Atomics.compareExchange(this.#signed, this.#place(member), 0, 1) !== 0) {
       throw new InvalidUsageError('MULTICAST', `another rank is member ${member} of the multicast object`);
     }
@@ -120,18 +138,26 @@ export class Multicast {
    */
   bind(address: number): void {
     this.#checkOpen();
-    if (this.#member < 0) throw new InvalidUsageError('MULTICAST', 'a rank binds memory to a multicast object after it was added to it');
+    if (this.#member < 0)
+      throw new InvalidUsageError('MULTICAST', 'a rank binds memory to a multicast object after it was added to it');
     if (address <= 0 || address % MULTICAST_GRANULARITY !== 0 || address + this.bytes > this.#segment.bytes) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `${this.bytes} bytes at ${address} cannot be bound: they must lie in the segment, aligned to ${MULTICAST_GRANULARITY}`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `${this.bytes} bytes at ${address} cannot be bound: they must lie in the segment, aligned to ${MULTICAST_GRANULARITY}`,
+      );
     }
     if (Atomics.compareExchange(this.#signed, this.#place(this.#member) + 1, 0, address | 0) !== 0) {
-      throw new InvalidUsageError('MULTICAST', `member ${this.#member} has bound memory to the multicast object already; unbind it first`);
+      throw new InvalidUsageError(
+        'MULTICAST',
+        `member ${this.#member} has bound memory to the multicast object already; unbind it first`,
+      );
     }
   }
 
   /** Whether all members have bound memory, so that the object can be mapped. */
   get isComplete(): boolean {
-    for (let member = 0; member < this.nMembers; member++) if (Atomics.load(this.#words, this.#place(member) + 1) === 0) return false;
+    for (let member = 0; member < this.nMembers; member++)
+      if (Atomics.load(this.#words, this.#place(member) + 1) === 0) return false;
     return true;
   }
 
@@ -139,7 +165,10 @@ export class Multicast {
   map(kernels: Arithmetic): MulticastView {
     this.#checkOpen();
     if (this.#member < 0 || !this.isComplete) {
-      throw new InvalidUsageError('MULTICAST', 'a multicast object can be mapped by its members, once all of them have bound memory');
+      throw new InvalidUsageError(
+        'MULTICAST',
+        'a multicast object can be mapped by its members, once all of them have bound memory',
+      );
     }
     const addresses = Array.from({ length: this.nMembers }, (_, member) => this.#words[this.#place(member) + 1] ?? 0);
     this.#view = new MulticastView(this.#segment, kernels, addresses, this.#member, this.bytes);
@@ -176,7 +205,11 @@ export class Multicast {
   /** Ends the object; for the rank that made it. @throws InvalidUsageError `MULTICAST` while others use it */
   destroy(): void {
     const others = Atomics.load(this.#words, this.#address / 4 + USERS) - (this.#closed ? 0 : 1);
-    if (others > 0) throw new InvalidUsageError('MULTICAST', `${others} other ranks still use the multicast object; destroy it after they have closed it`);
+    if (others > 0)
+      throw new InvalidUsageError(
+        'MULTICAST',
+        `${others} other ranks still use the multicast object; destroy it after they have closed it`,
+      );
     this.close();
     if (Atomics.exchange(this.#words, this.#address / 4, 0) === MAGIC) this.#segment.freeBytes(this.#address);
   }
@@ -208,7 +241,13 @@ export class MulticastView {
   #open = true;
 
   /** @param addresses of the members' memories */
-  constructor(readonly segment: Segment, readonly kernels: Arithmetic, readonly addresses: readonly number[], readonly member: number, readonly bytes: number) {
+  constructor(
+    readonly segment: Segment,
+    readonly kernels: Arithmetic,
+    readonly addresses: readonly number[],
+    readonly member: number,
+    readonly bytes: number,
+  ) {
     this.#words = new Uint32Array(segment.buffer);
     this.#all = segment.allocateBytes((addresses.length + 1) * 4);
     this.#one = this.#all + addresses.length * 4;
@@ -247,9 +286,13 @@ export class MulticastView {
   }
 
   #check(offset: number, bytes: number): void {
-    if (!this.#open) throw new InvalidUsageError('MULTICAST', 'this view of the multicast object has ended: its memory was unbound');
+    if (!this.#open)
+      throw new InvalidUsageError('MULTICAST', 'this view of the multicast object has ended: its memory was unbound');
     if (offset < 0 || bytes < 0 || offset + bytes > this.bytes) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `${bytes} bytes at ${offset} are outside the ${this.bytes} bytes of the multicast object`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `${bytes} bytes at ${offset} are outside the ${this.bytes} bytes of the multicast object`,
+      );
     }
   }
 }

@@ -75,7 +75,10 @@ export class PeerMemory {
     return address;
   }
 
-  /** Copies from an address of another rank's memory. False where nothing (more) can be read: the rank died, or gave its array away. */
+  /**
+   * Copies from an address of another rank's memory. False where nothing (more) can be read: the rank died, or gave its
+   * array away.
+   */
   read(localRank: number, address: number, destination: Uint8Array): boolean {
     return this.#libc.readProcess(this.#pids[localRank] ?? 0, address, destination) === undefined;
   }
@@ -87,7 +90,8 @@ export class PeerMemory {
     const [oldest = address] = this.#uses.keys();
     if (this.#uses.size > COUNTED_ARRAYS) this.#uses.delete(oldest);
     if (uses !== MOVE_AFTER_USES) return;
-    for (let page = address - (address % HUGE_PAGE_BYTES); page < address + bytes; page += HUGE_PAGE_BYTES) this.#libc.collapse(page, HUGE_PAGE_BYTES);
+    for (let page = address - (address % HUGE_PAGE_BYTES); page < address + bytes; page += HUGE_PAGE_BYTES)
+      this.#libc.collapse(page, HUGE_PAGE_BYTES);
   }
 
   /** Undefined while not all have said. */
@@ -118,7 +122,10 @@ export function whereabouts(libc: Libc): Whereabouts {
   if (door === undefined) {
     const word = new Uint8Array(new ArrayBuffer(4096), 0, WORD_BYTES);
     word.set(randomBytes(WORD_BYTES));
-    door = { word, whereabouts: { pid: process.pid, address: Number(libc.addressOf(word)), word: Buffer.from(word).toString('hex') } };
+    door = {
+      word,
+      whereabouts: { pid: process.pid, address: Number(libc.addressOf(word)), word: Buffer.from(word).toString('hex') },
+    };
     // Siblings only: the launcher's other descendants, not everything that this user runs.
     if (isRestricted() && process.ppid > 1) libc.admitDescendantsOf(process.ppid);
   }

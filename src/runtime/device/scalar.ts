@@ -21,8 +21,12 @@ export function writeScalar(type: DataType, scalar: number | bigint, buffer: Arr
 
 function checkInteger(type: DataType, scalar: number | bigint): void {
   const bits = BigInt(type.bytes * 8);
-  const fits = (value: bigint) => value === (type.name.startsWith('u') ? BigInt.asUintN(Number(bits), value) : BigInt.asIntN(Number(bits), value));
+  const fits = (value: bigint) =>
+    value === (type.name.startsWith('u') ? BigInt.asUintN(Number(bits), value) : BigInt.asIntN(Number(bits), value));
   if ((typeof scalar === 'number' && !Number.isInteger(scalar)) || !fits(BigInt(scalar))) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `premulSum of ${type.name} takes a whole number that fits the type, not ${String(scalar)}`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `premulSum of ${type.name} takes a whole number that fits the type, not ${String(scalar)}`,
+    );
   }
 }

@@ -22,7 +22,10 @@ export const MAX_LOCAL_RANKS = 256;
 
 /** Memory that is never given out, so that the machine stays alive. */
 const MEMORY_MARGIN = 64 * 2 ** 20;
-/** How long a rank believes how much memory is available, and how much of it the ranks of a host may take meanwhile: asking takes 100 µs. */
+/**
+ * How long a rank believes how much memory is available, and how much of it the ranks of a host may take meanwhile:
+ * asking takes 100 µs.
+ */
 const AVAILABLE_FOR_MS = 100;
 const AVAILABLE_PART = 1 / 16;
 /** How many actions that are left for later are asked about each time: where one rank is slow, the others may have thousands. */
@@ -127,7 +130,12 @@ export class Segment {
   #lessRecent: NumericArray | undefined;
   #lessRecentOffset = -1;
 
-  private constructor(backing: Backing, readonly localRank: number, readonly nLocalRanks: number, heap?: SegmentInThread['heap']) {
+  private constructor(
+    backing: Backing,
+    readonly localRank: number,
+    readonly nLocalRanks: number,
+    heap?: SegmentInThread['heap'],
+  ) {
     this.#backing = backing;
     this.memory = backing.memory;
     this.buffer = backing.memory.buffer as SharedArrayBuffer;
@@ -168,7 +176,10 @@ export class Segment {
     const { memory, localRank, nLocalRanks } = this;
     const file = this.#backing.file;
     return {
-      memory, localRank, nLocalRanks, heap: { from, to },
+      memory,
+      localRank,
+      nLocalRanks,
+      heap: { from, to },
       file: file === undefined ? undefined : { fd: file.fd, address: file.address },
       machineCode: this.machineCode !== undefined,
     };
@@ -176,7 +187,12 @@ export class Segment {
 
   /** The segment of a rank in another thread of it, which the rank's own thread outlives. It is not to be closed. */
   static inThread({ memory, localRank, nLocalRanks, heap, file, machineCode }: SegmentInThread, libc: Libc | undefined): Segment {
-    const segment = new Segment({ memory, ...(file === undefined || libc === undefined ? {} : { file: { ...file, libc } }) }, localRank, nLocalRanks, heap);
+    const segment = new Segment(
+      { memory, ...(file === undefined || libc === undefined ? {} : { file: { ...file, libc } }) },
+      localRank,
+      nLocalRanks,
+      heap,
+    );
     if (machineCode && libc !== undefined) segment.machineCode = new MachineCode(memory, libc);
     return segment;
   }
@@ -203,8 +219,11 @@ export class Segment {
 
   /** Kernels that work on this memory, with a state of their own. */
   instantiateKernels(): Kernels {
-    return instantiateKernels(this.memory, (sources, nSources, destinations, nDestinations, from, bytes) =>
-      this.machineCode?.sumFloat16(sources, nSources, destinations, nDestinations, from, bytes) ?? 0);
+    return instantiateKernels(
+      this.memory,
+      (sources, nSources, destinations, nDestinations, from, bytes) =>
+        this.machineCode?.sumFloat16(sources, nSources, destinations, nDestinations, from, bytes) ?? 0,
+    );
   }
 
   /** From now on memory is taken while this thread is where `goHome` moves it; what that returns moves it back. */
@@ -219,10 +238,16 @@ export class Segment {
   alloc<T extends NumericArray>(type: NumericArrayConstructor<T>, length: number): T {
     if (!isArrayClass(type)) {
       const given = typeof type === 'function' ? type.name : describeValue(type);
-      throw new InvalidArgumentError('ARGUMENT_TYPE', `alloc takes the class of the array and its length, as in alloc(Float32Array, 1000); the class is one of ${arrayNames()}, not ${given}`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_TYPE',
+        `alloc takes the class of the array and its length, as in alloc(Float32Array, 1000); the class is one of ${arrayNames()}, not ${given}`,
+      );
     }
     if (!Number.isSafeInteger(length) || length < 0) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `alloc takes a whole number of elements from 0, not ${describeValue(length)}`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `alloc takes a whole number of elements from 0, not ${describeValue(length)}`,
+      );
     }
     const bytes = length * type.BYTES_PER_ELEMENT;
     const offset = this.allocateBytes(bytes, 'arrays');
@@ -293,11 +318,13 @@ export class Segment {
     const place = (array as Placed | null | undefined)?.[PLACE];
     if (place?.segment !== this || place.isFree) {
       throw new InvalidUsageError(
-        'ARGUMENT_TYPE', `free takes an array that alloc of this communicator gave, once${place?.isFree === true ? '; this one was freed before' : ''}`,
+        'ARGUMENT_TYPE',
+        `free takes an array that alloc of this communicator gave, once${place?.isFree === true ? '; this one was freed before' : ''}`,
       );
     }
     const end = place.offset + this.heap.lengthOf(place.offset);
-    for (const { uses, why } of this.#users) if (uses(place.offset, end)) throw new InvalidUsageError('ARGUMENT_TYPE', `free: ${why}`);
+    for (const { uses, why } of this.#users)
+      if (uses(place.offset, end)) throw new InvalidUsageError('ARGUMENT_TYPE', `free: ${why}`);
     place.isFree = true;
     this.freeBytes(place.offset);
     for (const user of this.#users) user.freed?.();
@@ -363,7 +390,10 @@ export class Segment {
     if (to <= start) return;
     const end = Math.min(this.bytes, Math.ceil(to / PAGE_BYTES) * PAGE_BYTES);
     const name = `${String(end - start)} bytes of shared memory`;
-    this.#checkAvailable(end - start, (available) => `${name} cannot be had: the machine, or this process's control group, has ${String(available)} left`);
+    this.#checkAvailable(
+      end - start,
+      (available) => `${name} cannot be had: the machine, or this process's control group, has ${String(available)} left`,
+    );
     const file = this.#backing.file;
     const goBack = this.#goHome();
     try {
@@ -381,7 +411,8 @@ export class Segment {
     const nowMs = performance.now();
     if (nowMs > this.#trustedUntilMs || bytes > this.#trustedBytes) {
       const available = availableMemory();
-      if (bytes + MEMORY_MARGIN > available) throw new SystemError('OUT_OF_MEMORY', `${why(available)}${this.#remedy('staging')}`);
+      if (bytes + MEMORY_MARGIN > available)
+        throw new SystemError('OUT_OF_MEMORY', `${why(available)}${this.#remedy('staging')}`);
       this.#trustedUntilMs = nowMs + AVAILABLE_FOR_MS;
       this.#trustedBytes = ((available - MEMORY_MARGIN) * AVAILABLE_PART) / this.nLocalRanks;
     }

@@ -3,7 +3,10 @@ import type { Libc } from './libc.js';
 
 /** Of WebAssembly's memory, bytes. */
 export const PAGE_BYTES = 65536;
-/** One page less than 32 bits of addresses: arrays in a buffer of 4 GiB get lost when they are posted to another thread (V8 12 and before). */
+/**
+ * One page less than 32 bits of addresses: arrays in a buffer of 4 GiB get lost when they are posted to another thread
+ * (V8 12 and before).
+ */
 const MAX_PAGES = 65535;
 const MIN_PAGES = 1024;
 
@@ -19,12 +22,17 @@ export function createMemory(pages?: number): WebAssembly.Memory {
       return new WebAssembly.Memory({ shared: true, initial: size, maximum: size });
     } catch (error) {
       if (pages === undefined && size > MIN_PAGES) continue;
-      throw new SystemError('OUT_OF_MEMORY', `${String(size * PAGE_BYTES)} bytes of address space cannot be had`, { cause: error });
+      throw new SystemError('OUT_OF_MEMORY', `${String(size * PAGE_BYTES)} bytes of address space cannot be had`, {
+        cause: error,
+      });
     }
   }
 }
 
-/** Makes the file that the processes of a host map over their memories, as long as this process's largest one. Returns it and its length. */
+/**
+ * Makes the file that the processes of a host map over their memories, as long as this process's largest one. Returns
+ * it and its length.
+ */
 export function createMemoryFile(libc: Libc): { readonly fd: number; readonly bytes: number } {
   const bytes = createMemory().buffer.byteLength;
   return { fd: libc.createMemoryFile('tccl', bytes), bytes };

@@ -65,7 +65,10 @@ export class Team {
    * @param stageBytes see STAGE_BYTES; a multiple of 128 for each member, alike on all
    */
   constructor(
-    readonly segment: Segment, readonly address: number, readonly members: readonly number[], readonly owns = false,
+    readonly segment: Segment,
+    readonly address: number,
+    readonly members: readonly number[],
+    readonly owns = false,
     readonly stageBytes = STAGE_BYTES,
   ) {
     this.localRank = members.indexOf(segment.localRank);
@@ -79,7 +82,11 @@ export class Team {
 
   /** The team of all ranks of a segment, in the place that every segment has for it. */
   static ofAll(segment: Segment): Team {
-    return new Team(segment, segment.firstTeam, Array.from({ length: segment.nLocalRanks }, (_, rank) => rank));
+    return new Team(
+      segment,
+      segment.firstTeam,
+      Array.from({ length: segment.nLocalRanks }, (_, rank) => rank),
+    );
   }
 
   /**
@@ -178,7 +185,11 @@ export class Team {
         // Others look at this memory until they have seen that all left.
         this.#say(FORGETS);
         this.#isForgotten = true;
-        if (this.owns) this.segment.when(() => this.#all(FORGETS), () => this.segment.freeBytes(this.address));
+        if (this.owns)
+          this.segment.when(
+            () => this.#all(FORGETS),
+            () => this.segment.freeBytes(this.address),
+          );
       },
     );
   }
@@ -190,7 +201,9 @@ export class Team {
 
   /** A member that has left without making its `calls`-th such call, or -1. */
   findLeft(calls: number): number {
-    return this.members.findIndex((_, rank) => this.hasLeft(rank) && Atomics.load(this.#words, this.#lineOf(rank) + CALLS) < calls);
+    return this.members.findIndex(
+      (_, rank) => this.hasLeft(rank) && Atomics.load(this.#words, this.#lineOf(rank) + CALLS) < calls,
+    );
   }
 
   /** The members that have not yet made their `calls`-th such call. */
@@ -223,7 +236,9 @@ export class Team {
 
   #all(word: number): boolean {
     const { ranks } = this.segment;
-    return this.members.every((member, rank) => this.#said(rank) >= word || ranks.isDead(member) || (rank !== this.localRank && ranks.hasClosed(member)));
+    return this.members.every(
+      (member, rank) => this.#said(rank) >= word || ranks.isDead(member) || (rank !== this.localRank && ranks.hasClosed(member)),
+    );
   }
 
   #lineOf(localRank: number): number {

@@ -2,7 +2,14 @@ import { InvalidArgumentError } from '../../errors.js';
 import { describeValue } from '../../describe-value.js';
 import { didYouMean } from '../../suggest.js';
 import {
-  fromBfloat16, fromFloat16, fromFloat8e4m3, fromFloat8e5m2, toBfloat16, toFloat16, toFloat8e4m3, toFloat8e5m2,
+  fromBfloat16,
+  fromFloat16,
+  fromFloat8e4m3,
+  fromFloat8e5m2,
+  toBfloat16,
+  toFloat16,
+  toFloat8e4m3,
+  toFloat8e5m2,
 } from './formats.js';
 
 /** The runtime's own Float16Array, where the program is compiled for one that has it. */
@@ -13,9 +20,17 @@ type NativeFloat16Array = typeof globalThis extends { Float16Array: { prototype:
  * bfloat16 and a Uint8Array may hold one of the float8 types: the call's `type` says so.
  */
 export type NumericArray =
-  | Int8Array | Uint8Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array
+  | Int8Array
+  | Uint8Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array
+  | Uint16Array
+  | Float32Array
+  | Float64Array
   // eslint-disable-next-line @typescript-eslint/no-redundant-type-constituents -- it is `never` only where it does not exist
-  | Uint16Array | Float32Array | Float64Array | NativeFloat16Array;
+  | NativeFloat16Array;
 
 /** Class of such an array, as `comm.alloc` takes it. */
 export interface NumericArrayConstructor<T extends NumericArray = NumericArray> {
@@ -23,15 +38,28 @@ export interface NumericArrayConstructor<T extends NumericArray = NumericArray> 
   readonly BYTES_PER_ELEMENT: number;
   /** The class's name. */
   readonly name: string;
-  /** Of an array on any buffer. From the constructors alone TypeScript infers that of one on an ArrayBuffer, which those of `alloc` are not. */
+  /**
+   * Of an array on any buffer. From the constructors alone TypeScript infers that of one on an ArrayBuffer, which those
+   * of `alloc` are not.
+   */
   readonly prototype: T;
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): T;
 }
 
 /** The name of a type of elements, as `options.type` takes it; docs/reference/types.md has the arrays that hold it. */
 export type DataTypeName =
-  | 'int8' | 'uint8' | 'int32' | 'uint32' | 'int64' | 'uint64'
-  | 'float16' | 'float32' | 'float64' | 'bfloat16' | 'float8e4m3' | 'float8e5m2';
+  | 'int8'
+  | 'uint8'
+  | 'int32'
+  | 'uint32'
+  | 'int64'
+  | 'uint64'
+  | 'float16'
+  | 'float32'
+  | 'float64'
+  | 'bfloat16'
+  | 'float8e4m3'
+  | 'float8e5m2';
 
 /** A type of elements. */
 export interface DataType {
@@ -50,7 +78,11 @@ export interface DataType {
 
 /** Types whose arrays hold the numbers themselves. */
 const native = (name: DataTypeName, code: number, isFloat: boolean, array: NumericArrayConstructor): DataType => ({
-  name, code, bytes: array.BYTES_PER_ELEMENT, isFloat, array,
+  name,
+  code,
+  bytes: array.BYTES_PER_ELEMENT,
+  isFloat,
+  array,
   read: (from, index) => from[index] ?? 0,
   write: (to, index, value) => {
     to[index] = to instanceof BigInt64Array || to instanceof BigUint64Array ? BigInt(value) : Number(value);
@@ -59,10 +91,17 @@ const native = (name: DataTypeName, code: number, isFloat: boolean, array: Numer
 
 /** Types whose arrays hold bits. */
 const encoded = (
-  name: DataTypeName, code: number, array: typeof Uint16Array | typeof Uint8Array,
-  decode: (bits: ArrayLike<number>) => Float32Array, encode: (values: ArrayLike<number>) => ArrayLike<number>,
+  name: DataTypeName,
+  code: number,
+  array: typeof Uint16Array | typeof Uint8Array,
+  decode: (bits: ArrayLike<number>) => Float32Array,
+  encode: (values: ArrayLike<number>) => ArrayLike<number>,
 ): DataType => ({
-  name, code, bytes: array.BYTES_PER_ELEMENT, isFloat: true, array,
+  name,
+  code,
+  bytes: array.BYTES_PER_ELEMENT,
+  isFloat: true,
+  array,
   read: (from, index) => (from instanceof array ? decode([from[index] ?? 0])[0] : from[index]) ?? 0,
   write: (to, index, value) => {
     to[index] = (to instanceof array ? encode([Number(value)])[0] : Number(value)) as never;
@@ -84,7 +123,18 @@ export const float8e5m2 = encoded('float8e5m2', 11, Uint8Array, fromFloat8e5m2, 
 
 /** All types, in NCCL's order. */
 export const dataTypes: readonly DataType[] = [
-  int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, bfloat16, float8e4m3, float8e5m2,
+  int8,
+  uint8,
+  int32,
+  uint32,
+  int64,
+  uint64,
+  float16,
+  float32,
+  float64,
+  bfloat16,
+  float8e4m3,
+  float8e5m2,
 ];
 
 /** Each rank's own input times its own scalar, rounded to the type; then the sum. */
@@ -152,7 +202,11 @@ export function dataTypeOf(array: NumericArray, name?: DataTypeName, call?: stri
   if (array instanceof BigUint64Array) return uint64;
   if (isNativeFloat16(array)) return float16;
   if (array instanceof Uint16Array) {
-    throw refusal('ARGUMENT_TYPE', call, "a Uint16Array holds float16 or bfloat16, and nothing says which; pass { type: 'float16' } or { type: 'bfloat16' } as options");
+    throw refusal(
+      'ARGUMENT_TYPE',
+      call,
+      "a Uint16Array holds float16 or bfloat16, and nothing says which; pass { type: 'float16' } or { type: 'bfloat16' } as options",
+    );
   }
   throw refusal('ARGUMENT_TYPE', call, `${describeValue(array)} cannot be exchanged; pass one of ${arrayNames()}`);
 }
@@ -172,11 +226,17 @@ function namedType(array: NumericArray, name: unknown, call: string | undefined)
   if (type === undefined) {
     const names = dataTypes.map((candidate) => candidate.name);
     throw refusal(
-      'UNKNOWN_NAME', call, `no data type is called ${describeValue(name)}${typeof name === 'string' ? didYouMean(name, names) : ''}; use one of ${names.join(', ')}`,
+      'UNKNOWN_NAME',
+      call,
+      `no data type is called ${describeValue(name)}${typeof name === 'string' ? didYouMean(name, names) : ''}; use one of ${names.join(', ')}`,
     );
   }
   if (array instanceof type.array || (type === float16 && isNativeFloat16(array))) return type;
-  throw refusal('ARGUMENT_TYPE', call, `${describeValue(array)} does not hold ${type.name}; pass one of class ${type.array.name}`);
+  throw refusal(
+    'ARGUMENT_TYPE',
+    call,
+    `${describeValue(array)} does not hold ${type.name}; pass one of class ${type.array.name}`,
+  );
 }
 
 function refusal(code: 'ARGUMENT_TYPE' | 'UNKNOWN_NAME', call: string | undefined, message: string): InvalidArgumentError {

@@ -1,5 +1,8 @@
 const THRESHOLD = 'glibc.cpu.x86_non_temporal_threshold';
-/** What the ranks of a host may write at once and still find in their last-level cache: most servers have 16 to 32 MiB a group of cores. */
+/**
+ * What the ranks of a host may write at once and still find in their last-level cache: most servers have 16 to 32 MiB a
+ * group of cores.
+ */
 export const CACHED_BYTES = 32 * 1024 * 1024;
 const LEAST_BYTES = 2 * 1024 * 1024;
 
@@ -33,5 +36,8 @@ const PAGES = [
 export function copyTunables(env: NodeJS.ProcessEnv, nRanks: number): string {
   const given = env['GLIBC_TUNABLES'] ?? '';
   const ours = [[THRESHOLD, `0x${streamedBytes(nRanks).toString(16)}`], ...PAGES] as const;
-  return [...(given === '' ? [] : [given]), ...ours.filter(([name]) => !given.includes(name)).map((setting) => setting.join('='))].join(':');
+  return [
+    ...(given === '' ? [] : [given]),
+    ...ours.filter(([name]) => !given.includes(name)).map((setting) => setting.join('=')),
+  ].join(':');
 }

@@ -19,7 +19,12 @@ export interface Patience {
  * @throws InvalidUsageError `RANK_UNKNOWN` when the launcher has no such means: it says what to set;
  *   TimeoutError `RANK_MISSING` when other ranks don't come
  */
-export async function passThroughLauncher(place: Place, env: Environment, make: () => Promise<string>, patience: Patience): Promise<string> {
+export async function passThroughLauncher(
+  place: Place,
+  env: Environment,
+  make: () => Promise<string>,
+  patience: Patience,
+): Promise<string> {
   const pmi = wholeNumber(env['PMI_FD']);
   if (place.launcher === 'mpich' && pmi !== undefined) return passThroughPmi(pmi, place, make, patience);
 
@@ -31,7 +36,7 @@ export async function passThroughLauncher(place: Place, env: Environment, make: 
   throw new InvalidUsageError(
     'RANK_UNKNOWN',
     `${place.launcher} started rank ${place.rank} of ${place.nRanks} but does not say where the ranks meet: ` +
-    'before you start them, export TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there',
+      'before you start them, export TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there',
     { rank: place.rank },
   );
 }

@@ -111,6 +111,7 @@ function torchrunAddress(env: Environment): string | undefined {
   const port = value(env, 'MASTER_PORT');
   if (host === undefined || port === undefined) return undefined;
   const number = wholeNumber(port) ?? 0;
-  if (number < 1 || number > 65534) throw malformed(env, 'MASTER_PORT', 'a port from 1 to 65534 (tccl takes the one above; or set TCCL_COMM_ID)');
+  if (number < 1 || number > 65534)
+    throw malformed(env, 'MASTER_PORT', 'a port from 1 to 65534 (tccl takes the one above; or set TCCL_COMM_ID)');
   return `${host.includes(':') ? `[${host}]` : host}:${number + 1}`;
 }

@@ -33,5 +33,9 @@ export async function localMeetingPoint(): Promise<MeetingPoint> {
       server.close();
     }
   }
-  throw new SystemError('NETWORK', `the ranks have nowhere to meet: no port of this host's loopback can be listened on (${(refusal as Error).message})`, { cause: refusal });
+  throw new SystemError(
+    'NETWORK',
+    `the ranks have nowhere to meet: no port of this host's loopback can be listened on (${(refusal as Error).message})`,
+    { cause: refusal },
+  );
 }

@@ -32,11 +32,14 @@ export function findPlace(env: Environment): Place | undefined {
   const rank = readIndex(env, launcher.rank, { count: nRanks, of: 'ranks' });
   const nLocalRanks = readLocalCount(env, launcher);
   if (nLocalRanks !== undefined && nLocalRanks > nRanks) {
-    throw environmentError(`${nLocalRanks} ranks on this host (${launcher.nLocalRanks.name}) are more than the ${nRanks} ranks in all`);
+    throw environmentError(
+      `${nLocalRanks} ranks on this host (${launcher.nLocalRanks.name}) are more than the ${nRanks} ranks in all`,
+    );
   }
-  const localRank = value(env, launcher.localRank) === undefined
-    ? undefined
-    : readIndex(env, launcher.localRank, { count: nLocalRanks ?? nRanks, of: 'ranks on this host' });
+  const localRank =
+    value(env, launcher.localRank) === undefined
+      ? undefined
+      : readIndex(env, launcher.localRank, { count: nLocalRanks ?? nRanks, of: 'ranks on this host' });
 
   const commId = value(env, 'TCCL_COMM_ID') ?? launcher.address?.(env);
   return { launcher: launcher.name, rank, nRanks, localRank, nLocalRanks, commId };
@@ -61,7 +64,7 @@ function refuseHalfAPlace(env: Environment): void {
   if (half === undefined) return;
   throw environmentError(
     `${half.rank}=${env[half.rank] ?? ''} tells this process its rank, but nothing tells the number of ranks: ` +
-    `set ${half.nRanks[0] ?? 'TCCL_NRANKS'}`,
+      `set ${half.nRanks[0] ?? 'TCCL_NRANKS'}`,
   );
 }
 
@@ -78,6 +81,7 @@ function readCount(env: Environment, name: string): number {
 
 function readIndex(env: Environment, name: string, { count, of }: { count: number; of: string }): number {
   const index = wholeNumber(env[name]);
-  if (index === undefined || index >= count) throw malformed(env, name, `a rank from 0 to ${count - 1}: there are ${count} ${of}`);
+  if (index === undefined || index >= count)
+    throw malformed(env, name, `a rank from 0 to ${count - 1}: there are ${count} ${of}`);
   return index;
 }

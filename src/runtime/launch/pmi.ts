@@ -17,12 +17,22 @@ let isUsed = false;
  * A process can do this once: the launcher closes its end after `finalize`. Without `finalize` it would take the exit
  * of a rank for a failure.
  *
- * @throws InvalidUsageError `UNSUPPORTED` the second time, `ENVIRONMENT` when the socket did not come here, SystemError `LAUNCH` when the launcher refuses,
+ * @throws InvalidUsageError `UNSUPPORTED` the second time, `ENVIRONMENT` when the socket did not come here, SystemError
+ *   `LAUNCH` when the launcher refuses,
  *   TimeoutError `RANK_MISSING`
  */
-export async function passThroughPmi(fd: number, { rank, nRanks }: Place, make: () => Promise<string>, { timeoutMs, signal }: Patience): Promise<string> {
+export async function passThroughPmi(
+  fd: number,
+  { rank, nRanks }: Place,
+  make: () => Promise<string>,
+  { timeoutMs, signal }: Patience,
+): Promise<string> {
   if (isUsed) {
-    throw new InvalidUsageError('UNSUPPORTED', 'this launcher lets ranks meet only once: for a second init(), export TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there', { rank });
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      'this launcher lets ranks meet only once: for a second init(), export TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there',
+      { rank },
+    );
   }
   if (!isSocket(fd)) {
     throw new InvalidUsageError(
@@ -33,9 +43,14 @@ export async function passThroughPmi(fd: number, { rank, nRanks }: Place, make: 
   }
   isUsed = true;
   const pmi = new PmiSocket(fd);
-  const stopWaiting = afterWatching(timeoutMs, () => pmi.destroy(new TimeoutError(
-    'RANK_MISSING', `rank ${rank} waited ${timeoutMs} ms for all ${nRanks} ranks to call init(), but not all did`,
-  )));
+  const stopWaiting = afterWatching(timeoutMs, () =>
+    pmi.destroy(
+      new TimeoutError(
+        'RANK_MISSING',
+        `rank ${rank} waited ${timeoutMs} ms for all ${nRanks} ranks to call init(), but not all did`,
+      ),
+    ),
+  );
   const abort = () => pmi.destroy(signal?.reason as Error);
   signal?.addEventListener('abort', abort);
   try {
@@ -71,7 +86,9 @@ class PmiSocket {
   constructor(fd: number) {
     this.#socket = new Socket({ fd, readable: true, writable: true });
     // The interface passes errors of the socket on, which is listened to itself.
-    createInterface({ input: this.#socket }).on('line', (line) => this.#answer?.resolve(line)).on('error', () => undefined);
+    createInterface({ input: this.#socket })
+      .on('line', (line) => this.#answer?.resolve(line))
+      .on('error', () => undefined);
     this.#socket.on('error', (error) => this.#answer?.reject(error));
     this.#socket.on('close', () => this.#answer?.reject(new SystemError('LAUNCH', 'the launcher closed its PMI connection')));
   }
@@ -82,12 +99,20 @@ class PmiSocket {
       this.#answer = { resolve, reject };
       this.#socket.write(`${question}\n`);
     });
-    const fields = new Map(line.trim().split(' ').map((field): [string, string] => {
-      const at = field.indexOf('=');
-      return [field.slice(0, at), field.slice(at + 1)];
-    }));
+    const fields = new Map(
+      line
+        .trim()
+        .split(' ')
+        .map((field): [string, string] => {
+          const at = field.indexOf('=');
+          return [field.slice(0, at), field.slice(at + 1)];
+        }),
+    );
     if (fields.get('cmd') !== expected || (fields.get('rc') ?? '0') !== '0') {
-      throw new SystemError('LAUNCH', `the launcher answered "${line}" to "${question.split(' ', 1).join()}" of PMI version 1; export TCCL_COMM_ID=HOST:PORT to do without`);
+      throw new SystemError(
+        'LAUNCH',
+        `the launcher answered "${line}" to "${question.split(' ', 1).join()}" of PMI version 1; export TCCL_COMM_ID=HOST:PORT to do without`,
+      );
     }
     return fields;
   }

@@ -16,7 +16,12 @@ import { startWatchdog, type Watchdog } from './watchdog.js';
 /** Where the output of the ranks goes. */
 export type RankOutput =
   /** Lines of all ranks, one after the other, each behind its rank's prefix. */
-  | { readonly kind: 'merged'; readonly stdout: Writable; readonly stderr: Writable; readonly prefix: (rank: number, stream: 'stdout' | 'stderr') => string }
+  | {
+      readonly kind: 'merged';
+      readonly stdout: Writable;
+      readonly stderr: Writable;
+      readonly prefix: (rank: number, stream: 'stdout' | 'stderr') => string;
+    }
   /** Straight to where the launcher's own goes, byte by byte: for a single rank. */
   | { readonly kind: 'inherited' }
   /** stdout and stderr of each rank in a file `rank-N.log` in a directory, which is made if need be. */
@@ -46,9 +51,10 @@ export const exitCodes = { timedOut: 124, cannotRun: 126, notFound: 127 } as con
 /**
  * Starts ranks as child processes of this one, on this host, and waits until all have ended.
  *
- * The first rank gets this process's standard input, the others none. Signals are handed on; a second SIGINT kills. When a rank fails (exits non-zero or dies by a
- * signal) the others get the grace time, then SIGTERM, and after the same time again SIGKILL; each with all processes
- * it started. None outlives the launcher, not even when that is killed.
+ * The first rank gets this process's standard input, the others none. Signals are handed on; a second SIGINT kills.
+ * When a rank fails (exits non-zero or dies by a signal) the others get the grace time, then SIGTERM, and after the
+ * same time again SIGKILL; each with all processes it started. None outlives the launcher, not even when that is
+ * killed.
  *
  * @returns the exit code of the first rank that failed (128 + its number for a signal, as in shells), or 0
  * @throws SystemError `FILE` when the directory or files for the output cannot be made, `NETWORK` without a free port
@@ -64,7 +70,10 @@ class Job {
   /** By rank: resolves when all that it wrote has been handed to where it goes. */
   readonly #outputs: Promise<unknown>[] = [];
   readonly #watchdog: Watchdog;
-  /** What stops the waits for what is still to come: the timeout, SIGTERM, SIGKILL. A time in which the job was stopped, and this process with it, does not count. */
+  /**
+   * What stops the waits for what is still to come: the timeout, SIGTERM, SIGKILL. A time in which the job was stopped,
+   * and this process with it, does not count.
+   */
   readonly #waits: (() => void)[] = [];
   #exitCode = 0;
   /** The job is being ended: what ranks do from now on says nothing new. */
@@ -89,14 +98,16 @@ class Job {
     const { timeoutMs, report } = this.#options;
     const stopForwarding = this.#forwardSignals();
     if (timeoutMs !== undefined) this.#later(timeoutMs, () => this.#timeOut(timeoutMs));
-    await Promise.all(this.#ranks.map(async (rank) => {
-      const ending = await rank.ended;
-      const failure = this.#judge(rank, ending);
-      await rank.closed;
-      await this.#outputs[rank.rank];
-      // After the rank's own last words.
-      if (failure !== undefined) report(failure);
-    }));
+    await Promise.all(
+      this.#ranks.map(async (rank) => {
+        const ending = await rank.ended;
+        const failure = this.#judge(rank, ending);
+        await rank.closed;
+        await this.#outputs[rank.rank];
+        // After the rank's own last words.
+        if (failure !== undefined) report(failure);
+      }),
+    );
     for (const stop of this.#waits) stop();
     await new JobProcesses({ TCCL_COMM_SECRET: this.#meetingPoint.TCCL_COMM_SECRET }).end(this.#options.graceMs);
     stopForwarding();
@@ -109,7 +120,10 @@ class Job {
     const [file, ...args] = command(rank);
     const out = log ?? (output.kind === 'inherited' ? 'inherit' : 'pipe');
     const started = startRank({
-      rank, command: file, args, graceMs,
+      rank,
+      command: file,
+      args,
+      graceMs,
       processes: new JobProcesses({ TCCL_COMM_SECRET: this.#meetingPoint.TCCL_COMM_SECRET, TCCL_RANK: String(rank) }),
       stdio: [rank === 0 ? 'inherit' : 'ignore', out, out],
       env: {
@@ -127,24 +141,26 @@ class Job {
   }
 
   async #merge(rank: RankProcess, output: Extract<RankOutput, { kind: 'merged' }>): Promise<void> {
-    await Promise.all((['stdout', 'stderr'] as const).map(async (name) => {
-      const source = rank[name];
-      if (source === undefined) return;
-      const lines = new LinePrefixer(output.prefix(rank.rank, name));
-      // The pipe may be dropped before its end is seen: the last line counts nevertheless.
-      source.pipe(lines, { end: false });
-      source.once('close', () => lines.end());
+    await Promise.all(
+      (['stdout', 'stderr'] as const).map(async (name) => {
+        const source = rank[name];
+        if (source === undefined) return;
+        const lines = new LinePrefixer(output.prefix(rank.rank, name));
+        // The pipe may be dropped before its end is seen: the last line counts nevertheless.
+        source.pipe(lines, { end: false });
+        source.once('close', () => lines.end());
 
-      const destination = output[name].setMaxListeners(0);
-      lines.pipe(destination, { end: false });
-      destination.once('error', (error: NodeJS.ErrnoException) => {
-        // Whoever read it is gone, as `head` is after ten lines; or the disk is full, which the command says.
-        lines.resume();
-        this.#exitCode ||= error.code === 'EPIPE' ? 128 + constants.signals.SIGPIPE : 1;
-        if (!this.#ending) this.#end();
-      });
-      await finished(lines);
-    }));
+        const destination = output[name].setMaxListeners(0);
+        lines.pipe(destination, { end: false });
+        destination.once('error', (error: NodeJS.ErrnoException) => {
+          // Whoever read it is gone, as `head` is after ten lines; or the disk is full, which the command says.
+          lines.resume();
+          this.#exitCode ||= error.code === 'EPIPE' ? 128 + constants.signals.SIGPIPE : 1;
+          if (!this.#ending) this.#end();
+        });
+        await finished(lines);
+      }),
+    );
   }
 
   /** Counts a rank's end; returns what the user should read about it, if anything. */
@@ -164,7 +180,9 @@ class Job {
   /** What becomes of the others, who may have been given long enough to go on without the one that failed. */
   #outlook(ending: Ending): string {
     const { graceMs } = this.#options;
-    return ending.kind === 'unstarted' || graceMs <= SHORT_GRACE_MS ? '; ending the other ranks' : `; the other ranks have ${graceMs / 1000} s to end`;
+    return ending.kind === 'unstarted' || graceMs <= SHORT_GRACE_MS
+      ? '; ending the other ranks'
+      : `; the other ranks have ${graceMs / 1000} s to end`;
   }
 
   #timeOut(timeoutMs: number): void {
@@ -211,11 +229,16 @@ class Job {
 /** Whether a terminal sends its Ctrl-C to this process, and with it to the ranks, which are in the same process group. */
 function isForegroundJob(): boolean {
   // After the name in brackets: state, parent, process group, session, terminal, the terminal's foreground group.
-  const [, , group, , terminal, foreground] = readFileSync('/proc/self/stat', 'utf8').replace(/^.*\) /s, '').split(' ');
+  const [, , group, , terminal, foreground] = readFileSync('/proc/self/stat', 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ');
   return terminal !== '0' && foreground === group;
 }
 
-/** Node throws at once where the system refuses for a reason that has nothing to do with the command's file, such as arguments that are too long. */
+/**
+ * Node throws at once where the system refuses for a reason that has nothing to do with the command's file, such as
+ * arguments that are too long.
+ */
 function startRank(options: RankProcessOptions): RankProcess {
   try {
     return new RankProcess(options);
@@ -227,9 +250,12 @@ function startRank(options: RankProcessOptions): RankProcess {
 /** `exited with code 3` or `was killed by SIGKILL`. */
 function describeEnding(ending: Ending): string {
   switch (ending.kind) {
-    case 'code': return `exited with code ${ending.code}`;
-    case 'signal': return `was killed by ${ending.signal}`;
-    case 'unstarted': return `could not be started: ${ending.error.message}${remedyOf(ending.error)}`;
+    case 'code':
+      return `exited with code ${ending.code}`;
+    case 'signal':
+      return `was killed by ${ending.signal}`;
+    case 'unstarted':
+      return `could not be started: ${ending.error.message}${remedyOf(ending.error)}`;
   }
 }
 
@@ -241,13 +267,19 @@ function remedyOf({ code }: NodeJS.ErrnoException): string {
 
 function exitCodeOf(ending: Ending): number {
   switch (ending.kind) {
-    case 'code': return ending.code;
-    case 'signal': return 128 + constants.signals[ending.signal];
-    case 'unstarted': return exitCodes.cannotRun;
+    case 'code':
+      return ending.code;
+    case 'signal':
+      return 128 + constants.signals[ending.signal];
+    case 'unstarted':
+      return exitCodes.cannotRun;
   }
 }
 
-/** With those above it. Node's own way of that never ends where a file system says that a directory is not there instead of refusing it, as /proc does. */
+/**
+ * With those above it. Node's own way of that never ends where a file system says that a directory is not there instead
+ * of refusing it, as /proc does.
+ */
 function makeDirectory(directory: string): void {
   const missing: string[] = [];
   for (let path = resolve(directory); !existsSync(path); path = dirname(path)) missing.push(path);
@@ -259,6 +291,8 @@ function openLogs(directory: string, nRanks: number): number[] {
     makeDirectory(directory);
     return Array.from({ length: nRanks }, (_, rank) => openSync(join(directory, `rank-${rank}.log`), 'w'));
   } catch (error) {
-    throw new SystemError('FILE', `cannot write the ranks' output to ${directory}: ${(error as Error).message}`, { cause: error });
+    throw new SystemError('FILE', `cannot write the ranks' output to ${directory}: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }

@@ -23,7 +23,11 @@ const written: string[] = [];
  * @throws TimeoutError `RANK_MISSING` when rank 0 writes nothing in time
  */
 export async function passThroughDirectory(
-  directory: string, job: string, { rank }: Place, make: () => Promise<string>, { timeoutMs, signal }: Patience,
+  directory: string,
+  job: string,
+  { rank }: Place,
+  make: () => Promise<string>,
+  { timeoutMs, signal }: Patience,
 ): Promise<string> {
   const file = join(directory, `tccl-${encodeURIComponent(job)}-${passed++}`);
   if (rank === 0) {
@@ -40,7 +44,9 @@ export async function passThroughDirectory(
     const text = readIfThere(file);
     if (text !== undefined) return text;
     if (clock.look() > deadline) {
-      throw new TimeoutError('RANK_MISSING', `rank ${rank} waited ${timeoutMs} ms for rank 0 to call init(), but it did not`, { ranks: [0] });
+      throw new TimeoutError('RANK_MISSING', `rank ${rank} waited ${timeoutMs} ms for rank 0 to call init(), but it did not`, {
+        ranks: [0],
+      });
     }
     signal?.throwIfAborted();
     await delay(pollMs);

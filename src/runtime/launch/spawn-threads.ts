@@ -77,16 +77,21 @@ export async function spawnThreads(nRanks: number, module: string | URL, options
     }
   };
   signal?.addEventListener('abort', terminateAll, { once: true });
-  await Promise.all(threads.map((thread, rank) => new Promise<void>((resolve) => {
-    thread.on('message', (message) => tell(message, rank));
-    thread.on('messageerror', (cause) => fail({ rank, cause, exitCode: undefined }));
-    thread.on('error', (cause) => fail({ rank, cause, exitCode: undefined }));
-    thread.on('exit', (exitCode) => {
-      if (exitCode !== 0) fail({ rank, cause: undefined, exitCode });
-      onEnd?.(rank);
-      resolve();
-    });
-  })));
+  await Promise.all(
+    threads.map(
+      (thread, rank) =>
+        new Promise<void>((resolve) => {
+          thread.on('message', (message) => tell(message, rank));
+          thread.on('messageerror', (cause) => fail({ rank, cause, exitCode: undefined }));
+          thread.on('error', (cause) => fail({ rank, cause, exitCode: undefined }));
+          thread.on('exit', (exitCode) => {
+            if (exitCode !== 0) fail({ rank, cause: undefined, exitCode });
+            onEnd?.(rank);
+            resolve();
+          });
+        }),
+    ),
+  );
   stopWaiting();
   signal?.removeEventListener('abort', terminateAll);
   signal?.throwIfAborted();
@@ -94,34 +99,48 @@ export async function spawnThreads(nRanks: number, module: string | URL, options
   if (first !== undefined) throw errorOf(first, nRanks);
 }
 
-async function startThreads(nRanks: number, module: string | URL, { args, env, workerData, execArgv, memory }: SpawnThreadsOptions): Promise<Worker[]> {
+async function startThreads(
+  nRanks: number,
+  module: string | URL,
+  { args, env, workerData, execArgv, memory }: SpawnThreadsOptions,
+): Promise<Worker[]> {
   const { TCCL_COMM_ID, TCCL_COMM_SECRET } = await localMeetingPoint();
   const threads: Worker[] = [];
   try {
     for (let rank = 0; rank < nRanks; rank++) {
       const place = { launcher: 'threads', rank, nRanks, localRank: rank, nLocalRanks: nRanks, commId: TCCL_COMM_ID };
-      threads.push(startThreadAt(memory === undefined ? place : { ...place, memory }, moduleAt(module), {
-        name: `rank ${rank}`,
-        argv: [...(args ?? [])],
-        env: { ...process.env, ...env, TCCL_COMM_SECRET },
-        workerData,
-        execArgv: [...(execArgv ?? workerFlags())],
-      }));
+      threads.push(
+        startThreadAt(memory === undefined ? place : { ...place, memory }, moduleAt(module), {
+          name: `rank ${rank}`,
+          argv: [...(args ?? [])],
+          env: { ...process.env, ...env, TCCL_COMM_SECRET },
+          workerData,
+          execArgv: [...(execArgv ?? workerFlags())],
+        }),
+      );
     }
     return threads;
   } catch (error) {
     for (const thread of threads) void thread.terminate();
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `spawnRanks cannot start rank ${threads.length}: ${(error as Error).message}`, { cause: error });
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `spawnRanks cannot start rank ${threads.length}: ${(error as Error).message}`,
+      { cause: error },
+    );
   }
 }
 
-/** A path relative to the working directory, as Worker has it only with `./` before it, or the text of a URL, as `import.meta.resolve` gives. */
+/**
+ * A path relative to the working directory, as Worker has it only with `./` before it, or the text of a URL, as
+ * `import.meta.resolve` gives.
+ */
 function moduleAt(module: string | URL): string | URL {
   if (typeof module !== 'string') return module;
   return module.startsWith('file:') ? new URL(module) : resolve(module);
 }
 
 function errorOf({ rank, cause, exitCode }: Failure, nRanks: number): RemoteError {
-  const what = exitCode === undefined ? `failed: ${cause instanceof Error ? cause.message : String(cause)}` : `exited with code ${exitCode}`;
+  const what =
+    exitCode === undefined ? `failed: ${cause instanceof Error ? cause.message : String(cause)}` : `exited with code ${exitCode}`;
   return new RemoteError('RANK_DIED', `rank ${rank} of ${nRanks} ${what}`, { rank, cause });
 }

@@ -6,5 +6,7 @@ const script = /^(?:-p?e|-p|--eval|--print|--input-type)(?:=|$)/;
  * (`node --input-type=module -e …`). Node refuses the type beside a file, and `parseArgs` would take the file for an argument.
  */
 export function workerFlags(flags: readonly string[] = process.execArgv): string[] {
-  return flags.filter((flag, i) => !script.test(flag) && !(script.test(flags[i - 1] ?? '') && !(flags[i - 1] ?? '').includes('=')));
+  return flags.filter(
+    (flag, i) => !script.test(flag) && !(script.test(flags[i - 1] ?? '') && !(flags[i - 1] ?? '').includes('=')),
+  );
 }

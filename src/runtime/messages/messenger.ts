@@ -172,7 +172,10 @@ export class Messenger {
     this.#collectivesMovedMs = 0;
     this.#backoff.restart();
     while (!isDone()) {
-      const looksAfterHealth = this.#backoff.turn(true, turnOthers !== undefined || this.#isPolled || this.wantsLooks ? undefined : this.#parts.rest);
+      const looksAfterHealth = this.#backoff.turn(
+        true,
+        turnOthers !== undefined || this.#isPolled || this.wantsLooks ? undefined : this.#parts.rest,
+      );
       this.turn(isDone, looksAfterHealth);
       if (this.#goOnElsewhere()) this.#backoff.stir();
       turnOthers?.(looksAfterHealth);
@@ -197,7 +200,10 @@ export class Messenger {
     }
   }
 
-  /** Goes on once, with messages of other communicators, too, for whoever waits in place for something else. True if any got further. */
+  /**
+   * Goes on once, with messages of other communicators, too, for whoever waits in place for something else. True if any
+   * got further.
+   */
   step(): boolean {
     const moved = this.#progress();
     return this.#goOnElsewhere() || moved;
@@ -245,18 +251,26 @@ export class Messenger {
   /** Throws `UNSUPPORTED` where this rank cannot wait for `peer` without its event loop. */
   checkBlocking(peer: number): void {
     if (!this.#pointToPoint.isBlocking(peer)) {
-      throw leadToCaller(new InvalidUsageError('UNSUPPORTED', `a blocking call needs memory shared with rank ${peer}, but this rank talks with it over sockets: pass blocking: true to init() on all ranks, which gives those to a thread of their own, or use the promise form`, { rank: this.#parts.rank }));
+      throw leadToCaller(
+        new InvalidUsageError(
+          'UNSUPPORTED',
+          `a blocking call needs memory shared with rank ${peer}, but this rank talks with it over sockets: pass blocking: true to init() on all ranks, which gives those to a thread of their own, or use the promise form`,
+          { rank: this.#parts.rank },
+        ),
+      );
     }
   }
 
   #checkBlockingCall(sends: boolean, peer: number): void {
     this.checkBlocking(peer);
     if (peer === this.#parts.rank && !this.#pointToPoint.expectsOwn(sends)) {
-      throw leadToCaller(new InvalidUsageError(
-        'UNSUPPORTED',
-        `rank ${peer} would wait for itself for ever: ${sends ? 'sendSync' : 'recvSync'} to itself needs a ${sends ? 'recv' : 'send'} that was started before, or a group`,
-        { rank: peer },
-      ));
+      throw leadToCaller(
+        new InvalidUsageError(
+          'UNSUPPORTED',
+          `rank ${peer} would wait for itself for ever: ${sends ? 'sendSync' : 'recvSync'} to itself needs a ${sends ? 'recv' : 'send'} that was started before, or a group`,
+          { rank: peer },
+        ),
+      );
     }
   }
 
@@ -380,7 +394,11 @@ export class Messenger {
     this.#pointToPoint.check();
     this.#parts.collectives.check();
     if (this.#shorterMs === 0) return;
-    const { rank, limits: { timeoutMs, warnAfterMs }, warn } = this.#parts;
+    const {
+      rank,
+      limits: { timeoutMs, warnAfterMs },
+      warn,
+    } = this.#parts;
     const now = this.#clock.look();
     const late = timeoutMs === 0 ? undefined : this.#longWait(timeoutMs, now);
     if (late !== undefined) throw transferTimeout(rank, timeoutMs, late.text, this.#ranksBehind(late), this.#whom(late));
@@ -406,7 +424,9 @@ export class Messenger {
       for (const rank of condition.awaited()) ranks.add(rank);
     }
     if (wait !== undefined) return { ...wait, ranks: [...ranks] };
-    return first === undefined ? undefined : { text: first.text, ranks: [...ranks], deed: { kind: 'window', peer: [...ranks][0] ?? this.#parts.rank } };
+    return first === undefined
+      ? undefined
+      : { text: first.text, ranks: [...ranks], deed: { kind: 'window', peer: [...ranks][0] ?? this.#parts.rank } };
   }
 
   #ranksBehind({ ranks }: LongWait): number[] {
@@ -422,7 +442,10 @@ export class Messenger {
 
   /** In a blocking wait, for what else it is about. */
   #checkCollectivesDeadline(): void {
-    const { limits: { timeoutMs, warnAfterMs }, collectives } = this.#parts;
+    const {
+      limits: { timeoutMs, warnAfterMs },
+      collectives,
+    } = this.#parts;
     const now = this.#clock.look();
     if (this.#collectivesMovedMs === 0) this.#collectivesMovedMs = now;
     const stillMs = now - this.#collectivesMovedMs;

@@ -31,7 +31,10 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
   #waitsSinceMs: number | undefined;
   #watches = false;
 
-  constructor(readonly peer: number, protected readonly dialling: Dialling) {
+  constructor(
+    readonly peer: number,
+    protected readonly dialling: Dialling,
+  ) {
     this.#connecting = this.connect();
     this.#connecting.then(
       (connection) => {

@@ -32,7 +32,10 @@ const EAGER_BYTES = 4096;
 /** Staging slots, and the longest of one: small enough that it is still in the cache when the receiver copies from it. */
 const STAGE_SLOTS = 4;
 const STAGE_SLOT_BYTES = 128 * 1024;
-/** The least that a slot has, and what lies between slots: not a multiple of a large power of two, or they would share cache sets. */
+/**
+ * The least that a slot has, and what lies between slots: not a multiple of a large power of two, or they would share
+ * cache sets.
+ */
 const LEAST_SLOT_BYTES = 256;
 const BETWEEN_SLOTS_BYTES = 128;
 /** Longer pieces would keep a rank from looking after anything else for too long. */
@@ -67,7 +70,10 @@ export class Outbox {
    * @param to the receiver's place in the team
    * @throws SystemError `OUT_OF_MEMORY`
    */
-  constructor(team: Team, readonly to: number) {
+  constructor(
+    team: Team,
+    readonly to: number,
+  ) {
     this.#team = team;
     const { segment } = team;
     this.#words = new Int32Array(segment.buffer);
@@ -222,7 +228,10 @@ export class Inbox {
   #taken = 0;
 
   /** @param from the sender's place in the team */
-  constructor(team: Team, readonly from: number) {
+  constructor(
+    team: Team,
+    readonly from: number,
+  ) {
     this.#team = team;
     this.#words = new Int32Array(team.segment.buffer);
     this.#numbers = new Float64Array(team.segment.buffer, 0, Math.floor(team.segment.bytes / 8));

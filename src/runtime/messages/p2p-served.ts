@@ -67,7 +67,12 @@ export class ServedLink {
   #staged = 0;
   #unstaged = 0;
 
-  constructor(readonly server: MessageServer, readonly sends: boolean, readonly peer: number, readonly onNews: () => void) {
+  constructor(
+    readonly server: MessageServer,
+    readonly sends: boolean,
+    readonly peer: number,
+    readonly onNews: () => void,
+  ) {
     this.#stageBytes = SLICES_PER_STAGE * server.sliceBytes;
   }
 
@@ -96,7 +101,8 @@ export class ServedLink {
   /** Hands over what there is room for of all receives, and takes what has come. True once `transfer`, the first, is there. */
   pull(transfer: Transfer): boolean {
     this.#settle();
-    for (let next = this.#expected[0]; next !== undefined && this.#handOver(next); next = this.#expected[0]) this.#expected.shift();
+    for (let next = this.#expected[0]; next !== undefined && this.#handOver(next); next = this.#expected[0])
+      this.#expected.shift();
     return transfer.handedOver && transfer.lastPost <= this.#ended;
   }
 

@@ -46,7 +46,14 @@ export class Transfer {
   }
 
   /** @param count of the message, where `array` is a piece of it */
-  set(sends: boolean, peer: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined, count = array.length): void {
+  set(
+    sends: boolean,
+    peer: number,
+    array: NumericArray,
+    type: DataType,
+    owner: TransferOwner | undefined,
+    count = array.length,
+  ): void {
     this.sends = sends;
     this.peer = peer;
     this.type = type;
@@ -77,7 +84,13 @@ export type Mismatch = (expected: Transfer, typeCode: number, count: number) => 
  *
  * @param typeCode of the sender's type
  */
-export function transferMismatch(sender: number, typeCode: number, count: number, receiver: number, expected: Transfer): InvalidUsageError {
+export function transferMismatch(
+  sender: number,
+  typeCode: number,
+  count: number,
+  receiver: number,
+  expected: Transfer,
+): InvalidUsageError {
   const sent = dataTypes.find((type) => type.code === typeCode)?.name ?? `type ${typeCode}`;
   return new InvalidUsageError(
     'CALL_MISMATCH',
@@ -104,8 +117,16 @@ export const CIRCLE = ': the ranks wait for each other in a circle';
  * @param what was waited for
  * @param whom `late` with what is known of them
  */
-export function transferTimeout(rank: number, timeoutMs: number, what: string, late: readonly number[], whom: string): TimeoutError {
+export function transferTimeout(
+  rank: number,
+  timeoutMs: number,
+  what: string,
+  late: readonly number[],
+  whom: string,
+): TimeoutError {
   return new TimeoutError(
-    'TIMEOUT', `rank ${rank} waited ${timeoutMs / 1000} s in ${what}, for ${whom} (TCCL_TIMEOUT sets the seconds, 0 waits for ever)`, { ranks: late },
+    'TIMEOUT',
+    `rank ${rank} waited ${timeoutMs / 1000} s in ${what}, for ${whom} (TCCL_TIMEOUT sets the seconds, 0 waits for ever)`,
+    { ranks: late },
   );
 }

@@ -125,7 +125,14 @@ export class PointToPoint {
    * @param count elements of the message, where `array` is a piece of it, of whole slices
    * @throws SystemError `OUT_OF_MEMORY`, and nothing is queued
    */
-  add(sends: boolean, rank: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined, count = array.length): Transfer {
+  add(
+    sends: boolean,
+    rank: number,
+    array: NumericArray,
+    type: DataType,
+    owner: TransferOwner | undefined,
+    count = array.length,
+  ): Transfer {
     const peer = (this.#peers[rank] ??= this.#meet(rank));
     const link = sends ? (peer.outlet ??= this.#openOutlet(peer)) : (peer.inlet ??= this.#openInlet(peer));
     if (link instanceof ServedLink) link.admit(this.#options.team.segment.offsetOf(array) >= 0);
@@ -188,12 +195,15 @@ export class PointToPoint {
 
   /** Connects with ranks that share no memory with this one, which do so, too. */
   async connect(ranks: readonly number[]): Promise<void> {
-    await Promise.all(ranks.map(async (rank) => {
-      const peer = (this.#peers[rank] ??= this.#meet(rank));
-      peer.outlet ??= this.#openOutlet(peer);
-      peer.inlet ??= this.#openInlet(peer);
-      for (const link of [peer.outlet, peer.inlet]) if (link instanceof SocketOutlet || link instanceof SocketInlet) await link.met();
-    }));
+    await Promise.all(
+      ranks.map(async (rank) => {
+        const peer = (this.#peers[rank] ??= this.#meet(rank));
+        peer.outlet ??= this.#openOutlet(peer);
+        peer.inlet ??= this.#openInlet(peer);
+        for (const link of [peer.outlet, peer.inlet])
+          if (link instanceof SocketOutlet || link instanceof SocketInlet) await link.met();
+      }),
+    );
   }
 
   /**
@@ -375,9 +385,15 @@ export class PointToPoint {
 
   #meet(rank: number): Peer {
     return {
-      rank, local: rank === this.#options.bootstrap.rank ? -1 : this.localOf(rank),
-      sends: undefined, posting: undefined, lastSend: undefined, receives: undefined, lastReceive: undefined,
-      outlet: undefined, inlet: undefined,
+      rank,
+      local: rank === this.#options.bootstrap.rank ? -1 : this.localOf(rank),
+      sends: undefined,
+      posting: undefined,
+      lastSend: undefined,
+      receives: undefined,
+      lastReceive: undefined,
+      outlet: undefined,
+      inlet: undefined,
     };
   }
 
@@ -385,14 +401,18 @@ export class PointToPoint {
     const { bootstrap, team, server, onNews } = this.#options;
     if (rank === bootstrap.rank) return undefined;
     if (local >= 0) return new Outbox(team, local);
-    return server === undefined ? new SocketOutlet(team.segment, rank, this.#dialling()) : new ServedLink(server, true, rank, onNews);
+    return server === undefined
+      ? new SocketOutlet(team.segment, rank, this.#dialling())
+      : new ServedLink(server, true, rank, onNews);
   }
 
   #openInlet({ rank, local }: Peer): Peer['inlet'] {
     const { bootstrap, team, server, onNews } = this.#options;
     if (rank === bootstrap.rank) return undefined;
     if (local >= 0) return new Inbox(team, local);
-    return server === undefined ? new SocketInlet(team.segment, rank, this.#dialling()) : new ServedLink(server, false, rank, onNews);
+    return server === undefined
+      ? new SocketInlet(team.segment, rank, this.#dialling())
+      : new ServedLink(server, false, rank, onNews);
   }
 
   #dialling(): Dialling {
@@ -437,7 +457,8 @@ export class PointToPoint {
   #exchangeWithSelf(own: Peer): void {
     while (own.sends !== undefined && own.receives !== undefined) {
       const { sends, receives } = own;
-      if (sends.type !== receives.type || sends.count !== receives.count) throw this.#mismatch(receives, sends.type.code, sends.count);
+      if (sends.type !== receives.type || sends.count !== receives.count)
+        throw this.#mismatch(receives, sends.type.code, sends.count);
       receives.operand.copyFrom(sends.operand, 0, 0, sends.bytes);
       own.sends = own.posting = sends.next;
       own.receives = receives.next;
@@ -470,7 +491,11 @@ export class PointToPoint {
 
 function operationOf({ sends, peer, count, type, bytes }: Transfer): Operation {
   const name = sends ? 'send' : 'recv';
-  return { name, text: `${name} of ${count} ${type.name} ${sends ? 'to' : 'from'} rank ${peer}`, args: { peer, count, type: type.name, bytes } };
+  return {
+    name,
+    text: `${name} of ${count} ${type.name} ${sends ? 'to' : 'from'} rank ${peer}`,
+    args: { peer, count, type: type.name, bytes },
+  };
 }
 
 /** Whether a transfer stands where it stood `limitMs` ago. */

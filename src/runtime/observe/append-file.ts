@@ -31,7 +31,10 @@ export function appendTo(path: string, what: string): Appending {
   return file;
 }
 
-/** The file that a pattern of the user's names: each of the marks stands for something, `%h` for the host's name and `%%` for `%`. */
+/**
+ * The file that a pattern of the user's names: each of the marks stands for something, `%h` for the host's name and
+ * `%%` for `%`.
+ */
 export function fileNamed(pattern: string, marks: Readonly<Record<string, string>> = {}): string {
   const meanings: Readonly<Record<string, string>> = { '%h': hostname(), '%%': '%', ...marks };
   return pattern.replace(/%./g, (mark) => meanings[mark] ?? mark);
@@ -46,7 +49,10 @@ class AppendedFile implements Appending {
   readonly #file: number;
   #isWritable = true;
 
-  constructor(readonly path: string, readonly what: string) {
+  constructor(
+    readonly path: string,
+    readonly what: string,
+  ) {
     try {
       this.#file = openSync(path, 'a');
     } catch (cause) {

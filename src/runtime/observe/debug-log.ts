@@ -88,7 +88,10 @@ export class DebugLog implements Observer {
 
   closed(): void {
     const { address, rank, nRanks, device } = this.#communicator;
-    this.info('INIT', `comm ${address} rank ${rank} nranks ${nRanks} cudaDev ${device} busId ${device.toString(16)} - ${this.#failed ? 'Abort' : 'Destroy'} COMPLETE`);
+    this.info(
+      'INIT',
+      `comm ${address} rank ${rank} nranks ${nRanks} cudaDev ${device} busId ${device.toString(16)} - ${this.#failed ? 'Abort' : 'Destroy'} COMPLETE`,
+    );
     this.#file?.close();
   }
 

@@ -64,12 +64,17 @@ export function observersOf(told: Told): Observer[] {
   const observers: Observer[] = [];
   if (settings.debug.level !== 'NONE') observers.push(startLog(told, number));
   if (settings.tracePath !== undefined) {
-    observers.push(new TraceFile(traceFile(settings.tracePath), {
-      isFirst: number === 0 && bootstrap.localRank === 0,
-      host: firstHost,
-      id: firstRank + TRACKS * (number + 1),
-      name: number === 0 ? `rank ${bootstrap.rank}` : `rank ${firstRank}, ${bootstrap.rank} of ${told.name ?? `communicator ${number}`}`,
-    }));
+    observers.push(
+      new TraceFile(traceFile(settings.tracePath), {
+        isFirst: number === 0 && bootstrap.localRank === 0,
+        host: firstHost,
+        id: firstRank + TRACKS * (number + 1),
+        name:
+          number === 0
+            ? `rank ${bootstrap.rank}`
+            : `rank ${firstRank}, ${bootstrap.rank} of ${told.name ?? `communicator ${number}`}`,
+      }),
+    );
   }
   return observers;
 }
@@ -85,7 +90,10 @@ function traceFile(pattern: string): string {
   return join(dir, `${name}.${hostname()}${ext}`);
 }
 
-function startLog({ bootstrap, settings, table, ring, shared, name: given, ordinary, float16Sums, listensOn, secret }: Told, number: number): DebugLog {
+function startLog(
+  { bootstrap, settings, table, ring, shared, name: given, ordinary, float16Sums, listensOn, secret }: Told,
+  number: number,
+): DebugLog {
   const { rank, nRanks, localRank, localRanks, peers } = bootstrap;
   const address = `0x${(firstRank * 4096 + number + 1).toString(16)}`;
   const log = new DebugLog(settings.debug, { address, rank, nRanks, device: localRank });
@@ -98,14 +106,20 @@ function startLog({ bootstrap, settings, table, ring, shared, name: given, ordin
   }
   const used = algorithmsIn(table);
   if (settings.protocol !== undefined && !used.includes('ring')) {
-    log.warn(`TCCL_PROTO=${settings.protocol} has no effect: no call here takes a ring, whose messages it is about; TCCL_ALGO=ring forces one`);
+    log.warn(
+      `TCCL_PROTO=${settings.protocol} has no effect: no call here takes a ring, whose messages it is about; TCCL_ALGO=ring forces one`,
+    );
   }
-  const localOf = (other: number): number => peers.filter((peer) => peer.rank < other && peer.hostHash === peers[other]?.hostHash).length;
+  const localOf = (other: number): number =>
+    peers.filter((peer) => peer.rank < other && peer.hostHash === peers[other]?.hostHash).length;
   const { nNodes } = nodeOf(peers, rank);
   const comm = `comm ${address} rank ${rank}`;
   if (given !== undefined) log.info('INIT', `${comm} is called ${JSON.stringify(given)}`);
-  log.info('INIT', `${comm} nRanks ${nRanks} nNodes ${nNodes} localRanks ${localRanks.length} localRank ${localRank}, `
-    + (shared ? 'one memory for the ranks of this host' : 'no memory in common'));
+  log.info(
+    'INIT',
+    `${comm} nRanks ${nRanks} nNodes ${nNodes} localRanks ${localRanks.length} localRank ${localRank}, ` +
+      (shared ? 'one memory for the ranks of this host' : 'no memory in common'),
+  );
   if (ordinary !== undefined) log.info('INIT', `${comm} ordinary arrays: ${ordinary}`);
   log.info('INIT', `${comm} float16 sums: ${float16Sums()}`);
   if (ring === undefined) {
@@ -116,7 +130,10 @@ function startLog({ bootstrap, settings, table, ring, shared, name: given, ordin
     if (used.includes('tree')) log.info('GRAPH', `Trees ${treesText(ring.order, rank)}`);
     log.info('NET', `Channel 00/0 : ${rank}[${localRank}] -> ${next}[${localOf(next)}] via ${ring.transport}`);
   }
-  log.info('INIT', `${comm} nranks ${nRanks} cudaDev ${localRank} busId ${localRank.toString(16)} commId 0x${commIdOf(secret, bootstrap)} - Init COMPLETE`);
+  log.info(
+    'INIT',
+    `${comm} nranks ${nRanks} cudaDev ${localRank} busId ${localRank.toString(16)} commId 0x${commIdOf(secret, bootstrap)} - Init COMPLETE`,
+  );
   if (rank === 0) for (const [kind, ranges] of Object.entries(table)) log.info('TUNING', `${kind}: ${rangesText(ranges)}`);
   return log;
 }
@@ -125,7 +142,11 @@ function startLog({ bootstrap, settings, table, ring, shared, name: given, ordin
 function treesText(order: readonly number[], rank: number): string {
   const nameOf = (place: number): number => (place < 0 ? -1 : (order[place] ?? -1));
   return doubleTree(order.length, order.indexOf(rank))
-    .map(({ parent, children: [first, second] }, tree) => `[${tree}] ${nameOf(first)}/${nameOf(second)}/-1->${rank}->${nameOf(parent)}`).join(' ');
+    .map(
+      ({ parent, children: [first, second] }, tree) =>
+        `[${tree}] ${nameOf(first)}/${nameOf(second)}/-1->${rank}->${nameOf(parent)}`,
+    )
+    .join(' ');
 }
 
 /** The same at all ranks of a communicator, and another for other ranks or another init(). Tells nothing of the secret. */

@@ -49,7 +49,14 @@ export class ObservedEngine extends CompositeEngine {
   };
 
   override begin(
-    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+    code: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    spins: number,
+    details?: CallDetails,
   ): number {
     const decoded = decodeCall(code, root, count);
     const call = { ...decoded, algorithm: this.algorithmOf(decoded.kind, count * type.bytes) };

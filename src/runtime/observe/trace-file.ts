@@ -14,9 +14,9 @@ const KEPT_US = 200_000;
 
 /**
  * What a rank's operations did when, as events of Chrome's trace format, which Perfetto (ui.perfetto.dev),
- * chrome://tracing and speedscope open: a process a host, a track a rank, a slice a collective with a slice in it for each step that
- * was seen, and what was called as its arguments. Messages, groups and windows, of which several may be under way at a
- * time, are asynchronous events: tracks of their own by rank and name.
+ * chrome://tracing and speedscope open: a process a host, a track a rank, a slice a collective with a slice in it for
+ * each step that was seen, and what was called as its arguments. Messages, groups and windows, of which several may be
+ * under way at a time, are asynchronous events: tracks of their own by rank and name.
  *
  * A collective is two events, its beginning and its end, so that one that never ended shows too. Of events of the same
  * time the order in the file counts, so a call's steps stand between its two.
@@ -45,19 +45,25 @@ export class TraceFile implements Observer {
    * @param track numbers of its host and of itself, which viewers take for a process and a thread, and what it is called
    * @throws SystemError `FILE` when it cannot be written
    */
-  constructor(path: string, { isFirst, host, id, name }: { readonly isFirst: boolean; readonly host: number; readonly id: number; readonly name: string }) {
+  constructor(
+    path: string,
+    { isFirst, host, id, name }: { readonly isFirst: boolean; readonly host: number; readonly id: number; readonly name: string },
+  ) {
     this.#pid = host;
     this.#tid = id;
     this.#name = name;
     const what = 'the trace (TCCL_TRACE)';
     try {
-      if (isFirst) writeFileSync(path, `[\n${JSON.stringify({ name: 'process_name', ph: 'M', pid: host, args: { name: hostname() } })}`);
+      if (isFirst)
+        writeFileSync(path, `[\n${JSON.stringify({ name: 'process_name', ph: 'M', pid: host, args: { name: hostname() } })}`);
     } catch (cause) {
       throw notWritable(path, what, cause);
     }
     this.#file = appendTo(path, what);
     // Kept until something happens: the rank that begins the file may not have come so far.
-    this.#kept = this.#line({ name: 'thread_name', ph: 'M', args: { name } }) + this.#line({ name: 'thread_sort_index', ph: 'M', args: { sort_index: id } });
+    this.#kept =
+      this.#line({ name: 'thread_name', ph: 'M', args: { name } }) +
+      this.#line({ name: 'thread_sort_index', ph: 'M', args: { sort_index: id } });
     this.#stopExit = onExit(this.#write);
   }
 
@@ -89,7 +95,12 @@ export class TraceFile implements Observer {
     this.#event(began, { ...event, ph: 'b', ts: began, args: { number, ...operation.args } });
     return (error) => {
       const ended = nowUs();
-      this.#event(ended, { ...event, ph: 'e', ts: ended, args: error === undefined ? {} : { error: error instanceof TcclError ? error.code : error.message } });
+      this.#event(ended, {
+        ...event,
+        ph: 'e',
+        ts: ended,
+        args: error === undefined ? {} : { error: error instanceof TcclError ? error.code : error.message },
+      });
     };
   }
 

@@ -33,7 +33,10 @@ export class Backoff {
   readonly #sleeper = new Int32Array(new SharedArrayBuffer(4));
 
   /** Without the C library (`undefined`) a rank sleeps where it would give its core away. */
-  constructor(readonly libc: Libc | undefined, readonly clock: WatchClock) {}
+  constructor(
+    readonly libc: Libc | undefined,
+    readonly clock: WatchClock,
+  ) {}
 
   restart(): void {
     this.waitedMs = 0;

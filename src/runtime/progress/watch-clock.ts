@@ -46,7 +46,11 @@ export interface Waiting {
 }
 
 /** Calls `action` when this thread has watched for so long, unless the function that it returns is called before. */
-export function afterWatching(limitMs: number, action: () => void, { clock = new WatchClock(limitMs), ref = true }: Waiting = {}): () => void {
+export function afterWatching(
+  limitMs: number,
+  action: () => void,
+  { clock = new WatchClock(limitMs), ref = true }: Waiting = {},
+): () => void {
   const end = clock.look() + limitMs;
   let timer: NodeJS.Timeout;
   const wait = (ms: number): void => {

@@ -90,7 +90,9 @@ export class BootstrapLine implements Introduction {
 
   /** A rank's thread that waits in place hears no news: then the rank counts as dead. */
   async whyGone(peer: number): Promise<Error> {
-    const answered = this.#ask((number) => ({ kind: 'whyGone', number, peer })).then((reason) => unpackReason(reason as Uint8Array, this.rank));
+    const answered = this.#ask((number) => ({ kind: 'whyGone', number, peer })).then((reason) =>
+      unpackReason(reason as Uint8Array, this.rank),
+    );
     return Promise.race([answered, setTimeout(NEWS_MS).then(() => died(peer))]);
   }
 

@@ -23,7 +23,15 @@ export interface DirectThreadData {
   readonly buffer: SharedArrayBuffer;
 }
 
-const { segment: place, team: { address, members, stageBytes }, localRanks, smallBytes, spins, limitMs, buffer } = workerData as DirectThreadData;
+const {
+  segment: place,
+  team: { address, members, stageBytes },
+  localRanks,
+  smallBytes,
+  spins,
+  limitMs,
+  buffer,
+} = workerData as DirectThreadData;
 const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;
 const segment = Segment.inThread(place, libc);

@@ -34,7 +34,11 @@ export interface DirectThreadsOptions {
  * @throws SystemError `OUT_OF_MEMORY`, `LAUNCH` when threads cannot be started
  */
 export async function startDirectThreads(options: DirectThreadsOptions): Promise<ThreadEngine> {
-  const { teams: [team], localRanks, libc } = options;
+  const {
+    teams: [team],
+    localRanks,
+    libc,
+  } = options;
   const lanes = options.teams.map((own) => startLane(own, own === team, options));
   try {
     await Promise.all(lanes.map(({ worker }) => once(worker, 'message')));
@@ -44,7 +48,15 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
   }
   for (const { worker } of lanes) worker.unref();
   // Who waits too long is found by the rank's thread; these are in their calls until somebody ends them.
-  return new ThreadEngine({ lanes, team, libc, rank: localRanks[team.localRank] ?? 0, nRanks: localRanks.length, keepsTime: false, reachesOutside: false });
+  return new ThreadEngine({
+    lanes,
+    team,
+    libc,
+    rank: localRanks[team.localRank] ?? 0,
+    nRanks: localRanks.length,
+    keepsTime: false,
+    reachesOutside: false,
+  });
 }
 
 function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins, limitMs }: DirectThreadsOptions): Lane {
@@ -54,11 +66,20 @@ function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins
   const data: DirectThreadData = {
     segment: team.segment.forThread(from, from + bytes),
     team: { address: team.address, members: team.members, stageBytes: team.stageBytes },
-    localRanks, smallBytes, spins, limitMs, buffer: memory.buffer,
+    localRanks,
+    smallBytes,
+    spins,
+    limitMs,
+    buffer: memory.buffer,
   };
-  const worker = new Worker(new URL('./direct-thread.js', import.meta.url), { workerData: data, execArgv: workerFlags(), name: `engine of rank ${localRanks[team.localRank] ?? 0}` });
+  const worker = new Worker(new URL('./direct-thread.js', import.meta.url), {
+    workerData: data,
+    execArgv: workerFlags(),
+    name: `engine of rank ${localRanks[team.localRank] ?? 0}`,
+  });
   return {
-    memory, worker,
+    memory,
+    worker,
     // Threads that wait for others find it, and end.
     fail: (error) => raiseTeamAbort(team, localRanks, error),
     left: () => {

@@ -61,8 +61,8 @@ const none = new Int32Array(0);
 /** The call, with its arrays in a segment's memory, or in what `outside` gives for other memory. */
 export function callAt(memory: SharedArrayBuffer, call: PlacedCall, outside?: (place: Outside) => ArrayBuffer): QueuedCall {
   const { code, root, send, sendLength, recv, recvLength, count, details, sendIn, recvIn } = call;
-  const sendMemory = sendIn === undefined ? memory : outside?.(sendIn) ?? memory;
-  const recvMemory = recvIn === undefined ? memory : outside?.(recvIn) ?? memory;
+  const sendMemory = sendIn === undefined ? memory : (outside?.(sendIn) ?? memory);
+  const recvMemory = recvIn === undefined ? memory : (outside?.(recvIn) ?? memory);
   const { type, array: input } = elementsAt(sendMemory, typeCodeOf(code), send, sendLength);
   const isSame = recv === send && recvLength === sendLength && sendMemory === recvMemory;
   const output = isSame ? input : elementsAt(recvMemory, typeCodeOf(code), recv, recvLength).array;
@@ -70,7 +70,12 @@ export function callAt(memory: SharedArrayBuffer, call: PlacedCall, outside?: (p
 }
 
 /** The type of a code, and elements of it in some memory. */
-export function elementsAt(memory: ArrayBufferLike, code: number, offset: number, length: number): { readonly type: DataType; readonly array: NumericArray } {
+export function elementsAt(
+  memory: ArrayBufferLike,
+  code: number,
+  offset: number,
+  length: number,
+): { readonly type: DataType; readonly array: NumericArray } {
   const type = dataTypes.find((candidate) => candidate.code === code) ?? int32;
   return { type, array: length === 0 ? none : new type.array(memory, offset, length) };
 }
@@ -98,7 +103,20 @@ export class EngineThreadMemory {
   post({ code, root, send, sendLength, recv, recvLength, count, details, sendIn, recvIn }: PlacedCall): void {
     const text = details === undefined ? '' : JSON.stringify(details, (_, value: unknown) => forJson(value));
     const written = Buffer.from(this.buffer, DETAILS).write(text);
-    this.#numbers.set([code, root, send, sendLength, recv, recvLength, count, written, sendIn?.address ?? 0, sendIn?.bytes ?? 0, recvIn?.address ?? 0, recvIn?.bytes ?? 0]);
+    this.#numbers.set([
+      code,
+      root,
+      send,
+      sendLength,
+      recv,
+      recvLength,
+      count,
+      written,
+      sendIn?.address ?? 0,
+      sendIn?.bytes ?? 0,
+      recvIn?.address ?? 0,
+      recvIn?.bytes ?? 0,
+    ]);
     Atomics.add(this.#words, POSTED, 1);
     Atomics.notify(this.#words, POSTED);
   }
@@ -203,10 +221,22 @@ export class EngineThreadMemory {
   }
 
   #posted(): PlacedCall {
-    const [code = 0, root = 0, send = 0, sendLength = 0, recv = 0, recvLength = 0, count = 0, bytes = 0, ...outside] = this.#numbers;
+    const [code = 0, root = 0, send = 0, sendLength = 0, recv = 0, recvLength = 0, count = 0, bytes = 0, ...outside] =
+      this.#numbers;
     const text = Buffer.from(this.buffer, DETAILS, bytes).toString();
-    const details = text === '' ? undefined : JSON.parse(text, (_, value: unknown) => fromJson(value)) as CallDetails;
-    return { code, root, send, sendLength, recv, recvLength, count, details, sendIn: memoryAt(outside, 0), recvIn: memoryAt(outside, 2) };
+    const details = text === '' ? undefined : (JSON.parse(text, (_, value: unknown) => fromJson(value)) as CallDetails);
+    return {
+      code,
+      root,
+      send,
+      sendLength,
+      recv,
+      recvLength,
+      count,
+      details,
+      sendIn: memoryAt(outside, 0),
+      recvIn: memoryAt(outside, 2),
+    };
   }
 
   completed(): void {
@@ -253,7 +283,8 @@ const { waitAsync } = Atomics as unknown as { readonly waitAsync: (words: Int32A
 /** JSON has no bigints, and neither NaN, infinities nor -0: a scalar goes as a text. */
 function forJson(value: unknown): unknown {
   if (typeof value === 'bigint') return { bigint: value.toString() };
-  if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) return { number: Object.is(value, -0) ? '-0' : String(value) };
+  if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0)))
+    return { number: Object.is(value, -0) ? '-0' : String(value) };
   return value;
 }
 

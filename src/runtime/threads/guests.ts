@@ -21,7 +21,10 @@ interface Guest {
 export class Guests {
   #guests: Guest[] = [];
 
-  constructor(readonly team: Team, readonly libc: Libc | undefined) {}
+  constructor(
+    readonly team: Team,
+    readonly libc: Libc | undefined,
+  ) {}
 
   /** Whether an array has elements that lie outside the segment. */
   isOutside(array: NumericArray): boolean {
@@ -30,7 +33,8 @@ export class Guests {
 
   /** Where an array lies, which is not copied: in the segment, or in other memory of this process, from its beginning on. */
   whereIs(array: NumericArray): { readonly at: number; readonly memory: Outside | undefined } {
-    if (!this.isOutside(array) || this.libc === undefined) return { at: Math.max(0, this.team.segment.offsetOf(array)), memory: undefined };
+    if (!this.isOutside(array) || this.libc === undefined)
+      return { at: Math.max(0, this.team.segment.offsetOf(array)), memory: undefined };
     const { buffer, byteOffset } = array;
     return { at: byteOffset, memory: { address: Number(this.libc.addressOf(new Uint8Array(buffer))), bytes: buffer.byteLength } };
   }

@@ -1,4 +1,5 @@
-// The thread that has a rank's sockets and carries out its calls, messages and windows over them: see network-threads.ts, which starts it.
+// The thread that has a rank's sockets and carries out its calls, messages and windows over them: see
+// network-threads.ts, which starts it.
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { setHeartbeat } from '../bootstrap/liveness.js';
 import type { Algorithm } from '../algorithms/call.js';
@@ -40,13 +41,18 @@ export type ToNetworkThread =
   | { readonly kind: 'abort'; readonly reason: Uint8Array }
   | { readonly kind: 'window'; readonly window: WindowInThread }
   | { readonly kind: 'message'; readonly piece: MessagePiece };
-export type FromNetworkThread = Question | { readonly kind: 'opened'; readonly transport: string } | { readonly kind: 'failed'; readonly reason: Uint8Array };
+export type FromNetworkThread =
+  Question | { readonly kind: 'opened'; readonly transport: string } | { readonly kind: 'failed'; readonly reason: Uint8Array };
 
 /** How often the rank is told whether its call gets further. */
 const STEPS_EVERY_MS = 50;
 
 const given = workerData as NetworkThreadData;
-const { members: { rank }, spins, limits } = given;
+const {
+  members: { rank },
+  spins,
+  limits,
+} = given;
 setHeartbeat(given.heartbeatMs);
 const port = parentPort as MessagePort;
 const post = (message: FromNetworkThread): void => port.postMessage(message);
@@ -64,7 +70,15 @@ let abort = (error: unknown): void => {
   stop.abort(error);
   messages.abort(error as Error);
 };
-const messages = new ServedMessages({ ...given, bootstrap, team, libc, memory, ended: given.endedPieces, fail: (error) => abort(error) });
+const messages = new ServedMessages({
+  ...given,
+  bootstrap,
+  team,
+  libc,
+  memory,
+  ended: given.endedPieces,
+  fail: (error) => abort(error),
+});
 
 port.on('message', (message: ToNetworkThread) => {
   if (message.kind === 'abort') abort(unpackReason(message.reason, rank));
@@ -126,7 +140,17 @@ async function serve(engine: NetworkEngine): Promise<void> {
   const leave = async (): Promise<void> => {
     await Promise.all([engine.close(), messages.close(), ...[...windows].map((window) => window.close())]);
   };
-  const queue = new CallQueue({ engine, rank, libc, spins, patience: 0, limits, warn: warnNow, fail, messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined } });
+  const queue = new CallQueue({
+    engine,
+    rank,
+    libc,
+    spins,
+    patience: 0,
+    limits,
+    warn: warnNow,
+    fail,
+    messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined },
+  });
   abort = fail;
   process.on('uncaughtException', fail);
   setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();

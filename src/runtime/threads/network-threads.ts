@@ -70,10 +70,23 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     segment: team.segment.forThread(from, from + bytes),
     team: { address: team.address, members: team.members },
     members: { rank, nRanks, peers, localRanks },
-    shared, host, secret, order, algorithms, spins, limits, heartbeatMs, buffer: memory.buffer, endedPieces: ended,
+    shared,
+    host,
+    secret,
+    order,
+    algorithms,
+    spins,
+    limits,
+    heartbeatMs,
+    buffer: memory.buffer,
+    endedPieces: ended,
   };
   signal.throwIfAborted();
-  const worker = new Worker(new URL('./network-thread.js', import.meta.url), { workerData: data, execArgv: workerFlags(), name: `network of rank ${rank}` });
+  const worker = new Worker(new URL('./network-thread.js', import.meta.url), {
+    workerData: data,
+    execArgv: workerFlags(),
+    name: `network of rank ${rank}`,
+  });
   const tell = (message: ToNetworkThread): void => worker.postMessage(message);
   const stopTelling = bootstrap.onFailure((error) => tell({ kind: 'failure', reason: packReason(error) }));
   const abort = (): void => tell({ kind: 'abort', reason: packReason(signal.reason as Error) });
@@ -86,11 +99,24 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
       tell({ kind: 'abort', reason: packReason(error) });
       memory.waitUntilGivenUp(LAST_WORDS_MS);
     };
-    const engine = new ThreadEngine({ lanes: [{ memory, worker, fail, left: () => undefined }], team, libc, rank, nRanks, keepsTime: true, reachesOutside: libc !== undefined });
-    const lanesOf = (window: LanesParts): ThreadLanes => new ThreadLanes(window, {
-      segment: team.segment, libc, rank, bytesPerPeer: peerBytes, reason: () => memory.reason(),
-      start: (given) => worker.postMessage({ kind: 'window', window: given } satisfies ToNetworkThread, [given.port]),
+    const engine = new ThreadEngine({
+      lanes: [{ memory, worker, fail, left: () => undefined }],
+      team,
+      libc,
+      rank,
+      nRanks,
+      keepsTime: true,
+      reachesOutside: libc !== undefined,
     });
+    const lanesOf = (window: LanesParts): ThreadLanes =>
+      new ThreadLanes(window, {
+        segment: team.segment,
+        libc,
+        rank,
+        bytesPerPeer: peerBytes,
+        reason: () => memory.reason(),
+        start: (given) => worker.postMessage({ kind: 'window', window: given } satisfies ToNetworkThread, [given.port]),
+      });
     const messages = messageServer({ rank, nRanks, team, memory, ended, hand: (piece) => tell({ kind: 'message', piece }) });
     const inPlace = (run: () => void): void => {
       engine.waitsInPlace = true;
@@ -110,8 +136,16 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
   }
 }
 
-/** The name of the thread's transport, once its connections are made. What it asks of the bootstrap network is answered, then too. */
-function whenOpened(worker: Worker, bootstrap: Bootstrap, memory: EngineThreadMemory, tell: (message: ToNetworkThread) => void): Promise<string> {
+/**
+ * The name of the thread's transport, once its connections are made. What it asks of the bootstrap network is answered,
+ * then too.
+ */
+function whenOpened(
+  worker: Worker,
+  bootstrap: Bootstrap,
+  memory: EngineThreadMemory,
+  tell: (message: ToNetworkThread) => void,
+): Promise<string> {
   return new Promise((resolve, reject) => {
     worker.on('message', (message: FromNetworkThread) => {
       if (message.kind === 'opened') resolve(message.transport);

@@ -80,8 +80,19 @@ export class ServedMessages {
     this.#options = options;
     this.#pointToPoint = new PointToPoint({
       // Those that share memory it has nothing to do with.
-      bootstrap, team, libc, shared: false,
-      openTransport: () => new SocketTransport({ size: pairFifo(bootstrap.nRanks), segment: team.segment, rank: bootstrap.rank, host, secret, whyGone: (peer) => bootstrap.whyGone(peer) }),
+      bootstrap,
+      team,
+      libc,
+      shared: false,
+      openTransport: () =>
+        new SocketTransport({
+          size: pairFifo(bootstrap.nRanks),
+          segment: team.segment,
+          rank: bootstrap.rank,
+          host,
+          secret,
+          whyGone: (peer) => bootstrap.whyGone(peer),
+        }),
       onNews: () => this.#goOn(),
     });
     const shorterMs = shorterLimit(limits);
@@ -91,7 +102,10 @@ export class ServedMessages {
 
   /** All connections are made at once: later the rank may wait in place, and its bootstrap network with it. */
   async connect(): Promise<void> {
-    const { bootstrap: { rank, nRanks, localRanks }, shared } = this.#options;
+    const {
+      bootstrap: { rank, nRanks, localRanks },
+      shared,
+    } = this.#options;
     const isElsewhere = (peer: number): boolean => peer !== rank && !(shared && localRanks.includes(peer));
     await this.#pointToPoint.connect(Array.from({ length: nRanks }, (_, peer) => peer).filter(isElsewhere));
     this.#pointToPoint.listen(true);
@@ -129,13 +143,19 @@ export class ServedMessages {
   }
 
   readonly #lookAtTime = (): void => {
-    const { bootstrap: { rank }, limits, fail } = this.#options;
+    const {
+      bootstrap: { rank },
+      limits,
+      fail,
+    } = this.#options;
     const { timeoutMs, warnAfterMs } = limits;
     const shorterMs = shorterLimit(limits);
     const p2p = this.#pointToPoint;
     const now = this.#clock.look();
     const whom = (awaited: readonly number[], behind: readonly number[]): string => {
-      return p2p.isCircle ? describeLate(awaited, (one) => p2p.doing(one)) + CIRCLE : describeLate(behind, (one) => p2p.doing(one));
+      return p2p.isCircle
+        ? describeLate(awaited, (one) => p2p.doing(one)) + CIRCLE
+        : describeLate(behind, (one) => p2p.doing(one));
     };
     const late = timeoutMs === 0 ? undefined : p2p.longWait(now, timeoutMs);
     if (late !== undefined) {
@@ -146,6 +166,7 @@ export class ServedMessages {
     const awaited = p2p.longWait(now, this.#clock.gapMs);
     if (awaited !== undefined) p2p.sayWaits(awaited.ranks, shorterMs, awaited.deed);
     const warned = warnAfterMs === 0 ? undefined : p2p.longWait(now, warnAfterMs, true);
-    if (warned !== undefined) warnNow(longWait(rank, warnAfterMs, warned.text, whom(warned.ranks, p2p.holdUps(warned.ranks, shorterMs))));
+    if (warned !== undefined)
+      warnNow(longWait(rank, warnAfterMs, warned.text, whom(warned.ranks, p2p.holdUps(warned.ranks, shorterMs))));
   };
 }

@@ -25,19 +25,21 @@ export interface WindowInThread extends Omit<LanesParts, 'onNews'> {
 export const newsWords = { count: 0, signalled: 1 } as const;
 
 /** What the rank wants to be done. */
-export type WindowRequest = { readonly kind: 'close' } | {
-  readonly kind: 'put' | 'get' | 'signal' | 'flush';
-  /** The answer gives it back. */
-  readonly number: number;
-  readonly peer: number;
-  /** In the segment: what is sent or filled. */
-  readonly address: number;
-  readonly bytes: number;
-  /** Bytes from the beginning of the peer's part. */
-  readonly offset: number;
-  /** Of a put: whether a signal follows. */
-  readonly signals: boolean;
-};
+export type WindowRequest =
+  | { readonly kind: 'close' }
+  | {
+      readonly kind: 'put' | 'get' | 'signal' | 'flush';
+      /** The answer gives it back. */
+      readonly number: number;
+      readonly peer: number;
+      /** In the segment: what is sent or filled. */
+      readonly address: number;
+      readonly bytes: number;
+      /** Bytes from the beginning of the peer's part. */
+      readonly offset: number;
+      /** Of a put: whether a signal follows. */
+      readonly signals: boolean;
+    };
 
 /** What the thread tells the rank. */
 export type WindowNews =
@@ -79,10 +81,23 @@ export class ServedWindow {
     this.#window = window;
     this.#wake = wake;
     this.#buffer = segment.buffer;
-    this.#transport = new SocketTransport({ size: pairFifo(bootstrap.nRanks), segment, rank: bootstrap.rank, host, secret, whyGone: (peer) => bootstrap.whyGone(peer) });
+    this.#transport = new SocketTransport({
+      size: pairFifo(bootstrap.nRanks),
+      segment,
+      rank: bootstrap.rank,
+      host,
+      secret,
+      whyGone: (peer) => bootstrap.whyGone(peer),
+    });
     for (const peer of peers) {
       bootstrap.watch(peer);
-      const dialling = { bootstrap, transport: this.#transport, tag: laneTag(number), onNews: () => this.#goOn(peer), signal: this.#stop.signal };
+      const dialling = {
+        bootstrap,
+        transport: this.#transport,
+        tag: laneTag(number),
+        onNews: () => this.#goOn(peer),
+        signal: this.#stop.signal,
+      };
       const onSignal = (): void => {
         countSignal(words, signals, peer);
         if (Atomics.exchange(window.news, newsWords.signalled, 1) === 0) this.#tell({ kind: 'signalled' });
@@ -126,10 +141,14 @@ export class ServedWindow {
     const lane = this.#lanes.get(peer);
     if (lane === undefined) throw new InternalError('INTERNAL', `there is no lane to rank ${peer}`);
     const array = new Uint8Array(this.#buffer, address, bytes);
-    const command: WindowCommand = kind === 'put' ? lane.put(array, bytes, offset, signals)
-      : kind === 'get' ? lane.get(array, bytes, offset)
-      : kind === 'signal' ? lane.signal()
-      : lane.flush();
+    const command: WindowCommand =
+      kind === 'put'
+        ? lane.put(array, bytes, offset, signals)
+        : kind === 'get'
+          ? lane.get(array, bytes, offset)
+          : kind === 'signal'
+            ? lane.signal()
+            : lane.flush();
     const ended = (): void => this.#tell({ kind: 'done', number });
     if (command.done) ended();
     else command.ended = ended;

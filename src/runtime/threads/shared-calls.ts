@@ -10,7 +10,13 @@ const SHARED_BYTES = 128 * 1024;
 const elementwise: ReadonlySet<number> = new Set([callKinds.allReduce, callKinds.reduce, callKinds.broadcast]);
 /** In these, arrays have a block for each rank, and a share is about a part of each. */
 const inBlocks: ReadonlySet<number> = new Set([
-  callKinds.allGather, callKinds.reduceScatter, callKinds.allToAll, callKinds.gather, callKinds.scatter, callKinds.allGatherV, callKinds.reduceScatterV,
+  callKinds.allGather,
+  callKinds.reduceScatter,
+  callKinds.allToAll,
+  callKinds.gather,
+  callKinds.scatter,
+  callKinds.allGatherV,
+  callKinds.reduceScatterV,
   callKinds.allToAllV,
 ]);
 
@@ -26,7 +32,8 @@ export function sharesOf(call: PlacedCall, elementBytes: number, threads: number
   const blocks = details?.counts === undefined && inBlocks.has(kind) ? nRanks : 1;
   const isSmall = kind !== callKinds.allToAllV && count * blocks * elementBytes < threads * SHARED_BYTES;
   if (threads === 1 || isSmall) return [call];
-  if (inBlocks.has(kind)) return Array.from({ length: threads }, (_, index) => ({ ...call, details: { ...details, share: { index, of: threads } } }));
+  if (inBlocks.has(kind))
+    return Array.from({ length: threads }, (_, index) => ({ ...call, details: { ...details, share: { index, of: threads } } }));
   return elementwise.has(kind) ? partsOf(call, elementBytes, threads) : [call];
 }
 
@@ -39,9 +46,12 @@ function partsOf(call: PlacedCall, elementBytes: number, threads: number): reado
     const length = Math.min(share, count - from);
     const lengthOf = (elements: number): number => Math.max(0, Math.min(elements - from, length));
     return {
-      ...call, count: length,
-      send: call.send + from * elementBytes, sendLength: lengthOf(call.sendLength),
-      recv: call.recv + from * elementBytes, recvLength: lengthOf(call.recvLength),
+      ...call,
+      count: length,
+      send: call.send + from * elementBytes,
+      sendLength: lengthOf(call.sendLength),
+      recv: call.recv + from * elementBytes,
+      recvLength: lengthOf(call.recvLength),
     };
   });
 }

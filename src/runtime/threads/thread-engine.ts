@@ -84,9 +84,24 @@ export class ThreadEngine implements Engine {
   }
 
   begin(
-    code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails,
+    code: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    spins: number,
+    details?: CallDetails,
   ): number {
-    const call: PlacedCall = { code, root, sendLength: send.length, recvLength: recv.length, count, details, ...this.#place(send, recv) };
+    const call: PlacedCall = {
+      code,
+      root,
+      sendLength: send.length,
+      recvLength: recv.length,
+      count,
+      details,
+      ...this.#place(send, recv),
+    };
     this.#underWay = call;
     // The threads are what goes on: they keep the process alive until the call is over.
     for (const { worker } of this.#lanes) worker.ref();
@@ -149,7 +164,8 @@ export class ThreadEngine implements Engine {
 
   /** Where a thread finds the arrays of a call. */
   #place(send: NumericArray, recv: NumericArray): Pick<PlacedCall, 'send' | 'recv' | 'sendIn' | 'recvIn'> {
-    const outside = this.waitsInPlace && this.#reachesOutside ? [send, recv].filter((array) => this.#guests.isOutside(array)) : [];
+    const outside =
+      this.waitsInPlace && this.#reachesOutside ? [send, recv].filter((array) => this.#guests.isOutside(array)) : [];
     if (outside.reduce((bytes, { byteLength }) => bytes + byteLength, 0) < REACHED_BYTES) {
       const [input, output] = this.#guests.place(send, recv);
       return { send: input, recv: output };
@@ -169,7 +185,8 @@ export class ThreadEngine implements Engine {
     });
     // Those that gave up end by themselves.
     const waiting = living.filter(({ memory }) => memory.reason() === undefined);
-    for (const { memory } of waiting) memory.post({ code: EXIT, root: 0, send: 0, sendLength: 0, recv: 0, recvLength: 0, count: 0, details: undefined });
+    for (const { memory } of waiting)
+      memory.post({ code: EXIT, root: 0, send: 0, sendLength: 0, recv: 0, recvLength: 0, count: 0, details: undefined });
     // A process that is about to end does not come back here.
     for (const { memory } of waiting) memory.waitUntilDone(GOODBYE_MS);
     await Promise.all(exits);

@@ -26,7 +26,8 @@ interface OpenRequest {
   readonly command: WindowCommand;
   readonly lane: ThreadLane;
   /** Of an array outside the segment: what it is, where its copy is, and whether that is to be copied back. */
-  readonly guest: { readonly operand: Operand; readonly address: number; readonly bytes: number; readonly returns: boolean } | undefined;
+  readonly guest:
+    { readonly operand: Operand; readonly address: number; readonly bytes: number; readonly returns: boolean } | undefined;
 }
 
 /**
@@ -92,7 +93,12 @@ export class ThreadLanes implements WindowLanes {
 
   /** Has the thread do something. */
   request(
-    lane: ThreadLane, kind: 'put' | 'get' | 'signal' | 'flush', array: NumericArray | undefined, bytes: number, offset: number, signals: boolean,
+    lane: ThreadLane,
+    kind: 'put' | 'get' | 'signal' | 'flush',
+    array: NumericArray | undefined,
+    bytes: number,
+    offset: number,
+    signals: boolean,
   ): WindowCommand {
     const { segment, libc } = this.#options;
     const command: WindowCommand = { done: false, ended: undefined };
@@ -119,7 +125,8 @@ export class ThreadLanes implements WindowLanes {
     const count = Atomics.load(this.#news, newsWords.count);
     if (count === this.#newsSeen || this.#port === undefined) return;
     this.#newsSeen = count;
-    for (let next = receiveMessageOnPort(this.#port); next !== undefined; next = receiveMessageOnPort(this.#port)) this.#take(next.message as WindowNews);
+    for (let next = receiveMessageOnPort(this.#port); next !== undefined; next = receiveMessageOnPort(this.#port))
+      this.#take(next.message as WindowNews);
   }
 
   /** The thread fails with the communicator's engine, and tells the other ranks why. */
@@ -182,7 +189,10 @@ class ThreadLane implements Lane {
   readonly #lanes: ThreadLanes;
   #failure: Error | undefined;
 
-  constructor(readonly peer: number, lanes: ThreadLanes) {
+  constructor(
+    readonly peer: number,
+    lanes: ThreadLanes,
+  ) {
     this.#lanes = lanes;
   }
 
@@ -212,7 +222,13 @@ class ThreadLane implements Lane {
     this.#failure ??= reason;
   }
 
-  #request(kind: 'put' | 'get' | 'signal' | 'flush', array?: NumericArray, bytes = 0, offset = 0, signals = false): WindowCommand {
+  #request(
+    kind: 'put' | 'get' | 'signal' | 'flush',
+    array?: NumericArray,
+    bytes = 0,
+    offset = 0,
+    signals = false,
+  ): WindowCommand {
     this.isUsed = true;
     return this.#lanes.request(this, kind, array, bytes, offset, signals);
   }

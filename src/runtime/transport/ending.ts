@@ -31,7 +31,11 @@ export function closedHere(peer: number): InvalidUsageError {
 }
 
 export function closedThere(peer: number): RemoteError {
-  return new RemoteError('CLOSED', `rank ${peer} closed its communicator or exited while this rank still exchanged data with it`, { rank: peer });
+  return new RemoteError(
+    'CLOSED',
+    `rank ${peer} closed its communicator or exited while this rank still exchanged data with it`,
+    { rank: peer },
+  );
 }
 
 export function died(rank: number, cause?: unknown): RemoteError {

@@ -2,7 +2,15 @@ import { setMaxListeners } from 'node:events';
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { InternalError, InvalidUsageError, SystemError } from '../../errors.js';
-import type { Connection, ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from './transport.js';
+import type {
+  Connection,
+  ConnectionSetUp,
+  FifoSize,
+  ReceiveConnection,
+  SendConnection,
+  Transport,
+  TransportName,
+} from './transport.js';
 import { unlessAborted } from './unless-aborted.js';
 
 /** Messages of the bootstrap network that carry connect information have this tag. */
@@ -43,9 +51,9 @@ export interface Agreement {
 }
 
 /**
- * Makes connections with any ranks, and gives up when any rank fails meanwhile. Every rank that is an end of one calls it; two ranks that want connections in
- * several calls make these calls in the same order. A rank that fails must abort the bootstrap network, so that those
- * that wait for it do not wait for ever.
+ * Makes connections with any ranks, and gives up when any rank fails meanwhile. Every rank that is an end of one calls
+ * it; two ranks that want connections in several calls make these calls in the same order. A rank that fails must abort
+ * the bootstrap network, so that those that wait for it do not wait for ever.
  *
  * @param transportFor what carries data to and from a rank; both ranks of a pair must choose the same
  * @param signal ends the attempt with its reason
@@ -60,16 +68,21 @@ export function connectPeers(
   signal: AbortSignal,
 ): Promise<PeerConnections> {
   const inPairs: Agreement = {
-    exchange: async (opening) => new Map(await Promise.all([...(await opening)].map(async ([peer, mine]): Promise<[number, Offer]> => {
-      const [bytes] = await Promise.all([bootstrap.recv(peer, TAG), bootstrap.send(peer, TAG, encodeJson(mine))]);
-      const theirs = decodeJson(bytes) as Offer;
-      if (isAlike(mine, theirs)) return [peer, theirs];
-      throw new InvalidUsageError(
-        'UNSUPPORTED',
-        `rank ${bootstrap.rank} wants to exchange data with rank ${peer} by ${describeOffer(mine)}, which wants ${describeOffer(theirs)}; give all ranks the same settings`,
-        { ranks: [bootstrap.rank, peer] },
-      );
-    }))),
+    exchange: async (opening) =>
+      new Map(
+        await Promise.all(
+          [...(await opening)].map(async ([peer, mine]): Promise<[number, Offer]> => {
+            const [bytes] = await Promise.all([bootstrap.recv(peer, TAG), bootstrap.send(peer, TAG, encodeJson(mine))]);
+            const theirs = decodeJson(bytes) as Offer;
+            if (isAlike(mine, theirs)) return [peer, theirs];
+            throw new InvalidUsageError(
+              'UNSUPPORTED',
+              `rank ${bootstrap.rank} wants to exchange data with rank ${peer} by ${describeOffer(mine)}, which wants ${describeOffer(theirs)}; give all ranks the same settings`,
+              { ranks: [bootstrap.rank, peer] },
+            );
+          }),
+        ),
+      ),
     settle: (connecting) => connecting,
   };
   return connectEnds(bootstrap, sendTo, receiveFrom, transportFor, signal, inPairs);
@@ -95,7 +108,10 @@ export async function connectEnds(
     open(receiveFrom, (peer) => transportFor(peer).setUpReceive(peer), undo),
   );
   try {
-    const offers = await unlessAborted(agreement.exchange(opening.then(([sends, receives]) => offersOf(sends, receives, transportFor))), either);
+    const offers = await unlessAborted(
+      agreement.exchange(opening.then(([sends, receives]) => offersOf(sends, receives, transportFor))),
+      either,
+    );
     const [sends, receives] = await opening;
     undo.length = 0; // a set-up that connects looks after itself
     const connect = async <E extends Connection>({ setUp, peer, name }: Ready<E>, info: string | undefined): Promise<E> => {
@@ -134,7 +150,12 @@ const NEWS_MS = 5000;
  * A connection in the making with `peer`. Where it breaks, that may be because the peer died or gave up, and the news of it
  * are still on their way: they tell more. They are waited for no longer than the signal lets.
  */
-export async function orWhyNot<C>(bootstrap: Pick<Introduction, 'whyGone'>, peer: number, connecting: Promise<C>, signal: AbortSignal): Promise<C> {
+export async function orWhyNot<C>(
+  bootstrap: Pick<Introduction, 'whyGone'>,
+  peer: number,
+  connecting: Promise<C>,
+  signal: AbortSignal,
+): Promise<C> {
   try {
     return await connecting;
   } catch (error) {
@@ -169,22 +190,36 @@ interface Ready<E> extends WantedEnd {
   readonly setUp: ConnectionSetUp<E>;
 }
 
-function open<E>(wanted: readonly WantedEnd[], setUpWith: (peer: number) => Promise<ConnectionSetUp<E>>, undo: ((error: Error) => void)[]): Promise<Ready<E>[]> {
-  return allOrNone(wanted.map(async ({ peer, name }) => {
-    const setUp = await setUpWith(peer);
-    undo.push(() => setUp.cancel());
-    return { peer, name, setUp };
-  }));
+function open<E>(
+  wanted: readonly WantedEnd[],
+  setUpWith: (peer: number) => Promise<ConnectionSetUp<E>>,
+  undo: ((error: Error) => void)[],
+): Promise<Ready<E>[]> {
+  return allOrNone(
+    wanted.map(async ({ peer, name }) => {
+      const setUp = await setUpWith(peer);
+      undo.push(() => setUp.cancel());
+      return { peer, name, setUp };
+    }),
+  );
 }
 
 /** What each peer is to know. */
-function offersOf(sends: readonly Ready<SendConnection>[], receives: readonly Ready<ReceiveConnection>[], transportFor: (peer: number) => Transport): Map<number, Offer> {
+function offersOf(
+  sends: readonly Ready<SendConnection>[],
+  receives: readonly Ready<ReceiveConnection>[],
+  transportFor: (peer: number) => Transport,
+): Map<number, Offer> {
   const infos = (ends: readonly Ready<unknown>[], peer: number): Record<string, string> =>
-    Object.fromEntries(ends.filter((end) => end.peer === peer).map((end) => [end.name, Buffer.from(end.setUp.info).toString('base64')]));
-  return new Map([...sends, ...receives].map(({ peer }): [number, Offer] => {
-    const { name, size } = transportFor(peer);
-    return [peer, { transport: name, size, sends: infos(sends, peer), receives: infos(receives, peer) }];
-  }));
+    Object.fromEntries(
+      ends.filter((end) => end.peer === peer).map((end) => [end.name, Buffer.from(end.setUp.info).toString('base64')]),
+    );
+  return new Map(
+    [...sends, ...receives].map(({ peer }): [number, Offer] => {
+      const { name, size } = transportFor(peer);
+      return [peer, { transport: name, size, sends: infos(sends, peer), receives: infos(receives, peer) }];
+    }),
+  );
 }
 
 /** All results, or the first error, once all are settled: nothing is left that could still open something. */

@@ -22,7 +22,11 @@ export class RingOfRanks {
    * @param order the ranks, each once, in the direction of the data
    * @param links undefined where there is only one rank
    */
-  constructor(readonly rank: number, readonly order: readonly number[], readonly links: RingLinks | undefined) {
+  constructor(
+    readonly rank: number,
+    readonly order: readonly number[],
+    readonly links: RingLinks | undefined,
+  ) {
     this.index = order.indexOf(rank);
   }
 
@@ -65,8 +69,16 @@ export async function connectRing(
     },
     settle: (connecting) => (needsAll ? inStep(bootstrap, () => connecting.then(() => null)) : connecting),
   };
-  const { sends: [send], receives: [receive] } = await connectEnds(
-    bootstrap, [{ peer: place.rankAt(1), name: 'ring' }], [{ peer: place.rankAt(-1), name: 'ring' }], transportFor, signal, together,
+  const {
+    sends: [send],
+    receives: [receive],
+  } = await connectEnds(
+    bootstrap,
+    [{ peer: place.rankAt(1), name: 'ring' }],
+    [{ peer: place.rankAt(-1), name: 'ring' }],
+    transportFor,
+    signal,
+    together,
   );
   if (send === undefined || receive === undefined) throw new InternalError('INTERNAL', 'a ring without links');
   return new RingOfRanks(rank, order, { send, receive });

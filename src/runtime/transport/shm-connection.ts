@@ -65,7 +65,11 @@ export class Fifo {
   readonly mask: number;
 
   /** @param stride bytes from slot to slot */
-  constructor(readonly segment: Segment, readonly place: FifoPlace, readonly stride: number) {
+  constructor(
+    readonly segment: Segment,
+    readonly place: FifoPlace,
+    readonly stride: number,
+  ) {
     this.words = new Int32Array(segment.buffer, place.address, SLOTS / 4);
     this.slots = place.address + SLOTS;
     this.mask = place.steps - 1;

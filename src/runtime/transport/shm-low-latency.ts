@@ -35,7 +35,12 @@ export class LowLatencySender extends ShmConnection implements SendConnection {
   /** The receiver's counter when last seen. */
   #head = FIRST_STEP;
 
-  constructor(fifo: Fifo, peer: number, hasPeerLeft: () => boolean, readonly header: HeaderShape) {
+  constructor(
+    fifo: Fifo,
+    peer: number,
+    hasPeerLeft: () => boolean,
+    readonly header: HeaderShape,
+  ) {
     const slot = fifo.segment.allocateBytes(fifo.place.slotBytes);
     super(true, fifo, peer, hasPeerLeft, () => fifo.segment.freeBytes(slot));
     this.#slot = slot;
@@ -71,7 +76,13 @@ export class LowLatencyReceiver extends ShmConnection implements ReceiveConnecti
   /** Whether the oldest message is in this side's slot. */
   #taken = false;
 
-  constructor(fifo: Fifo, peer: number, hasPeerLeft: () => boolean, onEnd: () => void, readonly header: HeaderShape) {
+  constructor(
+    fifo: Fifo,
+    peer: number,
+    hasPeerLeft: () => boolean,
+    onEnd: () => void,
+    readonly header: HeaderShape,
+  ) {
     const slot = fifo.segment.allocateBytes(fifo.place.slotBytes);
     super(false, fifo, peer, hasPeerLeft, () => {
       fifo.segment.freeBytes(slot);

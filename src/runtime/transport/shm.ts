@@ -2,7 +2,20 @@ import type { Team } from '../device/team.js';
 import { InternalError } from '../../errors.js';
 import { died } from './ending.js';
 import {
-  decodeInfo, encodeInfo, Fifo, FIRST_STEP, HEAD, LENGTHS, MOST_STEPS, OPEN, SENDER_STATE, ShmConnection, SLOTS, strideOf, TAIL, type FifoPlace,
+  decodeInfo,
+  encodeInfo,
+  Fifo,
+  FIRST_STEP,
+  HEAD,
+  LENGTHS,
+  MOST_STEPS,
+  OPEN,
+  SENDER_STATE,
+  ShmConnection,
+  SLOTS,
+  strideOf,
+  TAIL,
+  type FifoPlace,
 } from './shm-connection.js';
 import { LowLatencyReceiver, LowLatencySender, lowLatencyStride, type HeaderShape } from './shm-low-latency.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from './transport.js';
@@ -27,7 +40,8 @@ export class ShmTransport implements Transport {
     this.#options = options;
     this.size = options.size;
     const { steps } = options.size;
-    if (steps > MOST_STEPS || (steps & (steps - 1)) !== 0) throw new InternalError('INTERNAL', `a FIFO cannot have ${steps} steps`);
+    if (steps > MOST_STEPS || (steps & (steps - 1)) !== 0)
+      throw new InternalError('INTERNAL', `a FIFO cannot have ${steps} steps`);
   }
 
   setUpSend(peer: number): Promise<ConnectionSetUp<SendConnection>> {
@@ -90,7 +104,10 @@ export class ShmTransport implements Transport {
     team.segment.when(hasLeft, () => team.segment.freeBytes(fifo.place.address));
   }
 
-  /** Tells whether `peer` has left. Throws if any rank of the communicator on this host died: whichever it is, data will not come round. */
+  /**
+   * Tells whether `peer` has left. Throws if any rank of the communicator on this host died: whichever it is, data will
+   * not come round.
+   */
   #leftBy(peer: number): () => boolean {
     const { team, localRanks } = this.#options;
     const local = localRanks.indexOf(peer);

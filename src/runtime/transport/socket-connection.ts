@@ -8,7 +8,10 @@ import { closedHere, closedThere, died, packReason, REASON_BYTES, unpackReason }
 import { frame, frameKinds, FRAME_HEADER_BYTES } from './socket-frames.js';
 import type { Connection, FifoSize, ReceiveConnection, SendConnection } from './transport.js';
 
-/** How long a rank that lives may take to have what was posted before a connection closed: as long as it may be late for a call by default. */
+/**
+ * How long a rank that lives may take to have what was posted before a connection closed: as long as it may be late for
+ * a call by default.
+ */
 const DELIVERY_MS = 600_000;
 /** How long that of a connection that is given up may take. */
 const ABORT_MS = 1000;
@@ -31,7 +34,11 @@ export class SlotMemory {
   #freed = false;
 
   /** @throws SystemError `OUT_OF_MEMORY` when the segment has no room for it. */
-  constructor(readonly segment: Segment, readonly size: FifoSize, readonly slots: number = size.steps) {
+  constructor(
+    readonly segment: Segment,
+    readonly size: FifoSize,
+    readonly slots: number = size.steps,
+  ) {
     this.frameBytes = FRAME_HEADER_BYTES + Math.max(size.slotBytes, REASON_BYTES);
     this.#stride = Math.ceil((this.frameBytes + 64) / 64) * 64;
     this.#address = segment.allocateBytes(slots * this.#stride);
@@ -72,7 +79,12 @@ abstract class SocketConnection implements Connection {
   #listener: (() => void) | undefined;
   #socketError: Error | undefined;
 
-  protected constructor(protected readonly socket: Socket, readonly peer: number, protected readonly memory: SlotMemory, whyGone: WhyGone | undefined) {
+  protected constructor(
+    protected readonly socket: Socket,
+    readonly peer: number,
+    protected readonly memory: SlotMemory,
+    whyGone: WhyGone | undefined,
+  ) {
     this.size = memory.size;
     const ended = (): void => {
       this.#freeUnused();
@@ -142,7 +154,10 @@ abstract class SocketConnection implements Connection {
   /** The other side waits. */
   protected waits(report: Uint8Array): void {
     const words = new DataView(report.buffer, report.byteOffset, report.byteLength);
-    this.#report = { count: (this.#report?.count ?? 0) + 1, words: Array.from({ length: report.byteLength / 4 }, (_, i) => words.getInt32(4 * i, true)) };
+    this.#report = {
+      count: (this.#report?.count ?? 0) + 1,
+      words: Array.from({ length: report.byteLength / 4 }, (_, i) => words.getInt32(4 * i, true)),
+    };
   }
 
   protected aborted(reason: Uint8Array): void {
@@ -156,13 +171,17 @@ abstract class SocketConnection implements Connection {
 
   /** What came is no frame. */
   protected broken(): void {
-    this.#end(new SystemError('NETWORK', `the data from rank ${this.peer} make no sense: something on the way changed them`, { rank: this.peer }));
+    this.#end(
+      new SystemError('NETWORK', `the data from rank ${this.peer} make no sense: something on the way changed them`, {
+        rank: this.peer,
+      }),
+    );
     this.socket.destroy();
   }
 
   /**
-   * The connection broke without a word. The rank may have died, but a rank that gives up while connections are being made, or exits in
-   * order, breaks some, too: then the bootstrap network tells why.
+   * The connection broke without a word. The rank may have died, but a rank that gives up while connections are being
+   * made, or exits in order, breaks some, too: then the bootstrap network tells why.
    */
   #explainEnd(whyGone: WhyGone | undefined): void {
     const dead = died(this.peer, this.#socketError);
@@ -171,10 +190,12 @@ abstract class SocketConnection implements Connection {
       return;
     }
     const timer = setTimeout(() => this.#end(dead), NEWS_MS);
-    void whyGone(this.peer).catch(() => dead).then((reason) => {
-      clearTimeout(timer);
-      this.#end(reason);
-    });
+    void whyGone(this.peer)
+      .catch(() => dead)
+      .then((reason) => {
+        clearTimeout(timer);
+        this.#end(reason);
+      });
   }
 
   /** Once neither the socket nor the caller uses the slots. */
@@ -225,7 +246,8 @@ export class SocketSender extends SocketConnection implements SendConnection {
 
   protected override unreadBytes(): number {
     let bytes = 0;
-    for (let message = this.#credited; message < this.#posted; message++) bytes += this.memory.header(message % this.memory.slots)[1] ?? 0;
+    for (let message = this.#credited; message < this.#posted; message++)
+      bytes += this.memory.header(message % this.memory.slots)[1] ?? 0;
     return bytes;
   }
 
@@ -337,7 +359,10 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
     this.news();
   }
 
-  /** Moves what came behind the frame of `length` bytes in `slot` to where the next one goes: the next slot, if that was a message. */
+  /**
+   * Moves what came behind the frame of `length` bytes in `slot` to where the next one goes: the next slot, if that was
+   * a message.
+   */
   #moveRest(slot: number, length: number): void {
     const rest = this.#have - length;
     if (rest > 0) this.memory.frame(this.#came % this.memory.slots, 0, rest).set(this.memory.frame(slot, length, this.#have));
@@ -349,7 +374,13 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
     const credits = this.#released - this.#credited;
     const outstanding = this.#came - this.#credited;
     const { steps } = this.size;
-    if (credits === 0 || (credits < steps / 2 && outstanding < steps) || this.endedHere !== undefined || this.endedThere !== undefined) return;
+    if (
+      credits === 0 ||
+      (credits < steps / 2 && outstanding < steps) ||
+      this.endedHere !== undefined ||
+      this.endedThere !== undefined
+    )
+      return;
     this.#credited = this.#released;
     this.socket.write(frame(frameKinds.credit, credits));
   }

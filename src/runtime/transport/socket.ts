@@ -21,7 +21,10 @@ export interface SocketOptions {
   readonly host: string;
   /** What the ranks of a communicator know and nobody else does. */
   readonly secret: Uint8Array;
-  /** Why a rank does not go on, as the bootstrap network hears of it. Left out, a connection that breaks means that the rank died. */
+  /**
+   * Why a rank does not go on, as the bootstrap network hears of it. Left out, a connection that breaks means that the
+   * rank died.
+   */
   readonly whyGone?: WhyGone;
 }
 
@@ -71,7 +74,12 @@ export class SocketTransport implements Transport {
     });
     const listener = await listening.catch((error: unknown) => {
       memory.free();
-      throw hasNoDescriptor(error) ? new SystemError('NETWORK', `rank ${rank} cannot listen for rank ${peer}: ${whyNot(error, segment)}`, { rank, cause: error }) : error;
+      throw hasNoDescriptor(error)
+        ? new SystemError('NETWORK', `rank ${rank} cannot listen for rank ${peer}: ${whyNot(error, segment)}`, {
+            rank,
+            cause: error,
+          })
+        : error;
     });
     this.#listeners.add(listener);
     const stop = (): void => {
@@ -117,7 +125,11 @@ export class SocketTransport implements Transport {
           socket.destroy();
           memory.free();
           if (error === signal.reason) throw error;
-          throw new SystemError('NETWORK', `rank ${rank} cannot reach rank ${peer} for data at ${formatAddress(address)}: ${whyNot(error, segment)}`, { rank: peer, cause: error });
+          throw new SystemError(
+            'NETWORK',
+            `rank ${rank} cannot reach rank ${peer} for data at ${formatAddress(address)}: ${whyNot(error, segment)}`,
+            { rank: peer, cause: error },
+          );
         }
       },
       cancel: () => memory.free(),
@@ -144,7 +156,12 @@ class Dial {
   #resolve: (receiver: SocketReceiver) => void = () => undefined;
   #reject: (error: Error) => void = () => undefined;
 
-  constructor(readonly handshake: ConnectorHandshake, readonly peer: number, readonly memory: SlotMemory, readonly whyGone: WhyGone | undefined) {}
+  constructor(
+    readonly handshake: ConnectorHandshake,
+    readonly peer: number,
+    readonly memory: SlotMemory,
+    readonly whyGone: WhyGone | undefined,
+  ) {}
 
   run(socket: Socket): Promise<SocketReceiver> {
     this.#socket = socket;

@@ -77,7 +77,10 @@ export interface Connection {
    * @throws RemoteError `RANK_DIED`, and what `acquire` and `peek` throw.
    */
   check(): void;
-  /** Tells the other side that this one waits for long, and what it knows of why, in at most 64 int32; again and again while it does. */
+  /**
+   * Tells the other side that this one waits for long, and what it knows of why, in at most 64 int32; again and again
+   * while it does.
+   */
   sayWaits(report: readonly number[]): void;
   /** What the other side last told so. */
   heardWaits(): WaitReport | undefined;

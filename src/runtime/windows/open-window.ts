@@ -53,8 +53,16 @@ export interface AgreedWindow {
  * @throws on all ranks alike: SystemError `OUT_OF_MEMORY` where one has no memory for it, InvalidUsageError
  *   `CALL_MISMATCH` where their types differ
  */
-export async function agreeOnWindow(parts: WindowParts, array: NumericArray, address: number, type: DataType): Promise<AgreedWindow> {
-  const { bootstrap, team: { segment } } = parts;
+export async function agreeOnWindow(
+  parts: WindowParts,
+  array: NumericArray,
+  address: number,
+  type: DataType,
+): Promise<AgreedWindow> {
+  const {
+    bootstrap,
+    team: { segment },
+  } = parts;
   const bytes = signalBytes(bootstrap.nRanks);
   let failure: Error | undefined;
   let signals = -1;
@@ -70,7 +78,13 @@ export async function agreeOnWindow(parts: WindowParts, array: NumericArray, add
   try {
     const ranks = await tellAll(bootstrap, 'window', mine);
     const without = ranks.findIndex((part) => !part.isReady);
-    if (lanes === undefined || without >= 0) throw failure ?? new SystemError('OUT_OF_MEMORY', `rank ${without} has no memory for the signals or connections of the window`, { rank: without });
+    if (lanes === undefined || without >= 0)
+      throw (
+        failure ??
+        new SystemError('OUT_OF_MEMORY', `rank ${without} has no memory for the signals or connections of the window`, {
+          rank: without,
+        })
+      );
     checkTypes(ranks);
     return { ranks, lanes };
   } catch (error) {
@@ -90,8 +104,15 @@ function checkTypes(ranks: readonly WindowPart[]): void {
   );
 }
 
-function lanesFor({ bootstrap: { rank, nRanks }, team: { segment }, libc, pointToPoint, messenger, number, lanesOf }: WindowParts, address: number, bytes: number, signals: number): WindowLanes {
-  const peers = Array.from({ length: nRanks }, (_, peer) => peer).filter((peer) => peer !== rank && pointToPoint.localOf(peer) < 0);
+function lanesFor(
+  { bootstrap: { rank, nRanks }, team: { segment }, libc, pointToPoint, messenger, number, lanesOf }: WindowParts,
+  address: number,
+  bytes: number,
+  signals: number,
+): WindowLanes {
+  const peers = Array.from({ length: nRanks }, (_, peer) => peer).filter(
+    (peer) => peer !== rank && pointToPoint.localOf(peer) < 0,
+  );
   const window: LanesParts = { number, peers, address, bytes, signals, onNews: messenger.onNews };
   return lanesOf?.(window) ?? new InlineLanes(window, pointToPoint, segment, libc);
 }

@@ -216,7 +216,8 @@ export class WindowLane implements Lane {
     const value = words[slot / 4 + VALUE] ?? 0;
     switch (words[slot / 4 + KIND]) {
       case PUT:
-        if (offset + bytes > room) this.#broken = new InternalError('INTERNAL', `rank ${peer} put ${bytes} bytes at ${offset} of a window of ${room}`);
+        if (offset + bytes > room)
+          this.#broken = new InternalError('INTERNAL', `rank ${peer} put ${bytes} bytes at ${offset} of a window of ${room}`);
         else if (bytes > 0) segment.kernels.copy(address + offset, slot + HEADER_BYTES, bytes);
         if (value !== 0) onSignal();
         return;
@@ -232,7 +233,8 @@ export class WindowLane implements Lane {
         return;
       case GET: {
         const length = words[slot / 4 + LENGTH] ?? 0;
-        if (offset + length > room) this.#broken = new InternalError('INTERNAL', `rank ${peer} gets ${length} bytes at ${offset} of a window of ${room}`);
+        if (offset + length > room)
+          this.#broken = new InternalError('INTERNAL', `rank ${peer} gets ${length} bytes at ${offset} of a window of ${room}`);
         else this.#answer(value, address + offset, length);
         return;
       }

@@ -5,32 +5,55 @@ import { InvalidArgumentError } from '../../errors.js';
 import { checkArray, checkCallOptions, checkPeer, type CallOptions } from '../algorithms/arguments.js';
 
 /** Checks what a window is to be made of. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
-export function checkWindow(array: NumericArray, options: CallOptions | undefined, segment: Segment): { readonly type: DataType; readonly address: number } {
+export function checkWindow(
+  array: NumericArray,
+  options: CallOptions | undefined,
+  segment: Segment,
+): { readonly type: DataType; readonly address: number } {
   const type = checkArray('window', array, options);
   const address = segment.offsetOf(array);
   if (address >= 0) return { type, address };
-  throw new InvalidArgumentError('ARGUMENT_TYPE', 'window: others can only write to memory that is shared; pass an array from alloc() of this communicator');
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    'window: others can only write to memory that is shared; pass an array from alloc() of this communicator',
+  );
 }
 
-/** Refuses an array of another type than the window's, whose options may have these names. `what` says what the array is to the call. */
+/**
+ * Refuses an array of another type than the window's, whose options may have these names. `what` says what the array is
+ * to the call.
+ */
 export function checkWindowArray(
-  call: string, what: string, array: NumericArray, windowType: DataType, options: CallOptions | undefined, optionNames: readonly string[] | undefined,
+  call: string,
+  what: string,
+  array: NumericArray,
+  windowType: DataType,
+  options: CallOptions | undefined,
+  optionNames: readonly string[] | undefined,
 ): void {
   if (options !== undefined) checkCallOptions(call, options, optionNames);
   const type = checkArray(call, array, { type: options?.type ?? windowType.name });
   if (type !== windowType) {
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: the ${what} holds ${type.name}, but the window is of ${windowType.name}; pass an array of that type`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `${call}: the ${what} holds ${type.name}, but the window is of ${windowType.name}; pass an array of that type`,
+    );
   }
 }
 
 /** Refuses `count` elements from `targetOffset` on that are not within the `length` that rank `peer` has. */
 export function checkTarget(call: string, count: number, targetOffset: number, peer: number, length: number): void {
   if (!Number.isSafeInteger(targetOffset) || targetOffset < 0) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: the target's offset is ${describeValue(targetOffset)}; pass a whole number of elements from 0`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `${call}: the target's offset is ${describeValue(targetOffset)}; pass a whole number of elements from 0`,
+    );
   }
   if (targetOffset + count > length) {
     throw new InvalidArgumentError(
-      'BUFFER_SIZE', `${call}: ${count} elements at offset ${String(targetOffset)} are not within the ${length} elements that rank ${peer} has in the window`, { rank: peer },
+      'BUFFER_SIZE',
+      `${call}: ${count} elements at offset ${String(targetOffset)} are not within the ${length} elements that rank ${peer} has in the window`,
+      { rank: peer },
     );
   }
 }

@@ -39,7 +39,10 @@ export class InlineLanes implements WindowLanes {
   readonly #lanes = new Map<number, WindowLane>();
 
   constructor(
-    private readonly parts: LanesParts, private readonly pointToPoint: PointToPoint, private readonly segment: Segment, private readonly libc: Libc | undefined,
+    private readonly parts: LanesParts,
+    private readonly pointToPoint: PointToPoint,
+    private readonly segment: Segment,
+    private readonly libc: Libc | undefined,
   ) {}
 
   of(peer: number): Lane | undefined {
@@ -55,7 +58,10 @@ export class InlineLanes implements WindowLanes {
         this.#lanes.get(peer)?.progress();
         onNews();
       });
-      this.#lanes.set(peer, new WindowLane({ segment, libc, peer, address, bytes, dialling, onSignal: () => countSignal(words, signals, peer) }));
+      this.#lanes.set(
+        peer,
+        new WindowLane({ segment, libc, peer, address, bytes, dialling, onSignal: () => countSignal(words, signals, peer) }),
+      );
     }
     return Promise.resolve();
   }

@@ -70,7 +70,9 @@ export class WindowSignals {
     for (const wait of this.#waits) {
       messenger.endWait(wait, () => {
         return new InvalidUsageError(
-          'CLOSED', `rank ${rank} waits for signals of ${nameRanks(wait.awaited())} in a window that all ranks have closed; close it when all signals have come`, { rank },
+          'CLOSED',
+          `rank ${rank} waits for signals of ${nameRanks(wait.awaited())} in a window that all ranks have closed; close it when all signals have come`,
+          { rank },
         );
       });
     }

@@ -56,7 +56,13 @@ export class Window {
   }
 
   private constructor(parts: WindowParts, array: NumericArray, type: DataType, ranks: readonly WindowPart[], lanes: WindowLanes) {
-    const { bootstrap: { rank, nRanks }, team: { segment }, libc, messenger, observe } = parts;
+    const {
+      bootstrap: { rank, nRanks },
+      team: { segment },
+      libc,
+      messenger,
+      observe,
+    } = parts;
     const { address, signals } = ranks[rank] as WindowPart;
     this.array = array;
     this.#parts = parts;
@@ -67,7 +73,12 @@ export class Window {
     this.#operand = new Operand(segment, libc);
     this.#lanes = lanes;
     this.#signals = new WindowSignals({
-      rank, nRanks, words: this.#words, address: signals, messenger, observe,
+      rank,
+      nRanks,
+      words: this.#words,
+      address: signals,
+      messenger,
+      observe,
       isPolled: (peer) => lanes.of(peer) === undefined && peer !== rank,
       whyGone: (peer) => this.#whyGone(peer),
     });
@@ -173,7 +184,13 @@ export class Window {
 
   // ── one side ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #put(call: string, source: NumericArray, peer: number, targetOffset: number, options: PutOptions | undefined): WindowCommand | undefined {
+  #put(
+    call: string,
+    source: NumericArray,
+    peer: number,
+    targetOffset: number,
+    options: PutOptions | undefined,
+  ): WindowCommand | undefined {
     const part = this.#checkMove(call, 'source', source, peer, targetOffset, options, putOptionNames);
     const signals = options?.signal === true;
     const ended = this.#parts.observe?.(this.#moveOf('put', 'to', source.length, peer, targetOffset, signals));
@@ -191,7 +208,13 @@ export class Window {
     return undefined;
   }
 
-  #get(call: string, destination: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined): WindowCommand | undefined {
+  #get(
+    call: string,
+    destination: NumericArray,
+    peer: number,
+    targetOffset: number,
+    options: CallOptions | undefined,
+  ): WindowCommand | undefined {
     const part = this.#checkMove(call, 'destination', destination, peer, targetOffset, options);
     const ended = this.#parts.observe?.(this.#moveOf('get', 'from', destination.length, peer, targetOffset, false));
     const bytes = destination.length * this.#type.bytes;
@@ -218,7 +241,15 @@ export class Window {
   }
 
   /** Checks what a put or get is about, and gives the other's part. */
-  #checkMove(call: string, what: string, array: NumericArray, peer: number, targetOffset: number, options: CallOptions | undefined, optionNames?: readonly string[]): WindowPart {
+  #checkMove(
+    call: string,
+    what: string,
+    array: NumericArray,
+    peer: number,
+    targetOffset: number,
+    options: CallOptions | undefined,
+    optionNames?: readonly string[],
+  ): WindowPart {
     const part = this.#checkTarget(call, peer);
     try {
       checkWindowArray(call, what, array, this.#type, options, optionNames);
@@ -251,7 +282,8 @@ export class Window {
   #checkOpen(call: string): void {
     this.#parts.checkUsable(`window.${call}`);
     const { rank } = this.#parts.bootstrap;
-    if (this.#closing !== undefined) throw new InvalidUsageError('CLOSED', `rank ${rank} called ${call} on a window that it has closed`, { rank });
+    if (this.#closing !== undefined)
+      throw new InvalidUsageError('CLOSED', `rank ${rank} called ${call} on a window that it has closed`, { rank });
   }
 
   #ofThisRank(error: unknown): unknown {
@@ -275,7 +307,7 @@ export class Window {
     const lane = this.#lanes.of(peer);
     if (lane !== undefined) return lane.failure();
     const local = pointToPoint.localOf(peer);
-    return local >= 0 && team.hasLeft(local) ? pointToPoint.lastWords() ?? closedThere(peer) : undefined;
+    return local >= 0 && team.hasLeft(local) ? (pointToPoint.lastWords() ?? closedThere(peer)) : undefined;
   }
 
   #checkBlocking(peer: number): void {
@@ -332,10 +364,12 @@ export class Window {
 
   /** Resolves when the others have carried out all commands. */
   async #flushed(): Promise<void> {
-    await Promise.all(this.#ranks.map((_, peer) => {
-      const lane = this.#lanes.of(peer);
-      return lane?.isUsed === true ? this.#whenDone(lane.flush(), peer) : finished;
-    }));
+    await Promise.all(
+      this.#ranks.map((_, peer) => {
+        const lane = this.#lanes.of(peer);
+        return lane?.isUsed === true ? this.#whenDone(lane.flush(), peer) : finished;
+      }),
+    );
   }
 
   async #close(): Promise<void> {

@@ -8,14 +8,24 @@ const tree = { algorithm: 'tree', protocol: 'Simple' };
 test('the lowest of the rounds count, of what was chosen and of what was forced', () => {
   const judged = judge([
     { machine: {} },
-    { ...cell, ...direct, chosen: true, us: 6 }, { ...cell, ...direct, chosen: false, us: 7 }, { ...cell, ...tree, chosen: false, us: 4 },
-    { ...cell, ...direct, chosen: true, us: 5 }, { ...cell, ...direct, chosen: false, us: 8 }, { ...cell, ...tree, chosen: false, us: 9 },
+    { ...cell, ...direct, chosen: true, us: 6 },
+    { ...cell, ...direct, chosen: false, us: 7 },
+    { ...cell, ...tree, chosen: false, us: 4 },
+    { ...cell, ...direct, chosen: true, us: 5 },
+    { ...cell, ...direct, chosen: false, us: 8 },
+    { ...cell, ...tree, chosen: false, us: 9 },
   ]);
-  expect(judged).toEqual([{ kind: 'reduce', ranks: 4, size: 1024, chosen: { ...direct, us: 5 }, best: { ...tree, us: 4 }, ratio: 1.25, same: false }]);
+  expect(judged).toEqual([
+    { kind: 'reduce', ranks: 4, size: 1024, chosen: { ...direct, us: 5 }, best: { ...tree, us: 4 }, ratio: 1.25, same: false },
+  ]);
 });
 
 test('where the best is what was chosen, both are the same whatever was measured', () => {
-  const lines = [{ ...cell, ...direct, chosen: true, us: 6 }, { ...cell, ...direct, chosen: false, us: 4 }, { ...cell, ...tree, chosen: false, us: 5 }];
+  const lines = [
+    { ...cell, ...direct, chosen: true, us: 6 },
+    { ...cell, ...direct, chosen: false, us: 4 },
+    { ...cell, ...tree, chosen: false, us: 5 },
+  ];
   expect(judge(lines)).toMatchObject([{ same: true, ratio: 1.5 }]);
   expect(judge(lines.map((line) => (line.chosen ? { ...line, protocol: 'Simple' } : line)))).toMatchObject([{ same: false }]);
 });

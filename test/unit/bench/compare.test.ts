@@ -4,12 +4,28 @@ import { ratioTarget } from '../../../bench/lib/targets.mjs';
 import { report } from '../../../bench/suites/runtime.mjs';
 
 const timing = (over: Partial<TimingRecord>): TimingRecord => ({
-  lib: 'openmpi', cfg: 'default', coll: 'all_reduce', type: 'float', ranks: 2, bytes: 32768, inplace: 0, calls: 1,
-  link_ns: [60, 60], others: [0, 0], time_us: 10, wrong: 0, ...over,
+  lib: 'openmpi',
+  cfg: 'default',
+  coll: 'all_reduce',
+  type: 'float',
+  ranks: 2,
+  bytes: 32768,
+  inplace: 0,
+  calls: 1,
+  link_ns: [60, 60],
+  others: [0, 0],
+  time_us: 10,
+  wrong: 0,
+  ...over,
 });
 
 describe('the state of the cores', () => {
-  it.each<[[number, number], string | undefined]>([[[50, 119], 'near'], [[120, 300], 'far'], [[60, 200], undefined], [[0, 0], 'any']])('%j is %s', (link_ns, state) => {
+  it.each<[[number, number], string | undefined]>([
+    [[50, 119], 'near'],
+    [[120, 300], 'far'],
+    [[60, 200], undefined],
+    [[0, 0], 'any'],
+  ])('%j is %s', (link_ns, state) => {
     expect(stateOf(timing({ link_ns }))).toBe(state);
   });
 });
@@ -17,12 +33,17 @@ describe('the state of the cores', () => {
 describe('comparison', () => {
   it('takes the lowest median of each tuning and the best tuning of all peers, and keeps near from far', () => {
     const comparisons = compare([
-      timing({ cfg: 'a', time_us: 12 }), timing({ cfg: 'a', time_us: 9 }), timing({ cfg: 'b', time_us: 10 }),
+      timing({ cfg: 'a', time_us: 12 }),
+      timing({ cfg: 'a', time_us: 9 }),
+      timing({ cfg: 'b', time_us: 10 }),
       timing({ lib: 'mpich', cfg: 'c', time_us: 11 }),
-      timing({ lib: 'tccl', cfg: 'sync', time_us: 3 }), timing({ lib: 'tccl', cfg: 'sync', time_us: 4 }),
+      timing({ lib: 'tccl', cfg: 'sync', time_us: 3 }),
+      timing({ lib: 'tccl', cfg: 'sync', time_us: 4 }),
       timing({ cfg: 'a', time_us: 30, link_ns: [200, 210] }),
     ]);
-    expect(comparisons.map(({ state, best, ours }) => [state, best?.lib, best?.cfg, best?.us, best?.runs, ours['sync']?.us])).toEqual([
+    expect(
+      comparisons.map(({ state, best, ours }) => [state, best?.lib, best?.cfg, best?.us, best?.runs, ours['sync']?.us]),
+    ).toEqual([
       ['near', 'openmpi', 'a', 9, 2, 3],
       ['far', 'openmpi', 'a', 30, 1, undefined],
     ]);
@@ -34,7 +55,9 @@ describe('comparison', () => {
 
   it('counts what was taken beside other processes only where there is nothing better, and says so', () => {
     const [comparison] = compare([
-      timing({ cfg: 'a', time_us: 5, others: [0, 2] }), timing({ cfg: 'a', time_us: 9 }), timing({ cfg: 'b', time_us: 7, others: [1, 1] }),
+      timing({ cfg: 'a', time_us: 5, others: [0, 2] }),
+      timing({ cfg: 'a', time_us: 9 }),
+      timing({ cfg: 'b', time_us: 7, others: [1, 1] }),
     ]);
     expect(comparison?.peers).toEqual([
       { lib: 'openmpi', cfg: 'b', us: 7, runs: 1, noisy: true },
@@ -60,12 +83,19 @@ describe('targets', () => {
 
 it('the table sets each ratio beside its target', () => {
   const text = report([
-    timing({ time_us: 10 }), timing({ lib: 'tccl', cfg: 'sync', time_us: 2 }),
-    timing({ lib: 'tccl', cfg: 'promise', time_us: 3 }), timing({ lib: 'tccl', cfg: 'plain', time_us: 5 }), timing({ lib: 'tccl', cfg: 'in place', time_us: 1.6 }),
-    // For as many threads as this machine has cores for; what was measured in another state, or without reading first, does not count.
+    timing({ time_us: 10 }),
+    timing({ lib: 'tccl', cfg: 'sync', time_us: 2 }),
+    timing({ lib: 'tccl', cfg: 'promise', time_us: 3 }),
+    timing({ lib: 'tccl', cfg: 'plain', time_us: 5 }),
+    timing({ lib: 'tccl', cfg: 'in place', time_us: 1.6 }),
+    // For as many threads as this machine has cores for; what was measured in another state, or without reading first,
+    // does not count.
     ...[1, 2].flatMap((threads) => [
-      limit('c=a+b   avx2', threads, 131.072), limit('c=a+b   avx2', threads, 262.144, [200, 200]), limit('c=a+b   avx512 nt', threads, 150, [60, 60], 'add nt'),
-      limit('a+=b    avx2', threads, 163.84), limit('c=a     memcpy', threads, 100, [60, 60], 'copy'),
+      limit('c=a+b   avx2', threads, 131.072),
+      limit('c=a+b   avx2', threads, 262.144, [200, 200]),
+      limit('c=a+b   avx512 nt', threads, 150, [60, 60], 'add nt'),
+      limit('a+=b    avx2', threads, 163.84),
+      limit('c=a     memcpy', threads, 100, [60, 60], 'copy'),
     ]),
   ]);
   expect(text).toBe(`\
@@ -82,6 +112,12 @@ all_reduce float against the machine's own loops with as many threads, in the sa
 | 32 KiB, 2 ranks, near |         65.5 | 131.1 |  50 % |     81.9 | 163.8 |  50 % | 100.0 |`);
 });
 
-function limit(kernel: string, threads: number, moved_GBps: number, link_ns = [60, 60], ceiling = 'add'): Record<string, unknown> {
+function limit(
+  kernel: string,
+  threads: number,
+  moved_GBps: number,
+  link_ns = [60, 60],
+  ceiling = 'add',
+): Record<string, unknown> {
   return { ceiling, kernel, bytes: 32768, threads, moved_GBps, link_ns };
 }

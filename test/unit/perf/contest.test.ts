@@ -7,27 +7,39 @@ import { changesBy, timesOf, tunedSizes } from '../../../src/perf/tune.js';
 test('a contest has every collective at every size of which whole blocks are left, once', () => {
   const cells = contestCells(8, [8, 64, 600, 1000]);
   const counts = (kind: string) => cells.filter((cell) => cell.kind === kind).map(({ size, shape }) => [size, shape.count]);
-  expect(counts('allReduce')).toEqual([[8, 2], [64, 16], [600, 150], [1000, 250]]);
+  expect(counts('allReduce')).toEqual([
+    [8, 2],
+    [64, 16],
+    [600, 150],
+    [1000, 250],
+  ]);
   // Blocks of 16 bytes for each of 8 ranks: nothing is left of 8 and 64 bytes.
-  expect(counts('allGather')).toEqual([[600, 16], [1000, 28]]);
+  expect(counts('allGather')).toEqual([
+    [600, 16],
+    [1000, 28],
+  ]);
   expect(new Set(cells.map(({ kind }) => kind)).size).toBe(8);
 });
 
 vi.mock(import('../../../src/perf/clock.js'), async (original) => ({ ...(await original()), clockCost: vi.fn() }));
 afterEach(() => void vi.mocked(clock.clockCost).mockReset());
 
-/** What a rank calls in a contest among two, of which the other one reads the clock in 50 ns, and a ring takes three times as long as direct. */
+/**
+ * What a rank calls in a contest among two, of which the other one reads the clock in 50 ns, and a ring takes three
+ * times as long as direct.
+ */
 async function callsIn(ownClockSeconds: number): Promise<string[]> {
   vi.mocked(clock.clockCost).mockReturnValue(ownClockSeconds);
   const calls: string[] = [];
-  const contestant = ({ algorithm }: { readonly algorithm: string }): Communicator => new Proxy(Object.create(null) as Communicator, {
-    get: (_, name: string) => {
-      if (name === 'close') return () => Promise.resolve();
-      if (name === 'then') return undefined;
-      if (name === 'explain') return () => ({ algorithm, protocol: 'LL' });
-      return () => calls.push(`${algorithm} ${name}`);
-    },
-  });
+  const contestant = ({ algorithm }: { readonly algorithm: string }): Communicator =>
+    new Proxy(Object.create(null) as Communicator, {
+      get: (_, name: string) => {
+        if (name === 'close') return () => Promise.resolve();
+        if (name === 'then') return undefined;
+        if (name === 'explain') return () => ({ algorithm, protocol: 'LL' });
+        return () => calls.push(`${algorithm} ${name}`);
+      },
+    });
   const comm = {
     rank: 0,
     nRanks: 2,
@@ -37,7 +49,8 @@ async function callsIn(ownClockSeconds: number): Promise<string[]> {
     barrierSync: () => undefined,
     allReduceSync: (array: Float64Array, _: Float64Array, operator: string) => {
       if (operator === 'min') array[0] = Math.min(array[0] ?? 0, 0.000_05);
-      else if (array.length === 1) array[0] = 1000; // what a warm-up took
+      else if (array.length === 1)
+        array[0] = 1000; // what a warm-up took
       else array.fill(calls.at(-1)?.startsWith('direct') === true ? 0.000_3 : 0.000_9);
     },
   };
@@ -60,14 +73,42 @@ test('the largest size that was asked for is measured, whether steps of eight en
 test('standings become times by number of ranks, kind and algorithm, the lowest of all passes', () => {
   const standing = { kind: 'reduce', size: 8, bytes: 8, chosen: false, algorithm: 'direct', protocol: 'LL', us: 1 } as const;
   const standings: Standing[] = [
-    { ...standing, ranks: 2 }, { ...standing, ranks: 2, algorithm: 'ring', us: 2.00004 }, { ...standing, ranks: 2, size: 64, bytes: 64, us: 3 }, { ...standing, ranks: 4, us: 9 },
-    { ...standing, ranks: 2, us: 0.5 }, { ...standing, ranks: 2, algorithm: 'ring', us: 4 },
+    { ...standing, ranks: 2 },
+    { ...standing, ranks: 2, algorithm: 'ring', us: 2.00004 },
+    { ...standing, ranks: 2, size: 64, bytes: 64, us: 3 },
+    { ...standing, ranks: 4, us: 9 },
+    { ...standing, ranks: 2, us: 0.5 },
+    { ...standing, ranks: 2, algorithm: 'ring', us: 4 },
   ];
-  expect(timesOf(standings)).toEqual({ 2: { reduce: { direct: [[8, 0.5], [64, 3]], ring: [[8, 2]] } }, 4: { reduce: { direct: [[8, 9]] } } });
+  expect(timesOf(standings)).toEqual({
+    2: {
+      reduce: {
+        direct: [
+          [8, 0.5],
+          [64, 3],
+        ],
+        ring: [[8, 2]],
+      },
+    },
+    4: { reduce: { direct: [[8, 9]] } },
+  });
 });
 
 test('what a profile changes is told by collective and number of ranks', () => {
   const profile = { format: 'tccl profile', formatVersion: 1, machine: 'made', cores: 2 } as const;
-  const scatter = { direct: [[64, 9], [1024, 9], [16384, 9]], pairs: [[64, 9], [1024, 6], [16384, 12]] } as const;
-  expect(changesBy({ ...profile, times: { 2: { scatter: { direct: scatter.direct } }, 8: { scatter } } })).toEqual(['scatter of 8 ranks: direct up to 256 bytes, then pairs up to 4096 bytes, then direct']);
+  const scatter = {
+    direct: [
+      [64, 9],
+      [1024, 9],
+      [16384, 9],
+    ],
+    pairs: [
+      [64, 9],
+      [1024, 6],
+      [16384, 12],
+    ],
+  } as const;
+  expect(changesBy({ ...profile, times: { 2: { scatter: { direct: scatter.direct } }, 8: { scatter } } })).toEqual([
+    'scatter of 8 ranks: direct up to 256 bytes, then pairs up to 4096 bytes, then direct',
+  ]);
 });

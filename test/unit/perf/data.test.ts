@@ -4,12 +4,21 @@ import { type PerfOperator, perfOperators, scalarOf } from '../../../src/perf/op
 import { type ElementType, elementTypes } from '../../../src/perf/types.js';
 
 const make = (type: ElementType, length: number) => new type.array(new ArrayBuffer(length * type.bytes), 0, length);
-const cases = elementTypes.flatMap((type) => perfOperators.flatMap((operator) =>
-  [1, 2, 3, 7, 64].filter((nRanks) => nRanks <= 2 ** (type.exactBits - (operator === 'mulsum' ? 1 : 0))).map((nRanks) => ({ type, operator, nRanks }))));
+const cases = elementTypes.flatMap((type) =>
+  perfOperators.flatMap((operator) =>
+    [1, 2, 3, 7, 64]
+      .filter((nRanks) => nRanks <= 2 ** (type.exactBits - (operator === 'mulsum' ? 1 : 0)))
+      .map((nRanks) => ({ type, operator, nRanks })),
+  ),
+);
 const label = ({ type, operator, nRanks }: (typeof cases)[number]) => `${operator} of ${nRanks} × ${type.name}`;
 
 /** Combines one rank after the other in the given order, rounding to the type each time. */
-function combine(type: ElementType, operator: PerfOperator, sources: readonly ReturnType<typeof make>[]): ReturnType<typeof make> {
+function combine(
+  type: ElementType,
+  operator: PerfOperator,
+  sources: readonly ReturnType<typeof make>[],
+): ReturnType<typeof make> {
   const length = sources[0]!.length;
   const result = make(type, length);
   const numbers = Float64Array.from(type.load(sources[0]!));
@@ -18,7 +27,8 @@ function combine(type: ElementType, operator: PerfOperator, sources: readonly Re
     const [before, terms] = [type.load(result), type.load(source)];
     for (let i = 0; i < length; i++) {
       const [a, b] = [before[i]!, terms[i]!];
-      numbers[i] = operator === 'prod' ? a * b : operator === 'min' ? Math.min(a, b) : operator === 'max' ? Math.max(a, b) : a + b;
+      numbers[i] =
+        operator === 'prod' ? a * b : operator === 'min' ? Math.min(a, b) : operator === 'max' ? Math.max(a, b) : a + b;
     }
     type.store(result, numbers);
   }
@@ -27,7 +37,10 @@ function combine(type: ElementType, operator: PerfOperator, sources: readonly Re
 }
 
 function divide(type: ElementType, result: ReturnType<typeof make>, by: number): void {
-  type.store(result, Float64Array.from(type.load(result), (sum) => (type.isFloat ? sum / by : Math.trunc(sum / by))));
+  type.store(
+    result,
+    Float64Array.from(type.load(result), (sum) => (type.isFloat ? sum / by : Math.trunc(sum / by))),
+  );
 }
 
 /** What the ranks send, as it is combined: of a mulsum, multiplied. */
@@ -35,28 +48,38 @@ function sourcesOf(data: TestData, length: number) {
   return Array.from({ length: data.nRanks }, (_, rank) => {
     const source = make(data.type, length);
     data.fill(source, rank, 0);
-    if (data.operator === 'mulsum') data.type.store(source, Float64Array.from(data.type.load(source), (value) => value * scalarOf(rank)));
+    if (data.operator === 'mulsum')
+      data.type.store(
+        source,
+        Float64Array.from(data.type.load(source), (value) => value * scalarOf(rank)),
+      );
     return source;
   });
 }
 
 describe('test data', () => {
-  it.each(cases.map((one) => [label(one), one] as const))('%s is exact, whatever the order of ranks', (_, { type, operator, nRanks }) => {
-    const data = new TestData(type, operator, nRanks, 5);
-    const sources = sourcesOf(data, 3000);
-    const segments = [{ at: 0, count: 3000, from: 'all' as const, first: 0 }];
-    expect(countWrong(combine(type, operator, sources), segments, data)).toBe(0);
-    expect(countWrong(combine(type, operator, sources.reverse()), segments, data)).toBe(0);
-  });
+  it.each(cases.map((one) => [label(one), one] as const))(
+    '%s is exact, whatever the order of ranks',
+    (_, { type, operator, nRanks }) => {
+      const data = new TestData(type, operator, nRanks, 5);
+      const sources = sourcesOf(data, 3000);
+      const segments = [{ at: 0, count: 3000, from: 'all' as const, first: 0 }];
+      expect(countWrong(combine(type, operator, sources), segments, data)).toBe(0);
+      expect(countWrong(combine(type, operator, sources.reverse()), segments, data)).toBe(0);
+    },
+  );
 
-  it.each(cases.filter(({ nRanks, operator }) => nRanks > 1 && operator !== 'min' && operator !== 'max').map((one) => [label(one), one] as const))(
-    '%s shows every element that lacks a rank', (_, { type, operator, nRanks }) => {
-      const data = new TestData(type, operator, nRanks, 1);
-      const sources = sourcesOf(data, 2000);
-      const without = combine(type, operator === 'avg' ? 'sum' : operator, sources.slice(1));
-      if (operator === 'avg') divide(type, without, nRanks);
-      expect(countWrong(without, [{ at: 0, count: 2000, from: 'all', first: 0 }], data)).toBe(2000);
-    });
+  it.each(
+    cases
+      .filter(({ nRanks, operator }) => nRanks > 1 && operator !== 'min' && operator !== 'max')
+      .map((one) => [label(one), one] as const),
+  )('%s shows every element that lacks a rank', (_, { type, operator, nRanks }) => {
+    const data = new TestData(type, operator, nRanks, 1);
+    const sources = sourcesOf(data, 2000);
+    const without = combine(type, operator === 'avg' ? 'sum' : operator, sources.slice(1));
+    if (operator === 'avg') divide(type, without, nRanks);
+    expect(countWrong(without, [{ at: 0, count: 2000, from: 'all', first: 0 }], data)).toBe(2000);
+  });
 
   it('differs between ranks, rounds and places', () => {
     const [float] = elementTypes.filter((type) => type.name === 'float');
@@ -70,7 +93,11 @@ describe('test data', () => {
     expect(same(fill(0, 0, 0), fill(1, 0, 0))).toBeLessThan(5);
     expect(same(fill(0, 0, 0), fill(0, 1, 0))).toBeLessThan(5);
     expect(same(fill(0, 0, 0), fill(0, 0, 64))).toBeLessThan(5);
-    expect(Array.from(fill(2, 3, 500))).toEqual(Array.from(fill(2, 3, 0)).slice(500).concat(Array.from(fill(2, 3, 1000)).slice(0, 500)));
+    expect(Array.from(fill(2, 3, 500))).toEqual(
+      Array.from(fill(2, 3, 0))
+        .slice(500)
+        .concat(Array.from(fill(2, 3, 1000)).slice(0, 500)),
+    );
   });
 
   it('counts each wrong element of each segment once, NaN too', () => {
@@ -79,7 +106,10 @@ describe('test data', () => {
     const result = new Float32Array(5000);
     data.fill(result.subarray(0, 2500), 0, 0);
     data.fill(result.subarray(2500), 1, 100);
-    const segments = [{ at: 0, count: 2500, from: 0, first: 0 }, { at: 2500, count: 2500, from: 1, first: 100 }];
+    const segments = [
+      { at: 0, count: 2500, from: 0, first: 0 },
+      { at: 2500, count: 2500, from: 1, first: 100 },
+    ];
     expect(countWrong(result, segments, data)).toBe(0);
     for (const place of [0, 2499, 2500, 4999]) result[place] = NaN;
     expect(countWrong(result, segments, data)).toBe(4);

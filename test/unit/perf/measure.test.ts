@@ -9,7 +9,8 @@ import { rawOptions } from './raw-options.js';
 async function eventsOf(blocking: string): Promise<string> {
   const events: string[] = [];
   const comm = {
-    rank: 0, nRanks: 1,
+    rank: 0,
+    nRanks: 1,
     allReduce: async () => {
       events.push('call');
       await Promise.resolve();
@@ -21,10 +22,21 @@ async function eventsOf(blocking: string): Promise<string> {
   const collective = collectives.find(({ name }) => name === 'all_reduce')!;
   const type = elementTypes.find(({ name }) => name === 'float')!;
   const [send, recv] = [new Float32Array(2), new Float32Array(2)];
-  await timeCase(comm, {
-    collective, type, operator: 'sum', root: 0, shape: collective.shape(2, 1, 4), send, recv,
-    call: { send, recv, operator: 'sum', root: 0, options: { type: 'float32' } },
-  }, 1, options);
+  await timeCase(
+    comm,
+    {
+      collective,
+      type,
+      operator: 'sum',
+      root: 0,
+      shape: collective.shape(2, 1, 4),
+      send,
+      recv,
+      call: { send, recv, operator: 'sum', root: 0, options: { type: 'float32' } },
+    },
+    1,
+    options,
+  );
   const warmUp = 'call done barrier ';
   expect(events.join(' ').startsWith(warmUp)).toBe(true);
   return events.join(' ').slice(warmUp.length);

@@ -13,7 +13,7 @@ it('`all` means every type and every operator, and a collective that does not re
   expect(withOptions({ op: 'all' }, 'broadcast').operators).toEqual([undefined]);
 });
 
-it('-a takes nccl-tests\' numbers', () => {
+it("-a takes nccl-tests' numbers", () => {
   expect(['0', '1', '2', '3'].map((average) => withOptions({ average }).average)).toEqual(['rank0', 'avg', 'min', 'max']);
 });
 
@@ -23,17 +23,17 @@ it('a factor of 1 means steps of bytes', () => {
 
 describe('what is wrong is refused with a way out', () => {
   it.each<[string, Partial<RawOptions>, string]>([
-    ['all_reduc', {}, 'unknown collective \'all_reduc\'; did you mean all_reduce?'],
-    ['xyz', {}, 'unknown collective \'xyz\'; there are all_reduce, reduce, broadcast, all_gather, '],
-    ['all_reduce', { datatype: 'flaot' }, 'unknown datatype \'flaot\'; did you mean float?'],
-    ['all_reduce', { op: 'summ' }, 'unknown operator \'summ\'; did you mean sum?'],
-    ['all_reduce', { api: 'async' }, 'unknown --api \'async\'; did you mean sync?'],
-    ['all_reduce', { memory: 'heap' }, 'unknown --memory \'heap\'; there are shared, plain'],
-    ['all_reduce', { iters: '0' }, '--iters \'0\' must be a whole number of at least 1'],
-    ['all_reduce', { iters: '1.5' }, '--iters \'1.5\' must be a whole number of at least 1'],
-    ['all_reduce', { average: '4' }, '--average \'4\' must be a whole number from 0 to 3'],
-    ['all_reduce', { check: 'yes' }, '--check \'yes\' must be a whole number of at least 0'],
-    ['all_reduce', { root: '-2' }, '--root \'-2\' must be a whole number of at least -1'],
+    ['all_reduc', {}, "unknown collective 'all_reduc'; did you mean all_reduce?"],
+    ['xyz', {}, "unknown collective 'xyz'; there are all_reduce, reduce, broadcast, all_gather, "],
+    ['all_reduce', { datatype: 'flaot' }, "unknown datatype 'flaot'; did you mean float?"],
+    ['all_reduce', { op: 'summ' }, "unknown operator 'summ'; did you mean sum?"],
+    ['all_reduce', { api: 'async' }, "unknown --api 'async'; did you mean sync?"],
+    ['all_reduce', { memory: 'heap' }, "unknown --memory 'heap'; there are shared, plain"],
+    ['all_reduce', { iters: '0' }, "--iters '0' must be a whole number of at least 1"],
+    ['all_reduce', { iters: '1.5' }, "--iters '1.5' must be a whole number of at least 1"],
+    ['all_reduce', { average: '4' }, "--average '4' must be a whole number from 0 to 3"],
+    ['all_reduce', { check: 'yes' }, "--check 'yes' must be a whole number of at least 0"],
+    ['all_reduce', { root: '-2' }, "--root '-2' must be a whole number of at least -1"],
   ])('%s %j', (collective, raw, message) => {
     const act = () => withOptions(raw, collective);
     expect(act).toThrow(InvalidArgumentError);

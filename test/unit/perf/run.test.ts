@@ -18,7 +18,7 @@ afterEach(async () => {
 /** Ranks of one process; they use the promise API, since a blocking call would keep the others from running. */
 async function world(nRanks: number): Promise<Communicator[]> {
   const commId = await getUniqueId();
-  return open = await Promise.all(Array.from({ length: nRanks }, (_, rank) => init({ rank, nRanks, commId, env: {} })));
+  return (open = await Promise.all(Array.from({ length: nRanks }, (_, rank) => init({ rank, nRanks, commId, env: {} }))));
 }
 
 async function perf(ranks: readonly MeasuredCommunicator[], collective: string, raw: Partial<RawOptions>) {
@@ -30,23 +30,57 @@ async function perf(ranks: readonly MeasuredCommunicator[], collective: string, 
 }
 
 it('every type and operator at every size, out of place and in place, comes out right', async () => {
-  const { lines, summaries } = await perf(await world(3), 'all_reduce', { minbytes: '520', maxbytes: '520', datatype: 'all', op: 'all', iters: '1', warmup_iters: '0' });
+  const { lines, summaries } = await perf(await world(3), 'all_reduce', {
+    minbytes: '520',
+    maxbytes: '520',
+    datatype: 'all',
+    op: 'all',
+    iters: '1',
+    warmup_iters: '0',
+  });
   const rows = lines.slice(0, -1);
   expect(rows).toHaveLength(elementTypes.length * perfOperators.length * 2);
   expect(rows.every((row) => row['wrong'] === 0 && row['ranks'] === 3)).toBe(true);
-  expect(rows[0]).toMatchObject({ lib: 'tccl', coll: 'all_reduce', type: 'int8', op: 'sum', root: -1, bytes: 520, count: 520, inplace: 0, calls: 1, api: 'promise', memory: 'shared' });
+  expect(rows[0]).toMatchObject({
+    lib: 'tccl',
+    coll: 'all_reduce',
+    type: 'int8',
+    op: 'sum',
+    root: -1,
+    bytes: 520,
+    count: 520,
+    inplace: 0,
+    calls: 1,
+    api: 'promise',
+    memory: 'shared',
+  });
   expect(lines.at(-1)).toMatchObject({ summary: 'all_reduce', ranks: 3, errors: 0 });
   expect(summaries.every((summary) => summary.errors === 0)).toBe(true);
 });
 
 it('broadcast runs from each root in turn with -r -1', async () => {
   const { lines } = await perf(await world(3), 'broadcast', { minbytes: '4K', maxbytes: '4K', root: '-1' });
-  expect(lines.map((line) => [line['root'], line['op'], line['wrong']])).toEqual(
-    [[0, 'none', 0], [0, 'none', 0], [1, 'none', 0], [1, 'none', 0], [2, 'none', 0], [2, 'none', 0], [undefined, undefined, undefined]]);
+  expect(lines.map((line) => [line['root'], line['op'], line['wrong']])).toEqual([
+    [0, 'none', 0],
+    [0, 'none', 0],
+    [1, 'none', 0],
+    [1, 'none', 0],
+    [2, 'none', 0],
+    [2, 'none', 0],
+    [undefined, undefined, undefined],
+  ]);
 });
 
 it.each(collectives.map(({ name }) => name))('%s comes out right', async (name) => {
-  const { lines } = await perf(await world(3), name, { minbytes: '0', maxbytes: '3000', stepbytes: '1500', datatype: 'bfloat16', root: '-1', iters: '1', warmup_iters: '0' });
+  const { lines } = await perf(await world(3), name, {
+    minbytes: '0',
+    maxbytes: '3000',
+    stepbytes: '1500',
+    datatype: 'bfloat16',
+    root: '-1',
+    iters: '1',
+    warmup_iters: '0',
+  });
   expect(lines.length).toBeGreaterThan(3);
   expect(lines.slice(0, -1).filter((line) => line['wrong'] !== 0)).toEqual([]);
 });
@@ -55,7 +89,10 @@ it('one wrong element at one rank is counted at all ranks', async () => {
   const [zero, one] = await world(2);
   const damaging = new Proxy(one!, {
     get(comm, name) {
-      if (name !== 'allReduce') return typeof comm[name as 'close'] === 'function' ? (comm[name as 'close'] as () => unknown).bind(comm) : comm[name as 'rank'];
+      if (name !== 'allReduce')
+        return typeof comm[name as 'close'] === 'function'
+          ? (comm[name as 'close'] as () => unknown).bind(comm)
+          : comm[name as 'rank'];
       return async (...args: Parameters<Communicator['allReduce']>) => {
         await comm.allReduce(...args);
         // Only the measured arrays, not the counts that ranks exchange.
@@ -75,5 +112,7 @@ it('nothing is checked with -c 0', async () => {
 });
 
 it('a root that is no rank is refused', async () => {
-  await expect(perf(await world(2), 'broadcast', { minbytes: '8', maxbytes: '8', root: '2' })).rejects.toThrow('--root 2 is not a rank: there are 2, from 0 to 1');
+  await expect(perf(await world(2), 'broadcast', { minbytes: '8', maxbytes: '8', root: '2' })).rejects.toThrow(
+    '--root 2 is not a rank: there are 2, from 0 to 1',
+  );
 });

@@ -3,13 +3,23 @@ import { formatSize, parseSize, sweep } from '../../../src/perf/sizes.js';
 
 describe('sizes as nccl-tests writes them', () => {
   it.each([
-    ['8', 8], ['64K', 65536], ['64k', 65536], ['1M', 1048576], ['1G', 1073741824], ['1.5M', 1572864], ['.5K', 512],
-    ['0', 0], ['10.7', 10], ['64KiB', 65536], ['64KB', 65536], ['8B', 8],
+    ['8', 8],
+    ['64K', 65536],
+    ['64k', 65536],
+    ['1M', 1048576],
+    ['1G', 1073741824],
+    ['1.5M', 1572864],
+    ['.5K', 512],
+    ['0', 0],
+    ['10.7', 10],
+    ['64KiB', 65536],
+    ['64KB', 65536],
+    ['8B', 8],
   ])('%s is %d bytes', (text, bytes) => {
     expect(parseSize(text, '--minbytes')).toBe(bytes);
   });
 
-  it.each(['', '-8', 'K', '8T', '1M2', 'eight', '0x10', '99999999999G', 'NaN'])('%j is refused by the flag\'s name', (text) => {
+  it.each(['', '-8', 'K', '8T', '1M2', 'eight', '0x10', '99999999999G', 'NaN'])("%j is refused by the flag's name", (text) => {
     expect(() => parseSize(text, '--maxbytes')).toThrow(`--maxbytes '${text}' is not a size`);
   });
 });
@@ -37,5 +47,12 @@ describe('sweep', () => {
 });
 
 it('sizes print in binary units', () => {
-  expect([8, 1024, 1536, 2 ** 20, 3 * 2 ** 30, 2 ** 42].map(formatSize)).toEqual(['8 B', '1 KiB', '1.5 KiB', '1 MiB', '3 GiB', '4096 GiB']);
+  expect([8, 1024, 1536, 2 ** 20, 3 * 2 ** 30, 2 ** 42].map(formatSize)).toEqual([
+    '8 B',
+    '1 KiB',
+    '1.5 KiB',
+    '1 MiB',
+    '3 GiB',
+    '4096 GiB',
+  ]);
 });

@@ -21,8 +21,13 @@ const footer = `\
 #
 `;
 
-it('the header ends with nccl-tests\' three lines of titles', () => {
-  const header = formatHeader(perfOptions('all_reduce', { ...rawOptions, minbytes: '8', maxbytes: '64K', stepfactor: '2' }), '1.2.3', 2, ['Rank  0', 'Rank  1']);
+it("the header ends with nccl-tests' three lines of titles", () => {
+  const header = formatHeader(
+    perfOptions('all_reduce', { ...rawOptions, minbytes: '8', maxbytes: '64K', stepfactor: '2' }),
+    '1.2.3',
+    2,
+    ['Rank  0', 'Rank  1'],
+  );
   expect(header).toBe(`\
 # tccl perf version 1.2.3
 # Collective test starting: all_reduce_perf
@@ -35,17 +40,19 @@ it('the header ends with nccl-tests\' three lines of titles', () => {
 ${titles}`);
 });
 
-it('rows are nccl-tests\' to the column', () => {
-  const small = formatRowHead({ bytes: 8, count: 2, type: 'float', operator: 'sum', root: -1 })
-    + formatRowHalf({ timeUs: 0.23456, algbwGBps: 0.0341, busbwGBps: 0.0341, wrong: 0 })
-    + formatRowHalf({ timeUs: 12345.678, algbwGBps: 123.456, busbwGBps: 99999.96, wrong: 1234567 });
-  const large = formatRowHead({ bytes: 17179869184, count: 4294967296, type: 'bfloat16', operator: 'none', root: 3 })
-    + formatRowHalf({ timeUs: 1234567.8, algbwGBps: 12345.67, busbwGBps: 1234567.8, wrong: undefined })
-    + formatRowHalf({ timeUs: 123456789, algbwGBps: 0, busbwGBps: 0, wrong: 12 });
+it("rows are nccl-tests' to the column", () => {
+  const small =
+    formatRowHead({ bytes: 8, count: 2, type: 'float', operator: 'sum', root: -1 }) +
+    formatRowHalf({ timeUs: 0.23456, algbwGBps: 0.0341, busbwGBps: 0.0341, wrong: 0 }) +
+    formatRowHalf({ timeUs: 12345.678, algbwGBps: 123.456, busbwGBps: 99999.96, wrong: 1234567 });
+  const large =
+    formatRowHead({ bytes: 17179869184, count: 4294967296, type: 'bfloat16', operator: 'none', root: 3 }) +
+    formatRowHalf({ timeUs: 1234567.8, algbwGBps: 12345.67, busbwGBps: 1234567.8, wrong: undefined }) +
+    formatRowHalf({ timeUs: 123456789, algbwGBps: 0, busbwGBps: 0, wrong: 12 });
   expect(`${small}\n${large}\n`).toBe(rows);
 });
 
-it('the footer is nccl-tests\'', () => {
+it("the footer is nccl-tests'", () => {
   expect(formatFooter('all_reduce', 0, 7.123456789)).toBe(footer);
   expect(formatFooter('all_reduce', 3, 1)).toContain('# Out of bounds values : 3 FAILED\n');
 });

@@ -25,7 +25,10 @@ describe('parametersFromEnvironment', () => {
   });
 
   it('takes numbers of threads as NCCL does, and says where that is another number', () => {
-    expect(read({ NCCL_NTHREADS: '256', NCCL_LL128_NTHREADS: '0' })).toMatchObject({ parameters: { maxThreads: 256, ll128Threads: undefined }, notes: [] });
+    expect(read({ NCCL_NTHREADS: '256', NCCL_LL128_NTHREADS: '0' })).toMatchObject({
+      parameters: { maxThreads: 256, ll128Threads: undefined },
+      notes: [],
+    });
     const { parameters, notes } = read({ NCCL_NTHREADS: '100', NCCL_LL128_NTHREADS: '64' });
     expect(parameters).toMatchObject({ maxThreads: 512, ll128Threads: 160 });
     expect(notes.map(({ message }) => message)).toEqual([
@@ -59,13 +62,16 @@ describe('parametersFromEnvironment', () => {
 
   it('reports an unknown name of NCCL with the nearest known one, and passes others by', () => {
     const { notes } = read({ NCCL_P2P_LEVELS: 'NVL', NCCL_DEBUG: 'INFO', HOME: '/root' });
-    expect(notes).toEqual([{ variable: 'NCCL_P2P_LEVELS', message: 'NCCL has no variable NCCL_P2P_LEVELS; did you mean NCCL_P2P_LEVEL?' }]);
+    expect(notes).toEqual([
+      { variable: 'NCCL_P2P_LEVELS', message: 'NCCL has no variable NCCL_P2P_LEVELS; did you mean NCCL_P2P_LEVEL?' },
+    ]);
   });
 
   it('says of a variable that changes what NCCL does, but no plan, what to do instead', () => {
     const { notes } = read({ NCCL_IB_HCA: 'mlx5_0', NCCL_NET: '', NCCL_IB_TIMEOUT: '22' });
     expect(notes).toEqual([{ variable: 'NCCL_IB_HCA', message: expect.stringContaining('overrides.nics') as unknown }]);
-    for (const variable of outsideThePlan.keys()) expect([ncclVariables.has(variable), isPlanned(variable)], variable).toEqual([true, false]);
+    for (const variable of outsideThePlan.keys())
+      expect([ncclVariables.has(variable), isPlanned(variable)], variable).toEqual([true, false]);
   });
 
   it('has a row of docs/reference/nccl-variables.md for every setting, with its value when unset', () => {
@@ -76,7 +82,9 @@ describe('parametersFromEnvironment', () => {
       return typeof value === 'object' ? value.kind.toUpperCase() : String(value);
     };
     const rows = parameterTable.map(({ field, variable, doc }) => `| \`${variable}\` | ${unset(field)} | ${doc} |`);
-    const page = readFileSync('docs/reference/nccl-variables.md', 'utf8').split('\n').filter((line) => line.startsWith('| `NCCL_'));
+    const page = readFileSync('docs/reference/nccl-variables.md', 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('| `NCCL_'));
     expect(page.slice(0, rows.length)).toEqual(rows);
     expect([...outsideThePlan.keys()].filter((variable) => !page.some((line) => line.includes(`\`${variable}\``)))).toEqual([]);
   });

@@ -64,7 +64,7 @@ export function agree(nodes: NodeTable, parameters: Parameters, listen?: MergeLi
 /** Older versions do not exchange it, and do not look with one rank. */
 function minNetGBps(nodes: NodeTable, { netSpeedOfRank }: Rules): number {
   if (netSpeedOfRank) return Math.min(...ofRanks(nodes.kinds, 'minNetGBps'));
-  return nodes.nRanks === 1 ? 0 : kindOf(nodes, 0).byRank[0]?.minNetGBps ?? 0;
+  return nodes.nRanks === 1 ? 0 : (kindOf(nodes, 0).byRank[0]?.minNetGBps ?? 0);
 }
 
 /** One figure of all ranks. */
@@ -90,7 +90,9 @@ function refuseDifferent(nodes: NodeTable, field: 'netDevices' | 'collnetDevices
   const node = nodes.kindOfNode.findIndex((kind) => (counts[kind] ?? 0) < most);
   if (node < 0) return;
   const rank = nodes.rankToNode.indexOf(node);
-  throw new InputError('DEVICE_MISMATCH',
+  throw new InputError(
+    'DEVICE_MISMATCH',
     `rank ${rank} has ${counts[nodes.kindOfNode[node] ?? 0] ?? 0} ${what}, others have ${most}: NCCL stops here; set ${variable}=1 to go on`,
-    { ncclResult: 2, rank });
+    { ncclResult: 2, rank },
+  );
 }

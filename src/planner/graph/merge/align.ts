@@ -16,33 +16,59 @@ export type AlignedGraphs = Readonly<Record<GraphName, GraphHeader>>;
  * figure the worst that any node has. `pattern`, `minChannels`, `maxChannels`, `latencyInter` and `nHops` stay each
  * rank's own in NCCL; here they are those of rank 0.
  */
-export function alignGraphs(kinds: readonly NodeContribution[], ownKind: NodeContribution, listen?: MergeListener): AlignedGraphs {
-  const aligned = Object.fromEntries(graphNames.map((name) => {
-    const headers = kinds.map((kind) => headerOf(kind.graphs, name));
-    const header = headers.reduce(worst, headerOf(ownKind.graphs, name));
-    if (listen !== undefined && headers.some((own) => isBetter(own, header))) {
-      listen({ kind: 'aligned', graph: name, header, byKind: headers });
-    }
-    return [name, header];
-  })) as Record<GraphName, GraphHeader>;
+export function alignGraphs(
+  kinds: readonly NodeContribution[],
+  ownKind: NodeContribution,
+  listen?: MergeListener,
+): AlignedGraphs {
+  const aligned = Object.fromEntries(
+    graphNames.map((name) => {
+      const headers = kinds.map((kind) => headerOf(kind.graphs, name));
+      const header = headers.reduce(worst, headerOf(ownKind.graphs, name));
+      if (listen !== undefined && headers.some((own) => isBetter(own, header))) {
+        listen({ kind: 'aligned', graph: name, header, byKind: headers });
+      }
+      return [name, header];
+    }),
+  ) as Record<GraphName, GraphHeader>;
 
   const channels = Math.min(aligned.ring.nChannels, aligned.tree.nChannels);
-  return {
-    ...aligned,
-    ring: { ...aligned.ring, nChannels: channels },
-    tree: { ...aligned.tree, nChannels: channels },
-  };
+  return { ...aligned, ring: { ...aligned.ring, nChannels: channels }, tree: { ...aligned.tree, nChannels: channels } };
 }
 
 function headerOf(graphs: HostGraphs, name: GraphName): GraphHeader {
   const graph = graphs[name] ?? unsearched(name, graphs.ring.nChannels);
   const {
-    id, pattern, crossNic, collNet, minChannels, maxChannels: max, nChannels,
-    bwIntra, bwInter, latencyInter, typeIntra, typeInter, sameChannels, nHops,
+    id,
+    pattern,
+    crossNic,
+    collNet,
+    minChannels,
+    maxChannels: max,
+    nChannels,
+    bwIntra,
+    bwInter,
+    latencyInter,
+    typeIntra,
+    typeInter,
+    sameChannels,
+    nHops,
   } = graph;
   return {
-    id, pattern, crossNic, collNet, minChannels, maxChannels: max, nChannels,
-    bwIntra, bwInter, latencyInter, typeIntra, typeInter, sameChannels, nHops,
+    id,
+    pattern,
+    crossNic,
+    collNet,
+    minChannels,
+    maxChannels: max,
+    nChannels,
+    bwIntra,
+    bwInter,
+    latencyInter,
+    typeIntra,
+    typeInter,
+    sameChannels,
+    nHops,
   };
 }
 
@@ -91,6 +117,11 @@ function worst(a: GraphHeader, b: GraphHeader): GraphHeader {
 }
 
 function isBetter(own: GraphHeader, aligned: GraphHeader): boolean {
-  return own.nChannels > aligned.nChannels || own.bwIntra > aligned.bwIntra || own.bwInter > aligned.bwInter
-    || own.typeIntra < aligned.typeIntra || own.typeInter < aligned.typeInter;
+  return (
+    own.nChannels > aligned.nChannels ||
+    own.bwIntra > aligned.bwIntra ||
+    own.bwInter > aligned.bwInter ||
+    own.typeIntra < aligned.typeIntra ||
+    own.typeInter < aligned.typeInter
+  );
 }

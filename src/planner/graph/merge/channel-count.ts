@@ -21,9 +21,14 @@ export interface ChannelFacts {
  *
  *     graphs 0 1 2 ─► doubled 0 1 2 3 4 5 ─► at most 4: 0 1 2 3 ─► at least 6: 0 1 2 3 0 1
  *
- * @returns by channel, the number below 2n of the one that it is or repeats; and how many there were before those for NVLink SHARP
+ * @returns by channel, the number below 2n of the one that it is or repeats; and how many there were before those for
+ *   NVLink SHARP
  */
-export function countChannels(facts: ChannelFacts, parameters: Parameters, listen?: MergeListener): { readonly channels: number[]; readonly collChannels: number } {
+export function countChannels(
+  facts: ChannelFacts,
+  parameters: Parameters,
+  listen?: MergeListener,
+): { readonly channels: number[]; readonly collChannels: number } {
   const { nRanks, nNodes, graphs, collnet, nvlsChannels, minCompCap } = facts;
   let channels = Array.from({ length: Math.min(maxChannels, 2 * graphs.ring.nChannels) }, (_, channel) => channel);
   const become = (step: ChannelStep, count: number) => {

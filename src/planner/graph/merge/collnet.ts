@@ -54,7 +54,11 @@ export function servesDirect(maxLocalRanks: number, { collnetDirectMostRanks }: 
 
 /** @param nvlsHeads by kind of node, where NVLink SHARP is used: its heads then serve the network too */
 export function joinCollnet(
-  table: NodeTable, graphs: AlignedGraphs, graphChannels: number, direct: boolean, nvlsHeads: readonly (readonly number[])[] | undefined,
+  table: NodeTable,
+  graphs: AlignedGraphs,
+  graphChannels: number,
+  direct: boolean,
+  nvlsHeads: readonly (readonly number[])[] | undefined,
 ): Collnet {
   const heads = table.kinds.map((kind) => headsOf(kind.graphs.collnetDirect, graphs.collnetDirect.nChannels));
   const ownHeads = (nvlsHeads ?? heads)[table.kindOfNode[0] ?? 0] ?? [];
@@ -109,11 +113,14 @@ export function collnetDirectOf(table: NodeTable, collnet: Collnet, rank: number
   const node = table.rankToNode[rank] ?? 0;
   const kind = kindOf(table, node);
   const base = table.rankBase[node] ?? 0;
-  const heads = (collnet.direct ? collnet.heads[table.kindOfNode[node] ?? 0] ?? [] : []).map((head) => base + head);
+  const heads = (collnet.direct ? (collnet.heads[table.kindOfNode[node] ?? 0] ?? []) : []).map((head) => base + head);
   const headRank = heads.indexOf(rank);
   const graph = kind.graphs.collnetDirect;
   // NCCL takes the row of the head's number, not of the channel where it found the head: the order may be another's.
-  const down = headRank < 0 || graph === undefined ? [] : [...rowOf(graph, headRank)].map((local) => base + local).filter((other) => other !== rank);
+  const down =
+    headRank < 0 || graph === undefined
+      ? []
+      : [...rowOf(graph, headRank)].map((local) => base + local).filter((other) => other !== rank);
   const up = heads.filter((head) => head !== rank);
   return {
     headRank,

@@ -15,7 +15,8 @@ export function contradictions(parameters: Parameters): string[] {
   const maximum = firstSet(['NCCL_MAX_NCHANNELS', parameters.maxChannels], ['NCCL_MAX_NRINGS', parameters.maxRings]);
   const minCtas = firstSet(['NCCL_MIN_CTAS', positive(parameters.minCtas)]);
   const maxCtas = firstSet(['NCCL_MAX_CTAS', positive(parameters.maxCtas)]);
-  const copied = (least: Limit, most: Limit) => `NCCL would take at most ${counted(Math.max(1, most.value), 'channel')}, then copy them until there are ${least.value}`;
+  const copied = (least: Limit, most: Limit) =>
+    `NCCL would take at most ${counted(Math.max(1, most.value), 'channel')}, then copy them until there are ${least.value}`;
 
   const found: (string | undefined)[] = [
     whenAbove(minimum, maximum, copied),
@@ -52,7 +53,11 @@ function positive(value: number | undefined): number | undefined {
   return value !== undefined && value > 0 ? value : undefined;
 }
 
-function whenAbove(least: Limit | undefined, most: Limit | undefined, consequence: (least: Limit, most: Limit) => string): string | undefined {
+function whenAbove(
+  least: Limit | undefined,
+  most: Limit | undefined,
+  consequence: (least: Limit, most: Limit) => string,
+): string | undefined {
   if (least === undefined || most === undefined || least.value <= most.value) return undefined;
   return `${least.variable}=${least.value} is above ${most.variable}=${most.value}: ${consequence(least, most)}; unset one of them`;
 }
@@ -68,4 +73,3 @@ function p2pChannelsProblem(least: number, most: number): string {
 function noDivisor(variable: string, value: number): string {
   return `${variable}=${value} is below 1, and NCCL would divide by it; set it to 1 or more, or unset it`;
 }
-

@@ -42,7 +42,10 @@ export interface NodeContribution {
 export interface RankContribution {
   /** Compute capability × 10. */
   readonly compCap: number;
-  /** Bandwidth of the slowest of its own NICs, GB/s; 0 without any. Older versions: of the host's, and the largest float without any. */
+  /**
+   * Bandwidth of the slowest of its own NICs, GB/s; 0 without any. Older versions: of the host's, and the largest float
+   * without any.
+   */
   readonly minNetGBps: number;
   /** How many of its own NICs it takes to use all bandwidth between GPU and CPU. */
   readonly netCount: number;
@@ -78,7 +81,8 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
     nvSwitch: system.nvSwitches.length > 0,
     allNvLink: farthest < PathType.PIX,
     allDirectNvLink: farthest === PathType.NVL || (farthest < PathType.NVL && rules.directNvLinkAlone),
-    allDirectP2p: (rules.directP2pAlone || local.ranks.length > 1) && allDirectP2p(local, new Reach(system, local.paths, parameters)),
+    allDirectP2p:
+      (rules.directP2pAlone || local.ranks.length > 1) && allDirectP2p(local, new Reach(system, local.paths, parameters)),
     netDevices: ownHost.length,
     collnetDevices: ownHost.filter((net) => net.coll).length,
     byRank: local.ranks.map((rank) => {
@@ -87,7 +91,11 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
       const enough = enoughNets(local, locality, gpu, nets);
       return {
         compCap: system.gpus[gpu]?.sm ?? 0,
-        minNetGBps: !rules.netSpeedOfRank ? slowestNet : nets.length === 0 ? 0 : Math.min(...nets.map((net) => netGBps(local, gpu, net))),
+        minNetGBps: !rules.netSpeedOfRank
+          ? slowestNet
+          : nets.length === 0
+            ? 0
+            : Math.min(...nets.map((net) => netGBps(local, gpu, net))),
         netCount: rules.p2pNetChannels === 'by bandwidth' ? enough.count : netsForPci(local, locality, gpu),
         p2pChannelsPerPeer: p2pChannelsPerPeer(local, gpu, enough, parameters),
       };
@@ -103,7 +111,8 @@ function farthestGpus({ system, paths }: LocalSystem): number {
   let farthest: number = PathType.LOC;
   for (const { index: from } of system.gpus) {
     for (const { index: to } of system.gpus) {
-      if (from !== to) farthest = Math.max(farthest, paths.type[paths.between(NodeType.GPU, from, NodeType.GPU, to)] ?? PathType.DIS);
+      if (from !== to)
+        farthest = Math.max(farthest, paths.type[paths.between(NodeType.GPU, from, NodeType.GPU, to)] ?? PathType.DIS);
     }
   }
   return farthest;
@@ -112,7 +121,9 @@ function farthestGpus({ system, paths }: LocalSystem): number {
 /** Looked at from the lower rank of each pair, as NCCL does. */
 function allDirectP2p({ system, ranks }: LocalSystem, reach: Reach): boolean {
   const gpus = ranks.map((rank) => system.gpus.findIndex((gpu) => gpu.rank === rank));
-  return gpus.every((from, position) => gpus.slice(position + 1).every((to) => reach.isPeer(from, to) && reach.relay(from, to) < 0));
+  return gpus.every((from, position) =>
+    gpus.slice(position + 1).every((to) => reach.isPeer(from, to) && reach.relay(from, to) < 0),
+  );
 }
 
 /** The NETs that a GPU uses: those of channels 0, 1, … until the first comes again. */
@@ -128,7 +139,12 @@ function ownNets({ system, inter }: LocalSystem, locality: Locality, gpu: number
 }
 
 /** As many of these NETs as it takes to reach the bandwidth between GPU and CPU, and what they have together in GB/s. */
-function enoughNets(local: LocalSystem, locality: Locality, gpu: number, nets: readonly number[]): { readonly count: number; readonly gbps: number } {
+function enoughNets(
+  local: LocalSystem,
+  locality: Locality,
+  gpu: number,
+  nets: readonly number[],
+): { readonly count: number; readonly gbps: number } {
   if (nets.length === 0) return { count: 0, gbps: 0 };
   const { paths } = local;
   const gpuGBps = paths.bandwidthGBps[paths.between(NodeType.GPU, gpu, NodeType.CPU, locality.cpuOfGpu(gpu))] ?? 0;
@@ -166,7 +182,10 @@ function netGBps({ paths }: LocalSystem, gpu: number, net: number): number {
 
 /** The fewest that any peer allows. */
 function p2pChannelsPerPeer(
-  { system, paths, inter }: LocalSystem, gpu: number, nets: { readonly count: number; readonly gbps: number }, parameters: Parameters,
+  { system, paths, inter }: LocalSystem,
+  gpu: number,
+  nets: { readonly count: number; readonly gbps: number },
+  parameters: Parameters,
 ): number {
   let fewest = maxChannels;
   const rules = rulesOf(parameters);

@@ -26,9 +26,10 @@ export interface TreePlace {
 /** Neighbours of `node` in both trees over `count` nodes. */
 export function doubleTree(count: number, node: number): readonly [TreePlace, TreePlace] {
   const first = binaryTree(count, node);
-  const second = count % 2 === 1
-    ? renumbered(binaryTree(count, (node - 1 + count) % count), (other) => (other + 1) % count)
-    : renumbered(binaryTree(count, count - 1 - node), (other) => count - 1 - other);
+  const second =
+    count % 2 === 1
+      ? renumbered(binaryTree(count, (node - 1 + count) % count), (other) => (other + 1) % count)
+      : renumbered(binaryTree(count, count - 1 - node), (other) => count - 1 - other);
   return [first, second];
 }
 
@@ -42,11 +43,7 @@ function binaryTree(count: number, node: number): TreePlace {
   let stepUp = step;
   // Where the second child would be past the last node, the highest descendant that exists takes its place.
   while (stepUp > 0 && node + stepUp >= count) stepUp >>= 1;
-  return {
-    parent,
-    slot: node < parent ? 0 : 1,
-    children: [step === 0 ? -1 : node - step, stepUp === 0 ? -1 : node + stepUp],
-  };
+  return { parent, slot: node < parent ? 0 : 1, children: [step === 0 ? -1 : node - step, stepUp === 0 ? -1 : node + stepUp] };
 }
 
 function renumbered({ parent, slot, children }: TreePlace, number: (node: number) => number): TreePlace {

@@ -58,7 +58,7 @@ export function mergeHosts(runs: readonly HostRun[], parameters: Parameters, lis
   const collnet = usesCollnet(nodes, graphs, parameters, listen);
   const graphChannels = graphs.ring.nChannels;
   const nvls = joinNvls(nodes, graphs, { ...agreement, ownCompCap: own.byRank[0]?.compCap ?? 0 }, parameters);
-  const nvlsChannels = rules.channelsForNvls ? nvls?.nChannels ?? 0 : 0;
+  const nvlsChannels = rules.channelsForNvls ? (nvls?.nChannels ?? 0) : 0;
   const { channels, collChannels } = countChannels({ ...agreement, graphs, collnet, nvlsChannels }, parameters, listen);
   const ringOfChannel = Uint8Array.from(channels, (channel) => channel % graphChannels);
   const treeOfChannel = Uint8Array.from(channels);
@@ -76,7 +76,9 @@ export function mergeHosts(runs: readonly HostRun[], parameters: Parameters, lis
     treeOfChannel,
     rings: joinRings(nodes, graphChannels, 1 + Math.max(...ringOfChannel), crossingKinds(nodes, graphs, rules), listen),
     trees: hangTrees(nodes, graphChannels, 1 + Math.max(...treeOfChannel)),
-    collnet: collnet ? joinCollnet(nodes, graphs, graphChannels, servesDirect(agreement.maxLocalRanks, rules), nvls?.heads) : undefined,
+    collnet: collnet
+      ? joinCollnet(nodes, graphs, graphChannels, servesDirect(agreement.maxLocalRanks, rules), nvls?.heads)
+      : undefined,
     nvls,
     buffers,
     p2p: {
@@ -96,9 +98,11 @@ function refuseNoChannel(nodes: NodeTable, graphs: AlignedGraphs): void {
   });
   const without = kindOf(nodes, node).graphs.ring.nChannels === 0 ? 'ring' : 'tree';
   const rank = nodes.rankToNode.indexOf(node);
-  throw new InputError('NO_CHANNEL',
+  throw new InputError(
+    'NO_CHANNEL',
     `node ${node} (from rank ${rank} on) has no channel in its ${without} graph, so there is none that all share: NCCL would fail to build rings; give that host a graph with at least one channel`,
-    { ncclResult: 3, rank });
+    { ncclResult: 3, rank },
+  );
 }
 
 /** The network reduces where it was asked to, every node has channels for it and there are enough nodes. */

@@ -31,7 +31,10 @@ export interface NodeTable {
   readonly rankToLocalRank: Int32Array;
 }
 
-/** @throws InvalidArgumentError where there is no rank, a count is not a whole number above 0, or nodes do not share out the ranks of their host */
+/**
+ * @throws InvalidArgumentError where there is no rank, a count is not a whole number above 0, or nodes do not share out
+ * the ranks of their host
+ */
 export function numberNodes(runs: readonly HostRun[], listen?: MergeListener): NodeTable {
   const kinds: NodeContribution[] = [];
   const kindNumbers = new Map<NodeContribution, number>();
@@ -41,8 +44,10 @@ export function numberNodes(runs: readonly HostRun[], listen?: MergeListener): N
     }
     const ranks = host.nodes.flatMap((node) => node.ranks).sort((a, b) => a - b);
     if (ranks.length !== host.nRanks || ranks.some((rank, position) => rank !== position)) {
-      throw new InvalidArgumentError('ARGUMENT_RANGE',
-        `the nodes of a host of ${host.nRanks} ranks have ranks ${ranks.join(' ')}: together they must have 0 to ${host.nRanks - 1}, each once`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `the nodes of a host of ${host.nRanks} ranks have ranks ${ranks.join(' ')}: together they must have 0 to ${host.nRanks - 1}, each once`,
+      );
     }
     for (const node of host.nodes) {
       if (!kindNumbers.has(node)) kindNumbers.set(node, kinds.push(node) - 1);
@@ -50,7 +55,8 @@ export function numberNodes(runs: readonly HostRun[], listen?: MergeListener): N
   }
   const nRanks = runs.reduce((sum, { host, count }) => sum + host.nRanks * count, 0);
   const nNodes = runs.reduce((sum, { host, count }) => sum + host.nodes.length * count, 0);
-  if (nRanks === 0) throw new InvalidArgumentError('ARGUMENT_RANGE', 'the cluster has no ranks: give at least one host with a GPU');
+  if (nRanks === 0)
+    throw new InvalidArgumentError('ARGUMENT_RANGE', 'the cluster has no ranks: give at least one host with a GPU');
 
   const table: NodeTable = {
     nRanks,
@@ -66,7 +72,12 @@ export function numberNodes(runs: readonly HostRun[], listen?: MergeListener): N
   let base = 0;
   for (const { host, count } of runs) {
     for (let repeat = 0; repeat < count; repeat++) {
-      if (host.nodes.length > 1) listen?.({ kind: 'split-host', host: hostNumber, nodes: host.nodes.map(({ ranks }) => ranks.map((rank) => base + rank)) });
+      if (host.nodes.length > 1)
+        listen?.({
+          kind: 'split-host',
+          host: hostNumber,
+          nodes: host.nodes.map(({ ranks }) => ranks.map((rank) => base + rank)),
+        });
       for (const kind of host.nodes) {
         table.kindOfNode[node] = kindNumbers.get(kind) ?? 0;
         table.rankBase[node] = base;

@@ -54,7 +54,12 @@ export interface NvlsFacts {
 }
 
 /** @returns undefined where some node has no channel for it */
-export function joinNvls(table: NodeTable, graphs: AlignedGraphs, facts: Omit<NvlsFacts, 'severalHosts'>, parameters: Parameters): Nvls | undefined {
+export function joinNvls(
+  table: NodeTable,
+  graphs: AlignedGraphs,
+  facts: Omit<NvlsFacts, 'severalHosts'>,
+  parameters: Parameters,
+): Nvls | undefined {
   if (graphs.nvls.nChannels === 0) return undefined;
   const heads = table.kinds.map(({ graphs: { nvls } }) => headsOf(nvls, nvls?.nChannels ?? 0));
   const nHeads = Math.min(...heads.map(({ length }) => length));
@@ -69,14 +74,18 @@ export function joinNvls(table: NodeTable, graphs: AlignedGraphs, facts: Omit<Nv
 function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): Omit<Nvls, 'nHeads' | 'heads'> {
   const rules = rulesOf(parameters);
   const severalNodes = rules.nvlsTunedForBlackwell ? facts.nNodes > 1 : facts.severalHosts;
-  const tuned = rules.nvlsTunedForBlackwell && facts.minCompCap >= blackwell && severalNodes ? blackwellAcrossNodes(facts, typeInter) : {};
+  const tuned =
+    rules.nvlsTunedForBlackwell && facts.minCompCap >= blackwell && severalNodes ? blackwellAcrossNodes(facts, typeInter) : {};
   const chunkBytes = parameters.nvlsChunkBytes ?? tuned.chunkBytes ?? 128 * KiB;
   const { fewest, most } = ctaLimits(parameters);
   const asked = parameters.nvlsChannels !== undefined && parameters.nvlsChannels > 0 ? parameters.nvlsChannels : undefined;
   const channelsFrom = (usual: number) => Math.max(fewest, Math.min(most, asked ?? tuned.nChannels ?? usual));
   const nChannelsBeforeBlackwell = channelsFrom(16);
   return {
-    nChannels: facts.ownCompCap >= blackwell ? channelsFrom(rules.nvlsChannelsBlackwell[severalNodes ? 'between' : 'within']) : nChannelsBeforeBlackwell,
+    nChannels:
+      facts.ownCompCap >= blackwell
+        ? channelsFrom(rules.nvlsChannelsBlackwell[severalNodes ? 'between' : 'within'])
+        : nChannelsBeforeBlackwell,
     nChannelsBeforeBlackwell,
     chunkBytes,
     treeMaxChunkBytes: parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (facts.nNodes >= 4 ? 64 * KiB : chunkBytes),

@@ -29,14 +29,20 @@ interface Groups {
  * @param order `groups`: parts of nodes, ranks in turn; `quadratic`: whole nodes, or all ranks where nodes differ in size,
  *   ranks at triangular distances too
  */
-export function p2pScheduleOf(table: NodeTable, { order, scheduleGroupSize }: { readonly order: P2pOrder; readonly scheduleGroupSize: number }, rank: number): P2pSchedule {
+export function p2pScheduleOf(
+  table: NodeTable,
+  { order, scheduleGroupSize }: { readonly order: P2pOrder; readonly scheduleGroupSize: number },
+  rank: number,
+): P2pSchedule {
   switch (order) {
-    case 'groups': return exchange(groupsOf(table, scheduleGroupSize, rank), inTurn(scheduleGroupSize));
+    case 'groups':
+      return exchange(groupsOf(table, scheduleGroupSize, rank), inTurn(scheduleGroupSize));
     case 'quadratic': {
       const groups = wholeNodes(table, rank);
       return exchange(groups, triangular(groups.size));
     }
-    case 'by node': return nearestFirst(table, rank);
+    case 'by node':
+      return nearestFirst(table, rank);
   }
 }
 
@@ -76,14 +82,18 @@ function triangular(count: number): number[] {
 function groupsOf(table: NodeTable, size: number, rank: number): Groups {
   const node = table.rankToNode[rank] ?? 0;
   const local = table.rankToLocalRank[rank] ?? 0;
-  const before = Array.from({ length: node }, (_, each) => kindOf(table, each).ranks.length).reduce((sum, count) => sum + count, 0);
+  const before = Array.from({ length: node }, (_, each) => kindOf(table, each).ranks.length).reduce(
+    (sum, count) => sum + count,
+    0,
+  );
   return { size, ranks: nodeByNode(table), group: before / size + Math.floor(local / size), place: local % size };
 }
 
 function wholeNodes(table: NodeTable, rank: number): Groups {
   const sizes = new Set(table.kinds.map(({ ranks }) => ranks.length));
   const [size = 1] = sizes;
-  if (sizes.size === 1) return { size, ranks: nodeByNode(table), group: table.rankToNode[rank] ?? 0, place: table.rankToLocalRank[rank] ?? 0 };
+  if (sizes.size === 1)
+    return { size, ranks: nodeByNode(table), group: table.rankToNode[rank] ?? 0, place: table.rankToLocalRank[rank] ?? 0 };
   return { size: table.nRanks, ranks: inTurn(table.nRanks), group: 0, place: rank };
 }
 

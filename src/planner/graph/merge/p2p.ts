@@ -50,7 +50,9 @@ export function p2pSizes(facts: P2pFacts, buffers: BufferBytes, parameters: Para
   const nChannels = Math.min(powerOfTwoFrom(wanted), powerOfTwoUpTo(mostChannelsInArguments(parameters)));
   const rules = rulesOf(parameters);
   const byBandwidth = rules.p2pNetChannels === 'by bandwidth';
-  let channelsPerPeer = powerOfTwoFrom(byBandwidth ? Math.min(...ofRanks(facts.nodes.kinds, 'p2pChannelsPerPeer')) : ownChannelsPerPeer(facts, wanted, parameters));
+  let channelsPerPeer = powerOfTwoFrom(
+    byBandwidth ? Math.min(...ofRanks(facts.nodes.kinds, 'p2pChannelsPerPeer')) : ownChannelsPerPeer(facts, wanted, parameters),
+  );
   const isAsked = parameters.channelsPerNetPeer !== undefined && parameters.channelsPerNetPeer > 0;
   if (facts.nNodes > 1 && !isAsked && byBandwidth) {
     // The network is the bottleneck: rather serve all peers in one round than each by many channels.
@@ -59,7 +61,11 @@ export function p2pSizes(facts: P2pFacts, buffers: BufferBytes, parameters: Para
   } else {
     channelsPerPeer = Math.min(nChannels, channelsPerPeer);
   }
-  return { nChannels, channelsPerPeer, chunkBytes: Math.min(p2pChunkBytes(facts, parameters), Math.trunc(buffers.simple / stepsPerBuffer)) };
+  return {
+    nChannels,
+    channelsPerPeer,
+    chunkBytes: Math.min(p2pChunkBytes(facts, parameters), Math.trunc(buffers.simple / stepsPerBuffer)),
+  };
 }
 
 /** As versions before 2.29 count them: each node for itself, fewer where there are many ranks. */
@@ -82,7 +88,10 @@ function channelsPerNetPeer(netCount: number, nRanks: number, nChannels: number,
 function p2pChunkBytes({ nNodes, cpuArch, minCompCap, allNvLink }: P2pFacts, parameters: Parameters): number {
   if (nNodes > 1) {
     // Grace Blackwell hosts have four GPUs, not eight, behind their NICs.
-    return (cpuArch === CpuArch.ARM && minCompCap >= 100 && rulesOf(parameters).p2pChunkOfGraceBlackwell ? 2 : 1) * parameters.p2pNetChunkBytes;
+    return (
+      (cpuArch === CpuArch.ARM && minCompCap >= 100 && rulesOf(parameters).p2pChunkOfGraceBlackwell ? 2 : 1) *
+      parameters.p2pNetChunkBytes
+    );
   }
   return allNvLink ? parameters.p2pNvlChunkBytes : parameters.p2pPciChunkBytes;
 }

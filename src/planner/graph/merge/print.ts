@@ -55,10 +55,12 @@ export function nvlsHeadLines({ nodes, nvls }: Merged): string[] {
 /** `NVLS Trees : 17/8/-1->0->-1 17/-1/-1->0->8`: a rank's links on even and on odd channels; empty without several nodes. */
 export function nvlsTreesLine(merged: Merged, rank: number): string {
   if (merged.nvls === undefined || merged.nodes.nNodes === 1) return '';
-  const trees = [0, 1].filter((channel) => channel < (merged.nvls?.nChannels ?? 0)).map((channel) => {
-    const links = nvlsLinks(merged, channel, rank);
-    return links === undefined ? '' : `${links.treeDown.join('/')}->${rank}->${links.treeUp}`;
-  });
+  const trees = [0, 1]
+    .filter((channel) => channel < (merged.nvls?.nChannels ?? 0))
+    .map((channel) => {
+      const links = nvlsLinks(merged, channel, rank);
+      return links === undefined ? '' : `${links.treeDown.join('/')}->${rank}->${links.treeUp}`;
+    });
   return `NVLS Trees : ${trees.join(' ')}`;
 }
 

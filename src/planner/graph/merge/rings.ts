@@ -30,7 +30,13 @@ export interface Rings {
  * @param crossing by kind of node: whether its rings come in pairs that cross NICs
  * @throws InputError where a ring misses a rank
  */
-export function joinRings(table: NodeTable, graphChannels: number, count: number, crossing: readonly boolean[], listen?: MergeListener): Rings {
+export function joinRings(
+  table: NodeTable,
+  graphChannels: number,
+  count: number,
+  crossing: readonly boolean[],
+  listen?: MergeListener,
+): Rings {
   const { nRanks, nNodes } = table;
   const order = new Int32Array(count * nRanks);
   const position = new Int32Array(count * nRanks).fill(-1);
@@ -53,7 +59,8 @@ export function joinRings(table: NodeTable, graphChannels: number, count: number
       for (const localRank of row) {
         const rank = base + localRank;
         const place = next < start ? next - start + nRanks : next - start;
-        if (next >= nRanks || table.rankToNode[rank] !== node || position[first + rank] !== -1) throw notOnce(table, node, ring, rank);
+        if (next >= nRanks || table.rankToNode[rank] !== node || position[first + rank] !== -1)
+          throw notOnce(table, node, ring, rank);
         order[first + place] = rank;
         position[first + rank] = place;
         next++;
@@ -80,10 +87,17 @@ function notOnce(table: NodeTable, node: number, ring: number, rank: number): In
   const { ranks } = kindOf(table, node);
   const isOurs = table.rankToNode[rank] === node;
   const what = isOurs ? `visits rank ${rank} twice` : `visits rank ${rank}, which is not among its ${ranks.length} ranks`;
-  return new InputError('CONTENT', `ring ${ring} of node ${node} ${what}: the ring graph of each node must hold each of its ranks once`, { ncclResult: 3, rank });
+  return new InputError(
+    'CONTENT',
+    `ring ${ring} of node ${node} ${what}: the ring graph of each node must hold each of its ranks once`,
+    { ncclResult: 3, rank },
+  );
 }
 
 function missing(table: NodeTable, ring: number, rank: number): InputError {
-  return new InputError('CONTENT',
-    `ring ${ring} does not contain rank ${rank}: the ring graph of node ${table.rankToNode[rank] ?? 0} leaves it out`, { ncclResult: 3, rank });
+  return new InputError(
+    'CONTENT',
+    `ring ${ring} does not contain rank ${rank}: the ring graph of node ${table.rankToNode[rank] ?? 0} leaves it out`,
+    { ncclResult: 3, rank },
+  );
 }

@@ -21,7 +21,12 @@ export type MergeEvent =
   /** Nodes differ in a graph; all take the worst. `byKind` has one header for each kind of node. */
   | { readonly kind: 'aligned'; readonly graph: GraphName; readonly header: GraphHeader; readonly byKind: readonly GraphHeader[] }
   | { readonly kind: 'mixed-cpus'; readonly what: 'architecture' | 'vendor' }
-  | { readonly kind: 'no-collnet'; readonly because: 'no-channel' | 'few-nodes'; readonly nNodes: number; readonly threshold: number }
+  | {
+      readonly kind: 'no-collnet';
+      readonly because: 'no-channel' | 'few-nodes';
+      readonly nNodes: number;
+      readonly threshold: number;
+    }
   /** Some nodes have NVLink SHARP, others no channel for it. */
   | { readonly kind: 'no-nvls' }
   /** Rings of these many nodes change places in pairs, so that traffic stays on its rail. */

@@ -83,7 +83,14 @@ function linkChain(ranks: Int32Array, base: number, up: Int32Array, down: Int32A
 }
 
 /** The links of one node to its parent and children in the tree of nodes. */
-function linkNode(table: NodeTable, chains: readonly Chain[], node: number, { parent, slot, children }: TreePlace, up: Int32Array, down: Int32Array): void {
+function linkNode(
+  table: NodeTable,
+  chains: readonly Chain[],
+  node: number,
+  { parent, slot, children }: TreePlace,
+  up: Int32Array,
+  down: Int32Array,
+): void {
   const chain = chains[table.kindOfNode[node] ?? 0];
   if (chain === undefined) return;
   const base = table.rankBase[node] ?? 0;
@@ -106,5 +113,9 @@ function addChild(table: NodeTable, down: Int32Array, rank: number, child: numbe
     return;
   }
   const { pattern } = kindOf(table, table.rankToNode[rank] ?? 0).graphs.tree;
-  throw new InputError('CONTENT', `rank ${rank} would have more than ${treeArity} children in a tree: its tree graph, of pattern ${pattern}, visits it more than once`, { ncclResult: 3, rank });
+  throw new InputError(
+    'CONTENT',
+    `rank ${rank} would have more than ${treeArity} children in a tree: its tree graph, of pattern ${pattern}, visits it more than once`,
+    { ncclResult: 3, rank },
+  );
 }

@@ -73,7 +73,11 @@ export class NodeTransports {
     const net = this.#netOfId.get(graph.inter[channel * 2 + end] ?? -1n);
     const device = net === undefined ? undefined : this.#local.system.nets[net];
     if (net === undefined || device === undefined) {
-      throw new InputError('NO_PATH', `channel ${channel} has no network device at rank ${rank}, though it leaves the node there`, { ncclResult: 3 });
+      throw new InputError(
+        'NO_PATH',
+        `channel ${channel} has no network device at rank ${rank}, though it leaves the node there`,
+        { ncclResult: 3 },
+      );
     }
     const gpu = this.#gpu(rank);
     const near = this.#gpuDirect.proxyGpu(gpu, net);
@@ -83,7 +87,7 @@ export class NodeTransports {
     return {
       dev: device.dev,
       relay,
-      proxyRank: direction === 'send' ? relay ?? rank : rank,
+      proxyRank: direction === 'send' ? (relay ?? rank) : rank,
       gdr: mode,
       gdrReason: reason,
       distance: (paths.type[paths.between(NodeType.GPU, near, NodeType.NET, net)] ?? PathType.DIS) as PathType,
@@ -93,7 +97,9 @@ export class NodeTransports {
   /** What NCCL does with a peer on its host that is not in its graph: it does not look whether the network is faster. */
   #withoutPath(noP2p: NoP2pReason): LocalTransport {
     if (this.#parameters.shmDisable !== 1) return { via: 'SHM', reason: noP2p };
-    return this.#parameters.netDisableIntra === 1 ? { via: 'none', reason: noP2p } : { via: 'NET', reason: { why: 'no-shm', noP2p } };
+    return this.#parameters.netDisableIntra === 1
+      ? { via: 'none', reason: noP2p }
+      : { via: 'NET', reason: { why: 'no-shm', noP2p } };
   }
 
   #noP2p(distance: PathType, relay: number): NoP2pReason {
@@ -106,7 +112,9 @@ export class NodeTransports {
     if (p2pUseCudaMemcpy !== 0) return false;
     if (p2pReadEnable !== undefined) return p2pReadEnable !== 0;
     const { gpus } = this.#local.system;
-    return this.#reach.pathType(from, to) === PathType.NVL && gpus[from]?.sm === readsOverNvLink && gpus[to]?.sm === readsOverNvLink;
+    return (
+      this.#reach.pathType(from, to) === PathType.NVL && gpus[from]?.sm === readsOverNvLink && gpus[to]?.sm === readsOverNvLink
+    );
   }
 
   #gpu(rank: number): number {

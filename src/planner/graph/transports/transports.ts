@@ -76,7 +76,9 @@ export class Transports {
     const transports = this.#of(kind);
     const onHost = base === nodes.rankBase[nodes.rankToNode[peer] ?? 0];
 
-    const found = onHost ? transports.between(rank - base, peer - base) : { via: 'NET', reason: { why: 'other-host' } } as const;
+    const found = onHost
+      ? transports.between(rank - base, peer - base)
+      : ({ via: 'NET', reason: { why: 'other-host' } } as const);
     if (found.via === 'SHM' || found.via === 'none') return { ...found, peer };
     const rankOf = (local: number | undefined) => (local === undefined ? undefined : base + local);
     if (found.via === 'P2P') return { ...found, peer, relay: rankOf(found.relay) };
@@ -88,8 +90,12 @@ export class Transports {
     let transports = this.#byKind.get(kind);
     if (transports === undefined) {
       const machine = this.#machines.get(kind);
-      if (machine === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `no machine is given for the node of ranks ${kind.ranks.join(' ')} of its host`);
-      this.#byKind.set(kind, transports = new NodeTransports(machine, this.#parameters));
+      if (machine === undefined)
+        throw new InvalidArgumentError(
+          'ARGUMENT_RANGE',
+          `no machine is given for the node of ranks ${kind.ranks.join(' ')} of its host`,
+        );
+      this.#byKind.set(kind, (transports = new NodeTransports(machine, this.#parameters)));
     }
     return transports;
   }

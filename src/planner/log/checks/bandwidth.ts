@@ -18,34 +18,45 @@ export function checkTables({ tables, communicators }: LogModel): LogFinding[] {
 
 function wrongResults({ wrong, firstWrong, collective }: MeasuredTable): LogFinding[] {
   if (firstWrong === undefined) return [];
-  return [{
-    code: 'result-wrong', severity: 'error',
-    problem: `${collective ?? 'nccl-tests'} counted ${counted(wrong, 'wrong element')}, first at ${firstWrong.bytes} bytes`,
-    cause: 'data is damaged on the way: P2P through an IOMMU or ACS, a faulty GPU or link',
-    remedy: 'try NCCL_P2P_DISABLE=1 and NCCL_NET_GDR_LEVEL=LOC one by one to find the way that damages it; run dcgmi diag -r 3', places: [firstWrong.place],
-  }];
+  return [
+    {
+      code: 'result-wrong',
+      severity: 'error',
+      problem: `${collective ?? 'nccl-tests'} counted ${counted(wrong, 'wrong element')}, first at ${firstWrong.bytes} bytes`,
+      cause: 'data is damaged on the way: P2P through an IOMMU or ACS, a faulty GPU or link',
+      remedy: 'try NCCL_P2P_DISABLE=1 and NCCL_NET_GDR_LEVEL=LOC one by one to find the way that damages it; run dcgmi diag -r 3',
+      places: [firstWrong.place],
+    },
+  ];
 }
 
 function slow(table: MeasuredTable, communicators: readonly LoggedCommunicator[]): LogFinding[] {
   const large = table.rows.filter(({ bytes }) => bytes >= largeBytes);
-  const best = large.reduce((a, b) => (b.busGBps > a.busGBps ? b : a), large[0] ?? { busGBps: 0, bytes: 0, place: { file: 0, line: 0 } });
+  const best = large.reduce(
+    (a, b) => (b.busGBps > a.busGBps ? b : a),
+    large[0] ?? { busGBps: 0, bytes: 0, place: { file: 0, line: 0 } },
+  );
   if (large.length === 0) return [];
   const fitting = communicators.filter(({ nRanks }) => nRanks === (table.nRanks ?? nRanks) && nRanks > 1);
   const promised = fitting.map(promise).find((each) => each !== undefined);
   if (promised === undefined) return [];
   const part = best.busGBps / promised.gbps;
   if (part >= warningPart) return [];
-  return [{
-    code: 'bandwidth-low', severity: part < errorPart ? 'error' : 'warning', kind: 'outcome',
-    problem: `${table.collective ?? 'the best row'} reaches ${best.busGBps} GB/s of bus bandwidth at ${mebibytes(best.bytes)} MiB; the search found ${promised.gbps.toFixed(1)} GB/s (${promised.nChannels} channels × ${(promised.gbps / promised.nChannels).toFixed(1)}): ${Math.round(part * 100)} %`,
-    cause: promised.inter
-      ? 'the network gives less than its cards say: lost packets or pauses, GDR off, several flows on one link, a link that trained down'
-      : 'NVLink or PCIe gives less than the topology says: links down, a shared PCIe switch, other jobs, ACS in a virtual machine',
-    remedy: promised.inter
-      ? 'mend what else is found here first; then measure each NIC alone with ib_write_bw, and look at its error counters'
-      : 'mend what else is found here first; then nvidia-smi nvlink -e, nvidia-smi topo -m, and tccl topo doctor on the machine\'s topology',
-    places: [best.place, promised.place],
-  }];
+  return [
+    {
+      code: 'bandwidth-low',
+      severity: part < errorPart ? 'error' : 'warning',
+      kind: 'outcome',
+      problem: `${table.collective ?? 'the best row'} reaches ${best.busGBps} GB/s of bus bandwidth at ${mebibytes(best.bytes)} MiB; the search found ${promised.gbps.toFixed(1)} GB/s (${promised.nChannels} channels × ${(promised.gbps / promised.nChannels).toFixed(1)}): ${Math.round(part * 100)} %`,
+      cause: promised.inter
+        ? 'the network gives less than its cards say: lost packets or pauses, GDR off, several flows on one link, a link that trained down'
+        : 'NVLink or PCIe gives less than the topology says: links down, a shared PCIe switch, other jobs, ACS in a virtual machine',
+      remedy: promised.inter
+        ? 'mend what else is found here first; then measure each NIC alone with ib_write_bw, and look at its error counters'
+        : "mend what else is found here first; then nvidia-smi nvlink -e, nvidia-smi topo -m, and tccl topo doctor on the machine's topology",
+      places: [best.place, promised.place],
+    },
+  ];
 }
 
 interface Promised {
@@ -62,7 +73,12 @@ function promise({ ranks, nNodes }: LoggedCommunicator): Promised | undefined {
     const ring = [...searches.values()].find(({ result }) => result.pattern === 4);
     if (ring === undefined || ring.result.nChannels === 0) continue;
     const speed = (result: SearchResult) => (nodes > 1 ? result.bwInter : result.bwIntra);
-    return { gbps: ring.result.nChannels * speed(ring.result), nChannels: ring.result.nChannels, inter: nodes > 1, place: ring.place };
+    return {
+      gbps: ring.result.nChannels * speed(ring.result),
+      nChannels: ring.result.nChannels,
+      inter: nodes > 1,
+      place: ring.place,
+    };
   }
   return undefined;
 }

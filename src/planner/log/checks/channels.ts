@@ -17,7 +17,8 @@ interface ChannelFinding extends LogFinding {
 
 function channelCount({ ranks }: LoggedCommunicator): number {
   let most = 1;
-  for (const { ring, trees, ringOrders } of ranks.values()) most = Math.max(most, ring.length / 2, trees.length / treeStride, ringOrders.size);
+  for (const { ring, trees, ringOrders } of ranks.values())
+    most = Math.max(most, ring.length / 2, trees.length / treeStride, ringOrders.size);
   return most;
 }
 
@@ -38,12 +39,19 @@ function checkCounts({ ranks, id }: LoggedCommunicator): LogFinding[] {
     else known.ranks.push(rank);
   }
   if (byCount.size < 2) return [];
-  return [{
-    code: 'channels-differ', severity: 'error', communicator: id, ranks: [...byCount.values()].flatMap((each) => each.ranks).sort((a, b) => a - b),
-    problem: `ranks have different numbers of channels: ${[...byCount].map(([count, each]) => `${count} on ${namedRanks(each.ranks)}`).join(', ')}`,
-    cause: 'NCCL takes the lowest of all ranks, so they can only differ where versions or settings (NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS) do',
-    remedy: 'compare version and environment of these ranks', places: [...byCount.values()].map(({ place }) => place),
-  }];
+  return [
+    {
+      code: 'channels-differ',
+      severity: 'error',
+      communicator: id,
+      ranks: [...byCount.values()].flatMap((each) => each.ranks).sort((a, b) => a - b),
+      problem: `ranks have different numbers of channels: ${[...byCount].map(([count, each]) => `${count} on ${namedRanks(each.ranks)}`).join(', ')}`,
+      cause:
+        'NCCL takes the lowest of all ranks, so they can only differ where versions or settings (NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS) do',
+      remedy: 'compare version and environment of these ranks',
+      places: [...byCount.values()].map(({ place }) => place),
+    },
+  ];
 }
 
 /** `Channel 00/16 : 0 1 …` names every rank once, and agrees with what ranks say of their neighbours. */
@@ -59,10 +67,15 @@ function checkOrders({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): Ch
       if (nRanksKnown && sure.some((rank) => rank >= nRanks)) continue;
       if (twice !== undefined) {
         findings.push({
-          channel, code: 'ring-open', severity: 'error', communicator: id, ranks: [twice],
+          channel,
+          code: 'ring-open',
+          severity: 'error',
+          communicator: id,
+          ranks: [twice],
           problem: `ring ${channel} visits rank ${twice} twice, so it misses another of the ${nRanks}`,
           cause: 'a graph file (NCCL_GRAPH_FILE) that was made for another machine, or lines of two jobs in one log',
-          remedy: 'remove NCCL_GRAPH_FILE, also from /etc/nccl.conf; keep the output of jobs apart', places: [place],
+          remedy: 'remove NCCL_GRAPH_FILE, also from /etc/nccl.conf; keep the output of jobs apart',
+          places: [place],
         });
         continue;
       }
@@ -76,7 +89,11 @@ function checkOrders({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): Ch
         const rank = sure[contradiction] ?? 0;
         const own = ranks.get(rank);
         findings.push({
-          channel, code: 'ring-contradiction', severity: 'error', communicator: id, ranks: [rank],
+          channel,
+          code: 'ring-contradiction',
+          severity: 'error',
+          communicator: id,
+          ranks: [rank],
           problem: `on ring ${channel} rank 0 has ${order[contradiction + 1] ?? ''} after ${rank}, and rank ${rank} says that ${own?.ring[channel * 2 + 1] ?? ''} is next`,
           cause: 'ranks did not merge the same graphs: versions or settings differ between them',
           remedy: 'compare version, NCCL_* variables and topology files of these ranks',
@@ -112,10 +129,16 @@ function checkNeighbours({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator)
       const back = other?.ring[channel * 2] ?? -1;
       if (other === undefined || back < 0 || mayBeEqual(back, rank)) continue;
       // If `after` lost digits at the end of its line, it is another's neighbour that should say so.
-      const isCut = [...lookalikes(after, nRanks)].some((meant) => [rank, -1].includes(ranks.get(meant)?.ring[channel * 2] ?? -1));
+      const isCut = [...lookalikes(after, nRanks)].some((meant) =>
+        [rank, -1].includes(ranks.get(meant)?.ring[channel * 2] ?? -1),
+      );
       if (isCut) continue;
       findings.push({
-        channel, code: 'ring-contradiction', severity: 'error', communicator: id, ranks: [rank, after],
+        channel,
+        code: 'ring-contradiction',
+        severity: 'error',
+        communicator: id,
+        ranks: [rank, after],
         problem: `on ring ${channel} rank ${rank} sends to ${after}, but ${after} receives from ${back}`,
         cause: 'ranks did not merge the same graphs: versions or settings differ between them',
         remedy: 'compare version, NCCL_* variables and topology files of these ranks',
@@ -127,9 +150,13 @@ function checkNeighbours({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator)
     for (let rank = next.get(0); rank !== undefined && rank !== 0 && length <= nRanks; rank = next.get(rank)) length++;
     if (length < nRanks) {
       findings.push({
-        channel, code: 'ring-open', severity: 'error', communicator: id,
+        channel,
+        code: 'ring-open',
+        severity: 'error',
+        communicator: id,
         problem: `ring ${channel} comes back to rank 0 after ${counted(length, 'rank')} of ${nRanks}`,
-        cause: 'the graphs of hosts do not fit together', remedy: 'look for different topology or graph files on the hosts',
+        cause: 'the graphs of hosts do not fit together',
+        remedy: 'look for different topology or graph files on the hosts',
         places: ranks.get(0)?.ringPlace === undefined ? [] : [ranks.get(0)?.ringPlace].filter((place) => place !== undefined),
       });
     }
@@ -158,7 +185,16 @@ function checkTrees({ ranks, nRanks, id }: LoggedCommunicator): ChannelFinding[]
         const isCut = isLast && lookalikes(up, nRanks).next().done === false;
         const isTold = children.every((child) => child !== unknown && child < nRanks);
         if (isTold && !children.includes(rank) && !isCut) {
-          findings.push(contradiction(id, channel, rank, up, `hangs below ${up}, which has ${children.filter((child) => child >= 0).join(' and ') || 'nobody'} below it`, [treesPlace, parent.treesPlace]));
+          findings.push(
+            contradiction(
+              id,
+              channel,
+              rank,
+              up,
+              `hangs below ${up}, which has ${children.filter((child) => child >= 0).join(' and ') || 'nobody'} below it`,
+              [treesPlace, parent.treesPlace],
+            ),
+          );
         }
       }
       for (const child of trees.subarray(channel * treeStride, channel * treeStride + 3)) {
@@ -166,16 +202,32 @@ function checkTrees({ ranks, nRanks, id }: LoggedCommunicator): ChannelFinding[]
         const above = below?.trees[channel * treeStride + 3] ?? unknown;
         if (below === undefined || above === unknown || above >= nRanks || mayBeEqual(above, rank)) continue;
         // -1 is whole; a cut line would leave `-`, which is no number.
-        findings.push(contradiction(id, channel, rank, child, `has ${child} below it, which hangs below ${above < 0 ? 'nobody' : above}`, [treesPlace, below.treesPlace]));
+        findings.push(
+          contradiction(id, channel, rank, child, `has ${child} below it, which hangs below ${above < 0 ? 'nobody' : above}`, [
+            treesPlace,
+            below.treesPlace,
+          ]),
+        );
       }
     }
   }
   return findings;
 }
 
-function contradiction(id: string, channel: number, rank: number, other: number, says: string, places: readonly (Place | undefined)[]): ChannelFinding {
+function contradiction(
+  id: string,
+  channel: number,
+  rank: number,
+  other: number,
+  says: string,
+  places: readonly (Place | undefined)[],
+): ChannelFinding {
   return {
-    channel, code: 'tree-contradiction', severity: 'error', communicator: id, ranks: [rank, other],
+    channel,
+    code: 'tree-contradiction',
+    severity: 'error',
+    communicator: id,
+    ranks: [rank, other],
     problem: `on tree ${channel} rank ${rank} ${says}`,
     cause: 'ranks did not merge the same graphs: versions or settings differ between them',
     remedy: 'compare version, NCCL_* variables and topology files of these ranks',
@@ -200,13 +252,20 @@ function mergeAlike(findings: readonly ChannelFinding[], nChannels: number, hasT
     const channels = new Set(alike.map(({ channel }) => channel));
     const isDoubtful = hasTornLines && channels.size < Math.max(2, nChannels / 4);
     const { code, communicator, remedy } = first;
-    return [{
-      code, communicator, remedy,
-      severity: isDoubtful ? 'warning' : first.severity,
-      ranks: [...new Set(alike.flatMap(({ ranks = [] }) => ranks))].sort((a, b) => a - b),
-      problem: alike.length === 1 ? first.problem : `${first.problem}; and ${alike.length - 1} more such on ${counted(channels.size, 'channel')}`,
-      cause: isDoubtful ? 'lines are torn in this log: a number may have taken a digit from another line' : first.cause,
-      places: alike.flatMap(({ places }) => places).slice(0, 8),
-    }];
+    return [
+      {
+        code,
+        communicator,
+        remedy,
+        severity: isDoubtful ? 'warning' : first.severity,
+        ranks: [...new Set(alike.flatMap(({ ranks = [] }) => ranks))].sort((a, b) => a - b),
+        problem:
+          alike.length === 1
+            ? first.problem
+            : `${first.problem}; and ${alike.length - 1} more such on ${counted(channels.size, 'channel')}`,
+        cause: isDoubtful ? 'lines are torn in this log: a number may have taken a digit from another line' : first.cause,
+        places: alike.flatMap(({ places }) => places).slice(0, 8),
+      },
+    ];
   });
 }

@@ -3,8 +3,12 @@ import { type LogFinding, namedRanks } from '../finding.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage } from '../model.js';
 
 const stageNames: Readonly<Record<Stage, string>> = {
-  [Stage.BEGUN]: 'had begun', [Stage.TOPOLOGY]: 'had their topology', [Stage.CHANNELS]: 'had their channels', [Stage.CONNECTING]: 'were connecting',
-  [Stage.CONNECTED]: 'were connected', [Stage.DONE]: 'were done',
+  [Stage.BEGUN]: 'had begun',
+  [Stage.TOPOLOGY]: 'had their topology',
+  [Stage.CHANNELS]: 'had their channels',
+  [Stage.CONNECTING]: 'were connecting',
+  [Stage.CONNECTED]: 'were connected',
+  [Stage.DONE]: 'were done',
 };
 
 /** Did every rank finish? Which did not come at all? */
@@ -14,21 +18,33 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
   const open = [...ranks.values()].filter(({ completed }) => completed === undefined);
   if (open.length === 0) {
     if (absent.length === 0) return [];
-    return [{
-      code: 'rank-not-logged', severity: 'info', communicator: id, ranks: absent,
-      problem: `${counted(ranks.size, 'rank')} of ${nRanks} finished init; of ${namedRanks(absent)} there is no line`,
-      cause: 'their output is in other files, or NCCL_DEBUG was not set for them',
-      remedy: 'give the files of all ranks, so that all of the communicator can be checked', places: [],
-    }];
+    return [
+      {
+        code: 'rank-not-logged',
+        severity: 'info',
+        communicator: id,
+        ranks: absent,
+        problem: `${counted(ranks.size, 'rank')} of ${nRanks} finished init; of ${namedRanks(absent)} there is no line`,
+        cause: 'their output is in other files, or NCCL_DEBUG was not set for them',
+        remedy: 'give the files of all ranks, so that all of the communicator can be checked',
+        places: [],
+      },
+    ];
   }
 
   if (!open.some(({ started }) => started !== undefined) && open.length === ranks.size && !saysNoStart(open)) {
-    return [{
-      code: 'init-unfinished', severity: 'info', communicator: id, ranks: open.map(({ rank }) => rank),
-      problem: `of ${namedRanks(open.map(({ rank }) => rank))} there is neither a line 'Init START' nor 'Init COMPLETE', so whether init finished cannot be told`,
-      cause: 'this is a part of a log, or INIT is not among NCCL_DEBUG_SUBSYS', remedy: 'give the whole log, of a job with INIT among NCCL_DEBUG_SUBSYS',
-      places: open.slice(0, 4).map(({ last }) => last),
-    }];
+    return [
+      {
+        code: 'init-unfinished',
+        severity: 'info',
+        communicator: id,
+        ranks: open.map(({ rank }) => rank),
+        problem: `of ${namedRanks(open.map(({ rank }) => rank))} there is neither a line 'Init START' nor 'Init COMPLETE', so whether init finished cannot be told`,
+        cause: 'this is a part of a log, or INIT is not among NCCL_DEBUG_SUBSYS',
+        remedy: 'give the whole log, of a job with INIT among NCCL_DEBUG_SUBSYS',
+        places: open.slice(0, 4).map(({ last }) => last),
+      },
+    ];
   }
   const least = open.reduce<Stage>((lowest, { stage }) => (stage < lowest ? stage : lowest), Stage.DONE);
   const behind = open.filter(({ stage }) => stage === least);
@@ -41,21 +57,28 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
   // A rank that is missing, or behind all others, is the reason; that all stand at one point is only how it ended.
   const isPointed = nRanksKnown && (absent.length > 0 || behind.length < open.length) && ranks.size > nRanks / 2;
   const size = nRanksKnown ? String(nRanks) : `at least ${nRanks}`;
-  return [{
-    code: 'init-unfinished', severity: isExcerpt || model.finished ? 'info' : isLost ? 'warning' : 'error', kind: isPointed ? 'symptom' : 'outcome', communicator: id, ranks: open.map(({ rank }) => rank),
-    problem: `init finished on ${finished} of ${size} ranks; ${namedRanks(open.map(({ rank }) => rank))} wrote no 'Init COMPLETE'${missing}`,
-    cause: isLost
-      ? 'lines of the same hosts are cut, so theirs may be among those that are lost'
-      : absent.length > 0
-        ? `ranks wait for those that never came; ${namedRanks(behind.map(({ rank }) => rank))} ${stageNames[least]} when the log ends`
-        : behind.length === open.length
-          ? `all of them ${stageNames[least]} when the log ends: it hung or died there, or the log was cut`
-          : `${namedRanks(behind.map(({ rank }) => rank))} ${stageNames[least]} and came least far: the others wait for ${behind.length === 1 ? 'it' : 'them'}`,
-    remedy: absent.length > 0
-      ? `see whether ${namedRanks(absent)} ${absent.length === 1 ? 'was' : 'were'} started and can reach rank 0; or give their files too`
-      : `look at the processes of ${namedRanks(behind.map(({ rank }) => rank))}${first === undefined ? '' : ` (${first.process.host}:${first.process.pid})`}, and at warnings of NCCL above`,
-    places: behind.slice(0, 4).map(({ last }) => last),
-  }];
+  return [
+    {
+      code: 'init-unfinished',
+      severity: isExcerpt || model.finished ? 'info' : isLost ? 'warning' : 'error',
+      kind: isPointed ? 'symptom' : 'outcome',
+      communicator: id,
+      ranks: open.map(({ rank }) => rank),
+      problem: `init finished on ${finished} of ${size} ranks; ${namedRanks(open.map(({ rank }) => rank))} wrote no 'Init COMPLETE'${missing}`,
+      cause: isLost
+        ? 'lines of the same hosts are cut, so theirs may be among those that are lost'
+        : absent.length > 0
+          ? `ranks wait for those that never came; ${namedRanks(behind.map(({ rank }) => rank))} ${stageNames[least]} when the log ends`
+          : behind.length === open.length
+            ? `all of them ${stageNames[least]} when the log ends: it hung or died there, or the log was cut`
+            : `${namedRanks(behind.map(({ rank }) => rank))} ${stageNames[least]} and came least far: the others wait for ${behind.length === 1 ? 'it' : 'them'}`,
+      remedy:
+        absent.length > 0
+          ? `see whether ${namedRanks(absent)} ${absent.length === 1 ? 'was' : 'were'} started and can reach rank 0; or give their files too`
+          : `look at the processes of ${namedRanks(behind.map(({ rank }) => rank))}${first === undefined ? '' : ` (${first.process.host}:${first.process.pid})`}, and at warnings of NCCL above`,
+      places: behind.slice(0, 4).map(({ last }) => last),
+    },
+  ];
 }
 
 /** Whether it is an NCCL before 2.17, which writes nothing when init begins. */
@@ -92,14 +115,24 @@ export function checkVersions({ ranks, id }: LoggedCommunicator): LogFinding[] {
     else byVersion.get(same)?.push(record);
   }
   // A version that is the beginning of another is one whose line was cut.
-  const whole = [...byVersion].filter(([text]) => ![...byVersion.keys()].some((other) => other !== text && other.startsWith(text)));
+  const whole = [...byVersion].filter(
+    ([text]) => ![...byVersion.keys()].some((other) => other !== text && other.startsWith(text)),
+  );
   const releases = new Set(whole.map(([text]) => text.split('+', 1)[0]));
   if (releases.size < 2) return [];
-  return [{
-    code: 'version-mixed', severity: 'error', kind: 'fault', explains: ['init-unfinished', 'channels-differ'], communicator: id, ranks: whole.flatMap(([, records]) => records.map(({ rank }) => rank)).sort((a, b) => a - b),
-    problem: `ranks have different NCCL: ${whole.map(([text, records]) => `${text} on ${namedRanks(records.map(({ rank }) => rank))}`).join(', ')}`,
-    cause: 'containers, wheels or LD_LIBRARY_PATH differ between hosts; versions may choose different algorithms for the same call, and then it hangs',
-    remedy: 'use one image, or one LD_LIBRARY_PATH, on all hosts',
-    places: whole.flatMap(([, [record]]) => (record?.process.version === undefined ? [] : [record.process.version.place])),
-  }];
+  return [
+    {
+      code: 'version-mixed',
+      severity: 'error',
+      kind: 'fault',
+      explains: ['init-unfinished', 'channels-differ'],
+      communicator: id,
+      ranks: whole.flatMap(([, records]) => records.map(({ rank }) => rank)).sort((a, b) => a - b),
+      problem: `ranks have different NCCL: ${whole.map(([text, records]) => `${text} on ${namedRanks(records.map(({ rank }) => rank))}`).join(', ')}`,
+      cause:
+        'containers, wheels or LD_LIBRARY_PATH differ between hosts; versions may choose different algorithms for the same call, and then it hangs',
+      remedy: 'use one image, or one LD_LIBRARY_PATH, on all hosts',
+      places: whole.flatMap(([, [record]]) => (record?.process.version === undefined ? [] : [record.process.version.place])),
+    },
+  ];
 }

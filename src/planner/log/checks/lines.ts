@@ -5,13 +5,21 @@ import type { LogModel } from '../model.js';
 import type { RuleHit } from '../rule-book.js';
 import type { Kind, LineRule } from '../rules/rule.js';
 
-const severities: Readonly<Record<Kind, LogSeverity>> = { fault: 'error', failure: 'error', symptom: 'error', cost: 'warning', risk: 'warning', outcome: 'error', note: 'info' };
+const severities: Readonly<Record<Kind, LogSeverity>> = {
+  fault: 'error',
+  failure: 'error',
+  symptom: 'error',
+  cost: 'warning',
+  risk: 'warning',
+  outcome: 'error',
+  note: 'info',
+};
 const namesShown = 4;
 
 /** What lines say by themselves: one finding for each code, however many ranks wrote it. */
 export function checkLines(model: LogModel): LogFinding[] {
   const byCode = new Map<string, RuleHit[]>();
-  for (const hit of model.hits) byCode.set(hit.rule.code, [...byCode.get(hit.rule.code) ?? [], hit]);
+  for (const hit of model.hits) byCode.set(hit.rule.code, [...(byCode.get(hit.rule.code) ?? []), hit]);
   return [...byCode.values()].flatMap((hits) => {
     const [first, ...others] = [...hits].sort((a, b) => kinds.indexOf(a.rule.kind) - kinds.indexOf(b.rule.kind));
     return first === undefined ? [] : [finding(first, others, model)];
@@ -26,11 +34,18 @@ function finding(first: RuleHit, others: readonly RuleHit[], model: LogModel): L
   const count = all.reduce((sum, hit) => sum + hit.count, 0);
   const who = [...new Set(all.flatMap((hit) => hit.who))];
   const severity = severityOf(rule, model);
-  const names = who.length === 0 ? '' : ` on ${who.slice(0, namesShown).join(', ')}${who.length > namesShown ? ` and ${who.length - namesShown} more` : ''}`;
+  const names =
+    who.length === 0
+      ? ''
+      : ` on ${who.slice(0, namesShown).join(', ')}${who.length > namesShown ? ` and ${who.length - namesShown} more` : ''}`;
   return {
-    code: rule.code, severity, kind: severity === 'info' ? 'note' : rule.kind,
+    code: rule.code,
+    severity,
+    kind: severity === 'info' ? 'note' : rule.kind,
     problem: `${filled(rule.problem, groups)} (${counted(count, 'line')}${names})`,
-    cause: rule.cause, remedy: rule.remedy, quote: text,
+    cause: rule.cause,
+    remedy: rule.remedy,
+    quote: text,
     places: all.flatMap((hit) => hit.places).slice(0, 8),
     explains: [...new Set(all.flatMap((hit) => hit.rule.explains ?? []))],
     ...(rule.source === undefined ? {} : { source: rule.source }),
@@ -49,7 +64,9 @@ function severityOf(rule: LineRule, model: LogModel): LogSeverity {
 export function filled(text: string, groups: readonly string[]): string {
   const group = (number: string) => groups[Number(number) - 1]?.trim() ?? '';
   return text
-    .replaceAll(/\[([^\]]*\$\d[^\]]*)\]/g, (_, part: string) => ([...part.matchAll(/\$(\d)/g)].every(([, number = '']) => group(number) !== '') ? part : ''))
+    .replaceAll(/\[([^\]]*\$\d[^\]]*)\]/g, (_, part: string) =>
+      [...part.matchAll(/\$(\d)/g)].every(([, number = '']) => group(number) !== '') ? part : '',
+    )
     .replaceAll(/\$(\d)/g, (_, number: string) => group(number))
     .trimEnd();
 }

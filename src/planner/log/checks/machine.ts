@@ -7,10 +7,15 @@ import type { LoggedMachine, LoggedWire } from '../system-block.js';
 export function checkMachines({ machines }: Pick<LogModel, 'machines'>): LogFinding[] {
   const findings = machines.flatMap((machine) => [...oneWay(machine), ...fewerLinks(machine), ...slowPcie(machine)]);
   const kinds = new Map<string, LogFinding[]>();
-  for (const finding of findings) kinds.set(finding.code, [...kinds.get(finding.code) ?? [], finding]);
+  for (const finding of findings) kinds.set(finding.code, [...(kinds.get(finding.code) ?? []), finding]);
   return [...kinds.values()].flatMap(([first, ...others]) => {
     if (first === undefined) return [];
-    return [{ ...first, problem: others.length === 0 ? first.problem : `${first.problem}; and ${counted(others.length, 'more')} like this` }];
+    return [
+      {
+        ...first,
+        problem: others.length === 0 ? first.problem : `${first.problem}; and ${counted(others.length, 'more')} like this`,
+      },
+    ];
   });
 }
 
@@ -20,12 +25,19 @@ function oneWay({ host, wires }: LoggedMachine): LogFinding[] {
   return pairs.flatMap((wire): LogFinding[] => {
     const back = pairs.find(({ from, to }) => from === wire.to && to === wire.from);
     if (back === undefined || back.gbps <= wire.gbps * 1.01) return [];
-    return [{
-      code: 'nvlink-asymmetric', severity: 'error', kind: 'fault', explains: ['bandwidth-low'],
-      problem: `NVLink between ${gpu(wire.from)} and ${gpu(wire.to)} of ${host} has ${wire.gbps} GB/s one way and ${back.gbps} the other`,
-      cause: 'lanes of the bridge or cable are down as one GPU sees them, or a topology file (NCCL_TOPO_FILE) says so',
-      remedy: 'nvidia-smi nvlink -s on both GPUs; reseat or replace the NVLink bridge; unset NCCL_TOPO_FILE if the file is wrong', places: [wire.place, back.place],
-    }];
+    return [
+      {
+        code: 'nvlink-asymmetric',
+        severity: 'error',
+        kind: 'fault',
+        explains: ['bandwidth-low'],
+        problem: `NVLink between ${gpu(wire.from)} and ${gpu(wire.to)} of ${host} has ${wire.gbps} GB/s one way and ${back.gbps} the other`,
+        cause: 'lanes of the bridge or cable are down as one GPU sees them, or a topology file (NCCL_TOPO_FILE) says so',
+        remedy:
+          'nvidia-smi nvlink -s on both GPUs; reseat or replace the NVLink bridge; unset NCCL_TOPO_FILE if the file is wrong',
+        places: [wire.place, back.place],
+      },
+    ];
   });
 }
 
@@ -36,11 +48,21 @@ function fewerLinks({ host, wires }: LoggedMachine): LogFinding[] {
   const fewer = toSwitch.filter(({ gbps }) => gbps < most * 0.99);
   const [first] = fewer;
   if (first === undefined) return [];
-  return [{
-    code: 'nvlink-degraded', severity: 'error', kind: 'fault', explains: ['bandwidth-low'],
-    problem: `${fewer.map(({ from }) => gpu(from)).slice(0, 4).join(', ')} of ${host} ${fewer.length === 1 ? 'has' : 'have'} ${first.gbps} GB/s of NVLink, others ${most}`,
-    cause: 'NVLinks of that GPU are down', remedy: 'nvidia-smi nvlink -s -i <gpu>; dmesg -T | grep -i xid; reset the GPU or drain the host', places: fewer.slice(0, 4).map(({ place }) => place),
-  }];
+  return [
+    {
+      code: 'nvlink-degraded',
+      severity: 'error',
+      kind: 'fault',
+      explains: ['bandwidth-low'],
+      problem: `${fewer
+        .map(({ from }) => gpu(from))
+        .slice(0, 4)
+        .join(', ')} of ${host} ${fewer.length === 1 ? 'has' : 'have'} ${first.gbps} GB/s of NVLink, others ${most}`,
+      cause: 'NVLinks of that GPU are down',
+      remedy: 'nvidia-smi nvlink -s -i <gpu>; dmesg -T | grep -i xid; reset the GPU or drain the host',
+      places: fewer.slice(0, 4).map(({ place }) => place),
+    },
+  ];
 }
 
 /** GPUs of a host are alike; one whose PCIe link has half the speed of the others' trained down. */
@@ -51,11 +73,21 @@ function slowPcie({ host, wires }: LoggedMachine): LogFinding[] {
   const slow = [...links.values()].filter(({ gbps }) => gbps <= most / 2);
   const [first] = slow;
   if (first === undefined || slow.length >= links.size / 2) return [];
-  return [{
-    code: 'pcie-slow', severity: 'warning', kind: 'cost', explains: ['bandwidth-low'],
-    problem: `the PCIe link of ${slow.map(({ to }) => gpu(to)).slice(0, 4).join(', ')} on ${host} has ${first.gbps} GB/s, others ${most}`,
-    cause: 'the link trained down to fewer lanes or a lower generation, or sits in a slower slot', remedy: 'lspci -vvv -s <bus id> | grep LnkSta; reseat the card', places: slow.slice(0, 4).map(({ place }) => place),
-  }];
+  return [
+    {
+      code: 'pcie-slow',
+      severity: 'warning',
+      kind: 'cost',
+      explains: ['bandwidth-low'],
+      problem: `the PCIe link of ${slow
+        .map(({ to }) => gpu(to))
+        .slice(0, 4)
+        .join(', ')} on ${host} has ${first.gbps} GB/s, others ${most}`,
+      cause: 'the link trained down to fewer lanes or a lower generation, or sits in a slower slot',
+      remedy: 'lspci -vvv -s <bus id> | grep LnkSta; reseat the card',
+      places: slow.slice(0, 4).map(({ place }) => place),
+    },
+  ];
 }
 
 /** `GPU/0-17000` as people know it: `GPU 17000`. */

@@ -37,28 +37,49 @@ function checkHost({ id }: LoggedCommunicator, host: string, local: readonly Log
   const counts = [...nics.values()];
   const least = Math.min(...counts);
   const most = Math.max(...counts);
-  const places = local.flatMap(({ links }) => links.filter(({ end, transport }) => end === 'send' && transport.family === 'NET')).slice(0, 4).map(({ place }) => place);
-  const list = [...nics].sort(([a], [b]) => a - b).map(([nic, count]) => `NIC ${nic}: ${count}`).join(', ');
+  const places = local
+    .flatMap(({ links }) => links.filter(({ end, transport }) => end === 'send' && transport.family === 'NET'))
+    .slice(0, 4)
+    .map(({ place }) => place);
+  const list = [...nics]
+    .sort(([a], [b]) => a - b)
+    .map(([nic, count]) => `NIC ${nic}: ${count}`)
+    .join(', ');
   if (most >= 2 * least && most - least >= 2) {
     findings.push({
-      code: 'nic-uneven', severity: 'warning', kind: 'risk', communicator: id, ranks: local.map(({ rank }) => rank),
+      code: 'nic-uneven',
+      severity: 'warning',
+      kind: 'risk',
+      communicator: id,
+      ranks: local.map(({ rank }) => rank),
       problem: `on ${host} one NIC carries ${most} channels and another ${least} (${list}): the full one limits all`,
       cause: 'GPUs share NICs unevenly: by the PCIe topology, by NCCL_IB_HCA, or because some ranks are not in the communicator',
-      remedy: `see tccl graph with this machine's topology, and whether all NICs are up (ibstat on ${host})`, places,
+      remedy: `see tccl graph with this machine's topology, and whether all NICs are up (ibstat on ${host})`,
+      places,
     });
   }
   const merged = local.some(({ process }) => process.mergedNics);
-  const listed = local.flatMap(({ process }) => [...process.devices]).find(([network, { devices }]) => isRdma(network) && devices.length > 0);
+  const listed = local
+    .flatMap(({ process }) => [...process.devices])
+    .find(([network, { devices }]) => isRdma(network) && devices.length > 0);
   if (!merged && listed !== undefined) {
     const [, { devices, place }] = listed;
     const used = new Set(local.flatMap(({ links }) => links.map(({ transport }) => transport.nic)));
     const unused = devices.filter(({ number }) => !used.has(number));
     if (unused.length > 0 && local.length >= devices.length) {
       findings.push({
-        code: 'nic-unused', severity: 'warning', kind: 'risk', communicator: id, ranks: local.map(({ rank }) => rank),
-        problem: `${host} has ${counted(devices.length, 'NIC')} and uses ${devices.length - unused.length}: nothing goes by ${unused.map(({ name, number }) => `${name} (${number})`).slice(0, 8).join(', ')}`,
+        code: 'nic-unused',
+        severity: 'warning',
+        kind: 'risk',
+        communicator: id,
+        ranks: local.map(({ rank }) => rank),
+        problem: `${host} has ${counted(devices.length, 'NIC')} and uses ${devices.length - unused.length}: nothing goes by ${unused
+          .map(({ name, number }) => `${name} (${number})`)
+          .slice(0, 8)
+          .join(', ')}`,
         cause: 'they are slower, farther from the GPUs, or on a rail that other hosts lack (a management or storage network)',
-        remedy: 'name those that are meant for NCCL in NCCL_IB_HCA, or mend those that should carry data', places: [place, ...places],
+        remedy: 'name those that are meant for NCCL in NCCL_IB_HCA, or mend those that should carry data',
+        places: [place, ...places],
       });
     }
   }

@@ -35,21 +35,35 @@ export function checkPairs({ tables }: Pick<LogModel, 'tables'>): LogFinding[] {
   const numbers = `${slow.length} of ${pairs.length} pairs of hosts stay below ${Math.round(slowPart * 100)} % of the median ${usual.toFixed(1)} GB/s`;
   const [first] = sick;
   if (first !== undefined) {
-    return [{
-      code: 'host-slow', severity: 'error', kind: 'fault', explains: ['bandwidth-low', 'pair-slow'],
-      problem: `${sick.slice(0, 4).join(', ')} ${sick.length === 1 ? 'is' : 'are'} slow with every other host (${worst.gbps} GB/s): ${numbers}`,
-      cause: 'a NIC, its PCIe link, its cable or a GPU of that host', remedy: `on ${first}: ibstat, mlxlink -d <device> -m -c, lspci -vvv | grep LnkSta, nvidia-smi topo -m; take it out and repeat`, places,
-    }];
+    return [
+      {
+        code: 'host-slow',
+        severity: 'error',
+        kind: 'fault',
+        explains: ['bandwidth-low', 'pair-slow'],
+        problem: `${sick.slice(0, 4).join(', ')} ${sick.length === 1 ? 'is' : 'are'} slow with every other host (${worst.gbps} GB/s): ${numbers}`,
+        cause: 'a NIC, its PCIe link, its cable or a GPU of that host',
+        remedy: `on ${first}: ibstat, mlxlink -d <device> -m -c, lspci -vvv | grep LnkSta, nvidia-smi topo -m; take it out and repeat`,
+        places,
+      },
+    ];
   }
-  return [{
-    code: 'pair-slow', severity: 'warning', kind: 'failure', explains: ['bandwidth-low'],
-    problem: `${worst.hosts.join(' with ')} reaches ${worst.gbps} GB/s: ${numbers}`,
-    cause: 'the path between these two: a switch port, an uplink, a cable; or a host that was paired once only', remedy: 'repeat these pairs, each host with another partner; look at the counters of the switch ports between them', places,
-  }];
+  return [
+    {
+      code: 'pair-slow',
+      severity: 'warning',
+      kind: 'failure',
+      explains: ['bandwidth-low'],
+      problem: `${worst.hosts.join(' with ')} reaches ${worst.gbps} GB/s: ${numbers}`,
+      cause: 'the path between these two: a switch port, an uplink, a cable; or a host that was paired once only',
+      remedy: 'repeat these pairs, each host with another partner; look at the counters of the switch ports between them',
+      places,
+    },
+  ];
 }
 
 function median(numbers: readonly number[]): number {
   const sorted = [...numbers].sort((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
-  return sorted.length % 2 === 1 ? sorted[middle] ?? 0 : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+  return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }

@@ -9,8 +9,17 @@ export function checkPlugins(model: LogModel): LogFinding[] {
 
 /** Interfaces that belong to a fast fabric, by their names. */
 const fabrics = [
-  { form: /^hsn\d/, name: 'Slingshot', remedy: 'load aws-ofi-nccl with libfabric\'s cxi provider (LD_LIBRARY_PATH to its libnccl-net.so; FI_PROVIDER=cxi)' },
-  { form: /^ib(?:\d|[ps]\d)/, name: 'InfiniBand', remedy: 'ibv_devinfo on that host and in the container (docker run --device=/dev/infiniband --ulimit memlock=-1); unset NCCL_IB_DISABLE and NCCL_NET' },
+  {
+    form: /^hsn\d/,
+    name: 'Slingshot',
+    remedy: "load aws-ofi-nccl with libfabric's cxi provider (LD_LIBRARY_PATH to its libnccl-net.so; FI_PROVIDER=cxi)",
+  },
+  {
+    form: /^ib(?:\d|[ps]\d)/,
+    name: 'InfiniBand',
+    remedy:
+      'ibv_devinfo on that host and in the container (docker run --device=/dev/infiniband --ulimit memlock=-1); unset NCCL_IB_DISABLE and NCCL_NET',
+  },
 ] as const;
 
 /** NCCL uses TCP on the IP interface of a fabric that it could use directly. */
@@ -20,26 +29,48 @@ function fabricOverTcp(model: LogModel): LogFinding[] {
     const names = devices.get('Socket')?.devices.map(({ name }) => name) ?? [];
     const fabric = network?.name === 'Socket' ? fabrics.find(({ form }) => names.some((name) => form.test(name))) : undefined;
     if (fabric === undefined || network === undefined) continue;
-    return [{
-      code: 'fabric-over-tcp', severity: 'warning', kind: 'cost', explains: ['no-rdma', 'bandwidth-low'],
-      problem: `NCCL talks TCP over ${names.filter((name) => fabric.form.test(name)).slice(0, 4).join(', ')}, the IP interface of ${fabric.name}, and does not use ${fabric.name} itself`,
-      cause: 'its plugin or verbs are missing in this image, or a setting switches them off', remedy: fabric.remedy, places: [network.place],
-    }];
+    return [
+      {
+        code: 'fabric-over-tcp',
+        severity: 'warning',
+        kind: 'cost',
+        explains: ['no-rdma', 'bandwidth-low'],
+        problem: `NCCL talks TCP over ${names
+          .filter((name) => fabric.form.test(name))
+          .slice(0, 4)
+          .join(', ')}, the IP interface of ${fabric.name}, and does not use ${fabric.name} itself`,
+        cause: 'its plugin or verbs are missing in this image, or a setting switches them off',
+        remedy: fabric.remedy,
+        places: [network.place],
+      },
+    ];
   }
   return [];
 }
 
 /** A network plugin that is older than NCCL and found no device: NCCL fell back to sockets. */
 function oldPlugin(model: LogModel): LogFinding[] {
-  const old = model.processes.find(({ plugin, pluginSought, network, devices }) => plugin !== undefined && pluginSought !== undefined
-    && plugin.version < pluginSought && network?.name === 'Socket' && ![...devices].some(([name, { devices: list }]) => name !== 'Socket' && list.length > 0));
+  const old = model.processes.find(
+    ({ plugin, pluginSought, network, devices }) =>
+      plugin !== undefined &&
+      pluginSought !== undefined &&
+      plugin.version < pluginSought &&
+      network?.name === 'Socket' &&
+      ![...devices].some(([name, { devices: list }]) => name !== 'Socket' && list.length > 0),
+  );
   if (old?.plugin === undefined || isInitialised(model)) return [];
   const { plugin, pluginSought, network } = old;
-  return [{
-    code: 'plugin-old', severity: 'error', kind: 'failure', explains: ['no-rdma', 'ib-disabled'],
-    problem: `the network plugin ${plugin.name} has version ${plugin.version} of the interface, NCCL looked for version ${pluginSought ?? ''}; it found no device, and NCCL fell back to sockets`,
-    cause: 'the plugin (HPC-X, nccl-rdma-sharp-plugins) is older than NCCL and hides NCCL\'s own InfiniBand code',
-    remedy: 'NCCL_NET_PLUGIN=none, or take the plugin out of LD_LIBRARY_PATH; or install the one that fits this NCCL',
-    places: [plugin.place, ...(network === undefined ? [] : [network.place])], source: 'NVIDIA/nccl#941',
-  }];
+  return [
+    {
+      code: 'plugin-old',
+      severity: 'error',
+      kind: 'failure',
+      explains: ['no-rdma', 'ib-disabled'],
+      problem: `the network plugin ${plugin.name} has version ${plugin.version} of the interface, NCCL looked for version ${pluginSought ?? ''}; it found no device, and NCCL fell back to sockets`,
+      cause: "the plugin (HPC-X, nccl-rdma-sharp-plugins) is older than NCCL and hides NCCL's own InfiniBand code",
+      remedy: 'NCCL_NET_PLUGIN=none, or take the plugin out of LD_LIBRARY_PATH; or install the one that fits this NCCL',
+      places: [plugin.place, ...(network === undefined ? [] : [network.place])],
+      source: 'NVIDIA/nccl#941',
+    },
+  ];
 }

@@ -12,14 +12,24 @@ export function checkWarnings(model: LogModel): LogFinding[] {
   return findings;
 }
 
-function unknownWarning({ text, source, count, places, ranks, before, after, failed }: LoggedWarning, model: LogModel): LogFinding {
+function unknownWarning(
+  { text, source, count, places, ranks, before, after, failed }: LoggedWarning,
+  model: LogModel,
+): LogFinding {
   const isHarmless = !failed && isInitialised(model);
   return {
-    code: 'nccl-warning', severity: isHarmless ? 'info' : failed ? 'error' : 'warning', kind: isHarmless ? 'note' : failed ? 'failure' : 'risk',
+    code: 'nccl-warning',
+    severity: isHarmless ? 'info' : failed ? 'error' : 'warning',
+    kind: isHarmless ? 'note' : failed ? 'failure' : 'risk',
     problem: `NCCL warned: '${text.length > 300 ? `${text.slice(0, 300)}…` : text}' (${counted(count, 'line')}${ranks.length === 0 ? '' : ` on ${ranks.slice(0, 4).join(', ')}${ranks.length > 4 ? ` and ${ranks.length - 4} more` : ''}`})`,
-    cause: isHarmless ? 'tccl does not know this warning; the job got through init in spite of it' : 'tccl does not know this warning; the lines around it may say more',
-    remedy: source === undefined ? 'search NCCL\'s issues for its text' : `search NCCL's issues and source (${source}) for its text`,
-    places: places.slice(0, 4), quote: text.slice(0, 500), context: [...before, `WARN ${text.slice(0, 300)}`, ...after],
+    cause: isHarmless
+      ? 'tccl does not know this warning; the job got through init in spite of it'
+      : 'tccl does not know this warning; the lines around it may say more',
+    remedy:
+      source === undefined ? "search NCCL's issues for its text" : `search NCCL's issues and source (${source}) for its text`,
+    places: places.slice(0, 4),
+    quote: text.slice(0, 500),
+    context: [...before, `WARN ${text.slice(0, 300)}`, ...after],
   };
 }
 
@@ -27,8 +37,12 @@ function unknownWarning({ text, source, count, places, ranks, before, after, fai
 function failedCalls({ text, ranks, places }: LoggedWarning, others: number, model: LogModel): LogFinding {
   const isHarmless = model.finished;
   return {
-    code: 'calls-failed', severity: isHarmless ? 'info' : 'error', kind: isHarmless ? 'note' : 'symptom',
+    code: 'calls-failed',
+    severity: isHarmless ? 'info' : 'error',
+    kind: isHarmless ? 'note' : 'symptom',
     problem: `calls of NCCL failed: ${text}${ranks.length === 0 ? '' : ` on ${ranks.slice(0, 4).join(', ')}`}${others > 0 ? `; ${counted(others, 'more kind', 'more kinds')}` : ''}`,
-    cause: 'a warning before them says why; where there is none, it was written elsewhere, to stderr or another file', remedy: 'give that output too; set NCCL_DEBUG=WARN or INFO for all ranks', places: places.slice(0, 4),
+    cause: 'a warning before them says why; where there is none, it was written elsewhere, to stderr or another file',
+    remedy: 'give that output too; set NCCL_DEBUG=WARN or INFO for all ranks',
+    places: places.slice(0, 4),
   };
 }

@@ -3,12 +3,20 @@ import { type LogFinding, namedRanks } from '../finding.js';
 import type { LogModel } from '../model.js';
 import type { Timeout } from '../watchdog.js';
 
-const consequences = ['watchdog-timeout', 'watchdog-stuck', 'exit-signal', 'exit-child', 'store-lost', 'remote-closed', 'dump-signal'];
+const consequences = [
+  'watchdog-timeout',
+  'watchdog-stuck',
+  'exit-signal',
+  'exit-child',
+  'store-lost',
+  'remote-closed',
+  'dump-signal',
+];
 
 /** Compares what ranks were at when PyTorch's watchdog gave up: other calls, ranks that are behind, ranks that say nothing. */
 export function checkTimeouts({ timeouts, communicators }: Pick<LogModel, 'timeouts' | 'communicators'>): LogFinding[] {
   const groups = new Map<string, Timeout[]>();
-  for (const timeout of timeouts) groups.set(timeout.group, [...groups.get(timeout.group) ?? [], timeout]);
+  for (const timeout of timeouts) groups.set(timeout.group, [...(groups.get(timeout.group) ?? []), timeout]);
   const findings = [...groups.values()].flatMap((group) => compare(firstOfEachRank(group), communicators));
   return findings.slice(0, 2);
 }
@@ -41,10 +49,15 @@ function isMismatch(a: Timeout, b: Timeout): boolean {
 
 function differ(a: Timeout, b: Timeout): LogFinding {
   return {
-    code: 'calls-differ', severity: 'error', kind: 'fault', ranks: [a.rank, b.rank], explains: consequences,
+    code: 'calls-differ',
+    severity: 'error',
+    kind: 'fault',
+    ranks: [a.rank, b.rank],
+    explains: consequences,
     problem: `ranks call different collectives as number ${a.sequence}: rank ${a.rank} ${called(a)}, rank ${b.rank} ${called(b)}`,
     cause: 'code paths differ between ranks: a condition on the rank, uneven data, unused parameters, another order of calls',
-    remedy: 'compare the stacks of both ranks at that call (flight recorder, TORCH_DISTRIBUTED_DEBUG=DETAIL)', places: [a.place, b.place],
+    remedy: 'compare the stacks of both ranks at that call (flight recorder, TORCH_DISTRIBUTED_DEBUG=DETAIL)',
+    places: [a.place, b.place],
   };
 }
 
@@ -56,9 +69,14 @@ function late(behind: readonly Timeout[], all: readonly Timeout[], most: number)
   const ranks = behind.map(({ rank }) => rank);
   const least = Math.min(...behind.map(({ sequence }) => sequence));
   return {
-    code: 'rank-behind', severity: 'error', kind: 'failure', ranks, explains: consequences,
+    code: 'rank-behind',
+    severity: 'error',
+    kind: 'failure',
+    ranks,
+    explains: consequences,
     problem: `${namedRanks(ranks)} ${ranks.length === 1 ? 'hangs' : 'hang'} in collective ${least} (${behind[0]?.operation ?? ''}), the others in ${most}: they are not in the same call`,
-    cause: 'these ranks called one collective less or more than the others, or the network lost the data of one', remedy: `py-spy dump of ${namedRanks(ranks)}; compare the stacks with another rank's`,
+    cause: 'these ranks called one collective less or more than the others, or the network lost the data of one',
+    remedy: `py-spy dump of ${namedRanks(ranks)}; compare the stacks with another rank's`,
     places: [...behind.slice(0, 3), ...all.filter((each) => !behind.includes(each)).slice(0, 1)].map(({ place }) => place),
   };
 }
@@ -70,10 +88,17 @@ function absent(timeouts: readonly Timeout[], communicators: LogModel['communica
   const size = Math.max(0, ...communicators.filter(({ nRanksKnown }) => nRanksKnown).map(({ nRanks }) => nRanks));
   const missing = Array.from({ length: Math.min(size, 100_000) }, (_, rank) => rank).filter((rank) => !reporting.has(rank));
   if (first === undefined || missing.length === 0 || missing.length >= size / 2) return [];
-  return [{
-    code: 'rank-absent', severity: 'error', kind: 'failure', ranks: missing, explains: consequences,
-    problem: `${namedRanks(missing)} ${missing.length === 1 ? 'is' : 'are'} not among those that timed out in ${first.operation} (number ${first.sequence})`,
-    cause: 'that rank did not call the collective (it is elsewhere in its code, or died), or its output is not here', remedy: `look at the log and the stack of ${namedRanks(missing)} first`,
-    places: timeouts.slice(0, 4).map(({ place }) => place),
-  }];
+  return [
+    {
+      code: 'rank-absent',
+      severity: 'error',
+      kind: 'failure',
+      ranks: missing,
+      explains: consequences,
+      problem: `${namedRanks(missing)} ${missing.length === 1 ? 'is' : 'are'} not among those that timed out in ${first.operation} (number ${first.sequence})`,
+      cause: 'that rank did not call the collective (it is elsewhere in its code, or died), or its output is not here',
+      remedy: `look at the log and the stack of ${namedRanks(missing)} first`,
+      places: timeouts.slice(0, 4).map(({ place }) => place),
+    },
+  ];
 }

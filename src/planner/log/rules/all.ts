@@ -10,5 +10,12 @@ import { versionRules } from './versions.js';
 
 /** Every rule about lines. Of the rules of one code, and of those that a line matches, the first one counts. */
 export const lineRules: readonly LineRule[] = [
-  ...kernelRules, ...memoryRules, ...gpuRules, ...infinibandRules, ...socketRules, ...versionRules, ...pytorchRules, ...launcherRules,
+  ...kernelRules,
+  ...memoryRules,
+  ...gpuRules,
+  ...infinibandRules,
+  ...socketRules,
+  ...versionRules,
+  ...pytorchRules,
+  ...launcherRules,
 ];

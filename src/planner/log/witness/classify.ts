@@ -1,7 +1,8 @@
 import { utf8Text } from './utf8.js';
 
 /** What somebody copied into a folder about a job. */
-export type WitnessKind = 'log' | 'pickle' | 'json' | 'ras' | 'topology matrix' | 'NVLink status' | 'ports' | 'topology' | 'other';
+export type WitnessKind =
+  'log' | 'pickle' | 'json' | 'ras' | 'topology matrix' | 'NVLink status' | 'ports' | 'topology' | 'other';
 
 const forms: readonly (readonly [kind: WitnessKind, form: RegExp])[] = [
   ['topology', /^\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--[^>]{0,2000}-->\s*)?<(?:system|graphs)\b/],

@@ -33,20 +33,32 @@ export function isFlightRecording(value: unknown): value is Fields {
 export function readFlightRecording(value: Fields, name: string, place: Place): FlightRecording {
   const entries = (value['entries'] as readonly unknown[]).filter(isFields);
   const config = isFields(value['pg_config']) ? value['pg_config'] : {};
-  const groups = new Map(Object.entries(config).flatMap(([key, group]): [string, number[]][] => (isFields(group) ? [[key, ranksOf(group['ranks'])]] : [])));
-  const own = typeof value['rank'] === 'number' ? value['rank'] : Number(/(\d+)\D*$/.exec(name.replace(/\.(?:json|pickle|pkl|pt|bin|gz)$/, ''))?.[1] ?? -1);
+  const groups = new Map(
+    Object.entries(config).flatMap(([key, group]): [string, number[]][] =>
+      isFields(group) ? [[key, ranksOf(group['ranks'])]] : [],
+    ),
+  );
+  const own =
+    typeof value['rank'] === 'number'
+      ? value['rank']
+      : Number(/(\d+)\D*$/.exec(name.replace(/\.(?:json|pickle|pkl|pt|bin|gz)$/, ''))?.[1] ?? -1);
   return { rank: own, groups, place, calls: entries.filter((entry) => entry['is_p2p'] !== true).map(call) };
 }
 
 function call(entry: Fields): FlightCall {
   const group = entry['process_group'];
   const frames = Array.isArray(entry['frames']) ? entry['frames'].filter(isFields) : [];
-  const frame = frames.find((each) => !/torch[/\\](?:distributed|nn|utils|autograd)|c10d/.test(String(each['filename'])) && each['filename'] !== undefined) ?? frames[0];
+  const frame =
+    frames.find(
+      (each) =>
+        !/torch[/\\](?:distributed|nn|utils|autograd)|c10d/.test(String(each['filename'])) && each['filename'] !== undefined,
+    ) ?? frames[0];
   return {
     group: Array.isArray(group) ? textOf(group[0], '0') : textOf(group ?? entry['pg_id'], '0'),
     sequence: Number(entry['collective_seq_id'] ?? entry['seq_id'] ?? -1),
     operation: textOf(entry['profiling_name'], '?').replace(/^\w+:/, '').trim(),
-    input: `${JSON.stringify(entry['input_sizes'] ?? [])} ${Array.isArray(entry['input_dtypes']) ? entry['input_dtypes'].join(' ') : ''}`.trim(),
+    input:
+      `${JSON.stringify(entry['input_sizes'] ?? [])} ${Array.isArray(entry['input_dtypes']) ? entry['input_dtypes'].join(' ') : ''}`.trim(),
     state: textOf(entry['state'], ''),
     calledAt: frame === undefined ? '' : `${String(frame['filename'])}:${String(frame['line'])} ${String(frame['name'])}`,
   };

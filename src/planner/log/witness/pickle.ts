@@ -2,7 +2,8 @@ import { InputError } from '../../../errors.js';
 import { utf8Text } from './utf8.js';
 
 /** What a pickle of plain data holds. */
-export type PickleValue = null | boolean | number | bigint | string | Uint8Array | readonly PickleValue[] | ReadonlyMap<PickleValue, PickleValue>;
+export type PickleValue =
+  null | boolean | number | bigint | string | Uint8Array | readonly PickleValue[] | ReadonlyMap<PickleValue, PickleValue>;
 
 type Stacked = PickleValue | typeof mark;
 const mark = Symbol('mark');
@@ -42,72 +43,133 @@ class Unpickler {
 
   #step(code: string): boolean {
     switch (code) {
-      case '\u0080': this.#byte(); return true;
-      case '\u0095': this.#take(8); return true;
-      case '(': this.#stack.push(mark); return true;
-      case 'N': return this.#push(null);
-      case '\u0088': return this.#push(true);
-      case '\u0089': return this.#push(false);
-      case ']': return this.#push([]);
-      case ')': return this.#push([]);
-      case '}': return this.#push(new Map());
-      case 't': return this.#push(this.#sinceMark());
-      case 'l': return this.#push(this.#sinceMark());
-      case 'd': return this.#push(pairs(this.#sinceMark()));
-      case '\u0085': return this.#tuple(1);
-      case '\u0086': return this.#tuple(2);
-      case '\u0087': return this.#tuple(3);
-      case 'a': return this.#append([this.#pop()]);
-      case 'e': return this.#append(this.#sinceMark());
-      case 's': { const value = this.#pop(); const key = this.#pop(); return this.#set([key, value]); }
-      case 'u': return this.#set(this.#sinceMark());
-      case '0': this.#pop(); return true;
-      case '1': this.#sinceMark(); return true;
-      case '2': { const top = this.#pop(); this.#push(top); return this.#push(top); }
-      default: return this.#number(code) || this.#text(code) || this.#remember(code);
+      case '\u0080':
+        this.#byte();
+        return true;
+      case '\u0095':
+        this.#take(8);
+        return true;
+      case '(':
+        this.#stack.push(mark);
+        return true;
+      case 'N':
+        return this.#push(null);
+      case '\u0088':
+        return this.#push(true);
+      case '\u0089':
+        return this.#push(false);
+      case ']':
+        return this.#push([]);
+      case ')':
+        return this.#push([]);
+      case '}':
+        return this.#push(new Map());
+      case 't':
+        return this.#push(this.#sinceMark());
+      case 'l':
+        return this.#push(this.#sinceMark());
+      case 'd':
+        return this.#push(pairs(this.#sinceMark()));
+      case '\u0085':
+        return this.#tuple(1);
+      case '\u0086':
+        return this.#tuple(2);
+      case '\u0087':
+        return this.#tuple(3);
+      case 'a':
+        return this.#append([this.#pop()]);
+      case 'e':
+        return this.#append(this.#sinceMark());
+      case 's': {
+        const value = this.#pop();
+        const key = this.#pop();
+        return this.#set([key, value]);
+      }
+      case 'u':
+        return this.#set(this.#sinceMark());
+      case '0':
+        this.#pop();
+        return true;
+      case '1':
+        this.#sinceMark();
+        return true;
+      case '2': {
+        const top = this.#pop();
+        this.#push(top);
+        return this.#push(top);
+      }
+      default:
+        return this.#number(code) || this.#text(code) || this.#remember(code);
     }
   }
 
   #number(code: string): boolean {
     switch (code) {
-      case 'K': return this.#push(this.#byte());
-      case 'M': return this.#push(this.#view.getUint16(this.#take(2), true));
-      case 'J': return this.#push(this.#view.getInt32(this.#take(4), true));
-      case 'G': return this.#push(this.#view.getFloat64(this.#take(8)));
-      case '\u008a': return this.#push(this.#long(this.#byte()));
-      case '\u008b': return this.#push(this.#long(this.#view.getUint32(this.#take(4), true)));
-      case 'I': case 'L': {
+      case 'K':
+        return this.#push(this.#byte());
+      case 'M':
+        return this.#push(this.#view.getUint16(this.#take(2), true));
+      case 'J':
+        return this.#push(this.#view.getInt32(this.#take(4), true));
+      case 'G':
+        return this.#push(this.#view.getFloat64(this.#take(8)));
+      case '\u008a':
+        return this.#push(this.#long(this.#byte()));
+      case '\u008b':
+        return this.#push(this.#long(this.#view.getUint32(this.#take(4), true)));
+      case 'I':
+      case 'L': {
         const line = this.#line();
         if (code === 'I' && (line === '00' || line === '01')) return this.#push(line === '01');
         return this.#push(Number(line.replace(/L$/, '')));
       }
-      case 'F': return this.#push(Number(this.#line()));
-      default: return false;
+      case 'F':
+        return this.#push(Number(this.#line()));
+      default:
+        return false;
     }
   }
 
   #text(code: string): boolean {
     switch (code) {
-      case 'X': case 'T': return this.#push(this.#string(this.#view.getUint32(this.#take(4), true)));
-      case '\u008c': case 'U': return this.#push(this.#string(this.#byte()));
-      case '\u008d': return this.#push(this.#string(Number(this.#view.getBigUint64(this.#take(8), true))));
-      case 'B': return this.#push(this.#slice(this.#view.getUint32(this.#take(4), true)));
-      case 'C': return this.#push(this.#slice(this.#byte()));
-      case 'V': case 'S': return this.#push(this.#line().replace(/^(['"])(.*)\1$/, '$2'));
-      default: return false;
+      case 'X':
+      case 'T':
+        return this.#push(this.#string(this.#view.getUint32(this.#take(4), true)));
+      case '\u008c':
+      case 'U':
+        return this.#push(this.#string(this.#byte()));
+      case '\u008d':
+        return this.#push(this.#string(Number(this.#view.getBigUint64(this.#take(8), true))));
+      case 'B':
+        return this.#push(this.#slice(this.#view.getUint32(this.#take(4), true)));
+      case 'C':
+        return this.#push(this.#slice(this.#byte()));
+      case 'V':
+      case 'S':
+        return this.#push(this.#line().replace(/^(['"])(.*)\1$/, '$2'));
+      default:
+        return false;
     }
   }
 
   #remember(code: string): boolean {
     switch (code) {
-      case 'q': return this.#put(this.#byte());
-      case 'r': return this.#put(this.#view.getUint32(this.#take(4), true));
-      case 'p': return this.#put(Number(this.#line()));
-      case '\u0094': return this.#put(this.#memo.size);
-      case 'h': return this.#get(this.#byte());
-      case 'j': return this.#get(this.#view.getUint32(this.#take(4), true));
-      case 'g': return this.#get(Number(this.#line()));
-      default: return false;
+      case 'q':
+        return this.#put(this.#byte());
+      case 'r':
+        return this.#put(this.#view.getUint32(this.#take(4), true));
+      case 'p':
+        return this.#put(Number(this.#line()));
+      case '\u0094':
+        return this.#put(this.#memo.size);
+      case 'h':
+        return this.#get(this.#byte());
+      case 'j':
+        return this.#get(this.#view.getUint32(this.#take(4), true));
+      case 'g':
+        return this.#get(Number(this.#line()));
+      default:
+        return false;
     }
   }
 
@@ -144,7 +206,8 @@ class Unpickler {
   #set(values: readonly PickleValue[]): true {
     const map = this.#stack.at(-1);
     if (!(map instanceof Map)) throw this.#error(this.#at, 'there is no dictionary to fill');
-    for (let index = 0; index + 1 < values.length; index += 2) (map as Map<PickleValue, PickleValue>).set(values[index] ?? null, values[index + 1] ?? null);
+    for (let index = 0; index + 1 < values.length; index += 2)
+      (map as Map<PickleValue, PickleValue>).set(values[index] ?? null, values[index + 1] ?? null);
     return true;
   }
 
@@ -214,7 +277,13 @@ function pairs(values: readonly PickleValue[]): Map<PickleValue, PickleValue> {
 /** The same as JSON has it: objects for dictionaries, numbers for large integers (times in nanoseconds lose a few digits). */
 export function plainValue(value: PickleValue, depth = 0): unknown {
   if (depth > 100) return null;
-  if (value instanceof Map) return Object.fromEntries([...(value as ReadonlyMap<PickleValue, PickleValue>)].map(([key, each]) => [typeof key === 'string' ? key : String(plainValue(key, depth + 1)), plainValue(each, depth + 1)]));
+  if (value instanceof Map)
+    return Object.fromEntries(
+      [...(value as ReadonlyMap<PickleValue, PickleValue>)].map(([key, each]) => [
+        typeof key === 'string' ? key : String(plainValue(key, depth + 1)),
+        plainValue(each, depth + 1),
+      ]),
+    );
   if (Array.isArray(value)) return (value as readonly PickleValue[]).map((each) => plainValue(each, depth + 1));
   if (typeof value === 'bigint') return Number(value);
   return value instanceof Uint8Array ? null : value;

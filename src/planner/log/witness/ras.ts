@@ -11,22 +11,28 @@ export function isRasJson(value: unknown): value is Fields {
 
 /** Communicators of NCCL's RAS whose ranks are missing, failed, or have launched different numbers of operations. */
 export function checkRasJson(value: Fields, place: Place): LogFinding[] {
-  return (value['communicators'] as readonly unknown[]).filter(isFields).flatMap((communicator) => {
-    const name = typeof communicator['hash'] === 'string' ? communicator['hash'] : '';
-    const ranks = listOf(communicator['ranks']);
-    const missing = listOf(communicator['missing_ranks']);
-    const findings: LogFinding[] = [];
-    if (missing.length > 0) findings.push(ranksMissing(name, missing, place));
-    const failed = ranks.filter((rank) => isFields(rank['status']) && Number(rank['status']['async_error'] ?? 0) !== 0);
-    if (failed.length > 0) findings.push(asyncError(name, failed.map(rankOf), place));
-    const behind = lagging(ranks);
-    if (behind !== undefined) findings.push(behindOthers(name, behind.operation, behind.ranks, behind.least, behind.most, place));
-    return findings;
-  }).slice(0, 4);
+  return (value['communicators'] as readonly unknown[])
+    .filter(isFields)
+    .flatMap((communicator) => {
+      const name = typeof communicator['hash'] === 'string' ? communicator['hash'] : '';
+      const ranks = listOf(communicator['ranks']);
+      const missing = listOf(communicator['missing_ranks']);
+      const findings: LogFinding[] = [];
+      if (missing.length > 0) findings.push(ranksMissing(name, missing, place));
+      const failed = ranks.filter((rank) => isFields(rank['status']) && Number(rank['status']['async_error'] ?? 0) !== 0);
+      if (failed.length > 0) findings.push(asyncError(name, failed.map(rankOf), place));
+      const behind = lagging(ranks);
+      if (behind !== undefined)
+        findings.push(behindOthers(name, behind.operation, behind.ranks, behind.least, behind.most, place));
+      return findings;
+    })
+    .slice(0, 4);
 }
 
 /** The ranks that have launched fewer operations of a kind than most. */
-function lagging(ranks: readonly Fields[]): { readonly operation: string; readonly ranks: number[]; readonly least: number; readonly most: number } | undefined {
+function lagging(
+  ranks: readonly Fields[],
+): { readonly operation: string; readonly ranks: number[]; readonly least: number; readonly most: number } | undefined {
   const counts = ranks.map((rank) => (isFields(rank['collective_counts']) ? rank['collective_counts'] : {}));
   for (const operation of Object.keys(counts[0] ?? {})) {
     const numbers = counts.map((each) => Number(each[operation] ?? 0));
@@ -76,12 +82,19 @@ export class RasText {
 
   #readMissing(text: string, place: Place): void {
     const [, rank] = /^\s*Rank (\d+) -- GPU/.exec(text) ?? [];
-    if (rank !== undefined && this.#section === 'INCOMPLETE') this.#findings.push(ranksMissing(this.#communicator, [{ rank: Number(rank) }], place));
+    if (rank !== undefined && this.#section === 'INCOMPLETE')
+      this.#findings.push(ranksMissing(this.#communicator, [{ rank: Number(rank) }], place));
     const [, pid, node] = /^\s*Process (\d+) on node (\S+) managing/.exec(text) ?? [];
     if (pid === undefined || this.#section !== 'DEAD') return;
     this.#findings.push({
-      code: 'process-dead', severity: 'error', kind: 'fault', explains: consequences,
-      problem: `RAS considers process ${pid} on ${node ?? ''} dead`, cause: 'the process ended or its host cannot be reached', remedy: `look at the log of that process and at ${node ?? 'its host'}`, places: [place],
+      code: 'process-dead',
+      severity: 'error',
+      kind: 'fault',
+      explains: consequences,
+      problem: `RAS considers process ${pid} on ${node ?? ''} dead`,
+      cause: 'the process ended or its host cannot be reached',
+      remedy: `look at the log of that process and at ${node ?? 'its host'}`,
+      places: [place],
     });
   }
 
@@ -91,7 +104,16 @@ export class RasText {
     const least = Math.min(...counts);
     const [first] = this.#launched;
     if (first !== undefined && least < most) {
-      this.#findings.push(behindOthers(this.#communicator, this.#operation, this.#launched.filter(({ count }) => count === least).map(({ rank }) => rank), least, most, first.place));
+      this.#findings.push(
+        behindOthers(
+          this.#communicator,
+          this.#operation,
+          this.#launched.filter(({ count }) => count === least).map(({ rank }) => rank),
+          least,
+          most,
+          first.place,
+        ),
+      );
     }
     this.#launched = [];
     this.#most = -1;
@@ -102,24 +124,50 @@ function ranksMissing(name: string, missing: readonly Fields[], place: Place): L
   const ranks = missing.map(rankOf);
   const dead = missing.filter((rank) => isFields(rank['status']) && rank['status']['considered_dead'] === true).map(rankOf);
   return {
-    code: 'rank-missing', severity: 'error', kind: 'fault', ranks, explains: consequences,
+    code: 'rank-missing',
+    severity: 'error',
+    kind: 'fault',
+    ranks,
+    explains: consequences,
     problem: `RAS has no answer from ${namedRanks(ranks)} of communicator ${name}${dead.length === 0 ? '' : `; ${namedRanks(dead)} ${dead.length === 1 ? 'is' : 'are'} considered dead`}`,
-    cause: 'those processes died, or their hosts cannot be reached', remedy: `look at the logs and hosts of ${namedRanks(ranks)}`, places: [place],
+    cause: 'those processes died, or their hosts cannot be reached',
+    remedy: `look at the logs and hosts of ${namedRanks(ranks)}`,
+    places: [place],
   };
 }
 
 function asyncError(name: string, ranks: readonly number[], place: Place): LogFinding {
   return {
-    code: 'async-error', severity: 'error', kind: 'failure', ranks, explains: consequences,
-    problem: `${namedRanks(ranks)} of communicator ${name} ${ranks.length === 1 ? 'has' : 'have'} an asynchronous error`, cause: 'the network or a GPU failed there', remedy: 'look at NCCL WARN lines of these ranks', places: [place],
+    code: 'async-error',
+    severity: 'error',
+    kind: 'failure',
+    ranks,
+    explains: consequences,
+    problem: `${namedRanks(ranks)} of communicator ${name} ${ranks.length === 1 ? 'has' : 'have'} an asynchronous error`,
+    cause: 'the network or a GPU failed there',
+    remedy: 'look at NCCL WARN lines of these ranks',
+    places: [place],
   };
 }
 
-function behindOthers(name: string, operation: string, ranks: readonly number[], least: number, most: number, place: Place): LogFinding {
+function behindOthers(
+  name: string,
+  operation: string,
+  ranks: readonly number[],
+  least: number,
+  most: number,
+  place: Place,
+): LogFinding {
   return {
-    code: 'rank-behind', severity: 'error', kind: 'fault', ranks, explains: consequences,
+    code: 'rank-behind',
+    severity: 'error',
+    kind: 'fault',
+    ranks,
+    explains: consequences,
     problem: `${namedRanks(ranks)} of communicator ${name} launched ${least} ${operation} operations, others ${most}`,
-    cause: 'these ranks did not make the call that the others wait in: they are elsewhere in the program or stuck', remedy: `py-spy dump of ${namedRanks(ranks)}`, places: [place],
+    cause: 'these ranks did not make the call that the others wait in: they are elsewhere in the program or stuck',
+    remedy: `py-spy dump of ${namedRanks(ranks)}`,
+    places: [place],
   };
 }
 

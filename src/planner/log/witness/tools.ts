@@ -12,7 +12,11 @@ export interface ToolLine {
 export function checkTopoMatrix(lines: readonly ToolLine[]): LogFinding[] {
   const header = lines.find(({ text }) => /^\s*(?:\x1b\[\d*m)?\s*GPU0\b/.test(text));
   if (header === undefined) return [];
-  const names = plain(header.text).trim().split(/\t+|\s{2,}/).map((name) => name.trim()).filter((name) => /^(?:GPU|NIC|mlx|bnxt|irdma|efa|hfi)/i.test(name));
+  const names = plain(header.text)
+    .trim()
+    .split(/\t+|\s{2,}/)
+    .map((name) => name.trim())
+    .filter((name) => /^(?:GPU|NIC|mlx|bnxt|irdma|efa|hfi)/i.test(name));
   const cells: { readonly from: string; readonly to: string; readonly link: string; readonly place: Place }[] = [];
   for (const { text, place } of lines) {
     const [from = '', ...links] = plain(text).trim().split(/\s+/);
@@ -26,24 +30,38 @@ export function checkTopoMatrix(lines: readonly ToolLine[]): LogFinding[] {
   if (nvlinks.length > without.length && without.length > 0) {
     const worst = mostCommon(without.map(({ from }) => from));
     findings.push({
-      code: 'nvlink-degraded', severity: 'error', kind: 'fault', explains: ['bandwidth-low', 'shm-despite-nvlink'],
+      code: 'nvlink-degraded',
+      severity: 'error',
+      kind: 'fault',
+      explains: ['bandwidth-low', 'shm-despite-nvlink'],
       problem: `nvidia-smi topo -m: ${worst ?? ''} has no NVLink to ${counted(without.filter(({ from }) => from === worst).length, 'GPU')} (${without[0]?.link ?? ''}), while other pairs have`,
-      cause: 'NVLinks of that GPU are down', remedy: 'nvidia-smi nvlink -s; dmesg -T | grep -i xid; reset the GPU or drain the host', places: without.slice(0, 3).map(({ place }) => place),
+      cause: 'NVLinks of that GPU are down',
+      remedy: 'nvidia-smi nvlink -s; dmesg -T | grep -i xid; reset the GPU or drain the host',
+      places: without.slice(0, 3).map(({ place }) => place),
     });
   }
   const counts = nvlinks.map(({ link }) => Number(link.slice(2)));
   const most = Math.max(0, ...counts);
   const fewer = nvlinks.filter(({ link }) => Number(link.slice(2)) < most);
   // On machines without NVSwitch pairs have different numbers by design; a pair must then agree both ways.
-  const oneWay = nvlinks.find(({ from, to, link }) => nvlinks.some((other) => other.from === to && other.to === from && other.link !== link));
+  const oneWay = nvlinks.find(({ from, to, link }) =>
+    nvlinks.some((other) => other.from === to && other.to === from && other.link !== link),
+  );
   const switched = fewer.length > 0 && fewer.length <= nvlinks.length / 2 && hasCulprit(fewer);
   if (oneWay !== undefined || switched) {
     const [first] = oneWay === undefined ? fewer : [oneWay];
     findings.push({
-      code: oneWay === undefined ? 'nvlink-degraded' : 'nvlink-asymmetric', severity: 'error', kind: 'fault', explains: ['bandwidth-low'],
-      problem: oneWay === undefined ? `nvidia-smi topo -m: ${mostCommon(fewer.map(({ from }) => from)) ?? ''} has ${first?.link ?? ''} to other GPUs, others have NV${most}`
-        : `nvidia-smi topo -m: ${oneWay.from} and ${oneWay.to} do not have the same number of NVLinks both ways`,
-      cause: 'NVLinks are down', remedy: 'nvidia-smi nvlink -s; reset the GPU; reseat or replace the bridge', places: first === undefined ? [] : [first.place],
+      code: oneWay === undefined ? 'nvlink-degraded' : 'nvlink-asymmetric',
+      severity: 'error',
+      kind: 'fault',
+      explains: ['bandwidth-low'],
+      problem:
+        oneWay === undefined
+          ? `nvidia-smi topo -m: ${mostCommon(fewer.map(({ from }) => from)) ?? ''} has ${first?.link ?? ''} to other GPUs, others have NV${most}`
+          : `nvidia-smi topo -m: ${oneWay.from} and ${oneWay.to} do not have the same number of NVLinks both ways`,
+      cause: 'NVLinks are down',
+      remedy: 'nvidia-smi nvlink -s; reset the GPU; reseat or replace the bridge',
+      places: first === undefined ? [] : [first.place],
     });
   }
   return findings;
@@ -66,22 +84,38 @@ export function checkNvlink(lines: readonly ToolLine[]): LogFinding[] {
     if (/Link \d+: <?inactive/i.test(text)) gpu.inactive++;
     else if (/Link \d+: [\d.]+ GB\/s/.test(text)) gpu.active++;
     const [, kind, count] = /Link \d+: (.{3,40}?Errors?(?: Counter)?): (\d+)/i.exec(text) ?? [];
-    if (count !== undefined && Number(count) > 0 && /replay|recovery|crc|uncorrect|fatal/i.test(kind ?? '')) errors.push({ gpu: gpu.name, text: text.trim(), place });
+    if (count !== undefined && Number(count) > 0 && /replay|recovery|crc|uncorrect|fatal/i.test(kind ?? ''))
+      errors.push({ gpu: gpu.name, text: text.trim(), place });
   }
   const most = Math.max(0, ...gpus.map(({ active }) => active));
   const fewer = gpus.filter(({ active, inactive }) => active + inactive > 0 && active < most);
   const findings: LogFinding[] = [];
   if (fewer.length > 0) {
     findings.push({
-      code: 'nvlink-degraded', severity: 'error', kind: 'fault', explains: ['bandwidth-low'],
-      problem: `${fewer.map(({ name, active }) => `${name} has ${active}`).slice(0, 4).join(', ')} active NVLinks, others ${most}`, cause: 'links are down: GPU, bridge, NVSwitch', remedy: 'dmesg -T | grep -i xid; reset the GPU or drain the host', places: fewer.slice(0, 4).map(({ place }) => place),
+      code: 'nvlink-degraded',
+      severity: 'error',
+      kind: 'fault',
+      explains: ['bandwidth-low'],
+      problem: `${fewer
+        .map(({ name, active }) => `${name} has ${active}`)
+        .slice(0, 4)
+        .join(', ')} active NVLinks, others ${most}`,
+      cause: 'links are down: GPU, bridge, NVSwitch',
+      remedy: 'dmesg -T | grep -i xid; reset the GPU or drain the host',
+      places: fewer.slice(0, 4).map(({ place }) => place),
     });
   }
   const [first] = errors;
   if (first !== undefined) {
     findings.push({
-      code: 'nvlink-errors', severity: 'warning', kind: 'failure', explains: ['bandwidth-low'],
-      problem: `NVLink counts errors on ${[...new Set(errors.map(({ gpu }) => gpu))].slice(0, 4).join(', ')}: ${first.text}`, cause: 'a bad link, connector or bridge', remedy: 'nvidia-smi nvlink -re, run again, and see whether they grow', places: errors.slice(0, 4).map(({ place }) => place),
+      code: 'nvlink-errors',
+      severity: 'warning',
+      kind: 'failure',
+      explains: ['bandwidth-low'],
+      problem: `NVLink counts errors on ${[...new Set(errors.map(({ gpu }) => gpu))].slice(0, 4).join(', ')}: ${first.text}`,
+      cause: 'a bad link, connector or bridge',
+      remedy: 'nvidia-smi nvlink -re, run again, and see whether they grow',
+      places: errors.slice(0, 4).map(({ place }) => place),
     });
   }
   return findings;
@@ -102,7 +136,8 @@ export function checkPorts(lines: readonly ToolLine[]): LogFinding[] {
   for (const { text, place } of lines) {
     device = /^CA '(\S+)'/.exec(text)?.[1] ?? /^hca_id:\s*(\S+)/.exec(text)?.[1] ?? device;
     const [, number] = /^\s*(?:Port |port:\s*)(\d+):?\s*$/.exec(text) ?? [];
-    if (number !== undefined) ports.push({ name: `${device}:${number}`, active: undefined, physical: '', rate: undefined, place });
+    if (number !== undefined)
+      ports.push({ name: `${device}:${number}`, active: undefined, physical: '', rate: undefined, place });
     const port = ports.at(-1);
     if (port === undefined) continue;
     const [, state] = /^\s*state:\s*(?:PORT_)?(\w+)/i.exec(text) ?? [];
@@ -116,24 +151,42 @@ export function checkPorts(lines: readonly ToolLine[]): LogFinding[] {
   const findings: LogFinding[] = [];
   if (down.length > 0) {
     findings.push({
-      code: 'port-down', severity: 'warning', kind: up.length > down.length ? 'fault' : 'risk', explains: ['ib-retry-exceeded', 'nic-unused', 'net-mismatch', 'bandwidth-low'],
-      problem: `${down.map(({ name, physical }) => `${name}${physical === '' ? '' : ` (${physical})`}`).slice(0, 6).join(', ')} ${down.length === 1 ? 'is' : 'are'} not active, ${counted(up.length, 'other port')} ${up.length === 1 ? 'is' : 'are'}`,
-      cause: 'cable, transceiver, switch port or subnet manager; or a port that is meant to be unused', remedy: 'mlxlink -d <device> -m; the switch\'s port; sminfo for the subnet manager', places: down.slice(0, 4).map(({ place }) => place),
+      code: 'port-down',
+      severity: 'warning',
+      kind: up.length > down.length ? 'fault' : 'risk',
+      explains: ['ib-retry-exceeded', 'nic-unused', 'net-mismatch', 'bandwidth-low'],
+      problem: `${down
+        .map(({ name, physical }) => `${name}${physical === '' ? '' : ` (${physical})`}`)
+        .slice(0, 6)
+        .join(
+          ', ',
+        )} ${down.length === 1 ? 'is' : 'are'} not active, ${counted(up.length, 'other port')} ${up.length === 1 ? 'is' : 'are'}`,
+      cause: 'cable, transceiver, switch port or subnet manager; or a port that is meant to be unused',
+      remedy: "mlxlink -d <device> -m; the switch's port; sminfo for the subnet manager",
+      places: down.slice(0, 4).map(({ place }) => place),
     });
   }
   const best = Math.max(0, ...up.map(({ rate = 0 }) => rate));
   const slow = up.filter(({ rate }) => rate !== undefined && rate < best);
   if (slow.length > 0 && slow.length < up.length / 2) {
     findings.push({
-      code: 'port-slow', severity: 'warning', kind: 'cost', explains: ['bandwidth-low', 'nic-unused'],
-      problem: `${slow.map(({ name, rate }) => `${name} has ${rate ?? ''} Gb/s`).slice(0, 4).join(', ')}, others ${best}`, cause: 'a management or storage NIC, or a link that trained down', remedy: 'leave it out with NCCL_IB_HCA if it is not meant for NCCL; else check cable and switch port', places: slow.slice(0, 4).map(({ place }) => place),
+      code: 'port-slow',
+      severity: 'warning',
+      kind: 'cost',
+      explains: ['bandwidth-low', 'nic-unused'],
+      problem: `${slow
+        .map(({ name, rate }) => `${name} has ${rate ?? ''} Gb/s`)
+        .slice(0, 4)
+        .join(', ')}, others ${best}`,
+      cause: 'a management or storage NIC, or a link that trained down',
+      remedy: 'leave it out with NCCL_IB_HCA if it is not meant for NCCL; else check cable and switch port',
+      places: slow.slice(0, 4).map(({ place }) => place),
     });
   }
   return findings;
 }
 
 function plain(text: string): string {
-   
   return text.replaceAll(/\u001b\[[0-9;]*m/g, '');
 }
 

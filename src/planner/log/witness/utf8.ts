@@ -1,4 +1,7 @@
-/** The text of UTF-8 bytes; what is no UTF-8 becomes U+FFFD. The planner has no TextDecoder: it runs where neither Node nor a browser is. */
+/**
+ * The text of UTF-8 bytes; what is no UTF-8 becomes U+FFFD. The planner has no TextDecoder: it runs where neither Node
+ * nor a browser is.
+ */
 export function utf8Text(bytes: Uint8Array): string {
   let text = '';
   for (let at = 0; at < bytes.length;) {
@@ -7,7 +10,10 @@ export function utf8Text(bytes: Uint8Array): string {
     let code = more === 0 ? first : more < 0 ? -1 : first & (0x3f >> more);
     for (let left = more; left > 0; left--) {
       const next = bytes[at] ?? 0;
-      if ((next & 0xc0) !== 0x80) { code = -1; break; }
+      if ((next & 0xc0) !== 0x80) {
+        code = -1;
+        break;
+      }
       code = code * 64 + (next & 0x3f);
       at++;
     }

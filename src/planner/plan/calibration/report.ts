@@ -23,15 +23,28 @@ export interface Calibration {
 export function calibrate(calls: readonly MeasuredCall[], say: (line: string) => void): Calibration {
   const fit = (chosen: readonly MeasuredCall[], title: string, rounds: number) => {
     say(`fitting ${chosen.length} measurements: ${title}`);
-    return fitPhysics(chosen, startingPhysics, rounds, (round, error) => say(`  round ${round}: mean error ${(100 * error).toFixed(1)} %`));
+    return fitPhysics(chosen, startingPhysics, rounds, (round, error) =>
+      say(`  round ${round}: mean error ${(100 * error).toFixed(1)} %`),
+    );
   };
   const forFit = calls.filter(({ isForFit }) => isForFit);
   const physics = fit(forFit, 'all machines', 6);
-  const without = new Map([...new Set(forFit.map(({ machine }) => machine))].map((machine) => [machine, fit(forFit.filter((call) => call.machine !== machine), `without ${machine}`, 4)]));
-  const leftOut = calls.filter(({ doubt }) => doubt === undefined).flatMap((call): PredictedCall[] => {
-    const predictedUs = predictMeasured(call, without.get(call.machine) ?? physics);
-    return predictedUs === undefined ? [] : [{ call, predictedUs, believedUs: believedUs(call) }];
-  });
+  const without = new Map(
+    [...new Set(forFit.map(({ machine }) => machine))].map((machine) => [
+      machine,
+      fit(
+        forFit.filter((call) => call.machine !== machine),
+        `without ${machine}`,
+        4,
+      ),
+    ]),
+  );
+  const leftOut = calls
+    .filter(({ doubt }) => doubt === undefined)
+    .flatMap((call): PredictedCall[] => {
+      const predictedUs = predictMeasured(call, without.get(call.machine) ?? physics);
+      return predictedUs === undefined ? [] : [{ call, predictedUs, believedUs: believedUs(call) }];
+    });
   return { physics, without, leftOut };
 }
 
@@ -42,9 +55,15 @@ const sizeClasses = [
 ] as const;
 
 const callClasses = [
-  { title: 'one node: all-reduce, all-gather, reduce-scatter', has: ({ hosts }: MeasuredCall, pairs: boolean) => hosts === 1 && !pairs },
+  {
+    title: 'one node: all-reduce, all-gather, reduce-scatter',
+    has: ({ hosts }: MeasuredCall, pairs: boolean) => hosts === 1 && !pairs,
+  },
   { title: 'one node: all-to-all, send and receive', has: ({ hosts }: MeasuredCall, pairs: boolean) => hosts === 1 && pairs },
-  { title: '2 to 10 nodes: all-reduce, all-gather, reduce-scatter', has: ({ hosts }: MeasuredCall, pairs: boolean) => hosts > 1 && !pairs },
+  {
+    title: '2 to 10 nodes: all-reduce, all-gather, reduce-scatter',
+    has: ({ hosts }: MeasuredCall, pairs: boolean) => hosts > 1 && !pairs,
+  },
   { title: '2 to 10 nodes: all-to-all, send and receive', has: ({ hosts }: MeasuredCall, pairs: boolean) => hosts > 1 && pairs },
 ] as const;
 
@@ -52,26 +71,52 @@ const callClasses = [
 export function calibrationTables({ physics, without, leftOut }: Calibration): string {
   const machines = [...without.keys()];
   const head = ['| | size | rows | error | 10 % to 90 % | NCCL’s belief |', '|---|---|--:|--:|--:|--:|'];
-  const lines = (chosen: readonly PredictedCall[], title: string, has: (call: MeasuredCall, pairs: boolean) => boolean) => sizeClasses.flatMap((size) => {
-    const rows = chosen.filter(({ call }) => has(call, isPairs(call)) && size.has(call.bytes));
-    if (rows.length === 0) return [];
-    const ratios = rows.map(({ call, predictedUs }) => predictedUs / call.timeUs).sort((a, b) => a - b);
-    const error = meanOf(ratios.map((ratio) => Math.abs(ratio - 1)));
-    const believed = rows.flatMap(({ call, believedUs: time }) => (time === undefined ? [] : [Math.abs(time / call.timeUs - 1)]));
-    const belief = believed.length === 0 ? 'none' : `${percent(meanOf(believed))}${meanOf(believed) < error ? ' **better**' : ''}`;
-    return [`| ${title} | ${size.title} | ${rows.length} | ${percent(error)} | ${signed(quantile(ratios, 0.1) - 1)} to ${signed(quantile(ratios, 0.9) - 1)} | ${belief} |`];
-  });
+  const lines = (chosen: readonly PredictedCall[], title: string, has: (call: MeasuredCall, pairs: boolean) => boolean) =>
+    sizeClasses.flatMap((size) => {
+      const rows = chosen.filter(({ call }) => has(call, isPairs(call)) && size.has(call.bytes));
+      if (rows.length === 0) return [];
+      const ratios = rows.map(({ call, predictedUs }) => predictedUs / call.timeUs).sort((a, b) => a - b);
+      const error = meanOf(ratios.map((ratio) => Math.abs(ratio - 1)));
+      const believed = rows.flatMap(({ call, believedUs: time }) =>
+        time === undefined ? [] : [Math.abs(time / call.timeUs - 1)],
+      );
+      const belief =
+        believed.length === 0 ? 'none' : `${percent(meanOf(believed))}${meanOf(believed) < error ? ' **better**' : ''}`;
+      return [
+        `| ${title} | ${size.title} | ${rows.length} | ${percent(error)} | ${signed(quantile(ratios, 0.1) - 1)} to ${signed(quantile(ratios, 0.9) - 1)} | ${belief} |`,
+      ];
+    });
   return [
-    '### Errors by class of machine and size', '', ...head, ...callClasses.flatMap(({ title, has }) => lines(leftOut, title, has)), '',
-    '### Errors by machine', '', ...head,
-    ...machines.flatMap((machine) => callClasses.flatMap(({ title, has }) => lines(leftOut.filter(({ call }) => call.machine === machine), `${machine}; ${title}`, has))), '',
-    '### Parameters', '',
-    `| parameter | | all | ${machines.map((machine) => `without ${machine}`).join(' | ')} | plausible | what it is |`, `|---|---|--:|${machines.map(() => '--:|').join('')}--:|---|`,
+    '### Errors by class of machine and size',
+    '',
+    ...head,
+    ...callClasses.flatMap(({ title, has }) => lines(leftOut, title, has)),
+    '',
+    '### Errors by machine',
+    '',
+    ...head,
+    ...machines.flatMap((machine) =>
+      callClasses.flatMap(({ title, has }) =>
+        lines(
+          leftOut.filter(({ call }) => call.machine === machine),
+          `${machine}; ${title}`,
+          has,
+        ),
+      ),
+    ),
+    '',
+    '### Parameters',
+    '',
+    `| parameter | | all | ${machines.map((machine) => `without ${machine}`).join(' | ')} | plausible | what it is |`,
+    `|---|---|--:|${machines.map(() => '--:|').join('')}--:|---|`,
     ...listPhysics(physics).flatMap(({ name, value, parameter }, index) => {
       if (name.endsWith('.volta')) return [];
       const others = machines.map((machine) => format(listPhysics(without.get(machine) ?? physics)[index]?.value ?? 0));
-      return [`| ${[`\`${name}\``, parameter.unit === 'us' ? 'µs' : parameter.unit === 'ratio' ? '' : parameter.unit, format(value), ...others, `${parameter.least} to ${parameter.most}`, parameter.meaning].join(' | ')} |`];
-    }), '',
+      return [
+        `| ${[`\`${name}\``, parameter.unit === 'us' ? 'µs' : parameter.unit === 'ratio' ? '' : parameter.unit, format(value), ...others, `${parameter.least} to ${parameter.most}`, parameter.meaning].join(' | ')} |`,
+      ];
+    }),
+    '',
   ].join('\n');
 }
 

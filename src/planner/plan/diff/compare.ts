@@ -53,8 +53,15 @@ export interface Comparison {
 export function comparePlans(a: Side, b: Side, sizes: readonly number[]): Comparison {
   const facts = [factsOf(a), factsOf(b)] as const;
   const keys = new Map([...facts[0], ...facts[1]].map(({ section, what }) => [`${section} ${what}`, { section, what }]));
-  const valueIn = (side: readonly Fact[], section: Section, what: string) => side.find((fact) => fact.section === section && fact.what === what)?.value ?? '-';
-  const differences = [...keys.values()].map(({ section, what }): Difference => ({ section, what, a: valueIn(facts[0], section, what), b: valueIn(facts[1], section, what) }))
+  const valueIn = (side: readonly Fact[], section: Section, what: string) =>
+    side.find((fact) => fact.section === section && fact.what === what)?.value ?? '-';
+  const differences = [...keys.values()]
+    .map(({ section, what }): Difference => ({
+      section,
+      what,
+      a: valueIn(facts[0], section, what),
+      b: valueIn(facts[1], section, what),
+    }))
     // What neither can use is no difference, even where the reasons are others.
     .filter((each) => each.a !== each.b && !(each.a.startsWith('no') && each.b.startsWith('no') && each.section === 'tuning'))
     .sort((one, other) => sections.indexOf(one.section) - sections.indexOf(other.section));
@@ -81,7 +88,13 @@ function factsOf({ plan, systems }: Side): Fact[] {
     fact('hosts', 'hosts', plan.hosts.map(({ name, count }) => (count === 1 ? name : `${count} x ${name}`)).join(' + ')),
     fact('hosts', 'ranks', nodes.nRanks),
     fact('hosts', 'nodes', nodes.nNodes),
-    fact('hosts', 'compute capability', agreement.minCompCap === agreement.maxCompCap ? agreement.minCompCap / 10 : `${agreement.minCompCap / 10} to ${agreement.maxCompCap / 10}`),
+    fact(
+      'hosts',
+      'compute capability',
+      agreement.minCompCap === agreement.maxCompCap
+        ? agreement.minCompCap / 10
+        : `${agreement.minCompCap / 10} to ${agreement.maxCompCap / 10}`,
+    ),
     ...(systems === undefined ? [] : systemFacts(plan, systems)),
     ...graphNames.flatMap((name) => graphFacts(name, graphs[name])),
     fact('channels', 'channels', plan.nChannels),
@@ -101,8 +114,15 @@ function fact(section: Section, what: string, value: string | number): Fact {
 }
 
 function parameterFacts(parameters: Parameters): Fact[] {
-  return parameterTable.filter(({ field }) => JSON.stringify(parameters[field]) !== JSON.stringify(defaultParameters[field]))
-    .map(({ field, variable }) => fact('parameters', variable, typeof parameters[field] === 'object' ? JSON.stringify(parameters[field]) : String(parameters[field])));
+  return parameterTable
+    .filter(({ field }) => JSON.stringify(parameters[field]) !== JSON.stringify(defaultParameters[field]))
+    .map(({ field, variable }) =>
+      fact(
+        'parameters',
+        variable,
+        typeof parameters[field] === 'object' ? JSON.stringify(parameters[field]) : String(parameters[field]),
+      ),
+    );
 }
 
 function kindName(plan: Plan, kind: number): string {
@@ -125,7 +145,10 @@ function systemFacts(plan: Plan, systems: ReadonlyMap<NodeContribution, LocalSys
   });
 }
 
-function graphFacts(name: string, graph: Pick<ChannelGraph, 'nChannels' | 'bwIntra' | 'bwInter' | 'typeIntra' | 'typeInter' | 'pattern' | 'crossNic'>): Fact[] {
+function graphFacts(
+  name: string,
+  graph: Pick<ChannelGraph, 'nChannels' | 'bwIntra' | 'bwInter' | 'typeIntra' | 'typeInter' | 'pattern' | 'crossNic'>,
+): Fact[] {
   const channels = fact('graphs', `${name}: channels`, graph.nChannels);
   if (graph.nChannels === 0) return [channels];
   return [
@@ -140,11 +163,17 @@ function graphFacts(name: string, graph: Pick<ChannelGraph, 'nChannels' | 'bwInt
   ];
 }
 
-const crossNicNames: Readonly<Record<CrossNic, string>> = { [CrossNic.NEVER]: 'one', [CrossNic.ALLOWED]: 'any two', [CrossNic.PAIRED]: 'pairs' };
+const crossNicNames: Readonly<Record<CrossNic, string>> = {
+  [CrossNic.NEVER]: 'one',
+  [CrossNic.ALLOWED]: 'any two',
+  [CrossNic.PAIRED]: 'pairs',
+};
 
 /** The first rings of a node, bounded. */
 function ringText(ring: ChannelGraph): string {
-  const rows = Array.from({ length: ring.nChannels }, (_, channel) => [...ring.intra.subarray(channel * ring.gpuCount, (channel + 1) * ring.gpuCount)].join(' '));
+  const rows = Array.from({ length: ring.nChannels }, (_, channel) =>
+    [...ring.intra.subarray(channel * ring.gpuCount, (channel + 1) * ring.gpuCount)].join(' '),
+  );
   const shown = [...new Set(rows)];
   return `${shown.length} different${shown.length === 0 ? '' : `: ${shown.join(' | ')}`}`;
 }
@@ -154,7 +183,11 @@ function transportFacts(plan: Plan, systems: ReadonlyMap<NodeContribution, Local
   const total = summary.p2p + summary.shm + summary.net;
   const share = (part: number, of = total) => (of === 0 ? 'none' : `${Math.round((100 * part) / of)} %`);
   return [
-    fact('transports', 'peer-to-peer', `${share(summary.p2p)}${summary.p2pPaths.length === 0 ? '' : ` (${summary.p2pPaths.join(' ')})`}`),
+    fact(
+      'transports',
+      'peer-to-peer',
+      `${share(summary.p2p)}${summary.p2pPaths.length === 0 ? '' : ` (${summary.p2pPaths.join(' ')})`}`,
+    ),
     fact('transports', 'shared memory', share(summary.shm)),
     fact('transports', 'network', share(summary.net)),
     fact('transports', 'of these with GPU Direct RDMA', share(summary.gdr, summary.net)),
@@ -164,8 +197,15 @@ function transportFacts(plan: Plan, systems: ReadonlyMap<NodeContribution, Local
 
 function tuningFacts(plan: Plan): Fact[] {
   const { model } = tune(plan, plan.parameters);
-  return [...collectives].reverse().flatMap((collective) => algorithms.flatMap((algorithm) => protocols.map((protocol) =>
-    fact('tuning', `${collective} ${algorithm} ${protocol}`, modelText(model[collective][algorithm][protocol])))));
+  return [...collectives]
+    .reverse()
+    .flatMap((collective) =>
+      algorithms.flatMap((algorithm) =>
+        protocols.map((protocol) =>
+          fact('tuning', `${collective} ${algorithm} ${protocol}`, modelText(model[collective][algorithm][protocol])),
+        ),
+      ),
+    );
 }
 
 function modelText({ bandwidthGBps, latencyUs, disabled: [reason] }: Model): string {

@@ -22,12 +22,14 @@ export interface ChosenWay {
 
 /** Rows of which choice or time differ, by collective, then size; AllReduce first, which people ask for most. */
 export function costs(a: Tuning, b: Tuning, sizes: readonly number[]): Cost[] {
-  return [...collectives].reverse().flatMap((collective) => sizes.flatMap((bytes): Cost[] => {
-    const [one, other] = [wayOf(a, collective, bytes), wayOf(b, collective, bytes)];
-    if (JSON.stringify(one) === JSON.stringify(other)) return [];
-    const ratio = one === null || other === null || one.timeUs === 0 ? null : other.timeUs / one.timeUs;
-    return [{ collective, bytes, a: one, b: other, ratio }];
-  }));
+  return [...collectives].reverse().flatMap((collective) =>
+    sizes.flatMap((bytes): Cost[] => {
+      const [one, other] = [wayOf(a, collective, bytes), wayOf(b, collective, bytes)];
+      if (JSON.stringify(one) === JSON.stringify(other)) return [];
+      const ratio = one === null || other === null || one.timeUs === 0 ? null : other.timeUs / one.timeUs;
+      return [{ collective, bytes, a: one, b: other, ratio }];
+    }),
+  );
 }
 
 function wayOf(tuning: Tuning, collective: Collective, bytes: number): ChosenWay | null {

@@ -42,7 +42,8 @@ export function compareResults(text: string): ComparedResult[] {
     const options = { dataType: result.type };
     const rows = result.sizes.map(({ bytes, gbps }) => {
       const terms = estimateTerms(tuning, result.collective, bytes, options);
-      if (terms === undefined) throw new InputError('CONTENT', `${result.name}: nothing can do this call; look at its environment`);
+      if (terms === undefined)
+        throw new InputError('CONTENT', `${result.name}: nothing can do this call; look at its environment`);
       const factor = busFactor(result.collective, tuning.input.nRanks);
       const estimated = (bytes / estimateTimeUs(terms, measuredParameters) / 1000) * factor;
       return { bytes, terms, busFactor: factor, measured: gbps, believed: terms.choice.busGBps, estimated };
@@ -59,9 +60,14 @@ export function accuracyPage(text: string): string {
 
 /** The results that the parameters come from, as `fitParameters` takes them, by name. */
 export function fitResults(results: readonly ComparedResult[]): Map<string, FitResult> {
-  return new Map(results.filter(({ use }) => use === 'fit').map(({ name, rows }) => [
-    name, rows.map((row) => ({ terms: row.terms, measuredUs: (row.bytes / row.measured / 1000) * row.busFactor })),
-  ]));
+  return new Map(
+    results
+      .filter(({ use }) => use === 'fit')
+      .map(({ name, rows }) => [
+        name,
+        rows.map((row) => ({ terms: row.terms, measuredUs: (row.bytes / row.measured / 1000) * row.busFactor })),
+      ]),
+  );
 }
 
 /** Launch and rounds fitted without the curve of each result in turn. */
@@ -70,10 +76,12 @@ function leaveOneOut(results: readonly ComparedResult[]): string {
   const all = [...curves.values()];
   // A single size only gives its reach.
   const several = [...curves].filter(([, curve]) => curve.length > 1);
-  const rows = [['all', undefined] as const, ...several.map(([name, curve]) => [`without ${name}`, curve] as const)].map(([title, leftOut]) => {
-    const { launchUs, rounds } = fitParameters(all, leftOut);
-    return `| ${title} | ${launchUs.toFixed(1)} | ${rounds.toFixed(2)} |`;
-  });
+  const rows = [['all', undefined] as const, ...several.map(([name, curve]) => [`without ${name}`, curve] as const)].map(
+    ([title, leftOut]) => {
+      const { launchUs, rounds } = fitParameters(all, leftOut);
+      return `| ${title} | ${launchUs.toFixed(1)} | ${rounds.toFixed(2)} |`;
+    },
+  );
   return ['| fitted to | launch, µs | rounds |', '|---|--:|--:|', ...rows, ''].join('\n');
 }
 
@@ -90,12 +98,27 @@ const largeBytes = 2 ** 27;
 
 function summary(results: readonly ComparedResult[]): string {
   const sourced = results.filter(({ source }) => source !== undefined);
-  const lines = classes.flatMap(({ title, has }) => (['test', 'fit'] as const).flatMap((use) => ([['128 MiB and more', true], ['less', false]] as const).flatMap(([sizes, large]) => {
-    const rows = sourced.filter((result) => result.use === use && has(result)).flatMap((result) => result.rows).filter(({ bytes }) => bytes >= largeBytes === large);
-    if (rows.length === 0) return [];
-    const cells = [errorsOf(rows, 'believed'), errorsOf(rows, 'estimated')].flatMap(({ mean, worst }) => [`${mean} %`, worst]);
-    return [`| ${[title, use, sizes, rows.length, ...cells].join(' | ')} |`];
-  })));
+  const lines = classes.flatMap(({ title, has }) =>
+    (['test', 'fit'] as const).flatMap((use) =>
+      (
+        [
+          ['128 MiB and more', true],
+          ['less', false],
+        ] as const
+      ).flatMap(([sizes, large]) => {
+        const rows = sourced
+          .filter((result) => result.use === use && has(result))
+          .flatMap((result) => result.rows)
+          .filter(({ bytes }) => bytes >= largeBytes === large);
+        if (rows.length === 0) return [];
+        const cells = [errorsOf(rows, 'believed'), errorsOf(rows, 'estimated')].flatMap(({ mean, worst }) => [
+          `${mean} %`,
+          worst,
+        ]);
+        return [`| ${[title, use, sizes, rows.length, ...cells].join(' | ')} |`];
+      }),
+    ),
+  );
   return [
     '## How far off\n',
     'Mean absolute error and worst error by class of machine. Rows marked *test* show what to expect of a machine that was not',
@@ -108,7 +131,10 @@ function summary(results: readonly ComparedResult[]): string {
   ].join('\n');
 }
 
-function errorsOf(rows: readonly AccuracyRow[], which: 'believed' | 'estimated'): { readonly mean: string; readonly worst: string } {
+function errorsOf(
+  rows: readonly AccuracyRow[],
+  which: 'believed' | 'estimated',
+): { readonly mean: string; readonly worst: string } {
   const errors = rows.map((row) => row[which] / row.measured - 1);
   const mean = errors.reduce((sum, error) => sum + Math.abs(error), 0) / errors.length;
   const worst = errors.reduce((most, error) => (Math.abs(error) > Math.abs(most) ? error : most));
@@ -142,10 +168,18 @@ function resultSection(result: ComparedResult): string {
     `${facts}.${note === undefined ? '' : ` Note: ${note}.`}\n`,
     '| size | | measured | NCCL | error | estimate | error |',
     '|--:|---|--:|--:|--:|--:|--:|',
-    ...result.rows.map((row) => `| ${[
-      formatBytes(row.bytes), formatWay(row.terms.choice), row.measured, formatRate(row.believed), percent(row.believed / row.measured - 1),
-      formatRate(row.estimated), percent(row.estimated / row.measured - 1),
-    ].join(' | ')} |`),
+    ...result.rows.map(
+      (row) =>
+        `| ${[
+          formatBytes(row.bytes),
+          formatWay(row.terms.choice),
+          row.measured,
+          formatRate(row.believed),
+          percent(row.believed / row.measured - 1),
+          formatRate(row.estimated),
+          percent(row.estimated / row.measured - 1),
+        ].join(' | ')} |`,
+    ),
     '',
   ].join('\n');
 }

@@ -23,7 +23,14 @@ export interface Estimate {
  * reduce, those with trees between nodes, NICs under rings and trees, and LL128 between two Blackwell GPUs.
  */
 export type ReachName =
-  | 'Ring ampere' | 'Ring hopper' | 'Ring blackwell' | 'NVLS hopper' | 'NVLS blackwell' | 'NVLSTree hopper' | 'network' | 'LL128 pair';
+  | 'Ring ampere'
+  | 'Ring hopper'
+  | 'Ring blackwell'
+  | 'NVLS hopper'
+  | 'NVLS blackwell'
+  | 'NVLSTree hopper'
+  | 'network'
+  | 'LL128 pair';
 
 /** What corrects NCCL's belief; the same for all machines. */
 export interface EstimateParameters {
@@ -40,9 +47,14 @@ export const measuredParameters: EstimateParameters = {
   launchUs: 12,
   rounds: 1.2,
   reach: {
-    'Ring ampere': 0.97, 'Ring hopper': 1.031, 'Ring blackwell': 0.952,
-    'NVLS hopper': 1.012, 'NVLS blackwell': 0.924, 'NVLSTree hopper': 1.056,
-    'network': 0.992, 'LL128 pair': 0.615,
+    'Ring ampere': 0.97,
+    'Ring hopper': 1.031,
+    'Ring blackwell': 0.952,
+    'NVLS hopper': 1.012,
+    'NVLS blackwell': 0.924,
+    'NVLSTree hopper': 1.056,
+    network: 0.992,
+    'LL128 pair': 0.615,
   },
 };
 
@@ -82,18 +94,28 @@ export function estimate(tuning: Tuning, collective: Collective, bytes: number, 
 }
 
 /** The formula of {@link estimate}. */
-export function estimateTimeUs({ bytes, latencyUs, believedGBps, roundBytes, reach }: EstimateTerms, parameters: EstimateParameters): number {
+export function estimateTimeUs(
+  { bytes, latencyUs, believedGBps, roundBytes, reach }: EstimateTerms,
+  parameters: EstimateParameters,
+): number {
   const gbps = believedGBps * (reach === undefined ? 1 : parameters.reach[reach]);
   return parameters.launchUs + latencyUs + (bytes + parameters.rounds * roundBytes) / gbps / 1000;
 }
 
 /** Undefined and throws as {@link estimate}. */
-export function estimateTerms(tuning: Tuning, collective: Collective, bytes: number, options: CallOptions): EstimateTerms | undefined {
+export function estimateTerms(
+  tuning: Tuning,
+  collective: Collective,
+  bytes: number,
+  options: CallOptions,
+): EstimateTerms | undefined {
   const { input } = tuning;
   const choice = choose(tuning, collective, bytes, options);
   if (choice === undefined || input.nRanks === 1) return undefined;
   const { algorithm, protocol } = choice;
-  const believed = predict(tuning, collective, bytes, options).find((way) => way.algorithm === algorithm && way.protocol === protocol);
+  const believed = predict(tuning, collective, bytes, options).find(
+    (way) => way.algorithm === algorithm && way.protocol === protocol,
+  );
   if (believed === undefined || believed.latencyUs === null || believed.bandwidthGBps === null) return undefined;
   return {
     choice,
@@ -101,7 +123,8 @@ export function estimateTerms(tuning: Tuning, collective: Collective, bytes: num
     latencyUs: believed.latencyUs,
     believedGBps: believed.bandwidthGBps,
     // A ring's links carry each part of the data several times, all others once in each direction.
-    roundBytes: bytesOnTheirWay(input, collective, bytes, choice) / (algorithm === 'Ring' ? busFactor(collective, input.nRanks) : 1),
+    roundBytes:
+      bytesOnTheirWay(input, collective, bytes, choice) / (algorithm === 'Ring' ? busFactor(collective, input.nRanks) : 1),
     reach: reachOf(input, choice),
   };
 }
@@ -111,7 +134,8 @@ function reachOf({ minCompCap, nNodes, nRanks }: TuningInput, { algorithm, proto
   const name = `${algorithm} ${generation}`;
   if (algorithm === 'NVLS' || algorithm === 'NVLSTree') return isReachName(name) ? name : undefined;
   if (protocol === 'LL') return undefined;
-  if (algorithm === 'Ring' && protocol === 'LL128') return nRanks === 2 && nNodes === 1 && generation === 'blackwell' ? 'LL128 pair' : undefined;
+  if (algorithm === 'Ring' && protocol === 'LL128')
+    return nRanks === 2 && nNodes === 1 && generation === 'blackwell' ? 'LL128 pair' : undefined;
   if (nNodes > 1) return 'network';
   return isReachName(name) ? name : undefined;
 }
@@ -121,8 +145,13 @@ function isReachName(name: string): name is ReachName {
 }
 
 /** A chunk in each channel, with NVLink SHARP one for each head too; smaller where there is less data than that. */
-function bytesOnTheirWay({ nRanks, nvls }: TuningInput, collective: Collective, bytes: number, { algorithm, nChannels, chunkBytes }: Choice): number {
-  const heads = algorithm === 'NVLS' || algorithm === 'NVLSTree' ? nvls?.nHeads ?? 1 : 1;
+function bytesOnTheirWay(
+  { nRanks, nvls }: TuningInput,
+  collective: Collective,
+  bytes: number,
+  { algorithm, nChannels, chunkBytes }: Choice,
+): number {
+  const heads = algorithm === 'NVLS' || algorithm === 'NVLSTree' ? (nvls?.nHeads ?? 1) : 1;
   const isCut = algorithm === 'Ring' && collective !== 'Broadcast' && collective !== 'Reduce';
   return Math.min(nChannels * heads * chunkBytes, isCut ? bytes / nRanks : bytes);
 }

@@ -13,13 +13,23 @@ export function fitParameters(results: readonly FitResult[], leftOut?: FitResult
   const curves = results.filter((result) => result !== leftOut);
   const cost = (launchUs: number, rounds: number) => {
     const parameters = withReach(results, launchUs, rounds);
-    return curves.reduce((sum, calls) => sum + calls.reduce((part, { terms, measuredUs }) =>
-      part + Math.log(estimateTimeUs(terms, parameters) / measuredUs) ** 2, 0) / calls.length, 0);
+    return curves.reduce(
+      (sum, calls) =>
+        sum +
+        calls.reduce((part, { terms, measuredUs }) => part + Math.log(estimateTimeUs(terms, parameters) / measuredUs) ** 2, 0) /
+          calls.length,
+      0,
+    );
   };
   let [launchUs, rounds] = [10, 1];
   let least = cost(launchUs, rounds);
   for (let step = 0.3; step > 1e-4;) {
-    const neighbours = [[1 + step, 1], [1 / (1 + step), 1], [1, 1 + step], [1, 1 / (1 + step)]] as const;
+    const neighbours = [
+      [1 + step, 1],
+      [1 / (1 + step), 1],
+      [1, 1 + step],
+      [1, 1 / (1 + step)],
+    ] as const;
     const better = neighbours.map(([a, b]) => [launchUs * a, rounds * b] as const).find(([a, b]) => cost(a, b) < least);
     if (better === undefined) {
       step *= 0.6;

@@ -33,7 +33,20 @@ export function parsePublishedResults(text: string): PublishedResult[] {
 }
 
 function readResult(item: YamlReader): PublishedResult {
-  const fields = item.fields(['name', 'use', 'machine', 'nodes', 'overrides', 'environment', 'collective', 'type', 'nccl', 'source', 'note', 'gbps']);
+  const fields = item.fields([
+    'name',
+    'use',
+    'machine',
+    'nodes',
+    'overrides',
+    'environment',
+    'collective',
+    'type',
+    'nccl',
+    'source',
+    'note',
+    'gbps',
+  ]);
   const { name, use, machine, gbps } = fields;
   if (name === undefined || use === undefined || machine === undefined || gbps === undefined) {
     throw item.wrongAt('a published result needs a name, use, machine and gbps');
@@ -44,7 +57,9 @@ function readResult(item: YamlReader): PublishedResult {
     machine: machine.text('a machine of the catalogue'),
     nodes: fields.nodes?.integer(1, 10_000) ?? 1,
     overrides: fields.overrides === undefined ? {} : readOverrides(fields.overrides),
-    environment: Object.fromEntries(fields.environment?.entries().map(([variable, value]) => [variable, value.text('a value')]) ?? []),
+    environment: Object.fromEntries(
+      fields.environment?.entries().map(([variable, value]) => [variable, value.text('a value')]) ?? [],
+    ),
     collective: fields.collective === undefined ? 'AllReduce' : oneOf(fields.collective, collectives),
     type: fields.type === undefined ? 'float32' : oneOf(fields.type, dataTypes),
     nccl: fields.nccl?.text('a version'),
@@ -65,7 +80,9 @@ function readOverrides(value: YamlReader): Overrides {
   const { gpus, nics } = value.fields(['gpus', 'nics']);
   return {
     ...(gpus === undefined ? {} : { gpus: gpus.integer(1, 72) }),
-    ...(nics === undefined ? {} : { nics: nics.kind === 'list' ? nics.items().map((nic) => nic.text('a NIC')) : nics.integer(0, 72) }),
+    ...(nics === undefined
+      ? {}
+      : { nics: nics.kind === 'list' ? nics.items().map((nic) => nic.text('a NIC')) : nics.integer(0, 72) }),
   };
 }
 

@@ -14,6 +14,18 @@ export interface Answer {
 }
 
 /** Kinds of questions, in the order in which they are listed. */
-export const topics = ['limits', 'channels', 'rings', 'nic', 'connection', 'choice', 'absence', 'gdr', 'pxn', 'flips', 'help'] as const;
+export const topics = [
+  'limits',
+  'channels',
+  'rings',
+  'nic',
+  'connection',
+  'choice',
+  'absence',
+  'gdr',
+  'pxn',
+  'flips',
+  'help',
+] as const;
 /** What a question can be about. */
 export type Topic = (typeof topics)[number];

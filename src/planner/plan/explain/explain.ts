@@ -26,16 +26,26 @@ export type DirectQuestion = Exclude<Question, { about: 'help' }>;
  */
 export function explain(situation: Situation, question: DirectQuestion): Answer {
   switch (question.about) {
-    case 'limits': return answerLimits(situation);
-    case 'channels': return answerChannels(situation, question);
-    case 'rings': return answerRings(situation, question);
-    case 'nic': return answerNic(situation, question);
-    case 'connection': return answerConnection(situation, question);
-    case 'choice': return answerChoice(situation, question);
-    case 'absence': return answerAbsence(situation, question);
-    case 'gdr': return answerGdr(situation, question);
-    case 'pxn': return answerPxn(situation);
-    case 'flips': return answerFlips(situation, question);
+    case 'limits':
+      return answerLimits(situation);
+    case 'channels':
+      return answerChannels(situation, question);
+    case 'rings':
+      return answerRings(situation, question);
+    case 'nic':
+      return answerNic(situation, question);
+    case 'connection':
+      return answerConnection(situation, question);
+    case 'choice':
+      return answerChoice(situation, question);
+    case 'absence':
+      return answerAbsence(situation, question);
+    case 'gdr':
+      return answerGdr(situation, question);
+    case 'pxn':
+      return answerPxn(situation);
+    case 'flips':
+      return answerFlips(situation, question);
   }
 }
 
@@ -44,8 +54,11 @@ export function mostTelling(situation: Situation, most = 3): readonly DirectQues
   const { plan } = situation;
   const views = nodeViews(situation);
   const collective = 'AllReduce';
-  const leaves = (node: number, kindRanks: readonly number[]) => kindRanks.flatMap((local) => networkUse(situation, (plan.nodes.rankBase[node] ?? 0) + local));
-  const hasNoGdr = views.some(({ node, kind }) => leaves(node, kind.ranks).some(({ connection }) => connection.gdr === GdrMode.DISABLED));
+  const leaves = (node: number, kindRanks: readonly number[]) =>
+    kindRanks.flatMap((local) => networkUse(situation, (plan.nodes.rankBase[node] ?? 0) + local));
+  const hasNoGdr = views.some(({ node, kind }) =>
+    leaves(node, kind.ranks).some(({ connection }) => connection.gdr === GdrMode.DISABLED),
+  );
   const hasSwitch = views.some(({ local }) => local.system.nvSwitches.length > 0);
   const questions: DirectQuestion[] = [{ about: 'limits' }];
   if (hasNoGdr) questions.push({ about: 'gdr', rank: undefined });

@@ -11,13 +11,13 @@ export type Question =
   | { readonly about: 'connection'; readonly from: number; readonly to: number }
   | { readonly about: 'gdr'; readonly rank: number | undefined }
   | {
-    readonly about: 'choice';
-    readonly collective: Collective;
-    readonly bytes: number;
-    /** What the question takes for the choice, and what it compares it with: an algorithm, a protocol, or both. */
-    readonly claimed: PartialWay | undefined;
-    readonly instead: PartialWay | undefined;
-  }
+      readonly about: 'choice';
+      readonly collective: Collective;
+      readonly bytes: number;
+      /** What the question takes for the choice, and what it compares it with: an algorithm, a protocol, or both. */
+      readonly claimed: PartialWay | undefined;
+      readonly instead: PartialWay | undefined;
+    }
   | { readonly about: 'absence'; readonly collective: Collective; readonly what: PartialWay }
   | { readonly about: 'flips'; readonly collective: Collective | undefined }
   | { readonly about: 'help'; readonly collective: Collective; readonly sizes: readonly number[] };
@@ -34,7 +34,11 @@ export const questionForms: readonly { readonly about: Topic; readonly example: 
   { about: 'channels', example: 'why 24 channels', purpose: 'how the number and speed of channels came about' },
   { about: 'rings', example: 'why this ring order', purpose: 'why rings visit the GPUs as they do' },
   { about: 'nic', example: 'why does GPU 3 use NIC 5', purpose: 'which NIC a GPU uses, and what else it could' },
-  { about: 'connection', example: 'how are 0 and 5 connected', purpose: 'peer-to-peer, shared memory or network between two ranks' },
+  {
+    about: 'connection',
+    example: 'how are 0 and 5 connected',
+    purpose: 'peer-to-peer, shared memory or network between two ranks',
+  },
   { about: 'choice', example: 'why Tree and not Ring at 4M for all_reduce', purpose: 'what each algorithm would take at a size' },
   { about: 'absence', example: 'why no NVLS', purpose: 'why an algorithm or protocol is not used' },
   { about: 'gdr', example: 'why no GDR', purpose: 'whether NICs reach the memory of GPUs directly' },
@@ -53,7 +57,8 @@ const usualChoiceBytes = 128 * 2 ** 20;
  * taken for the nearest known ones where nothing else makes sense.
  *
  *     parseQuestion('Why Tree and not Ring at 4 MiB?')
- *     // { about: 'choice', collective: 'AllReduce', bytes: 4194304, claimed: { algorithm: 'Tree' }, instead: { algorithm: 'Ring' } }
+ *     // { about: 'choice', collective: 'AllReduce', bytes: 4194304, claimed: { algorithm: 'Tree' }, instead: {
+ * algorithm: 'Ring' } }
  *
  * @returns undefined where it asks for nothing that can be answered; `nearestForms` then tells what can
  */
@@ -68,7 +73,10 @@ export function nearestForms(text: string, most = 3): readonly string[] {
     const known = new Set(`${example} ${purpose} ${about}`.toLowerCase().match(/[a-z0-9_]+/g) ?? []);
     return { example, score: [...words].filter((word) => !fillers.has(word) && known.has(word)).length };
   });
-  return scored.sort((a, b) => b.score - a.score).slice(0, most).map(({ example }) => example);
+  return scored
+    .sort((a, b) => b.score - a.score)
+    .slice(0, most)
+    .map(({ example }) => example);
 }
 
 const collectiveWords: readonly (readonly [RegExp, Collective])[] = [
@@ -81,14 +89,18 @@ const collectiveWords: readonly (readonly [RegExp, Collective])[] = [
 
 const algorithmWords: Readonly<Record<string, Algorithm>> = {
   ...Object.fromEntries(algorithms.map((algorithm) => [algorithm.toLowerCase(), algorithm])),
-  trees: 'Tree', rings: 'Ring', collnet: 'CollNetDirect', sharp: 'CollNetDirect',
+  trees: 'Tree',
+  rings: 'Ring',
+  collnet: 'CollNetDirect',
+  sharp: 'CollNetDirect',
 };
 const protocolWords: Readonly<Record<string, Protocol>> = { ll: 'LL', ll128: 'LL128', simple: 'Simple' };
 
 /** Words that say what a question is about, tried in this order. */
 const topicWords = {
   help: /\b(what if|help|helps|improve|faster|upgrade|gain|gains|speed ?up|better)\b/,
-  flips: /\b(flips?|crossover|thresholds?|which sizes?|what sizes?|from which size|changes? the choice|switch(es)? (over|point)s?)\b/,
+  flips:
+    /\b(flips?|crossover|thresholds?|which sizes?|what sizes?|from which size|changes? the choice|switch(es)? (over|point)s?)\b/,
   gdr: /\b(gdr|gpu ?direct|rdma)\b/,
   pxn: /\bpxn\b/,
   channels: /\bchannels?\b/,
@@ -99,7 +111,11 @@ const topicWords = {
 } as const;
 
 function understand(question: string): Question | undefined {
-  const text = question.toLowerCase().replace(/nvlink sharp/g, 'nvls').replace(/nvls[ _-]tree/g, 'nvlstree').replace(/collnet[ _-](direct|chain)/g, 'collnet$1');
+  const text = question
+    .toLowerCase()
+    .replace(/nvlink sharp/g, 'nvls')
+    .replace(/nvls[ _-]tree/g, 'nvlstree')
+    .replace(/collnet[ _-](direct|chain)/g, 'collnet$1');
   const named = collectiveWords.find(([words]) => words.test(text))?.[1];
   // So that neither is taken for something else: `reduce` in all_reduce, `8` in 8M.
   const rest = collectiveWords.reduce((left, [words]) => left.replace(words, ' '), text);
@@ -126,7 +142,8 @@ function understand(question: string): Question | undefined {
   if (from !== undefined && to !== undefined && sizes.length === 0) return { about: 'connection', from, to };
   if (topicWords.limits.test(plain) && first === undefined) return { about: 'limits' };
   const [bytes] = sizes;
-  if (first !== undefined && negated && ways.length === 1 && bytes === undefined) return { about: 'absence', collective, what: first };
+  if (first !== undefined && negated && ways.length === 1 && bytes === undefined)
+    return { about: 'absence', collective, what: first };
   if (first !== undefined || bytes !== undefined || named !== undefined) {
     const onlyDenied = ways.length === 1 && negated;
     return {
@@ -145,10 +162,13 @@ function understand(question: string): Question | undefined {
 function takeSizes(text: string): { readonly sizes: readonly number[]; readonly text: string } {
   const units: Readonly<Record<string, number>> = { k: 10, m: 20, g: 30, t: 40 };
   const sizes: number[] = [];
-  const left = text.replace(/(?<![\w.])(\d+(?:\.\d+)?)\s?(?:([kmgt])i?(?:b|bytes?)?|bytes?|b)(?!\w)/g, (_, digits: string, unit: string | undefined) => {
-    sizes.push(Math.floor(Number(digits) * 2 ** (unit === undefined ? 0 : units[unit] ?? 0)));
-    return ' ';
-  });
+  const left = text.replace(
+    /(?<![\w.])(\d+(?:\.\d+)?)\s?(?:([kmgt])i?(?:b|bytes?)?|bytes?|b)(?!\w)/g,
+    (_, digits: string, unit: string | undefined) => {
+      sizes.push(Math.floor(Number(digits) * 2 ** (unit === undefined ? 0 : (units[unit] ?? 0))));
+      return ' ';
+    },
+  );
   return { sizes: sizes.filter((bytes) => Number.isSafeInteger(bytes) && bytes > 0), text: left };
 }
 
@@ -170,7 +190,10 @@ function waysIn(text: string): PartialWay[] {
 
 /** Numbers that name GPUs or ranks: `gpu 3`, `ranks 0 and 5`, `between 0 and 5`, `0 -> 5`. */
 function ranksIn(text: string): number[] {
-  const lists = text.match(/\b(?:gpus?|ranks?|between|are|from)[ #]*\d+(?:\s*(?:,|and|to|with|->|-|gpu|rank|\s)+\s*\d+)?|\d+\s*(?:->|to|and)\s*(?:gpu |rank )?\d+/g) ?? [];
+  const lists =
+    text.match(
+      /\b(?:gpus?|ranks?|between|are|from)[ #]*\d+(?:\s*(?:,|and|to|with|->|-|gpu|rank|\s)+\s*\d+)?|\d+\s*(?:->|to|and)\s*(?:gpu |rank )?\d+/g,
+    ) ?? [];
   return lists.flatMap((words) => (words.match(/\d+/g) ?? []).map(Number));
 }
 
@@ -181,16 +204,88 @@ function numberAfter(text: string, pattern: RegExp): number | undefined {
 
 /** Words of questions that mean nothing by themselves, and are not misspelt names. */
 const fillers = new Set([
-  'why', 'what', 'which', 'does', 'this', 'that', 'with', 'when', 'where', 'there', 'many', 'these', 'those', 'from', 'have', 'here',
-  'would', 'could', 'should', 'will', 'used', 'uses', 'only', 'than', 'then', 'into', 'over', 'more', 'less', 'just', 'like', 'about', 'and', 'not', 'the', 'for', 'use', 'has', 'how', 'are',
+  'why',
+  'what',
+  'which',
+  'does',
+  'this',
+  'that',
+  'with',
+  'when',
+  'where',
+  'there',
+  'many',
+  'these',
+  'those',
+  'from',
+  'have',
+  'here',
+  'would',
+  'could',
+  'should',
+  'will',
+  'used',
+  'uses',
+  'only',
+  'than',
+  'then',
+  'into',
+  'over',
+  'more',
+  'less',
+  'just',
+  'like',
+  'about',
+  'and',
+  'not',
+  'the',
+  'for',
+  'use',
+  'has',
+  'how',
+  'are',
 ]);
 
 const vocabulary = [
-  'channels', 'channel', 'order', 'limits', 'bottleneck', 'flips', 'choice', 'connected', 'between', 'help', 'faster', 'size', 'ring', 'rings', 'tree', 'nvls', 'nvlstree',
-  'collnet', 'simple', 'll128', 'gpudirect', 'allreduce', 'all_reduce', 'allgather', 'all_gather', 'reducescatter', 'reduce_scatter', 'broadcast', 'reduce', 'nic', 'rank', 'ranks',
+  'channels',
+  'channel',
+  'order',
+  'limits',
+  'bottleneck',
+  'flips',
+  'choice',
+  'connected',
+  'between',
+  'help',
+  'faster',
+  'size',
+  'ring',
+  'rings',
+  'tree',
+  'nvls',
+  'nvlstree',
+  'collnet',
+  'simple',
+  'll128',
+  'gpudirect',
+  'allreduce',
+  'all_reduce',
+  'allgather',
+  'all_gather',
+  'reducescatter',
+  'reduce_scatter',
+  'broadcast',
+  'reduce',
+  'nic',
+  'rank',
+  'ranks',
 ];
 
 /** The text with words that look misspelt replaced by the nearest that a question could mean. */
 function corrected(text: string): string {
-  return text.toLowerCase().replace(/[a-z_]{4,}/g, (word) => (fillers.has(word) || vocabulary.includes(word) ? word : nearestName(word, vocabulary) ?? word));
+  return text
+    .toLowerCase()
+    .replace(/[a-z_]{4,}/g, (word) =>
+      fillers.has(word) || vocabulary.includes(word) ? word : (nearestName(word, vocabulary) ?? word),
+    );
 }

@@ -48,8 +48,14 @@ export class SearchRecorder {
     if (event.kind === 'search') {
       this.#speeds = [];
       this.records.push({
-        graph: event.graph, maxGBps: event.maxGbps, totalGBps: event.totalGbps, speeds: [],
-        stopped: undefined, duplicated: undefined, simpleOrder: false, result: undefined,
+        graph: event.graph,
+        maxGBps: event.maxGbps,
+        totalGBps: event.totalGbps,
+        speeds: [],
+        stopped: undefined,
+        duplicated: undefined,
+        simpleOrder: false,
+        result: undefined,
       });
       return;
     }
@@ -63,22 +69,47 @@ export class SearchRecorder {
         if (speed?.isSame(event) === true) speed.tries++;
         else this.#speeds.push(new Open(event));
         return;
-      case 'refused-path': return speed?.refuse(kindOfPath[event.reason.why], () => `${event.from} to ${event.to}${pathTrouble(event.reason)}`);
-      case 'refused-entry': return speed?.refuse(event.reason === 'bandwidth' ? 'port' : event.reason === 'pair' ? 'pair' : 'other', () => `${event.nic} as the way in`);
-      case 'refused-exit': return speed?.refuse(event.reason === 'rail' || event.reason === 'plane' ? 'rail' : event.reason === 'pair' ? 'pair' : 'other', () => `in by ${event.entry}, out by ${event.nic}`);
+      case 'refused-path':
+        return speed?.refuse(kindOfPath[event.reason.why], () => `${event.from} to ${event.to}${pathTrouble(event.reason)}`);
+      case 'refused-entry':
+        return speed?.refuse(
+          event.reason === 'bandwidth' ? 'port' : event.reason === 'pair' ? 'pair' : 'other',
+          () => `${event.nic} as the way in`,
+        );
+      case 'refused-exit':
+        return speed?.refuse(
+          event.reason === 'rail' || event.reason === 'plane' ? 'rail' : event.reason === 'pair' ? 'pair' : 'other',
+          () => `in by ${event.entry}, out by ${event.nic}`,
+        );
       case 'solution':
         if (speed !== undefined) speed.found = { nChannels: event.nChannels, gbps: event.gbps };
         return;
       case 'ended':
         if (speed !== undefined && event.outcome === 'out of steps') speed.outOfSteps++;
         return;
-      case 'relaxed': return;
+      case 'relaxed':
+        return;
       case 'from-file':
-      case 'no-hardware': { this.#set({ stopped: event.kind }); return; }
-      case 'stopped': { this.#set({ stopped: event.why }); return; }
-      case 'duplicated': { this.#set({ duplicated: { from: event.from, to: event.to, gbps: event.bwIntra } }); return; }
-      case 'simple-order': { this.#set({ simpleOrder: true }); return; }
-      case 'result': { this.#set({ result: event.graph, speeds: this.#speeds.map((each) => each.close()) }); return; }
+      case 'no-hardware': {
+        this.#set({ stopped: event.kind });
+        return;
+      }
+      case 'stopped': {
+        this.#set({ stopped: event.why });
+        return;
+      }
+      case 'duplicated': {
+        this.#set({ duplicated: { from: event.from, to: event.to, gbps: event.bwIntra } });
+        return;
+      }
+      case 'simple-order': {
+        this.#set({ simpleOrder: true });
+        return;
+      }
+      case 'result': {
+        this.#set({ result: event.graph, speeds: this.#speeds.map((each) => each.close()) });
+        return;
+      }
     }
   }
 
@@ -92,9 +123,12 @@ const kindOfPath = { unconnected: 'unconnected', type: 'path type', bandwidth: '
 
 function pathTrouble(reason: PathRefusal): string {
   switch (reason.why) {
-    case 'unconnected': return '';
-    case 'type': return ` is ${pathTypeNames[reason.type]}${reason.back ? ' on the way back' : ''}, allowed was ${pathTypeNames[reason.allowed]}`;
-    case 'bandwidth': return ` needs ${gbps(reason.needed)} GB/s from ${reason.linkFrom} to ${reason.linkTo}, where ${gbps(reason.left)} was left`;
+    case 'unconnected':
+      return '';
+    case 'type':
+      return ` is ${pathTypeNames[reason.type]}${reason.back ? ' on the way back' : ''}, allowed was ${pathTypeNames[reason.allowed]}`;
+    case 'bandwidth':
+      return ` needs ${gbps(reason.needed)} GB/s from ${reason.linkFrom} to ${reason.linkTo}, where ${gbps(reason.left)} was left`;
   }
 }
 
@@ -124,7 +158,7 @@ class Open {
   /** Of millions of refusals only the first are looked at closely. */
   refuse(kind: Obstacle['kind'], example: () => string): void {
     let refusals = this.#refusals.get(kind);
-    if (refusals === undefined) this.#refusals.set(kind, refusals = { times: 0, examples: new Map() });
+    if (refusals === undefined) this.#refusals.set(kind, (refusals = { times: 0, examples: new Map() }));
     if (refusals.times++ >= closelySeen) return;
     const text = example();
     refusals.examples.set(text, (refusals.examples.get(text) ?? 0) + 1);
@@ -132,14 +166,16 @@ class Open {
 
   close(): SpeedRecord {
     const { pass, bwIntra, bwInter } = this.#first;
-    const obstacles = [...this.#refusals].map(([kind, { times, examples }]): Obstacle => {
-      let example = '';
-      let most = 0;
-      for (const [text, count] of examples) {
-        if (count > most) [most, example] = [count, text];
-      }
-      return { kind, times, example };
-    }).sort((a, b) => b.times - a.times);
+    const obstacles = [...this.#refusals]
+      .map(([kind, { times, examples }]): Obstacle => {
+        let example = '';
+        let most = 0;
+        for (const [text, count] of examples) {
+          if (count > most) [most, example] = [count, text];
+        }
+        return { kind, times, example };
+      })
+      .sort((a, b) => b.times - a.times);
     return { pass, bwIntra, bwInter, tries: this.tries, outOfSteps: this.outOfSteps, found: this.found, obstacles };
   }
 }

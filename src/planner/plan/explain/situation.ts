@@ -43,20 +43,28 @@ export function tellsSearches({ about }: Pick<Answer, 'about'>): boolean {
  *
  * @throws as `plan` and `tune` do
  */
-export function situationOf(cluster: Cluster, parameters: Parameters, { searches: which = 'all', ...options }: SituationOptions = {}): Situation {
+export function situationOf(
+  cluster: Cluster,
+  parameters: Parameters,
+  { searches: which = 'all', ...options }: SituationOptions = {},
+): Situation {
   // By list of ranks: each node of each machine has its own.
   const recorders = new Map<readonly number[], SearchRecorder>();
   let latest: { readonly ranks: readonly number[]; readonly recorder: SearchRecorder } | undefined;
   const prepared = prepareCluster(cluster, parameters, {
     ...options,
-    ...(which === 'none' ? {} : { onSearch: (event, { ranks }) => {
-      if (latest?.ranks !== ranks) {
-        const recorder = recorders.get(ranks) ?? new SearchRecorder();
-        recorders.set(ranks, recorder);
-        latest = { ranks, recorder };
-      }
-      latest.recorder.listen(event);
-    } }),
+    ...(which === 'none'
+      ? {}
+      : {
+          onSearch: (event, { ranks }) => {
+            if (latest?.ranks !== ranks) {
+              const recorder = recorders.get(ranks) ?? new SearchRecorder();
+              recorders.set(ranks, recorder);
+              latest = { ranks, recorder };
+            }
+            latest.recorder.listen(event);
+          },
+        }),
   });
   const mergeEvents: MergeEvent[] = [];
   const plan = planPrepared(prepared, parameters, { onMerge: (event) => mergeEvents.push(event) });
@@ -72,7 +80,13 @@ export function situationOf(cluster: Cluster, parameters: Parameters, { searches
     });
   }
   return {
-    cluster, parameters, prepared, plan, mergeEvents, systems, searches,
+    cluster,
+    parameters,
+    prepared,
+    plan,
+    mergeEvents,
+    systems,
+    searches,
     tuning: tune(plan, parameters),
     transports: new Transports(plan, systems, parameters),
   };

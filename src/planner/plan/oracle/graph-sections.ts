@@ -11,10 +11,12 @@ export function graphsDifference(oracleCase: OracleCase): Difference | undefined
   const difference = compareNodeTypes(oracleCase, (local) => {
     const graphs = oracleCase.graphsOf(local);
     return {
-      graphs: Object.fromEntries(graphNames.map((name) => {
-        const graph = graphs[name];
-        return [name, graph === undefined ? null : graphToJson(graph, local)];
-      })),
+      graphs: Object.fromEntries(
+        graphNames.map((name) => {
+          const graph = graphs[name];
+          return [name, graph === undefined ? null : graphToJson(graph, local)];
+        }),
+      ),
     };
   });
   const dump = oracleCase.files.get('graph-dump.xml');

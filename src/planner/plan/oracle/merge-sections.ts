@@ -14,14 +14,21 @@ import { isRecord } from './oracle-case.js';
 
 /** Headers of the graphs after all ranks agreed on them. */
 export function alignedGraphsDifference(expected: Expected, merged: Merged): Difference | undefined {
-  const actual = Object.fromEntries(graphNames.map((name) => {
-    const { typeIntra, typeInter, sameChannels, collNet, ...numbers } = merged.graphs[name];
-    return [name, {
-      ...numbers,
-      typeIntra: pathTypeNames[typeIntra], typeInter: pathTypeNames[typeInter],
-      sameChannels: sameChannels ? 1 : 0, collNet: collNet ? 1 : 0,
-    }];
-  }));
+  const actual = Object.fromEntries(
+    graphNames.map((name) => {
+      const { typeIntra, typeInter, sameChannels, collNet, ...numbers } = merged.graphs[name];
+      return [
+        name,
+        {
+          ...numbers,
+          typeIntra: pathTypeNames[typeIntra],
+          typeInter: pathTypeNames[typeInter],
+          sameChannels: sameChannels ? 1 : 0,
+          collNet: collNet ? 1 : 0,
+        },
+      ];
+    }),
+  );
   return firstDifference(expected['graphs'], actual, 'graphs');
 }
 
@@ -38,7 +45,10 @@ function describeComm({ nodes, agreement, nChannels, collChannels, nvls, collnet
   return {
     nRanks: nodes.nRanks,
     nNodes: nodes.nNodes,
-    nodesFirstRank: Array.from({ length: nodes.nNodes }, (_, node) => (nodes.rankBase[node] ?? 0) + (rowOf(kindOf(nodes, node).graphs.ring, 0)[0] ?? 0)),
+    nodesFirstRank: Array.from(
+      { length: nodes.nNodes },
+      (_, node) => (nodes.rankBase[node] ?? 0) + (rowOf(kindOf(nodes, node).graphs.ring, 0)[0] ?? 0),
+    ),
     rankToNode: [...nodes.rankToNode],
     rankToLocalRank: [...nodes.rankToLocalRank],
     minLocalRanks: agreement.minLocalRanks,
@@ -79,7 +89,11 @@ export function channelsDifference(expected: Expected, merged: Merged): Differen
   return firstDifference(withoutReferences(expected['channels']), actual, 'channels');
 }
 
-function describeChannel({ nodes, ringOfChannel, treeOfChannel, rings, trees, collnet }: Merged, channel: number, ranks: readonly number[]): object {
+function describeChannel(
+  { nodes, ringOfChannel, treeOfChannel, rings, trees, collnet }: Merged,
+  channel: number,
+  ranks: readonly number[],
+): object {
   const { nRanks } = nodes;
   const ring = (ringOfChannel[channel] ?? 0) * nRanks;
   const tree = (treeOfChannel[channel] ?? 0) * nRanks;
@@ -110,17 +124,20 @@ function padded(peers: readonly number[], length: number): number[] {
 export function nvlsDifference(expected: Expected, merged: Merged): Difference | undefined {
   const { nvls, nodes, collnet } = merged;
   const ranks = comparedRanks(expected, merged);
-  const actual = nvls === undefined ? [] : Array.from({ length: nvls.nChannels }, (_, channel) => {
-    const links = ranks.map((rank) => nvlsLinksOf(nodes, nvls, collnet !== undefined, rank, channel));
-    return {
-      nHeads: nvls.nHeads,
-      headRank: links.map(({ headRank }) => headRank),
-      down: links.map(({ down }) => down),
-      out: links.map(({ out }) => out),
-      treeUp: links.map(({ treeUp }) => treeUp),
-      treeDown: links.map(({ treeDown }) => treeDown),
-    };
-  });
+  const actual =
+    nvls === undefined
+      ? []
+      : Array.from({ length: nvls.nChannels }, (_, channel) => {
+          const links = ranks.map((rank) => nvlsLinksOf(nodes, nvls, collnet !== undefined, rank, channel));
+          return {
+            nHeads: nvls.nHeads,
+            headRank: links.map(({ headRank }) => headRank),
+            down: links.map(({ down }) => down),
+            out: links.map(({ out }) => out),
+            treeUp: links.map(({ treeUp }) => treeUp),
+            treeDown: links.map(({ treeDown }) => treeDown),
+          };
+        });
   return firstDifference(withoutReferences(expected['nvls']), actual, 'nvls');
 }
 
@@ -135,6 +152,7 @@ function comparedRanks(expected: Expected, merged: Merged): readonly number[] {
 function withoutReferences(channels: unknown): unknown {
   if (!Array.isArray(channels)) return channels;
   const contents = channels.map((channel: unknown): Expected =>
-    Object.fromEntries(Object.entries(isRecord(channel) ? channel : {}).filter(([key]) => key !== 'c')));
+    Object.fromEntries(Object.entries(isRecord(channel) ? channel : {}).filter(([key]) => key !== 'c')),
+  );
   return contents.map((content) => (typeof content['sameAs'] === 'number' ? contents[content['sameAs']] : content));
 }

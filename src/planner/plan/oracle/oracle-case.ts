@@ -125,14 +125,16 @@ export class OracleCase {
   }
 
   #merge(): Merged {
-    const hosts = new Map(this.hosts.map(({ xml, systems }) => {
-      const nodes = systems.map((local) => {
-        const node = contributionOf(local, this.graphsOf(local), this.parameters);
-        this.machines.set(node, local);
-        return node;
-      });
-      return [xml, { nRanks: systems.reduce((sum, { ranks }) => sum + ranks.length, 0), nodes }];
-    }));
+    const hosts = new Map(
+      this.hosts.map(({ xml, systems }) => {
+        const nodes = systems.map((local) => {
+          const node = contributionOf(local, this.graphsOf(local), this.parameters);
+          this.machines.set(node, local);
+          return node;
+        });
+        return [xml, { nRanks: systems.reduce((sum, { ranks }) => sum + ranks.length, 0), nodes }];
+      }),
+    );
     const runs = this.file.nodes.flatMap(({ xml, count }) => {
       const host = hosts.get(xml);
       return host === undefined ? [] : [{ host, count }];
@@ -153,7 +155,8 @@ export class OracleCase {
     if (text === undefined) throw misshapen(this.name, `${xml} is missing`);
     const { root, notes } = parseXml(text, { fileName: xml });
     const refused = notes.find(({ effect }) => effect === 'refuse');
-    if (refused !== undefined) throw new InputError('CONTENT', describeNote(refused, xml), { ncclResult: ncclResults.InternalError });
+    if (refused !== undefined)
+      throw new InputError('CONTENT', describeNote(refused, xml), { ncclResult: ncclResults.InternalError });
     assignHost(root, 0x1000n);
     const system = buildSystem(withoutEmptyBranches(root), { parameters: this.parameters });
     return { xml, systems: localSystems(system, this.parameters, this.file.nRanks) };

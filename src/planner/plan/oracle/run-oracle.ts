@@ -36,7 +36,11 @@ export function runOracleCase(input: OracleInput, names: readonly string[]): Cas
 /** The same of a case that was read before. */
 export function compareCase(oracleCase: OracleCase, names: readonly string[]): CaseResult {
   const wanted = sections.filter(({ name }) => names.includes(name));
-  return { name: oracleCase.name, nccl: oracleCase.file.nccl, outcomes: new Map(wanted.map((section) => [section.name, outcomeOf(section, oracleCase)])) };
+  return {
+    name: oracleCase.name,
+    nccl: oracleCase.file.nccl,
+    outcomes: new Map(wanted.map((section) => [section.name, outcomeOf(section, oracleCase)])),
+  };
 }
 
 function outcomeOf(section: Section, oracleCase: OracleCase): Outcome {
@@ -48,7 +52,10 @@ function outcomeOf(section: Section, oracleCase: OracleCase): Outcome {
   try {
     const difference = compare(oracleCase);
     if (expectedError !== undefined) {
-      return { kind: 'failed', difference: `NCCL fails in ${expectedError.call} with ${expectedError.ncclResult}; here nothing fails` };
+      return {
+        kind: 'failed',
+        difference: `NCCL fails in ${expectedError.call} with ${expectedError.ncclResult}; here nothing fails`,
+      };
     }
     return difference === undefined ? { kind: 'passed' } : { kind: 'failed', difference: describeDifference(difference) };
   } catch (error) {
@@ -59,5 +66,5 @@ function outcomeOf(section: Section, oracleCase: OracleCase): Outcome {
 
 function messageOf(error: unknown): string {
   if (error instanceof TcclError) return `fails with ${error.name} (${error.ncclResult}): ${error.message}`;
-  return `fails with ${error instanceof Error ? error.stack ?? error.message : String(error)}`;
+  return `fails with ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
 }

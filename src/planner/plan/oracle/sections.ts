@@ -20,11 +20,7 @@ export interface Section {
  */
 export const sections: readonly Section[] = [
   { name: 'nodeTypes', compare: nodeTypesDifference },
-  {
-    name: 'system',
-    compare: systemDifference,
-    failsIn: ['ncclTopoGetXml', 'ncclTopoGetSystem'],
-  },
+  { name: 'system', compare: systemDifference, failsIn: ['ncclTopoGetXml', 'ncclTopoGetSystem'] },
   {
     name: 'paths',
     compare: pathsDifference,
@@ -47,10 +43,6 @@ export const sections: readonly Section[] = [
   },
   { name: 'nvls', compare: ({ expected, merged }) => nvlsDifference(expected, merged) },
   { name: 'transports', compare: transportsDifference },
-  {
-    name: 'tuning',
-    compare: ({ expected, tuning }) => tuningDifference(expected, tuning),
-    failsIn: ['ncclTopoTuneModel'],
-  },
+  { name: 'tuning', compare: ({ expected, tuning }) => tuningDifference(expected, tuning), failsIn: ['ncclTopoTuneModel'] },
   { name: 'choice', compare: ({ expected, tuning }) => choiceDifference(expected, tuning) },
 ];

@@ -39,7 +39,8 @@ export function compareNodeTypes(oracleCase: OracleCase, describe: (local: Local
   if (!Array.isArray(nodeTypes)) return { path: 'nodeTypes', expected: nodeTypes, actual: `${actual.length} kinds of host` };
   const keys = new Set(Object.keys(actual[0] ?? {}));
   const expected = nodeTypes.map((nodeType: unknown) =>
-    Object.fromEntries(Object.entries(isRecord(nodeType) ? nodeType : {}).filter(([key]) => keys.has(key))));
+    Object.fromEntries(Object.entries(isRecord(nodeType) ? nodeType : {}).filter(([key]) => keys.has(key))),
+  );
   return firstDifference(withoutStale(expected), actual, 'nodeTypes');
 }
 
@@ -55,18 +56,27 @@ function withoutStale(value: unknown): unknown {
 
 function describeSystem(local: LocalSystem): object {
   const { system } = local;
-  return Object.fromEntries(nodeTypeNames.map((name, type) => [
-    name,
-    system.nodes.slice(system.first[type], system.first[type + 1])
-      .map((node) => ({ id: nodeName(node), ...describeNode(local, node), links: describeLinks(system, node.vertex) })),
-  ]));
+  return Object.fromEntries(
+    nodeTypeNames.map((name, type) => [
+      name,
+      system.nodes
+        .slice(system.first[type], system.first[type + 1])
+        .map((node) => ({ id: nodeName(node), ...describeNode(local, node), links: describeLinks(system, node.vertex) })),
+    ]),
+  );
 }
 
 function describeNode({ system, gpuOfNet }: LocalSystem, node: SystemNode): object {
   switch (node.type) {
     case NodeType.GPU: {
       const parent = system.hardware[node.parent];
-      return { dev: node.dev, rank: node.rank, sm: node.sm, gdr: node.gdr ? 1 : 0, parent: parent === undefined ? null : nodeName(parent) };
+      return {
+        dev: node.dev,
+        rank: node.rank,
+        sm: node.sm,
+        gdr: node.gdr ? 1 : 0,
+        parent: parent === undefined ? null : nodeName(parent),
+      };
     }
     case NodeType.DEV:
       return { device: hexadecimal(node.device), dev: node.dev, sm: node.sm, nGpus: node.gpuCount };
@@ -76,9 +86,18 @@ function describeNode({ system, gpuOfNet }: LocalSystem, node: SystemNode): obje
       return { arch: node.arch, vendor: node.vendor, model: node.model, affinity: cpuRanges(node.affinity) };
     case NodeType.NET:
       return {
-        dev: node.dev, asic: hexadecimal(node.asic), pciId: hexadecimal(node.pciId), port: node.port,
-        bw: node.bandwidthGBps, latency: node.latencyUs, gdr: node.gdr ? 1 : 0, coll: node.coll ? 1 : 0,
-        maxChannels: node.maxChannels, localGpu: gpuOfNet[node.index], rail: node.rail, plane: node.plane,
+        dev: node.dev,
+        asic: hexadecimal(node.asic),
+        pciId: hexadecimal(node.pciId),
+        port: node.port,
+        bw: node.bandwidthGBps,
+        latency: node.latencyUs,
+        gdr: node.gdr ? 1 : 0,
+        coll: node.coll ? 1 : 0,
+        maxChannels: node.maxChannels,
+        localGpu: gpuOfNet[node.index],
+        rail: node.rail,
+        plane: node.plane,
       };
     default:
       return {};

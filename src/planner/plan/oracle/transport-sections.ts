@@ -15,12 +15,19 @@ export function transportsDifference({ expected, merged, machines, parameters }:
   const transports = new Transports(merged, machines, parameters);
   const ranks = entries.map((entry: unknown) => (isRecord(entry) ? Number(entry['rank']) : -1));
   const actual = ranks.map((rank) => describeRank(merged, transports, rank));
-  return firstDifference(entries.map((entry: unknown) => usedChannels(entry, merged.nChannels)), actual, 'transports');
+  return firstDifference(
+    entries.map((entry: unknown) => usedChannels(entry, merged.nChannels)),
+    actual,
+    'transports',
+  );
 }
 
 function usedChannels(entry: unknown, nChannels: number): unknown {
   if (!isRecord(entry)) return entry;
-  const used = (channels: unknown) => (Array.isArray(channels) ? channels.filter((channel: unknown) => isRecord(channel) && Number(channel['c']) < nChannels) : channels);
+  const used = (channels: unknown) =>
+    Array.isArray(channels)
+      ? channels.filter((channel: unknown) => isRecord(channel) && Number(channel['c']) < nChannels)
+      : channels;
   return { ...entry, ring: used(entry['ring']), tree: used(entry['tree']) };
 }
 
@@ -30,7 +37,10 @@ function describeRank(merged: Merged, transports: Transports, rank: number): obj
     const { send, receive } = transports.ring(c, rank);
     return { c, send: describe(rank, send), recv: describe(rank, receive) };
   });
-  const tree = Array.from({ length: Math.min(2 * searched, merged.nChannels) }, (_, c) => ({ c, links: transports.tree(c, rank, 'send') }))
+  const tree = Array.from({ length: Math.min(2 * searched, merged.nChannels) }, (_, c) => ({
+    c,
+    links: transports.tree(c, rank, 'send'),
+  }))
     .filter(({ links }) => leavesNode(merged, rank, links))
     .map(({ c, links: { up, down } }) => ({ c, up: describe(rank, up), down: down.map((child) => describe(rank, child)) }));
   return { rank, ring, tree };

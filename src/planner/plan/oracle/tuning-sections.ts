@@ -10,22 +10,33 @@ import { isRecord } from './oracle-case.js';
 
 /** Threads, bandwidth and latency of everything. */
 export function tuningDifference(expected: Expected, tuning: Tuning): Difference | undefined {
-  const inRows = (values: ByCandidate) => byName(algorithms, (algorithm) => protocols.map((protocol) => values[algorithm][protocol]));
-  return firstDifference(expected['tuning'], {
-    maxThreads: inRows(tuning.maxThreads),
-    threadThresholds: inRows(tuning.threadThresholds),
-    model: byName(collectives, (collective) => byName(algorithms, (algorithm) => {
-      const entries = protocols.map((protocol) => tuning.model[collective][algorithm][protocol]);
-      return { bw: entries.map(({ bandwidthGBps }) => bandwidthGBps), lat: entries.map(({ latencyUs }) => latencyUs) };
-    })),
-  }, 'tuning');
+  const inRows = (values: ByCandidate) =>
+    byName(algorithms, (algorithm) => protocols.map((protocol) => values[algorithm][protocol]));
+  return firstDifference(
+    expected['tuning'],
+    {
+      maxThreads: inRows(tuning.maxThreads),
+      threadThresholds: inRows(tuning.threadThresholds),
+      model: byName(collectives, (collective) =>
+        byName(algorithms, (algorithm) => {
+          const entries = protocols.map((protocol) => tuning.model[collective][algorithm][protocol]);
+          return { bw: entries.map(({ bandwidthGBps }) => bandwidthGBps), lat: entries.map(({ latencyUs }) => latencyUs) };
+        }),
+      ),
+    },
+    'tuning',
+  );
 }
 
 /** Times of all candidates and the choice, at the sizes that the oracle has. */
 export function choiceDifference(expected: Expected, tuning: Tuning): Difference | undefined {
   if (!isRecord(expected['choice'])) return { path: 'choice', expected: expected['choice'], actual: {} };
   const rows = withAllTimes(expected['choice']);
-  return firstDifference(rows, byName(collectives, (collective) => rows[collective].map(({ bytes }) => describeChoice(tuning, collective, bytes))), 'choice');
+  return firstDifference(
+    rows,
+    byName(collectives, (collective) => rows[collective].map(({ bytes }) => describeChoice(tuning, collective, bytes))),
+    'choice',
+  );
 }
 
 /** The oracle leaves out algorithms that have no time. */
@@ -35,7 +46,11 @@ function withAllTimes(choice: Expected): Record<Collective, { readonly bytes: nu
     if (!Array.isArray(rows)) return [];
     return rows.filter(isRecord).map((row) => {
       const times = isRecord(row['us']) ? row['us'] : {};
-      return { ...row, bytes: Number(row['bytes']), us: byName(algorithms, (algorithm) => times[algorithm] ?? protocols.map(() => null)) };
+      return {
+        ...row,
+        bytes: Number(row['bytes']),
+        us: byName(algorithms, (algorithm) => times[algorithm] ?? protocols.map(() => null)),
+      };
     });
   });
 }

@@ -76,8 +76,14 @@ function bandwidthChart(groups: readonly Group[], axis: Axis): string[] {
   const y = (gbps: number) => plotTop + plotHeight * (1 - gbps / top);
   const lines = Array.from({ length: Math.round(top / step) + 1 }, (_, index) => index * step);
   // Names stand at the ends of their lines, pushed apart where these end close together.
-  const ends = groups.map((group, index) => ({ group, index, y: y(group.rows.at(-1)?.choice?.busGBps ?? 0) })).sort((a, b) => a.y - b.y);
-  const labels = pushApart(ends.map((end) => end.y), 32, plotTop + plotHeight - 14);
+  const ends = groups
+    .map((group, index) => ({ group, index, y: y(group.rows.at(-1)?.choice?.busGBps ?? 0) }))
+    .sort((a, b) => a.y - b.y);
+  const labels = pushApart(
+    ends.map((end) => end.y),
+    32,
+    plotTop + plotHeight - 14,
+  );
   return [
     `<text x="${left}" y="${plotTop - 12}" class="tc-head">Bus bandwidth, GB/s</text>`,
     ...lines.flatMap((gbps) => [
@@ -86,14 +92,27 @@ function bandwidthChart(groups: readonly Group[], axis: Axis): string[] {
     ]),
     ...sizeTicks(axis, plotTop + plotHeight, 4),
     ...groups.map(({ rows }, index) => {
-      const points = rows.flatMap(({ bytes, choice }) => (choice === undefined ? [] : [`${at(axis.x(bytes))},${at(y(choice.busGBps))}`]));
+      const points = rows.flatMap(({ bytes, choice }) =>
+        choice === undefined ? [] : [`${at(axis.x(bytes))},${at(y(choice.busGBps))}`],
+      );
       return `<polyline points="${points.join(' ')}" class="tc-line" style="stroke:var(--l${index % 5})"/>`;
     }),
-    ...groups.flatMap(({ rows, title }, index) => rows.flatMap(({ bytes, choice }) => (choice === undefined ? [] : [
-      `<circle cx="${at(axis.x(bytes))}" cy="${at(y(choice.busGBps))}" r="6" fill="transparent"><title>${
-        escape(`${title}, ${formatBytes(bytes)}: ${formatWay(choice)}, ${formatTime(choice.timeUs)}, ${formatRate(choice.busGBps)} GB/s`)}</title></circle>`,
-      ...(rows.length <= 2 ? [`<circle cx="${at(axis.x(bytes))}" cy="${at(y(choice.busGBps))}" r="4" style="fill:var(--l${index % 5})" pointer-events="none"/>`] : []),
-    ]))),
+    ...groups.flatMap(({ rows, title }, index) =>
+      rows.flatMap(({ bytes, choice }) =>
+        choice === undefined
+          ? []
+          : [
+              `<circle cx="${at(axis.x(bytes))}" cy="${at(y(choice.busGBps))}" r="6" fill="transparent"><title>${escape(
+                `${title}, ${formatBytes(bytes)}: ${formatWay(choice)}, ${formatTime(choice.timeUs)}, ${formatRate(choice.busGBps)} GB/s`,
+              )}</title></circle>`,
+              ...(rows.length <= 2
+                ? [
+                    `<circle cx="${at(axis.x(bytes))}" cy="${at(y(choice.busGBps))}" r="4" style="fill:var(--l${index % 5})" pointer-events="none"/>`,
+                  ]
+                : []),
+            ],
+      ),
+    ),
     ...ends.flatMap(({ group, index }, place) => [
       `<text x="${chartWidth - right + 10}" y="${at((labels[place] ?? 0) + 4)}" style="fill:var(--l${index % 5});font-weight:600">${escape(shortTitle(group.title))}</text>`,
       `<text x="${chartWidth - right + 10}" y="${at((labels[place] ?? 0) + 18)}" class="tc-dim">${formatRate(group.rows.at(-1)?.choice?.busGBps ?? 0)} GB/s</text>`,
@@ -105,7 +124,8 @@ function bandwidthChart(groups: readonly Group[], axis: Axis): string[] {
 function pushApart(places: readonly number[], distance: number, lowest: number): number[] {
   const moved: number[] = [];
   for (const place of places) moved.push(Math.max(place, (moved.at(-1) ?? -Infinity) + distance));
-  for (let index = moved.length - 1, limit = lowest; index >= 0; index--, limit -= distance) moved[index] = Math.min(moved[index] ?? 0, limit);
+  for (let index = moved.length - 1, limit = lowest; index >= 0; index--, limit -= distance)
+    moved[index] = Math.min(moved[index] ?? 0, limit);
   return moved;
 }
 
@@ -123,8 +143,11 @@ function bands({ title, rows, flips }: Group, axis: Axis, y: number): string[] {
       const range = `${formatBytes(Math.round(bytes))} to ${formatBytes(Math.round(end))}`;
       return [
         `<rect x="${at(from)}" y="${y}" width="${at(width)}" height="${bandHeight}" rx="3" style="fill:var(--${colourOf(way?.algorithm)})" opacity="${
-          strength[way?.protocol ?? 'Simple']}"><title>${escape(`${title}: ${label}, ${range}`)}</title></rect>`,
-        ...(fits === '' ? [] : [`<text x="${at(from + 7)}" y="${y + 19}" class="tc-band-text" pointer-events="none">${escape(fits)}</text>`]),
+          strength[way?.protocol ?? 'Simple']
+        }"><title>${escape(`${title}: ${label}, ${range}`)}</title></rect>`,
+        ...(fits === ''
+          ? []
+          : [`<text x="${at(from + 7)}" y="${y + 19}" class="tc-band-text" pointer-events="none">${escape(fits)}</text>`]),
       ];
     }),
     `<text x="${chartWidth - right + 10}" y="${y + 19}">${escape(shortTitle(title))}</text>`,

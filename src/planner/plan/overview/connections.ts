@@ -51,11 +51,16 @@ export function summarizeConnections(plan: Plan, transports: Transports): Connec
     p2pRelayed: p2p.filter(({ relay }) => relay !== undefined).length,
     p2pPaths: paths.map((type: PathType) => pathTypeNames[type]),
     shm: shm.length,
-    noP2p: byFrequency(shm, ({ reason }) => reason.why).map((why) => farthest(shm.map(({ reason }) => reason).filter((reason) => reason.why === why))),
+    noP2p: byFrequency(shm, ({ reason }) => reason.why).map((why) =>
+      farthest(shm.map(({ reason }) => reason).filter((reason) => reason.why === why)),
+    ),
     net: net.length,
     pxn: net.filter(({ relay }) => relay !== undefined).length,
     gdr: net.filter(({ gdr }) => gdr !== GdrMode.DISABLED).length,
-    noGdr: byFrequency(net.filter(({ gdr }) => gdr === GdrMode.DISABLED), ({ gdrReason }) => gdrReason),
+    noGdr: byFrequency(
+      net.filter(({ gdr }) => gdr === GdrMode.DISABLED),
+      ({ gdrReason }) => gdrReason,
+    ),
     none: connections.filter(({ via }) => via === 'none').length,
   };
 }
@@ -69,7 +74,9 @@ function sampleRanks({ nodes }: Plan): number[] {
     if (before < 2) sampled.add(node);
   });
   const ranks: number[] = [];
-  nodes.rankToNode.forEach((node, rank) => { if (sampled.has(node)) ranks.push(rank); });
+  nodes.rankToNode.forEach((node, rank) => {
+    if (sampled.has(node)) ranks.push(rank);
+  });
   return ranks;
 }
 
@@ -93,15 +100,21 @@ function byFrequency<Item, Key>(items: readonly Item[], keyOf: (item: Item) => K
 
 /** Of reasons of one kind. */
 function farthest(reasons: readonly NoP2pReason[]): NoP2pReason {
-  return reasons.reduce((worst, reason) => (reason.why === 'far' && worst.why === 'far' && reason.distance > worst.distance ? reason : worst));
+  return reasons.reduce((worst, reason) =>
+    reason.why === 'far' && worst.why === 'far' && reason.distance > worst.distance ? reason : worst,
+  );
 }
 
 /** Why two ranks of a host are not connected peer-to-peer, in words. */
 export function describeNoP2p(reason: NoP2pReason): string {
   switch (reason.why) {
-    case 'far': return `GPUs are as far apart as ${pathTypeNames[reason.distance]}, farther than ${pathTypeNames[reason.level]} (NCCL_P2P_LEVEL)`;
-    case 'copy-engine': return 'NCCL_P2P_USE_CUDA_MEMCPY=1 does not copy by way of a third GPU';
-    case 'driver': return 'the driver refuses it';
-    case 'other-node': return 'ranks of one host are on different nodes, between which NCCL knows no path';
+    case 'far':
+      return `GPUs are as far apart as ${pathTypeNames[reason.distance]}, farther than ${pathTypeNames[reason.level]} (NCCL_P2P_LEVEL)`;
+    case 'copy-engine':
+      return 'NCCL_P2P_USE_CUDA_MEMCPY=1 does not copy by way of a third GPU';
+    case 'driver':
+      return 'the driver refuses it';
+    case 'other-node':
+      return 'ranks of one host are on different nodes, between which NCCL knows no path';
   }
 }

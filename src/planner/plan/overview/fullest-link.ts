@@ -44,12 +44,17 @@ export function ringLoads(local: LocalSystem, graph: ChannelGraph): LinkLoad[] {
   const charge = (from: number | undefined, to: number | undefined, gbps: number) => {
     if (from === undefined || to === undefined || from === to) return;
     const route = routes.between(from, to);
-    for (let hop = routes.firstHop[route] ?? 0; hop < (routes.firstHop[route + 1] ?? 0); hop++) chargeHop(system, routes, hop, gbps, load);
+    for (let hop = routes.firstHop[route] ?? 0; hop < (routes.firstHop[route + 1] ?? 0); hop++)
+      chargeHop(system, routes, hop, gbps, load);
   };
 
   for (let channel = 0; channel < graph.nChannels; channel++) {
-    const places = [...graph.intra.subarray(channel * graph.gpuCount, (channel + 1) * graph.gpuCount)].map((rank) => placeOfRank.get(rank));
-    places.forEach((place, position) => { if (position > 0) charge(places[position - 1], place, graph.bwIntra); });
+    const places = [...graph.intra.subarray(channel * graph.gpuCount, (channel + 1) * graph.gpuCount)].map((rank) =>
+      placeOfRank.get(rank),
+    );
+    places.forEach((place, position) => {
+      if (position > 0) charge(places[position - 1], place, graph.bwIntra);
+    });
     if (local.inter) {
       charge(placeOfNet.get(graph.inter[2 * channel] ?? -1n), places[0], graph.bwInter);
       charge(places.at(-1), placeOfNet.get(graph.inter[2 * channel + 1] ?? -1n), graph.bwInter);
@@ -74,7 +79,10 @@ function chargeHop(system: System, routes: Routes, hop: number, gbps: number, lo
 const nearestFirst: readonly LinkKind[] = ['nic-port', 'nic-pcie', 'switch-pcie', 'gpu-pcie', 'cpu', 'c2c', 'nvlink'];
 
 function grouped(system: System, load: Float64Array): LinkLoad[] {
-  const groups = new Map<string, { readonly kind: LinkKind; readonly usedGBps: number; readonly gbps: number; readonly links: Set<number> }>();
+  const groups = new Map<
+    string,
+    { readonly kind: LinkKind; readonly usedGBps: number; readonly gbps: number; readonly links: Set<number> }
+  >();
   load.forEach((used, link) => {
     const kind = kindOfLink(system, link);
     if (used === 0 || kind === undefined) return;
@@ -88,7 +96,9 @@ function grouped(system: System, load: Float64Array): LinkLoad[] {
     groups.set(key, group);
   });
   const share = ({ usedGBps, gbps }: LinkLoad) => Number((usedGBps / gbps).toFixed(4));
-  return [...groups.values()].map(({ links, ...rest }) => ({ ...rest, count: links.size })).sort((a, b) => share(b) - share(a) || nearestFirst.indexOf(a.kind) - nearestFirst.indexOf(b.kind));
+  return [...groups.values()]
+    .map(({ links, ...rest }) => ({ ...rest, count: links.size }))
+    .sort((a, b) => share(b) - share(a) || nearestFirst.indexOf(a.kind) - nearestFirst.indexOf(b.kind));
 }
 
 /** Undefined for a link within a GPU, which is no limit. */
@@ -96,13 +106,18 @@ function kindOfLink({ nodes, links }: System, link: number): LinkKind | undefine
   const ends = [nodes[links.from[link] ?? 0], nodes[links.to[link] ?? 0]];
   const has = (...types: NodeType[]) => ends.some((end: SystemNode | undefined) => end !== undefined && types.includes(end.type));
   switch (links.type[link]) {
-    case LinkType.NVL: return 'nvlink';
-    case LinkType.C2C: return 'c2c';
-    case LinkType.SYS: return 'cpu';
-    case LinkType.NET: return 'nic-port';
+    case LinkType.NVL:
+      return 'nvlink';
+    case LinkType.C2C:
+      return 'c2c';
+    case LinkType.SYS:
+      return 'cpu';
+    case LinkType.NET:
+      return 'nic-port';
     case LinkType.PCI:
       if (has(NodeType.NIC)) return 'nic-pcie';
       return has(NodeType.DEV, NodeType.GPU) ? 'gpu-pcie' : 'switch-pcie';
-    default: return undefined;
+    default:
+      return undefined;
   }
 }

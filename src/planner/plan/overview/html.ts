@@ -75,11 +75,15 @@ function header({ title, nRanks, nNodes, nChannels, hosts, forecasts, environmen
     [String(nNodes), nNodes === 1 ? 'node' : 'nodes'],
     [String(nChannels), 'channels'],
     [`${formatGBps(least)} GB/s`, 'rings of a host, together'],
-    ...(allReduce?.choice === undefined ? [] : [
-      [`${formatRate(allReduce.choice.busGBps)} GB/s`, `AllReduce bus bandwidth at ${formatBytes(allReduce.bytes)}`] as const,
-    ]),
+    ...(allReduce?.choice === undefined
+      ? []
+      : [
+          [`${formatRate(allReduce.choice.busGBps)} GB/s`, `AllReduce bus bandwidth at ${formatBytes(allReduce.bytes)}`] as const,
+        ]),
   ];
-  const variables = Object.entries(environment).map(([name, value]) => `<code>${escape(`${name}=${value}`)}</code>`).join(' ');
+  const variables = Object.entries(environment)
+    .map(([name, value]) => `<code>${escape(`${name}=${value}`)}</code>`)
+    .join(' ');
   return [
     '<header>',
     `<h1>${escape(title)}</h1>`,
@@ -96,15 +100,26 @@ function chartFigure(curves: readonly Forecast[]): string {
 }
 
 function forecastTable({ title, rows }: ReturnType<typeof alike>[number]): string {
-  const body = rows.map(({ bytes, choice }) => `<tr><td>${formatBytes(bytes)}</td><td class="l">${escape(formatWay(choice))}</td>${
-    choice === undefined ? '<td></td><td></td><td></td>' : [formatTime(choice.timeUs), formatRate(choice.algorithmGBps), formatRate(choice.busGBps)].map((text) => `<td>${text}</td>`).join('')}</tr>`);
+  const body = rows.map(
+    ({ bytes, choice }) =>
+      `<tr><td>${formatBytes(bytes)}</td><td class="l">${escape(formatWay(choice))}</td>${
+        choice === undefined
+          ? '<td></td><td></td><td></td>'
+          : [formatTime(choice.timeUs), formatRate(choice.algorithmGBps), formatRate(choice.busGBps)]
+              .map((text) => `<td>${text}</td>`)
+              .join('')
+      }</tr>`,
+  );
   return `<div class="card scroll"><h3>${escape(title)}</h3><table><thead><tr><th>size</th><th class="l">algorithm</th><th>time</th><th>algbw</th><th>busbw</th></tr></thead><tbody>${body.join('')}</tbody></table></div>`;
 }
 
 function limitCard(host: HostOverview, several: boolean): string {
-  const bars = host.loads.map(({ kind, count, usedGBps, gbps }) =>
-    `<div class="load"><span>${count} ${escape(linkKindNames[kind])}</span><span class="bar"><i style="width:${Math.min(100, (100 * usedGBps) / gbps).toFixed(1)}%"></i></span><span class="r">${
-      formatGBps(usedGBps)} of ${formatGBps(gbps)} GB/s</span></div>`);
+  const bars = host.loads.map(
+    ({ kind, count, usedGBps, gbps }) =>
+      `<div class="load"><span>${count} ${escape(linkKindNames[kind])}</span><span class="bar"><i style="width:${Math.min(100, (100 * usedGBps) / gbps).toFixed(1)}%"></i></span><span class="r">${formatGBps(
+        usedGBps,
+      )} of ${formatGBps(gbps)} GB/s</span></div>`,
+  );
   return `<div class="card">${several ? `<h3>${escape(host.name)}</h3>` : ''}<p style="margin-bottom:10px">${escape(capitalized(limitText(host)))}.</p>${bars.join('')}</div>`;
 }
 
@@ -133,13 +148,17 @@ function ringList({ name, rings, nRanks }: HostOverview, several: boolean): stri
 function ringRow({ channels, entry, exit, ranks }: RingOverview): string {
   const chip = (text: string, kind: string) => `<span class="chip ${kind}">${escape(text)}</span>`;
   const chips = [
-    ...(entry === undefined ? [] : [chip(entry, 'net')]), ...ranks.map((rank) => chip(String(rank), 'gpu')), ...(exit === undefined ? [] : [chip(exit, 'net')]),
+    ...(entry === undefined ? [] : [chip(entry, 'net')]),
+    ...ranks.map((rank) => chip(String(rank), 'gpu')),
+    ...(exit === undefined ? [] : [chip(exit, 'net')]),
   ];
   return `<div class="ring"><span class="ch">channel ${channels.join(' ')}</span>${chips.join('')}</div>`;
 }
 
 function useList({ uses }: Overview): string {
-  const rows = uses.map(({ name, used, text }) => `<b>${name}</b><span class="badge ${used}">${used}</span><p>${escape(text)}</p>`);
+  const rows = uses.map(
+    ({ name, used, text }) => `<b>${name}</b><span class="badge ${used}">${used}</span><p>${escape(text)}</p>`,
+  );
   return `<div class="card uses">${rows.join('')}</div>`;
 }
 
@@ -147,5 +166,6 @@ function pictureFigure({ name, svg }: MachinePicture): string {
   return `<figure class="card scroll"><img class="pic" alt="${escape(name)}: CPUs, PCIe switches, GPUs, network cards" src="data:image/svg+xml,${encodeURIComponent(svg)}"></figure>`;
 }
 
-const footer = '<footer>Made by <code>tccl plan</code>. Times and bandwidths are what NCCL 2.30.7 predicts with its own model and chooses by (float32, sum), '
-  + 'not measurements; algbw is size by time, busbw what links carry as nccl-tests counts it, both in GB/s (10⁹ bytes a second).</footer>';
+const footer =
+  '<footer>Made by <code>tccl plan</code>. Times and bandwidths are what NCCL 2.30.7 predicts with its own model and chooses by (float32, sum), ' +
+  'not measurements; algbw is size by time, busbw what links carry as nccl-tests counts it, both in GB/s (10⁹ bytes a second).</footer>';

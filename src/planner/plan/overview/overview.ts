@@ -109,16 +109,18 @@ export function overviewOf({ title, cluster, plan, prepared, parameters, environ
     graphs: graphNames.flatMap((name) => {
       const graph = plan.graphs[name];
       if (graph.nChannels === 0) return [];
-      return [{
-        name,
-        pattern: patternNames[graph.pattern],
-        nChannels: graph.nChannels,
-        bwIntra: graph.bwIntra,
-        bwInter: graph.bwInter,
-        typeIntra: pathTypeNames[graph.typeIntra],
-        typeInter: pathTypeNames[graph.typeInter],
-        crossNic: graph.crossNic !== CrossNic.NEVER,
-      }];
+      return [
+        {
+          name,
+          pattern: patternNames[graph.pattern],
+          nChannels: graph.nChannels,
+          bwIntra: graph.bwIntra,
+          bwInter: graph.bwInter,
+          typeIntra: pathTypeNames[graph.typeIntra],
+          typeInter: pathTypeNames[graph.typeInter],
+          crossNic: graph.crossNic !== CrossNic.NEVER,
+        },
+      ];
     }),
     treeDepth: plan.trees.depth,
     uses: [...transportUses(connections, parameters), nvlsUse(plan, tuning, parameters), collnetUse(plan, tuning)],
@@ -145,17 +147,19 @@ function kindsOfHosts(cluster: Cluster, prepared: readonly PreparedHosts[]): Hos
     const whole = first && cluster.hosts[prepared.indexOf(first)]?.machine;
     const graph = host.nodes[0]?.graphs.ring;
     if (first === undefined || local === undefined || graph === undefined) return [];
-    return [{
-      name: first.name,
-      count: alike.reduce((sum, { count }) => sum + count, 0),
-      nRanks: host.nRanks,
-      // A node may see a part of the host only.
-      summary: systemSummary(whole !== undefined && 'gpus' in whole ? whole : local.system),
-      nodes: host.nodes.map(({ ranks }) => ranks),
-      loads: ringLoads(local, graph),
-      ringGBps: graph.nChannels * (local.inter ? graph.bwInter : graph.bwIntra),
-      rings: ringsOf(local, graph),
-    }];
+    return [
+      {
+        name: first.name,
+        count: alike.reduce((sum, { count }) => sum + count, 0),
+        nRanks: host.nRanks,
+        // A node may see a part of the host only.
+        summary: systemSummary(whole !== undefined && 'gpus' in whole ? whole : local.system),
+        nodes: host.nodes.map(({ ranks }) => ranks),
+        loads: ringLoads(local, graph),
+        ringGBps: graph.nChannels * (local.inter ? graph.bwInter : graph.bwIntra),
+        rings: ringsOf(local, graph),
+      },
+    ];
   });
 }
 
@@ -163,7 +167,9 @@ function ringsOf(local: LocalSystem, graph: ChannelGraph): RingOverview[] {
   const rings = new Map<string, { readonly channels: number[] } & Omit<RingOverview, 'channels'>>();
   for (let channel = 0; channel < graph.nChannels; channel++) {
     const ranks = [...graph.intra.subarray(channel * graph.gpuCount, (channel + 1) * graph.gpuCount)];
-    const [entry, exit] = local.inter ? [netLabel(local, graph.inter[2 * channel]), netLabel(local, graph.inter[2 * channel + 1])] : [];
+    const [entry, exit] = local.inter
+      ? [netLabel(local, graph.inter[2 * channel]), netLabel(local, graph.inter[2 * channel + 1])]
+      : [];
     const key = [entry, ...ranks, exit].join(' ');
     const ring = rings.get(key);
     if (ring === undefined) rings.set(key, { channels: [channel], entry, exit, ranks });
@@ -184,26 +190,44 @@ function transportUses(connections: ConnectionSummary, parameters: Parameters): 
   const uses: Use[] = [];
   if (p2p > 0 || shm > 0) {
     const how = [
-      `over ${p2pPaths.join(', ')}`, p2pReads > 0 ? 'receivers read' : 'senders write',
+      `over ${p2pPaths.join(', ')}`,
+      p2pReads > 0 ? 'receivers read' : 'senders write',
       ...(p2pRelayed > 0 ? [`${p2pRelayed} of ${p2p} by way of another GPU`] : []),
     ].join('; ');
     uses.push({
-      name: 'P2P', used: shm === 0 ? 'yes' : p2p === 0 ? 'no' : 'partly',
+      name: 'P2P',
+      used: shm === 0 ? 'yes' : p2p === 0 ? 'no' : 'partly',
       text: p2p === 0 ? offOr(parameters.p2pDisable === 1, 'NCCL_P2P_DISABLE=1', noP2p.map(describeNoP2p).join('; ')) : how,
     });
   }
-  if (shm > 0) uses.push({ name: 'SHM', used: p2p === 0 ? 'yes' : 'partly', text: `${shm} of ${p2p + shm} connections within hosts go through memory of the host${p2p === 0 ? '' : `: ${noP2p.map(describeNoP2p).join('; ')}`}` });
-  if (none > 0) uses.push({ name: 'SHM', used: 'no', text: `${none} connections within hosts have no transport without it, so NCCL fails: unset NCCL_SHM_DISABLE` });
+  if (shm > 0)
+    uses.push({
+      name: 'SHM',
+      used: p2p === 0 ? 'yes' : 'partly',
+      text: `${shm} of ${p2p + shm} connections within hosts go through memory of the host${p2p === 0 ? '' : `: ${noP2p.map(describeNoP2p).join('; ')}`}`,
+    });
+  if (none > 0)
+    uses.push({
+      name: 'SHM',
+      used: 'no',
+      text: `${none} connections within hosts have no transport without it, so NCCL fails: unset NCCL_SHM_DISABLE`,
+    });
   if (net > 0) {
     uses.push({
-      name: 'PXN', used: pxn === 0 ? 'no' : pxn === net ? 'yes' : 'partly',
-      text: pxn > 0
-        ? `${pxn} of ${net} connections reach their NIC by way of another GPU`
-        : offOr(parameters.pxnDisable === 1, 'NCCL_PXN_DISABLE=1', 'no connection gains by way of another GPU'),
+      name: 'PXN',
+      used: pxn === 0 ? 'no' : pxn === net ? 'yes' : 'partly',
+      text:
+        pxn > 0
+          ? `${pxn} of ${net} connections reach their NIC by way of another GPU`
+          : offOr(parameters.pxnDisable === 1, 'NCCL_PXN_DISABLE=1', 'no connection gains by way of another GPU'),
     });
     uses.push({
-      name: 'GDR', used: gdr === 0 ? 'no' : gdr === net ? 'yes' : 'partly',
-      text: gdr === net ? 'NICs read and write GPU memory' : `${gdr === 0 ? '' : `${net - gdr} of ${net} connections without: `}${noGdr.map((reason) => noGdrTexts[reason]).join('; ')}`,
+      name: 'GDR',
+      used: gdr === 0 ? 'no' : gdr === net ? 'yes' : 'partly',
+      text:
+        gdr === net
+          ? 'NICs read and write GPU memory'
+          : `${gdr === 0 ? '' : `${net - gdr} of ${net} connections without: `}${noGdr.map((reason) => noGdrTexts[reason]).join('; ')}`,
     });
   }
   return uses;
@@ -220,12 +244,21 @@ const noGdrTexts: Readonly<Record<ConnectionSummary['noGdr'][number], string>> =
 
 function nvlsUse({ nvls, nodes }: Plan, { model }: Tuning, parameters: Parameters): Use {
   const name = 'NVLS';
-  if (nvls !== undefined) return { name, used: 'yes', text: `${nvls.nChannels} channels, ${nvls.nHeads} heads${nodes.nNodes > 1 ? ', trees between nodes' : ''}` };
+  if (nvls !== undefined)
+    return {
+      name,
+      used: 'yes',
+      text: `${nvls.nChannels} channels, ${nvls.nHeads} heads${nodes.nNodes > 1 ? ', trees between nodes' : ''}`,
+    };
   if (parameters.nvlsEnable === 0) return { name, used: 'no', text: 'NCCL_NVLS_ENABLE=0' };
   const hasNvSwitch = nodes.kinds.some(({ nvls: able }) => able);
   const [reason] = model.AllReduce.NVLS.Simple.disabled;
   if (hasNvSwitch) return { name, used: 'no', text: 'not every node has a channel for it' };
-  return { name, used: 'no', text: reason === undefined || reason.why === 'no-nvls' ? 'takes NVSwitches and GPUs of sm 90' : describeReason(reason) };
+  return {
+    name,
+    used: 'no',
+    text: reason === undefined || reason.why === 'no-nvls' ? 'takes NVSwitches and GPUs of sm 90' : describeReason(reason),
+  };
 }
 
 function collnetUse({ collnet, nodes }: Plan, { model }: Tuning): Use {
@@ -233,7 +266,15 @@ function collnetUse({ collnet, nodes }: Plan, { model }: Tuning): Use {
   if (collnet !== undefined) return { name, used: 'yes', text: `the network reduces; ${collnet.headCount} heads` };
   const able = nodes.kinds.some(({ collnetDevices }) => collnetDevices > 0);
   const [reason] = model.AllReduce.CollNetDirect.Simple.disabled;
-  return { name, used: 'no', text: able ? 'NICs can reduce; NCCL_COLLNET_ENABLE=1 would ask them to' : nodes.nNodes === 1 || reason === undefined ? 'one node' : 'the network does not reduce' };
+  return {
+    name,
+    used: 'no',
+    text: able
+      ? 'NICs can reduce; NCCL_COLLNET_ENABLE=1 would ask them to'
+      : nodes.nNodes === 1 || reason === undefined
+        ? 'one node'
+        : 'the network does not reduce',
+  };
 }
 
 function offOr(isOff: boolean, variable: string, otherwise: string): string {

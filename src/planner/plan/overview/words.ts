@@ -45,7 +45,10 @@ export function limitText({ loads, ringGBps }: Pick<HostOverview, 'loads' | 'rin
 export function alike(forecasts: readonly Forecast[]): (Forecast & { readonly title: string })[] {
   const groups = new Map<string, { readonly forecast: Forecast; readonly names: string[] }>();
   for (const forecast of forecasts) {
-    const key = JSON.stringify([forecast.busFactor, forecast.rows.map(({ choice }) => [choice?.algorithm, choice?.protocol, choice?.timeUs])]);
+    const key = JSON.stringify([
+      forecast.busFactor,
+      forecast.rows.map(({ choice }) => [choice?.algorithm, choice?.protocol, choice?.timeUs]),
+    ]);
     const group = groups.get(key);
     if (group === undefined) groups.set(key, { forecast, names: [forecast.collective] });
     else group.names.push(forecast.collective);

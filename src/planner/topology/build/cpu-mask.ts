@@ -7,7 +7,10 @@ const bitsPerPart = 32;
  * (`ffffffff,00000000` holds cores 32 to 63). Ascending.
  */
 export function cpusOfMask(mask: string): number[] {
-  const parts = mask.split(',').filter((part) => part !== '').slice(0, maxCpus / bitsPerPart);
+  const parts = mask
+    .split(',')
+    .filter((part) => part !== '')
+    .slice(0, maxCpus / bitsPerPart);
   const cpus: number[] = [];
   parts.reverse().forEach((part, position) => {
     const bits = Number(BigInt.asUintN(bitsPerPart, BigInt(`0x${/^\s*(?:0[xX])?([0-9a-fA-F]+)/.exec(part)?.[1] ?? '0'}`)));

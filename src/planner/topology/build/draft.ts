@@ -18,16 +18,30 @@ interface DraftLink {
 type Own<Node extends SystemNode> = Omit<Node, 'type' | 'vertex' | 'index' | 'systemId' | 'localId'>;
 /** `parent` is undefined for a GPU that holds its links itself. */
 export type GpuData = Omit<Own<GpuNode>, 'parent'> & { readonly parent: DraftNode | undefined };
-export interface DevData { readonly device: bigint; readonly dev: number; readonly sm: number; gpuCount: number }
-export interface PciData { device: bigint }
+export interface DevData {
+  readonly device: bigint;
+  readonly dev: number;
+  readonly sm: number;
+  gpuCount: number;
+}
+export interface PciData {
+  device: bigint;
+}
 export type CpuData = Own<CpuNode>;
 export type NetData = Own<NetNode>;
 export type PluginData = Own<PluginNode>;
 
 type DataOf = {
-  [NodeType.GPU]: GpuData; [NodeType.DEV]: DevData; [NodeType.PCI]: PciData; [NodeType.CPU]: CpuData;
-  [NodeType.NET]: NetData; [NodeType.GIN]: PluginData; [NodeType.RMA]: PluginData;
-  [NodeType.NVS]: object; [NodeType.NIC]: object; [NodeType.CXB]: object;
+  [NodeType.GPU]: GpuData;
+  [NodeType.DEV]: DevData;
+  [NodeType.PCI]: PciData;
+  [NodeType.CPU]: CpuData;
+  [NodeType.NET]: NetData;
+  [NodeType.GIN]: PluginData;
+  [NodeType.RMA]: PluginData;
+  [NodeType.NVS]: object;
+  [NodeType.NIC]: object;
+  [NodeType.CXB]: object;
 };
 
 export interface DraftNode<Type extends NodeType = NodeType> {
@@ -93,7 +107,15 @@ export class Draft {
       const holder = draft.type === NodeType.GPU ? (draft as DraftNode<typeof NodeType.GPU>).data.parent : undefined;
       const ofGpu = () => (holder === undefined ? index : (vertices.get(holder) ?? 0) - (first[NodeType.DEV] ?? 0));
       const parent = draft.type === NodeType.GPU ? { parent: ofGpu() } : {};
-      return { type: draft.type, vertex, index, systemId: draft.systemId, localId: draft.localId, ...draft.data, ...parent } as SystemNode;
+      return {
+        type: draft.type,
+        vertex,
+        index,
+        systemId: draft.systemId,
+        localId: draft.localId,
+        ...draft.data,
+        ...parent,
+      } as SystemNode;
     });
     return assemble(nodes, linkTable(drafts, vertices), hostHashes, systemId);
   }
@@ -115,7 +137,11 @@ export function connect(from: DraftNode, to: DraftNode, type: LinkType, bandwidt
   const link = links[position];
   if (link === undefined) return true;
   link.bandwidthGBps = Math.fround(link.bandwidthGBps + bandwidthGBps);
-  for (let before = links[position - 1]; before !== undefined && before.bandwidthGBps < link.bandwidthGBps; before = links[position - 1]) {
+  for (
+    let before = links[position - 1];
+    before !== undefined && before.bandwidthGBps < link.bandwidthGBps;
+    before = links[position - 1]
+  ) {
     links[position] = before;
     links[--position] = link;
   }

@@ -33,7 +33,10 @@ export function flattenBroadcomSwitches(draft: Draft, system: XmlElement, { flat
       // By id, as NCCL does: where two switches share a bus id, it takes out the first.
       const sub = draft.find(NodeType.PCI, systemId, localId);
       if (sub === undefined) {
-        throw elementError(system, `a <pcilink>, too, joins the two levels of the Broadcom switch with PCI/${systemId.toString(16)}-${localId.toString(16)}: NCCL takes the lower level out for the first link and misses it for the second; remove the <pcilink>`);
+        throw elementError(
+          system,
+          `a <pcilink>, too, joins the two levels of the Broadcom switch with PCI/${systemId.toString(16)}-${localId.toString(16)}: NCCL takes the lower level out for the first link and misses it for the second; remove the <pcilink>`,
+        );
       }
       mergeInto(draft, inPlace(), sub, system);
     }

@@ -4,7 +4,17 @@ import { LinkType, NodeType } from '../types.js';
 import type { XmlElement } from '../xml/tree.js';
 import { busIdNumber, elementError, integerOr, lookUp, requiredInteger, requiredText } from './attributes.js';
 import type { Draft, DraftNode } from './draft.js';
-import { addNode, type Build, devLocalId, type DraftHardware, devsOfGpu, join, linkTo, pciClasses, systemIdOf } from './read-tree.js';
+import {
+  addNode,
+  type Build,
+  devLocalId,
+  type DraftHardware,
+  devsOfGpu,
+  join,
+  linkTo,
+  pciClasses,
+  systemIdOf,
+} from './read-tree.js';
 
 /** Links that join nodes across the PCI trees: NVLink, C2C, extra links between PCI switches, and CPU to CPU. */
 
@@ -106,12 +116,17 @@ export function sortPciTrees(draft: Draft, system: XmlElement): void {
 }
 
 function lostUplink({ systemId, localId }: DraftNode, system: XmlElement): InputError {
-  return elementError(system, `NCCL flattens the Broadcom switch PCI/${systemId.toString(16)}-${localId.toString(16)} into one level, takes a <pcilink> of it out with the lower one, and then loses its link to the CPU; remove the <pcilink>`);
+  return elementError(
+    system,
+    `NCCL flattens the Broadcom switch PCI/${systemId.toString(16)}-${localId.toString(16)} into one level, takes a <pcilink> of it out with the lower one, and then loses its link to the CPU; remove the <pcilink>`,
+  );
 }
 
 /** Calls `visit` for each child of that name of each `<gpu>`; of GPUs that share hardware, the first speaks for all. */
 function forEachBelowGpu(
-  build: Build, system: XmlElement, name: string,
+  build: Build,
+  system: XmlElement,
+  name: string,
   visit: (element: XmlElement, gpu: XmlElement, busId: string, systemId: number) => void,
 ): void {
   forEachBelowPci(build, system, (pci, systemId) => {
@@ -144,7 +159,9 @@ function forEachBelowPci(build: Build, system: XmlElement, visit: (pci: XmlEleme
 /** The hardware of the `<gpu>` that a link stands below. */
 function devOf(build: Build, link: XmlElement, gpu: XmlElement, busId: string, systemId: number): DraftHardware {
   const localId = devLocalId(build, gpu, busIdNumber(busId));
-  const dev = build.rules.hardwareNodes ? build.draft.find(NodeType.DEV, systemId, localId) : build.draft.find(NodeType.GPU, systemId, localId);
+  const dev = build.rules.hardwareNodes
+    ? build.draft.find(NodeType.DEV, systemId, localId)
+    : build.draft.find(NodeType.GPU, systemId, localId);
   if (dev === undefined) {
     throw elementError(link, `there is no GPU in use at bus ${busId}: its <gpu> has no rank, or stands where NCCL does not look`);
   }

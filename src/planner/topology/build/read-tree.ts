@@ -3,7 +3,16 @@ import { parseBigInteger, parseUnsigned64 } from '../c-numbers.js';
 import { CpuArch, CpuModel, CpuVendor } from '../system.js';
 import { LinkType, NodeType } from '../types.js';
 import { childNamed, type XmlElement } from '../xml/tree.js';
-import { busIdNumber, elementError, floatOrZero, integerOr, isDoubtfulInteger, lookUp, requiredInteger, requiredText } from './attributes.js';
+import {
+  busIdNumber,
+  elementError,
+  floatOrZero,
+  integerOr,
+  isDoubtfulInteger,
+  lookUp,
+  requiredInteger,
+  requiredText,
+} from './attributes.js';
 import { cpusOfMask } from './cpu-mask.js';
 import { connect, type Draft, type DraftNode, maxLinksOfNode, maxNodesOfType, type NetData } from './draft.js';
 import { hashBytes } from './hash.js';
@@ -43,7 +52,11 @@ export const pciClasses: readonly (readonly [string, NodeType])[] = [
   ['0x02', NodeType.NIC],
 ];
 
-const cpuArchs: readonly (readonly [string, number])[] = [['x86_64', CpuArch.X86], ['arm64', CpuArch.ARM], ['ppc64', CpuArch.POWER]];
+const cpuArchs: readonly (readonly [string, number])[] = [
+  ['x86_64', CpuArch.X86],
+  ['arm64', CpuArch.ARM],
+  ['ppc64', CpuArch.POWER],
+];
 
 const cpuVendors: readonly (readonly [string, number])[] = [
   ['GenuineIntel', CpuVendor.INTEL],
@@ -75,7 +88,10 @@ export function addCpu(build: Build, element: XmlElement): void {
   const arch = lookUp(requiredText(element, 'arch'), cpuArchs, 0);
   const vendor = arch === CpuArch.X86 ? lookUp(requiredText(element, 'vendor'), cpuVendors, 0) : -1;
   const cpu = addNode(build, element, NodeType.CPU, systemId, numaId, {
-    arch, vendor, model: cpuModel(element, vendor), affinity: cpusOfMask(element.attributes.get('affinity') ?? ''),
+    arch,
+    vendor,
+    model: cpuModel(element, vendor),
+    affinity: cpusOfMask(element.attributes.get('affinity') ?? ''),
   });
 
   for (const child of element.children) {
@@ -117,7 +133,10 @@ function addPci(build: Build, element: XmlElement, { parent, systemId, depth }: 
     // A GPU that no rank uses hides the rest of its PCI device.
     if (!child.attributes.has('rank')) return;
     const at = { parent, systemId, busId, bandwidthGBps };
-    if (!build.rules.hardwareNodes) { addPlainGpu(build, child, at); return; }
+    if (!build.rules.hardwareNodes) {
+      addPlainGpu(build, child, at);
+      return;
+    }
     addGpu(build, element, child, at);
   }
 
@@ -147,9 +166,15 @@ function pciBandwidth(build: Build, element: XmlElement): number {
   const width = requiredInteger(element, 'link_width');
   const speed = requiredText(element, 'link_speed');
   const { bandwidthGBps, known } = pciLink(width, speed);
-  if (!known) build.note(element, `link_speed="${speed}" matches no speed that NCCL knows, so it counts as Gen3: ${bandwidthGBps} GB/s`);
-  if (isDoubtfulInteger(element, 'link_width')) build.note(element, `NCCL reads link_width="${element.attributes.get('link_width') ?? ''}" as ${width}`);
-  if (!(bandwidthGBps > 0)) throw elementError(element, `link_width ${width} gives a link of ${bandwidthGBps} GB/s; write the number of lanes, or 0 for 16`);
+  if (!known)
+    build.note(element, `link_speed="${speed}" matches no speed that NCCL knows, so it counts as Gen3: ${bandwidthGBps} GB/s`);
+  if (isDoubtfulInteger(element, 'link_width'))
+    build.note(element, `NCCL reads link_width="${element.attributes.get('link_width') ?? ''}" as ${width}`);
+  if (!(bandwidthGBps > 0))
+    throw elementError(
+      element,
+      `link_width ${width} gives a link of ${bandwidthGBps} GB/s; write the number of lanes, or 0 for 16`,
+    );
   return bandwidthGBps;
 }
 
@@ -175,9 +200,7 @@ interface GpuPlace {
 }
 
 /** Adds one `<gpu>`: a GPU node for the rank, and the DEV node of the hardware unless it is there. */
-function addGpu(
-  build: Build, pci: XmlElement, element: XmlElement, at: GpuPlace,
-): void {
+function addGpu(build: Build, pci: XmlElement, element: XmlElement, at: GpuPlace): void {
   const { draft } = build;
   const { systemId } = at;
   const devId = devLocalId(build, element, at.busId);
@@ -185,7 +208,10 @@ function addGpu(
   let dev = draft.find(NodeType.DEV, systemId, devId);
   if (dev === undefined) {
     dev = addNode(build, element, NodeType.DEV, systemId, devId, {
-      device: deviceNumber(pci), dev: requiredInteger(element, 'dev'), sm, gpuCount: 0,
+      device: deviceNumber(pci),
+      dev: requiredInteger(element, 'dev'),
+      sm,
+      gpuCount: 0,
     });
     join(element, dev, at.parent, LinkType.PCI, at.bandwidthGBps);
     for (const sibling of devsOfGpu(build, element, systemId, devId)) {
@@ -217,7 +243,10 @@ export type DraftHardware = DraftNode<typeof NodeType.DEV> | DraftNode<typeof No
 /** Local id of the hardware for a `<gpu>` on that bus. */
 export function devLocalId(build: Build, gpu: XmlElement, busId: bigint): bigint {
   if ((busId & partMask) !== 0n && build.rules.hardwareNodes) {
-    throw elementError(gpu, `bus id ${busId.toString(16)} of a GPU must end in function 0 or 4, because NCCL marks parts of a GPU there`);
+    throw elementError(
+      gpu,
+      `bus id ${busId.toString(16)} of a GPU must end in function 0 or 4, because NCCL marks parts of a GPU there`,
+    );
   }
   const part = integerOr(gpu, 'mlopart', -1);
   if (part === -1 || !build.splitGpus || !build.rules.hardwareNodes) return busId;
@@ -244,7 +273,10 @@ export function devsOfGpu(build: Build, element: XmlElement, systemId: number, l
 /** Vendor, device, subsystem vendor and subsystem device as one number, 16 bits each. */
 function deviceNumber(pci: XmlElement): bigint {
   const part = (name: string, shift: bigint) => parseBigInteger(pci.attributes.get(name) ?? '0', 0) << shift;
-  return BigInt.asUintN(64, part('vendor', 48n) + part('device', 32n) + part('subsystem_vendor', 16n) + part('subsystem_device', 0n));
+  return BigInt.asUintN(
+    64,
+    part('vendor', 48n) + part('device', 32n) + part('subsystem_vendor', 16n) + part('subsystem_device', 0n),
+  );
 }
 
 /** Adds the devices of network plugins below a `<nic>`. */
@@ -262,15 +294,20 @@ function addNets(build: Build, nicElement: XmlElement, nic: DraftNode, systemId:
 function addNet(build: Build, element: XmlElement, nic: DraftNode, systemId: number): void {
   const dev = requiredInteger(element, 'dev');
   const guid = element.attributes.get('guid');
-  const asic = guid === undefined
-    ? BigInt.asUintN(64, (BigInt(systemId) << 56n) | BigInt.asUintN(56, BigInt(dev)))
-    : build.rules.guidWithoutPrefix || guid.startsWith('0x') ? parseUnsigned64(guid, 16) : 0n;
+  const asic =
+    guid === undefined
+      ? BigInt.asUintN(64, (BigInt(systemId) << 56n) | BigInt.asUintN(56, BigInt(dev)))
+      : build.rules.guidWithoutPrefix || guid.startsWith('0x')
+        ? parseUnsigned64(guid, 16)
+        : 0n;
   const bandwidthGBps = netBandwidth(element);
   if (build.draft.find(NodeType.NET, systemId, BigInt(dev)) !== undefined) {
     build.note(element, `another network device has number ${dev} too: NCCL finds paths to the first only`);
   }
   const data: NetData = {
-    dev, asic, bandwidthGBps,
+    dev,
+    asic,
+    bandwidthGBps,
     pciId: pciIdOf(element, asic),
     latencyUs: floatOrZero(element, 'latency'),
     port: integerOr(element, 'port', 0),
@@ -284,7 +321,11 @@ function addNet(build: Build, element: XmlElement, nic: DraftNode, systemId: num
 }
 
 function addPluginDevice(
-  build: Build, element: XmlElement, nic: DraftNode, systemId: number, type: typeof NodeType.GIN | typeof NodeType.RMA,
+  build: Build,
+  element: XmlElement,
+  nic: DraftNode,
+  systemId: number,
+  type: typeof NodeType.GIN | typeof NodeType.RMA,
 ): void {
   const dev = requiredInteger(element, 'dev');
   const bandwidthGBps = netBandwidth(element);
@@ -309,7 +350,12 @@ function pciIdOf(element: XmlElement, asic: bigint): bigint {
 
 /** A new node, or an error where NCCL has no room for it. */
 export function addNode<Type extends NodeType>(
-  build: Build, element: XmlElement, type: Type, systemId: number, localId: bigint, data: DraftNode<Type>['data'],
+  build: Build,
+  element: XmlElement,
+  type: Type,
+  systemId: number,
+  localId: bigint,
+  data: DraftNode<Type>['data'],
 ): DraftNode<Type> {
   const node = build.draft.add(type, systemId, localId, data);
   if (node === undefined) throw elementError(element, `NCCL has room for ${maxNodesOfType} nodes of one type only`, 'TOO_LARGE');

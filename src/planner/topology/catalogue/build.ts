@@ -26,13 +26,37 @@ export interface SwitchModel {
 }
 
 /** PLX PEX 8764, the Gen3 switch of V100 machines. */
-export const pex8764: SwitchModel = { vendor: 0x10b5, device: 0x8764, subsystemVendor: 0x10b5, subsystemDevice: 0x8764, generation: 3 };
+export const pex8764: SwitchModel = {
+  vendor: 0x10b5,
+  device: 0x8764,
+  subsystemVendor: 0x10b5,
+  subsystemDevice: 0x8764,
+  generation: 3,
+};
 /** Broadcom PEX 88096, Gen4. It shows itself as two levels, which NCCL makes one. */
-export const pex88096: SwitchModel = { vendor: 0x1000, device: 0xc010, subsystemVendor: 0x1000, subsystemDevice: 0xa096, generation: 4 };
+export const pex88096: SwitchModel = {
+  vendor: 0x1000,
+  device: 0xc010,
+  subsystemVendor: 0x1000,
+  subsystemDevice: 0xa096,
+  generation: 4,
+};
 /** Broadcom PEX 890xx, Gen5. */
-export const pex89000: SwitchModel = { vendor: 0x1000, device: 0xc030, subsystemVendor: 0x1000, subsystemDevice: 0x0004, generation: 5 };
+export const pex89000: SwitchModel = {
+  vendor: 0x1000,
+  device: 0xc030,
+  subsystemVendor: 0x1000,
+  subsystemDevice: 0x0004,
+  generation: 5,
+};
 /** The PCI switch inside a ConnectX-8, Gen6. */
-export const connectX8Switch: SwitchModel = { vendor: 0x15b3, device: 0x197d, subsystemVendor: 0x15b3, subsystemDevice: 0, generation: 6 };
+export const connectX8Switch: SwitchModel = {
+  vendor: 0x15b3,
+  device: 0x197d,
+  subsystemVendor: 0x15b3,
+  subsystemDevice: 0,
+  generation: 6,
+};
 
 /** A GPU in a tree under construction. */
 export interface PlacedGpu {
@@ -72,20 +96,42 @@ export class TreeBuilder {
   }
 
   pciSwitch(parent: XmlElement, model: SwitchModel, busId = this.freeBusId()): XmlElement {
-    return pciElement(parent, busId, '0x060400', {
-      vendor: model.vendor, device: model.device,
-      subsystemVendor: model.subsystemVendor, subsystemDevice: model.subsystemDevice,
-    }, model.generation, 16);
+    return pciElement(
+      parent,
+      busId,
+      '0x060400',
+      {
+        vendor: model.vendor,
+        device: model.device,
+        subsystemVendor: model.subsystemVendor,
+        subsystemDevice: model.subsystemDevice,
+      },
+      model.generation,
+      16,
+    );
   }
 
   /** A GPU below a CPU or switch; `generation` and `lanes` where its slot gives it less than it has. */
-  gpu(parent: XmlElement, model: GpuModel, options: { busId?: string; generation?: PciGeneration; lanes?: number } = {}): PlacedGpu {
+  gpu(
+    parent: XmlElement,
+    model: GpuModel,
+    options: { busId?: string; generation?: PciGeneration; lanes?: number } = {},
+  ): PlacedGpu {
     const busId = options.busId ?? this.freeBusId();
-    const pci = pciElement(parent, busId, model.pciClass, { vendor: 0x10de, device: model.device },
-      options.generation ?? model.pciGeneration, options.lanes ?? 16);
+    const pci = pciElement(
+      parent,
+      busId,
+      model.pciClass,
+      { vendor: 0x10de, device: model.device },
+      options.generation ?? model.pciGeneration,
+      options.lanes ?? 16,
+    );
     const index = this.gpus.length;
     const element = createElement('gpu', pci, [
-      ['dev', String(index)], ['sm', String(model.sm)], ['rank', String(this.#firstRank + index)], ['gdr', model.gdr ? '1' : '0'],
+      ['dev', String(index)],
+      ['sm', String(model.sm)],
+      ['rank', String(this.#firstRank + index)],
+      ['gdr', model.gdr ? '1' : '0'],
     ]);
     const placed = { element, busId, model };
     this.gpus.push(placed);
@@ -93,18 +139,34 @@ export class TreeBuilder {
   }
 
   /** A network card with one port, below a CPU or switch. */
-  nic(parent: XmlElement, model: NicModel, options: { busId?: string; speedMbps?: number; generation?: PciGeneration; lanes?: number } = {}): void {
-    const pci = pciElement(parent, options.busId ?? this.freeBusId(), model.pciClass, { vendor: model.vendor, device: model.device },
-      options.generation ?? model.pciGeneration, options.lanes ?? 16);
+  nic(
+    parent: XmlElement,
+    model: NicModel,
+    options: { busId?: string; speedMbps?: number; generation?: PciGeneration; lanes?: number } = {},
+  ): void {
+    const pci = pciElement(
+      parent,
+      options.busId ?? this.freeBusId(),
+      model.pciClass,
+      { vendor: model.vendor, device: model.device },
+      options.generation ?? model.pciGeneration,
+      options.lanes ?? 16,
+    );
     const dev = this.#nets++;
-    addNet(createElement('nic', pci), model, { name: `${model.prefix}${dev}`, dev, speedMbps: options.speedMbps ?? model.speedMbps });
+    addNet(createElement('nic', pci), model, {
+      name: `${model.prefix}${dev}`,
+      dev,
+      speedMbps: options.speedMbps ?? model.speedMbps,
+    });
   }
 
   /** NVLinks of all GPUs to NVSwitches, shared out as evenly as they go. */
   nvSwitches(busIds: readonly string[], linksPerGpu?: readonly number[]): void {
     for (const { element, model } of this.gpus) {
       const counts = linksPerGpu ?? busIds.map((_, index) => Math.ceil((model.nvlinks - index) / busIds.length));
-      busIds.forEach((target, index) => { nvlink(element, target, counts[index] ?? 0, nvSwitchClass); });
+      busIds.forEach((target, index) => {
+        nvlink(element, target, counts[index] ?? 0, nvSwitchClass);
+      });
     }
   }
 
@@ -135,28 +197,44 @@ export function setCpuModel(cpu: XmlElement, model: CpuModel): void {
   setMissing(cpu, [['arch', model.arch]]);
   if (model.cpuid === undefined) return;
   setMissing(cpu, [
-    ['vendor', model.cpuid.vendor], ['familyid', String(model.cpuid.family)], ['modelid', String(model.cpuid.model)],
+    ['vendor', model.cpuid.vendor],
+    ['familyid', String(model.cpuid.family)],
+    ['modelid', String(model.cpuid.model)],
   ]);
 }
 
 export function nvlink(gpu: XmlElement, target: string, count: number, tclass: string): void {
-  createElement('nvlink', gpu, [['target', target], ['count', String(count)], ['tclass', tclass]]);
+  createElement('nvlink', gpu, [
+    ['target', target],
+    ['count', String(count)],
+    ['tclass', tclass],
+  ]);
 }
 
 export function addC2c(gpu: XmlElement, model: GpuModel): void {
   if (model.c2c === undefined) return;
-  createElement('c2c', gpu, [['bw', String(model.c2c.bandwidthMBps)], ['count', String(model.c2c.count)]]);
+  createElement('c2c', gpu, [
+    ['bw', String(model.c2c.bandwidthMBps)],
+    ['count', String(model.c2c.count)],
+  ]);
 }
 
 /** A port of a card, as NCCL's dump writes it. */
 export function addNet(
-  nic: XmlElement, model: NicModel,
+  nic: XmlElement,
+  model: NicModel,
   net: { readonly name: string; readonly dev: number; readonly speedMbps: number; readonly port?: number },
 ): void {
   createElement('net', nic, [
-    ['name', net.name], ['dev', String(net.dev)], ['latency', '0'], ['speed', String(net.speedMbps)],
-    ['port', String(net.port ?? (model.gdr ? 1 : 0))], ['guid', `0x${(0x98039b0300010000n + BigInt(net.dev) * 0x10000n).toString(16)}`],
-    ['maxconn', String(model.maxConnections)], ['gdr', model.gdr ? '1' : '0'], ['net', '1'],
+    ['name', net.name],
+    ['dev', String(net.dev)],
+    ['latency', '0'],
+    ['speed', String(net.speedMbps)],
+    ['port', String(net.port ?? (model.gdr ? 1 : 0))],
+    ['guid', `0x${(0x98039b0300010000n + BigInt(net.dev) * 0x10000n).toString(16)}`],
+    ['maxconn', String(model.maxConnections)],
+    ['gdr', model.gdr ? '1' : '0'],
+    ['net', '1'],
   ]);
 }
 
@@ -172,11 +250,23 @@ interface PciIds {
   readonly subsystemDevice?: number;
 }
 
-function pciElement(parent: XmlElement, busId: string, pciClass: string, ids: PciIds, generation: PciGeneration, lanes: number): XmlElement {
+function pciElement(
+  parent: XmlElement,
+  busId: string,
+  pciClass: string,
+  ids: PciIds,
+  generation: PciGeneration,
+  lanes: number,
+): XmlElement {
   return createElement('pci', parent, [
-    ['busid', busId], ['class', pciClass], ['vendor', hexId(ids.vendor)], ['device', hexId(ids.device)],
-    ['subsystem_vendor', hexId(ids.subsystemVendor ?? ids.vendor)], ['subsystem_device', hexId(ids.subsystemDevice ?? 0)],
-    ['link_speed', linkSpeeds[generation]], ['link_width', String(lanes)],
+    ['busid', busId],
+    ['class', pciClass],
+    ['vendor', hexId(ids.vendor)],
+    ['device', hexId(ids.device)],
+    ['subsystem_vendor', hexId(ids.subsystemVendor ?? ids.vendor)],
+    ['subsystem_device', hexId(ids.subsystemDevice ?? 0)],
+    ['link_speed', linkSpeeds[generation]],
+    ['link_width', String(lanes)],
   ]);
 }
 

@@ -1,6 +1,14 @@
 import { InputError } from '../../../errors.js';
 import { parseBigInteger } from '../c-numbers.js';
-import { childNamed, childrenNamed, cloneElement, createElement, descendants, describeElement, type XmlElement } from '../xml/tree.js';
+import {
+  childNamed,
+  childrenNamed,
+  cloneElement,
+  createElement,
+  descendants,
+  describeElement,
+  type XmlElement,
+} from '../xml/tree.js';
 import { addC2c, addNet, hexId, hiddenNvSwitch, linkSpeeds, nvlink, nvSwitchClass, setCpuModel, setMissing } from './build.js';
 import type { GpuModel } from './gpus.js';
 import type { GpuGroup, Hardware, NicGroup } from './hardware.js';
@@ -48,13 +56,20 @@ function placeGpus(root: XmlElement, group: GpuGroup, notes: string[]): void {
   const { model } = group;
   const isPlace = (pci: XmlElement) => classOf(pci).startsWith('0x03') || childNamed(pci, 'gpu') !== undefined;
   const places = chooseSlots(root, group, isPlace, (pci) => childNamed(pci, 'gpu')?.attributes.has('sm') ?? false);
-  let dev = 1 + Math.max(-1, ...[...descendants(root)].filter(({ name }) => name === 'gpu')
-    .map((gpu) => Number(gpu.attributes.get('dev') ?? -1)));
+  let dev =
+    1 +
+    Math.max(
+      -1,
+      ...[...descendants(root)].filter(({ name }) => name === 'gpu').map((gpu) => Number(gpu.attributes.get('dev') ?? -1)),
+    );
   const gpus = places.map((pci) => {
     completePci(pci, { vendor: 0x10de, device: model.device }, model.pciGeneration, model.pciClass);
     const gpu = childNamed(pci, 'gpu') ?? createElement('gpu', pci);
     if (!gpu.attributes.has('dev')) gpu.attributes.set('dev', String(dev++));
-    setMissing(gpu, [['sm', String(model.sm)], ['gdr', model.gdr ? '1' : '0']]);
+    setMissing(gpu, [
+      ['sm', String(model.sm)],
+      ['gdr', model.gdr ? '1' : '0'],
+    ]);
     return gpu;
   });
   addNvlinks(gpus, places, group);
@@ -63,8 +78,10 @@ function placeGpus(root: XmlElement, group: GpuGroup, notes: string[]): void {
 }
 
 function unknownWiring(model: GpuModel): string {
-  return `${model.name} has ${model.nvlinks} NVLinks, but what they join differs by machine: none were added; `
-    + 'say "with nvlink pairs" or "with nvlink switch", or give the links of GPU i to GPU j as rows in YAML';
+  return (
+    `${model.name} has ${model.nvlinks} NVLinks, but what they join differs by machine: none were added; ` +
+    'say "with nvlink pairs" or "with nvlink switch", or give the links of GPU i to GPU j as rows in YAML'
+  );
 }
 
 function addNvlinks(gpus: readonly XmlElement[], places: readonly XmlElement[], { model, nvlink: wiring }: GpuGroup): void {
@@ -73,7 +90,8 @@ function addNvlinks(gpus: readonly XmlElement[], places: readonly XmlElement[], 
     // NCCL too writes a hidden switch when a virtual machine does not see the real ones.
     if (wiring === 'switch') nvlink(gpu, hiddenNvSwitch, model.nvlinks, nvSwitchClass);
     places.forEach((place, to) => {
-      const count = wiring === 'pairs' ? ((from ^ 1) === to ? model.nvlinks : 0) : typeof wiring === 'string' ? 0 : wiring[from]?.[to] ?? 0;
+      const count =
+        wiring === 'pairs' ? ((from ^ 1) === to ? model.nvlinks : 0) : typeof wiring === 'string' ? 0 : (wiring[from]?.[to] ?? 0);
       if (count > 0) nvlink(gpu, place.attributes.get('busid') ?? '', count, classOf(place));
     });
   });
@@ -113,20 +131,31 @@ function chooseSlots(
   const candidates = free.length === 0 ? ends.filter(isPlace) : free;
   if (candidates.length === group.count) return candidates.sort((a, b) => Number(busIdOf(a) - busIdOf(b)));
   const place = candidates[0] ?? root;
-  throw new InputError('CONTENT', candidates.length < group.count
-    ? `${what}: the file has ${candidates.length === 0 ? 'no place' : `places for ${candidates.length} only`} (PCI devices of that class)${
-      candidates.length === 0 ? '' : `, at ${list(candidates)}`}`
-    : `${what}: the file has ${candidates.length} places, at ${list(candidates)}; say which, as in ${hardwareForm}`,
-  place.line > 0 ? { line: place.line, column: place.column } : {});
+  throw new InputError(
+    'CONTENT',
+    candidates.length < group.count
+      ? `${what}: the file has ${candidates.length === 0 ? 'no place' : `places for ${candidates.length} only`} (PCI devices of that class)${
+          candidates.length === 0 ? '' : `, at ${list(candidates)}`
+        }`
+      : `${what}: the file has ${candidates.length} places, at ${list(candidates)}; say which, as in ${hardwareForm}`,
+    place.line > 0 ? { line: place.line, column: place.column } : {},
+  );
 }
 
 function completePci(
-  pci: XmlElement, ids: { readonly vendor: number; readonly device: number }, generation: keyof typeof linkSpeeds, pciClass: string,
+  pci: XmlElement,
+  ids: { readonly vendor: number; readonly device: number },
+  generation: keyof typeof linkSpeeds,
+  pciClass: string,
 ): void {
   setMissing(pci, [
-    ['class', pciClass], ['vendor', hexId(ids.vendor)], ['device', hexId(ids.device)],
-    ['subsystem_vendor', hexId(ids.vendor)], ['subsystem_device', hexId(0)],
-    ['link_speed', linkSpeeds[generation]], ['link_width', '16'],
+    ['class', pciClass],
+    ['vendor', hexId(ids.vendor)],
+    ['device', hexId(ids.device)],
+    ['subsystem_vendor', hexId(ids.vendor)],
+    ['subsystem_device', hexId(0)],
+    ['link_speed', linkSpeeds[generation]],
+    ['link_width', '16'],
   ]);
 }
 
@@ -136,18 +165,22 @@ function giveRanks(root: XmlElement, notes: string[]): void {
   const without = gpus.filter((gpu) => !gpu.attributes.has('rank'));
   if (without.length < gpus.length) {
     if (without.length > 0) {
-      notes.push(`${without.length} of ${gpus.length} GPUs have no rank (the first: ${describeElement(without[0] ?? root)}): NCCL leaves them out`);
+      notes.push(
+        `${without.length} of ${gpus.length} GPUs have no rank (the first: ${describeElement(without[0] ?? root)}): NCCL leaves them out`,
+      );
     }
     return;
   }
   const order = (gpu: XmlElement) => Number(gpu.attributes.get('dev') ?? Infinity);
-  [...gpus].sort((a, b) => order(a) - order(b)).forEach((gpu, rank) => {
-    const gdr = gpu.attributes.get('gdr');
-    // NCCL sets rank before gdr.
-    gpu.attributes.delete('gdr');
-    gpu.attributes.set('rank', String(rank));
-    gpu.attributes.set('gdr', gdr ?? '1');
-  });
+  [...gpus]
+    .sort((a, b) => order(a) - order(b))
+    .forEach((gpu, rank) => {
+      const gdr = gpu.attributes.get('gdr');
+      // NCCL sets rank before gdr.
+      gpu.attributes.delete('gdr');
+      gpu.attributes.set('rank', String(rank));
+      gpu.attributes.set('gdr', gdr ?? '1');
+    });
 }
 
 function classOf(pci: XmlElement): string {
@@ -163,6 +196,9 @@ function busNumber(busId: string): bigint {
 }
 
 function list(places: readonly XmlElement[]): string {
-  const shown = places.slice(0, 16).map((pci) => pci.attributes.get('busid') ?? '?').join(' ');
+  const shown = places
+    .slice(0, 16)
+    .map((pci) => pci.attributes.get('busid') ?? '?')
+    .join(' ');
   return places.length > 16 ? `${shown} …` : shown === '' ? 'none' : shown;
 }

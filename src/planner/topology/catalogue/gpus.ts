@@ -53,7 +53,11 @@ export const gpuModels: readonly GpuModel[] = [
   pcie('l4', 'L4', [], 89, 0x27b8, 4),
   pcie('l20', 'L20', [], 89, 0x26ba, 4),
   pcie('l40s', 'L40S', ['l40'], 89, 0x26b9, 4),
-  { ...pcie('rtx4090', 'GeForce RTX 4090', ['rtx 4090', '4090', 'geforce rtx 4090'], 89, 0x2684, 4), pciClass: '0x030000', gdr: false },
+  {
+    ...pcie('rtx4090', 'GeForce RTX 4090', ['rtx 4090', '4090', 'geforce rtx 4090'], 89, 0x2684, 4),
+    pciClass: '0x030000',
+    gdr: false,
+  },
   sxm('h100-sxm', 'H100 SXM', ['h100', 'h100 sxm5', 'h100 80gb hbm3'], 90, 0x2330, 5, 18, 'switch'),
   pcie('h100-pcie', 'H100 PCIe', ['h100 nvl'], 90, 0x2331, 5, 12),
   // An H100 with 8 of its 18 links: 400 instead of 900 GB/s.
@@ -69,16 +73,27 @@ export const gpuModels: readonly GpuModel[] = [
 ];
 
 function sxm(
-  id: string, name: string, aliases: readonly string[], sm: number, device: number,
-  pciGeneration: GpuModel['pciGeneration'], nvlinks: number, nvlink: NvlinkKind,
+  id: string,
+  name: string,
+  aliases: readonly string[],
+  sm: number,
+  device: number,
+  pciGeneration: GpuModel['pciGeneration'],
+  nvlinks: number,
+  nvlink: NvlinkKind,
 ): GpuModel {
   return { id, name, aliases, sm, device, pciClass: '0x030200', pciGeneration, nvlink, nvlinks, gdr: true };
 }
 
 /** A card; NVLinks, where it has them, go over a bridge to one other. */
 function pcie(
-  id: string, name: string, aliases: readonly string[], sm: number, device: number,
-  pciGeneration: GpuModel['pciGeneration'], nvlinks = 0,
+  id: string,
+  name: string,
+  aliases: readonly string[],
+  sm: number,
+  device: number,
+  pciGeneration: GpuModel['pciGeneration'],
+  nvlinks = 0,
 ): GpuModel {
   return sxm(id, name, aliases, sm, device, pciGeneration, nvlinks, nvlinks > 0 ? 'pair' : 'none');
 }

@@ -61,7 +61,10 @@ function fromLine(text: string): Hardware {
   const gpus: GpuGroup[] = [];
   const nics: NicGroup[] = [];
   let cpu: CpuModel | undefined;
-  for (const part of text.split(/[,;+\n]/).map((piece) => piece.trim()).filter((piece) => piece !== '')) {
+  for (const part of text
+    .split(/[,;+\n]/)
+    .map((piece) => piece.trim())
+    .filter((piece) => piece !== '')) {
     const [, countText, name = '', atText, wiring] = item.exec(part) ?? [];
     const at = atText?.trim().split(/\s+/) ?? [];
     const count = countText === undefined ? Math.max(1, at.length) : Number(countText);
@@ -72,8 +75,12 @@ function fromLine(text: string): Hardware {
     else if (nic !== undefined) nics.push(nicGroup(nic.model, nic.speedMbps, count, at));
     else if (cpuModel !== undefined) cpu = cpuModel;
     else {
-      throw new InvalidArgumentError('UNKNOWN_NAME', `${JSON.stringify(part)} names no GPU, network card or CPU of the catalogue; write ${
-        hardwareForm}; GPUs are ${gpuModels.map(({ id }) => id).join(', ')}`);
+      throw new InvalidArgumentError(
+        'UNKNOWN_NAME',
+        `${JSON.stringify(part)} names no GPU, network card or CPU of the catalogue; write ${
+          hardwareForm
+        }; GPUs are ${gpuModels.map(({ id }) => id).join(', ')}`,
+      );
     }
   }
   return checked({ gpus, nics, cpu });
@@ -97,22 +104,32 @@ function fromYaml(text: string): Hardware {
   try {
     value = parseYaml(text);
   } catch (error) {
-    throw new InputError('SYNTAX', `the description of the hardware is no YAML: ${(error as Error).message.split('\n')[0] ?? ''}`, { cause: error });
+    throw new InputError(
+      'SYNTAX',
+      `the description of the hardware is no YAML: ${(error as Error).message.split('\n')[0] ?? ''}`,
+      { cause: error },
+    );
   }
   const fields = asRecord(value, 'the description of the hardware', ['gpus', 'nics', 'cpu']);
   return checked({
     gpus: asList(fields.gpus).map((entry) => {
       const gpu = asRecord(entry, 'an entry of gpus', ['model', 'count', 'at', 'nvlink']);
       const at = asBusIds(gpu.at);
-      return gpuGroup(lookUpModel(asText(gpu.model, 'model of a GPU'), gpuModels, 'GPU'), asCount(gpu.count, at), at, asWiring(gpu.nvlink));
+      return gpuGroup(
+        lookUpModel(asText(gpu.model, 'model of a GPU'), gpuModels, 'GPU'),
+        asCount(gpu.count, at),
+        at,
+        asWiring(gpu.nvlink),
+      );
     }),
     nics: asList(fields.nics).map((entry) => {
       const nic = asRecord(entry, 'an entry of nics', ['model', 'count', 'at', 'speed']);
       const at = asBusIds(nic.at);
       const speedMbps = nic.speed === undefined ? undefined : asSpeed(nic.speed);
-      const model = nic.model === undefined
-        ? nicOfSpeed(speedMbps ?? 0)
-        : lookUpModel(asText(nic.model, 'model of a NIC'), nicModels, 'network card');
+      const model =
+        nic.model === undefined
+          ? nicOfSpeed(speedMbps ?? 0)
+          : lookUpModel(asText(nic.model, 'model of a NIC'), nicModels, 'network card');
       return nicGroup(model, speedMbps ?? model.speedMbps, asCount(nic.count, at), at);
     }),
     cpu: fields.cpu === undefined ? undefined : lookUpModel(asText(fields.cpu, 'cpu'), cpuModels, 'CPU'),
@@ -185,6 +202,7 @@ function asSpeed(value: unknown): number {
 function asWiring(value: unknown): NvlinkWiring | undefined {
   if (value === undefined || value === 'switch' || value === 'pairs' || value === 'none') return value;
   const rows = asList(value).map((row) => asList(row));
-  if (rows.every((row) => row.every((count) => typeof count === 'number' && Number.isInteger(count) && count >= 0))) return rows as number[][];
+  if (rows.every((row) => row.every((count) => typeof count === 'number' && Number.isInteger(count) && count >= 0)))
+    return rows as number[][];
   throw new InputError('CONTENT', 'nvlink must be switch, pairs, none, or rows of numbers: links of GPU i to GPU j');
 }

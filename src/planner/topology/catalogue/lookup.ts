@@ -17,7 +17,10 @@ export function lookUpModel<Entry extends Named>(word: string, entries: readonly
   const found = findModel(word, entries);
   if (found !== undefined) return found;
   const ids = entries.map(({ id }) => id);
-  throw new InvalidArgumentError('UNKNOWN_NAME', `no ${kind} is called ${JSON.stringify(word)}${didYouMean(word, ids)}; there are ${ids.join(', ')}`);
+  throw new InvalidArgumentError(
+    'UNKNOWN_NAME',
+    `no ${kind} is called ${JSON.stringify(word)}${didYouMean(word, ids)}; there are ${ids.join(', ')}`,
+  );
 }
 
 /** The same, or undefined. */

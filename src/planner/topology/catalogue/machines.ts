@@ -1,7 +1,16 @@
 import { InvalidArgumentError } from '../../../errors.js';
 import { didYouMean } from '../../../suggest.js';
 import type { XmlElement } from '../xml/tree.js';
-import { connectX8Switch, hiddenNvSwitch, pex8764, pex88096, pex89000, type PlacedGpu, type SwitchModel, TreeBuilder } from './build.js';
+import {
+  connectX8Switch,
+  hiddenNvSwitch,
+  pex8764,
+  pex88096,
+  pex89000,
+  type PlacedGpu,
+  type SwitchModel,
+  TreeBuilder,
+} from './build.js';
 import { cpuModels } from './cpus.js';
 import { gpuModels, type GpuModel } from './gpus.js';
 import { findModel, lookUpModel } from './lookup.js';
@@ -68,8 +77,10 @@ export function machine(name: string): XmlElement {
   const found = findMachine(name);
   if (found !== undefined) return found.build();
   const names = machines.map((entry) => entry.name);
-  throw new InvalidArgumentError('UNKNOWN_NAME',
-    `the catalogue has no machine ${JSON.stringify(name)}${suggestMachine(name)}; it has ${names.join(', ')} and ${pcieBoxForm}`);
+  throw new InvalidArgumentError(
+    'UNKNOWN_NAME',
+    `the catalogue has no machine ${JSON.stringify(name)}${suggestMachine(name)}; it has ${names.join(', ')} and ${pcieBoxForm}`,
+  );
 }
 
 /** `; did you mean pcie-8-l40s?`, or the empty string. */
@@ -172,7 +183,10 @@ function dgxA100(withStorage: boolean): XmlElement {
     tree.nic(tree.pciSwitch(upstream, pex88096, right), nic('connectx-6'), at(nic1));
   }
   if (withStorage) {
-    for (const [numa, busId] of [[0, '0000:61:00.0'], [4, '0000:e1:00.0']] as const) {
+    for (const [numa, busId] of [
+      [0, '0000:61:00.0'],
+      [4, '0000:e1:00.0'],
+    ] as const) {
       tree.nic(tree.cpu(cpu('epyc-rome'), numa, numa * 16, 16), nic('connectx-6'), { busId });
     }
   }
@@ -204,8 +218,18 @@ function hgxA100x4(): XmlElement {
 function dgxH100(model: string, withStorage: boolean): XmlElement {
   const tree = new TreeBuilder();
   const slots = [
-    [['18', '1b'], ['40', '43'], ['4f', '52'], ['5e', '61']],
-    [['9a', '9d'], ['c0', 'c3'], ['ce', 'd1'], ['dc', 'df']],
+    [
+      ['18', '1b'],
+      ['40', '43'],
+      ['4f', '52'],
+      ['5e', '61'],
+    ],
+    [
+      ['9a', '9d'],
+      ['c0', 'c3'],
+      ['ce', 'd1'],
+      ['dc', 'df'],
+    ],
   ];
   slots.forEach((pairs, socket) => {
     const numa = tree.cpu(cpu('xeon-sapphire'), socket, socket * 56, 56);
@@ -215,7 +239,8 @@ function dgxH100(model: string, withStorage: boolean): XmlElement {
       tree.nic(pciSwitch, nic('connectx-7'), { busId: `0000:${nicBus}:00.0` });
       tree.gpu(pciSwitch, gpu(model), { busId: `0000:${gpuBus}:00.0` });
     }
-    if (withStorage) tree.nic(numa, nic('connectx-7'), { busId: socket === 0 ? '0000:29:00.0' : '0000:aa:00.0', speedMbps: 200_000 });
+    if (withStorage)
+      tree.nic(numa, nic('connectx-7'), { busId: socket === 0 ? '0000:29:00.0' : '0000:aa:00.0', speedMbps: 200_000 });
   });
   const switches = ['0000:05:00.0', '0000:06:00.0', '0000:07:00.0', '0000:08:00.0'];
   // 8 links of an H800 go evenly to the four.
@@ -303,7 +328,10 @@ function blackwellRack(model: 'gb200' | 'gb300', trays: number): XmlElement {
 function ac922(perSocket: 2 | 3): XmlElement {
   const tree = new TreeBuilder();
   const links = 6 / perSocket;
-  const sockets = [{ numaId: 0, gpuDomain: '0004', nicDomain: '0003' }, { numaId: 8, gpuDomain: '0035', nicDomain: '0033' }];
+  const sockets = [
+    { numaId: 0, gpuDomain: '0004', nicDomain: '0003' },
+    { numaId: 8, gpuDomain: '0035', nicDomain: '0033' },
+  ];
   sockets.forEach(({ numaId, gpuDomain, nicDomain }, socket) => {
     const numa = tree.cpu(cpu('power9'), numaId, socket * 88, 88);
     for (let index = 0; index < perSocket; index++) {

@@ -28,25 +28,58 @@ export const nicModels: readonly NicModel[] = [
   { ...connectX('bluefield-3', 'BlueField-3', 0xa2dc, 5, 400_000), aliases: ['bf3', 'bluefield3'] },
   // From recorded p5 topologies: four of 100 Gb/s on each switch.
   {
-    id: 'efa', name: 'Elastic Fabric Adapter', aliases: ['aws efa'], vendor: 0x1d0f, device: 0xefa0, pciClass: '0x020000',
-    pciGeneration: 4, speedMbps: 100_000, maxConnections: 1024, gdr: true, prefix: 'rdmap',
+    id: 'efa',
+    name: 'Elastic Fabric Adapter',
+    aliases: ['aws efa'],
+    vendor: 0x1d0f,
+    device: 0xefa0,
+    pciClass: '0x020000',
+    pciGeneration: 4,
+    speedMbps: 100_000,
+    maxConnections: 1024,
+    gdr: true,
+    prefix: 'rdmap',
   },
   {
-    id: 'ethernet', name: 'Ethernet card', aliases: ['eth', 'socket', 'tcp'], vendor: 0x8086, device: 0x1563, pciClass: '0x020000',
-    pciGeneration: 3, speedMbps: 10_000, maxConnections: 65_536, gdr: false, prefix: 'eth',
+    id: 'ethernet',
+    name: 'Ethernet card',
+    aliases: ['eth', 'socket', 'tcp'],
+    vendor: 0x8086,
+    device: 0x1563,
+    pciClass: '0x020000',
+    pciGeneration: 3,
+    speedMbps: 10_000,
+    maxConnections: 65_536,
+    gdr: false,
+    prefix: 'eth',
   },
 ];
 
-function connectX(id: string, name: string, device: number, pciGeneration: NicModel['pciGeneration'], speedMbps: number): NicModel {
+function connectX(
+  id: string,
+  name: string,
+  device: number,
+  pciGeneration: NicModel['pciGeneration'],
+  speedMbps: number,
+): NicModel {
   const number = id.replace('connectx-', '');
   return {
-    id, name, aliases: [`cx${number}`, `cx-${number}`, `connectx${number}`, `connectx ${number}`],
-    vendor: 0x15b3, device, pciClass: '0x020700', pciGeneration, speedMbps, maxConnections: 131_072, gdr: true, prefix: 'mlx5_',
+    id,
+    name,
+    aliases: [`cx${number}`, `cx-${number}`, `connectx${number}`, `connectx ${number}`],
+    vendor: 0x15b3,
+    device,
+    pciClass: '0x020700',
+    pciGeneration,
+    speedMbps,
+    maxConnections: 131_072,
+    gdr: true,
+    prefix: 'mlx5_',
   };
 }
 
 /** The slowest ConnectX whose port has at least that speed, or the fastest there is. */
 export function nicOfSpeed(speedMbps: number): NicModel {
   const bySpeed = nicModels.filter(({ id }) => id.startsWith('connectx-')).sort((a, b) => a.speedMbps - b.speedMbps);
-  return bySpeed.find((nic) => nic.speedMbps >= speedMbps) ?? bySpeed[bySpeed.length - 1] as NicModel;
+  return bySpeed.find((nic) => nic.speedMbps >= speedMbps) ?? (bySpeed[bySpeed.length - 1] as NicModel);
 }

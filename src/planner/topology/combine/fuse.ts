@@ -25,7 +25,9 @@ export function fuseTopologies(systems: readonly XmlElement[]): XmlElement | und
  */
 export function fuseRanks(system: XmlElement): XmlElement {
   const ranks = [...descendants(system)]
-    .flatMap((element) => (element.name === 'gpu' && element.attributes.has('rank') ? [Number(element.attributes.get('rank'))] : []))
+    .flatMap((element) =>
+      element.name === 'gpu' && element.attributes.has('rank') ? [Number(element.attributes.get('rank'))] : [],
+    )
     .sort((a, b) => a - b);
   const views = ranks.map((rank) => {
     const view = cloneElement(system);

@@ -37,8 +37,9 @@ export function mergeNics(system: XmlElement, parameters: Parameters): void {
   groups.forEach((parts, position) => addVirtualNic(system, parts, nics.length + position, planeIndexes(nics)));
 
   for (const element of descendants(system)) {
-    const isUsed = element.name === 'gpu'
-      || (element.name === 'net' && ['net', 'gin', 'coll'].some((use) => integerOr(element, use, use === 'net' ? 1 : 0) !== 0));
+    const isUsed =
+      element.name === 'gpu' ||
+      (element.name === 'net' && ['net', 'gin', 'coll'].some((use) => integerOr(element, use, use === 'net' ? 1 : 0) !== 0));
     if (isUsed) element.attributes.set('keep', '1');
   }
   trimUnused(system);
@@ -46,17 +47,31 @@ export function mergeNics(system: XmlElement, parameters: Parameters): void {
 
 /** Groups of NCCL_NET_FORCE_MERGE: `mlx5_0,mlx5_1;mlx5_2:1,mlx5_3:1`. */
 function forcedGroups(nics: readonly XmlElement[], wish: string | undefined): XmlElement[][] {
-  return (wish ?? '').split(';').filter((group) => group !== '').map((group) => {
-    const wanted = group.split(',').slice(0, maxDevicesOfNic).map((entry) => entry.split(':')).filter(([name]) => name !== '');
-    const parts = nics.filter((nic) => wanted.some(([name, port]) =>
-      nic.attributes.get('name') === name && (port === undefined || port === '' || Number(port) === integerOr(nic, 'port', 0))));
-    if (wanted.length === 0 || parts.length !== wanted.length) {
-      const names = nics.map((nic) => nic.attributes.get('name')).join(', ');
-      throw new InputError('ENVIRONMENT',
-        `NCCL_NET_FORCE_MERGE: "${group}" names ${wanted.length} devices and ${parts.length} of them are here; there are ${names}`);
-    }
-    return parts;
-  });
+  return (wish ?? '')
+    .split(';')
+    .filter((group) => group !== '')
+    .map((group) => {
+      const wanted = group
+        .split(',')
+        .slice(0, maxDevicesOfNic)
+        .map((entry) => entry.split(':'))
+        .filter(([name]) => name !== '');
+      const parts = nics.filter((nic) =>
+        wanted.some(
+          ([name, port]) =>
+            nic.attributes.get('name') === name &&
+            (port === undefined || port === '' || Number(port) === integerOr(nic, 'port', 0)),
+        ),
+      );
+      if (wanted.length === 0 || parts.length !== wanted.length) {
+        const names = nics.map((nic) => nic.attributes.get('name')).join(', ');
+        throw new InputError(
+          'ENVIRONMENT',
+          `NCCL_NET_FORCE_MERGE: "${group}" names ${wanted.length} devices and ${parts.length} of them are here; there are ${names}`,
+        );
+      }
+      return parts;
+    });
 }
 
 /** Groups of the other devices, no farther apart than the merge level; the first of each decides who is near. */
@@ -96,10 +111,15 @@ function typeOfDistance(lines: readonly (readonly XmlElement[])[], depth: number
     return pathTypePort;
   }
   switch (common?.name) {
-    case undefined: return PathType.DIS;
-    case 'system': return PathType.SYS;
-    case 'cpu': return PathType.PHB;
-    case 'nic': case 'net': return pathTypePort;
+    case undefined:
+      return PathType.DIS;
+    case 'system':
+      return PathType.SYS;
+    case 'cpu':
+      return PathType.PHB;
+    case 'nic':
+    case 'net':
+      return pathTypePort;
     default: {
       const isChild = (line: readonly XmlElement[]) => {
         const pci = line.at(-1)?.parent?.parent;
@@ -152,9 +172,11 @@ function placeOfVirtualNic(system: XmlElement, parts: readonly XmlElement[], fir
   while (above !== undefined && above.name !== 'pci' && above.name !== 'system') above = above.parent;
   const shared = above?.name === 'pci' ? above : common;
   if (shared === undefined || shared.name === 'system') {
-    throw new InputError('CONTENT',
+    throw new InputError(
+      'CONTENT',
       `network devices of different NUMA domains cannot become one: ${parts.map((part) => part.attributes.get('name') ?? '').join(', ')}`,
-      { ncclResult: 4 });
+      { ncclResult: 4 },
+    );
   }
   const width = type === PathType.PHB || type === PathType.PXB || type === PathType.PIX ? linkWidth(shared, new Set(parts)) : 0;
   const needsOwn = shared.name === 'cpu' || (shared.name === 'pci' && shared.attributes.get('class') === switchClass);
@@ -173,14 +195,19 @@ function placeOfVirtualNic(system: XmlElement, parts: readonly XmlElement[], fir
 function newPciDevice(system: XmlElement, parent: XmlElement, first: XmlElement): XmlElement {
   const pci = first.parent?.parent;
   if (pci?.name !== 'pci') {
-    throw new InputError('CONTENT', `${first.attributes.get('name') ?? 'a network device'} is below no PCI device, so it cannot be merged`, { ncclResult: 3 });
+    throw new InputError(
+      'CONTENT',
+      `${first.attributes.get('name') ?? 'a network device'} is below no PCI device, so it cannot be merged`,
+      { ncclResult: 3 },
+    );
   }
   const taken = new Set<string | undefined>();
   for (const element of descendants(system)) {
     if (element.name === 'pci') taken.add(element.attributes.get('busid'));
   }
   let busId = busIdNumber(pci.attributes.get('busid') ?? '');
-  do busId++; while (taken.has(busIdText(busId)));
+  do busId++;
+  while (taken.has(busIdText(busId)));
   return createElement('pci', parent, [['busid', busIdText(busId)], ...[...pci.attributes].filter(([name]) => name !== 'busid')]);
 }
 

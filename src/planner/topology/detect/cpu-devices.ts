@@ -13,10 +13,21 @@ export function addCpuDevices(root: XmlElement, ranks: number): void {
     if (cpu === undefined) return;
     const busId = `fffe:${(rank >> 5).toString(16).padStart(2, '0')}:${(rank & 31).toString(16).padStart(2, '0')}.0`;
     const pci = createElement('pci', cpu, [
-      ['busid', busId], ['class', '0x030200'], ['vendor', '0x0000'], ['device', '0x0000'],
-      ['subsystem_vendor', '0x0000'], ['subsystem_device', '0x0000'], ['link_speed', linkSpeeds[6]], ['link_width', '16'],
+      ['busid', busId],
+      ['class', '0x030200'],
+      ['vendor', '0x0000'],
+      ['device', '0x0000'],
+      ['subsystem_vendor', '0x0000'],
+      ['subsystem_device', '0x0000'],
+      ['link_speed', linkSpeeds[6]],
+      ['link_width', '16'],
     ]);
     // No compute capability: nothing of a GPU but its place.
-    createElement('gpu', pci, [['dev', String(rank)], ['sm', '0'], ['rank', String(rank)], ['gdr', '0']]);
+    createElement('gpu', pci, [
+      ['dev', String(rank)],
+      ['sm', '0'],
+      ['rank', String(rank)],
+      ['gdr', '0'],
+    ]);
   }
 }

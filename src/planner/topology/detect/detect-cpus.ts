@@ -26,7 +26,8 @@ export class CpuDetector {
     const nodes = this.#files.list('/sys/devices/system/node').flatMap((name) => /^node(\d+)$/.exec(name)?.[1] ?? []);
     nodes.sort((a, b) => Number(a) - Number(b));
     for (const node of nodes) if (/[1-9a-f]/.test(this.#affinity(node))) this.cpu(node);
-    if (this.#system.children.length === 0) this.cpu('0', maskOfList(this.#files.readText('/sys/devices/system/cpu/online') ?? ''));
+    if (this.#system.children.length === 0)
+      this.cpu('0', maskOfList(this.#files.readText('/sys/devices/system/cpu/online') ?? ''));
   }
 
   /** The NUMA node of that number, as /sys writes it; `-1` is one too. */
@@ -52,7 +53,12 @@ function cpuModel(cpuinfo: string): [string, string][] {
   const field = (name: string) => new RegExp(`^${name}\\s*:[ \\t]*(.*)$`, 'm').exec(cpuinfo)?.[1];
   const vendor = field('vendor_id');
   if (vendor !== undefined) {
-    return [['arch', 'x86_64'], ['vendor', vendor], ['familyid', ncclFamily(Number(field('cpu family')))], ['modelid', field('model') ?? '0']];
+    return [
+      ['arch', 'x86_64'],
+      ['vendor', vendor],
+      ['familyid', ncclFamily(Number(field('cpu family')))],
+      ['modelid', field('model') ?? '0'],
+    ];
   }
   if (field('CPU implementer') !== undefined) return [['arch', 'arm64']];
   if (/POWER/i.test(field('cpu') ?? '')) return [['arch', 'ppc64']];

@@ -26,14 +26,19 @@ export interface FoundGpus {
 }
 
 /** The GPUs that the driver tells of, or else those that are known by their PCI ids. */
-export function findGpus(files: MachineFiles, options: { readonly gpus?: readonly ProbedGpu[]; readonly noDriver?: string }): FoundGpus {
+export function findGpus(
+  files: MachineFiles,
+  options: { readonly gpus?: readonly ProbedGpu[]; readonly noDriver?: string },
+): FoundGpus {
   const fallbackGdr = hasGpuDirect(files);
   if (options.gpus !== undefined) {
-    const gpus = [...options.gpus].sort((a, b) => a.dev - b.dev).map((probed): FoundGpu => {
-      const { busId, dev, sm, pciIds } = probed;
-      const model = modelOf(pciIds?.device ?? Number(idOf(files, busId, 'device')));
-      return { busId, dev, sm, gdr: model?.gdr ?? fallbackGdr, probed };
-    });
+    const gpus = [...options.gpus]
+      .sort((a, b) => a.dev - b.dev)
+      .map((probed): FoundGpu => {
+        const { busId, dev, sm, pciIds } = probed;
+        const model = modelOf(pciIds?.device ?? Number(idOf(files, busId, 'device')));
+        return { busId, dev, sm, gdr: model?.gdr ?? fallbackGdr, probed };
+      });
     return { gpus, unknown: [], notes: [] };
   }
   const gpus: FoundGpu[] = [];
@@ -45,22 +50,42 @@ export function findGpus(files: MachineFiles, options: { readonly gpus?: readonl
     else gpus.push({ busId, dev: gpus.length, sm: model.sm, gdr: model.gdr, probed: undefined });
   }
   const names = unknown.map((busId) => `${busId} (device ${idOf(files, busId, 'device')})`).join(', ');
-  return { gpus, unknown, notes: [
-    ...(gpus.length === 0 ? [] : [`${options.noDriver ?? 'NVML was not asked'}: NVLinks are not in it, and compute capabilities are those of the catalogue`]),
-    ...(unknown.length === 0 ? [] : [`GPUs that the catalogue does not know have no <gpu>: ${names}; tccl topo complete --hardware adds them`]),
-  ] };
+  return {
+    gpus,
+    unknown,
+    notes: [
+      ...(gpus.length === 0
+        ? []
+        : [
+            `${options.noDriver ?? 'NVML was not asked'}: NVLinks are not in it, and compute capabilities are those of the catalogue`,
+          ]),
+      ...(unknown.length === 0
+        ? []
+        : [`GPUs that the catalogue does not know have no <gpu>: ${names}; tccl topo complete --hardware adds them`]),
+    ],
+  };
 }
 
 /** Sets what the `<gpu>` of a PCI device does not say yet, makes one where there is none, and marks it as in use. */
 export function addGpu(files: MachineFiles, pci: XmlElement, gpu: FoundGpu, rank: number): void {
   const element = childNamed(pci, 'gpu') ?? createElement('gpu', pci);
-  setMissing(element, [['dev', String(gpu.dev)], ['sm', String(gpu.sm)]]);
+  setMissing(element, [
+    ['dev', String(gpu.dev)],
+    ['sm', String(gpu.sm)],
+  ]);
   if (childNamed(element, 'nvlink') === undefined) {
-    for (const { target, count } of gpu.probed?.nvlinks ?? []) createElement('nvlink', element, [['target', target], ['count', String(count)]]);
+    for (const { target, count } of gpu.probed?.nvlinks ?? [])
+      createElement('nvlink', element, [
+        ['target', target],
+        ['count', String(count)],
+      ]);
   }
   const c2c = gpu.probed?.c2c;
   if (c2c !== undefined && childNamed(element, 'c2c') === undefined) {
-    createElement('c2c', element, [['bw', String(c2c.bandwidthMBps)], ['count', String(c2c.count)]]);
+    createElement('c2c', element, [
+      ['bw', String(c2c.bandwidthMBps)],
+      ['count', String(c2c.count)],
+    ]);
   }
   for (const link of childrenNamed(element, 'nvlink')) {
     // An end that the machine does not show is an NVSwitch, as in NCCL.

@@ -69,7 +69,13 @@ export function detectMachine(machine: MachineFiles, options: DetectOptions = {}
 }
 
 /** What one rank finds. */
-function viewOfRank(files: MachineFiles, file: XmlElement | undefined, gpu: FoundGpu, rank: number, nets: readonly NetDevice[]): XmlElement {
+function viewOfRank(
+  files: MachineFiles,
+  file: XmlElement | undefined,
+  gpu: FoundGpu,
+  rank: number,
+  nets: readonly NetDevice[],
+): XmlElement {
   const { root, pcis } = beginView(files, file);
   addGpu(files, pcis.device(gpu.busId, 'gpu', gpu.probed), gpu, rank);
   addNetwork(root, pcis, nets);
@@ -103,8 +109,12 @@ function readDefaultFile(files: MachineFiles, notes: string[]): XmlElement | und
 /** Places of devices in the file that nothing of the machine is at. */
 function describeMissing(file: XmlElement, root: XmlElement): string[] {
   const here = new Set([...descendants(root)].map((element) => element.attributes.get('busid')));
-  const gone = [...descendants(file)].filter((element) => element.name === 'pci' && childrenNamed(element, 'pci').length === 0
-    && !here.has(element.attributes.get('busid')));
+  const gone = [...descendants(file)].filter(
+    (element) =>
+      element.name === 'pci' && childrenNamed(element, 'pci').length === 0 && !here.has(element.attributes.get('busid')),
+  );
   if (gone.length === 0) return [];
-  return [`left out, because no GPU or network device of the machine is there: ${gone.map((pci) => pci.attributes.get('busid') ?? '?').join(' ')}`];
+  return [
+    `left out, because no GPU or network device of the machine is there: ${gone.map((pci) => pci.attributes.get('busid') ?? '?').join(' ')}`,
+  ];
 }

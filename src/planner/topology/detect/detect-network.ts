@@ -29,28 +29,41 @@ export interface FoundNetwork {
  * The network devices of a machine: active InfiniBand and RoCE ports where there are any, else interfaces for sockets, as
  * NCCL chooses without a plugin.
  */
-export function findNetwork(files: MachineFiles, asked: NetworkKind | 'auto', interfaces: readonly string[] | undefined): FoundNetwork {
+export function findNetwork(
+  files: MachineFiles,
+  asked: NetworkKind | 'auto',
+  interfaces: readonly string[] | undefined,
+): FoundNetwork {
   const notes: string[] = [];
   const ib = asked === 'socket' ? [] : infinibandDevices(files, hasGpuDirect(files), notes);
   return { notes, devices: asked === 'ib' || (asked === 'auto' && ib.length > 0) ? ib : socketDevices(files, interfaces) };
 }
 
-/** Adds devices to a tree, or what their elements lack, and marks them as in use. Those that are no PCI devices go below the first CPU. */
+/**
+ * Adds devices to a tree, or what their elements lack, and marks them as in use. Those that are no PCI devices go below
+ * the first CPU.
+ */
 export function addNetwork(root: XmlElement, pcis: PciDetector, devices: readonly NetDevice[]): void {
-  const known = new Map([...descendants(root)].flatMap((element) => (element.name === 'net' ? [[element.attributes.get('name'), element]] : [])));
+  const known = new Map(
+    [...descendants(root)].flatMap((element) => (element.name === 'net' ? [[element.attributes.get('name'), element]] : [])),
+  );
   devices.forEach((device, dev) => {
     const net = known.get(device.name) ?? placeOf(root, pcis, device);
     net.attributes.set('dev', String(dev));
     setMissing(net, [
-      ['latency', '0'], ['speed', String(device.speedMbps)], ['port', String(device.port)], ['guid', `0x${device.guid.toString(16)}`],
-      ['maxconn', String(device.maxConnections)], ['gdr', device.gdr ? '1' : '0'],
+      ['latency', '0'],
+      ['speed', String(device.speedMbps)],
+      ['port', String(device.port)],
+      ['guid', `0x${device.guid.toString(16)}`],
+      ['maxconn', String(device.maxConnections)],
+      ['gdr', device.gdr ? '1' : '0'],
     ]);
     net.attributes.set('net', '1').set('keep', '1');
   });
 }
 
 function placeOf(root: XmlElement, pcis: PciDetector, device: NetDevice): XmlElement {
-  const parent = device.busId === undefined ? childNamed(root, 'cpu') ?? root : pcis.device(device.busId, 'nic');
+  const parent = device.busId === undefined ? (childNamed(root, 'cpu') ?? root) : pcis.device(device.busId, 'nic');
   return createElement('net', childNamed(parent, 'nic') ?? createElement('nic', parent), [['name', device.name]]);
 }
 
@@ -67,7 +80,10 @@ function infinibandDevices(files: MachineFiles, hasRdmaDriver: boolean, notes: s
     const folder = `/sys/class/infiniband/${name}`;
     const path = files.resolve(`${folder}/device`);
     // The functions of a card with several ports are one device to NCCL, and so are virtual functions.
-    const busId = path?.split('/').at(-1)?.replace(/[0-9a-f]{2}\.[0-9a-f]$/, '00.0');
+    const busId = path
+      ?.split('/')
+      .at(-1)
+      ?.replace(/[0-9a-f]{2}\.[0-9a-f]$/, '00.0');
     if (busId === undefined || !/^[0-9a-f]{4}:/.test(busId)) {
       notes.push(`InfiniBand device ${name} is no PCI device: left out`);
       continue;
@@ -75,13 +91,16 @@ function infinibandDevices(files: MachineFiles, hasRdmaDriver: boolean, notes: s
     for (const port of files.list(`${folder}/ports`)) {
       const state = files.readText(`${folder}/ports/${port}/state`) ?? '';
       if (!state.startsWith('4')) {
-        notes.push(`port ${port} of ${name} is ${state === '' ? 'not readable' : state.replace(/^\d+:\s*/, '').toLowerCase()}: left out, as NCCL does`);
+        notes.push(
+          `port ${port} of ${name} is ${state === '' ? 'not readable' : state.replace(/^\d+:\s*/, '').toLowerCase()}: left out, as NCCL does`,
+        );
         continue;
       }
       const earlier = portsOfCard.get(busId) ?? 0;
       portsOfCard.set(busId, earlier + 1);
       devices.push({
-        name, busId,
+        name,
+        busId,
         // "400 Gb/sec (4X NDR)"
         speedMbps: Math.round(Number.parseFloat(files.readText(`${folder}/ports/${port}/rate`) ?? '0') * 1000),
         port: Number(port) + earlier,
@@ -96,7 +115,11 @@ function infinibandDevices(files: MachineFiles, hasRdmaDriver: boolean, notes: s
 
 /** `0c42:a103:0055:62a2` as NCCL prints it: the eight bytes are in network order, and read as they lie: 0xa2625500… */
 function guidNumber(text: string): bigint {
-  const bytes = text.replaceAll(/[^0-9a-fA-F]/g, '').padStart(16, '0').match(/../g) ?? [];
+  const bytes =
+    text
+      .replaceAll(/[^0-9a-fA-F]/g, '')
+      .padStart(16, '0')
+      .match(/../g) ?? [];
   return BigInt(`0x${bytes.reverse().join('')}`);
 }
 
@@ -107,8 +130,14 @@ const interfaceChoices = [/^ib/, /^(?!docker|lo|virbr)/, /^docker/, /^lo/, /^vir
 const mostInterfaces = 16;
 
 function socketDevices(files: MachineFiles, interfaces: readonly string[] | undefined): NetDevice[] {
-  const usable = interfaces ?? files.list('/sys/class/net').filter((name) => isUp(files, name)).sort((a, b) => interfaceIndex(files, a) - interfaceIndex(files, b));
-  const chosen = interfaceChoices.map((choice) => usable.filter((name) => choice.test(name))).find((names) => names.length > 0) ?? [];
+  const usable =
+    interfaces ??
+    files
+      .list('/sys/class/net')
+      .filter((name) => isUp(files, name))
+      .sort((a, b) => interfaceIndex(files, a) - interfaceIndex(files, b));
+  const chosen =
+    interfaceChoices.map((choice) => usable.filter((name) => choice.test(name))).find((names) => names.length > 0) ?? [];
   return chosen.slice(0, mostInterfaces).map((name, index) => {
     const device = files.resolve(`/sys/class/net/${name}/device`)?.split('/').at(-1);
     const speed = Number(files.readText(`/sys/class/net/${name}/speed`) ?? '');
@@ -131,7 +160,9 @@ const up = 1;
 function isUp(files: MachineFiles, name: string): boolean {
   const flags = Number(files.readText(`/sys/class/net/${name}/flags`) ?? '0');
   const state = files.readText(`/sys/class/net/${name}/operstate`) ?? '';
-  return (flags & up) !== 0 && (state === 'up' || state === 'unknown') && files.resolve(`/sys/class/net/${name}/master`) === undefined;
+  return (
+    (flags & up) !== 0 && (state === 'up' || state === 'unknown') && files.resolve(`/sys/class/net/${name}/master`) === undefined
+  );
 }
 
 function interfaceIndex(files: MachineFiles, name: string): number {

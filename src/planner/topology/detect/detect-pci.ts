@@ -75,7 +75,12 @@ export class PciDetector {
     if (probed?.pciIds !== undefined) {
       const { vendor, device, subsystemVendor, subsystemDevice } = probed.pciIds;
       const hex = (id: number) => `0x${id.toString(16)}`;
-      return [['vendor', hex(vendor)], ['device', hex(device)], ['subsystem_vendor', hex(subsystemVendor)], ['subsystem_device', hex(subsystemDevice)]];
+      return [
+        ['vendor', hex(vendor)],
+        ['device', hex(device)],
+        ['subsystem_vendor', hex(subsystemVendor)],
+        ['subsystem_device', hex(subsystemDevice)],
+      ];
     }
     if (path === undefined) return [];
     return ['vendor', 'device', 'subsystem_vendor', 'subsystem_device'].flatMap((name): [string, string][] => {
@@ -88,10 +93,20 @@ export class PciDetector {
     if (probed !== undefined) {
       // What NCCL writes where the driver does not say; it then reads the speed as Gen3.
       const speed = (probed.pciGeneration === undefined ? undefined : speedTexts.get(probed.pciGeneration)) ?? '16.0 GT/s';
-      return [['link_speed', speed], ['link_width', String(probed.pciLanes ?? 16)]];
+      return [
+        ['link_speed', speed],
+        ['link_width', String(probed.pciLanes ?? 16)],
+      ];
     }
-    if (path === undefined) return [['link_speed', ''], ['link_width', '']];
-    return [['link_speed', this.#slowerSpeed(path)], ['link_width', String(this.#fewerLanes(path))]];
+    if (path === undefined)
+      return [
+        ['link_speed', ''],
+        ['link_width', ''],
+      ];
+    return [
+      ['link_speed', this.#slowerSpeed(path)],
+      ['link_width', String(this.#fewerLanes(path))],
+    ];
   }
 
   #parent(path: string | undefined): XmlElement {
@@ -107,7 +122,10 @@ export class PciDetector {
     const own = this.#files.readText(`${path}/max_link_speed`) ?? '';
     const port = this.#files.readText(`${parentOf(path)}/max_link_speed`) ?? '';
     // An unreadable one does not limit.
-    const speed = (text: string) => { const value = Number.parseFloat(text); return Number.isNaN(value) ? Infinity : value; };
+    const speed = (text: string) => {
+      const value = Number.parseFloat(text);
+      return Number.isNaN(value) ? Infinity : value;
+    };
     return speed(port) < speed(own) ? port : own;
   }
 
@@ -129,7 +147,9 @@ export class PciDetector {
 
 /** How NCCL writes the speeds of PCI generations. */
 const speedTexts = new Map<number, string>([
-  [1, '2.5 GT/s PCIe'], [2, '5.0 GT/s PCIe'], ...Object.entries(linkSpeeds).map(([generation, text]) => [Number(generation), text] as const),
+  [1, '2.5 GT/s PCIe'],
+  [2, '5.0 GT/s PCIe'],
+  ...Object.entries(linkSpeeds).map(([generation, text]) => [Number(generation), text] as const),
 ]);
 
 function parentOf(path: string): string {

@@ -16,21 +16,25 @@ export function cachedFiles(files: MachineFiles): MachineFiles {
   const once = <Value>(read: (path: string) => Value): ((path: string) => Value) => {
     const known = new Map<string, Value>();
     return (path) => {
-      const value = known.has(path) ? known.get(path) as Value : read(path);
+      const value = known.has(path) ? (known.get(path) as Value) : read(path);
       known.set(path, value);
       return value;
     };
   };
   return {
-    readText: once((path) => files.readText(path)), list: once((path) => files.list(path)), resolve: once((path) => files.resolve(path)),
+    readText: once((path) => files.readText(path)),
+    list: once((path) => files.list(path)),
+    resolve: once((path) => files.resolve(path)),
   };
 }
 
 /** Whether a NIC can reach the memory of GPUs: by NVIDIA's peer memory module, or DMA-BUF of the open driver. */
 export function hasGpuDirect(files: MachineFiles): boolean {
-  return files.list('/sys/module/nvidia_peermem').length > 0
-    || files.list('/sys/kernel/mm/memory_peers/nv_mem').length > 0
-    || (files.readText('/proc/driver/nvidia/version') ?? '').includes('Open Kernel Module');
+  return (
+    files.list('/sys/module/nvidia_peermem').length > 0 ||
+    files.list('/sys/kernel/mm/memory_peers/nv_mem').length > 0 ||
+    (files.readText('/proc/driver/nvidia/version') ?? '').includes('Open Kernel Module')
+  );
 }
 
 /** What the GPU driver tells of a GPU beyond /sys. */
@@ -42,7 +46,12 @@ export interface ProbedGpu {
   /** Compute capability × 10. */
   readonly sm: number;
   /** Undefined where they are those of /sys. */
-  readonly pciIds?: { readonly vendor: number; readonly device: number; readonly subsystemVendor: number; readonly subsystemDevice: number };
+  readonly pciIds?: {
+    readonly vendor: number;
+    readonly device: number;
+    readonly subsystemVendor: number;
+    readonly subsystemDevice: number;
+  };
   /** Of its PCI link now; undefined where the driver does not say. */
   readonly pciGeneration: number | undefined;
   readonly pciLanes: number | undefined;

@@ -21,14 +21,19 @@ function checkArchitecture({ cpus, findings }: Patient, cpu: XmlElement): void {
   const missing = missingAttributes(cpu);
   if (missing.length > 0) {
     const twin = cpus.find((other) => missingAttributes(other).length === 0);
-    const values = twin === undefined
-      ? 'arch="x86_64" vendor="…" familyid="…" modelid="…" as NCCL_TOPO_DUMP_FILE shows them'
-      : ['arch', 'vendor', 'familyid', 'modelid'].filter((name) => twin.attributes.has(name))
-        .map((name) => `${name}="${twin.attributes.get(name) ?? ''}"`).join(' ');
+    const values =
+      twin === undefined
+        ? 'arch="x86_64" vendor="…" familyid="…" modelid="…" as NCCL_TOPO_DUMP_FILE shows them'
+        : ['arch', 'vendor', 'familyid', 'modelid']
+            .filter((name) => twin.attributes.has(name))
+            .map((name) => `${name}="${twin.attributes.get(name) ?? ''}"`)
+            .join(' ');
     findings.add(cpu, {
-      code: 'cpu-arch-missing', severity: 'warning',
+      code: 'cpu-arch-missing',
+      severity: 'warning',
       problem: `${missing.join(', ')} missing`,
-      consequence: 'NCCL fills it in only above devices that it finds itself: a job on some of the GPUs fails with "Attribute arch of node cpu not found": 0 GB/s',
+      consequence:
+        'NCCL fills it in only above devices that it finds itself: a job on some of the GPUs fails with "Attribute arch of node cpu not found": 0 GB/s',
       remedy: `add ${values}`,
     });
     return;
@@ -39,12 +44,16 @@ function checkArchitecture({ cpus, findings }: Patient, cpu: XmlElement): void {
   if (!unknownArch && (!arch.startsWith('x86_64') || vendors.some((name) => vendor.startsWith(name)))) return;
   const couldBe = vendor.includes('AMD') ? interCpuGBps({ arch: CpuArch.X86, vendor: CpuVendor.AMD, model: -1 }) : undefined;
   findings.add(cpu, {
-    code: 'cpu-unknown', severity: 'warning',
+    code: 'cpu-unknown',
+    severity: 'warning',
     problem: unknownArch ? `arch="${arch}" is none that NCCL knows` : `vendor="${vendor}" is none that NCCL knows`,
     consequence: `NCCL takes the link between sockets for ${formatGBps(5000)} GB/s${
-      couldBe === undefined ? '' : `, where it has about ${formatGBps(couldBe)}`}, and prefers paths across it`,
+      couldBe === undefined ? '' : `, where it has about ${formatGBps(couldBe)}`
+    }, and prefers paths across it`,
     ...(couldBe === undefined ? {} : { gbps: { is: 5000, couldBe } }),
-    remedy: unknownArch ? `write arch="${architectures.join('" or "')}"` : 'write vendor as CPUID tells it: GenuineIntel or AuthenticAMD',
+    remedy: unknownArch
+      ? `write arch="${architectures.join('" or "')}"`
+      : 'write vendor as CPUID tells it: GenuineIntel or AuthenticAMD',
   });
 }
 
@@ -64,10 +73,12 @@ function checkNuma({ findings, graph }: Patient, cpu: XmlElement): void {
   const node = graph?.system.cpus[0];
   const across = node === undefined ? undefined : interCpuGBps(node);
   findings.add(cpu, {
-    code: 'numa-unknown', severity: 'warning',
+    code: 'numa-unknown',
+    severity: 'warning',
     problem: numa === undefined ? 'numaid missing' : `numaid="${numa}": the kernel does not know the NUMA node`,
     consequence: `all devices below it count as near each other; where they are on two sockets, NCCL expects the bandwidth of PCI, and gets that of the link between sockets${
-      across === undefined || across >= 5000 ? '' : ` (about ${formatGBps(across)} GB/s)`}`,
+      across === undefined || across >= 5000 ? '' : ` (about ${formatGBps(across)} GB/s)`
+    }`,
     remedy: 'in a virtual machine, pin vCPUs and devices to virtual NUMA nodes, or write a file with one <cpu> per socket',
   });
 }
@@ -78,9 +89,11 @@ function checkAffinity({ findings }: Patient, cpu: XmlElement): void {
   if (affinity !== undefined && /[1-9a-fA-F]/.test(affinity)) return;
   if (childrenNamed(cpu, 'pci').length === 0 && childrenNamed(cpu, 'nic').length === 0) return;
   findings.add(cpu, {
-    code: 'affinity-empty', severity: affinity === undefined ? 'info' : 'warning',
+    code: 'affinity-empty',
+    severity: affinity === undefined ? 'info' : 'warning',
     problem: affinity === undefined ? 'affinity missing' : `affinity="${affinity}" names no core`,
-    consequence: 'NCCL does not bind its threads: proxies on another socket read and write memory at the bandwidth of the link between sockets',
+    consequence:
+      'NCCL does not bind its threads: proxies on another socket read and write memory at the bandwidth of the link between sockets',
     remedy: 'write the mask of /sys/devices/system/node/nodeN/cpumap; missing altogether, NCCL fills it in',
   });
 }

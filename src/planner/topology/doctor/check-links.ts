@@ -18,7 +18,14 @@ export function checkLinks(patient: Patient): void {
 }
 
 /** Gb/s of one lane and direction, by GT/s: generations 1 and 2 lose a fifth to their code. */
-const laneGbps = new Map([[2.5, 1.5], [5, 3], [8, 6], [16, 12], [32, 24], [64, 48]]);
+const laneGbps = new Map([
+  [2.5, 1.5],
+  [5, 3],
+  [8, 6],
+  [16, 12],
+  [32, 24],
+  [64, 48],
+]);
 
 function checkSpeedText({ findings }: Patient, { element, bandwidthGBps }: PciDevice): void {
   const speed = element.attributes.get('link_speed');
@@ -28,13 +35,17 @@ function checkSpeedText({ findings }: Patient, { element, bandwidthGBps }: PciDe
   const couldBe = meant === undefined ? undefined : ((width === 0 ? 16 : width) * meant) / 8;
   const fitting = Object.values(linkSpeeds).find((text) => Number.parseFloat(text) === Number.parseFloat(speed));
   findings.add(element, {
-    code: 'link-speed-unknown', severity: couldBe !== undefined && couldBe > bandwidthGBps ? 'warning' : speed === '' ? 'info' : 'warning',
+    code: 'link-speed-unknown',
+    severity: couldBe !== undefined && couldBe > bandwidthGBps ? 'warning' : speed === '' ? 'info' : 'warning',
     problem: `link_speed="${speed}" matches none of the texts that NCCL knows`,
     consequence: `it silently counts as Gen3: ${formatGBps(bandwidthGBps)}${couldBe === undefined ? '' : ` instead of ${formatGBps(couldBe)}`} GB/s`,
     ...(couldBe === undefined ? {} : { gbps: { is: bandwidthGBps, couldBe } }),
-    remedy: fitting === undefined
-      ? `write what the device has: ${Object.values(linkSpeeds).map((text) => `"${text}"`).join(', ')}`
-      : `write "${fitting}"`,
+    remedy:
+      fitting === undefined
+        ? `write what the device has: ${Object.values(linkSpeeds)
+            .map((text) => `"${text}"`)
+            .join(', ')}`
+        : `write "${fitting}"`,
   });
 }
 
@@ -45,12 +56,15 @@ function checkWidth({ findings }: Patient, { element, bandwidthGBps }: PciDevice
   const isGarbled = text !== '' && !isWholeInteger(text);
   if (width > 0 && width <= 32 && !isGarbled) return;
   // Speed "" and width 0 together are what a virtual machine shows, and said already.
-  const consequence = width === 0
-    ? `NCCL counts it as 16 lanes: ${formatGBps(bandwidthGBps)} GB/s`
-    : `NCCL counts ${width} lanes: ${formatGBps(bandwidthGBps)} GB/s`;
+  const consequence =
+    width === 0
+      ? `NCCL counts it as 16 lanes: ${formatGBps(bandwidthGBps)} GB/s`
+      : `NCCL counts ${width} lanes: ${formatGBps(bandwidthGBps)} GB/s`;
   findings.add(element, {
-    code: 'link-width-unknown', severity: isGarbled || width > 32 ? 'warning' : 'info',
-    problem: `link_width="${text}" is no number of lanes`, consequence,
+    code: 'link-width-unknown',
+    severity: isGarbled || width > 32 ? 'warning' : 'info',
+    problem: `link_width="${text}" is no number of lanes`,
+    consequence,
     remedy: 'write the lanes that lspci -vv shows as LnkSta Width: 1, 4, 8 or 16',
   });
 }
@@ -66,12 +80,12 @@ function checkBottleneck({ findings, graph }: Patient, pci: PciDevice): void {
   });
   const isTrap = bandwidthGBps < 1;
   findings.add(element, {
-    code: 'link-bottleneck', severity: isTrap ? 'error' : bandwidthGBps * 2 < fastest ? 'warning' : 'info',
+    code: 'link-bottleneck',
+    severity: isTrap ? 'error' : bandwidthGBps * 2 < fastest ? 'warning' : 'info',
     problem: `the link of this switch has ${formatGBps(bandwidthGBps)} GB/s (${element.attributes.get('link_speed') ?? ''} x${
-      element.attributes.get('link_width') ?? ''}), devices below it have ${formatGBps(fastest)} GB/s`,
-    consequence: gain === undefined
-      ? 'what goes to the CPU or to another switch gets no more than that'
-      : describeGain(gain),
+      element.attributes.get('link_width') ?? ''
+    }), devices below it have ${formatGBps(fastest)} GB/s`,
+    consequence: gain === undefined ? 'what goes to the CPU or to another switch gets no more than that' : describeGain(gain),
     ...(gain === undefined ? {} : { gbps: { is: gain.is, couldBe: gain.couldBe } }),
     remedy: isTrap
       ? 'a virtual switch shows a link that does not exist: write the physical link_speed and link_width, and pass the file as NCCL_TOPO_FILE'
@@ -96,7 +110,8 @@ function checkGpuLinks({ findings, gpus }: Patient): void {
     if (seen.has(pci) || pci.cpu.attributes.get('arch') === 'ppc64') continue;
     seen.add(pci);
     const device = integer(pci.element, 'device', -1);
-    const model = integer(pci.element, 'vendor', 0x10de) === 0x10de ? gpuModels.find((candidate) => candidate.device === device) : undefined;
+    const model =
+      integer(pci.element, 'vendor', 0x10de) === 0x10de ? gpuModels.find((candidate) => candidate.device === device) : undefined;
     const twins = gpus.filter((other) => other.pci.element.attributes.get('device') === pci.element.attributes.get('device'));
     const couldBe = Math.max(
       model === undefined ? 0 : pciLink(16, linkSpeeds[model.pciGeneration]).bandwidthGBps,
@@ -104,12 +119,15 @@ function checkGpuLinks({ findings, gpus }: Patient): void {
     );
     if (!pciLink(16, pci.element.attributes.get('link_speed') ?? '').known || pci.bandwidthGBps * 1.5 > couldBe) continue;
     findings.add(pci.element, {
-      code: 'gpu-link-slow', severity: 'warning',
+      code: 'gpu-link-slow',
+      severity: 'warning',
       problem: `its link is ${pci.element.attributes.get('link_speed') ?? ''} x${pci.element.attributes.get('link_width') ?? ''}, and ${
-        model === undefined ? 'others of the same kind have more' : `${model.name} has Gen${model.pciGeneration} x16`}`,
+        model === undefined ? 'others of the same kind have more' : `${model.name} has Gen${model.pciGeneration} x16`
+      }`,
       consequence: `${gpuName(gpu)} reaches its CPU and NICs with ${formatGBps(pci.bandwidthGBps)} instead of ${formatGBps(couldBe)} GB/s`,
       gbps: { is: pci.bandwidthGBps, couldBe },
-      remedy: 'an idle GPU shows its sleeping link: dump again while it works; if it stays, look at the slot, riser and BIOS (lspci -vv, LnkSta)',
+      remedy:
+        'an idle GPU shows its sleeping link: dump again while it works; if it stays, look at the slot, riser and BIOS (lspci -vv, LnkSta)',
     });
   }
 }
@@ -119,11 +137,13 @@ function checkNicLink({ findings }: Patient, { element, pci, bandwidthGBps }: Ne
   if (pci === undefined || integer(element, 'speed', 0) <= 0 || pci.bandwidthGBps === 0) return;
   if (!pciLink(16, pci.element.attributes.get('link_speed') ?? '').known || pci.bandwidthGBps >= bandwidthGBps * 0.9) return;
   findings.add(pci.element, {
-    code: 'nic-link-slow', severity: 'warning',
+    code: 'nic-link-slow',
+    severity: 'warning',
     problem: `its port has ${formatGBps(bandwidthGBps)} GB/s, its PCI link ${formatGBps(pci.bandwidthGBps)} GB/s`,
     consequence: `the card moves ${formatGBps(pci.bandwidthGBps)} instead of ${formatGBps(bandwidthGBps)} GB/s`,
     gbps: { is: pci.bandwidthGBps, couldBe: bandwidthGBps },
-    remedy: 'put it into a slot of its generation with 16 lanes; if it is in one, the file has the wrong link_speed or link_width',
+    remedy:
+      'put it into a slot of its generation with 16 lanes; if it is in one, the file has the wrong link_speed or link_width',
   });
 }
 

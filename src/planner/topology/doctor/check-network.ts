@@ -13,7 +13,8 @@ export function checkNetwork(patient: Patient): void {
   const { nets, findings, root, graph } = patient;
   if (nets.length === 0) {
     findings.add(root, {
-      code: 'no-nic', severity: 'info',
+      code: 'no-nic',
+      severity: 'info',
       problem: 'the file has no network device',
       consequence: 'several hosts need one each; NCCL adds those that it finds',
       remedy: 'tccl topo complete FILE --hardware "8 x 400G NIC" adds them',
@@ -30,20 +31,28 @@ export function checkNetwork(patient: Patient): void {
 
 function checkSpeed({ nets, findings }: Patient, { element, pci, bandwidthGBps }: NetDevice): void {
   const speed = integer(element, 'speed', 0);
-  const model = pci === undefined ? undefined
-    : nicModels.find(({ vendor, device }) => integer(pci.element, 'vendor', 0) === vendor && integer(pci.element, 'device', 0) === device);
+  const model =
+    pci === undefined
+      ? undefined
+      : nicModels.find(
+          ({ vendor, device }) => integer(pci.element, 'vendor', 0) === vendor && integer(pci.element, 'device', 0) === device,
+        );
   const fastest = Math.max(...nets.map((net) => net.bandwidthGBps));
   const isFast = model !== undefined && model.speedMbps > 10_000;
   // A real 10 Gb/s port is no fault.
   if (speed > 0 && !(speed === 10_000 && isFast)) return;
   const couldBe = isFast ? model.speedMbps / 8000 : fastest;
   findings.add(element, {
-    code: 'nic-default-speed', severity: couldBe > bandwidthGBps ? 'warning' : 'info',
-    problem: speed === 10_000 ? 'speed="10000" is what NCCL puts where it knows nothing, and this card is faster'
-      : `${element.attributes.has('speed') ? `speed="${element.attributes.get('speed') ?? ''}"` : 'speed missing'}: NCCL takes 10 Gb/s`,
-    consequence: couldBe > bandwidthGBps
-      ? `the search counts on ${formatGBps(bandwidthGBps)} instead of ${formatGBps(couldBe)} GB/s, and makes fewer channels`
-      : `the search counts on ${formatGBps(bandwidthGBps)} GB/s`,
+    code: 'nic-default-speed',
+    severity: couldBe > bandwidthGBps ? 'warning' : 'info',
+    problem:
+      speed === 10_000
+        ? 'speed="10000" is what NCCL puts where it knows nothing, and this card is faster'
+        : `${element.attributes.has('speed') ? `speed="${element.attributes.get('speed') ?? ''}"` : 'speed missing'}: NCCL takes 10 Gb/s`,
+    consequence:
+      couldBe > bandwidthGBps
+        ? `the search counts on ${formatGBps(bandwidthGBps)} instead of ${formatGBps(couldBe)} GB/s, and makes fewer channels`
+        : `the search counts on ${formatGBps(bandwidthGBps)} GB/s`,
     ...(couldBe > bandwidthGBps ? { gbps: { is: bandwidthGBps, couldBe } } : {}),
     remedy: 'write the speed of the port in Mb/s (cat /sys/class/net/NAME/speed, ibstat); check that the link is up',
   });
@@ -54,12 +63,22 @@ function checkGdrAttributes({ gpus, nets, findings }: Patient): void {
   const hasRdma = nets.some((net) => (net.element.attributes.get('gdr') ?? '0') !== '0');
   for (const { element } of gpus) {
     if (element.attributes.get('gdr') !== '0') continue;
-    findings.add(element, gdrOff('the GPU', fastest, hasRdma, 'load nvidia-peermem, or a driver and kernel with DMA-BUF; GeForce cards cannot'));
+    findings.add(
+      element,
+      gdrOff('the GPU', fastest, hasRdma, 'load nvidia-peermem, or a driver and kernel with DMA-BUF; GeForce cards cannot'),
+    );
   }
   for (const { element, pci, bandwidthGBps } of nets) {
     if ((element.attributes.get('gdr') ?? '0') !== '0' || pci === undefined) continue;
-    findings.add(element, gdrOff('the network card', bandwidthGBps, bandwidthGBps >= rdmaGBps,
-      'load nvidia-peermem, or a kernel and rdma-core with DMA-BUF; sockets cannot'));
+    findings.add(
+      element,
+      gdrOff(
+        'the network card',
+        bandwidthGBps,
+        bandwidthGBps >= rdmaGBps,
+        'load nvidia-peermem, or a kernel and rdma-core with DMA-BUF; sockets cannot',
+      ),
+    );
   }
 }
 
@@ -68,10 +87,12 @@ const rdmaGBps = 12.5;
 
 function gdrOff(what: string, netGBps: number, isLoss: boolean, remedy: string) {
   return {
-    code: 'gdr-off' as const, severity: isLoss ? 'warning' as const : 'info' as const,
+    code: 'gdr-off' as const,
+    severity: isLoss ? ('warning' as const) : ('info' as const),
     problem: `${what} has no GPU Direct RDMA (gdr="0" or none)`,
-    consequence: `its data goes through the memory of the host, twice over PCI and memory: at best about ${
-      formatGBps(netGBps / 2)} of ${formatGBps(netGBps)} GB/s where PCI is the limit`,
+    consequence: `its data goes through the memory of the host, twice over PCI and memory: at best about ${formatGBps(
+      netGBps / 2,
+    )} of ${formatGBps(netGBps)} GB/s where PCI is the limit`,
     gbps: { is: netGBps / 2, couldBe: netGBps },
     remedy,
   };
@@ -86,7 +107,8 @@ function checkSharedUplinks({ pcis, nets, findings }: Patient): void {
     const sum = below.reduce((total, net) => total + Math.min(net.bandwidthGBps, net.pci?.bandwidthGBps ?? 0), 0);
     if (cards.size < 2 || sum <= pci.bandwidthGBps * 1.1) continue;
     findings.add(pci.element, {
-      code: 'nic-shared-uplink', severity: 'warning',
+      code: 'nic-shared-uplink',
+      severity: 'warning',
       problem: `${cards.size} network cards share its link of ${formatGBps(pci.bandwidthGBps)} GB/s, and no GPU is at this switch`,
       consequence: `together they move ${formatGBps(pci.bandwidthGBps)} instead of ${formatGBps(sum)} GB/s`,
       gbps: { is: pci.bandwidthGBps, couldBe: sum },
@@ -103,7 +125,8 @@ function checkDistance({ gpus, nets, graph, findings, parameters }: Patient): Se
   const paths = findPaths(system, parameters);
   const fastest = Math.max(...nets.map((net) => net.bandwidthGBps));
   for (const node of system.gpus) {
-    const own = system.nets.filter((net) => net.systemId === node.systemId)
+    const own = system.nets
+      .filter((net) => net.systemId === node.systemId)
       .map((net) => paths.between(NodeType.GPU, node.index, NodeType.NET, net.index));
     const best = Math.min(...own.map((path) => paths.type[path] ?? PathType.DIS));
     const device = gpus.find(({ element }) => integer(element, 'rank', -1) === node.rank);
@@ -113,11 +136,13 @@ function checkDistance({ gpus, nets, graph, findings, parameters }: Patient): Se
     const couldBe = Math.min(fastest, device.pci.bandwidthGBps);
     const isLoss = couldBe > is * 1.05 || (node.gdr && system.nets.some((net) => net.gdr));
     findings.add(device.element, {
-      code: 'nic-across-sockets', severity: isLoss ? 'warning' : 'info',
+      code: 'nic-across-sockets',
+      severity: isLoss ? 'warning' : 'info',
       problem: 'its nearest network device is at another CPU',
       consequence: `it reaches the network with ${formatGBps(is)}${couldBe > is ? ` instead of ${formatGBps(couldBe)}` : ''} GB/s, and without GPU Direct RDMA`,
       gbps: { is, couldBe: Math.max(is, couldBe) },
-      remedy: 'put a network card below the same CPU, best at the same switch; with NVLink, NCCL may go by way of a GPU that is nearer (PXN)',
+      remedy:
+        'put a network card below the same CPU, best at the same switch; with NVLink, NCCL may go by way of a GPU that is nearer (PXN)',
     });
   }
   return far;
@@ -140,12 +165,14 @@ function checkGdrDistance({ gpus, graph, parameters, findings }: Patient, knownF
   for (const gpu of tooFar) {
     const isFlat = upwards(gpu.pci).length === 1;
     findings.add(gpu.element, {
-      code: 'gdr-too-far', severity: 'warning',
+      code: 'gdr-too-far',
+      severity: 'warning',
       problem: isFlat
         ? 'it hangs at the CPU without a PCI switch, so every network device is at host-bridge distance (PHB)'
         : 'no network device is at its PCI switches (PIX or PXB)',
-      consequence: `NCCL does not use GPU Direct RDMA there: data goes through the memory of the host, at about ${
-        formatGBps(gpu.pci.bandwidthGBps / 2)} of ${formatGBps(gpu.pci.bandwidthGBps)} GB/s where PCI is the limit`,
+      consequence: `NCCL does not use GPU Direct RDMA there: data goes through the memory of the host, at about ${formatGBps(
+        gpu.pci.bandwidthGBps / 2,
+      )} of ${formatGBps(gpu.pci.bandwidthGBps)} GB/s where PCI is the limit`,
       gbps: { is: gpu.pci.bandwidthGBps / 2, couldBe: gpu.pci.bandwidthGBps },
       remedy: isFlat
         ? 'in a virtual machine, write a file in which GPUs and cards that share a physical switch share a <pci> (its bus id may be invented); or NCCL_NET_GDR_LEVEL=PHB where the platform allows it'
@@ -156,7 +183,11 @@ function checkGdrDistance({ gpus, graph, parameters, findings }: Patient, knownF
 
 /** A GPU without a device at its switch, where another GPU has two to itself. */
 function checkEvenness({ gpus, nets, findings, graph }: Patient): void {
-  const shares = gpus.map((gpu) => ({ gpu, cards: cardsAtSwitchOf(gpu, nets), rivals: gpus.filter((other) => top(other.pci) === top(gpu.pci)).length }));
+  const shares = gpus.map((gpu) => ({
+    gpu,
+    cards: cardsAtSwitchOf(gpu, nets),
+    rivals: gpus.filter((other) => top(other.pci) === top(gpu.pci)).length,
+  }));
   const rich = shares.find(({ cards, rivals }) => cards.length >= 2 * rivals);
   if (rich === undefined) return;
   for (const { gpu, cards } of shares) {
@@ -173,7 +204,8 @@ function checkEvenness({ gpus, nets, findings, graph }: Patient): void {
       copyOf(target).children.push(moved);
     });
     findings.add(gpu.element, {
-      code: 'nic-uneven', severity: 'warning',
+      code: 'nic-uneven',
+      severity: 'warning',
       problem: `no network card is at its switch, while ${gpuName(rich.gpu)} has ${rich.cards.length}`,
       consequence: gain === undefined ? 'it shares the cards of others, by way of the CPU or NVLink' : describeGain(gain),
       ...(gain === undefined ? {} : { gbps: { is: gain.is, couldBe: gain.couldBe } }),

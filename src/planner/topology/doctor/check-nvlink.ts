@@ -26,34 +26,47 @@ function checkCounts({ findings, graph }: Patient, gpus: readonly GpuDevice[]): 
     const isOutlier = twins.filter((other) => linkCount(other.element) < most).length * 2 <= twins.length;
     const richest = twins.find((other) => linkCount(other.element) === most);
     if (count < most && isOutlier && richest !== undefined) {
-      const toSwitch = childrenNamed(richest.element, 'nvlink').every((link) => link.attributes.get('tclass')?.startsWith('0x0680') ?? false);
-      const gain = toSwitch ? graph?.measure.gain((copyOf) => {
-        const copy = copyOf(element);
-        copy.children.splice(0, copy.children.length, ...childrenNamed(richest.element, 'nvlink'));
-      }) : undefined;
+      const toSwitch = childrenNamed(richest.element, 'nvlink').every(
+        (link) => link.attributes.get('tclass')?.startsWith('0x0680') ?? false,
+      );
+      const gain = toSwitch
+        ? graph?.measure.gain((copyOf) => {
+            const copy = copyOf(element);
+            copy.children.splice(0, copy.children.length, ...childrenNamed(richest.element, 'nvlink'));
+          })
+        : undefined;
       findings.add(element, {
-        code: 'nvlink-unequal', severity: count === 0 ? 'error' : 'warning',
+        code: 'nvlink-unequal',
+        severity: count === 0 ? 'error' : 'warning',
         problem: `it has ${count === 0 ? 'no NVLink' : `${count} NVLinks`}, ${gpuName(richest)} of the same kind has ${most}`,
-        consequence: gain !== undefined ? `${describeGain(gain)}${count === 0 ? '; NVLink SHARP is off for all' : ''}`
-          : `${formatGBps(count * nvLinkGBps(sm))} instead of ${formatGBps(most * nvLinkGBps(sm))} GB/s over NVLink`,
-        gbps: gain === undefined ? { is: count * nvLinkGBps(sm), couldBe: most * nvLinkGBps(sm) } : { is: gain.is, couldBe: gain.couldBe },
+        consequence:
+          gain !== undefined
+            ? `${describeGain(gain)}${count === 0 ? '; NVLink SHARP is off for all' : ''}`
+            : `${formatGBps(count * nvLinkGBps(sm))} instead of ${formatGBps(most * nvLinkGBps(sm))} GB/s over NVLink`,
+        gbps:
+          gain === undefined
+            ? { is: count * nvLinkGBps(sm), couldBe: most * nvLinkGBps(sm) }
+            : { is: gain.is, couldBe: gain.couldBe },
         remedy: 'nvidia-smi nvlink -s shows which links are down; restart the fabric manager or reset the GPU, then dump again',
       });
     } else if (model !== undefined && (model.nvlink === 'switch' || count > 0) && count < model.nvlinks && gpus.length > 1) {
       findings.add(element, {
-        code: 'nvlink-missing', severity: 'warning',
+        code: 'nvlink-missing',
+        severity: 'warning',
         problem: `it has ${count === 0 ? 'no NVLink' : `${count} NVLinks`} in the file, and ${model.name} has ${model.nvlinks}`,
         consequence: `${formatGBps(count * nvLinkGBps(sm))} instead of ${formatGBps(model.nvlinks * nvLinkGBps(sm))} GB/s over NVLink`,
         gbps: { is: count * nvLinkGBps(sm), couldBe: model.nvlinks * nvLinkGBps(sm) },
-        remedy: count === 0
-          ? 'a file without <nvlink> lets NCCL ask the driver; one for planning needs them: tccl topo complete adds them'
-          : 'nvidia-smi nvlink -s shows which links are down',
+        remedy:
+          count === 0
+            ? 'a file without <nvlink> lets NCCL ask the driver; one for planning needs them: tccl topo complete adds them'
+            : 'nvidia-smi nvlink -s shows which links are down',
       });
     }
     if (model?.c2c !== undefined && childrenNamed(element, 'c2c').length === 0) {
       const couldBe = (model.c2c.bandwidthMBps * model.c2c.count) / 1000;
       findings.add(element, {
-        code: 'c2c-missing', severity: 'warning',
+        code: 'c2c-missing',
+        severity: 'warning',
         problem: `it has no <c2c>, and ${model.name} has one`,
         consequence: `it reaches its CPU with ${formatGBps(pci.bandwidthGBps)} instead of ${formatGBps(couldBe)} GB/s`,
         gbps: { is: pci.bandwidthGBps, couldBe },
@@ -76,7 +89,8 @@ function checkTargets({ findings }: Patient, gpu: GpuDevice, gpus: readonly GpuD
     const count = integer(link, 'count', 0);
     if (target === gpu) {
       findings.add(link, {
-        code: 'nvlink-to-itself', severity: 'warning',
+        code: 'nvlink-to-itself',
+        severity: 'warning',
         problem: 'the NVLink leads to the GPU that it leaves',
         consequence: `its ${formatGBps(bandwidth(count))} GB/s join nothing: the GPU reaches others over PCI with ${formatGBps(gpu.pci.bandwidthGBps)} GB/s`,
         gbps: { is: gpu.pci.bandwidthGBps, couldBe: bandwidth(count) },
@@ -84,7 +98,8 @@ function checkTargets({ findings }: Patient, gpu: GpuDevice, gpus: readonly GpuD
       });
     } else if (target === undefined) {
       findings.add(link, {
-        code: 'nvlink-gpu-absent', severity: 'info',
+        code: 'nvlink-gpu-absent',
+        severity: 'info',
         problem: 'the NVLink leads to a GPU that the file does not name',
         consequence: `NCCL leaves it out: ${formatGBps(bandwidth(count))} GB/s fewer`,
         gbps: { is: 0, couldBe: bandwidth(count) },
@@ -96,11 +111,13 @@ function checkTargets({ findings }: Patient, gpu: GpuDevice, gpus: readonly GpuD
         .reduce((sum, other) => sum + integer(other, 'count', 0), 0);
       if (back >= count) continue;
       findings.add(link, {
-        code: 'nvlink-one-way', severity: 'warning',
+        code: 'nvlink-one-way',
+        severity: 'warning',
         problem: `${count} NVLink${count > 1 ? 's' : ''} to ${gpuName(target)}, ${back === 0 ? 'none' : String(back)} back`,
         consequence: `${gpuName(target)} sends to ${gpuName(gpu)} with ${formatGBps(bandwidth(back))} instead of ${formatGBps(bandwidth(count))} GB/s`,
         gbps: { is: bandwidth(back), couldBe: bandwidth(count) },
-        remedy: 'nvidia-smi nvlink -s on both GPUs: a link that is up at one end only is broken; in a file, write both directions',
+        remedy:
+          'nvidia-smi nvlink -s on both GPUs: a link that is up at one end only is broken; in a file, write both directions',
       });
     }
   }

@@ -36,13 +36,16 @@ export function diagnose(root: XmlElement, options: DiagnoseOptions = {}): Findi
   const findings = new Findings();
   const parameters = options.parameters ?? defaultParameters;
   checkNotes(options.notes ?? [], findings);
-  attempt(findings, 'impossible', () => { validateTopology(root); });
+  attempt(findings, 'impossible', () => {
+    validateTopology(root);
+  });
   if (root.name !== 'system') return findings.list();
 
   const devices = devicesOf(root);
   if (Math.max(devices.cpus.length, devices.pcis.length, devices.gpus.length, devices.nets.length) > mostDevices) {
     findings.add(root, {
-      code: 'impossible', severity: 'error',
+      code: 'impossible',
+      severity: 'error',
       problem: `it has ${devices.pcis.length} PCI devices, ${devices.nets.length} network devices and ${devices.cpus.length} CPUs`,
       consequence: 'NCCL has room for 640 of a kind',
       remedy: 'a file is about one host, or one NVLink domain',
@@ -69,7 +72,12 @@ export function diagnose(root: XmlElement, options: DiagnoseOptions = {}): Findi
 }
 
 /** The graph; where there is none because of what other findings tell, no finding more. */
-function systemOf(root: XmlElement, parameters: Parameters, findings: Findings, devices: Pick<Patient, 'cpus' | 'gpus'>): System | undefined {
+function systemOf(
+  root: XmlElement,
+  parameters: Parameters,
+  findings: Findings,
+  devices: Pick<Patient, 'cpus' | 'gpus'>,
+): System | undefined {
   const isSkeleton = !devices.gpus.some(({ element }) => element.attributes.has('rank'));
   if (isSkeleton && devices.cpus.length > 0) return undefined;
   return attempt(findings, 'nccl-fails', () => buildSystem(root, { parameters }));
@@ -80,12 +88,20 @@ function attempt<Result>(findings: Findings, code: 'impossible' | 'nccl-fails', 
     return action();
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
-    findings.add({ element: 'the file', line: error.line ?? 0, column: error.column ?? 0 }, {
-      code, severity: 'error',
-      problem: error.message,
-      consequence: code === 'impossible' ? 'what NCCL computes from it is about no machine' : 'NCCL fails when it builds its graph: 0 GB/s',
-      remedy: code === 'impossible' ? 'correct this element' : 'correct this element; NCCL_TOPO_DUMP_FILE shows how NCCL writes it',
-    });
+    findings.add(
+      { element: 'the file', line: error.line ?? 0, column: error.column ?? 0 },
+      {
+        code,
+        severity: 'error',
+        problem: error.message,
+        consequence:
+          code === 'impossible'
+            ? 'what NCCL computes from it is about no machine'
+            : 'NCCL fails when it builds its graph: 0 GB/s',
+        remedy:
+          code === 'impossible' ? 'correct this element' : 'correct this element; NCCL_TOPO_DUMP_FILE shows how NCCL writes it',
+      },
+    );
     return undefined;
   }
 }

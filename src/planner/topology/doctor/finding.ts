@@ -85,15 +85,16 @@ export class Findings {
     // What the text says about NCCL's parser is about one thing each.
     const key = [code, severity, cost, code.startsWith('nccl-') ? finding.problem : remedy].join('\n');
     let known = this.#byText.get(key);
-    if (known === undefined) this.#byText.set(key, known = { ...finding, places: [] });
+    if (known === undefined) this.#byText.set(key, (known = { ...finding, places: [] }));
     if (element !== undefined) known.places.push('element' in element ? element : placeOf(element));
   }
 
   /** The worst first; among equals in the order of the file. */
   list(): Finding[] {
     const line = (finding: Finding) => finding.places[0]?.line ?? 0;
-    return [...this.#byText.values()].sort((a, b) =>
-      severities.indexOf(a.severity) - severities.indexOf(b.severity) || line(a) - line(b));
+    return [...this.#byText.values()].sort(
+      (a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity) || line(a) - line(b),
+    );
   }
 }
 

@@ -81,9 +81,11 @@ function bandwidths(system: System): Map<string, number> {
       const path = paths.between(NodeType.GPU, gpu.index, type, index);
       if ((paths.type[path] ?? PathType.DIS) < PathType.NET) result.set(`${name} to ${to}`, paths.bandwidthGBps[path] ?? 0);
     };
-    for (const cpu of system.cpus) if (cpu.systemId === gpu.systemId) add(NodeType.CPU, cpu.index, `CPU ${BigInt.asIntN(56, cpu.localId)}`);
+    for (const cpu of system.cpus)
+      if (cpu.systemId === gpu.systemId) add(NodeType.CPU, cpu.index, `CPU ${BigInt.asIntN(56, cpu.localId)}`);
     for (const net of system.nets) if (net.systemId === gpu.systemId) add(NodeType.NET, net.index, `NET ${net.dev}`);
-    for (const other of system.gpus) if (other !== gpu) add(NodeType.GPU, other.index, `GPU ${several ? `of rank ${other.rank}` : other.dev}`);
+    for (const other of system.gpus)
+      if (other !== gpu) add(NodeType.GPU, other.index, `GPU ${several ? `of rank ${other.rank}` : other.dev}`);
   }
   return result;
 }

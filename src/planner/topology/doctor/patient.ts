@@ -61,7 +61,11 @@ export function devicesOf(root: XmlElement): Pick<Patient, 'cpus' | 'pcis' | 'gp
   const addPcis = (parent: XmlElement, cpu: XmlElement, above: PciDevice | undefined): void => {
     for (const element of childrenNamed(parent, 'pci')) {
       const pci: PciDevice = {
-        element, cpu, parent: above, children: [], key: deviceKey(cpu, element.attributes.get('busid') ?? ''),
+        element,
+        cpu,
+        parent: above,
+        children: [],
+        key: deviceKey(cpu, element.attributes.get('busid') ?? ''),
         bandwidthGBps: pciLink(integer(element, 'link_width', 0), element.attributes.get('link_speed') ?? '').bandwidthGBps,
       };
       above?.children.push(pci);

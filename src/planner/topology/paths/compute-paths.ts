@@ -35,10 +35,12 @@ function diversion(system: System, paths: Paths, locality: Locality, reach: Reac
   const gpus = system.gpus.length;
   for (let to = 0; to < gpus; to++) {
     for (let from = 0; from < gpus; from++) {
-      if (!reach.isPeer(from, to)) goThrough(paths, rules, NodeType.CPU, locality.cpuOfGpu(to), NodeType.GPU, from, NodeType.GPU, to);
+      if (!reach.isPeer(from, to))
+        goThrough(paths, rules, NodeType.CPU, locality.cpuOfGpu(to), NodeType.GPU, from, NodeType.GPU, to);
     }
     for (let from = 0; from < gpus; from++) {
-      if (from !== to && !reach.connects(from, to)) paths.type[paths.between(NodeType.GPU, from, NodeType.GPU, to)] = PathType.NET;
+      if (from !== to && !reach.connects(from, to))
+        paths.type[paths.between(NodeType.GPU, from, NodeType.GPU, to)] = PathType.NET;
     }
   }
 }
@@ -54,7 +56,10 @@ function chipToChip(system: System, paths: Paths, locality: Locality, { nearestN
         ? typeOfBoth(gpuToCpu, paths.type[paths.between(NodeType.NET, net, NodeType.CPU, cpu)] ?? PathType.DIS) === PathType.P2C
         : gpuToCpu === PathType.C2C && paths.type[paths.between(NodeType.GPU, gpu, NodeType.NET, net)] === PathType.PHB;
       if (!isOverC2c) continue;
-      for (const path of [paths.between(NodeType.GPU, gpu, NodeType.NET, net), paths.between(NodeType.NET, net, NodeType.GPU, gpu)]) {
+      for (const path of [
+        paths.between(NodeType.GPU, gpu, NodeType.NET, net),
+        paths.between(NodeType.NET, net, NodeType.GPU, gpu),
+      ]) {
         paths.type[path] = c2cFromParts ? Math.min(PathType.P2C, paths.type[path] ?? PathType.DIS) : PathType.P2C;
       }
     }
@@ -75,8 +80,10 @@ function networkPaths(system: System, paths: Paths, locality: Locality, paramete
     if ((paths.type[toNet(proxy, net)] ?? PathType.DIS) > farthestProxy) return false;
     if ((paths.type[paths.between(NodeType.GPU, proxy, NodeType.GPU, gpu)] ?? PathType.DIS) > PathType.NVL) return false;
     if (system.gpus[proxy]?.systemId !== system.gpus[gpu]?.systemId) return false;
-    return (paths.bandwidthGBps[toNet(proxy, net)] ?? 0) > (paths.bandwidthGBps[toNet(gpu, net)] ?? 0)
-      || (paths.type[toNet(gpu, net)] ?? PathType.DIS) > farthestOwn;
+    return (
+      (paths.bandwidthGBps[toNet(proxy, net)] ?? 0) > (paths.bandwidthGBps[toNet(gpu, net)] ?? 0) ||
+      (paths.type[toNet(gpu, net)] ?? PathType.DIS) > farthestOwn
+    );
   };
 
   for (const { index: net } of system.nets) {
@@ -100,7 +107,14 @@ function networkPaths(system: System, paths: Paths, locality: Locality, paramete
 
 /** Makes the path between two nodes go by way of a third: its path there, then the third's path on. */
 function goThrough(
-  paths: Paths, { c2cFromParts }: Rules, viaType: NodeType, via: number, fromType: NodeType, from: number, toType: NodeType, to: number,
+  paths: Paths,
+  { c2cFromParts }: Rules,
+  viaType: NodeType,
+  via: number,
+  fromType: NodeType,
+  from: number,
+  toType: NodeType,
+  to: number,
 ): void {
   const path = paths.between(fromType, from, toType, to);
   const first = paths.between(fromType, from, viaType, via);
@@ -108,9 +122,10 @@ function goThrough(
   paths.firstHop[path] = paths.join(first, second);
   paths.hopCount[path] = (paths.hopCount[first] ?? 0) + (paths.hopCount[second] ?? 0);
   paths.bandwidthGBps[path] = Math.min(paths.bandwidthGBps[first] ?? 0, paths.bandwidthGBps[second] ?? 0);
-  paths.type[path] = viaType === NodeType.GPU
-    ? PathType.PXN
-    : (c2cFromParts ? typeOfBoth : Math.max)(paths.type[first] ?? PathType.DIS, paths.type[second] ?? PathType.DIS);
+  paths.type[path] =
+    viaType === NodeType.GPU
+      ? PathType.PXN
+      : (c2cFromParts ? typeOfBoth : Math.max)(paths.type[first] ?? PathType.DIS, paths.type[second] ?? PathType.DIS);
 }
 
 /** Type of two paths one after the other: the worse; but C2C and a host bridge together are P2C. */

@@ -53,7 +53,9 @@ class Search {
     this.#byType = rulesOf(parameters).pathsByType;
     this.#hardwareType = hardwareType(system);
     this.#nodeType = Uint8Array.from(system.nodes, (node) => node.type);
-    this.#parent = Int32Array.from(system.nodes, (node) => (node.type === NodeType.GPU ? system.hardware[node.parent]?.vertex ?? -1 : -1));
+    this.#parent = Int32Array.from(system.nodes, (node) =>
+      node.type === NodeType.GPU ? (system.hardware[node.parent]?.vertex ?? -1) : -1,
+    );
     this.#wave = new Int32Array(system.nodes.length);
     this.#nextWave = new Int32Array(system.nodes.length);
     this.#inWave = new Int32Array(system.nodes.length);
@@ -121,7 +123,7 @@ class Search {
             if (old < 0) throw this.#noWayBack(node, next);
             back = paths.hopLink[old] ?? 0;
           }
-          firstHop[nextPath] = paths.prepend(back, countSoFar === 0 ? -1 : firstHop[path] ?? -1);
+          firstHop[nextPath] = paths.prepend(back, countSoFar === 0 ? -1 : (firstHop[path] ?? -1));
           hopCount[nextPath] = countSoFar + 1;
           bandwidthGBps[nextPath] = newGBps;
           pathType[nextPath] = newType;
@@ -140,7 +142,8 @@ class Search {
   #typeOfStep(node: number, next: number, kind: number, typeSoFar: number, oneGpuAway: boolean): number {
     const nodeType = this.#nodeType;
     if (kind === LinkType.PCI && (nodeType[node] === NodeType.CPU || nodeType[next] === NodeType.CPU)) return PathType.PHB;
-    if (kind === LinkType.NVL && nodeType[node] === this.#hardwareType && typeSoFar === PathType.NVL && oneGpuAway) return PathType.NVB;
+    if (kind === LinkType.NVL && nodeType[node] === this.#hardwareType && typeSoFar === PathType.NVL && oneGpuAway)
+      return PathType.NVB;
     if (nodeType[node] === NodeType.PCI && nodeType[next] === NodeType.PCI) return PathType.PXB;
     return kind === LinkType.NET ? PathType.LOC : kind;
   }
@@ -150,8 +153,10 @@ class Search {
       const found = this.#system.nodes[vertex];
       return found === undefined ? '?' : nodeName(found);
     };
-    return new InputError('CONTENT',
+    return new InputError(
+      'CONTENT',
       `${name(node)} has a link to ${name(next)}, but there is none back: the file must give the link on both sides`,
-      { ncclResult: 3 });
+      { ncclResult: 3 },
+    );
   }
 }

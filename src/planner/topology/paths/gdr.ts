@@ -44,8 +44,9 @@ const readsFromSm = 80;
 /** The decisions that there are: one object each, for paths ask often. */
 const allowed: GdrDecision = { mode: GdrMode.DEFAULT, reason: 'near' };
 const allowedOverPci: GdrDecision = { mode: GdrMode.PCI, reason: 'near' };
-const refused = Object.fromEntries((['nic', 'gpu', 'split-gpu', 'read', 'far'] as const)
-  .map((reason) => [reason, { mode: GdrMode.DISABLED, reason }])) as Record<Exclude<GdrReason, 'near'>, GdrDecision>;
+const refused = Object.fromEntries(
+  (['nic', 'gpu', 'split-gpu', 'read', 'far'] as const).map((reason) => [reason, { mode: GdrMode.DISABLED, reason }]),
+) as Record<Exclude<GdrReason, 'near'>, GdrDecision>;
 
 /** Decides for which GPUs and NETs GPU Direct RDMA is used. */
 export class GpuDirect {
@@ -123,7 +124,11 @@ export class GpuDirect {
       }
     }
     if (node?.type !== NodeType.GPU) {
-      throw new InputError('NO_PATH', `the path from GPU ${gpu} to NET ${net} goes by way of ${node === undefined ? 'no node' : nodeName(node)}, which no rank uses`, { ncclResult: 3 });
+      throw new InputError(
+        'NO_PATH',
+        `the path from GPU ${gpu} to NET ${net} goes by way of ${node === undefined ? 'no node' : nodeName(node)}, which no rank uses`,
+        { ncclResult: 3 },
+      );
     }
     const { systemId, dev } = node;
     return this.#system.gpus.findIndex((other) => other.systemId === systemId && other.dev === dev);
@@ -134,8 +139,10 @@ export class GpuDirect {
     const wish = this.#parameters.netGdrRead;
     if (wish === 0) return false;
     if (wish > 0 || sm >= readsFromSm || this.#system.gpus.length === 1) return true;
-    return this.#system.gpus.some(({ index }) =>
-      index !== gpu && this.#paths.type[this.#paths.between(NodeType.GPU, gpu, NodeType.GPU, index)] === PathType.NVL);
+    return this.#system.gpus.some(
+      ({ index }) =>
+        index !== gpu && this.#paths.type[this.#paths.between(NodeType.GPU, gpu, NodeType.GPU, index)] === PathType.NVL,
+    );
   }
 
   #goesOverC2c(gpu: number, distance: number): boolean {

@@ -69,7 +69,7 @@ export class Locality {
     for (let index = 0; index < count; index++) {
       const path = this.#paths.to(type, index) + vertex;
       const gbps = bandwidthGBps[path] ?? 0;
-      const kind = this.#pxnFirst ? pxnFirst(pathType[path] ?? 0) : pathType[path] ?? 0;
+      const kind = this.#pxnFirst ? pxnFirst(pathType[path] ?? 0) : (pathType[path] ?? 0);
       if (gbps > bestGBps || (gbps === bestGBps && kind < bestType)) {
         bestGBps = gbps;
         bestType = kind;
@@ -146,9 +146,12 @@ export class Locality {
 
   #netsPerGpu(nets: number, gpus: number): number {
     switch (this.#policy.kind) {
-      case 'auto': return Math.ceil(nets / gpus);
-      case 'all': return nets;
-      case 'max': return Math.min(this.#policy.count, nets);
+      case 'auto':
+        return Math.ceil(nets / gpus);
+      case 'all':
+        return nets;
+      case 'max':
+        return Math.min(this.#policy.count, nets);
     }
   }
 

@@ -2,7 +2,15 @@ import { countOf, type System } from '../system.js';
 import { NodeType, nodeTypes, PathType } from '../types.js';
 
 /** Types of nodes that paths lead to, in the order in which NCCL looks for them. */
-export const targetTypes = [NodeType.CPU, NodeType.DEV, NodeType.GPU, NodeType.NET, NodeType.GIN, NodeType.RMA, NodeType.NVS] as const;
+export const targetTypes = [
+  NodeType.CPU,
+  NodeType.DEV,
+  NodeType.GPU,
+  NodeType.NET,
+  NodeType.GIN,
+  NodeType.RMA,
+  NodeType.NVS,
+] as const;
 
 /**
  * The best path from every node to every CPU, GPU, network device and NVSwitch.

@@ -57,14 +57,16 @@ export class Reach {
     const hops = this.#hardwareType === NodeType.DEV ? 4 : 2;
     if (this.#paths.hopCount[path] !== hops) return -1;
     const first = this.#paths.firstHop[path] ?? 0;
-    const middle = hops === 4 ? this.#paths.nextHop[first] ?? 0 : first;
+    const middle = hops === 4 ? (this.#paths.nextHop[first] ?? 0) : first;
     const between = this.#system.nodes[this.#system.links.to[this.#paths.hopLink[middle] ?? 0] ?? 0];
     if (between?.type !== this.#hardwareType) return -1;
     const relay = this.#system.gpus.findIndex((gpu) => gpu.systemId === between.systemId && gpu.dev === between.dev);
     if (relay >= 0) return relay;
-    throw new InputError('NO_PATH',
+    throw new InputError(
+      'NO_PATH',
       `${this.#name(from)} and ${this.#name(to)} are joined over NVLink by way of ${nodeName(between)}, which no rank uses; set NCCL_NVB_DISABLE=1 or use that GPU`,
-      { ncclResult: 3 });
+      { ncclResult: 3 },
+    );
   }
 
   /** Whether two GPUs connect by peer-to-peer or shared memory; else only the network is left. */
@@ -123,9 +125,11 @@ export class Reach {
   }
 
   #refusedNvLink(from: number, to: number): InputError {
-    return new InputError('CONTENT',
+    return new InputError(
+      'CONTENT',
       `the driver refuses peer-to-peer between ${this.#name(from)} and ${this.#name(to)}, which are joined by NVLink: look for broken hardware, or set NCCL_IGNORE_DISABLED_P2P=1`,
-      { ncclResult: 1 });
+      { ncclResult: 1 },
+    );
   }
 
   #path(from: number, to: number): number {

@@ -1,4 +1,14 @@
-import { CpuArch, CpuModel, type CpuNode, CpuVendor, type DevNode, type GpuNode, nodeName, type System, type SystemNode } from '../system.js';
+import {
+  CpuArch,
+  CpuModel,
+  type CpuNode,
+  CpuVendor,
+  type DevNode,
+  type GpuNode,
+  nodeName,
+  type System,
+  type SystemNode,
+} from '../system.js';
 import { LinkType, NodeType, pathTypeNames } from '../types.js';
 import type { Paths } from '../paths/paths.js';
 import { descendants, type XmlElement } from '../xml/tree.js';
@@ -79,8 +89,16 @@ export function draw(title: string, system: System, paths: Paths, source?: XmlEl
   }));
   const several = system.hostHashes.length > 1;
   const endpoints = [
-    ...system.gpus.map((gpu) => ({ node: gpu, kind: 'gpu' as const, label: several ? `GPU${gpu.rank}` : gpuLabel(system, gpu.rank, gpu.dev) })),
-    ...system.nets.map((net) => ({ node: net, kind: 'net' as const, label: several ? `NET${net.systemId}.${net.dev}` : `NET${net.dev}` })),
+    ...system.gpus.map((gpu) => ({
+      node: gpu,
+      kind: 'gpu' as const,
+      label: several ? `GPU${gpu.rank}` : gpuLabel(system, gpu.rank, gpu.dev),
+    })),
+    ...system.nets.map((net) => ({
+      node: net,
+      kind: 'net' as const,
+      label: several ? `NET${net.systemId}.${net.dev}` : `NET${net.dev}`,
+    })),
   ];
   return {
     title,
@@ -88,11 +106,13 @@ export function draw(title: string, system: System, paths: Paths, source?: XmlEl
     hosts,
     wires: wires(system),
     endpoints: endpoints.map(({ node, kind, label }) => ({ id: nodeName(node), kind, label })),
-    matrix: endpoints.map(({ node: from }) => endpoints.map(({ node: to }) => {
-      if (from === to) return { type: 'X', bandwidthGBps: 0 };
-      const path = paths.between(from.type, from.index, to.type, to.index);
-      return { type: pathTypeNames[paths.type[path] ?? 11] ?? 'DIS', bandwidthGBps: paths.bandwidthGBps[path] ?? 0 };
-    })),
+    matrix: endpoints.map(({ node: from }) =>
+      endpoints.map(({ node: to }) => {
+        if (from === to) return { type: 'X', bandwidthGBps: 0 };
+        const path = paths.between(from.type, from.index, to.type, to.index);
+        return { type: pathTypeNames[paths.type[path] ?? 11] ?? 'DIS', bandwidthGBps: paths.bandwidthGBps[path] ?? 0 };
+      }),
+    ),
   };
 }
 
@@ -109,7 +129,9 @@ export function systemSummary(system: System): string {
   const speeds = [...new Set(system.nets.map(({ bandwidthGBps }) => formatGBps(bandwidthGBps)))];
   return [
     ...(system.hostHashes.length > 1 ? [count(system.hostHashes.length, 'host')] : []),
-    sms.length === 1 && sms[0] === 0 ? count(system.gpus.length, 'CPU device') : `${count(system.gpus.length, 'GPU')} (sm ${sms.join(', ')})`,
+    sms.length === 1 && sms[0] === 0
+      ? count(system.gpus.length, 'CPU device')
+      : `${count(system.gpus.length, 'GPU')} (sm ${sms.join(', ')})`,
     system.nets.length === 0 ? 'no network device' : `${count(system.nets.length, 'network device')} (${speeds.join(', ')} GB/s)`,
     count(system.cpus.length, 'CPU'),
     ...(system.nvSwitches.length > 0 ? ['NVSwitch'] : []),
@@ -125,7 +147,8 @@ function netNames(source: XmlElement): Map<number, string> {
     if (!hosts.includes(hash)) hosts.push(hash);
     for (const element of descendants(cpu)) {
       const name = element.attributes.get('name');
-      if (element.name === 'net' && name !== undefined) names.set(netKey(hosts.indexOf(hash), Number(element.attributes.get('dev'))), name);
+      if (element.name === 'net' && name !== undefined)
+        names.set(netKey(hosts.indexOf(hash), Number(element.attributes.get('dev'))), name);
     }
   }
   return names;
@@ -147,24 +170,56 @@ class TreeDrawer {
 
   cpu(cpu: CpuNode): Box {
     const cores = cpuList(cpu.affinity);
-    return this.#box(cpu, 'cpu', `CPU ${numaText(cpu.localId)}`, [cpuText(cpu), ...(cores === '' ? [] : [`cores ${cores}`])], undefined, undefined);
+    return this.#box(
+      cpu,
+      'cpu',
+      `CPU ${numaText(cpu.localId)}`,
+      [cpuText(cpu), ...(cores === '' ? [] : [`cores ${cores}`])],
+      undefined,
+      undefined,
+    );
   }
 
   #node(node: SystemNode, uplinkGBps: number, parent: SystemNode): Box | undefined {
     switch (node.type) {
-      case NodeType.PCI: return this.#box(node, 'switch', `PCI switch ${formatBusId(node.localId)}`, [], uplinkGBps, parent);
-      case NodeType.DEV: case NodeType.GPU: return { id: nodeName(node), kind: 'gpu', ...this.#gpuText(node), uplinkGBps, children: [] };
-      case NodeType.NIC: return this.#box(node, 'card', node.localId === 0n ? 'NIC (no PCI)' : `NIC ${formatBusId(node.localId)}`, [], uplinkGBps, parent);
+      case NodeType.PCI:
+        return this.#box(node, 'switch', `PCI switch ${formatBusId(node.localId)}`, [], uplinkGBps, parent);
+      case NodeType.DEV:
+      case NodeType.GPU:
+        return { id: nodeName(node), kind: 'gpu', ...this.#gpuText(node), uplinkGBps, children: [] };
+      case NodeType.NIC:
+        return this.#box(
+          node,
+          'card',
+          node.localId === 0n ? 'NIC (no PCI)' : `NIC ${formatBusId(node.localId)}`,
+          [],
+          uplinkGBps,
+          parent,
+        );
       case NodeType.NET: {
         const name = this.#names.get(netKey(node.systemId, node.dev));
-        const details = [name, node.gdr ? undefined : 'no GDR', node.coll ? 'SHARP' : undefined].filter((detail) => detail !== undefined);
+        const details = [name, node.gdr ? undefined : 'no GDR', node.coll ? 'SHARP' : undefined].filter(
+          (detail) => detail !== undefined,
+        );
         return { id: nodeName(node), kind: 'port', label: `NET ${node.dev}`, details, uplinkGBps, children: [] };
       }
-      case NodeType.NVS: case NodeType.CPU: case NodeType.GIN: case NodeType.RMA: case NodeType.CXB: return undefined;
+      case NodeType.NVS:
+      case NodeType.CPU:
+      case NodeType.GIN:
+      case NodeType.RMA:
+      case NodeType.CXB:
+        return undefined;
     }
   }
 
-  #box(node: SystemNode, kind: BoxKind, label: string, details: readonly string[], uplinkGBps: number | undefined, parent: SystemNode | undefined): Box {
+  #box(
+    node: SystemNode,
+    kind: BoxKind,
+    label: string,
+    details: readonly string[],
+    uplinkGBps: number | undefined,
+    parent: SystemNode | undefined,
+  ): Box {
     const children: { readonly order: bigint; readonly box: Box }[] = [];
     const { start, to, type, bandwidthGBps } = this.#system.links;
     for (let link = start[node.vertex] ?? 0; link < (start[node.vertex + 1] ?? 0); link++) {
@@ -186,7 +241,12 @@ class TreeDrawer {
     const rankText = ranks.length === 0 ? ['unused'] : plain ? [] : [`rank${ranks.length > 1 ? 's' : ''} ${ranks.join(' ')}`];
     return {
       label: `${dev.sm === 0 ? 'CPU device' : 'GPU'} ${dev.dev}`,
-      details: [formatBusId(dev.localId & ~3n), ...rankText, ...(gpus.some((gpu) => !gpu.gdr) ? ['no GDR'] : []), ...this.#linkText(dev)],
+      details: [
+        formatBusId(dev.localId & ~3n),
+        ...rankText,
+        ...(gpus.some((gpu) => !gpu.gdr) ? ['no GDR'] : []),
+        ...this.#linkText(dev),
+      ],
     };
   }
 
@@ -201,7 +261,8 @@ class TreeDrawer {
       if (target === undefined) continue;
       if (type[link] === LinkType.C2C) texts.push(`C2C ${gbps} GB/s`);
       if (type[link] !== LinkType.NVL) continue;
-      if (target.type === NodeType.DEV || target.type === NodeType.GPU) gpus.push({ dev: target.dev, text: `GPU ${target.dev} ${gbps}` });
+      if (target.type === NodeType.DEV || target.type === NodeType.GPU)
+        gpus.push({ dev: target.dev, text: `GPU ${target.dev} ${gbps}` });
       else texts.push(`NVLink ${gbps} GB/s to ${target.type === NodeType.NVS ? 'NVSwitch' : 'CPU'}`);
     }
     gpus.sort((a, b) => a.dev - b.dev);
@@ -212,7 +273,12 @@ class TreeDrawer {
 
 function wires(system: System): Wire[] {
   const result: Wire[] = [];
-  const kinds = new Map<number, Wire['kind']>([[LinkType.NVL, 'NVL'], [LinkType.C2C, 'C2C'], [LinkType.SYS, 'SYS'], [LinkType.LOC, 'LOC']]);
+  const kinds = new Map<number, Wire['kind']>([
+    [LinkType.NVL, 'NVL'],
+    [LinkType.C2C, 'C2C'],
+    [LinkType.SYS, 'SYS'],
+    [LinkType.LOC, 'LOC'],
+  ]);
   const id = (node: SystemNode) => (node.type === NodeType.NVS ? nvSwitchId : nodeName(node));
   const { start, to, type, bandwidthGBps } = system.links;
   for (const node of system.nodes) {
@@ -229,11 +295,21 @@ function wires(system: System): Wire[] {
   return result;
 }
 
-const archNames = new Map<number, string>([[CpuArch.X86, 'x86_64'], [CpuArch.POWER, 'ppc64'], [CpuArch.ARM, 'arm64']]);
-const vendorNames = new Map<number, string>([[CpuVendor.INTEL, 'Intel'], [CpuVendor.AMD, 'AMD'], [CpuVendor.ZHAOXIN, 'Zhaoxin']]);
+const archNames = new Map<number, string>([
+  [CpuArch.X86, 'x86_64'],
+  [CpuArch.POWER, 'ppc64'],
+  [CpuArch.ARM, 'arm64'],
+]);
+const vendorNames = new Map<number, string>([
+  [CpuVendor.INTEL, 'Intel'],
+  [CpuVendor.AMD, 'AMD'],
+  [CpuVendor.ZHAOXIN, 'Zhaoxin'],
+]);
 const intelModelNames = new Map<number, string>([
-  [CpuModel.INTEL_BDW, 'Broadwell or older'], [CpuModel.INTEL_SKL, 'Skylake to Ice Lake'],
-  [CpuModel.INTEL_SRP, 'Sapphire Rapids'], [CpuModel.INTEL_ERP, 'Emerald Rapids'],
+  [CpuModel.INTEL_BDW, 'Broadwell or older'],
+  [CpuModel.INTEL_SKL, 'Skylake to Ice Lake'],
+  [CpuModel.INTEL_SRP, 'Sapphire Rapids'],
+  [CpuModel.INTEL_ERP, 'Emerald Rapids'],
 ]);
 
 function cpuText({ arch, vendor, model }: CpuNode): string {

@@ -46,14 +46,19 @@ function nodeJson(system: System, node: SystemNode): NodeJson {
   const links = [];
   for (let link = start[node.vertex] ?? 0; link < (start[node.vertex + 1] ?? 0); link++) {
     const target = system.nodes[to[link] ?? -1];
-    if (target !== undefined) links.push({ to: nodeName(target), type: linkTypeName(type[link] ?? 0), bandwidthGBps: bandwidthGBps[link] ?? 0 });
+    if (target !== undefined)
+      links.push({ to: nodeName(target), type: linkTypeName(type[link] ?? 0), bandwidthGBps: bandwidthGBps[link] ?? 0 });
   }
-  const own = Object.entries(node).filter(([key]) => !internal.has(key))
+  const own = Object.entries(node)
+    .filter(([key]) => !internal.has(key))
     .map(([key, value]: [string, unknown]) => [key, typeof value === 'bigint' ? `0x${value.toString(16)}` : value] as const);
   const parent = node.type === NodeType.GPU ? system.hardware[node.parent] : undefined;
   return {
-    id: nodeName(node), type: nodeTypeNames[node.type], ...Object.fromEntries(own),
-    ...(parent === undefined ? {} : { parent: nodeName(parent) }), links,
+    id: nodeName(node),
+    type: nodeTypeNames[node.type],
+    ...Object.fromEntries(own),
+    ...(parent === undefined ? {} : { parent: nodeName(parent) }),
+    links,
   };
 }
 

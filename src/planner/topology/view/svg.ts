@@ -142,8 +142,11 @@ function measure(box: Box): Size {
   }
   const rows = rowsOf(box);
   return {
-    width: Math.max(leafWidth + 2 * gap, textWidth(headText(box)) + 2 * gap,
-      ...rows.map((row) => row.reduce((sum, { width }) => sum + width + gap, gap))),
+    width: Math.max(
+      leafWidth + 2 * gap,
+      textWidth(headText(box)) + 2 * gap,
+      ...rows.map((row) => row.reduce((sum, { width }) => sum + width + gap, gap)),
+    ),
     height: header + rows.reduce((sum, row) => sum + Math.max(...row.map(({ height }) => height)) + gap, 0),
   };
 }
@@ -158,7 +161,9 @@ function place(box: Box, x: number, y: number, layers: Layers, anchors: Anchors)
   const rect = `<rect x="${x}" y="${y}" width="${width}" height="${height}" class="${box.kind}"><title>${escape(box.id)}</title></rect>`;
   if (isLeaf(box)) {
     layers.front.push(rect);
-    leafLines(box).forEach((line, index) => { layers.front.push(text(x + 6, y + lineHeight * (index + 1), line, index === 0 ? 'head' : 'dim')); });
+    leafLines(box).forEach((line, index) => {
+      layers.front.push(text(x + 6, y + lineHeight * (index + 1), line, index === 0 ? 'head' : 'dim'));
+    });
     if (box.kind === 'gpu') anchors.set(box.id, { x: x + width / 2, y: y + height });
     return;
   }
@@ -183,11 +188,19 @@ function isLeaf(box: Box): boolean {
 function leafLines(box: Box): string[] {
   const link = `PCI ${formatGBps(box.uplinkGBps ?? 0)} GB/s`;
   if (box.kind === 'card') {
-    return [box.label, link, ...box.children.map((port) => [port.label, ...port.details, `${formatGBps(port.uplinkGBps ?? 0)} GB/s`].join(' '))];
+    return [
+      box.label,
+      link,
+      ...box.children.map((port) => [port.label, ...port.details, `${formatGBps(port.uplinkGBps ?? 0)} GB/s`].join(' ')),
+    ];
   }
   // What its NVLinks join, the wires show, but those to the CPU around it.
   const [busId = '', ...details] = box.details;
-  return [`${box.label} ${busId}`, link, ...details.filter((detail) => !detail.startsWith('NVLink') || detail.endsWith('to CPU'))];
+  return [
+    `${box.label} ${busId}`,
+    link,
+    ...details.filter((detail) => !detail.startsWith('NVLink') || detail.endsWith('to CPU')),
+  ];
 }
 
 function headText(box: Box): string {
@@ -206,16 +219,22 @@ function drawInterconnect(wires: readonly Wire[], places: readonly CpuPlace[], l
     const wire = wires.find(({ kind, from, to }) => kind === 'SYS' && from === before.id && to === here.id);
     if (wire === undefined) return;
     const label = formatGBps(wire.bandwidthGBps);
-    const line = (x1: number, y1: number, x2: number, y2: number) => layers.wires.push(
-      `<line x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}" class="SYS"><title>${escape(`${before.id} to ${here.id}: ${label} GB/s`)}</title></line>`);
+    const line = (x1: number, y1: number, x2: number, y2: number) =>
+      layers.wires.push(
+        `<line x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}" class="SYS"><title>${escape(`${before.id} to ${here.id}: ${label} GB/s`)}</title></line>`,
+      );
     if (before.row === here.row) {
       line(before.right, here.y + 11, here.x, here.y + 11);
-      layers.front.push(`<text x="${(before.right + here.x) / 2}" y="${here.y + 24}" text-anchor="middle" class="dim">${label}</text>`);
+      layers.front.push(
+        `<text x="${(before.right + here.x) / 2}" y="${here.y + 24}" text-anchor="middle" class="dim">${label}</text>`,
+      );
     } else {
       // At the right end of the lower one's head, which has room there.
       const x = Math.min(before.right, here.right) - 3 * gap;
       line(x, before.bottom, x, here.y);
-      layers.front.push(`<text x="${x - 6}" y="${here.y + 15}" text-anchor="end" class="dim">${label} GB/s to the CPU above</text>`);
+      layers.front.push(
+        `<text x="${x - 6}" y="${here.y + 15}" text-anchor="end" class="dim">${label} GB/s to the CPU above</text>`,
+      );
     }
   });
 }
@@ -224,7 +243,14 @@ function drawInterconnect(wires: readonly Wire[], places: readonly CpuPlace[], l
  * The bar of NVSwitches below a row of CPUs, and the lines to it; gives back the height it took. Every row has a bar, so
  * that no line crosses a device of another row.
  */
-function drawSwitches(drawing: Drawing, anchors: Anchors, bottom: number, width: number, barsBefore: number, layers: Layers): number {
+function drawSwitches(
+  drawing: Drawing,
+  anchors: Anchors,
+  bottom: number,
+  width: number,
+  barsBefore: number,
+  layers: Layers,
+): number {
   const lines = drawing.wires.flatMap((wire) => {
     if (wire.kind !== 'NVL' || (wire.from !== nvSwitchId && wire.to !== nvSwitchId)) return [];
     const at = anchors.get(wire.from) ?? anchors.get(wire.to);
@@ -233,8 +259,11 @@ function drawSwitches(drawing: Drawing, anchors: Anchors, bottom: number, width:
   if (lines.length === 0) return 0;
   const y = bottom + 18;
   for (const { wire, at } of lines) {
-    layers.wires.push(`<line x1="${at.x}" y1="${at.y}" x2="${at.x}" y2="${y}" class="NVL" stroke-width="${strokeWidth(drawing, wire)}"><title>${
-      escape(`${formatGBps(wire.bandwidthGBps)} GB/s`)}</title></line>`);
+    layers.wires.push(
+      `<line x1="${at.x}" y1="${at.y}" x2="${at.x}" y2="${y}" class="NVL" stroke-width="${strokeWidth(drawing, wire)}"><title>${escape(
+        `${formatGBps(wire.bandwidthGBps)} GB/s`,
+      )}</title></line>`,
+    );
   }
   const each = [...new Set(lines.map(({ wire }) => formatGBps(wire.bandwidthGBps)))].join(', ');
   const again = barsBefore > 0 ? ' (the same as above)' : '';
@@ -246,7 +275,9 @@ function drawSwitches(drawing: Drawing, anchors: Anchors, bottom: number, width:
 
 /** Arcs between GPUs, with what their widths mean; gives back the height they took. */
 function drawArcs(drawing: Drawing, anchors: Anchors, bottom: number, layers: Layers): number {
-  const arcs = drawing.wires.filter(({ kind, from, to }) => kind === 'NVL' && anchors.has(from) && anchors.has(to) && from !== to);
+  const arcs = drawing.wires.filter(
+    ({ kind, from, to }) => kind === 'NVL' && anchors.has(from) && anchors.has(to) && from !== to,
+  );
   if (arcs.length === 0) return 0;
   for (const wire of arcs) {
     const a = anchors.get(wire.from);
@@ -254,8 +285,11 @@ function drawArcs(drawing: Drawing, anchors: Anchors, bottom: number, layers: La
     if (a === undefined || b === undefined) continue;
     // The farther apart, the deeper.
     const depth = bottom + Math.min(arcRoom, 18 + Math.abs(a.x - b.x) / 8);
-    layers.wires.push(`<path d="M${a.x} ${a.y}C${a.x} ${depth} ${b.x} ${depth} ${b.x} ${b.y}" class="NVL" stroke-width="${strokeWidth(drawing, wire)}"><title>${
-      escape(`${wire.from} to ${wire.to}: ${formatGBps(wire.bandwidthGBps)} GB/s`)}</title></path>`);
+    layers.wires.push(
+      `<path d="M${a.x} ${a.y}C${a.x} ${depth} ${b.x} ${depth} ${b.x} ${b.y}" class="NVL" stroke-width="${strokeWidth(drawing, wire)}"><title>${escape(
+        `${wire.from} to ${wire.to}: ${formatGBps(wire.bandwidthGBps)} GB/s`,
+      )}</title></path>`,
+    );
   }
   const kinds = new Map(arcs.map((wire) => [formatGBps(wire.bandwidthGBps), strokeWidth(drawing, wire)]));
   let x = margin;
@@ -263,7 +297,10 @@ function drawArcs(drawing: Drawing, anchors: Anchors, bottom: number, layers: La
   layers.front.push(text(x, y, 'NVLink', 'head'));
   x += textWidth('NVLink') + gap;
   for (const [gbps, stroke] of [...kinds].sort(([a], [b]) => Number(a) - Number(b))) {
-    layers.front.push(`<line x1="${x}" y1="${y - 4}" x2="${x + 24}" y2="${y - 4}" class="NVL" stroke-width="${stroke}"/>`, text(x + 30, y, `${gbps} GB/s`, 'dim'));
+    layers.front.push(
+      `<line x1="${x}" y1="${y - 4}" x2="${x + 24}" y2="${y - 4}" class="NVL" stroke-width="${stroke}"/>`,
+      text(x + 30, y, `${gbps} GB/s`, 'dim'),
+    );
     x += 30 + textWidth(`${gbps} GB/s`) + gap;
   }
   return arcRoom + gap;

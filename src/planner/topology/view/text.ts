@@ -42,8 +42,11 @@ export function treeLines(drawing: Drawing, paint: Paint = plainPaint): string[]
 
 /** What a host looks like without its name and the ranks on it. */
 function shapeOf(host: HostDrawing | undefined): string {
-  return host === undefined ? '' : JSON.stringify(host.cpus, (key, value: unknown) =>
-    (key === 'id' ? undefined : key === 'details' ? (value as string[]).filter((detail) => !detail.startsWith('rank')) : value));
+  return host === undefined
+    ? ''
+    : JSON.stringify(host.cpus, (key, value: unknown) =>
+        key === 'id' ? undefined : key === 'details' ? (value as string[]).filter((detail) => !detail.startsWith('rank')) : value,
+      );
 }
 
 /** `host 1 (0x1001) to host 17 (0x1011)`: the hosts up to `last` that look like it, but the first, which was drawn. */
@@ -58,7 +61,9 @@ function hostLines(host: HostDrawing, paint: Paint): string[] {
   const lines = host.label === '' ? [] : [paint.bold(host.label)];
   for (const cpu of host.cpus) {
     lines.push(`${paint.bold(cpu.label)}${detailText(cpu, paint)}`);
-    cpu.children.forEach((child, index) => { boxLines(child, '', index === cpu.children.length - 1, lines, paint); });
+    cpu.children.forEach((child, index) => {
+      boxLines(child, '', index === cpu.children.length - 1, lines, paint);
+    });
   }
   return lines;
 }
@@ -66,9 +71,13 @@ function hostLines(host: HostDrawing, paint: Paint): string[] {
 function boxLines(box: Box, indent: string, isLast: boolean, lines: string[], paint: Paint): void {
   const branch = isLast ? '└─' : '├─';
   const color = box.kind === 'gpu' ? paint.gpu : box.kind === 'port' ? paint.net : same;
-  lines.push(`${indent}${branch} ${paint.dim(`${formatGBps(box.uplinkGBps ?? 0)} ─`)} ${color(box.label)}${detailText(box, paint)}`);
+  lines.push(
+    `${indent}${branch} ${paint.dim(`${formatGBps(box.uplinkGBps ?? 0)} ─`)} ${color(box.label)}${detailText(box, paint)}`,
+  );
   const inner = `${indent}${isLast ? '   ' : '│  '}`;
-  box.children.forEach((child, index) => { boxLines(child, inner, index === box.children.length - 1, lines, paint); });
+  box.children.forEach((child, index) => {
+    boxLines(child, inner, index === box.children.length - 1, lines, paint);
+  });
 }
 
 function detailText(box: Box, paint: Paint): string {
@@ -78,8 +87,11 @@ function detailText(box: Box, paint: Paint): string {
 /** `CPU to CPU: 22 GB/s`, for each bandwidth that occurs in the host. */
 function interconnectLines(drawing: Drawing, host: HostDrawing, paint: Paint): string[] {
   const ids = new Set(host.cpus.map(({ id }) => id));
-  const bandwidths = [...new Set(drawing.wires.filter(({ kind, from }) => kind === 'SYS' && ids.has(from))
-    .map(({ bandwidthGBps }) => bandwidthGBps))];
+  const bandwidths = [
+    ...new Set(
+      drawing.wires.filter(({ kind, from }) => kind === 'SYS' && ids.has(from)).map(({ bandwidthGBps }) => bandwidthGBps),
+    ),
+  ];
   return bandwidths.length === 0 ? [] : [paint.dim(`CPU to CPU: ${bandwidths.map(formatGBps).join(', ')} GB/s`)];
 }
 
@@ -107,7 +119,9 @@ export function matrixLines(drawing: Drawing, paint: Paint = plainPaint): string
   const types = new Set(matrix.flat().map(({ type }) => type));
   return [
     ' '.repeat(width) + endpoints.map(({ label }) => label.padStart(width)).join(''),
-    ...endpoints.map(({ label }, row) => paint.bold(label.padEnd(width)) + (matrix[row] ?? []).map(({ type }) => type.padStart(width)).join('')),
+    ...endpoints.map(
+      ({ label }, row) => paint.bold(label.padEnd(width)) + (matrix[row] ?? []).map(({ type }) => type.padStart(width)).join(''),
+    ),
     '',
     ...[...meanings].filter(([type]) => types.has(type)).map(([type, meaning]) => paint.dim(`${type.padEnd(4)} ${meaning}`)),
   ];
@@ -124,7 +138,9 @@ export function pathCountLines(drawing: Drawing, paint: Paint = plainPaint): str
       const cell = matrix[row]?.[column];
       if (cell === undefined || row === column) return;
       const bandwidth = cell.type === 'NET' || cell.type === 'DIS' ? '' : `${formatGBps(cell.bandwidthGBps)} GB/s`;
-      const key = [`${from.kind === 'gpu' ? 'GPU' : 'NET'} to ${to.kind === 'gpu' ? 'GPU' : 'NET'}`, cell.type, bandwidth].join('\t');
+      const key = [`${from.kind === 'gpu' ? 'GPU' : 'NET'} to ${to.kind === 'gpu' ? 'GPU' : 'NET'}`, cell.type, bandwidth].join(
+        '\t',
+      );
       counts.set(key, (counts.get(key) ?? 0) + 1);
     });
   });

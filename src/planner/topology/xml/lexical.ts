@@ -30,7 +30,8 @@ export function startTagTroubles(tag: string): LexicalTrouble[] {
     const character = tag[index] ?? '';
     if (quote !== '') {
       if (character === quote) quote = '';
-      else if (character === '&' && entity.test(tag.slice(index, index + longestEntity))) report('misread', 'an entity (&…;) in a value, which it would not decode');
+      else if (character === '&' && entity.test(tag.slice(index, index + longestEntity)))
+        report('misread', 'an entity (&…;) in a value, which it would not decode');
     } else if (character === '"' || character === "'") quote = character;
     else if (character === '\n' || character === '\r') report('refuse', 'a line break inside a tag');
     else if (character === '\t') report('refuse', 'a tab inside a tag');

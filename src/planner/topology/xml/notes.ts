@@ -20,7 +20,6 @@ export interface XmlNote {
   readonly count: number;
 }
 
-
 /** More kinds of note than this are not kept: a hostile file must not fill the memory with them. */
 const maxNotes = 500;
 

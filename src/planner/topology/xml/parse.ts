@@ -99,7 +99,9 @@ class Reader {
 
   #listen(): void {
     const parser = this.#parser;
-    parser.on('error', (error) => { this.#fault(error.message); });
+    parser.on('error', (error) => {
+      this.#fault(error.message);
+    });
     parser.on('opentagstart', () => {
       this.#attributes = [];
       if (this.#open.length >= xmlLimits.depth) {
@@ -110,8 +112,12 @@ class Reader {
       this.#countPart();
       this.#attributes.push([name, value.replaceAll(standIn, '&')]);
     });
-    parser.on('opentag', (tag) => { this.#openTag(tag); });
-    parser.on('closetag', (tag) => { this.#closeTag(tag); });
+    parser.on('opentag', (tag) => {
+      this.#openTag(tag);
+    });
+    parser.on('closetag', (tag) => {
+      this.#closeTag(tag);
+    });
     parser.on('text', (text) => {
       const trouble = textTrouble(text);
       if (trouble !== undefined) this.#note(this.#markupEnd, trouble);
@@ -162,12 +168,14 @@ class Reader {
   #noteElement(element: XmlElement, parent: XmlElement | undefined): void {
     if (this.#skippedBelow !== undefined) return;
     const { name, attributes } = element;
-    if (name.length > ncclLimits.valueLength) this.#notes.add('refuse', `a name of more than ${ncclLimits.valueLength} characters`, element);
+    if (name.length > ncclLimits.valueLength)
+      this.#notes.add('refuse', `a name of more than ${ncclLimits.valueLength} characters`, element);
     if (!isKnownElement(name, parent?.name)) {
       this.#skippedBelow = element;
       const where = parent === undefined ? 'as root' : `in <${parent.name}>`;
       this.#notes.add('ignore', `element <${shorten(name)}> ${where}, with all below it`, element, () =>
-        didYouMean(shorten(name), parent === undefined ? rootNames : knownChildren(parent.name)));
+        didYouMean(shorten(name), parent === undefined ? rootNames : knownChildren(parent.name)),
+      );
       return;
     }
     this.#knownElements++;
@@ -175,10 +183,15 @@ class Reader {
     for (const [attribute, value] of attributes) {
       if (!isKnownAttribute(attribute, name, rootName)) {
         this.#notes.add('ignore', `attribute ${shorten(attribute)} of <${name}>`, element, () =>
-          didYouMean(shorten(attribute), attributeNames(name, rootName)));
+          didYouMean(shorten(attribute), attributeNames(name, rootName)),
+        );
       }
       if (value.length > ncclLimits.valueLength) {
-        this.#notes.add('refuse', `a value of more than ${ncclLimits.valueLength} characters (${attribute} of <${name}>)`, element);
+        this.#notes.add(
+          'refuse',
+          `a value of more than ${ncclLimits.valueLength} characters (${attribute} of <${name}>)`,
+          element,
+        );
       }
     }
     if (attributes.size > ncclLimits.attributes) {

@@ -30,19 +30,24 @@ const linkCount: Range = [0n, 1024n];
 const ranges: Readonly<Record<string, Readonly<Record<string, Range>>>> = {
   cpu: { numaid: [-1n, 65_535n], familyid: [0n, 65_535n], modelid: [0n, 65_535n], host_hash: hash },
   // 255 is what the kernel says of a link without a device.
-  pci: {
-    vendor: pciNumber, device: pciNumber, subsystem_vendor: pciNumber, subsystem_device: pciNumber,
-    link_width: [0n, 255n],
-  },
+  pci: { vendor: pciNumber, device: pciNumber, subsystem_vendor: pciNumber, subsystem_device: pciNumber, link_width: [0n, 255n] },
   gpu: { dev: [-1n, 65_535n], rank: naturalOrUnknown, sm: [0n, 9999n], gdr: int32, mlopart: [-1n, 1n] },
   nvlink: { count: linkCount },
   c2c: { bw: natural, count: linkCount },
   net: {
-    dev: [-1n, 65_535n], speed: naturalOrUnknown, port: naturalOrUnknown, guid: hash,
+    dev: [-1n, 65_535n],
+    speed: naturalOrUnknown,
+    port: naturalOrUnknown,
+    guid: hash,
     // Some plugins mean "without limit" by 2^32-1.
     maxconn: [-1n, 0xffff_ffffn],
-    gdr: int32, coll: int32, gin: int32, rma: int32, net: int32,
-    rail: [-1n, 32_767n], plane: [-1n, 32_767n],
+    gdr: int32,
+    coll: int32,
+    gin: int32,
+    rma: int32,
+    net: int32,
+    rail: [-1n, 32_767n],
+    plane: [-1n, 32_767n],
   },
 };
 
@@ -153,8 +158,12 @@ class Validator {
     const unanswered = this.#unanswered.get(from);
     if (unanswered === undefined) return;
     const partner = this.#gpus.get(unanswered.from);
-    throw fault(element, `is an NVLink to nowhere: no GPU has this bus id, and ${
-      partner === undefined ? 'a GPU' : describeElement(partner)} has a link to this GPU that nothing answers`);
+    throw fault(
+      element,
+      `is an NVLink to nowhere: no GPU has this bus id, and ${
+        partner === undefined ? 'a GPU' : describeElement(partner)
+      } has a link to this GPU that nothing answers`,
+    );
   }
 }
 
@@ -168,7 +177,10 @@ function readBusId(element: XmlElement, attribute: string): bigint {
   if (text === undefined) return 0n;
   const digits = text.replaceAll(/[.:]/g, '');
   if (!/^[0-9a-fA-F]{1,15}$/.test(digits)) {
-    throw fault(element, `${attribute}="${shorten(text)}" is no bus id; write domain:bus:device.function in hexadecimal, as 0000:1b:00.0`);
+    throw fault(
+      element,
+      `${attribute}="${shorten(text)}" is no bus id; write domain:bus:device.function in hexadecimal, as 0000:1b:00.0`,
+    );
   }
   return BigInt(`0x${digits}`);
 }
@@ -182,7 +194,7 @@ function checkNumbers(element: XmlElement): void {
       throw fault(element, `${name}="${shorten(text)}" is out of range; it can be ${least} to ${most}`);
     }
   }
-  const latency = element.name === 'net' ? element.attributes.get('latency') ?? '0' : '0';
+  const latency = element.name === 'net' ? (element.attributes.get('latency') ?? '0') : '0';
   const latencyUs = Number.parseFloat(latency);
   // C's strtof reads these words as numbers, and nothing compares with a NaN.
   if (latencyUs < 0 || latencyUs === Infinity || /^\s*[+-]?(nan|inf)/i.test(latency)) {

@@ -17,15 +17,25 @@ export const MISMATCH = -1;
 /** Kernels that need no other rank. Addresses and lengths are bytes in the rank's memory (u32). */
 export interface Arithmetic {
   reduceCopy(
-    type: number, operator: number,
-    sources: number, nSources: number, destinations: number, nDestinations: number,
-    from: number, bytes: number,
+    type: number,
+    operator: number,
+    sources: number,
+    nSources: number,
+    destinations: number,
+    nDestinations: number,
+    from: number,
+    bytes: number,
   ): void;
   /** The sum of sources, each times its own scalar; `scalars` is a table of what scalar.ts writes. */
   reduceScaled(
-    type: number, scalars: number,
-    sources: number, nSources: number, destinations: number, nDestinations: number,
-    from: number, bytes: number,
+    type: number,
+    scalars: number,
+    sources: number,
+    nSources: number,
+    destinations: number,
+    nDestinations: number,
+    from: number,
+    bytes: number,
   ): void;
   divide(type: number, address: number, bytes: number, divisor: number): void;
   copy(destination: number, source: number, bytes: number): void;
@@ -34,7 +44,15 @@ export interface Arithmetic {
   /** Exchanges what lies at two places. */
   swap(a: number, b: number, bytes: number): void;
   /** Writes a message whose words carry a flag each; assembly/low-latency.ts. */
-  postFlagged(line: number, flag: number, source: number, bytes: number, headerWords: number, headerBytes: number, fillWords: number): void;
+  postFlagged(
+    line: number,
+    flag: number,
+    source: number,
+    bytes: number,
+    headerWords: number,
+    headerBytes: number,
+    fillWords: number,
+  ): void;
   /** Reads one: its length, or -1 while not all of it is there. */
   takeFlagged(line: number, flag: number, destination: number, headerWords: number, headerBytes: number): number;
 }
@@ -51,7 +69,17 @@ export interface Kernels extends Arithmetic {
   /** Any other collective but the V forms, by which all ranks post their data. */
   small(code: number, root: number, send: number, recv: number, count: number, spins: number): number;
   /** Posts a call with four words and a float64, which others find at postAddress() + 8, and waits for all others' posts: MET. */
-  meet(code: number, root: number, count: number, word0: number, word1: number, word2: number, word3: number, place: number, spins: number): number;
+  meet(
+    code: number,
+    root: number,
+    count: number,
+    word0: number,
+    word1: number,
+    word2: number,
+    word3: number,
+    place: number,
+    spins: number,
+  ): number;
   /** Says that this rank needs nothing more of what was posted; waits until all say so if `waits` is not 0. */
   finish(waits: number, spins: number): number;
   barrier(code: number, spins: number): number;
@@ -84,7 +112,14 @@ let compiled: WebAssembly.Module | undefined;
  * What kernels ask before they sum many float16: it may do some of it, from the first byte on, and returns how many bytes
  * (machine-code.ts). Addresses as signed numbers.
  */
-export type SumFloat16 = (sources: number, nSources: number, destinations: number, nDestinations: number, from: number, bytes: number) => number;
+export type SumFloat16 = (
+  sources: number,
+  nSources: number,
+  destinations: number,
+  nDestinations: number,
+  from: number,
+  bytes: number,
+) => number;
 
 /** An instance of the kernels on `memory`. Each rank of a team has its own: its state is in the instance. */
 export function instantiateKernels(memory: WebAssembly.Memory, sumFloat16: SumFloat16 = () => 0): Kernels {

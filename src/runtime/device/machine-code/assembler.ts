@@ -1,4 +1,7 @@
-/** A general register by its number: those whose values a function need not give back, but for what addressing wants otherwise. */
+/**
+ * A general register by its number: those whose values a function need not give back, but for what addressing wants
+ * otherwise.
+ */
 export const general = { rax: 0, rcx: 1, rdx: 2, rsi: 6, rdi: 7, r8: 8, r9: 9, r10: 10, r11: 11 } as const;
 export type General = (typeof general)[keyof typeof general];
 
@@ -186,7 +189,13 @@ export class Assembler {
   }
 
   /** `register` is ModRM's reg, `second` VEX.vvvv, `rm` ModRM's rm; all of these are stored inverted but ModRM's. */
-  #vex({ map, prefix, wide, opcode }: Vex, register: Vector, second: Vector | undefined, rm: Vector | Memory, immediate?: number): void {
+  #vex(
+    { map, prefix, wide, opcode }: Vex,
+    register: Vector,
+    second: Vector | undefined,
+    rm: Vector | Memory,
+    immediate?: number,
+  ): void {
     const rmNumber = 'vector' in rm ? rm.vector : rm.base;
     this.#bytes.push(
       0xc4,

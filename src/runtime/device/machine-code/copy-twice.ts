@@ -15,7 +15,10 @@ const VECTOR_BYTES = 32;
 
 export function copyTwiceCode(): Uint8Array {
   const code = new Assembler();
-  const vectors = Array.from({ length: COPY_BLOCK_BYTES / VECTOR_BYTES }, (_, k) => ({ data: vector(k), displacement: k * VECTOR_BYTES }));
+  const vectors = Array.from({ length: COPY_BLOCK_BYTES / VECTOR_BYTES }, (_, k) => ({
+    data: vector(k),
+    displacement: k * VECTOR_BYTES,
+  }));
   code.countUp(rdi, rsi, COPY_BLOCK_BYTES, () => {
     for (const { data, displacement } of vectors) code.vmovdquLoad(data, { base: rdi, displacement }, true);
     for (const { data, displacement } of vectors) code.vmovdquStore({ base: rdx, displacement }, data, true);

@@ -79,16 +79,31 @@ export class MachineCode {
    * Sums of the `bytes` bytes at `from` of all sources what it can into all destinations: as reduceCopy, but of two sources
    * at least. Returns how many bytes from the first on are done. Called by kernels: what is from 2 GiB up is negative.
    */
-  sumFloat16(sources: number, nSources: number, destinations: number, nDestinations: number, from: number, bytes: number): number {
+  sumFloat16(
+    sources: number,
+    nSources: number,
+    destinations: number,
+    nDestinations: number,
+    from: number,
+    bytes: number,
+  ): number {
     const functions = this.#functions();
     if ('reason' in functions) return 0;
     const first = from >>> 0;
     const length = (bytes >>> 0) - ((bytes >>> 0) % BLOCK_BYTES);
     // Where this is not so, WebAssembly is to trap.
-    if (!this.#areWithin(sources, nSources, first + length) || !this.#areWithin(destinations, nDestinations, first + length)) return 0;
+    if (!this.#areWithin(sources, nSources, first + length) || !this.#areWithin(destinations, nDestinations, first + length))
+      return 0;
     const sourceTable = this.#base + (sources >>> 0);
     const destinationTable = this.#base + (destinations >>> 0);
-    functions.sumFloat16(this.#base + first, sourceTable, sourceTable + 4 * nSources, destinationTable, destinationTable + 4 * nDestinations, length);
+    functions.sumFloat16(
+      this.#base + first,
+      sourceTable,
+      sourceTable + 4 * nSources,
+      destinationTable,
+      destinationTable + 4 * nDestinations,
+      length,
+    );
     return length;
   }
 

@@ -8,7 +8,12 @@ export const BLOCK_BYTES = 128;
  * one destination and two sources.
  */
 export type SumFloat16Function = (
-  base: number, sources: number, sourcesEnd: number, destinations: number, destinationsEnd: number, bytes: number,
+  base: number,
+  sources: number,
+  sourcesEnd: number,
+  destinations: number,
+  destinationsEnd: number,
+  bytes: number,
 ) => void;
 export const SUM_FLOAT16_ARGUMENTS = 6;
 
@@ -26,7 +31,10 @@ const PLACE_BYTES = 4;
  */
 export function sumFloat16Code(): Uint8Array {
   const code = new Assembler();
-  const vectors = Array.from({ length: BLOCK_BYTES / VECTOR_BYTES }, (_, k) => ({ sum: vector(k), displacement: k * VECTOR_BYTES }));
+  const vectors = Array.from({ length: BLOCK_BYTES / VECTOR_BYTES }, (_, k) => ({
+    sum: vector(k),
+    displacement: k * VECTOR_BYTES,
+  }));
   const [a, b, nan] = [vector(13), vector(14), vector(15)];
   // A NaN that has the bits of the one NaN when it is cut to float16.
   code.vpcmpeqd(nan, nan, nan);

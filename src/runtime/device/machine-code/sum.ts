@@ -15,7 +15,14 @@ export type Adding = 'vaddps' | 'vaddpd' | 'vpaddb' | 'vpaddd' | 'vpaddq';
 
 /** What adds numbers of each type that processors add. */
 export const addingOf: Partial<Record<DataTypeName, Adding>> = {
-  float32: 'vaddps', float64: 'vaddpd', int8: 'vpaddb', uint8: 'vpaddb', int32: 'vpaddd', uint32: 'vpaddd', int64: 'vpaddq', uint64: 'vpaddq',
+  float32: 'vaddps',
+  float64: 'vaddpd',
+  int8: 'vpaddb',
+  uint8: 'vpaddb',
+  int32: 'vpaddd',
+  uint32: 'vpaddd',
+  int64: 'vpaddq',
+  uint64: 'vpaddq',
 };
 
 const { rax, rcx, rdx, rsi, rdi, r8, r9 } = general;
@@ -28,7 +35,8 @@ const MIDDLE = SUM_BLOCK_BYTES / 2;
 export function sumCode(adds: Adding): Uint8Array {
   const code = new Assembler();
   const vectors: { sum: Vector; place: Memory }[] = Array.from({ length: SUM_BLOCK_BYTES / VECTOR_BYTES }, (_, k) => ({
-    sum: vector(k), place: { base: rax, displacement: k * VECTOR_BYTES - MIDDLE },
+    sum: vector(k),
+    place: { base: rax, displacement: k * VECTOR_BYTES - MIDDLE },
   }));
   code.addNumber(r8, MIDDLE);
   code.addNumber(rcx, MIDDLE);

@@ -48,21 +48,44 @@ describe('number of channels', () => {
 describe('contradictions', () => {
   const unset = '; unset one of them';
   it.each([
-    [{ NCCL_MIN_NCHANNELS: '8', NCCL_MAX_NRINGS: '4' }, `NCCL_MIN_NCHANNELS=8 is above NCCL_MAX_NRINGS=4: NCCL would take at most 4 channels, then copy them until there are 8${unset}`],
-    [{ NCCL_MIN_NRINGS: '8', NCCL_MAX_CTAS: '1' }, `NCCL_MIN_NRINGS=8 is above NCCL_MAX_CTAS=1: NCCL would take at most 1 channel, then copy them until there are 8${unset}`],
+    [
+      { NCCL_MIN_NCHANNELS: '8', NCCL_MAX_NRINGS: '4' },
+      `NCCL_MIN_NCHANNELS=8 is above NCCL_MAX_NRINGS=4: NCCL would take at most 4 channels, then copy them until there are 8${unset}`,
+    ],
+    [
+      { NCCL_MIN_NRINGS: '8', NCCL_MAX_CTAS: '1' },
+      `NCCL_MIN_NRINGS=8 is above NCCL_MAX_CTAS=1: NCCL would take at most 1 channel, then copy them until there are 8${unset}`,
+    ],
     [{ NCCL_MIN_CTAS: '8', NCCL_MAX_CTAS: '4' }, `NCCL_MIN_CTAS=8 is above NCCL_MAX_CTAS=4: NCCL would set both to 4${unset}`],
-    [{ NCCL_MIN_CTAS: '8', NCCL_MAX_NCHANNELS: '4' }, `NCCL_MIN_CTAS=8 is above NCCL_MAX_NCHANNELS=4: NCCL would take at most 4 channels, then copy them until there are 8${unset}`],
-    [{ NCCL_MIN_P2P_NCHANNELS: '8', NCCL_MAX_P2P_NCHANNELS: '4' }, `NCCL_MIN_P2P_NCHANNELS=8 is above NCCL_MAX_P2P_NCHANNELS=4: NCCL would use 8 channels for send and receive${unset}`],
-    [{ NCCL_MAX_P2P_NCHANNELS: '0' }, 'NCCL_MAX_P2P_NCHANNELS=0 leaves no channel: NCCL would use 1 channel for send and receive; set it to 1 or more, or unset it'],
-    [{ NCCL_P2P_SCHEDULE_GROUP_SIZE: '0' }, 'NCCL_P2P_SCHEDULE_GROUP_SIZE=0 is below 1, and NCCL would divide by it; set it to 1 or more, or unset it'],
-    [{ NCCL_P2P_PER_CHANNEL_NET_BW: '0' }, 'NCCL_P2P_PER_CHANNEL_NET_BW=0 is below 1, and NCCL would divide by it; set it to 1 or more, or unset it'],
+    [
+      { NCCL_MIN_CTAS: '8', NCCL_MAX_NCHANNELS: '4' },
+      `NCCL_MIN_CTAS=8 is above NCCL_MAX_NCHANNELS=4: NCCL would take at most 4 channels, then copy them until there are 8${unset}`,
+    ],
+    [
+      { NCCL_MIN_P2P_NCHANNELS: '8', NCCL_MAX_P2P_NCHANNELS: '4' },
+      `NCCL_MIN_P2P_NCHANNELS=8 is above NCCL_MAX_P2P_NCHANNELS=4: NCCL would use 8 channels for send and receive${unset}`,
+    ],
+    [
+      { NCCL_MAX_P2P_NCHANNELS: '0' },
+      'NCCL_MAX_P2P_NCHANNELS=0 leaves no channel: NCCL would use 1 channel for send and receive; set it to 1 or more, or unset it',
+    ],
+    [
+      { NCCL_P2P_SCHEDULE_GROUP_SIZE: '0' },
+      'NCCL_P2P_SCHEDULE_GROUP_SIZE=0 is below 1, and NCCL would divide by it; set it to 1 or more, or unset it',
+    ],
+    [
+      { NCCL_P2P_PER_CHANNEL_NET_BW: '0' },
+      'NCCL_P2P_PER_CHANNEL_NET_BW=0 is below 1, and NCCL would divide by it; set it to 1 or more, or unset it',
+    ],
   ])('%o', (environment, message) => {
     expect(contradictions(parametersOf(environment))).toEqual([message]);
   });
 
   it('are told all at once', () => {
     const all = parametersOf({ NCCL_MIN_NCHANNELS: '8', NCCL_MAX_NCHANNELS: '4', NCCL_P2P_SCHEDULE_GROUP_SIZE: '0' });
-    expect(() => { refuseContradictions(all); }).toThrow(/NCCL_MIN_NCHANNELS=8 .*; unset one of them\. NCCL_P2P_SCHEDULE_GROUP_SIZE=0 is below 1/);
+    expect(() => {
+      refuseContradictions(all);
+    }).toThrow(/NCCL_MIN_NCHANNELS=8 .*; unset one of them\. NCCL_P2P_SCHEDULE_GROUP_SIZE=0 is below 1/);
   });
 
   it('are not limits that agree, or that NCCL ignores', () => {
@@ -74,11 +97,26 @@ describe('contradictions', () => {
 
 describe('NVLink SHARP', () => {
   const KiB = 1024;
-  interface Facts { readonly compCap?: number; readonly minNetGBps?: number; readonly ranks?: number; readonly typeInter?: PathType }
-  const made = (hosts: number, { compCap = 100, minNetGBps = 48, ranks = 8, typeInter = PathType.PIX }: Facts = {}, environment: Record<string, string> = {}) => {
+  interface Facts {
+    readonly compCap?: number;
+    readonly minNetGBps?: number;
+    readonly ranks?: number;
+    readonly typeInter?: PathType;
+  }
+  const made = (
+    hosts: number,
+    { compCap = 100, minNetGBps = 48, ranks = 8, typeInter = PathType.PIX }: Facts = {},
+    environment: Record<string, string> = {},
+  ) => {
     const way = Array.from({ length: ranks }, (_, rank) => rank);
-    const nvls = graph(way.map((head) => [head, ...way.slice(1)]), { id: GraphId.NVLS, pattern: Pattern.NVLS, typeInter });
-    return mergeHosts([{ host: host([way], { nvls: true, graphs: { nvls }, rank: { compCap, minNetGBps } }), count: hosts }], parametersOf(environment)).nvls;
+    const nvls = graph(
+      way.map((head) => [head, ...way.slice(1)]),
+      { id: GraphId.NVLS, pattern: Pattern.NVLS, typeInter },
+    );
+    return mergeHosts(
+      [{ host: host([way], { nvls: true, graphs: { nvls }, rank: { compCap, minNetGBps } }), count: hosts }],
+      parametersOf(environment),
+    ).nvls;
   };
 
   it.each([
@@ -98,13 +136,26 @@ describe('NVLink SHARP', () => {
     ['three hosts, slow NICs', 3, { minNetGBps: 25 }, [32, 128, 128]],
     ['four hosts, slow NICs', 4, { minNetGBps: 25 }, [32, 128, 64]],
   ])('channels and chunks: %s', (_, hosts, facts, [nChannels, chunk, treeMaxChunk]) => {
-    expect(made(hosts, facts)).toMatchObject({ nChannels, chunkBytes: (chunk ?? 0) * KiB, treeMaxChunkBytes: (treeMaxChunk ?? 0) * KiB });
+    expect(made(hosts, facts)).toMatchObject({
+      nChannels,
+      chunkBytes: (chunk ?? 0) * KiB,
+      treeMaxChunkBytes: (treeMaxChunk ?? 0) * KiB,
+    });
   });
 
   it('each rank goes by its own GPU: an older one leaves channels all zero that rank 0 counts', () => {
     const way = [0, 1];
-    const nvls = graph([[0, 1], [1, 0]], { id: GraphId.NVLS, pattern: Pattern.NVLS, typeInter: PathType.PIX });
-    const hosts = [100, 90].map((compCap) => ({ host: host([way], { nvls: true, graphs: { nvls }, rank: { compCap } }), count: 1 }));
+    const nvls = graph(
+      [
+        [0, 1],
+        [1, 0],
+      ],
+      { id: GraphId.NVLS, pattern: Pattern.NVLS, typeInter: PathType.PIX },
+    );
+    const hosts = [100, 90].map((compCap) => ({
+      host: host([way], { nvls: true, graphs: { nvls }, rank: { compCap } }),
+      count: 1,
+    }));
     const merged = mergeHosts(hosts, parametersOf({}));
     expect(merged.nvls).toMatchObject({ nChannels: 32, nChannelsBeforeBlackwell: 16 });
     expect(nvlsLinks(merged, 16, 1)).toMatchObject({ headRank: 1, down: 6 });
@@ -114,16 +165,31 @@ describe('NVLink SHARP', () => {
   });
 
   it('parameters win', () => {
-    const environment = { NCCL_NVLS_NCHANNELS: '9', NCCL_NVLS_CHUNKSIZE: '1000', NCCL_NVLSTREE_MAX_CHUNKSIZE: '77', NCCL_MAX_CTAS: '5' };
+    const environment = {
+      NCCL_NVLS_NCHANNELS: '9',
+      NCCL_NVLS_CHUNKSIZE: '1000',
+      NCCL_NVLSTREE_MAX_CHUNKSIZE: '77',
+      NCCL_MAX_CTAS: '5',
+    };
     expect(made(2, {}, environment)).toMatchObject({ nChannels: 5, chunkBytes: 1000, treeMaxChunkBytes: 77 });
   });
 });
 
 describe('send and receive', () => {
-  interface Facts { readonly rank?: { readonly compCap?: number; readonly p2pChannelsPerPeer?: number }; readonly cpuArch?: number; readonly allNvLink?: boolean; readonly ranks?: number }
-  const made = (hosts: number, environment: Record<string, string> = {}, { rank = {}, cpuArch = CpuArch.X86, allNvLink = true, ranks = 4 }: Facts = {}) => {
+  interface Facts {
+    readonly rank?: { readonly compCap?: number; readonly p2pChannelsPerPeer?: number };
+    readonly cpuArch?: number;
+    readonly allNvLink?: boolean;
+    readonly ranks?: number;
+  }
+  const made = (
+    hosts: number,
+    environment: Record<string, string> = {},
+    { rank = {}, cpuArch = CpuArch.X86, allNvLink = true, ranks = 4 }: Facts = {},
+  ) => {
     const way = Array.from({ length: ranks }, (_, index) => index);
-    return mergeHosts([{ host: host([way, way, way], { rank, cpuArch, allNvLink }), count: hosts }], parametersOf(environment)).p2p;
+    return mergeHosts([{ host: host([way, way, way], { rank, cpuArch, allNvLink }), count: hosts }], parametersOf(environment))
+      .p2p;
   };
 
   it('channels are powers of two', () => {
@@ -135,8 +201,13 @@ describe('send and receive', () => {
   it('of several hosts share channels among all peers', () => {
     expect(made(8, {}, { rank: { p2pChannelsPerPeer: 4 } })).toMatchObject({ nChannels: 8, channelsPerPeer: 2 });
     expect(made(100, {}, { rank: { p2pChannelsPerPeer: 4 } })).toMatchObject({ nChannels: 8, channelsPerPeer: 1 });
-    expect(made(100, { NCCL_P2P_MAX_PEERS: '8' }, { rank: { p2pChannelsPerPeer: 4 } })).toMatchObject({ channelsPerPeer: 4, maxPeers: 8 });
-    expect(made(8, { NCCL_NCHANNELS_PER_NET_PEER: '4' }, { rank: { p2pChannelsPerPeer: 4 } })).toMatchObject({ channelsPerPeer: 4 });
+    expect(made(100, { NCCL_P2P_MAX_PEERS: '8' }, { rank: { p2pChannelsPerPeer: 4 } })).toMatchObject({
+      channelsPerPeer: 4,
+      maxPeers: 8,
+    });
+    expect(made(8, { NCCL_NCHANNELS_PER_NET_PEER: '4' }, { rank: { p2pChannelsPerPeer: 4 } })).toMatchObject({
+      channelsPerPeer: 4,
+    });
   });
 
   it('have chunks by what connects the ranks', () => {

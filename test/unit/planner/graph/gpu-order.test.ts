@@ -5,14 +5,28 @@ import { Ledger } from '../../../../src/planner/graph/ledger.js';
 import { Routes } from '../../../../src/planner/graph/routes.js';
 import { defaultRules } from '../../../../src/planner/versions/rules.js';
 import type { XmlElement } from '../../../../src/planner/topology/xml/tree.js';
-import { cpu, gpu, nic, nvLink, nvSwitchLink, onlyLocalSystem, parametersWith, pciSwitch, systemXml } from '../topology/machine.js';
+import {
+  cpu,
+  gpu,
+  nic,
+  nvLink,
+  nvSwitchLink,
+  onlyLocalSystem,
+  parametersWith,
+  pciSwitch,
+  systemXml,
+} from '../topology/machine.js';
 
 function orderIn(root: XmlElement) {
   const local = onlyLocalSystem(root, parametersWith({}), 100);
   const routes = new Routes(local, defaultRules);
   const ledger = new Ledger(local, routes);
   const order = new GpuOrder(local, routes, ledger);
-  const after = (gpuIndex: number, outlook: Outlook, { visited = [], pattern = Pattern.RING, entry = 0 }: { visited?: readonly number[]; pattern?: Pattern; entry?: number } = {}) => {
+  const after = (
+    gpuIndex: number,
+    outlook: Outlook,
+    { visited = [], pattern = Pattern.RING, entry = 0 }: { visited?: readonly number[]; pattern?: Pattern; entry?: number } = {},
+  ) => {
     const used = new Uint8Array(routes.gpuCount);
     for (const other of [gpuIndex, ...visited]) used[other] = 1;
     const result = new Int32Array(16);
@@ -22,12 +36,17 @@ function orderIn(root: XmlElement) {
 }
 
 /** GPU 2 stands beside the NIC; three NVLinks join 0 to 3, two 0 to 1. */
-const uneven = systemXml(cpu(0, [
-  gpu('01', 0, nvLink('02', 2) + nvLink('04', 3)),
-  gpu('02', 1, nvLink('01', 2)),
-  pciSwitch('10', gpu('03', 2) + nic('05', 0)),
-  gpu('04', 3, nvLink('01', 3)),
-].join('')));
+const uneven = systemXml(
+  cpu(
+    0,
+    [
+      gpu('01', 0, nvLink('02', 2) + nvLink('04', 3)),
+      gpu('02', 1, nvLink('01', 2)),
+      pciSwitch('10', gpu('03', 2) + nic('05', 0)),
+      gpu('04', 3, nvLink('01', 3)),
+    ].join(''),
+  ),
+);
 
 const withSwitches = systemXml(cpu(0, ['01', '02', '03', '04'].map((bus, rank) => gpu(bus, rank, nvSwitchLink(6))).join('')));
 

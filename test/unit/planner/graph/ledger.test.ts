@@ -13,8 +13,9 @@ function open(xml: ReturnType<typeof systemXml>) {
   const ledger = new Ledger(local, routes);
   const { links, nodes } = local.system;
   const left = (from: string, to: string, type: LinkType = LinkType.PCI) => {
-    const link = links.to.findIndex((end, index) =>
-      links.type[index] === type && nodeName(nodes[end]!) === to && nodeName(nodes[links.from[index]!]!) === from);
+    const link = links.to.findIndex(
+      (end, index) => links.type[index] === type && nodeName(nodes[end]!) === to && nodeName(nodes[links.from[index]!]!) === from,
+    );
     return Number(ledger.left[link]!.toPrecision(6));
   };
   return { routes, ledger, left, net: local.system.gpus.length };
@@ -27,7 +28,9 @@ describe('the ledger of bandwidths', () => {
   it('takes a path on all of its links in one direction, and gives it back', () => {
     const { routes, ledger, left } = open(twoBehindOneSwitch);
     expect(ledger.take(routes.between(0, 1), 10)).toBe(-1);
-    expect([left('DEV/0-2000', 'PCI/0-1000'), left('PCI/0-1000', 'DEV/0-3000'), left('PCI/0-1000', 'DEV/0-2000')]).toEqual([14, 14, 24]);
+    expect([left('DEV/0-2000', 'PCI/0-1000'), left('PCI/0-1000', 'DEV/0-3000'), left('PCI/0-1000', 'DEV/0-2000')]).toEqual([
+      14, 14, 24,
+    ]);
     ledger.giveBack(routes.between(0, 1), 10);
     expect(left('DEV/0-2000', 'PCI/0-1000')).toBe(24);
   });
@@ -84,7 +87,9 @@ describe('the ledger of bandwidths', () => {
   });
 
   it('says which link is short: that of the hop, or where the way back costs too, the one back', () => {
-    const old = systemXml(cpu(0, pciSwitch('01', gpu('02', 0, '', 'sm="70" gdr="1"') + gpu('03', 1, '', 'sm="70" gdr="1"') + nic('04', 0))));
+    const old = systemXml(
+      cpu(0, pciSwitch('01', gpu('02', 0, '', 'sm="70" gdr="1"') + gpu('03', 1, '', 'sm="70" gdr="1"') + nic('04', 0))),
+    );
     const { routes, ledger, net } = open(old);
     expect(ledger.take(routes.between(0, 1), 23)).toBe(-1);
     // Out of GPU 0 is 1 GB/s left; what the NIC writes to it would take an eighth of 12 there.

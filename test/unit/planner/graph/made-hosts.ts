@@ -1,4 +1,11 @@
-import { type ChannelGraph, CrossNic, GraphId, type HostGraphs, maxChannels, Pattern } from '../../../../src/planner/graph/graph.js';
+import {
+  type ChannelGraph,
+  CrossNic,
+  GraphId,
+  type HostGraphs,
+  maxChannels,
+  Pattern,
+} from '../../../../src/planner/graph/graph.js';
 import type { HostContribution, NodeContribution, RankContribution } from '../../../../src/planner/graph/merge/contribution.js';
 import { CpuArch, CpuVendor } from '../../../../src/planner/topology/system.js';
 import { PathType } from '../../../../src/planner/topology/types.js';
@@ -30,7 +37,11 @@ export function graph(channels: readonly (readonly number[])[], values: Partial<
 /** A host of one node whose rings and trees take these ways; other graphs and figures as given. */
 export function host(
   channels: readonly (readonly number[])[],
-  { graphs, rank, ...values }: Partial<Omit<NodeContribution, 'graphs'>> & { graphs?: Partial<HostGraphs>; rank?: Partial<RankContribution> } = {},
+  {
+    graphs,
+    rank,
+    ...values
+  }: Partial<Omit<NodeContribution, 'graphs'>> & { graphs?: Partial<HostGraphs>; rank?: Partial<RankContribution> } = {},
 ): HostContribution {
   const ranks = [...(channels[0] ?? [])].sort((a, b) => a - b);
   const node: NodeContribution = {

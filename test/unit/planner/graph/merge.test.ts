@@ -27,20 +27,50 @@ describe('rings', () => {
   });
 
   it('swap in pairs on hosts at odd places where they cross NICs', () => {
-    const crossed = host([[0, 1], [1, 0]], { graphs: { ring: graph([[0, 1], [1, 0]], { crossNic: CrossNic.PAIRED }) } });
+    const crossed = host(
+      [
+        [0, 1],
+        [1, 0],
+      ],
+      {
+        graphs: {
+          ring: graph(
+            [
+              [0, 1],
+              [1, 0],
+            ],
+            { crossNic: CrossNic.PAIRED },
+          ),
+        },
+      },
+    );
     const merged = merge([{ host: crossed, count: 3 }]);
     expect(ring(merged, 0)).toEqual([0, 1, 3, 2, 4, 5]);
     expect(ring(merged, 1)).toEqual([0, 2, 3, 5, 4, 1]);
   });
 
   it('do not swap where all hosts have an odd number of channels', () => {
-    const three = [[0, 1], [1, 0], [0, 1]];
+    const three = [
+      [0, 1],
+      [1, 0],
+      [0, 1],
+    ];
     const crossed = host(three, { graphs: { ring: graph(three, { crossNic: CrossNic.PAIRED }) } });
     expect(ring(merge([{ host: crossed, count: 2 }]), 0)).toEqual([0, 1, 2, 3]);
   });
 
   it('of each host serve as many channels as the host with the fewest has', () => {
-    const merged = merge([{ host: host([[0, 1], [1, 0], [0, 1]]), count: 1 }, { host: host([[0, 1]]), count: 1 }]);
+    const merged = merge([
+      {
+        host: host([
+          [0, 1],
+          [1, 0],
+          [0, 1],
+        ]),
+        count: 1,
+      },
+      { host: host([[0, 1]]), count: 1 },
+    ]);
     expect(merged.graphs.ring.nChannels).toBe(1);
     expect(merged.nChannels).toBe(2);
     expect([...merged.ringOfChannel]).toEqual([0, 0]);
@@ -49,8 +79,12 @@ describe('rings', () => {
 
   it('that visit a rank twice are refused with the host and the rank', () => {
     const wrong = host([[0, 1, 1]], { ranks: [0, 1, 2] });
-    expect(() => merge([{ host: host([[0, 1, 2]]), count: 1 }, { host: { ...wrong, nRanks: 3 }, count: 1 }]))
-      .toThrow(/ring 0 of node 1 visits rank 4 twice/);
+    expect(() =>
+      merge([
+        { host: host([[0, 1, 2]]), count: 1 },
+        { host: { ...wrong, nRanks: 3 }, count: 1 },
+      ]),
+    ).toThrow(/ring 0 of node 1 visits rank 4 twice/);
   });
 
   it('that leave out a rank are refused with the rank', () => {
@@ -60,10 +94,11 @@ describe('rings', () => {
 });
 
 describe('trees', () => {
-  const links = ({ trees, nodes }: Merged, tree: number) => Array.from({ length: nodes.nRanks }, (_, rank) => {
-    const index = tree * nodes.nRanks + rank;
-    return `${trees.down.subarray(index * 3, index * 3 + 3).join('/')}->${rank}->${trees.up[index] ?? ''}`;
-  });
+  const links = ({ trees, nodes }: Merged, tree: number) =>
+    Array.from({ length: nodes.nRanks }, (_, rank) => {
+      const index = tree * nodes.nRanks + rank;
+      return `${trees.down.subarray(index * 3, index * 3 + 3).join('/')}->${rank}->${trees.up[index] ?? ''}`;
+    });
   const withPattern = (pattern: Pattern) =>
     host([[0, 1, 2]], { graphs: { tree: graph([[0, 1, 2]], { id: GraphId.TREE, pattern }) } });
 
@@ -89,25 +124,66 @@ describe('trees', () => {
 
 describe('hosts that differ', () => {
   it('agree on the worst of each figure', () => {
-    const fast = host([[0, 1], [1, 0]], { graphs: { ring: graph([[0, 1], [1, 0]], { bwIntra: 40, bwInter: 24, sameChannels: true }) } });
-    const slow = host([[0]], { graphs: { ring: graph([[0]], { bwIntra: 60, bwInter: 3, typeInter: PathType.SYS, crossNic: CrossNic.ALLOWED }) } });
-    const { ring: agreed } = merge([{ host: fast, count: 1 }, { host: slow, count: 1 }]).graphs;
-    expect(agreed).toMatchObject({ nChannels: 1, bwIntra: 40, bwInter: 3, typeInter: PathType.SYS, crossNic: CrossNic.ALLOWED, sameChannels: false });
+    const fast = host(
+      [
+        [0, 1],
+        [1, 0],
+      ],
+      {
+        graphs: {
+          ring: graph(
+            [
+              [0, 1],
+              [1, 0],
+            ],
+            { bwIntra: 40, bwInter: 24, sameChannels: true },
+          ),
+        },
+      },
+    );
+    const slow = host([[0]], {
+      graphs: { ring: graph([[0]], { bwIntra: 60, bwInter: 3, typeInter: PathType.SYS, crossNic: CrossNic.ALLOWED }) },
+    });
+    const { ring: agreed } = merge([
+      { host: fast, count: 1 },
+      { host: slow, count: 1 },
+    ]).graphs;
+    expect(agreed).toMatchObject({
+      nChannels: 1,
+      bwIntra: 40,
+      bwInter: 3,
+      typeInter: PathType.SYS,
+      crossNic: CrossNic.ALLOWED,
+      sameChannels: false,
+    });
   });
 
   it('have mixed CPUs, the fewest and the most local ranks, and the tables of all', () => {
     const other = host([[1, 0]], { cpuArch: CpuArch.ARM, cpuVendor: CpuVendor.AMD, rank: { compCap: 100, minNetGBps: 3 } });
-    const { agreement, nodes } = merge([{ host: host([[0, 1, 2]]), count: 1 }, { host: other, count: 2 }]);
+    const { agreement, nodes } = merge([
+      { host: host([[0, 1, 2]]), count: 1 },
+      { host: other, count: 2 },
+    ]);
     expect(agreement).toMatchObject({
-      nRanks: 7, nNodes: 3, minLocalRanks: 2, maxLocalRanks: 3, minCompCap: 80, maxCompCap: 100, minNetGBps: 3,
-      cpuArch: CpuArch.MIXED, cpuVendor: CpuVendor.MIXED,
+      nRanks: 7,
+      nNodes: 3,
+      minLocalRanks: 2,
+      maxLocalRanks: 3,
+      minCompCap: 80,
+      maxCompCap: 100,
+      minNetGBps: 3,
+      cpuArch: CpuArch.MIXED,
+      cpuVendor: CpuVendor.MIXED,
     });
     expect([...nodes.rankToNode]).toEqual([0, 0, 0, 1, 1, 2, 2]);
     expect([...nodes.rankToLocalRank]).toEqual([0, 1, 2, 0, 1, 0, 1]);
   });
 
   it('in network devices are refused where the parameters say so', () => {
-    const runs = [{ host: host([[0]]), count: 1 }, { host: host([[0]], { netDevices: 8 }), count: 1 }];
+    const runs = [
+      { host: host([[0]]), count: 1 },
+      { host: host([[0]], { netDevices: 8 }), count: 1 },
+    ];
     expect(merge(runs).nChannels).toBe(2);
     expect(() => merge(runs, { NCCL_IGNORE_NET_MISMATCH: '0' })).toThrow(/rank 0 has 1 network devices, others have 8/);
   });
@@ -115,7 +191,10 @@ describe('hosts that differ', () => {
   it('of which one has no channel are refused with the host', () => {
     const none = host([[0]], { graphs: { ring: graph([]) } });
     try {
-      merge([{ host: host([[0]]), count: 2 }, { host: none, count: 1 }]);
+      merge([
+        { host: host([[0]]), count: 2 },
+        { host: none, count: 1 },
+      ]);
       expect.unreachable();
     } catch (error) {
       expect(error).toBeInstanceOf(InputError);
@@ -132,8 +211,26 @@ describe('a cluster', () => {
 
   it('tells its decisions to a listener', () => {
     const events: MergeEvent[] = [];
-    const wide = host([[0, 1], [1, 0]], { graphs: { ring: graph([[0, 1], [1, 0]], { crossNic: CrossNic.PAIRED }) } });
-    mergeHosts([{ host: wide, count: 2 }], { ...defaultParameters, minChannels: 6, collnetEnable: 1 }, (event) => events.push(event));
+    const wide = host(
+      [
+        [0, 1],
+        [1, 0],
+      ],
+      {
+        graphs: {
+          ring: graph(
+            [
+              [0, 1],
+              [1, 0],
+            ],
+            { crossNic: CrossNic.PAIRED },
+          ),
+        },
+      },
+    );
+    mergeHosts([{ host: wide, count: 2 }], { ...defaultParameters, minChannels: 6, collnetEnable: 1 }, (event) =>
+      events.push(event),
+    );
     expect(events.map(describeMergeEvent)).toEqual([
       'No reduction in the network: some node has no channel for it.',
       '2 channels become 4: each is used twice, once for each half of the double binary tree.',

@@ -18,10 +18,15 @@ function nicsOf(root: XmlElement, changes: Partial<Parameters> = {}): Nics {
 /** Two switches with two GPUs and two NICs each: NETs 0 and 1 on the first, 2 and 3 on the second. */
 function twoSwitches(attributes: readonly string[] = []): XmlElement {
   const net = (bus: string, dev: number) => nic(bus, dev, `speed="200000" port="1" gdr="1" ${attributes[dev] ?? ''}`);
-  return systemXml(cpu(0, [
-    pciSwitch('10', gpu('11', 0) + gpu('12', 1) + net('13', 0) + net('14', 1)),
-    pciSwitch('20', gpu('21', 2) + gpu('22', 3) + net('23', 2) + net('24', 3)),
-  ].join('')));
+  return systemXml(
+    cpu(
+      0,
+      [
+        pciSwitch('10', gpu('11', 0) + gpu('12', 1) + net('13', 0) + net('14', 1)),
+        pciSwitch('20', gpu('21', 2) + gpu('22', 3) + net('23', 2) + net('24', 3)),
+      ].join(''),
+    ),
+  );
 }
 
 describe('the order of NICs', () => {
@@ -46,13 +51,20 @@ describe('the order of NICs', () => {
   });
 
   it('does not exist where no NIC is', () => {
-    expect(inputError(() => nicsOf(systemXml(cpu(0, gpu('01', 0)))).orderFor(0, PathType.SYS))).toMatchObject({ code: 'NO_PATH', ncclResult: 3 });
+    expect(inputError(() => nicsOf(systemXml(cpu(0, gpu('01', 0)))).orderFor(0, PathType.SYS))).toMatchObject({
+      code: 'NO_PATH',
+      ncclResult: 3,
+    });
   });
 });
 
 describe('the way out of a channel', () => {
   const anyPattern = { entry: 0, pattern: Pattern.BALANCED_TREE, crossNic: CrossNic.NEVER as CrossNic, partner: -1, first: -1 };
-  const refusal = (nics: Nics, exit: number, change: Partial<Omit<typeof anyPattern, 'pattern'>> & { pattern?: Pattern } = {}) => {
+  const refusal = (
+    nics: Nics,
+    exit: number,
+    change: Partial<Omit<typeof anyPattern, 'pattern'>> & { pattern?: Pattern } = {},
+  ) => {
     const { entry, pattern, crossNic, partner, first } = { ...anyPattern, ...change };
     return nics.refusesExit(exit, entry, pattern, crossNic, partner, first);
   };
@@ -93,9 +105,17 @@ describe('the way out of a channel', () => {
 
 describe('the bandwidth of ports', () => {
   it('is shared by NETs of one port of one card, and by no others', () => {
-    const sameCard = systemXml(cpu(0, gpu('01', 0) + pciSwitch('02',
-      '<nic><net name="a" dev="0" guid="0x9" speed="200000" port="1" gdr="1"/><net name="b" dev="1" guid="0x9" speed="200000" port="1" gdr="1"/><net name="c" dev="2" guid="0x9" speed="200000" port="2" gdr="1"/></nic>',
-      'class="0x020700" link_speed="16.0 GT/s PCIe" link_width="16"')));
+    const sameCard = systemXml(
+      cpu(
+        0,
+        gpu('01', 0) +
+          pciSwitch(
+            '02',
+            '<nic><net name="a" dev="0" guid="0x9" speed="200000" port="1" gdr="1"/><net name="b" dev="1" guid="0x9" speed="200000" port="1" gdr="1"/><net name="c" dev="2" guid="0x9" speed="200000" port="2" gdr="1"/></nic>',
+            'class="0x020700" link_speed="16.0 GT/s PCIe" link_width="16"',
+          ),
+      ),
+    );
     const nics = nicsOf(sameCard);
     nics.borrow(0, 20);
     expect([...nics.left]).toEqual([5, 5, 25]);

@@ -24,10 +24,12 @@ function searched(xml: string, hosts: number): Searched[] {
   return localSystems(system, defaultParameters, hosts * system.gpus.length).flatMap((local) => {
     const walks: string[][] = [];
     try {
-      const { ring } = searchHost(local, defaultParameters, { trace: (event) => {
-        if (event.kind === 'search') walks.push([]);
-        if (event.kind === 'attempt') walks.at(-1)?.push(JSON.stringify(event));
-      } });
+      const { ring } = searchHost(local, defaultParameters, {
+        trace: (event) => {
+          if (event.kind === 'search') walks.push([]);
+          if (event.kind === 'attempt') walks.at(-1)?.push(JSON.stringify(event));
+        },
+      });
       return [{ local, ring, walks }];
     } catch (error) {
       if (error instanceof TcclError && error.code === 'NO_PATH' && local.system.nets.length === 0) return [];
@@ -43,9 +45,7 @@ function loadOf(ring: ChannelGraph, { system, paths, inter }: LocalSystem): Floa
   const netOf = (id: bigint) => system.nets.find((net) => nodeId(net) === id)!;
   for (let channel = 0; channel < ring.nChannels; channel++) {
     const gpus = channelRanks(ring, channel).map(gpuOf);
-    const stops = inter
-      ? [netOf(ring.inter[2 * channel]!), ...gpus, netOf(ring.inter[2 * channel + 1]!)]
-      : [...gpus, gpus[0]!];
+    const stops = inter ? [netOf(ring.inter[2 * channel]!), ...gpus, netOf(ring.inter[2 * channel + 1]!)] : [...gpus, gpus[0]!];
     for (let stop = 1; stop < stops.length; stop++) {
       const from = stops[stop - 1]!;
       const to = stops[stop]!;
@@ -63,19 +63,22 @@ function isLastResort(ring: ChannelGraph): boolean {
 
 describe.each([1, 2])('on %i of any machine', (hosts) => {
   it('every channel visits each rank once, all together fit on the links, and no settings are tried twice', () => {
-    fc.assert(fc.property(randomMachine, (xml) => {
-      for (const { local, ring, walks } of searched(xml, hosts)) {
-        // Settings are finite and so are the steps of a walk: the search ends.
-        for (const tried of walks) expect(new Set(tried).size).toBe(tried.length);
-        for (let channel = 0; channel < ring.nChannels; channel++) {
-          expect(channelRanks(ring, channel).sort((a, b) => a - b)).toEqual(local.ranks);
+    fc.assert(
+      fc.property(randomMachine, (xml) => {
+        for (const { local, ring, walks } of searched(xml, hosts)) {
+          // Settings are finite and so are the steps of a walk: the search ends.
+          for (const tried of walks) expect(new Set(tried).size).toBe(tried.length);
+          for (let channel = 0; channel < ring.nChannels; channel++) {
+            expect(channelRanks(ring, channel).sort((a, b) => a - b)).toEqual(local.ranks);
+          }
+          if (isLastResort(ring)) continue;
+          const { bandwidthGBps } = local.system.links;
+          // What is left is rounded to 0.001 GB/s each time that it changes.
+          const roundings = 0.001 * ring.nChannels * 2;
+          expect([...loadOf(ring, local)].filter((gbps, link) => gbps > bandwidthGBps[link]! + roundings)).toEqual([]);
         }
-        if (isLastResort(ring)) continue;
-        const { bandwidthGBps } = local.system.links;
-        // What is left is rounded to 0.001 GB/s each time that it changes.
-        const roundings = 0.001 * ring.nChannels * 2;
-        expect([...loadOf(ring, local)].filter((gbps, link) => gbps > bandwidthGBps[link]! + roundings)).toEqual([]);
-      }
-    }), { numRuns: 12 });
+      }),
+      { numRuns: 12 },
+    );
   });
 });

@@ -11,7 +11,17 @@ import { localSystems } from '../../../../src/planner/topology/local-systems.js'
 import { PathType } from '../../../../src/planner/topology/types.js';
 import type { XmlElement } from '../../../../src/planner/topology/xml/tree.js';
 import { inputError } from '../topology/input-error.js';
-import { build, cpu, gpu, nic, nvSwitchLink, onlyLocalSystem, parametersWith, pciSwitch, systemXml } from '../topology/machine.js';
+import {
+  build,
+  cpu,
+  gpu,
+  nic,
+  nvSwitchLink,
+  onlyLocalSystem,
+  parametersWith,
+  pciSwitch,
+  systemXml,
+} from '../topology/machine.js';
 
 /** One of so many such hosts, searched. */
 function search(root: XmlElement, hosts = 1, changes: Partial<Parameters> = {}, options: SearchOptions = {}): HostGraphs {
@@ -29,13 +39,22 @@ function catalogue(name: string): XmlElement {
 /** The NETs of each channel, as `0>1`. */
 function ways(graph: HostGraphs['ring']): string[] {
   const number = (id: bigint | undefined) => netName(id).replace('NET/0-', '');
-  return Array.from({ length: graph.nChannels }, (_, channel) => `${number(graph.inter[2 * channel])}>${number(graph.inter[2 * channel + 1])}`);
+  return Array.from(
+    { length: graph.nChannels },
+    (_, channel) => `${number(graph.inter[2 * channel])}>${number(graph.inter[2 * channel + 1])}`,
+  );
 }
 
 describe('rings and trees', () => {
   it('one host of eight A100: twelve rings alike, as fast as an NVLink', () => {
     const { ring, tree } = search(catalogue('dgx-a100'));
-    expect(ring).toMatchObject({ pattern: Pattern.RING, nChannels: 12, bwIntra: 20, typeIntra: PathType.NVL, sameChannels: true });
+    expect(ring).toMatchObject({
+      pattern: Pattern.RING,
+      nChannels: 12,
+      bwIntra: 20,
+      typeIntra: PathType.NVL,
+      sameChannels: true,
+    });
     expect(tree).toMatchObject({ pattern: Pattern.BALANCED_TREE, nChannels: 12, minChannels: 12, maxChannels: 12 });
     expect(channelRanks(ring, 0)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     expect(channelRanks(ring, 11)).toEqual(channelRanks(ring, 0));
@@ -90,7 +109,16 @@ describe('NVLS and CollNet', () => {
   it('NVLS on one host: every GPU is a head', () => {
     const { nvls } = search(catalogue('dgx-h100'));
     expect(nvls).toMatchObject({ pattern: Pattern.NVLS, nChannels: 8, minChannels: 8, maxChannels: 8 });
-    expect(Array.from({ length: 8 }, (_, channel) => channelRanks(nvls!, channel))).toEqual([[0], [1], [2], [3], [4], [5], [6], [7]]);
+    expect(Array.from({ length: 8 }, (_, channel) => channelRanks(nvls!, channel))).toEqual([
+      [0],
+      [1],
+      [2],
+      [3],
+      [4],
+      [5],
+      [6],
+      [7],
+    ]);
   });
 
   it('a head carries its share twice, so eight heads get less than a ninth of the NVLinks each', () => {
@@ -109,8 +137,15 @@ describe('NVLS and CollNet', () => {
   });
 
   it('CollNet graphs are searched when the network can reduce, and only on NICs that can', () => {
-    const withColl = (coll: string) => systemXml(cpu(0, ['01', '02'].map((bus, rank) =>
-      gpu(bus, rank, nvSwitchLink(12))).join('') + nic('03', 0, 'speed="200000" port="1" gdr="1"') + nic('04', 1, `speed="200000" port="1" gdr="1" ${coll}`)));
+    const withColl = (coll: string) =>
+      systemXml(
+        cpu(
+          0,
+          ['01', '02'].map((bus, rank) => gpu(bus, rank, nvSwitchLink(12))).join('') +
+            nic('03', 0, 'speed="200000" port="1" gdr="1"') +
+            nic('04', 1, `speed="200000" port="1" gdr="1" ${coll}`),
+        ),
+      );
     expect(search(withColl('coll="1"'), 2).collnetChain).toBeUndefined();
     const { collnetChain, collnetDirect } = search(withColl('coll="1"'), 2, {}, { collnet: true });
     expect(new Set(ways(collnetChain!))).toEqual(new Set(['1>1']));
@@ -124,14 +159,18 @@ describe('what cannot be searched', () => {
     const root = systemXml(cpu(0, gpu('01', 0) + gpu('02', 1)));
     const error = inputError(() => search(root, 2));
     expect(error).toMatchObject({ code: 'NO_PATH', ncclResult: 3 });
-    expect(error.message).toBe('ranks 0, 1 have to reach ranks on other hosts, or on this one where neither peer-to-peer nor shared memory leads, but there is no network device: NCCL fails with an internal error. Add a <net>, or plan for one host whose GPUs reach each other');
+    expect(error.message).toBe(
+      'ranks 0, 1 have to reach ranks on other hosts, or on this one where neither peer-to-peer nor shared memory leads, but there is no network device: NCCL fails with an internal error. Add a <net>, or plan for one host whose GPUs reach each other',
+    );
   });
 
   it('GPUs of one host that may not reach each other, and no NIC', () => {
     const root = systemXml(cpu(0, gpu('01', 0) + gpu('02', 1)));
     const parameters = parametersWith({ p2pDisable: 1, shmDisable: 1 });
     const [first] = localSystems(build(root, parameters), parameters, 2);
-    expect(inputError(() => searchHost(first!, parameters)).message).toMatch(/^rank 0 has to reach ranks on other hosts, or on this one/);
+    expect(inputError(() => searchHost(first!, parameters)).message).toMatch(
+      /^rank 0 has to reach ranks on other hosts, or on this one/,
+    );
   });
 
   // PCI Gen1 x1: slower than the slowest speed that is tried.
@@ -140,12 +179,20 @@ describe('what cannot be searched', () => {
   it('GPUs behind links too slow for any channel, without a NIC', () => {
     const error = inputError(() => search(systemXml(cpu(0, gpu('01', 0) + gpu('02', 1) + pciSwitch('03', gpu('04', 2), slow)))));
     expect(error).toMatchObject({ code: 'NO_PATH', ncclResult: 3 });
-    expect(error.message).toBe('no ring of at least 3 GB/s goes through the 3 GPUs, and there is no network device to fall back on: NCCL fails with an internal error. The path from GPU/0-1000 to GPU/0-4000 carries 0.1875 GB/s: correct its links, or leave one of the two out');
+    expect(error.message).toBe(
+      'no ring of at least 3 GB/s goes through the 3 GPUs, and there is no network device to fall back on: NCCL fails with an internal error. The path from GPU/0-1000 to GPU/0-4000 carries 0.1875 GB/s: correct its links, or leave one of the two out',
+    );
   });
 
   it('the same with a NIC: one slow channel by number, as NCCL falls back to', () => {
     const { ring } = search(systemXml(cpu(0, gpu('01', 0) + gpu('02', 1) + pciSwitch('03', gpu('04', 2), slow) + nic('05', 0))));
-    expect(ring).toMatchObject({ nChannels: 1, bwIntra: Math.fround(0.1), bwInter: Math.fround(0.1), typeIntra: PathType.SYS, typeInter: PathType.SYS });
+    expect(ring).toMatchObject({
+      nChannels: 1,
+      bwIntra: Math.fround(0.1),
+      bwInter: Math.fround(0.1),
+      typeIntra: PathType.SYS,
+      typeInter: PathType.SYS,
+    });
     expect(channelRanks(ring, 0)).toEqual([0, 1, 2]);
     expect(ways(ring)).toEqual(['0>0']);
   });

@@ -16,7 +16,10 @@ const twoSwitches = systemXml(cpu(0, pciSwitch('01', gpu('02', 0) + nic('04', 0)
 function events(root: XmlElement, ranks: number, graphFile?: XmlElement): SearchEvent[] {
   const heard: SearchEvent[] = [];
   const parameters = parametersWith({});
-  searchHost(onlyLocalSystem(root, parameters, ranks), parameters, { trace: (event) => heard.push(event), ...(graphFile ? { graphFile } : {}) });
+  searchHost(onlyLocalSystem(root, parameters, ranks), parameters, {
+    trace: (event) => heard.push(event),
+    ...(graphFile ? { graphFile } : {}),
+  });
   return heard;
 }
 
@@ -36,24 +39,43 @@ describe('the trace', () => {
   });
 
   it('says what was found and what made it better', () => {
-    expect(events(oneSwitch, 4).find(({ kind }) => kind === 'solution')).toEqual({ kind: 'solution', nChannels: 1, gbps: 24, nHops: 12, better: 'first' });
+    expect(events(oneSwitch, 4).find(({ kind }) => kind === 'solution')).toEqual({
+      kind: 'solution',
+      nChannels: 1,
+      gbps: 24,
+      nHops: 12,
+      better: 'first',
+    });
   });
 
   it('says which path was refused and why', () => {
     const heard = events(oneSwitch, 4);
-    expect(heard.filter(({ kind }) => kind === 'refused-entry')[0]).toEqual({ kind: 'refused-entry', nic: 'NET/0-0', reason: 'bandwidth' });
+    expect(heard.filter(({ kind }) => kind === 'refused-entry')[0]).toEqual({
+      kind: 'refused-entry',
+      nic: 'NET/0-0',
+      reason: 'bandwidth',
+    });
     // The tree needs twice the switch's bandwidth into its second GPU and out to the NIC.
     expect(heard.filter((event) => event.kind === 'refused-path' && event.reason.why === 'bandwidth')[0]).toEqual({
-      kind: 'refused-path', from: 'GPU/0-2000', to: 'GPU/0-3000',
+      kind: 'refused-path',
+      from: 'GPU/0-2000',
+      to: 'GPU/0-3000',
       reason: { why: 'bandwidth', linkFrom: 'DEV/0-2000', linkTo: 'PCI/0-1000', needed: 24, left: 12 },
     });
     expect(events(twoSwitches, 4).find((event) => event.kind === 'refused-path' && event.reason.why === 'type')).toEqual({
-      kind: 'refused-path', from: 'GPU/0-11000', to: 'NET/0-0', reason: { why: 'type', type: PathType.PHB, allowed: PathType.PIX, back: false },
+      kind: 'refused-path',
+      from: 'GPU/0-11000',
+      to: 'NET/0-0',
+      reason: { why: 'type', type: PathType.PHB, allowed: PathType.PIX, back: false },
     });
   });
 
   it('says which setting was relaxed', () => {
-    expect(events(oneSwitch, 4).filter((event) => event.kind === 'relaxed').slice(0, 2)).toEqual([
+    expect(
+      events(oneSwitch, 4)
+        .filter((event) => event.kind === 'relaxed')
+        .slice(0, 2),
+    ).toEqual([
       { kind: 'relaxed', what: 'sameChannels', from: 1, to: 0 },
       { kind: 'relaxed', what: 'typeInter', from: 4, to: 5 },
     ]);
@@ -62,15 +84,31 @@ describe('the trace', () => {
 
 it('a program hears the searches of a plan, machine by machine, and prints and keeps what they found', () => {
   const tellers = new Map<string, planner.StoryTeller>();
-  const made = planner.plan({ hosts: [{ machine: oneSwitch, count: 2, name: 'near' }, { machine: twoSwitches, count: 1, name: 'far' }] }, planner.defaultParameters, {
-    onSearch: (event: planner.SearchEvent, { machine }) => {
-      const teller = tellers.get(machine) ?? new planner.StoryTeller();
-      tellers.set(machine, teller);
-      teller.listen(event);
+  const made = planner.plan(
+    {
+      hosts: [
+        { machine: oneSwitch, count: 2, name: 'near' },
+        { machine: twoSwitches, count: 1, name: 'far' },
+      ],
     },
-  });
-  expect([...tellers].map(([machine, { stories }]) => [machine, stories.length])).toEqual([['near', 2], ['far', 2]]);
-  const [local] = planner.localSystems(planner.buildSystem(oneSwitch, { parameters: planner.defaultParameters }), planner.defaultParameters, 6);
+    planner.defaultParameters,
+    {
+      onSearch: (event: planner.SearchEvent, { machine }) => {
+        const teller = tellers.get(machine) ?? new planner.StoryTeller();
+        tellers.set(machine, teller);
+        teller.listen(event);
+      },
+    },
+  );
+  expect([...tellers].map(([machine, { stories }]) => [machine, stories.length])).toEqual([
+    ['near', 2],
+    ['far', 2],
+  ]);
+  const [local] = planner.localSystems(
+    planner.buildSystem(oneSwitch, { parameters: planner.defaultParameters }),
+    planner.defaultParameters,
+    6,
+  );
   const graphs = planner.searchHost(local!, planner.defaultParameters);
   expect(graphs).toEqual(made.nodes.kinds[0]?.graphs);
   expect(planner.graphLines(graphs.ring, local!)[1]).toBe(' 0 : NET/0-0 GPU/0-2000 GPU/0-3000 NET/0-0');
@@ -82,7 +120,9 @@ describe('the story', () => {
     const [ring, tree] = story(oneSwitch, 4);
     expect([ring?.id, tree?.id]).toEqual([GraphId.RING, GraphId.TREE]);
     expect(ring?.sentences[0]).toBe('The best path between a GPU and a NIC carries 24 GB/s, and a GPU can move 24 GB/s in all.');
-    expect(ring?.sentences).toContain('  Found 1 × 24 GB/s with (all channels alike, GPUs up to PIX, NICs up to PIX): the first solution.');
+    expect(ring?.sentences).toContain(
+      '  Found 1 × 24 GB/s with (all channels alike, GPUs up to PIX, NICs up to PIX): the first solution.',
+    );
     expect(ring?.sentences).toContain('All that a GPU can move is in use, so the first pass ends.');
     expect(ring?.sentences.at(-1)).toBe('Result: 1 channel of 24 GB/s, GPUs at most PIX apart, NICs PIX.');
     expect(tree?.sentences.join('\n')).toContain('a link has too little left');
@@ -93,7 +133,8 @@ describe('the story', () => {
   });
 
   it('of a graph from a file is short', () => {
-    const graphFile = parseXml(`<graphs version="1"><graph id="0" pattern="4" crossnic="0" nchannels="1" speedintra="3" speedinter="3" typeintra="PIX" typeinter="PIX" samechannels="1">
+    const graphFile =
+      parseXml(`<graphs version="1"><graph id="0" pattern="4" crossnic="0" nchannels="1" speedintra="3" speedinter="3" typeintra="PIX" typeinter="PIX" samechannels="1">
       <channel><net dev="0"/><gpu dev="0"/><gpu dev="0x1"/><net dev="0"/></channel></graph></graphs>`).root;
     expect(story(oneSwitch, 4, graphFile)[0]?.sentences).toEqual([
       'The best path between a GPU and a NIC carries 24 GB/s, and a GPU can move 24 GB/s in all.',

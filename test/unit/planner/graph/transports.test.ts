@@ -16,15 +16,20 @@ function transportsOf(what: string | XmlElement, count: number, environment: Rea
   const { parameters } = parametersFromEnvironment(environment);
   const prepared = prepareCluster({ hosts: [{ machine: typeof what === 'string' ? machine(what) : what, count }] }, parameters);
   const plan = planPrepared(prepared, parameters);
-  const machines = new Map(prepared.flatMap(({ host, systems }) => host.nodes.map((node, index) => [node, systems[index]!] as const)));
+  const machines = new Map(
+    prepared.flatMap(({ host, systems }) => host.nodes.map((node, index) => [node, systems[index]!] as const)),
+  );
   return { plan, transports: new Transports(plan, machines, parameters) };
 }
 
 /** All connections of all rings, as senders and as receivers see them. */
 function ringConnections({ plan, transports }: ReturnType<typeof transportsOf>): Connection[] {
   return Array.from({ length: plan.nChannels }, (_, channel) => channel).flatMap((channel) =>
-    Array.from({ length: plan.nodes.nRanks }, (_, rank) => transports.ring(channel, rank))
-      .flatMap(({ send, receive }) => [send!, receive!]));
+    Array.from({ length: plan.nodes.nRanks }, (_, rank) => transports.ring(channel, rank)).flatMap(({ send, receive }) => [
+      send!,
+      receive!,
+    ]),
+  );
 }
 
 describe('transports', () => {
@@ -34,9 +39,11 @@ describe('transports', () => {
       const { send, receive } = made.transports.ring(0, rank);
       for (const connection of [send!, receive!]) {
         const isNear = Math.floor(connection.peer / 8) === Math.floor(rank / 8);
-        expect(connection).toMatchObject(isNear
-          ? { via: 'P2P', read: false, relay: undefined, distance: PathType.NVL }
-          : { via: 'NET', reason: { why: 'other-host' }, gdr: GdrMode.DEFAULT, gdrReason: 'near' });
+        expect(connection).toMatchObject(
+          isNear
+            ? { via: 'P2P', read: false, relay: undefined, distance: PathType.NVL }
+            : { via: 'NET', reason: { why: 'other-host' }, gdr: GdrMode.DEFAULT, gdrReason: 'near' },
+        );
       }
     }
   });
@@ -46,13 +53,22 @@ describe('transports', () => {
     for (let rank = 0; rank < plan.nodes.nRanks; rank++) {
       const { send } = transports.ring(0, rank);
       if (send?.via !== 'NET') continue;
-      expect(transports.ring(0, send.peer).receive).toMatchObject({ via: 'NET', peer: rank, dev: send.dev, proxyRank: send.peer });
+      expect(transports.ring(0, send.peer).receive).toMatchObject({
+        via: 'NET',
+        peer: rank,
+        dev: send.dev,
+        proxyRank: send.peer,
+      });
     }
   });
 
   it('reads over NVLink between A100s, unless told to write', () => {
     const reads = (environment: Record<string, string>) =>
-      new Set(ringConnections(transportsOf('dgx-a100', 1, environment)).map((connection) => connection.via === 'P2P' && connection.read));
+      new Set(
+        ringConnections(transportsOf('dgx-a100', 1, environment)).map(
+          (connection) => connection.via === 'P2P' && connection.read,
+        ),
+      );
     expect(reads({})).toEqual(new Set([true]));
     expect(reads({ NCCL_P2P_READ_ENABLE: '0' })).toEqual(new Set([false]));
     expect(reads({ NCCL_P2P_USE_CUDA_MEMCPY: '1' })).toEqual(new Set([false]));
@@ -60,7 +76,8 @@ describe('transports', () => {
 
   it('leave far devices to a GPU that is near them, unless PXN is off', () => {
     const relayed = (environment: Record<string, string>) =>
-      ringConnections(transportsOf('dgx-h100', 2, { NCCL_CROSS_NIC: '0', ...environment })).filter((connection) => connection.via === 'NET')
+      ringConnections(transportsOf('dgx-h100', 2, { NCCL_CROSS_NIC: '0', ...environment }))
+        .filter((connection) => connection.via === 'NET')
         .filter(({ relay }) => relay !== undefined);
     const pxn = relayed({});
     expect(pxn.length).toBeGreaterThan(0);
@@ -76,7 +93,11 @@ describe('transports', () => {
   it('are shared memory between two nodes of a host: NCCL knows no path between them', () => {
     const made = transportsOf('dgx-1v', 1, { NCCL_P2P_DISABLE: '1' });
     expect(made.plan.nodes.nNodes).toBe(2);
-    expect(ringConnections(made).filter(({ via }) => via === 'SHM').some((connection) => connection.via === 'SHM' && connection.reason.why === 'other-node')).toBe(true);
+    expect(
+      ringConnections(made)
+        .filter(({ via }) => via === 'SHM')
+        .some((connection) => connection.via === 'SHM' && connection.reason.why === 'other-node'),
+    ).toBe(true);
     const { transports } = transportsOf('dgx-1v', 1, { NCCL_P2P_DISABLE: '1', NCCL_SHM_DISABLE: '1' });
     expect(transports.ring(0, 0).send).toMatchObject({ via: 'NET', reason: { why: 'no-shm', noP2p: { why: 'other-node' } } });
     const apart = transportsOf('dgx-1v', 1, { NCCL_P2P_DISABLE: '1', NCCL_SHM_DISABLE: '1', NCCL_NET_DISABLE_INTRA: '1' });
@@ -86,10 +107,13 @@ describe('transports', () => {
   it('use device 0 where the network joins two ranks of a host that is alone: its search names no NICs', () => {
     const nearNic = (bus: string, rank: number, dev: number, below: string) =>
       pciSwitch(`${bus}0`, gpu(`${bus}1`, rank, below) + nic(`${bus}2`, dev));
-    const { transports } = transportsOf(systemXml(
-      cpu(0, nearNic('1', 0, 2, nvLink('31', 2)) + nearNic('2', 1, 1, '')),
-      cpu(1, nearNic('3', 2, 0, nvLink('11', 2))),
-    ), 1);
+    const { transports } = transportsOf(
+      systemXml(
+        cpu(0, nearNic('1', 0, 2, nvLink('31', 2)) + nearNic('2', 1, 1, '')),
+        cpu(1, nearNic('3', 2, 0, nvLink('11', 2))),
+      ),
+      1,
+    );
     expect(transports.between(0, 2, 'ring', 0, 'send')).toMatchObject({ via: 'P2P' });
     expect(transports.between(0, 1, 'ring', 0, 'send')).toMatchObject({ via: 'SHM' });
     expect(transports.between(1, 2, 'ring', 0, 'send')).toMatchObject({ via: 'NET', reason: { why: 'faster' }, dev: 0 });
@@ -118,7 +142,11 @@ describe('transports', () => {
 
   it('say why GPU Direct RDMA is not used', () => {
     const of = (name: string, environment: Record<string, string>) =>
-      new Set(ringConnections(transportsOf(name, 2, environment)).flatMap((connection) => connection.via === 'NET' ? [`${connection.gdr} ${connection.gdrReason}`] : []));
+      new Set(
+        ringConnections(transportsOf(name, 2, environment)).flatMap((connection) =>
+          connection.via === 'NET' ? [`${connection.gdr} ${connection.gdrReason}`] : [],
+        ),
+      );
     expect(of('hgx-a100-4', { NCCL_NET_GDR_LEVEL: 'LOC' })).toEqual(new Set(['0 far']));
     expect(of('dgx-h100', { NCCL_NET_GDR_READ: '0' })).toEqual(new Set(['0 read', '1 near']));
   });

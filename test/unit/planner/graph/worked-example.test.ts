@@ -10,10 +10,13 @@ import { host } from './made-hosts.js';
  * second host's 10 9 8 13 12 15 14 11 is 2 1 0 5 4 7 6 3.
  */
 describe('two hosts of eight, with rings 0 7 6 3 2 5 4 1 and 10 9 8 13 12 15 14 11', () => {
-  const merged = mergeHosts([
-    { host: host([[0, 7, 6, 3, 2, 5, 4, 1]]), count: 1 },
-    { host: host([[2, 1, 0, 5, 4, 7, 6, 3]]), count: 1 },
-  ], defaultParameters);
+  const merged = mergeHosts(
+    [
+      { host: host([[0, 7, 6, 3, 2, 5, 4, 1]]), count: 1 },
+      { host: host([[2, 1, 0, 5, 4, 7, 6, 3]]), count: 1 },
+    ],
+    defaultParameters,
+  );
 
   it('rank 6 has the ring 6 3 2 5 4 1 10 9 8 13 12 15 14 11 0 7', () => {
     expect([...ringFrom(merged, 0, 6)]).toEqual([6, 3, 2, 5, 4, 1, 10, 9, 8, 13, 12, 15, 14, 11, 0, 7]);
@@ -25,7 +28,10 @@ describe('two hosts of eight, with rings 0 7 6 3 2 5 4 1 and 10 9 8 13 12 15 14 
 
   it('the last rank of each host sends to the first of the other', () => {
     expect([1, 10, 11, 0].map((rank) => ringNeighbourLines(merged, rank)[0])).toEqual([
-      'Ring 00 : 4 -> 1 -> 10', 'Ring 00 : 1 -> 10 -> 9', 'Ring 00 : 14 -> 11 -> 0', 'Ring 00 : 11 -> 0 -> 7',
+      'Ring 00 : 4 -> 1 -> 10',
+      'Ring 00 : 1 -> 10 -> 9',
+      'Ring 00 : 14 -> 11 -> 0',
+      'Ring 00 : 11 -> 0 -> 7',
     ]);
   });
 });

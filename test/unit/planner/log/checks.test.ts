@@ -7,12 +7,15 @@ import { codes, findingsOf, readLines } from './read.js';
 const h100 = planMachines('dgx-h100', 2);
 const pcie = planMachines('pcie-8-l40s', 1);
 const made = (options: MadeLogOptions = {}) => interleaved(madeLog(h100, options), randomFrom(7));
-const info = (rank: number, message: string) => `node${Math.floor(rank / 8)}:${4000 + (rank % 8)}:${5000 + (rank % 8)} [${rank % 8}] NCCL INFO ${message}`;
-const warn = (rank: number, source: string, message: string) => `[2026-09-09 11:29:56] node${Math.floor(rank / 8)}:${4000 + (rank % 8)}:${5000 + (rank % 8)} [${rank % 8}] ${source} NCCL WARN ${message}`;
+const info = (rank: number, message: string) =>
+  `node${Math.floor(rank / 8)}:${4000 + (rank % 8)}:${5000 + (rank % 8)} [${rank % 8}] NCCL INFO ${message}`;
+const warn = (rank: number, source: string, message: string) =>
+  `[2026-09-09 11:29:56] node${Math.floor(rank / 8)}:${4000 + (rank % 8)}:${5000 + (rank % 8)} [${rank % 8}] ${source} NCCL WARN ${message}`;
 
 describe('init', () => {
   it('that hangs on one rank names the rank that came least far', () => {
-    const lines = made().filter((line) => !/Init (?:COMPLETE|timings)/.test(line))
+    const lines = made()
+      .filter((line) => !/Init (?:COMPLETE|timings)/.test(line))
       .filter((line) => !(line.startsWith('node1:4003') && /Trees|Ring|Channel|Connected|coll channels/.test(line)));
     const [finding] = findingsOf(lines);
     expect(finding).toMatchObject({ code: 'init-unfinished', severity: 'error' });
@@ -22,7 +25,10 @@ describe('init', () => {
 
   it('that waits for ranks of which there is no line names them', () => {
     const lines = made().filter((line) => !line.startsWith('node1:4005') && !/Init (?:COMPLETE|timings)/.test(line));
-    expect(findingsOf(lines)[0]).toMatchObject({ code: 'init-unfinished', problem: expect.stringContaining('of rank 13 there is no line at all') as string });
+    expect(findingsOf(lines)[0]).toMatchObject({
+      code: 'init-unfinished',
+      problem: expect.stringContaining('of rank 13 there is no line at all') as string,
+    });
   });
 
   it('that finished is fine in the log of one rank', () => {
@@ -30,7 +36,8 @@ describe('init', () => {
   });
 
   it('cannot be judged in a part of a log, unless a version tells that it never says when init begins', () => {
-    const part = (release: 208 | 224, ...more: string[]) => codes(findingsOf([...more, ...made({ release }).filter((line) => /Trees|Channel/.test(line))]));
+    const part = (release: 208 | 224, ...more: string[]) =>
+      codes(findingsOf([...more, ...made({ release }).filter((line) => /Trees|Channel/.test(line))]));
     expect(part(224)).toEqual(['init-unfinished info']);
     expect(part(208, info(0, 'NCCL version 2.8.4+cuda11.1'))).toEqual(['init-unfinished error']);
   });
@@ -44,7 +51,9 @@ describe('init', () => {
 
 describe('channels', () => {
   it('contradict each other where a rank has another ring', () => {
-    const lines = made().map((line) => (line.startsWith('node0:4002') ? line.replace(/(Ring \d+ : \d+ -> 2) -> \d+/, '$1 -> 13') : line));
+    const lines = made().map((line) =>
+      line.startsWith('node0:4002') ? line.replace(/(Ring \d+ : \d+ -> 2) -> \d+/, '$1 -> 13') : line,
+    );
     expect(codes(findingsOf(lines))).toEqual(['ring-contradiction error']);
   });
 
@@ -59,14 +68,23 @@ describe('channels', () => {
   });
 
   it('fall apart where rings close too early', () => {
-    const lines = made().filter((line) => !/Channel \d+\/16/.test(line)).map((line) => {
-      const [, channel, rank] = /Ring (\d+) : \d+ -> (\d+) -> \d+/.exec(line) ?? [];
-      if (rank === undefined) return line;
-      const base = Number(rank) < 8 ? 0 : 8;
-      return line.replace(/Ring.*/, `Ring ${channel!} : ${base + ((Number(rank) + 7) % 8)} -> ${rank} -> ${base + ((Number(rank) + 1) % 8)}`);
-    });
+    const lines = made()
+      .filter((line) => !/Channel \d+\/16/.test(line))
+      .map((line) => {
+        const [, channel, rank] = /Ring (\d+) : \d+ -> (\d+) -> \d+/.exec(line) ?? [];
+        if (rank === undefined) return line;
+        const base = Number(rank) < 8 ? 0 : 8;
+        return line.replace(
+          /Ring.*/,
+          `Ring ${channel!} : ${base + ((Number(rank) + 7) % 8)} -> ${rank} -> ${base + ((Number(rank) + 1) % 8)}`,
+        );
+      });
     const [finding] = findingsOf(lines);
-    expect(finding).toMatchObject({ code: 'ring-open', severity: 'error', problem: expect.stringContaining('comes back to rank 0 after 8 ranks of 16') as string });
+    expect(finding).toMatchObject({
+      code: 'ring-open',
+      severity: 'error',
+      problem: expect.stringContaining('comes back to rank 0 after 8 ranks of 16') as string,
+    });
   });
 
   it('differ in number', () => {
@@ -77,15 +95,22 @@ describe('channels', () => {
 
 describe('transports', () => {
   it('over shared memory despite NVLink blame the setting that does it', () => {
-    const { causes, consequences } = verdictOf(findingsOf(made({
-      environment: { NCCL_P2P_DISABLE: '1' }, connection: ({ via }) => (via === 'P2P' ? 'SHM/direct' : undefined),
-    })));
+    const { causes, consequences } = verdictOf(
+      findingsOf(
+        made({ environment: { NCCL_P2P_DISABLE: '1' }, connection: ({ via }) => (via === 'P2P' ? 'SHM/direct' : undefined) }),
+      ),
+    );
     expect(codes(causes)).toEqual(['p2p-disabled warning']);
-    expect(consequences).toMatchObject([{ code: 'shm-despite-nvlink', severity: 'error', cause: 'NCCL_P2P_DISABLE=1 is set', remedy: 'unset NCCL_P2P_DISABLE' }]);
+    expect(consequences).toMatchObject([
+      { code: 'shm-despite-nvlink', severity: 'error', cause: 'NCCL_P2P_DISABLE=1 is set', remedy: 'unset NCCL_P2P_DISABLE' },
+    ]);
   });
 
   it('over the network inside a host are an error', () => {
-    const lines = made({ connection: ({ via, peer }, rank) => (via === 'P2P' && Math.min(rank, peer) === 4 && Math.max(rank, peer) === 5 ? 'NET/IB/4/GDRDMA' : undefined) });
+    const lines = made({
+      connection: ({ via, peer }, rank) =>
+        via === 'P2P' && Math.min(rank, peer) === 4 && Math.max(rank, peer) === 5 ? 'NET/IB/4/GDRDMA' : undefined,
+    });
     const [finding] = findingsOf(lines);
     expect(finding).toMatchObject({ code: 'network-inside-host', severity: 'error', ranks: [4, 5] });
   });
@@ -96,37 +121,58 @@ describe('transports', () => {
   });
 
   it('over sockets despite InfiniBand are an error', () => {
-    const { causes: [cause], consequences: [finding] } = verdictOf(findingsOf(made({ environment: { NCCL_NET: 'Socket' }, connection: ({ via }) => (via === 'NET' ? 'NET/Socket/0' : undefined) })));
+    const {
+      causes: [cause],
+      consequences: [finding],
+    } = verdictOf(
+      findingsOf(
+        made({ environment: { NCCL_NET: 'Socket' }, connection: ({ via }) => (via === 'NET' ? 'NET/Socket/0' : undefined) }),
+      ),
+    );
     expect(cause).toMatchObject({ code: 'net-socket' });
     expect(finding).toMatchObject({ code: 'socket-despite-ib', severity: 'error', cause: 'NCCL_NET=Socket is set' });
   });
 
   it('over sockets for want of InfiniBand are a warning', () => {
-    const lines = made({ connection: ({ via }) => (via === 'NET' ? 'NET/Socket/0' : undefined) }).map((line) => line.replace(/NET\/IB : Using.*/, 'NET/IB : No device found.'));
+    const lines = made({ connection: ({ via }) => (via === 'NET' ? 'NET/Socket/0' : undefined) }).map((line) =>
+      line.replace(/NET\/IB : Using.*/, 'NET/IB : No device found.'),
+    );
     expect(codes(findingsOf(lines))).toEqual(['no-rdma warning']);
   });
 
   it('over two networks cannot talk to each other', () => {
-    expect(codes(findingsOf(made({ connection: ({ via }, rank) => (via === 'NET' && rank >= 8 ? 'NET/Socket/0' : undefined) })))).toEqual(['network-mixed error']);
+    expect(
+      codes(findingsOf(made({ connection: ({ via }, rank) => (via === 'NET' && rank >= 8 ? 'NET/Socket/0' : undefined) }))),
+    ).toEqual(['network-mixed error']);
   });
 
   it('without GPUDirect on one host are an error, on all a warning', () => {
-    const without = (ranks: (rank: number) => boolean) => findingsOf(made({ connection: (connection, rank) => (connection.via === 'NET' && ranks(rank) ? `NET/IB/${connection.dev}` : undefined) }));
+    const without = (ranks: (rank: number) => boolean) =>
+      findingsOf(
+        made({
+          connection: (connection, rank) => (connection.via === 'NET' && ranks(rank) ? `NET/IB/${connection.dev}` : undefined),
+        }),
+      );
     const [mixed] = without((rank) => rank >= 8);
     expect(mixed).toMatchObject({ code: 'gdr-mixed', severity: 'error', ranks: [8, 9, 10, 11, 12, 13, 14, 15] });
     expect(codes(without(() => true))).toEqual(['gdr-off warning']);
   });
 
   it('over few of the NICs tell which are idle', () => {
-    const findings = findingsOf(made({ connection: (connection) => (connection.via === 'NET' ? `NET/IB/${connection.dev % 2}/GDRDMA` : undefined) }));
+    const findings = findingsOf(
+      made({ connection: (connection) => (connection.via === 'NET' ? `NET/IB/${connection.dev % 2}/GDRDMA` : undefined) }),
+    );
     expect(codes(findings)).toEqual(['nic-unused warning']);
     expect(findings[0]!.problem).toContain('and 1 more communicator or host like this');
     expect(findings[0]!.problem).toContain('uses 2: nothing goes by mlx5_2 (2), mlx5_3 (3)');
   });
 
   it('over NICs unevenly tell by how much', () => {
-    const findings = findingsOf(made({ connection: (connection) => (connection.via === 'NET' && connection.dev === 1 ? 'NET/IB/0/GDRDMA' : undefined) })
-      .map((line) => line.replace('[1]mlx5_1:1/IB ', '')));
+    const findings = findingsOf(
+      made({
+        connection: (connection) => (connection.via === 'NET' && connection.dev === 1 ? 'NET/IB/0/GDRDMA' : undefined),
+      }).map((line) => line.replace('[1]mlx5_1:1/IB ', '')),
+    );
     expect(codes(findings)).toEqual(['nic-uneven warning']);
   });
 
@@ -139,14 +185,22 @@ describe('transports', () => {
 
 describe('settings', () => {
   it('that differ between processes are told with their hosts', () => {
-    const lines = [...made(), info(0, 'NCCL_IB_HCA set by environment to mlx5_0.'), info(9, 'NCCL_IB_HCA set by environment to mlx5_9.')];
+    const lines = [
+      ...made(),
+      info(0, 'NCCL_IB_HCA set by environment to mlx5_0.'),
+      info(9, 'NCCL_IB_HCA set by environment to mlx5_9.'),
+    ];
     const [finding] = findingsOf(lines);
     expect(finding).toMatchObject({ code: 'environment-differs', severity: 'warning' });
     expect(finding!.problem).toContain('mlx5_9 on node1');
   });
 
-  it('that are each process\'s own may differ', () => {
-    const lines = [...made(), info(0, 'NCCL_DEBUG_FILE set by environment to a.'), info(9, 'NCCL_DEBUG_FILE set by environment to b.')];
+  it("that are each process's own may differ", () => {
+    const lines = [
+      ...made(),
+      info(0, 'NCCL_DEBUG_FILE set by environment to a.'),
+      info(9, 'NCCL_DEBUG_FILE set by environment to b.'),
+    ];
     expect(findingsOf(lines)).toEqual([]);
   });
 
@@ -161,8 +215,16 @@ describe('settings', () => {
 
 describe('warnings', () => {
   it('that are known come with cause and remedy, once for all that are alike', () => {
-    const lines = [...made(), ...Array.from({ length: 5000 }, (_, index) =>
-      warn(index % 16, 'ib_plugin.c:1615', `NET/IB : Got completion from peer 10.0.0.9<${40_000 + index}> with status=12 opcode=0 len=${index} vendor err 129 (Recv)`))];
+    const lines = [
+      ...made(),
+      ...Array.from({ length: 5000 }, (_, index) =>
+        warn(
+          index % 16,
+          'ib_plugin.c:1615',
+          `NET/IB : Got completion from peer 10.0.0.9<${40_000 + index}> with status=12 opcode=0 len=${index} vendor err 129 (Recv)`,
+        ),
+      ),
+    ];
     const findings = findingsOf(lines);
     expect(codes(findings)).toEqual(['ib-retry-exceeded error']);
     expect(findings[0]!.problem).toContain('5000 lines on rank 0, rank 1');
@@ -172,41 +234,76 @@ describe('warnings', () => {
   it('that are not known are a remark in a job that got through init, and shown with the lines around them where a call failed', () => {
     const unknown = warn(3, 'misc/new.cc:1', 'Something nobody has seen');
     expect(codes(findingsOf([...made(), unknown]))).toEqual(['nccl-warning info']);
-    const [finding] = findingsOf([...made(), info(3, 'before'), unknown, info(4, 'of another thread'), info(3, 'misc/new.cc:2 -> 3')]);
-    expect(finding).toMatchObject({ code: 'nccl-warning', severity: 'error', context: [expect.any(String), expect.any(String), 'before', 'WARN Something nobody has seen', 'misc/new.cc:2 -> 3'] });
+    const [finding] = findingsOf([
+      ...made(),
+      info(3, 'before'),
+      unknown,
+      info(4, 'of another thread'),
+      info(3, 'misc/new.cc:2 -> 3'),
+    ]);
+    expect(finding).toMatchObject({
+      code: 'nccl-warning',
+      severity: 'error',
+      context: [expect.any(String), expect.any(String), 'before', 'WARN Something nobody has seen', 'misc/new.cc:2 -> 3'],
+    });
   });
 
   it('reach the reader whatever is missing before them', () => {
-    for (const text of ['NCCL WARN Something new', '[3] misc/new.cc:1 NCCL WARN Something new', '{"log":"NCCL WARN Something new\\n","stream":"stderr"}', '\u001b[31m node1:5:6 [0] NCCL WARN Something new\u001b[0m', 'halfNCCL WARN Something new']) {
-      expect(findingsOf([text]).map(({ code, problem }) => `${code} ${problem.includes('Something new') ? 'shown' : ''}`), text).toEqual(['nccl-warning shown']);
+    for (const text of [
+      'NCCL WARN Something new',
+      '[3] misc/new.cc:1 NCCL WARN Something new',
+      '{"log":"NCCL WARN Something new\\n","stream":"stderr"}',
+      '\u001b[31m node1:5:6 [0] NCCL WARN Something new\u001b[0m',
+      'halfNCCL WARN Something new',
+    ]) {
+      expect(
+        findingsOf([text]).map(({ code, problem }) => `${code} ${problem.includes('Something new') ? 'shown' : ''}`),
+        text,
+      ).toEqual(['nccl-warning shown']);
     }
   });
 
   it('that are lost leave the calls that failed', () => {
-    expect(codes(findingsOf([...made(), info(3, 'transport/net.cc:1302 -> 6'), info(3, 'proxy.cc:698 -> 7')]))).toEqual(['calls-failed error']);
+    expect(codes(findingsOf([...made(), info(3, 'transport/net.cc:1302 -> 6'), info(3, 'proxy.cc:698 -> 7')]))).toEqual([
+      'calls-failed error',
+    ]);
   });
 });
 
-const row = (bytes: number, bus: number, wrong = '0') => `  ${bytes}  ${bytes / 4}  float  sum  -1  1000.0  ${(bus / 2).toFixed(2)}  ${bus.toFixed(2)}  ${wrong}  1001.0  ${(bus / 2).toFixed(2)}  ${(bus * 0.99).toFixed(2)}  ${wrong}`;
+const row = (bytes: number, bus: number, wrong = '0') =>
+  `  ${bytes}  ${bytes / 4}  float  sum  -1  1000.0  ${(bus / 2).toFixed(2)}  ${bus.toFixed(2)}  ${wrong}  1001.0  ${(bus / 2).toFixed(2)}  ${(bus * 0.99).toFixed(2)}  ${wrong}`;
 const table = (...rows: string[]) => [
   '# nThread 1 nGpus 1 minBytes 8 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0',
-  ...Array.from({ length: 16 }, (_, rank) => `#  Rank ${String(rank).padStart(2)} Group  0 Pid 895544 on     node0 device  0 [0002:00:01] NVIDIA H100 80GB HBM3`),
+  ...Array.from(
+    { length: 16 },
+    (_, rank) =>
+      `#  Rank ${String(rank).padStart(2)} Group  0 Pid 895544 on     node0 device  0 [0002:00:01] NVIDIA H100 80GB HBM3`,
+  ),
   '#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong',
-  ...rows, '# Out of bounds values : 0 OK', '# Avg bus bandwidth    : 200.1',
+  ...rows,
+  '# Out of bounds values : 0 OK',
+  '# Avg bus bandwidth    : 200.1',
 ];
 
 describe('tables of nccl-tests', () => {
   it('that reach what the search found are fine, behind prefixes too', () => {
     expect(findingsOf([...made(), ...table(row(1024, 0.1), row(2 ** 30, 370))])).toEqual([]);
-    expect(readLines([...made(), ...table(row(2 ** 30, 370)).map((line) => `[1,0]<stdout>:${line}`)]).tables[0]!.rows[0]).toMatchObject({ busGBps: 370 });
-    expect(readLines(['[0]      1048576        262144     float     sum      -1[0]    1626.5    0.64    1.24      0[0]    2302.3    0.46    0.87      0']).tables[0]!.rows[0])
-      .toMatchObject({ bytes: 1_048_576, busGBps: 1.24, timeUs: 1626.5 });
+    expect(
+      readLines([...made(), ...table(row(2 ** 30, 370)).map((line) => `[1,0]<stdout>:${line}`)]).tables[0]!.rows[0],
+    ).toMatchObject({ busGBps: 370 });
+    expect(
+      readLines([
+        '[0]      1048576        262144     float     sum      -1[0]    1626.5    0.64    1.24      0[0]    2302.3    0.46    0.87      0',
+      ]).tables[0]!.rows[0],
+    ).toMatchObject({ bytes: 1_048_576, busGBps: 1.24, timeUs: 1626.5 });
   });
 
   it('that stay far below it are told with both numbers', () => {
     const [finding] = findingsOf([...made(), ...table(row(2 ** 30, 27))]);
     expect(finding).toMatchObject({ code: 'bandwidth-low', severity: 'error' });
-    expect(finding!.problem).toBe('all_reduce reaches 27 GB/s of bus bandwidth at 1024 MiB; the search found 384.0 GB/s (8 channels × 48.0): 7 %');
+    expect(finding!.problem).toBe(
+      'all_reduce reaches 27 GB/s of bus bandwidth at 1024 MiB; the search found 384.0 GB/s (8 channels × 48.0): 7 %',
+    );
     expect(codes(findingsOf([...made(), ...table(row(2 ** 30, 150))]))).toEqual(['bandwidth-low warning']);
   });
 
@@ -225,21 +322,32 @@ describe('a plan for other machines', () => {
     const [communicator] = readLines(made()).communicators;
     const comparison = comparePlan(communicator!, other.plan, other.transports);
     expect(comparison.differences[0]!.decision).toBe('ring search');
-    expect(planFinding(communicator!, comparison, '2 x dgx-a100', '2.30.7')).toMatchObject({ code: 'plan-differs', severity: 'warning' });
+    expect(planFinding(communicator!, comparison, '2 x dgx-a100', '2.30.7')).toMatchObject({
+      code: 'plan-differs',
+      severity: 'warning',
+    });
   });
 
-  it('in which one NIC lacks GPUDirect differs in the rings\' network', () => {
-    const lines = made({ connection: (connection) => (connection.via === 'NET' && connection.dev === 5 ? 'NET/IB/5' : undefined) });
+  it("in which one NIC lacks GPUDirect differs in the rings' network", () => {
+    const lines = made({
+      connection: (connection) => (connection.via === 'NET' && connection.dev === 5 ? 'NET/IB/5' : undefined),
+    });
     const { differences } = comparePlan(readLines(lines).communicators[0]!, h100.plan, h100.transports);
-    expect(new Set(differences.map(({ logged, planned }) => `${logged}, planned ${planned}`))).toEqual(new Set(['NET/5, planned NET/5/GDRDMA']));
+    expect(new Set(differences.map(({ logged, planned }) => `${logged}, planned ${planned}`))).toEqual(
+      new Set(['NET/5, planned NET/5/GDRDMA']),
+    );
   });
 });
 
 describe('communicators', () => {
   it('that one thread sets up one after the other are kept apart, with names and without', () => {
     for (const release of [208, 219] as const) {
-      const lines = [...interleaved(madeLog(h100, { release, commId: '0xa' }), randomFrom(1)), ...interleaved(madeLog(h100, { release, commId: '0xb' }), randomFrom(2))
-        .map((line) => line.replaceAll('0x55d0c', '0x66d0c'))];
+      const lines = [
+        ...interleaved(madeLog(h100, { release, commId: '0xa' }), randomFrom(1)),
+        ...interleaved(madeLog(h100, { release, commId: '0xb' }), randomFrom(2)).map((line) =>
+          line.replaceAll('0x55d0c', '0x66d0c'),
+        ),
+      ];
       const model = readLines(lines);
       expect(model.communicators.map(({ ranks }) => ranks.size)).toEqual([16, 16]);
       expect(codes(findingsOf(lines))).toEqual([]);
@@ -251,11 +359,23 @@ describe('communicators', () => {
     expect(readLines([...lines, ...lines]).communicators.map(({ ranks }) => ranks.size)).toEqual([16]);
   });
 
-  it('that were split have their parent\'s name and colour', () => {
-    const split = (rank: number, phase: string) => info(rank, `ncclCommSplit comm 0x77${rank} rank ${rank % 8} nranks 8 cudaDev ${rank % 8} nvmlDev ${rank % 8} busId 1000 parent 0x55d0c${(rank * 64).toString(16).padStart(6, '0')} splitCount 1 color ${Math.floor(rank / 8)} key 0${phase === 'START' ? '' : ' '}- Init ${phase}`);
+  it("that were split have their parent's name and colour", () => {
+    const split = (rank: number, phase: string) =>
+      info(
+        rank,
+        `ncclCommSplit comm 0x77${rank} rank ${rank % 8} nranks 8 cudaDev ${rank % 8} nvmlDev ${rank % 8} busId 1000 parent 0x55d0c${(rank * 64).toString(16).padStart(6, '0')} splitCount 1 color ${Math.floor(rank / 8)} key 0${phase === 'START' ? '' : ' '}- Init ${phase}`,
+      );
     const ranks = Array.from({ length: 16 }, (_, rank) => rank);
-    const { communicators } = readLines([...made({ release: 224 }), ...ranks.map((rank) => split(rank, 'START')), ...ranks.map((rank) => split(rank, 'COMPLETE'))]);
-    expect(communicators.map(({ nRanks, isSplit, ranks: all }) => [nRanks, isSplit, all.size])).toEqual([[16, false, 16], [8, true, 8], [8, true, 8]]);
+    const { communicators } = readLines([
+      ...made({ release: 224 }),
+      ...ranks.map((rank) => split(rank, 'START')),
+      ...ranks.map((rank) => split(rank, 'COMPLETE')),
+    ]);
+    expect(communicators.map(({ nRanks, isSplit, ranks: all }) => [nRanks, isSplit, all.size])).toEqual([
+      [16, false, 16],
+      [8, true, 8],
+      [8, true, 8],
+    ]);
     expect(communicators[1]!.id).toBe('of 8 ranks, split off 0x5c3e1f2a9b8d7e60, color 0');
   });
 });

@@ -1,6 +1,12 @@
 import { ringNeighbours } from '../../../../src/planner/graph/merge/links.js';
 import { kindOf } from '../../../../src/planner/graph/merge/nodes.js';
-import { channelCountLine, nvlsHeadLines, ringLines, ringNeighbourLines, treesLine } from '../../../../src/planner/graph/merge/print.js';
+import {
+  channelCountLine,
+  nvlsHeadLines,
+  ringLines,
+  ringNeighbourLines,
+  treesLine,
+} from '../../../../src/planner/graph/merge/print.js';
 import type { Connection } from '../../../../src/planner/graph/transports/connection.js';
 import { Transports } from '../../../../src/planner/graph/transports/transports.js';
 import { defaultParameters, type Parameters } from '../../../../src/planner/parameters.js';
@@ -19,7 +25,9 @@ export interface PlannedMachine {
 export function planMachines(name: string, count: number, parameters: Parameters = defaultParameters): PlannedMachine {
   const prepared = prepareCluster({ hosts: [{ machine: findMachine(name)!.build(), count, name }] }, parameters);
   const plan = planPrepared(prepared, parameters);
-  const machines = new Map(prepared.flatMap(({ host, systems }) => host.nodes.map((node, index) => [node, systems[index]!] as const)));
+  const machines = new Map(
+    prepared.flatMap(({ host, systems }) => host.nodes.map((node, index) => [node, systems[index]!] as const)),
+  );
   return { plan, transports: new Transports(plan, machines, parameters) };
 }
 
@@ -42,7 +50,9 @@ export function madeLog({ plan, transports }: PlannedMachine, options: MadeLogOp
   return Array.from({ length: plan.nodes.nRanks }, (_, rank) => {
     const local = plan.nodes.rankToLocalRank[rank]!;
     const host = `node${plan.nodes.rankToNode[rank]!}`;
-    return rankLines(plan, transports, rank, options).map((message) => `${host}:${4000 + local}:${5000 + local} [${local}] NCCL INFO ${message}`);
+    return rankLines(plan, transports, rank, options).map(
+      (message) => `${host}:${4000 + local}:${5000 + local} [${local}] NCCL INFO ${message}`,
+    );
   });
 }
 
@@ -53,8 +63,9 @@ function rankLines(plan: Plan, transports: Transports, rank: number, options: Ma
   const kind = kindOf(plan.nodes, plan.nodes.rankToNode[rank]!);
   const busId = `${(local + 1).toString(16)}8000`;
   const address = `0x55d0c${(rank * 64).toString(16).padStart(6, '0')}`;
-  const comm = `${release >= 229 ? `[Rank ${rank}] ` : ''}${release >= 222 ? 'ncclCommInitRank ' : ''}comm ${address} rank ${rank} nranks ${nRanks} cudaDev ${local}`
-    + `${release >= 217 ? ` nvmlDev ${local}` : ''} busId ${busId}${release >= 216 ? ` commId ${commId}` : ''}`;
+  const comm =
+    `${release >= 229 ? `[Rank ${rank}] ` : ''}${release >= 222 ? 'ncclCommInitRank ' : ''}comm ${address} rank ${rank} nranks ${nRanks} cudaDev ${local}` +
+    `${release >= 217 ? ` nvmlDev ${local}` : ''} busId ${busId}${release >= 216 ? ` commId ${commId}` : ''}`;
   const { graphs } = kind;
   const shown = [graphs.ring, graphs.tree, ...(release >= 217 && graphs.nvls !== undefined ? [graphs.nvls] : [])];
   const nics = Array.from({ length: kind.netDevices }, (_, nic) => `[${nic}]mlx5_${nic}:1/IB`).join(' ');
@@ -66,9 +77,18 @@ function rankLines(plan: Plan, transports: Transports, rank: number, options: Ma
     ...(nics === '' ? [] : [`NET/IB : Using ${nics} [RO]; OOB eth0:10.0.0.1<0>`]),
     'Using network IB',
     ...(release >= 217 ? [`${comm} - Init START`] : []),
-    ...(release >= 219 ? [`comm ${address} rank ${rank} nRanks ${nRanks} nNodes ${nNodes} localRanks ${kind.ranks.length} localRank ${local} MNNVL 0`] : []),
-    ...(graph ? shown.map((each) => `Pattern ${each.pattern}, crossNic ${each.crossNic}, nChannels ${each.nChannels}, `
-      + `${release >= 214 ? 'bw' : 'speed'} ${each.bwIntra.toFixed(6)}/${each.bwInter.toFixed(6)}, type ${pathTypeNames[each.typeIntra]}/${pathTypeNames[each.typeInter]}, sameChannels ${each.sameChannels ? 1 : 0}`) : []),
+    ...(release >= 219
+      ? [
+          `comm ${address} rank ${rank} nRanks ${nRanks} nNodes ${nNodes} localRanks ${kind.ranks.length} localRank ${local} MNNVL 0`,
+        ]
+      : []),
+    ...(graph
+      ? shown.map(
+          (each) =>
+            `Pattern ${each.pattern}, crossNic ${each.crossNic}, nChannels ${each.nChannels}, ` +
+            `${release >= 214 ? 'bw' : 'speed'} ${each.bwIntra.toFixed(6)}/${each.bwInter.toFixed(6)}, type ${pathTypeNames[each.typeIntra]}/${pathTypeNames[each.typeInter]}, sameChannels ${each.sameChannels ? 1 : 0}`,
+        )
+      : []),
     ...(rank === 0 ? ringLines(plan).map((line) => (release >= 223 ? line : spread(line))) : []),
     ...(graph ? ringNeighbourLines(plan, rank) : []),
     treesLine(plan, rank),
@@ -78,7 +98,11 @@ function rankLines(plan: Plan, transports: Transports, rank: number, options: Ma
     `Connected all rings${release >= 224 ? `, use ring PXN ${isInter ? 1 : 0} GDR 1` : ''}`,
     'Connected all trees',
     countLine(plan, release),
-    ...(release >= 222 ? [`Init timings - ncclCommInitRank: rank ${rank} nranks ${nRanks} total 0.61 (kernels 0.10, alloc 0.10, bootstrap 0.10, allgathers 0.10, topo 0.10, graphs 0.01, connections 0.10, rest 0.00)`] : []),
+    ...(release >= 222
+      ? [
+          `Init timings - ncclCommInitRank: rank ${rank} nranks ${nRanks} total 0.61 (kernels 0.10, alloc 0.10, bootstrap 0.10, allgathers 0.10, topo 0.10, graphs 0.01, connections 0.10, rest 0.00)`,
+        ]
+      : []),
     `${comm} - Init COMPLETE`,
   ];
 }
@@ -90,7 +114,13 @@ function versionText(release: Release): string {
 /** Through 2.22 ranks stand in columns of five. */
 function spread(line: string): string {
   const [head = '', list = ''] = line.split(' :');
-  return list.endsWith('...') ? line : `${head} :${list.trim().split(/ +/).map((rank) => ` ${rank.padStart(4)}`).join('')}`;
+  return list.endsWith('...')
+    ? line
+    : `${head} :${list
+        .trim()
+        .split(/ +/)
+        .map((rank) => ` ${rank.padStart(4)}`)
+        .join('')}`;
 }
 
 function countLine(plan: Plan, release: Release): string {
@@ -100,7 +130,11 @@ function countLine(plan: Plan, release: Release): string {
 }
 
 function connectionLines(
-  plan: Plan, transports: Transports, rank: number, release: Release, change?: MadeLogOptions['connection'],
+  plan: Plan,
+  transports: Transports,
+  rank: number,
+  release: Release,
+  change?: MadeLogOptions['connection'],
 ): string[] {
   const label = (channel: number) => `Channel ${String(channel).padStart(2, '0')}${release >= 214 ? '/0' : ''}`;
   const device = (other: number) => {
@@ -116,7 +150,9 @@ function connectionLines(
     if (!isNet && end === 'receive') return [];
     const ends = `${from}[${device(from)}] -> ${to}[${device(to)}]`;
     const via = changed ?? transportText(connection, rank, end, release);
-    return [`${via.startsWith('SHM') ? `Channel ${String(channel).padStart(2, '0')}` : label(channel)} : ${ends}${isNet ? ` [${end}]` : ''} via ${via}`];
+    return [
+      `${via.startsWith('SHM') ? `Channel ${String(channel).padStart(2, '0')}` : label(channel)} : ${ends}${isNet ? ` [${end}]` : ''} via ${via}`,
+    ];
   };
   const lines: string[] = [];
   for (let channel = 0; channel < plan.nChannels; channel++) {
@@ -136,9 +172,14 @@ function connectionLines(
 
 function transportText(connection: Connection, rank: number, end: 'send' | 'receive', release: Release): string {
   switch (connection.via) {
-    case 'P2P': return connection.relay === undefined ? `P2P/${release >= 219 ? 'CUMEM' : 'IPC'}${connection.read ? '/read' : ''}` : `P2P/indirect/${connection.relay}[0]`;
-    case 'none': throw new Error(`NCCL finds no transport from rank ${rank} to ${connection.peer}`);
-    case 'SHM': return release >= 230 ? 'SHM/direct' : 'SHM/direct/direct';
+    case 'P2P':
+      return connection.relay === undefined
+        ? `P2P/${release >= 219 ? 'CUMEM' : 'IPC'}${connection.read ? '/read' : ''}`
+        : `P2P/indirect/${connection.relay}[0]`;
+    case 'none':
+      throw new Error(`NCCL finds no transport from rank ${rank} to ${connection.peer}`);
+    case 'SHM':
+      return release >= 230 ? 'SHM/direct' : 'SHM/direct/direct';
     case 'NET': {
       const proxy = end === 'send' && connection.proxyRank !== rank ? `(${connection.proxyRank})` : '';
       return `NET/IB/${connection.dev}${proxy}${connection.gdr === 0 ? '' : '/GDRDMA'}`;

@@ -3,7 +3,11 @@ import { comparePlan } from '../../../../src/planner/log/compare-plan.js';
 import { interleaved, madeLog, planMachines, randomFrom, releases } from './made-log.js';
 import { codes, findingsOf, readLines } from './read.js';
 
-const machines = { 'dgx-h100 x 2': planMachines('dgx-h100', 2), 'dgx-1v': planMachines('dgx-1v', 1), 'dgx-a100 x 3': planMachines('dgx-a100', 3) };
+const machines = {
+  'dgx-h100 x 2': planMachines('dgx-h100', 2),
+  'dgx-1v': planMachines('dgx-1v', 1),
+  'dgx-a100 x 3': planMachines('dgx-a100', 3),
+};
 
 describe.each(Object.entries(machines))('a log made from the plan of %s', (_, machine) => {
   it.each(releases)('is rebuilt whole and found good in the words of version %i', (release) => {

@@ -4,13 +4,48 @@ import { readMessage, readTransport } from '../../../../src/planner/log/message.
 describe('a message of NCCL', () => {
   it.each([
     ['2.8', 'comm 0x7fde18000fb0 rank 3 nranks 16 cudaDev 3 busId 5d000 - Init COMPLETE', 'init-complete', {}],
-    ['2.16', 'comm 0x55bc31870680 rank 0 nranks 32 cudaDev 0 busId 170 commId 0x837dd0976e1b4338 - Init COMPLETE', 'init-complete', { commId: '0x837dd0976e1b4338' }],
-    ['2.18', 'comm 0x5648da365f80 rank 22 nranks 32 cudaDev 6 nvmlDev 6 busId 1d0 commId 0x837dd0976e1b4338 - Init START', 'init-start', { rank: 22, busId: '1d0' }],
-    ['2.21', 'ncclCommInitRank comm 0x562b5cc5cba0 rank 4 nranks 16 cudaDev 4 nvmlDev 4 busId 901c0 commId 0x9c65e97761265de2 - Init START', 'init-start', { nRanks: 16 }],
-    ['2.22, split', 'ncclCommSplit comm 0x1a rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 2000 parent 0x9b color 3 key 1 commId 0xab - Init START', 'init-start', { parent: '0x9b', color: 3, commId: '0xab' }],
-    ['2.26, split', 'ncclCommSplit comm 0x1a rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 2000 parent 0x9b splitCount 1 color -1203 key 1- Init START', 'init-start', { parent: '0x9b', color: -1203 }],
-    ['2.30, split', '[Rank 1] ncclCommSplit comm 0x1a rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 2000 parent 0x9b childCount 2 color 7 key 1 - Init COMPLETE', 'init-complete', { parent: '0x9b', color: 7 }],
-    ['2.30', '[Rank 3] ncclCommInitRankConfig comm 0x55d0 rank 3 nranks 8 cudaDev 3 nvmlDev 3 busId 5d000 commId 0x1f - Init COMPLETE', 'init-complete', { rank: 3, nvmlDev: 3 }],
+    [
+      '2.16',
+      'comm 0x55bc31870680 rank 0 nranks 32 cudaDev 0 busId 170 commId 0x837dd0976e1b4338 - Init COMPLETE',
+      'init-complete',
+      { commId: '0x837dd0976e1b4338' },
+    ],
+    [
+      '2.18',
+      'comm 0x5648da365f80 rank 22 nranks 32 cudaDev 6 nvmlDev 6 busId 1d0 commId 0x837dd0976e1b4338 - Init START',
+      'init-start',
+      { rank: 22, busId: '1d0' },
+    ],
+    [
+      '2.21',
+      'ncclCommInitRank comm 0x562b5cc5cba0 rank 4 nranks 16 cudaDev 4 nvmlDev 4 busId 901c0 commId 0x9c65e97761265de2 - Init START',
+      'init-start',
+      { nRanks: 16 },
+    ],
+    [
+      '2.22, split',
+      'ncclCommSplit comm 0x1a rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 2000 parent 0x9b color 3 key 1 commId 0xab - Init START',
+      'init-start',
+      { parent: '0x9b', color: 3, commId: '0xab' },
+    ],
+    [
+      '2.26, split',
+      'ncclCommSplit comm 0x1a rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 2000 parent 0x9b splitCount 1 color -1203 key 1- Init START',
+      'init-start',
+      { parent: '0x9b', color: -1203 },
+    ],
+    [
+      '2.30, split',
+      '[Rank 1] ncclCommSplit comm 0x1a rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 2000 parent 0x9b childCount 2 color 7 key 1 - Init COMPLETE',
+      'init-complete',
+      { parent: '0x9b', color: 7 },
+    ],
+    [
+      '2.30',
+      '[Rank 3] ncclCommInitRankConfig comm 0x55d0 rank 3 nranks 8 cudaDev 3 nvmlDev 3 busId 5d000 commId 0x1f - Init COMPLETE',
+      'init-complete',
+      { rank: 3, nvmlDev: 3 },
+    ],
   ])('of %s tells of init', (_, message, kind, facts) => {
     expect(readMessage(message)).toMatchObject({ kind, ...facts });
   });
@@ -39,31 +74,78 @@ describe('a message of NCCL', () => {
   });
 
   it.each([
-    ['Channel 00/24 : 0 1 2 3 4 5 6 7', { kind: 'ring-order', channel: 0, nChannels: 24, ranks: [0, 1, 2, 3, 4, 5, 6, 7], cut: false }],
+    [
+      'Channel 00/24 : 0 1 2 3 4 5 6 7',
+      { kind: 'ring-order', channel: 0, nChannels: 24, ranks: [0, 1, 2, 3, 4, 5, 6, 7], cut: false },
+    ],
     ['Channel 03/04 :    0   1', { kind: 'ring-order', channel: 3, nChannels: 4, ranks: [0, 1], cut: false }],
     ['Channel 00/16 :   0   7   6   1...', { kind: 'ring-order', ranks: [0, 7, 6], cut: true }],
-    ['Channel 01 : 3[ca000] -> 2[c7000] [send] via NET/IB/2/GDRDMA', { kind: 'connection', channel: 1, from: 3, to: 2, end: 'send' }],
+    [
+      'Channel 01 : 3[ca000] -> 2[c7000] [send] via NET/IB/2/GDRDMA',
+      { kind: 'connection', channel: 1, from: 3, to: 2, end: 'send' },
+    ],
     ['Channel 01/0 : 2[c7000] -> 0[87000] [receive] via NET/IB/5', { kind: 'connection', end: 'receive' }],
-    ['Channel 07 : 2[6] -> 3[7] via SHM/direct/direct', { kind: 'connection', channel: 7, end: 'send', transport: { family: 'SHM' } }],
+    [
+      'Channel 07 : 2[6] -> 3[7] via SHM/direct/direct',
+      { kind: 'connection', channel: 7, end: 'send', transport: { family: 'SHM' } },
+    ],
     ['Ring 02 : 2 -> 0 -> 1', { kind: 'ring', channel: 2, prev: 2, rank: 0, next: 1 }],
-    ['Trees [0] 1/2/-1->0->-1 [1] -1/-1/-1->0->1', { kind: 'trees', rank: 0, links: [{ channel: 0, down: [1, 2, -1], up: -1 }, { channel: 1, down: [-1, -1, -1], up: 1 }] }],
+    [
+      'Trees [0] 1/2/-1->0->-1 [1] -1/-1/-1->0->1',
+      {
+        kind: 'trees',
+        rank: 0,
+        links: [
+          { channel: 0, down: [1, 2, -1], up: -1 },
+          { channel: 1, down: [-1, -1, -1], up: 1 },
+        ],
+      },
+    ],
     ['Tree 1 : 1 -> 3 -> 2/-1/-1', { kind: 'other' }],
-    ['Pattern 4, crossNic 0, nChannels 12, bw 30.000000/30.000000, type NVL/PIX, sameChannels 1', { kind: 'search', result: { pattern: 4, nChannels: 12, bwInter: 30, typeInter: 'PIX', sameChannels: true } }],
-    ['Pattern 4, crossNic 0, nChannels 4, speed 1.200000/1.200000, type SYS/SYS, sameChannels 0', { kind: 'search', result: { bwIntra: 1.2, sameChannels: false } }],
+    [
+      'Pattern 4, crossNic 0, nChannels 12, bw 30.000000/30.000000, type NVL/PIX, sameChannels 1',
+      { kind: 'search', result: { pattern: 4, nChannels: 12, bwInter: 30, typeInter: 'PIX', sameChannels: true } },
+    ],
+    [
+      'Pattern 4, crossNic 0, nChannels 4, speed 1.200000/1.200000, type SYS/SYS, sameChannels 0',
+      { kind: 'search', result: { bwIntra: 1.2, sameChannels: false } },
+    ],
     ['NVLS Head  3:  6 14', { kind: 'nvls-head', head: 3, ranks: [6, 14] }],
-    ['2 coll channels, 2 collnet channels, 0 nvls channels, 2 p2p channels, 1 p2p channels per peer', { kind: 'channel-counts', coll: 2, nvls: 0, p2p: 2 }],
-    ['24 coll channels, 32 p2p channels, 32 p2p channels per peer', { kind: 'channel-counts', coll: 24, nvls: undefined, p2p: 32 }],
+    [
+      '2 coll channels, 2 collnet channels, 0 nvls channels, 2 p2p channels, 1 p2p channels per peer',
+      { kind: 'channel-counts', coll: 2, nvls: 0, p2p: 2 },
+    ],
+    [
+      '24 coll channels, 32 p2p channels, 32 p2p channels per peer',
+      { kind: 'channel-counts', coll: 24, nvls: undefined, p2p: 32 },
+    ],
     ['NCCL version 2.19.3+cuda12.2', { kind: 'version', version: '2.19.3+cuda12.2' }],
     ['NCCL_IB_HCA set by environment to mlx5_0,mlx5_1.', { kind: 'environment', name: 'NCCL_IB_HCA', value: 'mlx5_0,mlx5_1' }],
     ['NCCL_P2P_LEVEL set by environment to LOC', { kind: 'environment', value: 'LOC' }],
     ['NCCL_SOCKET_IFNAME set to eth0', { kind: 'environment', value: 'eth0' }],
-    ['NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ens16f1:10.0.0.1<0>', { kind: 'devices', network: 'IB', devices: [{ number: 0, name: 'mlx5_0' }, { number: 1, name: 'mlx5_1' }] }],
+    [
+      'NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ens16f1:10.0.0.1<0>',
+      {
+        kind: 'devices',
+        network: 'IB',
+        devices: [
+          { number: 0, name: 'mlx5_0' },
+          { number: 1, name: 'mlx5_1' },
+        ],
+      },
+    ],
     ['NET/IB : No device found.', { kind: 'devices', network: 'IB', devices: [] }],
     ['Connected all rings, use ring PXN 1 GDR 0', { kind: 'connected', what: 'rings', pxn: true, gdr: false }],
     ['Connected all rings', { kind: 'connected', what: 'rings' }],
-    ['Init timings - ncclCommInitRank: rank 0 nranks 8 total 1.25 (kernels 0.20, alloc 0.4, bootstrap 0.1', { kind: 'init-timing', rank: 0, seconds: 1.25 }],
+    [
+      'Init timings - ncclCommInitRank: rank 0 nranks 8 total 1.25 (kernels 0.20, alloc 0.4, bootstrap 0.1',
+      { kind: 'init-timing', rank: 0, seconds: 1.25 },
+    ],
     ['Init timings: rank 0 nranks 8 total 0.50 (kernels 0.20', { kind: 'init-timing', seconds: 0.5 }],
-    ['AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}', { kind: 'choice', collective: 'AllReduce', bytes: 1_048_576, algorithm: 'RING', channels: 16 }],
+    [
+      'AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}',
+      { kind: 'choice', collective: 'AllReduce', bytes: 1_048_576, algorithm: 'RING', channels: 16 },
+    ],
     ['NVLS multicast support is not available on dev 0', { kind: 'nvls-support', available: false }],
     ['NVLS multicast support is available on dev 0 (NVLS_NCHANNELS 16)', { kind: 'nvls-support', available: true }],
     ['GPU/0-18000 :GPU/0-18000 (0/5000.0/LOC) GPU/0-2a000 (2/370.8/NVL) NVS/0-0 (1/370.8/NVL)', { kind: 'nvlink' }],

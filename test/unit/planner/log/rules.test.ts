@@ -36,16 +36,23 @@ describe('a log whose cause is known', () => {
   it.each(labels.filter(({ causes }) => causes.length === 0))('that is healthy raises no alarm: $file', ({ file }) => {
     const text = linesOf(file);
     if (text === undefined) return;
-    expect(findingsOf(text).filter(({ severity }) => severity !== 'info').map(({ problem }) => problem)).toEqual([]);
+    expect(
+      findingsOf(text)
+        .filter(({ severity }) => severity !== 'info')
+        .map(({ problem }) => problem),
+    ).toEqual([]);
   });
 });
 
 describe('the table of rules', () => {
   const book = new RuleBook();
 
-  it.each(Object.entries(lines).flatMap(([code, list]) => list.map((line) => ({ code, line }))))('knows $code: $line', ({ code, line }) => {
-    expect(book.ruleOf(line)?.code ?? 'none').toBe(code);
-  });
+  it.each(Object.entries(lines).flatMap(([code, list]) => list.map((line) => ({ code, line }))))(
+    'knows $code: $line',
+    ({ code, line }) => {
+      expect(book.ruleOf(line)?.code ?? 'none').toBe(code);
+    },
+  );
 
   it('is in the reference, code by code', () => {
     const page = readFileSync(join(folder, '../../docs/reference/log-findings.md'), 'utf8');

@@ -5,7 +5,8 @@ import { Command } from 'commander';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { register } from '../../../../src/cli/commands/oracle.js';
 
-const xml = '<system version="1"><cpu numaid="0" affinity="f" arch="arm64"><pci busid="0000:01:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="80" rank="0" gdr="1"/></pci></cpu></system>';
+const xml =
+  '<system version="1"><cpu numaid="0" affinity="f" arch="arm64"><pci busid="0000:01:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="80" rank="0" gdr="1"/></pci></cpu></system>';
 
 let directory: string;
 
@@ -23,7 +24,10 @@ function addCase(name: string, maxBw: number): void {
   const folder = join(directory, name);
   mkdirSync(folder);
   const nodeType = { xml: 'topo.xml', localRanks: [0], inter: 0, maxBw, totalBw: 5000, nvlsSupport: 0 };
-  writeFileSync(join(folder, 'case.json'), JSON.stringify({ nodes: [{ xml: 'topo.xml', count: 1 }], nRanks: 1, omitted: ['system', 'paths'] }));
+  writeFileSync(
+    join(folder, 'case.json'),
+    JSON.stringify({ nodes: [{ xml: 'topo.xml', count: 1 }], nRanks: 1, omitted: ['system', 'paths'] }),
+  );
   writeFileSync(join(folder, 'expected.json'), JSON.stringify({ nodeTypes: [nodeType] }));
   writeFileSync(join(folder, 'topo.xml'), xml);
 }
@@ -56,7 +60,11 @@ describe('tccl oracle', () => {
     addCase('right', 5000);
     addCase('wrong', 1);
     const { output, exitCode } = await oracle('--sections', 'nodeTypes', '--filter', 'right', '--json');
-    expect(JSON.parse(output)).toMatchObject({ cases: 1, sections: [{ section: 'nodeTypes', passed: 1, failed: 0, skipped: 0 }], failures: [] });
+    expect(JSON.parse(output)).toMatchObject({
+      cases: 1,
+      sections: [{ section: 'nodeTypes', passed: 1, failed: 0, skipped: 0 }],
+      failures: [],
+    });
     expect(exitCode).toBe(0);
   });
 

@@ -24,11 +24,20 @@ describe('firstDifference', () => {
   });
 });
 
-const xml = '<system version="1"><cpu numaid="0" affinity="f" arch="arm64"><pci busid="0000:01:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="80" rank="0" gdr="1"/></pci></cpu></system>';
+const xml =
+  '<system version="1"><cpu numaid="0" affinity="f" arch="arm64"><pci busid="0000:01:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="80" rank="0" gdr="1"/></pci></cpu></system>';
 
 /** A case of one GPU whose whole answer is known. */
 function oneGpu(changes: { nodeType?: object; expected?: object; file?: object; text?: string } = {}): OracleInput {
-  const nodeType = { xml: 'topo.xml', localRanks: [0], inter: 0, maxBw: 5000, totalBw: 5000, nvlsSupport: 0, ...changes.nodeType };
+  const nodeType = {
+    xml: 'topo.xml',
+    localRanks: [0],
+    inter: 0,
+    maxBw: 5000,
+    totalBw: 5000,
+    nvlsSupport: 0,
+    ...changes.nodeType,
+  };
   return {
     name: 'one-gpu',
     case: { nodes: [{ xml: 'topo.xml', count: 1 }], env: {}, collnet: false, nRanks: 1, omitted: [], ...changes.file },
@@ -45,16 +54,20 @@ describe('a section of a case', () => {
   });
 
   it('fails with the first difference', () => {
-    expect(outcome(oneGpu({ nodeType: { maxBw: 24 } }), 'nodeTypes'))
-      .toEqual({ kind: 'failed', difference: 'nodeTypes[0].maxBw: NCCL 24, here 5000' });
+    expect(outcome(oneGpu({ nodeType: { maxBw: 24 } }), 'nodeTypes')).toEqual({
+      kind: 'failed',
+      difference: 'nodeTypes[0].maxBw: NCCL 24, here 5000',
+    });
   });
 
   it('ignores bandwidth and hops of a path that leads nowhere', () => {
     const path = (type: string) => ({ from: 'GPU/0-1000', GPU: [{ to: 'GPU/0-1000', type, bw: 1, count: 7, hops: ['x'] }] });
-    expect(outcome(oneGpu({ nodeType: { paths: [path('NET')] } }), 'paths'))
-      .toMatchObject({ difference: 'nodeTypes[0].paths[0].GPU[0].type: NCCL "NET", here "LOC"' });
-    expect(outcome(oneGpu({ nodeType: { paths: [path('LOC')] } }), 'paths'))
-      .toMatchObject({ difference: 'nodeTypes[0].paths[0].GPU[0].bw: NCCL 1, here 5000' });
+    expect(outcome(oneGpu({ nodeType: { paths: [path('NET')] } }), 'paths')).toMatchObject({
+      difference: 'nodeTypes[0].paths[0].GPU[0].type: NCCL "NET", here "LOC"',
+    });
+    expect(outcome(oneGpu({ nodeType: { paths: [path('LOC')] } }), 'paths')).toMatchObject({
+      difference: 'nodeTypes[0].paths[0].GPU[0].bw: NCCL 1, here 5000',
+    });
   });
 
   it('is skipped where the case leaves it out', () => {
@@ -62,10 +75,16 @@ describe('a section of a case', () => {
   });
 
   it('fails, and does not throw, where the planner fails or the case is misshapen', () => {
-    expect(outcome(oneGpu({ text: xml.replace('sm="80"', '') }), 'nodeTypes')).toMatchObject({ difference: expect.stringContaining('attribute sm is missing') as string });
+    expect(outcome(oneGpu({ text: xml.replace('sm="80"', '') }), 'nodeTypes')).toMatchObject({
+      difference: expect.stringContaining('attribute sm is missing') as string,
+    });
     expect(outcome(oneGpu({ text: '<system' }), 'nodeTypes')).toMatchObject({ kind: 'failed' });
-    expect(outcome(oneGpu({ file: { nodes: 3 } }), 'nodeTypes')).toMatchObject({ difference: expect.stringContaining('case.json has no list of nodes') as string });
-    expect(outcome({ ...oneGpu(), files: new Map() }, 'nodeTypes')).toMatchObject({ difference: expect.stringContaining('topo.xml is missing') as string });
+    expect(outcome(oneGpu({ file: { nodes: 3 } }), 'nodeTypes')).toMatchObject({
+      difference: expect.stringContaining('case.json has no list of nodes') as string,
+    });
+    expect(outcome({ ...oneGpu(), files: new Map() }, 'nodeTypes')).toMatchObject({
+      difference: expect.stringContaining('topo.xml is missing') as string,
+    });
   });
 });
 
@@ -79,12 +98,18 @@ describe('a case that NCCL fails on', () => {
   });
 
   it('passes where NCCL reads nothing of a file that the planner reads, with a note', () => {
-    expect(outcome(fails('ncclTopoGetXmlFromFile(topo.xml, …)', 3, xml.replace('<cpu', 'text <cpu')), 'system')).toEqual({ kind: 'passed' });
+    expect(outcome(fails('ncclTopoGetXmlFromFile(topo.xml, …)', 3, xml.replace('<cpu', 'text <cpu')), 'system')).toEqual({
+      kind: 'passed',
+    });
     expect(outcome(fails('ncclTopoGetXmlFromFile(topo.xml, …)', 3, xml.slice(0, -10)), 'system')).toEqual({ kind: 'passed' });
   });
 
   it('fails there when the planner does not fail, or with another result', () => {
-    expect(outcome(fails('ncclTopoGetSystemFromXml(xml, …)', 3), 'system')).toMatchObject({ difference: expect.stringContaining('here nothing fails') as string });
-    expect(outcome(fails('ncclTopoGetSystemFromXml(xml, …)', 2, xml.replace('sm="80"', '')), 'system')).toMatchObject({ kind: 'failed' });
+    expect(outcome(fails('ncclTopoGetSystemFromXml(xml, …)', 3), 'system')).toMatchObject({
+      difference: expect.stringContaining('here nothing fails') as string,
+    });
+    expect(outcome(fails('ncclTopoGetSystemFromXml(xml, …)', 2, xml.replace('sm="80"', '')), 'system')).toMatchObject({
+      kind: 'failed',
+    });
   });
 });

@@ -16,7 +16,10 @@ import { tune } from '../../../../src/planner/tuning/tune.js';
 const notes = new URL('../../../../docs/notes/', import.meta.url);
 const published = readFileSync(new URL('published-results.yaml', notes), 'utf8');
 
-function tuningOf(name: string, { count = 1, gpus, environment = {} }: { count?: number; gpus?: number; environment?: Record<string, string> } = {}) {
+function tuningOf(
+  name: string,
+  { count = 1, gpus, environment = {} }: { count?: number; gpus?: number; environment?: Record<string, string> } = {},
+) {
   const { parameters } = parametersFromEnvironment(environment);
   const root = applyOverrides(machine(name), gpus === undefined ? {} : { gpus });
   return tune(plan({ hosts: [{ machine: root, count }] }, parameters), parameters);
@@ -33,13 +36,17 @@ describe('docs/notes/accuracy.md', () => {
     expect(Math.round(fitted.launchUs)).toBe(measuredParameters.launchUs);
     expect(Math.round(10 * fitted.rounds) / 10).toBe(measuredParameters.rounds);
     const { reach } = withReach(results, measuredParameters.launchUs, measuredParameters.rounds);
-    for (const [name, value] of Object.entries(measuredParameters.reach)) expect(reach[name as ReachName], name).toBeCloseTo(value, 2.5);
+    for (const [name, value] of Object.entries(measuredParameters.reach))
+      expect(reach[name as ReachName], name).toBeCloseTo(value, 2.5);
   });
 
   it('leaves the estimate nearer than NCCL below 128 MiB, where nothing was fitted', () => {
-    const rows = compareResults(published).filter(({ use, nodes }) => use === 'test' && nodes === 1).flatMap((result) => result.rows);
+    const rows = compareResults(published)
+      .filter(({ use, nodes }) => use === 'test' && nodes === 1)
+      .flatMap((result) => result.rows);
     const small = rows.filter(({ bytes }) => bytes < 2 ** 27);
-    const mean = (of: (row: (typeof rows)[number]) => number) => small.reduce((sum, row) => sum + Math.abs(of(row) / row.measured - 1), 0) / small.length;
+    const mean = (of: (row: (typeof rows)[number]) => number) =>
+      small.reduce((sum, row) => sum + Math.abs(of(row) / row.measured - 1), 0) / small.length;
     expect(small.length).toBeGreaterThan(5);
     expect(mean((row) => row.estimated)).toBeLessThan(mean((row) => row.believed) / 2);
   });
@@ -80,10 +87,22 @@ describe('a list of published results', () => {
   const entry = '- name: x\n  use: fit\n  machine: dgx-h100\n  gbps:\n    1G: 300\n';
 
   it('reads what is not said as the usual', () => {
-    expect(parsePublishedResults(entry)).toEqual([{
-      name: 'x', use: 'fit', machine: 'dgx-h100', nodes: 1, overrides: {}, environment: {}, collective: 'AllReduce', type: 'float32',
-      nccl: undefined, source: undefined, note: undefined, sizes: [{ label: '1G', bytes: 2 ** 30, gbps: 300 }],
-    }]);
+    expect(parsePublishedResults(entry)).toEqual([
+      {
+        name: 'x',
+        use: 'fit',
+        machine: 'dgx-h100',
+        nodes: 1,
+        overrides: {},
+        environment: {},
+        collective: 'AllReduce',
+        type: 'float32',
+        nccl: undefined,
+        source: undefined,
+        note: undefined,
+        sizes: [{ label: '1G', bytes: 2 ** 30, gbps: 300 }],
+      },
+    ]);
   });
 
   it.each([

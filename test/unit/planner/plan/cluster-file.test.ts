@@ -17,24 +17,32 @@ function complaint(text: string): string {
 
 describe('a cluster file', () => {
   it('has machines in the order of their ranks, and an environment', () => {
-    const { name, machines, environment } = parseClusterFile([
-      'name: training',
-      'machines:',
-      '  - machine: dgx-h100',
-      '    count: 4',
-      '    name: rack A',
-      '    overrides: { gpus: [0, 2], nics: 4, nic-speed: 200G, sharp: true }',
-      '  - hgx-a100-4:2',
-      '  - machine: skeleton.xml',
-      '    hardware: { gpus: { model: H100 SXM, count: 8 } }',
-      'environment:',
-      '  NCCL_CROSS_NIC: 0',
-      '  NCCL_P2P_LEVEL: PIX',
-      '  NCCL_BUFFSIZE: 0x100000',
-    ].join('\n'));
+    const { name, machines, environment } = parseClusterFile(
+      [
+        'name: training',
+        'machines:',
+        '  - machine: dgx-h100',
+        '    count: 4',
+        '    name: rack A',
+        '    overrides: { gpus: [0, 2], nics: 4, nic-speed: 200G, sharp: true }',
+        '  - hgx-a100-4:2',
+        '  - machine: skeleton.xml',
+        '    hardware: { gpus: { model: H100 SXM, count: 8 } }',
+        'environment:',
+        '  NCCL_CROSS_NIC: 0',
+        '  NCCL_P2P_LEVEL: PIX',
+        '  NCCL_BUFFSIZE: 0x100000',
+      ].join('\n'),
+    );
     expect(name).toBe('training');
     expect(machines).toMatchObject([
-      { machine: 'dgx-h100', count: 4, name: 'rack A', hardware: undefined, overrides: { gpus: [0, 2], nics: 4, nicSpeedMbps: 200_000, sharp: true } },
+      {
+        machine: 'dgx-h100',
+        count: 4,
+        name: 'rack A',
+        hardware: undefined,
+        overrides: { gpus: [0, 2], nics: 4, nicSpeedMbps: 200_000, sharp: true },
+      },
       { machine: 'hgx-a100-4', count: 2, name: undefined, hardware: undefined, overrides: {} },
       { machine: 'skeleton.xml', count: 1, name: undefined, hardware: '{"gpus":{"model":"H100 SXM","count":8}}', overrides: {} },
     ]);
@@ -42,7 +50,10 @@ describe('a cluster file', () => {
   });
 
   it('may be JSON, or only name a machine', () => {
-    expect(parseClusterFile('{"machines": [{"machine": "gh200", "count": 3}]}').machines[0]).toMatchObject({ machine: 'gh200', count: 3 });
+    expect(parseClusterFile('{"machines": [{"machine": "gh200", "count": 3}]}').machines[0]).toMatchObject({
+      machine: 'gh200',
+      count: 3,
+    });
     expect(parseClusterFile('machines: dgx-h100:16').machines[0]).toMatchObject({ machine: 'dgx-h100', count: 16 });
   });
 
@@ -59,7 +70,10 @@ describe('a cluster file', () => {
     ['machines:\n  - count: 2', '2:5: an entry of machines has no field machine: a name of the catalogue or a topology file'],
     ['machines: [{ machine: gh200, count: two }]', '1:30: count is "two"; it has to be a whole number from 1 to 1000000'],
     ['machines: [{ machine: gh200, count: 0 }]', '1:30: count is 0; it has to be a whole number from 1 to 1000000'],
-    ['machines: gh200\nenvironment:\n  NCCL_CROS_NIC: 0', '3:3: NCCL has no variable NCCL_CROS_NIC; did you mean NCCL_CROSS_NIC?'],
+    [
+      'machines: gh200\nenvironment:\n  NCCL_CROS_NIC: 0',
+      '3:3: NCCL has no variable NCCL_CROS_NIC; did you mean NCCL_CROSS_NIC?',
+    ],
     ['machines: gh200\nenvironment:\n  CROSS_NIC: 0', '3:3: NCCL has no variable CROSS_NIC; did you mean NCCL_CROSS_NIC?'],
     ['machines: [{ machine: gh200, overrides: { nic-speed: fast } }]', '1:43: nic-speed is "fast"; it has to be a speed as 400G'],
     ['machines: [{ machine: gh200, overrides: { sharp: perhaps } }]', '1:43: sharp is "perhaps"; it has to be true or false'],
@@ -76,18 +90,50 @@ describe('a cluster file', () => {
 });
 
 describe('any text', () => {
-  const pieces = ['machines', 'machine', 'count', 'overrides', 'gpus', 'environment', 'NCCL_ALGO', 'hardware', ': ', ':', '- ', '\n', '\n  ', '\n    ', '{', '}', '[', ']', ',', '&a ', '*a', '"', '4', '-1', 'dgx-h100', '!!x ', '? ', '---\n'];
+  const pieces = [
+    'machines',
+    'machine',
+    'count',
+    'overrides',
+    'gpus',
+    'environment',
+    'NCCL_ALGO',
+    'hardware',
+    ': ',
+    ':',
+    '- ',
+    '\n',
+    '\n  ',
+    '\n    ',
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    '&a ',
+    '*a',
+    '"',
+    '4',
+    '-1',
+    'dgx-h100',
+    '!!x ',
+    '? ',
+    '---\n',
+  ];
 
   it('is a cluster file or an InputError with a place', () => {
-    fc.assert(fc.property(fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string({ maxLength: 3 })), { maxLength: 30 }), (parts) => {
-      const text = parts.join('');
-      try {
-        expect(parseClusterFile(text).machines.length).toBeGreaterThan(0);
-      } catch (error) {
-        expect(error).toBeInstanceOf(InputError);
-        expect((error as InputError).line).toBeGreaterThan(0);
-      }
-    }), { numRuns: 1500 });
+    fc.assert(
+      fc.property(fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string({ maxLength: 3 })), { maxLength: 30 }), (parts) => {
+        const text = parts.join('');
+        try {
+          expect(parseClusterFile(text).machines.length).toBeGreaterThan(0);
+        } catch (error) {
+          expect(error).toBeInstanceOf(InputError);
+          expect((error as InputError).line).toBeGreaterThan(0);
+        }
+      }),
+      { numRuns: 1500 },
+    );
   });
 
   it.each([

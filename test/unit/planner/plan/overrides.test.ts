@@ -5,14 +5,23 @@ import { applyOverrides, type Overrides } from '../../../../src/planner/plan/ove
 import { buildSystem } from '../../../../src/planner/topology/build/build-system.js';
 import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
 
-const systemWith = (name: string, overrides: Overrides) => buildSystem(applyOverrides(machine(name), overrides), { parameters: defaultParameters });
+const systemWith = (name: string, overrides: Overrides) =>
+  buildSystem(applyOverrides(machine(name), overrides), { parameters: defaultParameters });
 
 describe('overrides', () => {
   it('leave GPUs out and count ranks anew', () => {
     const { gpus, nets } = systemWith('dgx-h100', { gpus: [7, 2, 4] });
-    expect(gpus.map(({ dev, rank }) => [dev, rank]).sort()).toEqual([[2, 0], [4, 1], [7, 2]]);
+    expect(gpus.map(({ dev, rank }) => [dev, rank]).sort()).toEqual([
+      [2, 0],
+      [4, 1],
+      [7, 2],
+    ]);
     expect(nets).toHaveLength(8);
-    expect(systemWith('dgx-h100', { gpus: 4 }).gpus.map(({ dev }) => dev).sort()).toEqual([0, 1, 2, 3]);
+    expect(
+      systemWith('dgx-h100', { gpus: 4 })
+        .gpus.map(({ dev }) => dev)
+        .sort(),
+    ).toEqual([0, 1, 2, 3]);
   });
 
   it('leave NICs out, and with them switches that nothing uses', () => {

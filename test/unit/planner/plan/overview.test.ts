@@ -13,7 +13,12 @@ import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
 import { choose } from '../../../../src/planner/tuning/choose.js';
 import { tune } from '../../../../src/planner/tuning/tune.js';
 
-function make(cluster: Cluster, environment: Readonly<Record<string, string>> = {}, sizes: readonly number[] = [1024, 2 ** 20, 2 ** 30], title = 'a cluster') {
+function make(
+  cluster: Cluster,
+  environment: Readonly<Record<string, string>> = {},
+  sizes: readonly number[] = [1024, 2 ** 20, 2 ** 30],
+  title = 'a cluster',
+) {
   const { parameters } = parametersFromEnvironment(environment);
   const prepared = prepareCluster(cluster, parameters);
   const plan = planPrepared(prepared, parameters);
@@ -33,8 +38,11 @@ describe('what limits a machine', () => {
 
   it('PCIe before the port, where the port is faster', () => {
     const [host] = make(hostsOf('dgx-h100', 2)).overview.hosts;
-    expect(host?.loads.map(({ kind, count, usedGBps, gbps }) => `${kind} ${count} ${usedGBps}/${gbps}`).slice(0, 3))
-      .toEqual(['nic-pcie 8 48/48', 'gpu-pcie 8 48/48', 'nic-port 8 48/50']);
+    expect(host?.loads.map(({ kind, count, usedGBps, gbps }) => `${kind} ${count} ${usedGBps}/${gbps}`).slice(0, 3)).toEqual([
+      'nic-pcie 8 48/48',
+      'gpu-pcie 8 48/48',
+      'nic-port 8 48/50',
+    ]);
     expect(host?.ringGBps).toBe(384);
   });
 
@@ -46,7 +54,14 @@ describe('what limits a machine', () => {
   });
 
   it('no link carries more than it has', () => {
-    for (const [name, count] of [['dgx-1v', 1], ['dgx-1v', 2], ['ac922', 2], ['pcie-8-l40s', 1], ['gb200-tray', 2], ['dgx-b200', 1]] as const) {
+    for (const [name, count] of [
+      ['dgx-1v', 1],
+      ['dgx-1v', 2],
+      ['ac922', 2],
+      ['pcie-8-l40s', 1],
+      ['gb200-tray', 2],
+      ['dgx-b200', 1],
+    ] as const) {
       for (const { loads } of make(hostsOf(name, count)).overview.hosts) {
         for (const { usedGBps, gbps } of loads) expect(usedGBps).toBeLessThanOrEqual(gbps + 0.01);
       }
@@ -62,19 +77,33 @@ describe('what limits a machine', () => {
 
 describe('what is in use', () => {
   it('NVLS where there are NVSwitches, unless it is off or GPUs are too old', () => {
-    expect(useOf(make(hostsOf('dgx-h100', 2)).overview, 'NVLS')).toEqual({ name: 'NVLS', used: 'yes', text: '16 channels, 8 heads, trees between nodes' });
-    expect(useOf(make(hostsOf('dgx-h100', 1), { NCCL_NVLS_ENABLE: '0' }).overview, 'NVLS')).toEqual({ name: 'NVLS', used: 'no', text: 'NCCL_NVLS_ENABLE=0' });
+    expect(useOf(make(hostsOf('dgx-h100', 2)).overview, 'NVLS')).toEqual({
+      name: 'NVLS',
+      used: 'yes',
+      text: '16 channels, 8 heads, trees between nodes',
+    });
+    expect(useOf(make(hostsOf('dgx-h100', 1), { NCCL_NVLS_ENABLE: '0' }).overview, 'NVLS')).toEqual({
+      name: 'NVLS',
+      used: 'no',
+      text: 'NCCL_NVLS_ENABLE=0',
+    });
     expect(useOf(make(hostsOf('dgx-a100', 1)).overview, 'NVLS')?.text).toMatch(/sm 90/);
   });
 
   it('PXN where a rail has to be kept', () => {
     expect(useOf(make(hostsOf('dgx-h100', 2), { NCCL_CROSS_NIC: '0' }).overview, 'PXN')?.used).toBe('partly');
-    expect(useOf(make(hostsOf('dgx-h100', 2), { NCCL_CROSS_NIC: '0', NCCL_PXN_DISABLE: '1' }).overview, 'PXN')).toEqual({ name: 'PXN', used: 'no', text: 'NCCL_PXN_DISABLE=1' });
+    expect(useOf(make(hostsOf('dgx-h100', 2), { NCCL_CROSS_NIC: '0', NCCL_PXN_DISABLE: '1' }).overview, 'PXN')).toEqual({
+      name: 'PXN',
+      used: 'no',
+      text: 'NCCL_PXN_DISABLE=1',
+    });
   });
 
   it('GPU Direct RDMA, or why not', () => {
     expect(useOf(make(hostsOf('hgx-a100-4', 2), { NCCL_NET_GDR_LEVEL: 'LOC' }).overview, 'GDR')).toEqual({
-      name: 'GDR', used: 'no', text: 'the NIC is farther away than NCCL_NET_GDR_LEVEL allows',
+      name: 'GDR',
+      used: 'no',
+      text: 'the NIC is farther away than NCCL_NET_GDR_LEVEL allows',
     });
   });
 
@@ -82,7 +111,9 @@ describe('what is in use', () => {
     const { overview } = make(hostsOf('pcie-2-l40s', 1), { NCCL_P2P_DISABLE: '1' });
     expect(useOf(overview, 'P2P')).toMatchObject({ used: 'no', text: 'NCCL_P2P_DISABLE=1' });
     expect(useOf(overview, 'SHM')?.used).toBe('yes');
-    expect(useOf(make(hostsOf('pcie-2-l40s', 1), { NCCL_P2P_LEVEL: 'NVL' }).overview, 'P2P')?.text).toMatch(/^GPUs are as far apart as P\w+, farther than NVL \(NCCL_P2P_LEVEL\)$/);
+    expect(useOf(make(hostsOf('pcie-2-l40s', 1), { NCCL_P2P_LEVEL: 'NVL' }).overview, 'P2P')?.text).toMatch(
+      /^GPUs are as far apart as P\w+, farther than NVL \(NCCL_P2P_LEVEL\)$/,
+    );
   });
 
   it('a network that could reduce is named', () => {
@@ -98,7 +129,10 @@ describe('a host that counts as several nodes', () => {
   it('is told with all its GPUs, and which ranks are together', () => {
     const [host] = make(hostsOf('dgx-1v', 1), { NCCL_P2P_DISABLE: '1' }).overview.hosts;
     expect(host?.nRanks).toBe(8);
-    expect(host?.nodes).toEqual([[0, 1, 2, 3], [4, 5, 6, 7]]);
+    expect(host?.nodes).toEqual([
+      [0, 1, 2, 3],
+      [4, 5, 6, 7],
+    ]);
   });
 });
 
@@ -108,11 +142,21 @@ describe('predictions', () => {
     for (const { collective, rows } of overview.forecasts) {
       for (const { bytes, choice } of rows) expect(choice).toEqual(choose(tuning, collective, bytes));
     }
-    expect(overview.forecasts.map(({ collective }) => collective)).toEqual(['AllReduce', 'AllGather', 'ReduceScatter', 'Broadcast', 'Reduce']);
+    expect(overview.forecasts.map(({ collective }) => collective)).toEqual([
+      'AllReduce',
+      'AllGather',
+      'ReduceScatter',
+      'Broadcast',
+      'Reduce',
+    ]);
   });
 
   it('stand together where they are the same', () => {
-    expect(alike(make(hostsOf('dgx-a100', 1)).overview.forecasts).map(({ title }) => title)).toEqual(['AllReduce', 'AllGather, ReduceScatter', 'Broadcast, Reduce']);
+    expect(alike(make(hostsOf('dgx-a100', 1)).overview.forecasts).map(({ title }) => title)).toEqual([
+      'AllReduce',
+      'AllGather, ReduceScatter',
+      'Broadcast, Reduce',
+    ]);
   });
 
   it('have sizes from end to end', () => {
@@ -129,13 +173,32 @@ describe('predictions', () => {
 });
 
 describe('numbers for people', () => {
-  it.each([[0.512, '0.51 us'], [12.34, '12.3 us'], [999.4, '999 us'], [999.6, '1.00 ms'], [45_600, '45.6 ms'], [2_500_000, '2.50 s']])('%d us is %s', (us, text) => {
+  it.each([
+    [0.512, '0.51 us'],
+    [12.34, '12.3 us'],
+    [999.4, '999 us'],
+    [999.6, '1.00 ms'],
+    [45_600, '45.6 ms'],
+    [2_500_000, '2.50 s'],
+  ])('%d us is %s', (us, text) => {
     expect(formatTime(us)).toBe(text);
   });
-  it.each([[0, '0.00'], [0.0041, '0.0041'], [9.876, '9.88'], [45.67, '45.7'], [99.97, '100'], [461.2, '461']])('%d GB/s is %s', (gbps, text) => {
+  it.each([
+    [0, '0.00'],
+    [0.0041, '0.0041'],
+    [9.876, '9.88'],
+    [45.67, '45.7'],
+    [99.97, '100'],
+    [461.2, '461'],
+  ])('%d GB/s is %s', (gbps, text) => {
     expect(formatRate(gbps)).toBe(text);
   });
-  it.each([[1, '1 B'], [1023, '1023 B'], [1536, '1.5 KiB'], [2 ** 34, '16 GiB']])('%d bytes are %s', (bytes, text) => {
+  it.each([
+    [1, '1 B'],
+    [1023, '1023 B'],
+    [1536, '1.5 KiB'],
+    [2 ** 34, '16 GiB'],
+  ])('%d bytes are %s', (bytes, text) => {
     expect(formatBytes(bytes)).toBe(text);
   });
 });
@@ -155,7 +218,9 @@ describe('page and picture', () => {
 
   it('the page needs nothing from elsewhere and keeps names as text', () => {
     const made = make(hostsOf('dgx-h100', 2), {}, [1024, 2 ** 30], 'two <script>hosts</script> & "more"');
-    const html = overviewHtml(made.overview, curvesOf(made), [{ name: 'dgx-h100', svg: '<svg xmlns="http://www.w3.org/2000/svg"/>' }]);
+    const html = overviewHtml(made.overview, curvesOf(made), [
+      { name: 'dgx-h100', svg: '<svg xmlns="http://www.w3.org/2000/svg"/>' },
+    ]);
     expect(html).toContain('two &lt;script&gt;hosts&lt;/script&gt; &amp; &quot;more&quot;');
     expect(html).not.toMatch(/<script|<link|@import|url\(|(?:src|href)="(?!data:)/);
     expect(html).toContain('prefers-color-scheme:dark');

@@ -42,7 +42,12 @@ describe('plan', () => {
   it('does not matter how hosts are grouped', () => {
     const root = machine('hgx-a100-4');
     const together = plan({ hosts: [{ machine: root, count: 5 }] });
-    const apart = plan({ hosts: [{ machine: root, count: 2 }, { machine: root, count: 3 }] });
+    const apart = plan({
+      hosts: [
+        { machine: root, count: 2 },
+        { machine: root, count: 3 },
+      ],
+    });
     expect(apart.rings).toEqual(together.rings);
     expect(apart.trees).toEqual(together.trees);
     expect(apart.agreement).toEqual(together.agreement);
@@ -51,18 +56,41 @@ describe('plan', () => {
   it('searches each machine once, however many hosts are like it', () => {
     const root = machine('gh200');
     let searches = 0;
-    planOf({ hosts: [{ machine: root, count: 7 }, { machine: machine('pcie-2-l40s'), count: 1 }, { machine: root, count: 2 }] }, {}, {
-      onSearch: (event) => { if (event.kind === 'search' && event.graph === 0) searches++; },
-    });
+    planOf(
+      {
+        hosts: [
+          { machine: root, count: 7 },
+          { machine: machine('pcie-2-l40s'), count: 1 },
+          { machine: root, count: 2 },
+        ],
+      },
+      {},
+      {
+        onSearch: (event) => {
+          if (event.kind === 'search' && event.graph === 0) searches++;
+        },
+      },
+    );
     expect(searches).toBe(2);
   });
 
   describe('searches once what was read from a file each', () => {
     const searchesOf = (first: XmlElement, second: XmlElement) => {
       let searches = 0;
-      const made = planOf({ hosts: [{ machine: first, count: 1 }, { machine: second, count: 1 }] }, {}, {
-        onSearch: (event) => { if (event.kind === 'search' && event.graph === 0) searches++; },
-      });
+      const made = planOf(
+        {
+          hosts: [
+            { machine: first, count: 1 },
+            { machine: second, count: 1 },
+          ],
+        },
+        {},
+        {
+          onSearch: (event) => {
+            if (event.kind === 'search' && event.graph === 0) searches++;
+          },
+        },
+      );
       expect(made.nodes.kinds).toHaveLength(searches);
       return searches;
     };
@@ -89,7 +117,9 @@ describe('plan', () => {
     const environment = { NCCL_MIN_NCHANNELS: '8', NCCL_MAX_NCHANNELS: '3' };
     const cluster = { hosts: [{ machine: machine('hgx-a100-4'), count: 2 }] };
     expect(() => planOf(cluster, environment)).toThrow(InvalidUsageError);
-    expect(() => planOf(cluster, environment)).toThrow(/NCCL_MIN_NCHANNELS=8 is above NCCL_MAX_NCHANNELS=3: NCCL would take at most 3 channels, then copy them until there are 8/);
+    expect(() => planOf(cluster, environment)).toThrow(
+      /NCCL_MIN_NCHANNELS=8 is above NCCL_MAX_NCHANNELS=3: NCCL would take at most 3 channels, then copy them until there are 8/,
+    );
     const followed = planOf(cluster, environment, { contradictions: 'follow' });
     expect([...followed.treeOfChannel]).toEqual([0, 1, 2, 0, 1, 2, 0, 1]);
   });
@@ -108,19 +138,43 @@ describe('plan', () => {
   });
 
   it('refuses a machine in which two GPUs have the same rank', () => {
-    expect(() => plan({ hosts: [{ machine: withRanks((rank) => rank >> 1), count: 2, name: 'odd' }] })).toThrow(/odd: two of its GPUs have rank 0/);
+    expect(() => plan({ hosts: [{ machine: withRanks((rank) => rank >> 1), count: 2, name: 'odd' }] })).toThrow(
+      /odd: two of its GPUs have rank 0/,
+    );
   });
 
   it('names the machine that is wrong where there are several, and the file that does not fit it', () => {
     const alone = machine('hgx-a100-4');
     for (const element of [...descendants(alone)]) if (element.name === 'nic') detach(element);
-    const hosts = [{ machine: machine('gh200'), count: 1 }, { machine: alone, count: 1, name: 'cut off' }];
+    const hosts = [
+      { machine: machine('gh200'), count: 1 },
+      { machine: alone, count: 1, name: 'cut off' },
+    ];
     expect(inputError(() => plan({ hosts }))).toMatchObject({
-      code: 'NO_PATH', ncclResult: 3, ranks: [0, 1, 2, 3], message: expect.stringMatching(/^cut off: ranks 0, 1, 2, 3 have to reach ranks on other hosts/) as string,
+      code: 'NO_PATH',
+      ncclResult: 3,
+      ranks: [0, 1, 2, 3],
+      message: expect.stringMatching(/^cut off: ranks 0, 1, 2, 3 have to reach ranks on other hosts/) as string,
     });
     const root = parseXml('<graphs version="2"/>').root;
-    expect(inputError(() => planOf({ hosts: [{ machine: machine('gh200'), count: 1, name: 'one' }, { machine: machine('gh200-4'), count: 1 }] }, {}, { graphFile: { root, fileName: 'g.xml' } })))
-      .toMatchObject({ file: 'g.xml', line: 1, message: 'one: <graphs> (line 1): version 2 is not 1, the only one that NCCL reads' });
+    expect(
+      inputError(() =>
+        planOf(
+          {
+            hosts: [
+              { machine: machine('gh200'), count: 1, name: 'one' },
+              { machine: machine('gh200-4'), count: 1 },
+            ],
+          },
+          {},
+          { graphFile: { root, fileName: 'g.xml' } },
+        ),
+      ),
+    ).toMatchObject({
+      file: 'g.xml',
+      line: 1,
+      message: 'one: <graphs> (line 1): version 2 is not 1, the only one that NCCL reads',
+    });
   });
 
   it('refuses a wrong count and an empty cluster', () => {
@@ -178,8 +232,16 @@ describe('plan as JSON', () => {
 
   it.each([
     ['hosts that differ', mixed, {}],
-    ['one host', { hosts: [{ machine: machine('dgx-h200'), count: 1 }] }, { NCCL_NVLS_CHUNKSIZE: '65536', NCCL_NETDEVS_POLICY: 'MAX:1' }],
-    ['a host that is several nodes', { hosts: [{ machine: machine('pcie-3-l40s'), count: 2 }] }, { NCCL_P2P_DISABLE: '1', NCCL_SHM_DISABLE: '1' }],
+    [
+      'one host',
+      { hosts: [{ machine: machine('dgx-h200'), count: 1 }] },
+      { NCCL_NVLS_CHUNKSIZE: '65536', NCCL_NETDEVS_POLICY: 'MAX:1' },
+    ],
+    [
+      'a host that is several nodes',
+      { hosts: [{ machine: machine('pcie-3-l40s'), count: 2 }] },
+      { NCCL_P2P_DISABLE: '1', NCCL_SHM_DISABLE: '1' },
+    ],
     ['a network that reduces', sharp(3), { NCCL_COLLNET_ENABLE: '1' }],
   ] as const)('comes back as it was: %s', (_, cluster, environment) => {
     const made = planOf(cluster, environment);
@@ -191,13 +253,25 @@ describe('plan as JSON', () => {
   it.each([
     ['another format', { format: 'log' }, /plan\.format is "log"/],
     ['no ring', { rings: undefined }, /plan\.rings is missing/],
-    ['a rank that is not there', { rings: [[0, 1, 2, 9]] }, /plan\.rings\[0\]\[3\] is 9; it has to be a whole number from 0 to 3/],
+    [
+      'a rank that is not there',
+      { rings: [[0, 1, 2, 9]] },
+      /plan\.rings\[0\]\[3\] is 9; it has to be a whole number from 0 to 3/,
+    ],
     ['a ring with a rank twice', { rings: [[0, 1, 2, 2]] }, /plan\.rings\[0\] is \[0,1,2,2\].*rank 2 is there twice/],
     ['a ring too short', { rings: [[0, 1, 2]] }, /plan\.rings\[0\] has 3 entries; it has to have 4/],
     ['a channel without tree', { treeOfChannel: [0, 7] }, /plan\.treeOfChannel\[1\] is 7/],
     ['an unknown parameter', { parameters: { speed: 9 } }, /plan\.parameters\.speed/],
-    ['a parameter of another type', { parameters: { crossNic: 'yes' } }, /plan\.parameters\.crossNic is "yes"; it has to be a number/],
-    ['a host of an unknown kind', { hosts: [{ name: '', count: 1, nRanks: 4, nodes: [3] }] }, /plan\.hosts\[0\]\.nodes\[0\] is 3/],
+    [
+      'a parameter of another type',
+      { parameters: { crossNic: 'yes' } },
+      /plan\.parameters\.crossNic is "yes"; it has to be a number/,
+    ],
+    [
+      'a host of an unknown kind',
+      { hosts: [{ name: '', count: 1, nRanks: 4, nodes: [3] }] },
+      /plan\.hosts\[0\]\.nodes\[0\] is 3/,
+    ],
   ])('with %s is refused with the place', (_, change, message) => {
     const json = planToJson(planOf({ hosts: [{ machine: machine('pcie-4-l40s'), count: 1 }] }, { NCCL_MAX_NCHANNELS: '2' }));
     const wrong = roundTrip({ ...json, ...change });

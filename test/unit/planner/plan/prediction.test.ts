@@ -1,7 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { predictionLines } from '../../../../src/cli/plan/prediction-text.js';
 import { colorsFor } from '../../../../src/cli/output.js';
-import { busFactor, choose, type Collective, defaultParameters, machine, planPrepared, predictCollectives, prepareCluster, simulatorOf, tune } from '../../../../src/planner/index.js';
+import {
+  busFactor,
+  choose,
+  type Collective,
+  defaultParameters,
+  machine,
+  planPrepared,
+  predictCollectives,
+  prepareCluster,
+  simulatorOf,
+  tune,
+} from '../../../../src/planner/index.js';
 
 const prepared = prepareCluster({ hosts: [{ machine: machine('dgx-h100'), count: 1 }] }, defaultParameters);
 const made = planPrepared(prepared, defaultParameters);
@@ -35,6 +46,7 @@ describe('predictions of a plan', () => {
   });
 
   it('never carry more over NVLinks than their wires do', () => {
-    for (const { rows } of predictions) for (const { busGBps, choice } of rows) if (choice?.algorithm !== 'NVLS') expect(busGBps).toBeLessThan(450);
+    for (const { rows } of predictions)
+      for (const { busGBps, choice } of rows) if (choice?.algorithm !== 'NVLS') expect(busGBps).toBeLessThan(450);
   });
 });

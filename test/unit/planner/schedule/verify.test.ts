@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { applyOverrides, choose, defaultParameters, machine, parametersFromEnvironment, plan, tune } from '../../../../src/planner/index.js';
+import {
+  applyOverrides,
+  choose,
+  defaultParameters,
+  machine,
+  parametersFromEnvironment,
+  plan,
+  tune,
+} from '../../../../src/planner/index.js';
 import { doubleTree } from '../../../../src/planner/graph/merge/double-tree.js';
 import { collnetChainSchedule, collnetDirectSchedule } from '../../../../src/planner/schedule/collnet.js';
 import { collectiveSchedule, messagesSchedule, pairsWay } from '../../../../src/planner/schedule/from-plan.js';
@@ -13,7 +21,11 @@ import { verifySchedule } from '../../../../src/planner/schedule/verify.js';
 
 /** fast-check prints the seed of a failure. */
 const runs = { numRuns: 60 };
-const sizes = { nChannels: fc.integer({ min: 1, max: 3 }), chunkBytes: fc.integer({ min: 1, max: 5 }).map((grains) => 16 * grains), slots: fc.integer({ min: 1, max: 8 }) };
+const sizes = {
+  nChannels: fc.integer({ min: 1, max: 3 }),
+  chunkBytes: fc.integer({ min: 1, max: 5 }).map((grains) => 16 * grains),
+  slots: fc.integer({ min: 1, max: 8 }),
+};
 
 function shuffled(count: number, seed: number): number[] {
   return Array.from({ length: count }, (_, index) => index).sort((a, b) => Math.sin(seed + a * 7.3) - Math.sin(seed + b * 7.3));
@@ -28,55 +40,138 @@ const unevenHosts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, max
 describe('schedules count every input once in every output', () => {
   it('rings, for 2 to 64 ranks in any order', () => {
     const collectives: ScheduledCollective[] = ['AllReduce', 'AllGather', 'ReduceScatter', 'Broadcast', 'Reduce'];
-    fc.assert(fc.property(fc.integer({ min: 2, max: 64 }), fc.constantFrom(...collectives), fc.nat(), fc.integer({ min: 1, max: 40 }), fc.record(sizes), (nRanks, collective, seed, each, { nChannels, chunkBytes, slots }) => {
-      const rings = Array.from({ length: nChannels }, (_, channel) => shuffled(nRanks, seed + channel));
-      const call = { collective, bytes: nRanks * each, root: seed % nRanks };
-      // With one slot all ranks would wait for room at the next one.
-      expect(verifySchedule(ringSchedule(call, { rings, chunkBytes }), Math.max(2, slots), seed)).toBeUndefined();
-    }), runs);
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 2, max: 64 }),
+        fc.constantFrom(...collectives),
+        fc.nat(),
+        fc.integer({ min: 1, max: 40 }),
+        fc.record(sizes),
+        (nRanks, collective, seed, each, { nChannels, chunkBytes, slots }) => {
+          const rings = Array.from({ length: nChannels }, (_, channel) => shuffled(nRanks, seed + channel));
+          const call = { collective, bytes: nRanks * each, root: seed % nRanks };
+          // With one slot all ranks would wait for room at the next one.
+          expect(verifySchedule(ringSchedule(call, { rings, chunkBytes }), Math.max(2, slots), seed)).toBeUndefined();
+        },
+      ),
+      runs,
+    );
   });
 
   it('trees between hosts of any sizes', () => {
-    fc.assert(fc.property(unevenHosts, fc.integer({ min: 1, max: 500 }), fc.record(sizes), (hosts, bytes, { nChannels, chunkBytes, slots }) => {
-      const trees = Array.from({ length: nChannels }, (_, channel) => treeOf(hosts, channel % 2));
-      const schedule = treeSchedule({ collective: 'AllReduce', bytes, root: 0 }, { nRanks: hosts.flat().length, trees, chunkBytes });
-      expect(verifySchedule(schedule, slots)).toBeUndefined();
-    }), runs);
+    fc.assert(
+      fc.property(
+        unevenHosts,
+        fc.integer({ min: 1, max: 500 }),
+        fc.record(sizes),
+        (hosts, bytes, { nChannels, chunkBytes, slots }) => {
+          const trees = Array.from({ length: nChannels }, (_, channel) => treeOf(hosts, channel % 2));
+          const schedule = treeSchedule(
+            { collective: 'AllReduce', bytes, root: 0 },
+            { nRanks: hosts.flat().length, trees, chunkBytes },
+          );
+          expect(verifySchedule(schedule, slots)).toBeUndefined();
+        },
+      ),
+      runs,
+    );
   });
 
   it('PAT, for 1 to 64 ranks', () => {
-    fc.assert(fc.property(fc.integer({ min: 1, max: 64 }), fc.constantFrom<ScheduledCollective>('AllGather', 'ReduceScatter'), fc.integer({ min: 1, max: 60 }), fc.record(sizes), (nRanks, collective, each, { nChannels, chunkBytes, slots }) => {
-      expect(verifySchedule(patSchedule({ collective, bytes: each * nRanks, root: 0 }, nRanks, nChannels, chunkBytes), slots)).toBeUndefined();
-    }), runs);
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 64 }),
+        fc.constantFrom<ScheduledCollective>('AllGather', 'ReduceScatter'),
+        fc.integer({ min: 1, max: 60 }),
+        fc.record(sizes),
+        (nRanks, collective, each, { nChannels, chunkBytes, slots }) => {
+          expect(
+            verifySchedule(patSchedule({ collective, bytes: each * nRanks, root: 0 }, nRanks, nChannels, chunkBytes), slots),
+          ).toBeUndefined();
+        },
+      ),
+      runs,
+    );
   });
 
   it('NVLink SHARP: one host, trees between hosts, and a network that reduces', () => {
-    fc.assert(fc.property(unevenHosts, fc.boolean(), fc.integer({ min: 1, max: 900 }), fc.record(sizes), (nodes, network, bytes, { nChannels, chunkBytes, slots }) => {
-      const nHeads = Math.min(...nodes.map(({ length }) => length));
-      const schedule = nvlsSchedule({ collective: 'AllReduce', bytes, root: 0 }, {
-        nRanks: nodes.flat().length, nodes, heads: nodes.map((ranks) => ranks.slice(0, nHeads)), nChannels, chunkBytes,
-        tree: network ? undefined : (channel, node) => doubleTree(nodes.length, node)[channel % 2 === 0 ? 0 : 1],
-      });
-      expect(verifySchedule(schedule, slots)).toBeUndefined();
-    }), runs);
+    fc.assert(
+      fc.property(
+        unevenHosts,
+        fc.boolean(),
+        fc.integer({ min: 1, max: 900 }),
+        fc.record(sizes),
+        (nodes, network, bytes, { nChannels, chunkBytes, slots }) => {
+          const nHeads = Math.min(...nodes.map(({ length }) => length));
+          const schedule = nvlsSchedule(
+            { collective: 'AllReduce', bytes, root: 0 },
+            {
+              nRanks: nodes.flat().length,
+              nodes,
+              heads: nodes.map((ranks) => ranks.slice(0, nHeads)),
+              nChannels,
+              chunkBytes,
+              tree: network ? undefined : (channel, node) => doubleTree(nodes.length, node)[channel % 2 === 0 ? 0 : 1],
+            },
+          );
+          expect(verifySchedule(schedule, slots)).toBeUndefined();
+        },
+      ),
+      runs,
+    );
   });
 
   it('all-gather and reduce-scatter by NVLink SHARP', () => {
-    fc.assert(fc.property(fc.integer({ min: 2, max: 16 }), fc.constantFrom<ScheduledCollective>('AllGather', 'ReduceScatter'), fc.integer({ min: 1, max: 90 }), fc.record(sizes), (nRanks, collective, each, { nChannels, chunkBytes, slots }) => {
-      const ranks = shuffled(nRanks, 0).sort((a, b) => a - b);
-      const schedule = nvlsSchedule({ collective, bytes: each * nRanks, root: 0 }, { nRanks, nodes: [ranks], heads: [ranks], nChannels, chunkBytes, tree: undefined });
-      expect(verifySchedule(schedule, slots)).toBeUndefined();
-    }), runs);
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 2, max: 16 }),
+        fc.constantFrom<ScheduledCollective>('AllGather', 'ReduceScatter'),
+        fc.integer({ min: 1, max: 90 }),
+        fc.record(sizes),
+        (nRanks, collective, each, { nChannels, chunkBytes, slots }) => {
+          const ranks = shuffled(nRanks, 0).sort((a, b) => a - b);
+          const schedule = nvlsSchedule(
+            { collective, bytes: each * nRanks, root: 0 },
+            { nRanks, nodes: [ranks], heads: [ranks], nChannels, chunkBytes, tree: undefined },
+          );
+          expect(verifySchedule(schedule, slots)).toBeUndefined();
+        },
+      ),
+      runs,
+    );
   });
 
   it('CollNet, by chains and direct', () => {
-    fc.assert(fc.property(unevenHosts, fc.integer({ min: 1, max: 500 }), fc.record(sizes), (hosts, bytes, { nChannels, chunkBytes, slots }) => {
-      const nRanks = hosts.flat().length;
-      const call = { collective: 'AllReduce', bytes, root: 0 } as const;
-      const nHeads = Math.min(...hosts.map(({ length }) => length));
-      expect(verifySchedule(collnetChainSchedule(call, { nRanks, chains: Array.from({ length: nChannels }, () => hosts), chunkBytes }), slots)).toBeUndefined();
-      expect(verifySchedule(collnetDirectSchedule(call, { nRanks, nodes: hosts.map((ranks) => ({ ranks, heads: ranks.slice(0, nHeads) })), nChannels, chunkBytes }), slots)).toBeUndefined();
-    }), runs);
+    fc.assert(
+      fc.property(
+        unevenHosts,
+        fc.integer({ min: 1, max: 500 }),
+        fc.record(sizes),
+        (hosts, bytes, { nChannels, chunkBytes, slots }) => {
+          const nRanks = hosts.flat().length;
+          const call = { collective: 'AllReduce', bytes, root: 0 } as const;
+          const nHeads = Math.min(...hosts.map(({ length }) => length));
+          expect(
+            verifySchedule(
+              collnetChainSchedule(call, { nRanks, chains: Array.from({ length: nChannels }, () => hosts), chunkBytes }),
+              slots,
+            ),
+          ).toBeUndefined();
+          expect(
+            verifySchedule(
+              collnetDirectSchedule(call, {
+                nRanks,
+                nodes: hosts.map((ranks) => ({ ranks, heads: ranks.slice(0, nHeads) })),
+                nChannels,
+                chunkBytes,
+              }),
+              slots,
+            ),
+          ).toBeUndefined();
+        },
+      ),
+      runs,
+    );
   });
 
   const clusters: readonly (readonly number[])[] = [[1], [2], [8], [3, 1], [8, 8], [1, 1, 1, 1, 1]];
@@ -92,47 +187,76 @@ describe('schedules count every input once in every output', () => {
     }
   });
 
-  it.each(clusters.filter((gpus) => gpus.length > 1 || (gpus[0] ?? 0) > 1).map((gpus) => [gpus]))('whatever NCCL may choose, on hosts of %j GPUs', (gpus) => {
-    for (const algorithm of ['Ring', 'Tree', 'NVLS', 'NVLSTree', 'PAT']) {
-      const { parameters } = parametersFromEnvironment({ NCCL_ALGO: algorithm, NCCL_PAT_ENABLE: '1' });
-      const made = plan({ hosts: hostsOf(gpus) }, parameters);
-      const tuning = tune(made, parameters);
-      for (const collective of ['AllReduce', 'AllGather', 'ReduceScatter', 'Broadcast', 'Reduce'] as const) {
-        const bytes = 48 * made.nodes.nRanks;
-        const choice = choose(tuning, collective, bytes);
-        if (choice === undefined) continue;
-        const schedule = collectiveSchedule(made, { collective, bytes, root: 0 }, { ...choice, nChannels: Math.min(3, choice.nChannels), chunkBytes: 32 });
-        expect(verifySchedule(schedule, 2), `${algorithm} ${collective}`).toBeUndefined();
+  it.each(clusters.filter((gpus) => gpus.length > 1 || (gpus[0] ?? 0) > 1).map((gpus) => [gpus]))(
+    'whatever NCCL may choose, on hosts of %j GPUs',
+    (gpus) => {
+      for (const algorithm of ['Ring', 'Tree', 'NVLS', 'NVLSTree', 'PAT']) {
+        const { parameters } = parametersFromEnvironment({ NCCL_ALGO: algorithm, NCCL_PAT_ENABLE: '1' });
+        const made = plan({ hosts: hostsOf(gpus) }, parameters);
+        const tuning = tune(made, parameters);
+        for (const collective of ['AllReduce', 'AllGather', 'ReduceScatter', 'Broadcast', 'Reduce'] as const) {
+          const bytes = 48 * made.nodes.nRanks;
+          const choice = choose(tuning, collective, bytes);
+          if (choice === undefined) continue;
+          const schedule = collectiveSchedule(
+            made,
+            { collective, bytes, root: 0 },
+            { ...choice, nChannels: Math.min(3, choice.nChannels), chunkBytes: 32 },
+          );
+          expect(verifySchedule(schedule, 2), `${algorithm} ${collective}`).toBeUndefined();
+        }
       }
-    }
-  });
+    },
+  );
 });
 
 describe('the verifier names the fault of a schedule', () => {
   const call = { collective: 'AllReduce', bytes: 4, root: 0 } as const;
-  const connections = [{ from: 0, to: 1, channel: 0, via: 'direct', phase: 0 }, { from: 1, to: 0, channel: 0, via: 'direct', phase: 0 }] as const;
-  const worker = (rank: number, ...moves: { receive?: number[]; input?: number; send?: number[]; output?: number; bytes?: number }[]) =>
-    ({ rank, channel: 0, moves: () => moves.map((move) => ({ receive: [], input: -1, send: [], output: -1, bytes: 4, ...move })) });
+  const connections = [
+    { from: 0, to: 1, channel: 0, via: 'direct', phase: 0 },
+    { from: 1, to: 0, channel: 0, via: 'direct', phase: 0 },
+  ] as const;
+  const worker = (
+    rank: number,
+    ...moves: { receive?: number[]; input?: number; send?: number[]; output?: number; bytes?: number }[]
+  ) => ({
+    rank,
+    channel: 0,
+    moves: () => moves.map((move) => ({ receive: [], input: -1, send: [], output: -1, bytes: 4, ...move })),
+  });
   const made = (...workers: Schedule['workers'][number][]): Schedule => ({ call, nRanks: 2, connections, workers });
 
   it('a deadlock, and who waits for whom', () => {
     const schedule = made(worker(0, { receive: [1], input: 0, output: 0 }), worker(1, { receive: [0], input: 0, output: 0 }));
-    expect(verifySchedule(schedule, 8)).toBe('deadlock: rank 0 on channel 0 waits in move 0 for a message from rank 1; rank 1 on channel 0 waits in move 0 for a message from rank 0');
+    expect(verifySchedule(schedule, 8)).toBe(
+      'deadlock: rank 0 on channel 0 waits in move 0 for a message from rank 1; rank 1 on channel 0 waits in move 0 for a message from rank 0',
+    );
   });
 
   it('an input that is counted twice', () => {
-    const schedule = made(worker(0, { input: 0, send: [0] }, { receive: [1], input: 0, output: 0 }), worker(1, { receive: [0], input: 0, send: [1], output: 0 }));
+    const schedule = made(
+      worker(0, { input: 0, send: [0] }, { receive: [1], input: 0, output: 0 }),
+      worker(1, { receive: [0], input: 0, send: [1], output: 0 }),
+    );
     expect(verifySchedule(schedule, 8)).toBe('byte 0 of the output of rank 0 is not made of each input once');
   });
 
   it('an output that stays empty, and one that is written twice', () => {
-    expect(verifySchedule(made(worker(0, { input: 0, send: [0] }), worker(1, { receive: [0], input: 0, output: 0 })), 8)).toBe('byte 0 of the output of rank 0 is never written');
-    expect(verifySchedule(made(worker(0, { input: 0, output: 0 }, { input: 0, output: 0 })), 8)).toBe('rank 0, channel 0, move 1: byte 0 of the output is written a second time');
+    expect(verifySchedule(made(worker(0, { input: 0, send: [0] }), worker(1, { receive: [0], input: 0, output: 0 })), 8)).toBe(
+      'byte 0 of the output of rank 0 is never written',
+    );
+    expect(verifySchedule(made(worker(0, { input: 0, output: 0 }, { input: 0, output: 0 })), 8)).toBe(
+      'rank 0, channel 0, move 1: byte 0 of the output is written a second time',
+    );
   });
 
   it('messages of different lengths, ranges outside of a buffer, messages for nobody', () => {
-    expect(verifySchedule(made(worker(0, { input: 0, send: [0] }), worker(1, { receive: [0], bytes: 2 })), 8)).toBe('rank 1, channel 0, move 0: it wants 2 bytes from rank 0, which sent 4');
-    expect(verifySchedule(made(worker(0, { input: 1, send: [0] })), 8)).toBe('rank 0, channel 0, move 0: bytes 1 to 5 are outside of an input of 4 bytes');
+    expect(verifySchedule(made(worker(0, { input: 0, send: [0] }), worker(1, { receive: [0], bytes: 2 })), 8)).toBe(
+      'rank 1, channel 0, move 0: it wants 2 bytes from rank 0, which sent 4',
+    );
+    expect(verifySchedule(made(worker(0, { input: 1, send: [0] })), 8)).toBe(
+      'rank 0, channel 0, move 0: bytes 1 to 5 are outside of an input of 4 bytes',
+    );
     expect(verifySchedule(made(worker(0, { input: 0, send: [0] })), 8)).toBe('a message from rank 0 to rank 1 is never received');
   });
 });

@@ -5,8 +5,13 @@ import { fairRates } from '../../../../src/planner/simulate/fair-share.js';
 /** Flows over numbered links, each of weight 1. */
 function flows(uses: readonly (readonly number[])[], most: readonly number[] = uses.map(() => Infinity)) {
   const first = new Int32Array(uses.length + 1);
-  uses.forEach((links, flow) => first[flow + 1] = first[flow]! + links.length);
-  return { first, link: Int32Array.from(uses.flat()), weight: Float64Array.from(uses.flat(), () => 1), most: Float64Array.from(most) };
+  uses.forEach((links, flow) => (first[flow + 1] = first[flow]! + links.length));
+  return {
+    first,
+    link: Int32Array.from(uses.flat()),
+    weight: Float64Array.from(uses.flat(), () => 1),
+    most: Float64Array.from(most),
+  };
 }
 
 describe('fair shares of links', () => {
@@ -22,17 +27,30 @@ describe('fair shares of links', () => {
   it('no link carries more than it can, and every flow meets a full link or its own limit', () => {
     const world = fc.record({
       capacity: fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 8 }),
-      routes: fc.array(fc.record({ links: fc.uniqueArray(fc.nat(7), { minLength: 1, maxLength: 4 }), most: fc.integer({ min: 1, max: 50 }) }), { minLength: 1, maxLength: 20 }),
+      routes: fc.array(
+        fc.record({ links: fc.uniqueArray(fc.nat(7), { minLength: 1, maxLength: 4 }), most: fc.integer({ min: 1, max: 50 }) }),
+        { minLength: 1, maxLength: 20 },
+      ),
     });
-    fc.assert(fc.property(world, ({ capacity, routes }) => {
-      const uses = routes.map(({ links }) => [...new Set(links.map((link) => link % capacity.length))]);
-      const rates = fairRates(flows(uses, routes.map(({ most }) => most)), Float64Array.from(capacity));
-      const load = capacity.map((_, link) => uses.reduce((sum, links, flow) => sum + (links.includes(link) ? rates[flow]! : 0), 0));
-      load.forEach((carried, link) => expect(carried).toBeLessThanOrEqual(capacity[link]! * (1 + 1e-6)));
-      uses.forEach((links, flow) => {
-        const isFull = links.some((link) => load[link]! >= capacity[link]! * (1 - 1e-6));
-        expect(isFull || rates[flow]! >= routes[flow]!.most * (1 - 1e-6)).toBe(true);
-      });
-    }));
+    fc.assert(
+      fc.property(world, ({ capacity, routes }) => {
+        const uses = routes.map(({ links }) => [...new Set(links.map((link) => link % capacity.length))]);
+        const rates = fairRates(
+          flows(
+            uses,
+            routes.map(({ most }) => most),
+          ),
+          Float64Array.from(capacity),
+        );
+        const load = capacity.map((_, link) =>
+          uses.reduce((sum, links, flow) => sum + (links.includes(link) ? rates[flow]! : 0), 0),
+        );
+        load.forEach((carried, link) => expect(carried).toBeLessThanOrEqual(capacity[link]! * (1 + 1e-6)));
+        uses.forEach((links, flow) => {
+          const isFull = links.some((link) => load[link]! >= capacity[link]! * (1 - 1e-6));
+          expect(isFull || rates[flow]! >= routes[flow]!.most * (1 - 1e-6)).toBe(true);
+        });
+      }),
+    );
   });
 });

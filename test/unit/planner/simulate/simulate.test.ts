@@ -1,10 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { applyOverrides, machine, type Overrides, parametersFromEnvironment, prepareCluster, simulatorOf, type Simulator } from '../../../../src/planner/index.js';
+import {
+  applyOverrides,
+  machine,
+  type Overrides,
+  parametersFromEnvironment,
+  prepareCluster,
+  simulatorOf,
+  type Simulator,
+} from '../../../../src/planner/index.js';
 import { measuredPhysics, withPhysics } from '../../../../src/planner/simulate/physics.js';
 
 function simulator(name: string, hosts: number, overrides: Overrides = {}, environment: Record<string, string> = {}): Simulator {
   const { parameters } = parametersFromEnvironment(environment);
-  return simulatorOf(prepareCluster({ hosts: [{ machine: applyOverrides(machine(name), overrides), count: hosts }] }, parameters), parameters);
+  return simulatorOf(
+    prepareCluster({ hosts: [{ machine: applyOverrides(machine(name), overrides), count: hosts }] }, parameters),
+    parameters,
+  );
 }
 
 const MiB = 2 ** 20;
@@ -25,7 +36,8 @@ describe('simulated time', () => {
   });
 
   it('of a small call grows by a hop for each rank of a ring', () => {
-    const ring = (gpus: number) => simulator('dgx-h100', 1, { gpus }, { NCCL_ALGO: 'Ring', NCCL_PROTO: 'LL' }).simulate('AllGather', 8 * gpus)!.timeUs;
+    const ring = (gpus: number) =>
+      simulator('dgx-h100', 1, { gpus }, { NCCL_ALGO: 'Ring', NCCL_PROTO: 'LL' }).simulate('AllGather', 8 * gpus)!.timeUs;
     expect(ring(8) - ring(7)).toBeCloseTo(ring(7) - ring(6), 1);
     expect(ring(8)).toBeGreaterThan(ring(7));
   });
@@ -41,7 +53,8 @@ describe('simulated time', () => {
   it('of hosts on a fabric that is oversubscribed by two takes twice as long', () => {
     const hosts = simulator('dgx-h100', 4, {}, { NCCL_ALGO: 'Ring', NCCL_PROTO: 'Simple' });
     const environment = { launch: 'queued', skewUs: undefined, network: 'verbs' } as const;
-    const time = (oversubscription: number) => hosts.simulate('AllReduce', 2 ** 33, { environment: { ...environment, oversubscription } })!.timeUs;
+    const time = (oversubscription: number) =>
+      hosts.simulate('AllReduce', 2 ** 33, { environment: { ...environment, oversubscription } })!.timeUs;
     expect(time(2) / time(1)).toBeGreaterThan(1.8);
     expect(time(2) / time(1)).toBeLessThan(2.05);
   });
@@ -52,16 +65,24 @@ describe('simulated time', () => {
 });
 
 describe('what is left out of a simulation', () => {
-  it.each([['AllReduce'], ['AllGather'], ['ReduceScatter'], ['AllToAll'], ['SendRecv']] as const)('hosts that are alike, at 256 ranks: %s within 2 percent', (collective) => {
-    const cluster = simulator('dgx-h100', 32, {}, { NCCL_ALGO: 'Ring' });
-    for (const bytes of [256 * 64, 64 * MiB]) {
-      const folded = cluster.simulate(collective, bytes)!.timeUs;
-      const whole = cluster.simulate(collective, bytes, { unfolded: true })!.timeUs;
-      expect(Math.abs(folded / whole - 1), `${bytes} bytes: ${folded} folded, ${whole} whole`).toBeLessThan(0.02);
-    }
-  });
+  it.each([['AllReduce'], ['AllGather'], ['ReduceScatter'], ['AllToAll'], ['SendRecv']] as const)(
+    'hosts that are alike, at 256 ranks: %s within 2 percent',
+    (collective) => {
+      const cluster = simulator('dgx-h100', 32, {}, { NCCL_ALGO: 'Ring' });
+      for (const bytes of [256 * 64, 64 * MiB]) {
+        const folded = cluster.simulate(collective, bytes)!.timeUs;
+        const whole = cluster.simulate(collective, bytes, { unfolded: true })!.timeUs;
+        expect(Math.abs(folded / whole - 1), `${bytes} bytes: ${folded} folded, ${whole} whole`).toBeLessThan(0.02);
+      }
+    },
+  );
 
-  it.each([['AllReduce', 'Ring'], ['AllReduce', 'NVLS'], ['AllGather', 'Ring'], ['AllToAll', '']] as const)('rounds that are like those before: %s %s within 2 percent', (collective, algorithm) => {
+  it.each([
+    ['AllReduce', 'Ring'],
+    ['AllReduce', 'NVLS'],
+    ['AllGather', 'Ring'],
+    ['AllToAll', ''],
+  ] as const)('rounds that are like those before: %s %s within 2 percent', (collective, algorithm) => {
     const host = simulator('dgx-h100', 1, {}, algorithm === '' ? {} : { NCCL_ALGO: algorithm });
     const all = host.simulate(collective, 2 ** 33, { onSlice: () => undefined })!.timeUs;
     expect(Math.abs(host.simulate(collective, 2 ** 33)!.timeUs / all - 1)).toBeLessThan(0.02);

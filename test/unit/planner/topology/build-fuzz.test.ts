@@ -18,8 +18,27 @@ const at = fc.nat(10_000);
 const mutation: fc.Arbitrary<Mutation> = fc.oneof(
   fc.record({ kind: fc.constantFrom('drop', 'duplicate', 'move', 'swap'), at, to: at }),
   fc.record({
-    kind: fc.constant('attribute' as const), at, to: at,
-    value: fc.oneof(fc.constantFrom(undefined, '', '-1', '0', '1', '99999999999999999999', '0x', 'nan', '0000:01:00.0', '0x030200', '0x068000', '0x060400', '8 GT/s'), fc.string({ maxLength: 12 })),
+    kind: fc.constant('attribute' as const),
+    at,
+    to: at,
+    value: fc.oneof(
+      fc.constantFrom(
+        undefined,
+        '',
+        '-1',
+        '0',
+        '1',
+        '99999999999999999999',
+        '0x',
+        'nan',
+        '0000:01:00.0',
+        '0x030200',
+        '0x068000',
+        '0x060400',
+        '8 GT/s',
+      ),
+      fc.string({ maxLength: 12 }),
+    ),
   }),
 );
 
@@ -51,17 +70,20 @@ function mutate(root: XmlElement, mutations: readonly Mutation[]): void {
 
 describe('a topology that somebody spoilt', () => {
   it('gives a system or an error that says what is wrong, never anything else', () => {
-    fc.assert(fc.property(randomMachine, fc.array(mutation, { minLength: 1, maxLength: 6 }), fc.boolean(), (xml, mutations, merge) => {
-      const root = parseXml(xml).root;
-      mutate(root, mutations);
-      try {
-        const fused = fuseRanks(root);
-        if (merge) mergeNics(fused, parametersWith({ netMergeLevel: 9 }));
-        for (const tree of [root, fused]) localSystems(build(tree), defaultParameters, 16);
-      } catch (error) {
-        if (!(error instanceof InputError)) throw error;
-        expect(error.message).not.toBe('');
-      }
-    }), { numRuns: 150 });
+    fc.assert(
+      fc.property(randomMachine, fc.array(mutation, { minLength: 1, maxLength: 6 }), fc.boolean(), (xml, mutations, merge) => {
+        const root = parseXml(xml).root;
+        mutate(root, mutations);
+        try {
+          const fused = fuseRanks(root);
+          if (merge) mergeNics(fused, parametersWith({ netMergeLevel: 9 }));
+          for (const tree of [root, fused]) localSystems(build(tree), defaultParameters, 16);
+        } catch (error) {
+          if (!(error instanceof InputError)) throw error;
+          expect(error.message).not.toBe('');
+        }
+      }),
+      { numRuns: 150 },
+    );
   });
 });

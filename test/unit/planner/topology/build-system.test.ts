@@ -2,7 +2,20 @@ import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../../src/errors.js';
 import { assignHost, buildSystem } from '../../../../src/planner/topology/build/build-system.js';
 import { CpuModel, nodeName } from '../../../../src/planner/topology/system.js';
-import { build, cpu, gpu, linksOf, nic, nodeNamed, notesOf, nvLink, nvSwitchLink, parametersWith, pciSwitch, systemXml } from './machine.js';
+import {
+  build,
+  cpu,
+  gpu,
+  linksOf,
+  nic,
+  nodeNamed,
+  notesOf,
+  nvLink,
+  nvSwitchLink,
+  parametersWith,
+  pciSwitch,
+  systemXml,
+} from './machine.js';
 
 const amd = 'arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49"';
 const grace = 'arch="arm64"';
@@ -25,8 +38,13 @@ describe('PCI', () => {
   });
 
   it.each([
-    ['2.5 GT/s PCIe', 16, 3], ['5 GT/s', 16, 6], ['8.0 GT/s PCIe', 8, 6], ['16 GT/s', 16, 24], ['64.0 GT/s PCIe', 16, 96],
-    ['2.5 GT/s PCIe', 1, 0.1875], ['32.0 GT/s PCIe', 0, 48],
+    ['2.5 GT/s PCIe', 16, 3],
+    ['5 GT/s', 16, 6],
+    ['8.0 GT/s PCIe', 8, 6],
+    ['16 GT/s', 16, 24],
+    ['64.0 GT/s PCIe', 16, 96],
+    ['2.5 GT/s PCIe', 1, 0.1875],
+    ['32.0 GT/s PCIe', 0, 48],
   ])('takes %s x%i as %f GB/s', (speed, width, gbps) => {
     const xml = gpu('01', 0).replace('16.0 GT/s PCIe', speed).replace('link_width="16"', `link_width="${width}"`);
     expect(linksOf(build(systemXml(cpu(0, xml))), 'DEV/0-1000')[1]).toBe(`PCI ${gbps} CPU/0-0`);
@@ -41,12 +59,18 @@ describe('PCI', () => {
   it('puts the link up last, and the others by bandwidth', () => {
     const slow = gpu('02', 0).replace('link_width="16"', 'link_width="8"');
     const system = build(systemXml(cpu(0, pciSwitch('01', slow + gpu('03', 1) + nic('04', 0)))));
-    expect(linksOf(system, 'PCI/0-1000')).toEqual(['PCI 24 DEV/0-3000', 'PCI 24 NIC/0-4000', 'PCI 12 DEV/0-2000', 'PCI 24 CPU/0-0']);
+    expect(linksOf(system, 'PCI/0-1000')).toEqual([
+      'PCI 24 DEV/0-3000',
+      'PCI 24 NIC/0-4000',
+      'PCI 12 DEV/0-2000',
+      'PCI 24 CPU/0-0',
+    ]);
   });
 
   it('joins two switches by a pcilink in the direction written only', () => {
-    const system = build(systemXml(cpu(0,
-      pciSwitch('01', `${gpu('02', 0)}<pcilink target="0000:03:00.0"/>`) + pciSwitch('03', gpu('04', 1)))));
+    const system = build(
+      systemXml(cpu(0, pciSwitch('01', `${gpu('02', 0)}<pcilink target="0000:03:00.0"/>`) + pciSwitch('03', gpu('04', 1)))),
+    );
     expect(linksOf(system, 'PCI/0-1000')).toContain('LOC 5000 PCI/0-3000');
     expect(linksOf(system, 'PCI/0-3000')).not.toContain('LOC 5000 PCI/0-1000');
   });
@@ -58,23 +82,35 @@ describe('PCI', () => {
   });
 
   it('flattens the two levels of a Broadcom Gen4 switch into one', () => {
-    const broadcom = 'class="0x060400" vendor="0x1000" device="0xc010" subsystem_vendor="0x1000" subsystem_device="0xa001" link_speed="16.0 GT/s PCIe" link_width="16"';
-    const system = build(systemXml(cpu(0, pciSwitch('01',
-      pciSwitch('02', gpu('03', 0) + gpu('04', 1), broadcom) + nic('05', 0), broadcom))));
+    const broadcom =
+      'class="0x060400" vendor="0x1000" device="0xc010" subsystem_vendor="0x1000" subsystem_device="0xa001" link_speed="16.0 GT/s PCIe" link_width="16"';
+    const system = build(
+      systemXml(cpu(0, pciSwitch('01', pciSwitch('02', gpu('03', 0) + gpu('04', 1), broadcom) + nic('05', 0), broadcom))),
+    );
     expect(system.pcis.map(({ device }) => device)).toEqual([0x1000_c010_1000_ffffn]);
-    expect(linksOf(system, 'PCI/0-1000')).toEqual(['PCI 24 NIC/0-5000', 'PCI 24 DEV/0-3000', 'PCI 24 DEV/0-4000', 'PCI 24 CPU/0-0']);
+    expect(linksOf(system, 'PCI/0-1000')).toEqual([
+      'PCI 24 NIC/0-5000',
+      'PCI 24 DEV/0-3000',
+      'PCI 24 DEV/0-4000',
+      'PCI 24 CPU/0-0',
+    ]);
     expect(linksOf(system, 'DEV/0-3000')).toEqual(['LOC 5000 GPU/0-3000', 'PCI 24 PCI/0-1000']);
   });
 
   it('refuses a Broadcom switch whose two levels a PCI link joins once more, as NCCL fails on it', () => {
-    const broadcom = 'class="0x060400" vendor="0x1000" device="0xc010" subsystem_vendor="0x1000" subsystem_device="0xa001" link_speed="16.0 GT/s PCIe" link_width="16"';
-    const root = systemXml(cpu(0, pciSwitch('01', `${pciSwitch('02', gpu('03', 0), broadcom)}<pcilink target="0000:02:00.0"/>`, broadcom)));
+    const broadcom =
+      'class="0x060400" vendor="0x1000" device="0xc010" subsystem_vendor="0x1000" subsystem_device="0xa001" link_speed="16.0 GT/s PCIe" link_width="16"';
+    const root = systemXml(
+      cpu(0, pciSwitch('01', `${pciSwitch('02', gpu('03', 0), broadcom)}<pcilink target="0000:02:00.0"/>`, broadcom)),
+    );
     expect(() => build(root)).toThrow(/PCI\/0-2000/);
   });
 
   it('refuses a PCI link between two lower levels of one Broadcom switch: NCCL loses its link to the CPU', () => {
-    const broadcom = 'class="0x060400" vendor="0x1000" device="0xc010" subsystem_vendor="0x1000" subsystem_device="0xa001" link_speed="16.0 GT/s PCIe" link_width="16"';
-    const lower = (bus: string, below: string, other: string) => pciSwitch(bus, `${below}<pcilink target="0000:${other}:00.0"/>`, broadcom);
+    const broadcom =
+      'class="0x060400" vendor="0x1000" device="0xc010" subsystem_vendor="0x1000" subsystem_device="0xa001" link_speed="16.0 GT/s PCIe" link_width="16"';
+    const lower = (bus: string, below: string, other: string) =>
+      pciSwitch(bus, `${below}<pcilink target="0000:${other}:00.0"/>`, broadcom);
     const root = systemXml(cpu(0, pciSwitch('01', lower('02', gpu('03', 0), '04') + lower('04', gpu('05', 1), '02'), broadcom)));
     expect(() => build(root)).toThrow(/PCI\/0-1000.*loses its link to the CPU/);
   });
@@ -82,9 +118,16 @@ describe('PCI', () => {
   it('takes, as NCCL does, the next switch for one that stood behind a switch taken out', () => {
     const broadcom = (device: string) =>
       `class="0x060400" vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="${device}" link_speed="16.0 GT/s PCIe" link_width="16"`;
-    const upsideDown = pciSwitch('01', pciSwitch('02', gpu('03', 0), broadcom('0x1001')) + pciSwitch('04', gpu('05', 1), broadcom('0x0001')), broadcom('0x1001'));
+    const upsideDown = pciSwitch(
+      '01',
+      pciSwitch('02', gpu('03', 0), broadcom('0x1001')) + pciSwitch('04', gpu('05', 1), broadcom('0x0001')),
+      broadcom('0x1001'),
+    );
     const system = build(systemXml(cpu(0, upsideDown + pciSwitch('06', gpu('07', 2)))));
-    expect(system.pcis.map((pci) => [nodeName(pci), pci.device])).toEqual([['PCI/0-4000', 0x1000_c030_1000_ffffn], ['PCI/0-6000', 0xffffn]]);
+    expect(system.pcis.map((pci) => [nodeName(pci), pci.device])).toEqual([
+      ['PCI/0-4000', 0x1000_c030_1000_ffffn],
+      ['PCI/0-6000', 0xffffn],
+    ]);
     expect(linksOf(system, 'PCI/0-4000')).toEqual(['PCI 24 DEV/0-5000', 'PCI 24 DEV/0-3000', 'PCI 24 CPU/0-0']);
   });
 });
@@ -127,15 +170,36 @@ describe('CPUs', () => {
 
 describe('NVLink', () => {
   it('adds up links to the same GPU, by compute capability', () => {
-    const system = build(systemXml(cpu(0,
-      gpu('01', 0, nvLink('02', 2) + nvLink('02', 1), 'sm="70" gdr="1"') + gpu('02', 1, nvLink('01', 3), 'sm="60" gdr="1"'))));
+    const system = build(
+      systemXml(
+        cpu(
+          0,
+          gpu('01', 0, nvLink('02', 2) + nvLink('02', 1), 'sm="70" gdr="1"') + gpu('02', 1, nvLink('01', 3), 'sm="60" gdr="1"'),
+        ),
+      ),
+    );
     expect(linksOf(system, 'DEV/0-1000')[1]).toBe('NVL 60 DEV/0-2000');
     expect(linksOf(system, 'DEV/0-2000')[1]).toBe('NVL 54 DEV/0-1000');
   });
 
   it('sees all NVSwitches as one', () => {
-    const system = build(systemXml(cpu(0, [0, 1].map((rank) =>
-      gpu(`0${rank + 1}`, rank, '<nvlink target="0000:0a:00.0" count="9" tclass="0x068000"/><nvlink target="0000:0b:00.0" count="9" tclass="0x068000"/>', 'sm="90" gdr="1"')).join(''))));
+    const system = build(
+      systemXml(
+        cpu(
+          0,
+          [0, 1]
+            .map((rank) =>
+              gpu(
+                `0${rank + 1}`,
+                rank,
+                '<nvlink target="0000:0a:00.0" count="9" tclass="0x068000"/><nvlink target="0000:0b:00.0" count="9" tclass="0x068000"/>',
+                'sm="90" gdr="1"',
+              ),
+            )
+            .join(''),
+        ),
+      ),
+    );
     expect(system.nvSwitches).toHaveLength(1);
     expect(linksOf(system, 'NVS/0-0')).toEqual(['NVL 370.8 DEV/0-1000', 'NVL 370.8 DEV/0-2000']);
   });
@@ -148,7 +212,9 @@ describe('NVLink', () => {
 
   it('that is given on one side only is noted with its place', () => {
     const [note] = notesOf(systemXml(cpu(0, `${gpu('01', 0, `\n${nvLink('02', 2)}`)}${gpu('02', 1)}`)));
-    expect(note).toBe('<nvlink target="0000:02:00.0"> (line 2): the GPU that it leads to has no NVLink back: NCCL fails when it looks for paths');
+    expect(note).toBe(
+      '<nvlink target="0000:02:00.0"> (line 2): the GPU that it leads to has no NVLink back: NCCL fails when it looks for paths',
+    );
   });
 
   it('leads to the CPU above on Power', () => {
@@ -163,14 +229,25 @@ describe('GPUs', () => {
     const two = '<gpu dev="0" rank="0" sm="80" gdr="1"/><gpu dev="0" rank="1" sm="80" gdr="1"/>';
     const system = build(systemXml(cpu(0, pciSwitch('01', two, 'class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"'))));
     expect(system.hardware.map((node) => ('gpuCount' in node ? node.gpuCount : 0))).toEqual([2]);
-    expect(system.gpus.map(({ localId, parent }) => [localId, parent])).toEqual([[0x1000n, 0], [0x100_0000_1000n, 0]]);
+    expect(system.gpus.map(({ localId, parent }) => [localId, parent])).toEqual([
+      [0x1000n, 0],
+      [0x100_0000_1000n, 0],
+    ]);
   });
 
   it('that are parts of one get a DEV node each and share its C2C', () => {
-    const part = (index: number) => `<gpu dev="0" rank="${index}" sm="100" gdr="1" mlopart="${index}"><c2c bw="40000" count="10"/></gpu>`;
-    const root = systemXml(cpu(0, pciSwitch('01', part(0) + part(1), 'class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"'), grace));
+    const part = (index: number) =>
+      `<gpu dev="0" rank="${index}" sm="100" gdr="1" mlopart="${index}"><c2c bw="40000" count="10"/></gpu>`;
+    const root = systemXml(
+      cpu(0, pciSwitch('01', part(0) + part(1), 'class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"'), grace),
+    );
     const system = build(root);
-    expect(linksOf(system, 'DEV/0-1001')).toEqual(['LOC 5000 GPU/0-1001', 'LOC 2618 DEV/0-1003', 'C2C 400 CXB/0-1000', 'PCI 24 CPU/0-0']);
+    expect(linksOf(system, 'DEV/0-1001')).toEqual([
+      'LOC 5000 GPU/0-1001',
+      'LOC 2618 DEV/0-1003',
+      'C2C 400 CXB/0-1000',
+      'PCI 24 CPU/0-0',
+    ]);
     expect(linksOf(system, 'CXB/0-1000')).toEqual(['C2C 400 CPU/0-0', 'C2C 400 DEV/0-1001', 'C2C 400 DEV/0-1003']);
     expect(build(root, parametersWith({ splitMloPart: 0 })).hardware).toHaveLength(1);
   });
@@ -188,7 +265,14 @@ describe('network devices', () => {
   });
 
   it('below a CPU hang on one NIC node', () => {
-    const system = build(systemXml(cpu(0, `${gpu('01', 0)}<nic><net name="eth0" dev="0" speed="25000"/></nic><nic><net name="eth1" dev="1" speed="25000"/></nic>`)));
+    const system = build(
+      systemXml(
+        cpu(
+          0,
+          `${gpu('01', 0)}<nic><net name="eth0" dev="0" speed="25000"/></nic><nic><net name="eth1" dev="1" speed="25000"/></nic>`,
+        ),
+      ),
+    );
     expect(linksOf(system, 'NIC/0-0')).toEqual(['NET 3.125 NET/0-0', 'NET 3.125 NET/0-1', 'PCI 5000 CPU/0-0']);
   });
 
@@ -201,13 +285,29 @@ describe('network devices', () => {
 
 describe('buildSystem refuses', () => {
   it.each([
-    ['an attribute that NCCL needs and the file lacks', systemXml(cpu(0, gpu('01', 0).replace('link_width="16"', ''))), 'attribute link_width is missing'],
+    [
+      'an attribute that NCCL needs and the file lacks',
+      systemXml(cpu(0, gpu('01', 0).replace('link_width="16"', ''))),
+      'attribute link_width is missing',
+    ],
     ['a machine without CPU', systemXml(), 'no <cpu>'],
     ['a machine without GPU in use', systemXml(cpu(0, nic('01', 0))), 'no GPU is in use'],
-    ['NVLinks of a GPU that is not in use', systemXml(cpu(0, gpu('01', 0) + gpu('02', 1, nvSwitchLink(4)).replace('rank="1"', ''))), 'there is no GPU in use at bus'],
-    ['a pcilink below a device', systemXml(cpu(0, gpu('01', 0).replace('</gpu>', '</gpu><pcilink target="0000:02:00.0"/>'))), 'is no switch'],
+    [
+      'NVLinks of a GPU that is not in use',
+      systemXml(cpu(0, gpu('01', 0) + gpu('02', 1, nvSwitchLink(4)).replace('rank="1"', ''))),
+      'there is no GPU in use at bus',
+    ],
+    [
+      'a pcilink below a device',
+      systemXml(cpu(0, gpu('01', 0).replace('</gpu>', '</gpu><pcilink target="0000:02:00.0"/>'))),
+      'is no switch',
+    ],
     ['a GPU whose function NCCL needs for parts', systemXml(cpu(0, gpu('01', 0).replace('00.0', '00.1'))), 'function 0 or 4'],
-    ['a GPU below a bridge without attributes of a device', systemXml(cpu(0, pciSwitch('01', '<gpu dev="0" rank="0" sm="80" gdr="1"/>'))), 'attribute class is missing'],
+    [
+      'a GPU below a bridge without attributes of a device',
+      systemXml(cpu(0, pciSwitch('01', '<gpu dev="0" rank="0" sm="80" gdr="1"/>'))),
+      'attribute class is missing',
+    ],
     ['a third part of a GPU', systemXml(cpu(0, gpu('01', 0, '', 'sm="100" gdr="1" mlopart="2"'))), 'parts 0 and 1 only'],
     ['a negative width', systemXml(cpu(0, gpu('01', 0).replace('link_width="16"', 'link_width="-4"'))), 'link_width -4'],
   ])('%s, with what NCCL returns', (_, root, message) => {
@@ -218,7 +318,9 @@ describe('buildSystem refuses', () => {
 
   it('more nodes of a type than NCCL has room for, naming the line', () => {
     const switches = (count: number) => Array.from({ length: count }, (_, index) => pciSwitch(index.toString(16), '')).join('\n');
-    const { message, line } = failure(() => build(systemXml(cpu(0, gpu('01', 0) + pciSwitch('02', switches(500))), cpu(1, switches(141)))));
+    const { message, line } = failure(() =>
+      build(systemXml(cpu(0, gpu('01', 0) + pciSwitch('02', switches(500))), cpu(1, switches(141)))),
+    );
     expect(message).toContain('room for 640 nodes');
     expect(line).toBe(500 + 140);
   });

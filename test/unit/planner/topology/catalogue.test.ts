@@ -18,11 +18,16 @@ function shape(element: XmlElement): string {
   const inner = element.children.map(shape).sort().join(' ');
   const value = (name: string) => element.attributes.get(name) ?? '';
   switch (element.name) {
-    case 'cpu': return `cpu ${value('arch')} ${value('vendor')} (${inner})`;
-    case 'pci': return `${value('class').slice(0, 4)} ${value('link_speed')} x${value('link_width')} (${inner})`;
-    case 'gpu': return `sm${value('sm')} ${linksOf(element)}`;
-    case 'net': return `net ${value('speed')} gdr${value('gdr')}`;
-    default: return `(${inner})`;
+    case 'cpu':
+      return `cpu ${value('arch')} ${value('vendor')} (${inner})`;
+    case 'pci':
+      return `${value('class').slice(0, 4)} ${value('link_speed')} x${value('link_width')} (${inner})`;
+    case 'gpu':
+      return `sm${value('sm')} ${linksOf(element)}`;
+    case 'net':
+      return `net ${value('speed')} gdr${value('gdr')}`;
+    default:
+      return `(${inner})`;
   }
 }
 
@@ -32,20 +37,34 @@ function linksOf(gpu: XmlElement): string {
     const kind = link.attributes.get('tclass') ?? 'c2c';
     counts.set(kind, (counts.get(kind) ?? 0) + Number(link.attributes.get('count')));
   }
-  return [...counts].map(([kind, count]) => `${kind}x${count}`).sort().join(' ');
+  return [...counts]
+    .map(([kind, count]) => `${kind}x${count}`)
+    .sort()
+    .join(' ');
 }
 
 /** NVLinks between GPUs as counts by `dev`. */
 function mesh(root: XmlElement): number[][] {
   const gpus = [...descendants(root)].filter((element) => element.name === 'gpu');
   const busIds = gpus.map((gpu) => gpu.parent?.attributes.get('busid'));
-  return gpus.map((gpu) => busIds.map((busId) => Number(gpu.children.find((link) => link.attributes.get('target') === busId)?.attributes.get('count') ?? 0)));
+  return gpus.map((gpu) =>
+    busIds.map((busId) =>
+      Number(gpu.children.find((link) => link.attributes.get('target') === busId)?.attributes.get('count') ?? 0),
+    ),
+  );
 }
 
 const systemOf = (root: XmlElement) => buildSystem(root, { parameters: defaultParameters });
 
 describe('every machine', () => {
-  const names = [...machines.map(({ name }) => name), 'pcie-2-l4', 'pcie-5-l20', 'pcie-8-rtx4090', 'pcie-16-a6000', 'pcie-8-h100-pcie'];
+  const names = [
+    ...machines.map(({ name }) => name),
+    'pcie-2-l4',
+    'pcie-5-l20',
+    'pcie-8-rtx4090',
+    'pcie-16-a6000',
+    'pcie-8-h100-pcie',
+  ];
 
   it.each(names)('%s is possible, and is what NCCL would dump', (name) => {
     const root = machine(name);
@@ -65,7 +84,9 @@ describe('every machine', () => {
       for (const { index: to } of system.gpus) {
         expect(paths.type[paths.between(NodeType.GPU, from, NodeType.GPU, to)]).toBeLessThan(PathType.DIS);
       }
-      const nearest = Math.min(...system.nets.map(({ index: net }) => paths.type[paths.between(NodeType.GPU, from, NodeType.NET, net)]!));
+      const nearest = Math.min(
+        ...system.nets.map(({ index: net }) => paths.type[paths.between(NodeType.GPU, from, NodeType.NET, net)]!),
+      );
       expect(nearest).toBeLessThan(PathType.NET);
     }
   });
@@ -78,16 +99,26 @@ describe('every machine', () => {
 
 describe.skipIf(oracleMissing !== undefined)('recorded machines of the same kind', () => {
   it.each([
-    ['dgx-1v', 'dgx1v.n1'], ['dgx-2', 'dgx2.n1'], ['dgx-h100', 'dgxh100-nostorage.n1'], ['dgx-h100-storage', 'dgxh100.n1'],
-    ['dgx-b200-storage', 'dgxb200.n1'], ['dgx-b300', 'dgxb300.n1'], ['hgx-a100-4', 'hgxa100x4-2nic.n1'], ['gh200', 'gh200.n1'],
-    ['gh200-4', 'gh200x4.n1'], ['gb200-tray', 'gb200-c2c5.n1'], ['ac922', 'ac922-6.n1'],
+    ['dgx-1v', 'dgx1v.n1'],
+    ['dgx-2', 'dgx2.n1'],
+    ['dgx-h100', 'dgxh100-nostorage.n1'],
+    ['dgx-h100-storage', 'dgxh100.n1'],
+    ['dgx-b200-storage', 'dgxb200.n1'],
+    ['dgx-b300', 'dgxb300.n1'],
+    ['hgx-a100-4', 'hgxa100x4-2nic.n1'],
+    ['gh200', 'gh200.n1'],
+    ['gh200-4', 'gh200x4.n1'],
+    ['gb200-tray', 'gb200-c2c5.n1'],
+    ['ac922', 'ac922-6.n1'],
   ])('%s has the shape of %s', (name, recorded) => {
     expect(shape(machine(name))).toBe(shape(parseXml(oracleXml(recorded)).root));
   });
 
   it('a DGX A100 is as the recorded real one, but for the second ports for storage', () => {
     const recorded = parseXml(oracleXml('real-keysight-dgxa100.n1')).root;
-    for (const net of [...descendants(recorded)].filter((element) => element.name === 'net' && element.attributes.get('port') === '2')) {
+    for (const net of [...descendants(recorded)].filter(
+      (element) => element.name === 'net' && element.attributes.get('port') === '2',
+    )) {
       net.parent!.children.splice(net.parent!.children.indexOf(net), 1);
     }
     expect(shape(machine('dgx-a100-storage'))).toBe(shape(recorded));
@@ -123,7 +154,9 @@ describe('NVLinks', () => {
     for (const gpu of [...descendants(machine(name))].filter((element) => element.name === 'gpu')) {
       const device = Number(gpu.parent?.attributes.get('device'));
       const model = gpuModels.find((candidate) => candidate.device === device)!;
-      const count = gpu.children.filter((link) => link.name === 'nvlink').reduce((sum, link) => sum + Number(link.attributes.get('count')), 0);
+      const count = gpu.children
+        .filter((link) => link.name === 'nvlink')
+        .reduce((sum, link) => sum + Number(link.attributes.get('count')), 0);
       expect(count).toBe(name === 'gh200' ? 0 : model.nvlinks);
     }
   });
@@ -139,16 +172,31 @@ describe('NVLinks', () => {
 });
 
 describe('names', () => {
-  it.each([['DGX-H100', 'dgx-h100'], ['dgxh100', 'dgx-h100'], ['nvl72', 'gb200-nvl72']])('%s is %s', (alias, name) => {
+  it.each([
+    ['DGX-H100', 'dgx-h100'],
+    ['dgxh100', 'dgx-h100'],
+    ['nvl72', 'gb200-nvl72'],
+  ])('%s is %s', (alias, name) => {
     expect(writeXml(machine(alias))).toBe(writeXml(machine(name)));
   });
 
-  it.each([['dgx-h10', /did you mean dgx-h100\?/], ['pcie-1-l40s', /pcie-N-GPU/], ['pcie-17-l40s', /N from 2 to 16/], ['pcie-8-rx580', /pcie-8-l40s/]])(
-    '%s is unknown', (name, message) => {
-      expect(() => machine(name)).toThrow(InvalidArgumentError);
-      expect(() => machine(name)).toThrow(message);
-    });
+  it.each([
+    ['dgx-h10', /did you mean dgx-h100\?/],
+    ['pcie-1-l40s', /pcie-N-GPU/],
+    ['pcie-17-l40s', /N from 2 to 16/],
+    ['pcie-8-rx580', /pcie-8-l40s/],
+  ])('%s is unknown', (name, message) => {
+    expect(() => machine(name)).toThrow(InvalidArgumentError);
+    expect(() => machine(name)).toThrow(message);
+  });
 
-  it.each([['H100 SXM', 'h100-sxm'], ['h100', 'h100-sxm'], ['RTX-4090', 'rtx4090'], ['rtx a6000', 'a6000'], ['GeForce RTX 4090', 'rtx4090']])(
-    'the GPU %s is %s', (spelling, id) => { expect(lookUpModel(spelling, gpuModels, 'GPU').id).toBe(id); });
+  it.each([
+    ['H100 SXM', 'h100-sxm'],
+    ['h100', 'h100-sxm'],
+    ['RTX-4090', 'rtx4090'],
+    ['rtx a6000', 'a6000'],
+    ['GeForce RTX 4090', 'rtx4090'],
+  ])('the GPU %s is %s', (spelling, id) => {
+    expect(lookUpModel(spelling, gpuModels, 'GPU').id).toBe(id);
+  });
 });

@@ -32,7 +32,14 @@ describe('completing a skeleton', () => {
       ['0002:00:00.0', { dev: '1', sm: '80', rank: '1', gdr: '1' }],
       ['0001:00:00.0', { dev: '0', sm: '80', rank: '0', gdr: '1' }],
     ]);
-    expect(attributes(named(root, 'net')[0])).toMatchObject({ name: 'mlx5_0', dev: '0', speed: '200000', port: '1', gdr: '1', net: '1' });
+    expect(attributes(named(root, 'net')[0])).toMatchObject({
+      name: 'mlx5_0',
+      dev: '0',
+      speed: '200000',
+      port: '1',
+      gdr: '1',
+      net: '1',
+    });
   });
 
   it('sets only what the file does not have', () => {
@@ -54,35 +61,70 @@ describe('completing a skeleton', () => {
   });
 
   it('joins GPUs by NVSwitch, in pairs, or as said link by link', () => {
-    const links = (text: string) => named(complete(skeleton, text).root, 'nvlink').map((link) => [link.attributes.get('target'), link.attributes.get('count')]);
-    expect(links('2 x H100 SXM')).toEqual([['fffffff:ffff:ff', '18'], ['fffffff:ffff:ff', '18']]);
-    expect(links('2 x A6000 with nvlink pairs')).toEqual([['0001:00:00.0', '4'], ['0002:00:00.0', '4']]);
-    expect(links('gpus: {model: V100 SXM, count: 2, nvlink: [[0, 2], [2, 0]]}')).toEqual([['0001:00:00.0', '2'], ['0002:00:00.0', '2']]);
+    const links = (text: string) =>
+      named(complete(skeleton, text).root, 'nvlink').map((link) => [link.attributes.get('target'), link.attributes.get('count')]);
+    expect(links('2 x H100 SXM')).toEqual([
+      ['fffffff:ffff:ff', '18'],
+      ['fffffff:ffff:ff', '18'],
+    ]);
+    expect(links('2 x A6000 with nvlink pairs')).toEqual([
+      ['0001:00:00.0', '4'],
+      ['0002:00:00.0', '4'],
+    ]);
+    expect(links('gpus: {model: V100 SXM, count: 2, nvlink: [[0, 2], [2, 0]]}')).toEqual([
+      ['0001:00:00.0', '2'],
+      ['0002:00:00.0', '2'],
+    ]);
     expect(links('2 x L40S')).toEqual([]);
   });
 
   it('says where it cannot know how NVLinks go', () => {
-    expect(complete(skeleton, '2 x V100 SXM').notes).toEqual([expect.stringContaining('V100 SXM has 6 NVLinks, but what they join differs by machine')]);
+    expect(complete(skeleton, '2 x V100 SXM').notes).toEqual([
+      expect.stringContaining('V100 SXM has 6 NVLinks, but what they join differs by machine'),
+    ]);
   });
 
   it('fills in the CPU', () => {
     const bare = parseXml('<system version="1"><cpu numaid="0"/></system>').root;
-    expect(attributes(complete(bare, 'Sapphire Rapids').root.children[0])).toEqual(
-      { numaid: '0', arch: 'x86_64', vendor: 'GenuineIntel', familyid: '6', modelid: '143' });
+    expect(attributes(complete(bare, 'Sapphire Rapids').root.children[0])).toEqual({
+      numaid: '0',
+      arch: 'x86_64',
+      vendor: 'GenuineIntel',
+      familyid: '6',
+      modelid: '143',
+    });
   });
 
   it('without a description gives ranks only, in the order of dev', () => {
-    const root = parseXml('<system version="1"><cpu numaid="0"><pci busid="1"><gpu dev="1" sm="80" gdr="0"/></pci><pci busid="2"><gpu dev="0" sm="80" gdr="1"/></pci></cpu></system>').root;
+    const root = parseXml(
+      '<system version="1"><cpu numaid="0"><pci busid="1"><gpu dev="1" sm="80" gdr="0"/></pci><pci busid="2"><gpu dev="0" sm="80" gdr="1"/></pci></cpu></system>',
+    ).root;
     expect(isSkeleton(root)).toBe(true);
     const completed = completeSkeleton(root).root;
     expect(isSkeleton(completed)).toBe(false);
     expect(named(completed, 'gpu').map((gpu) => [...gpu.attributes])).toEqual([
-      [['dev', '1'], ['sm', '80'], ['rank', '1'], ['gdr', '0']], [['dev', '0'], ['sm', '80'], ['rank', '0'], ['gdr', '1']]]);
+      [
+        ['dev', '1'],
+        ['sm', '80'],
+        ['rank', '1'],
+        ['gdr', '0'],
+      ],
+      [
+        ['dev', '0'],
+        ['sm', '80'],
+        ['rank', '0'],
+        ['gdr', '1'],
+      ],
+    ]);
   });
 
   it('lets a file say that only some GPUs are in use', () => {
-    const root = parseXml('<system version="1"><cpu numaid="0"><pci busid="1"><gpu dev="0" rank="0"/></pci><pci busid="2"><gpu dev="1"/></pci></cpu></system>').root;
-    expect(completeSkeleton(root).notes).toEqual(['1 of 2 GPUs have no rank (the first: <gpu dev="1"> (line 1)): NCCL leaves them out']);
+    const root = parseXml(
+      '<system version="1"><cpu numaid="0"><pci busid="1"><gpu dev="0" rank="0"/></pci><pci busid="2"><gpu dev="1"/></pci></cpu></system>',
+    ).root;
+    expect(completeSkeleton(root).notes).toEqual([
+      '1 of 2 GPUs have no rank (the first: <gpu dev="1"> (line 1)): NCCL leaves them out',
+    ]);
   });
 });
 
@@ -90,7 +132,10 @@ describe('a description that does not fit', () => {
   it.each([
     ['3 x A100 SXM', '3 x A100 SXM: the file has places for 2 only (PCI devices of that class), at 0002:00:00.0 0001:00:00.0'],
     ['1 x A100 SXM', '1 x A100 SXM: the file has 2 places, at 0002:00:00.0 0001:00:00.0; say which, as in'],
-    ['1 x A100 SXM at 0009:00:00.0', '1 x A100 SXM: the file has no PCI device at 0009:00:00.0; it has 0002:00:00.0 0001:00:00.0 0101:00:00.0'],
+    [
+      '1 x A100 SXM at 0009:00:00.0',
+      '1 x A100 SXM: the file has no PCI device at 0009:00:00.0; it has 0002:00:00.0 0001:00:00.0 0101:00:00.0',
+    ],
     ['2 x A100 SXM at 0001:00:00.0', '2 x A100 SXM, but 1 bus ids; give one for each'],
     ['2 x L4 with nvlink pairs', 'L4 has no NVLink'],
     ['0 x L4', '0 x L4: a machine has 1 to 640 of them'],
@@ -121,7 +166,11 @@ describe('descriptions', () => {
     ['1 x 1600G NIC', '| connectx-8*1@1600000'],
   ])('%s', (text, summary) => {
     const { gpus, nics } = parseHardware(text);
-    const said = [...gpus.map(({ model, count }) => `${model.id}*${count} none`), '|', ...nics.map(({ model, count, speedMbps }) => `${model.id}*${count}@${speedMbps}`)];
+    const said = [
+      ...gpus.map(({ model, count }) => `${model.id}*${count} none`),
+      '|',
+      ...nics.map(({ model, count, speedMbps }) => `${model.id}*${count}@${speedMbps}`),
+    ];
     expect(said.join(' ')).toBe(summary);
   });
 });
@@ -138,12 +187,18 @@ describe.skipIf(oracleMissing !== undefined)('real cloud files', () => {
     const recorded = parseXml(oracleXml('real-azure-ndv5.n1')).root;
     const completed = complete(bare('real-azure-ndv5.n1'), '8 x H100 SXM, 8 x 400G NIC').root;
     const links = (root: XmlElement) => named(root, 'nvlink').map((link) => [...link.attributes]);
-    const gpus = (root: XmlElement) => named(root, 'gpu').map((gpu) => [gpu.parent?.attributes.get('busid'), [...gpu.attributes].filter(([key]) => key !== 'gdr')]);
+    const gpus = (root: XmlElement) =>
+      named(root, 'gpu').map((gpu) => [
+        gpu.parent?.attributes.get('busid'),
+        [...gpu.attributes].filter(([key]) => key !== 'gdr'),
+      ]);
     expect(links(completed)).toEqual(links(recorded));
-    expect(gpus(completed).map(([busId, entries]) => [busId, Object.fromEntries(entries as [string, string][])]))
-      .toEqual(gpus(recorded).map(([busId, entries]) => [busId, Object.fromEntries(entries as [string, string][])]));
-    expect(named(completed, 'net').map((net) => net.parent?.parent?.attributes.get('busid')))
-      .toEqual(named(recorded, 'net').map((net) => net.parent?.parent?.attributes.get('busid')));
+    expect(gpus(completed).map(([busId, entries]) => [busId, Object.fromEntries(entries as [string, string][])])).toEqual(
+      gpus(recorded).map(([busId, entries]) => [busId, Object.fromEntries(entries as [string, string][])]),
+    );
+    expect(named(completed, 'net').map((net) => net.parent?.parent?.attributes.get('busid'))).toEqual(
+      named(recorded, 'net').map((net) => net.parent?.parent?.attributes.get('busid')),
+    );
   });
 
   it('AWS p5 has 32 network devices', () => {

@@ -10,18 +10,30 @@ import type { XmlElement } from '../../../../src/planner/topology/xml/tree.js';
 /** Small machines as XML, and what the planner makes of them in words that tests can compare. */
 
 /** A `<cpu>`: an Intel Skylake unless the attributes say otherwise. */
-export function cpu(numaId: number, content: string, attributes = 'arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85"'): string {
+export function cpu(
+  numaId: number,
+  content: string,
+  attributes = 'arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85"',
+): string {
   return `<cpu numaid="${numaId}" affinity="0000ffff" ${attributes}>${content}</cpu>`;
 }
 
 /** A PCI switch, Gen4 x16. */
-export function pciSwitch(bus: string, content: string, attributes = 'class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16"'): string {
+export function pciSwitch(
+  bus: string,
+  content: string,
+  attributes = 'class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16"',
+): string {
   return `<pci busid="0000:${bus}:00.0" ${attributes}>${content}</pci>`;
 }
 
 /** A GPU of sm 80 on a PCI device of Gen4 x16, with what is below `<gpu>`. */
 export function gpu(bus: string, rank: number, below = '', attributes = 'sm="80" gdr="1"'): string {
-  return pciSwitch(bus, `<gpu dev="${rank}" rank="${rank}" ${attributes}>${below}</gpu>`, 'class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"');
+  return pciSwitch(
+    bus,
+    `<gpu dev="${rank}" rank="${rank}" ${attributes}>${below}</gpu>`,
+    'class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"',
+  );
 }
 
 /** NVLinks to another GPU. */
@@ -81,7 +93,9 @@ export function linksOf(system: System, name: string): string[] {
 export function pathOf({ system, paths }: Pick<LocalSystem, 'system' | 'paths'>, from: string, to: string): string {
   const target = nodeNamed(system, to);
   const path = paths.to(target.type, target.index) + nodeNamed(system, from).vertex;
-  return [pathTypeNames[paths.type[path]!], Number(paths.bandwidthGBps[path]!.toPrecision(6)), ...hopNames(paths, path)].join(' ');
+  return [pathTypeNames[paths.type[path]!], Number(paths.bandwidthGBps[path]!.toPrecision(6)), ...hopNames(paths, path)].join(
+    ' ',
+  );
 }
 
 export function nodeNamed(system: System, name: string): SystemNode {

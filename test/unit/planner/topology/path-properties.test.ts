@@ -39,55 +39,78 @@ function faultOf(system: System, paths: Paths, start: number, end: number, path:
 
 describe('on any machine', () => {
   it('a path is a chain of links, none of which has less bandwidth or a worse type than the path', () => {
-    fc.assert(fc.property(randomMachine, randomParameters, (xml, parameters) => {
-      const system = build(parseXml(xml).root, parameters);
-      const paths = computePaths(system, parameters);
-      const faults: string[] = [];
-      for (const type of [NodeType.GPU, NodeType.NET, NodeType.CPU, NodeType.DEV, NodeType.NVS]) {
-        for (let index = 0; index < countOf(system, type); index++) {
-          for (const { vertex } of system.nodes) {
-            const path = paths.to(type, index) + vertex;
-            if (paths.type[path]! >= PathType.NET) continue;
-            const fault = faultOf(system, paths, vertex, system.first[type]! + index, path);
-            if (fault !== undefined) faults.push(`from ${vertex} to ${type}/${index}: ${fault}`);
+    fc.assert(
+      fc.property(randomMachine, randomParameters, (xml, parameters) => {
+        const system = build(parseXml(xml).root, parameters);
+        const paths = computePaths(system, parameters);
+        const faults: string[] = [];
+        for (const type of [NodeType.GPU, NodeType.NET, NodeType.CPU, NodeType.DEV, NodeType.NVS]) {
+          for (let index = 0; index < countOf(system, type); index++) {
+            for (const { vertex } of system.nodes) {
+              const path = paths.to(type, index) + vertex;
+              if (paths.type[path]! >= PathType.NET) continue;
+              const fault = faultOf(system, paths, vertex, system.first[type]! + index, path);
+              if (fault !== undefined) faults.push(`from ${vertex} to ${type}/${index}: ${fault}`);
+            }
           }
         }
-      }
-      expect(faults).toEqual([]);
-    }), { numRuns: 150 });
+        expect(faults).toEqual([]);
+      }),
+      { numRuns: 150 },
+    );
   });
 
   it('where links are the same both ways, so are types and bandwidths of paths between GPUs', () => {
-    fc.assert(fc.property(randomMachine, (xml) => {
-      const system = build(parseXml(xml).root);
-      const { bandwidthGBps, reverse } = system.links;
-      expect(reverse.every((back, link) => bandwidthGBps[back] === bandwidthGBps[link])).toBe(true);
-      const paths = findPaths(system, defaultParameters);
-      const table = (swapped: boolean) => system.gpus.map((a) => system.gpus.map((b) => {
-        const path = swapped
-          ? paths.between(NodeType.GPU, b.index, NodeType.GPU, a.index)
-          : paths.between(NodeType.GPU, a.index, NodeType.GPU, b.index);
-        return [paths.type[path], paths.bandwidthGBps[path]];
-      }));
-      expect(table(false)).toEqual(table(true));
-    }), { numRuns: 200 });
+    fc.assert(
+      fc.property(randomMachine, (xml) => {
+        const system = build(parseXml(xml).root);
+        const { bandwidthGBps, reverse } = system.links;
+        expect(reverse.every((back, link) => bandwidthGBps[back] === bandwidthGBps[link])).toBe(true);
+        const paths = findPaths(system, defaultParameters);
+        const table = (swapped: boolean) =>
+          system.gpus.map((a) =>
+            system.gpus.map((b) => {
+              const path = swapped
+                ? paths.between(NodeType.GPU, b.index, NodeType.GPU, a.index)
+                : paths.between(NodeType.GPU, a.index, NodeType.GPU, b.index);
+              return [paths.type[path], paths.bandwidthGBps[path]];
+            }),
+          );
+        expect(table(false)).toEqual(table(true));
+      }),
+      { numRuns: 200 },
+    );
   });
 
   it('the same file gives the same system and paths', () => {
-    fc.assert(fc.property(randomMachine, randomParameters, (xml, parameters) => {
-      const once = () => localSystems(build(parseXml(xml).root, parameters), parameters, 16).map(({ ranks, maxGBps, totalGBps, paths }) => ({
-        ranks, maxGBps, totalGBps, type: paths.type, bandwidthGBps: paths.bandwidthGBps, hopCount: paths.hopCount,
-      }));
-      expect(once()).toEqual(once());
-    }), { numRuns: 40 });
+    fc.assert(
+      fc.property(randomMachine, randomParameters, (xml, parameters) => {
+        const once = () =>
+          localSystems(build(parseXml(xml).root, parameters), parameters, 16).map(({ ranks, maxGBps, totalGBps, paths }) => ({
+            ranks,
+            maxGBps,
+            totalGBps,
+            type: paths.type,
+            bandwidthGBps: paths.bandwidthGBps,
+            hopCount: paths.hopCount,
+          }));
+        expect(once()).toEqual(once());
+      }),
+      { numRuns: 40 },
+    );
   });
 
   it('every rank is in exactly one system', () => {
-    fc.assert(fc.property(randomMachine, randomParameters, (xml, parameters) => {
-      const system = build(parseXml(xml).root, parameters);
-      const locals = localSystems(system, parameters, system.gpus.length);
-      expect(locals.flatMap(({ ranks }) => ranks).sort((a, b) => a - b)).toEqual(system.gpus.map(({ rank }) => rank).sort((a, b) => a - b));
-      for (const { inter } of locals) expect(inter).toBe(locals.length > 1);
-    }), { numRuns: 80 });
+    fc.assert(
+      fc.property(randomMachine, randomParameters, (xml, parameters) => {
+        const system = build(parseXml(xml).root, parameters);
+        const locals = localSystems(system, parameters, system.gpus.length);
+        expect(locals.flatMap(({ ranks }) => ranks).sort((a, b) => a - b)).toEqual(
+          system.gpus.map(({ rank }) => rank).sort((a, b) => a - b),
+        );
+        for (const { inter } of locals) expect(inter).toBe(locals.length > 1);
+      }),
+      { numRuns: 80 },
+    );
   });
 });

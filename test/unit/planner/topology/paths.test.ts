@@ -5,7 +5,19 @@ import { computePaths } from '../../../../src/planner/topology/paths/compute-pat
 import { Locality } from '../../../../src/planner/topology/paths/locality.js';
 import { Reach } from '../../../../src/planner/topology/paths/reach.js';
 import { PathType } from '../../../../src/planner/topology/types.js';
-import { build, cpu, gpu, nic, nvLink, nvSwitchLink, onlyLocalSystem, parametersWith, pathOf, pciSwitch, systemXml } from './machine.js';
+import {
+  build,
+  cpu,
+  gpu,
+  nic,
+  nvLink,
+  nvSwitchLink,
+  onlyLocalSystem,
+  parametersWith,
+  pathOf,
+  pciSwitch,
+  systemXml,
+} from './machine.js';
 
 const amd = 'arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49"';
 const grace = 'arch="arm64"';
@@ -13,29 +25,45 @@ const c2c = '<c2c bw="43125" count="8"/>';
 
 describe('path types', () => {
   it('within a switch, between switches, through a CPU and across CPUs', () => {
-    const local = onlyLocalSystem(systemXml(
-      cpu(0, pciSwitch('01', pciSwitch('02', gpu('03', 0) + gpu('04', 1)) + pciSwitch('05', gpu('06', 2))) + gpu('07', 3)),
-      cpu(1, gpu('08', 4)),
-    ), parametersWith({ p2pLevel: PathType.SYS }));
+    const local = onlyLocalSystem(
+      systemXml(
+        cpu(0, pciSwitch('01', pciSwitch('02', gpu('03', 0) + gpu('04', 1)) + pciSwitch('05', gpu('06', 2))) + gpu('07', 3)),
+        cpu(1, gpu('08', 4)),
+      ),
+      parametersWith({ p2pLevel: PathType.SYS }),
+    );
     expect(pathOf(local, 'GPU/0-3000', 'GPU/0-3000')).toBe('LOC 5000');
     expect(pathOf(local, 'GPU/0-3000', 'GPU/0-4000')).toBe('PIX 24 DEV/0-3000 PCI/0-2000 DEV/0-4000 GPU/0-4000');
-    expect(pathOf(local, 'GPU/0-3000', 'GPU/0-6000')).toBe('PXB 24 DEV/0-3000 PCI/0-2000 PCI/0-1000 PCI/0-5000 DEV/0-6000 GPU/0-6000');
-    expect(pathOf(local, 'GPU/0-3000', 'GPU/0-7000')).toBe('PHB 24 DEV/0-3000 PCI/0-2000 PCI/0-1000 CPU/0-0 DEV/0-7000 GPU/0-7000');
-    expect(pathOf(local, 'GPU/0-3000', 'GPU/0-8000')).toBe('SYS 10 DEV/0-3000 PCI/0-2000 PCI/0-1000 CPU/0-0 CPU/0-1 DEV/0-8000 GPU/0-8000');
+    expect(pathOf(local, 'GPU/0-3000', 'GPU/0-6000')).toBe(
+      'PXB 24 DEV/0-3000 PCI/0-2000 PCI/0-1000 PCI/0-5000 DEV/0-6000 GPU/0-6000',
+    );
+    expect(pathOf(local, 'GPU/0-3000', 'GPU/0-7000')).toBe(
+      'PHB 24 DEV/0-3000 PCI/0-2000 PCI/0-1000 CPU/0-0 DEV/0-7000 GPU/0-7000',
+    );
+    expect(pathOf(local, 'GPU/0-3000', 'GPU/0-8000')).toBe(
+      'SYS 10 DEV/0-3000 PCI/0-2000 PCI/0-1000 CPU/0-0 CPU/0-1 DEV/0-8000 GPU/0-8000',
+    );
   });
 
   it('over NVLink and NVSwitch', () => {
-    const local = onlyLocalSystem(systemXml(
-      cpu(0, gpu('01', 0, nvSwitchLink(12))), cpu(1, gpu('02', 1, nvSwitchLink(12)) + gpu('03', 2)),
-    ));
+    const local = onlyLocalSystem(
+      systemXml(cpu(0, gpu('01', 0, nvSwitchLink(12))), cpu(1, gpu('02', 1, nvSwitchLink(12)) + gpu('03', 2))),
+    );
     expect(pathOf(local, 'GPU/0-1000', 'GPU/0-2000')).toBe('NVL 240 DEV/0-1000 NVS/0-0 DEV/0-2000 GPU/0-2000');
   });
 
   it('by way of one GPU over NVLink, never of two', () => {
-    const chain = systemXml(cpu(0, [
-      gpu('01', 0, nvLink('02', 2), 'sm="70" gdr="1"'), gpu('02', 1, nvLink('01', 2) + nvLink('03', 1), 'sm="70" gdr="1"'),
-      gpu('03', 2, nvLink('02', 1) + nvLink('04', 2), 'sm="70" gdr="1"'), gpu('04', 3, nvLink('03', 2), 'sm="70" gdr="1"'),
-    ].join('')));
+    const chain = systemXml(
+      cpu(
+        0,
+        [
+          gpu('01', 0, nvLink('02', 2), 'sm="70" gdr="1"'),
+          gpu('02', 1, nvLink('01', 2) + nvLink('03', 1), 'sm="70" gdr="1"'),
+          gpu('03', 2, nvLink('02', 1) + nvLink('04', 2), 'sm="70" gdr="1"'),
+          gpu('04', 3, nvLink('03', 2), 'sm="70" gdr="1"'),
+        ].join(''),
+      ),
+    );
     const local = onlyLocalSystem(chain);
     expect(pathOf(local, 'GPU/0-1000', 'GPU/0-3000')).toBe('NVB 20 DEV/0-1000 DEV/0-2000 DEV/0-3000 GPU/0-3000');
     expect(pathOf(local, 'GPU/0-1000', 'GPU/0-4000')).toMatch(/^PHB /);
@@ -44,22 +72,29 @@ describe('path types', () => {
 
   it('prefers the better type, then bandwidth, then fewer hops', () => {
     const slow = nvLink('02', 1);
-    const local = onlyLocalSystem(systemXml(cpu(0, pciSwitch('09',
-      gpu('01', 0, slow, 'sm="60" gdr="1"') + gpu('02', 1, nvLink('01', 1), 'sm="60" gdr="1"')))));
+    const local = onlyLocalSystem(
+      systemXml(
+        cpu(0, pciSwitch('09', gpu('01', 0, slow, 'sm="60" gdr="1"') + gpu('02', 1, nvLink('01', 1), 'sm="60" gdr="1"'))),
+      ),
+    );
     expect(pathOf(local, 'GPU/0-1000', 'GPU/0-2000')).toBe('NVL 18 DEV/0-1000 DEV/0-2000 GPU/0-2000');
   });
 
   it('fails where a node has no link back, and names both nodes', () => {
     const root = systemXml(cpu(0, gpu('01', 0, nvLink('02', 1)) + gpu('02', 1)));
     const system = build(root);
-    expect(() => computePaths(system, parametersWith({}))).toThrow(/DEV\/0-1000 has a link to DEV\/0-2000, but there is none back/);
+    expect(() => computePaths(system, parametersWith({}))).toThrow(
+      /DEV\/0-1000 has a link to DEV\/0-2000, but there is none back/,
+    );
   });
 
   it('across PCI switches joined by a pcilink both ways are of type PXB', () => {
-    const local = onlyLocalSystem(systemXml(
-      cpu(0, pciSwitch('01', `${gpu('02', 0)}<pcilink target="0000:03:00.0"/>`)),
-      cpu(1, pciSwitch('03', `${gpu('04', 1)}<pcilink target="0000:01:00.0"/>`)),
-    ));
+    const local = onlyLocalSystem(
+      systemXml(
+        cpu(0, pciSwitch('01', `${gpu('02', 0)}<pcilink target="0000:03:00.0"/>`)),
+        cpu(1, pciSwitch('03', `${gpu('04', 1)}<pcilink target="0000:01:00.0"/>`)),
+      ),
+    );
     expect(pathOf(local, 'GPU/0-2000', 'GPU/0-4000')).toBe('PXB 24 DEV/0-2000 PCI/0-1000 PCI/0-3000 DEV/0-4000 GPU/0-4000');
   });
 });
@@ -69,9 +104,16 @@ describe('peer-to-peer', () => {
 
   it('goes through the CPU of the receiver where the level forbids the direct path', () => {
     expect(pathOf(onlyLocalSystem(acrossSwitches), 'GPU/0-3000', 'GPU/0-5000')).toMatch(/^PXB /);
-    expect(pathOf(onlyLocalSystem(acrossSwitches, parametersWith({ p2pLevel: PathType.PIX })), 'GPU/0-3000', 'GPU/0-5000'))
-      .toBe('PHB 24 DEV/0-3000 PCI/0-2000 PCI/0-1000 CPU/0-0 PCI/0-1000 PCI/0-4000 DEV/0-5000 GPU/0-5000');
-    expect(pathOf(onlyLocalSystem(acrossSwitches, parametersWith({ p2pDisable: 1, p2pLevel: PathType.SYS })), 'GPU/0-3000', 'GPU/0-5000')).toMatch(/^PHB /);
+    expect(pathOf(onlyLocalSystem(acrossSwitches, parametersWith({ p2pLevel: PathType.PIX })), 'GPU/0-3000', 'GPU/0-5000')).toBe(
+      'PHB 24 DEV/0-3000 PCI/0-2000 PCI/0-1000 CPU/0-0 PCI/0-1000 PCI/0-4000 DEV/0-5000 GPU/0-5000',
+    );
+    expect(
+      pathOf(
+        onlyLocalSystem(acrossSwitches, parametersWith({ p2pDisable: 1, p2pLevel: PathType.SYS })),
+        'GPU/0-3000',
+        'GPU/0-5000',
+      ),
+    ).toMatch(/^PHB /);
   });
 
   it('reaches across the CPU on AMD with at most two GPUs', () => {
@@ -99,15 +141,21 @@ describe('peer-to-peer', () => {
 
   it('that the driver refuses over PCI goes through the CPU without a word', () => {
     const system = build(acrossSwitches);
-    expect(pathOf({ system, paths: computePaths(system, parametersWith({}), refused) }, 'GPU/0-3000', 'GPU/0-5000')).toMatch(/^PHB /);
+    expect(pathOf({ system, paths: computePaths(system, parametersWith({}), refused) }, 'GPU/0-3000', 'GPU/0-5000')).toMatch(
+      /^PHB /,
+    );
   });
 
   it('by way of a GPU that no rank uses is an error that tells what to do', () => {
-    const triangle = systemXml(cpu(0, gpu('01', 0, nvLink('02', 1)) + gpu('02', 1, nvLink('01', 1) + nvLink('03', 1)) + gpu('03', 2, nvLink('02', 1))));
+    const triangle = systemXml(
+      cpu(0, gpu('01', 0, nvLink('02', 1)) + gpu('02', 1, nvLink('01', 1) + nvLink('03', 1)) + gpu('03', 2, nvLink('02', 1))),
+    );
     const system = build(triangle);
     const paths = computePaths(system, parametersWith({}));
     const missing = { ...system, gpus: system.gpus.map((node) => (node.rank === 1 ? { ...node, dev: 9 } : node)) };
-    expect(() => new Reach(missing, paths, parametersWith({})).relay(0, 2)).toThrow(/by way of DEV\/0-2000, which no rank uses; set NCCL_NVB_DISABLE=1/);
+    expect(() => new Reach(missing, paths, parametersWith({})).relay(0, 2)).toThrow(
+      /by way of DEV\/0-2000, which no rank uses; set NCCL_NVB_DISABLE=1/,
+    );
   });
 });
 
@@ -115,7 +163,10 @@ describe('ranks that reach each other by neither peer-to-peer nor shared memory'
   it('see a system each, without the GPUs of the others', () => {
     const root = systemXml(cpu(0, gpu('01', 0) + gpu('02', 1) + nic('03', 0)));
     const locals = localSystems(build(root), parametersWith({ shmDisable: 1 }), 2);
-    expect(locals.map(({ ranks, inter }) => ({ ranks, inter }))).toEqual([{ ranks: [0], inter: true }, { ranks: [1], inter: true }]);
+    expect(locals.map(({ ranks, inter }) => ({ ranks, inter }))).toEqual([
+      { ranks: [0], inter: true },
+      { ranks: [1], inter: true },
+    ]);
     expect(locals[1]?.system.gpus.map(({ rank, index, vertex }) => [rank, index, vertex])).toEqual([[1, 0, 0]]);
     expect(locals[1]?.system.hardware).toHaveLength(2);
     expect(locals[1]?.ranks).toEqual([1]);
@@ -123,7 +174,8 @@ describe('ranks that reach each other by neither peer-to-peer nor shared memory'
   });
 
   it('are those for whom the network is faster than the path between', () => {
-    const side = (bus: number, rank: number) => pciSwitch(`0${bus}`, gpu(`0${bus + 1}`, rank) + nic(`0${bus + 2}`, rank, 'speed="200000" gdr="1"'));
+    const side = (bus: number, rank: number) =>
+      pciSwitch(`0${bus}`, gpu(`0${bus + 1}`, rank) + nic(`0${bus + 2}`, rank, 'speed="200000" gdr="1"'));
     const root = systemXml(cpu(0, side(1, 0)), cpu(1, side(4, 1)));
     expect(localSystems(build(root), parametersWith({}), 2)).toHaveLength(2);
     expect(localSystems(build(root), parametersWith({ netDisableIntra: 1 }), 2)).toHaveLength(1);
@@ -131,13 +183,20 @@ describe('ranks that reach each other by neither peer-to-peer nor shared memory'
 });
 
 describe('paths to the network', () => {
-  const rails = systemXml(cpu(0,
-    pciSwitch('01', gpu('02', 0, nvSwitchLink(18), 'sm="90" gdr="1"') + nic('03', 0)) + pciSwitch('04', gpu('05', 1, nvSwitchLink(18), 'sm="90" gdr="1"') + nic('06', 1))));
+  const rails = systemXml(
+    cpu(
+      0,
+      pciSwitch('01', gpu('02', 0, nvSwitchLink(18), 'sm="90" gdr="1"') + nic('03', 0)) +
+        pciSwitch('04', gpu('05', 1, nvSwitchLink(18), 'sm="90" gdr="1"') + nic('06', 1)),
+    ),
+  );
 
   it('go by way of the GPU next to the NIC for sending, and not for receiving', () => {
     const local = onlyLocalSystem(rails);
     expect(pathOf(local, 'GPU/0-2000', 'NET/0-0')).toBe('PIX 24 DEV/0-2000 PCI/0-1000 NIC/0-3000 NET/0-0');
-    expect(pathOf(local, 'GPU/0-2000', 'NET/0-1')).toBe('PXN 24 DEV/0-2000 NVS/0-0 DEV/0-5000 GPU/0-5000 DEV/0-5000 PCI/0-4000 NIC/0-6000 NET/0-1');
+    expect(pathOf(local, 'GPU/0-2000', 'NET/0-1')).toBe(
+      'PXN 24 DEV/0-2000 NVS/0-0 DEV/0-5000 GPU/0-5000 DEV/0-5000 PCI/0-4000 NIC/0-6000 NET/0-1',
+    );
     expect(pathOf(local, 'NET/0-1', 'GPU/0-2000')).toMatch(/^PHB /);
     expect(pathOf(onlyLocalSystem(rails, parametersWith({ pxnDisable: 1 })), 'GPU/0-2000', 'NET/0-1')).toMatch(/^PHB /);
     expect([...local.gpuOfNet]).toEqual([0, 1]);
@@ -151,8 +210,14 @@ describe('paths to the network', () => {
   });
 
   it('before Ampere carry reads only where NVLink takes other traffic off PCI', () => {
-    const old = (below: string) => systemXml(cpu(0,
-      pciSwitch('01', gpu('02', 0, below.replace('X', '05'), 'sm="70" gdr="1"') + nic('03', 0)) + pciSwitch('04', gpu('05', 1, below.replace('X', '02'), 'sm="70" gdr="1"'))));
+    const old = (below: string) =>
+      systemXml(
+        cpu(
+          0,
+          pciSwitch('01', gpu('02', 0, below.replace('X', '05'), 'sm="70" gdr="1"') + nic('03', 0)) +
+            pciSwitch('04', gpu('05', 1, below.replace('X', '02'), 'sm="70" gdr="1"')),
+        ),
+      );
     const nvLinked = old('<nvlink target="0000:X:00.0" count="2" tclass="0x030200"/>');
     expect(pathOf(onlyLocalSystem(nvLinked), 'GPU/0-5000', 'NET/0-0')).toMatch(/^PXN /);
     expect(pathOf(onlyLocalSystem(nvLinked, parametersWith({ netGdrRead: 0 })), 'GPU/0-5000', 'NET/0-0')).toMatch(/^PHB /);
@@ -160,7 +225,9 @@ describe('paths to the network', () => {
 
   it('over C2C and a CPU are P2C for the nearest NIC', () => {
     const root = systemXml(
-      cpu(0, gpu('01', 0, c2c, 'sm="90" gdr="1"') + nic('02', 0), grace), cpu(1, gpu('03', 1, c2c, 'sm="90" gdr="1"') + nic('04', 1), grace));
+      cpu(0, gpu('01', 0, c2c, 'sm="90" gdr="1"') + nic('02', 0), grace),
+      cpu(1, gpu('03', 1, c2c, 'sm="90" gdr="1"') + nic('04', 1), grace),
+    );
     const local = onlyLocalSystem(root, parametersWith({ netDisableIntra: 1 }), 4);
     expect(pathOf(local, 'GPU/0-1000', 'NET/0-0')).toBe('P2C 24 DEV/0-1000 CPU/0-0 NIC/0-2000 NET/0-0');
     expect(pathOf(local, 'NET/0-0', 'GPU/0-1000')).toBe('P2C 24 NIC/0-2000 CPU/0-0 DEV/0-1000 GPU/0-1000');
@@ -174,9 +241,17 @@ describe('paths to the network', () => {
 });
 
 describe('which NIC a GPU uses', () => {
-  const machine = (gpus: number, nics: number) => systemXml(cpu(0, pciSwitch('01',
-    Array.from({ length: gpus }, (_, rank) => gpu((0x10 + rank).toString(16), rank)).join('')
-    + Array.from({ length: nics }, (_, dev) => nic((0x20 + dev).toString(16), dev)).join(''))));
+  const machine = (gpus: number, nics: number) =>
+    systemXml(
+      cpu(
+        0,
+        pciSwitch(
+          '01',
+          Array.from({ length: gpus }, (_, rank) => gpu((0x10 + rank).toString(16), rank)).join('') +
+            Array.from({ length: nics }, (_, dev) => nic((0x20 + dev).toString(16), dev)).join(''),
+        ),
+      ),
+    );
 
   /** Per GPU the NET of channels 0 to 3. */
   const choices = (gpus: number, nics: number, changes = {}) => {
@@ -187,7 +262,10 @@ describe('which NIC a GPU uses', () => {
   };
 
   it('shares two out by the number of the GPU', () => {
-    expect(choices(2, 2)).toEqual([[0, 0, 0, 0], [1, 1, 1, 1]]);
+    expect(choices(2, 2)).toEqual([
+      [0, 0, 0, 0],
+      [1, 1, 1, 1],
+    ]);
   });
 
   it('mirrors bits so that neighbours use distant ones', () => {
@@ -196,7 +274,10 @@ describe('which NIC a GPU uses', () => {
 
   it('takes turns where a GPU has several', () => {
     expect(choices(1, 2)).toEqual([[0, 1, 0, 1]]);
-    expect(choices(2, 2, { netDevicesPolicy: { kind: 'all' } })).toEqual([[0, 1, 0, 1], [1, 0, 1, 0]]);
+    expect(choices(2, 2, { netDevicesPolicy: { kind: 'all' } })).toEqual([
+      [0, 1, 0, 1],
+      [1, 0, 1, 0],
+    ]);
     expect(choices(1, 4, { netDevicesPolicy: { kind: 'max', count: 3 } })).toEqual([[0, 1, 2, 0]]);
   });
 
@@ -221,7 +302,10 @@ describe('totals for the search', () => {
 });
 
 describe('NVLink SHARP', () => {
-  const two = (sm: number) => systemXml(cpu(0, gpu('01', 0, nvSwitchLink(18), `sm="${sm}" gdr="1"`) + gpu('02', 1, nvSwitchLink(18), `sm="${sm}" gdr="1"`)));
+  const two = (sm: number) =>
+    systemXml(
+      cpu(0, gpu('01', 0, nvSwitchLink(18), `sm="${sm}" gdr="1"`) + gpu('02', 1, nvSwitchLink(18), `sm="${sm}" gdr="1"`)),
+    );
 
   it('needs NVSwitches, two GPUs and Hopper, and the user can turn it on or off', () => {
     expect(onlyLocalSystem(two(90)).nvls).toBe(true);
@@ -229,14 +313,27 @@ describe('NVLink SHARP', () => {
     expect(onlyLocalSystem(systemXml(cpu(0, gpu('01', 0, nvSwitchLink(18), 'sm="90" gdr="1"')))).nvls).toBe(false);
     expect(onlyLocalSystem(two(90), parametersWith({ nvlsEnable: 0 })).nvls).toBe(false);
     expect(onlyLocalSystem(two(80), parametersWith({ nvlsEnable: 1 })).nvls).toBe(true);
-    const olderFirst = (older: number) => systemXml(cpu(0, gpu('01', older, nvSwitchLink(18), 'sm="70" gdr="1"') + gpu('02', 1 - older, nvSwitchLink(18), 'sm="90" gdr="1"')));
+    const olderFirst = (older: number) =>
+      systemXml(
+        cpu(0, gpu('01', older, nvSwitchLink(18), 'sm="70" gdr="1"') + gpu('02', 1 - older, nvSwitchLink(18), 'sm="90" gdr="1"')),
+      );
     expect([0, 1].map((older) => onlyLocalSystem(olderFirst(older)).nvls)).toEqual([false, true]);
   });
 
   it('does not go with several ranks on one GPU', () => {
-    const shared = systemXml(cpu(0, pciSwitch('01', `<gpu dev="0" rank="0" sm="90" gdr="1">${nvSwitchLink(18)}</gpu><gpu dev="0" rank="1" sm="90" gdr="1"/>`,
-      'class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"')));
+    const shared = systemXml(
+      cpu(
+        0,
+        pciSwitch(
+          '01',
+          `<gpu dev="0" rank="0" sm="90" gdr="1">${nvSwitchLink(18)}</gpu><gpu dev="0" rank="1" sm="90" gdr="1"/>`,
+          'class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"',
+        ),
+      ),
+    );
     expect(onlyLocalSystem(shared).nvls).toBe(false);
-    expect(() => onlyLocalSystem(shared, parametersWith({ nvlsEnable: 1 }))).toThrow('NCCL_NVLS_ENABLE=1 does not go with several ranks on one GPU');
+    expect(() => onlyLocalSystem(shared, parametersWith({ nvlsEnable: 1 }))).toThrow(
+      'NCCL_NVLS_ENABLE=1 does not go with several ranks on one GPU',
+    );
   });
 });

@@ -9,8 +9,11 @@ const bridge = (busId: string, inside: string) =>
   `<pci busid="0000:${busId}:00.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">${inside}</pci>`;
 const file = `<system version="1">
   <cpu numaid="0" arch="x86_64" vendor="AuthenticAMD" familyid="143" modelid="49">
-    ${bridge('10', `<pci busid="0000:11:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="80" rank="0" gdr="1"/></pci>
-      <pci busid="0000:12:00.0" class="0x010802" link_speed="16.0 GT/s PCIe" link_width="4"/>`)}
+    ${bridge(
+      '10',
+      `<pci busid="0000:11:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="80" rank="0" gdr="1"/></pci>
+      <pci busid="0000:12:00.0" class="0x010802" link_speed="16.0 GT/s PCIe" link_width="4"/>`,
+    )}
     ${bridge('20', bridge('21', ''))}
   </cpu>
   <cpu numaid="1" arch="x86_64" vendor="AuthenticAMD" familyid="143" modelid="49"/>
@@ -24,7 +27,15 @@ describe('a file as it comes', () => {
     const { root } = parseXml(file);
     const names = (element: typeof root) => buildSystem(element, { parameters: parametersWith({}) }).nodes.map(nodeName);
     expect(names(root)).toContain('CPU/0-1');
-    expect(names(withoutEmptyBranches(root))).toEqual(['GPU/0-11000', 'PCI/0-10000', 'CPU/0-0', 'CPU/0-2', 'NIC/0-0', 'NET/0-0', 'DEV/0-11000']);
+    expect(names(withoutEmptyBranches(root))).toEqual([
+      'GPU/0-11000',
+      'PCI/0-10000',
+      'CPU/0-0',
+      'CPU/0-2',
+      'NIC/0-0',
+      'NET/0-0',
+      'DEV/0-11000',
+    ]);
     expect(names(root)).toContain('PCI/0-21000');
   });
 

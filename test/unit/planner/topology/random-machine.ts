@@ -37,12 +37,26 @@ interface Kind {
 }
 
 function pciTree(depth: number): fc.Arbitrary<Tree> {
-  const link = fc.tuple(fc.constantFrom('8.0', '16.0', '32.0'), fc.constantFrom(4, 8, 16))
+  const link = fc
+    .tuple(fc.constantFrom('8.0', '16.0', '32.0'), fc.constantFrom(4, 8, 16))
     .map(([speed, width]) => `link_speed="${speed} GT/s PCIe" link_width="${width}"`);
   const gpu = fc.record({ kind: fc.constant('gpu' as const), link });
-  const nic = fc.record({ kind: fc.constant('nic' as const), link, speedMbps: fc.constantFrom(25000, 100000, 200000, 400000), gdr: fc.boolean() });
+  const nic = fc.record({
+    kind: fc.constant('nic' as const),
+    link,
+    speedMbps: fc.constantFrom(25000, 100000, 200000, 400000),
+    gdr: fc.boolean(),
+  });
   if (depth === 0) return fc.oneof(gpu, nic);
-  return fc.oneof(gpu, nic, fc.record({ kind: fc.constant('switch' as const), link, below: fc.array(pciTree(depth - 1), { minLength: 1, maxLength: 3 }) }));
+  return fc.oneof(
+    gpu,
+    nic,
+    fc.record({
+      kind: fc.constant('switch' as const),
+      link,
+      below: fc.array(pciTree(depth - 1), { minLength: 1, maxLength: 3 }),
+    }),
+  );
 }
 
 const maxGpus = 8;
@@ -59,11 +73,14 @@ class Writer {
 
   machine(cpus: readonly (readonly Tree[])[]): string {
     // Numbers of GPUs and their bus ids are needed for NVLinks, so trees are written twice: bus ids stay the same.
-    const text = cpus.map((trees, numaId) =>
-      `<cpu numaid="${numaId}" affinity="${(0xf << (4 * numaId)).toString(16)}" ${this.#kind.cpuKind}>${trees.map((tree) => this.#tree(tree)).join('')}</cpu>`);
+    const text = cpus.map(
+      (trees, numaId) =>
+        `<cpu numaid="${numaId}" affinity="${(0xf << (4 * numaId)).toString(16)}" ${this.#kind.cpuKind}>${trees.map((tree) => this.#tree(tree)).join('')}</cpu>`,
+    );
     const busIds = [...text.join('').matchAll(/busid="([^"]+)" class="0x030200"/g)].map(([, busId]) => busId ?? '');
-    return `<system version="1">${text.join('')}</system>`
-      .replaceAll(/NVLINKS(\d)/g, (_, gpu: string) => this.#nvLinks(Number(gpu), busIds));
+    return `<system version="1">${text.join('')}</system>`.replaceAll(/NVLINKS(\d)/g, (_, gpu: string) =>
+      this.#nvLinks(Number(gpu), busIds),
+    );
   }
 
   #tree(tree: Tree): string {
@@ -86,10 +103,12 @@ class Writer {
 
   #nvLinks(gpu: number, busIds: readonly string[]): string {
     if (this.#kind.fabric === 'switch') return '<nvlink target="fffffff:ffff:ff" count="6" tclass="0x068000"/>';
-    return busIds.map((busId, other) => {
-      const count = other === gpu ? 0 : this.#linksBetween(Math.min(gpu, other), Math.max(gpu, other));
-      return count === 0 ? '' : `<nvlink target="${busId}" count="${count}" tclass="0x030200"/>`;
-    }).join('');
+    return busIds
+      .map((busId, other) => {
+        const count = other === gpu ? 0 : this.#linksBetween(Math.min(gpu, other), Math.max(gpu, other));
+        return count === 0 ? '' : `<nvlink target="${busId}" count="${count}" tclass="0x030200"/>`;
+      })
+      .join('');
   }
 
   #linksBetween(low: number, high: number): number {

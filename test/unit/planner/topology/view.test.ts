@@ -53,8 +53,13 @@ describe('pictures', () => {
     const lines = root.children.filter((element) => element.name === 'line' && element.attributes.get('class') === 'NVL');
     expect(lines.length).toBe(16);
     for (const line of lines) {
-      const crossed = gpus.filter((gpu) => number(gpu, 'x') < number(line, 'x1') && number(line, 'x1') < number(gpu, 'x') + number(gpu, 'width')
-        && number(line, 'y1') < number(gpu, 'y') && number(gpu, 'y') < number(line, 'y2'));
+      const crossed = gpus.filter(
+        (gpu) =>
+          number(gpu, 'x') < number(line, 'x1') &&
+          number(line, 'x1') < number(gpu, 'x') + number(gpu, 'width') &&
+          number(line, 'y1') < number(gpu, 'y') &&
+          number(gpu, 'y') < number(line, 'y2'),
+      );
       expect(crossed).toEqual([]);
     }
     expect(root.children.filter((element) => element.attributes.get('class') === 'nvs').length).toBe(2);
@@ -91,21 +96,51 @@ describe('what is drawn', () => {
   it('every node and path, by name, as JSON', () => {
     const { system, paths } = load(shared);
     const json = JSON.parse(JSON.stringify(systemJson(system, paths))) as ReturnType<typeof systemJson>;
-    expect(json.nodes.map(({ id }) => id)).toEqual(['GPU/0-1000', 'GPU/0-10000001000', 'CPU/0-ffffffffffffff', 'NIC/0-0', 'NET/0-0', 'DEV/0-1000']);
-    expect(json.nodes[0]).toMatchObject({ type: 'GPU', rank: 2, sm: 80, gdr: false, parent: 'DEV/0-1000', links: [{ to: 'DEV/0-1000', type: 'LOC', bandwidthGBps: 5000 }] });
-    expect(json.paths.find(({ from, to }) => from === 'GPU/0-1000' && to === 'NET/0-0'))
-      .toMatchObject({ type: 'PHB', bandwidthGBps: 1.25, hops: ['DEV/0-1000', 'CPU/0-ffffffffffffff', 'NIC/0-0', 'NET/0-0'] });
+    expect(json.nodes.map(({ id }) => id)).toEqual([
+      'GPU/0-1000',
+      'GPU/0-10000001000',
+      'CPU/0-ffffffffffffff',
+      'NIC/0-0',
+      'NET/0-0',
+      'DEV/0-1000',
+    ]);
+    expect(json.nodes[0]).toMatchObject({
+      type: 'GPU',
+      rank: 2,
+      sm: 80,
+      gdr: false,
+      parent: 'DEV/0-1000',
+      links: [{ to: 'DEV/0-1000', type: 'LOC', bandwidthGBps: 5000 }],
+    });
+    expect(json.paths.find(({ from, to }) => from === 'GPU/0-1000' && to === 'NET/0-0')).toMatchObject({
+      type: 'PHB',
+      bandwidthGBps: 1.25,
+      hops: ['DEV/0-1000', 'CPU/0-ffffffffffffff', 'NIC/0-0', 'NET/0-0'],
+    });
   });
 });
 
-it.each([[0x1b000n, '0000:1b:00.0'], [0x1_0000_0010n, '1000:00:01.0'], [0xfffffff0ffn, 'fffff:ff:0f.f']])('%s is bus %s', (id, text) => {
+it.each([
+  [0x1b000n, '0000:1b:00.0'],
+  [0x1_0000_0010n, '1000:00:01.0'],
+  [0xfffffff0ffn, 'fffff:ff:0f.f'],
+])('%s is bus %s', (id, text) => {
   expect(formatBusId(id)).toBe(text);
 });
 
-it.each([[48, '48'], [Math.fround(370.8), '370.8'], [0.1875, '0.1875'], [Math.fround(223.56), '223.6']])('%s GB/s is %s', (value, text) => {
+it.each([
+  [48, '48'],
+  [Math.fround(370.8), '370.8'],
+  [0.1875, '0.1875'],
+  [Math.fround(223.56), '223.6'],
+])('%s GB/s is %s', (value, text) => {
   expect(formatGBps(value)).toBe(text);
 });
 
-it.each([[[], ''], [[3], '3'], [[0, 1, 2, 8, 10, 11], '0-2,8,10-11']])('cores %s are %s', (cores, text) => {
+it.each([
+  [[], ''],
+  [[3], '3'],
+  [[0, 1, 2, 8, 10, 11], '0-2,8,10-11'],
+])('cores %s are %s', (cores, text) => {
   expect(cpuList(cores)).toBe(text);
 });

@@ -28,19 +28,56 @@ const made = `<system version="1">
 </system>
 `;
 
-const recorded = oracleXmls('').filter(({ text }) => text.length < 20_000).map(({ text }) => text);
+const recorded = oracleXmls('')
+  .filter(({ text }) => text.length < 20_000)
+  .map(({ text }) => text);
 const texts = fc.constantFrom(made, ...recorded.slice(0, 60));
 
 /** What a hand, a script or a bad disk does to a file. Places are shares of its length. */
 const share = fc.double({ min: 0, max: 1, noNaN: true });
 const snippet = fc.constantFrom(
-  '<', '>', '"', "'", '&', '/', '=', '</', '<!--', '-->', '<![CDATA[', ']]>', '<?xml version="1.0"?>', '<!DOCTYPE x [', '\t', '\n', '\r',
-  '\u0000', '\uFEFF', '\uD800', '\u{1F600}', '&lt;', '&#0;', '&#x110000;', '<pci>', '</pci>', '<gpu/>', 'rank="0"', ' rank="-1" ',
-  '99999999999999999999', '-1', '0x', '1e999', 'NaN',
+  '<',
+  '>',
+  '"',
+  "'",
+  '&',
+  '/',
+  '=',
+  '</',
+  '<!--',
+  '-->',
+  '<![CDATA[',
+  ']]>',
+  '<?xml version="1.0"?>',
+  '<!DOCTYPE x [',
+  '\t',
+  '\n',
+  '\r',
+  '\u0000',
+  '\uFEFF',
+  '\uD800',
+  '\u{1F600}',
+  '&lt;',
+  '&#0;',
+  '&#x110000;',
+  '<pci>',
+  '</pci>',
+  '<gpu/>',
+  'rank="0"',
+  ' rank="-1" ',
+  '99999999999999999999',
+  '-1',
+  '0x',
+  '1e999',
+  'NaN',
 );
 const mutation = fc.oneof(
   fc.record({ kind: fc.constant('cut' as const), at: share }),
-  fc.record({ kind: fc.constant('insert' as const), at: share, what: fc.oneof(snippet, fc.string({ maxLength: 5, unit: 'binary' })) }),
+  fc.record({
+    kind: fc.constant('insert' as const),
+    at: share,
+    what: fc.oneof(snippet, fc.string({ maxLength: 5, unit: 'binary' })),
+  }),
   fc.record({ kind: fc.constant('delete' as const), at: share, length: fc.nat(200) }),
   fc.record({ kind: fc.constant('repeat' as const), at: share, length: fc.nat(400), times: fc.integer({ min: 2, max: 20 }) }),
   fc.record({ kind: fc.constant('number' as const), at: share, what: fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }) }),
@@ -63,34 +100,43 @@ function mutate(text: string, mutations: readonly (typeof mutation extends fc.Ar
 
 describe('mutated files', () => {
   it('are never too much for the doctor', () => {
-    fc.assert(fc.property(texts, fc.array(mutation, { minLength: 1, maxLength: 3 }), (text, mutations) => {
-      let parsed;
-      try {
-        parsed = parseXml(mutate(text, mutations));
-      } catch {
-        return;
-      }
-      for (const { code, consequence, remedy } of diagnose(parsed.root, { notes: parsed.notes })) expect([code, consequence, remedy]).not.toContain('');
-    }), { numRuns: 150 });
+    fc.assert(
+      fc.property(texts, fc.array(mutation, { minLength: 1, maxLength: 3 }), (text, mutations) => {
+        let parsed;
+        try {
+          parsed = parseXml(mutate(text, mutations));
+        } catch {
+          return;
+        }
+        for (const { code, consequence, remedy } of diagnose(parsed.root, { notes: parsed.notes }))
+          expect([code, consequence, remedy]).not.toContain('');
+      }),
+      { numRuns: 150 },
+    );
   });
 
   it('are read or refused with an error of ours, and what is read is written in a stable form', () => {
-    fc.assert(fc.property(texts, fc.array(mutation, { minLength: 1, maxLength: 5 }), (text, mutations) => {
-      let root;
-      try {
-        root = parseXml(mutate(text, mutations), { fileName: 'fuzz.xml' }).root;
-      } catch (error) {
-        expectOurs(error);
-        return;
-      }
-      const written = writeXml(root);
-      expect(writeXml(parseXml(written).root)).toBe(written);
-      try {
-        inFile('fuzz.xml', () => { validateTopology(root); });
-      } catch (error) {
-        expectOurs(error);
-      }
-    }), { numRuns: 400 });
+    fc.assert(
+      fc.property(texts, fc.array(mutation, { minLength: 1, maxLength: 5 }), (text, mutations) => {
+        let root;
+        try {
+          root = parseXml(mutate(text, mutations), { fileName: 'fuzz.xml' }).root;
+        } catch (error) {
+          expectOurs(error);
+          return;
+        }
+        const written = writeXml(root);
+        expect(writeXml(parseXml(written).root)).toBe(written);
+        try {
+          inFile('fuzz.xml', () => {
+            validateTopology(root);
+          });
+        } catch (error) {
+          expectOurs(error);
+        }
+      }),
+      { numRuns: 400 },
+    );
   });
 });
 

@@ -15,7 +15,10 @@ describe('reading', () => {
     expect(notes).toEqual([]);
     expect([root.name, root.line, root.column]).toEqual(['system', 1, 1]);
     expect([cpu.name, cpu.line, cpu.column, cpu.parent]).toEqual(['cpu', 2, 3, root]);
-    expect([...cpu.attributes]).toEqual([['numaid', '0'], ['arch', 'x86_64']]);
+    expect([...cpu.attributes]).toEqual([
+      ['numaid', '0'],
+      ['arch', 'x86_64'],
+    ]);
   });
 
   it('takes single quotes and comments, as NCCL does', () => {
@@ -39,12 +42,14 @@ describe('reading', () => {
     expect([root.attributes.get('name'), root.children[0]?.attributes.get('vendor')]).toEqual(['a & b', 'R&D;&&']);
     expect(notes.map((note) => describeNote(note))).toEqual([
       '2:3: NCCL itself would misread this: an entity (&…;) in a value, which it would not decode',
-      '2:40: NCCL itself would refuse this: text between elements']);
+      '2:40: NCCL itself would refuse this: text between elements',
+    ]);
     expect(parseXml(writeXml(root)).root.attributes.get('name')).toBe('a & b');
   });
 
   it('reads graph files too', () => {
-    const text = '<graphs version="1">\n  <graph id="0" pattern="4">\n    <channel>\n      <net dev="0"/>\n      <gpu dev="0" rank="0"/>\n    </channel>\n  </graph>\n</graphs>\n';
+    const text =
+      '<graphs version="1">\n  <graph id="0" pattern="4">\n    <channel>\n      <net dev="0"/>\n      <gpu dev="0" rank="0"/>\n    </channel>\n  </graph>\n</graphs>\n';
     const { root, notes } = parseXml(text);
     expect(notes).toEqual([]);
     expect(writeXml(root)).toBe(text);
@@ -56,7 +61,10 @@ describe('notes on what NCCL itself reads otherwise', () => {
     ['<?xml version="1.0"?>\n<system version="1"/>', '1:1: NCCL itself would refuse this: an XML declaration'],
     ['<!DOCTYPE system>\n<system version="1"/>', '1:1: NCCL itself would refuse this: a document type'],
     ['\uFEFF<system version="1"/>', '1:1: NCCL itself would refuse this: a byte order mark'],
-    ['<system version="1">\n\t<cpu/>\n\t<cpu/></system>', '1:21: NCCL itself would refuse this: a tab between elements (2 times)'],
+    [
+      '<system version="1">\n\t<cpu/>\n\t<cpu/></system>',
+      '1:21: NCCL itself would refuse this: a tab between elements (2 times)',
+    ],
     ['<system\tversion="1"/>', '1:1: NCCL itself would refuse this: a tab inside a tag'],
     ['<system\n version="1"/>', '1:1: NCCL itself would refuse this: a line break inside a tag'],
     ['<system version = "1"/>', '1:1: NCCL itself would refuse this: a space beside the = of an attribute'],
@@ -68,29 +76,52 @@ describe('notes on what NCCL itself reads otherwise', () => {
     ['<system version="1"><?go on?></system>', '1:21: NCCL itself would refuse this: a processing instruction'],
     ['<!--a=b--><system version="1"/>', '1:1: NCCL itself would refuse this: a comment whose first word holds a ='],
     ['<system version="2"/>', '1:1: NCCL itself would refuse this: <system> without version="1"'],
-    ['<system version="1" name="a&amp;b"/>', '1:1: NCCL itself would misread this: an entity (&…;) in a value, which it would not decode'],
-    ['<system  version="1"/>', '1:1: NCCL itself would misread this: two spaces between attributes, where it sees an attribute without name'],
+    [
+      '<system version="1" name="a&amp;b"/>',
+      '1:1: NCCL itself would misread this: an entity (&…;) in a value, which it would not decode',
+    ],
+    [
+      '<system  version="1"/>',
+      '1:1: NCCL itself would misread this: two spaces between attributes, where it sees an attribute without name',
+    ],
     ['<system version="1" version="1"/>', '1:1: NCCL itself would ignore this: a second attribute version in one element'],
-    ['<system version="1"><gpu><nvlink/></gpu></system>', '1:21: NCCL itself would ignore this: element <gpu> in <system>, with all below it; did you mean cpu?'],
-    ['<system version="1"><cpu affinty="0"/></system>', '1:21: NCCL itself would ignore this: attribute affinty of <cpu>; did you mean affinity?'],
-    ['<system version="1" name="' + 'x'.repeat(254) + '"/>', '1:1: NCCL itself would refuse this: a value of more than 253 characters (name of <system>)'],
-    ['<system version="1">' + '<cpu/>'.repeat(256) + '</system>', '1:1: NCCL itself would refuse this: more than 255 elements in one file'],
+    [
+      '<system version="1"><gpu><nvlink/></gpu></system>',
+      '1:21: NCCL itself would ignore this: element <gpu> in <system>, with all below it; did you mean cpu?',
+    ],
+    [
+      '<system version="1"><cpu affinty="0"/></system>',
+      '1:21: NCCL itself would ignore this: attribute affinty of <cpu>; did you mean affinity?',
+    ],
+    [
+      '<system version="1" name="' + 'x'.repeat(254) + '"/>',
+      '1:1: NCCL itself would refuse this: a value of more than 253 characters (name of <system>)',
+    ],
+    [
+      '<system version="1">' + '<cpu/>'.repeat(256) + '</system>',
+      '1:1: NCCL itself would refuse this: more than 255 elements in one file',
+    ],
   ])('%#: $1', (text, note) => {
     expect(notesOf(text)).toEqual([note]);
   });
 
   it('names a name that is too long, though it would ignore the element', () => {
-    expect(notesOf(`<system version="1"><${'x'.repeat(254)}/></system>`)).toContain('1:21: NCCL itself would refuse this: a name of more than 253 characters');
+    expect(notesOf(`<system version="1"><${'x'.repeat(254)}/></system>`)).toContain(
+      '1:21: NCCL itself would refuse this: a name of more than 253 characters',
+    );
   });
 
   it('counts attributes beyond the 16 that NCCL reads', () => {
     const attributes = Array.from({ length: 17 }, (_, index) => `a${index}="0"`).join(' ');
-    expect(notesOf(`<system version="1"><cpu ${attributes}/></system>`)).toContain('1:21: NCCL itself would ignore this: attributes of <cpu> after the 16th');
+    expect(notesOf(`<system version="1"><cpu ${attributes}/></system>`)).toContain(
+      '1:21: NCCL itself would ignore this: attributes of <cpu> after the 16th',
+    );
   });
 
   it('names a list of children that NCCL has no room for', () => {
-    expect(notesOf(`<graphs version="1"><graph><channel>${'<gpu/>'.repeat(641)}</channel></graph></graphs>`))
-      .toEqual([expect.stringContaining('NCCL itself would refuse this: more than 640 elements in <channel>')]);
+    expect(notesOf(`<graphs version="1"><graph><channel>${'<gpu/>'.repeat(641)}</channel></graph></graphs>`)).toEqual([
+      expect.stringContaining('NCCL itself would refuse this: more than 640 elements in <channel>'),
+    ]);
   });
 
   it('keeps a bounded number of them', () => {
@@ -106,7 +137,13 @@ describe('wrong input', () => {
     ['<system version="1">\n  <cpu numaid="0">\n', 'SYNTAX', 'the file ends inside <cpu numaid="0"> (line 2); was it cut?', 3, 1],
     ['<system version="1">\n  <cpu numaid="0', 'SYNTAX', 'the file ends inside <system> (line 1); was it cut?', 2, 17],
     ['<system version="1"></cpu>', 'SYNTAX', '</cpu> closes nothing; <system> (line 1) is open', 1, 21],
-    ['<system version="1"/>\n<system version="1"/>', 'SYNTAX', 'a second root element; a file holds one <system> or <graphs>', 2, 1],
+    [
+      '<system version="1"/>\n<system version="1"/>',
+      'SYNTAX',
+      'a second root element; a file holds one <system> or <graphs>',
+      2,
+      1,
+    ],
     ['<system version=1/>', 'SYNTAX', 'not XML: unquoted attribute value', 1, 17],
     ['<system version="1"/>\n\u0000', 'SYNTAX', 'not XML: disallowed character', 2, 1],
   ])('%#: $2', (text, code, message, line, column) => {
@@ -142,11 +179,14 @@ describe('wrong input', () => {
 });
 
 describe.skipIf(oracleMissing !== undefined)('recorded files', () => {
-  it.each(['dump-dgx1v.n1', 'dump-dgxh100-nostorage.n2', 'dump-pcie8-skl-plx02.n2'])('%s: what is written is NCCL\'s own dump', (name) => {
-    const { root } = parseXml(oracleXml(name));
-    assignHost(root, 0x1000n);
-    expect(writeXml(root)).toBe(oracleXml(name, 'topo-dump.xml'));
-  });
+  it.each(['dump-dgx1v.n1', 'dump-dgxh100-nostorage.n2', 'dump-pcie8-skl-plx02.n2'])(
+    "%s: what is written is NCCL's own dump",
+    (name) => {
+      const { root } = parseXml(oracleXml(name));
+      assignHost(root, 0x1000n);
+      expect(writeXml(root)).toBe(oracleXml(name, 'topo-dump.xml'));
+    },
+  );
 
   it('read without a note, and are written as they were', () => {
     const files = oracleXmls('');

@@ -26,7 +26,9 @@ export function madeInput({ graphs, ...values }: Changes = {}): TuningInput {
     collnet: null,
     ...values,
     graphs: {
-      ...Object.fromEntries(graphNames.map((name) => [name, header(name === 'ring' || name === 'tree' ? 2 : 0)])) as unknown as AlignedGraphs,
+      ...(Object.fromEntries(
+        graphNames.map((name) => [name, header(name === 'ring' || name === 'tree' ? 2 : 0)]),
+      ) as unknown as AlignedGraphs),
       ...graphs,
     },
   };
@@ -36,17 +38,41 @@ export function madeInput({ graphs, ...values }: Changes = {}): TuningInput {
 export function h100Input(nNodes: number, values: Changes = {}): TuningInput {
   const heads = header(8, { id: GraphId.NVLS, pattern: Pattern.NVLS, bwIntra: 48, bwInter: 48 });
   return madeInput({
-    nRanks: 8 * nNodes, nNodes, localRanks: 8, maxLocalRanks: 8, minCompCap: 90, maxCompCap: 90, nvSwitch: true, nChannels: 16,
+    nRanks: 8 * nNodes,
+    nNodes,
+    localRanks: 8,
+    maxLocalRanks: 8,
+    minCompCap: 90,
+    maxCompCap: 90,
+    nvSwitch: true,
+    nChannels: 16,
     nvls: { nChannels: 16, nHeads: 8, chunkBytes: 128 * 1024, treeMaxChunkBytes: 128 * 1024 },
     ...values,
-    graphs: { ring: header(8, { bwIntra: 40, bwInter: 40 }), tree: header(8, { bwIntra: 40, bwInter: 40 }), nvls: heads, ...values.graphs },
+    graphs: {
+      ring: header(8, { bwIntra: 40, bwInter: 40 }),
+      tree: header(8, { bwIntra: 40, bwInter: 40 }),
+      nvls: heads,
+      ...values.graphs,
+    },
   });
 }
 
 export function header(nChannels: number, values: Partial<GraphHeader> = {}): GraphHeader {
   return {
-    id: GraphId.RING, pattern: Pattern.RING, crossNic: CrossNic.NEVER, collNet: false, minChannels: 1, maxChannels: 64, nChannels,
-    bwIntra: 20, bwInter: 20, latencyInter: 0, typeIntra: PathType.NVL, typeInter: PathType.PIX, sameChannels: true, nHops: 0,
+    id: GraphId.RING,
+    pattern: Pattern.RING,
+    crossNic: CrossNic.NEVER,
+    collNet: false,
+    minChannels: 1,
+    maxChannels: 64,
+    nChannels,
+    bwIntra: 20,
+    bwInter: 20,
+    latencyInter: 0,
+    typeIntra: PathType.NVL,
+    typeInter: PathType.PIX,
+    sameChannels: true,
+    nHops: 0,
     ...values,
   };
 }

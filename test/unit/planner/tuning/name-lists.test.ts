@@ -12,7 +12,8 @@ const on = (asked: Readonly<Record<string, string>>) => Object.keys(asked).filte
 describe('NCCL_ALGO and NCCL_PROTO', () => {
   it('say nothing when unset or empty', () => {
     for (const text of [undefined, '', ';;']) {
-      for (const collective of collectives) expect(protocolsOf(text)[collective]).toEqual({ LL: 'unset', LL128: 'unset', Simple: 'unset' });
+      for (const collective of collectives)
+        expect(protocolsOf(text)[collective]).toEqual({ LL: 'unset', LL128: 'unset', Simple: 'unset' });
     }
   });
 
@@ -29,7 +30,10 @@ describe('NCCL_ALGO and NCCL_PROTO', () => {
   it.each<[string, Partial<Record<Collective, string[]>>]>([
     ['allreduce:tree;broadcast:ring', { AllReduce: ['Tree'], Broadcast: ['Ring'], Reduce: [] }],
     ['Ring;allreduce:Tree', { AllReduce: ['Tree'], Reduce: ['Ring'], AllGather: ['Ring'] }],
-    ['ring,collnetdirect;allreduce:^ring,tree', { AllReduce: ['CollNetDirect', 'CollNetChain', 'NVLS', 'NVLSTree', 'PAT'], Reduce: ['Ring', 'CollNetDirect'] }],
+    [
+      'ring,collnetdirect;allreduce:^ring,tree',
+      { AllReduce: ['CollNetDirect', 'CollNetChain', 'NVLS', 'NVLSTree', 'PAT'], Reduce: ['Ring', 'CollNetDirect'] },
+    ],
     ['allreduce:tree;allreduce:ring', { AllReduce: ['Ring'] }],
     ['allgather:pat:ring', { AllGather: ['PAT'] }],
     [':ring', { AllReduce: ['Ring'] }],
@@ -53,11 +57,17 @@ describe('NCCL_ALGO and NCCL_PROTO', () => {
   });
 
   it('a list and its opposite share out all names', () => {
-    fc.assert(fc.property(fc.uniqueArray(fc.constantFrom(...algorithms), { minLength: 1 }), fc.constantFrom(...collectives), (names, collective) => {
-      const list = on(algorithmsOf(`${collective}:${names.join(',')}`)[collective]);
-      const opposite = on(algorithmsOf(`${collective}:^${names.join(',')}`)[collective]);
-      expect([...list, ...opposite].sort()).toEqual([...algorithms].sort());
-      expect(list.sort()).toEqual([...names].sort());
-    }));
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(fc.constantFrom(...algorithms), { minLength: 1 }),
+        fc.constantFrom(...collectives),
+        (names, collective) => {
+          const list = on(algorithmsOf(`${collective}:${names.join(',')}`)[collective]);
+          const opposite = on(algorithmsOf(`${collective}:^${names.join(',')}`)[collective]);
+          expect([...list, ...opposite].sort()).toEqual([...algorithms].sort());
+          expect(list.sort()).toEqual([...names].sort());
+        },
+      ),
+    );
   });
 });

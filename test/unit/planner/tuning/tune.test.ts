@@ -9,19 +9,21 @@ import { describeReason } from '../../../../src/planner/tuning/reasons.js';
 import { tuneFor } from '../../../../src/planner/tuning/tune.js';
 import { h100Input, header, madeInput } from './made-input.js';
 
-const tuned = (input = madeInput(), environment: Record<string, string> = {}) => tuneFor(input, parametersFromEnvironment(environment).parameters);
-const allReduce = (algorithm: Algorithm, protocol: Protocol, ...from: Parameters<typeof tuned>) => tuned(...from).model.AllReduce[algorithm][protocol];
+const tuned = (input = madeInput(), environment: Record<string, string> = {}) =>
+  tuneFor(input, parametersFromEnvironment(environment).parameters);
+const allReduce = (algorithm: Algorithm, protocol: Protocol, ...from: Parameters<typeof tuned>) =>
+  tuned(...from).model.AllReduce[algorithm][protocol];
 const reasons = (...from: Parameters<typeof allReduce>) => allReduce(...from).disabled.map(describeReason);
 
 describe('bandwidth, worked by hand', () => {
   // Two channels of 20 GB/s are 40 on the bus; each byte goes around 14 times among 8 ranks.
   it.each<[Algorithm, Protocol, number, string]>([
-    ['Ring', 'Simple', 40 * 8 / 14, 'graph'],
-    ['Ring', 'LL', 20 * 8 / 14, 'graph'],
-    ['Ring', 'LL128', 40 * 0.92 * 8 / 14, 'graph'],
-    ['Tree', 'Simple', 40 * 0.92 / 2, 'graph'],
-    ['Tree', 'LL', 40 * 0.92 / 3.8 / 2, 'graph'],
-    ['Tree', 'LL128', 40 * 0.92 * 120 / 128 / 2, 'graph'],
+    ['Ring', 'Simple', (40 * 8) / 14, 'graph'],
+    ['Ring', 'LL', (20 * 8) / 14, 'graph'],
+    ['Ring', 'LL128', (40 * 0.92 * 8) / 14, 'graph'],
+    ['Tree', 'Simple', (40 * 0.92) / 2, 'graph'],
+    ['Tree', 'LL', (40 * 0.92) / 3.8 / 2, 'graph'],
+    ['Tree', 'LL128', (40 * 0.92 * 120) / 128 / 2, 'graph'],
   ])('%s %s', (algorithm, protocol, gbps, limit) => {
     const model = allReduce(algorithm, protocol);
     expect(model.bandwidthGBps).toBeCloseTo(gbps, 4);
@@ -30,9 +32,9 @@ describe('bandwidth, worked by hand', () => {
 
   it('of rings with LL ends where CPUs end: 22.5 GB/s with AMD on two nodes, 39 with Intel', () => {
     const fast = { ring: header(8) };
-    expect(allReduce('Ring', 'LL', madeInput({ graphs: fast })).bandwidthGBps).toBeCloseTo(39 * 8 / 14, 4);
+    expect(allReduce('Ring', 'LL', madeInput({ graphs: fast })).bandwidthGBps).toBeCloseTo((39 * 8) / 14, 4);
     const amd = allReduce('Ring', 'LL', madeInput({ graphs: fast, cpuVendor: CpuVendor.AMD }));
-    expect(amd.bandwidthGBps).toBeCloseTo(22.5 * 8 / 14, 4);
+    expect(amd.bandwidthGBps).toBeCloseTo((22.5 * 8) / 14, 4);
     expect(amd.limit).toBe('ll');
   });
 
@@ -42,17 +44,19 @@ describe('bandwidth, worked by hand', () => {
   });
 
   it('of plain trees is 15 % less', () => {
-    const [plain, balanced] = [Pattern.TREE, Pattern.BALANCED_TREE].map((maxTreePattern) => allReduce('Tree', 'Simple', madeInput({ maxTreePattern })).bandwidthGBps);
+    const [plain, balanced] = [Pattern.TREE, Pattern.BALANCED_TREE].map(
+      (maxTreePattern) => allReduce('Tree', 'Simple', madeInput({ maxTreePattern })).bandwidthGBps,
+    );
     expect(plain).toBeCloseTo(0.85 * balanced!, 4);
   });
 
   it('of NVLink SHARP is what seven of eight heads reduce, twice, at 85 %', () => {
     // 8 heads × 48 GB/s × 0.85 × 7/8 × 2 = 571.2, but no more than 48 a head leave the node; 8 ranks, 14 steps.
     expect(allReduce('NVLS', 'Simple', h100Input(1))).toMatchObject({ limit: 'network' });
-    expect(allReduce('NVLS', 'Simple', h100Input(1)).bandwidthGBps).toBeCloseTo(8 * 48 * 8 / 14, 3);
+    expect(allReduce('NVLS', 'Simple', h100Input(1)).bandwidthGBps).toBeCloseTo((8 * 48 * 8) / 14, 3);
     const slow = h100Input(1, { graphs: { nvls: header(8, { bwIntra: 24, bwInter: 48 }) } });
     expect(allReduce('NVLS', 'Simple', slow)).toMatchObject({ limit: 'switch' });
-    expect(allReduce('NVLS', 'Simple', slow).bandwidthGBps).toBeCloseTo(8 * 24 * 0.85 * 7 / 8 * 2 * 8 / 14, 3);
+    expect(allReduce('NVLS', 'Simple', slow).bandwidthGBps).toBeCloseTo((((8 * 24 * 0.85 * 7) / 8) * 2 * 8) / 14, 3);
   });
 });
 
@@ -83,7 +87,8 @@ describe('latency, worked by hand', () => {
   });
 
   it('prefers trees on Power: their step over PCI costs what that of rings does', () => {
-    const pci = (cpuArch: number) => madeInput({ nNodes: 1, nRanks: 4, cpuArch, graphs: { tree: header(2, { typeIntra: PathType.PIX }) } });
+    const pci = (cpuArch: number) =>
+      madeInput({ nNodes: 1, nRanks: 4, cpuArch, graphs: { tree: header(2, { typeIntra: PathType.PIX }) } });
     expect(allReduce('Tree', 'Simple', pci(CpuArch.X86)).latencyUs).toBeCloseTo(8.4 + 2 * 3 * 4.0, 4);
     expect(allReduce('Tree', 'Simple', pci(CpuArch.POWER)).latencyUs).toBeCloseTo(8.4 + 2 * 3 * 5.7, 4);
   });
@@ -92,21 +97,29 @@ describe('latency, worked by hand', () => {
 describe('what is disabled, and why', () => {
   it('says which variable leaves an algorithm or protocol out', () => {
     const environment = { NCCL_ALGO: 'ring;allreduce:tree', NCCL_PROTO: '^LL' };
-    expect(reasons('Ring', 'LL', madeInput(), environment)).toEqual(['NCCL_ALGO=ring;allreduce:tree leaves it out.', 'NCCL_PROTO=^LL leaves it out.']);
+    expect(reasons('Ring', 'LL', madeInput(), environment)).toEqual([
+      'NCCL_ALGO=ring;allreduce:tree leaves it out.',
+      'NCCL_PROTO=^LL leaves it out.',
+    ]);
     expect(reasons('Tree', 'Simple', madeInput(), environment)).toEqual([]);
     expect(tuned(madeInput(), environment).model.Broadcast.Ring.Simple.disabled).toEqual([]);
   });
 
   it('keeps the bandwidth that it would have', () => {
     expect(allReduce('Ring', 'Simple', madeInput(), { NCCL_ALGO: 'tree' })).toMatchObject({
-      bandwidthGBps: 0, wouldBeGBps: allReduce('Ring', 'Simple').bandwidthGBps, latencyUs: allReduce('Ring', 'Simple').latencyUs,
+      bandwidthGBps: 0,
+      wouldBeGBps: allReduce('Ring', 'Simple').bandwidthGBps,
+      latencyUs: allReduce('Ring', 'Simple').latencyUs,
     });
   });
 
   it('LL128 by paths: up to PXB, from Hopper on up to PXN, unless NCCL_LL128_C2C=0', () => {
-    const at = (typeInter: PathType, minCompCap: number) => madeInput({ minCompCap, maxCompCap: minCompCap, graphs: { ring: header(2, { typeInter }) } });
+    const at = (typeInter: PathType, minCompCap: number) =>
+      madeInput({ minCompCap, maxCompCap: minCompCap, graphs: { ring: header(2, { typeInter }) } });
     expect(reasons('Ring', 'LL128', at(PathType.PXB, 80))).toEqual([]);
-    expect(reasons('Ring', 'LL128', at(PathType.PXN, 80))).toEqual(['LL128 needs paths between GPU and NIC of type PXB or nearer; here they are PXN.']);
+    expect(reasons('Ring', 'LL128', at(PathType.PXN, 80))).toEqual([
+      'LL128 needs paths between GPU and NIC of type PXB or nearer; here they are PXN.',
+    ]);
     expect(reasons('Ring', 'LL128', at(PathType.PXN, 90))).toEqual([]);
     expect(reasons('Ring', 'LL128', at(PathType.PXN, 90), { NCCL_LL128_C2C: '0' })).toHaveLength(1);
     expect(reasons('Ring', 'LL128', at(PathType.PHB, 90))).toHaveLength(1);
@@ -123,7 +136,8 @@ describe('what is disabled, and why', () => {
   it('whoever asks for LL128 gets it, also by leaving out another', () => {
     const far = madeInput({ graphs: { ring: header(2, { typeInter: PathType.SYS }) } });
     expect(reasons('Ring', 'LL128', far)).toHaveLength(1);
-    for (const NCCL_PROTO of ['LL128', '^LL', 'allreduce:LL128,LL']) expect(reasons('Ring', 'LL128', far, { NCCL_PROTO })).toEqual([]);
+    for (const NCCL_PROTO of ['LL128', '^LL', 'allreduce:LL128,LL'])
+      expect(reasons('Ring', 'LL128', far, { NCCL_PROTO })).toEqual([]);
   });
 
   it('NVLink SHARP without switch, alone, across nodes', () => {
@@ -136,7 +150,8 @@ describe('what is disabled, and why', () => {
   });
 
   it('PAT unless there is one rank a node, or it is asked for', () => {
-    const pat = (input = madeInput(), environment: Record<string, string> = {}) => tuned(input, environment).model.AllGather.PAT.Simple.disabled.map(describeReason);
+    const pat = (input = madeInput(), environment: Record<string, string> = {}) =>
+      tuned(input, environment).model.AllGather.PAT.Simple.disabled.map(describeReason);
     expect(pat()[0]).toContain('one rank a node only; there are 8 ranks on 2 nodes');
     expect(pat(madeInput(), { NCCL_PAT_ENABLE: '1' })).toEqual([]);
     expect(pat(madeInput({ nNodes: 8 }))).toEqual([]);
@@ -149,25 +164,37 @@ describe('what is disabled, and why', () => {
 
   it('reduction in the network without switches, heads, or chains that reach it', () => {
     const input = h100Input(4, { collnet, graphs: reducing });
-    for (const algorithm of ['CollNetDirect', 'CollNetChain', 'NVLS'] as const) expect(reasons(algorithm, 'Simple', input)).toEqual([]);
-    expect(reasons('CollNetDirect', 'Simple', { ...input, nvSwitch: false })).toEqual(['CollNetDirect is used on machines with NVSwitch only.']);
-    expect(reasons('CollNetChain', 'Simple', { ...input, collnet: { ...collnet, chainSupport: false } })).toHaveLength(1);
-    expect(tuned({ ...input, collnet: { ...collnet, headCount: 4 } }).model.AllGather.NVLS.Simple.disabled.map(describeReason)).toEqual([
-      'Between nodes it takes a head for each rank of a node; there are 4 heads for up to 8 ranks.',
+    for (const algorithm of ['CollNetDirect', 'CollNetChain', 'NVLS'] as const)
+      expect(reasons(algorithm, 'Simple', input)).toEqual([]);
+    expect(reasons('CollNetDirect', 'Simple', { ...input, nvSwitch: false })).toEqual([
+      'CollNetDirect is used on machines with NVSwitch only.',
     ]);
+    expect(reasons('CollNetChain', 'Simple', { ...input, collnet: { ...collnet, chainSupport: false } })).toHaveLength(1);
+    expect(
+      tuned({ ...input, collnet: { ...collnet, headCount: 4 } }).model.AllGather.NVLS.Simple.disabled.map(describeReason),
+    ).toEqual(['Between nodes it takes a head for each rank of a node; there are 4 heads for up to 8 ranks.']);
   });
 
   it('refuses a list with a name that there is not, but for one rank, which reads none', () => {
     expect(() => tuned(madeInput(), { NCCL_ALGO: 'butterfly' })).toThrow(InvalidUsageError);
-    expect(tuned(madeInput({ nRanks: 1, nNodes: 1 }), { NCCL_ALGO: 'butterfly' }).model.AllReduce.Ring.Simple.disabled).toEqual([{ why: 'one-rank' }]);
+    expect(tuned(madeInput({ nRanks: 1, nNodes: 1 }), { NCCL_ALGO: 'butterfly' }).model.AllReduce.Ring.Simple.disabled).toEqual([
+      { why: 'one-rank' },
+    ]);
   });
 
   it('every reason is a sentence', () => {
-    for (const input of [madeInput(), h100Input(1), h100Input(3), madeInput({ nRanks: 1, nNodes: 1 }), madeInput({ minCompCap: 60 })]) {
+    for (const input of [
+      madeInput(),
+      h100Input(1),
+      h100Input(3),
+      madeInput({ nRanks: 1, nNodes: 1 }),
+      madeInput({ minCompCap: 60 }),
+    ]) {
       const { model } = tuned(input);
       for (const collective of collectives) {
         for (const byProtocol of Object.values(model[collective])) {
-          for (const { disabled } of Object.values(byProtocol)) for (const reason of disabled) expect(describeReason(reason)).toMatch(/^[A-Z].*\.$/);
+          for (const { disabled } of Object.values(byProtocol))
+            for (const reason of disabled) expect(describeReason(reason)).toMatch(/^[A-Z].*\.$/);
         }
       }
     }

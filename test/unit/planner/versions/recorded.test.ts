@@ -12,8 +12,14 @@ describe('plans are what NCCL answered', () => {
     for (const name of readdirSync(join(folder, version))) {
       const read = (file: string) => readFileSync(join(folder, version, name, file), 'utf8');
       const files = new Map([['topo.xml', read('topo.xml')]]);
-      const { outcomes } = runOracleCase({ name, case: JSON.parse(read('case.json')), expected: JSON.parse(read('expected.json')), files }, sectionNames);
-      expect([...outcomes].filter(([, { kind }]) => kind === 'failed'), name).toEqual([]);
+      const { outcomes } = runOracleCase(
+        { name, case: JSON.parse(read('case.json')), expected: JSON.parse(read('expected.json')), files },
+        sectionNames,
+      );
+      expect(
+        [...outcomes].filter(([, { kind }]) => kind === 'failed'),
+        name,
+      ).toEqual([]);
     }
   });
 });

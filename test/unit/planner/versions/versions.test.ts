@@ -4,7 +4,14 @@ import { parametersFromEnvironment } from '../../../../src/planner/parameters.js
 import { allRules, rulesBetween, versionsPage } from '../../../../src/planner/versions/describe.js';
 import { rulesOf } from '../../../../src/planner/versions/rules.js';
 import { ncclInTorch, ncclOfTorch } from '../../../../src/planner/versions/torch.js';
-import { compareVersions, comparedVersions, coveredVersions, defaultVersion, ncclVersion, releases } from '../../../../src/planner/versions/version.js';
+import {
+  compareVersions,
+  comparedVersions,
+  coveredVersions,
+  defaultVersion,
+  ncclVersion,
+  releases,
+} from '../../../../src/planner/versions/version.js';
 
 describe('versions of NCCL', () => {
   it('are read as people, tags and packages write them', () => {
@@ -24,8 +31,15 @@ describe('versions of NCCL', () => {
 
   it('come with releases of PyTorch', () => {
     expect(['2.7', '2.7.1', '2.7.1+cu128', 'v2.5.0'].map(ncclInTorch)).toEqual(['2.26.2', '2.26.2', '2.26.2', '2.21.5']);
-    expect(['2.10', '2.10.0+cu128', '2.10+cu130', '2.12+cu126', '2.12+cu130'].map(ncclInTorch)).toEqual(['2.27.5', '2.27.5', '2.28.9', '2.29.3', '2.29.7']);
-    for (const [, version, builds = {}] of ncclOfTorch) for (const one of [version, ...Object.values(builds)]) expect(releases).toContain(one);
+    expect(['2.10', '2.10.0+cu128', '2.10+cu130', '2.12+cu126', '2.12+cu130'].map(ncclInTorch)).toEqual([
+      '2.27.5',
+      '2.27.5',
+      '2.28.9',
+      '2.29.3',
+      '2.29.7',
+    ]);
+    for (const [, version, builds = {}] of ncclOfTorch)
+      for (const one of [version, ...Object.values(builds)]) expect(releases).toContain(one);
     expect(() => ncclInTorch('1.13')).toThrow('goes from 2.1 to');
     expect(() => ncclInTorch('2.7+cpu')).toThrow('no NCCL');
     expect(() => ncclInTorch('2.1.0+cu118')).toThrow('CUDA 11');
@@ -37,9 +51,15 @@ describe('rules', () => {
     for (const { name, rule } of allRules) {
       const from = rule.steps.map((step) => step.from);
       expect(from[0], name).toBe(releases.at(-1));
-      expect(from.filter((version) => !releases.includes(version)), name).toEqual([]);
+      expect(
+        from.filter((version) => !releases.includes(version)),
+        name,
+      ).toEqual([]);
       expect([...from].sort(compareVersions), name).toEqual(from);
-      expect(rule.steps.every(({ means }) => means.length > 0), name).toBe(true);
+      expect(
+        rule.steps.every(({ means }) => means.length > 0),
+        name,
+      ).toBe(true);
     }
   });
 
@@ -65,6 +85,8 @@ describe('a variable that a version does not have', () => {
   it('is ignored and said', () => {
     const { parameters, notes } = parametersFromEnvironment({ NCCL_PXN_C2C: '0' }, '2.26.2');
     expect(parameters.pxnC2c).toBeUndefined();
-    expect(notes).toEqual([{ variable: 'NCCL_PXN_C2C', message: 'NCCL 2.26.2 has no variable NCCL_PXN_C2C, which came with 2.27.3: it is ignored' }]);
+    expect(notes).toEqual([
+      { variable: 'NCCL_PXN_C2C', message: 'NCCL 2.26.2 has no variable NCCL_PXN_C2C, which came with 2.27.3: it is ignored' },
+    ]);
   });
 });

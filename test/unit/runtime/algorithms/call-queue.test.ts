@@ -21,8 +21,12 @@ function queue() {
       if (state.getsFurther) state.steps++;
       return state.isDone ? DONE : PENDING;
     },
-    get steps() { return state.steps; },
-    whenReady: (wake) => { state.wake = wake; },
+    get steps() {
+      return state.steps;
+    },
+    whenReady: (wake) => {
+      state.wake = wake;
+    },
     check: () => undefined,
     late: () => [1],
     sayWaits: () => undefined,
@@ -33,7 +37,14 @@ function queue() {
   };
   const fail = vi.fn((error: unknown) => error);
   const calls = new CallQueue({
-    engine, rank: 0, libc: undefined, spins: 1, patience: 0, limits: { timeoutMs: TIMEOUT_MS, warnAfterMs: 0 }, warn: () => undefined, fail,
+    engine,
+    rank: 0,
+    libc: undefined,
+    spins: 1,
+    patience: 0,
+    limits: { timeoutMs: TIMEOUT_MS, warnAfterMs: 0 },
+    warn: () => undefined,
+    fail,
     messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined },
   });
   return { state, engine, calls, fail };
@@ -83,8 +94,12 @@ it('a blocking call finishes those of the promise form before it, and goes on wi
 });
 
 describe('a call that waits for news', () => {
-  beforeEach(() => { vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'performance'] }); });
-  afterEach(() => { vi.useRealTimers(); });
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'performance'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
 
   it('fails when it gets no further for too long, and tells who is late', async () => {
     const { calls, fail } = queue();

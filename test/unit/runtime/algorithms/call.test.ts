@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest';
-import { algorithms, callMismatch, decodeCall, describeCall, encodeCall, partsHash, type Call, type CallKind } from '../../../../src/runtime/algorithms/call.js';
+import {
+  algorithms,
+  callMismatch,
+  decodeCall,
+  describeCall,
+  encodeCall,
+  partsHash,
+  type Call,
+  type CallKind,
+} from '../../../../src/runtime/algorithms/call.js';
 import { callKinds } from '../../../../src/runtime/device/kernels/kernels.js';
 import { dataTypes, float32, operatorNames } from '../../../../src/runtime/device/types.js';
 
@@ -19,7 +28,8 @@ test('every call survives its code', () => {
 });
 
 test('a call is told with its root, its operator, and what tells uneven parts apart', () => {
-  const told = (kind: CallKind, root = 2): string => describeCall({ kind, type: float32, operator: 'max', root, count: 5, algorithm: 'direct' });
+  const told = (kind: CallKind, root = 2): string =>
+    describeCall({ kind, type: float32, operator: 'max', root, count: 5, algorithm: 'direct' });
   expect(kinds.map((kind) => told(kind))).toEqual([
     'allReduce of 5 float32 (max, direct)',
     'broadcast of 5 float32 from rank 2 (direct)',
@@ -37,7 +47,13 @@ test('a call is told with its root, its operator, and what tells uneven parts ap
 });
 
 test('parts with the same sum have another hash when they are cut or ordered differently', () => {
-  const hashes = [[1, 2, 3], [3, 2, 1], [2, 2, 2], [6, 0, 0], [1, 2, 3 + 2 ** 32]].map(partsHash);
+  const hashes = [
+    [1, 2, 3],
+    [3, 2, 1],
+    [2, 2, 2],
+    [6, 0, 0],
+    [1, 2, 3 + 2 ** 32],
+  ].map(partsHash);
   expect(new Set(hashes).size).toBe(5);
   expect(partsHash([1, 2, 3])).toBe(hashes[0]);
 });
@@ -67,7 +83,14 @@ test('a mismatch names both ranks and both calls', () => {
 test('a mismatch of counts says which differ, and on whom', () => {
   const counts = [1, 2, 3, 0, 0, 0, 0, 0, 2];
   const others = [1, 2, 5, 0, 0, 0, 0, 0, 0];
-  const called = (given: readonly number[]): Call => ({ kind: 'allGatherV', type: float32, operator: 'sum', root: partsHash(given), count: 8, algorithm: 'ring' });
+  const called = (given: readonly number[]): Call => ({
+    kind: 'allGatherV',
+    type: float32,
+    operator: 'sum',
+    root: partsHash(given),
+    count: 8,
+    algorithm: 'ring',
+  });
   const error = callMismatch({ rank: 1, call: called(counts), counts }, { rank: 4, call: called(others), counts: others });
   expect(error.message).toBe(
     'rank 1 called allGatherV of 8 float32 in parts of 1, 2, 3, 0, 0, 0, 0, 0, … (ring) where rank 4 called allGatherV of 8 float32 in parts of 1, 2, 5, 0, 0, 0, 0, 0, … (ring); ' +
@@ -78,6 +101,12 @@ test('a mismatch of counts says which differ, and on whom', () => {
 test('two calls that read the same are told apart by their numbers, or are called damaged', () => {
   const call: Call = { kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 8, algorithm: 'ring' };
   const late = callMismatch({ rank: 1, call, number: 7 }, { rank: 4, call, number: 9 });
-  expect(late).toMatchObject({ code: 'CALL_MISMATCH', rank: 4, message: expect.stringContaining('its message says that this is its call number 9, and rank 1 is at number 7') as string });
-  expect(callMismatch({ rank: 1, call, number: 7 }, { rank: 4, call, number: 7 }).message).toMatch(/^rank 4 called .*, as rank 1 did, but what its message says of the call was damaged on the way$/);
+  expect(late).toMatchObject({
+    code: 'CALL_MISMATCH',
+    rank: 4,
+    message: expect.stringContaining('its message says that this is its call number 9, and rank 1 is at number 7') as string,
+  });
+  expect(callMismatch({ rank: 1, call, number: 7 }, { rank: 4, call, number: 7 }).message).toMatch(
+    /^rank 4 called .*, as rank 1 did, but what its message says of the call was damaged on the way$/,
+  );
 });

@@ -31,14 +31,28 @@ const everywhere: AlgorithmTable = defaultTable({ nRanks: 2, oneSegment: true, f
 
 test('a call takes the algorithm that the table has for its kind and bytes, and its code says which', () => {
   const told: string[] = [];
-  const table: AlgorithmTable = { ...everywhere, allReduce: [{ upToBytes: 64, algorithm: 'direct' }, { upToBytes: Infinity, algorithm: 'ring' }] };
+  const table: AlgorithmTable = {
+    ...everywhere,
+    allReduce: [
+      { upToBytes: 64, algorithm: 'direct' },
+      { upToBytes: Infinity, algorithm: 'ring' },
+    ],
+  };
   const engine = new CompositeEngine(table, { direct: engineThatTells('A', told), ring: engineThatTells('B', told) });
   const array = new Float32Array(17);
   const code = encodeCall({ kind: 'allReduce', type: float32, operator: 'max', root: 0, count: 0, algorithm: 'direct' });
   engine.begin(code, float32, 0, array, array, 16, 0);
   engine.begin(code, float32, 0, array, array, 17, 0);
   engine.begin(code | (float64.code << 4), float64, 0, new Float64Array(9), new Float64Array(9), 9, 0);
-  engine.begin(encodeCall({ kind: 'broadcast', type: float32, operator: 'sum', root: 1, count: 0, algorithm: 'direct' }), float32, 1, array, array, 17, 0);
+  engine.begin(
+    encodeCall({ kind: 'broadcast', type: float32, operator: 'sum', root: 1, count: 0, algorithm: 'direct' }),
+    float32,
+    1,
+    array,
+    array,
+    17,
+    0,
+  );
   expect(told).toEqual([
     'A: allReduce of 16 float32 by direct',
     'B: allReduce of 17 float32 by ring',
@@ -66,15 +80,27 @@ test('blocking calls need all algorithms to allow them: which one is taken is no
 
 /** What a large call takes. */
 function largest(situation: Situation): Record<string, Algorithm> {
-  return Object.fromEntries(Object.entries(defaultTable(situation)).map(([kind, ranges]) => {
-    expect(ranges.at(-1)!.upToBytes).toBe(Infinity);
-    return [kind, ranges.at(-1)!.algorithm];
-  }));
+  return Object.fromEntries(
+    Object.entries(defaultTable(situation)).map(([kind, ranges]) => {
+      expect(ranges.at(-1)!.upToBytes).toBe(Infinity);
+      return [kind, ranges.at(-1)!.algorithm];
+    }),
+  );
 }
 
 const byRing = {
-  allReduce: 'ring', broadcast: 'ring', barrier: 'ring', reduce: 'ring', allGather: 'ring', reduceScatter: 'ring',
-  allGatherV: 'ring', reduceScatterV: 'ring', allToAll: 'pairs', allToAllV: 'pairs', gather: 'pairs', scatter: 'pairs',
+  allReduce: 'ring',
+  broadcast: 'ring',
+  barrier: 'ring',
+  reduce: 'ring',
+  allGather: 'ring',
+  reduceScatter: 'ring',
+  allGatherV: 'ring',
+  reduceScatterV: 'ring',
+  allToAll: 'pairs',
+  allToAllV: 'pairs',
+  gather: 'pairs',
+  scatter: 'pairs',
 };
 const byDirect = Object.fromEntries(Object.keys(byRing).map((kind) => [kind, 'direct']));
 const byTree = { allReduce: 'tree', broadcast: 'tree', barrier: 'tree', reduce: 'tree' };
@@ -85,7 +111,11 @@ test.each<[string, Situation, Record<string, string>]>([
   ['TCCL_ALGO=ring', { nRanks: 4, oneSegment: true, forced: 'ring' }, byRing],
   ['TCCL_ALGO=tree', { nRanks: 4, oneSegment: true, forced: 'tree' }, { ...byRing, ...byTree }],
   ['TCCL_ALGO=pat', { nRanks: 4, oneSegment: false, forced: 'pat' }, { ...byRing, allGather: 'pat', reduceScatter: 'pat' }],
-  ['TCCL_ALGO=nvls', { nRanks: 4, oneSegment: true, forced: 'nvls' }, { ...byDirect, allReduce: 'nvls', allGather: 'nvls', reduceScatter: 'nvls' }],
+  [
+    'TCCL_ALGO=nvls',
+    { nRanks: 4, oneSegment: true, forced: 'nvls' },
+    { ...byDirect, allReduce: 'nvls', allGather: 'nvls', reduceScatter: 'nvls' },
+  ],
   ['one rank', { nRanks: 1, oneSegment: true, forced: 'ring' }, byDirect],
 ])('every kind has an algorithm for every size: %s', (_, situation, expected) => {
   expect(largest(situation)).toEqual(expected);
@@ -94,8 +124,17 @@ test.each<[string, Situation, Record<string, string>]>([
 test('small calls without a common segment take the algorithms of few messages', () => {
   const engine = (nRanks: number): CompositeEngine => {
     const any = engineThatTells('any', []);
-    return new CompositeEngine(defaultTable({ nRanks, oneSegment: false, forced: undefined }), { ring: any, tree: any, pat: any, pairs: any });
+    return new CompositeEngine(defaultTable({ nRanks, oneSegment: false, forced: undefined }), {
+      ring: any,
+      tree: any,
+      pat: any,
+      pairs: any,
+    });
   };
-  expect([engine(8).algorithmOf('allReduce', 8), engine(8).algorithmOf('allGather', 8), engine(8).algorithmOf('allGatherV', 8)]).toEqual(['tree', 'pat', 'ring']);
+  expect([
+    engine(8).algorithmOf('allReduce', 8),
+    engine(8).algorithmOf('allGather', 8),
+    engine(8).algorithmOf('allGatherV', 8),
+  ]).toEqual(['tree', 'pat', 'ring']);
   expect([engine(2).algorithmOf('allReduce', 8), engine(2).algorithmOf('allGather', 8)]).toEqual(['ring', 'ring']);
 });

@@ -29,37 +29,51 @@ function openRanks(n: number, smallBytes: number): Member[] {
 
 const direct: readonly Algorithm[] = ['direct'];
 const kinds = Object.keys(callKinds) as CallKind[];
-const operation = (of: readonly CallKind[]) => operationOf(Object.fromEntries(of.map((kind) => [kind, direct])) as Record<CallKind, readonly Algorithm[]>);
+const operation = (of: readonly CallKind[]) =>
+  operationOf(Object.fromEntries(of.map((kind) => [kind, direct])) as Record<CallKind, readonly Algorithm[]>);
 
 /** Runs random operations on random numbers of ranks and compares what they give. */
 async function check(of: readonly CallKind[], smallBytes: number, nRanks: fc.Arbitrary<number>, numRuns: number): Promise<void> {
   await checkScripts(fc.array(operation(of), { minLength: 1, maxLength: 6 }), smallBytes, nRanks, numRuns);
 }
 
-async function checkScripts(scripts: fc.Arbitrary<Operation[]>, smallBytes: number, nRanks: fc.Arbitrary<number>, numRuns: number): Promise<void> {
+async function checkScripts(
+  scripts: fc.Arbitrary<Operation[]>,
+  smallBytes: number,
+  nRanks: fc.Arbitrary<number>,
+  numRuns: number,
+): Promise<void> {
   const opened = new Map<number, Member[]>();
   const ranksOf = (n: number): Member[] => {
     const members = opened.get(n) ?? openRanks(n, smallBytes);
     opened.set(n, members);
     return members;
   };
-  await fc.assert(fc.asyncProperty(nRanks, scripts, fc.nat(), (n, operations, seed) => overtake(ranksOf(n), operations, seed)), {
-    numRuns, seed: 7, endOnFailure: true,
-  });
+  await fc.assert(
+    fc.asyncProperty(nRanks, scripts, fc.nat(), (n, operations, seed) => overtake(ranksOf(n), operations, seed)),
+    { numRuns, seed: 7, endOnFailure: true },
+  );
   for (const members of opened.values()) for (const { engine } of members) await expect(engine.close()).resolves.toBeUndefined();
 }
 
-test.each([0, 64, 512])('any sequence of operations gives what a naive reference gives, however ranks overtake each other; up to %i bytes in one phase', async (smallBytes) => {
-  await check(kinds, smallBytes, fc.integer({ min: 1, max: 9 }), 120);
-});
+test.each([0, 64, 512])(
+  'any sequence of operations gives what a naive reference gives, however ranks overtake each other; up to %i bytes in one phase',
+  async (smallBytes) => {
+    await check(kinds, smallBytes, fc.integer({ min: 1, max: 9 }), 120);
+  },
+);
 
 test('a large call repeated, which goes forward and backward in turn, gives what a naive reference gives each time', async () => {
-  const repeated = operation(kinds).map((one) => Array.from({ length: 4 }, (_, i) => ({ ...one, count: 40_001 + 3 * one.count, seed: one.seed + i })));
+  const repeated = operation(kinds).map((one) =>
+    Array.from({ length: 4 }, (_, i) => ({ ...one, count: 40_001 + 3 * one.count, seed: one.seed + i })),
+  );
   await checkScripts(repeated, 64, fc.integer({ min: 1, max: 3 }), 30);
 });
 
 test('broadcasts of 8 MiB and more, which go in pieces or around the caches, give what a naive reference gives', async () => {
-  const broadcasts = operation(['broadcast']).map((one) => [2 ** 20, 2 ** 21].map((more) => ({ ...one, count: more + one.count })));
+  const broadcasts = operation(['broadcast']).map((one) =>
+    [2 ** 20, 2 ** 21].map((more) => ({ ...one, count: more + one.count })),
+  );
   await checkScripts(broadcasts, 64, fc.constant(2), 6);
 });
 

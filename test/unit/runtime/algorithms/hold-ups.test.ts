@@ -6,8 +6,12 @@ import type { WaitReport } from '../../../../src/runtime/device/wait-report.js';
 const FRESH_MS = 1000;
 const LOOK_MS = 200;
 
-beforeEach(() => { vi.useFakeTimers({ toFake: ['performance', 'Date'], now: 2 ** 41 - 500 }); });
-afterEach(() => { vi.useRealTimers(); });
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance', 'Date'], now: 2 ** 41 - 500 });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 /** Ranks that wait for others, by rank; those without a list do not wait. */
 type Waits = readonly (readonly number[] | undefined)[];
@@ -18,7 +22,10 @@ class Ranks {
   readonly #awaited: readonly Awaited[];
   readonly #reports: (WaitReport | undefined)[] = [];
 
-  constructor(public waits: Waits, readonly confessing: readonly number[] = []) {
+  constructor(
+    public waits: Waits,
+    readonly confessing: readonly number[] = [],
+  ) {
     this.holdUps = waits.map((_, rank) => new HoldUps(rank));
     this.#awaited = waits.map((_, peer) => ({ peer, heardWaits: () => this.#reports[peer] }));
   }
@@ -84,18 +91,29 @@ test('where ranks wait for each other in a circle, each names the next, and all 
 });
 
 test('whoever waits for whom, all that can be reached and do not wait are named, and nobody else', () => {
-  const graphs = fc.integer({ min: 2, max: 9 }).chain((n) =>
-    fc.array(fc.option(fc.uniqueArray(fc.nat(n - 1), { minLength: 1, maxLength: 3 }), { nil: undefined, freq: 4 }), { minLength: n, maxLength: n }));
-  fc.assert(fc.property(graphs, (drawn) => {
-    const waits = drawn.map((peers, rank) => peers?.filter((peer) => peer !== rank)).map((peers) => (peers?.length === 0 ? undefined : peers));
-    const ranks = new Ranks(waits);
-    ranks.pass(4 * FRESH_MS);
-    waits.forEach((peers, rank) => {
-      if (peers === undefined) return;
-      const expected = silentOnes(waits, rank);
-      expect(ranks.found(rank)).toEqual(expected.length > 0 ? expected : [...peers].sort((a, b) => a - b));
-    });
-  }), { numRuns: 100 });
+  const graphs = fc
+    .integer({ min: 2, max: 9 })
+    .chain((n) =>
+      fc.array(fc.option(fc.uniqueArray(fc.nat(n - 1), { minLength: 1, maxLength: 3 }), { nil: undefined, freq: 4 }), {
+        minLength: n,
+        maxLength: n,
+      }),
+    );
+  fc.assert(
+    fc.property(graphs, (drawn) => {
+      const waits = drawn
+        .map((peers, rank) => peers?.filter((peer) => peer !== rank))
+        .map((peers) => (peers?.length === 0 ? undefined : peers));
+      const ranks = new Ranks(waits);
+      ranks.pass(4 * FRESH_MS);
+      waits.forEach((peers, rank) => {
+        if (peers === undefined) return;
+        const expected = silentOnes(waits, rank);
+        expect(ranks.found(rank)).toEqual(expected.length > 0 ? expected : [...peers].sort((a, b) => a - b));
+      });
+    }),
+    { numRuns: 100 },
+  );
 });
 
 /** Those that do not wait of all that a rank waits for, however indirectly. */

@@ -20,18 +20,32 @@ afterAll(async () => {
 });
 
 const algorithmsOf: Readonly<Record<CallKind, readonly Algorithm[]>> = {
-  allReduce: ['ring', 'tree'], broadcast: ['ring', 'tree'], barrier: ['ring', 'tree'], reduce: ['ring', 'tree'],
-  allGather: ['ring', 'pat'], reduceScatter: ['ring', 'pat'], allGatherV: ['ring'], reduceScatterV: ['ring'],
-  allToAll: ['pairs'], gather: ['pairs'], scatter: ['pairs'], allToAllV: ['pairs'],
+  allReduce: ['ring', 'tree'],
+  broadcast: ['ring', 'tree'],
+  barrier: ['ring', 'tree'],
+  reduce: ['ring', 'tree'],
+  allGather: ['ring', 'pat'],
+  reduceScatter: ['ring', 'pat'],
+  allGatherV: ['ring'],
+  reduceScatterV: ['ring'],
+  allToAll: ['pairs'],
+  gather: ['pairs'],
+  scatter: ['pairs'],
+  allToAllV: ['pairs'],
 };
 
 const anyOperation = operationOf(algorithmsOf);
 
 test('any sequence of operations gives what a naive reference gives, however ranks overtake each other', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 2, max: 9 }), fc.array(anyOperation, { minLength: 1, maxLength: 6 }), fc.nat(), async (n, script, seed) => {
-      await overtake(await networkOf(n), script, seed);
-    }),
+    fc.asyncProperty(
+      fc.integer({ min: 2, max: 9 }),
+      fc.array(anyOperation, { minLength: 1, maxLength: 6 }),
+      fc.nat(),
+      async (n, script, seed) => {
+        await overtake(await networkOf(n), script, seed);
+      },
+    ),
     { numRuns: 150, seed: 7, endOnFailure: true },
   );
 });
@@ -42,7 +56,8 @@ describe('over sockets', () => {
     for (const op of fc.sample(anyOperation, { numRuns: 60, seed: 3 })) {
       const parts = makeParts(members, op);
       await Promise.all(members.map((member, r) => finish(member, begin(member, parts[r]!))));
-      for (const { recv, expected } of parts) if (expected !== undefined) expect([op.kind, firstDifference(recv, expected)]).toEqual([op.kind, undefined]);
+      for (const { recv, expected } of parts)
+        if (expected !== undefined) expect([op.kind, firstDifference(recv, expected)]).toEqual([op.kind, undefined]);
     }
     expect(members[0]!.engine.blocking).toBe(false);
     await Promise.all(members.map(({ engine }) => engine.close()));
@@ -50,26 +65,29 @@ describe('over sockets', () => {
   });
 });
 
-test.each<[Algorithm, CallKind]>([['ring', 'allReduce'], ['tree', 'allReduce'], ['tree', 'reduce'], ['ring', 'reduceScatter'], ['pat', 'reduceScatter']])(
-  'sums by %s have the same bits however ranks overtake each other (%s)',
-  async (algorithm, kind) => {
-    const n = 7;
-    const members = await networkOf(n);
-    const outcomeOf = async (seed: number): Promise<string[]> => {
-      const op: Operation = { kind, algorithm, type: float32, operator: 'sum', root: 3, count: 1000, seed: 5 };
-      const parts = makeParts(members, op);
-      for (const [r, { send }] of parts.entries()) {
-        const value = generator(r);
-        for (let i = 0; i < send.length; i++) send[i] = (value() - 0.5) * 10 ** (value() * 6 - 3);
-      }
-      await run(members, parts, generator(seed));
-      return parts.filter(({ expected }) => expected !== undefined).map(({ recv }) => bytesOf(recv).toString('hex'));
-    };
-    const first = await outcomeOf(1);
-    expect(await outcomeOf(2)).toEqual(first);
-    if (kind === 'allReduce') expect(new Set(first).size).toBe(1);
-  },
-);
+test.each<[Algorithm, CallKind]>([
+  ['ring', 'allReduce'],
+  ['tree', 'allReduce'],
+  ['tree', 'reduce'],
+  ['ring', 'reduceScatter'],
+  ['pat', 'reduceScatter'],
+])('sums by %s have the same bits however ranks overtake each other (%s)', async (algorithm, kind) => {
+  const n = 7;
+  const members = await networkOf(n);
+  const outcomeOf = async (seed: number): Promise<string[]> => {
+    const op: Operation = { kind, algorithm, type: float32, operator: 'sum', root: 3, count: 1000, seed: 5 };
+    const parts = makeParts(members, op);
+    for (const [r, { send }] of parts.entries()) {
+      const value = generator(r);
+      for (let i = 0; i < send.length; i++) send[i] = (value() - 0.5) * 10 ** (value() * 6 - 3);
+    }
+    await run(members, parts, generator(seed));
+    return parts.filter(({ expected }) => expected !== undefined).map(({ recv }) => bytesOf(recv).toString('hex'));
+  };
+  const first = await outcomeOf(1);
+  expect(await outcomeOf(2)).toEqual(first);
+  if (kind === 'allReduce') expect(new Set(first).size).toBe(1);
+});
 
 test('all-reduce by ring adds in the order of the ring, from the rank that the chunk is named after', async () => {
   const n = 5;
@@ -97,12 +115,20 @@ test.each(algorithmsOf.barrier)('no rank leaves a barrier by %s before the last 
 });
 
 test.each<[string, Partial<Call>, RegExp]>([
-  ['another count', { count: 99 }, /rank 1 called allReduce of 99 float32 \(sum, ring\) where rank 0 called allReduce of 100 float32 \(sum, ring\)/],
+  [
+    'another count',
+    { count: 99 },
+    /rank 1 called allReduce of 99 float32 \(sum, ring\) where rank 0 called allReduce of 100 float32 \(sum, ring\)/,
+  ],
   ['another type', { type: float64 }, /rank 1 called allReduce of 100 float64/],
   ['another operator', { operator: 'max' }, /rank 1 called allReduce of 100 float32 \(max, ring\)/],
   ['another operation', { kind: 'broadcast', root: 2 }, /rank 1 called broadcast of 100 float32 from rank 2 \(ring\)/],
   ['a barrier', { kind: 'barrier', count: 0 }, /rank 1 called barrier \(ring\)/],
-  ['an operation that needs other connections', { kind: 'allToAll', count: 25, algorithm: 'pairs' }, /rank 1 called allToAll of 25 float32 \(pairs\)/],
+  [
+    'an operation that needs other connections',
+    { kind: 'allToAll', count: 25, algorithm: 'pairs' },
+    /rank 1 called allToAll of 25 float32 \(pairs\)/,
+  ],
 ])('ranks hear of a rank that called %s', async (_, differs, message) => {
   const members = await openNetwork('shm', 4, size);
   const call: Call = { kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 100, algorithm: 'ring' };
@@ -123,7 +149,9 @@ test('a message whose call was damaged on the way names its sender', async () =>
   expect(at).toBeGreaterThan(0);
   words[at] = 0xffff_ffff;
   expect(attempt(() => beginCall(second, call))).toMatchObject({
-    code: 'NETWORK', rank: 0, message: expect.stringMatching(/^a message from rank 0 to rank 1 was damaged on the way: 0xffffffff/) as string,
+    code: 'NETWORK',
+    rank: 0,
+    message: expect.stringMatching(/^a message from rank 0 to rank 1 was damaged on the way: 0xffffffff/) as string,
   });
 });
 
@@ -131,7 +159,9 @@ test('ranks whose calls use different connections find out, too', async () => {
   const members = await openNetwork('shm', 4, size);
   await Promise.all(members.map(({ engine }) => engine.open('tree')));
   const call: Call = { kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 100, algorithm: 'tree' };
-  const errors = members.map((member, r): unknown => attempt(() => beginCall(member, r === 1 ? { ...call, count: 120, algorithm: 'ring' } : call)));
+  const errors = members.map((member, r): unknown =>
+    attempt(() => beginCall(member, r === 1 ? { ...call, count: 120, algorithm: 'ring' } : call)),
+  );
   for (let turn = 0; turn < 20; turn++) members.forEach(({ engine }, r) => (errors[r] ??= attempt(() => engine.progress(0))));
   for (const error of errors) expect(error).toMatchObject({ code: 'CALL_MISMATCH' });
 });
@@ -148,12 +178,17 @@ test('ranks whose counts for each other differ find out from the length of what 
     members.forEach(({ engine }, r) => (errors[r] ??= attempt(() => engine.progress(0))));
     await new Promise((resolve) => setImmediate(resolve));
   }
-  expect(errors[0]).toMatchObject({ code: 'CALL_MISMATCH', message: expect.stringMatching(/^rank 1 sends 8 bytes to rank 0, which awaits 12 in allToAllV/) as string });
+  expect(errors[0]).toMatchObject({
+    code: 'CALL_MISMATCH',
+    message: expect.stringMatching(/^rank 1 sends 8 bytes to rank 0, which awaits 12 in allToAllV/) as string,
+  });
 });
 
 test.each([10, 5000])('ranks that name different roots for %i elements find out, even while all wait to send', async (count) => {
   const members = await openNetwork('shm', 2, size);
-  const errors = members.map((member, root) => attempt(() => beginCall(member, { kind: 'broadcast', type: float32, operator: 'sum', root, count, algorithm: 'ring' })));
+  const errors = members.map((member, root) =>
+    attempt(() => beginCall(member, { kind: 'broadcast', type: float32, operator: 'sum', root, count, algorithm: 'ring' })),
+  );
   for (let turn = 0; turn < 5; turn++) members.forEach(({ engine }, r) => (errors[r] ??= attempt(() => engine.progress(0))));
   for (const error of errors) expect(error).toMatchObject({ code: 'CALL_MISMATCH' });
 });

@@ -23,9 +23,16 @@ export interface Member {
 }
 
 /** n ranks with connections of one size, in a ring of the order given, or ascending. Others than the ring's come when needed. */
-export async function openNetwork(name: TransportName, n: number, size: FifoSize, order = Array.from({ length: n }, (_, rank) => rank)): Promise<Member[]> {
+export async function openNetwork(
+  name: TransportName,
+  n: number,
+  size: FifoSize,
+  order = Array.from({ length: n }, (_, rank) => rank),
+): Promise<Member[]> {
   const shared = createMemory(2048);
-  const segments = order.map((_, rank) => (name === 'shm' ? Segment.ofThreads(shared, rank, n) : Segment.ofThreads(createMemory(512), 0, 1)));
+  const segments = order.map((_, rank) =>
+    name === 'shm' ? Segment.ofThreads(shared, rank, n) : Segment.ofThreads(createMemory(512), 0, 1),
+  );
   for (const segment of segments) segment.ranks.setState(rankStates.ready);
   const transports: Transport[] = segments.map((segment, rank) =>
     name === 'shm'

@@ -1,10 +1,23 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { encodeCall, partsHash, type Algorithm, type Call, type CallDetails, type CallKind } from '../../../../src/runtime/algorithms/call.js';
+import {
+  encodeCall,
+  partsHash,
+  type Algorithm,
+  type Call,
+  type CallDetails,
+  type CallKind,
+} from '../../../../src/runtime/algorithms/call.js';
 import type { Engine } from '../../../../src/runtime/algorithms/engine.js';
 import { DONE } from '../../../../src/runtime/device/kernels/kernels.js';
 import type { Segment } from '../../../../src/runtime/device/segment.js';
-import { dataTypes, operatorNames, type DataType, type NumericArray, type OperatorName } from '../../../../src/runtime/device/types.js';
+import {
+  dataTypes,
+  operatorNames,
+  type DataType,
+  type NumericArray,
+  type OperatorName,
+} from '../../../../src/runtime/device/types.js';
 import { elementsOf, reduceElements, scaledSum, type Element } from '../device/reference.js';
 import { generator } from './networks.js';
 
@@ -30,17 +43,20 @@ export interface Operation {
 }
 
 /** Any operation of the kinds and algorithms given. */
-export const operationOf = (algorithmsOf: Readonly<Record<CallKind, readonly Algorithm[]>>): fc.Arbitrary<Operation> => fc
-  .constantFrom(...(Object.keys(algorithmsOf) as CallKind[]))
-  .chain((kind) => fc.record({
-    kind: fc.constant(kind),
-    algorithm: fc.constantFrom(...algorithmsOf[kind]),
-    type: fc.constantFrom(...exactTypes),
-    operator: fc.constantFrom(...operatorNames),
-    root: fc.nat(8),
-    count: fc.oneof(fc.nat(3), fc.nat(200), fc.nat(3000)),
-    seed: fc.nat(),
-  }));
+export const operationOf = (algorithmsOf: Readonly<Record<CallKind, readonly Algorithm[]>>): fc.Arbitrary<Operation> =>
+  fc
+    .constantFrom(...(Object.keys(algorithmsOf) as CallKind[]))
+    .chain((kind) =>
+      fc.record({
+        kind: fc.constant(kind),
+        algorithm: fc.constantFrom(...algorithmsOf[kind]),
+        type: fc.constantFrom(...exactTypes),
+        operator: fc.constantFrom(...operatorNames),
+        root: fc.nat(8),
+        count: fc.oneof(fc.nat(3), fc.nat(200), fc.nat(3000)),
+        seed: fc.nat(),
+      }),
+    );
 
 /** A rank's part of an operation. */
 export interface Part {
@@ -96,7 +112,8 @@ export async function overtake(members: readonly Member[], script: readonly Oper
 /** Keeps what a rank got and does with its arrays what a program may do, whatever other ranks are still at. */
 function leave(part: Part): void {
   part.outcome = part.recv.slice();
-  for (const { buffer, byteOffset, byteLength } of [part.send, part.recv]) new Uint8Array(buffer, byteOffset, byteLength).fill(0x55);
+  for (const { buffer, byteOffset, byteLength } of [part.send, part.recv])
+    new Uint8Array(buffer, byteOffset, byteLength).fill(0x55);
 }
 
 /** Begins a rank's part. */
@@ -117,7 +134,8 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
   const values = members.map((_, rank) => {
     const period = new type.array(new ArrayBuffer(26 * type.bytes), 0, 26);
     for (let i = 0; i < 26; i++) {
-      const small = operator === 'prod' ? 1 + ((i + rank) % 2) : ((i * 7 + rank * 3 + op.seed) % 13) - (type.name.startsWith('u') ? 0 : 6);
+      const small =
+        operator === 'prod' ? 1 + ((i + rank) % 2) : ((i * 7 + rank * 3 + op.seed) % 13) - (type.name.startsWith('u') ? 0 : 6);
       type.write(period, i, small);
     }
     return elementsOf(period);
@@ -130,7 +148,8 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
     type.write(cell, 0, scalarOf(rank));
     return elementsOf(cell)[0]!;
   });
-  const combine = (elements: Element[]): Element => (operator === 'premulSum' ? scaledSum(type, elements, scalars) : reduceElements(type, operator, elements));
+  const combine = (elements: Element[]): Element =>
+    operator === 'premulSum' ? scaledSum(type, elements, scalars) : reduceElements(type, operator, elements);
   const period = Array.from({ length: 26 }, (_, i) => combine(members.map((_, rank) => value(rank, i))));
   const reduced = (length: number): Element[] => Array.from({ length }, (_, i) => period[i % 26]!);
   const all = (lengths: readonly number[]): Element[] => lengths.flatMap((length, rank) => input(rank, length));
@@ -143,10 +162,25 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
   return members.map(({ rank, segment }): Part => {
     // Neighbouring seeds begin alike.
     const own = generator(Math.imul(op.seed + (rank + 1) * 0x9e3779b1, 0x85ebca6b));
-    const make = (length: number): NumericArray => (own() < 0.5 ? segment.alloc(type.array, length) : new type.array(new ArrayBuffer(length * type.bytes + 8), 8, length));
+    const make = (length: number): NumericArray =>
+      own() < 0.5 ? segment.alloc(type.array, length) : new type.array(new ArrayBuffer(length * type.bytes + 8), 8, length);
     const isRoot = rank === root;
-    const part = (send: NumericArray, recv: NumericArray, expected: Element[] | undefined, callCount: number, details?: CallDetails, hash = 0): Part => {
-      const call: Call = { kind, type, operator, root: ['broadcast', 'reduce', 'gather', 'scatter'].includes(kind) ? root : hash, count: callCount, algorithm: op.algorithm };
+    const part = (
+      send: NumericArray,
+      recv: NumericArray,
+      expected: Element[] | undefined,
+      callCount: number,
+      details?: CallDetails,
+      hash = 0,
+    ): Part => {
+      const call: Call = {
+        kind,
+        type,
+        operator,
+        root: ['broadcast', 'reduce', 'gather', 'scatter'].includes(kind) ? root : hash,
+        count: callCount,
+        algorithm: op.algorithm,
+      };
       return { send, recv, expected, call, details: operator === 'premulSum' ? { ...details, scalar: scalarOf(rank) } : details };
     };
     const filled = (array: NumericArray): NumericArray => {
@@ -177,17 +211,36 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
       case 'allGatherV': {
         const recv = make(total);
         const send = inPlace ? slice(recv, before(counts, rank), counts[rank]!) : make(counts[rank]!);
-        return part(filled(send), recv, all(counts), total, { counts, displacements: displacementsOf(counts) }, partsHash(counts));
+        return part(
+          filled(send),
+          recv,
+          all(counts),
+          total,
+          { counts, displacements: displacementsOf(counts) },
+          partsHash(counts),
+        );
       }
       case 'reduceScatter': {
         const send = filled(make(count * n));
-        return part(send, inPlace ? slice(send, rank * count, count) : make(count), reduced(count * n).slice(rank * count, (rank + 1) * count), count);
+        return part(
+          send,
+          inPlace ? slice(send, rank * count, count) : make(count),
+          reduced(count * n).slice(rank * count, (rank + 1) * count),
+          count,
+        );
       }
       case 'reduceScatterV': {
         const send = filled(make(total));
         const from = before(counts, rank);
         const recv = inPlace ? slice(send, from, counts[rank]!) : make(counts[rank]!);
-        return part(send, recv, reduced(total).slice(from, from + counts[rank]!), total, { counts, displacements: displacementsOf(counts) }, partsHash(counts));
+        return part(
+          send,
+          recv,
+          reduced(total).slice(from, from + counts[rank]!),
+          total,
+          { counts, displacements: displacementsOf(counts) },
+          partsHash(counts),
+        );
       }
       case 'allToAll': {
         const send = filled(make(count * n));
@@ -201,7 +254,12 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
           const row = pairCounts[other]!;
           return input(other, sum(row)).slice(before(row, rank), before(row, rank) + row[rank]!);
         });
-        const details = { counts: sent, displacements: displacementsOf(sent), recvCounts: received, recvDisplacements: displacementsOf(received) };
+        const details = {
+          counts: sent,
+          displacements: displacementsOf(sent),
+          recvCounts: received,
+          recvDisplacements: displacementsOf(received),
+        };
         return part(filled(make(sum(sent))), make(sum(received)), expected, 0, details);
       }
       case 'gather': {
@@ -227,7 +285,10 @@ export function firstDifference(array: NumericArray, expected: readonly Element[
 
 /** Gives back what came from the segment; of views of each other, the longer one did. */
 function freePlaced({ segment }: Member, { send, recv }: Part): void {
-  const overlap = send.buffer === recv.buffer && send.byteOffset < recv.byteOffset + recv.byteLength && recv.byteOffset < send.byteOffset + send.byteLength;
+  const overlap =
+    send.buffer === recv.buffer &&
+    send.byteOffset < recv.byteOffset + recv.byteLength &&
+    recv.byteOffset < send.byteOffset + send.byteLength;
   const arrays = overlap ? [send.length > recv.length ? send : recv] : [send, recv];
   for (const array of arrays) if (array.buffer === segment.buffer) attempt(() => segment.free(array));
 }

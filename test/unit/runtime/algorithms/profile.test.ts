@@ -5,15 +5,40 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { defaultTable } from '../../../../src/runtime/algorithms/choose-algorithm.js';
 import { defaultProfile } from '../../../../src/runtime/algorithms/default-profile.js';
 import { explainCall } from '../../../../src/runtime/communicator/explain.js';
-import { machineName, profileFor, profilePath, readProfile, tableOf, timeAt, timesFor, type Profile } from '../../../../src/runtime/algorithms/profile.js';
+import {
+  machineName,
+  profileFor,
+  profilePath,
+  readProfile,
+  tableOf,
+  timeAt,
+  timesFor,
+  type Profile,
+} from '../../../../src/runtime/algorithms/profile.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'tccl-profile-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 
 const made: Profile = {
-  format: 'tccl profile', formatVersion: 1, machine: 'made', cores: 4,
+  format: 'tccl profile',
+  formatVersion: 1,
+  machine: 'made',
+  cores: 4,
   times: {
-    2: { allReduce: { direct: [[8, 1], [512, 4], [32_768, 90]], ring: [[8, 3], [512, 3.9], [32_768, 40]] } },
+    2: {
+      allReduce: {
+        direct: [
+          [8, 1],
+          [512, 4],
+          [32_768, 90],
+        ],
+        ring: [
+          [8, 3],
+          [512, 3.9],
+          [32_768, 40],
+        ],
+      },
+    },
     8: { allReduce: { direct: [[8, 100]] } },
   },
 };
@@ -37,23 +62,57 @@ describe('a profile', () => {
     ['no JSON', 'x', /no profile that this version can read/],
     ['another file', '{"format":"tccl plan"}', /does not begin with "format": "tccl profile"/],
     ['an unknown collective', JSON.stringify({ ...made, times: { 2: { allreduce: {} } } }), /allreduce is no collective/],
-    ['an unknown algorithm', JSON.stringify({ ...made, times: { 2: { allReduce: { rnig: [[8, 1]] } } } }), /rnig is no algorithm/],
+    [
+      'an unknown algorithm',
+      JSON.stringify({ ...made, times: { 2: { allReduce: { rnig: [[8, 1]] } } } }),
+      /rnig is no algorithm/,
+    ],
     ['no number of ranks', JSON.stringify({ ...made, times: { two: {} } }), /times\.two is no number of ranks/],
     ['a list of times', JSON.stringify({ ...made, times: [] }), /machine, cores or times are missing/],
     ['an empty number of ranks', JSON.stringify({ ...made, times: { 2: null } }), /times\.2 is no object/],
-    ['no list of points', JSON.stringify({ ...made, times: { 2: { allReduce: { ring: [8] } } } }), /times\.2\.allReduce\.ring is not a list/],
-    ['sizes that fall', JSON.stringify({ ...made, times: { 2: { allReduce: { ring: [[8, 1], [8, 2]] } } } }), /times\.2\.allReduce\.ring is not a list/],
+    [
+      'no list of points',
+      JSON.stringify({ ...made, times: { 2: { allReduce: { ring: [8] } } } }),
+      /times\.2\.allReduce\.ring is not a list/,
+    ],
+    [
+      'sizes that fall',
+      JSON.stringify({
+        ...made,
+        times: {
+          2: {
+            allReduce: {
+              ring: [
+                [8, 1],
+                [8, 2],
+              ],
+            },
+          },
+        },
+      }),
+      /times\.2\.allReduce\.ring is not a list/,
+    ],
   ])('that is %s is refused', (name, content, message) => {
     expect(() => readProfile(file(`${name}.json`, content))).toThrow(message);
   });
 
   it('of another machine is left out, or used where TCCL_PROFILE names it, and said so', () => {
-    expect(profileFor(file('here.json', JSON.stringify({ ...made, machine: machineName() })))).toMatchObject({ profile: { machine: machineName() } });
+    expect(profileFor(file('here.json', JSON.stringify({ ...made, machine: machineName() })))).toMatchObject({
+      profile: { machine: machineName() },
+    });
     const named = profileFor(file('there.json', JSON.stringify(made)), 'this one');
-    expect(named).toEqual({ profile: made, doubt: expect.stringMatching(/there\.json was measured on another machine \(made; this is this one\) and is used all the same: tccl tune/) as string });
+    expect(named).toEqual({
+      profile: made,
+      doubt: expect.stringMatching(
+        /there\.json was measured on another machine \(made; this is this one\) and is used all the same: tccl tune/,
+      ) as string,
+    });
     mkdirSync(join(directory, 'home', 'tccl'), { recursive: true });
     writeFileSync(join(directory, 'home', 'tccl', 'profile.json'), JSON.stringify(made));
-    expect(profileFor({ XDG_CONFIG_HOME: join(directory, 'home') })).toEqual({ profile: undefined, doubt: expect.stringContaining('and is left out') as string });
+    expect(profileFor({ XDG_CONFIG_HOME: join(directory, 'home') })).toEqual({
+      profile: undefined,
+      doubt: expect.stringContaining('and is left out') as string,
+    });
   });
 
   it('says nothing of crowded ranks where none were measured', () => {
@@ -72,7 +131,10 @@ describe('a profile', () => {
   it('changes the table only where another algorithm was measured to be worthwhile', () => {
     const table = tableOf(made.times[2]!, usual, () => true);
     // At 512 B ring is faster by less than measurements differ; between 512 B and 32 KiB the change is in the middle.
-    expect(table.allReduce).toEqual([{ algorithm: 'direct', upToBytes: Math.floor(Math.sqrt(512 * 32_768)) }, { algorithm: 'ring', upToBytes: Infinity }]);
+    expect(table.allReduce).toEqual([
+      { algorithm: 'direct', upToBytes: Math.floor(Math.sqrt(512 * 32_768)) },
+      { algorithm: 'ring', upToBytes: Infinity },
+    ]);
     expect(table.broadcast).toEqual(usual.broadcast);
     expect(tableOf(made.times[2]!, usual, (algorithm) => algorithm === 'direct')).toEqual(usual);
   });
@@ -91,22 +153,49 @@ describe('predicted times', () => {
   });
 
   it('are part of what explain says', () => {
-    const explained = { times: made.times[2]!, measured: 'here', forced: undefined, nRanks: 2, smallBytes: 256, lowLatencyBytes: 256, channels: 1 } as const;
+    const explained = {
+      times: made.times[2]!,
+      measured: 'here',
+      forced: undefined,
+      nRanks: 2,
+      smallBytes: 256,
+      lowLatencyBytes: 256,
+      channels: 1,
+    } as const;
     expect(explainCall('allReduce', 8, { ...explained, table: usual })).toEqual({
-      collective: 'allReduce', bytes: 8, algorithm: 'direct', protocol: 'LL', channels: 1, predictedUs: 1, measured: 'here',
-      candidates: [{ algorithm: 'direct', predictedUs: 1 }, { algorithm: 'ring', predictedUs: 3 }],
+      collective: 'allReduce',
+      bytes: 8,
+      algorithm: 'direct',
+      protocol: 'LL',
+      channels: 1,
+      predictedUs: 1,
+      measured: 'here',
+      candidates: [
+        { algorithm: 'direct', predictedUs: 1 },
+        { algorithm: 'ring', predictedUs: 3 },
+      ],
       text: 'allReduce of 8 bytes takes direct (LL, 1 channel), about 1.00 µs as measured on this host; ring 3.00 µs',
     });
     expect(() => explainCall('allReduce', 1.5, { ...explained, table: usual })).toThrow('pass a whole number of bytes from 0');
-    expect(() => explainCall('allreduce' as 'allReduce', 8, { ...explained, table: usual })).toThrow(/^explain: there is no collective "allreduce"; did you mean allReduce\?$/);
-    expect(explainCall('gather', 4096, { ...explained, table: usual })).toMatchObject({ algorithm: 'direct', protocol: 'Simple', predictedUs: undefined, candidates: [] });
+    expect(() => explainCall('allreduce' as 'allReduce', 8, { ...explained, table: usual })).toThrow(
+      /^explain: there is no collective "allreduce"; did you mean allReduce\?$/,
+    );
+    expect(explainCall('gather', 4096, { ...explained, table: usual })).toMatchObject({
+      algorithm: 'direct',
+      protocol: 'Simple',
+      predictedUs: undefined,
+      candidates: [],
+    });
     const forced = defaultTable({ nRanks: 2, oneSegment: true, forced: 'ring' });
     expect(explainCall('allReduce', 256, { ...explained, table: forced }).protocol).toBe('LL');
     expect(explainCall('allReduce', 0, { ...explained, lowLatencyBytes: -1, table: forced }).protocol).toBe('Simple');
-    expect(explainCall('allReduce', 512, { ...explained, table: forced, forced: 'ring' }).text).toContain('takes ring (Simple, 1 channel), which is forced, about 3.90 µs');
+    expect(explainCall('allReduce', 512, { ...explained, table: forced, forced: 'ring' }).text).toContain(
+      'takes ring (Simple, 1 channel), which is forced, about 3.90 µs',
+    );
   });
 
   it('have defaults for ranks that have a core each and for those that don’t', () => {
-    for (const nRanks of [2, 4, 8, 100]) expect(timeAt(timesFor(defaultProfile, nRanks, 2)?.allReduce?.direct ?? [], 8)).toBeLessThan(Infinity);
+    for (const nRanks of [2, 4, 8, 100])
+      expect(timeAt(timesFor(defaultProfile, nRanks, 2)?.allReduce?.direct ?? [], 8)).toBeLessThan(Infinity);
   });
 });

@@ -17,11 +17,23 @@ export function ranks(n: number): Rank[] {
   return Array.from({ length: n }, (_, rank) => {
     const segment = Segment.ofThreads(memory, rank, n);
     const team = Team.ofAll(segment);
-    const bootstrap = { rank, nRanks: n, localRank: rank, localRanks: Array.from({ length: n }, (__, local) => local) } as unknown as Bootstrap;
+    const bootstrap = {
+      rank,
+      nRanks: n,
+      localRank: rank,
+      localRanks: Array.from({ length: n }, (__, local) => local),
+    } as unknown as Bootstrap;
     const openTransport = (): never => {
       throw new Error('all ranks share memory');
     };
-    const p2p = new PointToPoint({ bootstrap, team, libc: 'libc' in loaded ? loaded.libc : undefined, shared: true, openTransport, onNews: () => undefined });
+    const p2p = new PointToPoint({
+      bootstrap,
+      team,
+      libc: 'libc' in loaded ? loaded.libc : undefined,
+      shared: true,
+      openTransport,
+      onNews: () => undefined,
+    });
     return { segment, p2p };
   });
 }

@@ -1,24 +1,44 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { addressBytes, addressText, formatAddress, inZone, isLinkLocal, isLoopback, parseAddress } from '../../../../src/runtime/bootstrap/address.js';
+import {
+  addressBytes,
+  addressText,
+  formatAddress,
+  inZone,
+  isLinkLocal,
+  isLoopback,
+  parseAddress,
+} from '../../../../src/runtime/bootstrap/address.js';
 import { InvalidArgumentError } from '../../../../src/errors.js';
 
 it.each(['10.0.0.1:29500', '[::1]:1', '[fe80::1%eth0]:65535', 'node7.cluster:80'])('%s is read and written alike', (text) => {
   expect(formatAddress(parseAddress(text))).toBe(text);
 });
 
-it.each(['', '10.0.0.1', '10.0.0.1:', ':29500', '::1:29500', '[10.0.0.1]:5', '[::1]', 'a b:5', 'host:0', 'host:65536', 'host:-1', 'host:1e3'])(
-  '"%s" is refused',
-  (text) => expect(() => parseAddress(text)).toThrow(InvalidArgumentError),
-);
+it.each([
+  '',
+  '10.0.0.1',
+  '10.0.0.1:',
+  ':29500',
+  '::1:29500',
+  '[10.0.0.1]:5',
+  '[::1]',
+  'a b:5',
+  'host:0',
+  'host:65536',
+  'host:-1',
+  'host:1e3',
+])('"%s" is refused', (text) => expect(() => parseAddress(text)).toThrow(InvalidArgumentError));
 
 it('bytes give back the address they were made from', () => {
-  fc.assert(fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (host) => {
-    const bytes = addressBytes(host)!;
-    const again = addressText(bytes);
-    expect(addressBytes(again)).toEqual(bytes);
-    expect(formatAddress({ host: again, port: 1 }).startsWith('[')).toBe(bytes.length === 16);
-  }));
+  fc.assert(
+    fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (host) => {
+      const bytes = addressBytes(host)!;
+      const again = addressText(bytes);
+      expect(addressBytes(again)).toEqual(bytes);
+      expect(formatAddress({ host: again, port: 1 }).startsWith('[')).toBe(bytes.length === 16);
+    }),
+  );
 });
 
 it('bytes are those of the network order', () => {

@@ -33,7 +33,9 @@ describe.each([1, 2, 3, 8])('%i ranks in one event loop', (n) => {
   it('broadcast from each', async () => {
     await withRanks(n, async (ranks) => {
       for (let root = 0; root < n; root++) {
-        const results = await Promise.all(ranks.map((bootstrap, rank) => bootstrap.broadcast(bytes(rank === root ? `from ${root}` : ''), root)));
+        const results = await Promise.all(
+          ranks.map((bootstrap, rank) => bootstrap.broadcast(bytes(rank === root ? `from ${root}` : ''), root)),
+        );
         expect(results.map(text)).toEqual(ranks.map(() => `from ${root}`));
       }
     });
@@ -42,18 +44,22 @@ describe.each([1, 2, 3, 8])('%i ranks in one event loop', (n) => {
   it('pass a barrier together', async () => {
     await withRanks(n, async (ranks) => {
       let arrived = 0;
-      await Promise.all(ranks.map(async (bootstrap) => {
-        arrived++;
-        await bootstrap.barrier();
-        expect(arrived).toBe(n);
-      }));
+      await Promise.all(
+        ranks.map(async (bootstrap) => {
+          arrived++;
+          await bootstrap.barrier();
+          expect(arrived).toBe(n);
+        }),
+      );
     });
   });
 
   it('send and receive by tag, in order, to themselves too', async () => {
     await withRanks(n, async (ranks) => {
       const pairs = ranks.flatMap((_, from) => ranks.map((__, to) => [from, to] as const));
-      await Promise.all(pairs.flatMap(([from, to]) => [1, 2, 1].map((tag, i) => ranks[from]!.send(to, tag, bytes(`${from}-${to}-${tag}-${i}`)))));
+      await Promise.all(
+        pairs.flatMap(([from, to]) => [1, 2, 1].map((tag, i) => ranks[from]!.send(to, tag, bytes(`${from}-${to}-${tag}-${i}`)))),
+      );
       for (const [from, to] of pairs) {
         const received = [];
         for (const tag of [2, 1, 1]) received.push(text(await ranks[to]!.recv(from, tag)));
@@ -65,11 +71,15 @@ describe.each([1, 2, 3, 8])('%i ranks in one event loop', (n) => {
 
 it('operations may overlap', async () => {
   await withRanks(3, async (ranks) => {
-    const results = await Promise.all(ranks.map((bootstrap, rank) => Promise.all([
-      bootstrap.allGather(bytes(`a${rank}`)),
-      bootstrap.allGather(bytes(`b${rank}`)),
-      bootstrap.broadcast(bytes(`c${rank}`), 2),
-    ])));
+    const results = await Promise.all(
+      ranks.map((bootstrap, rank) =>
+        Promise.all([
+          bootstrap.allGather(bytes(`a${rank}`)),
+          bootstrap.allGather(bytes(`b${rank}`)),
+          bootstrap.broadcast(bytes(`c${rank}`), 2),
+        ]),
+      ),
+    );
     for (const [a, b, c] of results) {
       expect(a.map(text)).toEqual(['a0', 'a1', 'a2']);
       expect(b.map(text)).toEqual(['b0', 'b1', 'b2']);
@@ -90,7 +100,9 @@ it('a rank may send to many at once', async () => {
   process.on('warning', warn);
   await withRanks(24, async (ranks) => {
     await Promise.all(ranks.map((_, to) => ranks[0]!.send(to, 0, bytes(`for ${to}`))));
-    expect(await Promise.all(ranks.map(async (bootstrap) => text(await bootstrap.recv(0, 0))))).toEqual(ranks.map((_, to) => `for ${to}`));
+    expect(await Promise.all(ranks.map(async (bootstrap) => text(await bootstrap.recv(0, 0))))).toEqual(
+      ranks.map((_, to) => `for ${to}`),
+    );
   });
   process.off('warning', warn);
   expect(warnings).toEqual([]);
@@ -101,11 +113,12 @@ it('long messages pass through all operations', async () => {
     const long = randomBytes(3_000_000);
     const gathered = await Promise.all(ranks.map((bootstrap, rank) => bootstrap.allGather(long.subarray(rank))));
     for (const parts of gathered) for (const [rank, part] of parts.entries()) expect(long.subarray(rank).equals(part)).toBe(true);
-    for (const received of await Promise.all(ranks.map((bootstrap) => bootstrap.broadcast(long, 1)))) expect(long.equals(received)).toBe(true);
+    for (const received of await Promise.all(ranks.map((bootstrap) => bootstrap.broadcast(long, 1))))
+      expect(long.equals(received)).toBe(true);
   });
 });
 
-it('results are copies: changing them changes nobody\'s input', async () => {
+it("results are copies: changing them changes nobody's input", async () => {
   await withRanks(1, async ([only]) => {
     const data = bytes('abc');
     const [[gathered], broadcast] = await Promise.all([only!.allGather(data), only!.broadcast(data, 0)]);

@@ -29,17 +29,30 @@ async function withPair(body: (connector: End, acceptor: End) => Promise<void>):
   const ends = [endpoint(), endpoint()] as const;
   let accepted: (connection: Connection) => void;
   const acceptor = new Promise<Connection>((resolve) => (accepted = resolve));
-  const listener = await Listener.open({ host: '127.0.0.1', secret, expects: () => true, admit: (_, open) => accepted(open(ends[1].events)) });
+  const listener = await Listener.open({
+    host: '127.0.0.1',
+    secret,
+    expects: () => true,
+    admit: (_, open) => accepted(open(ends[1].events)),
+  });
   const sockets = new Map<string | symbol, Socket>();
-  const watch = (message: unknown, channel: string | symbol): void => void sockets.set(channel, (message as { socket: Socket }).socket);
+  const watch = (message: unknown, channel: string | symbol): void =>
+    void sockets.set(channel, (message as { socket: Socket }).socket);
   for (const channel of channels) subscribe(channel, watch);
   const connector = await dial({
-    address: listener.address, secret, greeting: { purpose: purposes.peer, from: 0, to: 1 }, events: ends[0].events, signal: new AbortController().signal,
+    address: listener.address,
+    secret,
+    greeting: { purpose: purposes.peer, from: 0, to: 1 },
+    events: ends[0].events,
+    signal: new AbortController().signal,
   });
   for (const channel of channels) unsubscribe(channel, watch);
   const [client, server] = channels.map((channel) => sockets.get(channel)!);
   try {
-    await body({ ...ends[0], connection: connector, socket: client! }, { ...ends[1], connection: await acceptor, socket: server! });
+    await body(
+      { ...ends[0], connection: connector, socket: client! },
+      { ...ends[1], connection: await acceptor, socket: server! },
+    );
   } finally {
     listener.close();
     connector.destroy();
@@ -63,21 +76,29 @@ function endpoint(): Omit<End, 'connection' | 'socket'> & { events: ConnectionEv
   };
 }
 
-it.each([0, 1, 4000, 5000, maximumPayloadBytes - 17, maximumPayloadBytes - 16, maximumPayloadBytes - 15, maximumPayloadBytes, 3 * maximumPayloadBytes + 5, 16 * 1024 * 1024])(
-  'a message of %i bytes arrives as it was sent, in both directions',
-  async (length) => {
-    await withPair(async (connector, acceptor) => {
-      const data = Buffer.alloc(length, randomBytes(Math.min(length, 100_003)));
-      await Promise.all([connector.connection.send(header, data), acceptor.connection.send(header, data)]);
-      for (const end of [connector, acceptor]) {
-        await end.until(1);
-        const message = end.received[0] as Message;
-        expect(message).toMatchObject(header);
-        expect(data.equals(message.data)).toBe(true);
-      }
-    });
-  },
-);
+it.each([
+  0,
+  1,
+  4000,
+  5000,
+  maximumPayloadBytes - 17,
+  maximumPayloadBytes - 16,
+  maximumPayloadBytes - 15,
+  maximumPayloadBytes,
+  3 * maximumPayloadBytes + 5,
+  16 * 1024 * 1024,
+])('a message of %i bytes arrives as it was sent, in both directions', async (length) => {
+  await withPair(async (connector, acceptor) => {
+    const data = Buffer.alloc(length, randomBytes(Math.min(length, 100_003)));
+    await Promise.all([connector.connection.send(header, data), acceptor.connection.send(header, data)]);
+    for (const end of [connector, acceptor]) {
+      await end.until(1);
+      const message = end.received[0] as Message;
+      expect(message).toMatchObject(header);
+      expect(data.equals(message.data)).toBe(true);
+    }
+  });
+});
 
 it('messages keep their order', async () => {
   await withPair(async (connector, acceptor) => {
@@ -135,16 +156,25 @@ it('a dial that is ended when the acceptor counts on the connection already tell
   const closing = new AbortController();
   const [here, there] = [endpoint(), endpoint()];
   const listener = await Listener.open({
-    host: '127.0.0.1', secret, expects: () => true,
+    host: '127.0.0.1',
+    secret,
+    expects: () => true,
     admit: (_, open) => {
       open(there.events);
       closing.abort(new Error('closed'));
     },
   });
   try {
-    await expect(dial({
-      address: listener.address, secret, greeting: { purpose: purposes.peer, from: 0, to: 1 }, events: here.events, signal: closing.signal, news: ['rank 2 died'],
-    })).rejects.toThrow('closed');
+    await expect(
+      dial({
+        address: listener.address,
+        secret,
+        greeting: { purpose: purposes.peer, from: 0, to: 1 },
+        events: here.events,
+        signal: closing.signal,
+        news: ['rank 2 died'],
+      }),
+    ).rejects.toThrow('closed');
     expect(await there.ended).toBeUndefined();
     expect(there.received).toEqual(['rank 2 died']);
   } finally {

@@ -13,7 +13,9 @@ function derive(ranks: readonly Bootstrap[], members: readonly number[]): Bootst
 test('a network of some ranks has its own order, and its messages do not meet those of others', async () => {
   await withRanks(4, async (ranks) => {
     const some = derive(ranks, [3, 0, 2]);
-    expect(some.map((network) => [network.rank, network.nRanks, network.peers.map((peer) => peer.pid)])).toEqual([0, 1, 2].map((rank) => [rank, 3, Array(3).fill(process.pid)]));
+    expect(some.map((network) => [network.rank, network.nRanks, network.peers.map((peer) => peer.pid)])).toEqual(
+      [0, 1, 2].map((rank) => [rank, 3, Array(3).fill(process.pid)]),
+    );
     const gathered = Promise.all(some.map((network) => network.allGather(bytes(`child ${network.rank}`))));
     const all = await Promise.all(ranks.map((network) => network.allGather(bytes(`rank ${network.rank}`))));
     for (const one of all) expect(one.map(text)).toEqual(['rank 0', 'rank 1', 'rank 2', 'rank 3']);
@@ -22,7 +24,9 @@ test('a network of some ranks has its own order, and its messages do not meet th
     await ranks[3]!.send(2, 5, bytes('to rank 2'));
     expect(text(await ranks[2]!.recv(3, 5))).toBe('to rank 2');
     expect(text(await some[2]!.recv(0, 5))).toBe('to child 2');
-    expect(text((await Promise.all(some.map((network) => network.broadcast(bytes(`${network.rank}`), 1, 'host'))))[2]!)).toBe('1');
+    expect(text((await Promise.all(some.map((network) => network.broadcast(bytes(`${network.rank}`), 1, 'host'))))[2]!)).toBe(
+      '1',
+    );
     await Promise.all(some.map((network) => network.close()));
   });
 });
@@ -35,7 +39,10 @@ test('connections live until the last network on them is closed', async () => {
   await Promise.all(some.map((network) => network.barrier()));
   const more = derive(some, [1, 0]);
   await Promise.all(some.map((network) => network.close()));
-  expect((await Promise.all(more.map((network) => network.allGather(bytes(`${network.rank}`)))))[0]!.map(text)).toEqual(['0', '1']);
+  expect((await Promise.all(more.map((network) => network.allGather(bytes(`${network.rank}`)))))[0]!.map(text)).toEqual([
+    '0',
+    '1',
+  ]);
   await Promise.all(more.map((network) => network.close()));
 });
 
@@ -44,7 +51,8 @@ test('what fails in one network fails at all its ranks and in no other', async (
     const [some, others] = [derive(ranks, [0, 1, 2]), derive(ranks, [2, 1, 0])];
     const waiting = [rejection(some[1]!.barrier()), rejection(some[2]!.allGather(bytes('x')))];
     some[0]!.fail(new RemoteError('ABORTED', 'out of paper', { rank: 0 }));
-    for (const error of await Promise.all(waiting)) expect(error).toMatchObject({ code: 'ABORTED', message: expect.stringContaining('out of paper') as string });
+    for (const error of await Promise.all(waiting))
+      expect(error).toMatchObject({ code: 'ABORTED', message: expect.stringContaining('out of paper') as string });
     await Promise.all(others.map((network) => network.barrier()));
     await Promise.all(ranks.map((network) => network.barrier()));
     // The failed one still serves for agreeing on who goes on.
@@ -61,7 +69,8 @@ test('who ended a network is named by its number there', async () => {
     some[2]!.watch(0);
     some[0]!.fail(new RemoteError('ABORTED', 'rank 0 is out of paper', { rank: 0 }));
     await some[0]!.close();
-    for (const error of await Promise.all(waiting)) expect(error).toMatchObject({ code: 'ABORTED', rank: 0, message: 'rank 0 is out of paper' });
+    for (const error of await Promise.all(waiting))
+      expect(error).toMatchObject({ code: 'ABORTED', rank: 0, message: 'rank 0 is out of paper' });
     await Promise.all([some[1]!.close(), some[2]!.close()]);
   });
 });
@@ -127,7 +136,11 @@ test('survivors are the same at all, whoever excludes whom, and whoever is lost 
   for (const one of found) expect(one).toEqual(found[0]);
   expect(found[0]!.ranks).toEqual([1, 2, 4]);
   const next = [1, 2, 4].map((rank) => ranks[rank]!.derive(found[0]!.number, found[0]!.ranks));
-  expect((await Promise.all(next.map((network) => network.allGather(bytes(`${network.rank}`)))))[1]!.map(text)).toEqual(['0', '1', '2']);
+  expect((await Promise.all(next.map((network) => network.allGather(bytes(`${network.rank}`)))))[1]!.map(text)).toEqual([
+    '0',
+    '1',
+    '2',
+  ]);
   await Promise.all([...next, ...ranks].map((network) => network.close()));
 });
 
@@ -137,7 +150,11 @@ test('a loss is told in the ranks of the network', async () => {
   const waiting = rejection(some[1]!.recv(0, 1));
   const lost = new Promise((resolve) => some[1]!.onFailure(resolve));
   for (const network of [some[0]!, ranks[2]!]) network.abort(new Error('gone'));
-  expect(await waiting).toMatchObject({ code: 'ABORTED', rank: 0, message: expect.stringMatching(/^rank 2 .*it is rank 0 of this communicator/) as string });
+  expect(await waiting).toMatchObject({
+    code: 'ABORTED',
+    rank: 0,
+    message: expect.stringMatching(/^rank 2 .*it is rank 0 of this communicator/) as string,
+  });
   expect(await lost).toMatchObject({ code: 'ABORTED', rank: 0 });
   await Promise.all([some[1]!, ranks[0]!, ranks[1]!].map((network) => network.close()));
 });
@@ -145,8 +162,14 @@ test('a loss is told in the ranks of the network', async () => {
 test('a rank that others exclude is told so, and one that asks too late gets who is missing', async () => {
   await withRanks(3, async (ranks) => {
     const asked = [ranks[0]!.survivors([1], never), ranks[2]!.survivors([], never)];
-    expect((await Promise.all(asked)).map((one) => one.ranks)).toEqual([[0, 2], [0, 2]]);
-    const late = [rejection(ranks[0]!.survivors([], AbortSignal.abort())), rejection(ranks[2]!.survivors([], AbortSignal.abort()))];
+    expect((await Promise.all(asked)).map((one) => one.ranks)).toEqual([
+      [0, 2],
+      [0, 2],
+    ]);
+    const late = [
+      rejection(ranks[0]!.survivors([], AbortSignal.abort())),
+      rejection(ranks[2]!.survivors([], AbortSignal.abort())),
+    ];
     for (const error of await Promise.all(late)) expect(error).toMatchObject({ code: 'RANK_MISSING' });
   });
 });

@@ -6,7 +6,9 @@ import { bytes, connectRanks, rejection, text, timeoutMs, withRanks } from './ra
 
 /** Sockets that this process has open, whether or not they keep it alive. */
 function sockets(): string[] {
-  return readdirSync('/proc/self/fd').map(linkOf).filter((link) => link.startsWith('socket:'));
+  return readdirSync('/proc/self/fd')
+    .map(linkOf)
+    .filter((link) => link.startsWith('socket:'));
 }
 
 function linkOf(descriptor: string): string {
@@ -30,8 +32,17 @@ it('close may be called twice, and what is called after it rejects', async () =>
   const ranks = await connectRanks(2);
   await Promise.all(ranks.map((rank) => rank.close()));
   await ranks[0]!.close();
-  for (const operation of [ranks[0]!.barrier(), ranks[0]!.send(1, 0, bytes('x')), ranks[0]!.recv(1, 0), ranks[0]!.allGather(bytes('x'), 'host')]) {
-    await expect(operation).rejects.toMatchObject({ name: 'InvalidUsageError', code: 'CLOSED', message: 'rank 0 has closed its communicator' });
+  for (const operation of [
+    ranks[0]!.barrier(),
+    ranks[0]!.send(1, 0, bytes('x')),
+    ranks[0]!.recv(1, 0),
+    ranks[0]!.allGather(bytes('x'), 'host'),
+  ]) {
+    await expect(operation).rejects.toMatchObject({
+      name: 'InvalidUsageError',
+      code: 'CLOSED',
+      message: 'rank 0 has closed its communicator',
+    });
   }
 });
 
@@ -71,18 +82,20 @@ it('a collective that a closed rank would have to join fails everywhere with one
 
 it('ranks that finish at different times do not disturb each other', async () => {
   const ranks = await connectRanks(8);
-  await Promise.all(ranks.map(async (rank) => {
-    await rank.barrier();
-    await rank.allGather(bytes('x'));
-    await rank.barrier();
-    await rank.close();
-  }));
+  await Promise.all(
+    ranks.map(async (rank) => {
+      await rank.barrier();
+      await rank.allGather(bytes('x'));
+      await rank.barrier();
+      await rank.close();
+    }),
+  );
 });
 
 it('a goodbye is no loss', async () => {
   await withRanks(3, async (ranks) => {
     const lost: number[] = [];
-    for (const rank of ranks) rank.onFailure((error) => lost.push(error instanceof RemoteError ? error.rank ?? -1 : -1));
+    for (const rank of ranks) rank.onFailure((error) => lost.push(error instanceof RemoteError ? (error.rank ?? -1) : -1));
     await ranks[0]!.close();
     await expect(ranks[1]!.recv(0, 0)).rejects.toMatchObject({ code: 'CLOSED' });
     expect(lost).toEqual([]);
@@ -94,7 +107,7 @@ it('an abort ends what is pending here with its reason, and everywhere else with
     const reason = new Error('out of paper');
     const lost = ranks.map((rank) => {
       const peers: number[] = [];
-      rank.onFailure((error) => peers.push(error instanceof RemoteError ? error.rank ?? -1 : -1));
+      rank.onFailure((error) => peers.push(error instanceof RemoteError ? (error.rank ?? -1) : -1));
       return peers;
     });
     const pending = [ranks[2]!.recv(0, 0), ranks[2]!.barrier()].map(rejection);
@@ -141,10 +154,14 @@ it('a listener that was stopped hears of no loss', async () => {
 
 it('different calls are an error that names both ranks and calls, everywhere', async () => {
   await withRanks(3, async (ranks) => {
-    const errors = await Promise.all([ranks[0]!.allGather(bytes('x')), ranks[1]!.barrier(), ranks[2]!.allGather(bytes('x'))].map(rejection));
+    const errors = await Promise.all(
+      [ranks[0]!.allGather(bytes('x')), ranks[1]!.barrier(), ranks[2]!.allGather(bytes('x'))].map(rejection),
+    );
     for (const error of errors) {
       expect(error).toMatchObject({ name: 'InvalidUsageError', code: 'CALL_MISMATCH' });
-      expect((error as Error).message).toMatch(/^rank \d .* called (allGather|barrier) where rank \d .* called (allGather|barrier): all ranks must call the same/);
+      expect((error as Error).message).toMatch(
+        /^rank \d .* called (allGather|barrier) where rank \d .* called (allGather|barrier): all ranks must call the same/,
+      );
     }
   });
 });
@@ -171,31 +188,45 @@ it('wrong arguments are refused at once', async () => {
 const hostOf = (rank: number) => ({ hostId: `host ${rank % 2}` });
 
 it('the ranks of each host work among themselves, without the others', async () => {
-  await withRanks(5, async (ranks) => {
-    const even = [0, 2, 4].map((rank) => ranks[rank]!);
-    const gathered = await Promise.all(even.map((rank) => rank.allGather(bytes(`from ${rank.rank}`), 'host')));
-    for (const parts of gathered) expect(parts.map(text)).toEqual(['from 0', 'from 2', 'from 4']);
-    await Promise.all(even.map((rank) => rank.barrier('host')));
-    const received = await Promise.all(even.map((rank) => rank.broadcast(bytes(`${rank.rank}`), 4, 'host')));
-    expect(received.map(text)).toEqual(['4', '4', '4']);
-    expect(await rejection(ranks[0]!.broadcast(bytes('x'), 1, 'host'))).toMatchObject({ code: 'ROOT_RANGE' });
+  await withRanks(
+    5,
+    async (ranks) => {
+      const even = [0, 2, 4].map((rank) => ranks[rank]!);
+      const gathered = await Promise.all(even.map((rank) => rank.allGather(bytes(`from ${rank.rank}`), 'host')));
+      for (const parts of gathered) expect(parts.map(text)).toEqual(['from 0', 'from 2', 'from 4']);
+      await Promise.all(even.map((rank) => rank.barrier('host')));
+      const received = await Promise.all(even.map((rank) => rank.broadcast(bytes(`${rank.rank}`), 4, 'host')));
+      expect(received.map(text)).toEqual(['4', '4', '4']);
+      expect(await rejection(ranks[0]!.broadcast(bytes('x'), 1, 'host'))).toMatchObject({ code: 'ROOT_RANGE' });
 
-    const odd = [1, 3].map((rank) => ranks[rank]!);
-    expect(odd.map(({ localRank, localRanks }) => [localRank, localRanks])).toEqual([[0, [1, 3]], [1, [1, 3]]]);
-    const all = (operation: (rank: Bootstrap) => Promise<unknown>) => Promise.all(ranks.map(operation));
-    await all((rank) => Promise.all([rank.barrier('host'), rank.barrier(), rank.barrier('host')]));
-  }, hostOf);
+      const odd = [1, 3].map((rank) => ranks[rank]!);
+      expect(odd.map(({ localRank, localRanks }) => [localRank, localRanks])).toEqual([
+        [0, [1, 3]],
+        [1, [1, 3]],
+      ]);
+      const all = (operation: (rank: Bootstrap) => Promise<unknown>) => Promise.all(ranks.map(operation));
+      await all((rank) => Promise.all([rank.barrier('host'), rank.barrier(), rank.barrier('host')]));
+    },
+    hostOf,
+  );
 });
 
 it('the loss of a rank leaves other hosts among themselves', async () => {
-  await withRanks(4, async (ranks) => {
-    const told = Promise.all([0, 2, 3].map((rank) => new Promise((resolve) => ranks[rank]!.onFailure(resolve))));
-    ranks[1]!.abort(new Error('x'));
-    for (const error of await told) expect(error).toMatchObject({ code: 'ABORTED', rank: 1 });
-    const gathered = await Promise.all([0, 2].map((rank) => ranks[rank]!.allGather(bytes(`${rank}`), 'host')));
-    expect(gathered.map((parts) => parts.map(text))).toEqual([['0', '2'], ['0', '2']]);
-    await expect(ranks[3]!.barrier('host')).rejects.toMatchObject({ code: 'ABORTED', rank: 1 });
-  }, hostOf);
+  await withRanks(
+    4,
+    async (ranks) => {
+      const told = Promise.all([0, 2, 3].map((rank) => new Promise((resolve) => ranks[rank]!.onFailure(resolve))));
+      ranks[1]!.abort(new Error('x'));
+      for (const error of await told) expect(error).toMatchObject({ code: 'ABORTED', rank: 1 });
+      const gathered = await Promise.all([0, 2].map((rank) => ranks[rank]!.allGather(bytes(`${rank}`), 'host')));
+      expect(gathered.map((parts) => parts.map(text))).toEqual([
+        ['0', '2'],
+        ['0', '2'],
+      ]);
+      await expect(ranks[3]!.barrier('host')).rejects.toMatchObject({ code: 'ABORTED', rank: 1 });
+    },
+    hostOf,
+  );
 });
 
 it('who closes because of a loss does not hide the loss from others', async () => {
@@ -203,11 +234,13 @@ it('who closes because of a loss does not hide the loss from others', async () =
   const ranks = await connectRanks(n, (rank) => ({ hostId: rank === 2 ? 'other' : 'same' }));
   await Promise.all(ranks.map((rank) => rank.barrier()));
   const others = ranks.filter(({ rank }) => rank !== 2);
-  const errors = Promise.all(others.map(async (rank) => {
-    const error = await rejection(rank.barrier());
-    await rank.close();
-    return error;
-  }));
+  const errors = Promise.all(
+    others.map(async (rank) => {
+      const error = await rejection(rank.barrier());
+      await rank.close();
+      return error;
+    }),
+  );
   await Promise.all(others.map((rank) => rank.barrier('host'))); // the barrier of all gets stuck meanwhile
   ranks[2]!.abort(new Error('out of paper'));
   for (const error of await errors) expect(error).toMatchObject({ code: 'ABORTED', rank: 2 });

@@ -1,7 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import fc from 'fast-check';
-import { AcceptorHandshake, ConnectorHandshake, helloBytes, purposes, sessionSecret } from '../../../../src/runtime/bootstrap/handshake.js';
+import {
+  AcceptorHandshake,
+  ConnectorHandshake,
+  helloBytes,
+  purposes,
+  sessionSecret,
+} from '../../../../src/runtime/bootstrap/handshake.js';
 
 const secret = randomBytes(32);
 const greeting = { purpose: purposes.peer, from: 3, to: 70_000 };
@@ -39,9 +45,11 @@ it('a hello changed on the way is refused with the proof', () => {
 });
 
 it('what is no hello is not answered', () => {
-  fc.assert(fc.property(fc.uint8Array({ minLength: helloBytes, maxLength: helloBytes }), (garbage) => {
-    expect(AcceptorHandshake.begin(Buffer.from(garbage))).toBeUndefined();
-  }));
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: helloBytes, maxLength: helloBytes }), (garbage) => {
+      expect(AcceptorHandshake.begin(Buffer.from(garbage))).toBeUndefined();
+    }),
+  );
 });
 
 it('each session has a secret of its own', () => {

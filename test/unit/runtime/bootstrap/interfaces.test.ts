@@ -4,7 +4,12 @@ import type { Interface } from '../../../../src/runtime/bootstrap/interfaces.js'
 import { InvalidArgumentError, SystemError } from '../../../../src/errors.js';
 
 const v4 = (name: string, address: string, netmask = '255.255.255.0'): Interface => ({ name, address, netmask, family: 4 });
-const v6 = (name: string, address: string, netmask = 'ffff:ffff:ffff:ffff::'): Interface => ({ name, address, netmask, family: 6 });
+const v6 = (name: string, address: string, netmask = 'ffff:ffff:ffff:ffff::'): Interface => ({
+  name,
+  address,
+  netmask,
+  family: 6,
+});
 
 const lo = [v4('lo', '127.0.0.1', '255.0.0.0'), v6('lo', '::1', 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff')];
 const docker = [v4('docker0', '172.17.0.1', '255.255.0.0')];
@@ -31,7 +36,8 @@ describe('without a wish', () => {
 });
 
 describe('the root', () => {
-  const choose = (rootHost: string, origin: 'root' | 'address' | 'name', interfaces = host) => chooseInterface(interfaces, { root: { host: rootHost, origin } });
+  const choose = (rootHost: string, origin: 'root' | 'address' | 'name', interfaces = host) =>
+    chooseInterface(interfaces, { root: { host: rootHost, origin } });
 
   it('on loopback draws its ranks there', () => {
     expect(choose('127.0.0.1', 'root')).toEqual({ name: 'lo', host: '127.0.0.1' });
@@ -89,10 +95,15 @@ describe('TCCL_SOCKET_IFNAME', () => {
     expect(chooseInterface([v6('eth0', 'fe80::5')], { interfaceName: 'eth0' })).toEqual({ name: 'eth0', host: 'fe80::5%eth0' });
   });
 
-  it.each(['=eth', 'eht0', '^lo,docker,virbr,eth,ib', 'ETH0'])('%s, which matches nothing, is an error that lists what there is', (wish) => {
-    expect(() => choose(wish)).toThrow(InvalidArgumentError);
-    expect(() => choose(wish)).toThrow(/lo \(127\.0\.0\.1, ::1\); docker0 \(172\.17\.0\.1\); .*eth0 \(10\.0\.0\.5, fd00::5, fe80::5\)/);
-  });
+  it.each(['=eth', 'eht0', '^lo,docker,virbr,eth,ib', 'ETH0'])(
+    '%s, which matches nothing, is an error that lists what there is',
+    (wish) => {
+      expect(() => choose(wish)).toThrow(InvalidArgumentError);
+      expect(() => choose(wish)).toThrow(
+        /lo \(127\.0\.0\.1, ::1\); docker0 \(172\.17\.0\.1\); .*eth0 \(10\.0\.0\.5, fd00::5, fe80::5\)/,
+      );
+    },
+  );
 
   it('a name nearly right gets a hint', () => {
     expect(() => choose('eht0')).toThrow(/did you mean eth0\?/);

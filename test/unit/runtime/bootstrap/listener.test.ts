@@ -50,7 +50,12 @@ async function listen(options: Partial<ListenerOptions> = {}) {
 
 async function dialTo(port: number, changes: Partial<Parameters<typeof dial>[0]> = {}): Promise<Connection> {
   const connection = await dial({
-    address: { host: '127.0.0.1', port }, secret, greeting, events: { end: () => undefined }, signal: new AbortController().signal, ...changes,
+    address: { host: '127.0.0.1', port },
+    secret,
+    greeting,
+    events: { end: () => undefined },
+    signal: new AbortController().signal,
+    ...changes,
   });
   cleanups.push(() => connection.destroy());
   return connection;
@@ -74,7 +79,8 @@ async function expectServed({ port, nextMessage }: Awaited<ReturnType<typeof lis
   expect(text((await arrived).data)).toBe('hello');
 }
 
-const closed = (socket: Socket) => new Promise<void>((resolve) => (socket.closed ? resolve() : socket.on('close', () => resolve())));
+const closed = (socket: Socket) =>
+  new Promise<void>((resolve) => (socket.closed ? resolve() : socket.on('close', () => resolve())));
 
 it('who knows the secret is let in', async () => {
   await expectServed(await listen());
@@ -82,9 +88,12 @@ it('who knows the secret is let in', async () => {
 
 it('garbage is closed at once and never seen', async () => {
   const server = await listen();
-  await fc.assert(fc.asyncProperty(fc.uint8Array({ minLength: 48, maxLength: 2000 }), async (garbage) => {
-    await closed((await stranger(server.port, garbage)).resume());
-  }), { numRuns: 30 });
+  await fc.assert(
+    fc.asyncProperty(fc.uint8Array({ minLength: 48, maxLength: 2000 }), async (garbage) => {
+      await closed((await stranger(server.port, garbage)).resume());
+    }),
+    { numRuns: 30 },
+  );
   expect(server.admitted).toEqual([]);
   await expectServed(server);
 });
@@ -113,7 +122,11 @@ it('a flood without end is closed after its first bytes', async () => {
 it('who says nothing, or half a greeting, holds up nobody and is closed in time', async () => {
   const server = await listen({ limits: { connections: 100, timeMs: 300 } });
   const { hello } = new ConnectorHandshake(secret, greeting);
-  const idle = await Promise.all([stranger(server.port), stranger(server.port, hello.subarray(0, 20)), stranger(server.port, hello)]);
+  const idle = await Promise.all([
+    stranger(server.port),
+    stranger(server.port, hello.subarray(0, 20)),
+    stranger(server.port, hello),
+  ]);
   await expectServed(server);
   await Promise.all(idle.map((socket) => closed(socket.resume())));
   expect(server.admitted.length).toBe(1);
@@ -132,7 +145,9 @@ it('beyond the limit of strangers the oldest is closed, and who knows the secret
 
 it('a thousand strangers at once disturb nobody', async () => {
   const server = await listen();
-  const crowd = Promise.all(Array.from({ length: 1000 }, (_, i) => stranger(server.port, i % 2 === 0 ? randomBytes(60) : new Uint8Array())));
+  const crowd = Promise.all(
+    Array.from({ length: 1000 }, (_, i) => stranger(server.port, i % 2 === 0 ? randomBytes(60) : new Uint8Array())),
+  );
   await Promise.all(Array.from({ length: 5 }, () => dialTo(server.port)));
   await crowd;
   await expectServed(server);

@@ -18,10 +18,16 @@ import { InvalidUsageError, TcclError, TimeoutError } from '../../../../src/erro
 import { version } from '../../../../src/version.js';
 import { loopbackRoot, rejection, timeoutMs } from './ranks.js';
 
-const ownNameResolves = await lookup(hostname()).then(() => true, () => false);
+const ownNameResolves = await lookup(hostname()).then(
+  () => true,
+  () => false,
+);
 
 /** How each rank fails; all must. */
-async function failures(ranks: readonly (Partial<ConnectOptions> & { rank: number; nRanks: number })[], rootOptions: RootOptions = {}): Promise<TcclError[]> {
+async function failures(
+  ranks: readonly (Partial<ConnectOptions> & { rank: number; nRanks: number })[],
+  rootOptions: RootOptions = {},
+): Promise<TcclError[]> {
   const root = await loopbackRoot({ settleMs: timeoutMs, ...rootOptions });
   try {
     return (await Promise.all(ranks.map((rank) => rejection(connect({ id: root.id, timeoutMs, ...rank }))))) as TcclError[];
@@ -42,13 +48,29 @@ function sameEverywhere(errors: readonly TcclError[], kind: new (...args: never[
 
 describe('every rank gets the same error that names the ranks', () => {
   it('when one has another rank count', async () => {
-    const error = sameEverywhere(await failures([{ rank: 0, nRanks: 3 }, { rank: 1, nRanks: 2 }, { rank: 2, nRanks: 3 }]), InvalidUsageError);
+    const error = sameEverywhere(
+      await failures([
+        { rank: 0, nRanks: 3 },
+        { rank: 1, nRanks: 2 },
+        { rank: 2, nRanks: 3 },
+      ]),
+      InvalidUsageError,
+    );
     expect(error).toMatchObject({ code: 'RANK_COUNT_MISMATCH', ranks: [1] });
     expect(error.message).toContain('ranks 0,2 with 3, rank 1 with 2');
   });
 
   it('when the larger rank count is wrong, so that nobody else comes', async () => {
-    const error = sameEverywhere(await failures([{ rank: 0, nRanks: 2 }, { rank: 1, nRanks: 5 }], { settleMs: 10 }), InvalidUsageError);
+    const error = sameEverywhere(
+      await failures(
+        [
+          { rank: 0, nRanks: 2 },
+          { rank: 1, nRanks: 5 },
+        ],
+        { settleMs: 10 },
+      ),
+      InvalidUsageError,
+    );
     expect(error.message).toContain('rank 0 with 2, rank 1 with 5');
   });
 
@@ -59,7 +81,14 @@ describe('every rank gets the same error that names the ranks', () => {
   });
 
   it('when one has another version', async () => {
-    const error = sameEverywhere(await failures([{ rank: 0, nRanks: 3 }, { rank: 1, nRanks: 3, version: '99.0.0' }, { rank: 2, nRanks: 3 }]), InvalidUsageError);
+    const error = sameEverywhere(
+      await failures([
+        { rank: 0, nRanks: 3 },
+        { rank: 1, nRanks: 3, version: '99.0.0' },
+        { rank: 2, nRanks: 3 },
+      ]),
+      InvalidUsageError,
+    );
     expect(error).toMatchObject({ code: 'VERSION_MISMATCH', ranks: [1] });
     expect(error.message).toContain('99.0.0 at rank 1');
   });
@@ -79,7 +108,8 @@ describe('every rank gets the same error that names the ranks', () => {
 
   it('also who comes after the others were told', async () => {
     const root = await loopbackRoot({ settleMs: 1 });
-    const join = (rank: number, nRanks: number) => rejection(connect({ id: root.id, rank, nRanks, timeoutMs })) as Promise<TcclError>;
+    const join = (rank: number, nRanks: number) =>
+      rejection(connect({ id: root.id, rank, nRanks, timeoutMs })) as Promise<TcclError>;
     const early = await Promise.all([join(0, 4), join(1, 5)]);
     const late = await join(2, 4);
     root.close();
@@ -89,8 +119,13 @@ describe('every rank gets the same error that names the ranks', () => {
 
 it('one device on two hosts is no clash', async () => {
   const { id } = await loopbackRoot();
-  const ranks = await Promise.all([0, 1].map((rank) => connect({ id, rank, nRanks: 2, timeoutMs, device: 'gpu:0', hostId: `host ${rank}` })));
-  expect(ranks.map(({ localRank, localRanks }) => [localRank, localRanks])).toEqual([[0, [0]], [0, [1]]]);
+  const ranks = await Promise.all(
+    [0, 1].map((rank) => connect({ id, rank, nRanks: 2, timeoutMs, device: 'gpu:0', hostId: `host ${rank}` })),
+  );
+  expect(ranks.map(({ localRank, localRanks }) => [localRank, localRanks])).toEqual([
+    [0, [0]],
+    [0, [1]],
+  ]);
   await Promise.all(ranks.map((rank) => rank.close()));
 });
 
@@ -135,7 +170,9 @@ describe('the root', () => {
     const error = await rejection(connect({ id, rank: 3, nRanks: 4, timeoutMs: 1000 }));
     expect(error).toMatchObject({ name: 'TimeoutError', code: 'TIMEOUT' });
     expect(error).not.toHaveProperty('rank'); // it only waits
-    expect((error as Error).message).toMatch(new RegExp(`rank 3 found no root at 127.0.0.1:${port} within 1000 ms \\(connect ECONNREFUSED`));
+    expect((error as Error).message).toMatch(
+      new RegExp(`rank 3 found no root at 127.0.0.1:${port} within 1000 ms \\(connect ECONNREFUSED`),
+    );
   });
 
   it('of another secret is not joined', async () => {
@@ -154,13 +191,18 @@ describe('the root', () => {
       secret,
       expects: ({ purpose }) => purpose === purposes.checkIn,
       admit: (_, open) => {
-        const connection = open({ message: () => void connection.send(setUpHeader, new Uint8Array()).then(() => listener.close()), end: () => undefined });
+        const connection = open({
+          message: () => void connection.send(setUpHeader, new Uint8Array()).then(() => listener.close()),
+          end: () => undefined,
+        });
       },
     });
     const error = await rejection(connect({ id: new UniqueId(listener.address, secret), rank: 0, nRanks: 2, timeoutMs: 1000 }));
     expect(error).toMatchObject({ name: 'TimeoutError', code: 'TIMEOUT' });
     expect(error).not.toHaveProperty('rank');
-    expect((error as Error).message).toContain(`rank 0 checked in with the root at 127.0.0.1:${listener.address.port}, but got no answer at 127.0.0.1:`);
+    expect((error as Error).message).toContain(
+      `rank 0 checked in with the root at 127.0.0.1:${listener.address.port}, but got no answer at 127.0.0.1:`,
+    );
   });
 
   it('at host:port is found by ranks that came before it', async () => {
@@ -179,7 +221,10 @@ describe('the root', () => {
   });
 
   it('cannot be at an address of another host', async () => {
-    await expect(listenAt('192.0.2.213:29500')).rejects.toMatchObject({ code: 'NETWORK', message: 'cannot listen on 192.0.2.213:29500: that is no address of this host' });
+    await expect(listenAt('192.0.2.213:29500')).rejects.toMatchObject({
+      code: 'NETWORK',
+      message: 'cannot listen on 192.0.2.213:29500: that is no address of this host',
+    });
   });
 
   it.each(['localhost', ...(ownNameResolves ? [hostname()] : [])])('at the name %s is found', async (name) => {
@@ -210,11 +255,23 @@ it('a rank that checked in and died before the ring closed is named to all other
   closed.close();
   const nowhere = formatAddress(closed.address);
   const checkIn: CheckIn = {
-    rank: 2, nRanks: 4, version, instance: 'x', answerAddress: nowhere, peerAddress: nowhere, hostname: 'h', pid: 1, processHash: 'p', remainingMs: timeoutMs,
+    rank: 2,
+    nRanks: 4,
+    version,
+    instance: 'x',
+    answerAddress: nowhere,
+    peerAddress: nowhere,
+    hostname: 'h',
+    pid: 1,
+    processHash: 'p',
+    remainingMs: timeoutMs,
   };
   const connection = await dial({
-    address: id.root, secret: secretOf(id), greeting: { purpose: purposes.checkIn, from: 2, to: rootRank },
-    events: { end: () => undefined }, signal: new AbortController().signal,
+    address: id.root,
+    secret: secretOf(id),
+    greeting: { purpose: purposes.checkIn, from: 2, to: rootRank },
+    events: { end: () => undefined },
+    signal: new AbortController().signal,
   });
   await connection.send(setUpHeader, encodeJson(checkIn));
 

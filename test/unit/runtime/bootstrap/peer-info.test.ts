@@ -7,7 +7,16 @@ import { InvalidUsageError } from '../../../../src/errors.js';
 const introduce = (...places: string[]): Introduction[] =>
   places.map((place, rank) => {
     const [host = '', device] = place.split('/');
-    return { rank, hostHash: `hash of ${host}`, processHash: 'p', hostname: host, pid: 1, version: '1', device, address: '127.0.0.1:1' };
+    return {
+      rank,
+      hostHash: `hash of ${host}`,
+      processHash: 'p',
+      hostname: host,
+      pid: 1,
+      version: '1',
+      device,
+      address: '127.0.0.1:1',
+    };
   });
 
 it('ranks without a device get one by their place on the host', () => {
@@ -15,7 +24,12 @@ it('ranks without a device get one by their place on the host', () => {
 });
 
 it('a name that somebody took is not given again', () => {
-  expect(acquaint(introduce('a', 'a/cpu:0', 'a', 'a/cpu:2')).map(({ device }) => device)).toEqual(['cpu:1', 'cpu:0', 'cpu:3', 'cpu:2']);
+  expect(acquaint(introduce('a', 'a/cpu:0', 'a', 'a/cpu:2')).map(({ device }) => device)).toEqual([
+    'cpu:1',
+    'cpu:0',
+    'cpu:3',
+    'cpu:2',
+  ]);
 });
 
 it('addresses are not part of what is known of a peer', () => {
@@ -26,7 +40,9 @@ it('one device on two hosts is two devices; twice on one host is an error that n
   expect(acquaint(introduce('a/gpu:0', 'b/gpu:0')).length).toBe(2);
   const clash = () => acquaint(introduce('a/gpu:0', 'b/gpu:0', 'a/gpu:0', 'b/gpu:1', 'b/gpu:1'));
   expect(clash).toThrow(InvalidUsageError);
-  expect(clash).toThrow('ranks 0,2 all use device gpu:0 of host a; ranks 3,4 all use device gpu:1 of host b; each rank needs a device of its own');
+  expect(clash).toThrow(
+    'ranks 0,2 all use device gpu:0 of host a; ranks 3,4 all use device gpu:1 of host b; each rank needs a device of its own',
+  );
 });
 
 it('the ranks of a host are those with its hash', () => {

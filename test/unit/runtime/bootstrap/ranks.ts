@@ -10,13 +10,20 @@ export function loopbackRoot(options: RootOptions = {}): Promise<Root> {
 }
 
 /** Ranks 0 to n - 1 in this event loop, on loopback. */
-export async function connectRanks(n: number, optionsOf: (rank: number) => Partial<ConnectOptions> = () => ({})): Promise<Bootstrap[]> {
+export async function connectRanks(
+  n: number,
+  optionsOf: (rank: number) => Partial<ConnectOptions> = () => ({}),
+): Promise<Bootstrap[]> {
   const { id } = await loopbackRoot();
   return Promise.all(Array.from({ length: n }, (_, rank) => connect({ id, rank, nRanks: n, timeoutMs, ...optionsOf(rank) })));
 }
 
 /** Runs `body` with n connected ranks and closes them. */
-export async function withRanks(n: number, body: (ranks: Bootstrap[]) => Promise<void>, optionsOf?: (rank: number) => Partial<ConnectOptions>): Promise<void> {
+export async function withRanks(
+  n: number,
+  body: (ranks: Bootstrap[]) => Promise<void>,
+  optionsOf?: (rank: number) => Partial<ConnectOptions>,
+): Promise<void> {
   const ranks = await connectRanks(n, optionsOf);
   try {
     await body(ranks);

@@ -1,7 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { headerBytes, maximumPayloadBytes, proofBytes, recordKinds, RecordReader, RecordWriter } from '../../../../src/runtime/bootstrap/record.js';
+import {
+  headerBytes,
+  maximumPayloadBytes,
+  proofBytes,
+  recordKinds,
+  RecordReader,
+  RecordWriter,
+} from '../../../../src/runtime/bootstrap/record.js';
 import type { RecordKind } from '../../../../src/runtime/bootstrap/record.js';
 import { SystemError } from '../../../../src/errors.js';
 
@@ -23,16 +30,19 @@ function open(bytes: Buffer, cuts: readonly number[] = []): { kind: RecordKind; 
   const opened = [];
   let offset = 0;
   for (const length of [...cuts, bytes.length]) {
-    for (const { kind, payload } of reader.push(bytes.subarray(offset, offset + length))) opened.push({ kind, payload: Uint8Array.from(payload) });
+    for (const { kind, payload } of reader.push(bytes.subarray(offset, offset + length)))
+      opened.push({ kind, payload: Uint8Array.from(payload) });
     offset += length;
   }
   return opened;
 }
 
 it('records come out as they went in, however the network cuts them', () => {
-  fc.assert(fc.property(records, fc.array(fc.integer({ min: 0, max: 70 })), (list, cuts) => {
-    expect(open(seal(list), cuts)).toEqual(list);
-  }));
+  fc.assert(
+    fc.property(records, fc.array(fc.integer({ min: 0, max: 70 })), (list, cuts) => {
+      expect(open(seal(list), cuts)).toEqual(list);
+    }),
+  );
 });
 
 it('the longest record passes', () => {
@@ -42,35 +52,42 @@ it('the longest record passes', () => {
 
 describe('nothing but the sealed records is given out', () => {
   it('when a bit is changed', () => {
-    fc.assert(fc.property(records, fc.nat(), (list, at) => {
-      const bytes = seal(list);
-      bytes[at % bytes.length]! ^= 1 << (at % 8);
-      // A header that now claims a longer record may leave it incomplete; otherwise it is refused.
-      const opened: unknown[] = [];
-      const reader = new RecordReader(key);
-      try {
-        for (const { kind, payload } of reader.push(bytes)) opened.push({ kind, payload: Uint8Array.from(payload) });
-      } catch (error) {
-        expect(error).toBeInstanceOf(SystemError);
-      }
-      expect(opened.length).toBeLessThan(list.length);
-      expect(opened).toEqual(list.slice(0, opened.length));
-    }));
+    fc.assert(
+      fc.property(records, fc.nat(), (list, at) => {
+        const bytes = seal(list);
+        bytes[at % bytes.length]! ^= 1 << (at % 8);
+        // A header that now claims a longer record may leave it incomplete; otherwise it is refused.
+        const opened: unknown[] = [];
+        const reader = new RecordReader(key);
+        try {
+          for (const { kind, payload } of reader.push(bytes)) opened.push({ kind, payload: Uint8Array.from(payload) });
+        } catch (error) {
+          expect(error).toBeInstanceOf(SystemError);
+        }
+        expect(opened.length).toBeLessThan(list.length);
+        expect(opened).toEqual(list.slice(0, opened.length));
+      }),
+    );
   });
 
   it('when arbitrary bytes come', () => {
-    fc.assert(fc.property(fc.uint8Array({ maxLength: 500 }), (garbage) => {
-      try {
-        expect([...new RecordReader(key).push(Buffer.from(garbage))]).toEqual([]);
-      } catch (error) {
-        expect(error).toBeInstanceOf(SystemError);
-      }
-    }));
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 500 }), (garbage) => {
+        try {
+          expect([...new RecordReader(key).push(Buffer.from(garbage))]).toEqual([]);
+        } catch (error) {
+          expect(error).toBeInstanceOf(SystemError);
+        }
+      }),
+    );
   });
 
   it('when a record is repeated, left out or moved', () => {
     const writer = new RecordWriter(key);
-    const [a, b] = ['a', 'b'].map((text) => Buffer.concat(writer.seal(recordKinds.message, Buffer.from(text)))) as [Buffer, Buffer];
+    const [a, b] = ['a', 'b'].map((text) => Buffer.concat(writer.seal(recordKinds.message, Buffer.from(text)))) as [
+      Buffer,
+      Buffer,
+    ];
     expect(() => open(Buffer.concat([a, a]))).toThrow(/not authentic/);
     expect(() => open(b)).toThrow(/not authentic/);
     expect(() => open(Buffer.concat([b, a]))).toThrow(/not authentic/);
@@ -80,12 +97,14 @@ describe('nothing but the sealed records is given out', () => {
 });
 
 it('a huge length is refused on sight of the header, before memory is taken', () => {
-  fc.assert(fc.property(fc.integer({ min: maximumPayloadBytes + 1, max: 0xffffffff }), fc.boolean(), (length, piecewise) => {
-    const header = Buffer.alloc(headerBytes);
-    header.writeUInt32LE(length, 0);
-    header[4] = recordKinds.message;
-    expect(() => open(header, piecewise ? [1, 1, 1, 1, 1] : [])).toThrow(/claims kind 1 and \d+ bytes/);
-  }));
+  fc.assert(
+    fc.property(fc.integer({ min: maximumPayloadBytes + 1, max: 0xffffffff }), fc.boolean(), (length, piecewise) => {
+      const header = Buffer.alloc(headerBytes);
+      header.writeUInt32LE(length, 0);
+      header[4] = recordKinds.message;
+      expect(() => open(header, piecewise ? [1, 1, 1, 1, 1] : [])).toThrow(/claims kind 1 and \d+ bytes/);
+    }),
+  );
 });
 
 it('sealing does not copy the payload', () => {

@@ -5,8 +5,17 @@ import type { CheckIn } from '../../../../src/runtime/bootstrap/roll.js';
 let instances = 0;
 function checkIn(rank: number, changes: Partial<CheckIn> = {}): CheckIn {
   return {
-    rank, nRanks: 4, version: '1.0.0', instance: `instance ${instances++}`, answerAddress: '127.0.0.1:1', peerAddress: '127.0.0.1:2',
-    hostname: 'host7', pid: 100 + rank, processHash: 'abc', remainingMs: 1000, ...changes,
+    rank,
+    nRanks: 4,
+    version: '1.0.0',
+    instance: `instance ${instances++}`,
+    answerAddress: '127.0.0.1:1',
+    peerAddress: '127.0.0.1:2',
+    hostname: 'host7',
+    pid: 100 + rank,
+    processHash: 'abc',
+    remainingMs: 1000,
+    ...changes,
   };
 }
 
@@ -36,7 +45,8 @@ it('names the ranks that came twice, and their processes', () => {
   const roll = rollOf(checkIn(1), checkIn(0), checkIn(1, { pid: 999, hostname: 'host8' }));
   expect(roll.hasConflict).toBe(true);
   expect(roll.conflict()).toMatchObject({
-    code: 'RANK_DUPLICATE', ranks: [1],
+    code: 'RANK_DUPLICATE',
+    ranks: [1],
     message: 'rank 1 checked in 2 times (process 101 on host7, process 999 on host8); each rank must be started once',
   });
 });
@@ -44,7 +54,8 @@ it('names the ranks that came twice, and their processes', () => {
 it('names the ranks with another rank count', () => {
   const roll = rollOf(checkIn(1, { nRanks: 3 }), checkIn(0), checkIn(3), checkIn(2));
   expect(roll.conflict()).toMatchObject({
-    code: 'RANK_COUNT_MISMATCH', ranks: [1],
+    code: 'RANK_COUNT_MISMATCH',
+    ranks: [1],
     message: 'the ranks were started with different rank counts: ranks 0,2,3 with 4, rank 1 with 3; all must have the same',
   });
 });
@@ -52,7 +63,8 @@ it('names the ranks with another rank count', () => {
 it('names the ranks with another version', () => {
   const roll = rollOf(checkIn(0, { version: '1.1.0' }), checkIn(1), checkIn(2));
   expect(roll.conflict()).toMatchObject({
-    code: 'VERSION_MISMATCH', ranks: [0],
+    code: 'VERSION_MISMATCH',
+    ranks: [0],
     message: 'the ranks have different versions of tccl: 1.0.0 at ranks 1,2, 1.1.0 at rank 0; install the same everywhere',
   });
 });

@@ -5,19 +5,28 @@ import { getUniqueId } from '../../../../src/runtime/bootstrap/root.js';
 import { secretOf, UniqueId, uniqueIdBytes } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { InvalidArgumentError } from '../../../../src/errors.js';
 
-const address = fc.record({ host: fc.oneof(fc.ipV4(), fc.constantFrom('::1', 'fd00::2', 'fe80::1%eth0', '2001:db8::5')), port: fc.integer({ min: 1, max: 65535 }) });
+const address = fc.record({
+  host: fc.oneof(fc.ipV4(), fc.constantFrom('::1', 'fd00::2', 'fe80::1%eth0', '2001:db8::5')),
+  port: fc.integer({ min: 1, max: 65535 }),
+});
 
 it('text and bytes give the id back', () => {
-  fc.assert(fc.property(address, (root) => {
-    const id = UniqueId.create(root);
-    for (const again of [UniqueId.parse(id.toString()), UniqueId.parse(` ${id.toString()}\n`), UniqueId.fromBytes(id.toBytes())]) {
-      expect(again.root).toEqual(root);
-      expect(Buffer.from(secretOf(again)).equals(secretOf(id))).toBe(true);
-      expect(again.origin).toBe('root');
-    }
-    expect(id.toBytes().length).toBe(uniqueIdBytes);
-    expect(id.toString()).toMatch(/^tccl1:[\w-]+$/);
-  }));
+  fc.assert(
+    fc.property(address, (root) => {
+      const id = UniqueId.create(root);
+      for (const again of [
+        UniqueId.parse(id.toString()),
+        UniqueId.parse(` ${id.toString()}\n`),
+        UniqueId.fromBytes(id.toBytes()),
+      ]) {
+        expect(again.root).toEqual(root);
+        expect(Buffer.from(secretOf(again)).equals(secretOf(id))).toBe(true);
+        expect(again.origin).toBe('root');
+      }
+      expect(id.toBytes().length).toBe(uniqueIdBytes);
+      expect(id.toString()).toMatch(/^tccl1:[\w-]+$/);
+    }),
+  );
 });
 
 it('either kind of TCCL_COMM_ID can be read', async () => {
@@ -39,11 +48,17 @@ it('a logged id does not show its secret', () => {
 });
 
 it.each([
-  [{ interface: 'lo' }, 'UNKNOWN_NAME', /^getUniqueId: there is no option "interface"; there are host, interfaceName, family, limits, settleMs$/],
+  [
+    { interface: 'lo' },
+    'UNKNOWN_NAME',
+    /^getUniqueId: there is no option "interface"; there are host, interfaceName, family, limits, settleMs$/,
+  ],
   [{ hots: '127.0.0.1' }, 'UNKNOWN_NAME', /^getUniqueId: there is no option "hots"; did you mean host\?; /],
   ['127.0.0.1', 'ARGUMENT_TYPE', /^getUniqueId: its options are an object, as in { interfaceName: 'eth0' }, not "127\.0\.0\.1"$/],
 ])('an id is not made with options that do not exist: %o', async (options, code, message) => {
-  await expect(getUniqueId(options as object)).rejects.toThrow(expect.objectContaining({ code, message: expect.stringMatching(message) as string }));
+  await expect(getUniqueId(options as object)).rejects.toThrow(
+    expect.objectContaining({ code, message: expect.stringMatching(message) as string }),
+  );
 });
 
 it('two ids of one address have different secrets', () => {
@@ -66,15 +81,20 @@ it('cut, foreign and arbitrary text is refused', () => {
   expect(() => UniqueId.parse(`${text.slice(0, 60)} ${text.slice(60)}`)).toThrow(/base64url/);
   expect(() => UniqueId.parse('10.0.0.1:29500')).toThrow(/start with tccl1:/);
   expect(() => UniqueId.parse(text.slice('tccl1:'.length))).toThrow(/^"dGNjb\S{32}…" is not a unique id/); // the secret stands behind
-  fc.assert(fc.property(fc.string(), (any) => {
-    expect(() => UniqueId.parse(any)).toThrow(InvalidArgumentError);
-    expect(() => UniqueId.parse(`tccl1:${any}`)).toThrow(InvalidArgumentError);
-  }));
+  fc.assert(
+    fc.property(fc.string(), (any) => {
+      expect(() => UniqueId.parse(any)).toThrow(InvalidArgumentError);
+      expect(() => UniqueId.parse(`tccl1:${any}`)).toThrow(InvalidArgumentError);
+    }),
+  );
 });
 
 describe('from host:port', () => {
   it('all ranks derive the same id', async () => {
-    const [one, other] = await Promise.all([UniqueId.fromHostPort('10.0.0.1:29500', 's'), UniqueId.fromHostPort('10.0.0.1:29500', 's')]);
+    const [one, other] = await Promise.all([
+      UniqueId.fromHostPort('10.0.0.1:29500', 's'),
+      UniqueId.fromHostPort('10.0.0.1:29500', 's'),
+    ]);
     expect(one.toString()).toBe(other.toString());
     expect(one.root).toEqual({ host: '10.0.0.1', port: 29500 });
     expect(one.origin).toBe('address');
@@ -97,6 +117,8 @@ describe('from host:port', () => {
   });
 
   it('a name that nobody knows is an error that says so', async () => {
-    await expect(UniqueId.fromHostPort('no-such-host.invalid:5')).rejects.toThrow(/"no-such-host.invalid" of the root cannot be resolved/);
+    await expect(UniqueId.fromHostPort('no-such-host.invalid:5')).rejects.toThrow(
+      /"no-such-host.invalid" of the root cannot be resolved/,
+    );
   });
 });

@@ -27,16 +27,30 @@ function meaning(checked: CheckedCall): Pick<Call, 'kind' | 'operator' | 'root' 
 test('calls are about as many elements as NCCL counts', () => {
   const none = undefined;
   const sum = { operator: 'sum', type: 'float32', root: 0 };
-  expect(meaning(call().allReduce(f32(6), f32(6), 'max', none))).toEqual({ ...sum, kind: 'allReduce', operator: 'max', count: 6 });
+  expect(meaning(call().allReduce(f32(6), f32(6), 'max', none))).toEqual({
+    ...sum,
+    kind: 'allReduce',
+    operator: 'max',
+    count: 6,
+  });
   expect(meaning(call().reduce(f32(6), f32(0), 'sum', 2, none))).toEqual({ ...sum, kind: 'reduce', root: 2, count: 6 });
   expect(meaning(call().broadcast(f32(0), f32(6), 2, none))).toEqual({ ...sum, kind: 'broadcast', root: 2, count: 6 });
   expect(meaning(call().allGather(f32(2), f32(6), none))).toEqual({ ...sum, kind: 'allGather', count: 2 });
-  expect(meaning(call().reduceScatter(f32(6), f32(2), 'avg', none))).toEqual({ ...sum, kind: 'reduceScatter', operator: 'avg', count: 2 });
+  expect(meaning(call().reduceScatter(f32(6), f32(2), 'avg', none))).toEqual({
+    ...sum,
+    kind: 'reduceScatter',
+    operator: 'avg',
+    count: 2,
+  });
   expect(meaning(call().allToAll(f32(6), f32(6), none))).toEqual({ ...sum, kind: 'allToAll', count: 2 });
   expect(meaning(call().gather(f32(2), null, 0, none))).toEqual({ ...sum, kind: 'gather', count: 2 });
   expect(meaning(call().scatter(null, f32(2), 0, none))).toEqual({ ...sum, kind: 'scatter', count: 2 });
   expect(meaning(call().allGatherV(f32(2), f32(6), [1, 2, 3], none, none))).toMatchObject({ kind: 'allGatherV', count: 6 });
-  expect(meaning(call().reduceScatterV(f32(6), f32(2), [1, 2, 3], 'min', none))).toMatchObject({ kind: 'reduceScatterV', operator: 'min', count: 6 });
+  expect(meaning(call().reduceScatterV(f32(6), f32(2), [1, 2, 3], 'min', none))).toMatchObject({
+    kind: 'reduceScatterV',
+    operator: 'min',
+    count: 6,
+  });
   const parts = { array: f32(6), counts: [1, 2, 3] };
   expect(meaning(call().allToAllV(parts, { ...parts, array: f32(6) }, none))).toMatchObject({ kind: 'allToAllV', count: 0 });
   expect(meaning(call().barrier())).toMatchObject({ kind: 'barrier', count: 0 });
@@ -48,14 +62,26 @@ test('ranks other than the root need not have what only the root uses', () => {
 });
 
 test('parts lie one behind the other unless displacements say where', () => {
-  expect(call().allGatherV(f32(2), f32(6), [1, 2, 3], undefined, undefined).details).toEqual({ counts: [1, 2, 3], displacements: [0, 1, 3] });
+  expect(call().allGatherV(f32(2), f32(6), [1, 2, 3], undefined, undefined).details).toEqual({
+    counts: [1, 2, 3],
+    displacements: [0, 1, 3],
+  });
   expect(call().allGatherV(f32(2), f32(9), [1, 2, 3], [8, 6, 0], undefined).details?.displacements).toEqual([8, 6, 0]);
 });
 
 test('counts may be typed arrays, such as those that ranks exchanged, though places do not fit into their elements', () => {
   const counts = Uint8Array.of(200, 200, 1);
-  const { details } = call().allToAllV({ array: f32(401), counts }, { array: f32(401), counts: Int32Array.from(counts), displacements: Uint16Array.of(201, 1, 0) }, undefined);
-  expect(details).toEqual({ counts: [200, 200, 1], displacements: [0, 200, 400], recvCounts: [200, 200, 1], recvDisplacements: [201, 1, 0] });
+  const { details } = call().allToAllV(
+    { array: f32(401), counts },
+    { array: f32(401), counts: Int32Array.from(counts), displacements: Uint16Array.of(201, 1, 0) },
+    undefined,
+  );
+  expect(details).toEqual({
+    counts: [200, 200, 1],
+    displacements: [0, 200, 400],
+    recvCounts: [200, 200, 1],
+    recvDisplacements: [201, 1, 0],
+  });
   expect(call().reduceScatterV(f32(401), f32(200), counts, 'sum', undefined).count).toBe(401);
 });
 
@@ -72,72 +98,235 @@ test('each in-place form is known', () => {
 test('an input may lie in a gap of the output, and parts of both between each other', () => {
   expect(() => call().allGatherV(part(4, 2), part(0, 12), [4, 2, 3], [0, 10, 6], undefined)).not.toThrow();
   // An element too early or too late, it is in the way.
-  expect(() => call().allGatherV(part(3, 2), part(0, 12), [4, 2, 3], [0, 10, 6], undefined)).toThrow(/part of rank 0 overlap by 4 bytes/);
-  expect(() => call().allGatherV(part(5, 2), part(0, 12), [4, 2, 3], [0, 10, 6], undefined)).toThrow(/part of rank 2 overlap by 4 bytes/);
+  expect(() => call().allGatherV(part(3, 2), part(0, 12), [4, 2, 3], [0, 10, 6], undefined)).toThrow(
+    /part of rank 0 overlap by 4 bytes/,
+  );
+  expect(() => call().allGatherV(part(5, 2), part(0, 12), [4, 2, 3], [0, 10, 6], undefined)).toThrow(
+    /part of rank 2 overlap by 4 bytes/,
+  );
   // Parts without elements are nowhere.
   expect(() => call().allGatherV(part(0, 2), part(0, 6), [0, 2, 0], [1, 4, 1], undefined)).not.toThrow();
 
   const array = part(0, 12);
-  const [even, odd] = [{ array, counts: [2, 2, 2], displacements: [0, 4, 8] }, { array, counts: [2, 2, 2], displacements: [10, 6, 2] }];
-  expect(call().allToAllV(even, odd, undefined).details).toEqual({ counts: [2, 2, 2], displacements: [0, 4, 8], recvCounts: [2, 2, 2], recvDisplacements: [10, 6, 2] });
+  const [even, odd] = [
+    { array, counts: [2, 2, 2], displacements: [0, 4, 8] },
+    { array, counts: [2, 2, 2], displacements: [10, 6, 2] },
+  ];
+  expect(call().allToAllV(even, odd, undefined).details).toEqual({
+    counts: [2, 2, 2],
+    displacements: [0, 4, 8],
+    recvCounts: [2, 2, 2],
+    recvDisplacements: [10, 6, 2],
+  });
   // What is sent to several ranks may be the same.
   expect(() => call().allToAllV({ ...even, displacements: [4, 4, 4] }, odd, undefined)).not.toThrow();
-  expect(() => call().allToAllV(even, { ...odd, counts: [2, 3, 2], displacements: [10, 5, 2] }, undefined)).toThrow(/part for rank 1 and the output's part from rank 1 overlap by 4 bytes/);
+  expect(() => call().allToAllV(even, { ...odd, counts: [2, 3, 2], displacements: [10, 5, 2] }, undefined)).toThrow(
+    /part for rank 1 and the output's part from rank 1 overlap by 4 bytes/,
+  );
 });
 
 test('parts are refused exactly when an element is both read and written, or written twice', () => {
   const shapes = fc.array(fc.record({ count: fc.nat(3), from: fc.nat(9) }), { minLength: 3, maxLength: 3 });
-  const elementsOf = (shape: readonly { count: number; from: number }[], at: number): number[] => shape.flatMap(({ count, from }) => Array.from({ length: count }, (_, i) => at + from + i));
-  fc.assert(fc.property(shapes, shapes, fc.nat(12), (send, recv, at) => {
-    const [read, written] = [elementsOf(send, at), elementsOf(recv, 0)];
-    const isFine = new Set(written).size === written.length && !read.some((element) => written.includes(element));
-    const parts = (shape: typeof send, from: number): Parts => ({ array: part(from, 12), counts: shape.map(({ count }) => count), displacements: shape.map((one) => one.from) });
-    let code = 'none';
-    try {
-      call().allToAllV(parts(send, at), parts(recv, 0), undefined);
-    } catch (error) {
-      ({ code } = error as TcclError);
-    }
-    expect(code).toBe(isFine ? 'none' : 'BUFFER_OVERLAP');
-  }));
+  const elementsOf = (shape: readonly { count: number; from: number }[], at: number): number[] =>
+    shape.flatMap(({ count, from }) => Array.from({ length: count }, (_, i) => at + from + i));
+  fc.assert(
+    fc.property(shapes, shapes, fc.nat(12), (send, recv, at) => {
+      const [read, written] = [elementsOf(send, at), elementsOf(recv, 0)];
+      const isFine = new Set(written).size === written.length && !read.some((element) => written.includes(element));
+      const parts = (shape: typeof send, from: number): Parts => ({
+        array: part(from, 12),
+        counts: shape.map(({ count }) => count),
+        displacements: shape.map((one) => one.from),
+      });
+      let code = 'none';
+      try {
+        call().allToAllV(parts(send, at), parts(recv, 0), undefined);
+      } catch (error) {
+        ({ code } = error as TcclError);
+      }
+      expect(code).toBe(isFine ? 'none' : 'BUFFER_OVERLAP');
+    }),
+  );
 });
 
 const wrong: Record<string, [code: string, about: RegExp, (checked: CheckedCall) => unknown]> = {
-  'an output too short for all ranks': ['BUFFER_SIZE', /allGather: the output has 5 elements, but what 3 ranks send needs 6/, (c) => c.allGather(f32(2), f32(5), undefined)],
-  'an input that is not a part for each rank': ['BUFFER_SIZE', /reduceScatter: the input has 7 elements, but an output of 2 for each of 3 ranks makes 6/, (c) => c.reduceScatter(f32(7), f32(2), 'sum', undefined)],
-  'an input that does not divide': ['BUFFER_SIZE', /allToAll: the input's 7 elements .* use allToAllV/, (c) => c.allToAll(f32(7), f32(7), undefined)],
-  'a root without output': ['ARGUMENT_TYPE', /gather: rank 1 is the root, so it needs an array for the output/, (c) => c.gather(f32(2), null, 1, undefined)],
-  'a root without input': ['ARGUMENT_TYPE', /scatter: rank 1 is the root, so it needs an array for the input/, (c) => c.scatter(null, f32(2), 1, undefined)],
-  'a root that is no rank': ['ROOT_RANGE', /reduce: root is 3, but ranks go from 0 to 2/, (c) => c.reduce(f32(2), f32(2), 'sum', 3, undefined)],
+  'an output too short for all ranks': [
+    'BUFFER_SIZE',
+    /allGather: the output has 5 elements, but what 3 ranks send needs 6/,
+    (c) => c.allGather(f32(2), f32(5), undefined),
+  ],
+  'an input that is not a part for each rank': [
+    'BUFFER_SIZE',
+    /reduceScatter: the input has 7 elements, but an output of 2 for each of 3 ranks makes 6/,
+    (c) => c.reduceScatter(f32(7), f32(2), 'sum', undefined),
+  ],
+  'an input that does not divide': [
+    'BUFFER_SIZE',
+    /allToAll: the input's 7 elements .* use allToAllV/,
+    (c) => c.allToAll(f32(7), f32(7), undefined),
+  ],
+  'a root without output': [
+    'ARGUMENT_TYPE',
+    /gather: rank 1 is the root, so it needs an array for the output/,
+    (c) => c.gather(f32(2), null, 1, undefined),
+  ],
+  'a root without input': [
+    'ARGUMENT_TYPE',
+    /scatter: rank 1 is the root, so it needs an array for the input/,
+    (c) => c.scatter(null, f32(2), 1, undefined),
+  ],
+  'a root that is no rank': [
+    'ROOT_RANGE',
+    /reduce: root is 3, but ranks go from 0 to 2/,
+    (c) => c.reduce(f32(2), f32(2), 'sum', 3, undefined),
+  ],
   'a root that is no whole number': ['ROOT_RANGE', /scatter: root is 0.5/, (c) => c.scatter(f32(6), f32(2), 0.5, undefined)],
-  'counts for other than all ranks': ['ARGUMENT_RANGE', /allGatherV: there are 2 counts for 3 ranks/, (c) => c.allGatherV(f32(2), f32(6), [1, 2], undefined, undefined)],
-  'a negative count': ['ARGUMENT_RANGE', /the count of rank 2 is -3/, (c) => c.allGatherV(f32(2), f32(6), [1, 2, -3], undefined, undefined)],
-  'an input of another length than its count': ['BUFFER_SIZE', /the input has 3 elements, but this rank's count makes 2/, (c) => c.allGatherV(f32(3), f32(6), [1, 2, 3], undefined, undefined)],
-  'a part outside the output': ['ARGUMENT_RANGE', /the 3 elements of rank 2 at displacement 4 are not within the 6 elements of the output/, (c) => c.allGatherV(f32(2), f32(6), [1, 2, 3], [0, 1, 4], undefined)],
-  'parts of the output that overlap': ['BUFFER_OVERLAP', /the parts of ranks 1 and 2 overlap in the output/, (c) => c.allGatherV(f32(2), f32(6), [1, 2, 3], [0, 1, 2], undefined)],
-  'an output too short for a part': ['BUFFER_SIZE', /reduceScatterV: the output has 1 elements/, (c) => c.reduceScatterV(f32(6), f32(1), [1, 2, 3], 'sum', undefined)],
-  'uneven parts in place': ['BUFFER_OVERLAP', /allToAllV: the input's part for rank 0 and the output's part from rank 0 overlap by 4 bytes; it does not work in place: pass parts that lie apart/, (c) => c.allToAllV({ array: whole, counts: [1, 1, 1] }, { array: whole, counts: [1, 1, 1] }, undefined)],
-  'a part that reaches into another\'s': ['BUFFER_OVERLAP', /the input's part for rank 0 and the output's part from rank 2 overlap by 4 bytes/, (c) => c.allToAllV({ array: part(4, 9), counts: [3, 0, 3], displacements: [6, 0, 3] }, { array: part(0, 12), counts: [4, 0, 1], displacements: [0, 0, 11] }, undefined)],
-  'an input that reaches into a part of the output': ['BUFFER_OVERLAP', /allGatherV: the input and the output's part of rank 2 overlap by 4 bytes; pass the output's elements from 8 on as input to work in place/, (c) => c.allGatherV(part(3, 2), part(0, 10), [1, 2, 3], [0, 8, 4], undefined)],
-  'an input that is shifted against its part of the output': ['BUFFER_OVERLAP', /the input and the output's part of rank 1 overlap by 4 bytes/, (c) => c.allGatherV(part(7, 2), part(0, 10), [1, 2, 3], [0, 8, 4], undefined)],
-  'another rank\'s place': ['BUFFER_OVERLAP', /allGather: input and output overlap by 8 bytes; pass the output's elements from 2 on as input/, (c) => c.allGather(part(0, 2), part(0, 6), undefined)],
-  'a shifted output': ['BUFFER_OVERLAP', /reduceScatter: .* pass the input's elements from 2 on as output/, (c) => c.reduceScatter(part(0, 6), part(3, 2), 'sum', undefined)],
-  'an input that is missing': ['ARGUMENT_TYPE', /^allReduce: undefined cannot be exchanged/, (c) => c.allReduce(undefined as never, undefined as never, 'sum', undefined)],
-  'a root without output in reduce': ['ARGUMENT_TYPE', /reduce: rank 1 is the root, so it needs an array for the output/, (c) => c.reduce(f32(2), null, 'sum', 1, undefined)],
-  'a root without input in broadcast': ['ARGUMENT_TYPE', /broadcast: rank 1 is the root, so it needs an array for the input/, (c) => c.broadcast(null, f32(2), 1, undefined)],
-  'a rank without output in broadcast': ['ARGUMENT_TYPE', /every rank needs an array for the output/, (c) => c.broadcast(null, null, 0, undefined)],
-  'counts that are missing': ['ARGUMENT_TYPE', /allGatherV: its counts are an array .* not undefined/, (c) => c.allGatherV(f32(2), f32(6), undefined as never, undefined, undefined)],
-  'arrays without counts': ['ARGUMENT_TYPE', /allToAllV: its first argument is \{ array, counts/, (c) => c.allToAllV(f32(2) as never, f32(2) as never, undefined)],
-  'two types': ['ARGUMENT_TYPE', /allGather: input is a Float32Array, output a Float64Array/, (c) => c.allGather(f32(2), new Float64Array(6), undefined)],
-  'a type that nothing names': ['ARGUMENT_TYPE', /pass \{ type: 'float16' \}/, (c) => c.gather(new Uint16Array(2), null, 0, undefined)],
+  'counts for other than all ranks': [
+    'ARGUMENT_RANGE',
+    /allGatherV: there are 2 counts for 3 ranks/,
+    (c) => c.allGatherV(f32(2), f32(6), [1, 2], undefined, undefined),
+  ],
+  'a negative count': [
+    'ARGUMENT_RANGE',
+    /the count of rank 2 is -3/,
+    (c) => c.allGatherV(f32(2), f32(6), [1, 2, -3], undefined, undefined),
+  ],
+  'an input of another length than its count': [
+    'BUFFER_SIZE',
+    /the input has 3 elements, but this rank's count makes 2/,
+    (c) => c.allGatherV(f32(3), f32(6), [1, 2, 3], undefined, undefined),
+  ],
+  'a part outside the output': [
+    'ARGUMENT_RANGE',
+    /the 3 elements of rank 2 at displacement 4 are not within the 6 elements of the output/,
+    (c) => c.allGatherV(f32(2), f32(6), [1, 2, 3], [0, 1, 4], undefined),
+  ],
+  'parts of the output that overlap': [
+    'BUFFER_OVERLAP',
+    /the parts of ranks 1 and 2 overlap in the output/,
+    (c) => c.allGatherV(f32(2), f32(6), [1, 2, 3], [0, 1, 2], undefined),
+  ],
+  'an output too short for a part': [
+    'BUFFER_SIZE',
+    /reduceScatterV: the output has 1 elements/,
+    (c) => c.reduceScatterV(f32(6), f32(1), [1, 2, 3], 'sum', undefined),
+  ],
+  'uneven parts in place': [
+    'BUFFER_OVERLAP',
+    /allToAllV: the input's part for rank 0 and the output's part from rank 0 overlap by 4 bytes; it does not work in place: pass parts that lie apart/,
+    (c) => c.allToAllV({ array: whole, counts: [1, 1, 1] }, { array: whole, counts: [1, 1, 1] }, undefined),
+  ],
+  "a part that reaches into another's": [
+    'BUFFER_OVERLAP',
+    /the input's part for rank 0 and the output's part from rank 2 overlap by 4 bytes/,
+    (c) =>
+      c.allToAllV(
+        { array: part(4, 9), counts: [3, 0, 3], displacements: [6, 0, 3] },
+        { array: part(0, 12), counts: [4, 0, 1], displacements: [0, 0, 11] },
+        undefined,
+      ),
+  ],
+  'an input that reaches into a part of the output': [
+    'BUFFER_OVERLAP',
+    /allGatherV: the input and the output's part of rank 2 overlap by 4 bytes; pass the output's elements from 8 on as input to work in place/,
+    (c) => c.allGatherV(part(3, 2), part(0, 10), [1, 2, 3], [0, 8, 4], undefined),
+  ],
+  'an input that is shifted against its part of the output': [
+    'BUFFER_OVERLAP',
+    /the input and the output's part of rank 1 overlap by 4 bytes/,
+    (c) => c.allGatherV(part(7, 2), part(0, 10), [1, 2, 3], [0, 8, 4], undefined),
+  ],
+  "another rank's place": [
+    'BUFFER_OVERLAP',
+    /allGather: input and output overlap by 8 bytes; pass the output's elements from 2 on as input/,
+    (c) => c.allGather(part(0, 2), part(0, 6), undefined),
+  ],
+  'a shifted output': [
+    'BUFFER_OVERLAP',
+    /reduceScatter: .* pass the input's elements from 2 on as output/,
+    (c) => c.reduceScatter(part(0, 6), part(3, 2), 'sum', undefined),
+  ],
+  'an input that is missing': [
+    'ARGUMENT_TYPE',
+    /^allReduce: undefined cannot be exchanged/,
+    (c) => c.allReduce(undefined as never, undefined as never, 'sum', undefined),
+  ],
+  'a root without output in reduce': [
+    'ARGUMENT_TYPE',
+    /reduce: rank 1 is the root, so it needs an array for the output/,
+    (c) => c.reduce(f32(2), null, 'sum', 1, undefined),
+  ],
+  'a root without input in broadcast': [
+    'ARGUMENT_TYPE',
+    /broadcast: rank 1 is the root, so it needs an array for the input/,
+    (c) => c.broadcast(null, f32(2), 1, undefined),
+  ],
+  'a rank without output in broadcast': [
+    'ARGUMENT_TYPE',
+    /every rank needs an array for the output/,
+    (c) => c.broadcast(null, null, 0, undefined),
+  ],
+  'counts that are missing': [
+    'ARGUMENT_TYPE',
+    /allGatherV: its counts are an array .* not undefined/,
+    (c) => c.allGatherV(f32(2), f32(6), undefined as never, undefined, undefined),
+  ],
+  'arrays without counts': [
+    'ARGUMENT_TYPE',
+    /allToAllV: its first argument is \{ array, counts/,
+    (c) => c.allToAllV(f32(2) as never, f32(2) as never, undefined),
+  ],
+  'two types': [
+    'ARGUMENT_TYPE',
+    /allGather: input is a Float32Array, output a Float64Array/,
+    (c) => c.allGather(f32(2), new Float64Array(6), undefined),
+  ],
+  'a type that nothing names': [
+    'ARGUMENT_TYPE',
+    /pass \{ type: 'float16' \}/,
+    (c) => c.gather(new Uint16Array(2), null, 0, undefined),
+  ],
   'a detached input': ['BUFFER_DETACHED', /allGather: an array's memory/, (c) => c.allGather(detached(2), f32(6), undefined)],
-  'a scalar that the type cannot hold': ['ARGUMENT_RANGE', /premulSum of int32 takes a whole number/, (c) => c.allReduce(new Int32Array(2), new Int32Array(2), { premulSum: 0.5 }, undefined)],
-  'a type that is no name': ['UNKNOWN_NAME', /allReduce: no data type is called null; use one of/, (c) => c.allReduce(f32(2), f32(2), 'sum', { type: null as never })],
-  'a root that is a text': ['ROOT_RANGE', /gather: root is "0", but ranks/, (c) => c.gather(f32(2), f32(6), '0' as never, undefined)],
-  'a count that is a bigint': ['ARGUMENT_RANGE', /the count of rank 0 is 1n; pass whole numbers/, (c) => c.allGatherV(f32(2), f32(6), [1n, 2, 3] as never, undefined, undefined)],
-  'a count that is missing': ['ARGUMENT_RANGE', /the count of rank 1 is undefined; pass whole numbers/, (c) => c.allGatherV(f32(2), f32(6), Object.assign([1], { length: 3 }), undefined, undefined)],
-  'parts with MPI\'s name for displacements': ['UNKNOWN_NAME', /allToAllV: its second argument has no "displs"; it is \{ array/, (c) => c.allToAllV({ array: f32(3), counts: [1, 1, 1] }, { array: f32(3), counts: [1, 1, 1], displs: [2, 1, 0] } as never, undefined)],
-  'an operator with a bigint in it': ['UNKNOWN_NAME', /no reduction operator \{"premul":"3n"\}/, (c) => c.allReduce(f32(2), f32(2), { premul: 3n } as never, undefined)],
+  'a scalar that the type cannot hold': [
+    'ARGUMENT_RANGE',
+    /premulSum of int32 takes a whole number/,
+    (c) => c.allReduce(new Int32Array(2), new Int32Array(2), { premulSum: 0.5 }, undefined),
+  ],
+  'a type that is no name': [
+    'UNKNOWN_NAME',
+    /allReduce: no data type is called null; use one of/,
+    (c) => c.allReduce(f32(2), f32(2), 'sum', { type: null as never }),
+  ],
+  'a root that is a text': [
+    'ROOT_RANGE',
+    /gather: root is "0", but ranks/,
+    (c) => c.gather(f32(2), f32(6), '0' as never, undefined),
+  ],
+  'a count that is a bigint': [
+    'ARGUMENT_RANGE',
+    /the count of rank 0 is 1n; pass whole numbers/,
+    (c) => c.allGatherV(f32(2), f32(6), [1n, 2, 3] as never, undefined, undefined),
+  ],
+  'a count that is missing': [
+    'ARGUMENT_RANGE',
+    /the count of rank 1 is undefined; pass whole numbers/,
+    (c) => c.allGatherV(f32(2), f32(6), Object.assign([1], { length: 3 }), undefined, undefined),
+  ],
+  "parts with MPI's name for displacements": [
+    'UNKNOWN_NAME',
+    /allToAllV: its second argument has no "displs"; it is \{ array/,
+    (c) =>
+      c.allToAllV(
+        { array: f32(3), counts: [1, 1, 1] },
+        { array: f32(3), counts: [1, 1, 1], displs: [2, 1, 0] } as never,
+        undefined,
+      ),
+  ],
+  'an operator with a bigint in it': [
+    'UNKNOWN_NAME',
+    /no reduction operator \{"premul":"3n"\}/,
+    (c) => c.allReduce(f32(2), f32(2), { premul: 3n } as never, undefined),
+  ],
   'no operator': ['UNKNOWN_NAME', /did you mean sum/, (c) => c.reduceScatter(f32(6), f32(2), 'summ' as 'sum', undefined)],
 };
 
@@ -174,19 +363,36 @@ test('a call on the same arrays is checked again once something about them has c
 
 test('rank 0, whose part comes first, is told which part works in place', () => {
   const first = new CheckedCall(0, 3);
-  expect(() => first.allGather(part(1, 2), part(0, 6), undefined)).toThrow(/pass the output's elements from 0 on as input to work in place/);
-  expect(() => first.reduceScatter(part(0, 6), part(1, 2), 'sum', undefined)).toThrow(/pass the input's elements from 0 on as output to work in place/);
+  expect(() => first.allGather(part(1, 2), part(0, 6), undefined)).toThrow(
+    /pass the output's elements from 0 on as input to work in place/,
+  );
+  expect(() => first.reduceScatter(part(0, 6), part(1, 2), 'sum', undefined)).toThrow(
+    /pass the input's elements from 0 on as output to work in place/,
+  );
   expect(() => first.allReduce(part(0, 2), part(1, 2), 'sum', undefined)).toThrow(/pass the same array twice to work in place/);
 });
 
 test('options that do not exist are refused, with what was meant', () => {
   const options = (wrong: unknown): CallOptions => wrong as CallOptions;
   const refusals: [() => unknown, string, string][] = [
-    [() => call().allReduce(f32(3), f32(3), 'sum', options({ typ: 'float16' })), 'UNKNOWN_NAME', 'allReduce: there is no option "typ"; did you mean type?; there is type'],
-    [() => call().allGather(f32(1), f32(3), options({ type: 'float32', operator: 'max' })), 'UNKNOWN_NAME', 'allGather: there is no option "operator"; there is type'],
-    [() => call().broadcast(f32(3), f32(3), 1, options('float16')), 'ARGUMENT_TYPE', 'broadcast: its options are an object, as in { type: \'float16\' }, not "float16"'],
+    [
+      () => call().allReduce(f32(3), f32(3), 'sum', options({ typ: 'float16' })),
+      'UNKNOWN_NAME',
+      'allReduce: there is no option "typ"; did you mean type?; there is type',
+    ],
+    [
+      () => call().allGather(f32(1), f32(3), options({ type: 'float32', operator: 'max' })),
+      'UNKNOWN_NAME',
+      'allGather: there is no option "operator"; there is type',
+    ],
+    [
+      () => call().broadcast(f32(3), f32(3), 1, options('float16')),
+      'ARGUMENT_TYPE',
+      'broadcast: its options are an object, as in { type: \'float16\' }, not "float16"',
+    ],
   ];
-  for (const [act, code, message] of refusals) expect(act).toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) as string }) as TcclError);
+  for (const [act, code, message] of refusals)
+    expect(act).toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) as string }) as TcclError);
 });
 
 test('options are looked at in each call on the same arrays, not in the first alone', () => {
@@ -206,12 +412,15 @@ test('options are looked at in each call on the same arrays, not in the first al
   };
   for (const [name, act] of Object.entries(calls)) {
     act(given);
-    expect(() => act(options({ ...given, typ: 'float16' })), name).toThrow(`${name}: there is no option "typ"; did you mean type?`);
+    expect(() => act(options({ ...given, typ: 'float16' })), name).toThrow(
+      `${name}: there is no option "typ"; did you mean type?`,
+    );
     expect(() => act({ type: 'bfloat16' }), name).not.toThrow();
     expect(() => act(given), name).not.toThrow();
   }
   const array = f32(6);
   checked.allReduce(array, array, 'sum', undefined);
-  for (const wrong of [{ typ: 'float16' }, null, 'float16', 16]) expect(() => checked.allReduce(array, array, 'sum', options(wrong))).toThrow(/allReduce: /);
+  for (const wrong of [{ typ: 'float16' }, null, 'float16', 16])
+    expect(() => checked.allReduce(array, array, 'sum', options(wrong))).toThrow(/allReduce: /);
   expect(() => checked.allReduce(array, array, 'sum', {})).not.toThrow();
 });

@@ -35,8 +35,17 @@ test('others stay alone: another operator, kind, or length, or where bits would 
   const small = () => sum(new Int32Array(4));
   const max = { ...small(), code: small().code | (operatorCode('max') << 8) };
   const barrier = { ...small(), code: callKinds.barrier };
-  expect(lengths(fuse([small(), max, small(), barrier, small(), sum(new Int32Array(3000)), small(), small()], member))).toEqual([4, 4, 4, 4, 4, 3000, 8]);
-  expect(lengths(fuse([sum(new Float32Array(1), new Float32Array(1), float32), sum(new Float32Array(1), new Float32Array(1), float32)], member))).toEqual([1, 1]);
+  expect(lengths(fuse([small(), max, small(), barrier, small(), sum(new Int32Array(3000)), small(), small()], member))).toEqual([
+    4, 4, 4, 4, 4, 3000, 8,
+  ]);
+  expect(
+    lengths(
+      fuse(
+        [sum(new Float32Array(1), new Float32Array(1), float32), sum(new Float32Array(1), new Float32Array(1), float32)],
+        member,
+      ),
+    ),
+  ).toEqual([1, 1]);
 });
 
 test('one exchange takes no more than there is room for', () => {
@@ -47,7 +56,9 @@ test('one exchange takes no more than there is room for', () => {
 test('calls that write what others use are refused, with their places', () => {
   const x = new Int32Array(10);
   expect(() => fuse([sum(new Int32Array(1)), sum(x), sum(x)], member)).toThrow(InvalidUsageError);
-  expect(() => fuse([sum(x.subarray(0, 4), new Int32Array(4)), sum(new Int32Array(4), x.subarray(3, 7))], member)).toThrow(/number 1 and 2/);
+  expect(() => fuse([sum(x.subarray(0, 4), new Int32Array(4)), sum(new Int32Array(4), x.subarray(3, 7))], member)).toThrow(
+    /number 1 and 2/,
+  );
   expect(lengths(fuse([sum(x, new Int32Array(10)), sum(x, new Int32Array(10))], member))).toEqual([20]);
   expect(lengths(fuse([sum(x.subarray(0, 5)), sum(x.subarray(5))], member))).toEqual([10]);
 });

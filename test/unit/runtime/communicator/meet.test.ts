@@ -4,11 +4,14 @@ import { UniqueId } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { init } from '../../../../src/runtime/communicator/init.js';
 
 vi.mock('node:dns/promises', () => ({ lookup: vi.fn() }));
-afterEach(() => { vi.resetAllMocks(); });
+afterEach(() => {
+  vi.resetAllMocks();
+});
 
 /** Names that nobody knows so often, and then that of this host. */
 const unknownNames = (times: number): void => {
-  for (let i = 0; i < times; i++) vi.mocked(lookup).mockRejectedValueOnce(Object.assign(new Error('getaddrinfo ENOTFOUND train-0'), { code: 'ENOTFOUND' }));
+  for (let i = 0; i < times; i++)
+    vi.mocked(lookup).mockRejectedValueOnce(Object.assign(new Error('getaddrinfo ENOTFOUND train-0'), { code: 'ENOTFOUND' }));
   vi.mocked(lookup).mockResolvedValue([{ address: '127.0.0.1', family: 4 }] as never);
 };
 
@@ -18,22 +21,31 @@ test.each([
   ['localhost', 'TCCL_COMM_ID: "localhost" is not an address: write IPV4:PORT'],
   ['tccl1:cut', 'TCCL_COMM_ID: the unique id'],
 ])('an id in a variable that means nothing is named with the variable: %s', async (id, message) => {
-  await expect(init({ env: { ...place, TCCL_COMM_ID: id } })).rejects.toMatchObject({ code: 'UNIQUE_ID', message: expect.stringContaining(message) as string });
+  await expect(init({ env: { ...place, TCCL_COMM_ID: id } })).rejects.toMatchObject({
+    code: 'UNIQUE_ID',
+    message: expect.stringContaining(message) as string,
+  });
 });
 
 test('an id that the program gave is not', async () => {
-  await expect(init({ rank: 0, nRanks: 2, commId: 'localhost', env: { TCCL_COMM_ID: 'localhost' } })).rejects.toThrow(/^"localhost" is not an address/);
+  await expect(init({ rank: 0, nRanks: 2, commId: 'localhost', env: { TCCL_COMM_ID: 'localhost' } })).rejects.toThrow(
+    /^"localhost" is not an address/,
+  );
 });
 
 test.each([2, -1, 0.5, '1', undefined])('an impossible rank is refused before its host is looked up: %s', async (rank) => {
-  await expect(init({ rank: rank as number, nRanks: 2, commId: 'train-0:1' })).rejects.toMatchObject({ code: rank === undefined ? 'RANK_UNKNOWN' : 'ARGUMENT_RANGE' });
+  await expect(init({ rank: rank as number, nRanks: 2, commId: 'train-0:1' })).rejects.toMatchObject({
+    code: rank === undefined ? 'RANK_UNKNOWN' : 'ARGUMENT_RANGE',
+  });
   expect(lookup).not.toHaveBeenCalled();
 });
 
 test('a root that does not answer is that of rank 0 where rank 0 opens it, and nobody knows whose where an id is given', async () => {
   const late = { rank: 1, nRanks: 2, timeoutMs: 300 };
   await expect(init({ ...late, commId: '127.0.0.1:1' })).rejects.toMatchObject({
-    code: 'TIMEOUT', ranks: [0], message: expect.stringMatching(/^rank 1 found no root at 127\.0\.0\.1:1, in the process of rank 0, within 300 ms/) as string,
+    code: 'TIMEOUT',
+    ranks: [0],
+    message: expect.stringMatching(/^rank 1 found no root at 127\.0\.0\.1:1, in the process of rank 0, within 300 ms/) as string,
   });
   const id = UniqueId.create({ host: '127.0.0.1', port: 1 });
   for (const commId of [id, id.toString()]) {
@@ -51,16 +63,23 @@ test('a name that is not known yet is looked up again, and rank 0 says so once',
   // Nobody may listen at port 1 but root, so what follows differs; a signal ends it.
   const given = new AbortController();
   const joining = init({ env, onWarning: (text) => warnings.push(text), signal: given.signal }).catch((error: unknown) => error);
-  await vi.waitFor(() => { expect(vi.mocked(lookup).mock.calls.length).toBeGreaterThanOrEqual(3); }, 10_000);
+  await vi.waitFor(() => {
+    expect(vi.mocked(lookup).mock.calls.length).toBeGreaterThanOrEqual(3);
+  }, 10_000);
   given.abort(new Error('seen'));
   expect(await joining).toBeInstanceOf(Error);
-  expect(warnings).toEqual(['the host name "train-0" of the root cannot be resolved: getaddrinfo ENOTFOUND train-0; looking again for 60 s']);
+  expect(warnings).toEqual([
+    'the host name "train-0" of the root cannot be resolved: getaddrinfo ENOTFOUND train-0; looking again for 60 s',
+  ]);
 });
 
 test('a name that stays unknown fails when the time is up, and at once when the caller gives up', async () => {
   unknownNames(100);
   const env = { TCCL_COMM_ID: 'train-0:29555', TCCL_RANK: '1', TCCL_NRANKS: '2' };
-  await expect(init({ env, timeoutMs: 1 })).rejects.toMatchObject({ code: 'NETWORK', message: expect.stringContaining('"train-0" of the root cannot be resolved') as string });
+  await expect(init({ env, timeoutMs: 1 })).rejects.toMatchObject({
+    code: 'NETWORK',
+    message: expect.stringContaining('"train-0" of the root cannot be resolved') as string,
+  });
   const given = new AbortController();
   const joining = init({ env, signal: given.signal });
   given.abort(new Error('enough'));

@@ -33,12 +33,20 @@ test('where one node has all cores of the mask there is nothing to choose', () =
 
 test('ranks of a host are spread over the nodes of their mask, neighbours together, and stay in the mask', () => {
   const root = machine(['0-3', '4-7', '', '8-11'], '2-5');
-  expect(homes(root, 4)).toEqual([[2, 3], [2, 3], [4, 5], [4, 5]]);
+  expect(homes(root, 4)).toEqual([
+    [2, 3],
+    [2, 3],
+    [4, 5],
+    [4, 5],
+  ]);
   expect(homes(root, 1)).toEqual([[2, 3]]);
 });
 
 test('the mask is ignored on demand', () => {
-  expect(homes(machine(['0-3', '4-7'], '2,5'), 2, true)).toEqual([[0, 1, 2, 3], [4, 5, 6, 7]]);
+  expect(homes(machine(['0-3', '4-7'], '2,5'), 2, true)).toEqual([
+    [0, 1, 2, 3],
+    [4, 5, 6, 7],
+  ]);
   expect(homes(machine(['0-3', '4-7'], '1'), 1, true)).toEqual([[0, 1, 2, 3]]);
 });
 

@@ -11,14 +11,20 @@ const names = Object.keys(general) as (keyof typeof general)[];
 const low = { rax: 'eax', rcx: 'ecx', rdx: 'edx', rsi: 'esi', rdi: 'edi', r8: 'r8d', r9: 'r9d', r10: 'r10d', r11: 'r11d' };
 /** Pairs in which every register comes in both places. */
 const pairs = names.map((a, i) => [a, names[(i + 4) % names.length]!] as const);
-const vectors = [[0, 5, 10], [15, 0, 5], [7, 8, 15], [8, 15, 0]] as const;
+const vectors = [
+  [0, 5, 10],
+  [15, 0, 5],
+  [7, 8, 15],
+  [8, 15, 0],
+] as const;
 const displacements = [0, 127, -128];
 const adding = ['vaddps', 'vaddpd', 'vpaddb', 'vpaddd', 'vpaddq'] as const;
 
 /** Every instruction in Intel's words, as objdump writes it. */
 function writeAll(code: Assembler): string[] {
   const text: string[] = [];
-  const at = (displacement: number) => (displacement < 0 ? `-0x${(-displacement).toString(16)}` : `+0x${displacement.toString(16)}`);
+  const at = (displacement: number) =>
+    displacement < 0 ? `-0x${(-displacement).toString(16)}` : `+0x${displacement.toString(16)}`;
   const start = code.here();
   for (const [a, b] of pairs) {
     const [x, y] = [general[a], general[b]];
@@ -62,8 +68,13 @@ function writeAll(code: Assembler): string[] {
     code.vpcmpeqd(x, y, z);
     code.vpsrld(x, y, 9);
     text.push(
-      `vcvtph2ps ymm${a},xmm${b}`, `vcvtps2ph xmm${a},ymm${b},0x0`, ...adding.map((adds) => `${adds} ymm${a},ymm${b},ymm${c}`), `vcmpunordps ymm${a},ymm${b},ymm${c}`,
-      `vblendvps ymm${a},ymm${b},ymm${c},ymm${a}`, `vpcmpeqd ymm${a},ymm${b},ymm${c}`, `vpsrld ymm${a},ymm${b},0x9`,
+      `vcvtph2ps ymm${a},xmm${b}`,
+      `vcvtps2ph xmm${a},ymm${b},0x0`,
+      ...adding.map((adds) => `${adds} ymm${a},ymm${b},ymm${c}`),
+      `vcmpunordps ymm${a},ymm${b},ymm${c}`,
+      `vblendvps ymm${a},ymm${b},ymm${c},ymm${a}`,
+      `vpcmpeqd ymm${a},ymm${b},ymm${c}`,
+      `vpsrld ymm${a},ymm${b},0x9`,
     );
   }
   code.jb(code.here());
@@ -75,20 +86,29 @@ function writeAll(code: Assembler): string[] {
   return [...text, 'jb 0x0', 'sfence', 'vzeroupper', 'ret'];
 }
 
-test.skipIf(!hasDisassembler)(`a disassembler reads what was written${hasDisassembler ? '' : ' (skipped: there is no objdump)'}`, () => {
-  const code = new Assembler();
-  const expected = writeAll(code);
-  const directory = mkdtempSync(join(tmpdir(), 'tccl-assembler-'));
-  try {
-    const path = join(directory, 'code');
-    writeFileSync(path, code.code);
-    const { stdout } = spawnSync('objdump', ['-D', '-b', 'binary', '-m', 'i386:x86-64', '-M', 'intel', '--no-show-raw-insn', path], { encoding: 'utf8' });
-    const read = [...stdout.matchAll(/^ +[0-9a-f]+:\t(.*?) *$/gm)].map(([, instruction = '']) => instruction.replace(/ +/, ' '));
-    expect(read).toEqual(expected);
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
-});
+test.skipIf(!hasDisassembler)(
+  `a disassembler reads what was written${hasDisassembler ? '' : ' (skipped: there is no objdump)'}`,
+  () => {
+    const code = new Assembler();
+    const expected = writeAll(code);
+    const directory = mkdtempSync(join(tmpdir(), 'tccl-assembler-'));
+    try {
+      const path = join(directory, 'code');
+      writeFileSync(path, code.code);
+      const { stdout } = spawnSync(
+        'objdump',
+        ['-D', '-b', 'binary', '-m', 'i386:x86-64', '-M', 'intel', '--no-show-raw-insn', path],
+        { encoding: 'utf8' },
+      );
+      const read = [...stdout.matchAll(/^ +[0-9a-f]+:\t(.*?) *$/gm)].map(([, instruction = '']) =>
+        instruction.replace(/ +/, ' '),
+      );
+      expect(read).toEqual(expected);
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  },
+);
 
 test('registers beyond the first eight are told in the prefixes', () => {
   const code = new Assembler();

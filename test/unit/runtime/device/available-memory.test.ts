@@ -8,7 +8,9 @@ const reader = (files: Record<string, string>) => (path: string) => {
 };
 
 test('a machine without limits has what MemAvailable says', () => {
-  expect(availableMemory(reader({ '/proc/meminfo': 'MemTotal: 9 kB\nMemAvailable:    2048 kB\n', '/proc/self/cgroup': '0::/\n' }))).toBe(2 ** 21);
+  expect(
+    availableMemory(reader({ '/proc/meminfo': 'MemTotal: 9 kB\nMemAvailable:    2048 kB\n', '/proc/self/cgroup': '0::/\n' })),
+  ).toBe(2 ** 21);
 });
 
 test('the tightest control group on the way up counts', () => {

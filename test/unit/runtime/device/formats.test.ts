@@ -3,7 +3,12 @@ import { describe, expect, test } from 'vitest';
 import * as formats from '../../../../src/runtime/device/formats.js';
 import { smallFloat, type SmallFloat } from './reference.js';
 
-const all: { name: SmallFloat; bits: number; to: (values: ArrayLike<number>) => Uint8Array | Uint16Array; from: (bits: ArrayLike<number>) => Float32Array }[] = [
+const all: {
+  name: SmallFloat;
+  bits: number;
+  to: (values: ArrayLike<number>) => Uint8Array | Uint16Array;
+  from: (bits: ArrayLike<number>) => Float32Array;
+}[] = [
   { name: 'float16', bits: 16, to: formats.toFloat16, from: formats.fromFloat16 },
   { name: 'bfloat16', bits: 16, to: formats.toBfloat16, from: formats.fromBfloat16 },
   { name: 'float8e4m3', bits: 8, to: formats.toFloat8e4m3, from: formats.fromFloat8e4m3 },
@@ -35,14 +40,19 @@ describe.each(all)('$name', ({ name, bits, to, from }) => {
       const near = halfway * 2 ** -50;
       return [halfway, halfway - near, halfway + near, -halfway, -halfway - near, -halfway + near];
     });
-    const wrong = [...to(probes)].flatMap((element, i) => (element === encode(probes[i]!) ? [] : [{ of: probes[i], is: element, expected: encode(probes[i]!) }]));
+    const wrong = [...to(probes)].flatMap((element, i) =>
+      element === encode(probes[i]!) ? [] : [{ of: probes[i], is: element, expected: encode(probes[i]!) }],
+    );
     expect(wrong).toEqual([]);
   });
 
   test('any number is rounded as the reference rounds it', () => {
-    fc.assert(fc.property(fc.oneof(fc.double(), fc.float(), fc.double({ min: -1e5, max: 1e5 })), (value) => {
-      expect(to([value])[0]).toBe(encode(value));
-    }), { numRuns: 20_000 });
+    fc.assert(
+      fc.property(fc.oneof(fc.double(), fc.float(), fc.double({ min: -1e5, max: 1e5 })), (value) => {
+        expect(to([value])[0]).toBe(encode(value));
+      }),
+      { numRuns: 20_000 },
+    );
   });
 });
 
@@ -54,7 +64,10 @@ test('conversions write into a given array', () => {
 });
 
 test('conversions refuse an array that is too short, rather than drop numbers', () => {
-  const refused: unknown = expect.objectContaining({ code: 'BUFFER_SIZE', message: '3 numbers do not fit into a target of 2 elements; pass one that is long enough, or none' });
+  const refused: unknown = expect.objectContaining({
+    code: 'BUFFER_SIZE',
+    message: '3 numbers do not fit into a target of 2 elements; pass one that is long enough, or none',
+  });
   expect(() => formats.toFloat16([1, 2, 3], new Uint16Array(2))).toThrow(refused);
   expect(() => formats.fromFloat8e4m3([1, 2, 3], new Float32Array(2))).toThrow(refused);
 });

@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { instantiateKernels } from '../../../../src/runtime/device/kernels/kernels.js';
-import { dataTypes, float32, operatorCode, reductionOperators, type DataType, type NumericArray } from '../../../../src/runtime/device/types.js';
+import {
+  dataTypes,
+  float32,
+  operatorCode,
+  reductionOperators,
+  type DataType,
+  type NumericArray,
+} from '../../../../src/runtime/device/types.js';
 import { writeScalar, SCALAR_BYTES } from '../../../../src/runtime/device/scalar.js';
 import { divideElement, elementsOf, reduceElements, scaledSum, type Element } from './reference.js';
 
@@ -51,7 +58,9 @@ function layOut(type: DataType, { nSources, nDestinations, from, count, inPlace 
   const length = from + count + 3;
   const room = Math.ceil((length * type.bytes) / 16) * 16 + 16;
   const sources = Array.from({ length: nSources }, (_, s) => DATA + s * room);
-  const destinations = Array.from({ length: nDestinations }, (_, d) => (inPlace && d === 0 ? DATA : DATA + (nSources + d) * room));
+  const destinations = Array.from({ length: nDestinations }, (_, d) =>
+    inPlace && d === 0 ? DATA : DATA + (nSources + d) * room,
+  );
   const words = new Uint32Array(memory.buffer);
   sources.forEach((address, s) => (words[SOURCES / 4 + s] = address));
   destinations.forEach((address, d) => (words[DESTINATIONS / 4 + d] = address));
@@ -60,12 +69,19 @@ function layOut(type: DataType, { nSources, nDestinations, from, count, inPlace 
 }
 
 /** Runs a kernel; its destinations must hold what `expected` makes of the sources' elements, and nothing else changes. */
-function check({ sources, destinations, arrayAt }: Arrays, { from, count }: Shape, run: () => void, expected: (elements: Element[]) => Element): void {
+function check(
+  { sources, destinations, arrayAt }: Arrays,
+  { from, count }: Shape,
+  run: () => void,
+  expected: (elements: Element[]) => Element,
+): void {
   const inputs = sources.map((address) => elementsOf(arrayAt(address)));
   const before = destinations.map((address) => elementsOf(arrayAt(address)));
   run();
   destinations.forEach((address, d) => {
-    const whole = before[d]!.map((value, i) => (i < from || i >= from + count ? value : expected(inputs.map((input) => input[i]!))));
+    const whole = before[d]!.map((value, i) =>
+      i < from || i >= from + count ? value : expected(inputs.map((input) => input[i]!)),
+    );
     expect(elementsOf(arrayAt(address))).toEqual(whole);
   });
 }
@@ -81,8 +97,19 @@ describe.each(dataTypes)('$name', (type) => {
       fc.property(shape, fc.constantFrom(...reductionOperators), (shape, operator) => {
         const { nSources, nDestinations, from, count } = shape;
         check(
-          layOut(type, shape, generator(shape.seed)), shape,
-          () => kernels.reduceCopy(type.code, operatorCode(operator), SOURCES, nSources, DESTINATIONS, nDestinations, from * type.bytes, count * type.bytes),
+          layOut(type, shape, generator(shape.seed)),
+          shape,
+          () =>
+            kernels.reduceCopy(
+              type.code,
+              operatorCode(operator),
+              SOURCES,
+              nSources,
+              DESTINATIONS,
+              nDestinations,
+              from * type.bytes,
+              count * type.bytes,
+            ),
           (elements) => reduceElements(type, operator, elements),
         );
       }),
@@ -98,12 +125,28 @@ describe.each(dataTypes)('$name', (type) => {
         const arrays = layOut(type, shape, random);
         const scalars = Array.from({ length: nSources }, (_, s) => {
           const magnitude = type.isFloat ? random() / 2 ** 30 : random() % 100;
-          writeScalar(type, (/^u/.test(type.name) || random() >>> 31 ? 1 : -1) * magnitude, memory.buffer, SCALARS + s * SCALAR_BYTES);
+          writeScalar(
+            type,
+            (/^u/.test(type.name) || random() >>> 31 ? 1 : -1) * magnitude,
+            memory.buffer,
+            SCALARS + s * SCALAR_BYTES,
+          );
           return elementsOf(new type.array(memory.buffer, SCALARS + s * SCALAR_BYTES, 1))[0]!;
         });
         check(
-          arrays, shape,
-          () => kernels.reduceScaled(type.code, SCALARS, SOURCES, nSources, DESTINATIONS, nDestinations, from * type.bytes, count * type.bytes),
+          arrays,
+          shape,
+          () =>
+            kernels.reduceScaled(
+              type.code,
+              SCALARS,
+              SOURCES,
+              nSources,
+              DESTINATIONS,
+              nDestinations,
+              from * type.bytes,
+              count * type.bytes,
+            ),
           (elements) => scaledSum(type, elements, scalars),
         );
       }),
@@ -116,7 +159,8 @@ describe.each(dataTypes)('$name', (type) => {
       fc.property(shape, fc.integer({ min: 2, max: 300 }), (shape, divisor) => {
         const one = { ...shape, nSources: 1, nDestinations: 1, inPlace: true };
         check(
-          layOut(type, one, generator(shape.seed)), one,
+          layOut(type, one, generator(shape.seed)),
+          one,
           () => kernels.divide(type.code, DATA + one.from * type.bytes, one.count * type.bytes, divisor),
           ([element]) => divideElement(type, element!, divisor),
         );
@@ -138,13 +182,16 @@ test('min and max keep NaN and the sign of zero', () => {
   expect(result).toEqual([NaN, NaN, -0, -0, 1, -Infinity, 5, 2]);
 });
 
-test.each([0, 1, 127, 128, 131_071, 131_072, 131_073, 400_003])('%i bytes copied backward are all there, and nothing else is written', (bytes) => {
-  const [from, to] = [DATA + 5, DATA + 2 ** 20 + 3];
-  const all = new Uint8Array(memory.buffer, DATA);
-  const random = generator(bytes);
-  for (let i = 0; i < all.length; i++) all[i] = random() >>> 24;
-  const expected = all.slice();
-  expected.copyWithin(to - DATA, from - DATA, from - DATA + bytes);
-  kernels.copyBackward(to, from, bytes);
-  expect(Buffer.compare(all, expected)).toBe(0);
-});
+test.each([0, 1, 127, 128, 131_071, 131_072, 131_073, 400_003])(
+  '%i bytes copied backward are all there, and nothing else is written',
+  (bytes) => {
+    const [from, to] = [DATA + 5, DATA + 2 ** 20 + 3];
+    const all = new Uint8Array(memory.buffer, DATA);
+    const random = generator(bytes);
+    for (let i = 0; i < all.length; i++) all[i] = random() >>> 24;
+    const expected = all.slice();
+    expected.copyWithin(to - DATA, from - DATA, from - DATA + bytes);
+    kernels.copyBackward(to, from, bytes);
+    expect(Buffer.compare(all, expected)).toBe(0);
+  },
+);

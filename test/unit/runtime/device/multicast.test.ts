@@ -27,7 +27,10 @@ function mapped(n: number): { segments: Segment[]; objects: Multicast[]; views: 
 }
 
 test('what a member stores, all members have at the same place', () => {
-  const { segments: [segment], views } = mapped(3);
+  const {
+    segments: [segment],
+    views,
+  } = mapped(3);
   const source = segment!.alloc(Int32Array, 40);
   source.set(Array.from({ length: 40 }, (_, i) => i + 1));
   views[1]!.store(source.byteOffset, 256, 160);
@@ -39,7 +42,10 @@ test('what a member stores, all members have at the same place', () => {
 });
 
 test('a load reduces the place of all members, and changes none', () => {
-  const { segments: [segment], views } = mapped(3);
+  const {
+    segments: [segment],
+    views,
+  } = mapped(3);
   views.forEach((view, member) => new Int32Array(segment!.buffer, view.unicast(128, 40), 10).fill(10 ** member));
   const out = segment!.alloc(Int32Array, 10);
   views[2]!.loadReduce(int32.code, operatorCode('sum'), 128, 40, out.byteOffset);
@@ -50,7 +56,10 @@ test('a load reduces the place of all members, and changes none', () => {
 });
 
 test('a load with a store leaves the outcome at all members', () => {
-  const { segments: [segment], views } = mapped(4);
+  const {
+    segments: [segment],
+    views,
+  } = mapped(4);
   views.forEach((view, member) => new Float32Array(segment!.buffer, view.unicast(0, bytes), bytes / 4).fill(member));
   views[3]!.loadReduceStore(float32.code, operatorCode('avg'), 64, 128);
   for (const [member, view] of views.entries()) {
@@ -102,9 +111,13 @@ test.each([
   expect(() => object.bind(address)).toThrow(message);
 });
 
-test.each([[0, bytes, '1 to 2 members'], [3, bytes, '1 to 2 members'], [2, 0, 'a multiple of 64'], [2, 100, 'a multiple of 64']])(
-  'an object of %i members and %i bytes is refused',
-  (members, length, message) => expect(() => Multicast.create(segments(2)[0]!, members, length)).toThrow(message),
+test.each([
+  [0, bytes, '1 to 2 members'],
+  [3, bytes, '1 to 2 members'],
+  [2, 0, 'a multiple of 64'],
+  [2, 100, 'a multiple of 64'],
+])('an object of %i members and %i bytes is refused', (members, length, message) =>
+  expect(() => Multicast.create(segments(2)[0]!, members, length)).toThrow(message),
 );
 
 test('what is no handle opens nothing, nor does that of an object that has ended', () => {
@@ -135,7 +148,7 @@ test('all that an object took is free when it has been destroyed', () => {
   objects[0]!.close();
   expect(objects[0]!.isUsed).toBe(false);
   objects[0]!.destroy();
-  const memory = (bytes + 5 * 128 + 127);
+  const memory = bytes + 5 * 128 + 127;
   ranks.forEach((segment, rank) => expect(segment.heap.usedBytes).toBeLessThan(before[rank]!));
   expect(ranks[1]!.heap.usedBytes).toBeLessThanOrEqual(memory);
 });

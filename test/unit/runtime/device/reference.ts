@@ -20,7 +20,9 @@ export function reduceElements(type: DataType, operator: NamedOperator, elements
 /** Multiplies each element by its scalar, then sums. Scalars are elements, too. */
 export function scaledSum(type: DataType, elements: readonly Element[], scalars: readonly Element[]): Element {
   const arithmetic = arithmeticOf(type);
-  const products = elements.map((element, i) => arithmetic.combine('prod', arithmetic.value(element), arithmetic.value(scalars[i]!)));
+  const products = elements.map((element, i) =>
+    arithmetic.combine('prod', arithmetic.value(element), arithmetic.value(scalars[i]!)),
+  );
   return arithmetic.element(products.reduce((a, b) => arithmetic.combine('sum', a, b)));
 }
 
@@ -42,7 +44,11 @@ function arithmeticOf(type: DataType): Arithmetic {
   if (type.name === 'float64') return floats((x) => x);
   if (type.name === 'float32') return floats(Math.fround);
   const format = smallFloat(type.name as SmallFloat);
-  return { ...floats((x) => format.round(Math.fround(x))), value: (bits) => format.decode(Number(bits)), element: (x) => format.encode(Number(x)) };
+  return {
+    ...floats((x) => format.round(Math.fround(x))),
+    value: (bits) => format.decode(Number(bits)),
+    element: (x) => format.encode(Number(x)),
+  };
 }
 
 function integers(type: DataType): Arithmetic {
@@ -65,8 +71,11 @@ function integers(type: DataType): Arithmetic {
 
 function floats(round: (value: number) => number): Arithmetic {
   const combine = {
-    sum: (a: number, b: number) => a + b, avg: (a: number, b: number) => a + b, prod: (a: number, b: number) => a * b,
-    min: Math.min, max: Math.max,
+    sum: (a: number, b: number) => a + b,
+    avg: (a: number, b: number) => a + b,
+    prod: (a: number, b: number) => a * b,
+    min: Math.min,
+    max: Math.max,
   };
   return {
     value: (element) => element,
@@ -141,7 +150,8 @@ function makeFormat({ bits, exponent, bias, infinite, saturates }: (typeof layou
   };
   return {
     decode,
-    round: (value) => (Number.isNaN(value) ? NaN : (Object.is(value, -0) || value < 0 ? -1 : 1) * roundMagnitude(Math.abs(value))),
+    round: (value) =>
+      Number.isNaN(value) ? NaN : (Object.is(value, -0) || value < 0 ? -1 : 1) * roundMagnitude(Math.abs(value)),
     encode: (value) => {
       if (Number.isNaN(value)) return half - 1;
       const m = Math.abs(value) === Infinity ? special : placeBelow(Math.abs(value));

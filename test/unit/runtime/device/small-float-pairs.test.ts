@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest';
 import { instantiateKernels } from '../../../../src/runtime/device/kernels/kernels.js';
-import { bfloat16, float16, float8e4m3, float8e5m2, operatorCode, reductionOperators, type DataType, type NamedOperator } from '../../../../src/runtime/device/types.js';
+import {
+  bfloat16,
+  float16,
+  float8e4m3,
+  float8e5m2,
+  operatorCode,
+  reductionOperators,
+  type DataType,
+  type NamedOperator,
+} from '../../../../src/runtime/device/types.js';
 import { reduceElements } from './reference.js';
 
 const memory = new WebAssembly.Memory({ shared: true, initial: 64, maximum: 64 });
@@ -10,8 +19,14 @@ const DATA = 65536;
 const COUNT = 65536;
 
 /** Combines 65,536 pairs by a kernel, and each by the reference. Returns the pairs that differ. */
-function differences(type: DataType, operator: NamedOperator, left: (i: number) => number, right: (i: number) => number): object[] {
-  const arrayAt = (place: number) => new type.array(memory.buffer, DATA + place * COUNT * type.bytes, COUNT) as Uint8Array | Uint16Array;
+function differences(
+  type: DataType,
+  operator: NamedOperator,
+  left: (i: number) => number,
+  right: (i: number) => number,
+): object[] {
+  const arrayAt = (place: number) =>
+    new type.array(memory.buffer, DATA + place * COUNT * type.bytes, COUNT) as Uint8Array | Uint16Array;
   const [a, b, out] = [arrayAt(0), arrayAt(1), arrayAt(2)];
   for (let i = 0; i < COUNT; i++) {
     a[i] = left(i);
@@ -28,7 +43,15 @@ function differences(type: DataType, operator: NamedOperator, left: (i: number) 
 }
 
 test.each([float8e4m3, float8e5m2])('all pairs of $name are combined as the reference combines them', (type) => {
-  for (const operator of reductionOperators) expect(differences(type, operator, (i) => i >> 8, (i) => i & 255)).toEqual([]);
+  for (const operator of reductionOperators)
+    expect(
+      differences(
+        type,
+        operator,
+        (i) => i >> 8,
+        (i) => i & 255,
+      ),
+    ).toEqual([]);
 });
 
 const seed = 12345;

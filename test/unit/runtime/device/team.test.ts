@@ -22,7 +22,7 @@ test('the first abort is the one that all members see', () => {
   for (const team of [a!, b!]) expect(team.abort()).toEqual({ reason: 'died', localRank: 1 });
 });
 
-test('an abort of what all members have left touches no memory, which is somebody else\'s by then', () => {
+test("an abort of what all members have left touches no memory, which is somebody else's by then", () => {
   const { segments } = teams(2);
   const reserved = Team.reserve(segments[0]!, 2);
   const pair = [0, 1].map((local) => new Team(segments[local]!, reserved, [0, 1], local === 0));
@@ -81,9 +81,11 @@ test('a team in the upper half of the addresses works as any other', () => {
   const engines = [3, 1].map((local) => new DirectEngine(new Team(segments[local]!, reserved, [3, 1]), [0, 1], undefined, 256));
   const arrays = [0, 1].map((rank) => new Float32Array(1000).fill(rank + 1));
   const run = (kind: number, root: number): void => {
-    const begin = (rank: number): number => engines[rank]!.begin(kind | (float32.code << 4), float32, root, arrays[rank]!, arrays[rank]!, 1000, 0);
+    const begin = (rank: number): number =>
+      engines[rank]!.begin(kind | (float32.code << 4), float32, root, arrays[rank]!, arrays[rank]!, 1000, 0);
     const states = [begin(0), begin(1)];
-    while (states.includes(PENDING)) states.forEach((state, rank) => (states[rank] = state === PENDING ? engines[rank]!.progress(10) : state));
+    while (states.includes(PENDING))
+      states.forEach((state, rank) => (states[rank] = state === PENDING ? engines[rank]!.progress(10) : state));
   };
   run(callKinds.allReduce, 0);
   expect(arrays.map((array) => array[999])).toEqual([3, 3]);
@@ -102,7 +104,9 @@ test('where a heap has no room for a team, the error says how many communicators
   expect(() => Team.reserve(segment, 2)).toThrow(
     /^\d+ bytes do not fit into this rank's part of the shared memory: at most \d+ are free of \d+ \(a host's ranks share 67108864\), with 3 communicators open; close communicators that are not needed, or free arrays$/,
   );
-  expect(() => segment.alloc(Uint8Array, 2 ** 20)).toThrow(/with 3 communicators open; free arrays, or pass ordinary typed arrays, which need no room here$/);
+  expect(() => segment.alloc(Uint8Array, 2 ** 20)).toThrow(
+    /with 3 communicators open; free arrays, or pass ordinary typed arrays, which need no room here$/,
+  );
 });
 
 test('a rank that leaves hundreds of teams before the others do gets all their memory back once those have left', () => {

@@ -1,7 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import { SCALAR_BYTES, writeScalar } from '../../../../src/runtime/device/scalar.js';
 import {
-  bfloat16, dataTypeOf, dataTypes, float16, float8e4m3, int32, int64, operatorCode, operatorNames, reductionOperators, uint8, type DataTypeName, type NumericArray,
+  bfloat16,
+  dataTypeOf,
+  dataTypes,
+  float16,
+  float8e4m3,
+  int32,
+  int64,
+  operatorCode,
+  operatorNames,
+  reductionOperators,
+  uint8,
+  type DataTypeName,
+  type NumericArray,
 } from '../../../../src/runtime/device/types.js';
 import { InvalidArgumentError } from '../../../../src/errors.js';
 
@@ -20,14 +32,44 @@ describe('the type of an array', () => {
   });
 
   test.each<[string, unknown, string | undefined, string, RegExp]>([
-    ['bits of no known type', new Uint16Array(1), undefined, 'ARGUMENT_TYPE', /holds float16 or bfloat16, and nothing says which; pass \{ type: 'float16' \}/],
-    ['16-bit integers', new Int16Array(1), undefined, 'ARGUMENT_TYPE', /an object of class Int16Array cannot be exchanged; pass one of Int8Array, Uint8Array, Int32Array/],
+    [
+      'bits of no known type',
+      new Uint16Array(1),
+      undefined,
+      'ARGUMENT_TYPE',
+      /holds float16 or bfloat16, and nothing says which; pass \{ type: 'float16' \}/,
+    ],
+    [
+      '16-bit integers',
+      new Int16Array(1),
+      undefined,
+      'ARGUMENT_TYPE',
+      /an object of class Int16Array cannot be exchanged; pass one of Int8Array, Uint8Array, Int32Array/,
+    ],
     ['clamped bytes', new Uint8ClampedArray(1), undefined, 'ARGUMENT_TYPE', /Uint8ClampedArray cannot be exchanged/],
     ['an ordinary array', [1, 2], undefined, 'ARGUMENT_TYPE', /an object of class Array cannot be exchanged/],
     ['nothing', undefined, undefined, 'ARGUMENT_TYPE', /^undefined cannot be exchanged/],
-    ['a class that cannot hold the type', new Float32Array(1), 'float16', 'ARGUMENT_TYPE', /class Float32Array does not hold float16; pass one of class Uint16Array/],
-    ['a type of the same size but another class', new Int32Array(1), 'uint32', 'ARGUMENT_TYPE', /does not hold uint32; pass one of class Uint32Array/],
-    ['a misspelt type', new Uint16Array(1), 'flaot16', 'UNKNOWN_NAME', /no data type is called "flaot16"; did you mean float16\?; use one of int8, uint8/],
+    [
+      'a class that cannot hold the type',
+      new Float32Array(1),
+      'float16',
+      'ARGUMENT_TYPE',
+      /class Float32Array does not hold float16; pass one of class Uint16Array/,
+    ],
+    [
+      'a type of the same size but another class',
+      new Int32Array(1),
+      'uint32',
+      'ARGUMENT_TYPE',
+      /does not hold uint32; pass one of class Uint32Array/,
+    ],
+    [
+      'a misspelt type',
+      new Uint16Array(1),
+      'flaot16',
+      'UNKNOWN_NAME',
+      /no data type is called "flaot16"; did you mean float16\?; use one of int8, uint8/,
+    ],
   ])('refuses %s', (_, array, name, code, message) => {
     const call = () => dataTypeOf(array as NumericArray, name as DataTypeName | undefined);
     expect(call).toThrow(message);
@@ -54,12 +96,15 @@ test('codes of types and operators are different numbers below 16', () => {
 });
 
 test.each([
-  ['summ', /no reduction operator "summ"; did you mean sum\?/], ['mean', /did you mean avg\?/], ['premulSum', /use one of .* or \{ premulSum: scalar \}/],
-  [7, /no reduction operator 7; use one of sum, prod/], [null, /operator null;/], [{ premul: 1 }, /operator \{"premul":1\};/],
-])(
-  'refuses the operator %j', (operator, message) => {
-    expect(() => operatorCode(operator as never)).toThrow(message);
-  });
+  ['summ', /no reduction operator "summ"; did you mean sum\?/],
+  ['mean', /did you mean avg\?/],
+  ['premulSum', /use one of .* or \{ premulSum: scalar \}/],
+  [7, /no reduction operator 7; use one of sum, prod/],
+  [null, /operator null;/],
+  [{ premul: 1 }, /operator \{"premul":1\};/],
+])('refuses the operator %j', (operator, message) => {
+  expect(() => operatorCode(operator as never)).toThrow(message);
+});
 
 describe('a scalar of premulSum', () => {
   const buffer = new ArrayBuffer(16);
@@ -75,11 +120,17 @@ describe('a scalar of premulSum', () => {
   });
 
   test.each<[DataTypeName, unknown, string]>([
-    ['int32', 0.5, 'ARGUMENT_RANGE'], ['int8', 128, 'ARGUMENT_RANGE'], ['uint8', -1, 'ARGUMENT_RANGE'],
-    ['uint64', 2n ** 64n, 'ARGUMENT_RANGE'], ['int32', NaN, 'ARGUMENT_RANGE'], ['float32', '2', 'ARGUMENT_TYPE'],
+    ['int32', 0.5, 'ARGUMENT_RANGE'],
+    ['int8', 128, 'ARGUMENT_RANGE'],
+    ['uint8', -1, 'ARGUMENT_RANGE'],
+    ['uint64', 2n ** 64n, 'ARGUMENT_RANGE'],
+    ['int32', NaN, 'ARGUMENT_RANGE'],
+    ['float32', '2', 'ARGUMENT_TYPE'],
   ])('of %s cannot be %s', (name, scalar, code) => {
     const type = dataTypes.find((candidate) => candidate.name === name)!;
-    const call = () => { writeScalar(type, scalar as number, buffer, 8); };
+    const call = () => {
+      writeScalar(type, scalar as number, buffer, 8);
+    };
     expect(call).toThrow(InvalidArgumentError);
     expect(call).toThrow(expect.objectContaining({ code }) as Error);
   });

@@ -3,13 +3,37 @@ import { Messenger } from '../../../../src/runtime/messages/messenger.js';
 import { int32 } from '../../../../src/runtime/device/types.js';
 import { ranks, type Rank } from '../algorithms/ranks-in-one-thread.js';
 
-beforeEach(() => { vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }); });
-afterEach(() => { vi.useRealTimers(); });
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
 
-const idle = { isPending: () => false, step: () => false, check: () => undefined, timeOut: () => { throw new Error(); }, sayWaits: () => undefined, warn: () => undefined, doing: () => undefined };
+const idle = {
+  isPending: () => false,
+  step: () => false,
+  check: () => undefined,
+  timeOut: () => {
+    throw new Error();
+  },
+  sayWaits: () => undefined,
+  warn: () => undefined,
+  doing: () => undefined,
+};
 
 function messenger({ p2p }: Rank): Messenger {
-  return new Messenger({ rank: 0, pointToPoint: p2p, libc: undefined, spins: 20, limits: { timeoutMs: 600_000, warnAfterMs: 30_000 }, warn: () => undefined, collectives: idle, rest: undefined, fail: (error) => error });
+  return new Messenger({
+    rank: 0,
+    pointToPoint: p2p,
+    libc: undefined,
+    spins: 20,
+    limits: { timeoutMs: 600_000, warnAfterMs: 30_000 },
+    warn: () => undefined,
+    collectives: idle,
+    rest: undefined,
+    fail: (error) => error,
+  });
 }
 
 test('a message that begins while another one has been waited for long is looked at at once', async () => {

@@ -21,8 +21,12 @@ function servedRank() {
   const slices: Uint8Array[] = [];
   let failure: Error | undefined;
   const p2p = new PointToPoint({
-    bootstrap: { rank: 0, nRanks: 2, localRanks: [0] } as unknown as Bootstrap, team: Team.ofAll(segment), libc: undefined, shared: false,
-    openTransport: () => undefined as never, onNews: () => undefined,
+    bootstrap: { rank: 0, nRanks: 2, localRanks: [0] } as unknown as Bootstrap,
+    team: Team.ofAll(segment),
+    libc: undefined,
+    shared: false,
+    openTransport: () => undefined as never,
+    onNews: () => undefined,
     server: {
       sliceBytes: SLICE_BYTES,
       allocate: (bytes) => segment.allocateBytes(bytes),
@@ -34,7 +38,9 @@ function servedRank() {
   });
   const bytesOf = ({ address, length }: MessagePiece): Uint8Array => new Uint8Array(segment.buffer, address, length);
   return {
-    segment, p2p, pieces,
+    segment,
+    p2p,
+    pieces,
     fail: (error: Error) => (failure = error),
     /** Sends the oldest piece. */
     send(): void {
@@ -63,38 +69,52 @@ function servedRank() {
 }
 
 test('messages that another thread carries arrive whole and in order, wherever arrays lie and whoever comes first', () => {
-  const message = fc.record({ count: fc.oneof(fc.constantFrom(0, 1, 128, 129, 256, 257), fc.nat(9000)), sentPlaced: fc.boolean(), receivedPlaced: fc.boolean() });
-  fc.assert(fc.property(fc.array(message, { maxLength: 8 }), fc.infiniteStream(fc.nat(3)), (messages, turns) => {
-    const rank = servedRank();
-    const make = (placed: boolean, count: number): Uint8Array => (placed ? rank.segment.alloc(Uint8Array, count) : new Uint8Array(count));
-    const arrays = messages.map(({ count, sentPlaced, receivedPlaced }, salt) => {
-      const sent = make(sentPlaced, count);
-      for (let i = 0; i < count; i++) sent[i] = i * 7 + salt;
-      return { sent, received: make(receivedPlaced, count) };
-    });
-    const starts = [0, 0];
-    const done: number[] = [];
-    for (let step = 0; done.length < 2 * messages.length; step++) {
-      if (step > 100_000) throw new Error('they wait for each other');
-      const turn = turns.next().value as number;
-      if (turn === 0) rank.send();
-      if (turn === 1) rank.receive();
-      if (turn > 1) {
-        const i = starts[turn - 2]!++;
-        const array = turn === 2 ? arrays[i]?.sent : arrays[i]?.received;
-        if (array !== undefined) rank.p2p.add(turn === 2, 1, array, uint8, { settled: () => done.push(i) });
+  const message = fc.record({
+    count: fc.oneof(fc.constantFrom(0, 1, 128, 129, 256, 257), fc.nat(9000)),
+    sentPlaced: fc.boolean(),
+    receivedPlaced: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(message, { maxLength: 8 }), fc.infiniteStream(fc.nat(3)), (messages, turns) => {
+      const rank = servedRank();
+      const make = (placed: boolean, count: number): Uint8Array =>
+        placed ? rank.segment.alloc(Uint8Array, count) : new Uint8Array(count);
+      const arrays = messages.map(({ count, sentPlaced, receivedPlaced }, salt) => {
+        const sent = make(sentPlaced, count);
+        for (let i = 0; i < count; i++) sent[i] = i * 7 + salt;
+        return { sent, received: make(receivedPlaced, count) };
+      });
+      const starts = [0, 0];
+      const done: number[] = [];
+      for (let step = 0; done.length < 2 * messages.length; step++) {
+        if (step > 100_000) throw new Error('they wait for each other');
+        const turn = turns.next().value as number;
+        if (turn === 0) rank.send();
+        if (turn === 1) rank.receive();
+        if (turn > 1) {
+          const i = starts[turn - 2]!++;
+          const array = turn === 2 ? arrays[i]?.sent : arrays[i]?.received;
+          if (array !== undefined) rank.p2p.add(turn === 2, 1, array, uint8, { settled: () => done.push(i) });
+        }
+        rank.p2p.progress();
       }
-      rank.p2p.progress();
-    }
-    for (const { sent, received } of arrays) expect([...received]).toEqual([...sent]);
-  }), { numRuns: 100 });
+      for (const { sent, received } of arrays) expect([...received]).toEqual([...sent]);
+    }),
+    { numRuns: 100 },
+  );
 });
 
 test('all receives are handed over before the first is done, and long ones of ordinary arrays in pieces', () => {
   const { segment, p2p, pieces } = servedRank();
-  for (const array of [segment.alloc(Uint8Array, 10_000), new Uint8Array(300), new Uint8Array(10_000)]) p2p.add(false, 1, array, uint8, { settled: () => undefined });
+  for (const array of [segment.alloc(Uint8Array, 10_000), new Uint8Array(300), new Uint8Array(10_000)])
+    p2p.add(false, 1, array, uint8, { settled: () => undefined });
   p2p.progress();
-  expect(pieces.wanted.map(({ count, length }) => [count, length])).toEqual([[10_000, 10_000], [300, 256], [300, 44], ...Array.from({ length: 6 }, () => [10_000, 256])]);
+  expect(pieces.wanted.map(({ count, length }) => [count, length])).toEqual([
+    [10_000, 10_000],
+    [300, 256],
+    [300, 44],
+    ...Array.from({ length: 6 }, () => [10_000, 256]),
+  ]);
 });
 
 test('who waits for a thread that gave up gets its reason', () => {

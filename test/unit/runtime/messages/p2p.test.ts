@@ -16,32 +16,41 @@ const lengths = fc.oneof(fc.integer({ min: 0, max: 40 }), fc.constantFrom(1023, 
 
 test('whatever ranks send arrives whole and in order, whoever comes first and wherever arrays lie', () => {
   const all = ranks(3);
-  const message = fc.record({ from: fc.nat(2), to: fc.nat(2), count: lengths, sentPlaced: fc.boolean(), receivedPlaced: fc.boolean() });
-  fc.assert(fc.property(fc.array(message, { maxLength: 12 }), fc.infiniteStream(fc.nat(2)), (messages, turns) => {
-    const arrays = messages.map(({ from, to, count, sentPlaced, receivedPlaced }, salt) => {
-      const sent = sentPlaced ? all[from]!.segment.alloc(Int32Array, count) : new Int32Array(count);
-      for (let i = 0; i < count; i++) sent[i] = i * 3 + salt;
-      const received = receivedPlaced ? all[to]!.segment.alloc(Int32Array, count) : new Int32Array(count);
-      return { sent, received };
-    });
-    const starts = messages.flatMap(({ from, to }, i) => [
-      { rank: from, start: () => void all[from]!.p2p.add(true, to, arrays[i]!.sent, int32, { settled: () => undefined }) },
-      { rank: to, start: () => void all[to]!.p2p.add(false, from, arrays[i]!.received, int32, { settled: () => undefined }) },
-    ]);
-    // Each rank starts its own in their order; between ranks, and between starts, chance decides.
-    const queues = [0, 1, 2].map((rank) => starts.filter((start) => start.rank === rank));
-    for (let step = 0; all.some(({ p2p }) => p2p.pending > 0) || queues.some((queue) => queue.length > 0); step++) {
-      const turn = turns.next().value as number;
-      queues[turn]!.shift()?.start();
-      all[turn]!.p2p.progress();
-      if (step > 100_000) throw new Error('they wait for each other');
-    }
-    for (const { sent, received } of arrays) expect(received.every((value, i) => value === sent[i])).toBe(true);
-    messages.forEach(({ from, to, sentPlaced, receivedPlaced }, i) => {
-      if (sentPlaced) all[from]!.segment.free(arrays[i]!.sent);
-      if (receivedPlaced) all[to]!.segment.free(arrays[i]!.received);
-    });
-  }), { numRuns: 60 });
+  const message = fc.record({
+    from: fc.nat(2),
+    to: fc.nat(2),
+    count: lengths,
+    sentPlaced: fc.boolean(),
+    receivedPlaced: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(message, { maxLength: 12 }), fc.infiniteStream(fc.nat(2)), (messages, turns) => {
+      const arrays = messages.map(({ from, to, count, sentPlaced, receivedPlaced }, salt) => {
+        const sent = sentPlaced ? all[from]!.segment.alloc(Int32Array, count) : new Int32Array(count);
+        for (let i = 0; i < count; i++) sent[i] = i * 3 + salt;
+        const received = receivedPlaced ? all[to]!.segment.alloc(Int32Array, count) : new Int32Array(count);
+        return { sent, received };
+      });
+      const starts = messages.flatMap(({ from, to }, i) => [
+        { rank: from, start: () => void all[from]!.p2p.add(true, to, arrays[i]!.sent, int32, { settled: () => undefined }) },
+        { rank: to, start: () => void all[to]!.p2p.add(false, from, arrays[i]!.received, int32, { settled: () => undefined }) },
+      ]);
+      // Each rank starts its own in their order; between ranks, and between starts, chance decides.
+      const queues = [0, 1, 2].map((rank) => starts.filter((start) => start.rank === rank));
+      for (let step = 0; all.some(({ p2p }) => p2p.pending > 0) || queues.some((queue) => queue.length > 0); step++) {
+        const turn = turns.next().value as number;
+        queues[turn]!.shift()?.start();
+        all[turn]!.p2p.progress();
+        if (step > 100_000) throw new Error('they wait for each other');
+      }
+      for (const { sent, received } of arrays) expect(received.every((value, i) => value === sent[i])).toBe(true);
+      messages.forEach(({ from, to, sentPlaced, receivedPlaced }, i) => {
+        if (sentPlaced) all[from]!.segment.free(arrays[i]!.sent);
+        if (receivedPlaced) all[to]!.segment.free(arrays[i]!.received);
+      });
+    }),
+    { numRuns: 60 },
+  );
 });
 
 test('small messages are complete before the receiver comes, as many as there is room for', () => {
@@ -103,7 +112,8 @@ test('who waits too long is told apart from who gets on', () => {
 test('an abort tells whoever waits, and nothing is under way any more', () => {
   const [a] = ranks(2) as [Rank];
   const outcomes: unknown[] = [];
-  for (const sends of [true, false]) a.p2p.add(sends, 1, new Int32Array(1_000_000), int32, { settled: (error) => outcomes.push(error) });
+  for (const sends of [true, false])
+    a.p2p.add(sends, 1, new Int32Array(1_000_000), int32, { settled: (error) => outcomes.push(error) });
   a.p2p.progress();
   const reason = new Error('enough');
   a.p2p.abort(reason);
@@ -119,7 +129,14 @@ test('a mailbox takes no more memory than its messages need, and gives it back w
   const teams = segments.map((segment) => Team.ofAll(segment));
   const open = (rank: number) => {
     const bootstrap = { rank, nRanks: 2, localRank: rank, localRanks: [0, 1] } as unknown as Bootstrap;
-    return new PointToPoint({ bootstrap, team: teams[rank]!, libc: undefined, shared: true, openTransport: () => undefined as never, onNews: () => undefined });
+    return new PointToPoint({
+      bootstrap,
+      team: teams[rank]!,
+      libc: undefined,
+      shared: true,
+      openTransport: () => undefined as never,
+      onNews: () => undefined,
+    });
   };
   const [a, b] = [open(0), open(1)];
   const exchange = (count: number) => {

@@ -7,9 +7,14 @@ beforeEach(() => {
   nowMs = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
 });
-afterEach(() => { vi.restoreAllMocks(); });
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
-/** Waits in vain, a look every 10 µs where it does not sleep. Returns the sleeps, each with how long the wait had taken before. */
+/**
+ * Waits in vain, a look every 10 µs where it does not sleep. Returns the sleeps, each with how long the wait had taken
+ * before.
+ */
 function waitInVain(backoff: Backoff, ms: number): { readonly afterMs: number; readonly sleepMs: number }[] {
   const sleeps = [];
   for (const endMs = nowMs + ms; nowMs < endMs; backoff.turn(false)) {

@@ -2,8 +2,12 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { afterWatching, WatchClock } from '../../../../src/runtime/progress/watch-clock.js';
 
 let nowMs = 5;
-beforeEach(() => { vi.spyOn(performance, 'now').mockImplementation(() => nowMs); });
-afterEach(() => { vi.restoreAllMocks(); });
+beforeEach(() => {
+  vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 /** What a clock counts between looks that are so far apart. */
 function counted(clock: WatchClock, ...gapsMs: number[]): number {

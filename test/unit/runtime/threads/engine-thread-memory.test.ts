@@ -13,9 +13,12 @@ function handedOver(details: CallDetails | undefined, nRanks = 2): CallDetails |
   return new EngineThreadMemory(buffer).take(0).details;
 }
 
-test.each([2.5, -0, 0, NaN, Infinity, -Infinity, 5e-324, Number.MAX_VALUE, 2n ** 63n - 1n, -(2n ** 63n)])('an engine thread gets the scalar %s as it is', (scalar) => {
-  expect(handedOver({ scalar })?.scalar).toBe(scalar);
-});
+test.each([2.5, -0, 0, NaN, Infinity, -Infinity, 5e-324, Number.MAX_VALUE, 2n ** 63n - 1n, -(2n ** 63n)])(
+  'an engine thread gets the scalar %s as it is',
+  (scalar) => {
+    expect(handedOver({ scalar })?.scalar).toBe(scalar);
+  },
+);
 
 test('an engine thread gets the largest counts and displacements of many ranks', () => {
   const counts = Array.from({ length: 500 }, (_, rank) => Number.MAX_SAFE_INTEGER - rank);

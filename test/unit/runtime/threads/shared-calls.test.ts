@@ -13,7 +13,16 @@ import { Team } from '../../../../src/runtime/device/team.js';
 import type { DataType, NumericArray } from '../../../../src/runtime/device/types.js';
 import { operationOf, overtake, type Member } from '../algorithms/operations.js';
 
-const shared: readonly CallKind[] = ['allGather', 'reduceScatter', 'allToAll', 'gather', 'scatter', 'allGatherV', 'reduceScatterV', 'allToAllV'];
+const shared: readonly CallKind[] = [
+  'allGather',
+  'reduceScatter',
+  'allToAll',
+  'gather',
+  'scatter',
+  'allGatherV',
+  'reduceScatterV',
+  'allToAllV',
+];
 
 /** What engine threads do of one rank's calls, one after the other in the test's thread. */
 class Lanes {
@@ -24,7 +33,16 @@ class Lanes {
     this.#done = engines.map(() => true);
   }
 
-  begin(code: number, type: DataType, root: number, send: NumericArray, recv: NumericArray, count: number, spins: number, details?: CallDetails): number {
+  begin(
+    code: number,
+    type: DataType,
+    root: number,
+    send: NumericArray,
+    recv: NumericArray,
+    count: number,
+    spins: number,
+    details?: CallDetails,
+  ): number {
     this.engines.forEach((engine, index) => {
       const share = { index, of: this.engines.length };
       this.#done[index] = engine.begin(code, type, root, send, recv, count, spins, { ...details, share }) === DONE;
@@ -49,40 +67,71 @@ function openRanks(n: number, nLanes: number): Member[] {
   for (const segment of segments) segment.ranks.setState(rankStates.ready);
   const addresses = Array.from({ length: nLanes }, () => Team.reserve(segments[0]!, n));
   return segments.map((segment, rank) => {
-    const engines = addresses.map((address) => new DirectEngine(new Team(segment, address, ranks, undefined, 9 * 128), ranks, undefined, 512));
+    const engines = addresses.map(
+      (address) => new DirectEngine(new Team(segment, address, ranks, undefined, 9 * 128), ranks, undefined, 512),
+    );
     return { rank, segment, engine: new Lanes(engines) as Partial<Engine> as Engine };
   });
 }
 
-test.each([[2, 2], [3, 3], [5, 2]])('%i ranks whose calls are shared by %i threads each get what a naive reference gives', async (n, nLanes) => {
+test.each([
+  [2, 2],
+  [3, 3],
+  [5, 2],
+])('%i ranks whose calls are shared by %i threads each get what a naive reference gives', async (n, nLanes) => {
   const members = openRanks(n, nLanes);
   const operation = operationOf(Object.fromEntries(shared.map((kind) => [kind, ['direct'] as const])) as never);
   const script = fc.array(operation, { minLength: 1, maxLength: 4 });
-  await fc.assert(fc.asyncProperty(script, fc.nat(), (operations, seed) => overtake(members, operations, seed)), { numRuns: 60, seed: 11, endOnFailure: true });
+  await fc.assert(
+    fc.asyncProperty(script, fc.nat(), (operations, seed) => overtake(members, operations, seed)),
+    { numRuns: 60, seed: 11, endOnFailure: true },
+  );
 });
 
-const call = (kind: CallKind, count: number, details?: CallDetails): PlacedCall =>
-  ({ code: callKinds[kind], root: 0, send: 4096, sendLength: count, recv: 8192, recvLength: count, count, details });
-
-test.each(shared.filter((kind) => kind !== 'allToAllV'))('a large %s is work for every thread, a small one for the first', (kind) => {
-  const details = kind.endsWith('V') ? { counts: [50_000, 50_000], displacements: [0, 50_000] } : undefined;
-  const large = call(kind, 100_000, details);
-  expect(sharesOf(large, 4, 3, 2)).toEqual([0, 1, 2].map((index) => ({ ...large, details: { ...details, share: { index, of: 3 } } })));
-  expect(sharesOf(large, 4, 1, 2)).toEqual([large]);
-  const small = call(kind, 100, details);
-  expect(sharesOf(small, 4, 3, 2)).toEqual([small]);
+const call = (kind: CallKind, count: number, details?: CallDetails): PlacedCall => ({
+  code: callKinds[kind],
+  root: 0,
+  send: 4096,
+  sendLength: count,
+  recv: 8192,
+  recvLength: count,
+  count,
+  details,
 });
 
-test.each(['allReduce', 'reduce', 'broadcast'] as const)('the shares of a large %s are consecutive parts of both arrays', (kind) => {
-  const shares = sharesOf(call(kind, 100_001), 4, 3, 2);
-  expect(shares.map(({ send, recv, count, sendLength, recvLength }) => [send - 4096, recv - 8192, count, sendLength, recvLength])).toEqual([
-    [0, 0, 33_344, 33_344, 33_344], [133_376, 133_376, 33_344, 33_344, 33_344], [266_752, 266_752, 33_313, 33_313, 33_313],
-  ]);
-});
+test.each(shared.filter((kind) => kind !== 'allToAllV'))(
+  'a large %s is work for every thread, a small one for the first',
+  (kind) => {
+    const details = kind.endsWith('V') ? { counts: [50_000, 50_000], displacements: [0, 50_000] } : undefined;
+    const large = call(kind, 100_000, details);
+    expect(sharesOf(large, 4, 3, 2)).toEqual(
+      [0, 1, 2].map((index) => ({ ...large, details: { ...details, share: { index, of: 3 } } })),
+    );
+    expect(sharesOf(large, 4, 1, 2)).toEqual([large]);
+    const small = call(kind, 100, details);
+    expect(sharesOf(small, 4, 3, 2)).toEqual([small]);
+  },
+);
+
+test.each(['allReduce', 'reduce', 'broadcast'] as const)(
+  'the shares of a large %s are consecutive parts of both arrays',
+  (kind) => {
+    const shares = sharesOf(call(kind, 100_001), 4, 3, 2);
+    expect(
+      shares.map(({ send, recv, count, sendLength, recvLength }) => [send - 4096, recv - 8192, count, sendLength, recvLength]),
+    ).toEqual([
+      [0, 0, 33_344, 33_344, 33_344],
+      [133_376, 133_376, 33_344, 33_344, 33_344],
+      [266_752, 266_752, 33_313, 33_313, 33_313],
+    ]);
+  },
+);
 
 test('what no rank knows the length of is shared however small, and what has none is not', () => {
   const details = { counts: [1, 0], displacements: [0, 1], recvCounts: [1, 9], recvDisplacements: [0, 1] };
   const small = { ...call('allToAllV', 0, details), sendLength: 1 };
-  expect(sharesOf(small, 4, 2, 2)).toEqual([0, 1].map((index) => ({ ...small, details: { ...details, share: { index, of: 2 } } })));
+  expect(sharesOf(small, 4, 2, 2)).toEqual(
+    [0, 1].map((index) => ({ ...small, details: { ...details, share: { index, of: 2 } } })),
+  );
   expect(sharesOf(call('barrier', 0), 4, 2, 2)).toHaveLength(1);
 });

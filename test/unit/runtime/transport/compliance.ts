@@ -18,30 +18,33 @@ export function transportCompliance(name: TransportName, lowLatency = false): vo
 
     test('delivers messages in order, unchanged, whatever their sizes and whoever is ahead', async () => {
       await fc.assert(
-        fc.asyncProperty(fc.array(fc.record({ bytes: fc.nat(size.slotBytes), sends: fc.boolean() }), { maxLength: 80 }), async (script) => {
-          const { sender, receiver, senderSegment, receiverSegment } = await open();
-          let sent = 0;
-          let received = 0;
-          const lengths: number[] = [];
-          const receiveOne = (): void => {
-            if (receiver.peek() < 0) return;
-            expect(read(receiver, receiverSegment)).toEqual(pattern(received, lengths[received]!));
-            received++;
-          };
-          for (const { bytes, sends } of script) {
-            if (sends && sender.acquire() >= 0) {
-              lengths.push(bytes);
-              write(sender, senderSegment, pattern(sent++, bytes));
-            } else receiveOne();
-            if ((sent & 3) === 0) await new Promise((resolve) => setImmediate(resolve));
-          }
-          await until(() => {
-            receiveOne();
-            return received === sent;
-          });
-          expect(receiver.peek()).toBe(-1);
-          await Promise.all([sender.close(), receiver.close()]);
-        }),
+        fc.asyncProperty(
+          fc.array(fc.record({ bytes: fc.nat(size.slotBytes), sends: fc.boolean() }), { maxLength: 80 }),
+          async (script) => {
+            const { sender, receiver, senderSegment, receiverSegment } = await open();
+            let sent = 0;
+            let received = 0;
+            const lengths: number[] = [];
+            const receiveOne = (): void => {
+              if (receiver.peek() < 0) return;
+              expect(read(receiver, receiverSegment)).toEqual(pattern(received, lengths[received]!));
+              received++;
+            };
+            for (const { bytes, sends } of script) {
+              if (sends && sender.acquire() >= 0) {
+                lengths.push(bytes);
+                write(sender, senderSegment, pattern(sent++, bytes));
+              } else receiveOne();
+              if ((sent & 3) === 0) await new Promise((resolve) => setImmediate(resolve));
+            }
+            await until(() => {
+              receiveOne();
+              return received === sent;
+            });
+            expect(receiver.peek()).toBe(-1);
+            await Promise.all([sender.close(), receiver.close()]);
+          },
+        ),
         { numRuns: 30, seed: 1 },
       );
     });
@@ -118,7 +121,9 @@ export function transportCompliance(name: TransportName, lowLatency = false): vo
         sender.sayWaits(words);
         receiver.sayWaits(words);
         write(sender, senderSegment, pattern(1, 10));
-        await until(() => [sender, receiver].every((end, i) => end.heardWaits() !== undefined && end.heardWaits()?.count !== counts[i]));
+        await until(() =>
+          [sender, receiver].every((end, i) => end.heardWaits() !== undefined && end.heardWaits()?.count !== counts[i]),
+        );
         for (const end of [sender, receiver]) expect(end.heardWaits()?.words).toEqual(words);
         for (const [i, bytes] of [1001, 10].entries()) {
           await until(() => receiver.peek() >= 0);
@@ -160,12 +165,19 @@ export function transportCompliance(name: TransportName, lowLatency = false): vo
     test.each(['sender', 'receiver'] as const)('carries the reason when the %s aborts', async (who) => {
       const ends = await open();
       const [aborts, meets] = who === 'sender' ? [ends.sender, ends.receiver] : [ends.receiver, ends.sender];
-      const reason = new InvalidUsageError('CALL_MISMATCH', 'rank 3 called this where rank 5 called that', { rank: 5, ranks: [3, 5] });
+      const reason = new InvalidUsageError('CALL_MISMATCH', 'rank 3 called this where rank 5 called that', {
+        rank: 5,
+        ranks: [3, 5],
+      });
       aborts.abort(reason);
       expect(thrown(() => aborts.check())).toBe(reason);
       await until(() => thrown(() => meets.check()) !== undefined);
       expect(thrown(() => meets.check())).toMatchObject({
-        name: 'InvalidUsageError', code: 'CALL_MISMATCH', message: reason.message, rank: 5, ranks: [3, 5],
+        name: 'InvalidUsageError',
+        code: 'CALL_MISMATCH',
+        message: reason.message,
+        rank: 5,
+        ranks: [3, 5],
       });
     });
 

@@ -6,7 +6,13 @@ import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 import { Team } from '../../../../src/runtime/device/team.js';
 import { ShmTransport } from '../../../../src/runtime/transport/shm.js';
 import { SocketTransport } from '../../../../src/runtime/transport/socket.js';
-import type { FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from '../../../../src/runtime/transport/transport.js';
+import type {
+  FifoSize,
+  ReceiveConnection,
+  SendConnection,
+  Transport,
+  TransportName,
+} from '../../../../src/runtime/transport/transport.js';
 
 /** Both ends of a connection from rank 0 to rank 1, in one thread. */
 export interface ConnectedPair {
@@ -25,7 +31,10 @@ export const secret = new Uint8Array(32).fill(7);
 const never = new AbortController().signal;
 
 /** Segments of a host's ranks, small ones. */
-export function hostSegments(nRanks: number, pages = 1024): { readonly memory: WebAssembly.Memory; readonly segments: Segment[] } {
+export function hostSegments(
+  nRanks: number,
+  pages = 1024,
+): { readonly memory: WebAssembly.Memory; readonly segments: Segment[] } {
   const memory = createMemory(pages);
   const segments = Array.from({ length: nRanks }, (_, rank) => Segment.ofThreads(memory, rank, nRanks));
   for (const segment of segments) segment.ranks.setState(rankStates.ready);
@@ -35,8 +44,21 @@ export function hostSegments(nRanks: number, pages = 1024): { readonly memory: W
 export async function openPair(name: TransportName, size: FifoSize, lowLatency = false): Promise<ConnectedPair> {
   if (name === 'shm') {
     const { memory, segments } = hostSegments(2);
-    const [a, b] = segments.map((segment) => new ShmTransport({ team: Team.ofAll(segment), localRanks: [0, 1], size, ...(lowLatency ? { lowLatency: { headerBytes: 0, headerWords: 0 } } : {}) }));
-    return { ...(await join(a!, b!)), senderSegment: segments[0]!, receiverSegment: segments[1]!, kill: (rank) => markDead(memory, rank) };
+    const [a, b] = segments.map(
+      (segment) =>
+        new ShmTransport({
+          team: Team.ofAll(segment),
+          localRanks: [0, 1],
+          size,
+          ...(lowLatency ? { lowLatency: { headerBytes: 0, headerWords: 0 } } : {}),
+        }),
+    );
+    return {
+      ...(await join(a!, b!)),
+      senderSegment: segments[0]!,
+      receiverSegment: segments[1]!,
+      kill: (rank) => markDead(memory, rank),
+    };
   }
   const segments = [hostSegments(1).segments[0]!, hostSegments(1).segments[0]!];
   const [a, b] = segments.map((segment, rank) => new SocketTransport({ segment, rank, host: '127.0.0.1', secret, size }));
@@ -49,7 +71,9 @@ export async function openPair(name: TransportName, size: FifoSize, lowLatency =
   unsubscribe('net.client.socket', client);
   unsubscribe('net.server.socket', server);
   return {
-    ...ends, senderSegment: segments[0]!, receiverSegment: segments[1]!,
+    ...ends,
+    senderSegment: segments[0]!,
+    receiverSegment: segments[1]!,
     kill: (rank) => void sockets.get(rank === 0 ? 'server' : 'client')!.destroy(),
     sockets: [sockets.get('server')!, sockets.get('client')!],
   };

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { RemoteError, SystemError } from '../../../../src/errors.js';
 import { orWhyNot } from '../../../../src/runtime/transport/peers.js';
 
-const broken = () => Promise.reject(new SystemError('NETWORK', 'rank 0 cannot reach rank 1 for data: it closed the connection', { rank: 1 }));
+const broken = () =>
+  Promise.reject(new SystemError('NETWORK', 'rank 0 cannot reach rank 1 for data: it closed the connection', { rank: 1 }));
 const { signal } = new AbortController();
 
 beforeEach(() => void vi.useFakeTimers());
@@ -11,7 +12,9 @@ afterEach(() => void vi.useRealTimers());
 test('a connection that breaks in the making is blamed on what the peer failed with, though the news of it come later', async () => {
   const cause = new RemoteError('RANK_DIED', 'rank 2 died', { rank: 2 });
   let tell: (reason: Error) => void = () => undefined;
-  const outcome = orWhyNot({ whyGone: () => new Promise((resolve) => (tell = resolve)) }, 1, broken(), signal).catch((error: unknown) => error);
+  const outcome = orWhyNot({ whyGone: () => new Promise((resolve) => (tell = resolve)) }, 1, broken(), signal).catch(
+    (error: unknown) => error,
+  );
   await vi.advanceTimersByTimeAsync(1000);
   tell(cause);
   expect(await outcome).toBe(cause);
@@ -25,7 +28,9 @@ test('where no news come it is the network', async () => {
 
 test('a rank whose time is up does not wait for news', async () => {
   const stop = new AbortController();
-  const outcome = orWhyNot({ whyGone: () => new Promise(() => undefined) }, 1, broken(), stop.signal).catch((error: unknown) => error);
+  const outcome = orWhyNot({ whyGone: () => new Promise(() => undefined) }, 1, broken(), stop.signal).catch(
+    (error: unknown) => error,
+  );
   stop.abort(new Error('too late'));
   expect(await outcome).toMatchObject({ code: 'NETWORK', rank: 1 });
 });

@@ -50,7 +50,11 @@ const cases: readonly (readonly [string, readonly number[], readonly number[]])[
 
 test.each(cases)('%s form a ring: what goes to the next comes from the previous', async (_, counts, order) => {
   bootstraps = await connectRanks(order.length);
-  const rings = await Promise.all(hosts(...counts).flatMap((host) => host.ranks.map((rank, local) => connectRing(bootstraps[rank]!, order, transports(host, local), signal))));
+  const rings = await Promise.all(
+    hosts(...counts).flatMap((host) =>
+      host.ranks.map((rank, local) => connectRing(bootstraps[rank]!, order, transports(host, local), signal)),
+    ),
+  );
   for (const ring of rings) {
     expect(ring.links!.send.peer).toBe(order[(order.indexOf(ring.rank) + 1) % order.length]);
     ring.links!.send.acquire();
@@ -67,27 +71,42 @@ test.each(cases)('%s form a ring: what goes to the next comes from the previous'
 
 test('a ring of one rank has no links', async () => {
   bootstraps = await connectRanks(1);
-  const ring = await connectRing(bootstraps[0]!, [0], () => { throw new Error('asked for a transport'); }, signal);
+  const ring = await connectRing(
+    bootstraps[0]!,
+    [0],
+    () => {
+      throw new Error('asked for a transport');
+    },
+    signal,
+  );
   expect(ring.links).toBeUndefined();
 });
 
 test('all ranks refuse transports that differ between neighbours, and give everything back', async () => {
   bootstraps = await connectRanks(3);
   const [host] = hosts(3);
-  const rejections = await failures(host!.ranks.map((rank, local) => {
-    const choose = transports(host!, local);
-    const apart = new SocketTransport({ segment: host!.segments[local]!, rank, host: '127.0.0.1', secret, size });
-    return connectRing(bootstraps[rank]!, [0, 1, 2], (peer) => (rank === 1 && peer === 2 ? apart : choose(peer)), signal);
-  }));
-  for (const error of rejections) expect(error).toMatchObject({ code: 'UNSUPPORTED', ranks: [1, 2], message: expect.stringContaining('by socket') as string });
+  const rejections = await failures(
+    host!.ranks.map((rank, local) => {
+      const choose = transports(host!, local);
+      const apart = new SocketTransport({ segment: host!.segments[local]!, rank, host: '127.0.0.1', secret, size });
+      return connectRing(bootstraps[rank]!, [0, 1, 2], (peer) => (rank === 1 && peer === 2 ? apart : choose(peer)), signal);
+    }),
+  );
+  for (const error of rejections)
+    expect(error).toMatchObject({ code: 'UNSUPPORTED', ranks: [1, 2], message: expect.stringContaining('by socket') as string });
   expect(host!.segments.map((segment) => segment.heap.usedBytes)).toEqual([0, 0, 0]);
 });
 
 test('all ranks refuse connections of different sizes', async () => {
   bootstraps = await connectRanks(2);
   const [host] = hosts(2);
-  const rejections = await failures(host!.ranks.map((rank, local) => connectRing(bootstraps[rank]!, [0, 1], transports(host!, local, { steps: 2, slotBytes: 256 + 128 * rank }), signal)));
-  for (const error of rejections) expect(error).toMatchObject({ code: 'UNSUPPORTED', message: expect.stringContaining('256 bytes') as string });
+  const rejections = await failures(
+    host!.ranks.map((rank, local) =>
+      connectRing(bootstraps[rank]!, [0, 1], transports(host!, local, { steps: 2, slotBytes: 256 + 128 * rank }), signal),
+    ),
+  );
+  for (const error of rejections)
+    expect(error).toMatchObject({ code: 'UNSUPPORTED', message: expect.stringContaining('256 bytes') as string });
 });
 
 test('a rank without room for its slots is everybody’s error', async () => {
@@ -95,7 +114,11 @@ test('a rank without room for its slots is everybody’s error', async () => {
   const [host] = hosts(3);
   const { heap } = host!.segments[1]!;
   heap.allocate(heap.largestFree() - 4096);
-  const rejections = await failures(host!.ranks.map((rank, local) => connectRing(bootstraps[rank]!, [0, 1, 2], transports(host!, local, { steps: 2, slotBytes: 4096 }), signal)));
+  const rejections = await failures(
+    host!.ranks.map((rank, local) =>
+      connectRing(bootstraps[rank]!, [0, 1, 2], transports(host!, local, { steps: 2, slotBytes: 4096 }), signal),
+    ),
+  );
   for (const error of rejections) expect(error).toMatchObject({ name: 'SystemError', code: 'OUT_OF_MEMORY' });
   expect(host!.segments[0]!.heap.usedBytes).toBe(0);
 });
@@ -104,19 +127,32 @@ test('a rank that cannot be reached is everybody’s error, and what was connect
   bootstraps = await connectRanks(3);
   const apart = hosts(1, 1, 1);
   const tooLong = AbortSignal.timeout(2000);
-  const rejections = await failures(apart.map(({ ranks, segments }) => {
-    const rank = ranks[0]!;
-    // Rank 1 does not know the secret: neither side of it gets through.
-    const socket = new SocketTransport({ segment: segments[0]!, rank, host: '127.0.0.1', secret: rank === 1 ? new Uint8Array(32) : secret, size });
-    return connectRing(bootstraps[rank]!, [0, 1, 2], () => socket, tooLong);
-  }));
-  for (const error of rejections) expect(error).toMatchObject({ name: 'SystemError', code: 'NETWORK', message: expect.stringContaining('rank 1 cannot reach rank 0 for data') as string });
+  const rejections = await failures(
+    apart.map(({ ranks, segments }) => {
+      const rank = ranks[0]!;
+      // Rank 1 does not know the secret: neither side of it gets through.
+      const socket = new SocketTransport({
+        segment: segments[0]!,
+        rank,
+        host: '127.0.0.1',
+        secret: rank === 1 ? new Uint8Array(32) : secret,
+        size,
+      });
+      return connectRing(bootstraps[rank]!, [0, 1, 2], () => socket, tooLong);
+    }),
+  );
+  for (const error of rejections)
+    expect(error).toMatchObject({
+      name: 'SystemError',
+      code: 'NETWORK',
+      message: expect.stringContaining('rank 1 cannot reach rank 0 for data') as string,
+    });
   await until(() => apart.every(({ segments }) => segments[0]!.heap.usedBytes === 0));
 });
 
 async function failures(promises: readonly Promise<unknown>[]): Promise<unknown[]> {
   const results = await Promise.allSettled(promises);
-  return results.map((result) => (result.status === 'rejected' ? result.reason as unknown : undefined));
+  return results.map((result) => (result.status === 'rejected' ? (result.reason as unknown) : undefined));
 }
 
 async function close(rings: readonly RingOfRanks[]): Promise<void> {

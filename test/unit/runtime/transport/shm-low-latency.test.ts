@@ -9,27 +9,38 @@ transportCompliance('shm', true);
 const header = { headerBytes: 64, headerWords: 5 };
 const { signal } = new AbortController();
 
-test.each([64, 65, 68, 72, 79, 80, 96, 100, 200, 320])('of a message of %i bytes with a header, what means something arrives, in any order of lengths', async (bytes) => {
-  const { segments } = hostSegments(2);
-  const [a, b] = segments.map((segment) => new ShmTransport({ team: Team.ofAll(segment), localRanks: [0, 1], size: { steps: 4, slotBytes: 320 }, lowLatency: header }));
-  const [send, receive] = await Promise.all([a!.setUpSend(1), b!.setUpReceive(0)]);
-  const sender = await send.connect(receive.info, signal);
-  const receiver = await receive.connect(send.info, signal);
-  // Slots are used again, shorter and longer.
-  for (let message = 0; message < 20; message++) {
-    const length = message % 3 === 0 ? 320 : message % 3 === 1 ? bytes : 64;
-    const slot = sender.acquire();
-    const filled = new Uint8Array(segments[0]!.buffer, slot, 320).fill(0xee);
-    for (let i = 0; i < length; i++) filled[i] = message * 7 + i;
-    expect(receiver.peek()).toBe(-1);
-    sender.post(length);
-    const got = new Uint8Array(segments[1]!.buffer, receiver.peek(), length);
-    expect(receiver.messageBytes).toBe(length);
-    expect([...got.subarray(0, 20)]).toEqual(Array.from({ length: 20 }, (_, i) => (message * 7 + i) & 255));
-    expect([...got.subarray(64)]).toEqual(Array.from({ length: length - 64 }, (_, i) => (message * 7 + 64 + i) & 255));
-    receiver.release();
-  }
-});
+test.each([64, 65, 68, 72, 79, 80, 96, 100, 200, 320])(
+  'of a message of %i bytes with a header, what means something arrives, in any order of lengths',
+  async (bytes) => {
+    const { segments } = hostSegments(2);
+    const [a, b] = segments.map(
+      (segment) =>
+        new ShmTransport({
+          team: Team.ofAll(segment),
+          localRanks: [0, 1],
+          size: { steps: 4, slotBytes: 320 },
+          lowLatency: header,
+        }),
+    );
+    const [send, receive] = await Promise.all([a!.setUpSend(1), b!.setUpReceive(0)]);
+    const sender = await send.connect(receive.info, signal);
+    const receiver = await receive.connect(send.info, signal);
+    // Slots are used again, shorter and longer.
+    for (let message = 0; message < 20; message++) {
+      const length = message % 3 === 0 ? 320 : message % 3 === 1 ? bytes : 64;
+      const slot = sender.acquire();
+      const filled = new Uint8Array(segments[0]!.buffer, slot, 320).fill(0xee);
+      for (let i = 0; i < length; i++) filled[i] = message * 7 + i;
+      expect(receiver.peek()).toBe(-1);
+      sender.post(length);
+      const got = new Uint8Array(segments[1]!.buffer, receiver.peek(), length);
+      expect(receiver.messageBytes).toBe(length);
+      expect([...got.subarray(0, 20)]).toEqual(Array.from({ length: 20 }, (_, i) => (message * 7 + i) & 255));
+      expect([...got.subarray(64)]).toEqual(Array.from({ length: length - 64 }, (_, i) => (message * 7 + 64 + i) & 255));
+      receiver.release();
+    }
+  },
+);
 
 test('a message of which a part is missing is not there yet', () => {
   const { segments } = hostSegments(1);

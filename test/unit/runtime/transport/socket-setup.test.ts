@@ -92,5 +92,8 @@ test('a signal ends a set-up that the other side never joins, and nothing stays 
 
 test('an address that cannot be listened on is said', async () => {
   const elsewhere = new SocketTransport({ segment: hostSegments(1).segments[0]!, rank: 0, host: '192.0.2.1', secret, size });
-  await expect(elsewhere.setUpSend(1)).rejects.toMatchObject({ code: 'NETWORK', message: expect.stringContaining('192.0.2.1') as string });
+  await expect(elsewhere.setUpSend(1)).rejects.toMatchObject({
+    code: 'NETWORK',
+    message: expect.stringContaining('192.0.2.1') as string,
+  });
 });

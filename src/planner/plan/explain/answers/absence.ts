@@ -17,14 +17,24 @@ const samples = [2 ** 15, 2 ** 22, 2 ** 30];
 /** Why an algorithm or a protocol is not used for a collective, or where it is. */
 export function answerAbsence(situation: Situation, { collective, what }: Extract<Question, { about: 'absence' }>): Answer {
   const { tuning } = situation;
-  const ways = algorithms.flatMap((algorithm) => protocols.map((protocol) => ({ algorithm, protocol }))).filter((way) => matches(way, what));
-  const usable = ways.filter(({ algorithm, protocol }) => tuning.model[collective][algorithm][protocol].disabled.length === 0 && tuning.model[collective][algorithm][protocol].bandwidthGBps > 0);
+  const ways = algorithms
+    .flatMap((algorithm) => protocols.map((protocol) => ({ algorithm, protocol })))
+    .filter((way) => matches(way, what));
+  const usable = ways.filter(
+    ({ algorithm, protocol }) =>
+      tuning.model[collective][algorithm][protocol].disabled.length === 0 &&
+      tuning.model[collective][algorithm][protocol].bandwidthGBps > 0,
+  );
   const name = claimName(what);
-  const reasons = tellingReasons(ways.flatMap(({ algorithm, protocol }) => tuning.model[collective][algorithm][protocol].disabled), what);
+  const reasons = tellingReasons(
+    ways.flatMap(({ algorithm, protocol }) => tuning.model[collective][algorithm][protocol].disabled),
+    what,
+  );
   const hardware = what.algorithm === 'NVLS' || what.algorithm === 'NVLSTree' ? nvlsSentences(situation) : [];
-  const sentences = usable.length === 0
-    ? [`${name} cannot be used for ${collective} here.`, ...reasons, ...hardware, ...replacement(situation, collective, what)]
-    : [...whereUsed(situation, collective, what, usable), ...limitSentences(situation, collective, usable), ...hardware];
+  const sentences =
+    usable.length === 0
+      ? [`${name} cannot be used for ${collective} here.`, ...reasons, ...hardware, ...replacement(situation, collective, what)]
+      : [...whereUsed(situation, collective, what, usable), ...limitSentences(situation, collective, usable), ...hardware];
   return {
     about: 'absence',
     title: usable.length === 0 ? `no ${name}` : `${name} is there`,
@@ -33,7 +43,11 @@ export function answerAbsence(situation: Situation, { collective, what }: Extrac
       collective,
       asked: { algorithm: what.algorithm ?? null, protocol: what.protocol ?? null },
       usable: usable.length > 0,
-      reasons: ways.map(({ algorithm, protocol }) => ({ algorithm, protocol, because: tuning.model[collective][algorithm][protocol].disabled.map(({ why }) => why) })),
+      reasons: ways.map(({ algorithm, protocol }) => ({
+        algorithm,
+        protocol,
+        because: tuning.model[collective][algorithm][protocol].disabled.map(({ why }) => why),
+      })),
       nvls: nodeViews(situation).map((view) => ({
         name: view.name,
         nvSwitches: view.local.system.nvSwitches.length,
@@ -61,42 +75,74 @@ function nvlsSentences(situation: Situation): string[] {
       ...(system.nvSwitches.length === 0 ? ['it has no NVSwitch'] : []),
       ...(sm < 90 ? [`its GPUs have compute capability ${(sm / 10).toFixed(1)}, where 9.0 is needed`] : []),
       ...(system.gpus.length < 2 ? ['it has one GPU'] : []),
-      ...(system.hardware.some((dev) => system.gpus.filter((gpu) => gpu.parent === dev.index).length > 1) ? ['several ranks share a GPU'] : []),
+      ...(system.hardware.some((dev) => system.gpus.filter((gpu) => gpu.parent === dev.index).length > 1)
+        ? ['several ranks share a GPU']
+        : []),
     ];
     if (missing.length > 0) return [`${view.name} has no NVLink SHARP because ${missing.join(' and ')}.`];
     const record = searchOf(view, GraphId.NVLS);
     if (record === undefined) return [];
     const found = ofSearch(record, inter, 'NVLS').map((sentence) => `${view.name}: ${sentence}`);
-    const lost = plan.nvls === undefined && (record.result?.nChannels ?? 0) > 0 ? [`${view.name} has channels for it, but some other node has none, so nobody uses it.`] : [];
+    const lost =
+      plan.nvls === undefined && (record.result?.nChannels ?? 0) > 0
+        ? [`${view.name} has channels for it, but some other node has none, so nobody uses it.`]
+        : [];
     return [...found, ...lost];
   });
 }
 
 /** Something that could be used: where it is the choice, or by how much it loses. */
-function whereUsed({ tuning }: Situation, collective: Collective, what: PartialWay, usable: readonly { readonly algorithm: string; readonly protocol: string }[]): string[] {
+function whereUsed(
+  { tuning }: Situation,
+  collective: Collective,
+  what: PartialWay,
+  usable: readonly { readonly algorithm: string; readonly protocol: string }[],
+): string[] {
   const name = claimName(what);
   const changes = flips(tuning, collective, 8, 2 ** 36);
   const first = choose(tuning, collective, 8) ?? null;
-  const stretches = [{ bytes: 8, to: first }, ...changes].map(({ bytes, to }, index, all) => ({ from: bytes, way: to, until: all[index + 1]?.bytes }));
+  const stretches = [{ bytes: 8, to: first }, ...changes].map(({ bytes, to }, index, all) => ({
+    from: bytes,
+    way: to,
+    until: all[index + 1]?.bytes,
+  }));
   const own = stretches.filter(({ way }) => way !== null && matches(way, what));
   if (own.length > 0) {
-    const where = own.map(({ from, until, way }) => `${formatWay(way)} ${from === 8 ? '' : `from ${formatBytes(from)} `}${until === undefined ? 'on' : `up to ${formatBytes(until)}`}`.replace(/\s+/g, ' ')).join(', ');
+    const where = own
+      .map(({ from, until, way }) =>
+        `${formatWay(way)} ${from === 8 ? '' : `from ${formatBytes(from)} `}${until === undefined ? 'on' : `up to ${formatBytes(until)}`}`.replace(
+          /\s+/g,
+          ' ',
+        ),
+      )
+      .join(', ');
     return [`${name} is used for ${collective}: ${where}.`];
   }
   return [
     `${name} can be used for ${collective}, but is the fastest at no size.`,
     ...samples.flatMap((bytes) => {
       const predictions = predict(tuning, collective, bytes);
-      const best = predictions.filter((each) => each.timeUs !== null && usable.some(({ algorithm, protocol }) => algorithm === each.algorithm && protocol === each.protocol))
+      const best = predictions
+        .filter(
+          (each) =>
+            each.timeUs !== null &&
+            usable.some(({ algorithm, protocol }) => algorithm === each.algorithm && protocol === each.protocol),
+        )
         .sort((a, b) => (a.timeUs ?? 0) - (b.timeUs ?? 0))[0];
       const chosen = choose(tuning, collective, bytes);
       if (best === undefined || chosen === undefined) return [];
-      return [`At ${formatBytes(bytes)} ${formatWay(best)} would take ${formatTime(best.timeUs ?? 0)} (${rate(best.bandwidthGBps ?? 0)}, ${formatTime(best.latencyUs ?? 0)} latency), ${formatWay(chosen)} takes ${formatTime(chosen.timeUs)}.`];
+      return [
+        `At ${formatBytes(bytes)} ${formatWay(best)} would take ${formatTime(best.timeUs ?? 0)} (${rate(best.bandwidthGBps ?? 0)}, ${formatTime(best.latencyUs ?? 0)} latency), ${formatWay(chosen)} takes ${formatTime(chosen.timeUs)}.`,
+      ];
     }),
   ];
 }
 
-function limitSentences({ tuning }: Situation, collective: Collective, usable: readonly Parameters<typeof limitOf>[2][]): string[] {
+function limitSentences(
+  { tuning }: Situation,
+  collective: Collective,
+  usable: readonly Parameters<typeof limitOf>[2][],
+): string[] {
   return usable.flatMap((way) => {
     const text = limitOf(tuning, collective, way);
     return text === undefined ? [] : [`${text}.`];

@@ -27,7 +27,11 @@ export function answerChannels(situation: Situation, { expected }: Extract<Quest
     evidence: {
       nChannels: plan.nChannels,
       nvlsChannels: plan.nvls?.nChannels ?? 0,
-      nodes: views.map((view) => ({ name: view.name, ring: searchEvidence(searchOf(view, GraphId.RING)), tree: searchEvidence(searchOf(view, GraphId.TREE)) })),
+      nodes: views.map((view) => ({
+        name: view.name,
+        ring: searchEvidence(searchOf(view, GraphId.RING)),
+        tree: searchEvidence(searchOf(view, GraphId.TREE)),
+      })),
       steps: counts.map((event) => ({ step: event.step, before: event.before, after: event.after })),
     },
   };
@@ -48,7 +52,8 @@ function ofNode(view: NodeView, several: boolean): string[] {
 export function ofSearch(record: SearchRecord, inter: boolean, name: string): string[] {
   const { result } = record;
   if (result === undefined) return [];
-  if (record.stopped === 'from-file') return [`The graph file gives ${counted(result.nChannels, `${name} channel`)}, so nothing was searched.`];
+  if (record.stopped === 'from-file')
+    return [`The graph file gives ${counted(result.nChannels, `${name} channel`)}, so nothing was searched.`];
   if (record.simpleOrder) {
     return [
       `No ${name} was found at any speed, so NCCL takes one channel through the GPUs as they are numbered and counts it as 0.1 GB/s.`,
@@ -61,17 +66,25 @@ export function ofSearch(record: SearchRecord, inter: boolean, name: string): st
   const sentences = [`The search found ${counted(searched, `${name} channel`)} of ${speedsOf(result, inter, record)}.`];
   const fastest = record.speeds[0];
   if (fastest !== undefined) {
-    sentences.push(`It began at ${rate(fastest.bwIntra)}: the best path ${inter ? 'between a GPU and a NIC' : 'between GPUs'} carries ${rate(record.maxGBps)}, and a GPU moves ${rate(record.totalGBps)} in all.`);
+    sentences.push(
+      `It began at ${rate(fastest.bwIntra)}: the best path ${inter ? 'between a GPU and a NIC' : 'between GPUs'} carries ${rate(record.maxGBps)}, and a GPU moves ${rate(record.totalGBps)} in all.`,
+    );
   }
   const refused = record.speeds.filter((speed) => speed.pass === 1 && speed.found === undefined && speed !== first);
   for (const speed of refused.slice(0, 2)) {
-    sentences.push(`At ${rate(speed.bwIntra)} ${counted(speed.tries, 'try', 'tries')} brought nothing better${speed.outOfSteps > 0 ? ` (${speed.outOfSteps} ran out of steps)` : ''}${mostly(speed.obstacles)}.`);
+    sentences.push(
+      `At ${rate(speed.bwIntra)} ${counted(speed.tries, 'try', 'tries')} brought nothing better${speed.outOfSteps > 0 ? ` (${speed.outOfSteps} ran out of steps)` : ''}${mostly(speed.obstacles)}.`,
+    );
   }
-  if (refused.length > 2) sentences.push(`Nor did ${counted(refused.length - 2, 'slower speed')}, down to ${rate(refused.at(-1)?.bwIntra ?? 0)}.`);
+  if (refused.length > 2)
+    sentences.push(`Nor did ${counted(refused.length - 2, 'slower speed')}, down to ${rate(refused.at(-1)?.bwIntra ?? 0)}.`);
   if (record.stopped !== undefined) sentences.push(stops(record, searched));
-  if (first !== undefined && record.stopped !== 'perfect' && record.stopped !== 'enough') sentences.push(...obstacleOf(lastWithSolution(record)));
+  if (first !== undefined && record.stopped !== 'perfect' && record.stopped !== 'enough')
+    sentences.push(...obstacleOf(lastWithSolution(record)));
   if (record.duplicated !== undefined) {
-    sentences.push(`Channels of 25 GB/s and more are split, so ${record.duplicated.from} became ${record.duplicated.to} of ${rate(record.duplicated.gbps)}.`);
+    sentences.push(
+      `Channels of 25 GB/s and more are split, so ${record.duplicated.from} became ${record.duplicated.to} of ${rate(record.duplicated.gbps)}.`,
+    );
   }
   return sentences;
 }
@@ -83,24 +96,35 @@ function lastWithSolution(record: SearchRecord): SpeedRecord | undefined {
 function speedsOf(result: ChannelGraph, inter: boolean, { duplicated }: SearchRecord): string {
   const parts = duplicated === undefined ? 1 : Math.ceil(duplicated.to / duplicated.from);
   const within = rate(result.bwIntra * parts);
-  return inter && result.bwInter !== result.bwIntra ? `${within} within and ${rate(result.bwInter * parts)} out of the host each` : `${within} each`;
+  return inter && result.bwInter !== result.bwIntra
+    ? `${within} within and ${rate(result.bwInter * parts)} out of the host each`
+    : `${within} each`;
 }
 
 function stops({ stopped, totalGBps, result }: SearchRecord, searched: number): string {
   switch (stopped) {
-    case 'perfect': return `More are not allowed, so it stopped there.`;
-    case 'enough': return `It stopped because ${counted(searched, 'channel')} take all that a GPU can move, ${rate(totalGBps)}.`;
-    case 'out of steps': return 'It stopped because its steps were spent: there may be a better solution that NCCL does not find.';
-    case 'nothing left to relax': return `Nothing slower or farther would give more than ${rate(searched * (result?.bwInter ?? 0))} in all.`;
+    case 'perfect':
+      return `More are not allowed, so it stopped there.`;
+    case 'enough':
+      return `It stopped because ${counted(searched, 'channel')} take all that a GPU can move, ${rate(totalGBps)}.`;
+    case 'out of steps':
+      return 'It stopped because its steps were spent: there may be a better solution that NCCL does not find.';
+    case 'nothing left to relax':
+      return `Nothing slower or farther would give more than ${rate(searched * (result?.bwInter ?? 0))} in all.`;
     case 'from-file':
     case 'no-hardware':
-    case undefined: return 'Nothing was searched.';
+    case undefined:
+      return 'Nothing was searched.';
   }
 }
 
 function obstacleOf(speed: SpeedRecord | undefined): string[] {
   const [obstacle] = speed?.obstacles ?? [];
-  return speed === undefined || obstacle === undefined ? [] : [`Another channel of ${rate(speed.bwInter)} failed, ${counted(obstacle.times, 'time')}, because ${troubles[obstacle.kind]}: ${obstacle.example}.`];
+  return speed === undefined || obstacle === undefined
+    ? []
+    : [
+        `Another channel of ${rate(speed.bwInter)} failed, ${counted(obstacle.times, 'time')}, because ${troubles[obstacle.kind]}: ${obstacle.example}.`,
+      ];
 }
 
 function mostly(obstacles: readonly Obstacle[]): string {
@@ -122,13 +146,19 @@ export function searchEvidence(record: SearchRecord | undefined): Evidence {
   if (record?.result === undefined) return null;
   const { nChannels, bwIntra, bwInter } = record.result;
   return {
-    nChannels, bwIntra, bwInter,
+    nChannels,
+    bwIntra,
+    bwInter,
     bestPathGBps: record.maxGBps,
     gpuTotalGBps: record.totalGBps,
     stopped: record.stopped ?? null,
     duplicated: record.duplicated === undefined ? null : { ...record.duplicated },
     speeds: record.speeds.map((speed) => ({
-      pass: speed.pass, bwIntra: speed.bwIntra, bwInter: speed.bwInter, tries: speed.tries, outOfSteps: speed.outOfSteps,
+      pass: speed.pass,
+      bwIntra: speed.bwIntra,
+      bwInter: speed.bwInter,
+      tries: speed.tries,
+      outOfSteps: speed.outOfSteps,
       found: speed.found === undefined ? null : { ...speed.found },
       obstacles: speed.obstacles.map((obstacle) => ({ ...obstacle })),
     })),

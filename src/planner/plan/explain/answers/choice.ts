@@ -20,7 +20,10 @@ const leastBytes = 8;
 const mostBytes = 2 ** 36;
 
 /** Why an algorithm and protocol is chosen at a size: what each candidate would take, and where the difference comes from. */
-export function answerChoice({ tuning }: Situation, { collective, bytes, claimed, instead }: Extract<Question, { about: 'choice' }>): Answer {
+export function answerChoice(
+  { tuning }: Situation,
+  { collective, bytes, claimed, instead }: Extract<Question, { about: 'choice' }>,
+): Answer {
   const all = predict(tuning, collective, bytes);
   const usable = all.filter(isUsable).sort((a, b) => a.timeUs - b.timeUs);
   const [chosen] = usable;
@@ -34,7 +37,10 @@ export function answerChoice({ tuning }: Situation, { collective, bytes, claimed
   }
   // Compared with what was asked about; else with the next.
   const asked = instead ?? (claimed !== undefined && !matches(chosen, claimed) ? claimed : undefined);
-  const rival = usable.find((each) => each !== chosen && (asked === undefined ? each.algorithm !== chosen.algorithm : matches(each, asked))) ?? (asked === undefined ? usable[1] : undefined);
+  const rival =
+    usable.find(
+      (each) => each !== chosen && (asked === undefined ? each.algorithm !== chosen.algorithm : matches(each, asked)),
+    ) ?? (asked === undefined ? usable[1] : undefined);
   if (rival !== undefined) sentences.push(...difference(tuning, collective, bytes, chosen, rival));
   else if (asked !== undefined) sentences.push(...whyNot(all, chosen, asked));
   sentences.push(...stretch(tuning, collective, bytes, chosen));
@@ -44,10 +50,19 @@ export function answerChoice({ tuning }: Situation, { collective, bytes, claimed
     title: `${formatWay(chosen)} for ${collective} of ${formatBytes(bytes)}`,
     sentences,
     evidence: {
-      collective, bytes,
+      collective,
+      bytes,
       chosen: { algorithm: chosen.algorithm, protocol: chosen.protocol, timeUs: chosen.timeUs },
-      candidates: usable.map(({ algorithm, protocol, timeUs, latencyUs, bandwidthGBps }) => ({ algorithm, protocol, timeUs, latencyUs, bandwidthGBps })),
-      excluded: all.filter(({ timeUs }) => timeUs === null).map(({ algorithm, protocol, reasons }) => ({ algorithm, protocol, because: reasons.map(({ why }) => why) })),
+      candidates: usable.map(({ algorithm, protocol, timeUs, latencyUs, bandwidthGBps }) => ({
+        algorithm,
+        protocol,
+        timeUs,
+        latencyUs,
+        bandwidthGBps,
+      })),
+      excluded: all
+        .filter(({ timeUs }) => timeUs === null)
+        .map(({ algorithm, protocol, reasons }) => ({ algorithm, protocol, because: reasons.map(({ why }) => why) })),
     },
   };
 }
@@ -57,7 +72,10 @@ function isUsable(prediction: Prediction): prediction is Usable {
 }
 
 export function matches(way: { readonly algorithm: string; readonly protocol: string }, part: PartialWay): boolean {
-  return (part.algorithm === undefined || part.algorithm === way.algorithm) && (part.protocol === undefined || part.protocol === way.protocol);
+  return (
+    (part.algorithm === undefined || part.algorithm === way.algorithm) &&
+    (part.protocol === undefined || part.protocol === way.protocol)
+  );
 }
 
 export function claimName({ algorithm, protocol }: PartialWay): string {
@@ -65,11 +83,16 @@ export function claimName({ algorithm, protocol }: PartialWay): string {
 }
 
 function nothingLeft(tuning: Tuning, collective: Collective, bytes: number, all: readonly Prediction[]): Answer {
-  const reasons = all.map(({ algorithm, protocol, reasons: [reason] }) => (reason === undefined ? `${algorithm} ${protocol} has no bandwidth.` : `${algorithm} ${protocol}: ${describeReason(reason)}`));
+  const reasons = all.map(({ algorithm, protocol, reasons: [reason] }) =>
+    reason === undefined ? `${algorithm} ${protocol} has no bandwidth.` : `${algorithm} ${protocol}: ${describeReason(reason)}`,
+  );
   return {
     about: 'choice',
     title: `nothing is left for ${collective} of ${formatBytes(bytes)}`,
-    sentences: [`NCCL has nothing to choose from for ${collective} with ${counted(tuning.input.nRanks, 'rank')} and fails the call.`, ...reasons],
+    sentences: [
+      `NCCL has nothing to choose from for ${collective} with ${counted(tuning.input.nRanks, 'rank')} and fails the call.`,
+      ...reasons,
+    ],
     evidence: { collective, bytes, chosen: null },
   };
 }
@@ -80,10 +103,18 @@ function difference(tuning: Tuning, collective: Collective, bytes: number, chose
   const latency = rival.latencyUs - chosen.latencyUs;
   const transfer = moving(rival) - moving(chosen);
   const parts = [
-    { us: latency, text: `${signed(latency)} from latency (${formatTime(rival.latencyUs)} instead of ${formatTime(chosen.latencyUs)})` },
-    { us: transfer, text: `${signed(transfer)} from bandwidth (${rate(rival.bandwidthGBps)} instead of ${rate(chosen.bandwidthGBps)})` },
+    {
+      us: latency,
+      text: `${signed(latency)} from latency (${formatTime(rival.latencyUs)} instead of ${formatTime(chosen.latencyUs)})`,
+    },
+    {
+      us: transfer,
+      text: `${signed(transfer)} from bandwidth (${rate(rival.bandwidthGBps)} instead of ${rate(chosen.bandwidthGBps)})`,
+    },
   ].sort((a, b) => b.us - a.us);
-  const steps = [chosen, rival].map(({ algorithm }) => stepsOf(tuning, collective, algorithm)).filter((text) => text !== undefined);
+  const steps = [chosen, rival]
+    .map(({ algorithm }) => stepsOf(tuning, collective, algorithm))
+    .filter((text) => text !== undefined);
   const limits = [chosen, rival].map((each) => limitOf(tuning, collective, each)).filter((text) => text !== undefined);
   return [
     `${formatWay(rival)} would take ${formatTime(rival.timeUs)}, ${more(rival.timeUs, chosen.timeUs)}: ${parts.map(({ text }) => text).join(', ')}.`,
@@ -119,27 +150,42 @@ function stepsOf({ input }: Tuning, collective: Collective, algorithm: Algorithm
       const all = ringSteps(collective, nRanks);
       return `a ring waits for ${counted(all, 'step')}${between > 0 ? `, ${between} of them between nodes` : ''}`;
     }
-    case 'Tree': return `a tree goes up and down: 2 x (${counted(others, 'step')} within a node${nNodes > 1 ? ` + ${counted(levels, 'level')} of nodes` : ''})`;
-    case 'NVLS': return 'NVLS is one exchange with the NVSwitch';
-    case 'NVLSTree': return `NVLSTree is one exchange with the NVSwitch and 2 x ${counted(levels, 'level')} of nodes`;
-    case 'PAT': return `PAT has ${counted(levels, 'step')} between nodes and a part for each of ${counted(nRanks, 'rank')}`;
+    case 'Tree':
+      return `a tree goes up and down: 2 x (${counted(others, 'step')} within a node${nNodes > 1 ? ` + ${counted(levels, 'level')} of nodes` : ''})`;
+    case 'NVLS':
+      return 'NVLS is one exchange with the NVSwitch';
+    case 'NVLSTree':
+      return `NVLSTree is one exchange with the NVSwitch and 2 x ${counted(levels, 'level')} of nodes`;
+    case 'PAT':
+      return `PAT has ${counted(levels, 'step')} between nodes and a part for each of ${counted(nRanks, 'rank')}`;
     case 'CollNetDirect':
-    case 'CollNetChain': return undefined;
+    case 'CollNetChain':
+      return undefined;
   }
 }
 
 /** What bounds the bandwidth of a candidate. */
-export function limitOf({ input, model }: Tuning, collective: Collective, { algorithm, protocol }: Pick<Prediction, 'algorithm' | 'protocol'>): string | undefined {
+export function limitOf(
+  { input, model }: Tuning,
+  collective: Collective,
+  { algorithm, protocol }: Pick<Prediction, 'algorithm' | 'protocol'>,
+): string | undefined {
   const { limit } = model[collective][algorithm][protocol];
   const graph = input.graphs[graphOf[algorithm]];
   const channels = `${counted(graph.nChannels, 'channel')} of ${rate(input.nNodes <= 2 ? graph.bwIntra : graph.bwInter)}`;
   switch (limit) {
-    case null: return undefined;
-    case 'graph': return `${formatWay({ algorithm, protocol })} is bounded by the channels of the search, ${channels}`;
-    case 'll': return `${formatWay({ algorithm, protocol })} is bounded by what LL reaches on ${input.nNodes === 1 ? 'such GPUs' : 'such CPUs between nodes'}`;
-    case 'channel': return `${formatWay({ algorithm, protocol })} is bounded by what one channel of it carries on such GPUs (${counted(graph.nChannels, 'channel')})`;
-    case 'switch': return `${formatWay({ algorithm, protocol })} is bounded by what the NVSwitch reduces for ${counted(graph.nChannels, 'head')} of ${rate(graph.bwIntra)}`;
-    case 'network': return `${formatWay({ algorithm, protocol })} is bounded by what ${counted(graph.nChannels, 'head')} bring out of the node, ${rate(graph.bwInter)} each`;
+    case null:
+      return undefined;
+    case 'graph':
+      return `${formatWay({ algorithm, protocol })} is bounded by the channels of the search, ${channels}`;
+    case 'll':
+      return `${formatWay({ algorithm, protocol })} is bounded by what LL reaches on ${input.nNodes === 1 ? 'such GPUs' : 'such CPUs between nodes'}`;
+    case 'channel':
+      return `${formatWay({ algorithm, protocol })} is bounded by what one channel of it carries on such GPUs (${counted(graph.nChannels, 'channel')})`;
+    case 'switch':
+      return `${formatWay({ algorithm, protocol })} is bounded by what the NVSwitch reduces for ${counted(graph.nChannels, 'head')} of ${rate(graph.bwIntra)}`;
+    case 'network':
+      return `${formatWay({ algorithm, protocol })} is bounded by what ${counted(graph.nChannels, 'head')} bring out of the node, ${rate(graph.bwInter)} each`;
   }
 }
 
@@ -150,9 +196,14 @@ function whyNot(all: readonly Prediction[], chosen: Usable, asked: PartialWay): 
   return [`${claimName(asked)} cannot be used here. ${tellingReasons(reasons, asked).join(' ')}`];
 }
 
-/** Reasons against ways that were asked about, each once; that an algorithm has one protocol only is none against the algorithm. */
+/**
+ * Reasons against ways that were asked about, each once; that an algorithm has one protocol only is none against the
+ * algorithm.
+ */
 export function tellingReasons(reasons: readonly Reason[], { algorithm, protocol }: PartialWay): string[] {
-  const telling = reasons.filter(({ why }) => (why !== 'simple-only' || protocol !== undefined) && (why !== 'no-such-algorithm' || algorithm !== undefined));
+  const telling = reasons.filter(
+    ({ why }) => (why !== 'simple-only' || protocol !== undefined) && (why !== 'no-such-algorithm' || algorithm !== undefined),
+  );
   return [...new Set(telling.map(describeReason))];
 }
 

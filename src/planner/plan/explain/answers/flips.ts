@@ -21,7 +21,10 @@ export function answerFlips(situation: Situation, { collective }: Extract<Questi
   }));
   return {
     about: 'flips',
-    title: `the choice changes at ${counted(found.reduce((sum, each) => sum + each.flips.length, 0), 'size')}`,
+    title: `the choice changes at ${counted(
+      found.reduce((sum, each) => sum + each.flips.length, 0),
+      'size',
+    )}`,
     sentences: found.map((each) => {
       const start = `${each.collective}: ${formatWay(each.first)}`;
       if (each.flips.length === 0) return `${start} at all sizes from ${formatBytes(leastBytes)} to ${formatBytes(mostBytes)}.`;

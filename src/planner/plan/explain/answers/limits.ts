@@ -19,7 +19,9 @@ export function answerLimits(situation: Situation): Answer {
   const chosen = choose(tuning, 'AllReduce', largeBytes);
   const limit = chosen === undefined || plan.nodes.nRanks === 1 ? undefined : limitOf(tuning, 'AllReduce', chosen);
   const speed = plan.nodes.nNodes > 1 ? ring.bwInter : ring.bwIntra;
-  const totals = views.map(({ kind }) => kind.graphs.ring.nChannels * (plan.nodes.nNodes > 1 ? kind.graphs.ring.bwInter : kind.graphs.ring.bwIntra));
+  const totals = views.map(
+    ({ kind }) => kind.graphs.ring.nChannels * (plan.nodes.nNodes > 1 ? kind.graphs.ring.bwInter : kind.graphs.ring.bwIntra),
+  );
   const slowest = Math.max(...totals) > Math.min(...totals) ? views[totals.indexOf(Math.min(...totals))] : undefined;
   return {
     about: 'limits',
@@ -28,34 +30,66 @@ export function answerLimits(situation: Situation): Answer {
       `${counted(ring.nChannels, 'ring')} of ${rate(speed)} ${ring.nChannels === 1 ? 'carries' : 'carry'} ${rate(ring.nChannels * speed)} in all${plan.nodes.nNodes > 1 ? ' out of each node' : ''}.`,
       ...(slowest === undefined ? [] : [`All nodes go by the weakest: ${slowest.name}.`]),
       ...views.flatMap((view) => ofNode(view, views.length > 1)),
-      ...(chosen === undefined || limit === undefined ? [] : [
-        `AllReduce of ${formatBytes(largeBytes)} goes by ${formatWay(chosen)} at ${rate(chosen.busGBps)} bus bandwidth: ${limit}.`,
-      ]),
+      ...(chosen === undefined || limit === undefined
+        ? []
+        : [
+            `AllReduce of ${formatBytes(largeBytes)} goes by ${formatWay(chosen)} at ${rate(chosen.busGBps)} bus bandwidth: ${limit}.`,
+          ]),
     ],
     evidence: {
-      rings: ring.nChannels, ringGBps: speed, totalGBps: ring.nChannels * speed,
-      allReduce: chosen === undefined ? null : { bytes: largeBytes, algorithm: chosen.algorithm, protocol: chosen.protocol, busGBps: chosen.busGBps, limit: tuning.model.AllReduce[chosen.algorithm][chosen.protocol].limit },
-      nodes: views.map((view) => ({ name: view.name, bestPathGBps: view.local.maxGBps, gpuTotalGBps: view.local.totalGBps, nicsGBps: nicsGBps(view), loads: ringLoads(view.local, view.kind.graphs.ring).map((load) => ({ ...load })) })),
+      rings: ring.nChannels,
+      ringGBps: speed,
+      totalGBps: ring.nChannels * speed,
+      allReduce:
+        chosen === undefined
+          ? null
+          : {
+              bytes: largeBytes,
+              algorithm: chosen.algorithm,
+              protocol: chosen.protocol,
+              busGBps: chosen.busGBps,
+              limit: tuning.model.AllReduce[chosen.algorithm][chosen.protocol].limit,
+            },
+      nodes: views.map((view) => ({
+        name: view.name,
+        bestPathGBps: view.local.maxGBps,
+        gpuTotalGBps: view.local.totalGBps,
+        nicsGBps: nicsGBps(view),
+        loads: ringLoads(view.local, view.kind.graphs.ring).map((load) => ({ ...load })),
+      })),
     },
   };
 }
 
 function ofNode(view: NodeView, several: boolean): string[] {
-  const { local, kind: { graphs: { ring } } } = view;
+  const {
+    local,
+    kind: {
+      graphs: { ring },
+    },
+  } = view;
   const prefix = several ? `${view.name}: ` : '';
   const record = searchOf(view, GraphId.RING);
   if (record?.simpleOrder === true) return [`${prefix}No ring was found at any speed; NCCL counts its last resort as 0.1 GB/s.`];
   if (local.system.gpus.length === 1 && !local.inter) return [`${prefix}There is one GPU, so nothing is exchanged.`];
   const loads = ringLoads(local, ring);
-  const sentences = loads.slice(0, 2).map(({ kind, count: links, usedGBps, gbps }, place) =>
-    `${prefix}${place === 0 ? 'Fullest are' : 'Then come'} ${linkKindNames[kind]}: rings take ${rate(usedGBps)} of ${rate(gbps)} (${Math.round((100 * usedGBps) / gbps)} %) on ${links} of them.`);
+  const sentences = loads
+    .slice(0, 2)
+    .map(
+      ({ kind, count: links, usedGBps, gbps }, place) =>
+        `${prefix}${place === 0 ? 'Fullest are' : 'Then come'} ${linkKindNames[kind]}: rings take ${rate(usedGBps)} of ${rate(gbps)} (${Math.round((100 * usedGBps) / gbps)} %) on ${links} of them.`,
+    );
   if (local.inter) {
     const nics = local.system.nets.length;
     const ports = nicsGBps(view);
     const rings = ring.nChannels * ring.bwInter;
-    sentences.push(`${prefix}Its ${counted(nics, 'NIC')} ${nics === 1 ? 'moves' : 'move'} ${rate(ports)} together, of which rings use ${rate(rings)}${rings > 0 && rings < 0.9 * ports ? `: ${Math.round((100 * (ports - rings)) / ports)} % lies idle` : ''}.`);
+    sentences.push(
+      `${prefix}Its ${counted(nics, 'NIC')} ${nics === 1 ? 'moves' : 'move'} ${rate(ports)} together, of which rings use ${rate(rings)}${rings > 0 && rings < 0.9 * ports ? `: ${Math.round((100 * (ports - rings)) / ports)} % lies idle` : ''}.`,
+    );
   }
-  sentences.push(`${prefix}The best path ${local.inter ? 'between a GPU and a NIC' : 'between GPUs'} carries ${rate(local.maxGBps)}, and a GPU moves ${rate(local.totalGBps)} over its links in all.`);
+  sentences.push(
+    `${prefix}The best path ${local.inter ? 'between a GPU and a NIC' : 'between GPUs'} carries ${rate(local.maxGBps)}, and a GPU moves ${rate(local.totalGBps)} over its links in all.`,
+  );
   return sentences;
 }
 

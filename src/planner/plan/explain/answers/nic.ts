@@ -30,13 +30,21 @@ export function answerNic(situation: Situation, question: Extract<Question, { ab
   const locality = new Locality(system, view.local.paths, situation.parameters);
   const nearest = system.nets.length === 0 ? [] : locality.netsOfGpu(gpu).map((net) => system.nets[net]?.dev ?? -1);
   const used = networkUse(situation, rank);
-  const base = { rank, gpu: system.gpus[gpu]?.dev ?? -1, nearest, nics: nics.map((nic) => ({ nic: nic.dev, path: pathTypeNames[nic.path], gbps: nic.gbps, channels: nic.channels })) };
+  const base = {
+    rank,
+    gpu: system.gpus[gpu]?.dev ?? -1,
+    nearest,
+    nics: nics.map((nic) => ({ nic: nic.dev, path: pathTypeNames[nic.path], gbps: nic.gbps, channels: nic.channels })),
+  };
 
   const sentences: string[] = [];
   if (nics.length === 0) sentences.push(`${view.name} has no NIC.`);
   else {
     const [best] = nics.filter(({ dev }) => nearest.includes(dev));
-    if (best !== undefined) sentences.push(`Nearest to GPU ${base.gpu} (rank ${rank}) ${nearest.length === 1 ? 'is' : 'are'} NIC ${list(nearest.map(String))}: ${pathTypeNames[best.path]}, ${rate(best.gbps)}.`);
+    if (best !== undefined)
+      sentences.push(
+        `Nearest to GPU ${base.gpu} (rank ${rank}) ${nearest.length === 1 ? 'is' : 'are'} NIC ${list(nearest.map(String))}: ${pathTypeNames[best.path]}, ${rate(best.gbps)}.`,
+      );
     sentences.push(...sharing(situation, view, gpu, nearest));
     sentences.push(...useSentences(rank, used, situation));
     sentences.push(...askedNic(question.nic, nics, nearest, base.gpu));
@@ -48,7 +56,11 @@ export function answerNic(situation: Situation, question: Extract<Question, { ab
 /** @throws InvalidArgumentError where there is no such rank */
 export function refuseRank({ plan }: Situation, rank: number): void {
   const { nRanks } = plan.nodes;
-  if (rank >= nRanks) throw new InvalidArgumentError('ARGUMENT_RANGE', `no rank ${rank}: there are ranks 0 to ${nRanks - 1}; a GPU goes by the number of its rank`);
+  if (rank >= nRanks)
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `no rank ${rank}: there are ranks 0 to ${nRanks - 1}; a GPU goes by the number of its rank`,
+    );
 }
 
 /** The GPU of a rank, by index in the system of its node. */
@@ -62,7 +74,10 @@ function rankOfNic(situation: Situation, nic: number | undefined): number | unde
   if (nic === undefined) return undefined;
   const view = viewOf(situation, 0);
   if (!view.local.system.nets.some(({ dev }) => dev === nic)) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `no NIC ${nic} in ${view.name}: there are ${list(view.local.system.nets.map(({ dev }) => String(dev)))}`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `no NIC ${nic} in ${view.name}: there are ${list(view.local.system.nets.map(({ dev }) => String(dev)))}`,
+    );
   }
   const found = view.kind.ranks.find((rank) => networkUse(situation, rank).some(({ connection }) => connection.dev === nic));
   return found ?? view.kind.ranks[0];
@@ -102,7 +117,10 @@ export function networkUse({ plan, transports }: Situation, rank: number): Netwo
     add('ring', 'receives', channel, receive);
   }
   for (let channel = 0; channel < Math.min(2 * searched, plan.nChannels); channel++) {
-    for (const [direction, word] of [['send', 'sends'], ['receive', 'receives']] as const) {
+    for (const [direction, word] of [
+      ['send', 'sends'],
+      ['receive', 'receives'],
+    ] as const) {
       const { up, down } = transports.tree(channel, rank, direction);
       for (const connection of [up, ...down]) add('tree', word, channel, connection);
     }
@@ -117,18 +135,27 @@ function sharing(situation: Situation, view: NodeView, gpu: number, nearest: rea
   const locality = new Locality(system, paths, situation.parameters);
   const first = system.nets.find(({ dev }) => dev === nearest[0]);
   const gpus = first === undefined ? [] : locality.gpusOfNet(first.index);
-  const own = [...new Set(Array.from({ length: nearest.length }, (_, channel) => system.nets[locality.netOfGpu(gpu, channel)]?.dev ?? -1))];
-  return [`${counted(gpus.length, 'GPU')} ${gpus.length === 1 ? 'shares' : 'share'} these ${nearest.length} NICs; NCCL deals them out by the number of the GPU, its bits mirrored where the NICs are a power of two, so this one begins with NIC ${list(own.map(String))} (NCCL_NETDEVS_POLICY).`];
+  const own = [
+    ...new Set(Array.from({ length: nearest.length }, (_, channel) => system.nets[locality.netOfGpu(gpu, channel)]?.dev ?? -1)),
+  ];
+  return [
+    `${counted(gpus.length, 'GPU')} ${gpus.length === 1 ? 'shares' : 'share'} these ${nearest.length} NICs; NCCL deals them out by the number of the GPU, its bits mirrored where the NICs are a power of two, so this one begins with NIC ${list(own.map(String))} (NCCL_NETDEVS_POLICY).`,
+  ];
 }
 
 function useSentences(rank: number, used: readonly NetworkUse[], { plan }: Situation): string[] {
   if (plan.nodes.nNodes === 1 && used.length === 0) return ['There is one node, so no channel uses a NIC.'];
-  if (used.length === 0) return [`No ring or tree leaves the node at rank ${rank}: its data reaches the network by way of other GPUs.`];
+  if (used.length === 0)
+    return [`No ring or tree leaves the node at rank ${rank}: its data reaches the network by way of other GPUs.`];
   const byNic = new Map<number, NetworkUse[]>();
   for (const use of used) byNic.set(use.connection.dev, [...(byNic.get(use.connection.dev) ?? []), use]);
   return [...byNic].map(([dev, uses]) => {
-    const of = (graph: 'ring' | 'tree') => [...new Set(uses.filter((use) => use.graph === graph).map(({ channel }) => channel))].sort((a, b) => a - b);
-    const where = (['ring', 'tree'] as const).filter((graph) => of(graph).length > 0).map((graph) => `${graph} ${of(graph).join(' ')}`).join(', ');
+    const of = (graph: 'ring' | 'tree') =>
+      [...new Set(uses.filter((use) => use.graph === graph).map(({ channel }) => channel))].sort((a, b) => a - b);
+    const where = (['ring', 'tree'] as const)
+      .filter((graph) => of(graph).length > 0)
+      .map((graph) => `${graph} ${of(graph).join(' ')}`)
+      .join(', ');
     const connection = uses[0]?.connection;
     const relayed = uses.find(({ connection: each }) => each.relay !== undefined)?.connection;
     return `Rank ${rank} uses NIC ${dev} in ${where}${relayed === undefined ? '' : `, by way of the GPU of rank ${relayed.relay ?? '?'} (PXN)`}; ${gdrText(connection?.gdr ?? GdrMode.DISABLED, connection?.gdrReason ?? 'nic')}.`;
@@ -139,13 +166,18 @@ function askedNic(nic: number | undefined, nics: readonly NicView[], nearest: re
   if (nic === undefined) return [];
   const asked = nics.find(({ dev }) => dev === nic);
   if (asked === undefined) return [`There is no NIC ${nic}; the NICs are ${list(nics.map(({ dev }) => String(dev)))}.`];
-  if (nearest.includes(nic)) return asked.channels.length > 0 ? [] : [`NIC ${nic} is as near, but no channel of GPU ${gpu} uses it.`];
+  if (nearest.includes(nic))
+    return asked.channels.length > 0 ? [] : [`NIC ${nic} is as near, but no channel of GPU ${gpu} uses it.`];
   const best = nics.find(({ dev }) => dev === nearest[0]);
   if (best === undefined) return [];
-  const cause = asked.gbps < best.gbps ? `${rate(asked.gbps)} instead of ${rate(best.gbps)}` : `${pathTypeNames[asked.path]} instead of ${pathTypeNames[best.path]}`;
-  const used = asked.channels.length > 0
-    ? `GPU ${gpu} uses it all the same on ${counted(asked.channels.length, 'channel')}: the search of channels had no nearer GPU left for it.`
-    : `No channel of GPU ${gpu} uses it.`;
+  const cause =
+    asked.gbps < best.gbps
+      ? `${rate(asked.gbps)} instead of ${rate(best.gbps)}`
+      : `${pathTypeNames[asked.path]} instead of ${pathTypeNames[best.path]}`;
+  const used =
+    asked.channels.length > 0
+      ? `GPU ${gpu} uses it all the same on ${counted(asked.channels.length, 'channel')}: the search of channels had no nearer GPU left for it.`
+      : `No channel of GPU ${gpu} uses it.`;
   return [`NIC ${nic} is not among the nearest: ${cause}. ${used}`];
 }
 

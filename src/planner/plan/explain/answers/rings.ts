@@ -23,21 +23,41 @@ export function answerRings(situation: Situation, { channel }: Extract<Question,
     title: `the order of ring ${channel ?? 0}`,
     sentences: [
       ...views.flatMap((view) => ofNode(view, shown, views.length > 1)),
-      ...(plan.nodes.nNodes > 1 ? ['Nodes follow each other in the order of their lowest ranks: the last GPU of one sends to the first of the next.'] : []),
+      ...(plan.nodes.nNodes > 1
+        ? ['Nodes follow each other in the order of their lowest ranks: the last GPU of one sends to the first of the next.']
+        : []),
       ...mergeEvents.filter((event) => event.kind === 'rails-swapped' || event.kind === 'split-host').map(describeMergeEvent),
       ...(plan.nChannels > searched ? [`Channels ${searched} to ${plan.nChannels - 1} repeat these rings.`] : []),
     ],
     evidence: {
-      nodes: views.map(({ name, kind: { graphs: { ring } } }) => ({
-        name, crossNic: ring.crossNic, sameChannels: ring.sameChannels, nHops: ring.nHops,
-        rings: Array.from({ length: ring.nChannels }, (_, each) => ({ ranks: [...channelRanks(ring, each)], inter: [...ring.inter.subarray(2 * each, 2 * each + 2)].map(String) })),
-      })),
+      nodes: views.map(
+        ({
+          name,
+          kind: {
+            graphs: { ring },
+          },
+        }) => ({
+          name,
+          crossNic: ring.crossNic,
+          sameChannels: ring.sameChannels,
+          nHops: ring.nHops,
+          rings: Array.from({ length: ring.nChannels }, (_, each) => ({
+            ranks: [...channelRanks(ring, each)],
+            inter: [...ring.inter.subarray(2 * each, 2 * each + 2)].map(String),
+          })),
+        }),
+      ),
     },
   };
 }
 
 function ofNode(view: NodeView, channel: number, several: boolean): string[] {
-  const { kind: { graphs: { ring } }, local } = view;
+  const {
+    kind: {
+      graphs: { ring },
+    },
+    local,
+  } = view;
   const ranks = [...channelRanks(ring, channel)];
   const { system } = local;
   const netDev = (end: number) => system.nets.find((net) => nodeId(net) === ring.inter[2 * channel + end])?.dev;
@@ -49,17 +69,29 @@ function ofNode(view: NodeView, channel: number, several: boolean): string[] {
   const record = searchOf(view, GraphId.RING);
   const sentences = [`Ring ${channel}${several ? ` in ${view.name}` : ''}: ${way}.`];
   if (record?.stopped === 'from-file') return [...sentences, 'The graph file says so.'];
-  if (record?.simpleOrder === true) return [...sentences, 'It is the order of the GPUs by number, because no ring was found at any speed.'];
-  if (local.inter) sentences.push(`It starts at the GPU next to the NIC that it comes in by; channel n comes in by the n-th NIC of the list, so that all are used.`);
-  sentences.push(system.nvSwitches.length > 0
-    ? 'With an NVSwitch all GPUs are equally near, so only the neighbours by number are tried as the next: rings go up or down the numbers.'
-    : `The next GPU is the best connected that is left: most bandwidth, then fewest hops, then the next number. ${hopsText(view, ranks)}`);
-  sentences.push(ring.sameChannels
-    ? `All ${counted(ring.nChannels, 'channel')} take the same order: more channels fitted so.`
-    : `Channels differ, since each has to leave links for the others (${rate(ring.bwIntra)} each).`);
-  if (ring.crossNic === CrossNic.PAIRED) sentences.push('Channels come in pairs (NCCL_CROSS_NIC=2): the second goes the way of the first backwards, in by the NIC that the first leaves by.');
+  if (record?.simpleOrder === true)
+    return [...sentences, 'It is the order of the GPUs by number, because no ring was found at any speed.'];
+  if (local.inter)
+    sentences.push(
+      `It starts at the GPU next to the NIC that it comes in by; channel n comes in by the n-th NIC of the list, so that all are used.`,
+    );
+  sentences.push(
+    system.nvSwitches.length > 0
+      ? 'With an NVSwitch all GPUs are equally near, so only the neighbours by number are tried as the next: rings go up or down the numbers.'
+      : `The next GPU is the best connected that is left: most bandwidth, then fewest hops, then the next number. ${hopsText(view, ranks)}`,
+  );
+  sentences.push(
+    ring.sameChannels
+      ? `All ${counted(ring.nChannels, 'channel')} take the same order: more channels fitted so.`
+      : `Channels differ, since each has to leave links for the others (${rate(ring.bwIntra)} each).`,
+  );
+  if (ring.crossNic === CrossNic.PAIRED)
+    sentences.push(
+      'Channels come in pairs (NCCL_CROSS_NIC=2): the second goes the way of the first backwards, in by the NIC that the first leaves by.',
+    );
   if (ring.crossNic === CrossNic.ALLOWED) sentences.push('NCCL_CROSS_NIC=1: a ring may leave by another NIC than it came in by.');
-  if (ring.crossNic === CrossNic.NEVER && local.inter) sentences.push('Each ring leaves the host by the NIC (the rail) that it came in by.');
+  if (ring.crossNic === CrossNic.NEVER && local.inter)
+    sentences.push('Each ring leaves the host by the NIC (the rail) that it came in by.');
   return sentences;
 }
 

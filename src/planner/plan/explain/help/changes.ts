@@ -22,8 +22,17 @@ export interface Change {
  * buy or move. What is alike (links of one speed at one place, NICs of one speed) is changed together: a single one of
  * eight equal links never helps, for the other seven stay.
  */
-export function changesFor(machines: readonly XmlElement[], parameters: Parameters, environment: Readonly<Record<string, string>>): Change[] {
-  return [...parameterChanges(parameters, environment), ...nicChanges(machines), ...pciChanges(machines), ...nvlinkChanges(machines)];
+export function changesFor(
+  machines: readonly XmlElement[],
+  parameters: Parameters,
+  environment: Readonly<Record<string, string>>,
+): Change[] {
+  return [
+    ...parameterChanges(parameters, environment),
+    ...nicChanges(machines),
+    ...pciChanges(machines),
+    ...nvlinkChanges(machines),
+  ];
 }
 
 /** Values worth a try. */
@@ -49,8 +58,18 @@ function parameterChanges(parameters: Parameters, environment: Readonly<Record<s
     const { parameters: then } = parametersFromEnvironment(withVariable(environment, { name, value }), parameters.ncclVersion);
     if (JSON.stringify(then) === now) return [];
     // Named or not left out by ^, it is used even where NCCL holds it for unsafe.
-    const forcesLl128 = name === 'NCCL_PROTO' && value !== null && (value.startsWith('^') ? !/\bll128\b/i.test(value) : /\bll128\b/i.test(value));
-    return [{ kind: 'parameter', what: name, before: environment[name] ?? 'not set', after: value ?? 'not set', variable: { name, value }, ...(forcesLl128 ? { caution: ll128Caution } : {}) }];
+    const forcesLl128 =
+      name === 'NCCL_PROTO' && value !== null && (value.startsWith('^') ? !/\bll128\b/i.test(value) : /\bll128\b/i.test(value));
+    return [
+      {
+        kind: 'parameter',
+        what: name,
+        before: environment[name] ?? 'not set',
+        after: value ?? 'not set',
+        variable: { name, value },
+        ...(forcesLl128 ? { caution: ll128Caution } : {}),
+      },
+    ];
   };
   return [
     ...Object.keys(environment).flatMap((name) => change(name, null)),
@@ -58,10 +77,14 @@ function parameterChanges(parameters: Parameters, environment: Readonly<Record<s
   ];
 }
 
-const ll128Caution = 'Beware: NCCL leaves LL128 out where a path may tear its 128 bytes apart, and asked for by name it is used all the same; results can then be wrong.';
+const ll128Caution =
+  'Beware: NCCL leaves LL128 out where a path may tear its 128 bytes apart, and asked for by name it is used all the same; results can then be wrong.';
 
 /** The environment with one variable set otherwise. */
-export function withVariable(environment: Readonly<Record<string, string>>, { name, value }: NonNullable<Change['variable']>): Record<string, string> {
+export function withVariable(
+  environment: Readonly<Record<string, string>>,
+  { name, value }: NonNullable<Change['variable']>,
+): Record<string, string> {
   const others = Object.entries(environment).filter(([each]) => each !== name);
   return Object.fromEntries(value === null ? others : [...others, [name, value]]);
 }
@@ -75,7 +98,9 @@ const portSpeeds = [10_000, 25_000, 50_000, 100_000, 200_000, 400_000, 800_000, 
 
 function nicChanges(machines: readonly XmlElement[]): Change[] {
   const speedOf = (net: XmlElement) => Number(net.attributes.get('speed') ?? 0);
-  const speeds = [...new Set(machines.flatMap((machine) => named(machine, 'net')).map(speedOf))].filter((speed) => speed > 0).sort((a, b) => a - b);
+  const speeds = [...new Set(machines.flatMap((machine) => named(machine, 'net')).map(speedOf))]
+    .filter((speed) => speed > 0)
+    .sort((a, b) => a - b);
   const faster = speeds.flatMap((speed): Change[] => {
     const next = portSpeeds.find((each) => each > speed);
     if (next === undefined) return [];
@@ -89,7 +114,13 @@ function nicChanges(machines: readonly XmlElement[]): Change[] {
     const gbit = (mbps: number) => `${mbps / 1000} Gb/s`;
     return [
       { kind: 'nic', what: 'NICs', before: gbit(speed), after: gbit(next), apply: upgrade(false) },
-      { kind: 'nic', what: 'NICs and their PCIe links', before: gbit(speed), after: `${gbit(next)}, one PCIe generation more`, apply: upgrade(true) },
+      {
+        kind: 'nic',
+        what: 'NICs and their PCIe links',
+        before: gbit(speed),
+        after: `${gbit(next)}, one PCIe generation more`,
+        apply: upgrade(true),
+      },
     ];
   });
   const hasNics = machines.some((machine) => named(machine, 'net').length > 0);
@@ -97,15 +128,53 @@ function nicChanges(machines: readonly XmlElement[]): Change[] {
   const far = machines.some((machine) => farNics(machine).length > 0);
   return [
     ...faster,
-    ...(hasNics ? [{ kind: 'nic', what: 'NICs', before: 'one where it is', after: 'two, side by side', apply: (machine: XmlElement) => { for (const nic of nicDevices(machine)) copyNic(nic, nic.parent ?? machine, machine); } } as const] : []),
-    ...(hasNics && bare ? [{ kind: 'nic', what: 'switches and CPUs that have GPUs and no NIC', before: 'none', after: 'a NIC each', apply: fillBareSwitches } as const] : []),
-    ...(bare && far ? [{ kind: 'nic', what: 'a NIC away from all GPUs', before: 'below a CPU of its own', after: 'beside GPUs without NIC', apply: moveFarNic } as const] : []),
+    ...(hasNics
+      ? [
+          {
+            kind: 'nic',
+            what: 'NICs',
+            before: 'one where it is',
+            after: 'two, side by side',
+            apply: (machine: XmlElement) => {
+              for (const nic of nicDevices(machine)) copyNic(nic, nic.parent ?? machine, machine);
+            },
+          } as const,
+        ]
+      : []),
+    ...(hasNics && bare
+      ? [
+          {
+            kind: 'nic',
+            what: 'switches and CPUs that have GPUs and no NIC',
+            before: 'none',
+            after: 'a NIC each',
+            apply: fillBareSwitches,
+          } as const,
+        ]
+      : []),
+    ...(bare && far
+      ? [
+          {
+            kind: 'nic',
+            what: 'a NIC away from all GPUs',
+            before: 'below a CPU of its own',
+            after: 'beside GPUs without NIC',
+            apply: moveFarNic,
+          } as const,
+        ]
+      : []),
   ];
 }
 
 /** What GPUs hang at: PCI switches, or CPUs where there are none. */
 function gpuSwitches(machine: XmlElement): XmlElement[] {
-  return [...new Set(named(machine, 'gpu').map((gpu) => gpu.parent?.parent).filter((parent) => parent !== undefined))];
+  return [
+    ...new Set(
+      named(machine, 'gpu')
+        .map((gpu) => gpu.parent?.parent)
+        .filter((parent) => parent !== undefined),
+    ),
+  ];
 }
 
 /** PCI devices that hold NICs. */
@@ -127,7 +196,13 @@ function copyNic(device: XmlElement, parent: XmlElement, machine: XmlElement): v
   while (busIds.has(busIdOf(bus))) bus++;
   copy.attributes.set('busid', busIdOf(bus));
   for (const net of named(copy, 'net')) {
-    const dev = 1 + Math.max(...named(machine, 'net').filter((other) => other !== net).map((other) => Number(other.attributes.get('dev') ?? 0)));
+    const dev =
+      1 +
+      Math.max(
+        ...named(machine, 'net')
+          .filter((other) => other !== net)
+          .map((other) => Number(other.attributes.get('dev') ?? 0)),
+      );
     net.attributes.set('dev', String(dev));
     net.attributes.set('name', `added_${dev}`);
     net.attributes.set('guid', `0xadded0000000${dev.toString(16).padStart(3, '0')}`);
@@ -183,8 +258,32 @@ function pciChanges(machines: readonly XmlElement[]): Change[] {
     const what = roles[roleOf(pci)];
     const before = `Gen${generation} x${width}`;
     return [
-      ...(width < 16 ? [{ kind: 'pci', what, before, after: `Gen${generation} x${2 * width}`, apply: (machine: XmlElement) => { for (const each of alike(machine)) each.attributes.set('link_width', String(2 * width)); } } as const] : []),
-      ...(generation < 6 ? [{ kind: 'pci', what, before, after: `Gen${generation + 1} x${width}`, apply: (machine: XmlElement) => { for (const each of alike(machine)) nextGeneration(each); } } as const] : []),
+      ...(width < 16
+        ? [
+            {
+              kind: 'pci',
+              what,
+              before,
+              after: `Gen${generation} x${2 * width}`,
+              apply: (machine: XmlElement) => {
+                for (const each of alike(machine)) each.attributes.set('link_width', String(2 * width));
+              },
+            } as const,
+          ]
+        : []),
+      ...(generation < 6
+        ? [
+            {
+              kind: 'pci',
+              what,
+              before,
+              after: `Gen${generation + 1} x${width}`,
+              apply: (machine: XmlElement) => {
+                for (const each of alike(machine)) nextGeneration(each);
+              },
+            } as const,
+          ]
+        : []),
     ];
   });
 }
@@ -195,24 +294,44 @@ const bridgeLinks = 4;
 function nvlinkChanges(machines: readonly XmlElement[]): Change[] {
   const links = machines.flatMap((machine) => named(machine, 'nvlink'));
   if (links.length > 0) {
-    return [{
-      kind: 'nvlink', what: 'each NVLink connection', before: 'as it is', after: 'one link more', apply: (machine) => {
-        for (const link of named(machine, 'nvlink')) link.attributes.set('count', String(1 + Number(link.attributes.get('count') ?? 1)));
+    return [
+      {
+        kind: 'nvlink',
+        what: 'each NVLink connection',
+        before: 'as it is',
+        after: 'one link more',
+        apply: (machine) => {
+          for (const link of named(machine, 'nvlink'))
+            link.attributes.set('count', String(1 + Number(link.attributes.get('count') ?? 1)));
+        },
       },
-    }];
+    ];
   }
   if (!machines.some((machine) => named(machine, 'gpu').length > 1)) return [];
-  return [{
-    kind: 'nvlink', what: 'GPUs', before: 'no NVLink', after: `a bridge of ${bridgeLinks} NVLinks between each two`, apply: (machine) => {
-      const gpus = named(machine, 'gpu');
-      for (let first = 0; first + 1 < gpus.length; first += 2) {
-        const [one, other] = [gpus[first], gpus[first + 1]];
-        if (one !== undefined && other !== undefined) { bridge(one, other); bridge(other, one); }
-      }
+  return [
+    {
+      kind: 'nvlink',
+      what: 'GPUs',
+      before: 'no NVLink',
+      after: `a bridge of ${bridgeLinks} NVLinks between each two`,
+      apply: (machine) => {
+        const gpus = named(machine, 'gpu');
+        for (let first = 0; first + 1 < gpus.length; first += 2) {
+          const [one, other] = [gpus[first], gpus[first + 1]];
+          if (one !== undefined && other !== undefined) {
+            bridge(one, other);
+            bridge(other, one);
+          }
+        }
+      },
     },
-  }];
+  ];
 }
 
 function bridge(from: XmlElement, to: XmlElement): void {
-  createElement('nvlink', from, [['target', to.parent?.attributes.get('busid') ?? ''], ['count', String(bridgeLinks)], ['tclass', '0x030200']]);
+  createElement('nvlink', from, [
+    ['target', to.parent?.attributes.get('busid') ?? ''],
+    ['count', String(bridgeLinks)],
+    ['tclass', '0x030200'],
+  ]);
 }

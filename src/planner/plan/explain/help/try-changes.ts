@@ -29,7 +29,12 @@ export interface HelpInput {
 export interface Tried {
   readonly change: Change;
   /** Time before and after by size, µs; null where NCCL would have nothing to choose from. */
-  readonly times: readonly { readonly bytes: number; readonly beforeUs: number | null; readonly afterUs: number | null; readonly way: string }[];
+  readonly times: readonly {
+    readonly bytes: number;
+    readonly beforeUs: number | null;
+    readonly afterUs: number | null;
+    readonly way: string;
+  }[];
   /** How many times faster, over all sizes (geometric mean); below 1 is slower. */
   readonly gain: number;
   /** What it changes in the plan, the first decisions that differ. */
@@ -49,8 +54,13 @@ export interface Progress {
  * Plans the cluster anew with each single change. The caller takes one result after the other, and stops when it has
  * waited long enough: there is no clock here.
  */
-export function* tryChanges(input: HelpInput, question: Extract<Question, { about: 'help' }>): Generator<Progress, void, undefined> {
-  const machines = [...new Set(input.cluster.hosts.map(({ machine }) => rootOf(input, machine)).filter((root) => root !== undefined))];
+export function* tryChanges(
+  input: HelpInput,
+  question: Extract<Question, { about: 'help' }>,
+): Generator<Progress, void, undefined> {
+  const machines = [
+    ...new Set(input.cluster.hosts.map(({ machine }) => rootOf(input, machine)).filter((root) => root !== undefined)),
+  ];
   const changes = changesFor(machines, input.parameters, input.environment);
   const before = plan(input.cluster, input.parameters, optionsOf(input));
   for (const [index, change] of changes.entries()) {
@@ -58,19 +68,36 @@ export function* tryChanges(input: HelpInput, question: Extract<Question, { abou
   }
 }
 
-function tryOne(input: HelpInput, { collective, sizes }: Extract<Question, { about: 'help' }>, before: Plan, change: Change): Tried {
+function tryOne(
+  input: HelpInput,
+  { collective, sizes }: Extract<Question, { about: 'help' }>,
+  before: Plan,
+  change: Change,
+): Tried {
   try {
     const { cluster, parameters } = changed(input, change);
     const after = plan(cluster, parameters, optionsOf(input));
     const [then, now] = [timesOf(after, collective, sizes), timesOf(before, collective, sizes)];
-    const times = sizes.map((bytes, index) => ({ bytes, beforeUs: now[index]?.timeUs ?? null, afterUs: then[index]?.timeUs ?? null, way: formatWay(then[index]) }));
-    const ratios = times.map(({ beforeUs, afterUs }) => (beforeUs === null || afterUs === null || afterUs === 0 ? 1 : beforeUs / afterUs));
+    const times = sizes.map((bytes, index) => ({
+      bytes,
+      beforeUs: now[index]?.timeUs ?? null,
+      afterUs: then[index]?.timeUs ?? null,
+      way: formatWay(then[index]),
+    }));
+    const ratios = times.map(({ beforeUs, afterUs }) =>
+      beforeUs === null || afterUs === null || afterUs === 0 ? 1 : beforeUs / afterUs,
+    );
     const gain = Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length);
-    const { differences } = comparePlans({ title: '', plan: before, systems: undefined }, { title: '', plan: after, systems: undefined }, []);
+    const { differences } = comparePlans(
+      { title: '', plan: before, systems: undefined },
+      { title: '', plan: after, systems: undefined },
+      [],
+    );
     const graphs = differences.filter(({ section, what }) => section === 'graphs' && what.endsWith('of all channels'));
     const way = times.at(-1)?.way ?? '';
     const model = differences.filter(({ section, what }) => section === 'tuning' && what === `${collective} ${way}`);
-    const telling = [...graphs, ...model].length > 0 ? [...graphs, ...model] : differences.filter(({ section }) => section !== 'parameters');
+    const telling =
+      [...graphs, ...model].length > 0 ? [...graphs, ...model] : differences.filter(({ section }) => section !== 'parameters');
     return { change, times, gain, because: telling.slice(0, 3).map(({ what, a, b }) => `${what} ${a} -> ${b}`) };
   } catch (error) {
     if (!(error instanceof TcclError)) throw error;
@@ -78,16 +105,22 @@ function tryOne(input: HelpInput, { collective, sizes }: Extract<Question, { abo
   }
 }
 
-function changed({ cluster, roots, parameters, environment }: HelpInput, { variable, apply }: Change): { readonly cluster: Cluster; readonly parameters: Parameters } {
+function changed(
+  { cluster, roots, parameters, environment }: HelpInput,
+  { variable, apply }: Change,
+): { readonly cluster: Cluster; readonly parameters: Parameters } {
   const copies = new Map<System | XmlElement, System | XmlElement>();
-  const then = variable === undefined ? parameters : parametersFromEnvironment(withVariable(environment, variable), parameters.ncclVersion).parameters;
+  const then =
+    variable === undefined
+      ? parameters
+      : parametersFromEnvironment(withVariable(environment, variable), parameters.ncclVersion).parameters;
   const hosts = cluster.hosts.map((host) => {
     let machine = copies.get(host.machine);
     if (machine === undefined) {
       const root = roots.get(host.machine) ?? ('gpus' in host.machine ? undefined : host.machine);
       const copy = root === undefined ? undefined : cloneElement(root);
       if (copy !== undefined) apply?.(copy);
-      copies.set(host.machine, machine = copy ?? host.machine);
+      copies.set(host.machine, (machine = copy ?? host.machine));
     }
     return { ...host, machine };
   });
@@ -113,32 +146,63 @@ const leastGain = 1.005;
 const mostTold = 6;
 
 /** The changes that gain time, the most first. @param leftOut how many were not tried, for lack of time */
-export function answerHelp({ collective, sizes }: Extract<Question, { about: 'help' }>, tried: readonly Tried[], leftOut: number): Answer {
+export function answerHelp(
+  { collective, sizes }: Extract<Question, { about: 'help' }>,
+  tried: readonly Tried[],
+  leftOut: number,
+): Answer {
   const ranked = tried.filter(({ gain }) => gain >= leastGain).sort((a, b) => b.gain - a.gain);
   const without = tried.filter(({ gain, refused }) => gain < leastGain && refused === undefined);
-  const impossible = tried.flatMap(({ change, refused }) => (refused === undefined ? [] : [`${change.what} ${change.after} cannot be: ${refused}.`]));
+  const impossible = tried.flatMap(({ change, refused }) =>
+    refused === undefined ? [] : [`${change.what} ${change.after} cannot be: ${refused}.`],
+  );
   const slower = without.filter(({ gain }) => gain < 1 / leastGain);
   const [best] = ranked;
   return {
     about: 'help',
-    title: best === undefined ? `nothing that was tried makes ${collective} faster` : `${best.change.what}: ${best.change.before} -> ${best.change.after}`,
+    title:
+      best === undefined
+        ? `nothing that was tried makes ${collective} faster`
+        : `${best.change.what}: ${best.change.before} -> ${best.change.after}`,
     sentences: [
       `${counted(tried.length, 'single change')} tried for ${collective} of ${sizes.map(formatBytes).join(', ')}; ${ranked.length} would help by NCCL's own model.`,
       ...ranked.slice(0, mostTold).map(sentence),
       ...(ranked.length > mostTold ? [`${ranked.length - mostTold} more gain less.`] : []),
-      ...(slower.length === 0 ? [] : [`Slower: ${slower.slice(0, mostTold).map(({ change }) => `${change.what} ${change.after}`).join(', ')}.`]),
+      ...(slower.length === 0
+        ? []
+        : [
+            `Slower: ${slower
+              .slice(0, mostTold)
+              .map(({ change }) => `${change.what} ${change.after}`)
+              .join(', ')}.`,
+          ]),
       `No change of time: ${without.length - slower.length} of them${without.some(({ change }) => change.what === 'NCCL_NTHREADS') ? "; NCCL's model knows neither threads nor buffers, so whether these help only a measurement tells" : ''}.`,
       ...impossible.slice(0, 2),
       ...(leftOut === 0 ? [] : [`${counted(leftOut, 'change')} not tried, for lack of time.`]),
     ],
-    evidence: { collective, sizes, leftOut, tried: tried.map((each): Evidence => ({
-      kind: each.change.kind, what: each.change.what, before: each.change.before, after: each.change.after,
-      gain: each.gain, times: each.times.map((row) => ({ ...row })), because: each.because, refused: each.refused ?? null,
-    })) },
+    evidence: {
+      collective,
+      sizes,
+      leftOut,
+      tried: tried.map((each): Evidence => ({
+        kind: each.change.kind,
+        what: each.change.what,
+        before: each.change.before,
+        after: each.change.after,
+        gain: each.gain,
+        times: each.times.map((row) => ({ ...row })),
+        because: each.because,
+        refused: each.refused ?? null,
+      })),
+    },
   };
 }
 
 function sentence({ change, times, gain, because }: Tried, place: number): string {
-  const rows = times.flatMap(({ bytes, beforeUs, afterUs, way }) => (beforeUs === null || afterUs === null ? [] : [`${formatBytes(bytes)} ${formatTime(beforeUs)} -> ${formatTime(afterUs)} (${way})`]));
+  const rows = times.flatMap(({ bytes, beforeUs, afterUs, way }) =>
+    beforeUs === null || afterUs === null
+      ? []
+      : [`${formatBytes(bytes)} ${formatTime(beforeUs)} -> ${formatTime(afterUs)} (${way})`],
+  );
   return `${place + 1}. ${change.what}: ${change.before} -> ${change.after}: ${gain.toFixed(2)} times as fast. ${rows.join(', ')}.${because.length === 0 ? '' : ` Because ${because.join('; ').replace(/\.$/, '')}.`}${change.caution === undefined ? '' : ` ${change.caution}`}`;
 }

@@ -7,18 +7,33 @@ import { checkNvlink, checkPorts, checkTopoMatrix, type ToolLine } from '../../.
 import { codes, findingsOf } from '../read.js';
 
 const place = { file: 0, line: 1 };
-const linesOf = (text: string): ToolLine[] => text.split('\n').map((line, index) => ({ text: line, place: { file: 0, line: index + 1 } }));
+const linesOf = (text: string): ToolLine[] =>
+  text.split('\n').map((line, index) => ({ text: line, place: { file: 0, line: index + 1 } }));
 
 describe('flight recordings', () => {
   const call = (sequence: number, operation: string, size: number, state: string) => ({
-    process_group: ['0', 'default_pg'], collective_seq_id: sequence, profiling_name: `nccl:${operation}`, input_sizes: [[size]], input_dtypes: ['Float'], state, is_p2p: false,
-    frames: [{ filename: '/lib/torch/distributed/distributed_c10d.py', line: 1, name: 'wrapper' }, { filename: 'train.py', line: sequence, name: 'step' }],
+    process_group: ['0', 'default_pg'],
+    collective_seq_id: sequence,
+    profiling_name: `nccl:${operation}`,
+    input_sizes: [[size]],
+    input_dtypes: ['Float'],
+    state,
+    is_p2p: false,
+    frames: [
+      { filename: '/lib/torch/distributed/distributed_c10d.py', line: 1, name: 'wrapper' },
+      { filename: 'train.py', line: sequence, name: 'step' },
+    ],
   });
   const recording = (rank: number, ...entries: object[]): FlightRecording =>
-    readFlightRecording({ version: '2.4', entries, pg_config: { 0: { name: '0', ranks: '[0, 1, 2]' } } }, `nccl_trace_rank_${rank}`, place);
+    readFlightRecording(
+      { version: '2.4', entries, pg_config: { 0: { name: '0', ranks: '[0, 1, 2]' } } },
+      `nccl_trace_rank_${rank}`,
+      place,
+    );
   const done = call(1, 'all_reduce', 8, 'completed');
   const started = call(2, 'all_reduce', 8, 'started');
-  const check = (...recordings: FlightRecording[]) => checkFlight(recordings).map(({ code, ranks }) => `${code} ${ranks?.join(' ') ?? ''}`);
+  const check = (...recordings: FlightRecording[]) =>
+    checkFlight(recordings).map(({ code, ranks }) => `${code} ${ranks?.join(' ') ?? ''}`);
 
   it('in which all calls ended say nothing', () => {
     expect(check(recording(0, done), recording(1, done), recording(2, done))).toEqual([]);
@@ -31,16 +46,24 @@ describe('flight recordings', () => {
   });
 
   it('name the ranks that call something else', () => {
-    expect(check(recording(0, done, started), recording(1, done, call(2, 'broadcast', 8, 'started')), recording(2, done, started))).toEqual(['calls-differ 0 1']);
-    expect(check(recording(0, done, started), recording(1, done, started), recording(2, done, call(2, 'all_reduce', 16, 'started')))).toEqual(['calls-differ 0 2']);
+    expect(
+      check(recording(0, done, started), recording(1, done, call(2, 'broadcast', 8, 'started')), recording(2, done, started)),
+    ).toEqual(['calls-differ 0 1']);
+    expect(
+      check(recording(0, done, started), recording(1, done, started), recording(2, done, call(2, 'all_reduce', 16, 'started'))),
+    ).toEqual(['calls-differ 0 2']);
   });
 
   it('blame the network where all ranks are in the same call', () => {
-    expect(check(recording(0, done, started), recording(1, done, started), recording(2, done, started))).toEqual(['collective-stuck 0 1 2']);
+    expect(check(recording(0, done, started), recording(1, done, started), recording(2, done, started))).toEqual([
+      'collective-stuck 0 1 2',
+    ]);
   });
 
   it('name the rank whose GPU has not begun', () => {
-    expect(check(recording(0, done, started), recording(1, done, call(2, 'all_reduce', 8, 'scheduled')), recording(2, done, started))).toEqual(['rank-not-started 1']);
+    expect(
+      check(recording(0, done, started), recording(1, done, call(2, 'all_reduce', 8, 'scheduled')), recording(2, done, started)),
+    ).toEqual(['rank-not-started 1']);
   });
 
   it('name the rank that left no recording', () => {
@@ -49,8 +72,17 @@ describe('flight recordings', () => {
 });
 
 describe('RAS', () => {
-  const rank = (number: number, count: number, error = 0) => ({ rank: number, host: 'n', pid: 1, status: { async_error: error }, collective_counts: { AllGather: 0, AllReduce: count } });
-  const json = (ranks: object[], missing: object[] = []) => checkRasJson({ nccl_version: '2.28.3', communicators: [{ hash: '0x1', ranks, missing_ranks: missing }] }, place).map(({ code, ranks: who }) => `${code} ${who?.join(' ') ?? ''}`);
+  const rank = (number: number, count: number, error = 0) => ({
+    rank: number,
+    host: 'n',
+    pid: 1,
+    status: { async_error: error },
+    collective_counts: { AllGather: 0, AllReduce: count },
+  });
+  const json = (ranks: object[], missing: object[] = []) =>
+    checkRasJson({ nccl_version: '2.28.3', communicators: [{ hash: '0x1', ranks, missing_ranks: missing }] }, place).map(
+      ({ code, ranks: who }) => `${code} ${who?.join(' ') ?? ''}`,
+    );
 
   it('as JSON names ranks that are behind, missing or failed', () => {
     expect(json([rank(0, 41), rank(1, 41)])).toEqual([]);
@@ -76,13 +108,18 @@ Warnings
   1 ranks have launched up to operation 40
   Rank 3 has launched up to operation 40 -- GPU 3 managed by process 4711 on node 10.0.0.7`;
     for (const line of linesOf(text)) ras.read(line.text, line.place);
-    expect(ras.finish().map(({ code, ranks }) => `${code} ${ranks?.join(' ') ?? ''}`)).toEqual(['process-dead ', 'rank-behind 3']);
+    expect(ras.finish().map(({ code, ranks }) => `${code} ${ranks?.join(' ') ?? ''}`)).toEqual([
+      'process-dead ',
+      'rank-behind 3',
+    ]);
   });
 });
 
 describe('nvidia-smi', () => {
-  const matrix = (rows: readonly string[]) => `\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tCPU Affinity\n${rows.map((row, index) => `GPU${index}\t${row.replaceAll(' ', '\t')}\tPXB\t0-23`).join('\n')}`;
-  const check = (...rows: string[]) => checkTopoMatrix(linesOf(matrix(rows))).map(({ code, problem }) => `${code} ${problem.includes('GPU2') ? 'GPU2' : ''}`.trim());
+  const matrix = (rows: readonly string[]) =>
+    `\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tCPU Affinity\n${rows.map((row, index) => `GPU${index}\t${row.replaceAll(' ', '\t')}\tPXB\t0-23`).join('\n')}`;
+  const check = (...rows: string[]) =>
+    checkTopoMatrix(linesOf(matrix(rows))).map(({ code, problem }) => `${code} ${problem.includes('GPU2') ? 'GPU2' : ''}`.trim());
 
   it('topo -m of a machine in order says nothing, with NVSwitch, with pairs of bridges, and without NVLink', () => {
     expect(check('X NV18 NV18 NV18', 'NV18 X NV18 NV18', 'NV18 NV18 X NV18', 'NV18 NV18 NV18 X')).toEqual([]);
@@ -92,42 +129,72 @@ describe('nvidia-smi', () => {
   });
 
   it('topo -m names the GPU whose NVLinks are missing or fewer', () => {
-    expect(check('X NV18 NV16 NV18', 'NV18 X NV16 NV18', 'NV16 NV16 X NV16', 'NV18 NV18 NV16 X')).toEqual(['nvlink-degraded GPU2']);
-    expect(check('X NV12 NV12 NV12 NV12', 'NV12 X NV12 NV12', 'SYS NV12 X NV12', 'NV12 NV12 NV12 X')[0]).toBe('nvlink-degraded GPU2');
+    expect(check('X NV18 NV16 NV18', 'NV18 X NV16 NV18', 'NV16 NV16 X NV16', 'NV18 NV18 NV16 X')).toEqual([
+      'nvlink-degraded GPU2',
+    ]);
+    expect(check('X NV12 NV12 NV12 NV12', 'NV12 X NV12 NV12', 'SYS NV12 X NV12', 'NV12 NV12 NV12 X')[0]).toBe(
+      'nvlink-degraded GPU2',
+    );
   });
 
   it('nvlink -s names the GPU with links that are down, nvlink -e errors', () => {
-    const status = (inactive: string) => `GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)\n\t Link 0: 26.562 GB/s\n\t Link 1: ${inactive}`;
+    const status = (inactive: string) =>
+      `GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)\n\t Link 0: 26.562 GB/s\n\t Link 1: ${inactive}`;
     expect(codes(checkNvlink(linesOf(status('26.562 GB/s'))))).toEqual([]);
-    expect(checkNvlink(linesOf(status('<inactive>')))).toMatchObject([{ code: 'nvlink-degraded', problem: 'GPU 1 has 1 active NVLinks, others 2' }]);
-    expect(codes(checkNvlink(linesOf('GPU 0: NVIDIA H100 (UUID: GPU-1)\n\t Link 0: Replay Errors: 0\n\t Link 0: CRC Errors: 17')))).toEqual(['nvlink-errors warning']);
+    expect(checkNvlink(linesOf(status('<inactive>')))).toMatchObject([
+      { code: 'nvlink-degraded', problem: 'GPU 1 has 1 active NVLinks, others 2' },
+    ]);
+    expect(
+      codes(checkNvlink(linesOf('GPU 0: NVIDIA H100 (UUID: GPU-1)\n\t Link 0: Replay Errors: 0\n\t Link 0: CRC Errors: 17'))),
+    ).toEqual(['nvlink-errors warning']);
   });
 });
 
 describe('ports', () => {
-  const ibstat = (state: string, rate: number) => [0, 1, 2].map((device) => `CA 'mlx5_${device}'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: ${device === 1 ? state : 'Active'}\n\t\tPhysical state: ${device === 1 && state !== 'Active' ? 'Polling' : 'LinkUp'}\n\t\tRate: ${device === 1 ? rate : 400}`).join('\n');
+  const ibstat = (state: string, rate: number) =>
+    [0, 1, 2]
+      .map(
+        (device) =>
+          `CA 'mlx5_${device}'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: ${device === 1 ? state : 'Active'}\n\t\tPhysical state: ${device === 1 && state !== 'Active' ? 'Polling' : 'LinkUp'}\n\t\tRate: ${device === 1 ? rate : 400}`,
+      )
+      .join('\n');
 
   it('that are down or slow are named', () => {
     expect(checkPorts(linesOf(ibstat('Active', 400)))).toEqual([]);
-    expect(checkPorts(linesOf(ibstat('Down', 40)))).toMatchObject([{ code: 'port-down', problem: 'mlx5_1:1 (Polling) is not active, 2 other ports are' }]);
+    expect(checkPorts(linesOf(ibstat('Down', 40)))).toMatchObject([
+      { code: 'port-down', problem: 'mlx5_1:1 (Polling) is not active, 2 other ports are' },
+    ]);
     expect(checkPorts(linesOf(ibstat('Active', 100)))).toMatchObject([{ code: 'port-slow' }]);
-    expect(checkPorts(linesOf('hca_id:\tmlx5_0\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\nhca_id:\tmlx5_1\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_DOWN (1)'))).toMatchObject([{ code: 'port-down' }]);
+    expect(
+      checkPorts(
+        linesOf(
+          'hca_id:\tmlx5_0\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\nhca_id:\tmlx5_1\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_DOWN (1)',
+        ),
+      ),
+    ).toMatchObject([{ code: 'port-down' }]);
   });
 });
 
 describe('a sweep of nccl-tests over pairs of hosts', () => {
   const table = (a: string, b: string, gbps: number) => [
     '# nThread 1 nGpus 1 minBytes 8 maxBytes 1 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0',
-    ...[a, b].map((host, rank) => `#  Rank  ${rank} Group  0 Pid 895544 on     ${host} device  0 [0002:00:01] NVIDIA H100 80GB HBM3`),
-    `  1073741824  268435456  float  sum  -1  1000.0  ${gbps}  ${gbps}  0  1001.0  ${gbps}  ${gbps}  0`, '# Avg bus bandwidth    : 1',
+    ...[a, b].map(
+      (host, rank) => `#  Rank  ${rank} Group  0 Pid 895544 on     ${host} device  0 [0002:00:01] NVIDIA H100 80GB HBM3`,
+    ),
+    `  1073741824  268435456  float  sum  -1  1000.0  ${gbps}  ${gbps}  0  1001.0  ${gbps}  ${gbps}  0`,
+    '# Avg bus bandwidth    : 1',
   ];
-  const sweep = (speed: (a: string, b: string) => number) => ['n1', 'n2', 'n3', 'n4'].flatMap((a, index, all) => all.slice(index + 1).flatMap((b) => table(a, b, speed(a, b))));
+  const sweep = (speed: (a: string, b: string) => number) =>
+    ['n1', 'n2', 'n3', 'n4'].flatMap((a, index, all) => all.slice(index + 1).flatMap((b) => table(a, b, speed(a, b))));
 
   it('names the host that is slow with every other, or else the pair', () => {
     expect(codes(findingsOf(sweep(() => 48)))).toEqual([]);
     const [host] = findingsOf(sweep((a, b) => (a === 'n3' || b === 'n3' ? 24 : 48)));
     expect(host).toMatchObject({ code: 'host-slow', problem: expect.stringMatching(/^n3 is slow/) as string });
-    expect(findingsOf(sweep((a, b) => (a === 'n1' && b === 'n2' ? 20 : 48)))[0]).toMatchObject({ code: 'pair-slow', problem: expect.stringMatching(/^n1 with n2/) as string });
+    expect(findingsOf(sweep((a, b) => (a === 'n1' && b === 'n2' ? 20 : 48)))[0]).toMatchObject({
+      code: 'pair-slow',
+      problem: expect.stringMatching(/^n1 with n2/) as string,
+    });
   });
 });
 
@@ -138,7 +205,7 @@ describe('a file', () => {
     expect(kind('<?xml version="1.0"?>\n<system version="1">')).toBe('topology');
     expect(kind('\t\u001b[4mGPU0\tGPU1\tCPU Affinity\u001b[0m\nGPU0\t X \tNV18\t0-23')).toBe('topology matrix');
     expect(kind('GPU 0: NVIDIA H100 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s')).toBe('NVLink status');
-    expect(kind('CA \'mlx5_0\'\n\tCA type: MT4129')).toBe('ports');
+    expect(kind("CA 'mlx5_0'\n\tCA type: MT4129")).toBe('ports');
     expect(kind('Job summary\n===========')).toBe('ras');
     expect(kind('{\n "nccl_version": "2.28.3"')).toBe('json');
     expect(kind('{"log":"a"}\n{"log":"b"}')).toBe('log');

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { parametersFromEnvironment } from '../../../../../src/planner/parameters.js';
-import { type Comparison, comparePlans, type Section, sections, type Side } from '../../../../../src/planner/plan/diff/compare.js';
+import {
+  type Comparison,
+  comparePlans,
+  type Section,
+  sections,
+  type Side,
+} from '../../../../../src/planner/plan/diff/compare.js';
 import { situationOf } from '../../../../../src/planner/plan/explain/situation.js';
 import { planFromJson, planToJson } from '../../../../../src/planner/plan/plan-json.js';
 import { machine } from '../../../../../src/planner/topology/catalogue/machines.js';
@@ -11,11 +17,18 @@ import { tune } from '../../../../../src/planner/tuning/tune.js';
 const sizes = [1024, 4 * 2 ** 20, 2 ** 30];
 
 function side(name: string, count: number, environment: Readonly<Record<string, string>> = {}): Side {
-  const { plan, systems } = situationOf({ hosts: [{ machine: machine(name), count, name }] }, parametersFromEnvironment(environment).parameters);
+  const { plan, systems } = situationOf(
+    { hosts: [{ machine: machine(name), count, name }] },
+    parametersFromEnvironment(environment).parameters,
+  );
   return { title: `${count} x ${name}`, plan, systems };
 }
 
-const kept = ({ title, plan }: Side): Side => ({ title, plan: planFromJson(JSON.parse(JSON.stringify(planToJson(plan)))), systems: undefined });
+const kept = ({ title, plan }: Side): Side => ({
+  title,
+  plan: planFromJson(JSON.parse(JSON.stringify(planToJson(plan)))),
+  systems: undefined,
+});
 const named = ({ differences }: Comparison) => new Set<Section>(differences.map(({ section }) => section));
 
 const h100 = side('dgx-h100', 2);
@@ -23,7 +36,12 @@ const a100 = side('dgx-a100', 2);
 
 describe('two plans', () => {
   it('are the same as themselves, also by way of JSON', () => {
-    expect(comparePlans(h100, side('dgx-h100', 2), sizes)).toEqual({ titles: ['2 x dgx-h100', '2 x dgx-h100'], differences: [], costs: [], leftOut: [] });
+    expect(comparePlans(h100, side('dgx-h100', 2), sizes)).toEqual({
+      titles: ['2 x dgx-h100', '2 x dgx-h100'],
+      differences: [],
+      costs: [],
+      leftOut: [],
+    });
     const withKept = comparePlans(h100, kept(h100), sizes);
     expect([withKept.differences, withKept.costs]).toEqual([[], []]);
     expect(withKept.leftOut).toHaveLength(1);
@@ -41,7 +59,8 @@ describe('two plans', () => {
   it('are compared the same from both ends', () => {
     const there = comparePlans(h100, a100, sizes);
     const back = comparePlans(a100, h100, sizes);
-    const key = (rows: Comparison['differences'], from: 'a' | 'b', to: 'a' | 'b') => rows.map((row) => `${row.section} ${row.what}: ${row[from]} ${row[to]}`).sort();
+    const key = (rows: Comparison['differences'], from: 'a' | 'b', to: 'a' | 'b') =>
+      rows.map((row) => `${row.section} ${row.what}: ${row[from]} ${row[to]}`).sort();
     expect(key(there.differences, 'a', 'b')).toEqual(key(back.differences, 'b', 'a'));
     there.costs.forEach((row, index) => {
       expect((row.ratio ?? 0) * (back.costs[index]?.ratio ?? 0)).toBeCloseTo(1, 12);
@@ -54,7 +73,7 @@ describe('two plans', () => {
     for (const collective of collectives) {
       for (const bytes of sizes) {
         const row = rows.find((each) => each.collective === collective && each.bytes === bytes);
-        const times = [a, b].map((tuning) => tuning === undefined ? undefined : choose(tuning, collective, bytes)?.timeUs);
+        const times = [a, b].map((tuning) => (tuning === undefined ? undefined : choose(tuning, collective, bytes)?.timeUs));
         if (row === undefined) expect(times[0]).toBe(times[1]);
         else expect([row.a?.timeUs, row.b?.timeUs]).toEqual(times);
       }

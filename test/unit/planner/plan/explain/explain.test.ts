@@ -41,7 +41,11 @@ const clusters = {
 };
 
 describe.each(Object.entries(clusters))('%s', (_, about) => {
-  it.each(questionForms.map(({ example }) => example).filter((example) => example !== 'how are 0 and 5 connected' && parseQuestion(example)?.about !== 'help'))('%s', (example) => {
+  it.each(
+    questionForms
+      .map(({ example }) => example)
+      .filter((example) => example !== 'how are 0 and 5 connected' && parseQuestion(example)?.about !== 'help'),
+  )('%s', (example) => {
     const { plan } = about;
     const question = example.replace('GPU 3', `GPU ${Math.min(3, plan.nodes.nRanks - 1)}`);
     const answer = ask(about, question);
@@ -53,7 +57,9 @@ describe.each(Object.entries(clusters))('%s', (_, about) => {
 
   it('tells how any two ranks are connected', () => {
     const last = about.plan.nodes.nRanks - 1;
-    expect(text(ask(about, `how are 0 and ${last} connected`))).toMatch(last === 0 ? /same/ : /peer-to-peer|memory of the host|network/);
+    expect(text(ask(about, `how are 0 and ${last} connected`))).toMatch(
+      last === 0 ? /same/ : /peer-to-peer|memory of the host|network/,
+    );
   });
 
   it('has three telling answers at most, the first about limits', () => {
@@ -68,11 +74,18 @@ describe('why a choice', () => {
   it.each(Object.entries(clusters))('%s: candidates and times are those of the tuning model', (_, { tuning, ...rest }) => {
     for (const collective of collectives) {
       for (const bytes of [64, 4 * MiB, 1024 * MiB]) {
-        const { evidence } = explain({ tuning, ...rest }, { about: 'choice', collective, bytes, claimed: undefined, instead: undefined });
+        const { evidence } = explain(
+          { tuning, ...rest },
+          { about: 'choice', collective, bytes, claimed: undefined, instead: undefined },
+        );
         const usable = predict(tuning, collective, bytes).filter(({ timeUs }) => timeUs !== null);
         expect(evidence['candidates']).toHaveLength(usable.length);
         const chosen = choose(tuning, collective, bytes);
-        expect(evidence['chosen']).toMatchObject({ algorithm: chosen?.algorithm, protocol: chosen?.protocol, timeUs: chosen?.timeUs });
+        expect(evidence['chosen']).toMatchObject({
+          algorithm: chosen?.algorithm,
+          protocol: chosen?.protocol,
+          timeUs: chosen?.timeUs,
+        });
       }
     }
   });
@@ -90,7 +103,9 @@ describe('why a choice', () => {
   });
 
   it('says why what is asked for cannot be used', () => {
-    expect(text(ask(clusters['four A100 hosts'], 'why not NVLS at 1G'))).toContain('NVLS cannot be used here. There is no NVLink SHARP');
+    expect(text(ask(clusters['four A100 hosts'], 'why not NVLS at 1G'))).toContain(
+      'NVLS cannot be used here. There is no NVLink SHARP',
+    );
   });
 
   it('says when nothing is left', () => {
@@ -108,12 +123,16 @@ describe('why channels', () => {
   it('tells speeds that brought nothing and what stood in the way', () => {
     const answer = ask(clusters['V100 cube mesh'], 'why 12 channels');
     expect(answer.sentences[0]).toBe('Not 12: there are 8 channels for rings and trees.');
-    expect(text(answer)).toContain('At 10 GB/s 16 tries brought nothing better (16 ran out of steps), mostly because a path is farther than allowed');
+    expect(text(answer)).toContain(
+      'At 10 GB/s 16 tries brought nothing better (16 ran out of steps), mostly because a path is farther than allowed',
+    );
     expect(text(answer)).toContain('4 channels become 8');
   });
 
   it('names the minimum that somebody asked for', () => {
-    expect(text(ask(situation({ 'dgx-a100': 2 }, { NCCL_MIN_NCHANNELS: '32' }), 'why 32 channels'))).toContain('NCCL_MIN_NCHANNELS or NCCL_MIN_CTAS asks for more');
+    expect(text(ask(situation({ 'dgx-a100': 2 }, { NCCL_MIN_NCHANNELS: '32' }), 'why 32 channels'))).toContain(
+      'NCCL_MIN_NCHANNELS or NCCL_MIN_CTAS asks for more',
+    );
   });
 
   it('says what nodes that differ agree on', () => {
@@ -144,24 +163,35 @@ describe('why something is missing', () => {
     ['NVLSTree instead', clusters['two H100 hosts'], 'why no NVLS', 'NVLSTree takes its place'],
     ['far paths', clusters['PCIe cards'], 'why no LL128', 'LL128 needs paths between GPUs of type NVB or nearer'],
     ['several ranks a node', clusters['two H100 hosts'], 'why no PAT', 'one rank a node only'],
-    ['GPU Direct off', situation({ 'hgx-a100-4': 2 }, { NCCL_NET_GDR_LEVEL: 'LOC' }), 'why no gdr', 'farther than NCCL_NET_GDR_LEVEL allows'],
+    [
+      'GPU Direct off',
+      situation({ 'hgx-a100-4': 2 }, { NCCL_NET_GDR_LEVEL: 'LOC' }),
+      'why no gdr',
+      'farther than NCCL_NET_GDR_LEVEL allows',
+    ],
     ['PXN off', situation({ 'dgx-h100': 2 }, { NCCL_PXN_DISABLE: '1' }), 'why no pxn', 'NCCL_PXN_DISABLE=1'],
   ])('%s', (_, about, question, reason) => {
     expect(text(ask(about, question))).toContain(reason);
   });
 
   it('says where something is used that somebody misses', () => {
-    expect(ask(clusters['two H100 hosts'], 'why no LL128').sentences[0]).toMatch(/^LL128 is used for AllReduce: Tree LL128 from /);
+    expect(ask(clusters['two H100 hosts'], 'why no LL128').sentences[0]).toMatch(
+      /^LL128 is used for AllReduce: Tree LL128 from /,
+    );
   });
 });
 
 it('flips are those of the tuning model', () => {
   const about = clusters['two H100 hosts'];
   const { evidence } = ask(about, 'flips all_reduce');
-  expect(evidence['collectives']).toMatchObject([{ collective: 'AllReduce', flips: flips(about.tuning, 'AllReduce', 8, 2 ** 34) }]);
+  expect(evidence['collectives']).toMatchObject([
+    { collective: 'AllReduce', flips: flips(about.tuning, 'AllReduce', 8, 2 ** 34) },
+  ]);
 });
 
 it('ranks of one host without a path to each other use its memory or the network', () => {
   expect(text(ask(clusters['PCIe cards'], 'how are 0 and 5 connected'))).toContain('counts them as two nodes');
-  expect(text(ask(situation({ 'pcie-2-l40s': 1 }, { NCCL_P2P_DISABLE: '1' }), 'how are 0 and 1 connected'))).toContain('NCCL_P2P_DISABLE');
+  expect(text(ask(situation({ 'pcie-2-l40s': 1 }, { NCCL_P2P_DISABLE: '1' }), 'how are 0 and 1 connected'))).toContain(
+    'NCCL_P2P_DISABLE',
+  );
 });

@@ -12,10 +12,20 @@ import { tune } from '../../../../../src/planner/tuning/tune.js';
 const sizes = [4 * 2 ** 20, 2 ** 30];
 const question = { about: 'help', collective: 'AllReduce', sizes } as const;
 
-function input(name: string, count: number, environment: Readonly<Record<string, string>> = {}, edit: (root: XmlElement) => void = () => undefined): HelpInput {
+function input(
+  name: string,
+  count: number,
+  environment: Readonly<Record<string, string>> = {},
+  edit: (root: XmlElement) => void = () => undefined,
+): HelpInput {
   const root = machine(name);
   edit(root);
-  return { cluster: { hosts: [{ machine: root, count, name }] }, roots: new Map(), parameters: parametersFromEnvironment(environment).parameters, environment };
+  return {
+    cluster: { hosts: [{ machine: root, count, name }] },
+    roots: new Map(),
+    parameters: parametersFromEnvironment(environment).parameters,
+    environment,
+  };
 }
 
 const all = (about: HelpInput): Tried[] => [...tryChanges(about, question)].map(({ tried }) => tried);
@@ -29,7 +39,8 @@ describe('what would help', () => {
     expect(writeXml(root)).toBe(text);
     const made = plan(about.cluster, about.parameters);
     const before = sizes.map((bytes) => choose(tune(made, about.parameters), 'AllReduce', bytes)?.timeUs);
-    for (const { times, refused } of tried) if (refused === undefined) expect(times.map(({ beforeUs }) => beforeUs)).toEqual(before);
+    for (const { times, refused } of tried)
+      if (refused === undefined) expect(times.map(({ beforeUs }) => beforeUs)).toEqual(before);
     expect(tried.filter(({ change }) => change.kind === 'nic').length).toBeGreaterThan(1);
   });
 
@@ -40,12 +51,17 @@ describe('what would help', () => {
     expect(title).toMatch(/^NCCL_PROTO: LL -> /);
     expect(sentences[1]).toContain('times as fast. 4 MiB ');
     expect(evidence['tried']).toHaveLength(tried.length);
-    expect(tried.find(({ change }) => change.what === 'NCCL_PROTO' && change.variable?.value === null)?.gain).toBeGreaterThan(1.5);
+    expect(tried.find(({ change }) => change.what === 'NCCL_PROTO' && change.variable?.value === null)?.gain).toBeGreaterThan(
+      1.5,
+    );
   });
 
   it('finds the link that is slower than its likes', () => {
     const about = input('dgx-a100', 2, {}, (root) => {
-      for (const pci of [...descendants(root)].filter((each) => each.name === 'pci' && each.children.some(({ name }) => name === 'nic'))) pci.attributes.set('link_width', '4');
+      for (const pci of [...descendants(root)].filter(
+        (each) => each.name === 'pci' && each.children.some(({ name }) => name === 'nic'),
+      ))
+        pci.attributes.set('link_width', '4');
     });
     const changes = changesFor([about.cluster.hosts[0]?.machine as XmlElement], about.parameters, {});
     expect(changes).toContainEqual(expect.objectContaining({ what: 'PCIe links of NICs', before: 'Gen4 x4', after: 'Gen4 x8' }));
@@ -54,7 +70,9 @@ describe('what would help', () => {
   it('says which change cannot be made', () => {
     const [first] = tryChanges(input('pcie-2-l40s', 2), question);
     const refused: Tried[] = first === undefined ? [] : [{ ...first.tried, gain: 1, refused: 'there is no path' }];
-    expect(answerHelp(question, refused, 0).sentences).toContain(`${first?.tried.change.what ?? ''} ${first?.tried.change.after ?? ''} cannot be: there is no path.`);
+    expect(answerHelp(question, refused, 0).sentences).toContain(
+      `${first?.tried.change.what ?? ''} ${first?.tried.change.after ?? ''} cannot be: there is no path.`,
+    );
   });
 
   it('says what was not tried', () => {

@@ -3,8 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { nearestForms, parseQuestion, type Question, questionForms } from '../../../../../src/planner/plan/explain/question.js';
 
 const MiB = 2 ** 20;
-const choice = (rest: Partial<Extract<Question, { about: 'choice' }>>): Question =>
-  ({ about: 'choice', collective: 'AllReduce', bytes: 128 * MiB, claimed: undefined, instead: undefined, ...rest });
+const choice = (rest: Partial<Extract<Question, { about: 'choice' }>>): Question => ({
+  about: 'choice',
+  collective: 'AllReduce',
+  bytes: 128 * MiB,
+  claimed: undefined,
+  instead: undefined,
+  ...rest,
+});
 
 describe('a question in free words', () => {
   it.each<[string, Question]>([
@@ -19,8 +25,14 @@ describe('a question in free words', () => {
     ['how are 0 and 5 connected', { about: 'connection', from: 0, to: 5 }],
     ['why SHM between gpu 1 and gpu 4?', { about: 'connection', from: 1, to: 4 }],
     ['why Tree at 4M', choice({ bytes: 4 * MiB, claimed: { algorithm: 'Tree' } })],
-    ['why tree and not ring at 4 MiB for all_reduce', choice({ bytes: 4 * MiB, claimed: { algorithm: 'Tree' }, instead: { algorithm: 'Ring' } })],
-    ['why not Ring LL128 at 1.5g for all-gather', choice({ collective: 'AllGather', bytes: 1.5 * 1024 * MiB, instead: { algorithm: 'Ring', protocol: 'LL128' } })],
+    [
+      'why tree and not ring at 4 MiB for all_reduce',
+      choice({ bytes: 4 * MiB, claimed: { algorithm: 'Tree' }, instead: { algorithm: 'Ring' } }),
+    ],
+    [
+      'why not Ring LL128 at 1.5g for all-gather',
+      choice({ collective: 'AllGather', bytes: 1.5 * 1024 * MiB, instead: { algorithm: 'Ring', protocol: 'LL128' } }),
+    ],
     ['reduce scatter of 64 KiB', choice({ collective: 'ReduceScatter', bytes: 65_536 })],
     ['bcast 4194304 bytes', choice({ collective: 'Broadcast', bytes: 4 * MiB })],
     ['reduce at 8', choice({ collective: 'Reduce' })],
@@ -55,11 +67,42 @@ describe('a question in free words', () => {
   });
 
   it('never fails, whatever it is, and gives sizes that are ones', () => {
-    const words = fc.array(fc.constantFrom('why', 'no', 'tree', 'ring', 'll', 'gpu', 'nic', '3', '4M', '9e99', '1.5G', '0K', 'at', 'channels', '->', '🙂', 'all_reduce', 'between', '99999999999999999999'), { maxLength: 9 });
-    fc.assert(fc.property(fc.oneof(fc.string(), words.map((list) => list.join(' '))), (text) => {
-      const question = parseQuestion(text);
-      if (question?.about === 'choice') expect(Number.isSafeInteger(question.bytes) && question.bytes > 0).toBe(true);
-      nearestForms(text);
-    }));
+    const words = fc.array(
+      fc.constantFrom(
+        'why',
+        'no',
+        'tree',
+        'ring',
+        'll',
+        'gpu',
+        'nic',
+        '3',
+        '4M',
+        '9e99',
+        '1.5G',
+        '0K',
+        'at',
+        'channels',
+        '->',
+        '🙂',
+        'all_reduce',
+        'between',
+        '99999999999999999999',
+      ),
+      { maxLength: 9 },
+    );
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          words.map((list) => list.join(' ')),
+        ),
+        (text) => {
+          const question = parseQuestion(text);
+          if (question?.about === 'choice') expect(Number.isSafeInteger(question.bytes) && question.bytes > 0).toBe(true);
+          nearestForms(text);
+        },
+      ),
+    );
   });
 });
