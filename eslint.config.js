@@ -75,7 +75,7 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
 );
 
 export default tseslint.config(
-  { ignores: ['dist/', 'coverage/', 'src/runtime/device/kernels/assembly/', 'bench/peers/'] },
+  { ignores: ['dist/', 'build/', 'coverage/', 'src/runtime/device/kernels/assembly/', 'bench/peers/'] },
   {
     files: ['**/*.ts'],
     extends: [tseslint.configs.strictTypeChecked],
@@ -115,7 +115,7 @@ export default tseslint.config(
     // `process.exit` does not come back, which the rule cannot see.
     rules: { 'no-fallthrough': 'off' },
   },
-  { files: ['examples/**/*', 'bench/**/*', 'test/**/*'], rules: { 'no-console': 'off' } },
+  { files: ['examples/**/*', 'bench/**/*', 'test/**/*', 'testing/**/*'], rules: { 'no-console': 'off' } },
   {
     files: ['src/cli/**/*.ts'],
     ignores: ['src/cli/output.ts'],

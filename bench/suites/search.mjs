@@ -4,12 +4,16 @@
  *
  * @module
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatUs, table, verdict } from '../lib/table.mjs';
 import { searchTarget } from '../lib/targets.mjs';
 import { searchHost } from '../../dist/planner/graph/search-host.js';
-import { OracleCase } from '../../dist/planner/plan/oracle/oracle-case.js';
+import { parametersFromEnvironment } from '../../dist/planner/parameters.js';
+import { assignHost, buildSystem } from '../../dist/planner/topology/build/build-system.js';
+import { withoutEmptyBranches } from '../../dist/planner/topology/combine/prune.js';
+import { localSystems } from '../../dist/planner/topology/local-systems.js';
+import { parseXml } from '../../dist/planner/topology/xml/parse.js';
 
 /** @typedef {import('../lib/suite.mjs').Context} Context */
 
@@ -60,19 +64,17 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
   return `search of all graphs, µs, best of the repeats (the fifteen slowest, all)\n\n${table(['machine', 'tccl', 'NCCL', 'ratio, target'], [...rows, all])}`;
 }
 
-/** A search to run for each kind of host of a case, ready but for the search itself. @param {string} name */
+/** A search to run for each kind of host of a case, with its inputs made. @param {string} name */
 function hostsOf(name) {
   const folder = join(oracle, name);
-  const files = new Map(
-    readdirSync(folder)
-      .filter((file) => file.endsWith('.xml'))
-      .map((file) => [file, readFileSync(join(folder, file), 'utf8')]),
-  );
-  const oracleCase = new OracleCase({ name, case: readJson(join(folder, 'case.json')), expected: {}, files });
-  const { collnet } = oracleCase.file;
-  return oracleCase.hosts.flatMap(({ systems }) =>
-    systems.map((local) => () => searchHost(local, oracleCase.parameters, { collnet })),
-  );
+  const { nodes, env, collnet, nRanks } = readJson(join(folder, 'case.json'));
+  const { parameters } = parametersFromEnvironment({ ...env, ...(collnet ? { NCCL_COLLNET_ENABLE: '1' } : {}) });
+  return [...new Set(nodes.map((/** @type {{ xml: string }} */ { xml }) => xml))].flatMap((xml) => {
+    const { root } = parseXml(readFileSync(join(folder, String(xml)), 'utf8'));
+    assignHost(root, 0x1000n);
+    const system = buildSystem(withoutEmptyBranches(root), { parameters });
+    return localSystems(system, parameters, nRanks).map((local) => () => searchHost(local, parameters, { collnet }));
+  });
 }
 
 /** @param {() => unknown} action @param {number} repeats */

@@ -26,7 +26,6 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   nccl: () => import('./commands/nccl.js'),
   log: () => import('./commands/log.js'),
   diagnose: () => import('./commands/diagnose.js'),
-  oracle: () => import('./commands/oracle.js'),
   completion: () => import('./commands/completion.js'),
 };
 

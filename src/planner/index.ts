@@ -140,7 +140,7 @@ export { type Change, changesFor } from './plan/explain/help/changes.js';
 export { answerHelp, type HelpInput, type Progress, type Tried, tryChanges } from './plan/explain/help/try-changes.js';
 export { nearestForms, parseQuestion, type PartialWay, type Question, questionForms } from './plan/explain/question.js';
 export { type Situation, situationOf, type SituationOptions, tellsSearches } from './plan/explain/situation.js';
-export { type Estimate, estimate } from './plan/estimate/estimate.js';
+export { type Estimate, estimate } from './plan/estimate.js';
 export { predictCollectives, type PredictedCollective, type PredictedRow, simulatorOf } from './plan/prediction.js';
 export { applyOverrides, type Overrides } from './plan/overrides.js';
 export { describeNoP2p, summarizeConnections, type ConnectionSummary, transportsOf } from './plan/overview/connections.js';

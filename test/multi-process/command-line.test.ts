@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { cliPath, start, tccl } from './cli.js';
 
-const commands = ['run', 'perf', 'topo', 'graph', 'oracle', 'completion'];
+const commands = ['run', 'perf', 'topo', 'graph', 'completion'];
 
 describe('the command line', () => {
   it.each(commands)('%s has help with examples', async (command) => {

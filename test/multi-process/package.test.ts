@@ -58,7 +58,9 @@ test('the package holds what runs and what explains, and nothing else', () => {
     /\]\(((?:docs|examples)\/[^)#]+\.md)/g,
   ))
     expect(paths).toContain(page);
-  expect(paths.filter((path) => /^(src|test|bench|\.ci)\/|\.map$|tsbuildinfo$/.test(path))).toEqual([]);
+  expect(
+    paths.filter((path) => /^(src|test|testing|build|bench|\.ci)\/|oracle|accuracy-page|\.map$|tsbuildinfo$/.test(path)),
+  ).toEqual([]);
 });
 
 describe('installed into an empty project', () => {

@@ -1,7 +1,7 @@
 import { type ChannelGraph, type CrossNic, type GraphId, type HostGraphs, type Pattern } from '../../src/planner/graph/graph.js';
 import { contributionOf } from '../../src/planner/graph/merge/contribution.js';
 import { type Merged, mergeHosts } from '../../src/planner/graph/merge/merge.js';
-import type { OracleCase } from '../../src/planner/plan/oracle/oracle-case.js';
+import type { OracleCase } from '../../testing/oracle/oracle-case.js';
 import { type PathType, pathTypeNames } from '../../src/planner/topology/types.js';
 
 /** One graph as `expected.json` holds it. */

@@ -1,10 +1,10 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { join } from 'node:path';
-import type { OracleInput } from '../../src/planner/plan/oracle/oracle-case.js';
+import type { OracleInput } from '../../testing/oracle/oracle-case.js';
+import { caseFolders, readCase } from '../../testing/oracle/read-cases.js';
 
 /**
- * The cases in the repository, chosen by what they execute of the planner (scripts/choose-corpus.mjs), and all others
+ * The cases in the repository, chosen by what they execute of the planner (testing/oracle/choose-corpus.ts), and all others
  * where they are there.
  */
 const corpus = fileURLToPath(new URL('../../testing/corpus/oracle', import.meta.url));
@@ -15,23 +15,6 @@ export const oracleFolders: readonly string[] = [corpus, all].filter(existsSync)
 
 /** All cases, each once. */
 export function oracleCases(): OracleInput[] {
-  return [...new Map(oracleFolders.flatMap(casesOf).map((input) => [input.name, input])).values()];
-}
-
-/** The cases of a folder, in order of their names. */
-export function casesOf(parent: string): OracleInput[] {
-  return readdirSync(parent)
-    .filter((name) => existsSync(join(parent, name, 'case.json')))
-    .sort()
-    .map((name) => {
-      const folder = join(parent, name);
-      const json = (file: string): unknown => JSON.parse(readFileSync(join(folder, file), 'utf8'));
-      const xmlFiles = readdirSync(folder).filter((file) => file.endsWith('.xml'));
-      return {
-        name,
-        case: json('case.json'),
-        expected: json('expected.json'),
-        files: new Map(xmlFiles.map((file) => [file, readFileSync(join(folder, file), 'utf8')])),
-      };
-    });
+  const inputs = oracleFolders.flatMap((parent) => caseFolders(parent).map(readCase));
+  return [...new Map(inputs.map((input) => [input.name, input])).values()];
 }

@@ -1,14 +1,14 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { describeDifference, type Difference } from '../../src/planner/plan/oracle/difference.js';
+import { describeDifference, type Difference } from '../../testing/oracle/difference.js';
 import {
   alignedGraphsDifference,
   channelsDifference,
   commDifference,
   nvlsDifference,
-} from '../../src/planner/plan/oracle/merge-sections.js';
-import { OracleCase } from '../../src/planner/plan/oracle/oracle-case.js';
-import { type CaseResult, compareCase, sectionNames } from '../../src/planner/plan/oracle/run-oracle.js';
-import { choiceDifference, tuningDifference } from '../../src/planner/plan/oracle/tuning-sections.js';
+} from '../../testing/oracle/merge-sections.js';
+import { OracleCase } from '../../testing/oracle/oracle-case.js';
+import { type CaseResult, compareCase, sectionNames } from '../../testing/oracle/run-oracle.js';
+import { choiceDifference, tuningDifference } from '../../testing/oracle/tuning-sections.js';
 import { tune } from '../../src/planner/tuning/tune.js';
 import { mergeExpected } from './expected-graphs.js';
 import { oracleCases, oracleFolders } from './oracle-cases.js';

@@ -2,9 +2,9 @@ import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { runOracleCase, sectionNames } from '../../src/planner/plan/oracle/run-oracle.js';
+import { caseFolders, readCase } from '../../testing/oracle/read-cases.js';
+import { runOracleCase, sectionNames } from '../../testing/oracle/run-oracle.js';
 import { comparedVersions, defaultVersion } from '../../src/planner/versions/version.js';
-import { casesOf } from './oracle-cases.js';
 
 /** Recorded answers of other versions: a folder of cases each. */
 const versionsFolder =
@@ -17,7 +17,7 @@ const recorded = existsSync(versionsFolder)
 
 describe.skipIf(recorded.length === 0)(`plans are what other versions of NCCL answered (cases in ${versionsFolder})`, () => {
   it.each(recorded)('%s', (version) => {
-    const results = casesOf(join(versionsFolder, version)).map((input) => runOracleCase(input, sectionNames));
+    const results = caseFolders(join(versionsFolder, version)).map((folder) => runOracleCase(readCase(folder), sectionNames));
     const failures = results.flatMap(({ name, outcomes }) =>
       [...outcomes].flatMap(([section, outcome]) =>
         outcome.kind === 'failed' ? [`${name} ${section}: ${outcome.difference}`] : [],

@@ -1,9 +1,9 @@
-import { busFactor, type Choice, choose } from '../../tuning/choose.js';
-import { generationOf } from '../../tuning/constants.js';
-import type { TuningInput } from '../../tuning/input.js';
-import type { Collective } from '../../tuning/names.js';
-import { type CallOptions, predict } from '../../tuning/predict.js';
-import type { Tuning } from '../../tuning/tune.js';
+import { busFactor, type Choice, choose } from '../tuning/choose.js';
+import { generationOf } from '../tuning/constants.js';
+import type { TuningInput } from '../tuning/input.js';
+import type { Collective } from '../tuning/names.js';
+import { type CallOptions, predict } from '../tuning/predict.js';
+import type { Tuning } from '../tuning/tune.js';
 
 /** What a call will take in truth, as far as published measurements tell. */
 export interface Estimate {

@@ -1,6 +1,6 @@
-import type { Merged } from '../../graph/merge/merge.js';
-import type { Connection } from '../../graph/transports/connection.js';
-import { Transports, type TreeConnections } from '../../graph/transports/transports.js';
+import type { Merged } from '../../src/planner/graph/merge/merge.js';
+import type { Connection } from '../../src/planner/graph/transports/connection.js';
+import { Transports, type TreeConnections } from '../../src/planner/graph/transports/transports.js';
 import { type Difference, firstDifference } from './difference.js';
 import { isRecord, type OracleCase } from './oracle-case.js';
 

@@ -1,11 +1,10 @@
-// Fits the simulation's physical parameters to what was measured, leaving out one machine at a time, and prints
-// parameters and errors. With --write FILE it also writes the tables there, and the fitted parameters to FILE.json.
+// Fits the simulation's physical parameters to measurements, leaving out one machine at a time, and prints parameters and
+// errors: `npm run calibrate`. With `-- --write FILE` it also writes the tables to FILE and the parameters to FILE.json.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { readMeasured } from '../dist/planner/plan/calibration/measured.js';
-import { calibrate, calibrationTables } from '../dist/planner/plan/calibration/report.js';
+import { readMeasured } from './measured.js';
+import { calibrate, calibrationTables } from './report.js';
 
-const notes = new URL('../docs/notes/', import.meta.url);
-const read = (name) => readFileSync(new URL(name, notes), 'utf8');
+const read = (name: string) => readFileSync(`docs/notes/${name}`, 'utf8');
 const calls = readMeasured({
   aiconfigurator: read('measured/aiconfigurator.csv'),
   hosts: read('measured/h100-hosts.csv'),

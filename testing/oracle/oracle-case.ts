@@ -1,17 +1,17 @@
-import { InputError, ncclResults, type TcclError } from '../../../errors.js';
-import type { HostGraphs } from '../../graph/graph.js';
-import { contributionOf, type NodeContribution } from '../../graph/merge/contribution.js';
-import { type Merged, mergeHosts } from '../../graph/merge/merge.js';
-import { searchHost } from '../../graph/search-host.js';
-import { type Parameters, parametersFromEnvironment } from '../../parameters.js';
-import { assignHost, buildSystem } from '../../topology/build/build-system.js';
-import { withoutEmptyBranches } from '../../topology/combine/prune.js';
-import { type LocalSystem, localSystems } from '../../topology/local-systems.js';
-import { parseXml } from '../../topology/xml/parse.js';
-import { describeNote } from '../../topology/xml/notes.js';
-import type { XmlElement } from '../../topology/xml/tree.js';
-import { tune, type Tuning } from '../../tuning/tune.js';
-import { defaultVersion } from '../../versions/version.js';
+import { InputError, ncclResults, type TcclError } from '../../src/errors.js';
+import type { HostGraphs } from '../../src/planner/graph/graph.js';
+import { contributionOf, type NodeContribution } from '../../src/planner/graph/merge/contribution.js';
+import { type Merged, mergeHosts } from '../../src/planner/graph/merge/merge.js';
+import { searchHost } from '../../src/planner/graph/search-host.js';
+import { type Parameters, parametersFromEnvironment } from '../../src/planner/parameters.js';
+import { assignHost, buildSystem } from '../../src/planner/topology/build/build-system.js';
+import { withoutEmptyBranches } from '../../src/planner/topology/combine/prune.js';
+import { type LocalSystem, localSystems } from '../../src/planner/topology/local-systems.js';
+import { parseXml } from '../../src/planner/topology/xml/parse.js';
+import { describeNote } from '../../src/planner/topology/xml/notes.js';
+import type { XmlElement } from '../../src/planner/topology/xml/tree.js';
+import { tune, type Tuning } from '../../src/planner/tuning/tune.js';
+import { defaultVersion } from '../../src/planner/versions/version.js';
 
 /**
  * One case of the oracle: a cluster with parameters (`case.json` and XML files), what NCCL answered for it

@@ -1,12 +1,12 @@
-import { graphNames } from '../../graph/graph.js';
-import { collnetDirectOf } from '../../graph/merge/collnet.js';
-import type { Merged } from '../../graph/merge/merge.js';
-import { kindOf } from '../../graph/merge/nodes.js';
-import { nvlsLinksOf } from '../../graph/merge/nvls.js';
-import { p2pScheduleOf } from '../../graph/merge/p2p-schedule.js';
-import { rowOf } from '../../graph/merge/rings.js';
-import { treeArity } from '../../graph/merge/trees.js';
-import { pathTypeNames } from '../../topology/types.js';
+import { graphNames } from '../../src/planner/graph/graph.js';
+import { collnetDirectOf } from '../../src/planner/graph/merge/collnet.js';
+import type { Merged } from '../../src/planner/graph/merge/merge.js';
+import { kindOf } from '../../src/planner/graph/merge/nodes.js';
+import { nvlsLinksOf } from '../../src/planner/graph/merge/nvls.js';
+import { p2pScheduleOf } from '../../src/planner/graph/merge/p2p-schedule.js';
+import { rowOf } from '../../src/planner/graph/merge/rings.js';
+import { treeArity } from '../../src/planner/graph/merge/trees.js';
+import { pathTypeNames } from '../../src/planner/topology/types.js';
 import { type Difference, firstDifference } from './difference.js';
 import { isRecord } from './oracle-case.js';
 

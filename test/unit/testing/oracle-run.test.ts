@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { describeDifference, firstDifference } from '../../../../src/planner/plan/oracle/difference.js';
-import type { OracleInput } from '../../../../src/planner/plan/oracle/oracle-case.js';
-import { runOracleCase } from '../../../../src/planner/plan/oracle/run-oracle.js';
+import { describeDifference, firstDifference } from '../../../testing/oracle/difference.js';
+import type { OracleInput } from '../../../testing/oracle/oracle-case.js';
+import { runOracleCase } from '../../../testing/oracle/run-oracle.js';
 
 describe('firstDifference', () => {
   it('takes numbers as C floats', () => {

@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { InputError, InvalidArgumentError } from '../../../../src/errors.js';
-import { defaultParameters, parametersFromEnvironment } from '../../../../src/planner/parameters.js';
-import { accuracyPage, compareResults, fitResults } from '../../../../src/planner/plan/estimate/accuracy-page.js';
-import { estimate, measuredParameters, type ReachName } from '../../../../src/planner/plan/estimate/estimate.js';
-import { fitParameters, withReach } from '../../../../src/planner/plan/estimate/fit.js';
-import { parsePublishedResults } from '../../../../src/planner/plan/estimate/published.js';
-import { applyOverrides } from '../../../../src/planner/plan/overrides.js';
-import { plan } from '../../../../src/planner/plan/plan.js';
-import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
-import { choose } from '../../../../src/planner/tuning/choose.js';
-import { collectives } from '../../../../src/planner/tuning/names.js';
-import { tune } from '../../../../src/planner/tuning/tune.js';
+import { InputError, InvalidArgumentError } from '../../../src/errors.js';
+import { defaultParameters, parametersFromEnvironment } from '../../../src/planner/parameters.js';
+import { accuracyPage, compareResults, fitResults } from '../../../testing/accuracy/accuracy-page.js';
+import { estimate, measuredParameters, type ReachName } from '../../../src/planner/plan/estimate.js';
+import { fitParameters, withReach } from '../../../testing/accuracy/fit.js';
+import { parsePublishedResults } from '../../../testing/accuracy/published.js';
+import { applyOverrides } from '../../../src/planner/plan/overrides.js';
+import { plan } from '../../../src/planner/plan/plan.js';
+import { machine } from '../../../src/planner/topology/catalogue/machines.js';
+import { choose } from '../../../src/planner/tuning/choose.js';
+import { collectives } from '../../../src/planner/tuning/names.js';
+import { tune } from '../../../src/planner/tuning/tune.js';
 
-const notes = new URL('../../../../docs/notes/', import.meta.url);
+const notes = new URL('../../../docs/notes/', import.meta.url);
 const published = readFileSync(new URL('published-results.yaml', notes), 'utf8');
 
 function tuningOf(

@@ -1,5 +1,5 @@
-import { fitPhysics, predictMeasured, startingPhysics } from '../../simulate/calibrate.js';
-import { listPhysics, type Physics } from '../../simulate/physics.js';
+import { fitPhysics, predictMeasured, startingPhysics } from './fit-physics.js';
+import { listPhysics, type Physics } from '../../src/planner/simulate/physics.js';
 import { believedUs, type MeasuredCall } from './measured.js';
 
 /** A measured call, what was predicted for it by a fit without its machine, and what NCCL believes. */

@@ -1,6 +1,6 @@
-import { type Collective, collectives, type DataTypeName, dataTypes } from '../../tuning/names.js';
-import type { Overrides } from '../overrides.js';
-import { YamlReader } from '../yaml-reader.js';
+import { type Collective, collectives, type DataTypeName, dataTypes } from '../../src/planner/tuning/names.js';
+import type { Overrides } from '../../src/planner/plan/overrides.js';
+import { YamlReader } from '../../src/planner/plan/yaml-reader.js';
 
 /** A measurement that somebody published. */
 export interface PublishedResult {

@@ -1,4 +1,4 @@
-import { TcclError } from '../../../errors.js';
+import { TcclError } from '../../src/errors.js';
 import { describeDifference } from './difference.js';
 import { OracleCase, type OracleInput } from './oracle-case.js';
 import { type Section, sections } from './sections.js';

@@ -1,11 +1,9 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import type { Command } from 'commander';
-import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
-import type { CaseResult, Outcome } from '../../planner/plan/oracle/run-oracle.js';
-import type { OracleInput } from '../../planner/plan/oracle/oracle-case.js';
-import { didYouMean } from '../../suggest.js';
-import { colorsFor, examples, print, printJson } from '../output.js';
+import { Command } from 'commander';
+import { colorsFor, examples, print, printJson } from '../../src/cli/output.js';
+import { InvalidArgumentError } from '../../src/errors.js';
+import { didYouMean } from '../../src/suggest.js';
+import { caseFolders, readCase } from './read-cases.js';
+import { type CaseResult, type Outcome, runOracleCase, sectionNames } from './run-oracle.js';
 
 interface OracleOptions {
   readonly sections?: string;
@@ -13,33 +11,31 @@ interface OracleOptions {
   readonly json?: boolean;
 }
 
-/** `tccl oracle`: compares the planner with answers of the real NCCL. */
-export function register(program: Command): void {
-  program
-    .command('oracle')
-    .description('compare the planner with what NCCL itself answered for many machines')
+/** `npm run oracle`: compares the planner with answers of the real NCCL. */
+export function oracleCommand(): Command {
+  return new Command('oracle')
+    .description('compare the planner with recorded answers of NCCL')
     .argument(
       '<directory>',
-      'folder of cases: each a folder with case.json, expected.json and XML files; or one folder of cases for each version of NCCL',
+      'folder of cases: each a folder with case.json, expected.json and XML files; or one folder of cases per version of NCCL',
     )
-    .option('--sections <names>', 'compare these sections only, by comma')
-    .option('--filter <text>', 'only cases whose name contains this')
+    .option('--sections <names>', 'compare only these sections (comma-separated)')
+    .option('--filter <text>', 'only cases whose name contains this text')
     .option('--json', 'print the result as JSON')
     .addHelpText(
       'after',
       `${examples(
-        ['all cases', 'tccl oracle ../shared/oracle/cases'],
-        ['other versions, each by its own rules', 'tccl oracle ../shared/oracle-versions/cases'],
-        ['two parts of some', 'tccl oracle ../shared/oracle/cases --sections system,paths --filter dgxh100'],
+        ['all cases', 'npm run oracle -- ../shared/oracle/cases'],
+        ['other versions of NCCL, each by its own rules', 'npm run oracle -- ../shared/oracle-versions/cases'],
+        ['two sections of some cases', 'npm run oracle -- ../shared/oracle/cases --sections system,paths --filter dgxh100'],
       )}\nExit code 0 when all compared sections are equal in all cases, else 1.`,
     )
-    .action(async (directory: string, options: OracleOptions) => {
-      process.exitCode = await compareWithOracle(directory, options);
+    .action((directory: string, options: OracleOptions) => {
+      process.exitCode = compareWithOracle(directory, options);
     });
 }
 
-async function compareWithOracle(directory: string, options: OracleOptions): Promise<number> {
-  const { runOracleCase, sectionNames } = await import('../../planner/plan/oracle/run-oracle.js');
+function compareWithOracle(directory: string, options: OracleOptions): number {
   const asked = options.sections?.split(',').map((name) => name.trim());
   for (const name of asked ?? []) {
     if (!sectionNames.includes(name)) {
@@ -130,60 +126,5 @@ function printVersions(versions: readonly VersionCounts[]): void {
       return failed > 0 ? paint.red(text) : text;
     });
     print(`${nccl.padEnd(8)}${String(cases).padStart(6)}${cells.join('')}`);
-  }
-}
-
-/** Folders with a case, in order of their names; of a folder with a folder for each version, those of all versions. */
-function caseFolders(directory: string, filter = ''): string[] {
-  let entries: string[];
-  try {
-    entries = readdirSync(directory).sort();
-  } catch (error) {
-    throw new SystemError(
-      'FILE',
-      `cannot read the folder ${directory}: ${error instanceof Error ? error.message : String(error)}`,
-      { cause: error },
-    );
-  }
-  const isCase = (folder: string) => statSync(join(folder, 'case.json'), { throwIfNoEntry: false })?.isFile() === true;
-  const isFolder = (folder: string) => statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true;
-  const versions = entries
-    .filter((name) => /^[0-9]+\.[0-9]+\.[0-9]+$/.test(name))
-    .map((name) => join(directory, name))
-    .filter(isFolder);
-  const candidates =
-    versions.length === 0
-      ? entries.map((name) => join(directory, name))
-      : versions.flatMap((version) =>
-          readdirSync(version)
-            .sort()
-            .map((name) => join(version, name)),
-        );
-  const folders = candidates.filter((folder) => basename(folder).includes(filter)).filter(isCase);
-  if (folders.length === 0) {
-    const inside =
-      statSync(join(directory, 'cases'), { throwIfNoEntry: false }) === undefined ? '' : `; try ${join(directory, 'cases')}`;
-    const which = filter === '' ? 'no folder with a case.json' : `no folder with a case.json and ${filter} in its name`;
-    throw new InvalidArgumentError('FILE', `${which} in ${directory}${inside}`);
-  }
-  return folders;
-}
-
-function readCase(folder: string): OracleInput {
-  const names = readdirSync(folder);
-  const name = folder.split('/').at(-1) ?? folder;
-  return {
-    name,
-    case: readJson(join(folder, 'case.json')),
-    expected: readJson(join(folder, 'expected.json')),
-    files: new Map(names.filter((file) => file.endsWith('.xml')).map((file) => [file, readFileSync(join(folder, file), 'utf8')])),
-  };
-}
-
-function readJson(file: string): unknown {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8'));
-  } catch (error) {
-    throw new InputError('SYNTAX', error instanceof Error ? error.message : String(error), { file, cause: error });
   }
 }

@@ -1,14 +1,14 @@
-import { InputError } from '../../../errors.js';
-import { parametersFromEnvironment } from '../../parameters.js';
-import { machine } from '../../topology/catalogue/machines.js';
-import { busFactor } from '../../tuning/choose.js';
-import { type Generation, generationOf } from '../../tuning/constants.js';
-import { tune } from '../../tuning/tune.js';
-import { applyOverrides } from '../overrides.js';
-import { formatBytes, formatRate, formatWay } from '../overview/words.js';
-import { plan } from '../plan.js';
+import { InputError } from '../../src/errors.js';
+import { parametersFromEnvironment } from '../../src/planner/parameters.js';
+import { machine } from '../../src/planner/topology/catalogue/machines.js';
+import { busFactor } from '../../src/planner/tuning/choose.js';
+import { type Generation, generationOf } from '../../src/planner/tuning/constants.js';
+import { tune } from '../../src/planner/tuning/tune.js';
+import { applyOverrides } from '../../src/planner/plan/overrides.js';
+import { formatBytes, formatRate, formatWay } from '../../src/planner/plan/overview/words.js';
+import { plan } from '../../src/planner/plan/plan.js';
 import { method, misses } from './accuracy-words.js';
-import { type EstimateTerms, estimateTerms, estimateTimeUs, measuredParameters } from './estimate.js';
+import { type EstimateTerms, estimateTerms, estimateTimeUs, measuredParameters } from '../../src/planner/plan/estimate.js';
 import { fitParameters, type FitResult } from './fit.js';
 import { parsePublishedResults, type PublishedResult } from './published.js';
 

@@ -1,9 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command } from 'commander';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { register } from '../../../../src/cli/commands/oracle.js';
+import { oracleCommand } from '../../../testing/oracle/command.js';
 
 const xml =
   '<system version="1"><cpu numaid="0" affinity="f" arch="arm64"><pci busid="0000:01:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="80" rank="0" gdr="1"/></pci></cpu></system>';
@@ -33,33 +32,33 @@ function addCase(name: string, maxBw: number): void {
 }
 
 /** What the command prints, and its exit code. */
-async function oracle(...args: string[]): Promise<{ output: string; exitCode: unknown }> {
+function oracle(...args: string[]): { output: string; exitCode: unknown } {
   let output = '';
   vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
     output += String(text);
     return true;
   });
-  const program = new Command().exitOverride();
-  register(program);
-  await program.parseAsync(['oracle', directory, ...args], { from: 'user' });
+  oracleCommand()
+    .exitOverride()
+    .parse([directory, ...args], { from: 'user' });
   return { output, exitCode: process.exitCode };
 }
 
-describe('tccl oracle', () => {
-  it('counts per section, names what differs and exits 1', async () => {
+describe('npm run oracle', () => {
+  it('counts per section, names what differs and exits 1', () => {
     addCase('right', 5000);
     addCase('wrong', 1);
-    const { output, exitCode } = await oracle('--sections', 'nodeTypes,system');
+    const { output, exitCode } = oracle('--sections', 'nodeTypes,system');
     expect(output).toContain('differs wrong nodeTypes: nodeTypes[0].maxBw: NCCL 1, here 5000');
     expect(output).toMatch(/nodeTypes +1 +1 +0/);
     expect(output).toMatch(/system +0 +0 +2/);
     expect(exitCode).toBe(1);
   });
 
-  it('exits 0 when all is equal, and gives JSON', async () => {
+  it('exits 0 when all is equal, and gives JSON', () => {
     addCase('right', 5000);
     addCase('wrong', 1);
-    const { output, exitCode } = await oracle('--sections', 'nodeTypes', '--filter', 'right', '--json');
+    const { output, exitCode } = oracle('--sections', 'nodeTypes', '--filter', 'right', '--json');
     expect(JSON.parse(output)).toMatchObject({
       cases: 1,
       sections: [{ section: 'nodeTypes', passed: 1, failed: 0, skipped: 0 }],
@@ -68,8 +67,8 @@ describe('tccl oracle', () => {
     expect(exitCode).toBe(0);
   });
 
-  it('refuses an unknown section and a folder without cases', async () => {
-    await expect(oracle('--sections', 'path')).rejects.toThrow(/no section path; did you mean paths\?/);
-    await expect(oracle()).rejects.toThrow(/no folder with a case.json/);
+  it('refuses an unknown section and a folder without cases', () => {
+    expect(() => oracle('--sections', 'path')).toThrow(/no section path; did you mean paths\?/);
+    expect(() => oracle()).toThrow(/no folder with a case.json/);
   });
 });

@@ -1,17 +1,17 @@
-import { InputError } from '../../../errors.js';
-import { parametersFromEnvironment } from '../../parameters.js';
-import type { ScheduledCollective } from '../../schedule/schedule.js';
-import type { Measurement } from '../../simulate/calibrate.js';
-import { machine } from '../../topology/catalogue/machines.js';
-import { busFactor, choose } from '../../tuning/choose.js';
-import { generationOf } from '../../tuning/constants.js';
-import { type Collective, collectives, type DataTypeName } from '../../tuning/names.js';
-import { type Tuning, tune } from '../../tuning/tune.js';
-import { prepareCluster } from '../cluster.js';
-import { parsePublishedResults } from '../estimate/published.js';
-import { applyOverrides, type Overrides } from '../overrides.js';
-import { planPrepared } from '../plan.js';
-import { simulatorOf } from '../prediction.js';
+import { InputError } from '../../src/errors.js';
+import { parametersFromEnvironment } from '../../src/planner/parameters.js';
+import type { ScheduledCollective } from '../../src/planner/schedule/schedule.js';
+import type { Measurement } from './fit-physics.js';
+import { machine } from '../../src/planner/topology/catalogue/machines.js';
+import { busFactor, choose } from '../../src/planner/tuning/choose.js';
+import { generationOf } from '../../src/planner/tuning/constants.js';
+import { type Collective, collectives, type DataTypeName } from '../../src/planner/tuning/names.js';
+import { type Tuning, tune } from '../../src/planner/tuning/tune.js';
+import { prepareCluster } from '../../src/planner/plan/cluster.js';
+import { parsePublishedResults } from '../accuracy/published.js';
+import { applyOverrides, type Overrides } from '../../src/planner/plan/overrides.js';
+import { planPrepared } from '../../src/planner/plan/plan.js';
+import { simulatorOf } from '../../src/planner/plan/prediction.js';
 
 /** A measured time with what the tables of errors need to know. */
 export interface MeasuredCall extends Measurement {

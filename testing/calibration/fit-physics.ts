@@ -1,7 +1,7 @@
-import { generations, type Generation } from '../tuning/constants.js';
-import type { DataTypeName } from '../tuning/names.js';
-import type { ScheduledCollective } from '../schedule/schedule.js';
-import { defaultEnvironment, type Environment } from './environment.js';
+import { generations, type Generation } from '../../src/planner/tuning/constants.js';
+import type { DataTypeName } from '../../src/planner/tuning/names.js';
+import type { ScheduledCollective } from '../../src/planner/schedule/schedule.js';
+import { defaultEnvironment, type Environment } from '../../src/planner/simulate/environment.js';
 import {
   commonParameters,
   type CommonParameter,
@@ -11,8 +11,8 @@ import {
   type PhysicsName,
   type PhysicsParameter,
   withPhysics,
-} from './physics.js';
-import type { Simulator } from './simulate.js';
+} from '../../src/planner/simulate/physics.js';
+import type { Simulator } from '../../src/planner/simulate/simulate.js';
 
 /** One measured time. */
 export interface Measurement {

@@ -1,8 +1,8 @@
-import { cpuRanges } from '../../topology/build/cpu-mask.js';
-import type { LocalSystem } from '../../topology/local-systems.js';
-import { hopNames } from '../../topology/paths/compute-paths.js';
-import { countOf, nodeName, type System, type SystemNode } from '../../topology/system.js';
-import { linkTypeName, NodeType, nodeTypeNames, PathType, pathTypeNames } from '../../topology/types.js';
+import { cpuRanges } from '../../src/planner/topology/build/cpu-mask.js';
+import type { LocalSystem } from '../../src/planner/topology/local-systems.js';
+import { hopNames } from '../../src/planner/topology/paths/compute-paths.js';
+import { countOf, nodeName, type System, type SystemNode } from '../../src/planner/topology/system.js';
+import { linkTypeName, NodeType, nodeTypeNames, PathType, pathTypeNames } from '../../src/planner/topology/types.js';
 import { type Difference, firstDifference } from './difference.js';
 import { isRecord, type OracleCase } from './oracle-case.js';
 

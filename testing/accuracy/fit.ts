@@ -1,4 +1,10 @@
-import { type EstimateParameters, type EstimateTerms, estimateTimeUs, measuredParameters, type ReachName } from './estimate.js';
+import {
+  type EstimateParameters,
+  type EstimateTerms,
+  estimateTimeUs,
+  measuredParameters,
+  type ReachName,
+} from '../../src/planner/plan/estimate.js';
 
 /** A published result as the fit sees it: its calls, and the time that each took. */
 export type FitResult = readonly { readonly terms: EstimateTerms; readonly measuredUs: number }[];

@@ -1,8 +1,8 @@
-import { choose } from '../../tuning/choose.js';
-import { algorithms, byName, type Collective, collectives, protocols } from '../../tuning/names.js';
-import { predict } from '../../tuning/predict.js';
-import type { ByCandidate } from '../../tuning/threads.js';
-import type { Tuning } from '../../tuning/tune.js';
+import { choose } from '../../src/planner/tuning/choose.js';
+import { algorithms, byName, type Collective, collectives, protocols } from '../../src/planner/tuning/names.js';
+import { predict } from '../../src/planner/tuning/predict.js';
+import type { ByCandidate } from '../../src/planner/tuning/threads.js';
+import type { Tuning } from '../../src/planner/tuning/tune.js';
 import { type Difference, firstDifference } from './difference.js';
 import { isRecord } from './oracle-case.js';
 

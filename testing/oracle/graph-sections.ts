@@ -1,7 +1,7 @@
-import { graphNames } from '../../graph/graph.js';
-import { graphToJson } from '../../graph/graph-json.js';
-import { graphsToXml } from '../../graph/graph-xml.js';
-import { writeXml } from '../../topology/xml/write.js';
+import { graphNames } from '../../src/planner/graph/graph.js';
+import { graphToJson } from '../../src/planner/graph/graph-json.js';
+import { graphsToXml } from '../../src/planner/graph/graph-xml.js';
+import { writeXml } from '../../src/planner/topology/xml/write.js';
 import { type Difference, firstDifference } from './difference.js';
 import type { OracleCase } from './oracle-case.js';
 import { compareNodeTypes } from './topology-sections.js';
