@@ -1,10 +1,12 @@
 import { createRequire } from 'node:module';
+import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 import { SystemError } from '../../errors.js';
 
 /**
- * The few calls of the C library that shared memory between processes needs. Lengths and offsets are bytes; every
- * call that can fail throws a SystemError with the name of its `errno`.
+ * The few calls of the C library that shared memory between processes and sockets need. Lengths and offsets are bytes. Calls
+ * that move bytes through a descriptor return their number, or minus the `errno`; every other call that can fail throws a
+ * SystemError with the name of its `errno`.
  */
 export interface Libc {
   /** The address of the memory that a typed array views. */
@@ -51,6 +53,52 @@ export interface Libc {
   setAffinity(cores: readonly number[]): void;
   /** Sleeps. */
   sleep(microseconds: number): void;
+  /** Sends bytes from an address as far as the kernel has room for them now. Never raises SIGPIPE. */
+  send(fd: number, address: number, bytes: number): number;
+  /** Receives what has come, at most `bytes` bytes, to an address. 0 is the end of the stream. */
+  recv(fd: number, address: number, bytes: number): number;
+  /** Another descriptor of the same file, closed on exec. */
+  dup(fd: number): number;
+  /** A pipe that never blocks. Other processes of the user may open its ends as `/proc/PID/fd/N`. */
+  pipe(): { readonly readEnd: number; readonly writeEnd: number };
+  /** Takes a byte from a pipe. */
+  readFd(fd: number): number;
+  /** Puts a byte into a pipe. */
+  writeFd(fd: number): number;
+  /**
+   * Blocks until one of the first `count` descriptors is ready, and at most so long. `setPollEntry` fills `fds`.
+   * Returns how many are ready; 0 after the time, or a signal.
+   */
+  pollFds(fds: Int32Array, count: number, timeoutMs: number): number;
+  /**
+   * Watches a descriptor in the event loop, from now on. The loop may have no other handle on it: watch a `dup` of a socket's.
+   *
+   * @param callback called once, when the descriptor is ready or broken; `start` watches again
+   */
+  watchFd(fd: number, wanted: Readiness, callback: () => void): FdWatch;
+}
+
+/** What a descriptor can be waited for. */
+export interface Readiness {
+  readonly readable?: boolean;
+  readonly writable?: boolean;
+}
+
+/** Keeps the process alive while it watches. */
+export interface FdWatch {
+  start(wanted: Readiness): void;
+  stop(): void;
+  /** For the last time; before the descriptor is closed. */
+  close(): void;
+}
+
+export const POLLIN = 1;
+export const POLLOUT = 4;
+
+/** Writes a `struct pollfd` for `pollFds`; `events` are POLLIN and POLLOUT. */
+export function setPollEntry(fds: Int32Array, index: number, fd: number, events: number): void {
+  fds[2 * index] = fd;
+  fds[2 * index + 1] = events;
 }
 
 interface Koffi {
@@ -60,6 +108,13 @@ interface Koffi {
   view(pointer: bigint, bytes: number): ArrayBuffer;
   proto(result: string, types: readonly string[]): unknown;
   decode(pointer: bigint, type: unknown): unknown;
+  readonly node: { poll(fd: number, wanted: Readiness, callback: () => void): PollHandle };
+}
+
+interface PollHandle {
+  start(wanted: Readiness, callback: () => void): void;
+  stop(): void;
+  close(): void;
 }
 
 const PROT_READ_WRITE = 3;
@@ -80,6 +135,13 @@ const F_WRLCK = 1;
 const F_UNLCK = 2;
 const MADV_COLLAPSE = 25;
 const PR_SET_PTRACER = 0x59616d61;
+const MSG_DONTWAIT = 0x40;
+const MSG_NOSIGNAL = 0x4000;
+const O_NONBLOCK = 0o4000;
+const O_CLOEXEC = 0o2000000;
+const F_DUPFD_CLOEXEC = 1030;
+const RTLD_NOW = 2;
+const RTLD_NODELETE = 4096;
 /** Linux moves at most a page less than 2 GiB at once. */
 const MOST_READ_BYTES = 2 ** 30;
 /** Of a set of cores: 8192 of them. */
@@ -97,17 +159,22 @@ function open(): { readonly libc: Libc } | { readonly reason: string } {
   if (process.platform !== 'linux') return { reason: `shared memory between processes needs Linux, this is ${process.platform}` };
   if (!['x64', 'arm64', 'riscv64', 'loong64'].includes(process.arch))
     return { reason: `${process.arch} is not a 64-bit platform of tccl` };
+  const require = createRequire(import.meta.url);
   let koffi: Koffi;
   try {
-    koffi = createRequire(import.meta.url)('koffi') as Koffi;
+    koffi = require('koffi') as Koffi;
   } catch (error) {
     return { reason: `the library koffi cannot be loaded (${(error as Error).message.split('\n')[0] ?? ''})` };
   }
-  return { libc: bind(koffi) };
+  const addon = Object.keys(require.cache).find((path) => path.endsWith('koffi.node'));
+  return { libc: bind(koffi, addon) };
 }
 
-function bind(koffi: Koffi): Libc {
+/** @param addon path of koffi's binary */
+function bind(koffi: Koffi, addon: string | undefined): Libc {
   const c = koffi.load(null);
+  // Node unloads the binary when the last thread that loaded it ends, and then closes handles of the loop with its code.
+  if (addon !== undefined) c.func('void *dlopen(const char *path, int flags)')(addon, RTLD_NOW | RTLD_NODELETE);
   const memmove = c.func('void *memmove(void *destination, void *source, size_t bytes)');
   const memcpy = c.func('int64_t memcpy(void *destination, const void *source, size_t bytes)');
   const mmap = c.func('int64_t mmap(int64_t address, size_t bytes, int protection, int flags, int fd, int64_t offset)');
@@ -127,6 +194,13 @@ function bind(koffi: Koffi): Libc {
   const madvise = c.func('int madvise(int64_t address, size_t bytes, int advice)');
   const prctl = c.func('int prctl(int option, ulong a, ulong b, ulong c, ulong d)');
   const usleep = c.func('int usleep(uint microseconds)');
+  // Addresses as numbers: 0.26 µs a call, 0.31 with an array of its own.
+  const send = c.func('int64_t send(int fd, int64_t address, int64_t bytes, int flags)');
+  const recv = c.func('int64_t recv(int fd, int64_t address, int64_t bytes, int flags)');
+  const pipe2 = c.func('int pipe2(void *fds, int flags)');
+  const readFile = c.func('int64_t read(int fd, void *bytes, size_t nBytes)');
+  const writeFile = c.func('int64_t write(int fd, const void *bytes, size_t nBytes)');
+  const poll = c.func('int poll(void *fds, ulong nFds, int timeoutMs)');
 
   const failed = (call: string): SystemError => {
     const errno = koffi.errno();
@@ -150,6 +224,9 @@ function bind(koffi: Koffi): Libc {
   };
 
   const addressOf = (view: Uint8Array): bigint => koffi.address(memmove(view, view, 0));
+  const byte = new Uint8Array(1);
+  /** What a call that moves bytes came to. Signals that interrupt it are of no concern: it never waits. */
+  const moved = (bytes: unknown): number => (bytes === -1 ? -koffi.errno() : (bytes as number));
   // struct iovec: address u64, length u64
   const local = new BigInt64Array(2);
   const remote = new BigInt64Array(2);
@@ -211,5 +288,36 @@ function bind(koffi: Koffi): Libc {
       check('sched_setaffinity', setAffinity(0, MASK_BYTES, mask));
     },
     sleep: (microseconds) => void usleep(microseconds),
+    send: (fd, address, bytes) => moved(send(fd, address, bytes, MSG_DONTWAIT | MSG_NOSIGNAL)),
+    recv: (fd, address, bytes) => moved(recv(fd, address, bytes, MSG_DONTWAIT)),
+    dup: (fd) => check('fcntl', fcntl(fd, F_DUPFD_CLOEXEC, 'int', 0)),
+    pipe() {
+      const ends = new Int32Array(2);
+      check('pipe2', pipe2(ends, O_NONBLOCK | O_CLOEXEC));
+      return { readEnd: ends[0] ?? -1, writeEnd: ends[1] ?? -1 };
+    },
+    readFd: (fd) => moved(readFile(fd, byte, 1)),
+    writeFd: (fd) => moved(writeFile(fd, byte, 1)),
+    pollFds(fds, count, timeoutMs) {
+      const nReady = poll(fds, count, timeoutMs) as number;
+      return nReady < 0 && koffi.errno() === constants.errno.EINTR ? 0 : check('poll', nReady);
+    },
+    watchFd(fd, wanted, callback) {
+      // koffi crashes on a call after `close`.
+      let handle: PollHandle | undefined;
+      const ready = (): void => {
+        handle?.stop();
+        callback();
+      };
+      handle = koffi.node.poll(fd, wanted, ready);
+      return {
+        start: (again) => handle?.start(again, ready),
+        stop: () => handle?.stop(),
+        close() {
+          handle?.close();
+          handle = undefined;
+        },
+      };
+    },
   };
 }

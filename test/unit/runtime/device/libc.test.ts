@@ -1,0 +1,112 @@
+import { connect, createServer, type Socket } from 'node:net';
+import { closeSync, readdirSync } from 'node:fs';
+import { constants } from 'node:os';
+import { afterEach, describe, expect, test } from 'vitest';
+import { loadLibc, POLLIN, POLLOUT, setPollEntry } from '../../../../src/runtime/device/libc.js';
+
+const loaded = loadLibc();
+const { EAGAIN, EPIPE } = constants.errno;
+
+describe.runIf('libc' in loaded)('calls on descriptors', () => {
+  const libc = ('libc' in loaded ? loaded.libc : undefined)!;
+  const fds: number[] = [];
+  const opened = (fd: number): number => {
+    fds.push(fd);
+    return fd;
+  };
+  const openPipe = (): { readEnd: number; writeEnd: number } => {
+    const { readEnd, writeEnd } = libc.pipe();
+    return { readEnd: opened(readEnd), writeEnd: opened(writeEnd) };
+  };
+  afterEach(() => fds.splice(0).forEach((fd) => libc.close(fd)));
+
+  test('a pipe gives the bytes that were put into it, and never blocks', () => {
+    const { readEnd, writeEnd } = openPipe();
+    expect(libc.readFd(readEnd)).toBe(-EAGAIN);
+    let written = 0;
+    while (libc.writeFd(writeEnd) === 1) written++;
+    expect(libc.writeFd(writeEnd)).toBe(-EAGAIN);
+    expect(written).toBeGreaterThan(1000);
+    while (libc.readFd(readEnd) === 1) written--;
+    expect(written).toBe(0);
+  });
+
+  test('poll finds the descriptors that are ready, and waits for none when told so', () => {
+    const { readEnd, writeEnd } = openPipe();
+    const entries = new Int32Array(4);
+    setPollEntry(entries, 0, readEnd, POLLIN);
+    setPollEntry(entries, 1, writeEnd, POLLOUT);
+    expect(libc.pollFds(entries, 1, 0)).toBe(0);
+    expect(libc.pollFds(entries, 2, -1)).toBe(1);
+    libc.writeFd(writeEnd);
+    expect(libc.pollFds(entries, 1, -1)).toBe(1);
+    expect(entries[1]! >> 16).toBe(POLLIN);
+  });
+
+  test('a watched descriptor calls once each time that it is watched', async () => {
+    const { readEnd, writeEnd } = openPipe();
+    let calls = 0;
+    let called: () => void = () => undefined;
+    const next = (): Promise<void> => new Promise((resolve) => (called = resolve));
+    const first = next();
+    const watch = libc.watchFd(readEnd, { readable: true }, () => {
+      calls++;
+      called();
+    });
+    libc.writeFd(writeEnd);
+    await first;
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+    expect(calls).toBe(1);
+    const second = next();
+    watch.start({ readable: true });
+    await second;
+    expect(calls).toBe(2);
+    watch.start({ readable: true });
+    watch.stop();
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+    expect(calls).toBe(2);
+    watch.close();
+    watch.close();
+    watch.start({ readable: true });
+    watch.stop();
+  });
+
+  test('bytes go through a socket from and to addresses, as far as there is room', async () => {
+    const server = createServer();
+    const accepted = new Promise<Socket>((resolve) => server.on('connection', resolve));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const sockets = [connect((server.address() as { port: number }).port, '127.0.0.1'), await accepted];
+    const [from, to] = sockets.map((socket) => {
+      socket.pause();
+      return opened(libc.dup((socket as unknown as { _handle: { fd: number } })._handle.fd));
+    }) as [number, number];
+    const bytes = 64 << 20;
+    const memory = new Uint8Array(bytes);
+    memory.fill(7, 0, 1000);
+    const address = Number(libc.addressOf(memory));
+    expect(libc.recv(to, address, 1)).toBe(-EAGAIN);
+    const sent = libc.send(from, address, bytes);
+    expect(sent).toBeGreaterThan(1000);
+    expect(sent).toBeLessThan(bytes);
+    expect(libc.recv(to, address + 2000, 1000)).toBe(1000);
+    expect(memory.subarray(2000, 3000)).toEqual(memory.subarray(0, 1000));
+    sockets[1]!.destroy();
+    await new Promise((resolve) => sockets[1]!.once('close', resolve));
+    libc.close(fds.pop()!);
+    for (const socket of sockets) socket.on('error', () => undefined);
+    const { ECONNRESET } = constants.errno;
+    expect([-EPIPE, -ECONNRESET]).toContain(libc.send(from, address, 1));
+    sockets[0]!.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  test('descriptors are closed for good', () => {
+    const before = readdirSync('/proc/self/fd').length;
+    const { readEnd, writeEnd } = libc.pipe();
+    const copy = libc.dup(readEnd);
+    expect(readdirSync('/proc/self/fd').length).toBe(before + 3);
+    for (const fd of [readEnd, writeEnd, copy]) libc.close(fd);
+    expect(readdirSync('/proc/self/fd').length).toBe(before);
+    expect(() => closeSync(copy)).toThrow('EBADF');
+  });
+});
