@@ -1,5 +1,6 @@
 /**
- * tccl/planner: what NCCL 2.30.7 decides for a machine or cluster. Pure code: it runs in a browser as in Node.
+ * tccl/planner: what NCCL decides for a machine or cluster. Pure code: it runs in browsers and in Node.
+ * docs/reference/planner.md describes each function and value.
  *
  * @packageDocumentation
  */
@@ -20,8 +21,6 @@ export {
 export {
   defaultParameters,
   type EnvironmentNote,
-  type Level,
-  type NetDevicesPolicy,
   type Parameters,
   parametersFromEnvironment,
   parameterTable,
@@ -34,41 +33,36 @@ export type { Agreement } from './graph/merge/agreement.js';
 export type { AlignedGraphs, GraphHeader } from './graph/merge/align.js';
 export type { Collnet, CollnetDirect } from './graph/merge/collnet.js';
 export { contradictions } from './graph/merge/contradictions.js';
-export {
-  contributionOf,
-  type HostContribution,
-  type NodeContribution,
-  type RankContribution,
-} from './graph/merge/contribution.js';
-export * from './graph/merge/links.js';
-export { type Merged, mergeHosts } from './graph/merge/merge.js';
+export type { HostContribution, NodeContribution, RankContribution } from './graph/merge/contribution.js';
+export { type ChainLinks, ringFrom, type RingNeighbours, type TreeLinks } from './graph/merge/links.js';
+export type { Merged } from './graph/merge/merge.js';
 export type { HostRun, NodeTable } from './graph/merge/nodes.js';
 export type { Nvls, NvlsLinks } from './graph/merge/nvls.js';
 export type { BufferBytes, P2pSizes } from './graph/merge/p2p.js';
 export type { P2pOrder, P2pSchedule } from './graph/merge/p2p-schedule.js';
-export * from './graph/merge/print.js';
+export { type PrintOptions, ringLines, treesLine } from './graph/merge/print.js';
 export type { Rings } from './graph/merge/rings.js';
 export { describeMergeEvent, type MergeEvent, type MergeListener } from './graph/merge/trace.js';
-export { treeArity, type Trees } from './graph/merge/trees.js';
-export { allRules, type ChangedRule, type NamedRule, rulesBetween } from './versions/describe.js';
+export type { Trees } from './graph/merge/trees.js';
+export { type ChangedRule, type NamedRule, rulesBetween } from './versions/describe.js';
 export type { Rule, Step } from './versions/rule.js';
-export { type RuleName, type Rules, rulesOf } from './versions/rules.js';
+export type { RuleName, Rules } from './versions/rules.js';
 export { ncclInTorch } from './versions/torch.js';
-export {
-  comparedVersions,
-  coveredVersions,
-  defaultVersion,
-  isCompared,
-  ncclVersion,
-  nearestVersions,
-  releases,
-} from './versions/version.js';
+export { comparedVersions, coveredVersions, defaultVersion, ncclVersion, releases } from './versions/version.js';
 export type { ExitRefusal } from './graph/nics.js';
 export { searchHost, type SearchOptions } from './graph/search-host.js';
 export { type GraphStory, StoryTeller } from './graph/story.js';
 export type { EntryRefusal, Improvement, PathRefusal, SearchEvent, SearchListener, Settings } from './graph/trace.js';
-export * from './graph/transports/connection.js';
-export { type Direction, type RingConnections, Transports, type TreeConnections } from './graph/transports/transports.js';
+export type {
+  Connection,
+  NetConnection,
+  NetReason,
+  NoConnection,
+  NoP2pReason,
+  P2pConnection,
+  ShmConnection,
+} from './graph/transports/connection.js';
+export type { Direction, RingConnections, Transports, TreeConnections } from './graph/transports/transports.js';
 export { checkLog } from './log/check-log.js';
 export { comparePlan, type PlanComparison, type PlanDifference, planFinding } from './log/compare-plan.js';
 export type { LogFinding, LogFindingCode, LogSeverity } from './log/finding.js';
@@ -78,8 +72,8 @@ export { NcclLogReader } from './log/read-log.js';
 export { type Verdict, verdictOf } from './log/verdict.js';
 export type { MeasuredRow, MeasuredTable } from './log/table.js';
 export { defaultEnvironment, type Environment } from './simulate/environment.js';
-export { listPhysics, measuredPhysics, type Physics, type PhysicsName, withPhysics } from './simulate/physics.js';
-export { type Simulated, type SimulateOptions, Simulator } from './simulate/simulate.js';
+export { measuredPhysics, type Physics, type PhysicsName, withPhysics } from './simulate/physics.js';
+export type { Simulated, SimulateOptions, Simulator } from './simulate/simulate.js';
 export { collectiveSchedule, messagesSchedule, type PairsWay, pairsWay, type ScheduledWay } from './schedule/from-plan.js';
 export {
   type Connection as ScheduledConnection,
@@ -92,17 +86,29 @@ export {
   type Worker,
 } from './schedule/schedule.js';
 export { type ScheduleFault, verifySchedule } from './schedule/verify.js';
-export { assignHost, buildSystem, type BuildOptions, type SystemNote } from './topology/build/build-system.js';
-export { fuseRanks, fuseTopologies } from './topology/combine/fuse.js';
-export { mergeNics } from './topology/combine/merge-nics.js';
-export { trimUnused } from './topology/combine/trim-unused.js';
+export { buildSystem, type BuildOptions, type SystemNote } from './topology/build/build-system.js';
 export { type LocalSystem, localSystems } from './topology/local-systems.js';
 export { GdrMode, type GdrReason } from './topology/paths/gdr.js';
-export { computePaths, hopNames } from './topology/paths/compute-paths.js';
+export { computePaths } from './topology/paths/compute-paths.js';
 export type { Paths } from './topology/paths/paths.js';
 export type { DriverFacts } from './topology/paths/reach.js';
-export * from './topology/system.js';
-export * from './topology/types.js';
+export {
+  CpuArch,
+  CpuModel,
+  type CpuNode,
+  CpuVendor,
+  type DevNode,
+  type GpuNode,
+  type Links,
+  type NetNode,
+  nodeName,
+  type PciNode,
+  type PlainNode,
+  type PluginNode,
+  type System,
+  type SystemNode,
+} from './topology/system.js';
+export { LinkType, linkTypeName, NodeType, nodeTypeNames, PathType, pathTypeNames } from './topology/types.js';
 export { type Completed, completeSkeleton, isSkeleton } from './topology/catalogue/complete.js';
 export { cpuModels } from './topology/catalogue/cpus.js';
 export { type GpuModel, gpuModels } from './topology/catalogue/gpus.js';
@@ -124,30 +130,41 @@ export { writeXml } from './topology/xml/write.js';
 export type { BandwidthLimit } from './tuning/bandwidth.js';
 export { busFactor, type Choice, choose } from './tuning/choose.js';
 export { type Flip, flips, type Way } from './tuning/flips.js';
-export { type TuningInput, tuningInput } from './tuning/input.js';
-export * from './tuning/names.js';
+export type { TuningInput } from './tuning/input.js';
+export {
+  type Algorithm,
+  algorithms,
+  type Collective,
+  collectives,
+  type DataTypeName,
+  dataTypes,
+  type OperatorName,
+  operators,
+  type Protocol,
+  protocols,
+} from './tuning/names.js';
 export { type CallOptions, predict, type Prediction } from './tuning/predict.js';
 export { describeReason, type Reason } from './tuning/reasons.js';
 export type { ByCandidate } from './tuning/threads.js';
-export { type Model, tune, tuneFor, type Tuning } from './tuning/tune.js';
+export { type Model, tune, type Tuning } from './tuning/tune.js';
 export { type Cluster, type ClusterHosts, prepareCluster, type PreparedHosts, type PrepareOptions } from './plan/cluster.js';
 export { type ClusterFile, type ClusterFileMachine, parseClusterFile } from './plan/cluster-file.js';
-export { comparePlans, type Comparison, type Difference, type Section, sections, type Side } from './plan/diff/compare.js';
+export { comparePlans, type Comparison, type Difference, type Section, type Side } from './plan/diff/compare.js';
 export { type ChosenWay, type Cost, costs } from './plan/diff/cost.js';
-export { type Answer, type Evidence, type Topic, topics } from './plan/explain/answer.js';
-export { type DirectQuestion, explain, mostTelling } from './plan/explain/explain.js';
-export { type Change, changesFor } from './plan/explain/help/changes.js';
+export type { Answer, Evidence, Topic } from './plan/explain/answer.js';
+export { type DirectQuestion, explain } from './plan/explain/explain.js';
+export type { Change } from './plan/explain/help/changes.js';
 export { answerHelp, type HelpInput, type Progress, type Tried, tryChanges } from './plan/explain/help/try-changes.js';
-export { nearestForms, parseQuestion, type PartialWay, type Question, questionForms } from './plan/explain/question.js';
-export { type Situation, situationOf, type SituationOptions, tellsSearches } from './plan/explain/situation.js';
+export { parseQuestion, type PartialWay, type Question, questionForms } from './plan/explain/question.js';
+export { type Situation, situationOf, type SituationOptions } from './plan/explain/situation.js';
 export { type Estimate, estimate } from './plan/estimate.js';
 export { predictCollectives, type PredictedCollective, type PredictedRow, simulatorOf } from './plan/prediction.js';
 export { applyOverrides, type Overrides } from './plan/overrides.js';
-export { describeNoP2p, summarizeConnections, type ConnectionSummary, transportsOf } from './plan/overview/connections.js';
-export { curveSizes, type Forecast, forecast, type ForecastRow, usualSizes } from './plan/overview/forecast.js';
-export { type LinkKind, type LinkLoad, ringLoads } from './plan/overview/fullest-link.js';
+export { type ConnectionSummary, transportsOf } from './plan/overview/connections.js';
+export { forecast, type Forecast, type ForecastRow } from './plan/overview/forecast.js';
+export type { LinkKind, LinkLoad } from './plan/overview/fullest-link.js';
 export { type MachinePicture, overviewHtml } from './plan/overview/html.js';
-export * from './plan/overview/overview.js';
+export { type Overview, overviewOf, type OverviewInput } from './plan/overview/overview.js';
 export { overviewSvg } from './plan/overview/svg.js';
 export { type Plan, plan, type PlannedHosts, type PlanOptions, planPrepared } from './plan/plan.js';
 export { planFromJson, planToJson } from './plan/plan-json.js';
