@@ -71,7 +71,7 @@ export interface Libc {
    */
   pollFds(fds: Int32Array, count: number, timeoutMs: number): number;
   /**
-   * Watches a descriptor in the event loop, from now on. The loop may have no other handle on it: watch a `dup` of a socket's.
+   * Watches a descriptor in the event loop, from now on; one of node:net, too.
    *
    * @param callback called once, when the descriptor is ready or broken; `start` watches again
    */
@@ -88,7 +88,6 @@ export interface Readiness {
 export interface FdWatch {
   start(wanted: Readiness): void;
   stop(): void;
-  /** For the last time; before the descriptor is closed. */
   close(): void;
 }
 
@@ -140,6 +139,8 @@ const MSG_NOSIGNAL = 0x4000;
 const O_NONBLOCK = 0o4000;
 const O_CLOEXEC = 0o2000000;
 const F_DUPFD_CLOEXEC = 1030;
+const EPOLL_CTL_ADD = 1;
+const EPOLL_CTL_DEL = 2;
 const RTLD_NOW = 2;
 const RTLD_NODELETE = 4096;
 /** Linux moves at most a page less than 2 GiB at once. */
@@ -201,6 +202,8 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
   const readFile = c.func('int64_t read(int fd, void *bytes, size_t nBytes)');
   const writeFile = c.func('int64_t write(int fd, const void *bytes, size_t nBytes)');
   const poll = c.func('int poll(void *fds, ulong nFds, int timeoutMs)');
+  const epollCreate = c.func('int epoll_create1(int flags)');
+  const epollControl = c.func('int epoll_ctl(int epoll, int operation, int fd, const void *event)');
 
   const failed = (call: string): SystemError => {
     const errno = koffi.errno();
@@ -225,6 +228,8 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
 
   const addressOf = (view: Uint8Array): bigint => koffi.address(memmove(view, view, 0));
   const byte = new Uint8Array(1);
+  // struct epoll_event: events u32, data
+  const epollEvent = new Uint32Array(4);
   /** What a call that moves bytes came to. Signals that interrupt it are of no concern: it never waits. */
   const moved = (bytes: unknown): number => (bytes === -1 ? -koffi.errno() : (bytes as number));
   // struct iovec: address u64, length u64
@@ -303,19 +308,35 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
       return nReady < 0 && koffi.errno() === constants.errno.EINTR ? 0 : check('poll', nReady);
     },
     watchFd(fd, wanted, callback) {
+      // The loop refuses a second handle on a descriptor, and a duplicate would keep a connection open after the end of a
+      // thread. So it watches an epoll instance, which does neither.
+      const epoll = check('epoll_create1', epollCreate(O_CLOEXEC));
+      const set = ({ readable = false, writable = false }: Readiness): void => {
+        epollEvent[0] = (readable ? POLLIN : 0) | (writable ? POLLOUT : 0);
+        epollControl(epoll, EPOLL_CTL_DEL, fd, epollEvent);
+        check('epoll_ctl', epollControl(epoll, EPOLL_CTL_ADD, fd, epollEvent));
+      };
+      set(wanted);
       // koffi crashes on a call after `close`.
       let handle: PollHandle | undefined;
       const ready = (): void => {
         handle?.stop();
         callback();
       };
-      handle = koffi.node.poll(fd, wanted, ready);
+      const whenReadable = { readable: true };
+      handle = koffi.node.poll(epoll, whenReadable, ready);
       return {
-        start: (again) => handle?.start(again, ready),
+        start(again) {
+          if (handle === undefined) return;
+          set(again);
+          handle.start(whenReadable, ready);
+        },
         stop: () => handle?.stop(),
         close() {
-          handle?.close();
+          if (handle === undefined) return;
+          handle.close();
           handle = undefined;
+          close(epoll);
         },
       };
     },

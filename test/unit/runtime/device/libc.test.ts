@@ -78,8 +78,14 @@ describe.runIf('libc' in loaded)('calls on descriptors', () => {
     const sockets = [connect((server.address() as { port: number }).port, '127.0.0.1'), await accepted];
     const [from, to] = sockets.map((socket) => {
       socket.pause();
-      return opened(libc.dup((socket as unknown as { _handle: { fd: number } })._handle.fd));
+      return (socket as unknown as { _handle: { fd: number } })._handle.fd;
     }) as [number, number];
+    await new Promise<void>((resolve) => {
+      const watch = libc.watchFd(from, { writable: true }, () => {
+        watch.close();
+        resolve();
+      });
+    });
     const bytes = 64 << 20;
     const memory = new Uint8Array(bytes);
     memory.fill(7, 0, 1000);
@@ -92,7 +98,6 @@ describe.runIf('libc' in loaded)('calls on descriptors', () => {
     expect(memory.subarray(2000, 3000)).toEqual(memory.subarray(0, 1000));
     sockets[1]!.destroy();
     await new Promise((resolve) => sockets[1]!.once('close', resolve));
-    libc.close(fds.pop()!);
     for (const socket of sockets) socket.on('error', () => undefined);
     const { ECONNRESET } = constants.errno;
     expect([-EPIPE, -ECONNRESET]).toContain(libc.send(from, address, 1));
