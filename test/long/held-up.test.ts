@@ -21,6 +21,13 @@ const ways = [
   { scenario: 'split', way: 'in one segment', env: {} },
   { scenario: 'split', way: 'over sockets of a thread', env: { ...apart, ...blocking } },
   { scenario: 'window', way: 'on two hosts', env: hosts },
+  ...['signal', 'messageFirst', 'messageAfter'].flatMap((scenario) => [
+    { scenario, way: 'in one segment', env: {} },
+    { scenario, way: 'around a ring in one segment', env: { TCCL_ALGO: 'ring' } },
+    { scenario, way: 'over sockets', env: apart },
+    { scenario, way: 'over sockets of a thread', env: { ...apart, ...blocking } },
+    { scenario, way: 'on two hosts', env: hosts },
+  ]),
 ];
 
 const N_RANKS = 4;
@@ -31,6 +38,7 @@ interface Line {
   readonly pid?: number;
   readonly code?: string;
   readonly ranks?: readonly number[];
+  readonly message?: string;
 }
 
 const linesOf = (text: string): Line[] =>
@@ -68,7 +76,7 @@ describe.concurrent('a rank that stands still', { timeout: 120_000 }, () => {
       const told = shown.filter(({ code }) => code !== undefined).sort((a, b) => a.rank - b.rank);
       expect(
         told.map(({ rank, code, ranks }) => ({ rank, code, ranks })),
-        stderr,
+        stderr + told.map(({ rank, message }) => `rank ${String(rank)}: ${String(message)}`).join('\n'),
       ).toEqual([0, 1, 3].map((rank) => ({ rank, code: 'TIMEOUT', ranks: [STOPPED] })));
     },
   );

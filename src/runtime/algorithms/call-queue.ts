@@ -27,7 +27,13 @@ export interface CallQueueParts {
   /** Told once of each call that waits for long. */
   readonly warn: (text: string) => void;
   /** The messages of this communicator, which go on while a call is waited for. `step` returns whether any got further. */
-  readonly messages: { arePolled(): boolean; step(): boolean; throwLastWords(): void };
+  readonly messages: {
+    arePolled(): boolean;
+    step(): boolean;
+    throwLastWords(): void;
+    /** Tells those that may wait for this rank's messages what it waits for. */
+    tellWaits(report: readonly number[]): void;
+  };
   /** Ends the communicator for an error of a call, and gives the error to throw. */
   readonly fail: (error: unknown) => unknown;
 }
@@ -314,11 +320,12 @@ export class CallQueue {
   sayWaits(): void {
     const deed = this.#deed();
     if (deed === undefined) return;
-    this.#engine.sayWaits(this.#limitMs, deed);
-    const { waitLine } = this.#parts;
+    const report = this.#engine.sayWaits(this.#limitMs, deed);
+    const { messages, waitLine } = this.#parts;
+    if (report !== undefined) messages.tellWaits(report);
     const begun = this.#begun;
     const { steps } = this.#engine;
-    waitLine?.say(encodeDeed(deed), () => this.isPending && this.#begun === begun && this.#engine.steps === steps);
+    waitLine?.say(report ?? encodeDeed(deed), () => this.isPending && this.#begun === begun && this.#engine.steps === steps);
     waitLine?.ask(this.#engine.late(this.#limitMs));
   }
 

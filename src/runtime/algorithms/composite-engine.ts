@@ -102,8 +102,12 @@ export class CompositeEngine implements Engine {
     return this.#current.late(limitMs);
   }
 
-  sayWaits(limitMs: number, deed: Deed): void {
-    this.#current.sayWaits(limitMs, deed);
+  sayWaits(limitMs: number, deed: Deed): readonly number[] | undefined {
+    return this.#current.sayWaits(limitMs, deed);
+  }
+
+  tellWaits(report: readonly number[]): void {
+    for (const engine of this.#engines) engine.tellWaits(report);
   }
 
   underWay(): Call | undefined {

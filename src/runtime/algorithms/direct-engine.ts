@@ -89,8 +89,12 @@ export class DirectEngine implements Engine {
     return this.#holdUps.find(this.#awaited(), limitMs);
   }
 
-  sayWaits(limitMs: number, deed: Deed): void {
-    this.#holdUps.sayWaits(this.#awaited(), limitMs, deed);
+  sayWaits(limitMs: number, deed: Deed): readonly number[] {
+    return this.#holdUps.sayWaits(this.#awaited(), limitMs, deed);
+  }
+
+  tellWaits(): void {
+    // The rank has told it in the team's memory.
   }
 
   underWay(): Call | undefined {

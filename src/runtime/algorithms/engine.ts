@@ -45,9 +45,11 @@ export interface Engine {
   late(limitMs: number): number[];
   /**
    * Tells ranks that may wait for this one that it waits itself, and what it knows of why: from time to time in a call
-   * that gets no further.
+   * that gets no further. Returns what it told, if this thread did.
    */
-  sayWaits(limitMs: number, deed: Deed): void;
+  sayWaits(limitMs: number, deed: Deed): readonly number[] | undefined;
+  /** Tells those that may wait for this rank in a call, which it is not in, what it waits for elsewhere. */
+  tellWaits(report: readonly number[]): void;
   /** The call under way. */
   underWay(): Call | undefined;
   /** What is known of a rank that holds up the call: `waiting in …`, `last call …`. */

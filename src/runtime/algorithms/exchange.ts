@@ -179,8 +179,15 @@ export class Exchange {
   }
 
   /** Tells all that may wait for this rank that it waits itself, and in what. */
-  sayWaits(limitMs: number, deed: Deed): void {
+  sayWaits(limitMs: number, deed: Deed): readonly number[] {
     const report = this.#holdUps.look(this.#awaited(), limitMs, deed);
+    for (const connection of this.#all()) connection.sayWaits(report);
+    return report;
+  }
+
+  /** See Engine. */
+  tellWaits(report: readonly number[]): void {
+    if (this.#tracks.some(({ done }) => !done)) return;
     for (const connection of this.#all()) connection.sayWaits(report);
   }
 

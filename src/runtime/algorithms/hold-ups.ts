@@ -1,7 +1,7 @@
 import type { WaitReport } from '../device/wait-report.js';
-import { DEED_WORDS, describeReport, encodeDeed, type Deed } from './deed.js';
+import { DEED_WORDS, describeReport, encodeDeed, tellsOfWait, type Deed } from './deed.js';
 
-/** Another rank that this one waits for, by whatever it says that it waits itself. */
+/** Another rank that this one waits for, and a way on which it says that it waits itself; it may have several. */
 export interface Awaited {
   readonly peer: number;
   /** What it said last, if it has said anything. */
@@ -41,7 +41,7 @@ const COMPARED_MS = 3_600_000;
  */
 export class HoldUps {
   readonly #rank: number;
-  /** The report of each, and since when it is that. */
+  /** The report of each, and when it last said that it waits. */
   readonly #heard = new WeakMap<Awaited, { readonly count: number; readonly atMs: number }>();
   /** By rank and witness. */
   readonly #sightings = new Map<string, Sighting>();
@@ -70,16 +70,8 @@ export class HoldUps {
     const nowMs = performance.now();
     if (nowMs - this.#lookedMs > freshMs) this.#sinceMs = nowMs;
     this.#lookedMs = nowMs;
-    for (const other of awaited) {
-      const report = other.heardWaits();
-      const before = this.#heard.get(other);
-      if (report !== undefined && report.count !== before?.count) {
-        this.#heard.set(other, { count: report.count, atMs: nowMs });
-        // The first may be of a wait that is over.
-        if (before !== undefined) this.#deeds.set(other.peer, { words: report.words, atMs: nowMs });
-        this.#learn(report.words, nowMs);
-      } else if (nowMs - Math.max(this.#sinceMs, before?.atMs ?? 0) > freshMs) this.#see(other.peer, nowMs);
-    }
+    const heard = new Set(awaited.filter((other) => this.#hears(other, nowMs)).map(({ peer }) => peer));
+    for (const { peer } of awaited) if (!heard.has(peer)) this.#see(peer, nowMs);
     // What others have seen has had time to come.
     const circles =
       confesses && nowMs - this.#sinceMs > 2 * freshMs && this.#fresh(freshMs).every(({ rank }) => rank === this.#rank);
@@ -109,6 +101,22 @@ export class HoldUps {
   doing(rank: number): string | undefined {
     const said = this.#deeds.get(rank);
     return said === undefined || performance.now() - said.atMs > this.#freshMs ? undefined : describeReport(said.words);
+  }
+
+  /** Takes what a rank says on one way. Returns whether it has said lately, on that way, that it waits, or need not have yet. */
+  #hears(other: Awaited, nowMs: number): boolean {
+    const report = other.heardWaits();
+    const before = this.#heard.get(other);
+    let atMs = before?.atMs ?? 0;
+    if (report !== undefined && report.count !== before?.count) {
+      const waits = tellsOfWait(report.words);
+      if (waits) atMs = nowMs;
+      this.#heard.set(other, { count: report.count, atMs });
+      // The first may be of a wait that is over.
+      if (before !== undefined) this.#deeds.set(other.peer, { words: report.words, atMs: nowMs });
+      if (waits) this.#learn(report.words, nowMs);
+    }
+    return nowMs - Math.max(this.#sinceMs, atMs) <= this.#freshMs;
   }
 
   #see(rank: number, atMs: number): void {

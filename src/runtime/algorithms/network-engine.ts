@@ -139,8 +139,12 @@ export class NetworkEngine implements Engine {
     return this.#exchange.late(limitMs);
   }
 
-  sayWaits(limitMs: number, deed: Deed): void {
-    this.#exchange.sayWaits(limitMs, deed);
+  sayWaits(limitMs: number, deed: Deed): readonly number[] {
+    return this.#exchange.sayWaits(limitMs, deed);
+  }
+
+  tellWaits(report: readonly number[]): void {
+    this.#exchange.tellWaits(report);
   }
 
   underWay(): Call | undefined {

@@ -90,8 +90,12 @@ export class NvlsEngine implements Engine {
     return this.#holdUps.find(this.nvls.late(), limitMs);
   }
 
-  sayWaits(limitMs: number, deed: Deed): void {
-    this.#holdUps.sayWaits(this.nvls.late(), limitMs, deed);
+  sayWaits(limitMs: number, deed: Deed): readonly number[] {
+    return this.#holdUps.sayWaits(this.nvls.late(), limitMs, deed);
+  }
+
+  tellWaits(): void {
+    // The rank has told it in the team's memory.
   }
 
   underWay(): Call | undefined {

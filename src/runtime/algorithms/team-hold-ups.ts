@@ -22,8 +22,10 @@ export class TeamHoldUps {
   }
 
   /** Tells the members that this rank waits for these of them, and in what. */
-  sayWaits(locals: readonly number[], limitMs: number, deed: Deed): void {
-    this.team.sayWaits(this.#holdUps.look(this.#awaited(locals), limitMs, deed));
+  sayWaits(locals: readonly number[], limitMs: number, deed: Deed): readonly number[] {
+    const report = this.#holdUps.look(this.#awaited(locals), limitMs, deed);
+    this.team.sayWaits(report);
+    return report;
   }
 
   /** See HoldUps. */

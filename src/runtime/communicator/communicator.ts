@@ -133,6 +133,7 @@ export class Communicator extends Collectives {
       openTransport: parts.openTransport,
       onNews: () => this.#messenger.onNews(),
       waitLine,
+      tellInCalls: (report) => engine.tellWaits(report),
       observe: engine.observe,
     });
     this.#queue = new CallQueue({
@@ -149,6 +150,7 @@ export class Communicator extends Collectives {
         arePolled: () => this.#messenger.wantsLooks,
         step: () => this.#messenger.step(),
         throwLastWords: () => this.#messenger.throwLastWords(),
+        tellWaits: (report) => this.#pointToPoint.tellWaits(report),
       },
     });
     this.#messenger = new Messenger({

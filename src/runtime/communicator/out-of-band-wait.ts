@@ -2,7 +2,6 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { WaitLine } from '../bootstrap/wait-line.js';
 import { HoldUps, type Awaited } from '../algorithms/hold-ups.js';
 import type { Team } from '../device/team.js';
-import type { WaitReport } from '../device/wait-report.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /**
@@ -17,7 +16,7 @@ export class OutOfBandWait {
   readonly #findBehind: () => number[];
   readonly #line: WaitLine;
   readonly #holdUps: HoldUps;
-  readonly #peers: readonly Awaited[];
+  readonly #peers: readonly (readonly Awaited[])[];
   readonly #looks: NodeJS.Timeout;
 
   /** @param findBehind the ranks of this host that are known not to have made the call */
@@ -28,7 +27,7 @@ export class OutOfBandWait {
     this.#findBehind = findBehind;
     this.#line = bootstrap.openWaitLine();
     this.#holdUps = new HoldUps(bootstrap.rank);
-    this.#peers = bootstrap.peers.map(({ rank }) => ({ peer: rank, heardWaits: () => this.#heard(rank) }));
+    this.#peers = bootstrap.peers.map(({ rank }) => this.#await(rank));
     const clock = new WatchClock(timeoutMs);
     const begunMs = clock.look();
     this.#looks = clock.every(() => {
@@ -55,7 +54,7 @@ export class OutOfBandWait {
     const words = this.#holdUps.look(awaited, this.#timeoutMs, { kind: 'outOfBand' });
     this.#line.say(words);
     this.#team.sayWaits(words);
-    this.#line.ask(awaited.map(({ peer }) => peer));
+    this.#line.ask([...new Set(awaited.map(({ peer }) => peer))]);
   }
 
   #awaited(): Awaited[] {
@@ -66,16 +65,11 @@ export class OutOfBandWait {
     return ranks.flatMap((rank) => (rank === this.#bootstrap.rank ? [] : (this.#peers[rank] ?? [])));
   }
 
-  /** What a rank said in either way. */
-  #heard(rank: number): WaitReport | undefined {
-    const answer = this.#line.answer(rank);
+  #await(rank: number): readonly Awaited[] {
+    const onLine: Awaited = { peer: rank, heardWaits: () => this.#line.answer(rank) };
     const { localRanks } = this.#bootstrap;
     // Where the ranks of a host share no memory, each is a team of its own.
-    const report =
-      this.#team.nLocalRanks === localRanks.length && localRanks.includes(rank)
-        ? this.#team.heardWaits(localRanks.indexOf(rank))
-        : undefined;
-    if (answer === undefined || report === undefined) return answer ?? report;
-    return { count: answer.count + report.count, words: [...answer.words, ...report.words] };
+    const shares = this.#team.nLocalRanks === localRanks.length && localRanks.includes(rank);
+    return shares ? [onLine, { peer: rank, heardWaits: () => this.#team.heardWaits(localRanks.indexOf(rank)) }] : [onLine];
   }
 }

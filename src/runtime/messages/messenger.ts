@@ -403,7 +403,7 @@ export class Messenger {
     const late = timeoutMs === 0 ? undefined : this.#longWait(timeoutMs, now);
     if (late !== undefined) throw transferTimeout(rank, timeoutMs, late.text, this.#ranksBehind(late), this.#whom(late));
     const awaited = this.#longWait(this.#clock.gapMs, now);
-    if (awaited !== undefined) this.#pointToPoint.sayWaits(awaited.ranks, this.#shorterMs, awaited.deed);
+    if (awaited !== undefined) this.#pointToPoint.sayWaits(awaited, this.#shorterMs);
     const warned = warnAfterMs === 0 ? undefined : this.#longWait(warnAfterMs, now, true);
     if (warned !== undefined) warn(longWait(rank, warnAfterMs, warned.text, this.#whom(warned)));
   }
@@ -424,9 +424,14 @@ export class Messenger {
       for (const rank of condition.awaited()) ranks.add(rank);
     }
     if (wait !== undefined) return { ...wait, ranks: [...ranks] };
-    return first === undefined
-      ? undefined
-      : { text: first.text, ranks: [...ranks], deed: { kind: 'window', peer: [...ranks][0] ?? this.#parts.rank } };
+    if (first === undefined) return undefined;
+    const condition = first;
+    return {
+      text: condition.text,
+      ranks: [...ranks],
+      deed: { kind: 'window', peer: [...ranks][0] ?? this.#parts.rank },
+      holds: () => this.#conditions.has(condition),
+    };
   }
 
   #ranksBehind({ ranks }: LongWait): number[] {

@@ -106,6 +106,8 @@ export interface LongWait {
   readonly text: string;
   readonly deed: Deed;
   readonly ranks: readonly number[];
+  /** Whether this rank still waits so. */
+  readonly holds: () => boolean;
 }
 
 /** Ends a sentence about whom a rank waits for. */

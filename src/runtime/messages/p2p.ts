@@ -9,7 +9,7 @@ import { TcclError } from '../../errors.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
 import type { Transport } from '../transport/transport.js';
 import type { Observe, Operation } from '../algorithms/operation.js';
-import { describeDeed, tellsOfWait, type Deed } from '../algorithms/deed.js';
+import { describeDeed } from '../algorithms/deed.js';
 import { HoldUps, type Awaited } from '../algorithms/hold-ups.js';
 import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
@@ -44,6 +44,8 @@ export interface PointToPointOptions {
   readonly onNews: () => void;
   /** On which ranks that share no memory ask each other whether they wait; without it they tell on their connections alone. */
   readonly waitLine?: WaitLine | undefined;
+  /** Tells those that may wait for this rank in a collective what it waits for. */
+  readonly tellInCalls: (report: readonly number[]) => void;
   /** Told of each transfer, where somebody wants to know. */
   readonly observe?: Observe | undefined;
 }
@@ -81,7 +83,7 @@ export class PointToPoint {
   readonly #spare: Transfer[] = [];
   readonly #holdUps: HoldUps;
   /** Of each rank that was waited for. */
-  readonly #awaited: Awaited[] = [];
+  readonly #awaited: (readonly Awaited[])[] = [];
   readonly #stop = new AbortController();
   #transport: Transport | undefined;
 
@@ -299,7 +301,13 @@ export class PointToPoint {
     if (first === undefined) return undefined;
     const { sends, peer, count, type } = first;
     const deed = { kind: sends ? 'send' : 'recv', peer, count, type } as const;
-    return { text: describeDeed(deed), deed, ranks: [...new Set(late.map((transfer) => transfer.peer))] };
+    const { steps } = this;
+    return {
+      text: describeDeed(deed),
+      deed,
+      ranks: [...new Set(late.map((transfer) => transfer.peer))],
+      holds: () => this.pending > 0 && this.steps === steps,
+    };
   }
 
   /** The ranks that at last hold this one up, which waits for these; see HoldUps. */
@@ -317,39 +325,46 @@ export class PointToPoint {
     return this.#holdUps.isCircle;
   }
 
-  /** Tells those that may wait for this rank's messages that it waits itself, for these. */
-  sayWaits(ranks: readonly number[], limitMs: number, deed: Deed): void {
+  /** Tells those that may wait for this rank that it waits itself, in messages or windows. */
+  sayWaits({ ranks, deed, holds }: LongWait, limitMs: number): void {
     // Where ranks wait for each other in a circle, one that waits for messages is to blame: all make the same collectives.
     const report = this.#holdUps.look(this.#awaitedOf(ranks), limitMs, deed, true);
+    this.#tell(report);
+    this.#options.tellInCalls(report);
+    // Connections are made when both ranks have messages for each other: in a circle they may never be.
+    const { waitLine } = this.#options;
+    waitLine?.say(report, holds);
+    waitLine?.ask(ranks.filter((rank) => this.localOf(rank) < 0));
+  }
+
+  /** Tells those that may wait for this rank's messages what it waits for elsewhere. */
+  tellWaits(report: readonly number[]): void {
+    if (this.pending === 0) this.#tell(report);
+  }
+
+  #tell(report: readonly number[]): void {
     if (this.#options.shared) this.#options.team.sayWaits(report);
     for (const peer of this.#peers) {
       for (const link of [peer?.outlet, peer?.inlet]) if (link?.polled === false) link.connection?.sayWaits(report);
     }
-    // Connections are made when both ranks have messages for each other: in a circle they may never be.
-    const elsewhere = ranks.filter((rank) => this.localOf(rank) < 0);
-    if (elsewhere.length === 0) return;
-    const { steps } = this;
-    const { waitLine } = this.#options;
-    waitLine?.say(report, () => this.pending > 0 && this.steps === steps);
-    waitLine?.ask(elsewhere);
   }
 
   #awaitedOf(ranks: readonly number[]): Awaited[] {
-    return ranks.map((rank) => (this.#awaited[rank] ??= this.#await(rank)));
+    return ranks.flatMap((rank) => (this.#awaited[rank] ??= this.#await(rank)));
   }
 
-  #await(rank: number): Awaited {
+  #await(rank: number): readonly Awaited[] {
     const local = this.localOf(rank);
-    if (local >= 0) return { peer: rank, heardWaits: () => this.#options.team.heardWaits(local) };
-    // It tells the same on the line and both its connections.
-    const heardWaits = (): WaitReport | undefined => {
-      const answer = this.#options.waitLine?.answer(rank);
-      if (answer !== undefined && tellsOfWait(answer.words)) return answer;
+    if (local >= 0) return [{ peer: rank, heardWaits: () => this.#options.team.heardWaits(local) }];
+    const linked = (): WaitReport | undefined => {
       const peer = this.#peers[rank];
       const link = [peer?.inlet, peer?.outlet].find((one) => one?.polled === false && one.connection !== undefined);
       return link?.polled === false ? link.connection?.heardWaits() : undefined;
     };
-    return { peer: rank, heardWaits };
+    return [
+      { peer: rank, heardWaits: linked },
+      { peer: rank, heardWaits: () => this.#options.waitLine?.answer(rank) },
+    ];
   }
 
   /** Ends at once, tells those that are connected why, and the owners of what was under way. */

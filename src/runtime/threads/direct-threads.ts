@@ -82,6 +82,8 @@ function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins
     worker,
     // Threads that wait for others find it, and end.
     fail: (error) => raiseTeamAbort(team, localRanks, error),
+    // The rank has told it in the team's memory.
+    tellWaits: () => undefined,
     left: () => {
       if (!isFirst) team.leave();
     },

@@ -39,6 +39,7 @@ export interface NetworkThreadData {
 export type ToNetworkThread =
   | Answer
   | { readonly kind: 'abort'; readonly reason: Uint8Array }
+  | { readonly kind: 'waits'; readonly report: readonly number[] }
   | { readonly kind: 'window'; readonly window: WindowInThread }
   | { readonly kind: 'message'; readonly piece: MessagePiece };
 export type FromNetworkThread =
@@ -70,6 +71,8 @@ let abort = (error: unknown): void => {
   stop.abort(error);
   messages.abort(error as Error);
 };
+/** Before all connections are made there is nobody to tell. */
+let tellInCalls: (report: readonly number[]) => void = () => undefined;
 const messages = new ServedMessages({
   ...given,
   bootstrap,
@@ -77,6 +80,7 @@ const messages = new ServedMessages({
   libc,
   memory,
   ended: given.endedPieces,
+  tellInCalls: (report) => tellInCalls(report),
   fail: (error) => abort(error),
 });
 
@@ -84,7 +88,10 @@ port.on('message', (message: ToNetworkThread) => {
   if (message.kind === 'abort') abort(unpackReason(message.reason, rank));
   else if (message.kind === 'window') serveWindow(message.window);
   else if (message.kind === 'message') messages.take(message.piece);
-  else bootstrap.take(message);
+  else if (message.kind === 'waits') {
+    tellInCalls(message.report);
+    messages.tellWaits(message.report);
+  } else bootstrap.take(message);
 });
 const network = await open();
 if (network !== undefined) await serve(network);
@@ -149,9 +156,15 @@ async function serve(engine: NetworkEngine): Promise<void> {
     limits,
     warn: warnNow,
     fail,
-    messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined },
+    messages: {
+      arePolled: () => false,
+      step: () => false,
+      throwLastWords: () => undefined,
+      tellWaits: (report) => messages.tellWaits(report),
+    },
   });
   abort = fail;
+  tellInCalls = (report) => engine.tellWaits(report);
   process.on('uncaughtException', fail);
   setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();
 

@@ -100,7 +100,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
       memory.waitUntilGivenUp(LAST_WORDS_MS);
     };
     const engine = new ThreadEngine({
-      lanes: [{ memory, worker, fail, left: () => undefined }],
+      lanes: [{ memory, worker, fail, tellWaits: (report) => tell({ kind: 'waits', report }), left: () => undefined }],
       team,
       libc,
       rank,

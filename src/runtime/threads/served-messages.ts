@@ -61,6 +61,8 @@ export interface ServedMessagesOptions {
   readonly memory: EngineThreadMemory;
   readonly ended: EndedPieces;
   readonly limits: WaitLimits;
+  /** See PointToPointOptions. */
+  readonly tellInCalls: (report: readonly number[]) => void;
   /** Ends the thread. */
   readonly fail: (error: unknown) => void;
 }
@@ -94,6 +96,7 @@ export class ServedMessages {
           whyGone: (peer) => bootstrap.whyGone(peer),
         }),
       onNews: () => this.#goOn(),
+      tellInCalls: options.tellInCalls,
     });
     const shorterMs = shorterLimit(limits);
     this.#clock = new WatchClock(shorterMs);
@@ -121,6 +124,11 @@ export class ServedMessages {
     };
     this.#pointToPoint.add(sends, peer, array, dataType, { settled }, count);
     this.#goOn();
+  }
+
+  /** Tells those that may wait for this rank's messages what it waits for elsewhere. */
+  tellWaits(report: readonly number[]): void {
+    this.#pointToPoint.tellWaits(report);
   }
 
   abort(reason: Error): void {
@@ -164,7 +172,7 @@ export class ServedMessages {
       return;
     }
     const awaited = p2p.longWait(now, this.#clock.gapMs);
-    if (awaited !== undefined) p2p.sayWaits(awaited.ranks, shorterMs, awaited.deed);
+    if (awaited !== undefined) p2p.sayWaits(awaited, shorterMs);
     const warned = warnAfterMs === 0 ? undefined : p2p.longWait(now, warnAfterMs, true);
     if (warned !== undefined)
       warnNow(longWait(rank, warnAfterMs, warned.text, whom(warned.ranks, p2p.holdUps(warned.ranks, shorterMs))));

@@ -27,6 +27,8 @@ export interface Lane {
   readonly worker: Worker;
   /** Ends the call under way, and with it the thread, and tells the other ranks why. */
   readonly fail: (error: TcclError) => void;
+  /** See Engine. */
+  readonly tellWaits: (report: readonly number[]) => void;
   /** The thread has ended. */
   readonly left: () => void;
 }
@@ -139,9 +141,13 @@ export class ThreadEngine implements Engine {
     return [...new Set(late)].sort((a, b) => a - b);
   }
 
-  /** The threads do that themselves. */
-  sayWaits(): void {
-    // Only they know for whom.
+  /** The threads do that themselves: only they know for whom. */
+  sayWaits(): undefined {
+    return undefined;
+  }
+
+  tellWaits(report: readonly number[]): void {
+    for (const { tellWaits } of this.#lanes) tellWaits(report);
   }
 
   underWay(): Call | undefined {

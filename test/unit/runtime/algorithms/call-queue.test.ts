@@ -30,6 +30,7 @@ function queue() {
     check: () => undefined,
     late: () => [1],
     sayWaits: () => undefined,
+    tellWaits: () => undefined,
     underWay: () => undefined,
     doing: () => undefined,
     abort: () => undefined,
@@ -45,7 +46,7 @@ function queue() {
     limits: { timeoutMs: TIMEOUT_MS, warnAfterMs: 0 },
     warn: () => undefined,
     fail,
-    messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined },
+    messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined, tellWaits: () => undefined },
   });
   return { state, engine, calls, fail };
 }

@@ -20,6 +20,7 @@ function engineThatTells(name: string, told: string[], blocking = true): Engine 
     check: () => undefined,
     late: () => [],
     sayWaits: () => undefined,
+    tellWaits: () => undefined,
     underWay: () => undefined,
     doing: () => undefined,
     abort: (error) => void told.push(`${name}: ${error.message}`),

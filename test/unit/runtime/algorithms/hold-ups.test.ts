@@ -1,8 +1,12 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Call } from '../../../../src/runtime/algorithms/call.js';
+import { encodeDeed } from '../../../../src/runtime/algorithms/deed.js';
 import { HoldUps, type Awaited } from '../../../../src/runtime/algorithms/hold-ups.js';
+import { int32 } from '../../../../src/runtime/device/types.js';
 import type { WaitReport } from '../../../../src/runtime/device/wait-report.js';
 
+const barrier: Call = { kind: 'barrier', type: int32, operator: 'sum', root: 0, count: 0, algorithm: 'ring' };
 const FRESH_MS = 1000;
 const LOOK_MS = 200;
 
@@ -19,15 +23,22 @@ type Waits = readonly (readonly number[] | undefined)[];
 /** Ranks of which some wait, look and say so to all. */
 class Ranks {
   readonly holdUps: readonly HoldUps[];
-  readonly #awaited: readonly Awaited[];
+  /** The ways to hear each rank. */
+  readonly #awaited: readonly (readonly Awaited[])[];
   readonly #reports: (WaitReport | undefined)[] = [];
 
   constructor(
     public waits: Waits,
     readonly confessing: readonly number[] = [],
+    /** Those that, while they do not wait, tell what they called last. */
+    readonly answering: readonly number[] = [],
   ) {
     this.holdUps = waits.map((_, rank) => new HoldUps(rank));
-    this.#awaited = waits.map((_, peer) => ({ peer, heardWaits: () => this.#reports[peer] }));
+    // Two for each, of which those with odd numbers use only the second.
+    this.#awaited = waits.map((_, peer) => [
+      { peer, heardWaits: () => (peer % 2 === 0 ? this.#reports[peer] : undefined) },
+      { peer, heardWaits: () => this.#reports[peer] },
+    ]);
   }
 
   /** Time passes in which those that wait look, each at a moment of its own. */
@@ -36,9 +47,9 @@ class Ranks {
       this.waits.forEach((_, rank) => {
         vi.advanceTimersByTime(LOOK_MS / this.waits.length);
         const awaited = this.#of(rank);
-        if (awaited === undefined) return;
-        const words = this.holdUps[rank]!.look(awaited, 4 * FRESH_MS, undefined, this.confessing.includes(rank));
-        this.#reports[rank] = { count: (this.#reports[rank]?.count ?? 0) + 1, words };
+        if (awaited !== undefined)
+          this.#say(rank, this.holdUps[rank]!.look(awaited, 4 * FRESH_MS, undefined, this.confessing.includes(rank)));
+        else if (this.answering.includes(rank)) this.#say(rank, encodeDeed({ kind: 'last', number: 7, call: barrier }));
       });
     }
   }
@@ -47,8 +58,12 @@ class Ranks {
     return this.holdUps[rank]!.find(this.#of(rank) ?? [], 4 * FRESH_MS);
   }
 
+  #say(rank: number, words: readonly number[]): void {
+    this.#reports[rank] = { count: (this.#reports[rank]?.count ?? 0) + 1, words };
+  }
+
   #of(rank: number): Awaited[] | undefined {
-    return this.waits[rank]?.map((peer) => this.#awaited[peer]!);
+    return this.waits[rank]?.flatMap((peer) => this.#awaited[peer]!);
   }
 }
 
@@ -61,6 +76,13 @@ test('all along a chain name the one that waits for nobody', () => {
 test('before others have had time to say that they wait, those that are awaited are named', () => {
   const ranks = new Ranks([[1, 2], [2], undefined]);
   expect(ranks.found(0)).toEqual([1, 2]);
+});
+
+test('a rank that tells what it called last does not wait, and is named with that', () => {
+  const ranks = new Ranks([[1], [2], undefined], [], [2]);
+  ranks.pass(3 * FRESH_MS);
+  for (const rank of [0, 1]) expect(ranks.found(rank)).toEqual([2]);
+  expect(ranks.holdUps[1]!.doing(2)).toBe('last call barrier (ring), call 7');
 });
 
 test('a rank that waited, said so and was stopped then is named', () => {
@@ -100,11 +122,11 @@ test('whoever waits for whom, all that can be reached and do not wait are named,
       }),
     );
   fc.assert(
-    fc.property(graphs, (drawn) => {
+    fc.property(graphs, fc.uniqueArray(fc.nat(8)), (drawn, answering) => {
       const waits = drawn
         .map((peers, rank) => peers?.filter((peer) => peer !== rank))
         .map((peers) => (peers?.length === 0 ? undefined : peers));
-      const ranks = new Ranks(waits);
+      const ranks = new Ranks(waits, [], answering);
       ranks.pass(4 * FRESH_MS);
       waits.forEach((peers, rank) => {
         if (peers === undefined) return;

@@ -27,6 +27,7 @@ function servedRank() {
     shared: false,
     openTransport: () => undefined as never,
     onNews: () => undefined,
+    tellInCalls: () => undefined,
     server: {
       sliceBytes: SLICE_BYTES,
       allocate: (bytes) => segment.allocateBytes(bytes),
