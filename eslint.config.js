@@ -16,6 +16,7 @@ const wings = {
     simulate: ['schedule', 'tuning', 'graph', 'topology', 'versions'],
     plan: ['simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
     log: ['plan', 'tuning', 'graph', 'topology', 'versions'],
+    expect: ['log', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
   },
   runtime: {
     detect: ['planner/topology'],

@@ -63,6 +63,17 @@ export type {
   ShmConnection,
 } from './graph/transports/connection.js';
 export type { Direction, RingConnections, Transports, TreeConnections } from './graph/transports/transports.js';
+export {
+  errorOf,
+  type ExpectedRow,
+  type ExpectedTable,
+  expectTable,
+  ranked,
+  type TriedHypothesis,
+  tryHypothesis,
+} from './expect/expect.js';
+export { type Hypothesis, hypothesesFor } from './expect/hypotheses.js';
+export { readResults, type ResultRow, type Results } from './expect/results.js';
 export { checkLog } from './log/check-log.js';
 export { comparePlan, type PlanComparison, type PlanDifference, planFinding } from './log/compare-plan.js';
 export type { LogFinding, LogFindingCode, LogSeverity } from './log/finding.js';
@@ -147,6 +158,7 @@ export { type CallOptions, predict, type Prediction } from './tuning/predict.js'
 export { describeReason, type Reason } from './tuning/reasons.js';
 export type { ByCandidate } from './tuning/threads.js';
 export { type Model, tune, type Tuning } from './tuning/tune.js';
+export type { ChangeableCluster, ClusterChange } from './plan/changed-cluster.js';
 export { type Cluster, type ClusterHosts, prepareCluster, type PreparedHosts, type PrepareOptions } from './plan/cluster.js';
 export { type ClusterFile, type ClusterFileMachine, parseClusterFile } from './plan/cluster-file.js';
 export { comparePlans, type Comparison, type Difference, type Section, type Side } from './plan/diff/compare.js';
@@ -154,7 +166,7 @@ export { type ChosenWay, type Cost, costs } from './plan/diff/cost.js';
 export type { Answer, Evidence, Topic } from './plan/explain/answer.js';
 export { type DirectQuestion, explain } from './plan/explain/explain.js';
 export type { Change } from './plan/explain/help/changes.js';
-export { answerHelp, type HelpInput, type Progress, type Tried, tryChanges } from './plan/explain/help/try-changes.js';
+export { answerHelp, type Progress, type Tried, tryChanges } from './plan/explain/help/try-changes.js';
 export { parseQuestion, type PartialWay, type Question, questionForms } from './plan/explain/question.js';
 export { type Situation, situationOf, type SituationOptions } from './plan/explain/situation.js';
 export { type Estimate, estimate } from './plan/estimate.js';

@@ -4,6 +4,8 @@ import { ownText } from './own-text.js';
 /** A row of a table that nccl-tests printed; bandwidths in GB/s as it defines them. */
 export interface MeasuredRow {
   readonly bytes: number;
+  /** As nccl-tests names it: `float`, `half`. */
+  readonly type: string;
   /** The better of out of place and in place. */
   readonly timeUs: number;
   readonly busGBps: number;
@@ -16,19 +18,38 @@ export interface MeasuredRow {
 export interface MeasuredTable {
   /** `all_reduce`, or undefined where the program does not say; older ones do not. */
   readonly collective: string | undefined;
+  /** The program said which collective it is; otherwise it is a guess. */
+  readonly isNamed: boolean;
   /** Number of ranks that its head lists, or undefined where it has none. */
   readonly nRanks: number | undefined;
   /** Hosts that its head lists. */
   readonly hosts: readonly string[];
+  readonly run: TestRun;
   readonly rows: MeasuredRow[];
   /** Wrong elements of all rows. */
   wrong: number;
   firstWrong: MeasuredRow | undefined;
 }
 
+/** What the head of a table says of the run. */
+export interface TestRun {
+  /** The version of NCCL that the program ran with, as `2.29.2`. */
+  readonly nccl: string | undefined;
+  /** Processes that its head lists, 0 where it lists none. */
+  readonly nProcesses: number;
+  /** GPUs by name, each once. */
+  readonly gpus: readonly string[];
+  /** Calls came from a CUDA graph. */
+  readonly isGraph: boolean;
+  /** Times are those that a CPU needs to queue a call (`-C 1`), not those of calls. */
+  readonly isCpuTime: boolean;
+}
+
 /** The most rows that are kept; more of them is somebody's loop, and the first and best tell enough. */
 const rowLimit = 1000;
 const tableLimit = 5000;
+const mostHosts = 64;
+const mostProcesses = 100_000;
 /** A row or a line of a table's head is shorter. */
 const rowLength = 1000;
 
@@ -42,7 +63,21 @@ export class TableReader {
   #collective: string | undefined;
   #ranks = 0;
   readonly #hosts = new Set<string>();
+  readonly #processes = new Set<string>();
+  readonly #gpus = new Set<string>();
+  #nccl: string | undefined;
+  #isGraph = false;
+  #isCpuTime = false;
+  /** The names of columns stand above: numbers that follow are rows. */
+  #isTable = false;
+  #pendingAt: Place | undefined;
+  #broken: Place | undefined;
   #open: MeasuredTable | undefined;
+
+  /** The first row that begins and does not end, or line of numbers below the head of a table that is no row. */
+  get broken(): Place | undefined {
+    return this.#broken ?? this.#pendingAt;
+  }
 
   read(text: string, place: Place): void {
     const start = text.search(/[^\s]/);
@@ -57,19 +92,30 @@ export class TableReader {
     if (collective !== undefined || text.includes(' nThread ')) {
       this.#open = undefined;
       this.#ranks = 0;
-      this.#hosts.clear();
+      this.#isCpuTime = false;
+      for (const known of [this.#hosts, this.#processes, this.#gpus]) known.clear();
       if (collective !== undefined) this.#collective = collective;
+      this.#isGraph = / graph: [1-9]/.test(text);
     }
-    const [, rank, host = ''] =
-      /^\s*(?:\[[^\]]{0,200}\]\S{0,50})?#\s+Rank\s+(\d{1,7}) .{0,80}Pid +\d+ on +(\S{1,255}) device/.exec(
+    const [, library] = / nccl-library=(\d{4,6})\b/.exec(text) ?? [];
+    if (library !== undefined) this.#nccl = versionOfCode(Number(library));
+    if (/ size +count +type /.test(text)) {
+      this.#isTable = true;
+      this.#isCpuTime = / cputime /.test(text);
+    }
+    const [, rank, pid = '', host = '', gpu = ''] =
+      /^\s*(?:\[[^\]]{0,200}\]\S{0,50})?#\s+Rank\s+(\d{1,7}) .{0,80}Pid +(\d+) on +(\S{1,255}) device(?: +\d+ \[[^\]]{0,40}\] (.{1,100}))?/.exec(
         text.slice(0, rowLength),
       ) ?? [];
     if (rank !== undefined) {
       this.#ranks = Math.max(this.#ranks, Number(rank) + 1);
-      if (this.#hosts.size < 64) this.#hosts.add(ownText(host));
+      if (this.#hosts.size < mostHosts) this.#hosts.add(ownText(host));
+      if (this.#processes.size < mostProcesses) this.#processes.add(`${host} ${pid}`);
+      if (gpu !== '' && this.#gpus.size < mostHosts) this.#gpus.add(ownText(gpu.trim()));
     }
     if (text.includes('Avg bus bandwidth')) {
       this.#open = undefined;
+      this.#isTable = false;
       this.finished = true;
     }
   }
@@ -86,8 +132,16 @@ export class TableReader {
     if (this.#open === undefined) {
       this.#open = {
         collective: this.#collective ?? guessed(fields),
+        isNamed: this.#collective !== undefined,
         nRanks: this.#ranks === 0 ? undefined : this.#ranks,
         hosts: [...this.#hosts],
+        run: {
+          nccl: this.#nccl,
+          nProcesses: this.#processes.size,
+          gpus: [...this.#gpus],
+          isGraph: this.#isGraph,
+          isCpuTime: this.#isCpuTime,
+        },
         rows: [],
         wrong: 0,
         firstWrong: undefined,
@@ -105,12 +159,26 @@ export class TableReader {
   /** A row is written in three pieces, and ranks may write their own lines between them. */
   #whole(fields: readonly string[], place: Place): MeasuredRow | undefined {
     const isBeginning = types.has(fields[2] ?? '');
-    if (!isBeginning && (this.#pending.length === 0 || !fields.every((field) => numberForm.test(field)))) return undefined;
+    if (!isBeginning && (this.#pending.length === 0 || !fields.every((field) => numberForm.test(field)))) {
+      if (this.#isTable && fields.length > 2 && fields.every((field) => numberForm.test(field))) this.#broken ??= place;
+      return undefined;
+    }
+    if (isBeginning && this.#pendingAt !== undefined) this.#broken ??= this.#pendingAt;
     const joined = isBeginning ? fields : [...this.#pending, ...fields];
     const row = readFields(joined, place);
-    this.#pending = row === undefined && joined.length < 13 ? [...joined].map(ownText) : [];
+    const isPending = row === undefined && joined.length < 13;
+    if (isBeginning) this.#pendingAt = place;
+    if (row === undefined && !isPending && this.#pendingAt !== undefined) this.#broken ??= this.#pendingAt;
+    this.#pending = isPending ? [...joined].map(ownText) : [];
+    if (!isPending) this.#pendingAt = undefined;
     return row;
   }
+}
+
+/** `22902` is 2.29.2; releases before 2.9 had a digit less. */
+function versionOfCode(code: number): string {
+  const step = code < 10_000 ? 1000 : 10_000;
+  return `${Math.floor(code / step)}.${Math.floor((code % step) / 100)}.${code % 100}`;
 }
 
 const numberForm = /^(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|N\/A)$/;
@@ -133,12 +201,17 @@ const types = new Set([
   'char',
 ]);
 
-/** `size count type [redop] [root] time algbw busbw #wrong time algbw busbw #wrong`; a row that is not whole is none. */
-function readFields(fields: readonly string[], place: Place): MeasuredRow | undefined {
-  const type = fields[2] ?? '';
-  if (!types.has(type) || fields.length < 11 || fields.length > 13) return undefined;
+/**
+ * `size count type [redop] [root] time algbw busbw #wrong time algbw busbw #wrong`, with four more after each `#wrong` in
+ * reports of iterations, and a time of day at the end where one was asked for; a row that is not whole is none.
+ */
+function readFields(all: readonly string[], place: Place): MeasuredRow | undefined {
+  const type = all[2] ?? '';
+  const fields = /^\d+-\d\d-\d\d$/.test(all.at(-2) ?? '') && (all.at(-1) ?? '').includes(':') ? all.slice(0, -2) : all;
+  if (!types.has(type) || fields.length < 11 || fields.length > 21) return undefined;
   const bytes = Number(fields[0]);
-  const numbers = fields.slice(-8);
+  const numbers =
+    fields.length >= 19 ? [...fields.slice(-16, -12), ...fields.slice(-8, -4)] : fields.length <= 13 ? fields.slice(-8) : [];
   const [time, , bus, wrong, timeInPlace, , busInPlace, wrongInPlace] = numbers.map((field) =>
     field === 'N/A' ? NaN : Number(field),
   );
@@ -160,6 +233,7 @@ function readFields(fields: readonly string[], place: Place): MeasuredRow | unde
   );
   return {
     bytes,
+    type,
     timeUs: best ? timeInPlace : time,
     busGBps: best ? busInPlace : bus,
     wrong: counted.length === 0 ? NaN : counted.reduce((sum, count) => sum + count, 0),

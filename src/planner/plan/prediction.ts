@@ -86,7 +86,7 @@ export function predictCollectives(
 }
 
 /** Bus bandwidth by algorithm bandwidth, as nccl-tests counts it. */
-function scheduledBusFactor(collective: ScheduledCollective, nRanks: number): number {
+export function scheduledBusFactor(collective: ScheduledCollective, nRanks: number): number {
   switch (collective) {
     case 'AllToAll':
     case 'Gather':

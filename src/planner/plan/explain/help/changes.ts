@@ -1,9 +1,10 @@
 import { type Parameters, parametersFromEnvironment } from '../../../parameters.js';
 import { linkSpeeds, type PciGeneration } from '../../../topology/catalogue/build.js';
+import { type ClusterChange, withVariable } from '../../changed-cluster.js';
 import { childNamed, cloneElement, createElement, descendants, detach, type XmlElement } from '../../../topology/xml/tree.js';
 
 /** One thing that could be different. */
-export interface Change {
+export interface Change extends ClusterChange {
   readonly kind: 'parameter' | 'nic' | 'pci' | 'nvlink';
   /** What is changed, in words: `NICs of 400 Gb/s`. */
   readonly what: string;
@@ -11,10 +12,6 @@ export interface Change {
   readonly after: string;
   /** What else to know before doing it. */
   readonly caution?: string;
-  /** A variable to set, or with null to unset. */
-  readonly variable?: { readonly name: string; readonly value: string | null };
-  /** Changes a machine, which is a copy. */
-  readonly apply?: (machine: XmlElement) => void;
 }
 
 /**
@@ -79,15 +76,6 @@ function parameterChanges(parameters: Parameters, environment: Readonly<Record<s
 
 const ll128Caution =
   'Beware: NCCL leaves LL128 out where a path may tear its 128 bytes apart, and asked for by name it is used all the same; results can then be wrong.';
-
-/** The environment with one variable set otherwise. */
-export function withVariable(
-  environment: Readonly<Record<string, string>>,
-  { name, value }: NonNullable<Change['variable']>,
-): Record<string, string> {
-  const others = Object.entries(environment).filter(([each]) => each !== name);
-  return Object.fromEntries(value === null ? others : [...others, [name, value]]);
-}
 
 function named(machine: XmlElement, name: string): XmlElement[] {
   return [...descendants(machine)].filter((element) => element.name === name);

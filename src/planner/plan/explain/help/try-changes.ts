@@ -1,29 +1,18 @@
 import { counted } from '../../../../counted.js';
 import { TcclError } from '../../../../errors.js';
-import { type Parameters, parametersFromEnvironment } from '../../../parameters.js';
 import type { System } from '../../../topology/system.js';
-import { cloneElement, type XmlElement } from '../../../topology/xml/tree.js';
+import type { XmlElement } from '../../../topology/xml/tree.js';
 import { choose } from '../../../tuning/choose.js';
 import type { Collective } from '../../../tuning/names.js';
 import { tune } from '../../../tuning/tune.js';
-import type { Cluster, PrepareOptions } from '../../cluster.js';
+import { type ChangeableCluster, changedCluster } from '../../changed-cluster.js';
+import type { PrepareOptions } from '../../cluster.js';
 import { comparePlans } from '../../diff/compare.js';
 import { formatBytes, formatTime, formatWay } from '../../overview/words.js';
 import { type Plan, plan } from '../../plan.js';
 import type { Answer, Evidence } from '../answer.js';
 import type { Question } from '../question.js';
-import { type Change, changesFor, withVariable } from './changes.js';
-
-/** What is changed, and changed back. */
-export interface HelpInput {
-  readonly cluster: Cluster;
-  /** The topology of each machine that the cluster holds as a finished graph. */
-  readonly roots: ReadonlyMap<System | XmlElement, XmlElement>;
-  readonly parameters: Parameters;
-  /** All variables of NCCL that are set. */
-  readonly environment: Readonly<Record<string, string>>;
-  readonly graphFile?: PrepareOptions['graphFile'];
-}
+import { type Change, changesFor } from './changes.js';
 
 /** A change and what came of it. */
 export interface Tried {
@@ -55,7 +44,7 @@ export interface Progress {
  * waited long enough: there is no clock here.
  */
 export function* tryChanges(
-  input: HelpInput,
+  input: ChangeableCluster,
   question: Extract<Question, { about: 'help' }>,
 ): Generator<Progress, void, undefined> {
   const machines = [
@@ -69,13 +58,13 @@ export function* tryChanges(
 }
 
 function tryOne(
-  input: HelpInput,
+  input: ChangeableCluster,
   { collective, sizes }: Extract<Question, { about: 'help' }>,
   before: Plan,
   change: Change,
 ): Tried {
   try {
-    const { cluster, parameters } = changed(input, change);
+    const { cluster, parameters } = changedCluster(input, change);
     const after = plan(cluster, parameters, optionsOf(input));
     const [then, now] = [timesOf(after, collective, sizes), timesOf(before, collective, sizes)];
     const times = sizes.map((bytes, index) => ({
@@ -105,33 +94,11 @@ function tryOne(
   }
 }
 
-function changed(
-  { cluster, roots, parameters, environment }: HelpInput,
-  { variable, apply }: Change,
-): { readonly cluster: Cluster; readonly parameters: Parameters } {
-  const copies = new Map<System | XmlElement, System | XmlElement>();
-  const then =
-    variable === undefined
-      ? parameters
-      : parametersFromEnvironment(withVariable(environment, variable), parameters.ncclVersion).parameters;
-  const hosts = cluster.hosts.map((host) => {
-    let machine = copies.get(host.machine);
-    if (machine === undefined) {
-      const root = roots.get(host.machine) ?? ('gpus' in host.machine ? undefined : host.machine);
-      const copy = root === undefined ? undefined : cloneElement(root);
-      if (copy !== undefined) apply?.(copy);
-      copies.set(host.machine, (machine = copy ?? host.machine));
-    }
-    return { ...host, machine };
-  });
-  return { cluster: { hosts }, parameters: then };
-}
-
-function rootOf({ roots }: HelpInput, machine: System | XmlElement): XmlElement | undefined {
+function rootOf({ roots }: ChangeableCluster, machine: System | XmlElement): XmlElement | undefined {
   return roots.get(machine) ?? ('gpus' in machine ? undefined : machine);
 }
 
-function optionsOf({ graphFile }: HelpInput): { readonly graphFile?: NonNullable<PrepareOptions['graphFile']> } {
+function optionsOf({ graphFile }: ChangeableCluster): { readonly graphFile?: NonNullable<PrepareOptions['graphFile']> } {
   return graphFile === undefined ? {} : { graphFile };
 }
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { parametersFromEnvironment } from '../../../../../src/planner/parameters.js';
 import { changesFor } from '../../../../../src/planner/plan/explain/help/changes.js';
-import { answerHelp, type HelpInput, type Tried, tryChanges } from '../../../../../src/planner/plan/explain/help/try-changes.js';
+import { answerHelp, type Tried, tryChanges } from '../../../../../src/planner/plan/explain/help/try-changes.js';
+import type { ChangeableCluster } from '../../../../../src/planner/plan/changed-cluster.js';
 import { plan } from '../../../../../src/planner/plan/plan.js';
 import { machine } from '../../../../../src/planner/topology/catalogue/machines.js';
 import { writeXml } from '../../../../../src/planner/topology/xml/write.js';
@@ -17,7 +18,7 @@ function input(
   count: number,
   environment: Readonly<Record<string, string>> = {},
   edit: (root: XmlElement) => void = () => undefined,
-): HelpInput {
+): ChangeableCluster {
   const root = machine(name);
   edit(root);
   return {
@@ -28,7 +29,7 @@ function input(
   };
 }
 
-const all = (about: HelpInput): Tried[] => [...tryChanges(about, question)].map(({ tried }) => tried);
+const all = (about: ChangeableCluster): Tried[] => [...tryChanges(about, question)].map(({ tried }) => tried);
 
 describe('what would help', () => {
   it('leaves the machine as it is, and times before are those of its plan', () => {

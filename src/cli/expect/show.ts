@@ -1,0 +1,272 @@
+import { counted } from '../../counted.js';
+import { inFile, InputError, InvalidArgumentError } from '../../errors.js';
+import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
+import { isPlanned } from '../../planner/parameters.js';
+import {
+  errorOf,
+  type ExpectedRow,
+  type ExpectedTable,
+  expectTable,
+  comparedRows,
+  ranked,
+  type TriedHypothesis,
+  tryHypothesis,
+} from '../../planner/expect/expect.js';
+import { hypothesesFor } from '../../planner/expect/hypotheses.js';
+import { readResults, type Results } from '../../planner/expect/results.js';
+import type { ChangeableCluster } from '../../planner/plan/changed-cluster.js';
+import { prepareCluster } from '../../planner/plan/cluster.js';
+import { formatBytes, formatRate, formatTime } from '../../planner/plan/overview/words.js';
+import { simulatorOf } from '../../planner/plan/prediction.js';
+import { gpuModels } from '../../planner/topology/catalogue/gpus.js';
+import { coveredVersions, nearestVersions } from '../../planner/versions/version.js';
+import { type ClusterInput, readCluster } from '../cluster-input.js';
+import type { ClusterOptions } from '../cluster-options.js';
+import { type Colors, colorsFor, print, printJson, printNotes, progressLine } from '../output.js';
+import { readText } from '../topo/input.js';
+
+export interface ExpectOptions extends ClusterOptions {
+  readonly collective?: string;
+  readonly seconds: string;
+  readonly json?: boolean;
+}
+
+/** What was found about the results, for text and JSON. */
+interface Found {
+  readonly input: ClusterInput;
+  readonly tables: readonly ExpectedTable[];
+  readonly isSlow: boolean;
+  /** The best first. */
+  readonly explanations: readonly TriedHypothesis[];
+  readonly error: number;
+  readonly nTried: number;
+  readonly nLeft: number;
+}
+
+/** `tccl expect`. @returns whether the results are slow */
+export async function showExpected(name: string, resultsName: string, options: ExpectOptions): Promise<boolean> {
+  const limit = Number(options.seconds);
+  if (!(limit > 0)) throw new InvalidArgumentError('ARGUMENT_RANGE', `--seconds '${options.seconds}' must be a number above 0`);
+  if (name === '-' && resultsName === '-')
+    throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
+  const file = readText(resultsName);
+  if (file === undefined) throw new InvalidArgumentError('FILE', 'there is no such file', { file: resultsName });
+  const results = inFile(file.fileName, () => readResults(file.text, options.collective));
+  const { clusterOptions, notes } = clusterOptionsOf(results, options);
+  const input = await readCluster([name], clusterOptions);
+  refuseContradictions(input.parameters);
+  for (const each of results) inFile(file.fileName, () => refuseOther(each, input));
+  const found = inFile(input.fileName, () => compare(input, results, limit));
+  if (options.json === true) printJson(jsonOf(found, results));
+  else print(...lines(found, results));
+  printNotes([...notes, ...input.notes]);
+  return found.isSlow;
+}
+
+/** The version of NCCL and the variables of the run, unless the command line says otherwise. */
+function clusterOptionsOf(
+  results: readonly Results[],
+  options: ExpectOptions,
+): { readonly clusterOptions: ClusterOptions; readonly notes: readonly string[] } {
+  const notes: string[] = [];
+  const variables = Object.entries(results[0]?.variables ?? {}).filter(([variable]) => isPlanned(variable));
+  const env = [...variables.map(([variable, value]) => `${variable}=${value}`), ...(options.env ?? [])];
+  const measured = results[0]?.run.nccl;
+  let version: string | undefined;
+  if (options.nccl === undefined && options.torch === undefined && measured !== undefined) {
+    const { older, newer } = nearestVersions(measured);
+    version = coveredVersions.includes(measured) ? measured : (older ?? newer);
+    if (version !== undefined && version !== measured)
+      notes.push(`the results are of NCCL ${measured}, which is not covered: expected is what ${version} does`);
+  }
+  return {
+    clusterOptions: { ...options, ...(env.length === 0 ? {} : { env }), ...(version === undefined ? {} : { nccl: version }) },
+    notes,
+  };
+}
+
+/** @throws InputError where the results are of another machine than the cluster */
+function refuseOther({ nRanks, hosts, run, rows }: Results, { title, cluster, machines }: ClusterInput): void {
+  const where = rows[0] === undefined ? '' : ` (${rows[0].place})`;
+  const nHosts = cluster.hosts.reduce((sum, { count }) => sum + count, 0);
+  const sizes = new Map(machines.map(({ system, root }) => [system as object, { count: system.gpus.length, root }]));
+  const planned = cluster.hosts.reduce((sum, { machine, count }) => sum + count * (sizes.get(machine)?.count ?? 0), 0);
+  const measured = `${nRanks === undefined ? '' : `${counted(nRanks, 'rank')} on `}${counted(hosts.length, 'host')}`;
+  if ((nRanks !== undefined && nRanks !== planned) || (hosts.length > 0 && hosts.length < 64 && hosts.length !== nHosts))
+    throw new InputError(
+      'CONTENT',
+      `the results${where} are of ${measured}; ${title} has ${counted(planned, 'rank')} on ${counted(nHosts, 'host')}: give the cluster that was measured (--nodes, or a cluster file with overrides: { gpus: … })`,
+    );
+  const generations = new Set(machines.flatMap(({ system }) => system.gpus.map(({ sm }) => sm)));
+  for (const gpu of run.gpus) {
+    const model = gpuModelNamed(gpu);
+    if (model !== undefined && !generations.has(model.sm))
+      throw new InputError(
+        'CONTENT',
+        `the results${where} are of ${gpu} (sm ${model.sm}); the GPUs of ${title} are sm ${[...generations].join(', ')}`,
+      );
+  }
+}
+
+/** The model that the driver's name of a GPU tells of: `NVIDIA H100 80GB HBM3`. */
+function gpuModelNamed(name: string) {
+  const words = new Set(name.toLowerCase().split(/[^a-z0-9]+/));
+  return gpuModels.find(({ id, aliases }) => [id.replace(/-.*$/, ''), ...aliases].some((each) => words.has(each)));
+}
+
+function compare(input: ClusterInput, results: readonly Results[], seconds: number): Found {
+  const { cluster, parameters, environment, given, machines } = input;
+  const prepared = prepareCluster(cluster, parameters, given);
+  const simulator = simulatorOf(prepared, parameters);
+  const tables = results.map((each) => expectTable(each, simulator));
+  const isSlow = tables.some((table) => table.isSlow);
+  const error = errorOf(tables);
+  if (!isSlow) return { input, tables, isSlow, explanations: [], error, nTried: 0, nLeft: 0 };
+  const roots = new Map(machines.map(({ system, root }) => [system, root]));
+  const changeable: ChangeableCluster = { cluster, roots, parameters, environment, ...given };
+  const nHosts = cluster.hosts.reduce((sum, { count }) => sum + count, 0);
+  const hypotheses = hypothesesFor([...roots.values()], nHosts);
+  const line = progressLine();
+  const end = performance.now() + 1000 * seconds;
+  const tried: TriedHypothesis[] = [];
+  try {
+    for (const [index, hypothesis] of hypotheses.entries()) {
+      if (performance.now() > end) break;
+      line.update(`${index + 1}/${hypotheses.length} trying explanations …`);
+      tried.push(tryHypothesis(changeable, tables, hypothesis));
+    }
+  } finally {
+    line.done();
+  }
+  return {
+    input,
+    tables,
+    isSlow,
+    explanations: ranked(tried, error),
+    error,
+    nTried: tried.length,
+    nLeft: hypotheses.length - tried.length,
+  };
+}
+
+const launchWords = { queued: 'one process', processes: 'several processes', graph: 'a CUDA graph' } as const;
+
+function lines(found: Found, results: readonly Results[]): string[] {
+  const { input, tables } = found;
+  const paint = colorsFor(process.stdout);
+  const launch = tables[0]?.environment.launch ?? 'queued';
+  return [
+    `${paint.bold(input.title)}  NCCL ${input.parameters.ncclVersion}, calls of ${launchWords[launch]}`,
+    ...tables.flatMap((table) => ['', ...tableLines(table, paint)]),
+    '',
+    ...verdictLines(found, results, paint),
+  ];
+}
+
+function tableLines({ collective, rows }: ExpectedTable, paint: Colors): string[] {
+  const heads = ['size', 'measured', 'expected', '10 % to 90 %', 'busbw', 'expected', ''];
+  const cells = rows.map((row) => [
+    formatBytes(row.bytes),
+    formatTime(row.timeUs),
+    formatTime(row.expectedUs),
+    `${formatTime(row.leastUs)} to ${formatTime(row.mostUs)}`,
+    formatRate(row.busGBps),
+    formatRate(row.expectedGBps),
+    verdictText(row),
+  ]);
+  const widths = heads.map((head, column) => Math.max(head.length, ...cells.map((row) => row[column]?.length ?? 0)));
+  const line = (row: readonly string[], last: string) =>
+    `${row
+      .slice(0, -1)
+      .map((cell, column) => cell.padStart(widths[column] ?? 0))
+      .join('  ')}  ${last}`.trimEnd();
+  return [
+    paint.bold(collective),
+    paint.dim(line(heads, '')),
+    ...cells.map((row, index) => {
+      const text = row.at(-1) ?? '';
+      return line(row, rows[index]?.verdict === 'slow' ? paint.red(text) : text);
+    }),
+  ];
+}
+
+function verdictText({ verdict, timeUs, expectedUs }: ExpectedRow): string {
+  if (verdict === 'expected') return 'as expected';
+  return verdict === 'slow'
+    ? `slow: ${(timeUs / expectedUs).toFixed(2)} x the time`
+    : `faster: ${(timeUs / expectedUs).toFixed(2)} x the time`;
+}
+
+/** More explanations than this nobody follows up. */
+const mostTold = 5;
+
+function verdictLines(found: Found, results: readonly Results[], paint: Colors): string[] {
+  const { tables, isSlow, explanations, error, nTried, nLeft } = found;
+  const rows = tables.flatMap((table) => table.rows);
+  const slow = rows.filter(({ verdict }) => verdict === 'slow');
+  const compared = tables.flatMap((table) => comparedRows(table)).filter(({ verdict }) => verdict === 'slow').length;
+  if (!isSlow)
+    return [
+      `${paint.green('As expected')}: ${rows.length - slow.length} of ${counted(rows.length, 'row')}${slow.length === 0 ? '' : `; ${counted(slow.length, 'slow row')} between others that are not: measure again`}.`,
+    ];
+  const ratios = slow.map(({ timeUs, expectedUs }) => timeUs / expectedUs);
+  const said = results[0]?.variables ?? {};
+  const told = explanations.slice(0, mostTold);
+  return [
+    `${paint.red('Slow')}: ${slow.length} of ${counted(rows.length, 'row')}, ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)} times as long as expected.`,
+    '',
+    told.length === 0
+      ? `None of ${counted(nTried, 'explanation')} that ${nTried === 1 ? 'was' : 'were'} simulated brings the times near (error ${percent(error)}).`
+      : paint.bold(`What would explain it, best first (now the times are off by ${percent(error)}):`),
+    ...told.flatMap(({ hypothesis, error: then, explained }, index) => [
+      `  ${index + 1}. ${hypothesis.what}`,
+      `     off by ${percent(then)}; ${explained} of ${compared} slow rows would be as expected`,
+      `     check: ${hypothesis.check}`,
+    ]),
+    ...(Object.keys(said).length === 0
+      ? []
+      : [
+          `The run had ${Object.entries(said)
+            .map(([key, value]) => `${key}=${value}`)
+            .join(' ')}.`,
+        ]),
+    ...(nLeft === 0 ? [] : [`${counted(nLeft, 'explanation')} not tried, for lack of time (--seconds).`]),
+  ];
+}
+
+/** A mean of logarithms as a percentage. */
+function percent(error: number): string {
+  return `${(100 * Math.expm1(error)).toFixed(0)} %`;
+}
+
+function jsonOf({ input, tables, isSlow, explanations, error, nTried, nLeft }: Found, results: readonly Results[]) {
+  return {
+    format: 'tccl expect',
+    formatVersion: 1,
+    title: input.title,
+    nccl: input.parameters.ncclVersion,
+    variables: results[0]?.variables ?? {},
+    slow: isSlow,
+    tables: tables.map(({ collective, environment, rows, isSlow: slow }) => ({
+      collective,
+      launch: environment.launch,
+      slow,
+      rows,
+    })),
+    error,
+    tried: nTried,
+    notTried: nLeft,
+    explanations: explanations.map(({ hypothesis: { code, what, check, variable }, error: then, explained, timesUs }) => ({
+      code,
+      what,
+      check,
+      variable: variable ?? null,
+      error: then,
+      explainedRows: explained,
+      rows: timesUs.map((times, index) => {
+        const table = tables[index];
+        return table === undefined ? [] : comparedRows(table).map(({ bytes }, row) => ({ bytes, timeUs: times[row] ?? null }));
+      }),
+    })),
+  };
+}

@@ -1,0 +1,150 @@
+import { TcclError } from '../../errors.js';
+import { type ChangeableCluster, changedCluster } from '../plan/changed-cluster.js';
+import { prepareCluster } from '../plan/cluster.js';
+import { scheduledBusFactor, simulatorOf } from '../plan/prediction.js';
+import type { ScheduledCollective } from '../schedule/schedule.js';
+import { defaultEnvironment, type Environment } from '../simulate/environment.js';
+import { intervalOf } from '../simulate/interval.js';
+import type { Simulator } from '../simulate/simulate.js';
+import type { Hypothesis } from './hypotheses.js';
+import type { ResultRow, Results } from './results.js';
+
+/** A measured time beside the expected one. */
+export interface ExpectedRow extends ResultRow {
+  readonly expectedUs: number;
+  /** Eight of ten measurements lie in between. */
+  readonly leastUs: number;
+  readonly mostUs: number;
+  readonly verdict: 'expected' | 'slow' | 'fast';
+  /** Bus bandwidths, GB/s. */
+  readonly busGBps: number;
+  readonly expectedGBps: number;
+}
+
+/** A table of results with what was expected. */
+export interface ExpectedTable {
+  readonly collective: ScheduledCollective;
+  readonly environment: Environment;
+  readonly rows: readonly ExpectedRow[];
+  /** Of small, middle or large sizes, most rows are slow. A single slow row may be a hiccup. */
+  readonly isSlow: boolean;
+}
+
+/** How calls were launched in a run. */
+export function environmentOf({ run }: Results): Environment {
+  const launch = run.isGraph ? 'graph' : run.nProcesses > 1 ? 'processes' : 'queued';
+  return { ...defaultEnvironment, launch };
+}
+
+/** Simulates every row of a table. */
+export function expectTable(results: Results, simulator: Simulator, environment = environmentOf(results)): ExpectedTable {
+  const { collective } = results;
+  const rows = results.rows.flatMap((row): ExpectedRow[] => {
+    const expectedUs = simulator.simulate(collective, row.bytes, { environment, dataType: row.type })?.timeUs;
+    if (expectedUs === undefined) return [];
+    const { least, most } = intervalOf(collective, row.bytes, simulator.usesNetwork);
+    const gbps = (timeUs: number) => (row.bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks);
+    return [
+      {
+        ...row,
+        expectedUs,
+        leastUs: expectedUs * least,
+        mostUs: expectedUs * most,
+        verdict: row.timeUs > expectedUs * most ? 'slow' : row.timeUs < expectedUs * least ? 'fast' : 'expected',
+        busGBps: gbps(row.timeUs),
+        expectedGBps: gbps(expectedUs),
+      },
+    ];
+  });
+  const classes = [0, 2 ** 20, 2 ** 27].map((least, index, all) =>
+    rows.filter(({ bytes }) => bytes >= least && bytes < (all[index + 1] ?? Infinity)),
+  );
+  return { collective, environment, rows, isSlow: classes.some(isMostlySlow) };
+}
+
+function isMostlySlow(rows: readonly ExpectedRow[]): boolean {
+  return 2 * rows.filter(({ verdict }) => verdict === 'slow').length > rows.length;
+}
+
+/** A hypothesis, simulated. */
+export interface TriedHypothesis {
+  readonly hypothesis: Hypothesis;
+  /** By how much measurements are off under it: mean of the logarithms' absolute values. */
+  readonly error: number;
+  /** By how much they lie outside of the intervals under it, counted in the same way. */
+  readonly outside: number;
+  /** Slow rows that are as expected under it. */
+  readonly explained: number;
+  /** Times of the compared rows under it, by table. */
+  readonly timesUs: readonly (readonly number[])[];
+  /** Why it cannot be simulated. */
+  readonly refused: string | undefined;
+}
+
+/** Rows of a table that hypotheses are compared by: so many, evenly spread. */
+const mostCompared = 12;
+
+/** The rows of a table by which hypotheses are compared. */
+export function comparedRows({ rows }: ExpectedTable): readonly ExpectedRow[] {
+  if (rows.length <= mostCompared) return rows;
+  const wanted = new Set(
+    Array.from({ length: mostCompared }, (_, index) => Math.round((index * (rows.length - 1)) / (mostCompared - 1))),
+  );
+  return rows.filter((_, index) => wanted.has(index));
+}
+
+/** By how much the rows of tables are off as they stand, as {@link TriedHypothesis.error} counts it. */
+export function errorOf(tables: readonly ExpectedTable[]): number {
+  return meanOf(tables.flatMap((table) => comparedRows(table).map((row) => Math.abs(Math.log(row.timeUs / row.expectedUs)))));
+}
+
+/** Plans and simulates the cluster under one hypothesis. */
+export function tryHypothesis(
+  input: ChangeableCluster,
+  tables: readonly ExpectedTable[],
+  hypothesis: Hypothesis,
+): TriedHypothesis {
+  try {
+    const { cluster, parameters } = changedCluster(input, hypothesis);
+    const { graphFile } = input;
+    const prepared = prepareCluster(cluster, parameters, graphFile === undefined ? {} : { graphFile });
+    const simulator = simulatorOf(prepared, parameters);
+    let explained = 0;
+    const errors: number[] = [];
+    const outside: number[] = [];
+    const timesUs = tables.map((table) => {
+      const environment = { ...table.environment, ...hypothesis.simulated };
+      return comparedRows(table).map(({ bytes, type, timeUs, verdict }) => {
+        const then = simulator.simulate(table.collective, bytes, { environment, dataType: type })?.timeUs ?? Infinity;
+        errors.push(Math.abs(Math.log(timeUs / then)));
+        const { least, most } = intervalOf(table.collective, bytes, simulator.usesNetwork);
+        const beyond = Math.max(0, Math.log(timeUs / then / most), Math.log((then * least) / timeUs));
+        outside.push(beyond);
+        if (verdict === 'slow' && beyond === 0) explained++;
+        return then;
+      });
+    });
+    return { hypothesis, error: meanOf(errors), outside: meanOf(outside), explained, timesUs, refused: undefined };
+  } catch (error) {
+    if (!(error instanceof TcclError)) throw error;
+    return { hypothesis, error: Infinity, outside: Infinity, explained: 0, timesUs: [], refused: error.message };
+  }
+}
+
+/** An explanation takes this part off the error at least. */
+const leastGain = 0.25;
+/** Among hypotheses that put the rows into the intervals, the error decides. */
+const errorWeight = 0.25;
+
+/** The hypotheses that explain the results, the best first; of each family the best. @param error without any of them */
+export function ranked(tried: readonly TriedHypothesis[], error: number): TriedHypothesis[] {
+  const families = new Set<string>();
+  return tried
+    .filter((each) => each.error < (1 - leastGain) * error)
+    .sort((a, b) => a.outside + errorWeight * a.error - b.outside - errorWeight * b.error)
+    .filter(({ hypothesis: { family } }) => !families.has(family) && families.add(family));
+}
+
+function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+}

@@ -1,0 +1,202 @@
+import type { ClusterChange } from '../plan/changed-cluster.js';
+import { linkSpeeds, type PciGeneration } from '../topology/catalogue/build.js';
+import { descendants, detach, type XmlElement } from '../topology/xml/tree.js';
+import type { Environment } from '../simulate/environment.js';
+
+/** One thing that may be wrong, as a change of the cluster or of what its calls meet. */
+export interface Hypothesis extends ClusterChange {
+  readonly code: string;
+  /** What may be so, in words. */
+  readonly what: string;
+  /** How to find out. */
+  readonly check: string;
+  /** Of hypotheses with the same family only the best is told. */
+  readonly family: string;
+  readonly simulated?: Partial<Environment>;
+}
+
+/** What may slow a cluster down: settings first, which are easy to find, then devices. @param machines one of each kind */
+export function hypothesesFor(machines: readonly XmlElement[], nHosts: number): Hypothesis[] {
+  return [...settingHypotheses(), ...(nHosts > 1 ? networkHypotheses(machines) : []), ...machineHypotheses(machines)];
+}
+
+function setting(name: string, value: string, what: string): Hypothesis {
+  return {
+    code: `${name}=${value}`,
+    family: name,
+    what,
+    check: `look for ${name} in the environment of the ranks and in /etc/nccl.conf; NCCL_DEBUG=INFO prints the variables that are set`,
+    variable: { name, value },
+  };
+}
+
+function settingHypotheses(): Hypothesis[] {
+  return [
+    setting('NCCL_NVLS_ENABLE', '0', 'NVLink SHARP is off'),
+    setting('NCCL_PROTO', '^LL', 'protocol LL is off'),
+    setting('NCCL_PROTO', '^LL128', 'protocol LL128 is off'),
+    setting('NCCL_PROTO', 'Simple', 'only protocol Simple is used'),
+    setting('NCCL_PROTO', 'LL', 'only protocol LL is used'),
+    setting('NCCL_ALGO', 'Ring', 'only algorithm Ring is used'),
+    setting('NCCL_ALGO', 'Tree', 'only algorithm Tree is used'),
+    setting(
+      'NCCL_P2P_DISABLE',
+      '1',
+      'GPUs of a host do not reach each other directly (P2P is off, or ACS or an IOMMU prevents it)',
+    ),
+    setting('NCCL_PXN_DISABLE', '1', 'no GPU sends through the NIC of another (PXN is off)'),
+    setting('NCCL_CROSS_NIC', '0', 'rings keep to one rail (NCCL_CROSS_NIC is 0)'),
+    ...['1', '2', '4', '8'].map((count) =>
+      setting(
+        'NCCL_MAX_NCHANNELS',
+        count,
+        count === '1' ? 'only one channel is used' : `no more than ${count} channels are used`,
+      ),
+    ),
+  ];
+}
+
+function named(machine: XmlElement, name: string): XmlElement[] {
+  return [...descendants(machine)].filter((element) => element.name === name);
+}
+
+function networkHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
+  const fewest = Math.min(...machines.map((machine) => named(machine, 'net').length));
+  const keep = (count: number) => (machine: XmlElement) => {
+    for (const net of named(machine, 'net').slice(count)) detach(net);
+  };
+  const slower = (part: number) => (machine: XmlElement) => {
+    for (const net of named(machine, 'net')) net.attributes.set('speed', String(Number(net.attributes.get('speed') ?? 0) * part));
+  };
+  const withoutGdr = (machine: XmlElement) => {
+    for (const net of named(machine, 'net')) net.attributes.set('gdr', '0');
+  };
+  if (fewest === 0) return [];
+  const nics = (count: number): Hypothesis => ({
+    code: `nics-${count}`,
+    family: 'nics',
+    what: count === 1 ? 'one NIC of each host is used' : `${count} of the NICs of each host are used`,
+    check: 'NCCL_IB_HCA and NCCL_NETDEVS_POLICY; NCCL_DEBUG=INFO lists the NICs behind NET/IB : Using',
+    apply: keep(count),
+  });
+  return [
+    {
+      code: 'gdr-off',
+      family: 'gdr',
+      what: 'NICs do not read and write GPU memory (GPUDirect RDMA is off)',
+      check:
+        'lsmod | grep nvidia_peermem (or dma-buf); with NCCL_DEBUG=INFO, connections of channels say GDRDMA; NCCL_NET_GDR_LEVEL',
+      apply: withoutGdr,
+    },
+    {
+      code: 'sockets',
+      family: 'gdr',
+      what: 'data go through sockets of the kernel instead of the NICs’ own plugin, without GPUDirect RDMA',
+      check: 'NCCL_DEBUG=INFO says Using network Socket; NCCL_IB_DISABLE, missing libibverbs or plugin in the container',
+      apply: withoutGdr,
+      simulated: { network: 'sockets' },
+    },
+    ...[1, 2, 4].filter((count) => count < fewest).map(nics),
+    ...(fewest > 1
+      ? [
+          {
+            code: 'nic-down',
+            family: 'nics',
+            what: 'one NIC of one host is down',
+            check: 'ibstat or ip link on every host; nccl-tests between pairs of hosts finds it',
+            apply: keep(fewest - 1),
+            isOneHost: true,
+          },
+        ]
+      : []),
+    ...[2, 4].map((part): Hypothesis => ({
+      code: `nic-speed-1/${part}`,
+      family: 'nic-speed',
+      what: `NICs run at ${part === 2 ? 'half' : 'a quarter'} of their speed`,
+      check: 'ibstat shows the Rate of each port; a cable or switch port may have trained down',
+      apply: slower(1 / part),
+    })),
+    ...[2, 3, 4].map((ratio): Hypothesis => ({
+      code: `oversubscribed-${ratio}`,
+      family: 'nic-speed',
+      what: `the fabric between the hosts carries a ${['', '', 'half', 'third', 'quarter'][ratio] ?? ''} of what their NICs send: oversubscription, congestion, or flows that share a link`,
+      check:
+        'measure pairs of hosts below one switch against pairs across switches; counters of pauses and congestion on the switches',
+      simulated: { oversubscription: ratio },
+    })),
+  ];
+}
+
+function machineHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
+  const speedOf = (pci: XmlElement) => Number.parseFloat(pci.attributes.get('link_speed') ?? '');
+  const fastest = Math.max(...machines.flatMap((machine) => named(machine, 'pci')).map((pci) => speedOf(pci) || 0));
+  const generations = ([5, 4, 3] as const).filter((generation) => Number.parseFloat(linkSpeeds[generation]) < fastest);
+  const hasNvlink = machines.some((machine) => named(machine, 'nvlink').length > 0);
+  const hasSwitches = machines.some((machine) =>
+    named(machine, 'pci').some((pci) => pci.children.some(({ name }) => name === 'pci')),
+  );
+  return [
+    ...generations.map((generation): Hypothesis => ({
+      code: `pcie-gen${generation}`,
+      family: 'pcie',
+      what: `PCIe runs at Gen${generation}`,
+      check: 'lspci -vv shows LnkSta (downgraded) of GPUs, NICs and switches; nvidia-smi -q -d PCIE',
+      apply: (machine) => {
+        for (const pci of named(machine, 'pci'))
+          if (speedOf(pci) > Number.parseFloat(linkSpeeds[generation as PciGeneration]))
+            pci.attributes.set('link_speed', linkSpeeds[generation as PciGeneration]);
+      },
+    })),
+    {
+      code: 'pcie-x8',
+      family: 'pcie',
+      what: 'PCIe links have half of their lanes',
+      check: 'lspci -vv shows LnkSta: Width x8 (downgraded)',
+      apply: (machine) => {
+        for (const pci of named(machine, 'pci'))
+          if (Number(pci.attributes.get('link_width')) > 8) pci.attributes.set('link_width', '8');
+      },
+    },
+    ...(hasSwitches
+      ? [
+          {
+            code: 'flat-topology',
+            family: 'flat-topology',
+            what: 'NCCL does not see the PCIe switches: a virtual machine without its topology file',
+            check: 'NCCL_TOPO_FILE; NCCL_TOPO_DUMP_FILE writes what NCCL sees, and tccl topo show draws it',
+            apply: flatten,
+          },
+        ]
+      : []),
+    ...(hasNvlink
+      ? [
+          {
+            code: 'nvlink-half',
+            family: 'nvlink',
+            what: 'half of the NVLinks are down',
+            check: 'nvidia-smi nvlink -s; dmesg | grep -i xid',
+            apply: (machine: XmlElement) => {
+              for (const link of named(machine, 'nvlink'))
+                link.attributes.set('count', String(Math.max(1, Math.floor(Number(link.attributes.get('count') ?? 1) / 2))));
+            },
+          },
+        ]
+      : []),
+  ];
+}
+
+/** Devices hang directly at their CPU. */
+function flatten(machine: XmlElement): void {
+  for (const cpu of named(machine, 'cpu')) {
+    const devices = named(cpu, 'pci').filter((pci) => pci.children.some(({ name }) => name === 'gpu' || name === 'nic'));
+    for (const device of devices) {
+      detach(device);
+      device.parent = cpu;
+      cpu.children.push(device);
+    }
+    for (const pci of cpu.children.filter(
+      ({ name, children }) => name === 'pci' && children.every((child) => child.name === 'pci'),
+    ))
+      detach(pci);
+  }
+}

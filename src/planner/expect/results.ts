@@ -1,0 +1,186 @@
+import { InputError } from '../../errors.js';
+import { didYouMean } from '../../suggest.js';
+import { type MeasuredTable, TableReader, type TestRun } from '../log/table.js';
+import { JsonReader } from '../plan/json-reader.js';
+import type { ScheduledCollective } from '../schedule/schedule.js';
+import type { DataTypeName } from '../tuning/names.js';
+
+/** What one run of an nccl-tests program measured. */
+export interface Results {
+  readonly collective: ScheduledCollective;
+  /** Undefined where the results do not say. */
+  readonly nRanks: number | undefined;
+  /** Hosts by name; empty where the results do not say. */
+  readonly hosts: readonly string[];
+  readonly run: TestRun;
+  /** Variables of NCCL that the run had, where the results say so. */
+  readonly variables: Readonly<Record<string, string>>;
+  readonly rows: readonly ResultRow[];
+}
+
+/** One size. */
+export interface ResultRow {
+  readonly bytes: number;
+  readonly type: DataTypeName;
+  /** The better of out of place and in place. */
+  readonly timeUs: number;
+  /** Where it stands: `line 12`, `results[3]`. */
+  readonly place: string;
+}
+
+/** Collectives by what nccl-tests calls its programs. */
+const collectivesByProgram: Readonly<Record<string, ScheduledCollective>> = {
+  all_reduce: 'AllReduce',
+  all_gather: 'AllGather',
+  reduce_scatter: 'ReduceScatter',
+  broadcast: 'Broadcast',
+  reduce: 'Reduce',
+  alltoall: 'AllToAll',
+  sendrecv: 'SendRecv',
+  gather: 'Gather',
+  scatter: 'Scatter',
+};
+
+const typesByName: Readonly<Record<string, DataTypeName>> = {
+  char: 'int8',
+  half: 'float16',
+  float: 'float32',
+  double: 'float64',
+  f8e4m3: 'float8e4m3',
+  f8e5m2: 'float8e5m2',
+  fp8_e4m3: 'float8e4m3',
+  fp8_e5m2: 'float8e5m2',
+};
+
+/**
+ * Reads what nccl-tests printed, between other lines too, or the JSON that it wrote (`-J FILE`).
+ *
+ * @param collective of tables that do not say which they are of: what nccl-tests calls it
+ * @throws InputError with the line or field: no table, a row that is not whole, a collective that nothing is known of
+ */
+export function readResults(text: string, collective?: string): Results[] {
+  const named = collective === undefined ? undefined : collectiveNamed(collective, '--collective');
+  const results = /^\s*\{/.test(text) ? readJson(text, named) : readText(text, named);
+  if (results.every(({ rows }) => rows.length === 0))
+    throw new InputError(
+      'CONTENT',
+      'there is no table of nccl-tests in it: give what all_reduce_perf and the like print, or write with -J',
+    );
+  return results.filter(({ rows }) => rows.length > 0);
+}
+
+/** @throws InputError for what is no program of nccl-tests that is simulated */
+function collectiveNamed(name: string, where: string): ScheduledCollective {
+  const program = name.replace(/^.*\//, '').replace(/_perf.*$/, '');
+  const found = Object.hasOwn(collectivesByProgram, program) ? collectivesByProgram[program] : undefined;
+  if (found !== undefined) return found;
+  const names = Object.keys(collectivesByProgram);
+  throw new InputError(
+    'CONTENT',
+    `${where} ${name} is no collective that is simulated${didYouMean(program, names) || `; these are: ${names.join(', ')}`}`,
+  );
+}
+
+function readText(text: string, named: ScheduledCollective | undefined): Results[] {
+  const reader = new TableReader();
+  text.split(/\r?\n/).forEach((line, index) => reader.read(line, { file: 0, line: index + 1 }));
+  if (reader.broken !== undefined)
+    throw new InputError(
+      'CONTENT',
+      'this row is not whole: nccl-tests prints size, count, type, then redop and root, then time, algbw, busbw and #wrong twice',
+      { line: reader.broken.line },
+    );
+  const nccl = /NCCL version (\d+\.\d+\.\d+)/.exec(text)?.[1];
+  return reader.tables.map((table) => {
+    const [first] = table.rows;
+    if (table.run.isCpuTime)
+      throw new InputError('CONTENT', 'the table has the times that a CPU needs to queue calls: run without -C', {
+        line: first?.place.line ?? 1,
+      });
+    return {
+      collective: named ?? collectiveOf(table),
+      nRanks: table.nRanks,
+      hosts: table.hosts,
+      run: { ...table.run, nccl: table.run.nccl ?? nccl },
+      variables: {},
+      rows: table.rows
+        .filter(({ bytes }) => bytes > 0)
+        .map(({ bytes, type, timeUs, place }) => ({
+          bytes,
+          type: typesByName[type] ?? (type as DataTypeName),
+          timeUs,
+          place: `line ${place.line}`,
+        })),
+    };
+  });
+}
+
+/** Older programs do not name themselves; only of an all-reduce does the bus carry more than the size. */
+function collectiveOf({ collective, isNamed, rows }: MeasuredTable): ScheduledCollective {
+  if (isNamed && collective !== undefined) return collectiveNamed(collective, 'the program');
+  if (rows.some(({ busGBps, bytes, timeUs }) => busGBps > (1.05 * bytes) / timeUs / 1000)) return 'AllReduce';
+  throw new InputError('CONTENT', 'the table does not say what was measured: add --collective all_gather, or another', {
+    line: rows[0]?.place.line ?? 1,
+  });
+}
+
+/** The JSON of nccl-tests, versions 1 to 3. */
+function readJson(text: string, named: ScheduledCollective | undefined): Results[] {
+  const file = new JsonReader(parsed(text), 'the results');
+  const config = file.optional('config');
+  const devices = config?.optional('devices')?.items() ?? [];
+  const texts = (name: string) => [...new Set(devices.flatMap((device) => device.optional(name)?.text() ?? []))];
+  const program = file.field('args').items()[0]?.text() ?? '';
+  const code = file.optional('nccl_version')?.integer(0);
+  const version =
+    code === undefined ? undefined : `${Math.floor(code / 10_000)}.${Math.floor((code % 10_000) / 100)}.${code % 100}`;
+  const perProcess = (config?.optional('nthreads')?.integer(1) ?? 1) * (config?.optional('ngpus')?.integer(1) ?? 1);
+  return [
+    {
+      collective: named ?? collectiveNamed(program, 'the program'),
+      // Of each process, the list has the first device only.
+      nRanks: devices.length === 0 ? undefined : devices.length * perProcess,
+      hosts: texts('hostname'),
+      run: {
+        nccl: version,
+        nProcesses: devices.length,
+        gpus: texts('device_info'),
+        isGraph: (config?.optional('graph')?.integer(0) ?? 0) > 0,
+        isCpuTime: false,
+      },
+      variables: Object.fromEntries(
+        (file.optional('env')?.items() ?? []).flatMap((entry) => {
+          const [, name, value = ''] = /^(NCCL_[A-Z0-9_]+)=(.*)$/.exec(entry.text()) ?? [];
+          return name === undefined ? [] : [[name, value]];
+        }),
+      ),
+      rows: file
+        .field('results')
+        .items()
+        .flatMap((row, index) => readRow(row, `results[${index}]`)),
+    },
+  ];
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new InputError('SYNTAX', `the JSON is not whole: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function readRow(row: JsonReader, place: string): ResultRow[] {
+  const bytes = row.field('size').integer(0);
+  const type = row.field('type').text();
+  const times = (['out_of_place', 'in_place'] as const).flatMap((kind) => {
+    const body = row.optional(kind);
+    if (body === undefined) return [];
+    if (body.optional('cpu_time') !== undefined)
+      throw body.field('cpu_time').wrong('left out: it is what a CPU needs to queue a call (run without -C)');
+    return [body.field('time').number()];
+  });
+  if (times.length === 0) throw row.field('out_of_place').wrong('an object with a time');
+  const timeUs = Math.min(...times);
+  return bytes === 0 || !(timeUs > 0) ? [] : [{ bytes, type: typesByName[type] ?? (type as DataTypeName), timeUs, place }];
+}

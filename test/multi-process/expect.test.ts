@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { start, cliPath, tccl } from './cli.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'tccl-expect-'));
+const file = (name: string, text: string) => {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+};
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const head = (gpu: string) => `# Collective test starting: all_reduce_perf
+# nThread 1 nGpus 8 minBytes 33554432 maxBytes 17179869184 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+# Using devices
+${Array.from({ length: 8 }, (_, rank) => `#  Rank  ${rank} Group  0 Pid 2614280 on node1 device  ${rank} [0000:1b:00] ${gpu}`).join('\n')}
+#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
+`;
+// Eight H100 of docs/notes/measured/h100-hosts.csv, and the same three times as slow.
+const row = (bytes: number, us: number) => `${bytes} ${bytes / 8} double sum -1 ${us} 1.0 1.0 0 ${us} 1.0 1.0 0\n`;
+const good = file(
+  'good.txt',
+  head('NVIDIA H100 80GB HBM3') + row(33554432, 184) + row(1073741824, 4000) + row(17179869184, 62300),
+);
+const slow = file(
+  'slow.txt',
+  head('NVIDIA H100 80GB HBM3') + row(33554432, 552) + row(1073741824, 12000) + row(17179869184, 186900),
+);
+
+describe('tccl expect', () => {
+  it('exits with 0 where results are as expected', async () => {
+    const { code, stdout, stderr } = await tccl(['expect', 'dgx-h100', good, '--nccl', '2.30.7']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^dgx-h100 {2}NCCL 2\.30\.7, calls of one process\n\nAllReduce\n[^]*As expected: 3 of 3 rows\.\n$/);
+  });
+
+  it('exits with 1 where they are slow, with explanations, and reads the standard input', async () => {
+    const { code, stdout } = await start('sh', ['-c', `"${process.execPath}" "${cliPath}" expect dgx-h100 - --json < "${slow}"`])
+      .finished;
+    expect(code).toBe(1);
+    const found = JSON.parse(stdout) as {
+      readonly slow: boolean;
+      readonly tables: readonly { readonly rows: readonly { readonly verdict: string; readonly mostUs: number }[] }[];
+      readonly explanations: readonly { readonly code: string; readonly error: number }[];
+    };
+    expect(found.slow).toBe(true);
+    expect(found.tables[0]?.rows.map(({ verdict }) => verdict)).toEqual(['slow', 'slow', 'slow']);
+    expect(found.explanations.length).toBeGreaterThan(0);
+    const errors = found.explanations.map(({ error }) => error);
+    expect(Math.min(...errors)).toBeLessThan(0.5);
+  });
+
+  const other = file('other.txt', head('NVIDIA A100-SXM4-80GB') + row(33554432, 184));
+  const torn = file('torn.txt', `${head('NVIDIA H100 80GB HBM3')}33554432 4194304 double sum -1 184 1.0\n`);
+  it.each([
+    [
+      'results of another number of hosts',
+      ['dgx-h100:2', good],
+      /the results \(line 13\) are of 8 ranks on 1 host; 2 x dgx-h100 has 16 ranks on 2 hosts/,
+    ],
+    ['results of another GPU', ['dgx-h100', other], /are of NVIDIA A100-SXM4-80GB \(sm 80\); the GPUs of dgx-h100 are sm 90/],
+    ['a row that is not whole', ['dgx-h100', torn], /torn\.txt:13: this row is not whole/],
+    ['no such file', ['dgx-h100', join(folder, 'none.txt')], /none\.txt: there is no such file/],
+    ['the standard input twice', ['-', '-'], /given twice/],
+    ['no results', ['dgx-h100'], /missing required argument 'results'/],
+    ['no time', ['dgx-h100', good, '--seconds', '0'], /--seconds '0' must be a number above 0/],
+  ])('%s is said in one line, exit code 2', async (_, args, message) => {
+    const { code, stdout, stderr } = await tccl(['expect', ...args]);
+    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+});

@@ -1,0 +1,149 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  errorOf,
+  type ExpectedTable,
+  expectTable,
+  ranked,
+  type TriedHypothesis,
+  tryHypothesis,
+} from '../../../../src/planner/expect/expect.js';
+import { type Hypothesis, hypothesesFor } from '../../../../src/planner/expect/hypotheses.js';
+import type { Results } from '../../../../src/planner/expect/results.js';
+import { defaultParameters } from '../../../../src/planner/parameters.js';
+import { type ChangeableCluster, changedCluster } from '../../../../src/planner/plan/changed-cluster.js';
+import { prepareCluster } from '../../../../src/planner/plan/cluster.js';
+import { simulatorOf } from '../../../../src/planner/plan/prediction.js';
+import type { ScheduledCollective } from '../../../../src/planner/schedule/schedule.js';
+import { defaultEnvironment } from '../../../../src/planner/simulate/environment.js';
+import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
+
+const clusterOf = (name: string, count: number): ChangeableCluster => ({
+  cluster: { hosts: [{ machine: machine(name), count }] },
+  roots: new Map(),
+  parameters: defaultParameters,
+  environment: {},
+});
+const simulatorFor = ({ cluster, parameters }: Pick<ChangeableCluster, 'cluster' | 'parameters'>) =>
+  simulatorOf(prepareCluster(cluster, parameters), parameters);
+const resultsOf = (collective: ScheduledCollective, rows: readonly (readonly [bytes: number, timeUs: number])[]): Results => ({
+  collective,
+  nRanks: undefined,
+  hosts: [],
+  run: { nccl: undefined, nProcesses: 1, gpus: [], isGraph: false, isCpuTime: false },
+  variables: {},
+  rows: rows.map(([bytes, timeUs]) => ({ bytes, type: 'float32', timeUs, place: '' })),
+});
+
+describe('expected times', () => {
+  const simulator = simulatorFor(clusterOf('dgx-h100', 1));
+  const sizes = [2 ** 16, 2 ** 18, 2 ** 22, 2 ** 24, 2 ** 28, 2 ** 30];
+  const times = sizes.map((bytes) => simulator.simulate('AllReduce', bytes)?.timeUs ?? 0);
+  const table = (factors: readonly number[]) =>
+    expectTable(
+      resultsOf(
+        'AllReduce',
+        sizes.map((bytes, index) => [bytes, (times[index] ?? 0) * (factors[index] ?? 1)]),
+      ),
+      simulator,
+    );
+
+  it('rows outside of their interval are slow or fast', () => {
+    const { rows, isSlow } = table([1, 1, 3, 1, 0.5, 1]);
+    expect(rows.map(({ verdict }) => verdict)).toEqual(['expected', 'expected', 'slow', 'expected', 'fast', 'expected']);
+    expect(isSlow).toBe(false);
+  });
+
+  it('a table is slow where most rows of a class of sizes are', () => {
+    expect(table([1, 1, 1, 1, 2, 2]).isSlow).toBe(true);
+    expect(table([4, 4, 1, 1, 1, 1]).isSlow).toBe(true);
+  });
+
+  it('eight H100 measured by others are as expected', () => {
+    const measured = readFileSync('docs/notes/measured/h100-hosts.csv', 'utf8')
+      .split('\n')
+      .map((line) => line.split(','))
+      .filter(([source = '', , , coll]) => source.endsWith('nccl_N1_G8_cnode3-003.log') && coll === 'all_reduce');
+    expect(measured.length).toBe(10);
+    const found = expectTable(
+      resultsOf(
+        'AllReduce',
+        measured.map(([, , , , bytes, , timeUs]) => [Number(bytes), Number(timeUs)]),
+      ),
+      simulator,
+    );
+    expect(found.isSlow).toBe(false);
+  });
+});
+
+describe('explanations', () => {
+  const sizes = [2 ** 16, 2 ** 22, 2 ** 28];
+  const compared = new Set([
+    ...['NCCL_NVLS_ENABLE=0', 'NCCL_PROTO=Simple', 'NCCL_P2P_DISABLE=1', 'nics-1', 'nics-4'],
+    ...['nic-speed-1/4', 'pcie-gen3', 'nvlink-half', 'nic-down'],
+  ]);
+
+  /** What is said of a cluster on which a hypothesis is true, 4 % slower than simulated. */
+  function explained(input: ChangeableCluster, all: readonly Hypothesis[], truth: Hypothesis): TriedHypothesis[] {
+    const sick = simulatorFor(changedCluster(input, truth));
+    const healthy = simulatorFor(input);
+    const environment = { ...defaultEnvironment, ...truth.simulated };
+    const tables = (['AllReduce', 'AllToAll'] as const).map((collective): ExpectedTable =>
+      expectTable(
+        resultsOf(
+          collective,
+          sizes.map((bytes) => [
+            bytes,
+            1.04 * (sick.simulate(collective, bytes, { environment, dataType: 'float32' })?.timeUs ?? 0),
+          ]),
+        ),
+        healthy,
+      ),
+    );
+    expect(tables.some(({ isSlow }) => isSlow)).toBe(true);
+    return ranked(
+      all.map((each) => tryHypothesis(input, tables, each)),
+      errorOf(tables),
+    );
+  }
+
+  it.each([
+    ['dgx-h100', 2, 'NCCL_NVLS_ENABLE=0'],
+    ['dgx-h100', 2, 'gdr-off'],
+    ['dgx-h100', 2, 'nics-1'],
+    ['dgx-h100', 2, 'nic-speed-1/4'],
+    ['dgx-a100', 2, 'NCCL_PROTO=Simple'],
+    ['dgx-a100', 1, 'nvlink-half'],
+    ['dgx-a100', 1, 'NCCL_P2P_DISABLE=1'],
+  ])('%s × %i with %s: that comes first', (name, count, code) => {
+    const input = clusterOf(name, count);
+    const all = hypothesesFor([machine(name)], count).filter((each) => compared.has(each.code) || each.code === code);
+    const truth = all.find((each) => each.code === code);
+    if (truth === undefined) throw new Error(`no hypothesis ${code}`);
+    const found = explained(input, all, truth);
+    expect(found[0]?.hypothesis.family).toBe(truth.family);
+    expect(found[0]?.error).toBeLessThan(0.06);
+  });
+
+  it('one NIC of one host down changes that host only', () => {
+    const [down] = hypothesesFor([machine('dgx-h100')], 4).filter(({ code }) => code === 'nic-down');
+    const { cluster } = changedCluster(clusterOf('dgx-h100', 4), down ?? {});
+    const nets = cluster.hosts.map((host) => [
+      host.count,
+      prepareCluster({ hosts: [host] }, defaultParameters)[0]?.systems[0]?.system.nets.length,
+    ]);
+    expect(nets).toEqual([
+      [1, 7],
+      [3, 8],
+    ]);
+  });
+
+  it('a hypothesis that cannot be planned is no explanation', () => {
+    const input = clusterOf('dgx-h100', 1);
+    const table = expectTable(resultsOf('AllReduce', [[2 ** 30, 1e5]]), simulatorFor(input));
+    const broken: Hypothesis = { code: 'x', family: 'x', what: '', check: '', variable: { name: 'NCCL_ALGO', value: 'none' } };
+    const tried = tryHypothesis(input, [table], broken);
+    expect(tried.error).toBe(Infinity);
+    expect(ranked([tried], errorOf([table]))).toEqual([]);
+  });
+});
