@@ -100,6 +100,28 @@ export default tseslint.config(
     },
   },
   {
+    files: ['src/**/*.ts'],
+    rules: {
+      // NUMBER_OF_THINGS for numbers, texts and booleans of a module, as in the AssemblyScript of the kernels; else camelCase.
+      '@typescript-eslint/naming-convention': [
+        'error',
+        { selector: 'variable', modifiers: ['const', 'global'], types: ['number', 'string', 'boolean'], format: ['UPPER_CASE'] },
+        {
+          selector: 'variable',
+          modifiers: ['const', 'global', 'destructured'],
+          types: ['number', 'string', 'boolean'],
+          format: null,
+        },
+        { selector: 'variable', modifiers: ['destructured'], format: null },
+        // Public names.
+        { selector: 'variable', filter: { regex: '^(version|defaultVersion)$', match: true }, format: null },
+        { selector: 'variable', format: ['camelCase', 'PascalCase'] },
+      ],
+    },
+  },
+  // Modules of threads begin with what their parent passed in.
+  { files: ['src/runtime/threads/*-thread.ts'], rules: { '@typescript-eslint/naming-convention': 'off' } },
+  {
     files: ['**/*.ts', '**/*.mjs', '**/*.js'],
     rules: {
       // The formatter decides where code breaks; this holds for what it leaves alone: comments, and calls with long arguments.

@@ -3,7 +3,7 @@ import { inFile, InvalidArgumentError, InvalidUsageError, SystemError, TcclError
 import { type Parameters, parametersFromEnvironment } from '../planner/parameters.js';
 import type { Cluster, PrepareOptions } from '../planner/plan/cluster.js';
 import type { ClusterFileMachine } from '../planner/plan/cluster-file.js';
-import { mostHosts, splitCount, unknownVariable } from '../planner/plan/cluster-words.js';
+import { MOST_HOSTS, splitCount, unknownVariable } from '../planner/plan/cluster-words.js';
 import { applyOverrides } from '../planner/plan/overrides.js';
 import type { Hardware } from '../planner/topology/catalogue/hardware.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
@@ -248,8 +248,8 @@ function readAssignments(assignments: readonly string[]): Record<string, string>
 /** The number that `--nodes` gives. */
 function nodeCount(text: string): number {
   const count = Number(text);
-  if (/^\d+$/.test(text) && count >= 1 && count <= mostHosts) return count;
-  throw new InvalidArgumentError('ARGUMENT_RANGE', `--nodes '${text}' must be a whole number from 1 to ${mostHosts}`);
+  if (/^\d+$/.test(text) && count >= 1 && count <= MOST_HOSTS) return count;
+  throw new InvalidArgumentError('ARGUMENT_RANGE', `--nodes '${text}' must be a whole number from 1 to ${MOST_HOSTS}`);
 }
 
 function readGraphFile(name: string | undefined, folder: string) {

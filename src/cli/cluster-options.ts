@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { collect } from './output.js';
 
 /** What the commands of the planner take for CLUSTER, in help texts; cluster-input.ts reads it. */
-export const clusterHelp =
+export const CLUSTER_HELP =
   'cluster file (YAML), topology file (XML), - for the standard input, or a machine of the catalogue (tccl topo list); NAME:4 for four of it';
 
 /** Options that go with it, as commander gives them. */

@@ -103,5 +103,5 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
-const exitCode = await main(process.argv);
-process.exitCode = unwritable !== undefined && exitCode === 0 ? 1 : exitCode;
+process.exitCode = await main(process.argv);
+if (unwritable !== undefined && process.exitCode === 0) process.exitCode = 1;

@@ -14,7 +14,7 @@ export interface ProgressLine {
 }
 
 /** Moves to the line's start and wipes to its end (ECMA-48: CR, EL). */
-const wipe = '\r\u001b[K';
+const WIPE = '\r\u001b[K';
 
 /**
  * A progress line on stderr, so that a table on stdout stays clean. It shows only where stderr is a terminal:
@@ -29,10 +29,10 @@ export function progressLine(stream: Pick<WriteStream, 'isTTY' | 'columns' | 'wr
       const line = printable(text).slice(0, (stream.columns > 0 ? stream.columns : 80) - 1);
       if (line === shown) return;
       shown = line;
-      stream.write(wipe + line);
+      stream.write(WIPE + line);
     },
     done() {
-      if (shown !== '') stream.write(wipe);
+      if (shown !== '') stream.write(WIPE);
       shown = '';
     },
   };
@@ -49,8 +49,8 @@ export function examples(...pairs: readonly (readonly [purpose: string, command:
 }
 
 /** Stands for ESC in text that we colour ourselves. Files cannot hold it: it is random. */
-const mark = `\ufdd0${randomBytes(12).toString('hex')}`;
-const marks = new RegExp(`${mark}(\\d+)m`, 'g');
+const MARK = `\ufdd0${randomBytes(12).toString('hex')}`;
+const marks = new RegExp(`${MARK}(\\d+)m`, 'g');
 
 const styles = ['bold', 'dim', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan'] as const;
 export type Colors = Readonly<Record<(typeof styles)[number], (text: string) => string>>;
@@ -64,7 +64,7 @@ export function colorsFor(stream: { readonly isTTY?: boolean }): Colors {
   return Object.fromEntries(
     styles.map((style) => {
       const [open, close] = inspect.colors[style] ?? [0, 0];
-      return [style, (text: string) => (colored && text !== '' ? `${mark}${open}m${text}${mark}${close}m` : text)];
+      return [style, (text: string) => (colored && text !== '' ? `${MARK}${open}m${text}${MARK}${close}m` : text)];
     }),
   ) as Colors;
 }

@@ -5,7 +5,7 @@ import { SystemError } from '../errors.js';
 import { launchRanks } from '../runtime/launch/run.js';
 import type { ContestOptions, Failure, Standing } from './contest.js';
 
-const rankModule = fileURLToPath(new URL('contest-rank.js', import.meta.url));
+const RANK_MODULE = fileURLToPath(new URL('contest-rank.js', import.meta.url));
 
 /** What would force one algorithm or protocol on all contestants, or make their calls slower than they are. */
 const unwanted = ['TCCL_ALGO', 'TCCL_PROTO', 'TCCL_TRACE', 'TCCL_DEBUG'];
@@ -35,7 +35,7 @@ export async function launchContest(
   for (const signal of signals) process.on(signal, note);
   const code = await launchRanks({
     nRanks,
-    command: () => [process.execPath, ...process.execArgv, rankModule, JSON.stringify(options)],
+    command: () => [process.execPath, ...process.execArgv, RANK_MODULE, JSON.stringify(options)],
     // A profile is to be made, so what there is may be missing or spoilt.
     env: { ...Object.fromEntries(Object.entries(env).filter(([name]) => !unwanted.includes(name))), TCCL_PROFILE: NO_PROFILE },
     output: { kind: 'merged', stdout: byLine(take), stderr: byLine((line) => words.push(line)), prefix: () => '' },

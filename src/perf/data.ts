@@ -83,9 +83,9 @@ export class TestData {
 
   /** Fills `target` with what `rank` sends from its element `first` on. */
   fill(target: NumericArray, rank: number, first: number): void {
-    const numbers = new Float64Array(Math.min(blockLength, target.length));
-    for (let done = 0; done < target.length; done += blockLength) {
-      const block = numbers.subarray(0, Math.min(blockLength, target.length - done));
+    const numbers = new Float64Array(Math.min(BLOCK_LENGTH, target.length));
+    for (let done = 0; done < target.length; done += BLOCK_LENGTH) {
+      const block = numbers.subarray(0, Math.min(BLOCK_LENGTH, target.length - done));
       this.source(block, rank, first + done);
       this.type.store(target.subarray(done, done + block.length), block);
     }
@@ -133,17 +133,17 @@ export interface ResultPart {
 }
 
 /** Elements worked on at a time: their reference stays in the first-level cache. */
-const blockLength = 1024;
+const BLOCK_LENGTH = 1024;
 
 /** The number of elements of `result` that differ from what its parts must hold. */
 export function countWrong(result: NumericArray, parts: readonly ResultPart[], data: TestData): number {
   const { type } = data;
-  const numbers = new Float64Array(blockLength);
-  const stored = new type.array(new ArrayBuffer(blockLength * type.bytes), 0, blockLength);
+  const numbers = new Float64Array(BLOCK_LENGTH);
+  const stored = new type.array(new ArrayBuffer(BLOCK_LENGTH * type.bytes), 0, BLOCK_LENGTH);
   let wrong = 0;
   for (const part of parts) {
-    for (let done = 0; done < part.count; done += blockLength) {
-      const length = Math.min(blockLength, part.count - done);
+    for (let done = 0; done < part.count; done += BLOCK_LENGTH) {
+      const length = Math.min(BLOCK_LENGTH, part.count - done);
       const expected = numbers.subarray(0, length);
       if (part.from === 'all') data.reduced(expected, part.first + done);
       else data.source(expected, part.from, part.first + done);

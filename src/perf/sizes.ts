@@ -3,7 +3,7 @@ import { InvalidArgumentError } from '../errors.js';
 const unitBytes: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 };
 
 /** More rows than anybody reads; a step of one byte up to a gigabyte is a slip. */
-const maxSizes = 100_000;
+const MAX_SIZES = 100_000;
 
 /**
  * A number of bytes as nccl-tests writes it: a number, then nothing, `K`, `M` or `G` in powers of 1024
@@ -35,7 +35,7 @@ export function sweep(minBytes: number, maxBytes: number, step: Step): number[] 
   if (step.kind === 'factor' && minBytes === 0) {
     throw new InvalidArgumentError('ARGUMENT_RANGE', '--minbytes 0 never grows by a factor: use --stepbytes, or start above 0');
   }
-  if (step.kind === 'bytes' && (step.bytes === 0 || (maxBytes - minBytes) / step.bytes > maxSizes)) {
+  if (step.kind === 'bytes' && (step.bytes === 0 || (maxBytes - minBytes) / step.bytes > MAX_SIZES)) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
       `--stepbytes ${step.bytes} makes too many sizes from ${minBytes} to ${maxBytes}: use a larger one, or --stepfactor`,

@@ -2,7 +2,7 @@
  * Every variable that NCCL 2.30.7 reads, or that its guide still documents, without `NCCL_`: so that a name that is none of
  * them can be called a mistake. What the planner makes of some of them is in parameters.ts.
  */
-const names = `
+const NAMES = `
   ALGO ALLGATHERV_ENABLE ALLOC_P2P_NET_LL_BUFFERS BUFFSIZE CGA_CLUSTER_SIZE CHECKS_DISABLE CHECK_MODE CHECK_POINTERS
   CHUNK_SIZE COLLNET_ENABLE COLLNET_NODE_THRESHOLD COMM_BLOCKING COMM_ID COMM_SHRINK_SHARE_RESOURCES
   COMM_SPLIT_SHARE_RESOURCES CONF_FILE CONNECT_ROUND_MAX_PEERS CROSS_NIC CTA_POLICY CUMEM_ENABLE CUMEM_HOST_ENABLE
@@ -50,29 +50,28 @@ const names = `
 
 /** Names of NCCL's variables, with `NCCL_`. */
 export const ncclVariables: ReadonlySet<string> = new Set(
-  names
-    .trim()
+  NAMES.trim()
     .split(/\s+/)
     .map((name) => `NCCL_${name}`),
 );
 
-const asTheTopologySays =
+const AS_THE_TOPOLOGY_SAYS =
   'the planner takes network devices as the topology has them; leave out those that are not used (overrides.nics of a cluster file)';
-const racksAsTheTopologySays = 'the planner takes NVLinks between hosts as the topology has them';
+const RACKS_AS_THE_TOPOLOGY_SAYS = 'the planner takes NVLinks between hosts as the topology has them';
 
 /**
  * Variables that change what NCCL does on a machine before, or instead of, what the planner works out, and what to do
  * about it here.
  */
 export const outsideThePlan: ReadonlyMap<string, string> = new Map([
-  ['NCCL_IB_HCA', asTheTopologySays],
-  ['NCCL_IB_DISABLE', asTheTopologySays],
-  ['NCCL_NET', asTheTopologySays],
-  ['NCCL_NET_PLUGIN', asTheTopologySays],
+  ['NCCL_IB_HCA', AS_THE_TOPOLOGY_SAYS],
+  ['NCCL_IB_DISABLE', AS_THE_TOPOLOGY_SAYS],
+  ['NCCL_NET', AS_THE_TOPOLOGY_SAYS],
+  ['NCCL_NET_PLUGIN', AS_THE_TOPOLOGY_SAYS],
   ['NCCL_TOPO_FILE', 'the planner takes the topology that it is given; name the file instead of the machine'],
   ['NCCL_HOSTID', 'the planner takes hosts as the topology has them'],
-  ['NCCL_MNNVL_ENABLE', racksAsTheTopologySays],
-  ['NCCL_CUMEM_ENABLE', racksAsTheTopologySays],
+  ['NCCL_MNNVL_ENABLE', RACKS_AS_THE_TOPOLOGY_SAYS],
+  ['NCCL_CUMEM_ENABLE', RACKS_AS_THE_TOPOLOGY_SAYS],
   ['NCCL_TUNER_PLUGIN', 'a tuner plugin chooses otherwise than the planner'],
   ['NCCL_CONF_FILE', 'variables in that file are not read here; put them into the environment of a cluster file'],
 ]);

@@ -1,12 +1,12 @@
 import { ncclVariables, outsideThePlan } from './nccl-variables.js';
 import { isWholeInteger, parseBigInteger } from './topology/c-numbers.js';
-import { PathType, pathTypeNames, pathTypePort } from './topology/types.js';
+import { PathType, pathTypeNames, PATH_TYPE_PORT } from './topology/types.js';
 import { didYouMean } from '../suggest.js';
 import { missingUntil } from './versions/variables.js';
 import { defaultVersion } from './versions/version.js';
 
 /** NCCL's number for a field of a communicator's configuration that is not set. */
-const notSet = -2147483648;
+const NOT_SET = -2147483648;
 
 /**
  * All settings of the planner, one line each: the field's name, the variable of NCCL that sets it, how its text is
@@ -105,8 +105,8 @@ const settings = {
   maxRings: unless(-2, 'NCCL_MAX_NRINGS', 'older name of NCCL_MAX_NCHANNELS, which wins'),
   minChannels: unless(-2, 'NCCL_MIN_NCHANNELS', 'fewest channels: where the search gives fewer, they are copied'),
   maxChannels: unless(-2, 'NCCL_MAX_NCHANNELS', 'most channels: only the first ones are used'),
-  minCtas: unless(notSet, 'NCCL_MIN_CTAS', 'fewest channels, as the configuration of a communicator asks for them; unset: 1'),
-  maxCtas: unless(notSet, 'NCCL_MAX_CTAS', 'most channels, as the configuration of a communicator allows them; unset: 64'),
+  minCtas: unless(NOT_SET, 'NCCL_MIN_CTAS', 'fewest channels, as the configuration of a communicator asks for them; unset: 1'),
+  maxCtas: unless(NOT_SET, 'NCCL_MAX_CTAS', 'most channels, as the configuration of a communicator allows them; unset: 64'),
   workArgsBytes: integer(
     'NCCL_WORK_ARGS_BYTES',
     Number.MAX_SAFE_INTEGER,
@@ -116,8 +116,12 @@ const settings = {
   // Reduction in the network and in the NVSwitch.
   collnetEnable: integer('NCCL_COLLNET_ENABLE', 0, '1 reduces in the network (SHARP) where its plugin can'),
   collnetNodeThreshold: integer('NCCL_COLLNET_NODE_THRESHOLD', 2, 'fewest hosts for which the network reduces'),
-  nvlsChannels: unless(notSet, 'NCCL_NVLS_NCHANNELS', 'channels for NVLink SHARP; unset: 16, from sm 100 on 24 or 32'),
-  nvlsChunkBytes: unless(notSet, 'NCCL_NVLS_CHUNKSIZE', 'chunk of NVLink SHARP; unset: 128 KiB, on some clusters of sm 100 more'),
+  nvlsChannels: unless(NOT_SET, 'NCCL_NVLS_NCHANNELS', 'channels for NVLink SHARP; unset: 16, from sm 100 on 24 or 32'),
+  nvlsChunkBytes: unless(
+    NOT_SET,
+    'NCCL_NVLS_CHUNKSIZE',
+    'chunk of NVLink SHARP; unset: 128 KiB, on some clusters of sm 100 more',
+  ),
   nvlsTreeMaxChunkBytes: unless(-2, 'NCCL_NVLSTREE_MAX_CHUNKSIZE', 'largest chunk of NVLink SHARP with trees between hosts'),
 
   // Buffers.
@@ -152,9 +156,9 @@ const settings = {
   // Send and receive.
   minP2pChannels: integer('NCCL_MIN_P2P_NCHANNELS', 1, 'fewest channels for send and receive'),
   maxP2pChannels: integer('NCCL_MAX_P2P_NCHANNELS', 64, 'most channels for send and receive'),
-  p2pMaxPeers: unless(notSet, 'NCCL_P2P_MAX_PEERS', 'how many peers a rank is expected to exchange with at once; unset: all'),
+  p2pMaxPeers: unless(NOT_SET, 'NCCL_P2P_MAX_PEERS', 'how many peers a rank is expected to exchange with at once; unset: all'),
   channelsPerNetPeer: unless(
-    notSet,
+    NOT_SET,
     'NCCL_NCHANNELS_PER_NET_PEER',
     'channels to a peer on another host; unset: by bandwidth of the NICs',
   ),
@@ -332,7 +336,7 @@ function level(variable: string, doc: string): Setting<Level> {
 /** Merge levels by name; NCCL matches the beginning of the text, and takes LOC for any other. */
 const mergeLevels: readonly (readonly [string, PathType])[] = [
   ['LOC', PathType.LOC],
-  ['PORT', pathTypePort],
+  ['PORT', PATH_TYPE_PORT],
   ['PIX', PathType.PIX],
   ['PXB', PathType.PXB],
   ['P2C', PathType.P2C],
@@ -344,7 +348,7 @@ const mergeLevels: readonly (readonly [string, PathType])[] = [
 function mergeLevel(variable: string, doc: string): Setting<PathType> {
   return {
     variable,
-    whenUnset: pathTypePort,
+    whenUnset: PATH_TYPE_PORT,
     doc,
     read(value, complain) {
       const found = mergeLevels.find(([name]) => value.startsWith(name));

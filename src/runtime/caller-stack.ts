@@ -60,9 +60,9 @@ export function errorOfCall<E>(error: E, rank: number): E {
 }
 
 /** Frames of this package, and of Node.js between them and the program. */
-const packagePath = new URL('../', import.meta.url).pathname;
+const PACKAGE_PATH = new URL('../', import.meta.url).pathname;
 const isInternal = (frame: string): boolean =>
-  frame.includes(packagePath) || / \(?node:/.test(frame) || / \(?(<anonymous>|native)\)?/.test(frame);
+  frame.includes(PACKAGE_PATH) || / \(?node:/.test(frame) || / \(?(<anonymous>|native)\)?/.test(frame);
 /** More than this package has frames between a public method and a check. */
 const INTERNAL_FRAMES = 30;
 

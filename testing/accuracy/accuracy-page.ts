@@ -7,7 +7,7 @@ import { tune } from '../../src/planner/tuning/tune.js';
 import { applyOverrides } from '../../src/planner/plan/overrides.js';
 import { formatBytes, formatRate, formatWay } from '../../src/planner/plan/overview/words.js';
 import { plan } from '../../src/planner/plan/plan.js';
-import { method, misses } from './accuracy-words.js';
+import { METHOD, MISSES } from './accuracy-words.js';
 import { type EstimateTerms, estimateTerms, estimateTimeUs, measuredParameters } from '../../src/planner/plan/estimate.js';
 import { fitParameters, type FitResult } from './fit.js';
 import { parsePublishedResults, type PublishedResult } from './published.js';
@@ -55,7 +55,7 @@ export function compareResults(text: string): ComparedResult[] {
 /** docs/notes/accuracy.md, from the text of docs/notes/published-results.yaml. */
 export function accuracyPage(text: string): string {
   const results = compareResults(text);
-  return [method, leaveOneOut(results), summary(results), misses, '## All results\n', ...results.map(resultSection)].join('\n');
+  return [METHOD, leaveOneOut(results), summary(results), MISSES, '## All results\n', ...results.map(resultSection)].join('\n');
 }
 
 /** The results that the parameters come from, as `fitParameters` takes them, by name. */
@@ -94,7 +94,7 @@ const classes: readonly { readonly title: string; readonly has: (result: Compare
 ];
 
 /** Sizes from here on count as large: calls that take bandwidth more than latency. */
-const largeBytes = 2 ** 27;
+const LARGE_BYTES = 2 ** 27;
 
 function summary(results: readonly ComparedResult[]): string {
   const sourced = results.filter(({ source }) => source !== undefined);
@@ -109,7 +109,7 @@ function summary(results: readonly ComparedResult[]): string {
         const rows = sourced
           .filter((result) => result.use === use && has(result))
           .flatMap((result) => result.rows)
-          .filter(({ bytes }) => bytes >= largeBytes === large);
+          .filter(({ bytes }) => bytes >= LARGE_BYTES === large);
         if (rows.length === 0) return [];
         const cells = [errorsOf(rows, 'believed'), errorsOf(rows, 'estimated')].flatMap(({ mean, worst }) => [
           `${mean} %`,

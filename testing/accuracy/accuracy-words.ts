@@ -1,6 +1,6 @@
 /** The prose of docs/notes/accuracy.md: the method, and the causes of errors. */
 
-export const method = `# Accuracy: predicted against measured
+export const METHOD = `# Accuracy: predicted against measured
 
 Written by \`npm run accuracy\` from [published-results.yaml](published-results.yaml); do not edit it by hand.
 
@@ -33,7 +33,7 @@ They are the same for all machines, and rounded. Volta, PCIe machines and trees 
 them, and only launch and rounds are its own. Leaving out the curve of one result at a time shows how well launch and rounds are known:
 `;
 
-export const misses = `NCCL's own model predicts large calls well: on several Hopper nodes its mean error is even smaller, because the estimate takes its reach from the best
+export const MISSES = `NCCL's own model predicts large calls well: on several Hopper nodes its mean error is even smaller, because the estimate takes its reach from the best
 network of the four. The estimate is better at small and middle sizes, where NCCL is too fast by a half to a factor of two and more; the tests of this
 are of one machine, H100. On Blackwell it is better, too, but nearly all rows there are fit.
 

@@ -156,13 +156,13 @@ const fitted = generations.filter((generation) => generation !== 'volta');
  * How strongly generations are held together: the spread of a parameter between them that is taken for normal, as a
  * logarithm.
  */
-const usualSpread = 0.6;
+const USUAL_SPREAD = 0.6;
 /** What the pull of other generations weighs, in measurements. */
-const pullWeight = 0.02;
+const PULL_WEIGHT = 0.02;
 /** A parameter that all share is pulled to its start: a quarter of its plausible range counts as usual. */
-const stiffness = 4;
+const STIFFNESS = 4;
 /** Errors beyond this are outliers (another version chose otherwise, a host had a hiccup), and count less and less. */
-const settledOutlier = 0.2;
+const SETTLED_OUTLIER = 0.2;
 
 interface Variable {
   readonly name: PhysicsName;
@@ -204,7 +204,7 @@ export function fitPhysics(
   let residuals = measurements.map((measurement) => residual(measurement, physics));
   for (let round = 0; round < rounds; round++) {
     // At first all measurements count: what is far off may only be so because the start is.
-    const outlier = settledOutlier * Math.max(1, 4 / 2 ** round);
+    const outlier = SETTLED_OUTLIER * Math.max(1, 4 / 2 ** round);
     let cost = costOf(residuals, all, physics, outlier);
     onRound?.(round, mean(residuals.map(Math.abs)));
     const normal = all.map(() => new Float64Array(all.length));
@@ -237,22 +237,22 @@ export function fitPhysics(
       if (variable.generation === undefined) {
         // What nothing tells of stays where it started.
         const own = normal[index] ?? gradient;
-        own[index] = (own[index] ?? 0) + pullWeight * stiffness ** 2;
-        gradient[index] = (gradient[index] ?? 0) - pullWeight * stiffness * pullOf(physics, variable);
+        own[index] = (own[index] ?? 0) + PULL_WEIGHT * STIFFNESS ** 2;
+        gradient[index] = (gradient[index] ?? 0) - PULL_WEIGHT * STIFFNESS * pullOf(physics, variable);
         continue;
       }
       // The slopes of the pull by each generation's own value: what moves all of them alike meets no resistance.
       const slopes = all.map((other, number) => {
         if (other.base !== variable.base) return 0;
-        const slope = (other.parameter.most - other.parameter.least) / valueOf(physics, other) / usualSpread;
+        const slope = (other.parameter.most - other.parameter.least) / valueOf(physics, other) / USUAL_SPREAD;
         return number === index ? slope : -slope / (fitted.length - 1);
       });
       const pull = pullOf(physics, variable);
       slopes.forEach((slope, row) => {
         if (slope === 0) return;
-        gradient[row] = (gradient[row] ?? 0) - pullWeight * slope * pull;
+        gradient[row] = (gradient[row] ?? 0) - PULL_WEIGHT * slope * pull;
         slopes.forEach((other, column) => {
-          (normal[row] ?? gradient)[column] = (normal[row]?.[column] ?? 0) + pullWeight * slope * other;
+          (normal[row] ?? gradient)[column] = (normal[row]?.[column] ?? 0) + PULL_WEIGHT * slope * other;
         });
       });
     }
@@ -296,7 +296,7 @@ export function fitPhysics(
 
 function costOf(residuals: readonly number[], all: readonly Variable[], physics: Physics, outlier: number): number {
   const data = residuals.reduce((sum, error) => sum + error ** 2 / (1 + (error / outlier) ** 2), 0);
-  return data + all.reduce((sum, variable) => sum + pullWeight * pullOf(physics, variable) ** 2, 0);
+  return data + all.reduce((sum, variable) => sum + PULL_WEIGHT * pullOf(physics, variable) ** 2, 0);
 }
 
 function weightOf(error: number, outlier: number): number {
@@ -306,12 +306,12 @@ function weightOf(error: number, outlier: number): number {
 function pullOf(physics: Physics, variable: Variable): number {
   if (variable.generation === undefined) {
     const { least, most } = variable.parameter;
-    return (stiffness * (valueOf(physics, variable) - valueOf(startingPhysics, variable))) / (most - least);
+    return (STIFFNESS * (valueOf(physics, variable) - valueOf(startingPhysics, variable))) / (most - least);
   }
   const others = fitted
     .filter((generation) => generation !== variable.generation)
     .map((generation) => Math.log(valueOf(physics, { ...variable, generation })));
-  return (Math.log(valueOf(physics, variable)) - mean(others)) / usualSpread;
+  return (Math.log(valueOf(physics, variable)) - mean(others)) / USUAL_SPREAD;
 }
 
 function valueOf(physics: Physics, { base, generation }: Pick<Variable, 'base' | 'generation'>): number {

@@ -11,10 +11,9 @@ const calls = readMeasured({
   published: read('published-results.yaml'),
 });
 const found = calibrate(calls, (line) => process.stderr.write(`${line}\n`));
-const tables = calibrationTables(found);
-process.stdout.write(tables);
+process.stdout.write(calibrationTables(found));
 const [flag, file] = process.argv.slice(2);
 if (flag === '--write' && file !== undefined) {
-  writeFileSync(file, tables);
+  writeFileSync(file, calibrationTables(found));
   writeFileSync(`${file}.json`, `${JSON.stringify(found.physics, undefined, 2)}\n`);
 }

@@ -5,7 +5,7 @@ import { kindOf } from '../../src/planner/graph/merge/nodes.js';
 import { nvlsLinksOf } from '../../src/planner/graph/merge/nvls.js';
 import { p2pScheduleOf } from '../../src/planner/graph/merge/p2p-schedule.js';
 import { rowOf } from '../../src/planner/graph/merge/rings.js';
-import { treeArity } from '../../src/planner/graph/merge/trees.js';
+import { TREE_ARITY } from '../../src/planner/graph/merge/trees.js';
 import { pathTypeNames } from '../../src/planner/topology/types.js';
 import { type Difference, firstDifference } from './difference.js';
 import { isRecord } from './oracle-case.js';
@@ -100,7 +100,7 @@ function describeChannel(
   const described = {
     ring: [...rings.order.subarray(ring, ring + nRanks)],
     treeUp: ranks.map((rank) => trees.up[tree + rank]),
-    treeDown: ranks.map((rank) => [...trees.down.subarray((tree + rank) * treeArity, (tree + rank + 1) * treeArity)]),
+    treeDown: ranks.map((rank) => [...trees.down.subarray((tree + rank) * TREE_ARITY, (tree + rank + 1) * TREE_ARITY)]),
     treeDepth: trees.depth,
   };
   if (collnet === undefined) return described;

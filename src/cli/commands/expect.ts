@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { clusterHelp, withClusterOptions } from '../cluster-options.js';
+import { CLUSTER_HELP, withClusterOptions } from '../cluster-options.js';
 import type { ExpectOptions } from '../expect/show.js';
 import { examples } from '../output.js';
 
@@ -9,7 +9,7 @@ export function register(program: Command): void {
     program
       .command('expect')
       .description('compare results of nccl-tests with what a cluster should reach, and name what would explain slow ones')
-      .argument('<cluster>', clusterHelp)
+      .argument('<cluster>', CLUSTER_HELP)
       .argument('<results>', 'what nccl-tests printed, or the JSON that it wrote (-J); - for the standard input'),
   )
     .option('--collective <name>', 'what was measured, where the results do not say: all_reduce, all_gather …')

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { clusterHelp, withClusterOptions } from '../cluster-options.js';
+import { CLUSTER_HELP, withClusterOptions } from '../cluster-options.js';
 import type { ExplainOptions } from '../explain/show.js';
 import { examples } from '../output.js';
 
@@ -9,7 +9,7 @@ export function register(program: Command): void {
     program
       .command('explain')
       .description('answer a question about what NCCL would do on a cluster, with numbers and causes')
-      .argument('<cluster>', clusterHelp)
+      .argument('<cluster>', CLUSTER_HELP)
       .argument('[question...]', 'the question in free words; without one, what can be asked and the three most telling answers'),
   )
     .option('--seconds <number>', 'how long to try changes for `what would help`', '8')

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { clusterHelp, withClusterOptions } from '../cluster-options.js';
+import { CLUSTER_HELP, withClusterOptions } from '../cluster-options.js';
 import type { GraphOptions } from '../graph/show.js';
 import { examples } from '../output.js';
 
@@ -9,7 +9,7 @@ export function register(program: Command): void {
     program
       .command('graph')
       .description('search the rings and trees that NCCL would use on a machine, and say why')
-      .argument('<cluster>', clusterHelp),
+      .argument('<cluster>', CLUSTER_HELP),
   )
     .option('--ranks <list>', 'ranks whose trees are shown, as 0-7,12, or all; those of the first machine if not given')
     .option('--whole', 'whole lines of rings and trees, which NCCL cuts when they are long')

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { clusterHelp, withClusterOptions } from '../cluster-options.js';
+import { CLUSTER_HELP, withClusterOptions } from '../cluster-options.js';
 import { examples } from '../output.js';
 import type { PlanOptions } from '../plan/plan.js';
 
@@ -9,7 +9,7 @@ export function register(program: Command): void {
     program
       .command('plan')
       .description('predict what NCCL would do on a cluster: limits, channels, algorithm, time and bandwidth by size')
-      .argument('<cluster...>', clusterHelp),
+      .argument('<cluster...>', CLUSTER_HELP),
   )
     .option('--follow-nccl', 'take variables that contradict each other as NCCL takes them')
     .option('--sizes <list>', 'sizes of the table, as 1K,1M,1G')

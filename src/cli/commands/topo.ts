@@ -5,10 +5,10 @@ import type { DetectOptions } from '../topo/detect.js';
 import type { DoctorOptions } from '../topo/doctor.js';
 import type { ShowOptions } from '../topo/show.js';
 
-const input = 'XML file, - for the standard input, or a machine of the catalogue';
-const mergeNics =
+const INPUT = 'XML file, - for the standard input, or a machine of the catalogue';
+const MERGE_NICS =
   'join InfiniBand and RoCE ports into one device as NCCL does at its start: those of one card, or as NCCL_NET_MERGE_LEVEL and NCCL_NET_FORCE_MERGE say';
-const hardware = 'what the machine has where the file does not say: a line, or @FILE';
+const HARDWARE = 'what the machine has where the file does not say: a line, or @FILE';
 
 /** `tccl topo`: machines as NCCL sees them. */
 export function register(program: Command): void {
@@ -28,12 +28,12 @@ export function register(program: Command): void {
   topo
     .command('show')
     .description('draw a machine: tree, matrix of path types, SVG, JSON')
-    .argument('<file>', input)
-    .option('--hardware <description>', hardware)
+    .argument('<file>', INPUT)
+    .option('--hardware <description>', HARDWARE)
     .option('--svg <file>', 'draw it into this file too')
     .option('--json', 'print all that is known as JSON: boxes, wires, nodes, links, paths with hops')
     .option('--matrix', 'the whole matrix of paths, however wide')
-    .option('--merge-nics', mergeNics)
+    .option('--merge-nics', MERGE_NICS)
     .addHelpText(
       'after',
       `${examples(
@@ -51,8 +51,8 @@ export function register(program: Command): void {
   topo
     .command('doctor')
     .description('find what is wrong with a topology: place, cost in GB/s, remedy')
-    .argument('<file>', input)
-    .option('--hardware <description>', hardware)
+    .argument('<file>', INPUT)
+    .option('--hardware <description>', HARDWARE)
     .option(
       '--machine <file>',
       'the machine that the file is meant for: a dump, or the root of its file system (/ is this one); names GPUs and cards that it does not have',
@@ -75,13 +75,13 @@ export function register(program: Command): void {
   topo
     .command('complete')
     .description('write a topology with what it misses: devices of a description or of a machine, ranks, attributes')
-    .argument('<file>', input)
-    .option('--hardware <description>', hardware)
+    .argument('<file>', INPUT)
+    .option('--hardware <description>', HARDWARE)
     .option(
       '--machine <folder>',
       'the machine that has the devices, by the root of its file system (/ is this one): what NCCL makes of the file there',
     )
-    .option('--merge-nics', mergeNics)
+    .option('--merge-nics', MERGE_NICS)
     .option('-o, --output <file>', 'write it into this file instead of the standard output')
     .addHelpText(
       'after',

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { collect, examples, print } from '../output.js';
-import { clusterHelp } from '../cluster-options.js';
+import { CLUSTER_HELP } from '../cluster-options.js';
 
 interface UpgradeOptions {
   readonly from: string;
@@ -18,7 +18,7 @@ export function register(program: Command): void {
   program
     .command('upgrade')
     .description('tell what another version of NCCL changes on a cluster: decisions, times, and the rules behind')
-    .argument('<cluster>', clusterHelp)
+    .argument('<cluster>', CLUSTER_HELP)
     .requiredOption('--from <version>', 'the version that runs now')
     .requiredOption('--to <version>', 'the version that is to run')
     .option('--nodes <count>', 'number of such machines that work together (default: 1)')

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
 
-const fileLimit = 20_000;
-const headBytes = 65_536;
+const FILE_LIMIT = 20_000;
+const HEAD_BYTES = 65_536;
 /** Larger files are read line by line as logs, or not at all. */
-const wholeLimit = 512 * 2 ** 20;
+const WHOLE_LIMIT = 512 * 2 ** 20;
 
 /** The files that are named, and all in folders that are; hidden ones are left out. */
 export function filesOf(paths: readonly string[]): string[] {
@@ -20,10 +20,10 @@ export function filesOf(paths: readonly string[]): string[] {
       .sort();
   });
   if (files.length === 0) throw new InvalidArgumentError('FILE', 'the folder has no files', { file: paths.join(', ') });
-  if (files.length > fileLimit)
+  if (files.length > FILE_LIMIT)
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `${files.length} files are too many (${fileLimit} at most): give the folder of one job`,
+      `${files.length} files are too many (${FILE_LIMIT} at most): give the folder of one job`,
     );
   return [...new Set(files)];
 }
@@ -33,9 +33,9 @@ export function headOf(file: string): Uint8Array {
   try {
     const descriptor = openSync(file, 'r');
     try {
-      const bytes = Buffer.alloc(headBytes);
-      const head = bytes.subarray(0, readSync(descriptor, bytes, 0, headBytes, 0));
-      return isGzip(head) && statSync(file).size < wholeLimit ? whole(file).subarray(0, headBytes) : head;
+      const bytes = Buffer.alloc(HEAD_BYTES);
+      const head = bytes.subarray(0, readSync(descriptor, bytes, 0, HEAD_BYTES, 0));
+      return isGzip(head) && statSync(file).size < WHOLE_LIMIT ? whole(file).subarray(0, HEAD_BYTES) : head;
     } finally {
       closeSync(descriptor);
     }
@@ -47,11 +47,12 @@ export function headOf(file: string): Uint8Array {
 
 /** All of a file, unpacked where it is compressed. */
 export function whole(file: string): Uint8Array {
-  if (statSync(file).size > wholeLimit) throw new InputError('TOO_LARGE', `has more than ${wholeLimit / 2 ** 20} MiB`, { file });
+  if (statSync(file).size > WHOLE_LIMIT)
+    throw new InputError('TOO_LARGE', `has more than ${WHOLE_LIMIT / 2 ** 20} MiB`, { file });
   const bytes = readFileSync(file);
   if (!isGzip(bytes)) return bytes;
   try {
-    return gunzipSync(bytes, { maxOutputLength: wholeLimit });
+    return gunzipSync(bytes, { maxOutputLength: WHOLE_LIMIT });
   } catch (error) {
     throw new InputError('CONTENT', `cannot be unpacked: ${(error as Error).message}`, { file });
   }

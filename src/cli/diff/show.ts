@@ -18,7 +18,7 @@ export interface DiffOptions extends ClusterOptions {
 }
 
 /** More rows of one kind than this are counted only, unless all are asked for. */
-const mostRows = 12;
+const MOST_ROWS = 12;
 
 /**
  * `tccl diff`.
@@ -61,7 +61,7 @@ function comparisonLines({ titles, differences, costs }: Comparison, all: boolea
   const lines = [`${paint.bold('a')} ${titles[0]}`, `${paint.bold('b')} ${titles[1]}`];
   for (const [section, rows] of grouped(differences)) {
     lines.push('', paint.bold(section));
-    const shown = all ? rows : rows.slice(0, mostRows);
+    const shown = all ? rows : rows.slice(0, MOST_ROWS);
     const width = Math.max(...shown.map(({ what }) => what.length));
     for (const { what, a, b } of shown) {
       const wide = a.length + b.length > 90;
@@ -85,8 +85,8 @@ function costTable(costs: readonly Cost[], all: boolean): string[] {
   const shown = all
     ? costs
     : costs
-        .filter(({ collective }, index) => costs.findIndex((other) => other.collective === collective) + mostRows > index)
-        .slice(0, 3 * mostRows);
+        .filter(({ collective }, index) => costs.findIndex((other) => other.collective === collective) + MOST_ROWS > index)
+        .slice(0, 3 * MOST_ROWS);
   const rows = [
     ['collective', 'size', 'a', '', 'b', '', 'b / a'],
     ...shown.map(({ collective, bytes, a, b, ratio }) => [

@@ -198,7 +198,7 @@ function verdictText({ verdict, timeUs, expectedUs }: ExpectedRow): string {
 }
 
 /** More explanations than this nobody follows up. */
-const mostTold = 5;
+const MOST_TOLD = 5;
 
 function verdictLines(found: Found, results: readonly Results[], paint: Colors): string[] {
   const { tables, isSlow, explanations, error, nTried, nLeft } = found;
@@ -211,7 +211,7 @@ function verdictLines(found: Found, results: readonly Results[], paint: Colors):
     ];
   const ratios = slow.map(({ timeUs, expectedUs }) => timeUs / expectedUs);
   const said = results[0]?.variables ?? {};
-  const told = explanations.slice(0, mostTold);
+  const told = explanations.slice(0, MOST_TOLD);
   return [
     `${paint.red('Slow')}: ${slow.length} of ${counted(rows.length, 'row')}, ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)} times as long as expected.`,
     '',

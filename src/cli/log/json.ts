@@ -1,6 +1,6 @@
 import type { LogFinding } from '../../planner/log/finding.js';
 import type { Place } from '../../planner/log/line.js';
-import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage, treeStride, unknown } from '../../planner/log/model.js';
+import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage, TREE_STRIDE, UNKNOWN } from '../../planner/log/model.js';
 import { verdictOf } from '../../planner/log/verdict.js';
 
 const stageNames = Object.fromEntries(Object.entries(Stage).map(([name, stage]) => [stage, name.toLowerCase()]));
@@ -24,7 +24,7 @@ export function logToJson(model: LogModel, findings: readonly LogFinding[], rank
     last: at(record.last),
     initSeconds: record.initSeconds,
     rings: rows(record.ring, 2).map(([channel, [prev, next]]) => ({ channel, prev, next })),
-    trees: rows(record.trees, treeStride).map(([channel, [...links]]) => ({ channel, down: links.slice(0, 3), up: links[3] })),
+    trees: rows(record.trees, TREE_STRIDE).map(([channel, [...links]]) => ({ channel, down: links.slice(0, 3), up: links[3] })),
     links: record.links.map(({ peer, end, transport, channels, place: where }) => ({
       peer,
       end,
@@ -85,5 +85,5 @@ function rows(array: Int32Array, stride: number): [channel: number, row: Int32Ar
   return Array.from({ length: array.length / stride }, (_, channel): [number, Int32Array] => [
     channel,
     array.subarray(channel * stride, (channel + 1) * stride),
-  ]).filter(([, row]) => row[0] !== unknown && !(stride === 2 && row[0] === -1));
+  ]).filter(([, row]) => row[0] !== UNKNOWN && !(stride === 2 && row[0] === -1));
 }

@@ -2,17 +2,17 @@ import { counted } from '../../counted.js';
 import { type LogFinding, rankRanges } from '../../planner/log/finding.js';
 import { channelsByNic } from '../../planner/log/checks/nics.js';
 import type { Place } from '../../planner/log/line.js';
-import { type LoggedCommunicator, type LoggedRank, type LogModel, treeStride, unknown } from '../../planner/log/model.js';
+import { type LoggedCommunicator, type LoggedRank, type LogModel, TREE_STRIDE, UNKNOWN } from '../../planner/log/model.js';
 import { type Verdict, verdictOf } from '../../planner/log/verdict.js';
 import { type Colors, colorsFor, print } from '../output.js';
 
 /** What fits a screen; `--json` has all. */
-const shownCauses = 3;
-const shownPlaces = 3;
-const shownTables = 2;
-const shownRemarks = 6;
+const SHOWN_CAUSES = 3;
+const SHOWN_PLACES = 3;
+const SHOWN_TABLES = 2;
+const SHOWN_REMARKS = 6;
 /** A line of text is no longer than this. */
-const width = 150;
+const WIDTH = 150;
 
 /** The verdict, then what the job is like: the text for a person. */
 export function printLog(model: LogModel, findings: readonly LogFinding[]): void {
@@ -28,13 +28,13 @@ export function printJob({ communicators, tables, lines }: LogModel, paint: Colo
   if (shown !== undefined) print(...summary(shown, paint));
   if (communicators.length > 1 && shown !== undefined)
     print(`and ${counted(communicators.length - 1, 'more communicator')} (${sizes(communicators, [shown])}); --json has all`);
-  for (const table of tables.slice(0, shownTables)) {
+  for (const table of tables.slice(0, SHOWN_TABLES)) {
     const best = table.rows.reduce((a, b) => (b.busGBps > a.busGBps ? b : a), table.rows[0] ?? { busGBps: 0, bytes: 0 });
     print(
       `nccl-tests ${table.collective ?? ''}: ${counted(table.rows.length, 'row')}, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes`,
     );
   }
-  if (tables.length > shownTables) print(`and ${counted(tables.length - shownTables, 'more table')}`);
+  if (tables.length > SHOWN_TABLES) print(`and ${counted(tables.length - SHOWN_TABLES, 'more table')}`);
   print(paint.dim(`${counted(lines.nccl, 'line')} of NCCL in ${lines.all}`));
 }
 
@@ -47,16 +47,16 @@ export function printVerdict(model: Pick<LogModel, 'files'>, { causes, consequen
     const colour = first.severity === 'error' ? paint.red : paint.yellow;
     print(`${colour('Verdict:')} ${paint.bold(first.problem)}`);
     printCause(model, first, paint);
-    for (const [index, cause] of causes.slice(1, shownCauses).entries()) {
+    for (const [index, cause] of causes.slice(1, SHOWN_CAUSES).entries()) {
       print(`${paint.yellow(`Also possible, ${index + 2}:`)} ${cause.problem}`);
       printCause(model, cause, paint);
     }
   }
-  const rest = causes.slice(shownCauses);
+  const rest = causes.slice(SHOWN_CAUSES);
   if (rest.length > 0) print(`and ${counted(rest.length, 'less likely finding')}: ${codesOf(rest)}`);
   if (consequences.length > 0) print(`Consequences of these: ${codesOf(consequences)}`);
-  for (const { code, problem } of remarks.slice(0, shownRemarks)) print(`${paint.cyan('info')} ${code}: ${short(problem)}`);
-  if (remarks.length > shownRemarks) print(`and ${counted(remarks.length - shownRemarks, 'more remark')}; --json has all`);
+  for (const { code, problem } of remarks.slice(0, SHOWN_REMARKS)) print(`${paint.cyan('info')} ${code}: ${short(problem)}`);
+  if (remarks.length > SHOWN_REMARKS) print(`and ${counted(remarks.length - SHOWN_REMARKS, 'more remark')}; --json has all`);
   if (rest.length + consequences.length + remarks.length > 0) print('');
 }
 
@@ -66,11 +66,11 @@ function printCause(
   paint: Colors,
 ): void {
   const at = places
-    .slice(0, shownPlaces)
+    .slice(0, SHOWN_PLACES)
     .map((place) => placeText(model, place))
     .join(', ');
   print(`  why    ${cause}`);
-  if (at !== '') print(`  where  ${at}${places.length > shownPlaces ? ', …' : ''}`);
+  if (at !== '') print(`  where  ${at}${places.length > SHOWN_PLACES ? ', …' : ''}`);
   if (context !== undefined && context.length > 1) for (const line of context) print(paint.dim(`         | ${short(line)}`));
   else if (quote !== undefined) print(paint.dim(`         | ${short(quote)}`));
   print(`  do     ${remedy}`);
@@ -82,7 +82,7 @@ function codesOf(findings: readonly LogFinding[]): string {
 }
 
 function short(text: string): string {
-  return text.length > width ? `${text.slice(0, width - 1)}…` : text;
+  return text.length > WIDTH ? `${text.slice(0, WIDTH - 1)}…` : text;
 }
 
 export function placeText(model: Pick<LogModel, 'files'>, { file, line }: Place): string {
@@ -240,9 +240,9 @@ export function printRank(model: LogModel, rank: number): void {
           `  ring ${String(channel).padEnd(5)}${record.ring[channel * 2] ?? ''} -> ${rank} -> ${record.ring[channel * 2 + 1] ?? ''}`,
         );
     }
-    for (let channel = 0; channel * treeStride < record.trees.length; channel++) {
-      const [first = unknown, ...others] = record.trees.subarray(channel * treeStride, channel * treeStride + 4);
-      if (first !== unknown)
+    for (let channel = 0; channel * TREE_STRIDE < record.trees.length; channel++) {
+      const [first = UNKNOWN, ...others] = record.trees.subarray(channel * TREE_STRIDE, channel * TREE_STRIDE + 4);
+      if (first !== UNKNOWN)
         print(`  tree ${String(channel).padEnd(5)}${[first, ...others.slice(0, 2)].join('/')} -> ${rank} -> ${others[2] ?? ''}`);
     }
     for (const { peer, end, transport, channels, place } of record.links) {

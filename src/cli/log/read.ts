@@ -8,11 +8,11 @@ import { NcclLogReader } from '../../planner/log/read-log.js';
 import { progressLine } from '../output.js';
 
 /** What is kept of a line: NCCL's own are shorter than 5 KiB. */
-const lineLimit = 65_536;
+const LINE_LIMIT = 65_536;
 /** Bytes that are read at a time: texts of this size die young in the garbage collector. */
-const pieceBytes = 65_536;
+const PIECE_BYTES = 65_536;
 /** Bytes after which the progress line moves. */
-const progressStep = 2 ** 26;
+const PROGRESS_STEP = 2 ** 26;
 
 /**
  * Reads logs piece by piece, one file after the other.
@@ -45,7 +45,7 @@ export async function readFile(name: string, reader: NcclLogReader, report: (byt
     for await (const piece of pieces(name)) {
       if (bytes === 0) refuseBinary(piece, name);
       lines.push(decoder.write(piece));
-      if (Math.floor(bytes / progressStep) !== Math.floor((bytes + piece.length) / progressStep)) report(bytes + piece.length);
+      if (Math.floor(bytes / PROGRESS_STEP) !== Math.floor((bytes + piece.length) / PROGRESS_STEP)) report(bytes + piece.length);
       bytes += piece.length;
     }
   } catch (error) {
@@ -78,7 +78,7 @@ async function* pieces(name: string): AsyncGenerator<Buffer> {
 async function* readInPlace(name: string): AsyncGenerator<Buffer> {
   const file = await open(name);
   try {
-    const buffer = Buffer.allocUnsafe(pieceBytes);
+    const buffer = Buffer.allocUnsafe(PIECE_BYTES);
     for (;;) {
       const { bytesRead } = await file.read(buffer, 0, buffer.length);
       if (bytesRead === 0) return;
@@ -113,7 +113,7 @@ class LineSplitter {
       this.#reader.readLine(cleaned(line));
       start = end + 1;
     }
-    if (this.#rest.length < lineLimit) this.#rest += text.slice(start, start + lineLimit);
+    if (this.#rest.length < LINE_LIMIT) this.#rest += text.slice(start, start + LINE_LIMIT);
   }
 
   end(): void {
@@ -122,6 +122,6 @@ class LineSplitter {
 }
 
 function cleaned(line: string): string {
-  const short = line.length > lineLimit ? line.slice(0, lineLimit) : line;
+  const short = line.length > LINE_LIMIT ? line.slice(0, LINE_LIMIT) : line;
   return short.endsWith('\r') ? short.slice(0, -1) : short;
 }

@@ -7,11 +7,11 @@ import type { ClusterInput } from '../cluster-input.js';
 /** Drawings of the machines of a cluster; racks of many hosts are too large for a page. */
 export function machinePictures({ machines, parameters }: Pick<ClusterInput, 'machines' | 'parameters'>): MachinePicture[] {
   return machines
-    .filter(({ system }) => system.hostHashes.length <= mostHosts)
+    .filter(({ system }) => system.hostHashes.length <= MOST_HOSTS)
     .map(({ title, system, root }) => ({
       name: title,
       svg: drawingSvg(draw(title, system, computePaths(system, parameters), root)),
     }));
 }
 
-const mostHosts = 2;
+const MOST_HOSTS = 2;

@@ -85,7 +85,7 @@ function makeOverview(
 }
 
 /** More rows than anybody reads. */
-const mostSizes = 1000;
+const MOST_SIZES = 1000;
 
 /** @throws InvalidArgumentError for a size that is none, InvalidUsageError for options that do not go together */
 function sizesOf({ sizes, minbytes, maxbytes, stepfactor }: SizeOptions): readonly number[] {
@@ -103,8 +103,8 @@ function sizesOf({ sizes, minbytes, maxbytes, stepfactor }: SizeOptions): readon
   const least = positiveSize(minbytes ?? '1K', '--minbytes');
   const most = positiveSize(maxbytes ?? '16G', '--maxbytes');
   const made = sweep(least, most, { kind: 'factor', factor });
-  if (made.length > mostSizes)
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `${made.length} sizes are too many: ${mostSizes} at most`);
+  if (made.length > MOST_SIZES)
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `${made.length} sizes are too many: ${MOST_SIZES} at most`);
   return made;
 }
 

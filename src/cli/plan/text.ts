@@ -79,10 +79,10 @@ function ringsText({ rings, nRanks }: Pick<HostOverview, 'rings' | 'nRanks'>): s
 }
 
 /** More ranks than this of a rack would fill lines. */
-const mostShown = 16;
+const MOST_SHOWN = 16;
 
 function ringText({ entry, exit, ranks }: RingOverview): string {
-  const shown = ranks.length > mostShown ? [...ranks.slice(0, mostShown - 2), '…', ranks.at(-1)] : ranks;
+  const shown = ranks.length > MOST_SHOWN ? [...ranks.slice(0, MOST_SHOWN - 2), '…', ranks.at(-1)] : ranks;
   return [entry, shown.join(' '), exit].filter((part) => part !== undefined).join(' > ');
 }
 

@@ -19,7 +19,7 @@ export interface DoctorOptions {
 }
 
 /** Places of one finding that the text shows; JSON has all. */
-const shownPlaces = 4;
+const SHOWN_PLACES = 4;
 
 /** `tccl topo doctor`; gives back the exit code. */
 export function doctor(name: string, options: DoctorOptions): number {
@@ -62,11 +62,11 @@ function printFindings(findings: readonly Finding[], title: string, fileName: st
   const paint: Record<Severity, (text: string) => string> = { error: colors.red, warning: colors.yellow, info: colors.cyan };
   for (const { severity, code, places, problem, consequence, remedy } of findings) {
     print(`${paint[severity](severity)} ${colors.bold(code)}: ${problem}`);
-    for (const place of places.slice(0, shownPlaces)) {
+    for (const place of places.slice(0, SHOWN_PLACES)) {
       const at = [fileName, place.line, place.column].filter((part) => part !== undefined && part !== 0).join(':');
       print(`  at ${place.element}${at === '' ? '' : ` ${colors.dim(at)}`}`);
     }
-    if (places.length > shownPlaces) print(`  and ${places.length - shownPlaces} more places`);
+    if (places.length > SHOWN_PLACES) print(`  and ${places.length - SHOWN_PLACES} more places`);
     print(`  cost: ${consequence}`);
     print(`  do:   ${remedy}`, '');
   }

@@ -5,8 +5,8 @@ import type { Parameters } from '../../planner/parameters.js';
 import { buildSystem } from '../../planner/topology/build/build-system.js';
 import { completeSkeleton, isSkeleton } from '../../planner/topology/catalogue/complete.js';
 import type { Hardware } from '../../planner/topology/catalogue/hardware.js';
-import { hardwareForm } from '../../planner/topology/catalogue/hardware-form.js';
-import { findMachine, pcieBoxForm, suggestMachine } from '../../planner/topology/catalogue/machines.js';
+import { HARDWARE_FORM } from '../../planner/topology/catalogue/hardware-form.js';
+import { findMachine, PCIE_BOX_FORM, suggestMachine } from '../../planner/topology/catalogue/machines.js';
 import type { System } from '../../planner/topology/system.js';
 import { describeNote } from '../../planner/topology/xml/notes.js';
 import { type ParsedXml, parseXml, xmlLimits } from '../../planner/topology/xml/parse.js';
@@ -61,7 +61,7 @@ export function catalogueInput(name: string): TopologyInput {
     'FILE',
     `there is no file ${name}, and no such machine in the catalogue${suggestMachine(
       name,
-    )} (tccl topo list shows all, and ${pcieBoxForm})`,
+    )} (tccl topo list shows all, and ${PCIE_BOX_FORM})`,
   );
 }
 
@@ -128,7 +128,7 @@ export function completeTopology({ fileName, root, notes }: TopologyInput, hardw
     if (childNamed(complete.root, 'cpu') !== undefined && ![...descendants(complete.root)].some(({ name }) => name === 'gpu')) {
       throw new InputError(
         'CONTENT',
-        `no GPU in <system>: NCCL adds those of the machine that it runs on; describe them with --hardware ${hardwareForm}`,
+        `no GPU in <system>: NCCL adds those of the machine that it runs on; describe them with --hardware ${HARDWARE_FORM}`,
         { line: complete.root.line, column: complete.root.column },
       );
     }

@@ -1,6 +1,6 @@
 import { cpuModels } from '../../planner/topology/catalogue/cpus.js';
 import { gpuModels } from '../../planner/topology/catalogue/gpus.js';
-import { machines, pcieBoxForm } from '../../planner/topology/catalogue/machines.js';
+import { machines, PCIE_BOX_FORM } from '../../planner/topology/catalogue/machines.js';
 import { nicModels } from '../../planner/topology/catalogue/nics.js';
 import { nvLinkGBps } from '../../planner/topology/bandwidths.js';
 import { formatGBps } from '../../planner/topology/view/format.js';
@@ -12,7 +12,7 @@ export function list(options: { readonly json?: boolean }): void {
     printJson(
       {
         machines: machines.map(({ name, description, aliases }) => ({ name, description, aliases })),
-        pcieBoxes: pcieBoxForm,
+        pcieBoxes: PCIE_BOX_FORM,
         gpus: gpuModels,
         nics: nicModels,
         cpus: cpuModels,
@@ -23,7 +23,7 @@ export function list(options: { readonly json?: boolean }): void {
   }
   print('Machines');
   for (const { name, description } of machines) print(`  ${name.padEnd(18)}${description}`);
-  print(`  ${pcieBoxForm}: a server for PCIe cards`, '');
+  print(`  ${PCIE_BOX_FORM}: a server for PCIe cards`, '');
   print(`GPUs${' '.repeat(12)}sm  PCIe  NVLinks`);
   for (const { id, sm, pciGeneration, nvlink, nvlinks, c2c } of gpuModels) {
     const links =

@@ -15,7 +15,7 @@ export interface ShowOptions {
 }
 
 /** More GPUs and network devices than this make a matrix that no terminal holds. */
-const widestMatrix = 40;
+const WIDEST_MATRIX = 40;
 
 /** `tccl topo show`. */
 export function show(name: string, options: ShowOptions): void {
@@ -27,7 +27,7 @@ export function show(name: string, options: ShowOptions): void {
     return;
   }
   const paint = painter();
-  const wide = drawing.endpoints.length > widestMatrix && options.matrix !== true;
+  const wide = drawing.endpoints.length > WIDEST_MATRIX && options.matrix !== true;
   print(...treeLines(drawing, paint), '', ...(wide ? pathCountLines(drawing, paint) : matrixLines(drawing, paint)));
   if (options.svg !== undefined) print('', `Drawn to ${options.svg}`);
   printNotes(machine.notes);

@@ -82,13 +82,13 @@ export interface TriedHypothesis {
 }
 
 /** Rows of a table that hypotheses are compared by: so many, evenly spread. */
-const mostCompared = 12;
+const MOST_COMPARED = 12;
 
 /** The rows of a table by which hypotheses are compared. */
 export function comparedRows({ rows }: ExpectedTable): readonly ExpectedRow[] {
-  if (rows.length <= mostCompared) return rows;
+  if (rows.length <= MOST_COMPARED) return rows;
   const wanted = new Set(
-    Array.from({ length: mostCompared }, (_, index) => Math.round((index * (rows.length - 1)) / (mostCompared - 1))),
+    Array.from({ length: MOST_COMPARED }, (_, index) => Math.round((index * (rows.length - 1)) / (MOST_COMPARED - 1))),
   );
   return rows.filter((_, index) => wanted.has(index));
 }
@@ -132,16 +132,16 @@ export function tryHypothesis(
 }
 
 /** An explanation takes this part off the error at least. */
-const leastGain = 0.25;
+const LEAST_GAIN = 0.25;
 /** Among hypotheses that put the rows into the intervals, the error decides. */
-const errorWeight = 0.25;
+const ERROR_WEIGHT = 0.25;
 
 /** The hypotheses that explain the results, the best first; of each family the best. @param error without any of them */
 export function ranked(tried: readonly TriedHypothesis[], error: number): TriedHypothesis[] {
   const families = new Set<string>();
   return tried
-    .filter((each) => each.error < (1 - leastGain) * error)
-    .sort((a, b) => a.outside + errorWeight * a.error - b.outside - errorWeight * b.error)
+    .filter((each) => each.error < (1 - LEAST_GAIN) * error)
+    .sort((a, b) => a.outside + ERROR_WEIGHT * a.error - b.outside - ERROR_WEIGHT * b.error)
     .filter(({ hypothesis: { family } }) => !families.has(family) && families.add(family));
 }
 

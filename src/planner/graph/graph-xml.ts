@@ -6,7 +6,7 @@ import { nodeName } from '../topology/system.js';
 import { PathType, pathTypeNames } from '../topology/types.js';
 import { childrenNamed, createElement, describeElement, type XmlElement } from '../topology/xml/tree.js';
 import { formatFloat, formatHex } from '../topology/xml/write.js';
-import { type ChannelGraph, CrossNic, GraphId, type HostGraphs, maxChannels, nodeId, Pattern } from './graph.js';
+import { type ChannelGraph, CrossNic, GraphId, type HostGraphs, MAX_CHANNELS, nodeId, Pattern } from './graph.js';
 import { channelRanks, netName } from './graph-json.js';
 import { collnetDirectRequest, collnetChainRequest, nvlsRequest } from './request.js';
 
@@ -63,7 +63,7 @@ function readGraph(element: XmlElement, id: GraphId, crossNic: CrossNic, local: 
   const { system } = local;
   const channels = childrenNamed(element, 'channel');
   const nChannels = requiredInteger(element, 'nchannels');
-  if (nChannels < 0 || nChannels > maxChannels) throw wrong(element, `nchannels="${nChannels}" is not 0 to ${maxChannels}`);
+  if (nChannels < 0 || nChannels > MAX_CHANNELS) throw wrong(element, `nchannels="${nChannels}" is not 0 to ${MAX_CHANNELS}`);
   if (nChannels > channels.length) {
     throw wrong(
       element,

@@ -34,7 +34,7 @@ export const CrossNic = {
 export type CrossNic = (typeof CrossNic)[keyof typeof CrossNic];
 
 /** The most channels a communicator can have. */
-export const maxChannels = 64;
+export const MAX_CHANNELS = 64;
 
 /**
  * Channels through the GPUs of one host, all alike in speed and pattern: the result of one search. Between hosts the

@@ -4,7 +4,7 @@ import { Locality } from '../topology/paths/locality.js';
 import { type NetNode, nodeName } from '../topology/system.js';
 import { PathType } from '../topology/types.js';
 import { rulesOf } from '../versions/rules.js';
-import { CrossNic, maxChannels, Pattern } from './graph.js';
+import { CrossNic, MAX_CHANNELS, Pattern } from './graph.js';
 import type { Routes } from './routes.js';
 
 /** Why a NIC cannot be where a channel leaves the host. */
@@ -151,7 +151,7 @@ export class Nics {
     for (let type = 0; type <= farthest; type++) {
       for (const each of asking) {
         // NCCL looks at the first NETs only, as many as it has channels.
-        for (let net = 0; net < Math.min(nets.length, maxChannels); net++) {
+        for (let net = 0; net < Math.min(nets.length, MAX_CHANNELS); net++) {
           if (this.#routes.type[this.#routes.between(each, this.#routes.gpuCount + net)] !== type) continue;
           order.add(net);
           if (order.size >= most) return Int32Array.from(order);
@@ -164,7 +164,7 @@ export class Nics {
   /** The NETs that a GPU uses, channel by channel, up to where they repeat. */
   #usedBy(gpu: number): number[] {
     const used: number[] = [];
-    for (let channel = 0; channel < maxChannels; channel++) {
+    for (let channel = 0; channel < MAX_CHANNELS; channel++) {
       const net = this.#locality.netOfGpu(gpu, channel);
       if (net === used[0]) break;
       used.push(net);

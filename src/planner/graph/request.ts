@@ -1,4 +1,4 @@
-import { GraphId, maxChannels, Pattern } from './graph.js';
+import { GraphId, MAX_CHANNELS, Pattern } from './graph.js';
 
 /** What one search is asked for. */
 export interface GraphRequest {
@@ -17,7 +17,7 @@ export const ringRequest: GraphRequest = {
   pattern: Pattern.RING,
   collNet: false,
   minChannels: 1,
-  maxChannels: maxChannels / 2,
+  maxChannels: MAX_CHANNELS / 2,
 };
 
 /** As many trees as there are rings: a channel is one of each. */
@@ -34,12 +34,18 @@ export const collnetDirectRequest: GraphRequest = {
   pattern: Pattern.COLLNET_DIRECT,
   collNet: true,
   minChannels: 1,
-  maxChannels,
+  maxChannels: MAX_CHANNELS,
 };
 
-export const nvlsRequest: GraphRequest = { id: GraphId.NVLS, pattern: Pattern.NVLS, collNet: false, minChannels: 1, maxChannels };
+export const nvlsRequest: GraphRequest = {
+  id: GraphId.NVLS,
+  pattern: Pattern.NVLS,
+  collNet: false,
+  minChannels: 1,
+  maxChannels: MAX_CHANNELS,
+};
 
 /** The most heads that NVLS kernels can serve. */
-export const maxNvlsHeads = 32;
+export const MAX_NVLS_HEADS = 32;
 /** The most heads that CollNet kernels can serve. */
-export const maxDirectHeads = 8;
+export const MAX_DIRECT_HEADS = 8;

@@ -138,14 +138,14 @@ function isIntel(node: SystemNode | undefined): boolean {
 }
 
 /** GPUs answer writes without loading the way back from this compute capability on. */
-const quietFromSm = 80;
+const QUIET_FROM_SM = 80;
 
 function tollOf(system: System, link: number, startType: NodeType, smallPackets: boolean): number {
   const type = system.links.type[link];
   const end = system.nodes[system.links.to[link] ?? 0];
   let toll = 0;
   if (type === LinkType.PCI && smallPackets) toll |= Toll.SMALL_PACKETS;
-  if (end !== undefined && end.type === hardwareType(system) && end.sm < quietFromSm && startType !== NodeType.GPU)
+  if (end !== undefined && end.type === hardwareType(system) && end.sm < QUIET_FROM_SM && startType !== NodeType.GPU)
     toll |= Toll.EIGHTH_BACK;
   if (end?.type === NodeType.CPU && end.arch === CpuArch.POWER && type === LinkType.NVL) toll |= Toll.ALL_BACK;
   return toll;

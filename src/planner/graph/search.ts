@@ -7,10 +7,10 @@ import type { GivenGraph } from './graph-xml.js';
 import type { SearchHost } from './host.js';
 import { type Bounds, Relaxation } from './relax.js';
 import { placeOfType } from './routes.js';
-import { type GraphRequest, maxDirectHeads, maxNvlsHeads } from './request.js';
+import { type GraphRequest, MAX_DIRECT_HEADS, MAX_NVLS_HEADS } from './request.js';
 import { fastest, speedsFor } from './speeds.js';
 import type { SearchListener } from './trace.js';
-import { perfect, Walk } from './walk.js';
+import { PERFECT, Walk } from './walk.js';
 
 /**
  * Searches the channels of one graph on one host, as NCCL does. docs/notes/search.md tells how. A graph given with channels
@@ -47,10 +47,10 @@ export function searchGraph(host: SearchHost, request: GraphRequest, given?: Giv
 }
 
 /** Most steps of all walks of the first pass together, once there is a solution. */
-const stepsOfAllWalks = 1 << 19;
+const STEPS_OF_ALL_WALKS = 1 << 19;
 /** Steps of one walk, and of one in which all channels are alike. */
-const stepsOfWalk = 1 << 14;
-const stepsOfAlikeWalk = 1 << 8;
+const STEPS_OF_WALK = 1 << 14;
+const STEPS_OF_ALIKE_WALK = 1 << 8;
 
 class Search {
   readonly #host: SearchHost;
@@ -104,13 +104,13 @@ class Search {
     this.#attempt.bwIntra = this.#attempt.bwInter = speeds[first] ?? 0;
 
     const relaxation = new Relaxation(this.#host, this.#bounds, this.#attempt, this.#best, first, this.#trace);
-    let stepsLeft = stepsOfAllWalks;
+    let stepsLeft = STEPS_OF_ALL_WALKS;
     const stopped = (why: 'perfect' | 'enough' | 'out of steps' | 'nothing left to relax') =>
       this.#trace?.({ kind: 'stopped', why });
     for (;;) {
       const steps = this.#stepsOfWalk();
       const left = this.#runWalk(1);
-      if (left === perfect) return stopped('perfect');
+      if (left === PERFECT) return stopped('perfect');
       if (this.#usesAll()) return stopped('enough');
 
       stepsLeft -= steps;
@@ -148,7 +148,7 @@ class Search {
     let speed = fastest(speeds, (gbps) => gbps <= best.bwInter);
     attempt.bwIntra = attempt.bwInter = speeds[speed] ?? 0;
     attempt.minChannels = best.nChannels;
-    for (let left = perfect; left !== 0 && speed > 0; left = this.#runWalk(2)) {
+    for (let left = PERFECT; left !== 0 && speed > 0; left = this.#runWalk(2)) {
       const faster = speeds[--speed] ?? 0;
       if (best.pattern === Pattern.RING) {
         attempt.bwIntra = attempt.bwInter = faster;
@@ -180,7 +180,7 @@ class Search {
   }
 
   #stepsOfWalk(): number {
-    return this.#attempt.sameChannels ? stepsOfAlikeWalk : stepsOfWalk;
+    return this.#attempt.sameChannels ? STEPS_OF_ALIKE_WALK : STEPS_OF_WALK;
   }
 
   #runWalk(pass: 1 | 2): number {
@@ -208,7 +208,7 @@ class Search {
       kind: 'ended',
       stepsLeft,
       found: this.#best.nChannels,
-      outcome: stepsLeft === perfect ? 'perfect' : stepsLeft === 0 ? 'out of steps' : 'all tried',
+      outcome: stepsLeft === PERFECT ? 'perfect' : stepsLeft === 0 ? 'out of steps' : 'all tried',
     });
     return stepsLeft;
   }
@@ -245,10 +245,10 @@ function requireNetwork({ local: { inter, ranks, system } }: SearchHost): void {
 }
 
 /** NVSwitches reduce for GPUs from this compute capability on. */
-const nvlsFromSm = 90;
+const NVLS_FROM_SM = 90;
 
 function lacksNvls(host: SearchHost, request: GraphRequest): boolean {
-  return request.pattern === Pattern.NVLS && (host.local.system.nvSwitches.length === 0 || host.lowestSm < nvlsFromSm);
+  return request.pattern === Pattern.NVLS && (host.local.system.nvSwitches.length === 0 || host.lowestSm < NVLS_FROM_SM);
 }
 
 /** The request, cut to what kernels and GPUs of the host allow. */
@@ -260,11 +260,11 @@ function fitting(request: GraphRequest, host: SearchHost): GraphRequest {
   } = host;
   let { pattern, minChannels, maxChannels } = request;
   if (pattern === Pattern.NVLS) {
-    maxChannels = Math.min(maxNvlsHeads, gpuCount);
+    maxChannels = Math.min(MAX_NVLS_HEADS, gpuCount);
     // Within one host all GPUs have to be heads.
     if (!inter) minChannels = maxChannels;
   }
-  if (pattern === Pattern.COLLNET_DIRECT) maxChannels = Math.min(maxDirectHeads, gpuCount);
+  if (pattern === Pattern.COLLNET_DIRECT) maxChannels = Math.min(MAX_DIRECT_HEADS, gpuCount);
   if (gpuCount === 1 && pattern !== Pattern.RING) pattern = Pattern.TREE;
   // Two NVLink islands: trees will do better than rings, and need at least two channels; so rings have to have as many.
   if (pattern === Pattern.RING && hasTwoIslands(host) && maxChannels >= 2 && minChannels === 1) minChannels = 2;

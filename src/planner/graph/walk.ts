@@ -242,7 +242,7 @@ export class Walk {
       this.#used[usedStart + choice.taken] = 0;
       if (entry >= 0) this.#reserve.giveBack(entry, choice.taken, this.#attempt.bwInter, 1);
       if (choice.ownSteps) {
-        if (this.#steps !== perfect) this.#steps = choice.stepsBefore;
+        if (this.#steps !== PERFECT) this.#steps = choice.stepsBefore;
         choice.ownSteps = false;
       }
       choice.taken = -1;
@@ -255,7 +255,7 @@ export class Walk {
         choice.taken = gpu;
         if (choice.ownSteps) {
           choice.stepsBefore = this.#steps;
-          this.#steps = stepsByNumber;
+          this.#steps = STEPS_BY_NUMBER;
         }
         this.#visit(gpu, 0, choice.exitStep, choice.order);
         return true;
@@ -402,7 +402,7 @@ export class Walk {
     const better = improvement(attempt, this.#best);
     if (better !== undefined) {
       this.#best.copyFrom(attempt);
-      if (attempt.nChannels === attempt.maxChannels) this.#steps = perfect;
+      if (attempt.nChannels === attempt.maxChannels) this.#steps = PERFECT;
       this.#trace?.({
         kind: 'solution',
         nChannels: attempt.nChannels,
@@ -421,7 +421,7 @@ export class Walk {
 }
 
 /** What is left of the steps when nothing better can be found. */
-export const perfect = -1;
+export const PERFECT = -1;
 
 /** Steps for the first channel in the order of the GPUs' numbers. */
-const stepsByNumber = 1 << 10;
+const STEPS_BY_NUMBER = 1 << 10;

@@ -4,10 +4,10 @@ import type { LoggedCommunicator, LoggedProcess } from './model.js';
 import { RankRecord, type Room } from './rank-record.js';
 
 /** The most communicators that are kept, and threads that are followed at a time. */
-const communicatorLimit = 4096;
-const threadLimit = 262_144;
+const COMMUNICATOR_LIMIT = 4096;
+const THREAD_LIMIT = 262_144;
 /** The most ranks of all communicators together. */
-const recordLimit = 1_000_000;
+const RECORD_LIMIT = 1_000_000;
 
 class Communicator {
   readonly ranks = new Map<number, RankRecord>();
@@ -154,13 +154,13 @@ export class CommunicatorBook {
   }
 
   #newRecord(thread: string, line: LogLine, process: LoggedProcess, place: Place): RankRecord | undefined {
-    if (this.#records >= recordLimit) {
+    if (this.#records >= RECORD_LIMIT) {
       this.#room.refused++;
       return undefined;
     }
     this.#records++;
     const record = new RankRecord(process, line.cudaDev, place, this.#room);
-    if (this.#threads.size >= threadLimit) {
+    if (this.#threads.size >= THREAD_LIMIT) {
       for (const [oldest] of this.#threads) {
         this.#threads.delete(oldest);
         break;
@@ -208,7 +208,7 @@ export class CommunicatorBook {
   #named(key: string, id: string, { nRanks, parent }: InitFacts): Communicator | undefined {
     const known = this.#communicators.get(key);
     if (known !== undefined) return known;
-    if (this.#communicators.size >= communicatorLimit) {
+    if (this.#communicators.size >= COMMUNICATOR_LIMIT) {
       this.refusedCommunicators++;
       return undefined;
     }

@@ -9,7 +9,7 @@ import type { Plan } from '../plan/plan.js';
 import type { SearchResult } from './events.js';
 import type { LogFinding } from './finding.js';
 import type { Place } from './line.js';
-import { type LoggedCommunicator, type LoggedRank, treeStride, unknown } from './model.js';
+import { type LoggedCommunicator, type LoggedRank, TREE_STRIDE, UNKNOWN } from './model.js';
 
 /** One decision that the log and the plan give different answers to. */
 export interface PlanDifference {
@@ -164,9 +164,9 @@ function compareRings({ ranks, nRanks }: LoggedCommunicator, plan: Plan, compari
 
 function compareTrees({ ranks }: LoggedCommunicator, plan: Plan, comparison: Comparison): void {
   for (const { rank, trees, treesPlace, last } of ranks.values()) {
-    for (let channel = 0; channel * treeStride < trees.length && channel < plan.nChannels; channel++) {
-      const [a = unknown, b = -1, c = -1, up = -1] = trees.subarray(channel * treeStride, (channel + 1) * treeStride);
-      if (a === unknown) continue;
+    for (let channel = 0; channel * TREE_STRIDE < trees.length && channel < plan.nChannels; channel++) {
+      const [a = UNKNOWN, b = -1, c = -1, up = -1] = trees.subarray(channel * TREE_STRIDE, (channel + 1) * TREE_STRIDE);
+      if (a === UNKNOWN) continue;
       const planned = treeLinks(plan, channel, rank);
       comparison.check(
         `tree ${channel} at rank ${rank}`,

@@ -42,7 +42,7 @@ export interface KnownProcesses {
 }
 
 /** After an N: NCCL's own lines; after a T: those of tccl's ranks, which have the same shape. */
-const marker = 'CCL ';
+const MARKER = 'CCL ';
 /** The head of a line, up to its marker. Launchers write their prefix directly before it: it ends with a colon. */
 const head = /(\S{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] (?:(\S{1,200}:\d{1,6}) (?:\([^)]{1,80}\) )?)?$/;
 /** What is left where somebody stripped host and process: a device, and the source of a warning. */
@@ -52,8 +52,8 @@ const callHead = /:\d{1,10}:\d{1,10} (?:\[-?\d{1,4}\] )?(?:\S{1,40} )?(?:\S{1,20
 const launcherPrefix = /^(?:\[[^\]]{0,200}\](?:<[^>]{0,50}>)?:?|\d+:|.{0,250}[|",>)\]'`=;])?$/;
 const gluedTime = /^\[?\d{4}-\d\d-\d\d[T_ ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?/;
 /** The longest head that is looked for, and the most lines of NCCL in one line of text. */
-const headLength = 500;
-const markerLimit = 100;
+const HEAD_LENGTH = 500;
+const MARKER_LIMIT = 100;
 // Colours, and the other controls that terminals get: erase, cursor.
 const controls = /\u001b\[[0-9;?]{0,20}[A-Za-z]/g;
 
@@ -69,24 +69,24 @@ export function withoutColours(text: string): string {
  * launchers and collectors put before them (`[1,3]<stdout>:`, `3: `, `[rank3]:`, a timestamp) is passed over.
  */
 export function readLine(plain: string, known: KnownProcesses): ReadLine {
-  let at = plain.indexOf(marker);
+  let at = plain.indexOf(MARKER);
   if (at < 0) return nothing;
   const starts: Start[] = [];
   let broken = false;
   let other = false;
-  for (let count = 0; at >= 0 && count < markerLimit; at = plain.indexOf(marker, at + marker.length), count++) {
+  for (let count = 0; at >= 0 && count < MARKER_LIMIT; at = plain.indexOf(MARKER, at + MARKER.length), count++) {
     const writer = plain[at - 1];
     if (writer !== 'N' && writer !== 'T') continue;
-    const level = levelAt(plain, at + marker.length);
+    const level = levelAt(plain, at + MARKER.length);
     if (level === undefined) continue;
-    const before = plain.slice(Math.max(0, at - 1 - headLength), at - 1);
+    const before = plain.slice(Math.max(0, at - 1 - HEAD_LENGTH), at - 1);
     if (level === 'CALL') {
       if (callHead.test(before)) other = true;
       continue;
     }
     const match = head.exec(before);
     if (match !== null)
-      starts.push({ at: at - 1 - before.length + match.index, messageAt: at + marker.length + level.length + 1, match, level });
+      starts.push({ at: at - 1 - before.length + match.index, messageAt: at + MARKER.length + level.length + 1, match, level });
     else if (starts.length === 0 && isStripped(before, level, known)) return stripped(plain, before, at, level);
     else broken = true;
   }
@@ -124,7 +124,7 @@ function stripped(plain: string, before: string, at: number, level: 'INFO' | 'WA
         cudaDev,
         level,
         source,
-        message: plain.slice(at + marker.length + level.length + 1).trimEnd(),
+        message: plain.slice(at + MARKER.length + level.length + 1).trimEnd(),
         torn: false,
       },
     ],
@@ -166,7 +166,7 @@ function cutAtStarts(plain: string, starts: readonly Start[], broken: boolean, k
 /** Whether a prefix is not a launcher's but the beginning of another line. */
 function holdsHead(prefix: string, known: KnownProcesses): boolean {
   if (!prefix.includes(':')) return false;
-  return [...prefix.slice(-4 * headLength).matchAll(/([^\s:]{1,255}):\d{1,10}:\d{1,10} /g)].some(([, host = '']) =>
+  return [...prefix.slice(-4 * HEAD_LENGTH).matchAll(/([^\s:]{1,255}):\d{1,10}:\d{1,10} /g)].some(([, host = '']) =>
     known.hasHost(host),
   );
 }

@@ -4,7 +4,7 @@ const other: LogEvent = { kind: 'other' };
 const cut: LogEvent = { kind: 'cut' };
 
 /** NCCL has at most 64 channels (32 before 2.22); a larger number was never a channel. */
-const channelLimit = 64;
+const CHANNEL_LIMIT = 64;
 
 /**
  * What a message of `NCCL INFO` says, in the words of any NCCL from 2.8 to 2.30. Numbers at the very end of a message may
@@ -102,7 +102,7 @@ function readChannel(message: string): LogEvent {
   if (connection !== null) {
     const [, channel, from, to, end, via = ''] = connection;
     const transport = readTransport(via);
-    if (transport === undefined || Number(channel) >= channelLimit) return cut;
+    if (transport === undefined || Number(channel) >= CHANNEL_LIMIT) return cut;
     return {
       kind: 'connection',
       channel: Number(channel),
@@ -115,7 +115,7 @@ function readChannel(message: string): LogEvent {
   const order = message.includes('[') ? null : orderForm.exec(message);
   if (order === null) return cut;
   const [, channel, nChannels, list = '', rest = ''] = order;
-  if (Number(channel) >= channelLimit) return cut;
+  if (Number(channel) >= CHANNEL_LIMIT) return cut;
   const ranks = list.trim().split(/ +/).map(Number);
   // `12...` is a rank that NCCL's buffer had no room for: the digits may not be all.
   if (rest !== '') ranks.pop();
@@ -174,7 +174,7 @@ function readTrees(message: string): LogEvent {
   let rank: number | undefined;
   for (const [, channel, down = '', own, up] of message.matchAll(linkForm)) {
     rank ??= Number(own);
-    if (Number(channel) >= channelLimit || Number(own) !== rank) break;
+    if (Number(channel) >= CHANNEL_LIMIT || Number(own) !== rank) break;
     links.push({ channel: Number(channel), down: down.split('/').map(Number), up: Number(up) });
   }
   return rank === undefined || rank < 0 ? cut : { kind: 'trees', rank, links };
@@ -182,7 +182,7 @@ function readTrees(message: string): LogEvent {
 
 function readRing(message: string): LogEvent {
   const [, channel, prev, rank, next] = /^Ring (\d+) : (\d+) -> (\d+) -> (\d+)$/.exec(message) ?? [];
-  if (channel === undefined || Number(channel) >= channelLimit) return cut;
+  if (channel === undefined || Number(channel) >= CHANNEL_LIMIT) return cut;
   return { kind: 'ring', channel: Number(channel), prev: Number(prev), rank: Number(rank), next: Number(next) };
 }
 

@@ -86,7 +86,7 @@ export interface LoggedRank {
   readonly ringOrders: ReadonlyMap<number, RingOrder>;
   /** By channel, previous and next rank: -1 where not known. */
   readonly ring: Int32Array;
-  /** By channel, three children and parent: -1 for none, {@link unknown} where not known. */
+  /** By channel, three children and parent: -1 for none, {@link UNKNOWN} where not known. */
   readonly trees: Int32Array;
   /** Where `Ring` and `Trees` stand. */
   readonly ringPlace: Place | undefined;
@@ -104,9 +104,9 @@ export interface LoggedRank {
 }
 
 /** In {@link LoggedRank.trees}: nothing was said about this channel. */
-export const unknown = -2;
+export const UNKNOWN = -2;
 /** Numbers a channel in {@link LoggedRank.trees}. */
-export const treeStride = 4;
+export const TREE_STRIDE = 4;
 
 export interface RingOrder {
   readonly nChannels: number;

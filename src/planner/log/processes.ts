@@ -14,10 +14,10 @@ interface GrowingProcess extends Mutable<LoggedProcess> {
 }
 
 /** The most processes and settings of one that are kept. */
-const processLimit = 200_000;
-const settingLimit = 500;
+const PROCESS_LIMIT = 200_000;
+const SETTING_LIMIT = 500;
 /** The most names of which it is not known yet whether they are hosts. */
-const doubtLimit = 10_000;
+const DOUBT_LIMIT = 10_000;
 
 /** The processes of a log, and what each said about itself. */
 export class ProcessBook implements KnownProcesses {
@@ -47,7 +47,7 @@ export class ProcessBook implements KnownProcesses {
 
   isSeenAgain(host: string): boolean {
     if (this.#doubtful.has(host)) return true;
-    if (this.#doubtful.size < doubtLimit) this.#doubtful.add(host);
+    if (this.#doubtful.size < DOUBT_LIMIT) this.#doubtful.add(host);
     return false;
   }
 
@@ -62,7 +62,7 @@ export class ProcessBook implements KnownProcesses {
     const key = `${name}:${pid}`;
     let process = this.#processes.get(key);
     if (process === undefined) {
-      if (this.#processes.size >= processLimit) {
+      if (this.#processes.size >= PROCESS_LIMIT) {
         this.refused++;
         return undefined;
       }
@@ -96,7 +96,7 @@ export class ProcessBook implements KnownProcesses {
         growing.version ??= { text: event.version, place };
         return true;
       case 'environment':
-        if (growing.environment.size < settingLimit && !growing.environment.has(event.name))
+        if (growing.environment.size < SETTING_LIMIT && !growing.environment.has(event.name))
           growing.environment.set(event.name, { value: event.value, place });
         return true;
       case 'devices':

@@ -1,6 +1,6 @@
 import type { InitFacts, LogEvent, SearchResult, Transport } from './events.js';
 import type { Place } from './line.js';
-import { type LoggedLink, type LoggedProcess, type LoggedRank, type RingOrder, Stage, treeStride, unknown } from './model.js';
+import { type LoggedLink, type LoggedProcess, type LoggedRank, type RingOrder, Stage, TREE_STRIDE, UNKNOWN } from './model.js';
 
 /** Room for details, shared by all ranks of a log: counts down, and nothing is kept when it is used up. */
 export interface Room {
@@ -191,10 +191,10 @@ export class RankRecord implements LoggedRank {
 
   #setTrees({ links }: LogEvent & { kind: 'trees' }, place: Place): void {
     const channels = Math.max(0, ...links.map(({ channel }) => channel + 1));
-    this.#keep(channels * treeStride, () => {
-      this.trees = grown(this.trees, channels * treeStride, unknown);
+    this.#keep(channels * TREE_STRIDE, () => {
+      this.trees = grown(this.trees, channels * TREE_STRIDE, UNKNOWN);
       for (const { channel, down, up } of links)
-        this.trees.set([down[0] ?? -1, down[1] ?? -1, down[2] ?? -1, up], channel * treeStride);
+        this.trees.set([down[0] ?? -1, down[1] ?? -1, down[2] ?? -1, up], channel * TREE_STRIDE);
       this.treesPlace ??= place;
     });
   }

@@ -14,7 +14,7 @@ import { processName, WarningBook } from './warnings.js';
 import { WatchdogBook } from './watchdog.js';
 
 /** Details of all ranks together: numbers of rings and trees, connections. About 16,384 ranks on 32 channels fit. */
-const detailLimit = 64_000_000;
+const DETAIL_LIMIT = 64_000_000;
 
 /**
  * Reads a log line by line, of one rank or of many, mixed as they come. Memory grows with ranks and channels, not with the
@@ -28,7 +28,7 @@ const detailLimit = 64_000_000;
 export class NcclLogReader {
   readonly #files: string[] = [];
   readonly #processes = new ProcessBook();
-  readonly #room: Room = { left: detailLimit, refused: 0 };
+  readonly #room: Room = { left: DETAIL_LIMIT, refused: 0 };
   readonly #communicators = new CommunicatorBook(this.#room);
   readonly #tables = new TableReader();
   readonly #rules = new RuleBook();

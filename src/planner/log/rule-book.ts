@@ -23,10 +23,10 @@ interface GrowingHit extends RuleHit {
   readonly who: string[];
 }
 
-const placeLimit = 8;
-const whoLimit = 4096;
+const PLACE_LIMIT = 8;
+const WHO_LIMIT = 4096;
 /** Characters of a line that rules look at. NCCL's own lines are shorter. */
-const lengthLimit = 4000;
+const LENGTH_LIMIT = 4000;
 
 const needles = [...new Set(lineRules.flatMap((rule) => rule.needles))];
 const rulesOfNeedle = needles.map((needle) => lineRules.flatMap((rule, index) => (rule.needles.includes(needle) ? [index] : [])));
@@ -51,8 +51,8 @@ export class RuleBook {
     if (hit === undefined)
       this.#hits.set(rule, (hit = { rule, groups, count: 0, text: ownText(text.trim().slice(0, 500)), places: [], who: [] }));
     hit.count++;
-    if (hit.places.length < placeLimit) hit.places.push(place);
-    if (hit.who.length < whoLimit) {
+    if (hit.places.length < PLACE_LIMIT) hit.places.push(place);
+    if (hit.who.length < WHO_LIMIT) {
       const name = who();
       if (name !== '' && !hit.who.includes(name)) hit.who.push(name);
     }
@@ -69,7 +69,7 @@ export class RuleBook {
       for (const rule of rulesOfNeedle[needle] ?? []) candidates.add(rule);
     });
     if (candidates.size === 0) return undefined;
-    const short = text.length > lengthLimit ? text.slice(0, lengthLimit) : text;
+    const short = text.length > LENGTH_LIMIT ? text.slice(0, LENGTH_LIMIT) : text;
     const ordered = [...candidates].sort((a, b) => a - b);
     candidates.clear();
     for (const index of ordered) {

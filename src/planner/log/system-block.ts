@@ -23,9 +23,9 @@ interface Block {
   path: { readonly column: number; readonly name: string }[];
 }
 
-const machineLimit = 10_000;
-const wireLimit = 4096;
-const openLimit = 100_000;
+const MACHINE_LIMIT = 10_000;
+const WIRE_LIMIT = 4096;
+const OPEN_LIMIT = 100_000;
 const nodeForm = /^((?:CPU|GPU|PCI|NIC|NET|NVS|DEV|GIN)\/[0-9a-fA-F-]{1,40})/;
 const wireForm = /^( *)\+ ([A-Z0-9]{2,4})\[ *([\d.]{1,12})\] - ((?:CPU|GPU|PCI|NIC|NET|NVS|DEV|GIN)\/[0-9a-fA-F-]{1,40})/;
 
@@ -40,7 +40,7 @@ export class SystemBlocks {
     else if (this.#open.size > 0) {
       const block = this.#open.get(thread);
       if (block === undefined) return;
-      if (torn || block.wires.length >= wireLimit) this.#open.delete(thread);
+      if (torn || block.wires.length >= WIRE_LIMIT) this.#open.delete(thread);
       else readNode(block, message, place);
     }
   }
@@ -51,7 +51,7 @@ export class SystemBlocks {
 
   #readRule(message: string, host: string, thread: string): void {
     if (message.startsWith('=== System')) {
-      if (!this.#machines.has(host) && this.#machines.size < machineLimit && this.#open.size < openLimit)
+      if (!this.#machines.has(host) && this.#machines.size < MACHINE_LIMIT && this.#open.size < OPEN_LIMIT)
         this.#open.set(thread, { host, wires: [], path: [] });
       return;
     }

@@ -46,12 +46,12 @@ export interface TestRun {
 }
 
 /** The most rows that are kept; more of them is somebody's loop, and the first and best tell enough. */
-const rowLimit = 1000;
-const tableLimit = 5000;
-const mostHosts = 64;
-const mostProcesses = 100_000;
+const ROW_LIMIT = 1000;
+const TABLE_LIMIT = 5000;
+const MOST_HOSTS = 64;
+const MOST_PROCESSES = 100_000;
 /** A row or a line of a table's head is shorter. */
-const rowLength = 1000;
+const ROW_LENGTH = 1000;
 
 /** Finds the tables of nccl-tests between all other lines. Lines of several tables must not be mixed. */
 export class TableReader {
@@ -105,13 +105,13 @@ export class TableReader {
     }
     const [, rank, pid = '', host = '', gpu = ''] =
       /^\s*(?:\[[^\]]{0,200}\]\S{0,50})?#\s+Rank\s+(\d{1,7}) .{0,80}Pid +(\d+) on +(\S{1,255}) device(?: +\d+ \[[^\]]{0,40}\] (.{1,100}))?/.exec(
-        text.slice(0, rowLength),
+        text.slice(0, ROW_LENGTH),
       ) ?? [];
     if (rank !== undefined) {
       this.#ranks = Math.max(this.#ranks, Number(rank) + 1);
-      if (this.#hosts.size < mostHosts) this.#hosts.add(ownText(host));
-      if (this.#processes.size < mostProcesses) this.#processes.add(`${host} ${pid}`);
-      if (gpu !== '' && this.#gpus.size < mostHosts) this.#gpus.add(ownText(gpu.trim()));
+      if (this.#hosts.size < MOST_HOSTS) this.#hosts.add(ownText(host));
+      if (this.#processes.size < MOST_PROCESSES) this.#processes.add(`${host} ${pid}`);
+      if (gpu !== '' && this.#gpus.size < MOST_HOSTS) this.#gpus.add(ownText(gpu.trim()));
     }
     if (text.includes('Avg bus bandwidth')) {
       this.#open = undefined;
@@ -123,7 +123,7 @@ export class TableReader {
   #readRow(text: string, place: Place): void {
     // A launcher's `[0]` may stand anywhere in the row, for the row is written in pieces.
     const fields = text
-      .slice(0, rowLength)
+      .slice(0, ROW_LENGTH)
       .replaceAll(/\[[^\]]{0,200}\](?:<\w{1,20}>:)?/g, ' ')
       .trim()
       .split(/\s+/);
@@ -147,13 +147,13 @@ export class TableReader {
         firstWrong: undefined,
       };
       this.#collective = undefined;
-      if (this.tables.length < tableLimit) this.tables.push(this.#open);
+      if (this.tables.length < TABLE_LIMIT) this.tables.push(this.#open);
     }
     if (row.wrong > 0) {
       this.#open.wrong += row.wrong;
       this.#open.firstWrong ??= row;
     }
-    if (this.#open.rows.length < rowLimit) this.#open.rows.push(row);
+    if (this.#open.rows.length < ROW_LIMIT) this.#open.rows.push(row);
   }
 
   /** A row is written in three pieces, and ranks may write their own lines between them. */

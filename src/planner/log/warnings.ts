@@ -3,11 +3,11 @@ import type { LoggedWarning } from './model.js';
 import { ownText } from './own-text.js';
 
 /** The most kinds of warnings that are kept, and places of one. */
-const kindLimit = 500;
-const placeLimit = 50;
+const KIND_LIMIT = 500;
+const PLACE_LIMIT = 50;
 /** Lines of a warning's thread that are kept before and after it, and lines among which those before are sought. */
-const contextLines = 3;
-const recentLines = 48;
+const CONTEXT_LINES = 3;
+const RECENT_LINES = 48;
 
 interface Growing extends LoggedWarning {
   count: number;
@@ -29,12 +29,12 @@ export class WarningBook {
   /** Keeps a line of NCCL as context of warnings before and after it. */
   pass(line: LogLine, thread: string): void {
     this.#recent[this.#next] = { thread, text: line.message };
-    this.#next = (this.#next + 1) % recentLines;
+    this.#next = (this.#next + 1) % RECENT_LINES;
     if (this.#open.size === 0) return;
     const open = this.#open.get(thread);
     if (open === undefined) return;
     open.after.push(ownText(line.message.slice(0, 300)));
-    if (open.after.length >= contextLines) this.#open.delete(thread);
+    if (open.after.length >= CONTEXT_LINES) this.#open.delete(thread);
   }
 
   /** @param rank undefined or -1 where the line's communicator is not known */
@@ -42,7 +42,7 @@ export class WarningBook {
     const key = `${line.source?.replace(/:\d+$/, '') ?? ''} ${alike(line.message)}`;
     let known = this.#kinds.get(key);
     if (known === undefined) {
-      if (this.#kinds.size >= kindLimit) return;
+      if (this.#kinds.size >= KIND_LIMIT) return;
       known = {
         text: ownText(line.message),
         source: line.source,
@@ -54,12 +54,12 @@ export class WarningBook {
         after: [],
       };
       this.#kinds.set(key, known);
-      if (line.source !== 'returned' && this.#open.size < kindLimit) this.#open.set(thread, known);
+      if (line.source !== 'returned' && this.#open.size < KIND_LIMIT) this.#open.set(thread, known);
     }
     known.count++;
-    if (known.places.length < placeLimit) known.places.push(place);
+    if (known.places.length < PLACE_LIMIT) known.places.push(place);
     const who = rank === undefined || rank < 0 ? processName(line) : `rank ${rank}`;
-    if (who !== '' && known.ranks.length < placeLimit && !known.ranks.includes(who)) known.ranks.push(who);
+    if (who !== '' && known.ranks.length < PLACE_LIMIT && !known.ranks.includes(who)) known.ranks.push(who);
   }
 
   /** A function that gave an error back: it failed the warning before it, if there is one. */
@@ -91,7 +91,7 @@ export class WarningBook {
       ordered
         .filter((each) => each.thread === thread)
         // The last one is the warning itself.
-        .slice(-contextLines - 1, -1)
+        .slice(-CONTEXT_LINES - 1, -1)
         .map(({ text }) => ownText(text.slice(0, 300)))
     );
   }

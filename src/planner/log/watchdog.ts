@@ -17,7 +17,7 @@ export interface Timeout {
   readonly place: Place;
 }
 
-const timeoutLimit = 100_000;
+const TIMEOUT_LIMIT = 100_000;
 const workForm =
   /\[(?:PG (?:ID )?([^\]]{0,100}?) )?Rank (\d{1,7})\][^\n]{0,60}Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d{1,15}), OpType=(\w{1,40})(?:, NumelIn=(\d{1,20}))?(?:, NumelOut=\d{1,20})?(?:[^)]{0,60}Timeout\(ms\)=(\d{1,12}))?/;
 const lastForm =
@@ -40,7 +40,7 @@ export class WatchdogBook {
     const [, group = '', rank, sequence, operation = '', elements, timeout] = workForm.exec(text) ?? [];
     if (rank === undefined) return;
     const key = `${rank} ${sequence ?? ''} ${operation}`;
-    if (this.#timeouts.has(key) || this.#timeouts.size >= timeoutLimit) return;
+    if (this.#timeouts.has(key) || this.#timeouts.size >= TIMEOUT_LIMIT) return;
     this.#timeouts.set(key, {
       group: ownText(group),
       rank: Number(rank),

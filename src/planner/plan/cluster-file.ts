@@ -1,5 +1,5 @@
 import type { InputError } from '../../errors.js';
-import { mostHosts, splitCount, unknownVariable } from './cluster-words.js';
+import { MOST_HOSTS, splitCount, unknownVariable } from './cluster-words.js';
 import type { Overrides } from './overrides.js';
 import { YamlReader } from './yaml-reader.js';
 
@@ -74,7 +74,7 @@ function readMachine(entry: YamlReader): ClusterFileMachine {
     throw entry.wrongAt('an entry of machines has no field machine: a name of the catalogue or a topology file');
   return {
     machine: machine.text('a name of the catalogue or a topology file'),
-    count: count?.integer(1, mostHosts) ?? 1,
+    count: count?.integer(1, MOST_HOSTS) ?? 1,
     name: name?.text('a name'),
     hardware: hardware === undefined ? undefined : hardware.kind === 'text' ? hardware.text('a description') : hardware.json(),
     overrides: overrides === undefined ? {} : readOverrides(overrides),

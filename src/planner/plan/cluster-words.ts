@@ -4,13 +4,13 @@ import { didYouMean } from '../../suggest.js';
 /** What command lines and cluster files have in common. */
 
 /** The most hosts that a cluster can have. */
-export const mostHosts = 1_000_000;
+export const MOST_HOSTS = 1_000_000;
 
 /** `dgx-h100:4` is four of dgx-h100. */
 export function splitCount(text: string): { readonly name: string; readonly count: number | undefined } {
   const [, name, digits] = /^(.+):(\d{1,7})$/.exec(text) ?? [];
   const count = Number(digits);
-  return name === undefined || count < 1 || count > mostHosts ? { name: text, count: undefined } : { name, count };
+  return name === undefined || count < 1 || count > MOST_HOSTS ? { name: text, count: undefined } : { name, count };
 }
 
 /** What is wrong with the name of a variable that somebody sets for a plan, or undefined where NCCL knows it. */

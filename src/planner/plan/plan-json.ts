@@ -1,4 +1,4 @@
-import { CrossNic, type ChannelGraph, GraphId, graphNames, type HostGraphs, maxChannels, Pattern } from '../graph/graph.js';
+import { CrossNic, type ChannelGraph, GraphId, graphNames, type HostGraphs, MAX_CHANNELS, Pattern } from '../graph/graph.js';
 import type { Agreement } from '../graph/merge/agreement.js';
 import type { AlignedGraphs, GraphHeader, GraphName } from '../graph/merge/align.js';
 import type { Collnet } from '../graph/merge/collnet.js';
@@ -6,7 +6,7 @@ import type { NodeContribution } from '../graph/merge/contribution.js';
 import { type NodeTable, numberNodes } from '../graph/merge/nodes.js';
 import type { Nvls } from '../graph/merge/nvls.js';
 import type { Rings } from '../graph/merge/rings.js';
-import { treeArity, type Trees } from '../graph/merge/trees.js';
+import { TREE_ARITY, type Trees } from '../graph/merge/trees.js';
 import { defaultParameters, type Parameters } from '../parameters.js';
 import { rulesOf } from '../versions/rules.js';
 import { PathType } from '../topology/types.js';
@@ -14,8 +14,8 @@ import { JsonReader } from './json-reader.js';
 import type { Plan, PlannedHosts } from './plan.js';
 
 /** What a plan's JSON begins with. */
-const format = 'tccl plan';
-const formatVersion = 1;
+const FORMAT = 'tccl plan';
+const FORMAT_VERSION = 1;
 
 /**
  * The plan as plain JSON. `kinds` are the different nodes, `hosts` name them by position. Rings, trees and chains are
@@ -25,8 +25,8 @@ export function planToJson(plan: Plan): object {
   const { nodes, rings, trees, collnet } = plan;
   const { nRanks } = nodes;
   return {
-    format,
-    formatVersion,
+    format: FORMAT,
+    formatVersion: FORMAT_VERSION,
     nccl: plan.parameters.ncclVersion,
     parameters: changedParameters(plan.parameters),
     hosts: plan.hosts.map(({ name, count, host }) => ({
@@ -43,7 +43,7 @@ export function planToJson(plan: Plan): object {
     ringOfChannel: [...plan.ringOfChannel],
     treeOfChannel: [...plan.treeOfChannel],
     rings: rowsOf(rings.order, nRanks),
-    trees: { depth: trees.depth, up: rowsOf(trees.up, nRanks), down: rowsOf(trees.down, nRanks * treeArity) },
+    trees: { depth: trees.depth, up: rowsOf(trees.up, nRanks), down: rowsOf(trees.down, nRanks * TREE_ARITY) },
     ...(collnet === undefined
       ? {}
       : { collnet: { ...collnet, chainUp: rowsOf(collnet.chainUp, nRanks), chainDown: rowsOf(collnet.chainDown, nRanks) } }),
@@ -61,8 +61,8 @@ export function planToJson(plan: Plan): object {
  */
 export function planFromJson(value: unknown): Plan {
   const json = new JsonReader(value, 'plan');
-  json.field('format').oneOf([format]);
-  json.field('formatVersion').oneOf([formatVersion]);
+  json.field('format').oneOf([FORMAT]);
+  json.field('formatVersion').oneOf([FORMAT_VERSION]);
   const kinds = json.field('kinds').items().map(readKind);
   const hosts = json
     .field('hosts')
@@ -82,7 +82,7 @@ export function planFromJson(value: unknown): Plan {
   // Heads are listed by kind, in the order in which a plan numbers kinds.
   if (nodes.kinds.some((kind, number) => kind !== kinds[number]))
     throw json.field('kinds').wrong('in the order in which hosts name them');
-  const channels = json.field('nChannels').integer(1, maxChannels);
+  const channels = json.field('nChannels').integer(1, MAX_CHANNELS);
   const rings = readRings(json.field('rings'), nodes);
   const trees = readTrees(json.field('trees'), nodes);
   const collnet = json.optional('collnet');
@@ -206,9 +206,9 @@ function readHeader(json: JsonReader): GraphHeader {
     pattern: json.field('pattern').oneOf(Object.values(Pattern)),
     crossNic: json.field('crossNic').oneOf(Object.values(CrossNic)),
     collNet: json.field('collNet').flag(),
-    minChannels: json.field('minChannels').integer(0, maxChannels),
-    maxChannels: json.field('maxChannels').integer(0, maxChannels),
-    nChannels: json.field('nChannels').integer(0, maxChannels),
+    minChannels: json.field('minChannels').integer(0, MAX_CHANNELS),
+    maxChannels: json.field('maxChannels').integer(0, MAX_CHANNELS),
+    nChannels: json.field('nChannels').integer(0, MAX_CHANNELS),
     typeIntra: json.field('typeIntra').oneOf(pathTypes),
     typeInter: json.field('typeInter').oneOf(pathTypes),
     sameChannels: json.field('sameChannels').flag(),
@@ -257,7 +257,7 @@ function readTrees(json: JsonReader, { nRanks }: NodeTable): Trees {
     count,
     depth: json.field('depth').integer(0),
     up: json.field('up').rows(-1, nRanks - 1, count, nRanks),
-    down: json.field('down').rows(-1, nRanks - 1, count, nRanks * treeArity),
+    down: json.field('down').rows(-1, nRanks - 1, count, nRanks * TREE_ARITY),
   };
 }
 

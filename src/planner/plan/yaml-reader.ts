@@ -28,7 +28,8 @@ export class YamlReader {
    * @throws InputError `SYNTAX` with its line
    */
   static parse(text: string, what: string): YamlReader {
-    if (text.length > mostCharacters) throw new InputError('TOO_LARGE', `${what} has more than ${mostCharacters / 2 ** 20} MiB`);
+    if (text.length > MOST_CHARACTERS)
+      throw new InputError('TOO_LARGE', `${what} has more than ${MOST_CHARACTERS / 2 ** 20} MiB`);
     const lines = new LineCounter();
     const document = parseOrRefuse(text, what, lines);
     const [problem] = document.errors;
@@ -129,7 +130,7 @@ export class YamlReader {
 }
 
 /** More than a person writes; what programs write is shorter as several files. */
-const mostCharacters = 2 ** 20;
+const MOST_CHARACTERS = 2 ** 20;
 
 /** Deeper than a person nests, the library runs out of stack. */
 function parseOrRefuse(text: string, what: string, lines: LineCounter): Document {

@@ -4,7 +4,7 @@ import {
   chunksOf,
   ConnectionTable,
   type Move,
-  networkRank,
+  NETWORK_RANK,
   type Range,
   roundsOf,
   type Schedule,
@@ -30,10 +30,10 @@ export function collnetChainSchedule(call: ScheduledCall, { nRanks, chains, chun
     const out: number[] = [];
     for (const chain of nodes) {
       const rising = chain.map((rank, depth) =>
-        depth === 0 ? table.add(rank, networkRank, channel, 'net-in') : table.add(rank, chain[depth - 1] ?? 0, channel),
+        depth === 0 ? table.add(rank, NETWORK_RANK, channel, 'net-in') : table.add(rank, chain[depth - 1] ?? 0, channel),
       );
       const falling = chain.map((rank, depth) =>
-        depth === 0 ? table.add(networkRank, rank, channel, 'net-out') : table.add(chain[depth - 1] ?? 0, rank, channel),
+        depth === 0 ? table.add(NETWORK_RANK, rank, channel, 'net-out') : table.add(chain[depth - 1] ?? 0, rank, channel),
       );
       into.push(rising[0] ?? 0);
       out.push(falling[0] ?? 0);
@@ -54,7 +54,7 @@ export function collnetChainSchedule(call: ScheduledCall, { nRanks, chains, chun
       });
     }
     made.push({
-      rank: networkRank,
+      rank: NETWORK_RANK,
       channel,
       moves: () => each(own, chunkBytes, ({ bytes }) => ({ receive: into, input: -1, send: out, output: -1, bytes })),
     });
@@ -113,8 +113,8 @@ export function collnetDirectSchedule(call: ScheduledCall, { nRanks, nodes, nCha
         });
       });
       heads.forEach((rank, share) => {
-        const up = table.add(rank, networkRank, channel, 'net-in');
-        const down = table.add(networkRank, rank, channel, 'net-out');
+        const up = table.add(rank, NETWORK_RANK, channel, 'net-in');
+        const down = table.add(NETWORK_RANK, rank, channel, 'net-out');
         into[share]?.push(up);
         out[share]?.push(down);
         const receive = (scatter[share] ?? []).filter((number) => number >= 0);
@@ -148,7 +148,7 @@ export function collnetDirectSchedule(call: ScheduledCall, { nRanks, nodes, nCha
     for (let share = 0; share < nHeads; share++) {
       const [receive, send] = [into[share] ?? [], out[share] ?? []];
       workers.push({
-        rank: networkRank,
+        rank: NETWORK_RANK,
         channel,
         moves: () => ofShare(own, nHeads, share, chunkBytes, ({ bytes }) => ({ receive, input: -1, send, output: -1, bytes })),
       });

@@ -96,7 +96,7 @@ export function collectiveSchedule(merged: Merged, call: ScheduledCall, way: Sch
 }
 
 /** Messages between pairs of up to so many bytes go by LL (`NCCL_P2P_LL_THRESHOLD`). */
-const llThresholdBytes = 16_384;
+const LL_THRESHOLD_BYTES = 16_384;
 
 /** How NCCL sends a message between two ranks. */
 export interface PairsWay {
@@ -110,7 +110,7 @@ export interface PairsWay {
 /** What NCCL decides for messages of the same size between all ranks of a call. */
 export function pairsWay({ nodes: { nRanks, nNodes }, p2p, buffers }: Merged, { collective, bytes }: ScheduledCall): PairsWay {
   const messageBytes = collective === 'SendRecv' ? bytes : bytes / nRanks;
-  const protocol = messageBytes <= llThresholdBytes ? 'LL' : 'Simple';
+  const protocol = messageBytes <= LL_THRESHOLD_BYTES ? 'LL' : 'Simple';
   const stepBytes = protocol === 'LL' ? buffers.ll / 16 : p2p.chunkBytes;
   const most = p2p.channelsPerPeer;
   let fewest = most;

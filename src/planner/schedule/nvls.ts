@@ -4,7 +4,7 @@ import {
   chunksOf,
   ConnectionTable,
   type Move,
-  networkRank,
+  NETWORK_RANK,
   type Range,
   roundsOf,
   type Schedule,
@@ -127,8 +127,8 @@ function allReduce({ call, input, table, channel }: Channel): Worker[] {
       const share = switches[node]?.[head];
       if (share === undefined) return;
       const children = tree === undefined ? [] : tree(channel, node).children.filter((child) => child >= 0);
-      const up = reducing ? table.add(share.head, networkRank, channel, 'net-in') : (rising[node] ?? -1);
-      const down = reducing ? table.add(networkRank, share.head, channel, 'net-out') : (falling[node] ?? -1);
+      const up = reducing ? table.add(share.head, NETWORK_RANK, channel, 'net-in') : (rising[node] ?? -1);
+      const down = reducing ? table.add(NETWORK_RANK, share.head, channel, 'net-out') : (falling[node] ?? -1);
       if (reducing) {
         (sums[head] ??= []).push(up);
         (results[head] ??= []).push(down);
@@ -146,7 +146,7 @@ function allReduce({ call, input, table, channel }: Channel): Worker[] {
     });
     if (reducing)
       workers.push({
-        rank: networkRank,
+        rank: NETWORK_RANK,
         channel,
         moves: () => ofShare(own, nHeads, head, chunkBytes, sums[head] ?? [], results[head] ?? []),
       });

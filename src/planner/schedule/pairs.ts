@@ -24,7 +24,7 @@ export interface PairsInput {
 }
 
 /** A thread block works on the messages of so many rounds at once. */
-export const roundsAtOnce = 8;
+export const ROUNDS_AT_ONCE = 8;
 
 /** A message from one rank to another. */
 interface Message {
@@ -68,8 +68,8 @@ export function pairsSchedule(
           const number =
             from === to
               ? -1
-              : connectionOf(table, numbers, { from, to, channel, nRanks, nChannels }, Math.floor(turn / roundsAtOnce));
-          const key = `${kind} ${rank} ${channel} ${turn % roundsAtOnce}`;
+              : connectionOf(table, numbers, { from, to, channel, nRanks, nChannels }, Math.floor(turn / ROUNDS_AT_ONCE));
+          const key = `${kind} ${rank} ${channel} ${turn % ROUNDS_AT_ONCE}`;
           let job = jobs.get(key);
           if (job === undefined) jobs.set(key, (job = { rank, channel, moves: [] }));
           job.moves.push(() => movesOf(kind, number, message, share, chunkBytes));

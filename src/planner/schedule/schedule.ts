@@ -59,7 +59,7 @@ export interface Connection {
 export type ConnectionKind = 'direct' | 'switch-in' | 'switch-out' | 'net-in' | 'net-out';
 
 /** Rank number of what belongs to no rank: the switches of a network that reduces. */
-export const networkRank = -1;
+export const NETWORK_RANK = -1;
 
 /** A thread block of a rank on a channel, or the part of one that does one job. Its moves follow each other. */
 export interface Worker {
@@ -97,11 +97,11 @@ export interface Range {
 }
 
 /** What parts of channels are multiples of. */
-const grainBytes = 16;
+const GRAIN_BYTES = 16;
 
 /** The part of a channel: equal parts in whole grains, the last channel takes less. */
 export function channelRange(bytes: number, nChannels: number, channel: number): Range {
-  const part = Math.ceil(bytes / nChannels / grainBytes) * grainBytes;
+  const part = Math.ceil(bytes / nChannels / GRAIN_BYTES) * GRAIN_BYTES;
   const offset = Math.min(bytes, channel * part);
   return { offset, bytes: Math.min(part, bytes - offset) };
 }
@@ -119,7 +119,7 @@ export function* chunksOf({ offset, bytes }: Range, chunkBytes: number): Generat
 export function* roundsOf({ offset, bytes }: Range, parts: number, chunkBytes: number): Generator<Round> {
   for (let done = 0; done < bytes; done += parts * chunkBytes) {
     const left = bytes - done;
-    const chunk = Math.min(chunkBytes, Math.ceil(left / parts / grainBytes) * grainBytes);
+    const chunk = Math.min(chunkBytes, Math.ceil(left / parts / GRAIN_BYTES) * GRAIN_BYTES);
     yield { offset: offset + done, end: offset + bytes, chunkBytes: chunk };
   }
 }

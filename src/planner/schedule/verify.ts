@@ -1,4 +1,4 @@
-import { type Connection, networkRank, type Move, type Schedule, type ScheduledCall } from './schedule.js';
+import { type Connection, NETWORK_RANK, type Move, type Schedule, type ScheduledCall } from './schedule.js';
 
 /** What is wrong with a schedule; `undefined` where nothing is. */
 export type ScheduleFault = string | undefined;
@@ -86,14 +86,14 @@ function execute(
     return 'it takes neither input nor a message';
   }
   for (const number of receive) {
-    if (connections[number]?.to !== rank) return `it receives what is sent to rank ${connections[number]?.to ?? networkRank}`;
+    if (connections[number]?.to !== rank) return `it receives what is sent to rank ${connections[number]?.to ?? NETWORK_RANK}`;
     const message = queues[number]?.shift();
     if (message?.length !== bytes)
       return `it wants ${bytes} bytes from rank ${connections[number].from}, which sent ${message?.length ?? 0}`;
     add(sum, message);
   }
   for (const number of send) {
-    if (connections[number]?.from !== rank) return `it sends for rank ${connections[number]?.from ?? networkRank}`;
+    if (connections[number]?.from !== rank) return `it sends for rank ${connections[number]?.from ?? NETWORK_RANK}`;
     queues[number]?.push(sum);
   }
   if (output < 0) return undefined;

@@ -3,7 +3,7 @@ import type { Merged } from '../graph/merge/merge.js';
 import { kindOf } from '../graph/merge/nodes.js';
 import { Transports } from '../graph/transports/transports.js';
 import type { Parameters } from '../parameters.js';
-import { networkRank, type Connection } from '../schedule/schedule.js';
+import { NETWORK_RANK, type Connection } from '../schedule/schedule.js';
 import { nvLinkGBps } from '../topology/bandwidths.js';
 import type { LocalSystem } from '../topology/local-systems.js';
 import { Locality } from '../topology/paths/locality.js';
@@ -67,9 +67,9 @@ export class Routes {
         ],
       };
     }
-    if (from === networkRank)
+    if (from === NETWORK_RANK)
       return { medium: 'net', uses: on(toNode, this.#net(toNode, local(to, toNode), channel, 'receive')) };
-    if (to === networkRank)
+    if (to === NETWORK_RANK)
       return { medium: 'net', uses: on(fromNode, this.#net(fromNode, local(from, fromNode), channel, 'send')) };
     if (fromNode === toNode) {
       const [medium, links] = this.#within(fromNode, local(from, fromNode), local(to, toNode));

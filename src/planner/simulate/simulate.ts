@@ -1,7 +1,7 @@
 import { collectiveSchedule, messagesSchedule, pairsWay } from '../schedule/from-plan.js';
 import {
   type Connection,
-  networkRank,
+  NETWORK_RANK,
   type Schedule,
   type ScheduledCall,
   type ScheduledCollective,
@@ -90,7 +90,7 @@ export class Simulator {
     } else {
       // Beyond the first rounds each takes as long as the one before.
       const long = run(rest);
-      inner = long + (whole * (long - run(rest - sampledPeriods * period))) / sampledPeriods;
+      inner = long + (whole * (long - run(rest - SAMPLED_PERIODS * period))) / SAMPLED_PERIODS;
     }
     return {
       timeUs: startUs + inner,
@@ -178,7 +178,7 @@ export class Simulator {
     const { onSlice } = options;
     const timing = {
       ...rated.timing,
-      copyRate: (worker: number) => (workers[worker]?.rank === networkRank ? Infinity : rated.copyRate),
+      copyRate: (worker: number) => (workers[worker]?.rank === NETWORK_RANK ? Infinity : rated.copyRate),
     };
     const { endUs } = runClock(
       workers,
@@ -276,7 +276,7 @@ export class Simulator {
     const writeRate = new Float64Array(count);
     const wireRate = new Float64Array(count);
     const latencyUs = new Float64Array(count);
-    const threads = (plan.choice?.nThreads ?? mostLlThreads) / mostLlThreads;
+    const threads = (plan.choice?.nThreads ?? MOST_LL_THREADS) / MOST_LL_THREADS;
     const hop = plan.isSwitch
       ? common.nvlsHopUs
       : { LL: own.llHopUs * (1 + common.llThreadCost * threads), LL128: own.ll128HopUs, Simple: own.simpleHopUs }[plan.protocol];
@@ -416,7 +416,7 @@ interface CallPlan {
 }
 
 /** Threads of a block with LL at most. */
-const mostLlThreads = 512;
+const MOST_LL_THREADS = 512;
 
 function firstRanks(count: number | undefined): number[] | undefined {
   return count === undefined ? undefined : Array.from({ length: count }, (_, rank) => rank);
@@ -428,13 +428,13 @@ function isLopsided(collective: ScheduledCollective): boolean {
 }
 
 /** Rounds that are simulated before the steady state is measured, and rounds over which it is. */
-const settledPeriods = 4;
-const sampledPeriods = 2;
+const SETTLED_PERIODS = 4;
+const SAMPLED_PERIODS = 2;
 
 /** Splits a call into rounds that are alike and a rest that is simulated. */
 function periods(bytes: number, period: number): { readonly whole: number; readonly rest: number; readonly period: number } {
   const count = Math.floor(bytes / period);
-  const kept = settledPeriods + sampledPeriods;
+  const kept = SETTLED_PERIODS + SAMPLED_PERIODS;
   if (count <= kept + 1) return { whole: 0, rest: bytes, period };
   const whole = count - kept;
   return { whole, rest: bytes - whole * period, period };

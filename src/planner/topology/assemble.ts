@@ -1,11 +1,11 @@
 import type { CpuNode, DevNode, GpuNode, Links, NetNode, PciNode, PlainNode, PluginNode, System, SystemNode } from './system.js';
-import { NodeType, nodeTypes } from './types.js';
+import { NodeType, NODE_TYPES } from './types.js';
 
 /** The system that holds these nodes: they must be sorted by type and know their numbers. */
 export function assemble(nodes: readonly SystemNode[], links: Links, hostHashes: readonly bigint[], systemId: number): System {
-  const first = new Int32Array(nodeTypes + 1);
+  const first = new Int32Array(NODE_TYPES + 1);
   for (const node of nodes) first[node.type + 1] = (first[node.type + 1] ?? 0) + 1;
-  for (let type = 0; type < nodeTypes; type++) first[type + 1] = (first[type + 1] ?? 0) + (first[type] ?? 0);
+  for (let type = 0; type < NODE_TYPES; type++) first[type + 1] = (first[type + 1] ?? 0) + (first[type] ?? 0);
   const ofType = <Node extends SystemNode>(type: NodeType) => nodes.slice(first[type], first[type + 1]) as Node[];
   const gpus = ofType<GpuNode>(NodeType.GPU);
   const devs = ofType<DevNode>(NodeType.DEV);

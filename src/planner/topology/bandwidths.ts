@@ -4,10 +4,10 @@ import { CpuArch, CpuModel, CpuVendor } from './system.js';
 /** Bandwidths that NCCL assumes for what no file tells, in GB/s, as C floats. The figures are from its `topo.h`. */
 
 /** Within a GPU, and between a CPU and a NIC that is no PCI device. */
-export const localGBps = 5000;
+export const LOCAL_GBPS = 5000;
 
 /** Between the two halves of a split GPU. */
-export const splitGpuGBps = 2618;
+export const SPLIT_GPU_GBPS = 2618;
 
 /** One NVLink, in one direction, by compute capability. */
 export function nvLinkGBps(sm: number, { blackwellNvLinkGBps }: Rules = defaultRules): number {
@@ -28,7 +28,7 @@ export function interCpuGBps(cpu: { readonly arch: number; readonly vendor: numb
     if (cpu.vendor === CpuVendor.AMD) return 16;
     if (cpu.vendor === CpuVendor.ZHAOXIN) return cpu.model === CpuModel.YONGFENG ? 9 : 6;
   }
-  return localGBps;
+  return LOCAL_GBPS;
 }
 
 const intelInterconnectGBps = new Map<number, number>([
@@ -52,13 +52,13 @@ const pciLaneSpeeds: readonly (readonly [string, number])[] = [
 ];
 
 /** What NCCL takes for a speed that it does not know: Gen3. */
-const unknownLaneSpeed = 60;
+const UNKNOWN_LANE_SPEED = 60;
 
 /** Bandwidth of a PCI link, and whether NCCL knows the text of its speed. Width 0 counts as 16. */
 export function pciLink(width: number, speed: string): { readonly bandwidthGBps: number; readonly known: boolean } {
   const found = pciLaneSpeeds.find(([text]) => speed.startsWith(text));
   return {
-    bandwidthGBps: Math.fround(((width === 0 ? 16 : width) * (found?.[1] ?? unknownLaneSpeed)) / 80),
+    bandwidthGBps: Math.fround(((width === 0 ? 16 : width) * (found?.[1] ?? UNKNOWN_LANE_SPEED)) / 80),
     known: found !== undefined,
   };
 }

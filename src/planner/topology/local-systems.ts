@@ -1,6 +1,6 @@
 import { InputError } from '../../errors.js';
 import type { Parameters } from '../parameters.js';
-import { localGBps } from './bandwidths.js';
+import { LOCAL_GBPS } from './bandwidths.js';
 import { computePaths } from './paths/compute-paths.js';
 import { Locality } from './paths/locality.js';
 import type { Paths } from './paths/paths.js';
@@ -82,8 +82,8 @@ function finish(system: System, paths: Paths, parameters: Parameters, communicat
     system,
     paths,
     inter,
-    maxGBps: alone ? localGBps : maxBandwidth(system, paths, inter ? NodeType.NET : hardwareType(system)),
-    totalGBps: alone ? localGBps : Math.max(0, ...system.hardware.map((dev) => totalBandwidth(system, dev.vertex))),
+    maxGBps: alone ? LOCAL_GBPS : maxBandwidth(system, paths, inter ? NodeType.NET : hardwareType(system)),
+    totalGBps: alone ? LOCAL_GBPS : Math.max(0, ...system.hardware.map((dev) => totalBandwidth(system, dev.vertex))),
     gpuOfNet: Int32Array.from(system.nets, (net) => locality.gpuOfNet(net.index)),
     nvls: hasNvls(system, parameters),
   };
@@ -116,7 +116,7 @@ function totalBandwidth(system: System, dev: number): number {
 }
 
 /** GPUs have NVLink SHARP from this compute capability on; where they differ, that of the lowest rank counts. */
-const nvlsFromSm = 90;
+const NVLS_FROM_SM = 90;
 
 function hasNvls(system: System, parameters: Parameters): boolean {
   const shared = system.hardware.find((dev) => system.gpus.filter((gpu) => gpu.parent === dev.index).length > 1);
@@ -134,5 +134,5 @@ function hasNvls(system: System, parameters: Parameters): boolean {
     (lowest, gpu) => (lowest === undefined || gpu.rank < lowest.rank ? gpu : lowest),
     undefined,
   );
-  return system.nvSwitches.length > 0 && (first?.sm ?? 0) >= nvlsFromSm;
+  return system.nvSwitches.length > 0 && (first?.sm ?? 0) >= NVLS_FROM_SM;
 }

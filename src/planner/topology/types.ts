@@ -32,7 +32,7 @@ export type NodeType = (typeof NodeType)[keyof typeof NodeType];
 export const nodeTypeNames = ['GPU', 'PCI', 'NVS', 'CPU', 'NIC', 'NET', 'GIN', 'RMA', 'DEV', 'CXB'] as const;
 
 /** Number of node types. */
-export const nodeTypes = nodeTypeNames.length;
+export const NODE_TYPES = nodeTypeNames.length;
 
 /** What a link is. The numbers are those of the path that the link alone makes. */
 export const LinkType = { LOC: 0, NVL: 1, C2C: 3, PCI: 4, SYS: 9, NET: 10 } as const;
@@ -87,4 +87,4 @@ export function pxnFirst(type: number): number {
 }
 
 /** Between two ports of one card: when NICs are merged, this stands between LOC and PIX. */
-export const pathTypePort = PathType.NVL;
+export const PATH_TYPE_PORT = PathType.NVL;

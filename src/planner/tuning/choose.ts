@@ -3,7 +3,7 @@ import { chunkBytes } from './chunk.js';
 import { sizeProduct } from './integers.js';
 import type { Algorithm, Collective, Protocol } from './names.js';
 import { type CallOptions, CostModel } from './predict.js';
-import { mostThreads } from './threads.js';
+import { MOST_THREADS } from './threads.js';
 import type { Tuning } from './tune.js';
 
 /** How NCCL does a call. */
@@ -64,7 +64,7 @@ export function busFactor(collective: Collective, nRanks: number): number {
   }
 }
 
-const warp = 32;
+const WARP = 32;
 
 /** Less data gets fewer channels, then fewer threads in each. */
 function channelsAndThreads(
@@ -98,9 +98,9 @@ function channelsAndThreads(
 
 /** A ring with Simple has a warp that synchronises; kernels of trees and PAT always have all threads. */
 function kernelThreads(algorithm: Algorithm, protocol: Protocol, nThreads: number): number {
-  if (algorithm === 'Tree' || algorithm === 'PAT') return mostThreads;
-  const withSync = nThreads + (algorithm === 'Ring' && protocol === 'Simple' ? warp : 0);
-  return Math.max(3 * warp, withSync);
+  if (algorithm === 'Tree' || algorithm === 'PAT') return MOST_THREADS;
+  const withSync = nThreads + (algorithm === 'Ring' && protocol === 'Simple' ? WARP : 0);
+  return Math.max(3 * WARP, withSync);
 }
 
 /** Down to 16 channels at the threshold, to 8 at half of it, and so on; NCCL halves it on the way, at 24, 12, 6 … channels. */

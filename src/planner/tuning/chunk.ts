@@ -4,15 +4,15 @@ import type { Algorithm, Collective, Protocol } from './names.js';
 import type { Tuning } from './tune.js';
 
 const { floor, fround, min } = Math;
-const KiB = 1024;
+const KIB = 1024;
 
 /** A connection's buffer holds so many steps; rings with Simple move four of them as one chunk where data goes around. */
-const stepsPerBuffer = 8;
-const stepsPerRingChunk = 4;
-const bytesPerWarpLl128 = 1920;
+const STEPS_PER_BUFFER = 8;
+const STEPS_PER_RING_CHUNK = 4;
+const BYTES_PER_WARP_LL128 = 1920;
 
 /** What chunks are a multiple of. */
-const grainBytes: Readonly<Record<Protocol, number>> = { LL: 16, LL128: bytesPerWarpLl128, Simple: 512 };
+const grainBytes: Readonly<Record<Protocol, number>> = { LL: 16, LL128: BYTES_PER_WARP_LL128, Simple: 512 };
 
 /** How a call is done, as far as its chunks depend on it. */
 export interface ChunkedCall {
@@ -41,7 +41,7 @@ function unalignedChunk(input: TuningInput, call: ChunkedCall, nvlsIsSlow: boole
     case 'CollNetChain':
       return collnetChainChunk(input, call);
     case 'NVLS':
-      return nvlsChunk(input, call, min(most, nvlsIsSlow ? 32 * KiB : (input.nvls?.chunkBytes ?? most)));
+      return nvlsChunk(input, call, min(most, nvlsIsSlow ? 32 * KIB : (input.nvls?.chunkBytes ?? most)));
     case 'NVLSTree':
       return nvlsTreeChunk(input, call);
     case 'Tree':
@@ -49,7 +49,7 @@ function unalignedChunk(input: TuningInput, call: ChunkedCall, nvlsIsSlow: boole
     case 'PAT':
       return halved(
         most,
-        64 * KiB,
+        64 * KIB,
         (chunk) => sizeProduct(chunk, call.nChannels, call.collective === 'AllGather' ? 32 : 16) > call.bytes,
       );
     case 'Ring':
@@ -62,11 +62,11 @@ function bufferChunk({ buffers }: TuningInput, { collective, algorithm, protocol
   const goesAround = collective !== 'Broadcast' && collective !== 'Reduce';
   switch (protocol) {
     case 'LL':
-      return floor(floor(buffers.ll / stepsPerBuffer) / 2);
+      return floor(floor(buffers.ll / STEPS_PER_BUFFER) / 2);
     case 'LL128':
-      return floor(floor(buffers.ll128 / stepsPerBuffer) / 16) * 15;
+      return floor(floor(buffers.ll128 / STEPS_PER_BUFFER) / 16) * 15;
     case 'Simple':
-      return floor(buffers.simple / stepsPerBuffer) * (algorithm === 'Ring' && goesAround ? stepsPerRingChunk : 1);
+      return floor(buffers.simple / STEPS_PER_BUFFER) * (algorithm === 'Ring' && goesAround ? STEPS_PER_RING_CHUNK : 1);
   }
 }
 
@@ -74,14 +74,14 @@ function collnetDirectChunk({ collnet }: TuningInput, { bytes, nChannels }: Chun
   const { directHeads, directDepth } = collnet ?? { directHeads: 1, directDepth: 1 };
   const fewerThan = (loops: number) => (chunk: number) =>
     floor(bytes / sizeProduct(nChannels, directHeads, chunk)) < directDepth * loops;
-  return halved(halved(most, 128 * KiB, fewerThan(64)), 32 * KiB, fewerThan(8));
+  return halved(halved(most, 128 * KIB, fewerThan(64)), 32 * KIB, fewerThan(8));
 }
 
 function collnetChainChunk({ collnet, buffers }: TuningInput, { bytes, nChannels }: ChunkedCall): number {
   const depth = collnet?.chainDepth ?? 1;
-  const most = min(256 * KiB, floor(buffers.simple / stepsPerBuffer));
+  const most = min(256 * KIB, floor(buffers.simple / STEPS_PER_BUFFER));
   const fewerThan = (loops: number) => (chunk: number) => floor(bytes / sizeProduct(nChannels, chunk)) < depth * loops;
-  return halved(halved(halved(most, 128 * KiB, fewerThan(64)), 64 * KiB, fewerThan(8)), 32 * KiB, fewerThan(1));
+  return halved(halved(halved(most, 128 * KIB, fewerThan(64)), 64 * KIB, fewerThan(8)), 32 * KIB, fewerThan(1));
 }
 
 /** Halves a chunk while it is above a limit and too big. */
@@ -93,19 +93,19 @@ function halved(most: number, limit: number, isTooBig: (chunk: number) => boolea
 
 function nvlsChunk({ nvls }: TuningInput, { bytes, nChannels }: ChunkedCall, most: number): number {
   return stepped(most, bytes, nChannels * (nvls?.nHeads ?? 1), [
-    [64, 64 * KiB],
-    [8, 32 * KiB],
-    [2, 16 * KiB],
+    [64, 64 * KIB],
+    [8, 32 * KIB],
+    [2, 16 * KIB],
   ]);
 }
 
 function nvlsTreeChunk({ nvls }: TuningInput, { bytes, nChannels }: ChunkedCall): number {
   const most = nvls === null ? 0 : min(nvls.chunkBytes, nvls.treeMaxChunkBytes);
   return stepped(most, bytes, nChannels * (nvls?.nHeads ?? 1), [
-    [32, 256 * KiB],
-    [16, 128 * KiB],
-    [4, 64 * KiB],
-    [1, 32 * KiB],
+    [32, 256 * KIB],
+    [16, 128 * KIB],
+    [4, 64 * KIB],
+    [1, 32 * KIB],
   ]);
 }
 
@@ -125,5 +125,5 @@ function treeLl128Chunk({ nRanks, nNodes }: TuningInput, { bytes, nChannels }: C
   const depth = fround(1 + floorLog2(nNodes) + 0.1 * ranksPerNode);
   const fewerThan = (loops: number) => (chunk: number) =>
     fround(floor(bytes / sizeProduct(nChannels, chunk))) < fround(fround(depth * loops) / ranksPerNode);
-  return halved(halved(most, 128 * KiB, fewerThan(64)), 32 * KiB, fewerThan(16));
+  return halved(halved(most, 128 * KIB, fewerThan(64)), 32 * KIB, fewerThan(16));
 }

@@ -57,13 +57,13 @@ export function predict(tuning: Tuning, collective: Collective, bytes: number, o
 }
 
 /** At most so many ranks a node can use CollNet. */
-const mostCollnetLocalRanks = 8;
+const MOST_COLLNET_LOCAL_RANKS = 8;
 /** At most so many ranks a node can use NVLink SHARP for other than all-reduce. */
-const mostNvlsLocalRanks = 32;
+const MOST_NVLS_LOCAL_RANKS = 32;
 /** So many operations find room in one batch of work. */
-const operationsPerBatch = 8;
+const OPERATIONS_PER_BATCH = 8;
 /** NCCL prefers anything to a long ring for 8-bit floats, which lose precision at each step. */
-const float8RingPenalty = 1024;
+const FLOAT8_RING_PENALTY = 1024;
 
 interface Candidate {
   readonly algorithm: Algorithm;
@@ -162,10 +162,12 @@ export class CostModel {
         algorithm === 'Ring' && protocol === 'Simple' && nNodes > 1 && Math.floor(bytes / (nChannels * nRanks)) >= 64;
       if (isPlateau) latencyUs = fround(latencyUs * (minCompCap < 80 ? 1.9 : 1.4));
     }
-    latencyUs = fround(latencyUs * (algorithm === 'Ring' ? this.#operations : Math.ceil(this.#operations / operationsPerBatch)));
+    latencyUs = fround(
+      latencyUs * (algorithm === 'Ring' ? this.#operations : Math.ceil(this.#operations / OPERATIONS_PER_BATCH)),
+    );
     const timeUs = fround(latencyUs + fround(fround(bytes) / fround(1000 * bandwidthGBps)));
     return {
-      timeUs: this.#penalised && algorithm === 'Ring' ? fround(timeUs * float8RingPenalty) : timeUs,
+      timeUs: this.#penalised && algorithm === 'Ring' ? fround(timeUs * FLOAT8_RING_PENALTY) : timeUs,
       latencyUs,
       bandwidthGBps,
     };
@@ -188,8 +190,8 @@ function callTroubles(
   const isNvls = algorithm === 'NVLS' || algorithm === 'NVLSTree';
   const { collnetFewRanks } = rulesOf(input);
   const fewRanksOnly = collnetFewRanks === 'none' ? isCollnet : collnetFewRanks === 'chain' && algorithm === 'CollNetDirect';
-  if (fewRanksOnly && maxLocalRanks > mostCollnetLocalRanks) {
-    reasons.push({ why: 'collnet-local-ranks', localRanks: maxLocalRanks, most: mostCollnetLocalRanks });
+  if (fewRanksOnly && maxLocalRanks > MOST_COLLNET_LOCAL_RANKS) {
+    reasons.push({ why: 'collnet-local-ranks', localRanks: maxLocalRanks, most: MOST_COLLNET_LOCAL_RANKS });
   }
   if (
     collnet !== null &&
@@ -200,8 +202,8 @@ function callTroubles(
     reasons.push({ why: 'collnet-operator', operator, dataType });
   }
   if (isNvls && nvls !== null) {
-    if (collective !== 'AllReduce' && localRanks > mostNvlsLocalRanks)
-      reasons.push({ why: 'nvls-local-ranks', localRanks, most: mostNvlsLocalRanks });
+    if (collective !== 'AllReduce' && localRanks > MOST_NVLS_LOCAL_RANKS)
+      reasons.push({ why: 'nvls-local-ranks', localRanks, most: MOST_NVLS_LOCAL_RANKS });
     if (collective !== 'AllReduce' && rulesOf(input).nvlsGatherOnOneNode && nNodes > 1)
       reasons.push({ why: 'nvls-nodes', nNodes });
     if (reduces(collective) && !switchReduces(operator, dataType)) reasons.push({ why: 'nvls-operator', operator, dataType });

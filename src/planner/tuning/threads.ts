@@ -6,22 +6,22 @@ import { type Algorithm, algorithms, byName, type Protocol, protocols } from './
 export type ByCandidate = Readonly<Record<Algorithm, Readonly<Record<Protocol, number>>>>;
 
 /** The most threads that a kernel has; LL128, Tree, PAT, NVLS and CollNet take all. */
-export const mostThreads = 640;
-const mostSimpleThreads = 512;
-const mostLlThreads = 512;
+export const MOST_THREADS = 640;
+const MOST_SIMPLE_THREADS = 512;
+const MOST_LL_THREADS = 512;
 
 /** A ring that does no more than PCI of generation 3 with 16 lanes does needs fewer threads; GB/s. */
-const pciGBps = 12;
+const PCI_GBPS = 12;
 
 /** The most threads of a channel; 0 for what there is not (PAT, whose kernel always has all). */
 export function maxThreads({ graphs: { ring } }: TuningInput, parameters: Parameters): ByCandidate {
-  const slowRing = Math.fround(ring.bwIntra * ring.nChannels) <= pciGBps;
-  const ll = parameters.maxThreads ?? mostLlThreads;
-  const ll128 = parameters.ll128Threads ?? mostThreads;
-  const simpleOnly = { LL: 0, LL128: 0, Simple: mostThreads };
+  const slowRing = Math.fround(ring.bwIntra * ring.nChannels) <= PCI_GBPS;
+  const ll = parameters.maxThreads ?? MOST_LL_THREADS;
+  const ll128 = parameters.ll128Threads ?? MOST_THREADS;
+  const simpleOnly = { LL: 0, LL128: 0, Simple: MOST_THREADS };
   return {
-    Tree: { LL: ll, LL128: ll128, Simple: parameters.maxThreads ?? mostSimpleThreads },
-    Ring: { LL: ll, LL128: ll128, Simple: parameters.maxThreads ?? (slowRing ? 256 : mostSimpleThreads) },
+    Tree: { LL: ll, LL128: ll128, Simple: parameters.maxThreads ?? MOST_SIMPLE_THREADS },
+    Ring: { LL: ll, LL128: ll128, Simple: parameters.maxThreads ?? (slowRing ? 256 : MOST_SIMPLE_THREADS) },
     CollNetDirect: simpleOnly,
     CollNetChain: simpleOnly,
     NVLS: simpleOnly,

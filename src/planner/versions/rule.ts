@@ -22,7 +22,7 @@ export interface Step<Value> {
 }
 
 /** The oldest version that is covered: the first step of every rule begins there. */
-export const oldestVersion = '2.18.1';
+export const OLDEST_VERSION = '2.18.1';
 
 /** A decision that is made in another way from a version on: false before, true since. */
 export function since(
@@ -41,7 +41,7 @@ export function since(
     source,
     ...(undo === undefined ? {} : { undo }),
     steps: [
-      { from: oldestVersion, value: false, means: before },
+      { from: OLDEST_VERSION, value: false, means: before },
       { from: version, value: true, means: now },
     ],
   };

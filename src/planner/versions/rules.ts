@@ -1,5 +1,5 @@
 import { mergeRules } from './merge-rules.js';
-import { oldestVersion, type Rule } from './rule.js';
+import { OLDEST_VERSION, type Rule } from './rule.js';
 import { searchRules } from './search-rules.js';
 import { topologyRules } from './topology-rules.js';
 import { tuningRules } from './tuning-rules.js';
@@ -41,5 +41,5 @@ export const defaultRules: Rules = rulesOf({ ncclVersion: defaultVersion });
 /** The step of a rule that holds for a version. */
 export function stepOf(rule: Rule<unknown>, version: string): Rule<unknown>['steps'][number] {
   const step = rule.steps.findLast(({ from }) => compareVersions(from, version) <= 0) ?? rule.steps[0];
-  return step ?? { from: oldestVersion, value: undefined, means: '' };
+  return step ?? { from: OLDEST_VERSION, value: undefined, means: '' };
 }

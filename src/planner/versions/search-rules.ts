@@ -1,6 +1,6 @@
 import { byVersion, since } from './rule.js';
 
-const source = 'src/graph/search.cc, sm90SpeedArrayIntra to sm100SpeedArrayInter';
+const SOURCE = 'src/graph/search.cc, sm90SpeedArrayIntra to sm100SpeedArrayInter';
 const hopperBetween = [48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12];
 const blackwellBetween = (...fastest: number[]) => [...fastest, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12];
 const hopperWithin = [60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3];
@@ -49,7 +49,7 @@ export const searchRules = {
     source: 'src/graph/search.cc, ncclTopoSelectNets',
   }),
   hopperSpeedsWithin: byVersion(
-    { about: 'Speeds of a channel that the search tries on a host with Hopper GPUs, GB/s.', source },
+    { about: 'Speeds of a channel that the search tries on a host with Hopper GPUs, GB/s.', source: SOURCE },
     {
       '2.18.1': [[60, 40, 30, 24, 20, 15, 12, 6, 3], '60, 40, 30, 24, 20, 15, 12, 6, 3'],
       '2.19.1': [[60, 50, 40, 30, 24, 20, 15, 12, 6, 3], '50 is tried too'],
@@ -57,7 +57,7 @@ export const searchRules = {
     },
   ),
   hopperSpeedsBetween: byVersion(
-    { about: 'Speeds of a channel that the search tries between hosts with Hopper GPUs, GB/s.', source },
+    { about: 'Speeds of a channel that the search tries between hosts with Hopper GPUs, GB/s.', source: SOURCE },
     {
       '2.18.1': [hopperBetween.filter((gbps) => gbps > 22 || gbps <= 15), '48, 45, 42, 40, 30, 24, 15, 12, 6 and less'],
       '2.18.3': [hopperBetween.filter((gbps) => gbps !== 22), '20 and 17.5 are tried too'],
@@ -65,7 +65,7 @@ export const searchRules = {
     },
   ),
   blackwellSpeedsWithin: byVersion(
-    { about: 'Speeds of a channel that the search tries on a host with Blackwell GPUs, GB/s.', source },
+    { about: 'Speeds of a channel that the search tries on a host with Blackwell GPUs, GB/s.', source: SOURCE },
     {
       '2.18.1': [hopperWithin, 'those of Hopper'],
       '2.25.1': [[90, 80, 70, 60, 50, 40, 30, 24, 20, 19], '90, 80, 70, 60, 50, 40, 30, 24, 20, 19'],
@@ -74,7 +74,7 @@ export const searchRules = {
     },
   ),
   blackwellSpeedsBetween: byVersion(
-    { about: 'Speeds of a channel that the search tries between hosts with Blackwell GPUs, GB/s.', source },
+    { about: 'Speeds of a channel that the search tries between hosts with Blackwell GPUs, GB/s.', source: SOURCE },
     {
       '2.18.1': [hopperBetween, 'those of Hopper'],
       '2.25.1': [blackwellBetween(48, 45), '48, 45, 42 and less'],

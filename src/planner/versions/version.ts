@@ -42,13 +42,13 @@ export const releases: readonly string[] = [
 ];
 
 /** The oldest release for which all rules are known. */
-const oldestCovered = '2.26.2';
+const OLDEST_COVERED = '2.26.2';
 
 /**
  * The releases that the planner covers, newest first. Those that are not compared are read from their source only. Older
  * ones decide differently in ways that are no rules yet.
  */
-export const coveredVersions: readonly string[] = releases.slice(0, releases.indexOf(oldestCovered) + 1);
+export const coveredVersions: readonly string[] = releases.slice(0, releases.indexOf(OLDEST_COVERED) + 1);
 
 /** True where recorded answers of that version are compared with the planner's. */
 export function isCompared(version: string): boolean {

@@ -23,7 +23,7 @@ const FRESH_PART = 1 / 4;
 /** In a report, behind the deed, a sighting is its rank, witness and time. */
 const SIGHTING_WORDS = 3;
 /** In place of a deed. */
-const NO_DEED: readonly number[] = new Array<number>(DEED_WORDS).fill(0);
+const noDeed: readonly number[] = new Array<number>(DEED_WORDS).fill(0);
 /** Times go around in 50 days, so which of two is later is known only of what was heard not too long ago. */
 const COMPARED_MS = 3_600_000;
 
@@ -80,7 +80,7 @@ export class HoldUps {
     const sightings = this.#fresh(freshMs)
       .sort((a, b) => isForeign(a) - isForeign(b))
       .flatMap(({ rank, witness, time }) => [rank, witness, time]);
-    return [...(deed === undefined ? NO_DEED : encodeDeed(deed)), ...sightings];
+    return [...(deed === undefined ? noDeed : encodeDeed(deed)), ...sightings];
   }
 
   /** Who holds this rank up at last, ascending: those that it waits for, as long as nothing is known of others. */

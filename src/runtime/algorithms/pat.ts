@@ -10,7 +10,7 @@ import type { NetworkCall } from './network-call.js';
 
 /** Longest message: its blocks together. */
 const MESSAGE_BYTES = 64 * 1024;
-const PAT_FIFO: FifoSize = { steps: 4, slotBytes: HEADER_BYTES + MESSAGE_BYTES };
+const patFifo: FifoSize = { steps: 4, slotBytes: HEADER_BYTES + MESSAGE_BYTES };
 /** With more, a message would not have room for a pair of cache lines of each block. */
 const MOST_RANKS = (2 * MESSAGE_BYTES) / ALIGNMENT;
 /** Up to this size of a rank's block, its few messages win over a ring's many; measured (docs/notes/algorithms.md). */
@@ -22,7 +22,7 @@ export const pat: NetworkAlgorithm = {
   mostRanks: MOST_RANKS,
   over: 'connections',
   defaultUpToBytes: (nRanks) => (nRanks > 3 ? DEFAULT_BYTES : 0),
-  fifo: () => PAT_FIFO,
+  fifo: () => patFifo,
   ends: ({ length }, rank) => ({ sendTo: wanted(rank, length, 1), receiveFrom: wanted(rank, length, -1) }),
   open: ({ combiner, order, rank, connections }) => new Pat(combiner, rank, order.length, connections),
 };

@@ -20,7 +20,7 @@ export function ringFifo(nRanks: number): FifoSize {
 
 /** Most data in a message of the protocol LL, and the connections that it needs. */
 const LL_SLICE_BYTES = 4096;
-export const LOW_LATENCY_FIFO: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + LL_SLICE_BYTES };
+export const lowLatencyFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + LL_SLICE_BYTES };
 
 const none: readonly never[] = [];
 

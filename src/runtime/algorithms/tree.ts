@@ -13,7 +13,7 @@ import { Slices } from './slices.js';
 /** Most data that travel at once, and least: below, handing over costs more than it lets others begin earlier. */
 const SLICE_BYTES = 64 * 1024;
 const LEAST_SLICE_BYTES = 8 * 1024;
-const TREE_FIFO: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + SLICE_BYTES };
+const treeFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + SLICE_BYTES };
 /** Up to this size, one slice of a tree, a tree's few messages win over a ring's many; measured (docs/notes/algorithms.md). */
 const DEFAULT_BYTES = 8 * 1024;
 
@@ -24,7 +24,7 @@ export const tree: NetworkAlgorithm = {
   over: 'connections',
   // Two ranks are a tree and a ring at once.
   defaultUpToBytes: (nRanks) => (nRanks > 2 ? DEFAULT_BYTES : 0),
-  fifo: () => TREE_FIFO,
+  fifo: () => treeFifo,
   ends: (order, rank) => {
     const ends = wantedEnds(order, rank);
     return { sendTo: ends, receiveFrom: ends };

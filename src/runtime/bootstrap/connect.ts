@@ -10,7 +10,7 @@ import type { Bootstrap } from './bootstrap.js';
 import { dial } from './dial.js';
 import { packError, unpackError } from './error-transfer.js';
 import { Group } from './group.js';
-import { purposes, rootRank, sessionSecret } from './handshake.js';
+import { purposes, ROOT_RANK, sessionSecret } from './handshake.js';
 import { identify } from './identity.js';
 import { chooseInterface, systemInterfaces } from './interfaces.js';
 import { decodeJson, encodeJson } from './json.js';
@@ -22,7 +22,7 @@ import { Network, spaces } from './network.js';
 import { acquaint } from './peer-info.js';
 import type { Introduction } from './peer-info.js';
 import type { CheckIn } from './roll.js';
-import { verdictGraceMs } from './root.js';
+import { VERDICT_GRACE_MS } from './root.js';
 import { setUpHeader } from './set-up-message.js';
 import type { Answer } from './set-up-message.js';
 import { secretOf, type UniqueId } from './unique-id.js';
@@ -99,7 +99,7 @@ export function checkRank(rank: number, nRanks: number): void {
 
 function checkOptions({ rank, nRanks, timeoutMs }: ConnectOptions): void {
   checkRank(rank, nRanks);
-  if (!(timeoutMs > 0 && timeoutMs < 2 ** 31 - verdictGraceMs)) {
+  if (!(timeoutMs > 0 && timeoutMs < 2 ** 31 - VERDICT_GRACE_MS)) {
     throw new InvalidArgumentError('ARGUMENT_RANGE', `the time-out of ${timeoutMs} ms is not between 0 and 24 days`);
   }
 }
@@ -242,7 +242,7 @@ class SetUp {
       const connection = await dial({
         address: root,
         secret: secretOf(id),
-        greeting: { purpose: purposes.checkIn, from: rank, to: rootRank },
+        greeting: { purpose: purposes.checkIn, from: rank, to: ROOT_RANK },
         events: { message: () => confirmation.resolve(true), end: () => confirmation.resolve(false) },
         signal,
         onFailure: (error) => (failure = describeError(error)),
@@ -260,7 +260,7 @@ class SetUp {
     const { rank, timeoutMs } = this.#options;
     const { text, details } = this.#rootAt(root);
     this.#limit(
-      timeoutMs + verdictGraceMs,
+      timeoutMs + VERDICT_GRACE_MS,
       () =>
         new TimeoutError(
           'TIMEOUT',
@@ -275,7 +275,7 @@ class SetUp {
 
   async #joinRing(secret: Uint8Array, zone: string, next: Address, own: string): Promise<void> {
     const { rank, timeoutMs } = this.#options;
-    this.#limit(timeoutMs + verdictGraceMs, () => {
+    this.#limit(timeoutMs + VERDICT_GRACE_MS, () => {
       const late = this.#mesh.hasPrevious ? this.#mesh.nextRank : this.#mesh.previousRank;
       const action = this.#mesh.hasPrevious
         ? `could not be reached at ${formatAddress(next)} by rank ${rank}`

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { InvalidArgumentError, SystemError } from '../../errors.js';
 import type { ConnectionKeys } from './handshake.js';
 import { watchHost } from './liveness.js';
-import { maximumPayloadBytes, recordKinds, RecordReader, RecordWriter } from './record.js';
+import { MAXIMUM_PAYLOAD_BYTES, recordKinds, RecordReader, RecordWriter } from './record.js';
 import type { OpenedRecord, RecordKind } from './record.js';
 import { endSocket, readOnAfterWrites } from './socket-end.js';
 
@@ -29,16 +29,16 @@ export interface ConnectionEvents {
 }
 
 /** Longest message that a connection carries. */
-const maximumMessageBytes = 1024 * 1024 * 1024;
+const MAXIMUM_MESSAGE_BYTES = 1024 * 1024 * 1024;
 
 /** How long what was written before a goodbye, and that, may take until the other side has it. */
-const goodbyeMs = 10_000;
+const GOODBYE_MS = 10_000;
 /** How long the other side may take to read what was sent before a connection that gets no goodbye. */
-const lingerMs = 500;
+const LINGER_MS = 500;
 
-const messageHeaderBytes = 16;
+const MESSAGE_HEADER_BYTES = 16;
 /** Pieces that together are no longer than this are copied into one write. */
-const joinBytes = 4096;
+const JOIN_BYTES = 4096;
 
 interface Outbound {
   readonly header: Buffer;
@@ -109,9 +109,9 @@ export class Connection {
    * @throws InvalidArgumentError `BUFFER_SIZE` above 1 GiB. Rejects when the connection ends before.
    */
   send(header: MessageHeader, data: Uint8Array): Promise<void> {
-    if (data.length > maximumMessageBytes) {
+    if (data.length > MAXIMUM_MESSAGE_BYTES) {
       return Promise.reject(
-        new InvalidArgumentError('BUFFER_SIZE', `a message of ${data.length} bytes is longer than ${maximumMessageBytes}`),
+        new InvalidArgumentError('BUFFER_SIZE', `a message of ${data.length} bytes is longer than ${MAXIMUM_MESSAGE_BYTES}`),
       );
     }
     if (this.#state !== 'open') return Promise.reject(new SystemError('NETWORK', 'the connection is not open'));
@@ -142,14 +142,14 @@ export class Connection {
         this.#write(this.#writer.seal(recordKinds.notice, Buffer.from(text)));
       this.#write(this.#writer.seal(recordKinds.goodbye));
     }
-    await endSocket(this.#socket, goodbyeMs);
+    await endSocket(this.#socket, GOODBYE_MS);
   }
 
   /** Closes without a goodbye; what was already written, like a notice, may still arrive. */
   destroy(): void {
     this.#end(new SystemError('NETWORK', 'the connection was closed by this side'));
     this.#socket.destroySoon();
-    setTimeout(() => this.#socket.destroy(), lingerMs).unref(); // for what the other side doesn't read
+    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref(); // for what the other side doesn't read
   }
 
   #open(): void {
@@ -189,7 +189,7 @@ export class Connection {
   #writeNext(outbound: Outbound): void {
     const { header, data, offset } = outbound;
     const isFirst = offset === 0;
-    const end = Math.min(data.length, offset + maximumPayloadBytes - (isFirst ? messageHeaderBytes : 0));
+    const end = Math.min(data.length, offset + MAXIMUM_PAYLOAD_BYTES - (isFirst ? MESSAGE_HEADER_BYTES : 0));
     const part = data.subarray(offset, end);
     const pieces = isFirst
       ? this.#writer.seal(recordKinds.message, header, part)
@@ -209,7 +209,7 @@ export class Connection {
 
   #write(pieces: readonly Uint8Array[], done?: (error?: Error | null) => void): void {
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
-    if (bytes <= joinBytes) {
+    if (bytes <= JOIN_BYTES) {
       this.#blocked = !this.#socket.write(Buffer.concat(pieces), done);
       return;
     }
@@ -237,7 +237,7 @@ export class Connection {
       case recordKinds.message: {
         const { header, length } = decodeHeader(payload);
         this.#assembly = { header, data: Buffer.allocUnsafeSlow(length), have: 0 };
-        this.#assemble(kind, payload.subarray(messageHeaderBytes));
+        this.#assemble(kind, payload.subarray(MESSAGE_HEADER_BYTES));
         return;
       }
       case recordKinds.continuation:
@@ -273,7 +273,7 @@ export class Connection {
 
 /** `space u32, number u32, length u32, operation u8, 0 u24` */
 function encodeHeader({ space, operation, number }: MessageHeader, length: number): Buffer {
-  const bytes = Buffer.alloc(messageHeaderBytes);
+  const bytes = Buffer.alloc(MESSAGE_HEADER_BYTES);
   bytes.writeUInt32LE(space, 0);
   bytes.writeUInt32LE(number, 4);
   bytes.writeUInt32LE(length, 8);
@@ -282,8 +282,8 @@ function encodeHeader({ space, operation, number }: MessageHeader, length: numbe
 }
 
 function decodeHeader(bytes: Buffer): { header: MessageHeader; length: number } {
-  const length = bytes.length < messageHeaderBytes ? NaN : bytes.readUInt32LE(8);
-  if (!(length <= maximumMessageBytes)) {
+  const length = bytes.length < MESSAGE_HEADER_BYTES ? NaN : bytes.readUInt32LE(8);
+  if (!(length <= MAXIMUM_MESSAGE_BYTES)) {
     throw new SystemError('NETWORK', `the other side announced a message of ${length} bytes`);
   }
   return { header: { space: bytes.readUInt32LE(0), number: bytes.readUInt32LE(4), operation: bytes[12] ?? 0 }, length };

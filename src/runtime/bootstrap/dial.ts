@@ -5,7 +5,7 @@ import { SystemError } from '../../errors.js';
 import type { Address } from './address.js';
 import { Connection } from './connection.js';
 import type { ConnectionEvents } from './connection.js';
-import { challengeBytes, ConnectorHandshake } from './handshake.js';
+import { CHALLENGE_BYTES, ConnectorHandshake } from './handshake.js';
 import type { Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';
 
@@ -23,9 +23,9 @@ export interface DialOptions {
 }
 
 /** An attempt that found nobody to talk to within this time is begun anew. */
-const attemptMs = 5000;
-const shortestPauseMs = 10;
-const longestPauseMs = 500;
+const ATTEMPT_MS = 5000;
+const SHORTEST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 500;
 
 /**
  * Connects and authenticates, again and again until it works: whom it looks for may not listen yet, or may have
@@ -33,7 +33,7 @@ const longestPauseMs = 500;
  */
 export async function dial(options: DialOptions): Promise<Connection> {
   const { signal, onFailure } = options;
-  let pauseMs = shortestPauseMs;
+  let pauseMs = SHORTEST_PAUSE_MS;
   while (true) {
     signal.throwIfAborted();
     try {
@@ -44,7 +44,7 @@ export async function dial(options: DialOptions): Promise<Connection> {
     }
     // Ranks that failed together should not come again together.
     await sleep(pauseMs * (0.75 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => signal.throwIfAborted());
-    pauseMs = Math.min(longestPauseMs, pauseMs * 1.5);
+    pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5);
   }
 }
 
@@ -84,12 +84,12 @@ async function attempt({ address, secret, greeting, events, signal, news }: Dial
 
 async function challenged(socket: Socket, hello: Buffer): Promise<Buffer> {
   const timer = setTimeout(
-    () => socket.destroy(new SystemError('NETWORK', `nothing answers there as tccl does within ${attemptMs} ms`)),
-    attemptMs,
+    () => socket.destroy(new SystemError('NETWORK', `nothing answers there as tccl does within ${ATTEMPT_MS} ms`)),
+    ATTEMPT_MS,
   ).unref();
   try {
     socket.write(hello);
-    return await readExactly(socket, challengeBytes);
+    return await readExactly(socket, CHALLENGE_BYTES);
   } finally {
     clearTimeout(timer);
   }

@@ -14,19 +14,19 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
  * Messages are authentic, not secret: who can read the network can read them.
  */
 
-export const helloBytes = 48;
-export const challengeBytes = 32;
-export const connectorProofBytes = 32;
+export const HELLO_BYTES = 48;
+export const CHALLENGE_BYTES = 32;
+export const CONNECTOR_PROOF_BYTES = 32;
 
-const magic = 'tccl';
-const protocol = 1;
+const MAGIC = 'tccl';
+const PROTOCOL = 1;
 
 /** What a connection is for. Data are the transports': from the rank that receives to the one that sends. */
 export const purposes = { checkIn: 1, answer: 2, peer: 3, data: 4 } as const;
 export type Purpose = (typeof purposes)[keyof typeof purposes];
 
 /** Stands for the root where a rank is asked for. */
-export const rootRank = 0xffffffff;
+export const ROOT_RANK = 0xffffffff;
 
 /** Who speaks to whom, for what. */
 export interface Greeting {
@@ -48,13 +48,13 @@ export class ConnectorHandshake {
 
   constructor(secret: Uint8Array, greeting: Greeting) {
     this.#secret = secret;
-    this.hello = Buffer.alloc(helloBytes);
-    this.hello.write(magic, 0, 'latin1');
-    this.hello[4] = protocol;
+    this.hello = Buffer.alloc(HELLO_BYTES);
+    this.hello.write(MAGIC, 0, 'latin1');
+    this.hello[4] = PROTOCOL;
     this.hello[5] = greeting.purpose;
     this.hello.writeUInt32LE(greeting.from, 8);
     this.hello.writeUInt32LE(greeting.to, 12);
-    randomBytes(challengeBytes).copy(this.hello, 16);
+    randomBytes(CHALLENGE_BYTES).copy(this.hello, 16);
   }
 
   answer(challenge: Uint8Array): { proof: Uint8Array; keys: ConnectionKeys } {
@@ -66,7 +66,7 @@ export class ConnectorHandshake {
 /** The acceptor's part. */
 export class AcceptorHandshake {
   readonly greeting: Greeting;
-  readonly challenge = randomBytes(challengeBytes);
+  readonly challenge = randomBytes(CHALLENGE_BYTES);
   readonly #hello: Uint8Array;
 
   private constructor(greeting: Greeting, hello: Uint8Array) {
@@ -76,7 +76,7 @@ export class AcceptorHandshake {
 
   /** Undefined when the bytes are not a hello of this protocol. */
   static begin(hello: Buffer): AcceptorHandshake | undefined {
-    if (hello.length !== helloBytes || hello.toString('latin1', 0, 4) !== magic || hello[4] !== protocol) return undefined;
+    if (hello.length !== HELLO_BYTES || hello.toString('latin1', 0, 4) !== MAGIC || hello[4] !== PROTOCOL) return undefined;
     const purpose = Object.values(purposes).find((value) => value === hello[5]);
     if (purpose === undefined) return undefined;
     return new AcceptorHandshake({ purpose, from: hello.readUInt32LE(8), to: hello.readUInt32LE(12) }, hello);
@@ -85,7 +85,7 @@ export class AcceptorHandshake {
   /** The connection's keys, or undefined when the proof is wrong. */
   verify(secret: Uint8Array, proof: Uint8Array): ConnectionKeys | undefined {
     const derive = deriver(secret, this.#hello, this.challenge);
-    if (proof.length !== connectorProofBytes || !timingSafeEqual(derive('connector'), proof)) return undefined;
+    if (proof.length !== CONNECTOR_PROOF_BYTES || !timingSafeEqual(derive('connector'), proof)) return undefined;
     return { send: derive('back'), receive: derive('forth') };
   }
 }

@@ -15,4 +15,4 @@ export { chooseInterface, systemInterfaces } from './interfaces.js';
 export { formatRanks } from './rank-list.js';
 export { getUniqueId, listenAt, startRoot } from './root.js';
 export type { Root, RootOptions } from './root.js';
-export { UniqueId, uniqueIdBytes } from './unique-id.js';
+export { UniqueId, UNIQUE_ID_BYTES } from './unique-id.js';

@@ -5,7 +5,7 @@ import { formatAddress, isLinkLocal, zoneOf } from './address.js';
 import type { Address } from './address.js';
 import { Connection } from './connection.js';
 import type { ConnectionEvents } from './connection.js';
-import { AcceptorHandshake, connectorProofBytes, helloBytes } from './handshake.js';
+import { AcceptorHandshake, CONNECTOR_PROOF_BYTES, HELLO_BYTES } from './handshake.js';
 import type { ConnectionKeys, Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';
 import { defaultStrangerLimits } from './stranger-limits.js';
@@ -98,10 +98,10 @@ export class Listener {
 
   async #authenticate(socket: Socket): Promise<void> {
     const { expects, secret, admit } = this.#options;
-    const handshake = AcceptorHandshake.begin(await readExactly(socket, helloBytes));
+    const handshake = AcceptorHandshake.begin(await readExactly(socket, HELLO_BYTES));
     if (handshake === undefined || !expects(handshake.greeting)) return void socket.destroy();
     socket.write(handshake.challenge);
-    const proof = await readExactly(socket, connectorProofBytes);
+    const proof = await readExactly(socket, CONNECTOR_PROOF_BYTES);
     const keys = handshake.verify(await secret, proof);
     if (keys === undefined || socket.destroyed) return void socket.destroy();
     this.#strangers.delete(socket);

@@ -27,7 +27,7 @@ export interface Attendant {
 }
 
 /** Nobody listens where a rank did: for so long it is asked again, because its goodbye may still be on the way. */
-const refusalMs = 500;
+const REFUSAL_MS = 500;
 
 /**
  * A rank's connections to the others. Messages go over one connection in each direction between two ranks, made by
@@ -344,7 +344,7 @@ export class Mesh {
         if (peer.gone !== undefined) throw peer.gone;
         const isRefusal = 'code' in error && error.code === 'ECONNREFUSED';
         refusedSince = isRefusal ? (refusedSince ?? performance.now()) : undefined;
-        if (refusedSince === undefined || performance.now() - refusedSince < refusalMs) return;
+        if (refusedSince === undefined || performance.now() - refusedSince < REFUSAL_MS) return;
         throw this.#forget(peer, 'RANK_DIED', 'cannot be reached: nobody listens any more at its address');
       },
     });

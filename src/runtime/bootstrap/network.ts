@@ -10,9 +10,9 @@ import { WaitLine } from './wait-line.js';
 
 /** Message spaces of network number 0, which has all ranks of the mesh. */
 export const spaces = { all: 1, host: 2, tags: 3, survivors: 4, lastStep: 5, waits: 6 } as const;
-const spacesPerNetwork = 6;
+const SPACES_PER_NETWORK = 6;
 
-const largestTag = 0xffffffff;
+const LARGEST_TAG = 0xffffffff;
 
 /**
  * The out-of-band network of a rank whose mesh is complete: of all ranks of the mesh, or of some of them, in any order.
@@ -49,7 +49,7 @@ export class Network implements Bootstrap {
   constructor(mesh: Mesh, number: number, members: readonly number[], peers: readonly PeerInfo[], all?: Group) {
     this.#mesh = mesh;
     this.#members = members;
-    this.#firstSpace = number * spacesPerNetwork;
+    this.#firstSpace = number * SPACES_PER_NETWORK;
     this.rank = members.indexOf(mesh.rank);
     this.nRanks = members.length;
     this.peers = members.flatMap((member, rank) => {
@@ -228,10 +228,10 @@ export class Network implements Bootstrap {
         `rank ${this.rank}: there is no rank ${peer}; the ranks are 0 to ${this.nRanks - 1}`,
       );
     }
-    if (!Number.isInteger(tag) || tag < 0 || tag > largestTag) {
+    if (!Number.isInteger(tag) || tag < 0 || tag > LARGEST_TAG) {
       throw new InvalidArgumentError(
         'ARGUMENT_RANGE',
-        `rank ${this.rank}: the tag ${tag} is not a whole number from 0 to ${largestTag}`,
+        `rank ${this.rank}: the tag ${tag} is not a whole number from 0 to ${LARGEST_TAG}`,
       );
     }
   }

@@ -4,7 +4,7 @@ import type { Connection } from './connection.js';
 import { Mailbox } from './mailbox.js';
 
 /** News of a loss may come faster than what the lost rank sent last: for so long its own connection may still bring that. */
-const lastWordsMs = 200;
+const LAST_WORDS_MS = 200;
 
 /** Another rank, as far as there was anything to do with it: its connections, what came from it, and what became of it. */
 export class Peer {
@@ -69,7 +69,7 @@ export class Peer {
       lose();
       return;
     }
-    const timer = setTimeout(() => this.loseNow(), lastWordsMs);
+    const timer = setTimeout(() => this.loseNow(), LAST_WORDS_MS);
     timer.unref();
     this.#lose = () => {
       clearTimeout(timer);
@@ -93,7 +93,7 @@ export class Peer {
     if (this.#gone !== undefined || (error instanceof TcclError && this.#lose === undefined))
       return Promise.resolve(this.#gone ?? error);
     return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(error), 2 * lastWordsMs);
+      const timer = setTimeout(() => resolve(error), 2 * LAST_WORDS_MS);
       void this.whenGone().then((reason) => {
         clearTimeout(timer);
         resolve(reason);

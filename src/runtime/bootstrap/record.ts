@@ -12,9 +12,9 @@ import { SystemError } from '../../errors.js';
  * A record is at most 256 KiB long, so that a length that somebody on the way forged costs no more memory than that.
  */
 
-export const maximumPayloadBytes = 256 * 1024;
-export const proofBytes = 32;
-export const headerBytes = 5;
+export const MAXIMUM_PAYLOAD_BYTES = 256 * 1024;
+export const PROOF_BYTES = 32;
+export const HEADER_BYTES = 5;
 
 export const recordKinds = {
   /** The acceptor's proof that it knows the secret, and that it took the connection. */
@@ -47,7 +47,7 @@ export class RecordWriter {
 
   /** The pieces to write, in order. `parts` are not copied. */
   seal(kind: RecordKind, ...parts: readonly Uint8Array[]): Uint8Array[] {
-    const header = Buffer.allocUnsafe(headerBytes);
+    const header = Buffer.allocUnsafe(HEADER_BYTES);
     header.writeUInt32LE(
       parts.reduce((sum, part) => sum + part.length, 0),
       0,
@@ -76,7 +76,7 @@ export class RecordReader {
   *push(chunk: Buffer): Generator<OpenedRecord> {
     let offset = 0;
     while (offset < chunk.length) {
-      if (this.#partial === undefined && chunk.length - offset >= headerBytes) {
+      if (this.#partial === undefined && chunk.length - offset >= HEADER_BYTES) {
         const end = offset + recordBytes(chunk, offset);
         if (end <= chunk.length) {
           yield this.#open(chunk.subarray(offset, end));
@@ -84,7 +84,7 @@ export class RecordReader {
           continue;
         }
       }
-      const partial = (this.#partial ??= Buffer.allocUnsafe(headerBytes));
+      const partial = (this.#partial ??= Buffer.allocUnsafe(HEADER_BYTES));
       const copied = chunk.copy(partial, this.#have, offset);
       this.#have += copied;
       offset += copied;
@@ -102,10 +102,10 @@ export class RecordReader {
   }
 
   #open(record: Buffer): OpenedRecord {
-    const header = record.subarray(0, headerBytes);
-    const payload = record.subarray(headerBytes, record.length - proofBytes);
+    const header = record.subarray(0, HEADER_BYTES);
+    const payload = record.subarray(HEADER_BYTES, record.length - PROOF_BYTES);
     const proof = proofOf(this.#key, this.#number++, header, [payload]);
-    if (!timingSafeEqual(proof, record.subarray(record.length - proofBytes))) {
+    if (!timingSafeEqual(proof, record.subarray(record.length - PROOF_BYTES))) {
       throw new SystemError(
         'NETWORK',
         'a record on an authenticated connection is not authentic: something on the way changed it',
@@ -119,13 +119,13 @@ export class RecordReader {
 function recordBytes(bytes: Buffer, offset: number): number {
   const length = bytes.readUInt32LE(offset);
   const kind = bytes[offset + 4] ?? 255;
-  if (length > maximumPayloadBytes || kind > recordKinds.goodbye) {
+  if (length > MAXIMUM_PAYLOAD_BYTES || kind > recordKinds.goodbye) {
     throw new SystemError(
       'NETWORK',
       `a record claims kind ${kind} and ${length} bytes: what came is not tccl's protocol, or something on the way changed it`,
     );
   }
-  return headerBytes + length + proofBytes;
+  return HEADER_BYTES + length + PROOF_BYTES;
 }
 
 function proofOf(key: Uint8Array, number: number, header: Uint8Array, parts: readonly Uint8Array[]): Buffer {

@@ -7,7 +7,7 @@ import { inZone, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
 import { dial } from './dial.js';
 import { packError } from './error-transfer.js';
-import { purposes, rootRank } from './handshake.js';
+import { purposes, ROOT_RANK } from './handshake.js';
 import { identify } from './identity.js';
 import { chooseInterface, systemInterfaces } from './interfaces.js';
 import { encodeJson } from './json.js';
@@ -17,7 +17,7 @@ import type { CheckIn } from './roll.js';
 import { decodeCheckIn, setUpHeader } from './set-up-message.js';
 import type { Answer } from './set-up-message.js';
 import type { StrangerLimits } from './stranger-limits.js';
-import { secretBytes, secretOf, UniqueId } from './unique-id.js';
+import { SECRET_BYTES, secretOf, UniqueId } from './unique-id.js';
 
 /** Where the root of a communicator listens, and how long it waits. */
 export interface RootOptions {
@@ -51,13 +51,13 @@ export interface Root {
 }
 
 /** Beyond what a rank waits for others, how long it waits for the root's verdict on them. */
-export const verdictGraceMs = 2000;
+export const VERDICT_GRACE_MS = 2000;
 
-const defaultSettleMs = 2000;
+const DEFAULT_SETTLE_MS = 2000;
 /** How much earlier at most the other processes' ranks get bad news than this process's. */
-const headStartMs = 500;
+const HEAD_START_MS = 500;
 /** The root reaches out to so many ranks at a time. */
-const answersAtOnce = 256;
+const ANSWERS_AT_ONCE = 256;
 
 /**
  * Opens a root in this process and gives the id that its ranks need.
@@ -72,7 +72,7 @@ export async function getUniqueId(options: RootOptions = {}): Promise<UniqueId> 
 /** As {@link getUniqueId}, with the root in hand. */
 export async function startRoot(options: RootOptions = {}): Promise<Root> {
   const host = options.host ?? chooseInterface(systemInterfaces(), options).host;
-  const secret = Uint8Array.from(randomBytes(secretBytes));
+  const secret = Uint8Array.from(randomBytes(SECRET_BYTES));
   return open({ host, port: 0 }, secret, options, (address) => new UniqueId(address, secret));
 }
 
@@ -96,12 +96,12 @@ export async function listenAt(hostPort: string, commSecret?: string, options: O
 }
 
 async function open(at: Address, secret: Uint8Array, options: RootOptions, idOf: (bound: Address) => UniqueId): Promise<Root> {
-  const desk = new Desk(secret, zoneOf(at.host), options.settleMs ?? defaultSettleMs, () => listener.close());
+  const desk = new Desk(secret, zoneOf(at.host), options.settleMs ?? DEFAULT_SETTLE_MS, () => listener.close());
   const listener = await Listener.open({
     ...at,
     secret,
     limits: options.limits,
-    expects: ({ purpose, to }) => purpose === purposes.checkIn && to === rootRank,
+    expects: ({ purpose, to }) => purpose === purposes.checkIn && to === ROOT_RANK,
     admit: (_, openConnection) => {
       const connection = openConnection({
         message: ({ data }) => {
@@ -196,14 +196,14 @@ class Desk {
       checkIns.filter((checkIn) => !isOwn(checkIn)),
       () => answer,
     );
-    void Promise.race([othersTold, sleep(headStartMs, undefined, { ref: false })]).then(() =>
+    void Promise.race([othersTold, sleep(HEAD_START_MS, undefined, { ref: false })]).then(() =>
       this.#answerAll(checkIns.filter(isOwn), () => answer),
     );
     this.#closeAt(this.#latest);
   }
 
   #closeAt(time: number): void {
-    this.#wait(Math.max(time, this.#clock.look()) + verdictGraceMs, () => this.close());
+    this.#wait(Math.max(time, this.#clock.look()) + VERDICT_GRACE_MS, () => this.close());
   }
 
   /** Does next what is to be done at a time of the clock. */
@@ -218,18 +218,18 @@ class Desk {
     const worker = async () => {
       for (const checkIn of waiting) await this.#answer(checkIn, answer(checkIn));
     };
-    await Promise.all(Array.from({ length: answersAtOnce }, worker));
+    await Promise.all(Array.from({ length: ANSWERS_AT_ONCE }, worker));
   }
 
   async #answer({ rank, answerAddress, remainingMs }: CheckIn, answer: Answer): Promise<void> {
     const giveUp = new AbortController();
     this.#answering.add(giveUp);
-    const stopWaiting = afterWatching(remainingMs + verdictGraceMs, () => giveUp.abort(), { ref: false });
+    const stopWaiting = afterWatching(remainingMs + VERDICT_GRACE_MS, () => giveUp.abort(), { ref: false });
     try {
       const connection = await dial({
         address: inZone(parseAddress(answerAddress), this.#zone),
         secret: this.#secret,
-        greeting: { purpose: purposes.answer, from: rootRank, to: rank },
+        greeting: { purpose: purposes.answer, from: ROOT_RANK, to: rank },
         events: { end: () => undefined },
         signal: giveUp.signal,
       });

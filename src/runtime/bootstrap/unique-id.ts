@@ -8,14 +8,14 @@ import { addressBytes, addressText, formatAddress, isLoopback, parseAddress, zon
 import type { Address } from './address.js';
 
 /** Bytes of a unique id, as many as NCCL's has. */
-export const uniqueIdBytes = 128;
+export const UNIQUE_ID_BYTES = 128;
 
 /** Bytes of the secret in it. */
-export const secretBytes = 32;
+export const SECRET_BYTES = 32;
 
-const printablePrefix = 'tccl1:';
-const magic = 'tccl';
-const format = 1;
+const PRINTABLE_PREFIX = 'tccl1:';
+const MAGIC = 'tccl';
+const FORMAT = 1;
 
 /**
  * Who chose the root's address: the root itself, or the user as an `address` or as the `name` of a host, which rank 0
@@ -41,8 +41,8 @@ export class UniqueId {
   readonly #secret: Uint8Array;
 
   constructor(root: Address, secret: Uint8Array, origin: Origin = 'root') {
-    if (secret.length !== secretBytes) {
-      throw new InvalidArgumentError('UNIQUE_ID', `the secret of a unique id has ${secretBytes} bytes, not ${secret.length}`);
+    if (secret.length !== SECRET_BYTES) {
+      throw new InvalidArgumentError('UNIQUE_ID', `the secret of a unique id has ${SECRET_BYTES} bytes, not ${secret.length}`);
     }
     this.root = root;
     this.#secret = secret;
@@ -51,7 +51,7 @@ export class UniqueId {
 
   /** An id with a new random secret. */
   static create(root: Address): UniqueId {
-    return new UniqueId(root, randomBytes(secretBytes));
+    return new UniqueId(root, randomBytes(SECRET_BYTES));
   }
 
   /**
@@ -78,7 +78,7 @@ export class UniqueId {
    * @throws as {@link UniqueId.parse} and {@link UniqueId.fromHostPort}.
    */
   static async read(commId: string, commSecret?: string): Promise<UniqueId> {
-    const isId = commId.trim().startsWith(printablePrefix) && !/^\d{1,5}$/.test(commId.trim().slice(printablePrefix.length));
+    const isId = commId.trim().startsWith(PRINTABLE_PREFIX) && !/^\d{1,5}$/.test(commId.trim().slice(PRINTABLE_PREFIX.length));
     return isId ? UniqueId.parse(commId) : UniqueId.fromHostPort(commId, commSecret); // a host may be called tccl1
   }
 
@@ -88,13 +88,13 @@ export class UniqueId {
    */
   static parse(text: string): UniqueId {
     const trimmed = text.trim();
-    if (!trimmed.startsWith(printablePrefix)) {
+    if (!trimmed.startsWith(PRINTABLE_PREFIX)) {
       throw new InvalidArgumentError(
         'UNIQUE_ID',
-        `${describeText(trimmed)} is not a unique id: those start with ${printablePrefix}`,
+        `${describeText(trimmed)} is not a unique id: those start with ${PRINTABLE_PREFIX}`,
       );
     }
-    const body = trimmed.slice(printablePrefix.length);
+    const body = trimmed.slice(PRINTABLE_PREFIX.length);
     const bytes = Buffer.from(body, 'base64url');
     if (bytes.toString('base64url') !== body) {
       throw new InvalidArgumentError(
@@ -111,18 +111,18 @@ export class UniqueId {
    */
   static fromBytes(input: Uint8Array): UniqueId {
     const bytes = Buffer.from(input);
-    if (bytes.length !== uniqueIdBytes) {
+    if (bytes.length !== UNIQUE_ID_BYTES) {
       throw new InvalidArgumentError(
         'UNIQUE_ID',
-        `a unique id has ${uniqueIdBytes} bytes, this one has ${bytes.length}; was it cut?`,
+        `a unique id has ${UNIQUE_ID_BYTES} bytes, this one has ${bytes.length}; was it cut?`,
       );
     }
-    if (bytes.toString('latin1', 0, 4) !== magic)
+    if (bytes.toString('latin1', 0, 4) !== MAGIC)
       throw new InvalidArgumentError('UNIQUE_ID', 'these 128 bytes are not a unique id of tccl');
-    if (bytes[4] !== format) {
+    if (bytes[4] !== FORMAT) {
       throw new InvalidArgumentError(
         'UNIQUE_ID',
-        `the unique id has format ${bytes[4]}, this tccl knows format ${format}: use one version everywhere`,
+        `the unique id has format ${bytes[4]}, this tccl knows format ${FORMAT}: use one version everywhere`,
       );
     }
     if (!timingSafeEqual(checksum(bytes), bytes.subarray(120))) {
@@ -140,11 +140,11 @@ export class UniqueId {
 
   /** The 128 bytes, which {@link UniqueId.fromBytes} reads. They hold the secret. */
   toBytes(): Uint8Array {
-    const bytes = Buffer.alloc(uniqueIdBytes);
+    const bytes = Buffer.alloc(UNIQUE_ID_BYTES);
     const address = addressBytes(this.root.host);
     if (address === undefined) throw new InvalidArgumentError('UNIQUE_ID', `"${this.root.host}" is not an IP address`);
-    bytes.write(magic, 0, 'latin1');
-    bytes[4] = format;
+    bytes.write(MAGIC, 0, 'latin1');
+    bytes[4] = FORMAT;
     bytes[5] = address.length === 4 ? 4 : 6;
     bytes[6] = origins.indexOf(this.origin);
     bytes.set(address, 8);
@@ -157,7 +157,7 @@ export class UniqueId {
 
   /** The printable form, which {@link UniqueId.parse} reads. It holds the secret: don't log it. */
   toString(): string {
-    return printablePrefix + Buffer.from(this.toBytes()).toString('base64url');
+    return PRINTABLE_PREFIX + Buffer.from(this.toBytes()).toString('base64url');
   }
 
   /** The root's address, for logs: JSON leaves the secret out, so send {@link UniqueId.toString} to other ranks. */

@@ -5,7 +5,7 @@ import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm } from '../algorithms/call.js';
 import { HEADER_BYTES, HEADER_WORDS } from '../algorithms/exchange.js';
 import { carriesOut, isOverConnections } from '../algorithms/registry.js';
-import { LOW_LATENCY_FIFO } from '../algorithms/ring.js';
+import { lowLatencyFifo } from '../algorithms/ring.js';
 import type { Libc } from '../device/libc.js';
 import { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
@@ -232,6 +232,6 @@ async function addLowLatency(
   bytes: number,
 ): Promise<void> {
   const header = { headerBytes: HEADER_BYTES, headerWords: HEADER_WORDS };
-  const transport = new ShmTransport({ size: LOW_LATENCY_FIFO, team, localRanks: bootstrap.localRanks, lowLatency: header });
+  const transport = new ShmTransport({ size: lowLatencyFifo, team, localRanks: bootstrap.localRanks, lowLatency: header });
   network.useLowLatency(await connectRing(bootstrap, order, () => transport, signal), bytes);
 }

@@ -1,7 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
-import { P2P_FIFO } from '../messages/p2p-socket.js';
+import { messageFifo } from '../messages/p2p-socket.js';
 import { coresOfAll } from '../detect/cores.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
@@ -88,7 +88,7 @@ export class Origin {
     });
     const openTransport = () =>
       new SocketTransport({
-        size: P2P_FIFO,
+        size: messageFifo,
         segment: team.segment,
         rank: bootstrap.rank,
         host: dataHost(bootstrap, network, id),

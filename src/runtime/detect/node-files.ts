@@ -3,7 +3,7 @@ import { join, relative, sep } from 'node:path';
 import type { MachineFiles } from '../../planner/topology/detect/machine-files.js';
 
 /** Files of /sys and /proc are short; a longer one is none of theirs. */
-const longest = 1 << 20;
+const LONGEST = 1 << 20;
 
 /**
  * The files below `root` as those of a machine: `/` is the running one, another folder a captured one. Links that lead
@@ -14,7 +14,7 @@ export function filesOfMachine(root = '/'): MachineFiles {
   return {
     readText(path) {
       try {
-        return readFileSync(join(base, path)).subarray(0, longest).toString('utf8').replace(/\n$/, '');
+        return readFileSync(join(base, path)).subarray(0, LONGEST).toString('utf8').replace(/\n$/, '');
       } catch {
         // What cannot be read is not there: /sys has files that no one but root may read, and some that fail.
         return undefined;

@@ -19,11 +19,11 @@ export function askNvml(library = 'libnvidia-ml.so.1'): NvmlAnswer {
     return { reason: `NVML cannot be loaded (${(error as Error).message.split('\n')[0] ?? ''})` };
   }
   const status = nvml.init();
-  if (status !== success) return { reason: `NVML does not start: ${errorName(status)}` };
+  if (status !== SUCCESS) return { reason: `NVML does not start: ${errorName(status)}` };
   try {
     const count = new Uint32Array(1);
     const counted = nvml.deviceGetCount(count);
-    if (counted !== success) return { reason: `NVML does not count GPUs: ${errorName(counted)}` };
+    if (counted !== SUCCESS) return { reason: `NVML does not count GPUs: ${errorName(counted)}` };
     const gpus = Array.from({ length: count[0] ?? 0 }, (_, index) => probe(nvml, index));
     return { gpus: gpus.filter((gpu) => gpu !== undefined) };
   } finally {
@@ -32,7 +32,7 @@ export function askNvml(library = 'libnvidia-ml.so.1'): NvmlAnswer {
 }
 
 /** nvmlReturn_t. */
-const success = 0;
+const SUCCESS = 0;
 const errorNames = new Map([
   [1, 'not initialised'],
   [3, 'not supported'],
@@ -48,45 +48,45 @@ function errorName(status: number): string {
 }
 
 /** nvmlPciInfo_t of version 3: `busIdLegacy[16]`, domain, bus, device, PCI id, subsystem, `busId[32]`. */
-const pciInfoBytes = 68;
-const legacyBusIdBytes = 16;
-const pciIdOffset = 28;
-const subsystemOffset = 32;
+const PCI_INFO_BYTES = 68;
+const LEGACY_BUS_ID_BYTES = 16;
+const PCI_ID_OFFSET = 28;
+const SUBSYSTEM_OFFSET = 32;
 
 /** nvmlFieldValue_t: fieldId, scopeId, timestamp, latency, type, result, value. */
-const fieldValueBytes = 40;
-const fieldResultOffset = 28;
-const fieldValueOffset = 32;
+const FIELD_VALUE_BYTES = 40;
+const FIELD_RESULT_OFFSET = 28;
+const FIELD_VALUE_OFFSET = 32;
 
 /** NVML_FI_DEV_… */
 const fields = { nvlinkState: 165, c2cCount: 170, c2cStatus: 171, c2cMaxBandwidth: 172 } as const;
 
 /** NVML_NVLINK_CAP_P2P_SUPPORTED. */
-const peerToPeer = 0;
+const PEER_TO_PEER = 0;
 
 function probe(nvml: Nvml, index: number): ProbedGpu | undefined {
   const handle = new BigUint64Array(1);
-  if (nvml.deviceGetHandleByIndex(index, handle) !== success) return undefined;
+  if (nvml.deviceGetHandleByIndex(index, handle) !== SUCCESS) return undefined;
   const device = handle[0] ?? 0n;
-  const info = Buffer.alloc(pciInfoBytes);
+  const info = Buffer.alloc(PCI_INFO_BYTES);
   const major = new Int32Array(1);
   const minor = new Int32Array(1);
-  if (nvml.deviceGetPciInfo(device, info) !== success) return undefined;
-  if (nvml.deviceGetCudaComputeCapability(device, major, minor) !== success) return undefined;
+  if (nvml.deviceGetPciInfo(device, info) !== SUCCESS) return undefined;
+  if (nvml.deviceGetCudaComputeCapability(device, major, minor) !== SUCCESS) return undefined;
   const sm = (major[0] ?? 0) * 10 + (minor[0] ?? 0);
   const number = (call: (device: bigint, out: Uint32Array) => number) => {
     const out = new Uint32Array(1);
-    return call(device, out) === success && (out[0] ?? 0) > 0 ? out[0] : undefined;
+    return call(device, out) === SUCCESS && (out[0] ?? 0) > 0 ? out[0] : undefined;
   };
   return {
     busId: busIdOf(info),
     dev: index,
     sm,
     pciIds: {
-      vendor: info.readUInt16LE(pciIdOffset),
-      device: info.readUInt16LE(pciIdOffset + 2),
-      subsystemVendor: info.readUInt16LE(subsystemOffset),
-      subsystemDevice: info.readUInt16LE(subsystemOffset + 2),
+      vendor: info.readUInt16LE(PCI_ID_OFFSET),
+      device: info.readUInt16LE(PCI_ID_OFFSET + 2),
+      subsystemVendor: info.readUInt16LE(SUBSYSTEM_OFFSET),
+      subsystemDevice: info.readUInt16LE(SUBSYSTEM_OFFSET + 2),
     },
     pciGeneration: number(nvml.deviceGetCurrPcieLinkGeneration),
     pciLanes: number(nvml.deviceGetCurrPcieLinkWidth),
@@ -108,10 +108,10 @@ function nvlinksOf(nvml: Nvml, device: bigint, sm: number): ProbedGpu['nvlinks']
   for (let link = 0; link < mostNvlinks(sm); link++) {
     const can = new Uint32Array(1);
     // Asking also trains a link that sleeps.
-    if (nvml.deviceGetNvLinkCapability(device, link, peerToPeer, can) !== success || can[0] === 0) continue;
+    if (nvml.deviceGetNvLinkCapability(device, link, PEER_TO_PEER, can) !== SUCCESS || can[0] === 0) continue;
     if (!isActive(nvml, device, link, sm)) continue;
-    const remote = Buffer.alloc(pciInfoBytes);
-    if (nvml.deviceGetNvLinkRemotePciInfo(device, link, remote) !== success) continue;
+    const remote = Buffer.alloc(PCI_INFO_BYTES);
+    if (nvml.deviceGetNvLinkRemotePciInfo(device, link, remote) !== SUCCESS) continue;
     const target = busIdOf(remote);
     counts.set(target, (counts.get(target) ?? 0) + 1);
   }
@@ -121,7 +121,7 @@ function nvlinksOf(nvml: Nvml, device: bigint, sm: number): ProbedGpu['nvlinks']
 function isActive(nvml: Nvml, device: bigint, link: number, sm: number): boolean {
   if (sm >= 90) return fieldValue(nvml, device, fields.nvlinkState, link) === 1;
   const state = new Uint32Array(1);
-  return nvml.deviceGetNvLinkState(device, link, state) === success && state[0] === 1;
+  return nvml.deviceGetNvLinkState(device, link, state) === SUCCESS && state[0] === 1;
 }
 
 function c2cOf(nvml: Nvml, device: bigint): ProbedGpu['c2c'] {
@@ -140,16 +140,16 @@ function c2cOf(nvml: Nvml, device: bigint): ProbedGpu['c2c'] {
 
 /** One field of a device, or undefined where it is not supported. */
 function fieldValue(nvml: Nvml, device: bigint, field: number, scope: number): number | undefined {
-  const value = Buffer.alloc(fieldValueBytes);
+  const value = Buffer.alloc(FIELD_VALUE_BYTES);
   value.writeUInt32LE(field, 0);
   value.writeUInt32LE(scope, 4);
-  if (nvml.deviceGetFieldValues(device, 1, value) !== success) return undefined;
-  return value.readInt32LE(fieldResultOffset) === success ? value.readUInt32LE(fieldValueOffset) : undefined;
+  if (nvml.deviceGetFieldValues(device, 1, value) !== SUCCESS) return undefined;
+  return value.readInt32LE(FIELD_RESULT_OFFSET) === SUCCESS ? value.readUInt32LE(FIELD_VALUE_OFFSET) : undefined;
 }
 
 /** The bus id with a domain of four digits, in lower case; what is not visible becomes NCCL's word for a hidden switch. */
 function busIdOf(info: Buffer): string {
-  const text = info.subarray(0, legacyBusIdBytes).toString('latin1').replace(/\0.*$/s, '');
+  const text = info.subarray(0, LEGACY_BUS_ID_BYTES).toString('latin1').replace(/\0.*$/s, '');
   return text === '' || /[^\x20-\x7e]/.test(text) ? 'fffffff:ffff:ff' : text.toLowerCase();
 }
 

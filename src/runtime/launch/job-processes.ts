@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** How often processes that are being ended are looked at. */
-const pollMs = 10;
+const POLL_MS = 10;
 
 /**
  * The processes of a job are those that have some variables in their environment, which its ranks were given and
@@ -49,7 +49,7 @@ export class JobProcesses {
         if (late || !asked.has(pid)) send(pid, late ? 'SIGKILL' : 'SIGTERM');
         asked.add(pid);
       }
-      await delay(pollMs);
+      await delay(POLL_MS);
     }
   }
 

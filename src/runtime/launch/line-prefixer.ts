@@ -1,7 +1,7 @@
 import { Transform, type TransformCallback } from 'node:stream';
 
 /** A line feed. */
-const lineFeed = 0x0a;
+const LINE_FEED = 0x0a;
 
 /**
  * Puts a prefix before each line of a byte stream and lets only whole lines through, so that the lines of several
@@ -20,7 +20,7 @@ export class LinePrefixer extends Transform {
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    const end = chunk.lastIndexOf(lineFeed) + 1;
+    const end = chunk.lastIndexOf(LINE_FEED) + 1;
     if (end > 0) {
       this.push(this.#prefixed(Buffer.concat([...this.#rest, chunk.subarray(0, end)])));
       this.#rest = [];
@@ -30,7 +30,7 @@ export class LinePrefixer extends Transform {
   }
 
   override _flush(done: TransformCallback): void {
-    if (this.#rest.length > 0) this.push(this.#prefixed(Buffer.concat([...this.#rest, Buffer.of(lineFeed)])));
+    if (this.#rest.length > 0) this.push(this.#prefixed(Buffer.concat([...this.#rest, Buffer.of(LINE_FEED)])));
     this.#rest = [];
     done();
   }
@@ -40,7 +40,7 @@ export class LinePrefixer extends Transform {
     if (this.#prefix.length === 0) return lines;
     const parts: Buffer[] = [];
     for (let start = 0; start < lines.length;) {
-      const end = lines.indexOf(lineFeed, start) + 1;
+      const end = lines.indexOf(LINE_FEED, start) + 1;
       parts.push(this.#prefix, lines.subarray(start, end));
       start = end;
     }

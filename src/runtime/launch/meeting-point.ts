@@ -8,7 +8,7 @@ export type MeetingPoint = Readonly<Record<'TCCL_COMM_ID' | 'TCCL_COMM_SECRET', 
 
 /** Below what the kernel takes for outgoing connections (32768 and up), above what services are known to use. */
 const ports = { first: 20_000, end: 32_768 };
-const attempts = 100;
+const ATTEMPTS = 100;
 
 /**
  * An address on this host's loopback where nobody listens, and a secret for it.
@@ -21,7 +21,7 @@ const attempts = 100;
  */
 export async function localMeetingPoint(): Promise<MeetingPoint> {
   let refusal: unknown;
-  for (let attempt = 0; attempt < attempts; attempt++) {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const port = randomInt(ports.first, ports.end);
     const server = createServer().listen(port, '127.0.0.1');
     try {

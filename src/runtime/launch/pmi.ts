@@ -6,7 +6,7 @@ import { afterWatching } from '../progress/watch-clock.js';
 import type { Patience } from './exchange.js';
 import type { Place } from './place.js';
 
-const key = 'tccl-id';
+const KEY = 'tccl-id';
 let isUsed = false;
 
 /**
@@ -57,9 +57,9 @@ export async function passThroughPmi(
     signal?.throwIfAborted();
     await pmi.call('cmd=init pmi_version=1 pmi_subversion=1', 'response_to_init');
     const store = (await pmi.call('cmd=get_my_kvsname', 'my_kvsname')).get('kvsname') ?? '';
-    if (rank === 0) await pmi.call(`cmd=put kvsname=${store} key=${key} value=${await make()}`, 'put_result');
+    if (rank === 0) await pmi.call(`cmd=put kvsname=${store} key=${KEY} value=${await make()}`, 'put_result');
     await pmi.call('cmd=barrier_in', 'barrier_out');
-    const text = (await pmi.call(`cmd=get kvsname=${store} key=${key}`, 'get_result')).get('value') ?? '';
+    const text = (await pmi.call(`cmd=get kvsname=${store} key=${KEY}`, 'get_result')).get('value') ?? '';
     await pmi.call('cmd=finalize', 'finalize_ack');
     return text;
   } finally {

@@ -57,7 +57,7 @@ export class RankProcess {
     this.closed = this.ended.then(async () => {
       if (this.pid === undefined) return;
       // Output that stays open is held by something that the rank left behind.
-      const open = await Promise.race([drained.then(() => false), delay(lingerMs, true, { ref: false })]);
+      const open = await Promise.race([drained.then(() => false), delay(LINGER_MS, true, { ref: false })]);
       if (open) await processes.end(graceMs);
       await this.#drain(drained, graceMs);
     });
@@ -98,13 +98,13 @@ export class RankProcess {
         deadline = clock.look() + graceMs;
       }
       if (clock.look() >= deadline) break;
-      await Promise.race([drained, delay(pollMs)]);
+      await Promise.race([drained, delay(POLL_MS)]);
     }
     for (const pipe of pipes) pipe.destroy();
   }
 }
 
 /** How often output that is still open is looked at. */
-const pollMs = 10;
+const POLL_MS = 10;
 /** How long output may stay open after the end of its rank before somebody is suspected of holding it. */
-const lingerMs = 100;
+const LINGER_MS = 100;

@@ -8,7 +8,7 @@ import type { Patience } from './exchange.js';
 import type { Place } from './place.js';
 
 /** How often the other ranks look for what rank 0 writes. */
-const pollMs = 5;
+const POLL_MS = 5;
 
 /** How many texts were passed by this process. */
 let passed = 0;
@@ -49,7 +49,7 @@ export async function passThroughDirectory(
       });
     }
     signal?.throwIfAborted();
-    await delay(pollMs);
+    await delay(POLL_MS);
   }
 }
 

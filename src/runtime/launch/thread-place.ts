@@ -8,30 +8,30 @@ export interface ThreadPlace extends Place {
 }
 
 /** Under this name a thread finds its place. It is no part of `workerData`, which is the user's. */
-const key = 'tccl:place';
+const KEY = 'tccl:place';
 
 let place: ThreadPlace | undefined;
 
 /** This thread's place among the ranks, or undefined when spawnThreads() did not start it. */
 export function threadPlace(): ThreadPlace | undefined {
   if (isMainThread) return undefined;
-  const given = getEnvironmentData(key) as ThreadPlace | undefined;
+  const given = getEnvironmentData(KEY) as ThreadPlace | undefined;
   if (given !== undefined) {
     place = given;
     // Threads inherit such data: one that this rank starts is not this rank.
-    setEnvironmentData(key, undefined);
+    setEnvironmentData(KEY, undefined);
   }
   return place;
 }
 
 /** Starts a thread that finds `given` as its place. */
 export function startThreadAt(given: ThreadPlace, module: string | URL, options: WorkerOptions): Worker {
-  const own = getEnvironmentData(key);
+  const own = getEnvironmentData(KEY);
   // Copied into the new thread before its constructor returns.
-  setEnvironmentData(key, { ...given });
+  setEnvironmentData(KEY, { ...given });
   try {
     return new Worker(module, options);
   } finally {
-    setEnvironmentData(key, own);
+    setEnvironmentData(KEY, own);
   }
 }

@@ -17,7 +17,7 @@ export interface Watchdog {
   dismiss(): void;
 }
 
-const script = `read -r entry || exit
+const SCRIPT = `read -r entry || exit
 read -r dismissed || for file in $(echo "$entry" | grep -lszxF -f - /proc/[0-9]*/environ); do
   pid=\${file#/proc/}
   kill -KILL "\${pid%/environ}"
@@ -25,7 +25,7 @@ done`;
 
 /** @param entry `NAME=value` in the environment of the job's processes and no others, in letters that `echo` leaves alone */
 export function startWatchdog(entry: string): Watchdog {
-  const shell = spawn('/bin/sh', ['-c', script, 'tccl-run-watchdog'], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
+  const shell = spawn('/bin/sh', ['-c', SCRIPT, 'tccl-run-watchdog'], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
   // Neither a missing shell nor one that somebody killed may end the job.
   shell.on('error', () => undefined);
   // Node makes no pipe for a process that it could not start for want of file descriptors.

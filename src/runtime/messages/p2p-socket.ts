@@ -15,7 +15,7 @@ export function sliceBytesOf({ slotBytes }: FifoSize): number {
 }
 
 /** The connections that point-to-point messages make when they need them. */
-export const P2P_FIFO: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + 128 * 1024 };
+export const messageFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + 128 * 1024 };
 
 /** The sender's end: messages go in slices, each behind what its message is. */
 export class SocketOutlet extends LazySender {

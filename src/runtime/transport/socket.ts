@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { formatAddress, inZone, parseAddress, zoneOf } from '../bootstrap/address.js';
-import { challengeBytes, ConnectorHandshake, purposes } from '../bootstrap/handshake.js';
+import { CHALLENGE_BYTES, ConnectorHandshake, purposes } from '../bootstrap/handshake.js';
 import type { ConnectionKeys } from '../bootstrap/handshake.js';
 import { Listener } from '../bootstrap/listener.js';
 import type { Segment } from '../device/segment.js';
@@ -148,7 +148,7 @@ export class SocketTransport implements Transport {
  */
 class Dial {
   readonly onread = { buffer: () => this.#room(), callback: (bytes: number) => this.#read(bytes) };
-  readonly #greeting = Buffer.alloc(challengeBytes + WELCOME_BYTES);
+  readonly #greeting = Buffer.alloc(CHALLENGE_BYTES + WELCOME_BYTES);
   #have = 0;
   #keys: ConnectionKeys | undefined;
   #socket: Socket | undefined;
@@ -176,7 +176,7 @@ class Dial {
 
   #room(): Uint8Array {
     if (this.#receiver !== undefined) return this.#receiver.room();
-    return this.#greeting.subarray(this.#have, this.#have < challengeBytes ? challengeBytes : undefined);
+    return this.#greeting.subarray(this.#have, this.#have < CHALLENGE_BYTES ? CHALLENGE_BYTES : undefined);
   }
 
   #read(bytes: number): boolean {
@@ -185,8 +185,8 @@ class Dial {
       return true;
     }
     this.#have += bytes;
-    if (this.#have === challengeBytes) {
-      const { proof, keys } = this.handshake.answer(this.#greeting.subarray(0, challengeBytes));
+    if (this.#have === CHALLENGE_BYTES) {
+      const { proof, keys } = this.handshake.answer(this.#greeting.subarray(0, CHALLENGE_BYTES));
       this.#keys = keys;
       this.#socket?.write(proof);
     } else if (this.#have === this.#greeting.length) this.#checkWelcome();
@@ -196,7 +196,7 @@ class Dial {
   #checkWelcome(): void {
     const { peer, memory, whyGone } = this;
     if (this.#socket === undefined || this.#keys === undefined) return;
-    if (!timingSafeEqual(welcome(this.#keys.receive), this.#greeting.subarray(challengeBytes))) {
+    if (!timingSafeEqual(welcome(this.#keys.receive), this.#greeting.subarray(CHALLENGE_BYTES))) {
       this.#reject(new SystemError('NETWORK', 'what listens there does not know the secret of this communicator'));
       return;
     }

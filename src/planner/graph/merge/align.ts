@@ -1,4 +1,4 @@
-import { type ChannelGraph, CrossNic, GraphId, graphNames, type HostGraphs, maxChannels, Pattern } from '../graph.js';
+import { type ChannelGraph, CrossNic, GraphId, graphNames, type HostGraphs, MAX_CHANNELS, Pattern } from '../graph.js';
 import type { PathType } from '../../topology/types.js';
 import type { NodeContribution } from './contribution.js';
 import type { MergeListener } from './trace.js';
@@ -82,7 +82,7 @@ function unsearched(name: GraphName, ringChannels: number): GraphHeader {
     crossNic: CrossNic.NEVER,
     collNet: isChain || name === 'collnetDirect',
     minChannels: isChain ? ringChannels : 1,
-    maxChannels: isChain ? ringChannels : maxChannels,
+    maxChannels: isChain ? ringChannels : MAX_CHANNELS,
     nChannels: 0,
     bwIntra: 0,
     bwInter: 0,

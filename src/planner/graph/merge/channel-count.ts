@@ -1,5 +1,5 @@
 import type { Parameters } from '../../parameters.js';
-import { maxChannels } from '../graph.js';
+import { MAX_CHANNELS } from '../graph.js';
 import type { AlignedGraphs } from './align.js';
 import type { ChannelStep, MergeListener } from './trace.js';
 
@@ -30,7 +30,7 @@ export function countChannels(
   listen?: MergeListener,
 ): { readonly channels: number[]; readonly collChannels: number } {
   const { nRanks, nNodes, graphs, collnet, nvlsChannels, minCompCap } = facts;
-  let channels = Array.from({ length: Math.min(maxChannels, 2 * graphs.ring.nChannels) }, (_, channel) => channel);
+  let channels = Array.from({ length: Math.min(MAX_CHANNELS, 2 * graphs.ring.nChannels) }, (_, channel) => channel);
   const become = (step: ChannelStep, count: number) => {
     const before = channels.length;
     channels = Array.from({ length: count }, (_, channel) => channels[channel % before] ?? 0);
@@ -40,7 +40,7 @@ export function countChannels(
 
   const chain = graphs.collnetChain;
   if (collnet && chain.bwIntra > chain.bwInter && nRanks > nNodes) {
-    become('collnet', Math.min(maxChannels, channels.length + (channels.length >> 1)));
+    become('collnet', Math.min(MAX_CHANNELS, channels.length + (channels.length >> 1)));
   }
   if (minCompCap >= 90 && nNodes > 1 && graphs.ring.bwIntra > 45 && channels.length < 16) become('hopper', 2 * channels.length);
 
@@ -55,8 +55,8 @@ export function countChannels(
 /** The limits that the parameters set; the maximum is applied first, so a greater minimum wins. */
 export function channelLimits(parameters: Parameters): { readonly fewest: number; readonly most: number } {
   const ctas = ctaLimits(parameters);
-  const fewest = Math.max(0, Math.min(parameters.minChannels ?? parameters.minRings ?? 0, maxChannels));
-  const asked = parameters.maxChannels ?? parameters.maxRings ?? maxChannels;
+  const fewest = Math.max(0, Math.min(parameters.minChannels ?? parameters.minRings ?? 0, MAX_CHANNELS));
+  const asked = parameters.maxChannels ?? parameters.maxRings ?? MAX_CHANNELS;
   const most = Math.max(1, Math.min(asked, mostChannelsInArguments(parameters)));
   return { fewest: Math.max(fewest, ctas.fewest), most: Math.min(most, ctas.most) };
 }
@@ -64,17 +64,17 @@ export function channelLimits(parameters: Parameters): { readonly fewest: number
 /** The limits in the configuration of the communicator. */
 export function ctaLimits(parameters: Parameters): { readonly fewest: number; readonly most: number } {
   const positive = (value: number | undefined, otherwise: number) =>
-    Math.min(value !== undefined && value > 0 ? value : otherwise, maxChannels);
-  const most = positive(parameters.maxCtas, maxChannels);
+    Math.min(value !== undefined && value > 0 ? value : otherwise, MAX_CHANNELS);
+  const most = positive(parameters.maxCtas, MAX_CHANNELS);
   return { fewest: Math.min(positive(parameters.minCtas, 1), most), most };
 }
 
 /** A kernel's arguments begin with a header and hold one batch of work a channel. */
-const argumentsHeaderBytes = 32;
-const batchBytes = 16;
+const ARGUMENTS_HEADER_BYTES = 32;
+const BATCH_BYTES = 16;
 
 /** How many channels find room in the arguments of a kernel; NCCL takes a size below the header as unlimited. */
 export function mostChannelsInArguments({ workArgsBytes }: Parameters): number {
-  if (workArgsBytes < argumentsHeaderBytes) return maxChannels;
-  return Math.min(maxChannels, Math.floor((workArgsBytes - argumentsHeaderBytes) / batchBytes));
+  if (workArgsBytes < ARGUMENTS_HEADER_BYTES) return MAX_CHANNELS;
+  return Math.min(MAX_CHANNELS, Math.floor((workArgsBytes - ARGUMENTS_HEADER_BYTES) / BATCH_BYTES));
 }

@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
 import { InvalidUsageError } from '../../../errors.js';
 import { defaultParameters, type Parameters } from '../../parameters.js';
-import { maxChannels } from '../graph.js';
+import { MAX_CHANNELS } from '../graph.js';
 
 /**
  * Parameters that contradict each other, or that leave NCCL nothing to work with. NCCL takes them without a word; whoever
@@ -43,7 +43,7 @@ interface Limit {
 
 function firstSet(...limits: readonly (readonly [string, number | undefined])[]): Limit | undefined {
   for (const [variable, value] of limits) {
-    if (value !== undefined) return { variable, value: Math.min(value, maxChannels) };
+    if (value !== undefined) return { variable, value: Math.min(value, MAX_CHANNELS) };
   }
   return undefined;
 }

@@ -5,7 +5,7 @@ import { Locality } from '../../topology/paths/locality.js';
 import { Reach } from '../../topology/paths/reach.js';
 import { NodeType, PathType } from '../../topology/types.js';
 import { rulesOf } from '../../versions/rules.js';
-import { type HostGraphs, maxChannels } from '../graph.js';
+import { type HostGraphs, MAX_CHANNELS } from '../graph.js';
 
 /**
  * What the ranks of one *node* bring to the merge: in NCCL each rank sends it to all others when a communicator is made.
@@ -69,7 +69,7 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
   const locality = new Locality(system, local.paths, parameters);
   const farthest = farthestGpus(local);
   const rules = rulesOf(parameters);
-  const slowestNet = Math.min(...system.nets.map((net) => net.bandwidthGBps), largestFloat);
+  const slowestNet = Math.min(...system.nets.map((net) => net.bandwidthGBps), LARGEST_FLOAT);
   // An NVLink domain has the devices of several hosts; a plugin knows those of its own.
   const ownHost = system.nets.filter((net) => net.systemId === system.systemId);
   return {
@@ -104,7 +104,7 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
 }
 
 /** The largest C float: what the slowest of no NICs is. */
-const largestFloat = Math.fround(3.4028234663852886e38);
+const LARGEST_FLOAT = Math.fround(3.4028234663852886e38);
 
 /** The worst type of path between two GPUs. */
 function farthestGpus({ system, paths }: LocalSystem): number {
@@ -130,7 +130,7 @@ function allDirectP2p({ system, ranks }: LocalSystem, reach: Reach): boolean {
 function ownNets({ system, inter }: LocalSystem, locality: Locality, gpu: number): number[] {
   if (system.nets.length === 0 && !inter) return [];
   const nets = [locality.netOfGpu(gpu, 0)];
-  for (let channel = 1; channel < maxChannels; channel++) {
+  for (let channel = 1; channel < MAX_CHANNELS; channel++) {
     const net = locality.netOfGpu(gpu, channel);
     if (net === nets[0]) break;
     nets.push(net);
@@ -187,7 +187,7 @@ function p2pChannelsPerPeer(
   nets: { readonly count: number; readonly gbps: number },
   parameters: Parameters,
 ): number {
-  let fewest = maxChannels;
+  let fewest = MAX_CHANNELS;
   const rules = rulesOf(parameters);
   const oneLinkGBps = nvLinkGBps(system.gpus[gpu]?.sm ?? 0, rules);
   for (const { index: peer } of system.gpus) {

@@ -4,7 +4,7 @@ import type { Merged } from './merge.js';
 import { kindOf, type NodeTable } from './nodes.js';
 import { type NvlsLinks, nvlsLinksOf } from './nvls.js';
 import { type P2pSchedule, p2pScheduleOf } from './p2p-schedule.js';
-import { treeArity } from './trees.js';
+import { TREE_ARITY } from './trees.js';
 
 /** What one rank finds in the channels. Every function throws InvalidArgumentError for a rank or channel that is not there. */
 
@@ -62,7 +62,7 @@ export function treeLinks(merged: Merged, channel: number, rank: number): TreeLi
   checkPlace(merged, channel, rank);
   const { up, down } = merged.trees;
   const index = (merged.treeOfChannel[channel] ?? 0) * merged.nodes.nRanks + rank;
-  const child = (number: number) => down[index * treeArity + number] ?? -1;
+  const child = (number: number) => down[index * TREE_ARITY + number] ?? -1;
   return { up: up[index] ?? -1, down: [child(0), child(1), child(2)] };
 }
 

@@ -36,10 +36,10 @@ export interface NvlsLinks {
   readonly treeDown: readonly [number, number, number];
 }
 
-const KiB = 1024;
+const KIB = 1024;
 
 /** Compute capability × 10 of the first GPUs of Blackwell. */
-const blackwell = 100;
+const BLACKWELL = 100;
 
 /** What the numbers of NVLink SHARP depend on. */
 export interface NvlsFacts {
@@ -75,20 +75,20 @@ function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): O
   const rules = rulesOf(parameters);
   const severalNodes = rules.nvlsTunedForBlackwell ? facts.nNodes > 1 : facts.severalHosts;
   const tuned =
-    rules.nvlsTunedForBlackwell && facts.minCompCap >= blackwell && severalNodes ? blackwellAcrossNodes(facts, typeInter) : {};
-  const chunkBytes = parameters.nvlsChunkBytes ?? tuned.chunkBytes ?? 128 * KiB;
+    rules.nvlsTunedForBlackwell && facts.minCompCap >= BLACKWELL && severalNodes ? blackwellAcrossNodes(facts, typeInter) : {};
+  const chunkBytes = parameters.nvlsChunkBytes ?? tuned.chunkBytes ?? 128 * KIB;
   const { fewest, most } = ctaLimits(parameters);
   const asked = parameters.nvlsChannels !== undefined && parameters.nvlsChannels > 0 ? parameters.nvlsChannels : undefined;
   const channelsFrom = (usual: number) => Math.max(fewest, Math.min(most, asked ?? tuned.nChannels ?? usual));
   const nChannelsBeforeBlackwell = channelsFrom(16);
   return {
     nChannels:
-      facts.ownCompCap >= blackwell
+      facts.ownCompCap >= BLACKWELL
         ? channelsFrom(rules.nvlsChannelsBlackwell[severalNodes ? 'between' : 'within'])
         : nChannelsBeforeBlackwell,
     nChannelsBeforeBlackwell,
     chunkBytes,
-    treeMaxChunkBytes: parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (facts.nNodes >= 4 ? 64 * KiB : chunkBytes),
+    treeMaxChunkBytes: parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (facts.nNodes >= 4 ? 64 * KIB : chunkBytes),
   };
 }
 
@@ -102,16 +102,16 @@ interface Tuned {
 function blackwellAcrossNodes({ nNodes, minLocalRanks, minNetGBps }: NvlsFacts, typeInter: PathType): Tuned {
   const nicIsNear = typeInter <= PathType.PXB;
   if (nNodes === 2 && minNetGBps >= 48) {
-    if (minLocalRanks <= 4) return { nChannels: 32, chunkBytes: 256 * KiB, treeMaxChunkBytes: 256 * KiB };
+    if (minLocalRanks <= 4) return { nChannels: 32, chunkBytes: 256 * KIB, treeMaxChunkBytes: 256 * KIB };
     const small = minLocalRanks >= 16 || (minLocalRanks <= 8 && nicIsNear && minNetGBps < 96);
-    return { nChannels: 32, chunkBytes: 128 * KiB, treeMaxChunkBytes: (small ? 64 : 128) * KiB };
+    return { nChannels: 32, chunkBytes: 128 * KIB, treeMaxChunkBytes: (small ? 64 : 128) * KIB };
   }
   if (minNetGBps >= 96) {
-    if (minLocalRanks <= 8) return { nChannels: 24, chunkBytes: 256 * KiB, treeMaxChunkBytes: 256 * KiB };
-    return { nChannels: 32, chunkBytes: 128 * KiB, treeMaxChunkBytes: (minLocalRanks < 32 ? 128 : 64) * KiB };
+    if (minLocalRanks <= 8) return { nChannels: 24, chunkBytes: 256 * KIB, treeMaxChunkBytes: 256 * KIB };
+    return { nChannels: 32, chunkBytes: 128 * KIB, treeMaxChunkBytes: (minLocalRanks < 32 ? 128 : 64) * KIB };
   }
-  if (minNetGBps >= 48) return { nChannels: 24, chunkBytes: 128 * KiB, treeMaxChunkBytes: (nicIsNear ? 64 : 128) * KiB };
-  return { chunkBytes: 128 * KiB };
+  if (minNetGBps >= 48) return { nChannels: 24, chunkBytes: 128 * KIB, treeMaxChunkBytes: (nicIsNear ? 64 : 128) * KIB };
+  return { chunkBytes: 128 * KIB };
 }
 
 /**
@@ -123,7 +123,7 @@ export function nvlsLinksOf(table: NodeTable, nvls: Nvls, collnet: boolean, rank
   const node = table.rankToNode[rank] ?? 0;
   const { ranks, byRank } = kindOf(table, node);
   const local = rank - (table.rankBase[node] ?? 0);
-  const isOlder = (byRank[ranks.indexOf(local)]?.compCap ?? 0) < blackwell;
+  const isOlder = (byRank[ranks.indexOf(local)]?.compCap ?? 0) < BLACKWELL;
   if (isOlder && channel >= nvls.nChannelsBeforeBlackwell) {
     return { headRank: 0, up: Array.from({ length: nvls.nHeads }, () => 0), down: 0, out: 0, treeUp: 0, treeDown: [0, 0, 0] };
   }

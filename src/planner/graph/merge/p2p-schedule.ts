@@ -109,7 +109,7 @@ function nodeByNode(table: NodeTable): Int32Array {
 }
 
 /** So many peers fit into one kernel; nodes fill or divide it. */
-const peersPerKernel = 8;
+const PEERS_PER_KERNEL = 8;
 
 /**
  * Node by node at distances 0, then half of all, then ±1 and the nodes around the opposite one, and so on; in each node
@@ -136,8 +136,8 @@ function nearestFirst(table: NodeTable, rank: number): P2pSchedule {
 }
 
 function stepsOfNode(mostLocalRanks: number): number {
-  if (mostLocalRanks > peersPerKernel) return Math.ceil(mostLocalRanks / peersPerKernel) * peersPerKernel;
-  return Math.floor(peersPerKernel / Math.floor(peersPerKernel / mostLocalRanks));
+  if (mostLocalRanks > PEERS_PER_KERNEL) return Math.ceil(mostLocalRanks / PEERS_PER_KERNEL) * PEERS_PER_KERNEL;
+  return Math.floor(PEERS_PER_KERNEL / Math.floor(PEERS_PER_KERNEL / mostLocalRanks));
 }
 
 /** Each distance below `count` once: d, -d, half - d, d - half. */

@@ -6,10 +6,10 @@ import { mostChannelsInArguments } from './channel-count.js';
 import { kindOf, type NodeTable } from './nodes.js';
 
 /** Work for so many peers fits into one batch of a kernel's arguments. */
-const peersPerBatch = 8;
+const PEERS_PER_BATCH = 8;
 
 /** A connection's buffer holds so many steps. */
-const stepsPerBuffer = 8;
+const STEPS_PER_BUFFER = 8;
 
 /** How much a connection buffers, by protocol, in bytes. */
 export interface BufferBytes {
@@ -56,7 +56,7 @@ export function p2pSizes(facts: P2pFacts, buffers: BufferBytes, parameters: Para
   const isAsked = parameters.channelsPerNetPeer !== undefined && parameters.channelsPerNetPeer > 0;
   if (facts.nNodes > 1 && !isAsked && byBandwidth) {
     // The network is the bottleneck: rather serve all peers in one round than each by many channels.
-    const batches = Math.ceil(facts.maxPeers / peersPerBatch);
+    const batches = Math.ceil(facts.maxPeers / PEERS_PER_BATCH);
     while (channelsPerPeer * batches > nChannels && channelsPerPeer > 1) channelsPerPeer /= 2;
   } else {
     channelsPerPeer = Math.min(nChannels, channelsPerPeer);
@@ -64,7 +64,7 @@ export function p2pSizes(facts: P2pFacts, buffers: BufferBytes, parameters: Para
   return {
     nChannels,
     channelsPerPeer,
-    chunkBytes: Math.min(p2pChunkBytes(facts, parameters), Math.trunc(buffers.simple / stepsPerBuffer)),
+    chunkBytes: Math.min(p2pChunkBytes(facts, parameters), Math.trunc(buffers.simple / STEPS_PER_BUFFER)),
   };
 }
 

@@ -13,8 +13,8 @@ export interface PrintOptions {
 }
 
 /** NCCL's buffers for a ring and for the trees of a rank, in characters. */
-const ringBuffer = 128;
-const treesBuffer = 1023;
+const RING_BUFFER = 128;
+const TREES_BUFFER = 1023;
 
 /** `Channel 00/24 : 0 7 6 …` for all channels; NCCL writes them at rank 0. */
 export function ringLines(merged: Merged, options: PrintOptions = {}): string[] {
@@ -22,7 +22,7 @@ export function ringLines(merged: Merged, options: PrintOptions = {}): string[] 
   return eachChannel(merged, (channel) => {
     const ranks = [...ringFrom(merged, channel, 0)].map((rank) => ` ${String(rank).padStart(width)}`);
     const line = `Channel ${twoDigits(channel)}/${twoDigits(merged.nChannels)} :${ranks.join('')}`;
-    return options.whole === true || line.length < ringBuffer ? line : `${line.slice(0, ringBuffer - 4)}...`;
+    return options.whole === true || line.length < RING_BUFFER ? line : `${line.slice(0, RING_BUFFER - 4)}...`;
   });
 }
 
@@ -32,7 +32,7 @@ export function treesLine(merged: Merged, rank: number, options: PrintOptions = 
     const { up, down } = treeLinks(merged, channel, rank);
     return ` [${channel}] ${down.join('/')}->${rank}->${up}`;
   }).join('');
-  return `Trees${options.whole === true ? trees : trees.slice(0, treesBuffer - 1)}`;
+  return `Trees${options.whole === true ? trees : trees.slice(0, TREES_BUFFER - 1)}`;
 }
 
 /** `Ring 00 : 7 -> 0 -> 1` for all channels of a rank. */
@@ -71,7 +71,7 @@ export function collnetChainsLine(merged: Merged, rank: number): string {
     const links = chainLinks(merged, channel, rank);
     return links === undefined ? '' : ` [${channel}] ${links.down}->${rank}->${links.up}`;
   }).join('');
-  return `Connected Collnet Chains ${chains.slice(0, treesBuffer - 1)}`;
+  return `Connected Collnet Chains ${chains.slice(0, TREES_BUFFER - 1)}`;
 }
 
 /** `CollNetDirect channel 0 rank 0 down  1  2 nDown 2 up heads  0 nUp 0 nHeads 1 headRank 0 out 16 shift 0`. */

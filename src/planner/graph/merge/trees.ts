@@ -5,7 +5,7 @@ import { kindOf, type NodeTable } from './nodes.js';
 import { rowOf } from './rings.js';
 
 /** A rank has at most so many children: two on other nodes and the next one in the chain of its own. */
-export const treeArity = 3;
+export const TREE_ARITY = 3;
 
 /** The trees through all ranks, those of channels that repeat earlier ones left out. */
 export interface Trees {
@@ -13,7 +13,7 @@ export interface Trees {
   readonly count: number;
   /** By tree × rank: parent, or -1. */
   readonly up: Int32Array;
-  /** By tree × rank × {@link treeArity}: children, or -1. */
+  /** By tree × rank × {@link TREE_ARITY}: children, or -1. */
   readonly down: Int32Array;
   /** How deep NCCL takes all trees to be, for its model of time. */
   readonly depth: number;
@@ -37,13 +37,13 @@ export interface Trees {
 export function hangTrees(table: NodeTable, graphChannels: number, count: number): Trees {
   const { nRanks, nNodes } = table;
   const up = new Int32Array(count * nRanks).fill(-1);
-  const down = new Int32Array(count * nRanks * treeArity).fill(-1);
+  const down = new Int32Array(count * nRanks * TREE_ARITY).fill(-1);
   const places = Array.from({ length: nNodes }, (_, node) => doubleTree(nNodes, node));
 
   for (let tree = 0; tree < count; tree++) {
     const chains = table.kinds.map(({ graphs }) => chainOf(graphs.tree, tree % graphChannels));
     const treeUp = up.subarray(tree * nRanks, (tree + 1) * nRanks);
-    const treeDown = down.subarray(tree * nRanks * treeArity, (tree + 1) * nRanks * treeArity);
+    const treeDown = down.subarray(tree * nRanks * TREE_ARITY, (tree + 1) * nRanks * TREE_ARITY);
     const second = tree >= graphChannels ? 1 : 0;
     for (let node = 0; node < nNodes; node++) {
       const chain = chains[table.kindOfNode[node] ?? 0];
@@ -78,7 +78,7 @@ function linkChain(ranks: Int32Array, base: number, up: Int32Array, down: Int32A
     const above = base + (ranks[index - 1] ?? 0);
     const rank = base + (ranks[index] ?? 0);
     up[rank] = above;
-    down[above * treeArity] = rank;
+    down[above * TREE_ARITY] = rank;
   }
 }
 
@@ -107,7 +107,7 @@ function linkNode(
 }
 
 function addChild(table: NodeTable, down: Int32Array, rank: number, child: number): void {
-  for (let index = rank * treeArity; index < (rank + 1) * treeArity; index++) {
+  for (let index = rank * TREE_ARITY; index < (rank + 1) * TREE_ARITY; index++) {
     if (down[index] !== -1) continue;
     down[index] = child;
     return;
@@ -115,7 +115,7 @@ function addChild(table: NodeTable, down: Int32Array, rank: number, child: numbe
   const { pattern } = kindOf(table, table.rankToNode[rank] ?? 0).graphs.tree;
   throw new InputError(
     'CONTENT',
-    `rank ${rank} would have more than ${treeArity} children in a tree: its tree graph, of pattern ${pattern}, visits it more than once`,
+    `rank ${rank} would have more than ${TREE_ARITY} children in a tree: its tree graph, of pattern ${pattern}, visits it more than once`,
     { ncclResult: 3, rank },
   );
 }

@@ -19,7 +19,7 @@ export type LocalTransport =
 export type NetUse = Pick<NetConnection, 'dev' | 'relay' | 'proxyRank' | 'gdr' | 'gdrReason' | 'distance'>;
 
 /** GPUs that read from each other over NVLink by default are of this compute capability. */
-const readsOverNvLink = 80;
+const READS_OVER_NV_LINK = 80;
 
 /**
  * Connections of the ranks of one node, decided as they see its graph: peer-to-peer where GPUs may, else shared memory,
@@ -113,7 +113,9 @@ export class NodeTransports {
     if (p2pReadEnable !== undefined) return p2pReadEnable !== 0;
     const { gpus } = this.#local.system;
     return (
-      this.#reach.pathType(from, to) === PathType.NVL && gpus[from]?.sm === readsOverNvLink && gpus[to]?.sm === readsOverNvLink
+      this.#reach.pathType(from, to) === PathType.NVL &&
+      gpus[from]?.sm === READS_OVER_NV_LINK &&
+      gpus[to]?.sm === READS_OVER_NV_LINK
     );
   }
 

@@ -6,10 +6,10 @@ import type { LoggedCommunicator, LogModel } from '../model.js';
 import type { MeasuredTable } from '../table.js';
 
 /** From this size on, bandwidth rather than latency decides. */
-const largeBytes = 32 * 2 ** 20;
+const LARGE_BYTES = 32 * 2 ** 20;
 /** Below these parts of what the search promises, something is wrong. */
-const warningPart = 0.5;
-const errorPart = 0.2;
+const WARNING_PART = 0.5;
+const ERROR_PART = 0.2;
 
 /** Tables of nccl-tests against the speeds that the searches found. */
 export function checkTables({ tables, communicators }: LogModel): LogFinding[] {
@@ -31,7 +31,7 @@ function wrongResults({ wrong, firstWrong, collective }: MeasuredTable): LogFind
 }
 
 function slow(table: MeasuredTable, communicators: readonly LoggedCommunicator[]): LogFinding[] {
-  const large = table.rows.filter(({ bytes }) => bytes >= largeBytes);
+  const large = table.rows.filter(({ bytes }) => bytes >= LARGE_BYTES);
   const best = large.reduce(
     (a, b) => (b.busGBps > a.busGBps ? b : a),
     large[0] ?? { busGBps: 0, bytes: 0, place: { file: 0, line: 0 } },
@@ -41,11 +41,11 @@ function slow(table: MeasuredTable, communicators: readonly LoggedCommunicator[]
   const promised = fitting.map(promise).find((each) => each !== undefined);
   if (promised === undefined) return [];
   const part = best.busGBps / promised.gbps;
-  if (part >= warningPart) return [];
+  if (part >= WARNING_PART) return [];
   return [
     {
       code: 'bandwidth-low',
-      severity: part < errorPart ? 'error' : 'warning',
+      severity: part < ERROR_PART ? 'error' : 'warning',
       kind: 'outcome',
       problem: `${table.collective ?? 'the best row'} reaches ${best.busGBps} GB/s of bus bandwidth at ${mebibytes(best.bytes)} MiB; the search found ${promised.gbps.toFixed(1)} GB/s (${promised.nChannels} channels × ${(promised.gbps / promised.nChannels).toFixed(1)}): ${Math.round(part * 100)} %`,
       cause: promised.inter

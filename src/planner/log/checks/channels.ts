@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
 import { type LogFinding, namedRanks } from '../finding.js';
 import type { Place } from '../line.js';
-import { type LoggedCommunicator, type LogModel, treeStride, unknown } from '../model.js';
+import { type LoggedCommunicator, type LogModel, TREE_STRIDE, UNKNOWN } from '../model.js';
 
 /** Rings are closed, ranks agree on them, and trees hang together. */
 export function checkChannels(communicator: LoggedCommunicator, { cutLines }: Pick<LogModel, 'cutLines'>): LogFinding[] {
@@ -18,7 +18,7 @@ interface ChannelFinding extends LogFinding {
 function channelCount({ ranks }: LoggedCommunicator): number {
   let most = 1;
   for (const { ring, trees, ringOrders } of ranks.values())
-    most = Math.max(most, ring.length / 2, trees.length / treeStride, ringOrders.size);
+    most = Math.max(most, ring.length / 2, trees.length / TREE_STRIDE, ringOrders.size);
   return most;
 }
 
@@ -176,14 +176,14 @@ function* lookalikes(value: number, nRanks: number): Generator<number> {
 function checkTrees({ ranks, nRanks, id }: LoggedCommunicator): ChannelFinding[] {
   const findings: ChannelFinding[] = [];
   for (const { rank, trees, treesPlace } of ranks.values()) {
-    for (let channel = 0; channel * treeStride < trees.length; channel++) {
-      const up = trees[channel * treeStride + 3] ?? unknown;
-      const isLast = (channel + 1) * treeStride === trees.length;
+    for (let channel = 0; channel * TREE_STRIDE < trees.length; channel++) {
+      const up = trees[channel * TREE_STRIDE + 3] ?? UNKNOWN;
+      const isLast = (channel + 1) * TREE_STRIDE === trees.length;
       const parent = ranks.get(up);
-      if (parent !== undefined && parent.trees.length > channel * treeStride) {
-        const children = [...parent.trees.subarray(channel * treeStride, channel * treeStride + 3)];
+      if (parent !== undefined && parent.trees.length > channel * TREE_STRIDE) {
+        const children = [...parent.trees.subarray(channel * TREE_STRIDE, channel * TREE_STRIDE + 3)];
         const isCut = isLast && lookalikes(up, nRanks).next().done === false;
-        const isTold = children.every((child) => child !== unknown && child < nRanks);
+        const isTold = children.every((child) => child !== UNKNOWN && child < nRanks);
         if (isTold && !children.includes(rank) && !isCut) {
           findings.push(
             contradiction(
@@ -197,10 +197,10 @@ function checkTrees({ ranks, nRanks, id }: LoggedCommunicator): ChannelFinding[]
           );
         }
       }
-      for (const child of trees.subarray(channel * treeStride, channel * treeStride + 3)) {
+      for (const child of trees.subarray(channel * TREE_STRIDE, channel * TREE_STRIDE + 3)) {
         const below = ranks.get(child);
-        const above = below?.trees[channel * treeStride + 3] ?? unknown;
-        if (below === undefined || above === unknown || above >= nRanks || mayBeEqual(above, rank)) continue;
+        const above = below?.trees[channel * TREE_STRIDE + 3] ?? UNKNOWN;
+        if (below === undefined || above === UNKNOWN || above >= nRanks || mayBeEqual(above, rank)) continue;
         // -1 is whole; a cut line would leave `-`, which is no number.
         findings.push(
           contradiction(id, channel, rank, child, `has ${child} below it, which hangs below ${above < 0 ? 'nobody' : above}`, [

@@ -36,7 +36,7 @@ const decisive = new Set([
 ]);
 
 /** The most values of one setting that are compared. */
-const valueLimit = 100;
+const VALUE_LIMIT = 100;
 
 /**
  * Settings must be the same everywhere. Which processes read one depends on their part, so only other values count, or
@@ -54,7 +54,7 @@ export function checkEnvironment(processes: readonly LoggedProcess[]): LogFindin
         if (value === undefined) continue;
         const same = byValue.get(value);
         if (same !== undefined) same.push(process);
-        else if (byValue.size < valueLimit) byValue.set(value, [process]);
+        else if (byValue.size < VALUE_LIMIT) byValue.set(value, [process]);
       }
       const whole = [...byValue].filter(
         ([value]) => ![...byValue.keys()].some((other) => other !== value && other.startsWith(value)),

@@ -14,7 +14,7 @@ const severities: Readonly<Record<Kind, LogSeverity>> = {
   outcome: 'error',
   note: 'info',
 };
-const namesShown = 4;
+const NAMES_SHOWN = 4;
 
 /** What lines say by themselves: one finding for each code, however many ranks wrote it. */
 export function checkLines(model: LogModel): LogFinding[] {
@@ -37,7 +37,7 @@ function finding(first: RuleHit, others: readonly RuleHit[], model: LogModel): L
   const names =
     who.length === 0
       ? ''
-      : ` on ${who.slice(0, namesShown).join(', ')}${who.length > namesShown ? ` and ${who.length - namesShown} more` : ''}`;
+      : ` on ${who.slice(0, NAMES_SHOWN).join(', ')}${who.length > NAMES_SHOWN ? ` and ${who.length - NAMES_SHOWN} more` : ''}`;
   return {
     code: rule.code,
     severity,

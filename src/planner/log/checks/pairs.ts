@@ -9,21 +9,21 @@ interface Pair {
 }
 
 /** From this size on, bandwidth rather than latency decides. */
-const largeBytes = 8 * 2 ** 20;
+const LARGE_BYTES = 8 * 2 ** 20;
 /** Below this part of the median, a pair is slow. */
-const slowPart = 0.8;
-const leastPairs = 3;
+const SLOW_PART = 0.8;
+const LEAST_PAIRS = 3;
 
 /** A sweep of nccl-tests over pairs of hosts: a host that is slow with whomever it is paired, or a pair that is slow alone. */
 export function checkPairs({ tables }: Pick<LogModel, 'tables'>): LogFinding[] {
   const pairs = tables.flatMap((table): Pair[] => {
     const [a, b, ...more] = table.hosts;
-    const gbps = Math.max(0, ...table.rows.filter(({ bytes }) => bytes >= largeBytes).map(({ busGBps }) => busGBps));
+    const gbps = Math.max(0, ...table.rows.filter(({ bytes }) => bytes >= LARGE_BYTES).map(({ busGBps }) => busGBps));
     return a === undefined || b === undefined || more.length > 0 || gbps === 0 ? [] : [{ hosts: [a, b], gbps, table }];
   });
-  if (pairs.length < leastPairs) return [];
+  if (pairs.length < LEAST_PAIRS) return [];
   const usual = median(pairs.map(({ gbps }) => gbps));
-  const slow = pairs.filter(({ gbps }) => gbps < slowPart * usual);
+  const slow = pairs.filter(({ gbps }) => gbps < SLOW_PART * usual);
   if (slow.length === 0 || slow.length > pairs.length / 2) return [];
   const hosts = [...new Set(slow.flatMap((pair) => pair.hosts))];
   const sick = hosts.filter((host) => {
@@ -32,7 +32,7 @@ export function checkPairs({ tables }: Pick<LogModel, 'tables'>): LogFinding[] {
   });
   const places = slow.slice(0, 4).flatMap(({ table }) => table.rows.slice(-1).map(({ place }) => place));
   const worst = slow.reduce((a, b) => (b.gbps < a.gbps ? b : a));
-  const numbers = `${slow.length} of ${pairs.length} pairs of hosts stay below ${Math.round(slowPart * 100)} % of the median ${usual.toFixed(1)} GB/s`;
+  const numbers = `${slow.length} of ${pairs.length} pairs of hosts stay below ${Math.round(SLOW_PART * 100)} % of the median ${usual.toFixed(1)} GB/s`;
   const [first] = sick;
   if (first !== undefined) {
     return [

@@ -1,8 +1,8 @@
 import type { LineRule } from './rule.js';
 
 /** The ways NCCL says that a TCP connection cannot be made, from 2.4 to 2.30. */
-const connect = String.raw`[Cc]onnect(?: to |ing to address )(\S{2,80}?)(?:<\d{1,5}>)? (?:failed|returned)[^\n]{0,80}`;
-const refusal = String.raw`(?:timed out|refused|No route to host|unreachable|Invalid argument|error retry count|after \d{1,4} attempts|caused connection abort|reset by peer|failed|Cannot assign)`;
+const CONNECT = String.raw`[Cc]onnect(?: to |ing to address )(\S{2,80}?)(?:<\d{1,5}>)? (?:failed|returned)[^\n]{0,80}`;
+const REFUSAL = String.raw`(?:timed out|refused|No route to host|unreachable|Invalid argument|error retry count|after \d{1,4} attempts|caused connection abort|reset by peer|failed|Cannot assign)`;
 
 /** Bootstrap and NET/Socket: interfaces, addresses, connections. */
 export const socketRules: readonly LineRule[] = [
@@ -11,7 +11,7 @@ export const socketRules: readonly LineRule[] = [
     kind: 'fault',
     needles: ['connect to ', 'connecting to address'],
     pattern: new RegExp(
-      `(?:WARN|retry|ailed)[^\\n]{0,80}[Cc]onnect(?: to |ing to address )(fe80:\\S{2,60}?|169\\.254\\.\\S{2,20}?)(?:<\\d{1,5}>)? [^\\n]{0,40}${refusal}|[Cc]onnect to (fe80:\\S{2,60}?|169\\.254\\.\\S{2,20}?)(?:<\\d{1,5}>)? [^\\n]{0,40}${refusal}`,
+      `(?:WARN|retry|ailed)[^\\n]{0,80}[Cc]onnect(?: to |ing to address )(fe80:\\S{2,60}?|169\\.254\\.\\S{2,20}?)(?:<\\d{1,5}>)? [^\\n]{0,40}${REFUSAL}|[Cc]onnect to (fe80:\\S{2,60}?|169\\.254\\.\\S{2,20}?)(?:<\\d{1,5}>)? [^\\n]{0,40}${REFUSAL}`,
     ),
     explains: ['connect-failed', 'connect-retry', 'remote-closed', 'init-unfinished', 'calls-failed', 'no-rdma'],
     problem: 'a rank tries to reach another at a link-local address ($1$2), which ends at the own host or cable',
@@ -24,7 +24,7 @@ export const socketRules: readonly LineRule[] = [
     kind: 'fault',
     needles: ['connect to ', 'connecting to address'],
     pattern: new RegExp(
-      `[Cc]onnect(?: to |ing to address )(127\\.\\S{3,14}?|172\\.17\\.\\S{3,9}?|192\\.168\\.122\\.\\S{1,4}?|::1)(?:<\\d{1,5}>)? [^\\n]{0,40}${refusal}`,
+      `[Cc]onnect(?: to |ing to address )(127\\.\\S{3,14}?|172\\.17\\.\\S{3,9}?|192\\.168\\.122\\.\\S{1,4}?|::1)(?:<\\d{1,5}>)? [^\\n]{0,40}${REFUSAL}`,
     ),
     explains: ['connect-failed', 'connect-retry', 'remote-closed', 'init-unfinished', 'calls-failed', 'no-rdma'],
     problem: 'a rank tries to reach another at $1, an address that only its own host has',
@@ -36,7 +36,7 @@ export const socketRules: readonly LineRule[] = [
     code: 'connect-failed',
     kind: 'failure',
     needles: ['connect to ', 'connecting to address'],
-    pattern: new RegExp(`WARN[^\\n]{0,60}${connect}${refusal}`),
+    pattern: new RegExp(`WARN[^\\n]{0,60}${CONNECT}${REFUSAL}`),
     explains: ['remote-closed', 'init-unfinished', 'calls-failed', 'connect-retry'],
     problem: 'a rank cannot reach another by TCP, at $1',
     cause:

@@ -7,7 +7,7 @@ export type PickleValue =
 
 type Stacked = PickleValue | typeof mark;
 const mark = Symbol('mark');
-const memoLimit = 10_000_000;
+const MEMO_LIMIT = 10_000_000;
 
 /**
  * Reads a pickle of plain data: numbers, texts, lists, tuples, dictionaries. Python's format can also ask for functions
@@ -213,7 +213,7 @@ class Unpickler {
 
   #put(index: number): true {
     const top = this.#stack.at(-1);
-    if (top === undefined || top === mark || this.#memo.size >= memoLimit) throw this.#error(this.#at, 'nothing to remember');
+    if (top === undefined || top === mark || this.#memo.size >= MEMO_LIMIT) throw this.#error(this.#at, 'nothing to remember');
     this.#memo.set(index, top);
     return true;
   }

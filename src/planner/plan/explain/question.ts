@@ -50,7 +50,7 @@ export const questionForms: readonly { readonly about: Topic; readonly example: 
 /** Sizes of `what would help` where none is named. */
 export const usualHelpSizes: readonly number[] = [4 * 2 ** 20, 128 * 2 ** 20, 2 ** 30];
 /** The size of a question about a choice that names none. */
-const usualChoiceBytes = 128 * 2 ** 20;
+const USUAL_CHOICE_BYTES = 128 * 2 ** 20;
 
 /**
  * What free words ask for, however they are put: only names, numbers and a few telling words count. Misspelt words are
@@ -149,7 +149,7 @@ function understand(question: string): Question | undefined {
     return {
       about: 'choice',
       collective,
-      bytes: bytes ?? usualChoiceBytes,
+      bytes: bytes ?? USUAL_CHOICE_BYTES,
       claimed: onlyDenied ? undefined : first,
       instead: onlyDenied ? first : ways[1],
     };

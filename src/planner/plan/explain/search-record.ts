@@ -137,7 +137,7 @@ function gbps(value: number): number {
 }
 
 /** How many refusals of a kind at one speed are examples. */
-const closelySeen = 500;
+const CLOSELY_SEEN = 500;
 
 /** A speed that is still being tried. */
 class Open {
@@ -159,7 +159,7 @@ class Open {
   refuse(kind: Obstacle['kind'], example: () => string): void {
     let refusals = this.#refusals.get(kind);
     if (refusals === undefined) this.#refusals.set(kind, (refusals = { times: 0, examples: new Map() }));
-    if (refusals.times++ >= closelySeen) return;
+    if (refusals.times++ >= CLOSELY_SEEN) return;
     const text = example();
     refusals.examples.set(text, (refusals.examples.get(text) ?? 0) + 1);
   }

@@ -20,22 +20,22 @@ export function charts(curves: readonly Forecast[]): { readonly svg: string; rea
   const groups = alike(curves);
   const sizes = groups[0]?.rows.map(({ bytes }) => bytes) ?? [];
   const scale = axisOf(sizes[0] ?? 1, sizes.at(-1) ?? 1);
-  const bandTop = plotTop + plotHeight + 58;
-  const height = bandTop + groups.length * (bandHeight + bandGap) + 30;
+  const bandTop = PLOT_TOP + PLOT_HEIGHT + 58;
+  const height = bandTop + groups.length * (BAND_HEIGHT + BAND_GAP) + 30;
   return {
-    width: chartWidth,
+    width: CHART_WIDTH,
     height,
     svg: [
       ...bandwidthChart(groups, scale),
-      `<text x="${left}" y="${bandTop - 12}" class="tc-head">What NCCL chooses</text>`,
-      ...groups.flatMap((group, index) => bands(group, scale, bandTop + index * (bandHeight + bandGap))),
-      ...sizeTicks(scale, bandTop + groups.length * (bandHeight + bandGap) - bandGap, 6),
+      `<text x="${LEFT}" y="${bandTop - 12}" class="tc-head">What NCCL chooses</text>`,
+      ...groups.flatMap((group, index) => bands(group, scale, bandTop + index * (BAND_HEIGHT + BAND_GAP))),
+      ...sizeTicks(scale, bandTop + groups.length * (BAND_HEIGHT + BAND_GAP) - BAND_GAP, 6),
     ].join('\n'),
   };
 }
 
 /** Colours of both themes, for elements of {@link charts}: lines by place, bands by algorithm. */
-export const chartStyle = [
+export const CHART_STYLE = [
   '.tc{--ink:#1c2128;--dim:#667085;--grid:#e4e7ec;--paper:#fff;--l0:#2f6fde;--l1:#d9622b;--l2:#2c8a57;--l3:#8f4bd1;--l4:#a67c00;',
   '--Tree:#59a96a;--Ring:#5b8def;--NVLS:#b07be0;--NVLSTree:#d86fb3;--CollNetDirect:#e0974a;--CollNetChain:#c9b037;--PAT:#3aa6a6;--none:#98a2b3}',
   '@media (prefers-color-scheme:dark){.tc{--ink:#e6e8eb;--dim:#98a2b3;--grid:#2d333b;--paper:#15181d;--l0:#6ea8fe;--l1:#ff9a62;--l2:#5fc48d;--l3:#c39bf2;--l4:#e0bd4a;',
@@ -46,13 +46,13 @@ export const chartStyle = [
   '.tc .tc-band-text{font-size:11px}',
 ].join('');
 
-const chartWidth = 960;
-const left = 64;
-const right = 190;
-const plotTop = 28;
-const plotHeight = 250;
-const bandHeight = 30;
-const bandGap = 8;
+const CHART_WIDTH = 960;
+const LEFT = 64;
+const RIGHT = 190;
+const PLOT_TOP = 28;
+const PLOT_HEIGHT = 250;
+const BAND_HEIGHT = 30;
+const BAND_GAP = 8;
 
 interface Axis {
   readonly least: number;
@@ -64,7 +64,7 @@ interface Axis {
 function axisOf(least: number, most: number): Axis {
   const [from, to] = least === most ? [least / Math.SQRT2, most * Math.SQRT2] : [least, most];
   const span = Math.log2(to / from);
-  return { least: from, most: to, x: (bytes) => left + ((chartWidth - left - right) * Math.log2(bytes / from)) / span };
+  return { least: from, most: to, x: (bytes) => LEFT + ((CHART_WIDTH - LEFT - RIGHT) * Math.log2(bytes / from)) / span };
 }
 
 type Group = ReturnType<typeof alike>[number];
@@ -73,7 +73,7 @@ function bandwidthChart(groups: readonly Group[], axis: Axis): string[] {
   const most = Math.max(0.001, ...groups.flatMap(({ rows }) => rows.map(({ choice }) => choice?.busGBps ?? 0)));
   const step = niceStep(most / 4);
   const top = step * Math.ceil(most / step);
-  const y = (gbps: number) => plotTop + plotHeight * (1 - gbps / top);
+  const y = (gbps: number) => PLOT_TOP + PLOT_HEIGHT * (1 - gbps / top);
   const lines = Array.from({ length: Math.round(top / step) + 1 }, (_, index) => index * step);
   // Names stand at the ends of their lines, pushed apart where these end close together.
   const ends = groups
@@ -82,15 +82,15 @@ function bandwidthChart(groups: readonly Group[], axis: Axis): string[] {
   const labels = pushApart(
     ends.map((end) => end.y),
     32,
-    plotTop + plotHeight - 14,
+    PLOT_TOP + PLOT_HEIGHT - 14,
   );
   return [
-    `<text x="${left}" y="${plotTop - 12}" class="tc-head">Bus bandwidth, GB/s</text>`,
+    `<text x="${LEFT}" y="${PLOT_TOP - 12}" class="tc-head">Bus bandwidth, GB/s</text>`,
     ...lines.flatMap((gbps) => [
-      `<line x1="${left}" y1="${at(y(gbps))}" x2="${chartWidth - right}" y2="${at(y(gbps))}" class="tc-grid"/>`,
-      `<text x="${left - 8}" y="${at(y(gbps) + 4)}" text-anchor="end" class="tc-dim">${Number(gbps.toPrecision(6))}</text>`,
+      `<line x1="${LEFT}" y1="${at(y(gbps))}" x2="${CHART_WIDTH - RIGHT}" y2="${at(y(gbps))}" class="tc-grid"/>`,
+      `<text x="${LEFT - 8}" y="${at(y(gbps) + 4)}" text-anchor="end" class="tc-dim">${Number(gbps.toPrecision(6))}</text>`,
     ]),
-    ...sizeTicks(axis, plotTop + plotHeight, 4),
+    ...sizeTicks(axis, PLOT_TOP + PLOT_HEIGHT, 4),
     ...groups.map(({ rows }, index) => {
       const points = rows.flatMap(({ bytes, choice }) =>
         choice === undefined ? [] : [`${at(axis.x(bytes))},${at(y(choice.busGBps))}`],
@@ -114,8 +114,8 @@ function bandwidthChart(groups: readonly Group[], axis: Axis): string[] {
       ),
     ),
     ...ends.flatMap(({ group, index }, place) => [
-      `<text x="${chartWidth - right + 10}" y="${at((labels[place] ?? 0) + 4)}" style="fill:var(--l${index % 5});font-weight:600">${escape(shortTitle(group.title))}</text>`,
-      `<text x="${chartWidth - right + 10}" y="${at((labels[place] ?? 0) + 18)}" class="tc-dim">${formatRate(group.rows.at(-1)?.choice?.busGBps ?? 0)} GB/s</text>`,
+      `<text x="${CHART_WIDTH - RIGHT + 10}" y="${at((labels[place] ?? 0) + 4)}" style="fill:var(--l${index % 5});font-weight:600">${escape(shortTitle(group.title))}</text>`,
+      `<text x="${CHART_WIDTH - RIGHT + 10}" y="${at((labels[place] ?? 0) + 18)}" class="tc-dim">${formatRate(group.rows.at(-1)?.choice?.busGBps ?? 0)} GB/s</text>`,
     ]),
   ];
 }
@@ -142,7 +142,7 @@ function bands({ title, rows, flips }: Group, axis: Axis, y: number): string[] {
       const fits = [label, way?.algorithm ?? '', ''].find((text) => text.length * 6.4 + 10 <= width) ?? '';
       const range = `${formatBytes(Math.round(bytes))} to ${formatBytes(Math.round(end))}`;
       return [
-        `<rect x="${at(from)}" y="${y}" width="${at(width)}" height="${bandHeight}" rx="3" style="fill:var(--${colourOf(way?.algorithm)})" opacity="${
+        `<rect x="${at(from)}" y="${y}" width="${at(width)}" height="${BAND_HEIGHT}" rx="3" style="fill:var(--${colourOf(way?.algorithm)})" opacity="${
           strength[way?.protocol ?? 'Simple']
         }"><title>${escape(`${title}: ${label}, ${range}`)}</title></rect>`,
         ...(fits === ''
@@ -150,7 +150,7 @@ function bands({ title, rows, flips }: Group, axis: Axis, y: number): string[] {
           : [`<text x="${at(from + 7)}" y="${y + 19}" class="tc-band-text" pointer-events="none">${escape(fits)}</text>`]),
       ];
     }),
-    `<text x="${chartWidth - right + 10}" y="${y + 19}">${escape(shortTitle(title))}</text>`,
+    `<text x="${CHART_WIDTH - RIGHT + 10}" y="${y + 19}">${escape(shortTitle(title))}</text>`,
   ];
 }
 

@@ -1,5 +1,5 @@
 import { formatGBps } from '../../topology/view/format.js';
-import { charts, chartStyle } from './charts.js';
+import { charts, CHART_STYLE } from './charts.js';
 import type { Forecast } from './forecast.js';
 import { linkKindNames } from './fullest-link.js';
 import { escape } from '../../topology/view/markup.js';
@@ -22,7 +22,7 @@ export function overviewHtml(overview: Overview, curves: readonly Forecast[], pi
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
     '<meta name="color-scheme" content="light dark">',
     `<title>${escape(overview.title)} · tccl plan</title>`,
-    `<style>${style}${chartStyle}</style>`,
+    `<style>${STYLE}${CHART_STYLE}</style>`,
     '</head>',
     '<body>',
     '<main>',
@@ -33,7 +33,7 @@ export function overviewHtml(overview: Overview, curves: readonly Forecast[], pi
     section('Channels', graphTable(overview) + overview.hosts.map((host) => ringList(host, overview.hosts.length > 1)).join('')),
     section('In use', useList(overview)),
     ...(pictures.length === 0 ? [] : [section('Machines', pictures.map(pictureFigure).join(''))]),
-    footer,
+    FOOTER,
     '</main>',
     '</body>',
     '</html>',
@@ -41,7 +41,7 @@ export function overviewHtml(overview: Overview, curves: readonly Forecast[], pi
   ].join('\n');
 }
 
-const style = [
+const STYLE = [
   ':root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1c2128;--dim:#667085;--line:#e4e7ec;--accent:#2f6fde;--yes:#1f7a48;--yesbg:#e3f4ea;--no:#667085;--nobg:#eef0f3;--part:#8a5a00;--partbg:#fdf1d8}',
   '@media (prefers-color-scheme:dark){:root{--bg:#0e1116;--card:#15181d;--ink:#e6e8eb;--dim:#98a2b3;--line:#2d333b;--accent:#6ea8fe;--yes:#7fd6a5;--yesbg:#16301f;--no:#98a2b3;--nobg:#22272e;--part:#f0c674;--partbg:#352a12}}',
   '*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 ui-sans-serif,system-ui,"Segoe UI",Helvetica,Arial,sans-serif}',
@@ -137,12 +137,12 @@ function graphTable({ graphs, nNodes }: Overview): string {
 }
 
 /** More ways than this tell nothing new. */
-const mostRings = 8;
+const MOST_RINGS = 8;
 
 function ringList({ name, rings, nRanks }: HostOverview, several: boolean): string {
   if (nRanks === 1 && rings.every(({ entry }) => entry === undefined)) return '';
-  const more = rings.length > mostRings ? `<p class="dim">and ${rings.length - mostRings} more</p>` : '';
-  return `<div class="card"><h3>Rings within a host${several ? `: ${escape(name)}` : ''}</h3>${rings.slice(0, mostRings).map(ringRow).join('')}${more}</div>`;
+  const more = rings.length > MOST_RINGS ? `<p class="dim">and ${rings.length - MOST_RINGS} more</p>` : '';
+  return `<div class="card"><h3>Rings within a host${several ? `: ${escape(name)}` : ''}</h3>${rings.slice(0, MOST_RINGS).map(ringRow).join('')}${more}</div>`;
 }
 
 function ringRow({ channels, entry, exit, ranks }: RingOverview): string {
@@ -166,6 +166,6 @@ function pictureFigure({ name, svg }: MachinePicture): string {
   return `<figure class="card scroll"><img class="pic" alt="${escape(name)}: CPUs, PCIe switches, GPUs, network cards" src="data:image/svg+xml,${encodeURIComponent(svg)}"></figure>`;
 }
 
-const footer =
+const FOOTER =
   '<footer>Made by <code>tccl plan</code>. Times and bandwidths are what NCCL 2.30.7 predicts with its own model and chooses by (float32, sum), ' +
   'not measurements; algbw is size by time, busbw what links carry as nccl-tests counts it, both in GB/s (10⁹ bytes a second).</footer>';

@@ -1,5 +1,5 @@
 import { counted } from '../../../counted.js';
-import { charts, chartStyle } from './charts.js';
+import { charts, CHART_STYLE } from './charts.js';
 import type { Forecast } from './forecast.js';
 import { escape } from '../../topology/view/markup.js';
 import type { Overview } from './overview.js';
@@ -15,7 +15,7 @@ export function overviewSvg(overview: Overview, curves: readonly Forecast[]): st
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height + head}" viewBox="0 0 ${width} ${height + head}" role="img" class="tc">`,
     `<title>${escape(`${title}: bus bandwidth and choice of algorithm by size`)}</title>`,
-    `<style>${chartStyle}</style>`,
+    `<style>${CHART_STYLE}</style>`,
     '<rect width="100%" height="100%" class="tc-paper"/>',
     `<text x="20" y="30" class="tc-title">${escape(title)}</text>`,
     `<text x="20" y="50" class="tc-dim">${escape(facts)}</text>`,

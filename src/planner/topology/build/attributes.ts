@@ -8,12 +8,12 @@ import { describeElement, type XmlElement } from '../xml/tree.js';
  */
 
 /** NCCL's `ncclInternalError`, which it returns for everything that it misses in an XML. */
-const ncclInternalError = 3;
+const NCCL_INTERNAL_ERROR = 3;
 
 /** An error about an element, with its place. */
 export function elementError(element: XmlElement, problem: string, code: 'CONTENT' | 'TOO_LARGE' = 'CONTENT'): InputError {
   const place = element.line > 0 ? { line: element.line, column: element.column } : {};
-  return new InputError(code, `${describeElement(element)}: ${problem}`, { ...place, ncclResult: ncclInternalError });
+  return new InputError(code, `${describeElement(element)}: ${problem}`, { ...place, ncclResult: NCCL_INTERNAL_ERROR });
 }
 
 /** The attribute's text, which must be there. */

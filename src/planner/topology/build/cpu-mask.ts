@@ -1,6 +1,6 @@
 /** Most cores that glibc's CPU sets, and so NCCL's, can hold. */
-const maxCpus = 1024;
-const bitsPerPart = 32;
+const MAX_CPUS = 1024;
+const BITS_PER_PART = 32;
 
 /**
  * The cores in a mask as Linux writes it: hexadecimal numbers of 32 bits, the highest first, separated by commas
@@ -10,12 +10,12 @@ export function cpusOfMask(mask: string): number[] {
   const parts = mask
     .split(',')
     .filter((part) => part !== '')
-    .slice(0, maxCpus / bitsPerPart);
+    .slice(0, MAX_CPUS / BITS_PER_PART);
   const cpus: number[] = [];
   parts.reverse().forEach((part, position) => {
-    const bits = Number(BigInt.asUintN(bitsPerPart, BigInt(`0x${/^\s*(?:0[xX])?([0-9a-fA-F]+)/.exec(part)?.[1] ?? '0'}`)));
-    for (let bit = 0; bit < bitsPerPart; bit++) {
-      if ((bits >>> bit) & 1) cpus.push(position * bitsPerPart + bit);
+    const bits = Number(BigInt.asUintN(BITS_PER_PART, BigInt(`0x${/^\s*(?:0[xX])?([0-9a-fA-F]+)/.exec(part)?.[1] ?? '0'}`)));
+    for (let bit = 0; bit < BITS_PER_PART; bit++) {
+      if ((bits >>> bit) & 1) cpus.push(position * BITS_PER_PART + bit);
     }
   });
   return cpus;

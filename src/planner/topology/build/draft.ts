@@ -1,12 +1,12 @@
-import { type LinkType, NodeType, nodeTypes } from '../types.js';
+import { type LinkType, NodeType, NODE_TYPES } from '../types.js';
 import { assemble, linksFromLists } from '../assemble.js';
 import type { CpuNode, GpuNode, Links, NetNode, PluginNode, System, SystemNode } from '../system.js';
 
 /** A system while it is being built: nodes come and go, links are sorted as they are added. */
 
 /** Most nodes of one type, and most links of one node, that NCCL has room for. */
-export const maxNodesOfType = 640;
-export const maxLinksOfNode = 576;
+export const MAX_NODES_OF_TYPE = 640;
+export const MAX_LINKS_OF_NODE = 576;
 
 interface DraftLink {
   readonly type: LinkType;
@@ -57,8 +57,8 @@ export interface DraftNode<Type extends NodeType = NodeType> {
 
 /** Nodes by type, and the first node of each id. */
 export class Draft {
-  readonly nodes: DraftNode[][] = Array.from({ length: nodeTypes }, () => []);
-  readonly #byId: Map<bigint, DraftNode>[] = Array.from({ length: nodeTypes }, () => new Map<bigint, DraftNode>());
+  readonly nodes: DraftNode[][] = Array.from({ length: NODE_TYPES }, () => []);
+  readonly #byId: Map<bigint, DraftNode>[] = Array.from({ length: NODE_TYPES }, () => new Map<bigint, DraftNode>());
 
   all<Type extends NodeType>(type: Type): DraftNode<Type>[] {
     return this.nodes[type] as DraftNode<Type>[];
@@ -72,7 +72,7 @@ export class Draft {
   /** Adds a node, or gives undefined when NCCL has no room for another of its type. */
   add<Type extends NodeType>(type: Type, systemId: number, localId: bigint, data: DataOf[Type]): DraftNode<Type> | undefined {
     const nodes = this.all(type);
-    if (nodes.length === maxNodesOfType) return undefined;
+    if (nodes.length === MAX_NODES_OF_TYPE) return undefined;
     const node: DraftNode<Type> = { type, systemId, localId: BigInt.asUintN(56, localId), data, links: [], mostLinks: 0 };
     nodes.push(node);
     const byId = this.#byId[type];
@@ -99,7 +99,7 @@ export class Draft {
   toSystem(hostHashes: readonly bigint[], systemId: number): System {
     const drafts = this.nodes.flat();
     const vertices = new Map(drafts.map((draft, vertex) => [draft, vertex]));
-    const first = new Int32Array(nodeTypes + 1);
+    const first = new Int32Array(NODE_TYPES + 1);
     this.nodes.forEach((nodes, type) => (first[type + 1] = (first[type] ?? 0) + nodes.length));
 
     const nodes = drafts.map((draft, vertex): SystemNode => {
@@ -130,7 +130,7 @@ export function connect(from: DraftNode, to: DraftNode, type: LinkType, bandwidt
   const { links } = from;
   let position = links.findIndex((link) => link.to === to && link.type === type);
   if (position < 0) {
-    if (links.length === maxLinksOfNode) return false;
+    if (links.length === MAX_LINKS_OF_NODE) return false;
     position = links.push({ type, to, bandwidthGBps: 0 }) - 1;
     from.mostLinks = Math.max(from.mostLinks, links.length);
   }

@@ -1,5 +1,5 @@
 import { elementError } from './attributes.js';
-import { type Draft, type DraftNode, maxLinksOfNode } from './draft.js';
+import { type Draft, type DraftNode, MAX_LINKS_OF_NODE } from './draft.js';
 import { NodeType } from '../types.js';
 import type { Rules } from '../../versions/rules.js';
 import type { XmlElement } from '../xml/tree.js';
@@ -50,8 +50,8 @@ function mergeInto(draft: Draft, upper: DraftNode, sub: DraftNode, system: XmlEl
   for (const link of sub.links) {
     const device = link.to;
     if (device === upper) continue;
-    if (upper.links.length === maxLinksOfNode) {
-      throw elementError(system, `NCCL has room for ${maxLinksOfNode} links of one PCI switch only`, 'TOO_LARGE');
+    if (upper.links.length === MAX_LINKS_OF_NODE) {
+      throw elementError(system, `NCCL has room for ${MAX_LINKS_OF_NODE} links of one PCI switch only`, 'TOO_LARGE');
     }
     upper.mostLinks = Math.max(upper.mostLinks, upper.links.push({ ...link }));
     const back = device.links.find((other) => other.to === sub);

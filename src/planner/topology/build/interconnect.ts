@@ -1,5 +1,5 @@
 import type { InputError } from '../../../errors.js';
-import { interCpuGBps, localGBps, nvLinkGBps } from '../bandwidths.js';
+import { interCpuGBps, LOCAL_GBPS, nvLinkGBps } from '../bandwidths.js';
 import { LinkType, NodeType } from '../types.js';
 import type { XmlElement } from '../xml/tree.js';
 import { busIdNumber, elementError, integerOr, lookUp, requiredInteger, requiredText } from './attributes.js';
@@ -79,7 +79,7 @@ export function addPciLinks(build: Build, system: XmlElement): void {
       if (from === undefined) throw elementError(link, 'stands below a <pci> that is no switch');
       const to = build.draft.find(NodeType.PCI, systemId, busIdNumber(requiredText(link, 'target')));
       if (to === undefined) build.note(link, 'its target is no PCI switch of this system, so NCCL leaves the link out');
-      else linkTo(link, from, to, LinkType.LOC, localGBps);
+      else linkTo(link, from, to, LinkType.LOC, LOCAL_GBPS);
     }
   });
 }

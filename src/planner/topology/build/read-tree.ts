@@ -1,4 +1,4 @@
-import { localGBps, pciLink, splitGpuGBps } from '../bandwidths.js';
+import { LOCAL_GBPS, pciLink, SPLIT_GPU_GBPS } from '../bandwidths.js';
 import { parseBigInteger, parseUnsigned64 } from '../c-numbers.js';
 import { CpuArch, CpuModel, CpuVendor } from '../system.js';
 import { LinkType, NodeType } from '../types.js';
@@ -14,7 +14,7 @@ import {
   requiredText,
 } from './attributes.js';
 import { cpusOfMask } from './cpu-mask.js';
-import { connect, type Draft, type DraftNode, maxLinksOfNode, maxNodesOfType, type NetData } from './draft.js';
+import { connect, type Draft, type DraftNode, MAX_LINKS_OF_NODE, MAX_NODES_OF_TYPE, type NetData } from './draft.js';
 import { hashBytes } from './hash.js';
 import type { Rules } from '../../versions/rules.js';
 
@@ -66,13 +66,13 @@ const cpuVendors: readonly (readonly [string, number])[] = [
 ];
 
 /** A PCI tree deeper than this is no machine. */
-const maxPciDepth = 256;
+const MAX_PCI_DEPTH = 256;
 
 /** What NCCL takes for `maxconn` where it is missing: its largest number of channels. */
-const defaultMaxConnections = 64;
+const DEFAULT_MAX_CONNECTIONS = 64;
 
 /** A NIC without `speed`, or with one that is not positive. */
-const defaultSpeedMbps = 10000;
+const DEFAULT_SPEED_MBPS = 10000;
 
 /** Number of the host that a `<cpu>` belongs to; a hash not met before makes a new host. */
 export function systemIdOf(build: Build, cpu: XmlElement): number {
@@ -101,7 +101,7 @@ export function addCpu(build: Build, element: XmlElement): void {
       let nic: DraftNode | undefined = build.draft.find(NodeType.NIC, systemId, 0n);
       if (nic === undefined) {
         nic = addNode(build, child, NodeType.NIC, systemId, 0n, {});
-        join(child, cpu, nic, LinkType.PCI, localGBps);
+        join(child, cpu, nic, LinkType.PCI, LOCAL_GBPS);
       }
       addNets(build, child, nic, systemId);
     }
@@ -123,7 +123,7 @@ function cpuModel(element: XmlElement, vendor: number): number {
  * all else below that bridge, as in NCCL.
  */
 function addPci(build: Build, element: XmlElement, { parent, systemId, depth }: Place): void {
-  if (depth > maxPciDepth) throw elementError(element, `PCI devices are nested deeper than ${maxPciDepth} levels`, 'TOO_LARGE');
+  if (depth > MAX_PCI_DEPTH) throw elementError(element, `PCI devices are nested deeper than ${MAX_PCI_DEPTH} levels`, 'TOO_LARGE');
   const type = lookUp(requiredText(element, 'class'), pciClasses, NodeType.PCI);
   const busId = busIdNumber(requiredText(element, 'busid'));
   const bandwidthGBps = pciBandwidth(build, element);
@@ -215,7 +215,7 @@ function addGpu(build: Build, pci: XmlElement, element: XmlElement, at: GpuPlace
     });
     join(element, dev, at.parent, LinkType.PCI, at.bandwidthGBps);
     for (const sibling of devsOfGpu(build, element, systemId, devId)) {
-      if (sibling !== dev) join(element, dev, sibling, LinkType.LOC, splitGpuGBps);
+      if (sibling !== dev) join(element, dev, sibling, LinkType.LOC, SPLIT_GPU_GBPS);
     }
   } else if (pci.children.filter((child) => child.name === 'gpu')[0] === element) {
     build.note(pci, 'its bus id is used by a GPU before, so NCCL takes both for one GPU');
@@ -230,7 +230,7 @@ function addGpu(build: Build, pci: XmlElement, element: XmlElement, at: GpuPlace
     mloPart: integerOr(element, 'mlopart', -1),
     parent: dev,
   });
-  join(element, dev, gpu, LinkType.LOC, localGBps);
+  join(element, dev, gpu, LinkType.LOC, LOCAL_GBPS);
   dev.data.gpuCount++;
 }
 
@@ -312,7 +312,7 @@ function addNet(build: Build, element: XmlElement, nic: DraftNode, systemId: num
     latencyUs: floatOrZero(element, 'latency'),
     port: integerOr(element, 'port', 0),
     gdr: integerOr(element, 'gdr', 0) !== 0,
-    maxChannels: integerOr(element, 'maxconn', defaultMaxConnections),
+    maxChannels: integerOr(element, 'maxconn', DEFAULT_MAX_CONNECTIONS),
     coll: integerOr(element, 'coll', 0) !== 0,
     rail: build.rules.railsAndPlanes ? integerOr(element, 'rail', -1) : -1,
     plane: build.rules.railsAndPlanes ? integerOr(element, 'plane', -1) : -1,
@@ -334,7 +334,7 @@ function addPluginDevice(
 
 function netBandwidth(element: XmlElement): number {
   const speedMbps = integerOr(element, 'speed', 0);
-  return Math.fround((speedMbps > 0 ? speedMbps : defaultSpeedMbps) / 8000);
+  return Math.fround((speedMbps > 0 ? speedMbps : DEFAULT_SPEED_MBPS) / 8000);
 }
 
 /** NCCL's hash of the bus id of the nearest PCI device above, or of the card's GUID where there is none. */
@@ -358,7 +358,7 @@ export function addNode<Type extends NodeType>(
   data: DraftNode<Type>['data'],
 ): DraftNode<Type> {
   const node = build.draft.add(type, systemId, localId, data);
-  if (node === undefined) throw elementError(element, `NCCL has room for ${maxNodesOfType} nodes of one type only`, 'TOO_LARGE');
+  if (node === undefined) throw elementError(element, `NCCL has room for ${MAX_NODES_OF_TYPE} nodes of one type only`, 'TOO_LARGE');
   return node;
 }
 
@@ -371,6 +371,6 @@ export function join(element: XmlElement, a: DraftNode, b: DraftNode, type: Link
 /** A link in one direction. */
 export function linkTo(element: XmlElement, from: DraftNode, to: DraftNode, type: LinkType, bandwidthGBps: number): void {
   if (!connect(from, to, type, bandwidthGBps)) {
-    throw elementError(element, `NCCL has room for ${maxLinksOfNode} links of one node only`, 'TOO_LARGE');
+    throw elementError(element, `NCCL has room for ${MAX_LINKS_OF_NODE} links of one node only`, 'TOO_LARGE');
   }
 }

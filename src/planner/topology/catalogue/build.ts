@@ -13,8 +13,8 @@ export const linkSpeeds = { 3: '8.0 GT/s PCIe', 4: '16.0 GT/s PCIe', 5: '32.0 GT
 export type PciGeneration = keyof typeof linkSpeeds;
 
 /** Target of an NVLink to an NVSwitch that is not visible, as NCCL writes it. */
-export const hiddenNvSwitch = 'fffffff:ffff:ff';
-export const nvSwitchClass = '0x068000';
+export const HIDDEN_NVSWITCH = 'fffffff:ffff:ff';
+export const NVSWITCH_CLASS = '0x068000';
 
 /** A PCI switch: vendor, device, subsystem. */
 export interface SwitchModel {
@@ -165,7 +165,7 @@ export class TreeBuilder {
     for (const { element, model } of this.gpus) {
       const counts = linksPerGpu ?? busIds.map((_, index) => Math.ceil((model.nvlinks - index) / busIds.length));
       busIds.forEach((target, index) => {
-        nvlink(element, target, counts[index] ?? 0, nvSwitchClass);
+        nvlink(element, target, counts[index] ?? 0, NVSWITCH_CLASS);
       });
     }
   }

@@ -9,10 +9,10 @@ import {
   describeElement,
   type XmlElement,
 } from '../xml/tree.js';
-import { addC2c, addNet, hexId, hiddenNvSwitch, linkSpeeds, nvlink, nvSwitchClass, setCpuModel, setMissing } from './build.js';
+import { addC2c, addNet, hexId, HIDDEN_NVSWITCH, linkSpeeds, nvlink, NVSWITCH_CLASS, setCpuModel, setMissing } from './build.js';
 import type { GpuModel } from './gpus.js';
 import type { GpuGroup, Hardware, NicGroup } from './hardware.js';
-import { hardwareForm } from './hardware-form.js';
+import { HARDWARE_FORM } from './hardware-form.js';
 import type { NicModel } from './nics.js';
 
 /** A completed topology. */
@@ -88,7 +88,7 @@ function addNvlinks(gpus: readonly XmlElement[], places: readonly XmlElement[], 
   gpus.forEach((gpu, from) => {
     if (childNamed(gpu, 'nvlink') !== undefined) return;
     // NCCL too writes a hidden switch when a virtual machine does not see the real ones.
-    if (wiring === 'switch') nvlink(gpu, hiddenNvSwitch, model.nvlinks, nvSwitchClass);
+    if (wiring === 'switch') nvlink(gpu, HIDDEN_NVSWITCH, model.nvlinks, NVSWITCH_CLASS);
     places.forEach((place, to) => {
       const count =
         wiring === 'pairs' ? ((from ^ 1) === to ? model.nvlinks : 0) : typeof wiring === 'string' ? 0 : (wiring[from]?.[to] ?? 0);
@@ -137,7 +137,7 @@ function chooseSlots(
       ? `${what}: the file has ${candidates.length === 0 ? 'no place' : `places for ${candidates.length} only`} (PCI devices of that class)${
           candidates.length === 0 ? '' : `, at ${list(candidates)}`
         }`
-      : `${what}: the file has ${candidates.length} places, at ${list(candidates)}; say which, as in ${hardwareForm}`,
+      : `${what}: the file has ${candidates.length} places, at ${list(candidates)}; say which, as in ${HARDWARE_FORM}`,
     place.line > 0 ? { line: place.line, column: place.column } : {},
   );
 }

@@ -2,7 +2,7 @@ import { parse as parseYaml } from 'yaml';
 import { InputError, InvalidArgumentError } from '../../../errors.js';
 import { cpuModels, type CpuModel } from './cpus.js';
 import { gpuModels, type GpuModel } from './gpus.js';
-import { hardwareForm } from './hardware-form.js';
+import { HARDWARE_FORM } from './hardware-form.js';
 import { findModel, lookUpModel } from './lookup.js';
 import { nicModels, nicOfSpeed, type NicModel } from './nics.js';
 
@@ -50,7 +50,7 @@ export interface NicGroup {
  */
 export function parseHardware(text: string): Hardware {
   const trimmed = text.trim();
-  if (trimmed === '') throw new InputError('SYNTAX', `the description of the hardware is empty; write ${hardwareForm}`);
+  if (trimmed === '') throw new InputError('SYNTAX', `the description of the hardware is empty; write ${HARDWARE_FORM}`);
   return /^(\{|gpus\s*:|nics\s*:|cpu\s*:|#)/.test(trimmed) ? fromYaml(trimmed) : fromLine(trimmed);
 }
 
@@ -78,7 +78,7 @@ function fromLine(text: string): Hardware {
       throw new InvalidArgumentError(
         'UNKNOWN_NAME',
         `${JSON.stringify(part)} names no GPU, network card or CPU of the catalogue; write ${
-          hardwareForm
+          HARDWARE_FORM
         }; GPUs are ${gpuModels.map(({ id }) => id).join(', ')}`,
       );
     }

@@ -3,7 +3,7 @@ import { didYouMean } from '../../../suggest.js';
 import type { XmlElement } from '../xml/tree.js';
 import {
   connectX8Switch,
-  hiddenNvSwitch,
+  HIDDEN_NVSWITCH,
   pex8764,
   pex88096,
   pex89000,
@@ -66,7 +66,7 @@ const pcieBox = /^pcie-(\d+)-([a-z0-9-]+)$/;
 const pcieBoxSizes = { least: 2, most: 16 } as const;
 
 /** How such names are made, for help texts. */
-export const pcieBoxForm = `pcie-N-GPU, N from ${pcieBoxSizes.least} to ${pcieBoxSizes.most}, as pcie-8-l40s`;
+export const PCIE_BOX_FORM = `pcie-N-GPU, N from ${pcieBoxSizes.least} to ${pcieBoxSizes.most}, as pcie-8-l40s`;
 
 /**
  * A machine of the catalogue, or a box of PCIe cards (`pcie-8-l40s`), by name.
@@ -79,7 +79,7 @@ export function machine(name: string): XmlElement {
   const names = machines.map((entry) => entry.name);
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
-    `the catalogue has no machine ${JSON.stringify(name)}${suggestMachine(name)}; it has ${names.join(', ')} and ${pcieBoxForm}`,
+    `the catalogue has no machine ${JSON.stringify(name)}${suggestMachine(name)}; it has ${names.join(', ')} and ${PCIE_BOX_FORM}`,
   );
 }
 
@@ -311,7 +311,7 @@ function blackwellRack(model: 'gb200' | 'gb300', trays: number): XmlElement {
         }
       }
     }
-    tree.nvSwitches([hiddenNvSwitch]);
+    tree.nvSwitches([HIDDEN_NVSWITCH]);
     tree.c2c();
     for (const numa of tree.system.children) {
       numa.parent = rack.system;

@@ -1,18 +1,18 @@
 import { InputError } from '../../../errors.js';
 import type { Parameters } from '../../parameters.js';
 import { busIdNumber, integerOr } from '../build/attributes.js';
-import { PathType, pathTypePort } from '../types.js';
+import { PathType, PATH_TYPE_PORT } from '../types.js';
 import { childNamed, createElement, descendants, type XmlElement } from '../xml/tree.js';
 import { trimUnused } from './trim-unused.js';
 
 /** NCCL's InfiniBand plugin joins this many devices at most into one. */
-const maxDevicesOfNic = 8;
+const MAX_DEVICES_OF_NIC = 8;
 
 /** The class of a PCI switch, as NCCL compares it here: the whole text. */
-const switchClass = '0x060400';
+const SWITCH_CLASS = '0x060400';
 
 /** What the InfiniBand plugin gives as plane of a merged device: this bit, and one for each plane in it. */
-const mergedPlaneBit = 0x4000;
+const MERGED_PLANE_BIT = 0x4000;
 
 /**
  * Joins network devices into virtual ones as NCCL does at its start: first the groups that NCCL_NET_FORCE_MERGE names, then
@@ -53,7 +53,7 @@ function forcedGroups(nics: readonly XmlElement[], wish: string | undefined): Xm
     .map((group) => {
       const wanted = group
         .split(',')
-        .slice(0, maxDevicesOfNic)
+        .slice(0, MAX_DEVICES_OF_NIC)
         .map((entry) => entry.split(':'))
         .filter(([name]) => name !== '');
       const parts = nics.filter((nic) =>
@@ -83,7 +83,7 @@ function nearGroups(nics: readonly XmlElement[], placed: Set<XmlElement>, parame
     placed.add(nic);
     const group = [nic];
     for (const other of nics) {
-      if (group.length === maxDevicesOfNic) break;
+      if (group.length === MAX_DEVICES_OF_NIC) break;
       if (placed.has(other) || distance([nic, other]).type > parameters.netMergeLevel) continue;
       if (parameters.netMergePolicy === 'RAIL' && (railOf(nic) === -1 || railOf(nic) !== railOf(other))) continue;
       group.push(other);
@@ -108,7 +108,7 @@ function typeOfDistance(lines: readonly (readonly XmlElement[])[], depth: number
   // Functions of one PCI device differ in the last digit of their bus ids only.
   const busIds = lines.flatMap((line) => (line[depth] === undefined ? [] : [line[depth].attributes.get('busid')]));
   if (busIds.length > 0 && busIds.every((busId) => busId !== undefined && busId.slice(0, -1) === busIds[0]?.slice(0, -1))) {
-    return pathTypePort;
+    return PATH_TYPE_PORT;
   }
   switch (common?.name) {
     case undefined:
@@ -119,7 +119,7 @@ function typeOfDistance(lines: readonly (readonly XmlElement[])[], depth: number
       return PathType.PHB;
     case 'nic':
     case 'net':
-      return pathTypePort;
+      return PATH_TYPE_PORT;
     default: {
       const isChild = (line: readonly XmlElement[]) => {
         const pci = line.at(-1)?.parent?.parent;
@@ -145,7 +145,7 @@ function addVirtualNic(system: XmlElement, parts: readonly XmlElement[], dev: nu
   const sum = parts.reduce((speed, part) => speed + integerOr(part, 'speed', 0), 0);
   const rails = new Set(parts.map((part) => integerOr(part, 'rail', -1)));
   const [rail = -1] = rails.size === 1 ? rails : [];
-  const plane = parts.reduce((bits, part) => bits | (1 << (planes.get(integerOr(part, 'plane', -1)) ?? 0)), mergedPlaneBit);
+  const plane = parts.reduce((bits, part) => bits | (1 << (planes.get(integerOr(part, 'plane', -1)) ?? 0)), MERGED_PLANE_BIT);
   const copied = (name: string) => {
     const value = first.attributes.get(name);
     return value === undefined ? [] : [[name, value] as const];
@@ -179,7 +179,7 @@ function placeOfVirtualNic(system: XmlElement, parts: readonly XmlElement[], fir
     );
   }
   const width = type === PathType.PHB || type === PathType.PXB || type === PathType.PIX ? linkWidth(shared, new Set(parts)) : 0;
-  const needsOwn = shared.name === 'cpu' || (shared.name === 'pci' && shared.attributes.get('class') === switchClass);
+  const needsOwn = shared.name === 'cpu' || (shared.name === 'pci' && shared.attributes.get('class') === SWITCH_CLASS);
   const place = needsOwn ? newPciDevice(system, shared, first) : shared;
 
   // The link up to the common device carries the traffic of all parts.

@@ -1,4 +1,4 @@
-import { nvSwitchClass, setMissing } from '../catalogue/build.js';
+import { NVSWITCH_CLASS, setMissing } from '../catalogue/build.js';
 import { gpuModels } from '../catalogue/gpus.js';
 import { childNamed, childrenNamed, createElement, type XmlElement } from '../xml/tree.js';
 import { hasGpuDirect, type MachineFiles, type ProbedGpu } from './machine-files.js';
@@ -89,7 +89,7 @@ export function addGpu(files: MachineFiles, pci: XmlElement, gpu: FoundGpu, rank
   }
   for (const link of childrenNamed(element, 'nvlink')) {
     // An end that the machine does not show is an NVSwitch, as in NCCL.
-    setMissing(link, [['tclass', idOf(files, link.attributes.get('target') ?? '', 'class') || nvSwitchClass]]);
+    setMissing(link, [['tclass', idOf(files, link.attributes.get('target') ?? '', 'class') || NVSWITCH_CLASS]]);
   }
   element.attributes.set('rank', String(rank)).set('keep', '1');
   setMissing(element, [['gdr', gpu.gdr ? '1' : '0']]);

@@ -24,7 +24,7 @@ export interface DetectOptions {
   /**
    * A topology to begin with, as NCCL begins with `NCCL_TOPO_FILE`: what it says stays, devices of the machine are put at
    * their bus ids, attributes that it lacks are set, and what no GPU or network device of the machine is below goes.
-   * Without it, {@link defaultFile} of the machine where there is one.
+   * Without it, {@link DEFAULT_FILE} of the machine where there is one.
    */
   readonly file?: XmlElement;
 }
@@ -37,14 +37,14 @@ export interface DetectedMachine {
 }
 
 /** Where NCCL looks for a topology when no variable names one; some virtual machines have it. */
-export const defaultFile = '/var/run/nvidia-topologyd/virtualTopology.xml';
+export const DEFAULT_FILE = '/var/run/nvidia-topologyd/virtualTopology.xml';
 
 /**
  * The topology of a machine from its /sys and /proc, as the ranks of a job with one process a GPU find it together: each
  * finds its own GPU and all network devices, and these are fused in the order of ranks. Ranks are in the order of `dev`.
  * A machine without GPUs, or with CPU ranks, has all its NUMA nodes.
  *
- * @throws InputError where the machine's {@link defaultFile} is no XML
+ * @throws InputError where the machine's {@link DEFAULT_FILE} is no XML
  */
 export function detectMachine(machine: MachineFiles, options: DetectOptions = {}): DetectedMachine {
   const files = cachedFiles(machine);
@@ -100,10 +100,10 @@ function createSystem(): XmlElement {
 }
 
 function readDefaultFile(files: MachineFiles, notes: string[]): XmlElement | undefined {
-  const text = files.readText(defaultFile);
+  const text = files.readText(DEFAULT_FILE);
   if (text === undefined) return undefined;
-  notes.push(`it begins with ${defaultFile}, as NCCL does where NCCL_TOPO_FILE is not set`);
-  return parseXml(text, { fileName: defaultFile }).root;
+  notes.push(`it begins with ${DEFAULT_FILE}, as NCCL does where NCCL_TOPO_FILE is not set`);
+  return parseXml(text, { fileName: DEFAULT_FILE }).root;
 }
 
 /** Places of devices in the file that nothing of the machine is at. */

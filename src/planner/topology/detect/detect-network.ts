@@ -68,8 +68,8 @@ function placeOf(root: XmlElement, pcis: PciDetector, device: NetDevice): XmlEle
 }
 
 /** Queue pairs that a device of the mlx family has, as NCCL reports them. */
-const ibMaxConnections = 131_072;
-const socketMaxConnections = 65_536;
+const IB_MAX_CONNECTIONS = 131_072;
+const SOCKET_MAX_CONNECTIONS = 65_536;
 
 function infinibandDevices(files: MachineFiles, hasRdmaDriver: boolean, notes: string[]): NetDevice[] {
   const devices: NetDevice[] = [];
@@ -105,7 +105,7 @@ function infinibandDevices(files: MachineFiles, hasRdmaDriver: boolean, notes: s
         speedMbps: Math.round(Number.parseFloat(files.readText(`${folder}/ports/${port}/rate`) ?? '0') * 1000),
         port: Number(port) + earlier,
         guid: guidNumber(files.readText(`${folder}/sys_image_guid`) ?? '0'),
-        maxConnections: ibMaxConnections,
+        maxConnections: IB_MAX_CONNECTIONS,
         gdr: hasRdmaDriver,
       });
     }
@@ -127,7 +127,7 @@ function guidNumber(text: string): bigint {
  * Interfaces for sockets: of the first of these kinds that is there at all. Sixteen are all that NCCL has room for.
  */
 const interfaceChoices = [/^ib/, /^(?!docker|lo|virbr)/, /^docker/, /^lo/, /^virbr/];
-const mostInterfaces = 16;
+const MOST_INTERFACES = 16;
 
 function socketDevices(files: MachineFiles, interfaces: readonly string[] | undefined): NetDevice[] {
   const usable =
@@ -138,7 +138,7 @@ function socketDevices(files: MachineFiles, interfaces: readonly string[] | unde
       .sort((a, b) => interfaceIndex(files, a) - interfaceIndex(files, b));
   const chosen =
     interfaceChoices.map((choice) => usable.filter((name) => choice.test(name))).find((names) => names.length > 0) ?? [];
-  return chosen.slice(0, mostInterfaces).map((name, index) => {
+  return chosen.slice(0, MOST_INTERFACES).map((name, index) => {
     const device = files.resolve(`/sys/class/net/${name}/device`)?.split('/').at(-1);
     const speed = Number(files.readText(`/sys/class/net/${name}/speed`) ?? '');
     return {
@@ -148,20 +148,20 @@ function socketDevices(files: MachineFiles, interfaces: readonly string[] | unde
       speedMbps: speed > 0 ? speed : 10_000,
       port: 0,
       guid: BigInt(index),
-      maxConnections: socketMaxConnections,
+      maxConnections: SOCKET_MAX_CONNECTIONS,
       gdr: false,
     };
   });
 }
 
-const up = 1;
+const UP = 1;
 
 /** Up and running, and no part of a bond or bridge: those have no addresses of their own. */
 function isUp(files: MachineFiles, name: string): boolean {
   const flags = Number(files.readText(`/sys/class/net/${name}/flags`) ?? '0');
   const state = files.readText(`/sys/class/net/${name}/operstate`) ?? '';
   return (
-    (flags & up) !== 0 && (state === 'up' || state === 'unknown') && files.resolve(`/sys/class/net/${name}/master`) === undefined
+    (flags & UP) !== 0 && (state === 'up' || state === 'unknown') && files.resolve(`/sys/class/net/${name}/master`) === undefined
   );
 }
 

@@ -75,7 +75,7 @@ function checkGdrAttributes({ gpus, nets, findings }: Patient): void {
       gdrOff(
         'the network card',
         bandwidthGBps,
-        bandwidthGBps >= rdmaGBps,
+        bandwidthGBps >= RDMA_GBPS,
         'load nvidia-peermem, or a kernel and rdma-core with DMA-BUF; sockets cannot',
       ),
     );
@@ -83,7 +83,7 @@ function checkGdrAttributes({ gpus, nets, findings }: Patient): void {
 }
 
 /** Cards of 100 Gb/s and more are there for RDMA. */
-const rdmaGBps = 12.5;
+const RDMA_GBPS = 12.5;
 
 function gdrOff(what: string, netGBps: number, isLoss: boolean, remedy: string) {
   return {

@@ -26,7 +26,7 @@ export interface DiagnoseOptions {
 }
 
 /** What a file of a whole rack has is a tenth of this. */
-const mostDevices = 5000;
+const MOST_DEVICES = 5000;
 
 /**
  * What is wrong with a topology, or likely to be: each finding with its place, what it costs in GB/s, and what to do.
@@ -42,7 +42,7 @@ export function diagnose(root: XmlElement, options: DiagnoseOptions = {}): Findi
   if (root.name !== 'system') return findings.list();
 
   const devices = devicesOf(root);
-  if (Math.max(devices.cpus.length, devices.pcis.length, devices.gpus.length, devices.nets.length) > mostDevices) {
+  if (Math.max(devices.cpus.length, devices.pcis.length, devices.gpus.length, devices.nets.length) > MOST_DEVICES) {
     findings.add(root, {
       code: 'impossible',
       severity: 'error',

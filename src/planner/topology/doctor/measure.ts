@@ -17,14 +17,14 @@ export interface Gain {
 }
 
 /** Each change builds the whole graph anew: a file with a thousand faults must not take minutes. */
-const mostChanges = 32;
+const MOST_CHANGES = 32;
 
 /**
  * Bandwidths between GPUs, their CPU and the network devices, as the links alone allow: what NCCL may do about a bad
  * link (another NIC by way of another GPU) must not hide it.
  */
 export class Measure {
-  #changesLeft = mostChanges;
+  #changesLeft = MOST_CHANGES;
   readonly #root: XmlElement;
   readonly #parameters: Parameters;
   readonly #bandwidths: ReadonlyMap<string, number>;

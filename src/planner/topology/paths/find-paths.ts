@@ -1,5 +1,5 @@
 import { InputError } from '../../../errors.js';
-import { localGBps } from '../bandwidths.js';
+import { LOCAL_GBPS } from '../bandwidths.js';
 import { countOf, hardwareType, nodeName, type System } from '../system.js';
 import type { Parameters } from '../../parameters.js';
 import { rulesOf } from '../../versions/rules.js';
@@ -79,7 +79,7 @@ class Search {
 
     paths.visit(target, type);
     pathType[column + target] = PathType.LOC;
-    bandwidthGBps[column + target] = localGBps;
+    bandwidthGBps[column + target] = LOCAL_GBPS;
     hopCount[column + target] = 0;
     this.#wave[0] = target;
     let size = 1;

@@ -39,7 +39,7 @@ export interface GdrDecision {
 }
 
 /** GPU Direct RDMA goes to GPUs from this compute capability on for reads, NVLink or not. */
-const readsFromSm = 80;
+const READS_FROM_SM = 80;
 
 /** The decisions that there are: one object each, for paths ask often. */
 const allowed: GdrDecision = { mode: GdrMode.DEFAULT, reason: 'near' };
@@ -138,7 +138,7 @@ export class GpuDirect {
   #mayRead(gpu: number, sm: number): boolean {
     const wish = this.#parameters.netGdrRead;
     if (wish === 0) return false;
-    if (wish > 0 || sm >= readsFromSm || this.#system.gpus.length === 1) return true;
+    if (wish > 0 || sm >= READS_FROM_SM || this.#system.gpus.length === 1) return true;
     return this.#system.gpus.some(
       ({ index }) =>
         index !== gpu && this.#paths.type[this.#paths.between(NodeType.GPU, gpu, NodeType.GPU, index)] === PathType.NVL,

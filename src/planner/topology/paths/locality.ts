@@ -6,7 +6,7 @@ import { type Rules, rulesOf } from '../../versions/rules.js';
 import type { Paths } from './paths.js';
 
 /** Most channels that NCCL has; where it tries channels in turn, it stops here. */
-const maxChannels = 64;
+const MAX_CHANNELS = 64;
 
 /**
  * Which nodes are nearest to which: the CPU of a GPU, the NICs that a GPU uses and the GPU that uses a NIC.
@@ -136,7 +136,7 @@ export class Locality {
   gpuOfNet(net: number): number {
     const wanted = this.#namesakeOfNet[net] ?? net;
     const gpus = this.gpusOfNet(wanted);
-    for (let channel = 0; channel < maxChannels; channel++) {
+    for (let channel = 0; channel < MAX_CHANNELS; channel++) {
       for (const gpu of gpus) {
         if (this.netOfGpu(this.#gpuOfRank[gpu] ?? gpu, channel) === wanted) return gpu;
       }

@@ -1,5 +1,5 @@
 import { countOf, type System } from '../system.js';
-import { NodeType, nodeTypes, PathType } from '../types.js';
+import { NodeType, NODE_TYPES, PathType } from '../types.js';
 
 /** Types of nodes that paths lead to, in the order in which NCCL looks for them. */
 export const targetTypes = [
@@ -39,7 +39,7 @@ export class Paths {
   nextHop: Int32Array = new Int32Array(1024);
 
   #hops = 0;
-  readonly #tables = new Int32Array(nodeTypes).fill(-1);
+  readonly #tables = new Int32Array(NODE_TYPES).fill(-1);
   readonly #vertices: number;
   /** By type × vertex: whether a search to that type came by. */
   readonly #visited: Uint8Array;
@@ -48,7 +48,7 @@ export class Paths {
   constructor(system: System) {
     this.system = system;
     this.#vertices = system.nodes.length;
-    this.#visited = new Uint8Array(nodeTypes * this.#vertices);
+    this.#visited = new Uint8Array(NODE_TYPES * this.#vertices);
     let size = 0;
     for (const type of targetTypes) {
       this.#tables[type] = size;

@@ -53,7 +53,7 @@ export interface Box {
 
 /** A link that is not one of the PCI tree. Links of both directions are one wire. */
 export interface Wire {
-  /** `id` of a box, or {@link nvSwitchId}. */
+  /** `id` of a box, or {@link NVSWITCH_ID}. */
   readonly from: string;
   readonly to: string;
   readonly kind: 'NVL' | 'C2C' | 'SYS' | 'LOC';
@@ -61,7 +61,7 @@ export interface Wire {
 }
 
 /** What stands for all NVSwitches of a drawing. */
-export const nvSwitchId = 'NVS';
+export const NVSWITCH_ID = 'NVS';
 
 export interface Endpoint {
   readonly id: string;
@@ -279,7 +279,7 @@ function wires(system: System): Wire[] {
     [LinkType.SYS, 'SYS'],
     [LinkType.LOC, 'LOC'],
   ]);
-  const id = (node: SystemNode) => (node.type === NodeType.NVS ? nvSwitchId : nodeName(node));
+  const id = (node: SystemNode) => (node.type === NodeType.NVS ? NVSWITCH_ID : nodeName(node));
   const { start, to, type, bandwidthGBps } = system.links;
   for (const node of system.nodes) {
     for (let link = start[node.vertex] ?? 0; link < (start[node.vertex + 1] ?? 0); link++) {

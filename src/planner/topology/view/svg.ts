@@ -1,4 +1,4 @@
-import { type Box, type Drawing, type HostDrawing, nvSwitchId, type Wire } from './drawing.js';
+import { type Box, type Drawing, type HostDrawing, NVSWITCH_ID, type Wire } from './drawing.js';
 import { formatGBps } from './format.js';
 import { escape } from './markup.js';
 
@@ -15,21 +15,21 @@ import { escape } from './markup.js';
  */
 export function drawingSvg(drawing: Drawing): string {
   const layers: Layers = { containers: [], wires: [], front: [] };
-  let y = margin + 44;
+  let y = MARGIN + 44;
   let width = 480;
   for (const host of drawing.hosts) {
     const drawn = drawHost(drawing, host, y, layers);
     width = Math.max(width, drawn.width);
-    y += drawn.height + gap;
+    y += drawn.height + GAP;
   }
-  const height = y + margin;
+  const height = y + MARGIN;
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width + 2 * margin}" height="${height}" viewBox="0 0 ${width + 2 * margin} ${height}" role="img">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width + 2 * MARGIN}" height="${height}" viewBox="0 0 ${width + 2 * MARGIN} ${height}" role="img">`,
     `<title>${escape(`${drawing.title}: ${drawing.summary}`)}</title>`,
-    `<style>${style}</style>`,
+    `<style>${STYLE}</style>`,
     `<rect width="100%" height="100%" class="paper"/>`,
-    `<text x="${margin}" y="${margin + 12}" class="title">${escape(drawing.title)}</text>`,
-    `<text x="${margin}" y="${margin + 30}">${escape(drawing.summary)}</text>`,
+    `<text x="${MARGIN}" y="${MARGIN + 12}" class="title">${escape(drawing.title)}</text>`,
+    `<text x="${MARGIN}" y="${MARGIN + 30}">${escape(drawing.summary)}</text>`,
     ...layers.containers,
     ...layers.wires,
     ...layers.front,
@@ -38,22 +38,22 @@ export function drawingSvg(drawing: Drawing): string {
   ].join('\n');
 }
 
-const margin = 16;
-const gap = 10;
+const MARGIN = 16;
+const GAP = 10;
 /** Between CPUs that stand side by side: room for a line and its bandwidth. */
-const cpuGap = 3 * gap;
-const header = 22;
-const lineHeight = 14;
-const leafWidth = 110;
+const CPU_GAP = 3 * GAP;
+const HEADER = 22;
+const LINE_HEIGHT = 14;
+const LEAF_WIDTH = 110;
 /** Boxes of a container that stand side by side before a new row begins. */
-const perRow = 5;
+const PER_ROW = 5;
 /** CPUs wrap where a row gets wider than this. */
-const maxRowWidth = 2000;
+const MAX_ROW_WIDTH = 2000;
 /** Room below the CPUs for the bar of NVSwitches, or for arcs. */
-const barRoom = 46;
-const arcRoom = 90;
+const BAR_ROOM = 46;
+const ARC_ROOM = 90;
 
-const style = [
+const STYLE = [
   'text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#222}',
   '.title{font-size:15px;font-weight:600}.head{font-weight:600}.dim{fill:#666}',
   '.paper{fill:#fff}rect{rx:4px}',
@@ -82,23 +82,23 @@ type Anchors = Map<string, { readonly x: number; readonly y: number }>;
 function drawHost(drawing: Drawing, host: HostDrawing, top: number, layers: Layers): Size {
   let y = top;
   if (host.label !== '') {
-    layers.front.push(text(margin, y + 10, host.label, 'head'));
-    y += header;
+    layers.front.push(text(MARGIN, y + 10, host.label, 'head'));
+    y += HEADER;
   }
   const rows = rowsOfCpus(host.cpus);
-  const width = Math.max(...rows.map((row) => row.reduce((sum, cpu) => sum + cpu.width + cpuGap, -cpuGap)));
+  const width = Math.max(...rows.map((row) => row.reduce((sum, cpu) => sum + cpu.width + CPU_GAP, -CPU_GAP)));
   const anchors: Anchors = new Map();
   const places: CpuPlace[] = [];
   let bars = 0;
   rows.forEach((row, index) => {
-    if (index > 0) y += gap;
+    if (index > 0) y += GAP;
     const inRow: Anchors = new Map();
     const bottom = y + Math.max(...row.map(({ height }) => height));
-    let x = margin;
+    let x = MARGIN;
     for (const cpu of row) {
       place(cpu.box, x, y, layers, inRow);
       places.push({ id: cpu.box.id, row: index, x, right: x + cpu.width, y, bottom: y + cpu.height });
-      x += cpu.width + cpuGap;
+      x += cpu.width + CPU_GAP;
     }
     for (const [id, anchor] of inRow) anchors.set(id, anchor);
     const barHeight = drawSwitches(drawing, inRow, bottom, width, bars, layers);
@@ -124,12 +124,12 @@ function rowsOfCpus(cpus: readonly Box[]): (Size & { readonly box: Box })[][] {
   let right = 0;
   for (const box of cpus) {
     const size = measure(box);
-    if (right > 0 && right + size.width > maxRowWidth) {
+    if (right > 0 && right + size.width > MAX_ROW_WIDTH) {
       rows.push([]);
       right = 0;
     }
     rows.at(-1)?.push({ box, ...size });
-    right += size.width + cpuGap;
+    right += size.width + CPU_GAP;
   }
   return rows;
 }
@@ -138,22 +138,22 @@ function rowsOfCpus(cpus: readonly Box[]): (Size & { readonly box: Box })[][] {
 function measure(box: Box): Size {
   if (isLeaf(box)) {
     const lines = leafLines(box);
-    return { width: Math.max(leafWidth, ...lines.map((line) => textWidth(line) + 12)), height: 6 + lineHeight * lines.length };
+    return { width: Math.max(LEAF_WIDTH, ...lines.map((line) => textWidth(line) + 12)), height: 6 + LINE_HEIGHT * lines.length };
   }
   const rows = rowsOf(box);
   return {
     width: Math.max(
-      leafWidth + 2 * gap,
-      textWidth(headText(box)) + 2 * gap,
-      ...rows.map((row) => row.reduce((sum, { width }) => sum + width + gap, gap)),
+      LEAF_WIDTH + 2 * GAP,
+      textWidth(headText(box)) + 2 * GAP,
+      ...rows.map((row) => row.reduce((sum, { width }) => sum + width + GAP, GAP)),
     ),
-    height: header + rows.reduce((sum, row) => sum + Math.max(...row.map(({ height }) => height)) + gap, 0),
+    height: HEADER + rows.reduce((sum, row) => sum + Math.max(...row.map(({ height }) => height)) + GAP, 0),
   };
 }
 
 function rowsOf(box: Box): (Size & { readonly box: Box })[][] {
   const sized = box.children.map((child) => ({ box: child, ...measure(child) }));
-  return Array.from({ length: Math.ceil(sized.length / perRow) }, (_, row) => sized.slice(row * perRow, (row + 1) * perRow));
+  return Array.from({ length: Math.ceil(sized.length / PER_ROW) }, (_, row) => sized.slice(row * PER_ROW, (row + 1) * PER_ROW));
 }
 
 function place(box: Box, x: number, y: number, layers: Layers, anchors: Anchors): void {
@@ -162,21 +162,21 @@ function place(box: Box, x: number, y: number, layers: Layers, anchors: Anchors)
   if (isLeaf(box)) {
     layers.front.push(rect);
     leafLines(box).forEach((line, index) => {
-      layers.front.push(text(x + 6, y + lineHeight * (index + 1), line, index === 0 ? 'head' : 'dim'));
+      layers.front.push(text(x + 6, y + LINE_HEIGHT * (index + 1), line, index === 0 ? 'head' : 'dim'));
     });
     if (box.kind === 'gpu') anchors.set(box.id, { x: x + width / 2, y: y + height });
     return;
   }
   layers.containers.push(rect);
-  layers.front.push(text(x + gap, y + 15, headText(box), 'head'));
-  let rowY = y + header;
+  layers.front.push(text(x + GAP, y + 15, headText(box), 'head'));
+  let rowY = y + HEADER;
   for (const row of rowsOf(box)) {
-    let childX = x + gap;
+    let childX = x + GAP;
     for (const child of row) {
       place(child.box, childX, rowY, layers, anchors);
-      childX += child.width + gap;
+      childX += child.width + GAP;
     }
-    rowY += Math.max(...row.map((child) => child.height)) + gap;
+    rowY += Math.max(...row.map((child) => child.height)) + GAP;
   }
 }
 
@@ -230,7 +230,7 @@ function drawInterconnect(wires: readonly Wire[], places: readonly CpuPlace[], l
       );
     } else {
       // At the right end of the lower one's head, which has room there.
-      const x = Math.min(before.right, here.right) - 3 * gap;
+      const x = Math.min(before.right, here.right) - 3 * GAP;
       line(x, before.bottom, x, here.y);
       layers.front.push(
         `<text x="${x - 6}" y="${here.y + 15}" text-anchor="end" class="dim">${label} GB/s to the CPU above</text>`,
@@ -252,7 +252,7 @@ function drawSwitches(
   layers: Layers,
 ): number {
   const lines = drawing.wires.flatMap((wire) => {
-    if (wire.kind !== 'NVL' || (wire.from !== nvSwitchId && wire.to !== nvSwitchId)) return [];
+    if (wire.kind !== 'NVL' || (wire.from !== NVSWITCH_ID && wire.to !== NVSWITCH_ID)) return [];
     const at = anchors.get(wire.from) ?? anchors.get(wire.to);
     return at === undefined ? [] : [{ wire, at }];
   });
@@ -268,9 +268,9 @@ function drawSwitches(
   const each = [...new Set(lines.map(({ wire }) => formatGBps(wire.bandwidthGBps)))].join(', ');
   const again = barsBefore > 0 ? ' (the same as above)' : '';
   const shared = drawing.hosts.length > 1 ? `, shared by ${drawing.hosts.length} hosts` : '';
-  layers.front.push(`<rect x="${margin}" y="${y}" width="${width}" height="22" class="nvs"/>`);
-  layers.front.push(text(margin + gap, y + 15, `NVSwitch${again} · ${lines.length} x ${each} GB/s${shared}`, 'head'));
-  return barRoom;
+  layers.front.push(`<rect x="${MARGIN}" y="${y}" width="${width}" height="22" class="nvs"/>`);
+  layers.front.push(text(MARGIN + GAP, y + 15, `NVSwitch${again} · ${lines.length} x ${each} GB/s${shared}`, 'head'));
+  return BAR_ROOM;
 }
 
 /** Arcs between GPUs, with what their widths mean; gives back the height they took. */
@@ -284,7 +284,7 @@ function drawArcs(drawing: Drawing, anchors: Anchors, bottom: number, layers: La
     const b = anchors.get(wire.to);
     if (a === undefined || b === undefined) continue;
     // The farther apart, the deeper.
-    const depth = bottom + Math.min(arcRoom, 18 + Math.abs(a.x - b.x) / 8);
+    const depth = bottom + Math.min(ARC_ROOM, 18 + Math.abs(a.x - b.x) / 8);
     layers.wires.push(
       `<path d="M${a.x} ${a.y}C${a.x} ${depth} ${b.x} ${depth} ${b.x} ${b.y}" class="NVL" stroke-width="${strokeWidth(drawing, wire)}"><title>${escape(
         `${wire.from} to ${wire.to}: ${formatGBps(wire.bandwidthGBps)} GB/s`,
@@ -292,18 +292,18 @@ function drawArcs(drawing: Drawing, anchors: Anchors, bottom: number, layers: La
     );
   }
   const kinds = new Map(arcs.map((wire) => [formatGBps(wire.bandwidthGBps), strokeWidth(drawing, wire)]));
-  let x = margin;
-  const y = bottom + arcRoom;
+  let x = MARGIN;
+  const y = bottom + ARC_ROOM;
   layers.front.push(text(x, y, 'NVLink', 'head'));
-  x += textWidth('NVLink') + gap;
+  x += textWidth('NVLink') + GAP;
   for (const [gbps, stroke] of [...kinds].sort(([a], [b]) => Number(a) - Number(b))) {
     layers.front.push(
       `<line x1="${x}" y1="${y - 4}" x2="${x + 24}" y2="${y - 4}" class="NVL" stroke-width="${stroke}"/>`,
       text(x + 30, y, `${gbps} GB/s`, 'dim'),
     );
-    x += 30 + textWidth(`${gbps} GB/s`) + gap;
+    x += 30 + textWidth(`${gbps} GB/s`) + GAP;
   }
-  return arcRoom + gap;
+  return ARC_ROOM + GAP;
 }
 
 /** The wider, the more. */

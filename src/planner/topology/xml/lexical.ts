@@ -14,15 +14,15 @@ export interface LexicalTrouble {
 const plainTag = /^<[^\s=/>]+(?: [^\s=/>"']+=(?:"[^"&<]*"|'[^'&<]*'))*[ ]?\/?>$/;
 
 /** Longer tags skip the expression, whose engine keeps a stack. */
-const plainTagLength = 4096;
+const PLAIN_TAG_LENGTH = 4096;
 
 /** `&amp;` or `&#38;`; any other & is one to NCCL and to {@link parseXml} alike. */
 const entity = /^&#?[A-Za-z0-9]+;/;
-const longestEntity = 40;
+const LONGEST_ENTITY = 40;
 
 /** What NCCL's tokenizer makes of a start tag, given from `<` to `>`. */
 export function startTagTroubles(tag: string): LexicalTrouble[] {
-  if (tag.length <= plainTagLength && plainTag.test(tag)) return [];
+  if (tag.length <= PLAIN_TAG_LENGTH && plainTag.test(tag)) return [];
   const found = new Map<string, LexicalTrouble>();
   const report = (effect: NoteEffect, what: string) => found.set(what, { effect, what });
   let quote = '';
@@ -30,7 +30,7 @@ export function startTagTroubles(tag: string): LexicalTrouble[] {
     const character = tag[index] ?? '';
     if (quote !== '') {
       if (character === quote) quote = '';
-      else if (character === '&' && entity.test(tag.slice(index, index + longestEntity)))
+      else if (character === '&' && entity.test(tag.slice(index, index + LONGEST_ENTITY)))
         report('misread', 'an entity (&…;) in a value, which it would not decode');
     } else if (character === '"' || character === "'") quote = character;
     else if (character === '\n' || character === '\r') report('refuse', 'a line break inside a tag');

@@ -21,7 +21,7 @@ export interface XmlNote {
 }
 
 /** More kinds of note than this are not kept: a hostile file must not fill the memory with them. */
-const maxNotes = 500;
+const MAX_NOTES = 500;
 
 /** Collects notes; the same message at several places is one note with a count. */
 export class NoteList {
@@ -38,7 +38,7 @@ export class NoteList {
   ): void {
     const known = this.#notes.get(what);
     if (known !== undefined) known.count++;
-    else if (this.#notes.size < maxNotes) {
+    else if (this.#notes.size < MAX_NOTES) {
       const message = `NCCL itself would ${effect} this: ${what}${hint()}`;
       this.#notes.set(what, { effect, message, line: place.line, column: place.column, count: 1 });
     }

@@ -57,7 +57,7 @@ const tolerated = new Set([
  * the entity's name; NCCL copies it. A character of private use stands in for it, of the same length, so that positions stay.
  */
 const bareAmpersand = /&(?!#?[A-Za-z0-9]+;)/g;
-const standIn = '\uF026';
+const STAND_IN = '\uF026';
 
 class Reader {
   readonly #text: string;
@@ -91,7 +91,7 @@ class Reader {
     }
     if (this.#text.startsWith('\uFEFF')) this.#note(0, { effect: 'refuse', what: 'a byte order mark' });
     this.#listen();
-    this.#parser.write(this.#text.replaceAll(bareAmpersand, standIn)).close();
+    this.#parser.write(this.#text.replaceAll(bareAmpersand, STAND_IN)).close();
     if (this.#root === undefined) throw this.#error('SYNTAX', 'no element in it', this.#text.length);
     this.#noteSize(this.#root);
     return { root: this.#root, notes: this.#notes.list() };
@@ -110,7 +110,7 @@ class Reader {
     });
     parser.on('attribute', ({ name, value }) => {
       this.#countPart();
-      this.#attributes.push([name, value.replaceAll(standIn, '&')]);
+      this.#attributes.push([name, value.replaceAll(STAND_IN, '&')]);
     });
     parser.on('opentag', (tag) => {
       this.#openTag(tag);

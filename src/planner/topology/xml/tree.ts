@@ -94,7 +94,7 @@ export function describeElement(element: XmlElement): string {
 
 /** A text from a file, short enough for a message: a file can hold a name of a million characters. */
 export function shorten(text: string): string {
-  return text.length <= longestQuote ? text : `${text.slice(0, longestQuote)}…`;
+  return text.length <= LONGEST_QUOTE ? text : `${text.slice(0, LONGEST_QUOTE)}…`;
 }
 
-const longestQuote = 60;
+const LONGEST_QUOTE = 60;

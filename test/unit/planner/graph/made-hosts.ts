@@ -3,7 +3,7 @@ import {
   CrossNic,
   GraphId,
   type HostGraphs,
-  maxChannels,
+  MAX_CHANNELS,
   Pattern,
 } from '../../../../src/planner/graph/graph.js';
 import type { HostContribution, NodeContribution, RankContribution } from '../../../../src/planner/graph/merge/contribution.js';
@@ -18,7 +18,7 @@ export function graph(channels: readonly (readonly number[])[], values: Partial<
     crossNic: CrossNic.NEVER,
     collNet: false,
     minChannels: 1,
-    maxChannels: maxChannels / 2,
+    maxChannels: MAX_CHANNELS / 2,
     nChannels: channels.length,
     bwIntra: 12,
     bwInter: 12,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { CrossNic, GraphId, Pattern } from '../../../../src/planner/graph/graph.js';
 import { mergeHosts } from '../../../../src/planner/graph/merge/merge.js';
-import { treeArity } from '../../../../src/planner/graph/merge/trees.js';
+import { TREE_ARITY } from '../../../../src/planner/graph/merge/trees.js';
 import { defaultParameters } from '../../../../src/planner/parameters.js';
 import { graph, host } from './made-hosts.js';
 
@@ -42,7 +42,7 @@ it('whatever the hosts, each ring visits every rank once and each tree hangs all
       for (let tree = 0; tree < trees.count; tree++) {
         const up = (rank: number) => trees.up[tree * nRanks + rank] ?? -1;
         const down = (rank: number) =>
-          [...trees.down.subarray((tree * nRanks + rank) * treeArity, (tree * nRanks + rank + 1) * treeArity)].filter(
+          [...trees.down.subarray((tree * nRanks + rank) * TREE_ARITY, (tree * nRanks + rank + 1) * TREE_ARITY)].filter(
             (child) => child >= 0,
           );
         const roots = all.filter((rank) => up(rank) === -1);

@@ -6,7 +6,7 @@ import type { Connection, ConnectionEvents, Message } from '../../../../src/runt
 import { dial } from '../../../../src/runtime/bootstrap/dial.js';
 import { purposes } from '../../../../src/runtime/bootstrap/handshake.js';
 import { Listener } from '../../../../src/runtime/bootstrap/listener.js';
-import { maximumPayloadBytes } from '../../../../src/runtime/bootstrap/record.js';
+import { MAXIMUM_PAYLOAD_BYTES } from '../../../../src/runtime/bootstrap/record.js';
 import { bytes, text } from './ranks.js';
 
 const secret = randomBytes(32);
@@ -81,11 +81,11 @@ it.each([
   1,
   4000,
   5000,
-  maximumPayloadBytes - 17,
-  maximumPayloadBytes - 16,
-  maximumPayloadBytes - 15,
-  maximumPayloadBytes,
-  3 * maximumPayloadBytes + 5,
+  MAXIMUM_PAYLOAD_BYTES - 17,
+  MAXIMUM_PAYLOAD_BYTES - 16,
+  MAXIMUM_PAYLOAD_BYTES - 15,
+  MAXIMUM_PAYLOAD_BYTES,
+  3 * MAXIMUM_PAYLOAD_BYTES + 5,
   16 * 1024 * 1024,
 ])('a message of %i bytes arrives as it was sent, in both directions', async (length) => {
   await withPair(async (connector, acceptor) => {

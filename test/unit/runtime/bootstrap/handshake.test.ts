@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import {
   AcceptorHandshake,
   ConnectorHandshake,
-  helloBytes,
+  HELLO_BYTES,
   purposes,
   sessionSecret,
 } from '../../../../src/runtime/bootstrap/handshake.js';
@@ -46,7 +46,7 @@ it('a hello changed on the way is refused with the proof', () => {
 
 it('what is no hello is not answered', () => {
   fc.assert(
-    fc.property(fc.uint8Array({ minLength: helloBytes, maxLength: helloBytes }), (garbage) => {
+    fc.property(fc.uint8Array({ minLength: HELLO_BYTES, maxLength: HELLO_BYTES }), (garbage) => {
       expect(AcceptorHandshake.begin(Buffer.from(garbage))).toBeUndefined();
     }),
   );

@@ -6,14 +6,14 @@ import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { formatAddress } from '../../../../src/runtime/bootstrap/address.js';
 import { dial } from '../../../../src/runtime/bootstrap/dial.js';
-import { purposes, rootRank } from '../../../../src/runtime/bootstrap/handshake.js';
+import { purposes, ROOT_RANK } from '../../../../src/runtime/bootstrap/handshake.js';
 import { connect, listenAt, UniqueId } from '../../../../src/runtime/bootstrap/index.js';
 import type { ConnectOptions, RootOptions } from '../../../../src/runtime/bootstrap/index.js';
 import { Listener } from '../../../../src/runtime/bootstrap/listener.js';
 import type { CheckIn } from '../../../../src/runtime/bootstrap/roll.js';
 import { encodeJson } from '../../../../src/runtime/bootstrap/json.js';
 import { setUpHeader } from '../../../../src/runtime/bootstrap/set-up-message.js';
-import { secretBytes, secretOf } from '../../../../src/runtime/bootstrap/unique-id.js';
+import { SECRET_BYTES, secretOf } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { InvalidUsageError, TcclError, TimeoutError } from '../../../../src/errors.js';
 import { version } from '../../../../src/version.js';
 import { loopbackRoot, rejection, timeoutMs } from './ranks.js';
@@ -185,7 +185,7 @@ describe('the root', () => {
   });
 
   it('that closes after a check-in is a time-out that says so', async () => {
-    const secret = randomBytes(secretBytes);
+    const secret = randomBytes(SECRET_BYTES);
     const listener = await Listener.open({
       host: '127.0.0.1',
       secret,
@@ -269,7 +269,7 @@ it('a rank that checked in and died before the ring closed is named to all other
   const connection = await dial({
     address: id.root,
     secret: secretOf(id),
-    greeting: { purpose: purposes.checkIn, from: 2, to: rootRank },
+    greeting: { purpose: purposes.checkIn, from: 2, to: ROOT_RANK },
     events: { end: () => undefined },
     signal: new AbortController().signal,
   });

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  headerBytes,
-  maximumPayloadBytes,
-  proofBytes,
+  HEADER_BYTES,
+  MAXIMUM_PAYLOAD_BYTES,
+  PROOF_BYTES,
   recordKinds,
   RecordReader,
   RecordWriter,
@@ -46,7 +46,7 @@ it('records come out as they went in, however the network cuts them', () => {
 });
 
 it('the longest record passes', () => {
-  const list = [{ kind: recordKinds.message, payload: Uint8Array.from(randomBytes(maximumPayloadBytes)) }];
+  const list = [{ kind: recordKinds.message, payload: Uint8Array.from(randomBytes(MAXIMUM_PAYLOAD_BYTES)) }];
   expect(Buffer.from(open(seal(list), [1, 70_000])[0]!.payload).equals(list[0]!.payload)).toBe(true);
 });
 
@@ -98,8 +98,8 @@ describe('nothing but the sealed records is given out', () => {
 
 it('a huge length is refused on sight of the header, before memory is taken', () => {
   fc.assert(
-    fc.property(fc.integer({ min: maximumPayloadBytes + 1, max: 0xffffffff }), fc.boolean(), (length, piecewise) => {
-      const header = Buffer.alloc(headerBytes);
+    fc.property(fc.integer({ min: MAXIMUM_PAYLOAD_BYTES + 1, max: 0xffffffff }), fc.boolean(), (length, piecewise) => {
+      const header = Buffer.alloc(HEADER_BYTES);
       header.writeUInt32LE(length, 0);
       header[4] = recordKinds.message;
       expect(() => open(header, piecewise ? [1, 1, 1, 1, 1] : [])).toThrow(/claims kind 1 and \d+ bytes/);
@@ -111,5 +111,5 @@ it('sealing does not copy the payload', () => {
   const payload = new Uint8Array(10);
   const pieces = new RecordWriter(key).seal(recordKinds.message, payload);
   expect(pieces[1]).toBe(payload);
-  expect(pieces.map((piece) => piece.length)).toEqual([headerBytes, 10, proofBytes]);
+  expect(pieces.map((piece) => piece.length)).toEqual([HEADER_BYTES, 10, PROOF_BYTES]);
 });

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { getUniqueId } from '../../../../src/runtime/bootstrap/root.js';
-import { secretOf, UniqueId, uniqueIdBytes } from '../../../../src/runtime/bootstrap/unique-id.js';
+import { secretOf, UniqueId, UNIQUE_ID_BYTES } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { InvalidArgumentError } from '../../../../src/errors.js';
 
 const address = fc.record({
@@ -23,7 +23,7 @@ it('text and bytes give the id back', () => {
         expect(Buffer.from(secretOf(again)).equals(secretOf(id))).toBe(true);
         expect(again.origin).toBe('root');
       }
-      expect(id.toBytes().length).toBe(uniqueIdBytes);
+      expect(id.toBytes().length).toBe(UNIQUE_ID_BYTES);
       expect(id.toString()).toMatch(/^tccl1:[\w-]+$/);
     }),
   );
@@ -68,7 +68,7 @@ it('two ids of one address have different secrets', () => {
 
 it('every changed byte is noticed', () => {
   const bytes = UniqueId.create({ host: '10.0.0.1', port: 29500 }).toBytes();
-  for (let i = 0; i < uniqueIdBytes; i++) {
+  for (let i = 0; i < UNIQUE_ID_BYTES; i++) {
     const changed = Uint8Array.from(bytes);
     changed[i]! ^= 1;
     expect(() => UniqueId.fromBytes(changed)).toThrow(InvalidArgumentError);

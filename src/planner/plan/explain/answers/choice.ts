@@ -16,8 +16,8 @@ import { more, rate } from '../words.js';
 type Usable = Prediction & { readonly timeUs: number; readonly latencyUs: number; readonly bandwidthGBps: number };
 
 /** Sizes between which the stretch of a choice is looked for. */
-const leastBytes = 8;
-const mostBytes = 2 ** 36;
+const LEAST_BYTES = 8;
+const MOST_BYTES = 2 ** 36;
 
 /** Why an algorithm and protocol is chosen at a size: what each candidate would take, and where the difference comes from. */
 export function answerChoice(
@@ -209,7 +209,7 @@ export function tellingReasons(reasons: readonly Reason[], { algorithm, protocol
 
 /** Between which sizes the choice stays. */
 function stretch(tuning: Tuning, collective: Collective, bytes: number, chosen: Usable): string[] {
-  const changes = flips(tuning, collective, leastBytes, mostBytes);
+  const changes = flips(tuning, collective, LEAST_BYTES, MOST_BYTES);
   const from = changes.filter((flip) => flip.bytes <= bytes).at(-1);
   const to = changes.find((flip) => flip.bytes > bytes);
   const before = from === undefined ? '' : `from ${formatBytes(from.bytes)} on (below: ${formatWay(from.from)})`;

@@ -8,16 +8,16 @@ import type { Question } from '../question.js';
 import type { Situation } from '../situation.js';
 import { wayEvidence } from './choice.js';
 
-const leastBytes = 8;
-const mostBytes = 2 ** 34;
+const LEAST_BYTES = 8;
+const MOST_BYTES = 2 ** 34;
 
 /** Sizes at which NCCL goes over to another algorithm or protocol. */
 export function answerFlips(situation: Situation, { collective }: Extract<Question, { about: 'flips' }>): Answer {
   const asked: readonly Collective[] = collective === undefined ? [...collectives].reverse() : [collective];
   const found = asked.map((each) => ({
     collective: each,
-    first: choose(situation.tuning, each, leastBytes) ?? null,
-    flips: flips(situation.tuning, each, leastBytes, mostBytes),
+    first: choose(situation.tuning, each, LEAST_BYTES) ?? null,
+    flips: flips(situation.tuning, each, LEAST_BYTES, MOST_BYTES),
   }));
   return {
     about: 'flips',
@@ -27,12 +27,12 @@ export function answerFlips(situation: Situation, { collective }: Extract<Questi
     )}`,
     sentences: found.map((each) => {
       const start = `${each.collective}: ${formatWay(each.first)}`;
-      if (each.flips.length === 0) return `${start} at all sizes from ${formatBytes(leastBytes)} to ${formatBytes(mostBytes)}.`;
+      if (each.flips.length === 0) return `${start} at all sizes from ${formatBytes(LEAST_BYTES)} to ${formatBytes(MOST_BYTES)}.`;
       return `${start} up to ${each.flips.map(({ bytes, to }) => `${formatBytes(bytes)} (${bytes}), then ${formatWay(to)}`).join(' up to ')}.`;
     }),
     evidence: {
-      fromBytes: leastBytes,
-      toBytes: mostBytes,
+      fromBytes: LEAST_BYTES,
+      toBytes: MOST_BYTES,
       collectives: found.map((each) => ({
         collective: each.collective,
         first: wayEvidence(each.first),

@@ -9,14 +9,14 @@ import { rate } from '../words.js';
 import { limitOf } from './choice.js';
 
 /** A size at which bandwidth decides. */
-const largeBytes = 2 ** 30;
+const LARGE_BYTES = 2 ** 30;
 
 /** What bounds the bandwidth of large calls: the links of the machine, then the rules of NCCL's model. */
 export function answerLimits(situation: Situation): Answer {
   const { plan, tuning } = situation;
   const { ring } = plan.graphs;
   const views = nodeViews(situation);
-  const chosen = choose(tuning, 'AllReduce', largeBytes);
+  const chosen = choose(tuning, 'AllReduce', LARGE_BYTES);
   const limit = chosen === undefined || plan.nodes.nRanks === 1 ? undefined : limitOf(tuning, 'AllReduce', chosen);
   const speed = plan.nodes.nNodes > 1 ? ring.bwInter : ring.bwIntra;
   const totals = views.map(
@@ -33,7 +33,7 @@ export function answerLimits(situation: Situation): Answer {
       ...(chosen === undefined || limit === undefined
         ? []
         : [
-            `AllReduce of ${formatBytes(largeBytes)} goes by ${formatWay(chosen)} at ${rate(chosen.busGBps)} bus bandwidth: ${limit}.`,
+            `AllReduce of ${formatBytes(LARGE_BYTES)} goes by ${formatWay(chosen)} at ${rate(chosen.busGBps)} bus bandwidth: ${limit}.`,
           ]),
     ],
     evidence: {
@@ -44,7 +44,7 @@ export function answerLimits(situation: Situation): Answer {
         chosen === undefined
           ? null
           : {
-              bytes: largeBytes,
+              bytes: LARGE_BYTES,
               algorithm: chosen.algorithm,
               protocol: chosen.protocol,
               busGBps: chosen.busGBps,

@@ -64,7 +64,7 @@ function parameterChanges(parameters: Parameters, environment: Readonly<Record<s
         before: environment[name] ?? 'not set',
         after: value ?? 'not set',
         variable: { name, value },
-        ...(forcesLl128 ? { caution: ll128Caution } : {}),
+        ...(forcesLl128 ? { caution: LL128_CAUTION } : {}),
       },
     ];
   };
@@ -74,7 +74,7 @@ function parameterChanges(parameters: Parameters, environment: Readonly<Record<s
   ];
 }
 
-const ll128Caution =
+const LL128_CAUTION =
   'Beware: NCCL leaves LL128 out where a path may tear its 128 bytes apart, and asked for by name it is used all the same; results can then be wrong.';
 
 function named(machine: XmlElement, name: string): XmlElement[] {
@@ -277,7 +277,7 @@ function pciChanges(machines: readonly XmlElement[]): Change[] {
 }
 
 /** NVLinks of a bridge between two cards. */
-const bridgeLinks = 4;
+const BRIDGE_LINKS = 4;
 
 function nvlinkChanges(machines: readonly XmlElement[]): Change[] {
   const links = machines.flatMap((machine) => named(machine, 'nvlink'));
@@ -301,7 +301,7 @@ function nvlinkChanges(machines: readonly XmlElement[]): Change[] {
       kind: 'nvlink',
       what: 'GPUs',
       before: 'no NVLink',
-      after: `a bridge of ${bridgeLinks} NVLinks between each two`,
+      after: `a bridge of ${BRIDGE_LINKS} NVLinks between each two`,
       apply: (machine) => {
         const gpus = named(machine, 'gpu');
         for (let first = 0; first + 1 < gpus.length; first += 2) {
@@ -319,7 +319,7 @@ function nvlinkChanges(machines: readonly XmlElement[]): Change[] {
 function bridge(from: XmlElement, to: XmlElement): void {
   createElement('nvlink', from, [
     ['target', to.parent?.attributes.get('busid') ?? ''],
-    ['count', String(bridgeLinks)],
+    ['count', String(BRIDGE_LINKS)],
     ['tclass', '0x030200'],
   ]);
 }

@@ -108,9 +108,9 @@ function timesOf(made: Plan, collective: Collective, sizes: readonly number[]) {
 }
 
 /** A change that gains less is none. */
-const leastGain = 1.005;
+const LEAST_GAIN = 1.005;
 /** How many are told in words. */
-const mostTold = 6;
+const MOST_TOLD = 6;
 
 /** The changes that gain time, the most first. @param leftOut how many were not tried, for lack of time */
 export function answerHelp(
@@ -118,12 +118,12 @@ export function answerHelp(
   tried: readonly Tried[],
   leftOut: number,
 ): Answer {
-  const ranked = tried.filter(({ gain }) => gain >= leastGain).sort((a, b) => b.gain - a.gain);
-  const without = tried.filter(({ gain, refused }) => gain < leastGain && refused === undefined);
+  const ranked = tried.filter(({ gain }) => gain >= LEAST_GAIN).sort((a, b) => b.gain - a.gain);
+  const without = tried.filter(({ gain, refused }) => gain < LEAST_GAIN && refused === undefined);
   const impossible = tried.flatMap(({ change, refused }) =>
     refused === undefined ? [] : [`${change.what} ${change.after} cannot be: ${refused}.`],
   );
-  const slower = without.filter(({ gain }) => gain < 1 / leastGain);
+  const slower = without.filter(({ gain }) => gain < 1 / LEAST_GAIN);
   const [best] = ranked;
   return {
     about: 'help',
@@ -133,13 +133,13 @@ export function answerHelp(
         : `${best.change.what}: ${best.change.before} -> ${best.change.after}`,
     sentences: [
       `${counted(tried.length, 'single change')} tried for ${collective} of ${sizes.map(formatBytes).join(', ')}; ${ranked.length} would help by NCCL's own model.`,
-      ...ranked.slice(0, mostTold).map(sentence),
-      ...(ranked.length > mostTold ? [`${ranked.length - mostTold} more gain less.`] : []),
+      ...ranked.slice(0, MOST_TOLD).map(sentence),
+      ...(ranked.length > MOST_TOLD ? [`${ranked.length - MOST_TOLD} more gain less.`] : []),
       ...(slower.length === 0
         ? []
         : [
             `Slower: ${slower
-              .slice(0, mostTold)
+              .slice(0, MOST_TOLD)
               .map(({ change }) => `${change.what} ${change.after}`)
               .join(', ')}.`,
           ]),
