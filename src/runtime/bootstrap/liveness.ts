@@ -27,6 +27,7 @@ interface Watched {
 const watched = new Set<Watched>();
 let heartbeatMs = 0;
 let timer: NodeJS.Timeout | undefined;
+let lookedMs = 0;
 
 /** Sets how long a host may be silent, for connections that this thread watches from now on. 0 turns it off. */
 export function setHeartbeat(ms: number): void {
@@ -49,10 +50,16 @@ export function watchHost(socket: Socket): void {
   });
 }
 
+/** For calls that block: looks where the event loop would have done so by now. */
+export function lookAtHosts(): void {
+  if (watched.size > 0 && performance.now() - lookedMs >= heartbeatMs / LOOKS) look();
+}
+
 /** Where this thread did something else, silence counts from the look after it: the answers may lie here. */
 function look(): void {
   const states = socketStates();
   const now = performance.now();
+  lookedMs = now;
   for (const one of watched) {
     const { socket } = one;
     const state = states.get(`${socket.localPort} ${socket.remotePort}`);

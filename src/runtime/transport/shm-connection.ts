@@ -86,6 +86,7 @@ export class Fifo {
 export abstract class ShmConnection implements Connection {
   readonly transport = 'shm';
   readonly polled = true;
+  readonly fd = -1;
   readonly size: FifoSize;
   protected readonly words: Int32Array;
   /** What later calls on this side throw. */
@@ -113,6 +114,10 @@ export abstract class ShmConnection implements Connection {
     const [mine, theirs] = sends ? [SENDER_REPORT, RECEIVER_REPORT] : [RECEIVER_REPORT, SENDER_REPORT];
     this.#report = new WaitWords(this.words, mine / 4, REPORT_BYTES / 4);
     this.#theirReport = new WaitWords(this.words, theirs / 4, REPORT_BYTES / 4);
+  }
+
+  flush(): boolean {
+    return true;
   }
 
   onNews(): void {

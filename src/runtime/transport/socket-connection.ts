@@ -1,11 +1,12 @@
 import type { Socket } from 'node:net';
-import { watchHost } from '../bootstrap/liveness.js';
+import { lookAtHosts, watchHost } from '../bootstrap/liveness.js';
 import { endSocket, readOnAfterWrites } from '../bootstrap/socket-end.js';
-import type { Segment } from '../device/segment.js';
 import type { WaitReport } from '../device/wait-report.js';
 import { SystemError } from '../../errors.js';
 import { closedHere, closedThere, died, packReason, REASON_BYTES, unpackReason } from './ending.js';
-import { frame, frameKinds, FRAME_HEADER_BYTES } from './socket-frames.js';
+import { frame, frameKinds, FRAME_HEADER_BYTES, REPORT_BYTES } from './socket-frames.js';
+import { INBOX_BYTES, type SlotMemory } from './socket-memory.js';
+import { NodeWire, SystemWire, type SystemCalls, type Wire } from './socket-wire.js';
 import type { Connection, FifoSize, ReceiveConnection, SendConnection } from './transport.js';
 
 /**
@@ -16,113 +17,100 @@ const DELIVERY_MS = 600_000;
 /** How long that of a connection that is given up may take. */
 const ABORT_MS = 1000;
 
-/** Of a report. */
-const MOST_WORDS = 64;
-
-/** How long the news of why a rank's connection broke may take. */
+/** How long the news of why a rank's connection broke may take; and while this rank blocks, so that no news comes. */
 const NEWS_MS = 2000;
+const BLOCKED_NEWS_MS = 200;
+
+/** At least so much is asked for at once, so that short messages come together. What comes behind a message is moved. */
+const READ_BYTES = 4096;
 
 /** Why a rank does not go on with this one, once that is known. */
 export type WhyGone = (peer: number) => Promise<Error>;
 
-/** Slots in this rank's own segment, each behind a line whose last 8 bytes are its frame's header. */
-export class SlotMemory {
-  /** Longest frame that a slot has room for. */
-  readonly frameBytes: number;
-  readonly #address: number;
-  readonly #stride: number;
-  #freed = false;
-
-  /** @throws SystemError `OUT_OF_MEMORY` when the segment has no room for it. */
-  constructor(
-    readonly segment: Segment,
-    readonly size: FifoSize,
-    readonly slots: number = size.steps,
-  ) {
-    this.frameBytes = FRAME_HEADER_BYTES + Math.max(size.slotBytes, REASON_BYTES);
-    this.#stride = Math.ceil((this.frameBytes + 64) / 64) * 64;
-    this.#address = segment.allocateBytes(slots * this.#stride);
-  }
-
-  /** The address of a slot's message. */
-  at(slot: number): number {
-    return this.#address + slot * this.#stride + 64;
-  }
-
-  /** Bytes `from` to `to` of the frame that is in, or goes into, a slot; its header is before the slot's address. */
-  frame(slot: number, from: number, to: number): Uint8Array {
-    return new Uint8Array(this.segment.buffer, this.at(slot) - FRAME_HEADER_BYTES + from, to - from);
-  }
-
-  /** The two words of a slot's header. */
-  header(slot: number): Uint32Array {
-    return new Uint32Array(this.segment.buffer, this.at(slot) - FRAME_HEADER_BYTES, 2);
-  }
-
-  /** Gives the memory back; again does nothing, although somebody else may have it by then. */
-  free(): void {
-    if (!this.#freed) this.segment.freeBytes(this.#address);
-    this.#freed = true;
-  }
+/** What a connection is made of besides its socket and its memory. */
+export interface ConnectionMeans {
+  readonly whyGone?: WhyGone | undefined;
+  /** Left out, node:net moves the data. */
+  readonly system?: SystemCalls | undefined;
 }
 
-/** What both ends do alike: news, and the ways to end. */
+/** What both ends do alike: frames that carry no message, and the ways to end. */
 abstract class SocketConnection implements Connection {
   readonly transport = 'socket';
-  readonly polled = false;
+  readonly polled: boolean;
   readonly size: FifoSize;
   /** What later calls on this side throw. */
   protected endedHere: Error | undefined;
   /** What ended the connection from outside. */
   protected endedThere: Error | undefined;
+  protected readonly wire: Wire;
+  /** Bytes of the frame that is coming. */
+  protected have = 0;
+  readonly #whyGone: WhyGone | undefined;
+  readonly #ready = (): void => this.#listener?.();
   #report: WaitReport | undefined;
   #listener: (() => void) | undefined;
   #socketError: Error | undefined;
+  /** Since when it is asked why the connection broke, and whether the event loop has turned since. */
+  #brokenSinceMs: number | undefined;
+  #turned = false;
 
   protected constructor(
     protected readonly socket: Socket,
     readonly peer: number,
     protected readonly memory: SlotMemory,
-    whyGone: WhyGone | undefined,
+    { whyGone, system }: ConnectionMeans,
   ) {
     this.size = memory.size;
-    const ended = (): void => {
+    this.wire = system === undefined ? new NodeWire(socket, memory) : new SystemWire(socket, memory, system);
+    this.polled = this.wire.polled;
+    this.#whyGone = whyGone;
+    const closed = (): void => {
+      this.wire.close();
       this.#freeUnused();
-      if (this.endedThere === undefined && this.endedHere === undefined) this.#explainEnd(whyGone);
+      this.#explainEnd();
     };
     readOnAfterWrites(socket, (error) => (this.#socketError = error));
     socket.on('error', (error) => (this.#socketError = error));
-    socket.on('close', ended);
-    if (socket.closed) ended();
+    socket.on('close', closed);
+    if (socket.closed) closed();
     watchHost(socket);
+  }
+
+  get fd(): number {
+    return this.wire.fd;
+  }
+
+  flush(): boolean {
+    return this.wire.flush();
   }
 
   onNews(listener: (() => void) | undefined): void {
     this.#listener = listener;
-    if (this.socket.destroyed) return; // node:net would keep the wish, each time anew, for a connection that never comes
-    if (listener === undefined) this.socket.unref();
-    else this.socket.ref();
+    this.wire.watch(listener && this.#ready);
   }
 
   check(): void {
+    if (this.polled) this.#look();
     if (this.endedHere !== undefined) throw this.endedHere;
-    if (this.endedThere !== undefined) throw this.endedThere;
+    if (this.endedThere !== undefined && !this.hasUnread()) throw this.endedThere;
   }
 
   sayWaits(report: readonly number[]): void {
-    if (this.endedHere !== undefined || this.endedThere !== undefined || !this.socket.writable) return;
-    const words = Int32Array.from(report.slice(0, MOST_WORDS));
-    this.socket.write(frame(frameKinds.waits, words.byteLength, new Uint8Array(words.buffer)));
+    if (this.endedHere !== undefined || this.endedThere !== undefined) return;
+    const words = Int32Array.from(report.slice(0, REPORT_BYTES / 4));
+    this.wire.say(frameKinds.waits, words.byteLength, new Uint8Array(words.buffer));
   }
 
   heardWaits(): WaitReport | undefined {
+    while (this.pull());
     return this.#report;
   }
 
   async close(): Promise<void> {
     if (this.endedHere === undefined) {
       this.endedHere = closedHere(this.peer);
-      if (this.socket.writable) this.socket.write(frame(frameKinds.goodbye, 0));
+      this.#leave(frame(frameKinds.goodbye, 0));
     }
     await this.#finish(DELIVERY_MS);
     this.#freeUnused();
@@ -132,27 +120,106 @@ abstract class SocketConnection implements Connection {
     if (this.endedHere !== undefined) return;
     this.endedHere = reason;
     const packed = packReason(reason);
-    if (this.socket.writable) this.socket.write(frame(frameKinds.abort, packed.length, packed));
+    this.#leave(frame(frameKinds.abort, packed.length, packed));
     void this.#finish(ABORT_MS);
     this.socket.unref();
     this.#freeUnused();
   }
 
+  /** Bytes have come behind those of the frame that is coming, by node:net. */
+  read(bytes: number): void {
+    if (this.#take(bytes)) this.#listener?.();
+  }
+
+  /** The last step of making it. */
+  protected begin(): void {
+    if (!this.polled) this.startReading();
+    this.socket.unref();
+  }
+
+  /** Lets node:net read: into `room()`, then `read`. */
+  protected abstract startReading(): void;
+
   /** What the other side may not have read yet. */
   protected abstract unreadBytes(): number;
 
-  protected news(): void {
-    this.#listener?.();
+  /** Whether the caller has something to read before it is told of the end. */
+  protected abstract hasUnread(): boolean;
+
+  /** The place of the frame that is coming, the room there, and how much of it is worth to be asked for. */
+  protected abstract frame(): number;
+  protected abstract roomBytes(): number;
+  protected abstract wantedBytes(): number;
+
+  /** Length of a frame of a kind that only this side gets; 0 where it makes no sense. */
+  protected abstract frameBytes(kind: number, value: number): number;
+
+  /** Such a frame has come. */
+  protected abstract takeFrame(value: number): void;
+
+  /** Takes what has come, as far as one call gives it. Returns whether there may be more. */
+  protected pull(): boolean {
+    if (this.endedThere !== undefined || this.endedHere !== undefined) return false;
+    const wanted = this.wantedBytes();
+    const bytes = this.wire.receive(this.frame() + this.have, wanted);
+    if (bytes > 0) this.#take(bytes);
+    else if (bytes < 0) {
+      this.socket.destroy();
+      this.#explainEnd();
+    }
+    return bytes === wanted;
+  }
+
+  /** Returns whether a frame is whole. */
+  #take(bytes: number): boolean {
+    this.have += bytes;
+    let isWhole = false;
+    while (this.have >= FRAME_HEADER_BYTES && this.endedThere === undefined) {
+      const { memory } = this;
+      const place = this.frame();
+      const kind = memory.kind(place);
+      const value = memory.value(place);
+      const length = this.#lengthOf(kind, value);
+      if (length > 0 && this.have < length) break;
+      isWhole = true;
+      if (length === 0) this.#broken();
+      else if (kind === frameKinds.goodbye) this.#goodbye(closedThere(this.peer));
+      else if (kind === frameKinds.abort) this.#aborted(this.#payload(place, value));
+      else if (kind === frameKinds.waits) this.#waits(this.#payload(place, value));
+      else this.takeFrame(value);
+      // What came behind it goes to where the next frame does, which is the next slot if this was a message.
+      this.have -= length;
+      if (this.have > 0) memory.bytes.copyWithin(this.frame(), place + length, place + length + this.have);
+    }
+    return isWhole;
+  }
+
+  #lengthOf(kind: number, value: number): number {
+    switch (kind) {
+      case frameKinds.goodbye:
+        return FRAME_HEADER_BYTES;
+      case frameKinds.abort:
+        return value <= REASON_BYTES ? FRAME_HEADER_BYTES + value : 0;
+      case frameKinds.waits:
+        return value % 4 === 0 && value <= REPORT_BYTES ? FRAME_HEADER_BYTES + value : 0;
+      default:
+        return this.frameBytes(kind, value);
+    }
+  }
+
+  #payload(place: number, bytes: number): Uint8Array {
+    return this.memory.bytes.subarray(place + FRAME_HEADER_BYTES, place + FRAME_HEADER_BYTES + bytes);
   }
 
   /** A frame that ends the connection came. */
-  protected goodbye(): void {
-    this.#end(closedThere(this.peer));
+  #goodbye(error: Error): void {
+    this.#end(error);
+    if (this.wire.giveBack()) this.startReading();
     this.socket.end();
   }
 
   /** The other side waits. */
-  protected waits(report: Uint8Array): void {
+  #waits(report: Uint8Array): void {
     const words = new DataView(report.buffer, report.byteOffset, report.byteLength);
     this.#report = {
       count: (this.#report?.count ?? 0) + 1,
@@ -160,17 +227,19 @@ abstract class SocketConnection implements Connection {
     };
   }
 
-  protected aborted(reason: Uint8Array): void {
+  #aborted(reason: Uint8Array): void {
+    let error: Error;
     try {
-      this.#end(unpackReason(reason, this.peer));
-      this.socket.end();
+      error = unpackReason(reason, this.peer);
     } catch {
-      this.broken();
+      this.#broken();
+      return;
     }
+    this.#goodbye(error);
   }
 
   /** What came is no frame. */
-  protected broken(): void {
+  #broken(): void {
     this.#end(
       new SystemError('NETWORK', `the data from rank ${this.peer} make no sense: something on the way changed them`, {
         rank: this.peer,
@@ -179,23 +248,42 @@ abstract class SocketConnection implements Connection {
     this.socket.destroy();
   }
 
+  /** For callers that block, so that the event loop does not: takes what there is, and looks at the connection. */
+  #look(): void {
+    lookAtHosts();
+    while (this.pull());
+    this.flush();
+    if (this.socket.destroyed) this.#explainEnd();
+    if (this.#brokenSinceMs === undefined || this.#turned || performance.now() - this.#brokenSinceMs < BLOCKED_NEWS_MS) return;
+    this.#end(this.#died());
+  }
+
   /**
    * The connection broke without a word. The rank may have died, but a rank that gives up while connections are being
    * made, or exits in order, breaks some, too: then the bootstrap network tells why.
    */
-  #explainEnd(whyGone: WhyGone | undefined): void {
-    const dead = died(this.peer, this.#socketError);
-    if (whyGone === undefined) {
-      this.#end(dead);
+  #explainEnd(): void {
+    if (this.endedThere !== undefined || this.endedHere !== undefined || this.#brokenSinceMs !== undefined) return;
+    if (this.#whyGone === undefined) {
+      this.#end(this.#died());
+      this.#listener?.();
       return;
     }
-    const timer = setTimeout(() => this.#end(dead), NEWS_MS);
-    void whyGone(this.peer)
-      .catch(() => dead)
-      .then((reason) => {
-        clearTimeout(timer);
-        this.#end(reason);
-      });
+    this.#brokenSinceMs = performance.now();
+    setImmediate(() => (this.#turned = true));
+    const explained = (reason: Error): void => {
+      clearTimeout(timer);
+      this.#end(reason);
+      this.#listener?.();
+    };
+    const timer = setTimeout(() => explained(this.#died()), NEWS_MS);
+    void this.#whyGone(this.peer)
+      .catch(() => this.#died())
+      .then(explained);
+  }
+
+  #died(): Error {
+    return died(this.peer, this.#socketError ?? this.wire.failure ?? this.socket.errored ?? undefined);
   }
 
   /** Once neither the socket nor the caller uses the slots. */
@@ -204,9 +292,13 @@ abstract class SocketConnection implements Connection {
   }
 
   #end(error: Error): void {
-    if (this.endedThere !== undefined) return;
-    this.endedThere = error;
-    this.news();
+    this.endedThere ??= error;
+  }
+
+  /** Says the last word, behind what was posted. */
+  #leave(last: Buffer): void {
+    if (this.wire.giveBack()) this.startReading();
+    if (this.socket.writable) this.socket.write(last);
   }
 
   /** Ends this direction after what was written, which the other side has then. */
@@ -220,66 +312,71 @@ abstract class SocketConnection implements Connection {
 export class SocketSender extends SocketConnection implements SendConnection {
   #posted = 0;
   #credited = 0;
-  /** Bytes that came and are not yet a whole frame. */
-  #partial: Buffer = Buffer.alloc(0);
 
-  constructor(socket: Socket, peer: number, memory: SlotMemory, whyGone?: WhyGone) {
-    super(socket, peer, memory, whyGone);
-    socket.on('data', (chunk: Buffer) => this.#read(chunk));
-    socket.resume();
-    socket.unref();
+  constructor(socket: Socket, peer: number, memory: SlotMemory, means: ConnectionMeans = {}) {
+    super(socket, peer, memory, means);
+    this.begin();
   }
 
   acquire(): number {
-    this.check();
     const { memory } = this;
+    if (this.#posted - this.#credited === memory.slots || this.wire.failure !== undefined) {
+      this.flush();
+      while (this.pull());
+    }
+    if (this.endedHere !== undefined) throw this.endedHere;
+    if (this.endedThere !== undefined) throw this.endedThere;
     return this.#posted - this.#credited < memory.slots ? memory.at(this.#posted % memory.slots) : -1;
   }
 
   post(bytes: number): void {
-    const slot = this.#posted++ % this.memory.slots;
-    const header = this.memory.header(slot);
-    header[0] = frameKinds.data;
-    header[1] = bytes;
-    this.socket.write(this.memory.frame(slot, 0, FRAME_HEADER_BYTES + bytes));
+    const place = this.memory.frame(this.#posted++ % this.memory.slots);
+    this.memory.setHeader(place, frameKinds.data, bytes);
+    this.wire.write(place, FRAME_HEADER_BYTES + bytes);
+  }
+
+  protected override startReading(): void {
+    this.socket.on('data', (chunk: Buffer) => {
+      for (let read = 0; read < chunk.length && this.endedThere === undefined;) {
+        const part = chunk.subarray(read, read + this.roomBytes());
+        this.memory.bytes.set(part, this.frame() + this.have);
+        this.read(part.length);
+        read += part.length;
+      }
+    });
+    this.socket.resume();
   }
 
   protected override unreadBytes(): number {
     let bytes = 0;
     for (let message = this.#credited; message < this.#posted; message++)
-      bytes += this.memory.header(message % this.memory.slots)[1] ?? 0;
+      bytes += this.memory.value(this.memory.frame(message % this.memory.slots));
     return bytes;
   }
 
-  #read(chunk: Buffer): void {
-    let bytes = this.#partial.length === 0 ? chunk : Buffer.concat([this.#partial, chunk]);
-    while (bytes.length >= FRAME_HEADER_BYTES && this.endedThere === undefined) {
-      const taken = this.#take(bytes);
-      if (taken === 0) break;
-      bytes = bytes.subarray(taken);
-    }
-    this.#partial = bytes;
+  protected override hasUnread(): boolean {
+    return false;
   }
 
-  /** Takes the frame at the beginning of `bytes` and returns its length, or 0 where more of it has to come. */
-  #take(bytes: Buffer): number {
-    const kind = bytes.readUInt32LE(0);
-    const value = bytes.readUInt32LE(4);
-    if (kind === frameKinds.credit && value <= this.#posted - this.#credited) {
-      this.#credited += value;
-      this.news();
-    } else if (kind === frameKinds.goodbye) this.goodbye();
-    else if (kind === frameKinds.abort && value <= REASON_BYTES) {
-      const end = FRAME_HEADER_BYTES + value;
-      if (bytes.length < end) return 0;
-      this.aborted(bytes.subarray(FRAME_HEADER_BYTES, end));
-    } else if (kind === frameKinds.waits && isReport(value)) {
-      const end = FRAME_HEADER_BYTES + value;
-      if (bytes.length < end) return 0;
-      this.waits(bytes.subarray(FRAME_HEADER_BYTES, end));
-      return end;
-    } else this.broken();
-    return FRAME_HEADER_BYTES;
+  protected override frame(): number {
+    return this.memory.inbox;
+  }
+
+  protected override roomBytes(): number {
+    return INBOX_BYTES - this.have;
+  }
+
+  protected override wantedBytes(): number {
+    return this.roomBytes();
+  }
+
+  protected override frameBytes(kind: number, value: number): number {
+    return kind === frameKinds.credit && value <= this.#posted - this.#credited ? FRAME_HEADER_BYTES : 0;
+  }
+
+  /** A credit. */
+  protected override takeFrame(value: number): void {
+    this.#credited += value;
   }
 }
 
@@ -293,23 +390,26 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
   #came = 0;
   #released = 0;
   #credited = 0;
-  /** Bytes of the frame that is coming. */
-  #have = 0;
+  /** Of the last message: the next one is probably as long. */
+  #lastBytes = 0;
 
-  /** The caller passes on the socket's reads: into `room()`, then `read`. */
-  constructor(socket: Socket, peer: number, memory: SlotMemory, whyGone?: WhyGone) {
-    super(socket, peer, memory, whyGone);
-    socket.unref();
+  /** The caller passes on what node:net reads: into `room()`, then `read`. */
+  constructor(socket: Socket, peer: number, memory: SlotMemory, means: ConnectionMeans = {}) {
+    super(socket, peer, memory, means);
+    this.begin();
   }
 
   peek(): number {
     if (this.endedHere !== undefined) throw this.endedHere;
     if (this.#came === this.#released) {
-      if (this.endedThere !== undefined) throw this.endedThere;
-      return -1;
+      while (this.pull() && this.#came === this.#released);
+      if (this.#came === this.#released) {
+        if (this.endedThere !== undefined) throw this.endedThere;
+        return -1;
+      }
     }
     const slot = this.#released % this.memory.slots;
-    this.messageBytes = this.memory.header(slot)[1] ?? 0;
+    this.messageBytes = this.memory.value(this.memory.frame(slot));
     return this.memory.at(slot);
   }
 
@@ -318,9 +418,20 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
     this.#giveCredits();
   }
 
-  override check(): void {
-    if (this.endedHere !== undefined) throw this.endedHere;
-    if (this.endedThere !== undefined && this.#came === this.#released) throw this.endedThere;
+  override flush(): boolean {
+    if (!super.flush()) return false;
+    this.#giveCredits();
+    return super.flush();
+  }
+
+  /** Where the next bytes from the socket go. */
+  room(): Uint8Array {
+    const place = this.frame() + this.have;
+    return this.memory.bytes.subarray(place, place + this.roomBytes());
+  }
+
+  protected override startReading(): void {
+    this.socket.resume();
   }
 
   /** Credits are few. */
@@ -328,45 +439,34 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
     return 0;
   }
 
-  /** Where the next bytes from the socket go. */
-  room(): Uint8Array {
-    return this.memory.frame(this.#came % this.memory.slots, this.#have, this.memory.frameBytes);
+  protected override hasUnread(): boolean {
+    return this.#came !== this.#released;
   }
 
-  /** `bytes` bytes have come into `room()`. */
-  read(bytes: number): void {
-    this.#have += bytes;
-    const before = this.#came;
-    while (this.#have >= FRAME_HEADER_BYTES && this.endedThere === undefined) {
-      const slot = this.#came % this.memory.slots;
-      const [kind, value = 0] = this.memory.header(slot);
-      if (kind === frameKinds.goodbye) this.goodbye();
-      else if (kind === frameKinds.data && value <= this.size.slotBytes && this.#came - this.#released < this.size.steps) {
-        if (this.#have < FRAME_HEADER_BYTES + value) break;
-        this.#came++;
-        this.#moveRest(slot, FRAME_HEADER_BYTES + value);
-      } else if (kind === frameKinds.abort && value <= REASON_BYTES) {
-        if (this.#have < FRAME_HEADER_BYTES + value) break;
-        this.aborted(this.memory.frame(slot, FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + value));
-      } else if (kind === frameKinds.waits && isReport(value)) {
-        if (this.#have < FRAME_HEADER_BYTES + value) break;
-        this.waits(this.memory.frame(slot, FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + value));
-        this.#moveRest(slot, FRAME_HEADER_BYTES + value);
-      } else this.broken();
-    }
-    if (this.#came === before) return;
+  protected override frame(): number {
+    return this.memory.frame(this.#came % this.memory.slots);
+  }
+
+  protected override roomBytes(): number {
+    return this.memory.frameBytes - this.have;
+  }
+
+  protected override wantedBytes(): number {
+    const { memory, have } = this;
+    if (have >= FRAME_HEADER_BYTES) return FRAME_HEADER_BYTES + memory.value(this.frame()) - have;
+    return Math.min(memory.frameBytes, Math.max(READ_BYTES, FRAME_HEADER_BYTES + this.#lastBytes)) - have;
+  }
+
+  protected override frameBytes(kind: number, value: number): number {
+    const hasRoom = this.#came - this.#released < this.size.steps;
+    return kind === frameKinds.data && value <= this.size.slotBytes && hasRoom ? FRAME_HEADER_BYTES + value : 0;
+  }
+
+  /** A message. */
+  protected override takeFrame(value: number): void {
+    this.#came++;
+    this.#lastBytes = value;
     this.#giveCredits();
-    this.news();
-  }
-
-  /**
-   * Moves what came behind the frame of `length` bytes in `slot` to where the next one goes: the next slot, if that was
-   * a message.
-   */
-  #moveRest(slot: number, length: number): void {
-    const rest = this.#have - length;
-    if (rest > 0) this.memory.frame(this.#came % this.memory.slots, 0, rest).set(this.memory.frame(slot, length, this.#have));
-    this.#have = rest;
   }
 
   /** In a few frames rather than one a message, but at once when the sender has none left. */
@@ -381,12 +481,6 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
       this.endedThere !== undefined
     )
       return;
-    this.#credited = this.#released;
-    this.socket.write(frame(frameKinds.credit, credits));
+    if (this.wire.say(frameKinds.credit, credits)) this.#credited = this.#released;
   }
-}
-
-/** Whether so many bytes can be a report. */
-function isReport(bytes: number): boolean {
-  return bytes % 4 === 0 && bytes <= 4 * MOST_WORDS;
 }

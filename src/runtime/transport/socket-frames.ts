@@ -12,6 +12,9 @@
  */
 export const FRAME_HEADER_BYTES = 8;
 
+/** Longest report. */
+export const REPORT_BYTES = 256;
+
 export const frameKinds = { data: 1, credit: 2, goodbye: 3, abort: 4, waits: 5 } as const;
 
 export function frame(kind: number, value: number, payload: Uint8Array = new Uint8Array()): Buffer {

@@ -5,10 +5,13 @@ import { formatAddress, inZone, parseAddress, zoneOf } from '../bootstrap/addres
 import { CHALLENGE_BYTES, ConnectorHandshake, purposes } from '../bootstrap/handshake.js';
 import type { ConnectionKeys } from '../bootstrap/handshake.js';
 import { Listener } from '../bootstrap/listener.js';
+import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import { counted } from '../../counted.js';
 import { describeError, SystemError } from '../../errors.js';
-import { SlotMemory, SocketReceiver, SocketSender, type WhyGone } from './socket-connection.js';
+import { SocketReceiver, SocketSender, type ConnectionMeans, type WhyGone } from './socket-connection.js';
+import { SlotMemory } from './socket-memory.js';
+import { systemCalls } from './socket-wire.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from './transport.js';
 import { unlessAborted } from './unless-aborted.js';
 
@@ -26,6 +29,8 @@ export interface SocketOptions {
    * rank died.
    */
   readonly whyGone?: WhyGone;
+  /** Moves data by system calls, in the caller's time; left out, or where node:net has no descriptors, node:net does. */
+  readonly libc?: Libc | undefined;
 }
 
 const WELCOME_BYTES = 32;
@@ -43,8 +48,8 @@ const WELCOME_BYTES = 32;
  *
  * Messages themselves are neither signed nor secret: who can change packets on the way can change them.
  *
- * Slots are in the rank's own segment on both sides. node:net writes from and reads into them: no other copy is made
- * than the kernel's.
+ * Slots are in the rank's own segment on both sides. System calls, or node:net, write from and read into them: no other
+ * copy is made than the kernel's. The frames are the same, so that either may be at either end.
  */
 export class SocketTransport implements Transport {
   readonly name = 'socket';
@@ -61,15 +66,15 @@ export class SocketTransport implements Transport {
   async setUpSend(peer: number): Promise<ConnectionSetUp<SendConnection>> {
     const { segment, rank, host, secret } = this.#options;
     const memory = new SlotMemory(segment, this.size);
-    let admit: (socket: Socket) => void = () => undefined;
-    const admitted = new Promise<Socket>((resolve) => (admit = resolve));
+    let admit: (admitted: Admitted) => void = () => undefined;
+    const admitted = new Promise<Admitted>((resolve) => (admit = resolve));
     const listening = Listener.open({
       host,
       secret,
       expects: ({ purpose, from, to }) => purpose === purposes.data && from === peer && to === rank,
       admit: (_, __, { socket, keys }) => {
         socket.write(welcome(keys.send));
-        admit(socket);
+        admit({ socket, means: this.#meansOf(socket) });
       },
     });
     const listener = await listening.catch((error: unknown) => {
@@ -89,15 +94,15 @@ export class SocketTransport implements Transport {
     const cancel = (): void => {
       stop();
       memory.free();
-      void admitted.then((socket) => socket.destroy());
+      void admitted.then(({ socket }) => socket.destroy());
     };
     return {
       info: Buffer.from(formatAddress(listener.address)),
       connect: async (_, signal) => {
         try {
-          const socket = await unlessAborted(admitted, signal);
+          const { socket, means } = await unlessAborted(admitted, signal);
           stop();
-          return new SocketSender(socket, peer, memory, this.#options.whyGone);
+          return new SocketSender(socket, peer, memory, means);
         } catch (error) {
           cancel();
           throw error;
@@ -110,14 +115,14 @@ export class SocketTransport implements Transport {
   /** @throws SystemError `OUT_OF_MEMORY`. */
   // eslint-disable-next-line @typescript-eslint/require-await -- what it throws must come as a rejection
   async setUpReceive(peer: number): Promise<ConnectionSetUp<ReceiveConnection>> {
-    const { segment, rank, host, secret, whyGone } = this.#options;
+    const { segment, rank, host, secret } = this.#options;
     const memory = new SlotMemory(segment, this.size, this.size.steps + 1);
     return {
       info: new Uint8Array(),
       connect: async (info, signal) => {
         const address = inZone(parseAddress(Buffer.from(info).toString()), zoneOf(host));
         const handshake = new ConnectorHandshake(secret, { purpose: purposes.data, from: rank, to: peer });
-        const dial = new Dial(handshake, peer, memory, whyGone);
+        const dial = new Dial(handshake, (welcomed) => new SocketReceiver(welcomed, peer, memory, this.#meansOf(welcomed)));
         const socket = connect({ ...address, noDelay: true, keepAlive: true, keepAliveInitialDelay: 5000, onread: dial.onread });
         try {
           return await unlessAborted(dial.run(socket), signal);
@@ -140,6 +145,17 @@ export class SocketTransport implements Transport {
     for (const listener of this.#listeners) listener.close();
     this.#listeners.clear();
   }
+
+  /** Called before the other side can have sent anything behind the handshake: system calls read that. */
+  #meansOf(socket: Socket): ConnectionMeans {
+    const { whyGone, libc } = this.#options;
+    return { whyGone, system: systemCalls(libc, socket) };
+  }
+}
+
+interface Admitted {
+  readonly socket: Socket;
+  readonly means: ConnectionMeans;
 }
 
 /**
@@ -158,9 +174,7 @@ class Dial {
 
   constructor(
     readonly handshake: ConnectorHandshake,
-    readonly peer: number,
-    readonly memory: SlotMemory,
-    readonly whyGone: WhyGone | undefined,
+    readonly connected: (socket: Socket) => SocketReceiver,
   ) {}
 
   run(socket: Socket): Promise<SocketReceiver> {
@@ -194,13 +208,12 @@ class Dial {
   }
 
   #checkWelcome(): void {
-    const { peer, memory, whyGone } = this;
     if (this.#socket === undefined || this.#keys === undefined) return;
     if (!timingSafeEqual(welcome(this.#keys.receive), this.#greeting.subarray(CHALLENGE_BYTES))) {
       this.#reject(new SystemError('NETWORK', 'what listens there does not know the secret of this communicator'));
       return;
     }
-    this.#receiver = new SocketReceiver(this.#socket, peer, memory, whyGone);
+    this.#receiver = this.connected(this.#socket);
     this.#resolve(this.#receiver);
   }
 }

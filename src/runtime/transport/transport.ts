@@ -68,8 +68,16 @@ export interface Connection {
   /** Whether only asking again tells what is new; otherwise `onNews` calls when it is worth it. */
   readonly polled: boolean;
   /**
+   * A descriptor to sleep on, readable when there may be news. -1 where there is none: in shared memory, where node:net moves
+   * the data, and when the connection has ended.
+   */
+  readonly fd: number;
+  /** Hands the kernel what it had no room for. Returns whether all is handed over; else it has room when `fd` is writable. */
+  flush(): boolean;
+  /**
    * Calls `listener` after each event that may let `acquire` or `peek` give another answer. While there is a listener,
-   * the connection keeps the process alive. `undefined` ends it. A polled connection never calls.
+   * the connection keeps the process alive. `undefined` ends it. A polled connection with a descriptor calls once, when
+   * it is readable, or writable where something is left to flush; one without never calls.
    */
   onNews(listener: (() => void) | undefined): void;
   /**

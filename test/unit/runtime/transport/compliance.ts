@@ -3,15 +3,16 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { Segment } from '../../../../src/runtime/device/segment.js';
 import { InvalidUsageError } from '../../../../src/errors.js';
 import type { FifoSize, ReceiveConnection, SendConnection, TransportName } from '../../../../src/runtime/transport/transport.js';
-import { openPair, thrown, until, type ConnectedPair } from './pairs.js';
+import { openPair, thrown, until, type ConnectedPair, type Ends } from './pairs.js';
 
 const size: FifoSize = { steps: 4, slotBytes: 2000 };
 
 /** What every transport has to do. A transport's test calls it with the transport's name. */
-export function transportCompliance(name: TransportName, lowLatency = false): void {
-  describe(`a connection by ${name}${lowLatency ? ' for short messages' : ''}`, () => {
+export function transportCompliance(name: TransportName, lowLatency = false, moves?: Ends): void {
+  const how = moves === undefined ? '' : ` from ${moves.join(' to ')}`;
+  describe(`a connection by ${name}${how}${lowLatency ? ' for short messages' : ''}`, () => {
     let pair: ConnectedPair | undefined;
-    const open = async (): Promise<ConnectedPair> => (pair = await openPair(name, size, lowLatency));
+    const open = async (): Promise<ConnectedPair> => (pair = await openPair(name, size, lowLatency, moves));
     afterEach(async () => {
       await Promise.all([pair?.sender.close(), pair?.receiver.close()]);
     });
@@ -219,10 +220,12 @@ export function transportCompliance(name: TransportName, lowLatency = false): vo
       expect(process.getActiveResourcesInfo().filter((resource) => resource.startsWith('TCP'))).toEqual([]);
     });
 
-    test('calls for news, unless it is polled', async () => {
+    test.runIf(name === 'socket')('calls for news', async () => {
       const { sender, receiver, senderSegment, receiverSegment } = await open();
-      expect(receiver.polled).toBe(sender.polled);
-      if (sender.polled) return;
+      for (const [i, end] of [sender, receiver].entries()) {
+        expect(end.polled).toBe(moves?.[i] === 'system calls');
+        expect(end.fd >= 0).toBe(end.polled);
+      }
       const arrived = new Promise<void>((resolve) => receiver.onNews(resolve));
       for (let i = 0; i < size.steps; i++) write(sender, senderSegment, pattern(i, 10));
       await arrived;
@@ -231,8 +234,13 @@ export function transportCompliance(name: TransportName, lowLatency = false): vo
       read(receiver, receiverSegment);
       await credited;
       expect(sender.acquire()).toBeGreaterThanOrEqual(0);
+      await until(() => receiver.peek() >= 0);
+      for (let i = 1; i < size.steps; i++) read(receiver, receiverSegment);
+      expect(receiver.peek()).toBe(-1);
       const ended = new Promise<void>((resolve) => receiver.onNews(resolve));
       await Promise.all([sender.close(), ended]);
+      await until(() => thrown(() => receiver.peek()) !== undefined);
+      expect(receiver.fd).toBe(-1);
     });
   });
 }

@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { markDead, rankStates } from '../../../../src/runtime/device/rank-lines.js';
+import { loadLibc } from '../../../../src/runtime/device/libc.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 import { Team } from '../../../../src/runtime/device/team.js';
@@ -41,7 +42,21 @@ export function hostSegments(
   return { memory, segments };
 }
 
-export async function openPair(name: TransportName, size: FifoSize, lowLatency = false): Promise<ConnectedPair> {
+/** How each end of a socket moves its data. */
+export type Moves = 'node:net' | 'system calls';
+
+const loaded = loadLibc();
+export const libc = 'libc' in loaded ? loaded.libc : undefined;
+
+/** What the sender and the receiver of a socket move their data by. */
+export type Ends = readonly [Moves, Moves];
+
+export async function openPair(
+  name: TransportName,
+  size: FifoSize,
+  lowLatency = false,
+  moves: Ends = ['node:net', 'node:net'],
+): Promise<ConnectedPair> {
   if (name === 'shm') {
     const { memory, segments } = hostSegments(2);
     const [a, b] = segments.map(
@@ -61,7 +76,17 @@ export async function openPair(name: TransportName, size: FifoSize, lowLatency =
     };
   }
   const segments = [hostSegments(1).segments[0]!, hostSegments(1).segments[0]!];
-  const [a, b] = segments.map((segment, rank) => new SocketTransport({ segment, rank, host: '127.0.0.1', secret, size }));
+  const [a, b] = segments.map(
+    (segment, rank) =>
+      new SocketTransport({
+        segment,
+        rank,
+        host: '127.0.0.1',
+        secret,
+        size,
+        libc: moves[rank] === 'system calls' ? libc : undefined,
+      }),
+  );
   const sockets = new Map<string, Socket>();
   const watch = (side: string) => (message: unknown) => void sockets.set(side, (message as { socket: Socket }).socket);
   const [client, server] = [watch('client'), watch('server')];

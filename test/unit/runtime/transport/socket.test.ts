@@ -1,3 +1,9 @@
 import { transportCompliance } from './compliance.js';
+import { libc } from './pairs.js';
 
 transportCompliance('socket');
+if (libc !== undefined) {
+  transportCompliance('socket', false, ['system calls', 'system calls']);
+  transportCompliance('socket', false, ['system calls', 'node:net']);
+  transportCompliance('socket', false, ['node:net', 'system calls']);
+}

@@ -1,0 +1,172 @@
+import { readdirSync } from 'node:fs';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { POLLIN, POLLOUT, setPollEntry } from '../../../../src/runtime/device/libc.js';
+import { RemoteError } from '../../../../src/errors.js';
+import type { FifoSize } from '../../../../src/runtime/transport/transport.js';
+import { libc, openPair, thrown, until, type ConnectedPair, type Ends } from './pairs.js';
+
+const small: FifoSize = { steps: 4, slotBytes: 2000 };
+/** More than the kernel takes of a connection that nobody reads. */
+const large: FifoSize = { steps: 2, slotBytes: 12 << 20 };
+const calls: Ends = ['system calls', 'system calls'];
+
+/** What a blocked rank does: nothing here lets the event loop turn. */
+describe.runIf(libc !== undefined)('a connection by system calls', () => {
+  let pair: ConnectedPair | undefined;
+  const open = async (size: FifoSize, moves: Ends = calls): Promise<ConnectedPair> =>
+    (pair = await openPair('socket', size, false, moves));
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await Promise.all([pair?.sender.close(), pair?.receiver.close()]);
+    pair?.closeTransports();
+  });
+
+  const fill = ({ sender, senderSegment }: ConnectedPair, bytes: number, seed: number): void => {
+    const message = new Uint8Array(senderSegment.buffer, sender.acquire(), bytes);
+    for (let i = 0; i < bytes; i += 997) message[i] = seed + i;
+    sender.post(bytes);
+  };
+  const expectMessage = ({ receiver, receiverSegment }: ConnectedPair, bytes: number, seed: number): void => {
+    const message = new Uint8Array(receiverSegment.buffer, receiver.peek(), receiver.messageBytes);
+    expect(message.length).toBe(bytes);
+    for (let i = 0; i < bytes; i += 997) if (message[i] !== ((seed + i) & 255)) throw new Error(`byte ${i} is ${message[i]}`);
+  };
+  const blockUntil = (holds: () => boolean): void => {
+    while (!holds());
+  };
+
+  test('carries thousands of messages while the event loop stands still', async () => {
+    const ends = await open(small);
+    const { sender, receiver } = ends;
+    let sent = 0;
+    let received = 0;
+    blockUntil(() => {
+      while (sent < 5000 && sender.acquire() >= 0) fill(ends, (sent * 37) % 2001, sent++);
+      while (receiver.peek() >= 0) {
+        expectMessage(ends, (received * 37) % 2001, received++);
+        receiver.release();
+      }
+      return received === 5000;
+    });
+  });
+
+  test('carries messages that the kernel has no room for, in parts', async () => {
+    const ends = await open(large);
+    const { sender, receiver } = ends;
+    for (const seed of [1, 2]) fill(ends, large.slotBytes, seed);
+    expect(sender.flush()).toBe(false);
+    expect(sender.acquire()).toBe(-1);
+    const entry = new Int32Array(2);
+    for (const seed of [1, 2]) {
+      blockUntil(() => {
+        sender.flush();
+        return receiver.peek() >= 0;
+      });
+      expectMessage(ends, large.slotBytes, seed);
+      receiver.release();
+    }
+    expect(sender.flush()).toBe(true);
+    setPollEntry(entry, 0, sender.fd, POLLIN | POLLOUT);
+    expect(libc!.pollFds(entry, 1, 0)).toBe(1);
+    blockUntil(() => sender.acquire() >= 0);
+  });
+
+  test('sleeps in the event loop until there is room', async () => {
+    const ends = await open(large);
+    const { sender, receiver } = ends;
+    for (const seed of [1, 2]) fill(ends, large.slotBytes, seed);
+    let naps = 0;
+    const drained = (async () => {
+      while (!sender.flush()) {
+        naps++;
+        await new Promise<void>((resolve) => sender.onNews(resolve));
+      }
+    })();
+    for (const seed of [1, 2]) {
+      while (receiver.peek() < 0) await new Promise<void>((resolve) => receiver.onNews(resolve));
+      expectMessage(ends, large.slotBytes, seed);
+      receiver.release();
+    }
+    await drained;
+    expect(naps).toBeGreaterThan(0);
+  });
+
+  test.each<Ends>([calls, ['system calls', 'node:net']])(
+    'delivers what the kernel had no room for when the sender (%s) closes or aborts (%s)',
+    async (...moves) => {
+      for (const leave of ['close', 'abort'] as const) {
+        const ends = await open(large, moves);
+        const { sender, receiver } = ends;
+        for (const seed of [1, 2]) fill(ends, large.slotBytes, seed);
+        if (leave === 'abort') sender.abort(new RemoteError('ABORTED', 'enough', { rank: 5 }));
+        const left = sender.close();
+        for (const seed of [1, 2]) {
+          await until(() => receiver.peek() >= 0);
+          expectMessage(ends, large.slotBytes, seed);
+          receiver.release();
+        }
+        await until(() => thrown(() => receiver.peek()) !== undefined);
+        expect(thrown(() => receiver.peek())).toMatchObject({ code: leave === 'close' ? 'CLOSED' : 'ABORTED' });
+        await left;
+        await receiver.close();
+        ends.closeTransports();
+      }
+    },
+  );
+
+  test('a receiver closes in the middle of a message', async () => {
+    const ends = await open(large);
+    const { sender, receiver } = ends;
+    for (const seed of [1, 2]) fill(ends, large.slotBytes, seed);
+    expect(receiver.peek()).toBe(-1);
+    const closed = receiver.close();
+    await until(() => thrown(() => sender.acquire()) !== undefined);
+    expect(thrown(() => sender.acquire())).toMatchObject({ code: 'CLOSED', rank: 1 });
+    await sender.close();
+    await closed;
+  });
+
+  test('learns of an abort while the event loop stands still', async () => {
+    const { sender, receiver } = await open(small);
+    receiver.abort(new RemoteError('RANK_DIED', 'rank 7 died', { rank: 7 }));
+    blockUntil(() => thrown(() => sender.check()) !== undefined);
+    expect(thrown(() => sender.check())).toMatchObject({ code: 'RANK_DIED', rank: 7 });
+    expect(sender.fd).toBe(-1);
+  });
+
+  test('reads what a rank sent before it died, though writing to it fails', async () => {
+    const ends = await open({ steps: 4, slotBytes: 8000 });
+    const { sender, receiver, kill } = ends;
+    for (const seed of [1, 2, 3]) fill(ends, 8000, seed);
+    kill(0);
+    await until(() => sender.fd === -1);
+    await new Promise(setImmediate); // its end is sent
+    for (const seed of [1, 2, 3]) {
+      blockUntil(() => receiver.peek() >= 0);
+      expectMessage(ends, 8000, seed);
+      receiver.release();
+    }
+    blockUntil(() => thrown(() => receiver.peek()) !== undefined);
+    expect(thrown(() => receiver.peek())).toMatchObject({ code: 'RANK_DIED', rank: 0 });
+  });
+
+  test('leaves no descriptor behind, though it was slept on', async () => {
+    const descriptors = (): number => readdirSync('/proc/self/fd').length;
+    await (await open(small)).sender.close();
+    await pair!.receiver.close();
+    const before = descriptors();
+    for (const ending of ['close', 'abort', 'kill'] as const) {
+      const { sender, receiver, kill, closeTransports } = await open(small);
+      for (const end of [sender, receiver]) {
+        end.onNews(() => undefined);
+        end.onNews(undefined);
+      }
+      expect(descriptors()).toBeGreaterThan(before);
+      if (ending === 'kill') kill(0);
+      if (ending === 'abort') sender.abort(new Error('enough'));
+      await Promise.all([sender.close(), receiver.close()]);
+      closeTransports();
+      await until(() => descriptors() === before);
+    }
+  });
+});
