@@ -64,6 +64,21 @@ export function withoutColours(text: string): string {
   return text.includes('\u001b') ? text.replace(controls, '') : text;
 }
 
+/** Where the source of a warning stands alone before it. */
+const sourceHead = /(?:^|\s)\S{1,200}\.(?:h|cc|cu|c):\d{1,6} $/;
+
+/** A line of NCCL up to 2.3, which lacks the marker, with it; any other text as it is. */
+export function withMarker(plain: string): string {
+  const level = plain.includes(' WARN ') ? ' WARN ' : '] INFO ';
+  const at = plain.indexOf(level);
+  if (at < 0 || plain.includes('CCL ')) return plain;
+  const end = at + level.length - 'WARN '.length;
+  const before = plain.slice(Math.max(0, end - headLength), end);
+  return head.test(before) || (level === ' WARN ' && sourceHead.test(before))
+    ? `${plain.slice(0, end)}NCCL ${plain.slice(end)}`
+    : plain;
+}
+
 /**
  * The lines of NCCL in one line of text: none in an application's own, several where ranks wrote at once. What
  * launchers and collectors put before them (`[1,3]<stdout>:`, `3: `, `[rank3]:`, a timestamp) is passed over.

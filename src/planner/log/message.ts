@@ -31,6 +31,8 @@ export function readMessage(message: string): LogEvent {
       return readConnected(message);
     case 'Init':
       return readTiming(message);
+    case 'Plug':
+      return readPluginPath(message);
     case 'Usin':
       return readUsing(message);
     case 'TOPO':
@@ -238,8 +240,15 @@ function readNet(message: string): LogEvent {
 function readPlugin(message: string): LogEvent {
   const [, sought] = /^NET\/Plugin ?: Failed to find ncclNetPlugin_v(\d{1,2}) symbol/.exec(message) ?? [];
   if (sought !== undefined) return { kind: 'plugin-sought', version: Number(sought) };
+  if (/^NET\/Plugin ?: (?:No plugin found|Could not find: libnccl-net\.so)/.test(message))
+    return { kind: 'plugin-path', path: '' };
   const [, name, version] = /^NET\/Plugin ?: Loaded net plugin (.{1,60}) \(v(\d{1,2})\)/.exec(message) ?? [];
   return name === undefined ? other : { kind: 'plugin-loaded', name, version: Number(version) };
+}
+
+function readPluginPath(message: string): LogEvent {
+  const [, path] = /^Plugin Path ?: (\S{1,300})$/.exec(message) ?? [];
+  return path === undefined ? other : { kind: 'plugin-path', path };
 }
 
 function readUsing(message: string): LogEvent {

@@ -47,6 +47,8 @@ export interface LoggedProcess {
   /** Versions of the interface of network plugins: the newest that NCCL sought in vain, and the one that it loaded. */
   readonly pluginSought: number | undefined;
   readonly plugin: { readonly name: string; readonly version: number; readonly place: Place } | undefined;
+  /** The file of the network plugin, empty where NCCL found none. */
+  readonly pluginPath: { readonly path: string; readonly place: Place } | undefined;
   /** What NCCL said when it could not use P2P. */
   readonly noP2p: { readonly text: string; readonly place: Place } | undefined;
 }

@@ -77,6 +77,7 @@ export class ProcessBook implements KnownProcesses {
         mergedNics: false,
         pluginSought: undefined,
         plugin: undefined,
+        pluginPath: undefined,
         noP2p: undefined,
       };
       this.#processes.set(key, process);
@@ -113,6 +114,9 @@ export class ProcessBook implements KnownProcesses {
         return true;
       case 'plugin-loaded':
         growing.plugin ??= { name: event.name, version: event.version, place };
+        return true;
+      case 'plugin-path':
+        growing.pluginPath ??= { path: ownText(event.path), place };
         return true;
       case 'no-p2p':
         growing.noP2p ??= { text: event.text, place };

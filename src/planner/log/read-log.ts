@@ -1,6 +1,6 @@
 import { CommunicatorBook } from './communicator-book.js';
 import type { LogEvent } from './events.js';
-import { type LogLine, type Place, readLine, withoutColours } from './line.js';
+import { type LogLine, type Place, readLine, withMarker, withoutColours } from './line.js';
 import { readMessage, readVersion } from './message.js';
 import type { LogModel } from './model.js';
 import { ownText } from './own-text.js';
@@ -56,8 +56,8 @@ export class NcclLogReader {
     this.#allLines++;
     const place: Place = { file: Math.max(0, this.#files.length - 1), line: this.#line };
     const pieces = unwrapped(text);
-    if (pieces === undefined) this.#read(withoutColours(text), place);
-    else for (const piece of pieces) this.#read(withoutColours(piece), place);
+    if (pieces === undefined) this.#read(withMarker(withoutColours(text)), place);
+    else for (const piece of pieces) this.#read(withMarker(withoutColours(piece)), place);
   }
 
   /** The last line, where the file does not end with the end of a line: it may be half of one. */

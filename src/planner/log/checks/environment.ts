@@ -98,19 +98,22 @@ export function checkEnvironment(processes: readonly LoggedProcess[]): LogFindin
     });
 }
 
-/** The hosts of which no process has the setting, if all processes of all others have it, and there are such. */
+/** The hosts of which no process has the setting, if all processes of all others have it, and the log holds their settings. */
 function hostsWithout(
   processes: readonly LoggedProcess[],
   name: string,
 ): { readonly having: number; readonly lacking: readonly string[] } | undefined {
-  const hosts = new Map<string, { all: number; having: number }>();
-  for (const { host, environment } of processes) {
-    const counts = hosts.get(host) ?? { all: 0, having: 0 };
+  const hosts = new Map<string, { all: number; having: number; whole: boolean }>();
+  for (const { host, environment, network } of processes) {
+    const counts = hosts.get(host) ?? { all: 0, having: 0, whole: false };
     counts.all++;
     if (environment.has(name)) counts.having++;
+    // An excerpt may begin after the settings.
+    if (network !== undefined) counts.whole = true;
     hosts.set(host, counts);
   }
-  if ([...hosts.values()].some(({ all, having }) => having !== 0 && having !== all)) return undefined;
+  if ([...hosts.values()].some(({ all, having, whole }) => (having !== 0 && having !== all) || (having === 0 && !whole)))
+    return undefined;
   const lacking = [...hosts].filter(([, { having }]) => having === 0);
   const having = hosts.size - lacking.length;
   if (having === 0 || lacking.length === 0) return undefined;

@@ -32,7 +32,7 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
     ];
   }
 
-  if (!open.some(({ started }) => started !== undefined) && open.length === ranks.size && !saysNoStart(open)) {
+  if (![...ranks.values()].some(({ started }) => started !== undefined) && !saysNoStart(open)) {
     return [
       {
         code: 'init-unfinished',

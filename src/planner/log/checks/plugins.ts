@@ -4,7 +4,7 @@ import type { LogModel } from '../model.js';
 
 /** Networks that NCCL did not get: an old plugin, a fabric behind TCP. */
 export function checkPlugins(model: LogModel): LogFinding[] {
-  return [...oldPlugin(model), ...fabricOverTcp(model)];
+  return [...oldPlugin(model), ...someWithPlugin(model), ...fabricOverTcp(model), ...devicesNotFound(model)];
 }
 
 /** Interfaces that belong to a fast fabric, by their names. */
@@ -42,6 +42,51 @@ function fabricOverTcp(model: LogModel): LogFinding[] {
         cause: 'its plugin or verbs are missing in this image, or a setting switches them off',
         remedy: fabric.remedy,
         places: [network.place],
+      },
+    ];
+  }
+  return [];
+}
+
+/** Networks that differ between hosts do not understand each other. */
+function someWithPlugin(model: LogModel): LogFinding[] {
+  const having = model.processes.find(({ pluginPath }) => pluginPath !== undefined && pluginPath.path !== '');
+  const lacking = model.processes.find(({ pluginPath, host }) => pluginPath?.path === '' && host !== having?.host);
+  if (having?.pluginPath === undefined || lacking?.pluginPath === undefined || isInitialised(model)) return [];
+  return [
+    {
+      code: 'net-mismatch',
+      severity: 'error',
+      kind: 'failure',
+      explains: ['init-unfinished', 'remote-closed', 'ib-retry-exceeded', 'environment-differs'],
+      problem: `${having.host} uses the network plugin ${having.pluginPath.path}, ${lacking.host} has none`,
+      cause: 'images or LD_LIBRARY_PATH differ; the plugin of one host may not understand the network code of the other',
+      remedy: 'use one image on all hosts, or NCCL_NET_PLUGIN=none on all',
+      places: [having.pluginPath.place, lacking.pluginPath.place],
+      source: 'NVIDIA/nccl#1634',
+    },
+  ];
+}
+
+/** NCCL_IB_HCA names NICs, and NCCL found none. */
+function devicesNotFound(model: LogModel): LogFinding[] {
+  if (isOnOneHost(model)) return [];
+  for (const { environment, devices, network, host } of model.processes) {
+    const named = environment.get('NCCL_IB_HCA');
+    const found = devices.get('IB');
+    if (named === undefined || named.value.startsWith('^') || found === undefined || found.devices.length > 0) continue;
+    if (network?.name !== 'Socket') continue;
+    return [
+      {
+        code: 'no-rdma',
+        severity: 'warning',
+        kind: 'cost',
+        explains: ['bandwidth-low'],
+        problem: `NCCL_IB_HCA names ${named.value}, but NCCL found no such device${host === '' ? '' : ` on ${host}`} and talks TCP`,
+        cause: 'the names are wrong, the ports are down, or the container does not have the devices or their libraries',
+        remedy:
+          'ibv_devinfo in the container; docker run --device=/dev/infiniband --ulimit memlock=-1; Kubernetes: request the RDMA resource',
+        places: [named.place, found.place],
       },
     ];
   }

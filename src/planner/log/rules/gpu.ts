@@ -162,8 +162,8 @@ export const gpuRules: readonly LineRule[] = [
   {
     code: 'gpu-lost',
     kind: 'fault',
-    needles: ['gpu is lost', 'unable to determine the device handle for gpu', 'gpu has fallen off the bus'],
-    except: /NVRM: Xid/,
+    needles: ['gpu is lost', 'unable to determine the device handle for gpu', 'fallen off the bus'],
+    except: /NVRM: Xid|potential root causes/,
     explains: ['cuda-generic', 'remote-closed', 'watchdog-timeout'],
     problem: 'a GPU is gone from the PCIe bus',
     cause: 'power, temperature, the PCIe link or the GPU itself',
@@ -184,6 +184,19 @@ export const gpuRules: readonly LineRule[] = [
     problem: 'the process sees no GPU',
     cause: 'CUDA_VISIBLE_DEVICES is empty, the container has no GPU, or the driver is not loaded',
     remedy: 'nvidia-smi -L in the same container; docker run --gpus all; Kubernetes: the nvidia.com/gpu resource',
+  },
+  {
+    code: 'gpu-hidden',
+    kind: 'failure',
+    needles: ['nvmldevicegethandlebypcibusid'],
+    pattern: /nvmlDeviceGetHandleByPciBusId(?:_v2)?\(\) failed: ?(?:Not Found|Invalid Argument)/i,
+    explains: ['init-unfinished', 'calls-failed', 'p2p-unsupported', 'shm-despite-nvlink', 'network-inside-host'],
+    problem: 'NVML does not know a GPU of another rank on this host',
+    cause:
+      "each container or task sees only its own GPUs (cgroups, --gpus-per-task), or a virtual machine renames the GPUs' PCIe addresses",
+    remedy:
+      'let every rank of a host see all GPUs of the job and choose by CUDA_VISIBLE_DEVICES (srun --gpus-per-task without binding: --gpu-bind=none); nvidia-smi -L in both containers; NCCL_P2P_DISABLE=1 goes around it',
+    source: 'NVIDIA/nccl#1066',
   },
   {
     code: 'gpu-duplicate',
@@ -227,6 +240,7 @@ export const gpuRules: readonly LineRule[] = [
       'unspecified launch failure',
       'illegal instruction was encountered',
     ],
+    except: /TORCH_USE_CUDA_DSA/,
     pattern: /(illegal memory access|device-side assert|misaligned address|unspecified launch failure|illegal instruction)/i,
     explains: ['remote-closed', 'watchdog-timeout', 'nccl-unhandled-cuda', 'cuda-generic'],
     problem: 'a kernel crashed on the GPU ($1)',
@@ -236,9 +250,9 @@ export const gpuRules: readonly LineRule[] = [
   {
     code: 'cuda-ipc',
     kind: 'failure',
-    needles: ['cudaipc', 'cuda ipc', 'mapping of buffer object failed', 'invalid resource handle'],
+    needles: ['cudaipc', 'hipipc', 'cuda ipc', 'mapping of buffer object failed', 'invalid resource handle'],
     pattern:
-      /cudaIpc\w{4,20}[^\n]{0,40}(?:fail|error)|failed to open CUDA IPC|cuda IPC[^\n]{0,40}(?:fail|error)|mapping of buffer object failed|p2p\.cc:\d{1,5} NCCL WARN Cuda failure[^\n]{0,40}invalid resource handle/i,
+      /(?:cuda|hip)Ipc\w{4,20}[^\n]{0,40}(?:fail|error)|failed to open CUDA IPC|cuda IPC[^\n]{0,40}(?:fail|error)|mapping of buffer object failed|p2p\.cc:\d{1,5} NCCL WARN Cuda failure[^\n]{0,40}invalid resource handle/i,
     problem: 'GPU memory of another process cannot be mapped (CUDA IPC)',
     cause:
       'containers or processes that do not share PID and IPC namespaces, memory of an allocator that IPC does not know (expandable_segments, cudaMallocAsync), a VM or WSL without IPC, or BAR space used up',

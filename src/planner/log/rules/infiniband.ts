@@ -5,7 +5,7 @@ import type { LineRule } from './rule.js';
  * before.
  */
 const completion = (status: string): RegExp =>
-  new RegExp(String.raw`completion (?:from peer \S{1,100} )?with (?:status=|error )(?:[A-Za-z_ ]{1,40}\()?(?:${status})\b`);
+  new RegExp(String.raw`completion (?:from peer (?:\S{1,100} )?)?with (?:status=|error )(?:[A-Za-z_ ]{1,40}\()?(?:${status})\b`);
 
 /** InfiniBand and RoCE: queue pairs, completions, ports, GPUDirect. */
 export const infinibandRules: readonly LineRule[] = [
@@ -131,7 +131,13 @@ export const infinibandRules: readonly LineRule[] = [
   {
     code: 'ib-gid-missing',
     kind: 'fault',
-    needles: ['ibv_query_gid failed', 'ibv_query_gid_ex failed', 'no valid gid', 'could not find a valid gid'],
+    needles: [
+      'ibv_query_gid failed',
+      'ibv_query_gid_ex failed',
+      'no valid gid',
+      'could not find a valid gid',
+      'failed in ncclibrocegetversionnum',
+    ],
     problem: 'a port has no GID at the index that NCCL asked for',
     cause: 'NCCL_IB_GID_INDEX is beyond the table, or the interface has no address in this network namespace',
     remedy: 'show_gids; set NCCL_IB_GID_INDEX to a row that exists on all hosts, or unset it (2.21 and later find it)',
@@ -179,10 +185,34 @@ export const infinibandRules: readonly LineRule[] = [
   {
     code: 'ib-device-open',
     kind: 'failure',
-    needles: ['net/ib : unable to open device', 'net/ib : unable to query device', 'net/ib : unable to query port'],
+    needles: [
+      'net/ib : unable to open device',
+      'net/ib : unable to query device',
+      'net/ib : unable to query port',
+      'ibv_open_device failed',
+    ],
     problem: 'NCCL cannot open a NIC that the system lists',
     cause: 'a container without /dev/infiniband or its permissions, or a NIC that is down',
     remedy: 'ibv_devinfo in the container; docker run --device=/dev/infiniband; Kubernetes: request the RDMA resource',
+  },
+  {
+    code: 'ib-remote-access',
+    kind: 'failure',
+    needles: ['access violation work queue error', 'invalid request local work queue error'],
+    explains: ['remote-closed', 'ib-remote-operation', 'ib-flush'],
+    problem: "a NIC refused another rank's access to this host's memory",
+    cause:
+      'the buffer was freed or registered again while data was on its way; with GPUDirect RDMA also PCIe ACS, an IOMMU or an old nvidia-peermem',
+    remedy: 'NCCL_NET_GDR_LEVEL=LOC to confirm; then switch ACS and the IOMMU off (iommu=pt), or update the driver',
+    source: 'NVIDIA/nccl#1710',
+  },
+  {
+    code: 'ib-event',
+    kind: 'symptom',
+    needles: ['ibv_get_async_event failed'],
+    problem: "a NIC's events cannot be read any more",
+    cause: 'the device failed or was removed',
+    remedy: 'dmesg -T | grep mlx5; ibstat',
   },
   {
     code: 'ib-event',

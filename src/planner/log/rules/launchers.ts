@@ -1,5 +1,8 @@
 import type { LineRule } from './rule.js';
 
+/** Ray lists what may have killed a worker, whatever did. */
+const guess = /potential root causes/;
+
 /** How jobs end: launchers, schedulers, signals. They say where to look, seldom why. */
 export const launcherRules: readonly LineRule[] = [
   {
@@ -34,8 +37,9 @@ export const launcherRules: readonly LineRule[] = [
   {
     code: 'exit-crash',
     kind: 'failure',
-    needles: ['segmentation fault', 'sigsegv', 'sigabrt', 'signal 11', 'signal 6', 'signal: aborted', 'core dumped'],
-    pattern: /(Segmentation fault|SIGSEGV|[Ss]ignal:? \(?11\b)/,
+    needles: ['segmentation fault', 'sigsegv', 'signal 11', 'signal: segmentation', 'exitcode', 'exit code'],
+    pattern: /(Segmentation fault|SIGSEGV|[Ss]ignal:? \(?11\b|exit ?code ?: ?(?:-11|139)\b)/,
+    except: guess,
     explains: ['remote-closed', 'exit-child', 'store-lost', 'ib-retry-exceeded'],
     problem: 'a process crashed ($1)',
     cause: 'a bug, or libraries that do not fit together',
@@ -52,11 +56,12 @@ export const launcherRules: readonly LineRule[] = [
       'signal 9',
       'signal 15',
       ': killed',
-      'exitcode  : -',
-      'exitcode: -',
+      'exitcode',
+      'exit code',
     ],
+    except: guess,
     pattern:
-      /(SIGKILL|SIGTERM|exited on signal \d{1,2}|[Rr]eceived signal[^\n]{0,20}|[Ss]ignal (?:9|15)\b|task[^\n]{0,30}: Killed|exitcode {0,2}: -\d{1,2})/,
+      /(SIGKILL|SIGTERM|exited on signal \d{1,2}|[Rr]eceived signal[^\n]{0,20}|[Ss]ignal (?:9|15)\b|task[^\n]{0,30}: Killed|exit ?code {0,2}:? {0,2}(?:-\d{1,2}|137|143)\b)/i,
     problem: 'a process was killed ($1)',
     cause: 'by the out-of-memory killer, a scheduler, or the launcher after another rank failed',
     remedy: 'find what failed first; dmesg -T | grep -i oom on that host',
@@ -74,6 +79,8 @@ export const launcherRules: readonly LineRule[] = [
       'rayactorerror',
       'workercrashederror',
       'terminated by the following',
+      'worker process has died',
+      'a worker died or was killed',
       'root cause (first observed failure)',
     ],
     problem: 'the launcher says that a rank failed',

@@ -38,9 +38,11 @@ export const memoryRules: readonly LineRule[] = [
       'could not map /dev/shm',
       'unable to open shared memory',
       'failed to create shared memory',
+      'shmutils.',
     ],
     explains: ['calls-failed', 'init-unfinished'],
-    pattern: /(?:Error|WARN|fail)[^\n]{0,80}shared memory|shm_open failed|Could not map/i,
+    pattern:
+      /(?:Error|WARN|fail)[^\n]{0,80}shared memory|shm_open failed|Could not map|shmutils\.cc:\d{1,5} [^\n]{0,70}WARN Call to open failed/i,
     except: /unlink|munmap/,
     problem: 'a shared-memory segment cannot be made or attached',
     cause: '/dev/shm is too small, not shared between the containers of one host, or not writable',
@@ -51,10 +53,10 @@ export const memoryRules: readonly LineRule[] = [
   {
     code: 'shm-full',
     kind: 'fault',
-    needles: ['bus error', 'out of shared memory', 'sigbus'],
+    needles: ['bus error', 'out of shared memory', 'sigbus', 'exitcode', 'exit code', 'signal 7'],
     pattern:
-      /dataloader[^\n]{0,80}(?:Bus error|shared memory)|out of shared memory|nonexistent physical address|Signal:? (?:7|Bus error)|\(SIGBUS\)|signal 7\b/i,
-    explains: ['exit-signal', 'remote-closed'],
+      /dataloader[^\n]{0,80}(?:Bus error|shared memory)|out of shared memory|nonexistent physical address|Signal:? (?:7\b|Bus error)|\bSIGBUS\b|exit ?code {0,2}:? {0,2}(?:-7|135)\b/i,
+    explains: ['exit-signal', 'exit-child', 'remote-closed'],
     problem: 'a process died of a bus error: /dev/shm is full',
     cause: "the container's /dev/shm (64 MiB by default) is used up",
     remedy: 'docker run --shm-size=8g or --ipc=host; Kubernetes: an emptyDir with medium: Memory on /dev/shm',
@@ -75,7 +77,7 @@ export const memoryRules: readonly LineRule[] = [
     ],
     pattern:
       /oom[-_]?kill|OOMKilled|Out of memory: Kill|out[- ]of[- ]memory handler|Memory cgroup out of memory|Killed process|OUT_OF_MEMORY/i,
-    except: /CUDA/,
+    except: /CUDA|potential root causes/,
     explains: ['exit-signal', 'remote-closed', 'watchdog-timeout', 'exit-child', 'ib-retry-exceeded', 'store-lost'],
     problem: 'the kernel killed a process because the host or its cgroup ran out of memory',
     cause: 'the job needs more host memory than it may use',

@@ -35,8 +35,8 @@ export const socketRules: readonly LineRule[] = [
   {
     code: 'connect-failed',
     kind: 'failure',
-    needles: ['connect to ', 'connecting to address'],
-    pattern: new RegExp(`WARN[^\\n]{0,60}${CONNECT}${REFUSAL}`),
+    needles: ['connect to ', 'connecting to address', 'call to connect '],
+    pattern: new RegExp(`WARN[^\\n]{0,60}(?:${CONNECT}|Call to connect [^\\n]{0,20})${REFUSAL}`),
     explains: ['remote-closed', 'init-unfinished', 'calls-failed', 'connect-retry'],
     problem: 'a rank cannot reach another by TCP, at $1',
     cause:
@@ -116,11 +116,12 @@ export const socketRules: readonly LineRule[] = [
   {
     code: 'calls-differ',
     kind: 'fault',
-    needles: ['message truncated', 'collective mismatch error'],
+    needles: ['message truncated', 'collective mismatch error', 'mismatched collective detected'],
     pattern:
-      /[Mm]essage truncated ?: receiv(?:ed|ing) (\d{1,12}) bytes instead of (\d{1,12})|collective mismatch error, local size (\d{1,12}) remote size (\d{1,12})/,
+      /[Mm]essage truncated ?: receiv(?:ed|ing) (\d{1,12}) bytes instead of (\d{1,12})|collective mismatch error, local size (\d{1,12}) remote size (\d{1,12})|Mismatched collective detected/,
     explains: ['remote-closed', 'calls-failed'],
-    problem: 'ranks do not agree about the size of a message[: $1 bytes where $2 were awaited][: $3 bytes here, $4 there]',
+    problem:
+      'ranks do not agree about a call or the size of a message[: $1 bytes where $2 were awaited][: $3 bytes here, $4 there]',
     cause:
       "ranks called different collectives or sizes, have different NCCL settings (NCCL_PROTO, NCCL_ALGO), or a port scanner connected to NCCL's port",
     remedy:
@@ -157,8 +158,9 @@ export const socketRules: readonly LineRule[] = [
       'ncclsocketinit: connecting to address',
     ],
     problem: 'an address is of a family that NCCL cannot use here',
-    cause: 'IPv6 is off, or the address is empty: hosts found different kinds of interfaces',
-    remedy: 'NCCL_SOCKET_FAMILY=AF_INET and NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
+    cause: 'there is no interface with an address in this container, IPv6 is off, or hosts found different kinds of interfaces',
+    remedy:
+      'ip -br addr in the container (docker run --net=host); NCCL_SOCKET_FAMILY=AF_INET and NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
   },
   {
     code: 'port-in-use',

@@ -7,7 +7,7 @@ export const versionRules: readonly LineRule[] = [
     kind: 'fault',
     needles: ['net/ofi', 'fi_getinfo'],
     pattern:
-      /NET\/OFI[^\n]{0,80}(?:[Nn]o eligible providers|Unable to find a protocol|Failed to initialize (?:sendrecv|rdma)? ?protocol|initialization failed|no (?:devices|providers) (?:found|available))|fi_getinfo\(\) (?:call )?failed|provider efa output empty list|fi_getinfo\(\) (?:failed|call failed)|Failed to initialize \w{2,10} protocol/,
+      /NET\/OFI[^\n]{0,80}(?:[Nn]o eligible providers|Unable to find a protocol|Failed to initialize (?:sendrecv|rdma)? ?protocol|initialization failed|no (?:devices|providers) (?:found|available)|[Cc]ould not find any \w{1,12} provider)|fi_getinfo\(\) (?:call )?failed|provider efa output empty list|fi_getinfo\(\) (?:failed|call failed)|Failed to initialize \w{2,10} protocol/,
     explains: ['no-rdma', 'ofi-error', 'calls-failed', 'plugin-old'],
     problem: 'the libfabric plugin (aws-ofi-nccl) finds no provider that it can use',
     cause: 'the EFA (or CXI) device or driver is missing in the container, libfabric is too old, or FI_PROVIDER names another',
@@ -50,9 +50,10 @@ export const versionRules: readonly LineRule[] = [
   {
     code: 'ofi-unreachable',
     kind: 'failure',
-    needles: ['net/ofi'],
+    needles: ['net/ofi', 'libfabric:'],
+    // 12, 13 and 20 are ibv_wc_status: retries exceeded, receiver not ready, response timeout.
     pattern:
-      /NET\/OFI[^\n]{0,160}(?:[Uu]nreachable|[Uu]nresponsive receiver|No route|Unable to insert remote address|security group)/,
+      /NET\/OFI[^\n]{0,160}(?:[Uu]nreachable|[Uu]nresponsive receiver|No route|Unable to insert remote address|security group|completed with error\. RC: (?:12|13|20)\b)|libfabric:[^\n]{0,160}(?:[Uu]nreachable remote|[Uu]nresponsive receiver|message: Invalid address|[Rr]eceiver connection aborted|prov_err: Not a directory)/,
     explains: ['remote-closed', 'ofi-error', 'calls-failed', 'watchdog-timeout'],
     problem: 'the libfabric plugin cannot reach a remote rank',
     cause:
