@@ -82,7 +82,7 @@ function casesOf(folder) {
     return { ...label, name: label.file, text: path === undefined ? undefined : textOf(path) };
   });
   const excerpts = read('threads.yaml').map((label) => ({ ...label, name: label.origin, text: label.log }));
-  return [files, excerpts];
+  return [files, excerpts.filter(({ round }) => round === undefined), excerpts.filter(({ round }) => round !== undefined)];
 }
 
 function judge({ name, text, causes, also = [] }) {

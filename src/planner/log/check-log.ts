@@ -1,5 +1,6 @@
 import { counted } from '../../counted.js';
 import { checkTables } from './checks/bandwidth.js';
+import { checkCalls } from './checks/calls.js';
 import { checkChannels } from './checks/channels.js';
 import { checkEnvironment } from './checks/environment.js';
 import { checkInit, checkVersions } from './checks/init.js';
@@ -28,6 +29,7 @@ export function checkLog(model: LogModel): LogFinding[] {
   return sortFindings([
     ...checkLines(model),
     ...checkTimeouts(model),
+    ...checkCalls(model),
     ...checkWarnings(model),
     ...checkSettings(model),
     ...checkPlugins(model),

@@ -57,6 +57,11 @@ export class CommunicatorBook {
     return record;
   }
 
+  /** The communicator that a process has at an address. */
+  nameOf(line: LogLine, address: string): string | undefined {
+    return this.#byAddress.get(addressKey(line, address))?.id;
+  }
+
   /** A line into which another is written may hold any number. That a rank is done, it tells if all else in it is right. */
   #hearTorn(thread: string, event: LogEvent, place: Place): RankRecord | undefined {
     const open = this.#threads.get(thread);

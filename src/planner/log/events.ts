@@ -51,6 +51,20 @@ export interface InitFacts {
   readonly color?: number;
 }
 
+/** A collective or message as a rank called it, written with NCCL_DEBUG_SUBSYS=COLL. */
+export interface CallEvent {
+  readonly kind: 'call';
+  readonly operation: string;
+  /** Number of the launch in its communicator. */
+  readonly opCount: number;
+  readonly count: number;
+  readonly datatype: number;
+  readonly reduction: number;
+  readonly root: number;
+  readonly address: string;
+  readonly nRanks: number;
+}
+
 /** What a line of NCCL says. */
 export type LogEvent =
   | { readonly kind: 'version'; readonly version: string }
@@ -105,6 +119,7 @@ export type LogEvent =
       readonly protocol: string;
       readonly channels: number;
     }
+  | CallEvent
   /** A call that gave back an error to its caller. */
   | { readonly kind: 'returned'; readonly where: string; readonly result: number }
   | { readonly kind: 'no-p2p'; readonly text: string }

@@ -48,8 +48,9 @@ const head = /(\S{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] (?:(\S{1,200}:\d
 /** What is left where somebody stripped host and process: a device, and the source of a warning. */
 const strippedHead = /(?:^|\s)(?:\[(-?\d{1,4})\] )?(?:(\S{1,200}:\d{1,6}) (?:\([^)]{1,80}\) )?)?$/;
 const callHead = /:\d{1,10}:\d{1,10} (?:\[-?\d{1,4}\] )?(?:\S{1,40} )?(?:\S{1,200}:\d{1,6} )?$/;
-/** What launchers and collectors put before a line without a space between; it ends with a mark, not with a letter. */
-const launcherPrefix = /^(?:\[[^\]]{0,200}\](?:<[^>]{0,50}>)?:?|\d+:|.{0,250}[|",>)\]'`=;])?$/;
+/** What launchers, collectors and grep put before a line without a space between; it ends with a mark, not with a letter. */
+const launcherPrefix =
+  /^(?:\[[^\]]{0,200}\](?:<[^>]{0,50}>)?:?|\d+:|.{0,250}[|",>)\]'`=;]|[\w./-]{1,200}\.(?:log|txt|out|err)[\w.-]{0,40}:(?:\d{1,9}:)?)?$/;
 const gluedTime = /^\[?\d{4}-\d\d-\d\d[T_ ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?/;
 /** The longest head that is looked for, and the most lines of NCCL in one line of text. */
 const HEAD_LENGTH = 500;

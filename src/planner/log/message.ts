@@ -31,6 +31,13 @@ export function readMessage(message: string): LogEvent {
       return readConnected(message);
     case 'Init':
       return readTiming(message);
+    case 'AllR':
+    case 'AllG':
+    case 'Broa':
+    case 'Redu':
+    case 'Send':
+    case 'Recv':
+      return readCall(message) ?? readLater(message);
     case 'Plug':
       return readPluginPath(message);
     case 'Usin':
@@ -244,6 +251,25 @@ function readPlugin(message: string): LogEvent {
     return { kind: 'plugin-path', path: '' };
   const [, name, version] = /^NET\/Plugin ?: Loaded net plugin (.{1,60}) \(v(\d{1,2})\)/.exec(message) ?? [];
   return name === undefined ? other : { kind: 'plugin-loaded', name, version: Number(version) };
+}
+
+const callForm =
+  /^(AllReduce|AllGather|Broadcast|ReduceScatter|Reduce|Send|Recv): opCount ([0-9a-f]+) sendbuff \S+ recvbuff \S+ count (\d+) datatype (\d+) op (\d+) root (-?\d+) comm (0x[0-9a-f]+) \[nranks=(\d+)\]/;
+
+function readCall(message: string): LogEvent | undefined {
+  const [, operation, opCount = '', count, datatype, reduction, root, address = '', nRanks] = callForm.exec(message) ?? [];
+  if (operation === undefined) return undefined;
+  return {
+    kind: 'call',
+    operation,
+    opCount: Number.parseInt(opCount, 16),
+    count: Number(count),
+    datatype: Number(datatype),
+    reduction: Number(reduction),
+    root: Number(root),
+    address,
+    nRanks: Number(nRanks),
+  };
 }
 
 function readPluginPath(message: string): LogEvent {

@@ -1,3 +1,4 @@
+import type { CallDifference } from './calls.js';
 import type { NetDevice, SearchResult, Transport } from './events.js';
 import type { Place } from './line.js';
 import type { RuleHit } from './rule-book.js';
@@ -20,6 +21,8 @@ export interface LogModel {
   readonly machines: readonly LoggedMachine[];
   /** Collectives that PyTorch's watchdog gave up on. */
   readonly timeouts: readonly Timeout[];
+  /** Communicators whose ranks called different collectives. */
+  readonly calls: readonly CallDifference[];
   readonly tables: readonly MeasuredTable[];
   /** The job says that it came to its end: a test its summary, or a rank that it destroyed its communicator. */
   readonly finished: boolean;

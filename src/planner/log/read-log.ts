@@ -1,3 +1,4 @@
+import { CallBook } from './calls.js';
 import { CommunicatorBook } from './communicator-book.js';
 import type { LogEvent } from './events.js';
 import { type LogLine, type Place, readLine, withMarker, withoutColours } from './line.js';
@@ -30,6 +31,7 @@ export class NcclLogReader {
   readonly #processes = new ProcessBook();
   readonly #room: Room = { left: DETAIL_LIMIT, refused: 0 };
   readonly #communicators = new CommunicatorBook(this.#room);
+  readonly #calls = new CallBook();
   readonly #tables = new TableReader();
   readonly #rules = new RuleBook();
   readonly #warnings = new WarningBook();
@@ -80,6 +82,7 @@ export class NcclLogReader {
       warnings: this.#warnings.list(),
       machines: this.#systems.list(),
       timeouts: this.#watchdog.list(),
+      calls: this.#calls.list(),
       tables: this.#tables.tables,
       finished: this.#destroyed || this.#tables.finished,
       cutLines: this.#cut,
@@ -135,7 +138,9 @@ export class NcclLogReader {
       const rank = record?.rank ?? -1;
       const rule = this.#rules.read(text, place, () => (rank < 0 ? rankIn(text) || processName(line) : `rank ${rank}`));
       this.#warnings.pass(line, thread);
-      if (rule === undefined) this.#warnings.add(line, rank, thread, place);
+      // A text of one word is the rest of a line that was cut.
+      if (rule === undefined && !line.message.trim().includes(' ')) this.#countCut(line.host, place);
+      else if (rule === undefined) this.#warnings.add(line, rank, thread, place);
       return;
     }
     this.#systems.read(line.message, process.host, thread, line.torn, place);
@@ -146,6 +151,10 @@ export class NcclLogReader {
     // Lines that are understood need no rule, but for those of settings and processes.
     if (event.kind === 'other' || event.kind === 'cut' || event.kind === 'no-p2p')
       this.#rules.read(text, place, () => this.#whoWrote(line, event, place, text));
+    if (event.kind === 'call') {
+      if (!line.torn) this.#calls.read(line, event, this.#communicators.nameOf(line, event.address), place);
+      return;
+    }
     if (event.kind === 'ended' && !event.aborted) this.#destroyed = true;
     else if (event.kind === 'init-start') {
       this.#destroyed = false;

@@ -4,7 +4,13 @@ import type { LogModel } from '../model.js';
 
 /** Networks that NCCL did not get: an old plugin, a fabric behind TCP. */
 export function checkPlugins(model: LogModel): LogFinding[] {
-  return [...oldPlugin(model), ...someWithPlugin(model), ...fabricOverTcp(model), ...devicesNotFound(model)];
+  return [
+    ...oldPlugin(model),
+    ...someWithPlugin(model),
+    ...fabricOverTcp(model),
+    ...devicesNotFound(model),
+    ...onlyLoopback(model),
+  ];
 }
 
 /** Interfaces that belong to a fast fabric, by their names. */
@@ -66,6 +72,29 @@ function someWithPlugin(model: LogModel): LogFinding[] {
       source: 'NVIDIA/nccl#1634',
     },
   ];
+}
+
+/** TCP over the loopback interface alone reaches no other host. */
+function onlyLoopback(model: LogModel): LogFinding[] {
+  if (isOnOneHost(model) || isInitialised(model)) return [];
+  for (const { devices, network } of model.processes) {
+    const list = devices.get('Socket');
+    if (network?.name !== 'Socket' || list === undefined || list.devices.length === 0) continue;
+    if (!list.devices.every(({ name }) => name === 'lo')) continue;
+    return [
+      {
+        code: 'interface-loopback',
+        severity: 'warning',
+        kind: 'failure',
+        explains: ['connect-failed', 'no-rdma', 'ib-disabled', 'init-unfinished'],
+        problem: 'NCCL talks over the loopback interface lo: ranks of other hosts cannot be reached',
+        cause: 'NCCL_SOCKET_IFNAME=lo, or no other interface is up in this container',
+        remedy: 'NCCL_SOCKET_IFNAME=<the interface that all hosts share, such as eth0>; nothing, if all ranks are on one host',
+        places: [list.place],
+      },
+    ];
+  }
+  return [];
 }
 
 /** NCCL_IB_HCA names NICs, and NCCL found none. */

@@ -153,7 +153,7 @@ export const gpuRules: readonly LineRule[] = [
   {
     code: 'gpu-nvlink-error',
     kind: 'fault',
-    needles: ['uncorrectable nvlink error', 'nvlinkuncorrectable'],
+    needles: ['uncorrectable nvlink error', 'nvlinkuncorrectable', 'peer gpu memory over nvlink'],
     explains: ['cuda-generic', 'remote-closed', 'watchdog-timeout'],
     problem: 'an NVLink has an uncorrectable error',
     cause: 'a broken link, bridge or NVSwitch port',
@@ -341,23 +341,5 @@ export const gpuRules: readonly LineRule[] = [
     problem: 'NUMA balancing of the kernel is on, which makes collectives slow and uneven',
     cause: 'kernel.numa_balancing is 1',
     remedy: 'sysctl -w kernel.numa_balancing=0',
-  },
-  {
-    code: 'acs',
-    kind: 'cost',
-    needles: ['acs is enabled', 'acs enabled', 'disable acs'],
-    except: /HINT/,
-    problem: 'PCIe ACS is on: P2P traffic takes the way through the CPU',
-    cause: 'BIOS or kernel switched ACS on (virtualisation)',
-    remedy: 'lspci -vvv | grep ACSCtl; switch it off in the BIOS or by setpci',
-  },
-  {
-    code: 'mig',
-    kind: 'cost',
-    needles: ['mig mode', 'mig device'],
-    pattern: /MIG[^\n]{0,80}(?:not supported|cannot|disable|no P2P)/i,
-    problem: 'a GPU is split by MIG, which P2P and NCCL do not span',
-    cause: 'MIG mode is on',
-    remedy: 'nvidia-smi -mig 0',
   },
 ];

@@ -23,7 +23,7 @@ function xid(code: string, numbers: string, kind: LineRule['kind'], problem: str
     code,
     kind,
     needles: ['xid (pci', 'xid('],
-    pattern: new RegExp(String.raw`\bXid ?\(PCI:([0-9a-fA-F:.]{4,16})\): (${numbers})\b`),
+    pattern: new RegExp(String.raw`\bXid ?\(PCI:([0-9a-fA-F:.]{3,16})\): (?:\d{1,3}, [^\n]{0,120}previous Xid )?(${numbers})\b`),
     problem,
     cause,
     remedy,
@@ -44,7 +44,7 @@ export const kernelRules: readonly LineRule[] = [
   ),
   xid(
     'xid-nvlink',
-    '74|14[4-9]|150',
+    '74|137|14[4-9]|150',
     'fault',
     'GPU $1 has NVLink errors (Xid $2)',
     'a bad NVLink, bridge, connector, or the GPU or NVSwitch at its other end',

@@ -104,11 +104,17 @@ export const versionRules: readonly LineRule[] = [
   {
     code: 'symbol-missing',
     kind: 'fault',
-    needles: ['undefined symbol', 'symbol lookup error', 'version `', 'cannot open shared object file'],
+    needles: [
+      'undefined symbol',
+      'symbol lookup error',
+      'version `',
+      'cannot open shared object file',
+      'unable to load nccl library',
+    ],
     pattern:
-      /(?:undefined symbol: (nccl\w{2,40}|cu\w{2,40}|_ZN\w{2,60})|(libnccl\S{0,20}|libcuda\S{0,20}|libtorch\S{0,20}): cannot open shared object)/,
+      /(?:undefined symbol: (nccl\w{2,40}|cu\w{2,40}|_ZN\w{2,60})|(libnccl\S{0,20}|libcuda\S{0,20}|libtorch\S{0,20}): cannot open shared object|Unable to load (NCCL library))/,
     except: /dlvsym|NCCL INFO|mlx5dv/,
-    problem: 'libraries do not fit together: $1$2 is missing',
+    problem: 'libraries do not fit together: $1$2$3 is missing',
     cause:
       'another libnccl.so (or CUDA) is found at run time than the program was built with: LD_LIBRARY_PATH, LD_PRELOAD or two pip packages',
     remedy: 'ldd and LD_DEBUG=libs show which one is loaded; unset LD_LIBRARY_PATH; pip list | grep nccl',
@@ -229,14 +235,6 @@ export const versionRules: readonly LineRule[] = [
     problem: 'the program used NCCL wrongly: $1',
     cause: 'an argument, rank or communicator is not valid at that call',
     remedy: "look at the call in the program's stack; keep the communicator until all of its operations are done",
-  },
-  {
-    code: 'net-plugin-other',
-    kind: 'note',
-    needles: ['reducing to tcp', 'falling back to internal'],
-    problem: 'NCCL falls back to its internal network',
-    cause: 'a plugin did not load',
-    remedy: 'see the lines NET/Plugin before',
   },
   {
     code: 'gdrcopy',

@@ -14,6 +14,9 @@ const real = join(folder, '../../../shared/logs/real');
 /** Lines of real logs: excerpts, the lines of all rules, and whole files where the checkout has them. */
 const lines = [
   ...readdirSync(join(folder, 'excerpts')).flatMap((name) => readFileSync(join(folder, 'excerpts', name), 'utf8').split('\n')),
+  ...(parse(readFileSync(join(folder, 'threads.yaml'), 'utf8')) as readonly { readonly log: string }[]).flatMap(({ log }) =>
+    log.split('\n'),
+  ),
   ...Object.values(parse(readFileSync(join(folder, 'lines.yaml'), 'utf8')) as Readonly<Record<string, readonly string[]>>).flat(),
   ...(existsSync(real)
     ? readdirSync(real)

@@ -16,7 +16,16 @@ interface Label {
 }
 
 const folder = join(import.meta.dirname, '../../../logs');
+interface Thread {
+  readonly origin: string;
+  readonly causes: readonly string[];
+  readonly log: string;
+  /** Known to raise an alarm, and why. */
+  readonly alarm?: string;
+}
+
 const labels = parse(readFileSync(join(folder, 'labels.yaml'), 'utf8')) as Label[];
+const threads = parse(readFileSync(join(folder, 'threads.yaml'), 'utf8')) as Thread[];
 const lines = parse(readFileSync(join(folder, 'lines.yaml'), 'utf8')) as Readonly<Record<string, readonly string[]>>;
 
 function linesOf(file: string): string[] | undefined {
@@ -42,6 +51,19 @@ describe('a log whose cause is known', () => {
         .map(({ problem }) => problem),
     ).toEqual([]);
   });
+});
+
+describe('an excerpt of a thread', () => {
+  it.each(threads.filter(({ causes }) => causes.length > 0))('has its cause first: $origin', ({ log, causes }) => {
+    expect(causes).toContain(verdictOf(findingsOf(log.split('\n'))).causes[0]?.code);
+  });
+
+  it.each(threads.filter(({ causes, alarm }) => causes.length === 0 && alarm === undefined))(
+    'that is healthy raises no alarm: $origin',
+    ({ log }) => {
+      expect(findingsOf(log.split('\n')).filter(({ severity }) => severity !== 'info')).toEqual([]);
+    },
+  );
 });
 
 describe('the table of rules', () => {

@@ -1,0 +1,101 @@
+import type { CallEvent } from './events.js';
+import type { LogLine, Place } from './line.js';
+
+/** A collective as a rank called it. */
+export interface LoggedCall {
+  readonly host: string;
+  readonly pid: number;
+  readonly cudaDev: number;
+  readonly call: CallEvent;
+  readonly place: Place;
+}
+
+/** Two ranks of a communicator that called different collectives at one place of their sequence. */
+export interface CallDifference {
+  readonly communicator: string;
+  readonly first: LoggedCall;
+  readonly other: LoggedCall;
+}
+
+interface Group {
+  /** The first rank's call, by number. */
+  readonly calls: Map<string, LoggedCall>;
+  /** By rank, its last call's number, and how often it had that number: calls of one group share theirs. */
+  readonly ranks: Map<string, { opCount: number; repeats: number }>;
+  /** By device, the address of its communicator. */
+  readonly addresses: Map<string, string>;
+  comparable: boolean;
+  difference: CallDifference | undefined;
+}
+
+/** The most communicators that are compared, and calls of one that wait for other ranks. */
+const groupLimit = 1024;
+const callLimit = 512;
+
+/** Compares the collectives that ranks log with NCCL_DEBUG_SUBSYS=COLL. */
+export class CallBook {
+  readonly #groups = new Map<string, Group>();
+
+  /** @param communicator its name, or undefined where the log does not have its beginning */
+  read(line: LogLine, call: CallEvent, communicator: string | undefined, place: Place): void {
+    const name = communicator ?? `of ${call.nRanks} ranks`;
+    const group = this.#groupOf(name);
+    if (group?.comparable !== true || group.difference !== undefined) return;
+    const { host, pid, cudaDev } = line;
+    const device = `${host}:${pid} ${cudaDev}`;
+    const address = group.addresses.get(device) ?? call.address;
+    group.addresses.set(device, address);
+    const rank = `${host}:${pid} ${call.address}`;
+    const last = group.ranks.get(rank);
+    // Messages are counted too but not by all ranks; a number that falls is of another communicator at the same address.
+    if (
+      call.operation === 'Send' ||
+      call.operation === 'Recv' ||
+      address !== call.address ||
+      call.opCount < (last?.opCount ?? 0)
+    ) {
+      group.comparable = false;
+      group.calls.clear();
+      return;
+    }
+    const repeats = last?.opCount === call.opCount ? last.repeats + 1 : 0;
+    group.ranks.set(rank, { opCount: call.opCount, repeats });
+    const key = `${call.opCount} ${repeats}`;
+    const first = group.calls.get(key);
+    const own: LoggedCall = { host, pid, cudaDev, call, place };
+    if (first === undefined) {
+      group.calls.set(key, own);
+      if (group.calls.size > callLimit) {
+        for (const [oldest] of group.calls) {
+          group.calls.delete(oldest);
+          break;
+        }
+      }
+    } else if (differ(first.call, call)) group.difference = { communicator: name, first, other: own };
+  }
+
+  list(): CallDifference[] {
+    return [...this.#groups.values()].flatMap(({ comparable, difference }) =>
+      comparable && difference !== undefined ? [difference] : [],
+    );
+  }
+
+  #groupOf(name: string): Group | undefined {
+    let group = this.#groups.get(name);
+    if (group === undefined && this.#groups.size < groupLimit) {
+      group = { calls: new Map(), ranks: new Map(), addresses: new Map(), comparable: true, difference: undefined };
+      this.#groups.set(name, group);
+    }
+    return group;
+  }
+}
+
+function differ(a: CallEvent, b: CallEvent): boolean {
+  return (
+    a.operation !== b.operation ||
+    a.count !== b.count ||
+    a.datatype !== b.datatype ||
+    a.root !== b.root ||
+    a.reduction !== b.reduction
+  );
+}
