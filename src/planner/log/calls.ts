@@ -29,8 +29,8 @@ interface Group {
 }
 
 /** The most communicators that are compared, and calls of one that wait for other ranks. */
-const groupLimit = 1024;
-const callLimit = 512;
+const GROUP_LIMIT = 1024;
+const CALL_LIMIT = 512;
 
 /** Compares the collectives that ranks log with NCCL_DEBUG_SUBSYS=COLL. */
 export class CallBook {
@@ -65,7 +65,7 @@ export class CallBook {
     const own: LoggedCall = { host, pid, cudaDev, call, place };
     if (first === undefined) {
       group.calls.set(key, own);
-      if (group.calls.size > callLimit) {
+      if (group.calls.size > CALL_LIMIT) {
         for (const [oldest] of group.calls) {
           group.calls.delete(oldest);
           break;
@@ -82,7 +82,7 @@ export class CallBook {
 
   #groupOf(name: string): Group | undefined {
     let group = this.#groups.get(name);
-    if (group === undefined && this.#groups.size < groupLimit) {
+    if (group === undefined && this.#groups.size < GROUP_LIMIT) {
       group = { calls: new Map(), ranks: new Map(), addresses: new Map(), comparable: true, difference: undefined };
       this.#groups.set(name, group);
     }

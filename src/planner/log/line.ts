@@ -74,7 +74,7 @@ export function withMarker(plain: string): string {
   const at = plain.indexOf(level);
   if (at < 0 || plain.includes('CCL ')) return plain;
   const end = at + level.length - 'WARN '.length;
-  const before = plain.slice(Math.max(0, end - headLength), end);
+  const before = plain.slice(Math.max(0, end - HEAD_LENGTH), end);
   return head.test(before) || (level === ' WARN ' && sourceHead.test(before))
     ? `${plain.slice(0, end)}NCCL ${plain.slice(end)}`
     : plain;
