@@ -20,6 +20,7 @@ export function register(program: Command): void {
     .option('--env-a <name=value>', 'the same in a only', collect)
     .option('--env-b <name=value>', 'the same in b only', collect)
     .option('--collnet', 'the network can reduce (SHARP) and is asked to')
+    .option('--predict', 'simulate the calls on both: their times, with all-to-all and send/recv')
     .option('--all', 'all rows, also where hundreds differ')
     .option('--json', 'print the comparison as JSON')
     .option('--exit-code', 'exit with 1 where the plans differ')
@@ -29,6 +30,7 @@ export function register(program: Command): void {
         ['what a variable changes', 'tccl diff dgx-h100 --nodes 2 --env-b NCCL_NVLS_ENABLE=0'],
         ['two machines', 'tccl diff dgx-a100 dgx-h100 --nodes 4'],
         ['a topology file before and after', 'tccl diff before.xml after.xml --nodes 2'],
+        ['what calls will really take', 'tccl diff dgx-h100 --nodes 2 --env-b NCCL_PROTO=^LL128 --predict'],
         ['more nodes', 'tccl diff dgx-h100 --nodes-a 2 --nodes-b 16'],
         [
           'with a plan that was kept',

@@ -16,7 +16,10 @@ export function register(program: Command): void {
     .option('-b, --minbytes <size>', 'smallest size (default: 1K)')
     .option('-e, --maxbytes <size>', 'largest size (default: 16G)')
     .option('-f, --stepfactor <factor>', 'each size is so many times the one before (default: 8)')
-    .option('--predict', "simulate the calls too: NCCL's belief beside the prediction, with all-to-all and send/recv")
+    .option(
+      '--predict',
+      "simulate the calls too, in text, JSON and page: NCCL's belief beside the prediction, with all-to-all and send/recv",
+    )
     .option('--json', 'print all of it as JSON')
     .option('--html <file>', 'write it as a page into this file too')
     .option('--svg <file>', 'write charts of bandwidth and choice by size into this file too')

@@ -1,5 +1,6 @@
 import { comparePlans, type Comparison, type Difference } from '../../planner/plan/diff/compare.js';
 import type { Cost } from '../../planner/plan/diff/cost.js';
+import { type PredictedCost, predictedCosts } from '../../planner/plan/diff/predicted-cost.js';
 import { usualSizes } from '../../planner/plan/overview/forecast.js';
 import { formatBytes, formatTime, formatWay } from '../../planner/plan/overview/words.js';
 import type { ClusterOptions } from '../cluster-options.js';
@@ -15,6 +16,7 @@ export interface DiffOptions extends ClusterOptions {
   readonly all?: boolean;
   readonly json?: boolean;
   readonly exitCode?: boolean;
+  readonly predict?: boolean;
 }
 
 /** More rows of one kind than this are counted only, unless all are asked for. */
@@ -31,9 +33,21 @@ export async function showDiff(nameA: string, nameB: string, options: DiffOption
   const b = await readSide(nameB, optionsOf(options, options.nodesB, options.envB, options.ncclB ?? options.nccl));
   const comparison = comparePlans(a.side, b.side, usualSizes);
   const differs = comparison.differences.length > 0 || comparison.costs.length > 0;
-  if (options.json === true) printJson({ differs, ...comparison, ...more });
-  else print(...(differs ? comparisonLines(comparison, options.all === true) : ['The plans are the same.']));
-  printNotes([...new Set([...comparison.leftOut, ...a.notes, ...b.notes])]);
+  const predicted = options.predict === true ? predictedCosts(a.side, b.side, usualSizes) : undefined;
+  const leftOut = [
+    ...comparison.leftOut,
+    ...(options.predict === true && predicted === undefined
+      ? ['A plan from JSON does not hold its machines: it cannot be simulated.']
+      : []),
+  ];
+  if (options.json === true)
+    printJson({ differs, ...comparison, leftOut, ...(predicted === undefined ? {} : { predicted }), ...more });
+  else
+    print(
+      ...(differs ? comparisonLines(comparison, options.all === true) : ['The plans are the same.']),
+      ...(predicted === undefined ? [] : predictedLines(predicted)),
+    );
+  printNotes([...new Set([...leftOut, ...a.notes, ...b.notes])]);
   if (options.exitCode === true && differs) process.exitCode = 1;
   return differs;
 }
@@ -70,6 +84,30 @@ function comparisonLines({ titles, differences, costs }: Comparison, all: boolea
     if (shown.length < rows.length) lines.push(paint.dim(`  and ${rows.length - shown.length} more (--all)`));
   }
   return [...lines, '', ...costTable(costs, all)];
+}
+
+/** Simulated times of both sides, with the interval that measurements lie in. */
+function predictedLines(costs: readonly PredictedCost[]): string[] {
+  const paint = colorsFor(process.stdout);
+  if (costs.length === 0) return ['', 'By the simulation no call takes another time.'];
+  const timeOf = ({ timeUs, leastUs, mostUs }: PredictedCost['a']) => [
+    formatTime(timeUs),
+    `(${formatTime(leastUs)} to ${formatTime(mostUs)})`,
+  ];
+  const rows = [
+    ['predicted', 'size', 'a', '10 % to 90 %', 'b', '10 % to 90 %', 'b / a'],
+    ...costs.map(({ collective, bytes, a, b, ratio }) => [
+      collective,
+      formatBytes(bytes),
+      ...timeOf(a),
+      ...timeOf(b),
+      ratio.toFixed(2),
+    ]),
+  ];
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  const line = (row: readonly string[]) =>
+    row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ');
+  return ['', ...rows.map((row, index) => (index === 0 ? paint.bold(line(row)) : line(row)))];
 }
 
 function grouped(differences: readonly Difference[]): Map<string, Difference[]> {

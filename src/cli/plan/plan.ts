@@ -46,7 +46,7 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
     if (options.html !== undefined) {
       const { overviewHtml } = await import('../../planner/plan/overview/html.js');
       const { machinePictures } = await import('./machines.js');
-      writeFile(options.html, overviewHtml(overview, curves, machinePictures(input)));
+      writeFile(options.html, overviewHtml(overview, curves, machinePictures(input), predictions));
     }
   }
   if (options.json === true) {

@@ -2,7 +2,7 @@ import type { Parameters } from '../parameters.js';
 import type { ScheduledCollective } from '../schedule/schedule.js';
 import type { Environment } from '../simulate/environment.js';
 import { intervalOf } from '../simulate/interval.js';
-import { Simulator } from '../simulate/simulate.js';
+import { type SimulateOptions, Simulator } from '../simulate/simulate.js';
 import type { LocalSystem } from '../topology/local-systems.js';
 import type { NodeContribution } from '../graph/merge/contribution.js';
 import { busFactor, type Choice } from '../tuning/choose.js';
@@ -58,31 +58,34 @@ export interface PredictedCollective {
   readonly rows: readonly PredictedRow[];
 }
 
+/** The calls that people measure. */
+export const predictedCollectives = ['AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'SendRecv'] as const;
+
 /** Predictions for the collectives that people measure. @param sizes as nccl-tests counts them */
 export function predictCollectives(
   simulator: Simulator,
   sizes: readonly number[],
   environment?: Environment,
 ): PredictedCollective[] {
-  return (['AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'SendRecv'] as const).map((collective) => ({
+  return predictedCollectives.map((collective) => ({
     collective,
-    rows: sizes.flatMap((bytes): PredictedRow[] => {
-      const simulated = simulator.simulate(collective, bytes, environment === undefined ? {} : { environment });
-      if (simulated === undefined) return [];
-      const { timeUs, choice } = simulated;
-      const { least, most } = intervalOf(collective, bytes, simulator.usesNetwork);
-      return [
-        {
-          bytes,
-          choice,
-          timeUs,
-          leastUs: timeUs * least,
-          mostUs: timeUs * most,
-          busGBps: (bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks),
-        },
-      ];
-    }),
+    rows: sizes.flatMap((bytes) => predictCall(simulator, collective, bytes, environment === undefined ? {} : { environment })),
   }));
+}
+
+/** The prediction for one call; none for one rank, and where NCCL has nothing to choose from. */
+export function predictCall(
+  simulator: Simulator,
+  collective: ScheduledCollective,
+  bytes: number,
+  options: SimulateOptions = {},
+): PredictedRow[] {
+  const simulated = simulator.simulate(collective, bytes, options);
+  if (simulated === undefined) return [];
+  const { timeUs, choice } = simulated;
+  const { least, most } = intervalOf(collective, bytes, simulator.usesNetwork);
+  const busGBps = (bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks);
+  return [{ bytes, choice, timeUs, leastUs: timeUs * least, mostUs: timeUs * most, busGBps }];
 }
 
 /** Bus bandwidth by algorithm bandwidth, as nccl-tests counts it. */

@@ -40,6 +40,8 @@ export interface SimulateOptions extends CallOptions {
   /** Hears of every slice. Then nothing is folded or extrapolated. */
   readonly onSlice?: (worker: Worker, slice: Parameters<SliceListener>[0]) => void;
   readonly root?: number;
+  /** Instead of what NCCL chooses. */
+  readonly choice?: Choice;
 }
 
 /** Simulates calls on one cluster: routes and rates are worked out once. */
@@ -125,7 +127,7 @@ export class Simulator {
         mayFold: true,
       };
     }
-    const choice = choose(this.#tuning, call.collective, call.bytes, options);
+    const choice = options.choice ?? choose(this.#tuning, call.collective, call.bytes, options);
     if (choice === undefined) return undefined;
     const { algorithm, protocol, nChannels, chunkBytes } = choice;
     const isSwitch = algorithm === 'NVLS' || algorithm === 'NVLSTree';

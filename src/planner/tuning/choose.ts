@@ -33,8 +33,16 @@ export interface Choice {
  */
 export function choose(tuning: Tuning, collective: Collective, bytes: number, options: CallOptions = {}): Choice | undefined {
   const best = new CostModel(tuning, collective, options).best(bytes);
-  if (best === undefined) return undefined;
-  const { algorithm, protocol, timeUs } = best;
+  return best === undefined ? undefined : choiceOf(tuning, collective, bytes, best);
+}
+
+/** How NCCL would do a call if it took this algorithm and protocol. */
+export function choiceOf(
+  tuning: Tuning,
+  collective: Collective,
+  bytes: number,
+  { algorithm, protocol, timeUs }: Pick<Choice, 'algorithm' | 'protocol' | 'timeUs'>,
+): Choice {
   const { nRanks } = tuning.input;
   const { nChannels, nThreads } = channelsAndThreads(tuning, algorithm, protocol, bytes);
   const algorithmGBps = timeUs === 0 ? 0 : bytes / timeUs / 1000;

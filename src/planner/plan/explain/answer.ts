@@ -21,6 +21,7 @@ export const topics = [
   'nic',
   'connection',
   'choice',
+  'time',
   'absence',
   'gdr',
   'pxn',

@@ -9,6 +9,7 @@ import { answerGdr, answerPxn } from './answers/gdr.js';
 import { answerLimits } from './answers/limits.js';
 import { answerNic, networkUse } from './answers/nic.js';
 import { answerRings } from './answers/rings.js';
+import { answerTime } from './answers/time.js';
 import type { Question } from './question.js';
 import { nodeViews, type Situation } from './situation.js';
 
@@ -38,6 +39,8 @@ export function explain(situation: Situation, question: DirectQuestion): Answer 
       return answerConnection(situation, question);
     case 'choice':
       return answerChoice(situation, question);
+    case 'time':
+      return answerTime(situation, question);
     case 'absence':
       return answerAbsence(situation, question);
     case 'gdr':

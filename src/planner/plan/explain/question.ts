@@ -1,4 +1,5 @@
 import { nearestName } from '../../../suggest.js';
+import type { ScheduledCollective } from '../../schedule/schedule.js';
 import { type Algorithm, algorithms, type Collective, type Protocol } from '../../tuning/names.js';
 import type { Topic } from './answer.js';
 
@@ -18,6 +19,7 @@ export type Question =
       readonly claimed: PartialWay | undefined;
       readonly instead: PartialWay | undefined;
     }
+  | { readonly about: 'time'; readonly collective: ScheduledCollective; readonly bytes: number }
   | { readonly about: 'absence'; readonly collective: Collective; readonly what: PartialWay }
   | { readonly about: 'flips'; readonly collective: Collective | undefined }
   | { readonly about: 'help'; readonly collective: Collective; readonly sizes: readonly number[] };
@@ -40,6 +42,7 @@ export const questionForms: readonly { readonly about: Topic; readonly example: 
     purpose: 'peer-to-peer, shared memory or network between two ranks',
   },
   { about: 'choice', example: 'why Tree and not Ring at 4M for all_reduce', purpose: 'what each algorithm would take at a size' },
+  { about: 'time', example: 'how long does alltoall take at 64M', purpose: "a call's time: NCCL's belief and the simulation" },
   { about: 'absence', example: 'why no NVLS', purpose: 'why an algorithm or protocol is not used' },
   { about: 'gdr', example: 'why no GDR', purpose: 'whether NICs reach the memory of GPUs directly' },
   { about: 'pxn', example: 'why PXN', purpose: 'which GPUs send through another GPU to its NIC' },
@@ -87,6 +90,14 @@ const collectiveWords: readonly (readonly [RegExp, Collective])[] = [
   [/\breduce\b/, 'Reduce'],
 ];
 
+/** Messages between pairs, for which NCCL has no model. */
+const pairsWords: readonly (readonly [RegExp, ScheduledCollective])[] = [
+  [/\ball[ _-]?to[ _-]?alls?\b/, 'AllToAll'],
+  [/\bsend[ _-]?(and |\/)?[ _-]?recv\b|\bsend and receive\b/, 'SendRecv'],
+  [/(?<!all[ _-]?)\bgathers?\b/, 'Gather'],
+  [/(?<!reduce[ _-]?)\bscatters?\b/, 'Scatter'],
+];
+
 const algorithmWords: Readonly<Record<string, Algorithm>> = {
   ...Object.fromEntries(algorithms.map((algorithm) => [algorithm.toLowerCase(), algorithm])),
   trees: 'Tree',
@@ -98,6 +109,7 @@ const protocolWords: Readonly<Record<string, Protocol>> = { ll: 'LL', ll128: 'LL
 
 /** Words that say what a question is about, tried in this order. */
 const topicWords = {
+  time: /\b(how long|time|times|duration|takes?|latency)\b/,
   help: /\b(what if|help|helps|improve|faster|upgrade|gain|gains|speed ?up|better)\b/,
   flips:
     /\b(flips?|crossover|thresholds?|which sizes?|what sizes?|from which size|changes? the choice|switch(es)? (over|point)s?)\b/,
@@ -127,6 +139,9 @@ function understand(question: string): Question | undefined {
   const [first] = ways;
   const collective = named ?? (first?.algorithm === 'PAT' ? 'AllGather' : 'AllReduce');
 
+  const pairs = named === undefined ? pairsWords.find(([words]) => words.test(text))?.[1] : undefined;
+  if (pairs !== undefined || (topicWords.time.test(plain) && ways.length === 0 && !topicWords.help.test(plain)))
+    return { about: 'time', collective: pairs ?? collective, bytes: sizes[0] ?? USUAL_CHOICE_BYTES };
   if (topicWords.help.test(plain)) return { about: 'help', collective, sizes: sizes.length === 0 ? usualHelpSizes : sizes };
   if (topicWords.flips.test(plain)) return { about: 'flips', collective: named };
   if (topicWords.gdr.test(plain)) return { about: 'gdr', rank: ranks[0] };

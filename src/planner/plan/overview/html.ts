@@ -1,5 +1,6 @@
 import { formatGBps } from '../../topology/view/format.js';
 import { charts, CHART_STYLE } from './charts.js';
+import type { PredictedCollective } from '../prediction.js';
 import type { Forecast } from './forecast.js';
 import { linkKindNames } from './fullest-link.js';
 import { escape } from '../../topology/view/markup.js';
@@ -13,7 +14,12 @@ export interface MachinePicture {
 }
 
 /** A plan as one page that needs nothing else: no script, no font, no picture from elsewhere. Light and dark. */
-export function overviewHtml(overview: Overview, curves: readonly Forecast[], pictures: readonly MachinePicture[]): string {
+export function overviewHtml(
+  overview: Overview,
+  curves: readonly Forecast[],
+  pictures: readonly MachinePicture[],
+  predictions: readonly PredictedCollective[] = [],
+): string {
   return [
     '<!doctype html>',
     '<html lang="en">',
@@ -29,6 +35,17 @@ export function overviewHtml(overview: Overview, curves: readonly Forecast[], pi
     header(overview),
     section('Bandwidth and choice by size', chartFigure(curves)),
     section('Predictions', `<div class="tables">${alike(overview.forecasts).map(forecastTable).join('')}</div>`),
+    ...(predictions.every(({ rows }) => rows.length === 0)
+      ? []
+      : [
+          section(
+            'Simulated, beside what NCCL believes',
+            `<div class="tables">${predictions
+              .filter(({ rows }) => rows.length > 0)
+              .map(predictionTable)
+              .join('')}</div>`,
+          ),
+        ]),
     section('What limits it', overview.hosts.map((host) => limitCard(host, overview.hosts.length > 1)).join('')),
     section('Channels', graphTable(overview) + overview.hosts.map((host) => ringList(host, overview.hosts.length > 1)).join('')),
     section('In use', useList(overview)),
@@ -111,6 +128,20 @@ function forecastTable({ title, rows }: ReturnType<typeof alike>[number]): strin
       }</tr>`,
   );
   return `<div class="card scroll"><h3>${escape(title)}</h3><table><thead><tr><th>size</th><th class="l">algorithm</th><th>time</th><th>algbw</th><th>busbw</th></tr></thead><tbody>${body.join('')}</tbody></table></div>`;
+}
+
+function predictionTable({ collective, rows }: PredictedCollective): string {
+  const body = rows.map(({ bytes, choice, timeUs, leastUs, mostUs, busGBps }) => {
+    const way = choice === undefined ? 'pairs' : formatWay(choice);
+    const cells = [
+      choice === undefined ? '' : formatTime(choice.timeUs),
+      formatTime(timeUs),
+      `${formatTime(leastUs)} to ${formatTime(mostUs)}`,
+      formatRate(busGBps),
+    ];
+    return `<tr><td>${formatBytes(bytes)}</td><td class="l">${escape(way)}</td>${cells.map((text) => `<td>${text}</td>`).join('')}</tr>`;
+  });
+  return `<div class="card scroll"><h3>${escape(collective)}</h3><table><thead><tr><th>size</th><th class="l">algorithm</th><th>NCCL believes</th><th>predicted</th><th>10 % to 90 %</th><th>busbw</th></tr></thead><tbody>${body.join('')}</tbody></table></div>`;
 }
 
 function limitCard(host: HostOverview, several: boolean): string {

@@ -226,6 +226,25 @@ describe('page and picture', () => {
     expect(html).toContain('prefers-color-scheme:dark');
   });
 
+  it('the page has what the simulation predicts beside what NCCL believes', () => {
+    const made = make(hostsOf('dgx-h100', 1), {}, [1024]);
+    const choice = choose(made.tuning, 'AllReduce', 1024);
+    const row = { bytes: 1024, timeUs: 20, leastUs: 15, mostUs: 31, busGBps: 0.1 };
+    const html = overviewHtml(
+      made.overview,
+      curvesOf(made),
+      [],
+      [
+        { collective: 'AllReduce', rows: [{ ...row, choice }] },
+        { collective: 'AllToAll', rows: [{ ...row, choice: undefined }] },
+      ],
+    );
+    expect(html).toMatch(/<th>NCCL believes<\/th><th>predicted<\/th>/);
+    expect(html).toContain('<td>20.0 us</td><td>15.0 us to 31.0 us</td>');
+    expect(html).toContain('<td class="l">pairs</td><td></td><td>20.0 us</td>');
+    expect(overviewHtml(made.overview, curvesOf(made), [])).not.toContain('Simulated');
+  });
+
   it('one size, or none of the algorithms, is drawn too', () => {
     const one = make(hostsOf('dgx-a100', 1), {}, [4096]);
     expect(parseXml(overviewSvg(one.overview, forecast(one.tuning, curveSizes(4096, 4096)))).root.name).toBe('svg');

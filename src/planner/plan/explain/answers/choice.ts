@@ -1,16 +1,19 @@
 import { counted } from '../../../../counted.js';
 import { graphOf } from '../../../tuning/input.js';
 import { ringSteps } from '../../../tuning/bandwidth.js';
+import { choiceOf } from '../../../tuning/choose.js';
 import { flips } from '../../../tuning/flips.js';
 import type { Algorithm, Collective } from '../../../tuning/names.js';
 import { predict, type Prediction } from '../../../tuning/predict.js';
 import { describeReason, type Reason } from '../../../tuning/reasons.js';
 import type { Tuning } from '../../../tuning/tune.js';
 import { formatBytes, formatTime, formatWay } from '../../overview/words.js';
+import { predictCall, type PredictedRow, simulatorOf } from '../../prediction.js';
 import type { Answer, Evidence } from '../answer.js';
 import type { PartialWay, Question } from '../question.js';
 import type { Situation } from '../situation.js';
 import { more, rate } from '../words.js';
+import { predictedText } from './time.js';
 
 /** A prediction that can be used. */
 type Usable = Prediction & { readonly timeUs: number; readonly latencyUs: number; readonly bandwidthGBps: number };
@@ -21,9 +24,10 @@ const MOST_BYTES = 2 ** 36;
 
 /** Why an algorithm and protocol is chosen at a size: what each candidate would take, and where the difference comes from. */
 export function answerChoice(
-  { tuning }: Situation,
+  situation: Situation,
   { collective, bytes, claimed, instead }: Extract<Question, { about: 'choice' }>,
 ): Answer {
+  const { tuning } = situation;
   const all = predict(tuning, collective, bytes);
   const usable = all.filter(isUsable).sort((a, b) => a.timeUs - b.timeUs);
   const [chosen] = usable;
@@ -44,6 +48,11 @@ export function answerChoice(
   if (rival !== undefined) sentences.push(...difference(tuning, collective, bytes, chosen, rival));
   else if (asked !== undefined) sentences.push(...whyNot(all, chosen, asked));
   sentences.push(...stretch(tuning, collective, bytes, chosen));
+  const simulated = simulatedTimes(situation, collective, bytes, rival === undefined ? [chosen] : [chosen, rival]);
+  if (simulated.length > 0)
+    sentences.push(
+      `By the simulation ${simulated.map(({ way, row }) => `${formatWay(way)} takes ${predictedText(row)}`).join('; ')}.`,
+    );
 
   return {
     about: 'choice',
@@ -60,11 +69,30 @@ export function answerChoice(
         latencyUs,
         bandwidthGBps,
       })),
+      simulated: simulated.map(({ way, row }) => ({
+        algorithm: way.algorithm,
+        protocol: way.protocol,
+        timeUs: row.timeUs,
+        leastUs: row.leastUs,
+        mostUs: row.mostUs,
+      })),
       excluded: all
         .filter(({ timeUs }) => timeUs === null)
         .map(({ algorithm, protocol, reasons }) => ({ algorithm, protocol, because: reasons.map(({ why }) => why) })),
     },
   };
+}
+
+function simulatedTimes(
+  { prepared, parameters, plan, tuning }: Situation,
+  collective: Collective,
+  bytes: number,
+  ways: readonly Usable[],
+): { readonly way: Usable; readonly row: PredictedRow }[] {
+  const simulator = simulatorOf(prepared, parameters, plan, tuning);
+  return ways.flatMap((way) =>
+    predictCall(simulator, collective, bytes, { choice: choiceOf(tuning, collective, bytes, way) }).map((row) => ({ way, row })),
+  );
 }
 
 function isUsable(prediction: Prediction): prediction is Usable {

@@ -7,6 +7,7 @@ import {
   sections,
   type Side,
 } from '../../../../../src/planner/plan/diff/compare.js';
+import { predictedCosts } from '../../../../../src/planner/plan/diff/predicted-cost.js';
 import { situationOf } from '../../../../../src/planner/plan/explain/situation.js';
 import { planFromJson, planToJson } from '../../../../../src/planner/plan/plan-json.js';
 import { machine } from '../../../../../src/planner/topology/catalogue/machines.js';
@@ -33,6 +34,25 @@ const named = ({ differences }: Comparison) => new Set<Section>(differences.map(
 
 const h100 = side('dgx-h100', 2);
 const a100 = side('dgx-a100', 2);
+
+describe('predicted costs', () => {
+  it('are the calls that take another time by the simulation, pairs too', () => {
+    const costs = predictedCosts(side('dgx-h100', 1), side('dgx-h100', 1, { NCCL_P2P_DISABLE: '1' }), [2 ** 26]) ?? [];
+    expect(new Set(costs.map(({ collective }) => collective))).toEqual(
+      new Set(['AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'SendRecv']),
+    );
+    for (const { a, b, ratio } of costs) {
+      expect(ratio).toBeGreaterThan(1.5);
+      expect(b.timeUs / a.timeUs).toBe(ratio);
+      expect(a.leastUs).toBeLessThan(a.timeUs);
+    }
+  });
+
+  it('are none of a cluster and itself, and unknown of a plan without its machines', () => {
+    expect(predictedCosts(h100, h100, sizes)).toEqual([]);
+    expect(predictedCosts(h100, kept(h100), sizes)).toBeUndefined();
+  });
+});
 
 describe('two plans', () => {
   it('are the same as themselves, also by way of JSON', () => {

@@ -70,6 +70,22 @@ describe.each(Object.entries(clusters))('%s', (_, about) => {
   });
 });
 
+describe('how long a call takes', () => {
+  it('is told with the interval, beside what NCCL believes', () => {
+    const { evidence, title } = ask(clusters['two H100 hosts'], 'how long does all_reduce take at 1G');
+    const chosen = choose(clusters['two H100 hosts'].tuning, 'AllReduce', 1024 * MiB);
+    expect(evidence['believedUs']).toBe(chosen?.timeUs);
+    expect(evidence['predictedUs']).toBeGreaterThan(Number(evidence['leastUs']));
+    expect(evidence['predictedUs']).toBeLessThan(Number(evidence['mostUs']));
+    expect(title).toMatch(/^AllReduce of 1 GiB takes .* ms by the simulation$/);
+  });
+
+  it('is told for messages between pairs, of which NCCL believes nothing', () => {
+    const { evidence } = ask(clusters['PCIe cards'], 'alltoall 1M');
+    expect(evidence).toMatchObject({ collective: 'AllToAll', way: 'pairs', believedUs: null });
+  });
+});
+
 describe('why a choice', () => {
   it.each(Object.entries(clusters))('%s: candidates and times are those of the tuning model', (_, { tuning, ...rest }) => {
     for (const collective of collectives) {
@@ -96,6 +112,14 @@ describe('why a choice', () => {
     expect(text(answer)).toContain('+84.5 us from latency (150 us instead of 65.5 us), -27.8 us from bandwidth');
     expect(text(answer)).toContain('a ring waits for 62 steps, 6 of them between nodes');
     expect(text(answer)).toContain('2 x (7 steps within a node + 2 levels of nodes)');
+  });
+
+  it('tells what the chosen one and the other take by the simulation', () => {
+    const { evidence, sentences } = ask(clusters['four A100 hosts'], 'why Tree and not Ring at 4M');
+    const [tree, ring] = evidence['simulated'] as readonly Record<string, string | number>[];
+    expect([tree?.['algorithm'], ring?.['algorithm']]).toEqual(['Tree', 'Ring']);
+    expect(tree?.['timeUs']).not.toBe(ring?.['timeUs']);
+    expect(sentences.at(-1)).toMatch(/^By the simulation Tree LL128 takes .* us, in eight of ten cases .*; Ring LL128 takes/);
   });
 
   it('contradicts where something else is chosen', () => {

@@ -1,0 +1,45 @@
+import { formatBytes, formatRate, formatTime, formatWay } from '../../overview/words.js';
+import { predictCall, type PredictedRow, simulatorOf } from '../../prediction.js';
+import type { Answer } from '../answer.js';
+import type { Question } from '../question.js';
+import type { Situation } from '../situation.js';
+
+/** How long a call takes: what NCCL believes, and the simulation. */
+export function answerTime(situation: Situation, { collective, bytes }: Extract<Question, { about: 'time' }>): Answer {
+  const { prepared, parameters, plan, tuning } = situation;
+  const [row] = predictCall(simulatorOf(prepared, parameters, plan, tuning), collective, bytes);
+  const call = `${collective} of ${formatBytes(bytes)}`;
+  if (row === undefined)
+    return {
+      about: 'time',
+      title: `${call} takes no time that is simulated`,
+      sentences: ['There is one rank alone, or nothing that NCCL could choose from.'],
+      evidence: { collective, bytes, predictedUs: null },
+    };
+  const { choice, timeUs, leastUs, mostUs, busGBps } = row;
+  return {
+    about: 'time',
+    title: `${call} takes ${formatTime(timeUs)} by the simulation`,
+    sentences: [
+      `${predictedText(row)}: ${formatRate(busGBps)} GB/s of bus bandwidth.`,
+      choice === undefined
+        ? 'NCCL sends messages between pairs of ranks, and has no model of the time that they take.'
+        : `NCCL takes ${formatWay(choice)} on ${choice.nChannels} channels, and believes ${formatTime(choice.timeUs)}.`,
+    ],
+    evidence: {
+      collective,
+      bytes,
+      predictedUs: timeUs,
+      leastUs,
+      mostUs,
+      busGBps,
+      believedUs: choice?.timeUs ?? null,
+      way: choice === undefined ? 'pairs' : formatWay(choice),
+    },
+  };
+}
+
+/** `175 us, in eight of ten cases 159 us to 209 us`. */
+export function predictedText({ timeUs, leastUs, mostUs }: PredictedRow): string {
+  return `${formatTime(timeUs)}, in eight of ten cases ${formatTime(leastUs)} to ${formatTime(mostUs)}`;
+}
