@@ -6,12 +6,13 @@
 export { getUniqueId, type RootOptions } from './runtime/bootstrap/root.js';
 export { UniqueId } from './runtime/bootstrap/unique-id.js';
 export type { Algorithm, CallKind } from './runtime/algorithms/call.js';
-export type { ChildOptions, Communicator } from './runtime/communicator/communicator.js';
-export type { CommunicatorConfig } from './runtime/communicator/config.js';
+export type { Communicator } from './runtime/communicator/communicator.js';
+export type { ChildOptions, CommunicatorConfig } from './runtime/communicator/config.js';
 export type { CallOptions } from './runtime/algorithms/arguments.js';
 export type { Explanation } from './runtime/communicator/explain.js';
 export { group, groupSync } from './runtime/communicator/group.js';
-export { init, type InitOptions } from './runtime/communicator/init.js';
+export { init } from './runtime/communicator/init.js';
+export type { InitOptions } from './runtime/communicator/init-options.js';
 export type { Parts } from './runtime/communicator/parts.js';
 export type { PutOptions, Window } from './runtime/windows/window.js';
 export type { Registration } from './runtime/communicator/registration.js';

@@ -1,6 +1,5 @@
 import type { NumericArray } from '../runtime/device/types.js';
-import { type PerfOperator, scalarOf } from './options.js';
-import type { ElementType } from './types.js';
+import { type ElementType, type PerfOperator, scalarOf } from './types.js';
 
 /**
  * The numbers that a check sends, and what must come back. They are pseudo-random by rank, element and round, so that

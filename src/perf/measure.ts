@@ -1,7 +1,8 @@
 import type { NumericArray } from '../runtime/device/types.js';
 import type { Arguments, Collective, MeasuredCommunicator, Shape } from './collectives.js';
 import { countWrong, TestData } from './data.js';
-import type { Average, PerfOperator, PerfOptions } from './options.js';
+import type { Average, PerfOptions } from './options.js';
+import type { PerfOperator } from './types.js';
 import type { ElementType } from './types.js';
 
 /** One half of a row. */

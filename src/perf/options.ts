@@ -1,20 +1,12 @@
-import { reductionOperators } from '../runtime/device/types.js';
 import { InvalidArgumentError } from '../errors.js';
 import { didYouMean } from '../suggest.js';
 import { type Collective, collectives } from './collectives.js';
 import { parseSize, type Step, sweep } from './sizes.js';
-import { type ElementType, elementTypes } from './types.js';
+import { type ElementType, elementTypes, type PerfOperator, perfOperators } from './types.js';
 
 /** Which ranks' time is reported; nccl-tests' numbers 0 to 3. */
 export const averages = ['rank0', 'avg', 'min', 'max'] as const;
 export type Average = (typeof averages)[number];
-
-/** The operators by nccl-tests' names: *mulsum* is the sum of inputs that each rank multiplies with a number of its own. */
-export const perfOperators = [...reductionOperators, 'mulsum'] as const;
-export type PerfOperator = (typeof perfOperators)[number];
-
-/** What a rank multiplies its input with before a mulsum. */
-export const scalarOf = (rank: number): number => 1 + (rank % 2);
 
 /** What one run of perf measures. */
 export interface PerfOptions {

@@ -22,10 +22,18 @@ import {
   int8,
   type NumericArray,
   type NumericArrayConstructor,
+  reductionOperators,
   uint32,
   uint64,
   uint8,
 } from '../runtime/device/types.js';
+
+/** The operators by nccl-tests' names: *mulsum* is the sum of inputs that each rank multiplies with a number of its own. */
+export const perfOperators = [...reductionOperators, 'mulsum'] as const;
+export type PerfOperator = (typeof perfOperators)[number];
+
+/** What a rank multiplies its input with before a mulsum. */
+export const scalarOf = (rank: number): number => 1 + (rank % 2);
 
 /** An element type as perf knows it: under nccl-tests' name, with what a check needs to know. */
 export interface ElementType {

@@ -25,12 +25,21 @@ export {
   parametersFromEnvironment,
   parameterTable,
 } from './parameters.js';
-export { graphNames, type ChannelGraph, CrossNic, GraphId, type HostGraphs, Pattern } from './graph/graph.js';
+export {
+  graphNames,
+  type ChannelGraph,
+  CrossNic,
+  type GraphHeader,
+  GraphId,
+  type GraphName,
+  type HostGraphs,
+  Pattern,
+} from './graph/graph.js';
 export { type GraphJson, graphToJson } from './graph/graph-json.js';
 export { graphLines } from './graph/graph-text.js';
 export { graphsToXml } from './graph/graph-xml.js';
 export type { Agreement } from './graph/merge/agreement.js';
-export type { AlignedGraphs, GraphHeader } from './graph/merge/align.js';
+export type { AlignedGraphs } from './graph/merge/align.js';
 export type { Collnet, CollnetDirect } from './graph/merge/collnet.js';
 export { contradictions } from './graph/merge/contradictions.js';
 export type { HostContribution, NodeContribution, RankContribution } from './graph/merge/contribution.js';

@@ -2,7 +2,8 @@ import { Argument, InvalidArgumentError, Option, type Command } from 'commander'
 import { InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import type { Place } from '../../runtime/launch/place.js';
 import { collectives } from '../../perf/collectives.js';
-import { perfOperators, type PerfOptions, type RawOptions } from '../../perf/options.js';
+import type { PerfOptions, RawOptions } from '../../perf/options.js';
+import { perfOperators } from '../../perf/types.js';
 import { elementTypes } from '../../perf/types.js';
 import { complain, examples, printData, progressLine } from '../output.js';
 

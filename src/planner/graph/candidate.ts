@@ -2,10 +2,22 @@ import type { LocalSystem } from '../topology/local-systems.js';
 import type { PathType } from '../topology/types.js';
 import { type ChannelGraph, type CrossNic, type GraphId, nodeId, type Pattern } from './graph.js';
 import type { GivenGraph } from './graph-xml.js';
-import type { Bounds } from './relax.js';
 import type { Rules } from '../versions/rules.js';
 import { placeOfType } from './routes.js';
 import type { GraphRequest } from './request.js';
+
+/** What the search begins with and may go up to; fixed for one graph. */
+export interface Bounds {
+  readonly minTypeIntra: PathType;
+  readonly maxTypeIntra: PathType;
+  readonly minTypeInter: PathType;
+  readonly maxTypeInter: PathType;
+  readonly crossNic: CrossNic;
+  /** Whether NICs may be paired where that helps: `NCCL_CROSS_NIC=2`. */
+  readonly mayPairNics: boolean;
+  readonly sameChannels: boolean;
+  readonly speeds: Float32Array;
+}
 
 /**
  * A graph in the making: the settings that a walk has to keep to, and the channels that it has laid so far. The search

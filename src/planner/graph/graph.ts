@@ -88,6 +88,12 @@ export interface HostGraphs {
   readonly nvls: ChannelGraph | undefined;
 }
 
+/** Name of a graph of a host. */
+export type GraphName = keyof HostGraphs;
+
+/** The figures of a graph, without its channels. */
+export type GraphHeader = Omit<ChannelGraph, 'intra' | 'inter' | 'gpuCount'>;
+
 /** NCCL's number of a node: its host's position in the system above the 56 bits of its local id. */
 export function nodeId(node: Pick<SystemNode, 'systemId' | 'localId'>): bigint {
   return BigInt.asIntN(64, (BigInt(node.systemId) << 56n) | node.localId);

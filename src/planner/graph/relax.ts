@@ -1,23 +1,10 @@
 import { CpuArch, CpuVendor } from '../topology/system.js';
 import { PathType } from '../topology/types.js';
-import type { Candidate } from './candidate.js';
+import type { Bounds, Candidate } from './candidate.js';
 import { CrossNic, Pattern } from './graph.js';
 import type { SearchHost } from './host.js';
 import { placeOfType } from './routes.js';
 import type { SearchListener } from './trace.js';
-
-/** What the search begins with and may go up to; fixed for one graph. */
-export interface Bounds {
-  readonly minTypeIntra: PathType;
-  readonly maxTypeIntra: PathType;
-  readonly minTypeInter: PathType;
-  readonly maxTypeInter: PathType;
-  readonly crossNic: CrossNic;
-  /** Whether NICs may be paired where that helps: `NCCL_CROSS_NIC=2`. */
-  readonly mayPairNics: boolean;
-  readonly sameChannels: boolean;
-  readonly speeds: Float32Array;
-}
 
 /**
  * The first pass: which settings are tried after which. Settings turn like the digits of a counter, the first one

@@ -1,11 +1,11 @@
 import { InputError } from '../../errors.js';
 import { NodeType, PathType } from '../topology/types.js';
-import { Candidate } from './candidate.js';
+import { type Bounds, Candidate } from './candidate.js';
 import { total } from './compare.js';
 import { type ChannelGraph, CrossNic, Pattern } from './graph.js';
 import type { GivenGraph } from './graph-xml.js';
 import type { SearchHost } from './host.js';
-import { type Bounds, Relaxation } from './relax.js';
+import { Relaxation } from './relax.js';
 import { placeOfType } from './routes.js';
 import { type GraphRequest, MAX_DIRECT_HEADS, MAX_NVLS_HEADS } from './request.js';
 import { fastest, speedsFor } from './speeds.js';

@@ -1,6 +1,7 @@
 import { CrossNic, type ChannelGraph, GraphId, graphNames, type HostGraphs, MAX_CHANNELS, Pattern } from '../graph/graph.js';
 import type { Agreement } from '../graph/merge/agreement.js';
-import type { AlignedGraphs, GraphHeader, GraphName } from '../graph/merge/align.js';
+import type { GraphHeader, GraphName } from '../graph/graph.js';
+import type { AlignedGraphs } from '../graph/merge/align.js';
 import type { Collnet } from '../graph/merge/collnet.js';
 import type { NodeContribution } from '../graph/merge/contribution.js';
 import { type NodeTable, numberNodes } from '../graph/merge/nodes.js';

@@ -1,5 +1,5 @@
 import { Pattern } from '../graph/graph.js';
-import type { GraphHeader } from '../graph/merge/align.js';
+import type { GraphHeader } from '../graph/graph.js';
 import { CpuVendor } from '../topology/system.js';
 import { rulesOf } from '../versions/rules.js';
 import {

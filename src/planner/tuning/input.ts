@@ -1,4 +1,5 @@
-import type { AlignedGraphs, GraphName } from '../graph/merge/align.js';
+import type { GraphName } from '../graph/graph.js';
+import type { AlignedGraphs } from '../graph/merge/align.js';
 import { collnetDirectOf } from '../graph/merge/collnet.js';
 import type { Merged } from '../graph/merge/merge.js';
 import { kindOf } from '../graph/merge/nodes.js';

@@ -17,7 +17,7 @@ import { CheckedCall } from './checked-call.js';
 import { checkShrink, checkSplit, shrink, split } from './children.js';
 import { Collectives } from './collectives.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
-import { checkOptions, LONGEST_MS, type CommunicatorConfig } from './config.js';
+import { checkOptions, LONGEST_MS, type ChildOptions } from './config.js';
 import { onExit } from '../exit.js';
 import { raiseTeamAbort } from '../algorithms/direct-engine.js';
 import { explainCall, groundsOf, type Explanation } from './explain.js';
@@ -35,12 +35,6 @@ import { Window } from '../windows/window.js';
 
 /** How often a rank that knows of a failure looks whether its calls still get further. */
 const NEWS_LOOK_MS = 100;
-
-/** How a communicator made from another differs from it. */
-export interface ChildOptions extends CommunicatorConfig {
-  /** How long to wait for the other ranks, in milliseconds. Default 60,000. */
-  readonly timeoutMs?: number | undefined;
-}
 
 /**
  * A group of ranks that exchange data. Every rank calls the same operations in the same order; each call has a promise
@@ -365,7 +359,9 @@ export class Communicator extends Collectives {
   ): Promise<Communicator> {
     this.#checkUsable('grow');
     this.#ofThisRank(() => checkOptions('grow', options, ['commId']));
-    return this.#outOfBand.withAll('grow', options, (signal) => grow(this.#parts, nRanks, options, signal));
+    return new Communicator(
+      await this.#outOfBand.withAll('grow', options, (signal) => grow(this.#parts, nRanks, options, signal)),
+    );
   }
 
   /** A second queue with the same ranks: what is called on it need not wait for what is under way here. Every rank calls it. */

@@ -34,6 +34,12 @@ export interface CommunicatorConfig {
   readonly algorithm?: Algorithm | undefined;
 }
 
+/** How a communicator made from another differs from it. */
+export interface ChildOptions extends CommunicatorConfig {
+  /** How long to wait for the other ranks, in milliseconds. Default 60,000. */
+  readonly timeoutMs?: number | undefined;
+}
+
 /** What all that makes a communicator takes as options. */
 const optionNames = Object.keys({
   name: true,

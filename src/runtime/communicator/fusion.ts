@@ -1,14 +1,23 @@
 import { kindOf } from '../algorithms/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
-import type { NumericArray } from '../device/types.js';
+import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
-import type { GroupMember } from './group.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 
 /** A call up to this length costs more for meeting the other ranks than for two copies of its data. */
 const FUSED_CALL_BYTES = 8 * 1024;
 /** Longest exchange that calls are fused into. */
 export const FUSED_BYTES = 64 * 1024;
+
+/** What fusion needs of a communicator. */
+export interface FusionMember {
+  /** This rank's number there, for errors. */
+  readonly rank: number;
+  /** Whether results of all-reduces are the same bits when calls of these lengths are one call of their sum. */
+  isFusable(type: DataType, longestBytes: number, totalBytes: number): boolean;
+  /** Memory for what fused calls exchange. */
+  fusionArray(type: DataType, count: number): NumericArray;
+}
 
 /**
  * The calls of a group on one communicator, in which small all-reduces of one type and operator that follow each other
@@ -17,7 +26,7 @@ export const FUSED_BYTES = 64 * 1024;
  *
  * @throws InvalidUsageError `BUFFER_OVERLAP` when one of them writes what another reads or writes
  */
-export function fuse(calls: readonly QueuedCall[], member: GroupMember): QueuedCall[] {
+export function fuse(calls: readonly QueuedCall[], member: FusionMember): QueuedCall[] {
   const result: QueuedCall[] = [];
   for (let from = 0; from < calls.length;) {
     const to = endOfRun(calls, from, member);
@@ -30,7 +39,7 @@ export function fuse(calls: readonly QueuedCall[], member: GroupMember): QueuedC
 }
 
 /** Where the calls from `from` on that can become one end. */
-function endOfRun(calls: readonly QueuedCall[], from: number, member: GroupMember): number {
+function endOfRun(calls: readonly QueuedCall[], from: number, member: FusionMember): number {
   const first = calls[from];
   if (first === undefined || !isSmall(first)) return from + 1;
   let total = first.count;
@@ -51,7 +60,7 @@ function isSmall({ code, type, count, details }: QueuedCall): boolean {
   return kindOf(code) === callKinds.allReduce && count * type.bytes <= FUSED_CALL_BYTES && details === undefined;
 }
 
-function fused(run: readonly QueuedCall[], { code, type, root }: QueuedCall, member: GroupMember): QueuedCall {
+function fused(run: readonly QueuedCall[], { code, type, root }: QueuedCall, member: FusionMember): QueuedCall {
   checkApart(run, member.rank);
   const count = run.reduce((sum, call) => sum + call.count, 0);
   const room = member.fusionArray(type, count);

@@ -6,7 +6,7 @@ import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { leadToCaller, settlerOf } from '../caller-stack.js';
 import type { CheckedCall } from './checked-call.js';
-import { fuse } from './fusion.js';
+import { fuse, type FusionMember } from './fusion.js';
 
 /** A send or receive that waits for its start. */
 interface QueuedMessage {
@@ -17,9 +17,7 @@ interface QueuedMessage {
 }
 
 /** What a group needs of a communicator. */
-export interface GroupMember {
-  /** This rank's number there, for errors. */
-  readonly rank: number;
+export interface GroupMember extends FusionMember {
   /** Told of the group, where somebody wants to know. */
   readonly observe: Observe | undefined;
   /** Throws `UNSUPPORTED` where a blocking group cannot wait for a message with `peer` or, without, for collectives. */
@@ -34,10 +32,6 @@ export interface GroupMember {
   waitUntil(isDone: () => boolean, others: readonly GroupMember[]): void;
   /** Goes on once, for a wait of another communicator. `looksAfterHealth`: see Messenger. */
   turn(isDone: () => boolean, looksAfterHealth: boolean): void;
-  /** Whether results of all-reduces are the same bits when calls of these lengths are one call of their sum. */
-  isFusable(type: DataType, longestBytes: number, totalBytes: number): boolean;
-  /** Memory for what fused calls exchange. */
-  fusionArray(type: DataType, count: number): NumericArray;
 }
 
 /** The group whose body is running. Bodies are not asynchronous, so there is at most one. */

@@ -3,8 +3,7 @@ import { newsOf } from '../bootstrap/news-of.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
-import type { ChildOptions, Communicator } from './communicator.js';
-import { inherit } from './config.js';
+import { inherit, type ChildOptions } from './config.js';
 import type { CommunicatorParts } from './origin.js';
 import { tellAll } from '../bootstrap/tell-all.js';
 
@@ -26,7 +25,7 @@ export async function grow(
   nRanks: number,
   { commId, timeoutMs, ...given }: ChildOptions & { readonly commId?: UniqueId | string | undefined },
   signal: AbortSignal,
-): Promise<Communicator> {
+): Promise<CommunicatorParts> {
   const { bootstrap, origin } = parent;
   const config = inherit(parent.config, given);
   if (!Number.isInteger(nRanks) || nRanks <= bootstrap.nRanks) {
@@ -52,14 +51,14 @@ export async function grow(
       'grow: no rank gave a commId; give the id of getUniqueId() to one of these ranks and to all new ones',
     );
   }
-  const { init, options } = origin.facts;
+  const { join, options } = origin.facts;
   const gone = new AbortController();
   for (const { rank } of bootstrap.peers) {
     if (rank !== bootstrap.rank)
       void bootstrap.whyGone(rank).then((reason) => setTimeout(() => gone.abort(reason), GONE_MS).unref());
   }
   try {
-    return await init({
+    return await join({
       ...config,
       commId: id,
       rank: bootstrap.rank,

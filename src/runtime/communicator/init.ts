@@ -1,46 +1,24 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { readBootstrapEnvironment } from '../bootstrap/environment.js';
 import { setHeartbeat } from '../bootstrap/liveness.js';
-import type { UniqueId } from '../bootstrap/unique-id.js';
 import { homeCores, moveTo } from '../device/affinity.js';
 import { loadLibc, type Libc } from '../device/libc.js';
 import { MachineCode } from '../device/machine-code/machine-code.js';
 import { rankStates } from '../device/rank-lines.js';
 import { Team } from '../device/team.js';
 import { TcclError } from '../../errors.js';
-import type { Environment } from '../launch/environment.js';
-import type { PlatformAbortSignal } from '../platform.js';
 import { warn } from '../warn.js';
 import { agree, type Facts } from './agree.js';
 import { ledToCaller } from '../caller-stack.js';
 import { Communicator } from './communicator.js';
-import { checkOptions, type CommunicatorConfig } from './config.js';
+import { checkOptions } from './config.js';
+import type { InitOptions } from './init-options.js';
 import { joinSegment, type Joined } from './join-segment.js';
 import { DEFAULT_INIT_TIMEOUT_MS, meet, placeOf } from './meet.js';
 import { connectInTime } from '../algorithms/open-network.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
 import { Origin, type CommunicatorParts } from './origin.js';
 import { profileFor } from '../algorithms/profile.js';
-
-/** What init() takes; a launcher's environment gives all of it. */
-export interface InitOptions extends CommunicatorConfig {
-  /** This rank; with `nRanks` and `commId` for programs that start ranks by themselves. */
-  readonly rank?: number | undefined;
-  /** How many ranks there are; goes with `rank`. */
-  readonly nRanks?: number | undefined;
-  /** What getUniqueId() gave to one of the ranks (or its text), or `host:port` where rank 0 can be reached. */
-  readonly commId?: UniqueId | string | undefined;
-  /** What the rank computes on, unique on its host. Left out: a number of its own. */
-  readonly device?: string | undefined;
-  /** How long to wait for the other ranks to come, in milliseconds in which this one runs (watch-clock.ts). Default 60,000. */
-  readonly timeoutMs?: number | undefined;
-  /** Gives up waiting for the other ranks. */
-  readonly signal?: PlatformAbortSignal | undefined;
-  /** Where variables are read from. Default `process.env`. */
-  readonly env?: Environment | undefined;
-  /** Told, on rank 0, what works but not as well as it could. Default: one line on standard error. */
-  readonly onWarning?: ((message: string) => void) | undefined;
-}
 
 /**
  * Joins the communicator of all ranks and resolves when all have come. Without options it finds its place by itself:
@@ -53,10 +31,10 @@ export interface InitOptions extends CommunicatorConfig {
  *   SystemError `NETWORK`, `OUT_OF_MEMORY`.
  */
 export function init(options: InitOptions = {}): Promise<Communicator> {
-  return ledToCaller(join(options));
+  return ledToCaller(join(options).then((parts) => new Communicator(parts)));
 }
 
-async function join(options: InitOptions): Promise<Communicator> {
+async function join(options: InitOptions): Promise<CommunicatorParts> {
   const config = checkOptions('init', options, ['rank', 'nRanks', 'commId', 'device', 'signal', 'env', 'onWarning']);
   const env = options.env ?? process.env;
   const settings = runtimeSettings(env);
@@ -82,7 +60,7 @@ async function join(options: InitOptions): Promise<Communicator> {
     const team = Team.ofAll(segment);
     const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};
     const facts = await agree(bootstrap, settings, config, joined, profile);
-    const origin = new Origin({ segment, shared, libc, settings, network, id, init, options });
+    const origin = new Origin({ segment, shared, libc, settings, network, id, join, options });
     const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal } = options;
     parts = await connectInTime(timeoutMs, (late) =>
       origin.assemble(bootstrap, team, facts, config, signal === undefined ? late : AbortSignal.any([signal, late])),
@@ -91,7 +69,7 @@ async function join(options: InitOptions): Promise<Communicator> {
     segment.ranks.setState(rankStates.ready);
     // Nobody may look for the dead before all are marked as living.
     await bootstrap.barrier();
-    return new Communicator(parts);
+    return parts;
   } catch (error) {
     bootstrap.abort(error as Error);
     if (error instanceof TcclError) parts?.engine.abort(error);

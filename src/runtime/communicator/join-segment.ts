@@ -113,7 +113,7 @@ function whereaboutsIn(loaded: Loaded, { peerMemory }: Allowed): Whereabouts | u
 /** Finds out whether the ranks can read each other's private memory; all must, or it is as if none could. */
 function seePeers(segment: Segment, loaded: Loaded, others: readonly (Whereabouts | undefined)[]): void {
   const known = others.filter((other) => other !== undefined);
-  if ('libc' in loaded && known.length === others.length) segment.peerMemory = new PeerMemory(segment, loaded.libc, known);
+  if ('libc' in loaded && known.length === others.length) segment.peerMemory = new PeerMemory(segment.ranks, loaded.libc, known);
   else segment.ranks.setReach(reaches.notAll);
 }
 

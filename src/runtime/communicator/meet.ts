@@ -11,7 +11,7 @@ import { passThroughLauncher } from '../launch/exchange.js';
 import { findPlace } from '../launch/place.js';
 import { threadPlace, type ThreadPlace } from '../launch/thread-place.js';
 import { warn } from '../warn.js';
-import type { InitOptions } from './init.js';
+import type { InitOptions } from './init-options.js';
 
 export const DEFAULT_INIT_TIMEOUT_MS = 60_000;
 

@@ -10,11 +10,10 @@ import { SocketTransport } from '../transport/socket.js';
 import type { Transport } from '../transport/transport.js';
 import type { Facts } from './agree.js';
 import { chooseEngine, type ChosenEngine } from './choose-engine.js';
-import type { Communicator } from './communicator.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
 import { dataHost } from '../algorithms/open-network.js';
-import type { InitOptions } from './init.js';
+import type { InitOptions } from './init-options.js';
 import type { RuntimeSettings } from './options.js';
 
 /** What a communicator is made of. */
@@ -43,7 +42,7 @@ export interface OriginFacts {
   readonly network: BootstrapEnvironment;
   readonly id: UniqueId;
   /** For ranks that join later. */
-  readonly init: (options: InitOptions) => Promise<Communicator>;
+  readonly join: (options: InitOptions) => Promise<CommunicatorParts>;
   readonly options: InitOptions;
 }
 

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Libc } from './libc.js';
-import { reaches } from './rank-lines.js';
-import type { Segment } from './segment.js';
+import { type RankLines, reaches } from './rank-lines.js';
 
 /** Where others find a word of this rank's private memory, by which they learn whether they may read there. */
 export interface Whereabouts {
@@ -42,7 +41,7 @@ const COUNTED_ARRAYS = 64;
  * another thread has given back would end the process.
  */
 export class PeerMemory {
-  readonly #segment: Segment;
+  readonly #ranks: RankLines;
   readonly #libc: Libc;
   readonly #pids: readonly number[];
   /** Of long arrays, by address; the one that was seen last is the last. */
@@ -55,12 +54,12 @@ export class PeerMemory {
    * Tries to read from all ranks of the segment, and tells them whether that works.
    * @param others by local rank
    */
-  constructor(segment: Segment, libc: Libc, others: readonly Whereabouts[]) {
-    this.#segment = segment;
+  constructor(ranks: RankLines, libc: Libc, others: readonly Whereabouts[]) {
+    this.#ranks = ranks;
     this.#libc = libc;
     this.#pids = others.map(({ pid }) => pid);
     this.refusal = others.map((other, rank) => tryReading(libc, other, rank)).find((reason) => reason !== undefined);
-    segment.ranks.setReach(this.refusal === undefined ? reaches.all : reaches.notAll);
+    ranks.setReach(this.refusal === undefined ? reaches.all : reaches.notAll);
   }
 
   /** Whether every rank can read what others open. False, too, while some have not tried yet. */
@@ -97,8 +96,8 @@ export class PeerMemory {
   /** Undefined while not all have said. */
   #ask(): boolean | undefined {
     let all = true;
-    for (let rank = 0; rank < this.#segment.nLocalRanks; rank++) {
-      const reach = this.#segment.ranks.reachOf(rank);
+    for (let rank = 0; rank < this.#pids.length; rank++) {
+      const reach = this.#ranks.reachOf(rank);
       if (reach === reaches.notAll) return false;
       all &&= reach === reaches.all;
     }

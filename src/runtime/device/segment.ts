@@ -11,7 +11,7 @@ import type { MemoryUse, SegmentMemory } from './memory-use.js';
 import type { PeerMemory } from './peer-memory.js';
 import { lockLine, RankLines, rankStates, type MemoryFile } from './rank-lines.js';
 import { createMemory, PAGE_BYTES } from './shared-memory.js';
-import { teamBytes } from './team.js';
+import { teamBytes } from './team-layout.js';
 import { arrayNames, isArrayClass, type NumericArray, type NumericArrayConstructor } from './types.js';
 
 const LINE = 64;

@@ -1,14 +1,8 @@
 import { InvalidUsageError } from '../../errors.js';
 import { value, wholeNumber, type Environment } from './environment.js';
 import { passThroughPmi } from './pmi.js';
-import type { Place } from './place.js';
+import type { Patience, Place } from './place.js';
 import { isPrivate, passThroughDirectory } from './session-directory.js';
-
-/** How long to wait for the other ranks, and what ends the wait before. */
-export interface Patience {
-  readonly timeoutMs: number;
-  readonly signal?: AbortSignal | undefined;
-}
 
 /**
  * Passes a text from rank 0 to all ranks by means of their launcher, so that they can meet where nobody gave them an

@@ -1,6 +1,12 @@
 import { environmentError, malformed, value, wholeNumber, type Environment } from './environment.js';
 import { launchers, type Launcher } from './launchers.js';
 
+/** How long to wait for the other ranks, and what ends the wait before. */
+export interface Patience {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** A process's place among the ranks, as its launcher tells it through the environment. */
 export interface Place {
   /** Which launcher told it: `tccl`, `openmpi`, `mpich`, `pmix`, `slurm`, `torchrun`; `threads` for spawnRanks(). */

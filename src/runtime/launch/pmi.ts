@@ -3,8 +3,7 @@ import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { InvalidUsageError, SystemError, TimeoutError } from '../../errors.js';
 import { afterWatching } from '../progress/watch-clock.js';
-import type { Patience } from './exchange.js';
-import type { Place } from './place.js';
+import type { Patience, Place } from './place.js';
 
 const KEY = 'tccl-id';
 let isUsed = false;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { countWrong, TestData } from '../../../src/perf/data.js';
-import { type PerfOperator, perfOperators, scalarOf } from '../../../src/perf/options.js';
+import { type PerfOperator, perfOperators, scalarOf } from '../../../src/perf/types.js';
 import { type ElementType, elementTypes } from '../../../src/perf/types.js';
 
 const make = (type: ElementType, length: number) => new type.array(new ArrayBuffer(length * type.bytes), 0, length);

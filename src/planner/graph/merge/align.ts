@@ -1,12 +1,16 @@
-import { type ChannelGraph, CrossNic, GraphId, graphNames, type HostGraphs, MAX_CHANNELS, Pattern } from '../graph.js';
+import {
+  CrossNic,
+  type GraphHeader,
+  GraphId,
+  type GraphName,
+  graphNames,
+  type HostGraphs,
+  MAX_CHANNELS,
+  Pattern,
+} from '../graph.js';
 import type { PathType } from '../../topology/types.js';
 import type { NodeContribution } from './contribution.js';
 import type { MergeListener } from './trace.js';
-
-export type GraphName = keyof HostGraphs;
-
-/** What a graph is like, without the way it takes. */
-export type GraphHeader = Omit<ChannelGraph, 'intra' | 'inter' | 'gpuCount'>;
 
 /** The graphs as all ranks agree on them; a graph that nobody searched has no channels. */
 export type AlignedGraphs = Readonly<Record<GraphName, GraphHeader>>;

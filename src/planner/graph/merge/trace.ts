@@ -1,5 +1,5 @@
 import { counted } from '../../../counted.js';
-import type { GraphHeader, GraphName } from './align.js';
+import type { GraphHeader, GraphName } from '../graph.js';
 
 /** Why the number of channels changed. */
 export type ChannelStep =

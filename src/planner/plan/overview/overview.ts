@@ -1,5 +1,5 @@
 import { type ChannelGraph, CrossNic, graphNames, Pattern } from '../../graph/graph.js';
-import type { GraphName } from '../../graph/merge/align.js';
+import type { GraphName } from '../../graph/graph.js';
 import { isPlanned, type Parameters } from '../../parameters.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
 import { systemSummary } from '../../topology/view/drawing.js';

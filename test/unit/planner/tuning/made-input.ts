@@ -1,5 +1,6 @@
 import { CrossNic, GraphId, graphNames, Pattern } from '../../../../src/planner/graph/graph.js';
-import type { AlignedGraphs, GraphHeader } from '../../../../src/planner/graph/merge/align.js';
+import type { GraphHeader } from '../../../../src/planner/graph/graph.js';
+import type { AlignedGraphs } from '../../../../src/planner/graph/merge/align.js';
 import { CpuArch, CpuVendor } from '../../../../src/planner/topology/system.js';
 import { PathType } from '../../../../src/planner/topology/types.js';
 import type { TuningInput } from '../../../../src/planner/tuning/input.js';
