@@ -68,6 +68,14 @@ describe('the secret of a job', () => {
     expect(`${stdout}${stderr}`).not.toContain(secret);
   });
 
+  it('is not overheard on the network when a communicator grows by an id that only one of its ranks has', async () => {
+    const job = startTccl(['run', '-n', '3', '--no-prefix', process.execPath, fixture('grow-overheard.mjs')]);
+    const { code, stdout, stderr } = await job.finished;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const told = stdout.trim().split('\n');
+    expect(told.map((line) => JSON.parse(line) as unknown)).toEqual(Array(3).fill({ sum: 6, wrote: true, told: false }));
+  });
+
   it('is not among the arguments of what ends the ranks of a launcher that was killed', async () => {
     const seen = join(directory, 'arguments');
     writeFileSync(

@@ -1,6 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { newsOf } from '../bootstrap/news-of.js';
-import { UniqueId } from '../bootstrap/unique-id.js';
+import { openText, sealText } from '../bootstrap/sealed-text.js';
+import { secretOf, UniqueId } from '../bootstrap/unique-id.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
 import { inherit, type ChildOptions } from './config.js';
@@ -13,6 +14,7 @@ const GONE_MS = 1000;
 /** What each rank tells the others in a grow. */
 interface Wish {
   readonly nRanks: number;
+  /** Sealed, since it holds the secret of the new communicator. */
   readonly id: string | null;
 }
 
@@ -34,8 +36,12 @@ export async function grow(
       `grow: the new communicator has ${describeValue(nRanks)} ranks, which must be a whole number above the ${bootstrap.nRanks} that there are`,
     );
   }
-  const wish: Wish = { nRanks, id: commId === undefined ? null : commId.toString() };
-  const wishes = await tellAll(bootstrap, 'grow', wish);
+  const secret = secretOf(origin.facts.id);
+  const mine: Wish = { nRanks, id: commId === undefined ? null : sealText(commId.toString(), secret) };
+  const wishes = (await tellAll(bootstrap, 'grow', mine)).map((wish) => ({
+    ...wish,
+    id: wish.id === null ? null : openText(wish.id, secret),
+  }));
   const id = wishes.find((one) => one.id !== null)?.id;
   const other = wishes.findIndex((one) => one.nRanks !== nRanks || (one.id !== null && one.id !== id));
   if (other >= 0) {
