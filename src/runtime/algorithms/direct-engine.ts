@@ -102,11 +102,7 @@ export class DirectEngine implements Engine {
   }
 
   doing(rank: number): string | undefined {
-    const waits = this.#holdUps.doing(rank);
-    const local = this.localRanks.indexOf(rank);
-    if (waits !== undefined || local < 0) return waits;
-    const last = lastCallOf(this.team, local);
-    return last === undefined ? 'no call yet' : `last call ${describeCall(last)}`;
+    return doingInTeam(this.team, this.localRanks, this.#holdUps, rank);
   }
 
   #awaited(): number[] {
@@ -141,6 +137,15 @@ export class DirectEngine implements Engine {
   #error(reason: AbortReason, localRank: number): TcclError {
     return reason === 'mismatch' ? this.#mismatch() : teamError(this.team, this.localRanks, reason, localRank);
   }
+}
+
+/** What is known of a rank that holds up a call by *direct*: see Engine. */
+export function doingInTeam(team: Team, localRanks: readonly number[], holdUps: TeamHoldUps, rank: number): string | undefined {
+  const waits = holdUps.doing(rank);
+  const local = localRanks.indexOf(rank);
+  if (waits !== undefined || local < 0) return waits;
+  const last = lastCallOf(team, local);
+  return last === undefined ? 'no call yet' : `last call ${describeCall(last)}`;
 }
 
 /** Tells the other members of a team that the communicator has failed, and why. */

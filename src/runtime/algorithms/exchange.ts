@@ -2,7 +2,7 @@ import { DONE, PENDING } from '../device/kernels/kernels.js';
 import { InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import type { Connection, ReceiveConnection, SendConnection } from '../transport/transport.js';
 import type { Deed } from './deed.js';
-import { HoldUps } from './hold-ups.js';
+import { HoldUps, WaitAnswers } from './hold-ups.js';
 import { callMismatch, decodeCall, describeCall, hasCommonCounts, readCall, type Call } from './call.js';
 
 /**
@@ -67,6 +67,7 @@ export class Exchange {
   readonly #memory: Uint8Array;
   readonly #words: Uint32Array;
   readonly #holdUps: HoldUps;
+  readonly #answers = new WaitAnswers();
   /** Addresses of the current move; lists that are used again and again. */
   readonly #inputs: number[] = [];
   readonly #outputs: number[] = [];
@@ -189,6 +190,11 @@ export class Exchange {
   tellWaits(report: readonly number[]): void {
     if (this.#tracks.some(({ done }) => !done)) return;
     for (const connection of this.#all()) connection.sayWaits(report);
+  }
+
+  /** Tells those that said since the last time that they wait, while this rank is in no call, what it called last. */
+  answerWaits(report: readonly number[]): void {
+    this.#answers.give(this.#all(), report);
   }
 
   #awaited(): Connection[] {

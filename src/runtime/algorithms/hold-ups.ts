@@ -1,3 +1,4 @@
+import type { Connection } from '../transport/transport.js';
 import type { WaitReport } from '../device/wait-report.js';
 import { DEED_WORDS, describeReport, encodeDeed, tellsOfWait, type Deed } from './deed.js';
 
@@ -83,6 +84,11 @@ export class HoldUps {
     return [...(deed === undefined ? noDeed : encodeDeed(deed)), ...sightings];
   }
 
+  /** Hears of other ranks what they are in, though this one does not wait for them; from time to time. */
+  hear(others: readonly Awaited[]): void {
+    for (const other of others) this.#hears(other, performance.now());
+  }
+
   /** Who holds this rank up at last, ascending: those that it waits for, as long as nothing is known of others. */
   find(awaited: readonly Awaited[], limitMs: number): number[] {
     this.look(awaited, limitMs);
@@ -136,6 +142,20 @@ export class HoldUps {
       const known = this.#sightings.get(key);
       const isNew = known === undefined || ((time - known.time) | 0) > 0 || atMs - known.atMs > COMPARED_MS;
       if (isNew && rank !== this.#rank && witness !== this.#rank) this.#sightings.set(key, { rank, witness, time, atMs });
+    }
+  }
+}
+
+/** Answers of a rank that does not wait itself to those that say that they wait, each time that they say so. */
+export class WaitAnswers {
+  readonly #answered = new WeakMap<Connection, number>();
+
+  give(connections: readonly Connection[], report: readonly number[]): void {
+    for (const connection of connections) {
+      const count = connection.heardWaits()?.count;
+      if (count === undefined || count === this.#answered.get(connection)) continue;
+      this.#answered.set(connection, count);
+      connection.sayWaits(report);
     }
   }
 }

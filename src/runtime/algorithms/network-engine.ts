@@ -147,6 +147,11 @@ export class NetworkEngine implements Engine {
     this.#exchange.tellWaits(report);
   }
 
+  /** See Exchange. */
+  answerWaits(report: readonly number[]): void {
+    this.#exchange.answerWaits(report);
+  }
+
   underWay(): Call | undefined {
     return this.#exchange.underWay();
   }

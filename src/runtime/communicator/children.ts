@@ -8,11 +8,8 @@ import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclErro
 import { checkAlike, checkEngines, inOneSegment } from './agree.js';
 import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { CommunicatorParts } from './origin.js';
-import { tooLate } from './out-of-band.js';
 import { newsOf } from '../bootstrap/news-of.js';
 import { tellAll } from '../bootstrap/tell-all.js';
-import { OutOfBandWait } from './out-of-band-wait.js';
-import { afterWatching } from '../progress/watch-clock.js';
 
 /** What each rank tells its parent communicator in a split. */
 interface Choice {
@@ -90,26 +87,10 @@ export async function shrink(
   parent: CommunicatorParts,
   excluded: readonly number[],
   given: CommunicatorConfig,
-  timeoutMs: number,
-): Promise<CommunicatorParts> {
-  const late = new AbortController();
-  const wait = new OutOfBandWait(parent.bootstrap, parent.team, timeoutMs);
-  const stop = afterWatching(timeoutMs, () => late.abort(tooLate('shrink', timeoutMs, wait.late())));
-  try {
-    return await shrinkInTime(parent, excluded, inherit(parent.config, given), late.signal);
-  } finally {
-    stop();
-    wait.close();
-  }
-}
-
-async function shrinkInTime(
-  parent: CommunicatorParts,
-  excluded: readonly number[],
-  config: CommunicatorConfig,
   signal: AbortSignal,
 ): Promise<CommunicatorParts> {
   const { bootstrap, team, origin } = parent;
+  const config = inherit(parent.config, given);
   const out = new Set(excluded);
   while (true) {
     // Of those whose memory it shares, a rank knows more, and sooner, than the network does.

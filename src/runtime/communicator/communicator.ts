@@ -24,7 +24,6 @@ import { explainCall, groundsOf, type Explanation } from './explain.js';
 import { currentGroup, group, groupSync, refused, type GroupMember } from './group.js';
 import { makeGroupMember } from './group-member.js';
 import { grow } from './grow.js';
-import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { Messenger } from '../messages/messenger.js';
 import type { CommunicatorParts } from './origin.js';
 import { OutOfBandCalls } from './out-of-band.js';
@@ -170,6 +169,7 @@ export class Communicator extends Collectives {
       bootstrap,
       team,
       limits: settings,
+      waitLine,
       warn,
       fail,
       checkAlive: () => {
@@ -343,9 +343,8 @@ export class Communicator extends Collectives {
     });
     if (options.abort === true) this.abort('it shrinks the communicator');
     if (this.#failure === undefined) await this.#queue.drained();
-    return this.#outOfBand.inTurn(
-      async () => new Communicator(await shrink(this.#parts, excluded, options, options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS)),
-    );
+    const parts = await this.#outOfBand.withRest('shrink', options, (signal) => shrink(this.#parts, excluded, options, signal));
+    return new Communicator(parts);
   }
 
   /**

@@ -1,8 +1,15 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { WaitLine } from '../bootstrap/wait-line.js';
+import { describeLate } from '../algorithms/deed.js';
 import { HoldUps, type Awaited } from '../algorithms/hold-ups.js';
 import type { Team } from '../device/team.js';
 import { WatchClock } from '../progress/watch-clock.js';
+
+export interface OutOfBandWaitParts {
+  readonly bootstrap: Bootstrap;
+  readonly team: Team;
+  readonly waitLine: WaitLine | undefined;
+}
 
 /**
  * Who holds up a call out of band: ranks that have not made it, or that stand still in the middle of it. A rank knows whose
@@ -12,17 +19,20 @@ import { WatchClock } from '../progress/watch-clock.js';
 export class OutOfBandWait {
   readonly #bootstrap: Bootstrap;
   readonly #team: Team;
+  readonly #waitLine: WaitLine | undefined;
   readonly #timeoutMs: number;
   readonly #findBehind: () => number[];
   readonly #line: WaitLine;
   readonly #holdUps: HoldUps;
   readonly #peers: readonly (readonly Awaited[])[];
   readonly #looks: NodeJS.Timeout;
+  #isOver = false;
 
   /** @param findBehind the ranks of this host that are known not to have made the call */
-  constructor(bootstrap: Bootstrap, team: Team, timeoutMs: number, findBehind: () => number[] = () => []) {
+  constructor({ bootstrap, team, waitLine }: OutOfBandWaitParts, timeoutMs: number, findBehind: () => number[] = () => []) {
     this.#bootstrap = bootstrap;
     this.#team = team;
+    this.#waitLine = waitLine;
     this.#timeoutMs = timeoutMs;
     this.#findBehind = findBehind;
     this.#line = bootstrap.openWaitLine();
@@ -44,7 +54,13 @@ export class OutOfBandWait {
     return this.#holdUps.find(behind.length > 0 ? this.#peersOf(behind) : this.#awaited(), this.#timeoutMs);
   }
 
+  /** Ranks that hold it up, with what they wait in as far as they have said. */
+  describe(late: readonly number[]): string {
+    return describeLate(late, (rank) => this.#holdUps.doing(rank));
+  }
+
   close(): void {
+    this.#isOver = true;
     clearInterval(this.#looks);
     this.#line.close();
   }
@@ -53,8 +69,13 @@ export class OutOfBandWait {
     const awaited = this.#awaited();
     const words = this.#holdUps.look(awaited, this.#timeoutMs, { kind: 'outOfBand' });
     this.#line.say(words);
+    this.#waitLine?.say(words, () => !this.#isOver);
     this.#team.sayWaits(words);
-    this.#line.ask([...new Set(awaited.map(({ peer }) => peer))]);
+    const late = this.late();
+    this.#holdUps.hear(this.#peersOf(late));
+    const ranks = [...new Set([...awaited.map(({ peer }) => peer), ...late])];
+    this.#line.ask(ranks);
+    this.#waitLine?.ask(ranks);
   }
 
   #awaited(): Awaited[] {
@@ -65,11 +86,15 @@ export class OutOfBandWait {
     return ranks.flatMap((rank) => (rank === this.#bootstrap.rank ? [] : (this.#peers[rank] ?? [])));
   }
 
+  /** It may make this call, or another one, and share memory with this rank. */
   #await(rank: number): readonly Awaited[] {
-    const onLine: Awaited = { peer: rank, heardWaits: () => this.#line.answer(rank) };
     const { localRanks } = this.#bootstrap;
     // Where the ranks of a host share no memory, each is a team of its own.
-    const shares = this.#team.nLocalRanks === localRanks.length && localRanks.includes(rank);
-    return shares ? [onLine, { peer: rank, heardWaits: () => this.#team.heardWaits(localRanks.indexOf(rank)) }] : [onLine];
+    const local = this.#team.nLocalRanks === localRanks.length ? localRanks.indexOf(rank) : -1;
+    return [
+      { peer: rank, heardWaits: () => this.#line.answer(rank) },
+      { peer: rank, heardWaits: () => this.#waitLine?.answer(rank) },
+      { peer: rank, heardWaits: () => (local < 0 ? undefined : this.#team.heardWaits(local)) },
+    ];
   }
 }

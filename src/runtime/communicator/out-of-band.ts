@@ -1,6 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { nameRanks } from '../bootstrap/rank-list.js';
-import { describeLate } from '../algorithms/deed.js';
+import type { WaitLine } from '../bootstrap/wait-line.js';
 import type { Team } from '../device/team.js';
 import { InvalidArgumentError, SystemError, TimeoutError } from '../../errors.js';
 import { died } from '../transport/ending.js';
@@ -16,6 +15,8 @@ export interface OutOfBandParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly limits: WaitLimits;
+  /** On which ranks that share no memory ask each other what they do in other calls. */
+  readonly waitLine: WaitLine | undefined;
   /** Told once of each call that waits for long. */
   readonly warn: (text: string) => void;
   /** Throws what ended the communicator, if something has. */
@@ -46,11 +47,10 @@ export class OutOfBandCalls {
     { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: { readonly timeoutMs?: number | undefined },
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    return this.inTurn(async () => {
+    return this.#inTurn(async () => {
       try {
-        const { bootstrap, team } = this.#parts;
-        const calls = team.countCall();
-        const wait = new OutOfBandWait(bootstrap, team, timeoutMs, () => this.#behind(calls));
+        const calls = this.#parts.team.countCall();
+        const wait = new OutOfBandWait(this.#parts, timeoutMs, () => this.#behind(calls));
         const stopWarning = this.#warnLater(name, timeoutMs, wait);
         try {
           return await whileOthersCan(name, timeoutMs, () => this.#checkPresence(calls), wait, work);
@@ -65,8 +65,29 @@ export class OutOfBandCalls {
     });
   }
 
+  /** Does what needs all ranks that are left. A failure ends this call only. */
+  withRest<T>(
+    name: string,
+    { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: { readonly timeoutMs?: number | undefined },
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return this.#inTurn(async () => {
+      const late = new AbortController();
+      const wait = new OutOfBandWait(this.#parts, timeoutMs);
+      const stopWarning = this.#warnLater(name, timeoutMs, wait);
+      const stopWaiting = afterWatching(timeoutMs, () => late.abort(tooLate(name, timeoutMs, wait)));
+      try {
+        return await work(late.signal);
+      } finally {
+        stopWarning();
+        stopWaiting();
+        wait.close();
+      }
+    });
+  }
+
   /** After what was begun before, whatever became of it. */
-  inTurn<T>(work: () => Promise<T>): Promise<T> {
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#last.then(work);
     this.#last = turn.then(
       () => undefined,
@@ -88,16 +109,7 @@ export class OutOfBandCalls {
       warn,
     } = this.#parts;
     if (warnAfterMs === 0 || warnAfterMs >= timeoutMs) return () => undefined;
-    return afterWatching(warnAfterMs, () =>
-      warn(
-        longWait(
-          rank,
-          warnAfterMs,
-          name,
-          describeLate(wait.late(), () => undefined),
-        ),
-      ),
-    );
+    return afterWatching(warnAfterMs, () => warn(longWait(rank, warnAfterMs, name, wait.describe(wait.late()))));
   }
 
   /** The ranks of this host that have not made this rank's latest call. */
@@ -138,7 +150,7 @@ async function whileOthersCan<T>(
   const stopped = new Promise<never>((_, reject) => {
     stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
   });
-  const stopWaiting = afterWatching(timeoutMs, () => stop.abort(tooLate(name, timeoutMs, wait.late())));
+  const stopWaiting = afterWatching(timeoutMs, () => stop.abort(tooLate(name, timeoutMs, wait)));
   const look = setInterval(() => {
     try {
       check();
@@ -155,11 +167,12 @@ async function whileOthersCan<T>(
   }
 }
 
-/** @param late the ranks that have not called, or do not go on with it, as far as that is known */
-export function tooLate(name: string, timeoutMs: number, late: readonly number[]): TimeoutError {
+/** The error for ranks that have not called, or do not go on with it, as far as that is known. */
+function tooLate(name: string, timeoutMs: number, wait: OutOfBandWait): TimeoutError {
+  const late = wait.late();
   return new TimeoutError(
     'TIMEOUT',
-    `${name} waited ${timeoutMs / 1000} s in vain for ${late.length === 0 ? 'other ranks' : nameRanks(late)} to call it, or to go on with it`,
+    `${name} waited ${timeoutMs / 1000} s in vain for ${wait.describe(late)} (it was not called there, or gets no further)`,
     { ranks: late },
   );
 }

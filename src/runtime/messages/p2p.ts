@@ -7,10 +7,10 @@ import type { DataType, NumericArray } from '../device/types.js';
 import type { WaitReport } from '../device/wait-report.js';
 import { TcclError } from '../../errors.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
-import type { Transport } from '../transport/transport.js';
+import type { Connection, Transport } from '../transport/transport.js';
 import type { Observe, Operation } from '../algorithms/operation.js';
 import { describeDeed } from '../algorithms/deed.js';
-import { HoldUps, type Awaited } from '../algorithms/hold-ups.js';
+import { HoldUps, WaitAnswers, type Awaited } from '../algorithms/hold-ups.js';
 import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
 import { ServedLink, type MessageServer } from './p2p-served.js';
@@ -82,6 +82,7 @@ export class PointToPoint {
   readonly #busy: Peer[] = [];
   readonly #spare: Transfer[] = [];
   readonly #holdUps: HoldUps;
+  readonly #answers = new WaitAnswers();
   /** Of each rank that was waited for. */
   readonly #awaited: (readonly Awaited[])[] = [];
   readonly #stop = new AbortController();
@@ -342,11 +343,21 @@ export class PointToPoint {
     if (this.pending === 0) this.#tell(report);
   }
 
+  /** Tells those on other hosts that say that they wait, while this rank does not, what it called last. */
+  answerWaits(report: readonly number[]): void {
+    if (this.pending === 0) this.#answers.give(this.#connections(), report);
+  }
+
   #tell(report: readonly number[]): void {
     if (this.#options.shared) this.#options.team.sayWaits(report);
-    for (const peer of this.#peers) {
-      for (const link of [peer?.outlet, peer?.inlet]) if (link?.polled === false) link.connection?.sayWaits(report);
-    }
+    for (const connection of this.#connections()) connection.sayWaits(report);
+  }
+
+  /** With ranks that share no memory. */
+  #connections(): Connection[] {
+    return this.#peers.flatMap((peer) =>
+      [peer?.outlet, peer?.inlet].flatMap((link) => (link?.polled === false ? (link.connection ?? []) : [])),
+    );
   }
 
   #awaitedOf(ranks: readonly number[]): Awaited[] {

@@ -6,7 +6,8 @@ import { tablesMemoryBytes } from '../algorithms/direct-tables.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { SystemError } from '../../errors.js';
-import { raiseTeamAbort } from '../algorithms/direct-engine.js';
+import { doingInTeam, raiseTeamAbort } from '../algorithms/direct-engine.js';
+import { TeamHoldUps } from '../algorithms/team-hold-ups.js';
 import type { DirectThreadData } from './direct-thread.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import { ThreadEngine, type Lane } from './thread-engine.js';
@@ -47,6 +48,13 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
     throw new SystemError('LAUNCH', `an engine thread cannot be started: ${(error as Error).message}`, { cause: error });
   }
   for (const { worker } of lanes) worker.unref();
+  const holdUps = new TeamHoldUps(team, localRanks);
+  const hear = (late: readonly number[], limitMs: number): void => {
+    holdUps.find(
+      late.map((rank) => localRanks.indexOf(rank)),
+      limitMs,
+    );
+  };
   // Who waits too long is found by the rank's thread; these are in their calls until somebody ends them.
   return new ThreadEngine({
     lanes,
@@ -55,6 +63,7 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
     rank: localRanks[team.localRank] ?? 0,
     nRanks: localRanks.length,
     keepsTime: false,
+    others: { hear, doing: (rank) => doingInTeam(team, localRanks, holdUps, rank) },
     reachesOutside: false,
   });
 }

@@ -16,7 +16,8 @@ import type { NetworkEngine } from '../algorithms/network-engine.js';
 import { openNetwork } from '../algorithms/open-network.js';
 import { ServedMessages, type EndedPieces } from './served-messages.js';
 import { ServedWindow, type WindowInThread } from './served-window.js';
-import type { WaitLimits } from '../progress/wait-limits.js';
+import { shorterLimit, type WaitLimits } from '../progress/wait-limits.js';
+import { WatchClock } from '../progress/watch-clock.js';
 import { warnNow } from '../warn.js';
 
 /** What a rank gives the thread. */
@@ -164,9 +165,22 @@ async function serve(engine: NetworkEngine): Promise<void> {
     },
   });
   abort = fail;
-  tellInCalls = (report) => engine.tellWaits(report);
+  tellInCalls = (report) => {
+    toldMs = performance.now();
+    engine.tellWaits(report);
+  };
   process.on('uncaughtException', fail);
   setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();
+  // Not while the rank waits, and tells others so, in messages or windows.
+  const clock = new WatchClock(shorterLimit(limits));
+  let toldMs = -Infinity;
+  const answer = (): void => {
+    const last = queue.isPending || performance.now() - toldMs < 2 * clock.gapMs ? undefined : queue.lastWords();
+    if (last === undefined) return;
+    engine.answerWaits(last);
+    messages.answerWaits(last);
+  };
+  if (shorterLimit(limits) > 0) clock.every(answer).unref();
 
   for (let call = await memory.taken(); call.code !== EXIT; call = await memory.taken()) {
     try {

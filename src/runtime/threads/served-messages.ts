@@ -131,6 +131,11 @@ export class ServedMessages {
     this.#pointToPoint.tellWaits(report);
   }
 
+  /** See PointToPoint. */
+  answerWaits(report: readonly number[]): void {
+    this.#pointToPoint.answerWaits(report);
+  }
+
   abort(reason: Error): void {
     clearInterval(this.#watch);
     this.#pointToPoint.abort(reason);

@@ -33,6 +33,13 @@ export interface Lane {
   readonly left: () => void;
 }
 
+export interface OtherRanks {
+  /** Looks what ranks say that hold up a call; from time to time. */
+  readonly hear: (late: readonly number[], limitMs: number) => void;
+  /** See Engine. */
+  readonly doing: (rank: number) => string | undefined;
+}
+
 export interface ThreadEngineOptions {
   /** One a thread. */
   readonly lanes: readonly Lane[];
@@ -43,6 +50,8 @@ export interface ThreadEngineOptions {
   readonly nRanks: number;
   /** See Engine. */
   readonly keepsTime: boolean;
+  /** Where the threads do not keep time: what other ranks tell this rank's thread. */
+  readonly others?: OtherRanks;
   /** Whether the threads can work on arrays outside the segment while the rank waits in place. */
   readonly reachesOutside: boolean;
 }
@@ -72,16 +81,18 @@ export class ThreadEngine implements Engine {
   readonly #lanes: readonly Lane[];
   readonly #rank: number;
   readonly #nRanks: number;
+  readonly #others: OtherRanks | undefined;
   readonly #guests: Guests;
   #underWay: PlacedCall | undefined;
   #closed = false;
 
-  constructor({ lanes, team, libc, rank, nRanks, keepsTime, reachesOutside }: ThreadEngineOptions) {
+  constructor({ lanes, team, libc, rank, nRanks, keepsTime, others, reachesOutside }: ThreadEngineOptions) {
     this.#lanes = lanes;
     this.#rank = rank;
     this.#nRanks = nRanks;
     this.#guests = new Guests(team, libc);
     this.keepsTime = keepsTime;
+    this.#others = others;
     this.#reachesOutside = reachesOutside;
   }
 
@@ -142,7 +153,8 @@ export class ThreadEngine implements Engine {
   }
 
   /** The threads do that themselves: only they know for whom. */
-  sayWaits(): undefined {
+  sayWaits(limitMs: number): undefined {
+    this.#others?.hear(this.late(), limitMs);
     return undefined;
   }
 
@@ -154,8 +166,8 @@ export class ThreadEngine implements Engine {
     return this.#underWay === undefined ? undefined : decodeCall(this.#underWay.code, this.#underWay.root, this.#underWay.count);
   }
 
-  doing(): undefined {
-    return undefined;
+  doing(rank: number): string | undefined {
+    return this.#others?.doing(rank);
   }
 
   abort(error: TcclError): void {
