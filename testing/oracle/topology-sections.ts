@@ -3,6 +3,7 @@ import type { LocalSystem } from '../../src/planner/topology/local-systems.js';
 import { hopNames } from '../../src/planner/topology/paths/compute-paths.js';
 import { countOf, nodeName, type System, type SystemNode } from '../../src/planner/topology/system.js';
 import { linkTypeName, NodeType, nodeTypeNames, PathType, pathTypeNames } from '../../src/planner/topology/types.js';
+import { type Rules, rulesOf } from '../../src/planner/versions/rules.js';
 import { type Difference, firstDifference } from './difference.js';
 import { isRecord, type OracleCase } from './oracle-case.js';
 
@@ -26,9 +27,10 @@ export function systemDifference(oracleCase: OracleCase): Difference | undefined
 
 /** Paths from GPUs and NETs of each kind of host. */
 export function pathsDifference(oracleCase: OracleCase): Difference | undefined {
+  const rules = rulesOf(oracleCase.parameters);
   return compareNodeTypes(oracleCase, (local) => ({
-    paths: local.system.gpus.map((gpu) => describePaths(local, gpu, [NodeType.GPU, NodeType.NET, NodeType.CPU])),
-    netPaths: local.system.nets.map((net) => describePaths(local, net, [NodeType.GPU])),
+    paths: local.system.gpus.map((gpu) => describePaths(local, gpu, [NodeType.GPU, NodeType.NET, NodeType.CPU], rules)),
+    netPaths: local.system.nets.map((net) => describePaths(local, net, [NodeType.GPU], rules)),
   }));
 }
 
@@ -113,14 +115,15 @@ function describeLinks(system: System, vertex: number): object[] {
   return described;
 }
 
-function describePaths({ system, paths }: LocalSystem, from: SystemNode, targets: readonly NodeType[]): object {
+function describePaths({ system, paths }: LocalSystem, from: SystemNode, targets: readonly NodeType[], rules: Rules): object {
   const entries = targets.map((type) => {
     if (!paths.knows(from.vertex, type)) return [nodeTypeNames[type], null] as const;
     const described = Array.from({ length: countOf(system, type) }, (_, index) => {
       const path = paths.to(type, index) + from.vertex;
+      const kind = paths.type[path] ?? PathType.DIS;
       return {
         to: nameOf(system, (system.first[type] ?? 0) + index),
-        type: pathTypeNames[paths.type[path] ?? PathType.DIS],
+        type: kind === PathType.NET ? rules.netPathName : pathTypeNames[kind],
         bw: paths.bandwidthGBps[path],
         count: paths.hopCount[path],
         hops: hopNames(paths, path),

@@ -1,6 +1,7 @@
 import type { LocalSystem } from '../topology/local-systems.js';
 import { LinkType } from '../topology/types.js';
 import { Pattern } from './graph.js';
+import type { Rules } from '../versions/rules.js';
 import type { Ledger } from './ledger.js';
 import type { Routes } from './routes.js';
 
@@ -33,6 +34,8 @@ export class GpuOrder {
   readonly #routes: Routes;
   readonly #ledger: Ledger;
   readonly #hasSwitch: boolean;
+  /** With NVSwitches: whether a GPU talks to its neighbours only, or to others too when these are taken. */
+  readonly #neighboursOnly: boolean;
   /** PCI link of each GPU's hardware, and the one back; -1 where there is none. */
   readonly #pciUp: Int32Array;
   readonly #pciDown: Int32Array;
@@ -40,10 +43,11 @@ export class GpuOrder {
   readonly #sorted: (Int32Array | undefined)[][];
   readonly #pciGbps: Int32Array;
 
-  constructor({ system }: LocalSystem, routes: Routes, ledger: Ledger) {
+  constructor({ system }: LocalSystem, routes: Routes, ledger: Ledger, { switchNeighbours }: Rules) {
     this.#routes = routes;
     this.#ledger = ledger;
     this.#hasSwitch = system.nvSwitches.length > 0;
+    this.#neighboursOnly = switchNeighbours === 'only';
     this.#sorted = system.gpus.map(() => []);
     this.#pciGbps = new Int32Array(routes.gpuCount);
     this.#pciUp = new Int32Array(routes.gpuCount).fill(-1);
@@ -78,7 +82,7 @@ export class GpuOrder {
     result: Int32Array,
     position: number,
   ): number {
-    if (this.#hasSwitch) return this.#neighbours(gpu, pattern, used, usedStart, result, position);
+    if (this.#hasSwitch && this.#neighboursOnly) return this.#neighbours(gpu, pattern, used, usedStart, result, position);
     const inView = outlook !== Outlook.INSIDE;
     const sorted = (this.#sorted[gpu] ?? [])[inView ? entry + 1 : 0] ?? this.#sort(gpu, inView ? entry : -1);
     let end = position;
@@ -88,6 +92,7 @@ export class GpuOrder {
     }
     if (inView) this.#sortByPci(entry, result, position, end);
     if (outlook === Outlook.OUT_LATER && this.#allAlike(gpu, result, position, end)) result.subarray(position, end).reverse();
+    if (this.#hasSwitch) this.#moveNeighbours(gpu, pattern, used, usedStart, result, position, end);
     return end;
   }
 
@@ -110,6 +115,26 @@ export class GpuOrder {
       if (goesBack && before !== after && isFree(before)) result[end++] = before;
     }
     return end;
+  }
+
+  /** Puts the neighbours in front of the others. */
+  #moveNeighbours(
+    gpu: number,
+    pattern: Pattern,
+    used: Uint8Array,
+    usedStart: number,
+    result: Int32Array,
+    position: number,
+    end: number,
+  ): void {
+    const first = new Int32Array(2);
+    for (let count = this.#neighbours(gpu, pattern, used, usedStart, first, 0); count > 0; count--) {
+      const neighbour = first[count - 1] ?? 0;
+      const place = result.subarray(position, end).indexOf(neighbour);
+      if (place < 0) continue;
+      result.copyWithin(position + 1, position, position + place);
+      result[position] = neighbour;
+    }
   }
 
   /** GPUs that have a path from `gpu`, sorted by all but their PCI links. */

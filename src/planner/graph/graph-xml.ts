@@ -8,6 +8,7 @@ import { childrenNamed, createElement, describeElement, type XmlElement } from '
 import { formatFloat, formatHex } from '../topology/xml/write.js';
 import { type ChannelGraph, CrossNic, GraphId, type HostGraphs, MAX_CHANNELS, nodeId, Pattern } from './graph.js';
 import { channelRanks, netName } from './graph-json.js';
+import { defaultRules, type Rules } from '../versions/rules.js';
 import { collnetDirectRequest, collnetChainRequest, nvlsRequest } from './request.js';
 
 /**
@@ -206,13 +207,13 @@ function wrong(element: XmlElement, problem: string, ncclResult = 3): InputError
  * NCCL itself fails with an internal error when a graph's paths are of type C2C or worse than SYS, for its dictionary
  * lacks their names; here they are written all the same.
  */
-export function graphsToXml(graphs: HostGraphs, local: LocalSystem): XmlElement {
+export function graphsToXml(graphs: HostGraphs, local: LocalSystem, rules: Rules = defaultRules): XmlElement {
   const root = createElement('graphs', undefined, [['version', '1']]);
   addGraph(root, graphs.ring, local);
   addGraph(root, graphs.tree, local);
-  addGraph(root, graphs.collnetDirect ?? emptyGraph(collnetDirectRequest), local);
+  if (rules.collnetHeadsSearched) addGraph(root, graphs.collnetDirect ?? emptyGraph(collnetDirectRequest(rules)), local);
   addGraph(root, graphs.collnetChain ?? emptyGraph(collnetChainRequest(0)), local);
-  addGraph(root, graphs.nvls ?? emptyGraph(nvlsRequest), local);
+  addGraph(root, graphs.nvls ?? emptyGraph(nvlsRequest(rules)), local);
   return root;
 }
 

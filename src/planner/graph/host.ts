@@ -24,7 +24,7 @@ export class SearchHost {
     this.routes = new Routes(local, this.rules);
     this.ledger = new Ledger(local, this.routes);
     this.nics = new Nics(local, this.routes, parameters);
-    this.gpuOrder = new GpuOrder(local, this.routes, this.ledger);
+    this.gpuOrder = new GpuOrder(local, this.routes, this.ledger, this.rules);
   }
 
   /** Lowest compute capability × 10. */

@@ -3,8 +3,8 @@ import type { LocalSystem } from '../topology/local-systems.js';
 import { Locality } from '../topology/paths/locality.js';
 import { type NetNode, nodeName } from '../topology/system.js';
 import { PathType } from '../topology/types.js';
-import { rulesOf } from '../versions/rules.js';
-import { CrossNic, MAX_CHANNELS, Pattern } from './graph.js';
+import { type Rules, rulesOf } from '../versions/rules.js';
+import { CrossNic, Pattern } from './graph.js';
 import type { Routes } from './routes.js';
 
 /** Why a NIC cannot be where a channel leaves the host. */
@@ -24,6 +24,7 @@ export class Nics {
   readonly #local: LocalSystem;
   readonly #routes: Routes;
   readonly #parameters: Parameters;
+  readonly #rules: Rules;
   readonly #locality: Locality;
   /** A number for each port of each card, by NET. */
   readonly #port: Int32Array;
@@ -42,6 +43,7 @@ export class Nics {
     this.#orders = new Array<undefined>((local.system.gpus.length + 1) * (PathType.DIS + 2)).fill(undefined);
     this.#routes = routes;
     this.#parameters = parameters;
+    this.#rules = rulesOf(parameters);
     this.#locality = new Locality(local.system, local.paths, parameters);
     this.left = Float32Array.from(nets, (net) => net.bandwidthGBps);
     this.localGpu = local.gpuOfNet;
@@ -88,7 +90,7 @@ export class Nics {
    * port back after trying it.
    */
   keepsBorrowed(net: number): boolean {
-    if (rulesOf(this.#parameters).firstGpus === 'rotating') return false;
+    if (this.#rules.firstGpus === 'rotating') return false;
     const nearest = this.#locality.gpusOfNet(net)[0];
     if (nearest === undefined) return false;
     const route = this.#routes.between(this.#routes.gpuCount + net, nearest);
@@ -111,12 +113,19 @@ export class Nics {
     const relation = this.#relations[exit * this.left.length + entry] ?? 0;
     if (relation & Relation.OTHER_PLANE) return 'plane';
     if (pattern === Pattern.TREE && !this.#same(exit, entry)) return 'other NIC';
-    if (pattern === Pattern.RING && crossNic === CrossNic.PAIRED) {
+    if (this.inPairs(pattern, crossNic)) {
       if (partnerEntry >= 0 && !this.#same(exit, partnerEntry)) return 'pair';
     } else if (crossNic === CrossNic.NEVER && (relation & Relation.ONE_RAIL) === 0) {
       return 'rail';
     }
     return firstExit >= 0 && !this.#same(exit, firstExit) ? 'other NIC' : undefined;
+  }
+
+  /** Whether channels come in pairs of which the second enters where the first leaves, and leaves where it enters. */
+  inPairs(pattern: Pattern, crossNic: CrossNic): boolean {
+    return this.#rules.pairedPatterns === 'all'
+      ? crossNic !== CrossNic.NEVER
+      : pattern === Pattern.RING && crossNic === CrossNic.PAIRED;
   }
 
   #same(net: number, other: number): boolean {
@@ -143,15 +152,12 @@ export class Nics {
     const order = new Set(rackWide ? this.#firstOfEachGpu(asking) : asking.flatMap((each) => this.#usedBy(each)));
 
     const policy = this.#parameters.netDevicesPolicy;
-    const most =
-      policy.kind === 'max' && rulesOf(this.#parameters).mostNicsOfPolicy
-        ? policy.count * (gpu === -1 ? gpus.length : 1)
-        : Infinity;
+    const most = policy.kind === 'max' && this.#rules.mostNicsOfPolicy ? policy.count * (gpu === -1 ? gpus.length : 1) : Infinity;
     if (order.size >= most) return Int32Array.from(order);
     for (let type = 0; type <= farthest; type++) {
       for (const each of asking) {
         // NCCL looks at the first NETs only, as many as it has channels.
-        for (let net = 0; net < Math.min(nets.length, MAX_CHANNELS); net++) {
+        for (let net = 0; net < Math.min(nets.length, this.#rules.mostChannels); net++) {
           if (this.#routes.type[this.#routes.between(each, this.#routes.gpuCount + net)] !== type) continue;
           order.add(net);
           if (order.size >= most) return Int32Array.from(order);
@@ -164,7 +170,7 @@ export class Nics {
   /** The NETs that a GPU uses, channel by channel, up to where they repeat. */
   #usedBy(gpu: number): number[] {
     const used: number[] = [];
-    for (let channel = 0; channel < MAX_CHANNELS; channel++) {
+    for (let channel = 0; channel < this.#rules.mostChannels; channel++) {
       const net = this.#locality.netOfGpu(gpu, channel);
       if (net === used[0]) break;
       used.push(net);
@@ -207,7 +213,7 @@ export class Nics {
   }
 
   #computeBeside(net: number): Int32Array {
-    const { firstGpus } = rulesOf(this.#parameters);
+    const { firstGpus } = this.#rules;
     if (firstGpus === 'rotating') return this.#fewestHops(net);
     const first = firstGpus === 'own first' ? (this.localGpu[net] ?? -1) : -1;
     const nearest = this.#locality.gpusOfNet(net).filter((gpu) => gpu !== first);

@@ -105,17 +105,21 @@ export class Relaxation {
 
   /** The next type of path, or undefined where none may be tried. */
   #farther(type: PathType): PathType | undefined {
-    const { pathOrder, refusesUnconnected } = this.#host.rules;
-    const next = type === PathType.PXB && pathOrder === 'no p2c' ? PathType.PXN : type + 1;
+    const { pathOrder, c2cLinks, refusesUnconnected } = this.#host.rules;
+    let next = type + 1;
+    if (next === PathType.C2C && c2cLinks !== 'own type') next++;
+    if (next === PathType.P2C && pathOrder === 'no p2c') next++;
     return next < PathType.DIS || !refusesUnconnected ? (next as PathType) : undefined;
   }
 
   #pairedNics(): boolean {
     const attempt = this.#attempt;
-    const canPair = this.#best.pattern === Pattern.RING || this.#best.pattern === Pattern.BALANCED_TREE;
+    const all = this.#host.rules.pairedPatterns === 'all';
+    const canPair = all || this.#best.pattern === Pattern.RING || this.#best.pattern === Pattern.BALANCED_TREE;
     if (this.#bounds.mayPairNics && attempt.crossNic === CrossNic.NEVER && canPair) {
-      this.#tell('crossNic', attempt.crossNic, CrossNic.PAIRED);
-      attempt.crossNic = CrossNic.PAIRED;
+      const paired = all ? CrossNic.ALLOWED : CrossNic.PAIRED;
+      this.#tell('crossNic', attempt.crossNic, paired);
+      attempt.crossNic = paired;
       return true;
     }
     attempt.crossNic = this.#bounds.crossNic;

@@ -1,4 +1,5 @@
-import { GraphId, MAX_CHANNELS, Pattern } from './graph.js';
+import type { Rules } from '../versions/rules.js';
+import { GraphId, Pattern } from './graph.js';
 
 /** What one search is asked for. */
 export interface GraphRequest {
@@ -12,13 +13,9 @@ export interface GraphRequest {
 }
 
 /** Half of all channels: copies of each can be made later. */
-export const ringRequest: GraphRequest = {
-  id: GraphId.RING,
-  pattern: Pattern.RING,
-  collNet: false,
-  minChannels: 1,
-  maxChannels: MAX_CHANNELS / 2,
-};
+export function ringRequest({ mostChannels }: Rules): GraphRequest {
+  return { id: GraphId.RING, pattern: Pattern.RING, collNet: false, minChannels: 1, maxChannels: mostChannels / 2 };
+}
 
 /** As many trees as there are rings: a channel is one of each. */
 export function treeRequest(rings: number): GraphRequest {
@@ -29,23 +26,16 @@ export function collnetChainRequest(rings: number): GraphRequest {
   return { id: GraphId.COLLNET_CHAIN, pattern: Pattern.TREE, collNet: true, minChannels: rings, maxChannels: rings };
 }
 
-export const collnetDirectRequest: GraphRequest = {
-  id: GraphId.COLLNET_DIRECT,
-  pattern: Pattern.COLLNET_DIRECT,
-  collNet: true,
-  minChannels: 1,
-  maxChannels: MAX_CHANNELS,
-};
+export function collnetDirectRequest({ mostChannels }: Rules): GraphRequest {
+  return {
+    id: GraphId.COLLNET_DIRECT,
+    pattern: Pattern.COLLNET_DIRECT,
+    collNet: true,
+    minChannels: 1,
+    maxChannels: mostChannels,
+  };
+}
 
-export const nvlsRequest: GraphRequest = {
-  id: GraphId.NVLS,
-  pattern: Pattern.NVLS,
-  collNet: false,
-  minChannels: 1,
-  maxChannels: MAX_CHANNELS,
-};
-
-/** The most heads that NVLS kernels can serve. */
-export const MAX_NVLS_HEADS = 32;
-/** The most heads that CollNet kernels can serve. */
-export const MAX_DIRECT_HEADS = 8;
+export function nvlsRequest({ mostChannels }: Rules): GraphRequest {
+  return { id: GraphId.NVLS, pattern: Pattern.NVLS, collNet: false, minChannels: 1, maxChannels: mostChannels };
+}

@@ -38,12 +38,13 @@ export function searchHost(local: LocalSystem, parameters: Parameters, options: 
     const given = graphFile === undefined ? undefined : givenGraph(graphFile, request.id, local, parameters.crossNic);
     return searchGraph(host, request, given, trace);
   };
-  const ring = find(ringRequest);
+  const { rules } = host;
+  const ring = find(ringRequest(rules));
   return {
     ring,
     tree: find(treeRequest(ring.nChannels)),
     collnetChain: collnet ? find(collnetChainRequest(ring.nChannels)) : undefined,
-    collnetDirect: collnet ? find(collnetDirectRequest) : undefined,
-    nvls: local.nvls ? find(nvlsRequest) : undefined,
+    collnetDirect: collnet && rules.collnetHeadsSearched ? find(collnetDirectRequest(rules)) : undefined,
+    nvls: local.nvls ? find(nvlsRequest(rules)) : undefined,
   };
 }

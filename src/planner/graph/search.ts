@@ -7,7 +7,7 @@ import type { GivenGraph } from './graph-xml.js';
 import type { SearchHost } from './host.js';
 import { Relaxation } from './relax.js';
 import { placeOfType } from './routes.js';
-import { type GraphRequest, MAX_DIRECT_HEADS, MAX_NVLS_HEADS } from './request.js';
+import type { GraphRequest } from './request.js';
 import { fastest, speedsFor } from './speeds.js';
 import type { SearchListener } from './trace.js';
 import { PERFECT, Walk } from './walk.js';
@@ -99,7 +99,12 @@ class Search {
     const { speeds } = this.#bounds;
     // Only a ring has to come back to where it began; what the others save there, they may use.
     const devs = system.hardware.length;
-    const usable = devs > 1 && this.#request.pattern !== Pattern.RING ? Math.fround(totalGBps * (devs / (devs - 1))) : totalGBps;
+    const usable =
+      devs > 1 && this.#request.pattern !== Pattern.RING
+        ? Math.fround(totalGBps * (devs / (devs - 1)))
+        : devs === 1 && !this.#host.rules.loneGpuIsLimited
+          ? Infinity
+          : totalGBps;
     const first = fastest(speeds, (gbps) => gbps <= maxGBps && total(this.#attempt.minChannels, gbps) <= usable);
     this.#attempt.bwIntra = this.#attempt.bwInter = speeds[first] ?? 0;
 
@@ -255,19 +260,21 @@ function lacksNvls(host: SearchHost, request: GraphRequest): boolean {
 function fitting(request: GraphRequest, host: SearchHost): GraphRequest {
   if (lacksNvls(host, request)) return request;
   const {
+    rules,
     local: { inter },
     routes: { gpuCount },
   } = host;
   let { pattern, minChannels, maxChannels } = request;
   if (pattern === Pattern.NVLS) {
-    maxChannels = Math.min(MAX_NVLS_HEADS, gpuCount);
+    maxChannels = Math.min(rules.mostNvlsHeads, gpuCount);
     // Within one host all GPUs have to be heads.
     if (!inter) minChannels = maxChannels;
   }
-  if (pattern === Pattern.COLLNET_DIRECT) maxChannels = Math.min(MAX_DIRECT_HEADS, gpuCount);
+  if (pattern === Pattern.COLLNET_DIRECT) maxChannels = Math.min(rules.mostDirectHeads, gpuCount);
   if (gpuCount === 1 && pattern !== Pattern.RING) pattern = Pattern.TREE;
   // Two NVLink islands: trees will do better than rings, and need at least two channels; so rings have to have as many.
-  if (pattern === Pattern.RING && hasTwoIslands(host) && maxChannels >= 2 && minChannels === 1) minChannels = 2;
+  if (pattern === Pattern.RING && rules.twoRingsForIslands && hasTwoIslands(host) && maxChannels >= 2 && minChannels === 1)
+    minChannels = 2;
   return { ...request, pattern, minChannels, maxChannels };
 }
 
@@ -277,7 +284,7 @@ function boundsOf(host: SearchHost, request: GraphRequest): Bounds {
     request.pattern === Pattern.RING || request.pattern === Pattern.BALANCED_TREE || request.pattern === Pattern.SPLIT_TREE;
   const crossNic = local.system.nets.length > 1 && usesBothEnds ? parameters.crossNic : 0;
   const [minTypeIntra, maxOfGpus] = routes.gpuCount > 1 ? typeRange(host, NodeType.GPU) : [PathType.LOC, PathType.SYS];
-  const [minTypeInter, maxOfNics] = local.inter ? typeRange(host, NodeType.NET) : [PathType.PIX, PathType.SYS];
+  const [minTypeInter, maxOfNics] = local.inter ? typeRange(host, NodeType.NET) : wholeRange[NodeType.NET];
   return {
     minTypeIntra,
     maxTypeIntra: local.inter ? maxOfNics : maxOfGpus,
@@ -291,11 +298,18 @@ function boundsOf(host: SearchHost, request: GraphRequest): Bounds {
   };
 }
 
+/** Types of paths that older versions try on every machine. */
+const wholeRange: Readonly<Record<typeof NodeType.GPU | typeof NodeType.NET, [PathType, PathType]>> = {
+  [NodeType.GPU]: [PathType.NVL, PathType.SYS],
+  [NodeType.NET]: [PathType.PIX, PathType.SYS],
+};
+
 /** The best and the worst type of path between GPUs, or from GPUs to NICs. */
 function typeRange(
   { local: { system, paths }, rules }: SearchHost,
   target: typeof NodeType.GPU | typeof NodeType.NET,
 ): [PathType, PathType] {
+  if (!rules.typesOfMachine) return wholeRange[target];
   let best: number = PathType.SYS;
   let worst: number = PathType.LOC;
   for (const gpu of system.gpus) {

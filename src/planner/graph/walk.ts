@@ -2,7 +2,7 @@ import type { Candidate } from './candidate.js';
 import { Choice, ChoiceStack, type OpenChoice, Order } from './choices.js';
 import { improvement } from './compare.js';
 import { Outlook } from './gpu-order.js';
-import { CrossNic, Pattern } from './graph.js';
+import { Pattern } from './graph.js';
 import { Heads } from './heads.js';
 import type { SearchHost } from './host.js';
 import { Reservations } from './reservations.js';
@@ -128,7 +128,7 @@ export class Walk {
   }
 
   #nextEntry(choice: OpenChoice): boolean {
-    const { nics, local } = this.#host;
+    const { nics, local, rules } = this.#host;
     const attempt = this.#attempt;
     // NCCL counts the bandwidth of ports in whole GB/s.
     const gbps = Math.trunc(attempt.bwInter);
@@ -140,6 +140,7 @@ export class Walk {
       choice.taken = -1;
       if (headsOnly && choice.found) return false;
     }
+    if (headsOnly && choice.next > 0 && !rules.headsFromAnyNic) return false;
     const nicCount = choice.end;
     while (choice.next < nicCount) {
       const nic = choice.alternatives[(attempt.nChannels + choice.next++) % nicCount] ?? 0;
@@ -164,7 +165,7 @@ export class Walk {
     const { collNet, pattern, crossNic, nChannels } = this.#attempt;
     if (collNet && local.system.nets[nic]?.coll === false) return 'collnet';
     if (!nics.hasLeft(nic, gbps)) return 'bandwidth';
-    const isSecondOfPair = pattern === Pattern.RING && crossNic === CrossNic.PAIRED && nChannels % 2 === 1;
+    const isSecondOfPair = nChannels % 2 === 1 && nics.inPairs(pattern, crossNic);
     return isSecondOfPair && nics.namesake[nic] !== this.#attempt.nics[nChannels * 2 - 1] ? 'pair' : undefined;
   }
 
@@ -205,11 +206,12 @@ export class Walk {
 
   /** NVLS and CollNet direct only ask which GPU belongs to the NIC; whether it became a head is the answer. */
   #startHead(nic: number, nicCount: number): boolean {
-    const gpu = this.#host.nics.localGpu[nic] ?? -1;
+    const { nics, rules } = this.#host;
+    const gpu = nics.localGpu[nic] ?? -1;
     const { nChannels } = this.#attempt;
     if (gpu === -1 || nChannels >= nicCount) return false;
     for (let channel = 0; channel < nChannels; channel++) {
-      if (this.#attempt.gpuAt(channel, 0) === gpu) return false;
+      if (rules.headsFromAnyNic && this.#attempt.gpuAt(channel, 0) === gpu) return false;
     }
     const choice = this.#addFirstGpu(nic);
     this.#open.list(choice, 1)[choice.end++] = gpu;

@@ -74,7 +74,8 @@ function domainOfGpus(system: System, paths: Paths): number[] {
 function finish(system: System, paths: Paths, parameters: Parameters, communicatorRanks: number): LocalSystem {
   const hasOthers = system.gpus.length !== communicatorRanks;
   // Versions that take NICs of a whole communicator out go by whether there are any.
-  const inter = hasOthers && (rulesOf(parameters).netsOfOneHost || system.nets.length > 0);
+  const rules = rulesOf(parameters);
+  const inter = hasOthers && (rules.netsOfOneHost || system.nets.length > 0);
   const locality = new Locality(system, paths, parameters);
   const alone = !inter && system.gpus.length === 1;
   return {
@@ -83,7 +84,11 @@ function finish(system: System, paths: Paths, parameters: Parameters, communicat
     paths,
     inter,
     maxGBps: alone ? LOCAL_GBPS : maxBandwidth(system, paths, inter ? NodeType.NET : hardwareType(system)),
-    totalGBps: alone ? LOCAL_GBPS : Math.max(0, ...system.hardware.map((dev) => totalBandwidth(system, dev.vertex))),
+    totalGBps: alone
+      ? rules.loneGpuIsLimited
+        ? LOCAL_GBPS
+        : 0
+      : Math.max(0, ...system.hardware.map((dev) => totalBandwidth(system, dev.vertex))),
     gpuOfNet: Int32Array.from(system.nets, (net) => locality.gpuOfNet(net.index)),
     nvls: hasNvls(system, parameters),
   };

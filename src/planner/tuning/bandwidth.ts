@@ -46,9 +46,11 @@ export function modelBandwidth(input: TuningInput, collective: Collective, algor
   const { nRanks } = input;
   const graph = input.graphs[graphOf[algorithm]];
   const bus = busBandwidth(input, graph, collective, algorithm, protocol);
-  if (algorithm !== 'Ring' && (collective === 'AllGather' || collective === 'ReduceScatter')) return bus;
+  const rules = rulesOf(input);
   const isNvls = algorithm === 'NVLS' || algorithm === 'NVLSTree';
-  if (isNvls && !rulesOf(input).nvlsByEfficiency) return { ...bus, gbps: fround(bus.gbps * fround(5 / 6)) };
+  const gathers = collective === 'AllGather' || collective === 'ReduceScatter';
+  if (gathers && algorithm !== 'Ring' && !(isNvls && rules.nvlsGatherAsReduce)) return bus;
+  if (isNvls && !rules.nvlsByEfficiency) return { ...bus, gbps: fround(bus.gbps * fround(5 / 6)) };
   const perStep = algorithm === 'Ring' || isNvls;
   return { ...bus, gbps: fround(bus.gbps * (perStep ? fround(nRanks / ringSteps(collective, nRanks)) : 0.5)) };
 }
@@ -78,11 +80,11 @@ function busBandwidth(
   const between = fround(graph.nChannels * (nNodes <= 2 ? graph.bwIntra : graph.bwInter));
   switch (algorithm) {
     case 'Ring':
-      return ringBandwidth(input, graph.nChannels, between, protocol);
+      return ringBandwidth(input, collective, graph.nChannels, between, protocol);
     case 'Tree':
       return treeBandwidth(input, graph.nChannels, between, protocol);
     case 'PAT':
-      return { gbps: fround(between * 0.75), limit: 'graph' };
+      return { gbps: fround(between * rulesOf(input).patShare), limit: 'graph' };
     case 'CollNetDirect':
       return { gbps: protocol === 'Simple' ? collnetDirectBandwidth(input, graph, collective) : 0, limit: 'graph' };
     case 'CollNetChain':
@@ -93,22 +95,34 @@ function busBandwidth(
   }
 }
 
-function ringBandwidth(input: TuningInput, nChannels: number, gbps: number, protocol: Protocol): Bandwidth {
-  const { nNodes, minCompCap } = input;
+function ringBandwidth(
+  input: TuningInput,
+  collective: Collective,
+  nChannels: number,
+  gbps: number,
+  protocol: Protocol,
+): Bandwidth {
+  const { nRanks, nNodes, minCompCap } = input;
+  const rules = rulesOf(input);
   switch (protocol) {
     case 'Simple':
       return { gbps, limit: 'graph' };
-    // Half of what LL moves are flags.
-    case 'LL':
-      return capped(gbps * 0.5, llCap(input), 'll');
-    case 'LL128':
-      return capped(gbps * 0.92, nChannels * ofNodes(ringLl128Caps(rulesOf(input))[generationOf(minCompCap)], nNodes), 'channel');
+    // Half of what LL moves are flags; older versions count on less.
+    case 'LL': {
+      const copies = nNodes === 1 && collective !== 'AllReduce' && collective !== 'Reduce';
+      return capped(gbps * rules.ringLlShare[copies ? 'copies' : 'usual'], llCap(input), 'll');
+    }
+    case 'LL128': {
+      const share = nRanks < 2 * nNodes ? rules.ringLl128ShareAlone : 0.92;
+      return capped(gbps * share, nChannels * ofNodes(ringLl128Caps(rules)[generationOf(minCompCap)], nNodes), 'channel');
+    }
   }
 }
 
 function treeBandwidth(input: TuningInput, nChannels: number, channels: number, protocol: Protocol): Bandwidth {
-  const { nNodes, minCompCap, maxTreePattern } = input;
+  const { nNodes, minCompCap, maxTreePattern, graphs } = input;
   const rules = rulesOf(input);
+  const pattern = rules.treePatternOfAll ? maxTreePattern : graphs.tree.pattern;
   const generation = generationOf(minCompCap);
   let tree = capped(channels * 0.92, nChannels * ofNodes(treeCaps(rules)[generation], nNodes), 'channel');
   if (protocol === 'LL') tree = capped(tree.gbps / 3.8, llCap(input), 'll', tree.limit);
@@ -116,11 +130,13 @@ function treeBandwidth(input: TuningInput, nChannels: number, channels: number, 
     const share = nNodes === 1 ? 7 / 9 : 120 / 128;
     tree = capped(tree.gbps * share, nChannels * ofNodes(treeLl128Caps(rules)[generation], nNodes), 'channel', tree.limit);
   }
-  return maxTreePattern === Pattern.TREE ? { ...tree, gbps: fround(tree.gbps * 0.85) } : tree;
+  return pattern === Pattern.TREE ? { ...tree, gbps: fround(tree.gbps * 0.85) } : tree;
 }
 
-function llCap({ nNodes, minCompCap, cpuVendor }: TuningInput): number {
-  return llCapGBps(nNodes, generationOf(minCompCap), cpuVendor === CpuVendor.AMD || cpuVendor === CpuVendor.MIXED);
+function llCap(input: TuningInput): number {
+  const { nNodes, minCompCap, cpuVendor } = input;
+  const amdOrMixed = cpuVendor === CpuVendor.AMD || cpuVendor === CpuVendor.MIXED;
+  return llCapGBps(nNodes, generationOf(minCompCap), amdOrMixed, rulesOf(input));
 }
 
 function capped(gbps: number, cap: number, capLimit: BandwidthLimit, limit: BandwidthLimit = 'graph'): Bandwidth {

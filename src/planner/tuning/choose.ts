@@ -1,4 +1,4 @@
-import { rulesOf } from '../versions/rules.js';
+import { type Rules, rulesOf } from '../versions/rules.js';
 import { chunkBytes } from './chunk.js';
 import { sizeProduct } from './integers.js';
 import type { Algorithm, Collective, Protocol } from './names.js';
@@ -94,27 +94,27 @@ function channelsAndThreads(
       return { nChannels: withNetwork ? Math.min(nvlsChannels, input.nChannels) : nvlsChannels, nThreads: most };
     }
     default: {
-      let nChannels = input.nChannels;
+      let nChannels = input.callChannels;
       let nThreads = most;
       const isTooLittle = () => bytes < sizeProduct(nChannels, nThreads, threshold);
       while (nChannels >= 2 && isTooLittle()) nChannels--;
       while (nThreads % 128 === 0 && isTooLittle()) nThreads /= 2;
-      return { nChannels, nThreads: kernelThreads(algorithm, protocol, nThreads) };
+      return { nChannels, nThreads: kernelThreads(algorithm, protocol, nThreads, rulesOf(input)) };
     }
   }
 }
 
-/** A ring with Simple has a warp that synchronises; kernels of trees and PAT always have all threads. */
-function kernelThreads(algorithm: Algorithm, protocol: Protocol, nThreads: number): number {
-  if (algorithm === 'Tree' || algorithm === 'PAT') return MOST_THREADS;
-  const withSync = nThreads + (algorithm === 'Ring' && protocol === 'Simple' ? WARP : 0);
-  return Math.max(3 * WARP, withSync);
+/** With Simple, a ring has a WARP that synchronises, and a tree four; kernels of PAT, and mostly of trees, have all threads. */
+function kernelThreads(algorithm: Algorithm, protocol: Protocol, nThreads: number, rules: Rules): number {
+  if (algorithm === 'PAT' || (algorithm === 'Tree' && rules.treesUseAllThreads)) return MOST_THREADS;
+  const syncWarps = protocol !== 'Simple' ? 0 : algorithm === 'Ring' ? 1 : algorithm === 'Tree' ? 4 : 0;
+  return Math.max(3 * WARP, nThreads + syncWarps * WARP);
 }
 
 /** Down to 16 channels at the threshold, to 8 at half of it, and so on; NCCL halves it on the way, at 24, 12, 6 … channels. */
 function collnetDirectChannels({ input }: Tuning, bytes: number, nThreads: number, fullThreshold: number): number {
   const heads = input.collnet?.directHeads ?? 0;
-  let { nChannels } = input;
+  let nChannels = input.callChannels;
   let threshold = fullThreshold;
   for (let fewest = 16; fewest >= 1; fewest = Math.floor(fewest / 2)) {
     while (nChannels > fewest && bytes < sizeProduct(nChannels, nThreads, heads, threshold)) {

@@ -1,6 +1,7 @@
 import type { TuningInput } from './input.js';
 import { floorLog2, sizeProduct } from './integers.js';
 import type { Algorithm, Collective, Protocol } from './names.js';
+import { rulesOf } from '../versions/rules.js';
 import type { Tuning } from './tune.js';
 
 const { floor, fround, min } = Math;
@@ -28,9 +29,10 @@ export interface ChunkedCall {
  * chunks for ranks to work at the same time.
  */
 export function chunkBytes({ input, model }: Tuning, call: ChunkedCall): number {
-  const grain = grainBytes[call.protocol];
   const nvlsIsSlow = input.nNodes > 1 && model.AllReduce.NVLS.Simple.bandwidthGBps < 150;
-  return floor(unalignedChunk(input, call, nvlsIsSlow) / grain) * grain;
+  const chunk = unalignedChunk(input, call, nvlsIsSlow);
+  const grain = rulesOf(input).chunksOfWholeLines ? grainBytes[call.protocol] : 1;
+  return floor(chunk / grain) * grain;
 }
 
 function unalignedChunk(input: TuningInput, call: ChunkedCall, nvlsIsSlow: boolean): number {
@@ -43,7 +45,7 @@ function unalignedChunk(input: TuningInput, call: ChunkedCall, nvlsIsSlow: boole
     case 'NVLS':
       return nvlsChunk(input, call, min(most, nvlsIsSlow ? 32 * KIB : (input.nvls?.chunkBytes ?? most)));
     case 'NVLSTree':
-      return nvlsTreeChunk(input, call);
+      return nvlsTreeChunk(input, call, most);
     case 'Tree':
       return call.protocol === 'LL128' ? treeLl128Chunk(input, call, most) : most;
     case 'PAT':
@@ -99,9 +101,10 @@ function nvlsChunk({ nvls }: TuningInput, { bytes, nChannels }: ChunkedCall, mos
   ]);
 }
 
-function nvlsTreeChunk({ nvls }: TuningInput, { bytes, nChannels }: ChunkedCall): number {
-  const most = nvls === null ? 0 : min(nvls.chunkBytes, nvls.treeMaxChunkBytes);
-  return stepped(most, bytes, nChannels * (nvls?.nHeads ?? 1), [
+function nvlsTreeChunk(input: TuningInput, { bytes, nChannels }: ChunkedCall, buffer: number): number {
+  const { nvls } = input;
+  const most = rulesOf(input).nvlsTreeChunk === 'buffer' ? buffer : (nvls?.chunkBytes ?? 0);
+  return stepped(min(most, nvls?.treeMaxChunkBytes ?? most), bytes, nChannels * (nvls?.nHeads ?? 1), [
     [32, 256 * KIB],
     [16, 128 * KIB],
     [4, 64 * KIB],

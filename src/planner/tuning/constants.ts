@@ -74,13 +74,16 @@ function us(ll: number, ll128: number, simple: number): Record<Protocol, number>
 }
 
 /** The most that LL reaches on one node, by its GPUs; GB/s. */
-const llOneNodeGBps: Readonly<Record<Generation, number>> = { volta: 39.0, ampere: 87.7, hopper: 141.0, blackwell: 282.0 };
+const llOneNodeGBps = { volta: 39.0, ampere: 87.7 } as const;
 
 /** The same between nodes, by their CPUs, for two nodes and for more: AMD and mixed, then all others. */
 const llBetweenNodesGBps = { amd: [22.5, 19.0], other: [39.0, 20.4] } as const;
 
-export function llCapGBps(nNodes: number, generation: Generation, amdOrMixed: boolean): number {
-  if (nNodes === 1) return llOneNodeGBps[generation];
+export function llCapGBps(nNodes: number, generation: Generation, amdOrMixed: boolean, rules: Rules): number {
+  if (nNodes === 1) {
+    if (generation === 'blackwell') return rules.llCapBlackwell;
+    return generation === 'hopper' ? rules.llCapHopper : llOneNodeGBps[generation];
+  }
   return llBetweenNodesGBps[amdOrMixed ? 'amd' : 'other'][nNodes === 2 ? 0 : 1];
 }
 

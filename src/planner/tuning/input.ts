@@ -5,6 +5,7 @@ import type { Merged } from '../graph/merge/merge.js';
 import { kindOf } from '../graph/merge/nodes.js';
 import type { BufferBytes } from '../graph/merge/p2p.js';
 import type { Parameters } from '../parameters.js';
+import { rulesOf } from '../versions/rules.js';
 import type { Algorithm } from './names.js';
 
 /**
@@ -34,6 +35,8 @@ export interface TuningInput {
   readonly graphs: AlignedGraphs;
   /** Channels of rings and trees. */
   readonly nChannels: number;
+  /** Those of them that one call may use. */
+  readonly callChannels: number;
   readonly buffers: BufferBytes;
   /** NVLink SHARP; null without. */
   readonly nvls: {
@@ -56,7 +59,7 @@ export interface TuningInput {
 
 /** What the tuning model needs of a plan. */
 export function tuningInput(merged: Merged, { ncclVersion }: Pick<Parameters, 'ncclVersion'>): TuningInput {
-  const { nodes, agreement, graphs, nChannels, buffers, nvls, collnet } = merged;
+  const { nodes, agreement, graphs, nChannels, collChannels, buffers, nvls, collnet } = merged;
   const own = kindOf(nodes, 0);
   const direct = collnet === undefined ? undefined : collnetDirectOf(nodes, collnet, 0);
   return {
@@ -73,6 +76,7 @@ export function tuningInput(merged: Merged, { ncclVersion }: Pick<Parameters, 'n
     nvSwitch: own.nvSwitch,
     graphs,
     nChannels,
+    callChannels: rulesOf({ ncclVersion }).copiesServeCalls ? nChannels : collChannels,
     buffers,
     nvls:
       nvls === undefined

@@ -22,7 +22,8 @@ export function modelLatency(
   parameters: Parameters,
 ): number {
   const { nRanks, nNodes } = input;
-  const base = fround(baseLatenciesUs[algorithm][protocol]);
+  const isTreeSimple = algorithm === 'Tree' && protocol === 'Simple';
+  const base = fround(isTreeSimple ? rulesOf(input).treeUs.base : baseLatenciesUs[algorithm][protocol]);
   const within = fround(stepUs(input, withinNode(input, algorithm), algorithm, protocol));
   const between = betweenNodes(input, algorithm, protocol);
   const others = trunc(nRanks / nNodes) - 1;
@@ -63,14 +64,22 @@ function ringLatency(
     return fround(nSteps * fround(stepUs(input, medium, protocol === 'Simple' ? 'Tree' : 'Ring', protocol)));
   }
   const posting = nNodes === 1 ? 0 : fround(netOverheadUs(input, parameters) * (protocol === 'Simple' ? 3 : 1));
-  const interSteps = nNodes === 1 ? 0 : collective === 'AllReduce' ? 2 * (nNodes - 1) : nNodes - 1;
+  const interSteps = nodeSteps(input, collective);
   return fround(fround((nSteps - interSteps) * max(within, posting)) + fround(interSteps * between));
+}
+
+/** How many steps of a ring go from node to node by NCCL's count. */
+function nodeSteps(input: TuningInput, collective: Collective): number {
+  const { nNodes } = input;
+  if (collective !== 'AllReduce') return nNodes - 1;
+  if (nNodes === 1) return 0;
+  return 2 * (rulesOf(input).ringNodeSteps === 'nodes' ? nNodes : nNodes - 1);
 }
 
 /** One step from node to node. With one rank a node nothing hides it, so that it costs what it costs trees. */
 function betweenNodes(input: TuningInput, algorithm: Algorithm, protocol: Protocol): number {
   const { latencyInter } = input.graphs[graphOf[algorithm]];
-  const alone = fround(input.nRanks / input.nNodes) === 1;
+  const alone = input.nRanks === input.nNodes && rulesOf(input).aloneAsTree;
   const step = fround(fround(stepUs(input, 'net', alone ? 'Tree' : algorithm, protocol)) + latencyInter);
   // Simple flushes what has arrived.
   return protocol === 'Simple' ? fround(step + latencyInter) : step;
@@ -83,11 +92,13 @@ function withinNode({ graphs }: TuningInput, algorithm: Algorithm): Medium {
 function stepUs(input: TuningInput, medium: Medium, algorithm: Algorithm, protocol: Protocol): number {
   const { cpuArch } = input;
   const rules = rulesOf(input);
+  if (medium === 'nvlink' && protocol === 'Simple' && (algorithm === 'NVLS' || algorithm === 'NVLSTree')) return rules.nvlsUs;
   if (medium === 'net' && protocol === 'Simple' && algorithm === 'NVLSTree') return rules.nvlsTreeNetUs;
   if (medium === 'net' && protocol === 'Simple' && algorithm === 'PAT') return rules.patNetUs;
+  if (algorithm !== 'Tree' || protocol !== 'Simple') return stepLatenciesUs[medium][algorithm][protocol];
   // On Power, NCCL prefers trees.
-  const asRing = cpuArch === CpuArch.POWER && medium === 'pci' && algorithm === 'Tree' && protocol === 'Simple';
-  return stepLatenciesUs[medium][asRing ? 'Ring' : algorithm][protocol];
+  const asRing = cpuArch === CpuArch.POWER && medium === 'pci';
+  return asRing ? stepLatenciesUs.pci.Ring.Simple : rules.treeUs[medium];
 }
 
 /** What posting to the network costs. */

@@ -1,5 +1,6 @@
 import { InvalidUsageError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
+import { defaultRules, type Rules } from '../versions/rules.js';
 import { byName, collectives, type Collective } from './names.js';
 
 /** What a variable says of each name for one collective; `unset` where it says nothing. */
@@ -24,8 +25,13 @@ export function readNameList<const Name extends string>(
   variable: string,
   text: string | undefined,
   names: readonly Name[],
+  { listsByCollective }: Pick<Rules, 'listsByCollective'> = defaultRules,
 ): Readonly<Record<Collective, Asked<Name>>> {
   const asked: Record<Collective, Asked<Name>> = byName(collectives, () => byName(names, () => 'unset'));
+  if (!listsByCollective && text !== undefined) {
+    const value = readKnownNames(text, names);
+    return byName(collectives, () => value);
+  }
   for (const { text: entry, start } of tokens(text ?? '', ';')) {
     // NCCL looks no further than the second colon.
     const [first, second] = tokens(entry, ':').map((token) => token.text);
@@ -42,6 +48,13 @@ export function readNameList<const Name extends string>(
       asked[collective] = value;
   }
   return asked;
+}
+
+/** One list for all collectives, as older versions read it: they ignore names that they do not know. */
+function readKnownNames<const Name extends string>(text: string, names: readonly Name[]): Asked<Name> {
+  const except = text.startsWith('^');
+  const listed = tokens(except ? text.slice(1) : text, ',').map((word) => word.text.toLowerCase());
+  return byName(names, (name) => (listed.includes(name.toLowerCase()) !== except ? 'on' : 'off'));
 }
 
 function readEntry<const Name extends string>(

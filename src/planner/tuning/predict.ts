@@ -18,7 +18,7 @@ import {
 } from './names.js';
 import { type Rules, rulesOf } from '../versions/rules.js';
 import type { Reason } from './reasons.js';
-import type { Model, Tuning } from './tune.js';
+import { lastResortGBps, type Model, type Tuning } from './tune.js';
 
 const { fround } = Math;
 
@@ -58,8 +58,6 @@ export function predict(tuning: Tuning, collective: Collective, bytes: number, o
 
 /** At most so many ranks a node can use CollNet. */
 const MOST_COLLNET_LOCAL_RANKS = 8;
-/** At most so many ranks a node can use NVLink SHARP for other than all-reduce. */
-const MOST_NVLS_LOCAL_RANKS = 32;
 /** So many operations find room in one batch of work. */
 const OPERATIONS_PER_BATCH = 8;
 /** NCCL prefers anything to a long ring for 8-bit floats, which lose precision at each step. */
@@ -86,6 +84,8 @@ export class CostModel {
   readonly #operations: number;
   readonly #penalised: boolean;
   readonly #candidates: readonly Candidate[];
+  /** Rings as older versions take them where no candidate can be used, whatever disables them. */
+  readonly #lastResort: readonly Candidate[];
 
   /** @throws InvalidArgumentError for an unknown name, or a number of operations that is not a whole number above 0 */
   constructor(
@@ -111,6 +111,13 @@ export class CostModel {
         return { algorithm, protocol, model: entry, reasons: [...entry.disabled, ...unable] };
       });
     });
+    const rings = protocols.map((protocol) => ({ protocol, entry: model[collective].Ring[protocol] }));
+    const unable = callTroubles(input, collective, 'Ring', dataType, operator);
+    this.#lastResort = rings.flatMap(({ protocol, entry }) => {
+      const bandwidthGBps = lastResortGBps(entry, this.#rules);
+      const model = { ...entry, bandwidthGBps };
+      return bandwidthGBps === 0 ? [] : [{ algorithm: 'Ring', protocol, model, reasons: unable }];
+    });
   }
 
   /** @throws InvalidArgumentError for a size that is not a whole number above 0 */
@@ -131,9 +138,13 @@ export class CostModel {
    */
   best(bytes: number): { readonly algorithm: Algorithm; readonly protocol: Protocol; readonly timeUs: number } | undefined {
     refuseSize(bytes);
+    return this.#least(this.#candidates, bytes) ?? this.#least(this.#lastResort, bytes);
+  }
+
+  #least(candidates: readonly Candidate[], bytes: number): ReturnType<CostModel['best']> {
     let best: Candidate | undefined;
     let least = Infinity;
-    for (const candidate of this.#candidates) {
+    for (const candidate of candidates) {
       const cost = this.#cost(candidate, bytes);
       if (cost === undefined || cost.timeUs >= least) continue;
       best = candidate;
@@ -151,7 +162,7 @@ export class CostModel {
     if (reasons.length > 0 || model.bandwidthGBps === 0) return undefined;
     let { bandwidthGBps, latencyUs } = model;
     if (this.#collective === 'AllReduce') {
-      const size = floorLog2(Math.floor(bytes / 64));
+      const size = Math.max(floorLog2(Math.floor(bytes / 64)), this.#rules.treeFactorFrom64 ? -1 : 0);
       const corrected =
         algorithm === 'Tree'
           ? size < 23
@@ -202,8 +213,9 @@ function callTroubles(
     reasons.push({ why: 'collnet-operator', operator, dataType });
   }
   if (isNvls && nvls !== null) {
-    if (collective !== 'AllReduce' && localRanks > MOST_NVLS_LOCAL_RANKS)
-      reasons.push({ why: 'nvls-local-ranks', localRanks, most: MOST_NVLS_LOCAL_RANKS });
+    const { nvlsGatherMostRanks } = rulesOf(input);
+    if (collective !== 'AllReduce' && localRanks > nvlsGatherMostRanks)
+      reasons.push({ why: 'nvls-local-ranks', localRanks, most: nvlsGatherMostRanks });
     if (collective !== 'AllReduce' && rulesOf(input).nvlsGatherOnOneNode && nNodes > 1)
       reasons.push({ why: 'nvls-nodes', nNodes });
     if (reduces(collective) && !switchReduces(operator, dataType)) reasons.push({ why: 'nvls-operator', operator, dataType });

@@ -5,7 +5,7 @@ import { type BandwidthLimit, modelBandwidth } from './bandwidth.js';
 import { graphOf, type TuningInput, tuningInput } from './input.js';
 import { modelLatency } from './latency.js';
 import { type Asked, readNameList } from './name-lists.js';
-import { rulesOf } from '../versions/rules.js';
+import { type Rules, rulesOf } from '../versions/rules.js';
 import { type Algorithm, algorithms, byName, type Collective, collectives, type Protocol, protocols } from './names.js';
 import type { Reason } from './reasons.js';
 import { type ByCandidate, maxThreads, threadThresholds } from './threads.js';
@@ -55,37 +55,84 @@ export function tune(merged: Merged, parameters: Parameters): Tuning {
 export function tuneFor(input: TuningInput, parameters: Parameters): Tuning {
   // One rank alone never reads them.
   const isAlone = input.nRanks <= 1;
-  const askedAlgorithms = readNameList('NCCL_ALGO', isAlone ? undefined : parameters.algorithms, algorithms);
-  const askedProtocols = readNameList('NCCL_PROTO', isAlone ? undefined : parameters.protocols, protocols);
+  const rules = rulesOf(input);
+  const askedAlgorithms = withoutCollnetOnly(
+    input,
+    readNameList('NCCL_ALGO', isAlone ? undefined : parameters.algorithms, algorithms, rules),
+  );
+  const askedProtocols = readNameList('NCCL_PROTO', isAlone ? undefined : parameters.protocols, protocols, rules);
   return {
     input,
     maxThreads: maxThreads(input, parameters),
     threadThresholds: threadThresholds(input, parameters),
     model: byName(collectives, (collective) =>
-      byName(algorithms, (algorithm) =>
-        byName(protocols, (protocol) => {
-          const because = absence(input, collective, algorithm, protocol, parameters);
-          if (because !== undefined) return { bandwidthGBps: 0, latencyUs: 0, wouldBeGBps: 0, limit: null, disabled: [because] };
-          const { gbps, limit } = modelBandwidth(input, collective, algorithm, protocol);
-          const disabled = [
-            ...algorithmTroubles(input, collective, algorithm, protocol),
-            ...(protocol === 'LL128' && (algorithm === 'Tree' || algorithm === 'Ring')
-              ? ll128Troubles(input, algorithm, askedProtocols[collective], parameters)
-              : []),
-            ...leftOut('NCCL_ALGO', parameters.algorithms, askedAlgorithms[collective], algorithm),
-            ...leftOut('NCCL_PROTO', parameters.protocols, askedProtocols[collective], protocol),
-          ];
-          return {
-            bandwidthGBps: disabled.length > 0 ? 0 : gbps,
-            latencyUs: modelLatency(input, collective, algorithm, protocol, parameters),
-            wouldBeGBps: gbps,
-            limit: gbps === 0 ? null : limit,
-            disabled,
-          };
-        }),
+      withRings(
+        rules,
+        byName(algorithms, (algorithm) =>
+          byName(protocols, (protocol) => {
+            const because = absence(input, collective, algorithm, protocol, parameters);
+            if (because !== undefined)
+              return { bandwidthGBps: 0, latencyUs: 0, wouldBeGBps: 0, limit: null, disabled: [because] };
+            const { gbps, limit } = modelBandwidth(input, collective, algorithm, protocol);
+            const disabled = [
+              ...algorithmTroubles(input, collective, algorithm, protocol),
+              ...(protocol === 'LL128' && (algorithm === 'Tree' || algorithm === 'Ring')
+                ? ll128Troubles(input, algorithm, askedProtocols[collective], parameters)
+                : []),
+              ...leftOut('NCCL_ALGO', parameters.algorithms, askedAlgorithms[collective], algorithm),
+              ...leftOut('NCCL_PROTO', parameters.protocols, askedProtocols[collective], protocol),
+            ];
+            return {
+              bandwidthGBps: disabled.length > 0 ? 0 : gbps,
+              latencyUs: modelLatency(input, collective, algorithm, protocol, parameters),
+              wouldBeGBps: gbps,
+              limit: gbps === 0 ? null : limit,
+              disabled,
+            };
+          }),
+        ),
       ),
     ),
   };
+}
+
+type Models = Readonly<Record<Algorithm, Readonly<Record<Protocol, Model>>>>;
+
+/** Older versions give a collective rings where nothing else is left. */
+function withRings(rules: Rules, models: Models): Models {
+  if (algorithms.some((name) => protocols.some((protocol) => models[name][protocol].bandwidthGBps !== 0))) return models;
+  const enabled = (model: Model): Model => {
+    const bandwidthGBps = lastResortGBps(model, rules);
+    return bandwidthGBps === 0 ? model : { ...model, bandwidthGBps, disabled: [] };
+  };
+  return { ...models, Ring: byName(protocols, (protocol) => enabled(models.Ring[protocol])) };
+}
+
+/** What a ring carries where nothing else is left: 0 where the version does not use it then. */
+export function lastResortGBps({ wouldBeGBps, disabled }: Model, { ringsForNothingElse }: Rules): number {
+  switch (ringsForNothingElse) {
+    case 'rings':
+      return wouldBeGBps;
+    case 'rings as asked':
+      return disabled.every((reason) => reason.why === 'asked' && reason.variable === 'NCCL_ALGO') ? wouldBeGBps : 0;
+    case 'nothing':
+      return 0;
+  }
+}
+
+/** Where a list leaves nothing but CollNet and there is none, older versions use rings and trees. */
+function withoutCollnetOnly(
+  input: TuningInput,
+  asked: Readonly<Record<Collective, Asked<Algorithm>>>,
+): Readonly<Record<Collective, Asked<Algorithm>>> {
+  if (input.collnet !== null || !rulesOf(input).collnetOnlyIgnored) return asked;
+  const oneNode = input.nNodes === 1;
+  const isLost = ({ Ring, Tree, NVLS, NVLSTree }: Asked<Algorithm>) =>
+    Ring === 'off' && Tree === 'off' && (NVLS === 'off' || !oneNode) && (NVLSTree === 'off' || oneNode);
+  return byName(collectives, (collective) => {
+    const list = asked[collective];
+    return isLost(list) ? { ...list, Ring: 'on', Tree: 'on' } : list;
+  });
 }
 
 /** Algorithms that NCCL has for each collective. */
@@ -110,6 +157,7 @@ function absence(
   if (!algorithmsOf[collective].includes(algorithm)) return { why: 'no-such-algorithm', collective, algorithm };
   if (protocol !== 'Simple' && (algorithm === 'NVLS' || algorithm === 'NVLSTree' || algorithm === 'PAT'))
     return { why: 'simple-only', algorithm, protocol };
+  if (algorithm === 'PAT' && !rules.pat) return { why: 'no-such-algorithm', collective, algorithm };
   if (algorithm === 'PAT') return patAbsence(input, parameters);
   if (algorithm === 'NVLS' || algorithm === 'NVLSTree') {
     const { nChannels } = input.graphs.nvls;

@@ -39,12 +39,19 @@ export const mergeRules = {
       ],
     },
   ),
-  ringsSwapByNode: since('2.28.3', {
-    about: 'Which nodes at odd places swap pairs of rings.',
-    before: 'All, where any node has rings that cross NICs.',
-    now: 'Those that have rings in crossing pairs themselves.',
-    source: 'src/graph/connect.cc, ncclTopoPostset',
-  }),
+  swappedRings: byVersion(
+    { about: 'Which nodes at odd places swap pairs of rings.', source: 'src/graph/connect.cc, ncclTopoPostset' },
+    {
+      '2.18.1': ['none', 'None.'],
+      '2.20.3': [
+        'crossing, even nodes',
+        'All, where rings cross NICs, in pairs or because NCCL_CROSS_NIC=1, and the number of nodes is even.',
+      ],
+      '2.21.5': ['crossing', 'All, where any node has rings that cross NICs, whatever the number of nodes.'],
+      '2.26.2': ['pairs', 'All, where any node has rings that cross NICs in pairs.'],
+      '2.28.3': ['own pairs', 'Those that have rings in crossing pairs themselves.'],
+    },
+  ),
   channelsForNvls: byVersion(
     { about: 'Channels of rings and trees where NVLink SHARP has more.', source: 'src/graph/connect.cc, ncclTopoPostset' },
     {
@@ -53,6 +60,52 @@ export const mergeRules = {
       '2.28.3': [false, 'They stay as they are.'],
     },
   ),
+  channelsDoubledFor: byVersion(
+    {
+      about: 'GPUs for which fast rings between nodes are copied once more.',
+      source: 'src/graph/connect.cc, ncclTopoPostset',
+      undo: 'NCCL_MAX_NCHANNELS',
+    },
+    { '2.18.1': ['hopper', 'Where the oldest GPU is a Hopper.'], '2.25.1': ['newer', 'Hopper and newer ones.'] },
+  ),
+  channelsFitArguments: since('2.22.3', {
+    about: 'Channels that find room in the arguments of a kernel.',
+    before: 'There is no such limit.',
+    now: 'No more than NCCL_WORK_ARGS_BYTES has room for.',
+    source: 'src/graph/connect.cc, ncclMaxNchannels',
+    undo: 'NCCL_WORK_ARGS_BYTES',
+  }),
+  worstPathCounts: since('2.25.1', {
+    about: 'Whether GPUs count as joined by NVLink, which sets the chunk of send and receive on one host.',
+    before: 'Where any two of them are.',
+    now: 'Where all are.',
+    source: 'src/graph/paths.cc, ncclTopoPathAllNVLink',
+    undo: 'NCCL_P2P_NVL_CHUNKSIZE and NCCL_P2P_PCI_CHUNKSIZE',
+  }),
+  crossNicOfAll: since('2.21.5', {
+    about: 'Whether rings of a node that cross NICs matter for other nodes.',
+    before: "Each rank looks at its own node's.",
+    now: 'All ranks take the same: rings cross NICs where those of any node do.',
+    source: 'src/init.cc, initTransportsRank',
+  }),
+  compCapOfAll: since('2.21.5', {
+    about: 'Compute capability that the tuning model looks at where GPUs differ.',
+    before: "Each rank's own.",
+    now: 'The lowest and the highest of all ranks.',
+    source: 'src/init.cc, initTransportsRank',
+  }),
+  cpusOfAllRanks: since('2.24.3', {
+    about: 'CPUs that the tuning model looks at.',
+    before: "Each rank's own.",
+    now: 'Those of all ranks: hosts with different CPUs count as mixed.',
+    source: 'src/init.cc, initTransportsRank',
+  }),
+  collnetOnLargeNodes: since('2.23.4', {
+    about: 'CollNet on nodes of more than eight ranks.',
+    before: 'The network does not reduce.',
+    now: 'It may.',
+    source: 'src/init.cc, initTransportsRank',
+  }),
   nvlsFewestGpus: byVersion(
     {
       about: 'Fewest GPUs of a host for NVLink SHARP.',

@@ -48,6 +48,66 @@ export const searchRules = {
     now: 'The search never takes more than n NICs a GPU.',
     source: 'src/graph/search.cc, ncclTopoSelectNets',
   }),
+  mostChannels: byVersion(
+    { about: 'The most channels that there can be.', source: 'src/include/device.h, MAXCHANNELS' },
+    { '2.18.1': [32, '32; a search finds up to 16'], '2.25.1': [64, '64; a search finds up to 32'] },
+  ),
+  typesOfMachine: since('2.25.1', {
+    about: 'Types of paths that the search tries.',
+    before: 'From NVLink (between GPUs) and PIX (to NICs) to SYS.',
+    now: 'From the nearest to the farthest that the machine has.',
+    source: 'src/graph/search.cc, ncclTopoCompute',
+  }),
+  pairedPatterns: byVersion(
+    {
+      about: 'Graphs whose channels come in pairs that cross NICs.',
+      source: 'src/graph/search.cc, ncclTopoSearchRecNet and ncclTopoSearchRecGpu',
+      undo: 'NCCL_CROSS_NIC=0 keeps all channels on their NICs in all versions',
+    },
+    {
+      '2.18.1': ['all', 'Rings and trees, wherever NICs may be crossed (crossNic 1).'],
+      '2.23.4': ['rings', 'Rings, where NCCL_CROSS_NIC=2 (the default) lets the search cross NICs (crossNic 2).'],
+    },
+  ),
+  twoRingsForIslands: since('2.26.2', {
+    about: 'Fewest rings on hosts whose GPUs are two NVLink islands.',
+    before: 'One.',
+    now: 'Two, for trees need two channels there.',
+    source: 'src/graph/search.cc, ncclTopoSplitNvLink',
+  }),
+  headsFromAnyNic: since('2.22.3', {
+    about: 'NICs that are tried for a head of NVLink SHARP.',
+    before: 'One for each channel; the same GPU may be head twice.',
+    now: 'All, until one has a GPU that is no head yet.',
+    source: 'src/graph/search.cc, ncclTopoSearchRecNet',
+  }),
+  switchNeighbours: byVersion(
+    {
+      about: 'GPUs that a channel tries next on a host with NVSwitches.',
+      source: 'src/graph/search.cc, ncclTopoSearchNextGpuSort',
+    },
+    { '2.18.1': ['first', 'The two neighbours first, then all others.'], '2.21.5': ['only', 'Only the two neighbours.'] },
+  ),
+  loneGpuIsLimited: since('2.21.5', {
+    about: 'The bandwidth with which the search starts on hosts with one GPU.',
+    before: 'Any that the path to the NIC carries.',
+    now: 'No more than the links of the GPU carry together.',
+    source: 'src/graph/search.cc, ncclTopoSearchInit and ncclTopoCompute',
+  }),
+  mostNvlsHeads: byVersion(
+    { about: 'Most heads of NVLink SHARP.', source: 'src/graph/search.cc, ncclTopoCompute' },
+    { '2.18.1': [Infinity, 'As many as GPUs.'], '2.25.1': [32, '32'] },
+  ),
+  mostDirectHeads: byVersion(
+    { about: 'Most heads of CollNetDirect.', source: 'src/graph/search.cc, ncclTopoCompute' },
+    { '2.18.1': [Infinity, 'As many as GPUs.'], '2.25.1': [8, '8'] },
+  ),
+  collnetHeadsSearched: since('2.22.3', {
+    about: 'Channels of CollNetDirect.',
+    before: 'Those of CollNet chains.',
+    now: 'A search of its own finds heads that reach all GPUs.',
+    source: 'src/init.cc, initTransportsRank',
+  }),
   hopperSpeedsWithin: byVersion(
     { about: 'Speeds of a channel that the search tries on a host with Hopper GPUs, GB/s.', source: SOURCE },
     {

@@ -102,6 +102,69 @@ export const topologyRules = {
     { about: 'Bandwidth of one NVLink of a Blackwell GPU, GB/s.', source: 'src/graph/topo.h, SM100_NVLINK_BW' },
     { '2.18.1': [20.6, '20.6, as on Hopper'], '2.25.1': [40, '40'], '2.27.5': [40.1, '40.1'] },
   ),
+  p2pThroughCpu: byVersion(
+    {
+      about: 'Between which GPUs peer-to-peer may go through CPUs.',
+      source: 'src/graph/paths.cc, ncclTopoCheckP2p',
+      undo: 'NCCL_P2P_LEVEL',
+    },
+    {
+      '2.18.1': ['by vendor', 'Between all, but on ARM, Intel and Zhaoxin CPUs.'],
+      '2.23.4': ['amd pairs', 'Between two GPUs on AMD CPUs; never where there are more.'],
+    },
+  ),
+  c2cLinks: byVersion(
+    { about: 'Links between GPU and CPU over C2C (Grace).', source: 'src/graph/topo.cc, ncclTopoAddC2c' },
+    {
+      '2.18.1': ['none', 'They are not seen: a GPU reaches its CPU over PCI.'],
+      '2.19.1': ['as nvlink', 'They count as NVLinks.'],
+      '2.26.2': ['own type', 'They have a type of their own, C2C.'],
+    },
+  ),
+  cpuSearchGoesUp: since('2.26.2', {
+    about: 'How the CPU above a GPU is found, for C2C and for NVLinks to the CPU.',
+    before: 'By the first PCI link of each device; behind a PCI bridge the search may never end, and NCCL crashes.',
+    now: 'Upwards only.',
+    source: 'src/graph/topo.cc, findLocalCpu',
+  }),
+  gpuLinksToItself: byVersion(
+    { about: 'Whether a GPU has a link to itself.', source: 'src/graph/topo.cc, ncclTopoCreateNode' },
+    { '2.18.1': [true, 'Yes; no path uses it.'], '2.22.3': [false, 'No.'] },
+  ),
+  newerIntelCpus: since('2.26.2', {
+    about: 'Bandwidth between sockets with Intel CPUs newer than Skylake.',
+    before: '10 GB/s, as Skylake.',
+    now: '22 GB/s from Sapphire Rapids on, 40 from Emerald Rapids on.',
+    source: 'src/graph/topo.cc, ncclTopoGetInterCpuBw',
+  }),
+  nicOfFunction: since('2.24.3', {
+    about: 'Functions of one PCI device that are network cards.',
+    before: 'They are one card: ports hang below the first.',
+    now: 'Each is a card of its own.',
+    source: 'src/graph/topo.cc, ncclTopoAddPci',
+  }),
+  pciLinks: since('2.22.3', {
+    about: 'Extra links between PCI switches (<pcilink>).',
+    before: 'NCCL takes the element for a device without attributes, and fails.',
+    now: 'They are links.',
+    source: 'src/graph/topo.cc, ncclTopoAddPciLinks',
+  }),
+  detoursNearOnly: since('2.21.5', {
+    about: 'Paths between a GPU and a NIC that cannot reach its memory, which are led through the CPU next to the GPU.',
+    before: 'All.',
+    now: 'Those that do not go through a CPU anyway.',
+    source: 'src/graph/paths.cc, ncclTopoComputePaths',
+  }),
+  nvLinkDomains: since('2.21.5', {
+    about: 'Topologies of several hosts that NVLink joins (racks).',
+    before: 'NCCL knows hosts only.',
+    now: 'They are one system.',
+    source: 'src/graph/topo.cc, ncclTopoGetSystem',
+  }),
+  netPathName: byVersion(
+    { about: 'How NCCL names paths that only the network leads along.', source: 'src/graph/topo.cc, topoPathTypeStr' },
+    { '2.18.1': ['DIS', 'DIS'], '2.21.5': ['NET', 'NET'] },
+  ),
   flattenFromFirst: since('2.27.3', {
     about: 'Broadcom switches that are flattened into one level.',
     before: 'After each switch NCCL goes on with the second switch.',

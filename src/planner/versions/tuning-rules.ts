@@ -59,7 +59,15 @@ export const tuningRules = {
   }),
   nvlsGatherOnOneNode: byVersion(
     { about: 'NVLS for AllGather and ReduceScatter by ranks.', source: 'src/enqueue.cc, updateCollCostTable' },
-    { '2.18.1': [true, 'On one node of up to 32 ranks.'], '2.27.3': [false, 'On nodes of up to 32 ranks.'] },
+    { '2.18.1': [true, 'On one node.'], '2.27.3': [false, 'On one node and on several.'] },
+  ),
+  nvlsGatherMostRanks: byVersion(
+    { about: 'Most ranks a node for NVLS with AllGather and ReduceScatter.', source: 'src/enqueue.cc, updateCollCostTable' },
+    { '2.18.1': [Infinity, 'Any number.'], '2.25.1': [32, '32'] },
+  ),
+  patShare: byVersion(
+    { about: 'Share of the bandwidth of trees that PAT has.', source: 'src/graph/tuning.cc, ncclTopoTuneModel' },
+    { '2.18.1': [0.85, '0.85'], '2.24.3': [0.75, '0.75'] },
   ),
   collnetFewRanks: byVersion(
     { about: 'CollNet on nodes of more than eight ranks.', source: 'src/enqueue.cc, updateCollCostTable' },
@@ -104,6 +112,134 @@ export const tuningRules = {
       '2.27.5': ['if asked', 'Both, unless NCCL_LL128_C2C=0.'],
     },
   ),
+  llCapHopper: byVersion(
+    {
+      about: 'The most that rings and trees carry with LL on one node of Hopper GPUs, GB/s.',
+      source: 'src/graph/tuning.cc, llMaxBws',
+    },
+    { '2.18.1': [87.7, '87.7, as on Ampere'], '2.21.5': [141, '141'] },
+  ),
+  ringLlShare: byVersion(
+    {
+      about:
+        'Share of the bandwidth that a ring keeps with LL: for AllReduce, Reduce and between nodes, and for the others on one node.',
+      source: 'src/graph/tuning.cc, ncclTopoTuneModel',
+    },
+    { '2.18.1': [{ usual: 1 / 4, copies: 1 / 3 }, 'a quarter, a third'], '2.21.5': [{ usual: 1 / 2, copies: 1 / 2 }, 'half'] },
+  ),
+  nvlsUs: byVersion(
+    { about: 'Latency of NVLS and NVLSTree on a node, µs.', source: 'src/graph/tuning.cc, hwLat' },
+    { '2.18.1': [23, '23'], '2.21.5': [25, '25'] },
+  ),
+  nvlsTreeChunk: byVersion(
+    { about: 'The largest chunk of NVLSTree.', source: 'src/enqueue.cc, computeColl', undo: 'NCCL_NVLSTREE_MAX_CHUNKSIZE' },
+    {
+      '2.18.1': ['buffer', 'An eighth of the buffer of Simple, and 64 KiB from four nodes on.'],
+      '2.21.5': ['nvls', 'That of NVLS, and 64 KiB from four nodes on.'],
+    },
+  ),
+  llCapBlackwell: byVersion(
+    {
+      about: 'The most that rings and trees carry with LL on one node of Blackwell GPUs, GB/s.',
+      source: 'src/graph/tuning.cc, llMaxBws',
+    },
+    { '2.18.1': [87.7, '87.7, as on Hopper'], '2.21.5': [141, '141, as on Hopper'], '2.25.1': [282, '282'] },
+  ),
+  treeUs: byVersion(
+    {
+      about: 'Latency of trees with Simple: at least, and for a step over NVLink, PCI and network, µs.',
+      source: 'src/graph/tuning.cc, baseLat and hwLat',
+    },
+    {
+      '2.18.1': [{ base: 0, nvlink: 28, pci: 28, net: 28 }, '0, and 28 for each step'],
+      '2.23.4': [{ base: 8.4, nvlink: 4, pci: 4, net: 14 }, '8.4, and 4, 4, 14'],
+    },
+  ),
+  ringLl128ShareAlone: byVersion(
+    {
+      about: 'Share of the bandwidth that a ring with LL128 keeps between nodes of one rank.',
+      source: 'src/graph/tuning.cc, ncclTopoTuneModel',
+    },
+    { '2.18.1': [0.7, '0.7'], '2.23.4': [0.92, '0.92, as with more ranks'] },
+  ),
+  ringNodeSteps: byVersion(
+    { about: 'Steps of a ring that go from node to node, in its latency.', source: 'src/graph/tuning.cc, ncclTopoTuneModel' },
+    {
+      '2.18.1': ['nodes', 'As many as nodes (twice for AllReduce); one less for AllGather and ReduceScatter.'],
+      '2.23.4': ['nodes - 1', 'One less than nodes (twice for AllReduce).'],
+    },
+  ),
+  aloneAsTree: since('2.23.4', {
+    about: 'Latency of a step between nodes of one rank.',
+    before: 'That of the algorithm.',
+    now: 'That of trees, for nothing hides it.',
+    source: 'src/graph/tuning.cc, ncclTopoTuneModel',
+  }),
+  nvlsGatherAsReduce: byVersion(
+    {
+      about: 'Bandwidth of NVLS for AllGather and ReduceScatter, beside what it is for AllReduce.',
+      source: 'src/graph/tuning.cc, ncclTopoTuneModel',
+    },
+    { '2.18.1': [true, 'Times 5/6, too.'], '2.23.4': [false, 'Without the factor.'] },
+  ),
+  treePatternOfAll: since('2.26.2', {
+    about: 'Whose tree pattern slows trees in the model.',
+    before: "Each rank's own.",
+    now: 'The plainest of all nodes.',
+    source: 'src/graph/tuning.cc, ncclTopoTuneModel',
+  }),
+  pat: since('2.23.4', {
+    about: 'Algorithm PAT for AllGather and ReduceScatter.',
+    before: 'There is none.',
+    now: 'It is there, between nodes of one rank unless NCCL_PAT_ENABLE says more.',
+    source: 'src/graph/tuning.cc, ncclPatEnable',
+    undo: 'NCCL_PAT_ENABLE=0',
+  }),
+  ringsForNothingElse: byVersion(
+    { about: 'Collectives for which NCCL_ALGO and NCCL_PROTO leave nothing.', source: 'src/graph/tuning.cc, ncclTopoTuneModel' },
+    {
+      '2.18.1': ['rings', 'Rings are used all the same, with any protocol.'],
+      '2.22.3': ['rings as asked', 'Rings are used all the same, with the protocols that are left.'],
+      '2.24.3': ['nothing', 'The call fails.'],
+    },
+  ),
+  listsByCollective: since('2.24.3', {
+    about: 'Lists in NCCL_ALGO and NCCL_PROTO.',
+    before: 'One list for all collectives; a name that there is not is ignored.',
+    now: 'Lists for single collectives, too (allreduce:tree); a name that there is not is an error.',
+    source: 'src/graph/tuning.cc, parseList',
+  }),
+  collnetOnlyIgnored: byVersion(
+    {
+      about: 'NCCL_ALGO that leaves only CollNet where the network does not reduce.',
+      source: 'src/graph/tuning.cc, ncclTopoTuneModel',
+    },
+    { '2.18.1': [true, 'Rings and trees are used all the same.'], '2.24.3': [false, 'Nothing is left.'] },
+  ),
+  treeFactorFrom64: since('2.22.3', {
+    about: 'Correction of trees for calls of less than 64 B.',
+    before: 'As for 64 B: Simple has 9/10 of its bandwidth.',
+    now: 'None.',
+    source: 'src/graph/tuning.cc, ncclTopoGetAlgoTime',
+  }),
+  copiesServeCalls: since('2.22.3', {
+    about: 'Channels that were copied because NVLink SHARP has more.',
+    before: 'Rings and trees do not use them.',
+    now: 'Rings and trees use them, too.',
+    source: 'src/enqueue.cc, topoGetAlgoInfo',
+  }),
+  treesUseAllThreads: since('2.22.3', {
+    about: 'Threads of a tree.',
+    before: 'By size, as those of rings.',
+    now: 'Always all.',
+    source: 'src/enqueue.cc, topoGetAlgoInfo',
+  }),
+  chunksOfWholeLines: since('2.22.3', {
+    about: 'Sizes of chunks.',
+    before: 'They may end anywhere.',
+    now: 'They are multiples of what the protocol moves at once.',
+    source: 'src/enqueue.cc, calcCollChunking',
+  }),
   nvlsTreeNetUs: byVersion(
     { about: 'Latency of a step of NVLSTree between nodes, µs.', source: 'src/graph/tuning.cc, hwLatencies' },
     { '2.18.1': [14, '14'], '2.28.9': [20.9, '20.9'] },

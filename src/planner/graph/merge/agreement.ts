@@ -38,9 +38,10 @@ export function agree(nodes: NodeTable, parameters: Parameters, listen?: MergeLi
   const { kinds, nRanks, nNodes } = nodes;
   const own = kindOf(nodes, 0);
   const localRanks = kinds.map(({ ranks }) => ranks.length);
-  const compCaps = ofRanks(kinds, 'compCap');
-  const mixedArch = kinds.some(({ cpuArch }) => cpuArch !== own.cpuArch);
-  const mixedVendor = kinds.some(({ cpuVendor }) => cpuVendor !== own.cpuVendor);
+  const rules = rulesOf(parameters);
+  const compCaps = rules.compCapOfAll ? ofRanks(kinds, 'compCap') : [own.byRank[0]?.compCap ?? 0];
+  const mixedArch = rules.cpusOfAllRanks && kinds.some(({ cpuArch }) => cpuArch !== own.cpuArch);
+  const mixedVendor = rules.cpusOfAllRanks && kinds.some(({ cpuVendor }) => cpuVendor !== own.cpuVendor);
   if (mixedArch) listen?.({ kind: 'mixed-cpus', what: 'architecture' });
   if (mixedVendor) listen?.({ kind: 'mixed-cpus', what: 'vendor' });
   return {
@@ -52,7 +53,7 @@ export function agree(nodes: NodeTable, parameters: Parameters, listen?: MergeLi
     maxCompCap: Math.max(...compCaps),
     cpuArch: mixedArch ? CpuArch.MIXED : own.cpuArch,
     cpuVendor: mixedVendor ? CpuVendor.MIXED : own.cpuVendor,
-    minNetGBps: minNetGBps(nodes, rulesOf(parameters)),
+    minNetGBps: minNetGBps(nodes, rules),
     minNetCount: Math.min(...ofRanks(kinds, 'netCount')),
     maxTreePattern: Math.max(...kinds.map(({ graphs }) => graphs.tree.pattern)),
     allNvLink: kinds.every((kind) => kind.allNvLink),

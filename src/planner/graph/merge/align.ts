@@ -1,14 +1,6 @@
-import {
-  CrossNic,
-  type GraphHeader,
-  GraphId,
-  type GraphName,
-  graphNames,
-  type HostGraphs,
-  MAX_CHANNELS,
-  Pattern,
-} from '../graph.js';
+import { CrossNic, type GraphHeader, GraphId, type GraphName, graphNames, type HostGraphs, Pattern } from '../graph.js';
 import type { PathType } from '../../topology/types.js';
+import type { Rules } from '../../versions/rules.js';
 import type { NodeContribution } from './contribution.js';
 import type { MergeListener } from './trace.js';
 
@@ -23,13 +15,16 @@ export type AlignedGraphs = Readonly<Record<GraphName, GraphHeader>>;
 export function alignGraphs(
   kinds: readonly NodeContribution[],
   ownKind: NodeContribution,
+  rules: Rules,
   listen?: MergeListener,
 ): AlignedGraphs {
   const aligned = Object.fromEntries(
     graphNames.map((name) => {
-      const headers = kinds.map((kind) => headerOf(kind.graphs, name));
-      const header = headers.reduce(worst, headerOf(ownKind.graphs, name));
-      if (listen !== undefined && headers.some((own) => isBetter(own, header))) {
+      const headers = kinds.map((kind) => headerOf(kind.graphs, name, rules));
+      const own = headerOf(ownKind.graphs, name, rules);
+      const agreed = headers.reduce(worst, own);
+      const header = rules.crossNicOfAll ? agreed : { ...agreed, crossNic: own.crossNic };
+      if (listen !== undefined && headers.some((each) => isBetter(each, header))) {
         listen({ kind: 'aligned', graph: name, header, byKind: headers });
       }
       return [name, header];
@@ -40,8 +35,9 @@ export function alignGraphs(
   return { ...aligned, ring: { ...aligned.ring, nChannels: channels }, tree: { ...aligned.tree, nChannels: channels } };
 }
 
-function headerOf(graphs: HostGraphs, name: GraphName): GraphHeader {
-  const graph = graphs[name] ?? unsearched(name, graphs.ring.nChannels);
+function headerOf(graphs: HostGraphs, name: GraphName, rules: Rules): GraphHeader {
+  const asChain = name === 'collnetDirect' && !rules.collnetHeadsSearched;
+  const graph = graphs[name] ?? unsearched(asChain ? 'collnetChain' : name, graphs.ring.nChannels, rules);
   const {
     id,
     pattern,
@@ -77,7 +73,7 @@ function headerOf(graphs: HostGraphs, name: GraphName): GraphHeader {
 }
 
 /** What NCCL would have asked the search for, and nothing found. */
-function unsearched(name: GraphName, ringChannels: number): GraphHeader {
+function unsearched(name: GraphName, ringChannels: number, { mostChannels }: Rules): GraphHeader {
   const isChain = name === 'collnetChain';
   const { id, pattern } = requests[name];
   return {
@@ -86,7 +82,7 @@ function unsearched(name: GraphName, ringChannels: number): GraphHeader {
     crossNic: CrossNic.NEVER,
     collNet: isChain || name === 'collnetDirect',
     minChannels: isChain ? ringChannels : 1,
-    maxChannels: isChain ? ringChannels : MAX_CHANNELS,
+    maxChannels: isChain ? ringChannels : mostChannels,
     nChannels: 0,
     bwIntra: 0,
     bwInter: 0,

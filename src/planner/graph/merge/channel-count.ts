@@ -1,5 +1,5 @@
 import type { Parameters } from '../../parameters.js';
-import { MAX_CHANNELS } from '../graph.js';
+import { rulesOf } from '../../versions/rules.js';
 import type { AlignedGraphs } from './align.js';
 import type { ChannelStep, MergeListener } from './trace.js';
 
@@ -30,7 +30,8 @@ export function countChannels(
   listen?: MergeListener,
 ): { readonly channels: number[]; readonly collChannels: number } {
   const { nRanks, nNodes, graphs, collnet, nvlsChannels, minCompCap } = facts;
-  let channels = Array.from({ length: Math.min(MAX_CHANNELS, 2 * graphs.ring.nChannels) }, (_, channel) => channel);
+  const { mostChannels, channelsDoubledFor } = rulesOf(parameters);
+  let channels = Array.from({ length: Math.min(mostChannels, 2 * graphs.ring.nChannels) }, (_, channel) => channel);
   const become = (step: ChannelStep, count: number) => {
     const before = channels.length;
     channels = Array.from({ length: count }, (_, channel) => channels[channel % before] ?? 0);
@@ -40,9 +41,10 @@ export function countChannels(
 
   const chain = graphs.collnetChain;
   if (collnet && chain.bwIntra > chain.bwInter && nRanks > nNodes) {
-    become('collnet', Math.min(MAX_CHANNELS, channels.length + (channels.length >> 1)));
+    become('collnet', Math.min(mostChannels, channels.length + (channels.length >> 1)));
   }
-  if (minCompCap >= 90 && nNodes > 1 && graphs.ring.bwIntra > 45 && channels.length < 16) become('hopper', 2 * channels.length);
+  const isNew = channelsDoubledFor === 'hopper' ? minCompCap === 90 : minCompCap >= 90;
+  if (isNew && nNodes > 1 && graphs.ring.bwIntra > 45 && channels.length < 16) become('hopper', 2 * channels.length);
 
   const { fewest, most } = channelLimits(parameters);
   become('maximum', Math.min(channels.length, most));
@@ -54,18 +56,20 @@ export function countChannels(
 
 /** The limits that the parameters set; the maximum is applied first, so a greater minimum wins. */
 export function channelLimits(parameters: Parameters): { readonly fewest: number; readonly most: number } {
+  const { mostChannels } = rulesOf(parameters);
   const ctas = ctaLimits(parameters);
-  const fewest = Math.max(0, Math.min(parameters.minChannels ?? parameters.minRings ?? 0, MAX_CHANNELS));
-  const asked = parameters.maxChannels ?? parameters.maxRings ?? MAX_CHANNELS;
+  const fewest = Math.max(0, Math.min(parameters.minChannels ?? parameters.minRings ?? 0, mostChannels));
+  const asked = parameters.maxChannels ?? parameters.maxRings ?? mostChannels;
   const most = Math.max(1, Math.min(asked, mostChannelsInArguments(parameters)));
   return { fewest: Math.max(fewest, ctas.fewest), most: Math.min(most, ctas.most) };
 }
 
 /** The limits in the configuration of the communicator. */
 export function ctaLimits(parameters: Parameters): { readonly fewest: number; readonly most: number } {
+  const { mostChannels } = rulesOf(parameters);
   const positive = (value: number | undefined, otherwise: number) =>
-    Math.min(value !== undefined && value > 0 ? value : otherwise, MAX_CHANNELS);
-  const most = positive(parameters.maxCtas, MAX_CHANNELS);
+    Math.min(value !== undefined && value > 0 ? value : otherwise, mostChannels);
+  const most = positive(parameters.maxCtas, mostChannels);
   return { fewest: Math.min(positive(parameters.minCtas, 1), most), most };
 }
 
@@ -74,7 +78,8 @@ const ARGUMENTS_HEADER_BYTES = 32;
 const BATCH_BYTES = 16;
 
 /** How many channels find room in the arguments of a kernel; NCCL takes a size below the header as unlimited. */
-export function mostChannelsInArguments({ workArgsBytes }: Parameters): number {
-  if (workArgsBytes < ARGUMENTS_HEADER_BYTES) return MAX_CHANNELS;
-  return Math.min(MAX_CHANNELS, Math.floor((workArgsBytes - ARGUMENTS_HEADER_BYTES) / BATCH_BYTES));
+export function mostChannelsInArguments({ workArgsBytes, ncclVersion }: Parameters): number {
+  const { mostChannels, channelsFitArguments } = rulesOf({ ncclVersion });
+  if (workArgsBytes < ARGUMENTS_HEADER_BYTES || !channelsFitArguments) return mostChannels;
+  return Math.min(mostChannels, Math.floor((workArgsBytes - ARGUMENTS_HEADER_BYTES) / BATCH_BYTES));
 }

@@ -4,8 +4,8 @@ import type { Rules } from '../../versions/rules.js';
 import { kindOf, type NodeTable } from './nodes.js';
 import { rowOf } from './rings.js';
 
-/** CollNet direct serves nodes of at most one rank more than this. */
-const DIRECT_ARITY = 7;
+/** CollNet direct serves nodes of at most so many ranks. */
+export const DIRECT_RANKS = 8;
 
 /**
  * How ranks reach the network where it reduces (SHARP). Peer `nRanks` stands for the network.
@@ -49,7 +49,7 @@ export interface CollnetDirect {
 
 /** Whether CollNet direct has links on nodes of so many ranks. */
 export function servesDirect(maxLocalRanks: number, { collnetDirectMostRanks }: Rules): boolean {
-  return !collnetDirectMostRanks || maxLocalRanks <= DIRECT_ARITY + 1;
+  return !collnetDirectMostRanks || maxLocalRanks <= DIRECT_RANKS;
 }
 
 /** @param nvlsHeads by kind of node, where NVLink SHARP is used: its heads then serve the network too */

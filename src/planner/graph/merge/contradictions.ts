@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
 import { InvalidUsageError } from '../../../errors.js';
 import { defaultParameters, type Parameters } from '../../parameters.js';
-import { MAX_CHANNELS } from '../graph.js';
+import { rulesOf } from '../../versions/rules.js';
 
 /**
  * Parameters that contradict each other, or that leave NCCL nothing to work with. NCCL takes them without a word; whoever
@@ -11,6 +11,7 @@ import { MAX_CHANNELS } from '../graph.js';
  */
 export function contradictions(parameters: Parameters): string[] {
   const { minP2pChannels, maxP2pChannels, p2pScheduleGroupSize, p2pPerChannelNetGBps } = parameters;
+  const firstSet = (...limits: Limits) => firstOf(limits, rulesOf(parameters).mostChannels);
   const minimum = firstSet(['NCCL_MIN_NCHANNELS', parameters.minChannels], ['NCCL_MIN_NRINGS', parameters.minRings]);
   const maximum = firstSet(['NCCL_MAX_NCHANNELS', parameters.maxChannels], ['NCCL_MAX_NRINGS', parameters.maxRings]);
   const minCtas = firstSet(['NCCL_MIN_CTAS', positive(parameters.minCtas)]);
@@ -41,9 +42,11 @@ interface Limit {
   readonly value: number;
 }
 
-function firstSet(...limits: readonly (readonly [string, number | undefined])[]): Limit | undefined {
+type Limits = readonly (readonly [variable: string, value: number | undefined])[];
+
+function firstOf(limits: Limits, most: number): Limit | undefined {
   for (const [variable, value] of limits) {
-    if (value !== undefined) return { variable, value: Math.min(value, MAX_CHANNELS) };
+    if (value !== undefined) return { variable, value: Math.min(value, most) };
   }
   return undefined;
 }

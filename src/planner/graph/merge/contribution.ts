@@ -4,8 +4,8 @@ import type { LocalSystem } from '../../topology/local-systems.js';
 import { Locality } from '../../topology/paths/locality.js';
 import { Reach } from '../../topology/paths/reach.js';
 import { NodeType, PathType } from '../../topology/types.js';
-import { rulesOf } from '../../versions/rules.js';
-import { type HostGraphs, MAX_CHANNELS } from '../graph.js';
+import { type Rules, rulesOf } from '../../versions/rules.js';
+import type { HostGraphs } from '../graph.js';
 
 /**
  * What the ranks of one *node* bring to the merge: in NCCL each rank sends it to all others when a communicator is made.
@@ -67,19 +67,19 @@ export interface HostContribution {
 export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameters: Parameters): NodeContribution {
   const { system } = local;
   const locality = new Locality(system, local.paths, parameters);
-  const farthest = farthestGpus(local);
+  const { nearest, farthest } = typesBetweenGpus(local);
   const rules = rulesOf(parameters);
   const slowestNet = Math.min(...system.nets.map((net) => net.bandwidthGBps), LARGEST_FLOAT);
   // An NVLink domain has the devices of several hosts; a plugin knows those of its own.
   const ownHost = system.nets.filter((net) => net.systemId === system.systemId);
   return {
     ranks: local.ranks,
-    graphs,
+    graphs: rules.collnetHeadsSearched ? graphs : { ...graphs, collnetDirect: graphs.collnetChain },
     cpuArch: system.cpus[0]?.arch ?? 0,
     cpuVendor: system.cpus[0]?.vendor ?? 0,
     nvls: local.nvls,
     nvSwitch: system.nvSwitches.length > 0,
-    allNvLink: farthest < PathType.PIX,
+    allNvLink: (rules.worstPathCounts ? farthest : nearest) < PathType.PIX,
     allDirectNvLink: farthest === PathType.NVL || (farthest < PathType.NVL && rules.directNvLinkAlone),
     allDirectP2p:
       (rules.directP2pAlone || local.ranks.length > 1) && allDirectP2p(local, new Reach(system, local.paths, parameters)),
@@ -87,7 +87,7 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
     collnetDevices: ownHost.filter((net) => net.coll).length,
     byRank: local.ranks.map((rank) => {
       const gpu = system.gpus.findIndex((node) => node.rank === rank);
-      const nets = ownNets(local, locality, gpu);
+      const nets = ownNets(local, locality, gpu, rules);
       const enough = enoughNets(local, locality, gpu, nets);
       return {
         compCap: system.gpus[gpu]?.sm ?? 0,
@@ -106,16 +106,19 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
 /** The largest C float: what the slowest of no NICs is. */
 const LARGEST_FLOAT = Math.fround(3.4028234663852886e38);
 
-/** The worst type of path between two GPUs. */
-function farthestGpus({ system, paths }: LocalSystem): number {
+/** The best and the worst type of path between two GPUs; the other way round where there is only one GPU. */
+function typesBetweenGpus({ system, paths }: LocalSystem): { readonly nearest: number; readonly farthest: number } {
+  let nearest: number = PathType.DIS;
   let farthest: number = PathType.LOC;
   for (const { index: from } of system.gpus) {
     for (const { index: to } of system.gpus) {
-      if (from !== to)
-        farthest = Math.max(farthest, paths.type[paths.between(NodeType.GPU, from, NodeType.GPU, to)] ?? PathType.DIS);
+      if (from === to) continue;
+      const type = paths.type[paths.between(NodeType.GPU, from, NodeType.GPU, to)] ?? PathType.DIS;
+      nearest = Math.min(nearest, type);
+      farthest = Math.max(farthest, type);
     }
   }
-  return farthest;
+  return { nearest, farthest };
 }
 
 /** Looked at from the lower rank of each pair, as NCCL does. */
@@ -127,10 +130,10 @@ function allDirectP2p({ system, ranks }: LocalSystem, reach: Reach): boolean {
 }
 
 /** The NETs that a GPU uses: those of channels 0, 1, … until the first comes again. */
-function ownNets({ system, inter }: LocalSystem, locality: Locality, gpu: number): number[] {
+function ownNets({ system, inter }: LocalSystem, locality: Locality, gpu: number, { mostChannels }: Rules): number[] {
   if (system.nets.length === 0 && !inter) return [];
   const nets = [locality.netOfGpu(gpu, 0)];
-  for (let channel = 1; channel < MAX_CHANNELS; channel++) {
+  for (let channel = 1; channel < mostChannels; channel++) {
     const net = locality.netOfGpu(gpu, channel);
     if (net === nets[0]) break;
     nets.push(net);
@@ -187,8 +190,8 @@ function p2pChannelsPerPeer(
   nets: { readonly count: number; readonly gbps: number },
   parameters: Parameters,
 ): number {
-  let fewest = MAX_CHANNELS;
   const rules = rulesOf(parameters);
+  let fewest: number = rules.mostChannels;
   const oneLinkGBps = nvLinkGBps(system.gpus[gpu]?.sm ?? 0, rules);
   for (const { index: peer } of system.gpus) {
     if (peer === gpu) continue;

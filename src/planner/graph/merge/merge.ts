@@ -4,7 +4,7 @@ import { rulesOf } from '../../versions/rules.js';
 import { type Agreement, agree, refuseDifferentDevices } from './agreement.js';
 import { type AlignedGraphs, alignGraphs } from './align.js';
 import { countChannels } from './channel-count.js';
-import { type Collnet, joinCollnet, servesDirect } from './collnet.js';
+import { type Collnet, DIRECT_RANKS, joinCollnet, servesDirect } from './collnet.js';
 import { type HostRun, kindOf, type NodeTable, numberNodes } from './nodes.js';
 import { joinNvls, type Nvls } from './nvls.js';
 import { type BufferBytes, bufferSizes, p2pGroupSize, type P2pSizes, p2pSizes } from './p2p.js';
@@ -52,7 +52,7 @@ export function mergeHosts(runs: readonly HostRun[], parameters: Parameters, lis
   const own = kindOf(nodes, 0);
   refuseDifferentDevices(nodes, parameters);
   const agreement = agree(nodes, parameters, listen);
-  const graphs = alignGraphs(nodes.kinds, own, listen);
+  const graphs = alignGraphs(nodes.kinds, own, rules, listen);
   refuseNoChannel(nodes, graphs);
 
   const collnet = usesCollnet(nodes, graphs, parameters, listen);
@@ -110,7 +110,9 @@ function usesCollnet(nodes: NodeTable, graphs: AlignedGraphs, parameters: Parame
   if (parameters.collnetEnable !== 1) return false;
   const { nNodes } = nodes;
   const threshold = parameters.collnetNodeThreshold;
-  const because = graphs.collnetChain.nChannels === 0 ? 'no-channel' : nNodes < threshold ? 'few-nodes' : undefined;
+  const tooLarge = !rulesOf(parameters).collnetOnLargeNodes && nodes.kinds.some(({ ranks }) => ranks.length > DIRECT_RANKS);
+  const because =
+    graphs.collnetChain.nChannels === 0 ? 'no-channel' : nNodes < threshold ? 'few-nodes' : tooLarge ? 'large-node' : undefined;
   if (because !== undefined) listen?.({ kind: 'no-collnet', because, nNodes, threshold });
   return because === undefined;
 }

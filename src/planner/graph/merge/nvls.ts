@@ -6,6 +6,7 @@ import { ctaLimits } from './channel-count.js';
 import { headsOf } from './collnet.js';
 import { doubleTree } from './double-tree.js';
 import { kindOf, type NodeTable } from './nodes.js';
+import { bufferSizes, STEPS_PER_BUFFER } from './p2p.js';
 
 /** NVLink SHARP: the NVSwitch reduces. Its channels have nothing to do with those of rings and trees. */
 export interface Nvls {
@@ -81,6 +82,8 @@ function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): O
   const asked = parameters.nvlsChannels !== undefined && parameters.nvlsChannels > 0 ? parameters.nvlsChannels : undefined;
   const channelsFrom = (usual: number) => Math.max(fewest, Math.min(most, asked ?? tuned.nChannels ?? usual));
   const nChannelsBeforeBlackwell = channelsFrom(16);
+  const treeChunkBytes =
+    rules.nvlsTreeChunk === 'buffer' ? Math.floor(bufferSizes(parameters).simple / STEPS_PER_BUFFER) : chunkBytes;
   return {
     nChannels:
       facts.ownCompCap >= BLACKWELL
@@ -88,7 +91,8 @@ function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): O
         : nChannelsBeforeBlackwell,
     nChannelsBeforeBlackwell,
     chunkBytes,
-    treeMaxChunkBytes: parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (facts.nNodes >= 4 ? 64 * KIB : chunkBytes),
+    treeMaxChunkBytes:
+      parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (facts.nNodes >= 4 ? 64 * KIB : treeChunkBytes),
   };
 }
 

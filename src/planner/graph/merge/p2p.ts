@@ -9,7 +9,7 @@ import { kindOf, type NodeTable } from './nodes.js';
 const PEERS_PER_BATCH = 8;
 
 /** A connection's buffer holds so many steps. */
-const STEPS_PER_BUFFER = 8;
+export const STEPS_PER_BUFFER = 8;
 
 /** How much a connection buffers, by protocol, in bytes. */
 export interface BufferBytes {

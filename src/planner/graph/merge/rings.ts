@@ -72,8 +72,22 @@ export function joinRings(
 }
 
 /** By kind of node: whether its rings come in pairs that cross NICs. Older versions look at what all nodes agree on. */
-export function crossingKinds({ kinds }: NodeTable, graphs: AlignedGraphs, { ringsSwapByNode }: Rules): boolean[] {
-  return kinds.map((kind) => (ringsSwapByNode ? kind.graphs.ring.crossNic : graphs.ring.crossNic) === CrossNic.PAIRED);
+export function crossingKinds({ kinds, nNodes }: NodeTable, graphs: AlignedGraphs, { swappedRings }: Rules): boolean[] {
+  const { crossNic } = graphs.ring;
+  return kinds.map((kind) => {
+    switch (swappedRings) {
+      case 'none':
+        return false;
+      case 'crossing, even nodes':
+        return crossNic !== CrossNic.NEVER && nNodes % 2 === 0;
+      case 'crossing':
+        return crossNic !== CrossNic.NEVER;
+      case 'pairs':
+        return crossNic === CrossNic.PAIRED;
+      case 'own pairs':
+        return kind.graphs.ring.crossNic === CrossNic.PAIRED;
+    }
+  });
 }
 
 const emptyRow = new Int32Array(0);

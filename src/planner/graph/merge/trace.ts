@@ -23,7 +23,7 @@ export type MergeEvent =
   | { readonly kind: 'mixed-cpus'; readonly what: 'architecture' | 'vendor' }
   | {
       readonly kind: 'no-collnet';
-      readonly because: 'no-channel' | 'few-nodes';
+      readonly because: 'no-channel' | 'few-nodes' | 'large-node';
       readonly nNodes: number;
       readonly threshold: number;
     }
@@ -48,15 +48,24 @@ export function describeMergeEvent(event: MergeEvent): string {
     case 'mixed-cpus':
       return `CPUs of different ${event.what === 'architecture' ? 'architectures' : 'vendors'}: the tuning model takes them as mixed.`;
     case 'no-collnet':
-      return event.because === 'few-nodes'
-        ? `No reduction in the network: ${event.nNodes} nodes are fewer than NCCL_COLLNET_NODE_THRESHOLD, ${event.threshold}.`
-        : 'No reduction in the network: some node has no channel for it.';
+      return `No reduction in the network: ${noCollnetReason(event)}.`;
     case 'no-nvls':
       return 'No NVLink SHARP: some node has no channel for it.';
     case 'rails-swapped':
       return `On ${counted(event.nodes, 'node at an odd place', 'nodes at odd places')} each pair of rings changes places, so that a ring that leaves by one rail enters by the same.`;
     case 'channels':
       return `${event.before} channels become ${event.after}: ${stepReasons[event.step]}.`;
+  }
+}
+
+function noCollnetReason({ because, nNodes, threshold }: Extract<MergeEvent, { readonly kind: 'no-collnet' }>): string {
+  switch (because) {
+    case 'few-nodes':
+      return `${nNodes} nodes are fewer than NCCL_COLLNET_NODE_THRESHOLD, ${threshold}`;
+    case 'large-node':
+      return 'a node has more than eight ranks, which this version does not serve';
+    case 'no-channel':
+      return 'some node has no channel for it';
   }
 }
 

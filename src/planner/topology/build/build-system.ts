@@ -47,6 +47,12 @@ export function buildSystem(root: XmlElement, options: BuildOptions): System {
   for (const child of root.children) {
     if (child.name === 'cpu') addCpu(build, child);
   }
+  if (build.hostHashes.length > 1 && !build.rules.nvLinkDomains) {
+    throw elementError(
+      root,
+      `it describes ${build.hostHashes.length} hosts, and this version of NCCL knows no NVLink between hosts: give each host a file of its own, or take 2.21.5 or newer`,
+    );
+  }
   const systemId = ownSystemId(build, root, options.hostHash);
   addNvLinks(build, root);
   addC2c(build, root);

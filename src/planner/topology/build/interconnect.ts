@@ -38,7 +38,7 @@ export function addNvLinks(build: Build, system: XmlElement): void {
       }
       return;
     }
-    const remote = target === NodeType.CPU ? cpuAbove(dev) : nvSwitch(build, link);
+    const remote = target === NodeType.CPU ? cpuAbove(build, link, dev) : nvSwitch(build, link);
     if (remote !== undefined) join(link, dev, remote, LinkType.NVL, Math.fround(bandwidthGBps / parts));
   });
   for (const { link, from, to } of peers) {
@@ -49,14 +49,17 @@ export function addNvLinks(build: Build, system: XmlElement): void {
 
 /** Adds the `<c2c>` elements below a `<system>`. */
 export function addC2c(build: Build, system: XmlElement): void {
+  const { c2cLinks } = build.rules;
+  if (c2cLinks === 'none') return;
+  const type = c2cLinks === 'own type' ? LinkType.C2C : LinkType.NVL;
   forEachBelowGpu(build, system, 'c2c', (link, gpu, busId, systemId) => {
     const dev = devOf(build, link, gpu, busId, systemId);
     const count = requiredInteger(link, 'count');
     const bandwidthGBps = Math.fround((requiredInteger(link, 'bw') * count) / 1000);
-    const cpu = cpuAbove(dev);
+    const cpu = cpuAbove(build, link, dev);
     if (cpu === undefined) return;
     if (devsOfGpu(build, link, systemId, dev.localId).length < 2) {
-      join(link, dev, cpu, LinkType.C2C, bandwidthGBps);
+      join(link, dev, cpu, type, bandwidthGBps);
       return;
     }
     // The parts of a split GPU share one C2C link: a node between them and the CPU holds its bandwidth.
@@ -82,6 +85,22 @@ export function addPciLinks(build: Build, system: XmlElement): void {
       else linkTo(link, from, to, LinkType.LOC, LOCAL_GBPS);
     }
   });
+}
+
+function cpuByFirstLinks(element: XmlElement, start: DraftNode): DraftNode | undefined {
+  const seen = new Set<DraftNode>();
+  let node: DraftNode | undefined = start;
+  while (node !== undefined && node.type !== NodeType.CPU) {
+    if (seen.has(node)) {
+      throw elementError(
+        element,
+        'this version of NCCL looks for the CPU of this GPU, goes round in circles because the GPU is behind a PCI bridge, and crashes; take a newer version, or leave the element out',
+      );
+    }
+    seen.add(node);
+    node = node.links.find((link) => link.type === LinkType.PCI)?.to;
+  }
+  return node;
 }
 
 /** Links every NUMA domain with every other of its host. */
@@ -173,8 +192,13 @@ function nvSwitch(build: Build, link: XmlElement): DraftNode {
   return build.draft.all(NodeType.NVS)[0] ?? addNode(build, link, NodeType.NVS, 0, 0n, {});
 }
 
-/** The CPU that a node's PCI links lead up to. */
-function cpuAbove(start: DraftNode): DraftNode | undefined {
+/**
+ * The CPU that a node's PCI links lead up to.
+ *
+ * @throws InputError where older versions follow the first PCI link of each node and never get to a CPU
+ */
+function cpuAbove(build: Build, element: XmlElement, start: DraftNode): DraftNode | undefined {
+  if (!build.rules.cpuSearchGoesUp) return cpuByFirstLinks(element, start);
   const search = (node: DraftNode, from: DraftNode | undefined): DraftNode | undefined => {
     if (node.type === NodeType.CPU) return node;
     for (const link of node.links) {

@@ -90,7 +90,7 @@ export function addCpu(build: Build, element: XmlElement): void {
   const cpu = addNode(build, element, NodeType.CPU, systemId, numaId, {
     arch,
     vendor,
-    model: cpuModel(element, vendor),
+    model: cpuModel(element, vendor, build.rules),
     affinity: cpusOfMask(element.attributes.get('affinity') ?? ''),
   });
 
@@ -108,12 +108,13 @@ export function addCpu(build: Build, element: XmlElement): void {
   }
 }
 
-function cpuModel(element: XmlElement, vendor: number): number {
+function cpuModel(element: XmlElement, vendor: number, { newerIntelCpus }: Rules): number {
   if (vendor !== CpuVendor.INTEL && vendor !== CpuVendor.ZHAOXIN) return -1;
   const family = requiredInteger(element, 'familyid');
   const model = requiredInteger(element, 'modelid');
   if (vendor === CpuVendor.ZHAOXIN) return family === 7 && model === 0x5b ? CpuModel.YONGFENG : -1;
   if (family !== 6 || model < 0x55) return CpuModel.INTEL_BDW;
+  if (!newerIntelCpus) return CpuModel.INTEL_SKL;
   if (model >= 0xcf) return CpuModel.INTEL_ERP;
   return model >= 0x8f ? CpuModel.INTEL_SRP : CpuModel.INTEL_SKL;
 }
@@ -143,7 +144,7 @@ function addPci(build: Build, element: XmlElement, { parent, systemId, depth }: 
   let node: DraftNode | undefined;
   const nicElement = childNamed(element, 'nic');
   if (nicElement !== undefined) {
-    const localId = BigInt.asUintN(56, busId);
+    const localId = BigInt.asUintN(56, build.rules.nicOfFunction ? busId : busId & ~0xfn);
     let nic: DraftNode | undefined = build.draft.find(NodeType.NIC, systemId, localId);
     if (nic === undefined) nic = node = addNode(build, element, NodeType.NIC, systemId, localId, {});
     else build.note(element, 'its bus id is used before, so NCCL takes it for the same NIC and does not connect it here');
@@ -155,8 +156,10 @@ function addPci(build: Build, element: XmlElement, { parent, systemId, depth }: 
     if (build.draft.find(NodeType.PCI, systemId, busId) !== undefined) build.note(element, 'another <pci> has the same bus id');
     node = addNode(build, element, NodeType.PCI, systemId, busId, { device: deviceNumber(element) });
     for (const child of element.children) {
-      // NCCL takes any child but a pcilink for a device: a <gpu> here fails for its missing attributes.
-      if (child.name === 'pci' || child.name === 'gpu') addPci(build, child, { parent: node, systemId, depth: depth + 1 });
+      // NCCL takes any child but a pcilink for a device: a <gpu> here fails for its missing attributes. Older versions know
+      // no pcilink.
+      const isDevice = child.name === 'pci' || child.name === 'gpu' || (child.name === 'pcilink' && !build.rules.pciLinks);
+      if (isDevice) addPci(build, child, { parent: node, systemId, depth: depth + 1 });
     }
   }
   if (node !== undefined) join(element, node, parent, LinkType.PCI, bandwidthGBps);
@@ -188,6 +191,7 @@ function addPlainGpu(build: Build, element: XmlElement, at: GpuPlace): void {
     mloPart: -1,
     parent: undefined,
   });
+  if (build.rules.gpuLinksToItself) linkTo(element, gpu, gpu, LinkType.LOC, LOCAL_GBPS);
   join(element, gpu, at.parent, LinkType.PCI, at.bandwidthGBps);
 }
 

@@ -95,7 +95,8 @@ function networkPaths(system: System, paths: Paths, locality: Locality, paramete
           locality.forget(gpu, net);
         }
       }
-      if ((paths.type[toNet(gpu, net)] ?? PathType.DIS) < PathType.PHB && gdr.mode(gpu, net, 'write') === GdrMode.DISABLED) {
+      const isNear = (paths.type[toNet(gpu, net)] ?? PathType.DIS) < PathType.PHB;
+      if ((isNear || !rules.detoursNearOnly) && gdr.mode(gpu, net, 'write') === GdrMode.DISABLED) {
         const cpu = locality.cpuOfGpu(gpu);
         goThrough(paths, rules, NodeType.CPU, cpu, NodeType.NET, net, NodeType.GPU, gpu);
         goThrough(paths, rules, NodeType.CPU, cpu, NodeType.GPU, gpu, NodeType.NET, net);

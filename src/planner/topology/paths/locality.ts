@@ -5,9 +5,6 @@ import { NodeType, PathType, pxnFirst } from '../types.js';
 import { type Rules, rulesOf } from '../../versions/rules.js';
 import type { Paths } from './paths.js';
 
-/** Most channels that NCCL has; where it tries channels in turn, it stops here. */
-const MAX_CHANNELS = 64;
-
 /**
  * Which nodes are nearest to which: the CPU of a GPU, the NICs that a GPU uses and the GPU that uses a NIC.
  *
@@ -136,7 +133,7 @@ export class Locality {
   gpuOfNet(net: number): number {
     const wanted = this.#namesakeOfNet[net] ?? net;
     const gpus = this.gpusOfNet(wanted);
-    for (let channel = 0; channel < MAX_CHANNELS; channel++) {
+    for (let channel = 0; channel < this.#rules.mostChannels; channel++) {
       for (const gpu of gpus) {
         if (this.netOfGpu(this.#gpuOfRank[gpu] ?? gpu, channel) === wanted) return gpu;
       }

@@ -2,6 +2,7 @@ import { InputError } from '../../../errors.js';
 import type { Parameters } from '../../parameters.js';
 import { CpuArch, CpuVendor, type GpuNode, hardwareType, nodeName, type System } from '../system.js';
 import { NodeType, PathType } from '../types.js';
+import { rulesOf } from '../../versions/rules.js';
 import type { Paths } from './paths.js';
 
 /** What the driver says about the GPUs of a host; a planner without the machine assumes that it allows everything. */
@@ -151,11 +152,14 @@ export class Reach {
   }
 }
 
-/** The farthest type of path for peer-to-peer: what the user says, else PXB; on AMD CPUs with at most two GPUs any. */
+/** The farthest type of path for peer-to-peer: what the user says, else by CPU. */
 function p2pLevel(system: System, parameters: Parameters): PathType {
   if (parameters.p2pDisable === 1) return PathType.LOC;
   if (parameters.p2pLevel !== undefined) return parameters.p2pLevel;
   const cpu = system.cpus[0];
+  const { p2pThroughCpu } = rulesOf(parameters);
   const isAmd = cpu?.arch === CpuArch.X86 && cpu.vendor === CpuVendor.AMD;
-  return isAmd && system.hardware.length <= 2 ? PathType.SYS : PathType.PXB;
+  if (p2pThroughCpu === 'amd pairs') return isAmd && system.hardware.length <= 2 ? PathType.SYS : PathType.PXB;
+  const isX86 = cpu?.arch === CpuArch.X86 && (cpu.vendor === CpuVendor.INTEL || cpu.vendor === CpuVendor.ZHAOXIN);
+  return isX86 || cpu?.arch === CpuArch.ARM ? PathType.PXB : PathType.SYS;
 }

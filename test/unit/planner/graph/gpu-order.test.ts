@@ -21,7 +21,7 @@ function orderIn(root: XmlElement) {
   const local = onlyLocalSystem(root, parametersWith({}), 100);
   const routes = new Routes(local, defaultRules);
   const ledger = new Ledger(local, routes);
-  const order = new GpuOrder(local, routes, ledger);
+  const order = new GpuOrder(local, routes, ledger, defaultRules);
   const after = (
     gpuIndex: number,
     outlook: Outlook,

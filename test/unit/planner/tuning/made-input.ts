@@ -22,6 +22,7 @@ export function madeInput({ graphs, ...values }: Changes = {}): TuningInput {
     maxTreePattern: Pattern.BALANCED_TREE,
     nvSwitch: false,
     nChannels: 4,
+    callChannels: values.nChannels ?? 4,
     buffers: { ll: 512 * 1024, ll128: 4_915_200, simple: 4 * 1024 * 1024 },
     nvls: null,
     collnet: null,
