@@ -22,6 +22,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   graph: () => import('./commands/graph.js'),
   explain: () => import('./commands/explain.js'),
   diff: () => import('./commands/diff.js'),
+  trace: () => import('./commands/trace.js'),
   expect: () => import('./commands/expect.js'),
   upgrade: () => import('./commands/upgrade.js'),
   nccl: () => import('./commands/nccl.js'),

@@ -93,6 +93,8 @@ export { type Verdict, verdictOf } from './log/verdict.js';
 export type { MeasuredRow, MeasuredTable } from './log/table.js';
 export { defaultEnvironment, type Environment } from './simulate/environment.js';
 export { measuredPhysics, type Physics, type PhysicsName, withPhysics } from './simulate/physics.js';
+export { timeShares, type TimeShare } from './simulate/shares.js';
+export { type Timeline, timelineOf, type TimelineLink, type TimelineSlice } from './simulate/timeline.js';
 export type { Simulated, SimulateOptions, Simulator } from './simulate/simulate.js';
 export { collectiveSchedule, messagesSchedule, type PairsWay, pairsWay, type ScheduledWay } from './schedule/from-plan.js';
 export {

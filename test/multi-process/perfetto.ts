@@ -7,6 +7,8 @@ export interface PerfettoTrace {
   /** Names of processes, by their numbers. */
   readonly processes: ReadonlyMap<number, string>;
   readonly tracks: readonly PerfettoTrack[];
+  /** Process and name of each. */
+  readonly counters: ReadonlySet<string>;
   readonly asynchronous: readonly PerfettoSlice[];
   readonly problems: readonly string[];
 }
@@ -49,6 +51,7 @@ const SNIFFED_CHARACTERS = 128;
 export function perfettoImport(text: string): PerfettoTrace {
   const problems: string[] = [];
   const processes = new Map<number, string>();
+  const counters = new Set<string>();
   const tracks = new Map<string, PerfettoTrack>();
   const open = new Map<PerfettoTrack, PerfettoSlice[]>();
   const asynchronous = new Map<string, PerfettoSlice>();
@@ -72,6 +75,13 @@ export function perfettoImport(text: string): PerfettoTrace {
       problems.push(`${String(name)}: track ${tid} of process ${pid} is drawn as its main thread`);
     if (name === 'process_name') {
       processes.set(pid, String(args['name']));
+      continue;
+    }
+    if (ph === 'C') {
+      // A counter is a track of its process, and each argument a series of numbers.
+      if (!Object.values(args).every((value) => typeof value === 'number'))
+        problems.push(`counter ${String(name)} counts no number`);
+      counters.add(`${pid} ${String(name)}`);
       continue;
     }
     const key = `${pid} ${tid}`;
@@ -154,7 +164,7 @@ export function perfettoImport(text: string): PerfettoTrace {
     if (name === '') problems.push(`track ${tid} has no name`);
     if (!processes.has(pid)) problems.push(`process ${pid} has no name`);
   }
-  return { processes, tracks: [...tracks.values()], asynchronous: allAsynchronous, problems };
+  return { processes, tracks: [...tracks.values()], counters, asynchronous: allAsynchronous, problems };
 }
 
 /** A JSON array whose end may be missing, also within its last event; commas may trail. */
@@ -177,7 +187,7 @@ function isEvent(event: RawEvent, problems: string[]): boolean {
   const isNumber = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value) && value >= 0;
   const isId = (value: unknown): boolean => Number.isInteger(value) && isNumber(value) && (value as number) < 2 ** 32;
   const wrong = [
-    ...(['M', 'B', 'E', 'X', 'b', 'e'].includes(ph ?? '') ? [] : ['ph']),
+    ...(['M', 'B', 'E', 'X', 'b', 'e', 'C'].includes(ph ?? '') ? [] : ['ph']),
     ...(ph === 'M' || isNumber(ts) ? [] : ['ts']),
     ...(ph !== 'X' || isNumber(dur) ? [] : ['dur']),
     ...(isId(pid) ? [] : ['pid']),

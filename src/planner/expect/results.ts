@@ -2,7 +2,7 @@ import { InputError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 import { type MeasuredTable, TableReader, type TestRun } from '../log/table.js';
 import { JsonReader } from '../plan/json-reader.js';
-import type { ScheduledCollective } from '../schedule/schedule.js';
+import { collectivesOfTests, type ScheduledCollective } from '../schedule/schedule.js';
 import type { DataTypeName } from '../tuning/names.js';
 
 /** What one run of an nccl-tests program measured. */
@@ -27,19 +27,6 @@ export interface ResultRow {
   /** Where it stands: `line 12`, `results[3]`. */
   readonly place: string;
 }
-
-/** Collectives by what nccl-tests calls its programs. */
-const collectivesByProgram: Readonly<Record<string, ScheduledCollective>> = {
-  all_reduce: 'AllReduce',
-  all_gather: 'AllGather',
-  reduce_scatter: 'ReduceScatter',
-  broadcast: 'Broadcast',
-  reduce: 'Reduce',
-  alltoall: 'AllToAll',
-  sendrecv: 'SendRecv',
-  gather: 'Gather',
-  scatter: 'Scatter',
-};
 
 const typesByName: Readonly<Record<string, DataTypeName>> = {
   char: 'int8',
@@ -72,9 +59,9 @@ export function readResults(text: string, collective?: string): Results[] {
 /** @throws InputError for what is no program of nccl-tests that is simulated */
 function collectiveNamed(name: string, where: string): ScheduledCollective {
   const program = name.replace(/^.*\//, '').replace(/_perf.*$/, '');
-  const found = Object.hasOwn(collectivesByProgram, program) ? collectivesByProgram[program] : undefined;
+  const found = Object.hasOwn(collectivesOfTests, program) ? collectivesOfTests[program] : undefined;
   if (found !== undefined) return found;
-  const names = Object.keys(collectivesByProgram);
+  const names = Object.keys(collectivesOfTests);
   throw new InputError(
     'CONTENT',
     `${where} ${name} is no collective that is simulated${didYouMean(program, names) || `; these are: ${names.join(', ')}`}`,

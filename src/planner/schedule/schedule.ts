@@ -28,6 +28,19 @@ export const scheduledCollectives = [
 /** One of {@link scheduledCollectives}. */
 export type ScheduledCollective = (typeof scheduledCollectives)[number];
 
+/** The same by what nccl-tests calls its programs. */
+export const collectivesOfTests: Readonly<Record<string, ScheduledCollective>> = {
+  all_reduce: 'AllReduce',
+  all_gather: 'AllGather',
+  reduce_scatter: 'ReduceScatter',
+  broadcast: 'Broadcast',
+  reduce: 'Reduce',
+  alltoall: 'AllToAll',
+  sendrecv: 'SendRecv',
+  gather: 'Gather',
+  scatter: 'Scatter',
+};
+
 /** What is to be done. */
 export interface ScheduledCall {
   readonly collective: ScheduledCollective;

@@ -47,6 +47,8 @@ export type SliceListener = (slice: {
   readonly startUs: number;
   readonly endUs: number;
   readonly bytes: number;
+  /** When its bytes were on the links of each connection that it sends to. */
+  readonly wires: readonly { readonly connection: number; readonly startUs: number; readonly endUs: number }[];
 }) => void;
 
 /**
@@ -146,6 +148,7 @@ export function runClock(
             wake(waiting);
           }
         }
+        const wires: { connection: number; startUs: number; endUs: number }[] | undefined = listen === undefined ? undefined : [];
         for (const number of send) {
           const slot = number * slots + ((sent[number] ?? 0) & mask);
           const latency = latencyUs[number] ?? 0;
@@ -153,12 +156,14 @@ export function runClock(
           if (wire === Infinity) {
             firstArrival[slot] = start + sliceUs + latency;
             lastArrival[slot] = end + latency;
+            wires?.push({ connection: number, startUs: start, endUs: end });
           } else {
             // A NIC sends a slice when all of it is there.
             const leaves = Math.max(end, wireFree[number] ?? 0) + stepUs + size / wire;
             wireFree[number] = leaves;
             firstArrival[slot] = leaves + latency;
             lastArrival[slot] = leaves + latency;
+            wires?.push({ connection: number, startUs: leaves - size / wire, endUs: leaves });
           }
           sent[number] = (sent[number] ?? 0) + 1;
           const waiting = receiver[number] ?? -1;
@@ -167,7 +172,7 @@ export function runClock(
             wake(waiting);
           }
         }
-        listen?.({ worker, move, startUs: start, endUs: end, bytes: size });
+        listen?.({ worker, move, startUs: start, endUs: end, bytes: size, wires: wires ?? [] });
         busyUs[worker] = (busyUs[worker] ?? 0) + end - start;
         free = end;
         slices++;

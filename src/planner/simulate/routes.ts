@@ -6,6 +6,7 @@ import type { Parameters } from '../parameters.js';
 import { NETWORK_RANK, type Connection } from '../schedule/schedule.js';
 import { nvLinkGBps } from '../topology/bandwidths.js';
 import type { LocalSystem } from '../topology/local-systems.js';
+import { nodeName } from '../topology/system.js';
 import { Locality } from '../topology/paths/locality.js';
 import { LinkType, NodeType, PathType } from '../topology/types.js';
 import type { Physics } from './physics.js';
@@ -109,6 +110,29 @@ export class Routes {
       default:
         return gbps;
     }
+  }
+
+  /** `GPU 3 > NVSwitch`, `GPU 3 > PCI`: the ends of a link; numbers of GPUs and NICs are those of the machine. */
+  linkName({ node, link }: Pick<LinkUse, 'node' | 'link'>): string {
+    const { system } = this.#machine(node);
+    const nameOf = (vertex: number) => {
+      const end = system.nodes[vertex];
+      if (end === undefined) return '?';
+      switch (end.type) {
+        case NodeType.GPU:
+        case NodeType.DEV:
+          return `GPU ${end.dev}`;
+        case NodeType.NET:
+          return `NIC ${end.dev}`;
+        case NodeType.NVS:
+          return 'NVSwitch';
+        case NodeType.CPU:
+          return `CPU ${end.localId}`;
+        default:
+          return nodeName(end);
+      }
+    };
+    return `${nameOf(system.links.from[link] ?? 0)} > ${nameOf(system.links.to[link] ?? 0)}`;
   }
 
   #smOf(node: number): number {

@@ -38,10 +38,17 @@ export interface SimulateOptions extends CallOptions {
   /** Simulates all hosts though they are alike; for tests of folding. */
   readonly unfolded?: boolean;
   /** Hears of every slice. Then nothing is folded or extrapolated. */
-  readonly onSlice?: (worker: Worker, slice: Parameters<SliceListener>[0]) => void;
+  readonly onSlice?: (worker: Worker, slice: Parameters<SliceListener>[0], ways: ConnectionWays) => void;
   readonly root?: number;
   /** Instead of what NCCL chooses. */
   readonly choice?: Choice;
+}
+
+/** The connections of a call, the links of each, and bytes on the wire by bytes of data. */
+export interface ConnectionWays {
+  readonly connections: readonly Connection[];
+  readonly routes: readonly Route[];
+  readonly wireBytes: number;
 }
 
 /** Simulates calls on one cluster: routes and rates are worked out once. */
@@ -67,6 +74,20 @@ export class Simulator {
   /** Whether ranks are on several nodes. */
   get usesNetwork(): boolean {
     return this.#cluster.merged.nodes.nNodes > 1;
+  }
+
+  /** What the link of a route is called, and GB/s that it carries; undefined where it has no limit. */
+  describeLink({ node, link }: Pick<LinkUse, 'node' | 'link'>, physics = measuredPhysics): LinkDescription | undefined {
+    const gbps = this.#routes.capacityGBps({ node, link }, physics);
+    return gbps === Infinity ? undefined : { name: this.#routes.linkName({ node, link }), gbps };
+  }
+
+  /** The schedule of a call as NCCL does it; undefined where it has nothing to choose from, and for one rank. */
+  scheduleOf(collective: ScheduledCollective, bytes: number, options: SimulateOptions = {}): Schedule | undefined {
+    const { nRanks } = this.#cluster.merged.nodes;
+    if (nRanks === 1) return undefined;
+    const call = { collective, bytes: wholeParts(collective, bytes, nRanks), root: options.root ?? 0 };
+    return this.#planOf(call, { ...options, unfolded: true })?.schedule(call);
   }
 
   /**
@@ -178,6 +199,7 @@ export class Simulator {
     const { structure, workers } = this.#workersOf(key, call, plan, folded, options);
     const rated = this.#rated(structure, plan, physics, environment);
     const { onSlice } = options;
+    const ways = { connections: structure.connections, routes: structure.routes, wireBytes: wireBytes(plan.protocol) };
     const timing = {
       ...rated.timing,
       copyRate: (worker: number) => (workers[worker]?.rank === NETWORK_RANK ? Infinity : rated.copyRate),
@@ -190,7 +212,7 @@ export class Simulator {
         ? undefined
         : (slice) => {
             const worker = workers[slice.worker];
-            if (worker !== undefined) onSlice(worker, slice);
+            if (worker !== undefined) onSlice(worker, slice, ways);
           },
     );
     return endUs.reduce((latest, end) => Math.max(latest, end), 0);
@@ -325,6 +347,12 @@ export class Simulator {
     const skewUs = environment.skewUs ?? (environment.launch === 'processes' ? processesUs : 0);
     return launchUs + (isPairs ? pairsSetupUs : 0) + (isSwitch ? nvlsSetupUs : 0) + skewUs;
   }
+}
+
+/** A link by name. */
+export interface LinkDescription {
+  readonly name: string;
+  readonly gbps: number;
 }
 
 /** Connections with their links, and times as they were last worked out. */

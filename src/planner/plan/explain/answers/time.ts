@@ -1,5 +1,6 @@
 import { formatBytes, formatRate, formatTime, formatWay } from '../../overview/words.js';
 import { predictCall, type PredictedRow, simulatorOf } from '../../prediction.js';
+import { timeShares } from '../../../simulate/shares.js';
 import type { Answer } from '../answer.js';
 import type { Question } from '../question.js';
 import type { Situation } from '../situation.js';
@@ -7,7 +8,8 @@ import type { Situation } from '../situation.js';
 /** How long a call takes: what NCCL believes, and the simulation. */
 export function answerTime(situation: Situation, { collective, bytes }: Extract<Question, { about: 'time' }>): Answer {
   const { prepared, parameters, plan, tuning } = situation;
-  const [row] = predictCall(simulatorOf(prepared, parameters, plan, tuning), collective, bytes);
+  const simulator = simulatorOf(prepared, parameters, plan, tuning);
+  const [row] = predictCall(simulator, collective, bytes);
   const call = `${collective} of ${formatBytes(bytes)}`;
   if (row === undefined)
     return {
@@ -17,6 +19,7 @@ export function answerTime(situation: Situation, { collective, bytes }: Extract<
       evidence: { collective, bytes, predictedUs: null },
     };
   const { choice, timeUs, leastUs, mostUs, busGBps } = row;
+  const shares = timeShares(simulator, collective, bytes);
   return {
     about: 'time',
     title: `${call} takes ${formatTime(timeUs)} by the simulation`,
@@ -25,6 +28,7 @@ export function answerTime(situation: Situation, { collective, bytes }: Extract<
       choice === undefined
         ? 'NCCL sends messages between pairs of ranks, and has no model of the time that they take.'
         : `NCCL takes ${formatWay(choice)} on ${choice.nChannels} channels, and believes ${formatTime(choice.timeUs)}.`,
+      `The time goes to: ${shares.map(({ what, part }) => `${what} ${(100 * part).toFixed(0)} %`).join(', ')}.`,
     ],
     evidence: {
       collective,
@@ -34,6 +38,7 @@ export function answerTime(situation: Situation, { collective, bytes }: Extract<
       mostUs,
       busGBps,
       believedUs: choice?.timeUs ?? null,
+      shares: shares.map(({ what, part }) => ({ what, part })),
       way: choice === undefined ? 'pairs' : formatWay(choice),
     },
   };

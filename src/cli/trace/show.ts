@@ -1,0 +1,119 @@
+import { counted } from '../../counted.js';
+import { inFile, InvalidArgumentError } from '../../errors.js';
+import { parseSize } from '../../perf/sizes.js';
+import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
+import { prepareCluster } from '../../planner/plan/cluster.js';
+import { formatBytes, formatRate, formatTime, formatWay } from '../../planner/plan/overview/words.js';
+import { predictCall, type PredictedRow, simulatorOf } from '../../planner/plan/prediction.js';
+import { collectivesOfTests, type ScheduledCollective } from '../../planner/schedule/schedule.js';
+import type { TimeShare } from '../../planner/simulate/shares.js';
+import { timeShares } from '../../planner/simulate/shares.js';
+import type { Simulator } from '../../planner/simulate/simulate.js';
+import { timelineOf } from '../../planner/simulate/timeline.js';
+import { didYouMean } from '../../suggest.js';
+import { readCluster } from '../cluster-input.js';
+import type { ClusterOptions } from '../cluster-options.js';
+import { colorsFor, print, printNotes, writeFile } from '../output.js';
+import { perfettoJson } from './perfetto.js';
+import { scheduleLines } from './schedule-text.js';
+
+export interface TraceOptions extends ClusterOptions {
+  readonly collective: string;
+  readonly size: string;
+  readonly out?: string;
+  readonly schedule?: boolean;
+  readonly ranks?: string;
+  readonly root: string;
+}
+
+/** More slices than a viewer is quick with. */
+const MOST_SLICES = 2_000_000;
+
+/** `tccl trace`. */
+export async function showTrace(names: readonly string[], options: TraceOptions): Promise<void> {
+  const collective = collectiveOf(options.collective);
+  const bytes = parseSize(options.size, '--size');
+  if (bytes === 0) throw new InvalidArgumentError('ARGUMENT_RANGE', `--size '${options.size}' must be a size above 0`);
+  const ranks = options.ranks === undefined ? undefined : ranksOf(options.ranks);
+  const input = await readCluster(names, options);
+  refuseContradictions(input.parameters);
+  inFile(input.fileName, () => {
+    const { cluster, parameters, given, title } = input;
+    const simulator = simulatorOf(prepareCluster(cluster, parameters, given), parameters);
+    const root = rankOf(options.root, '--root', simulator);
+    for (const rank of ranks ?? []) rankOf(String(rank), '--ranks', simulator);
+    const [row] = predictCall(simulator, collective, bytes, { root });
+    if (row === undefined)
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        simulator.nRanks === 1
+          ? `${title} has one rank, which exchanges nothing`
+          : `NCCL has nothing to choose from for ${collective} with these variables`,
+      );
+    if (options.schedule === true) {
+      const schedule = simulator.scheduleOf(collective, bytes, { root });
+      if (schedule !== undefined) for (const lines of scheduleLines(schedule, ranks)) print(...lines);
+    } else {
+      print(...summaryLines(title, collective, row, timeShares(simulator, collective, bytes, { root })));
+    }
+    if (options.out !== undefined) {
+      const timeline = timelineOf(simulator, collective, bytes, { root }, ranks);
+      if (timeline === undefined) return;
+      const { slices, links } = timeline;
+      if (slices.length > MOST_SLICES)
+        throw new InvalidArgumentError(
+          'ARGUMENT_RANGE',
+          `the timeline has ${slices.length} slices, and viewers take some ${MOST_SLICES}: give some of the ranks (--ranks 0-7) or a smaller size`,
+        );
+      writeFile(options.out, perfettoJson(timeline, simulator));
+      if (options.schedule !== true)
+        print(`${options.out}: ${counted(slices.length, 'slice')}, ${counted(links.length, 'link')}; ui.perfetto.dev opens it`);
+    }
+  });
+  printNotes(input.notes);
+}
+
+function collectiveOf(name: string): ScheduledCollective {
+  const found = Object.hasOwn(collectivesOfTests, name) ? collectivesOfTests[name] : undefined;
+  if (found !== undefined) return found;
+  const names = Object.keys(collectivesOfTests);
+  throw new InvalidArgumentError(
+    'UNKNOWN_NAME',
+    `--collective ${name} is none that is simulated${didYouMean(name, names) || `; these are: ${names.join(', ')}`}`,
+  );
+}
+
+/** `0-7,12`. */
+function ranksOf(text: string): ReadonlySet<number> {
+  const ranks = text.split(',').flatMap((part) => {
+    const [, first, last = first] = /^\s*(\d{1,7})(?:-(\d{1,7}))?\s*$/.exec(part) ?? [];
+    const [from, to] = [Number(first), Number(last)];
+    if (first === undefined || to < from || to - from > 100_000)
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `--ranks '${text}' is no list of ranks: write 0-7,12`);
+    return Array.from({ length: to - from + 1 }, (_, index) => from + index);
+  });
+  return new Set(ranks);
+}
+
+function rankOf(text: string, flag: string, { nRanks }: Simulator): number {
+  const rank = Number(text);
+  if (/^\d+$/.test(text) && rank < nRanks) return rank;
+  throw new InvalidArgumentError('ARGUMENT_RANGE', `${flag} ${text} is no rank: there are ${nRanks}, from 0 on`);
+}
+
+function summaryLines(title: string, collective: ScheduledCollective, row: PredictedRow, shares: readonly TimeShare[]): string[] {
+  const paint = colorsFor(process.stdout);
+  const { choice, timeUs, leastUs, mostUs, busGBps, bytes } = row;
+  const belief = choice === undefined ? '' : `; NCCL believes ${formatTime(choice.timeUs)}`;
+  const way = choice === undefined ? 'messages between pairs' : `${formatWay(choice)} on ${counted(choice.nChannels, 'channel')}`;
+  return [
+    `${paint.bold(title)}  ${collective} of ${formatBytes(bytes)} by ${way}`,
+    `time   ${formatTime(timeUs)}, in eight of ten cases ${formatTime(leastUs)} to ${formatTime(mostUs)}; ${formatRate(busGBps)} GB/s of bus bandwidth${belief}`,
+    `spent  ${sharesText(shares)}`,
+  ];
+}
+
+/** `62 % throughput of thread blocks, 30 % bandwidth of NVLinks, 8 % launch`. */
+function sharesText(shares: readonly TimeShare[]): string {
+  return shares.map(({ what, part }) => `${(100 * part).toFixed(0)} % ${what}`).join(', ');
+}

@@ -1,0 +1,71 @@
+import type { ScheduledCollective } from '../schedule/schedule.js';
+import { listPhysics, measuredPhysics, type PhysicsName, withPhysics } from './physics.js';
+import type { SimulateOptions, Simulator } from './simulate.js';
+
+/** What part of a call's time goes to one cause. */
+export interface TimeShare {
+  readonly what: string;
+  /** 0 to 1; all shares of a call add up to 1. */
+  readonly part: number;
+}
+
+/** Causes by the parameters that stand for them: latencies, or throughputs. */
+const CAUSES: readonly { readonly what: string; readonly kind: 'time' | 'rate'; readonly parameters: RegExp }[] = [
+  { what: 'launch', kind: 'time', parameters: /^(launchUs|processesUs|nvlsSetupUs|pairsSetupUs)\b/ },
+  { what: 'latency of hops within hosts', kind: 'time', parameters: /^(llHopUs|ll128HopUs|simpleHopUs|nvlsHopUs|shmHopUs)\b/ },
+  { what: 'latency of the network', kind: 'time', parameters: /^(netHopUs|netStepUs)\b/ },
+  { what: 'barriers between slices', kind: 'time', parameters: /^(simpleSliceUs|nvlsSliceUs)\b/ },
+  { what: 'throughput of thread blocks', kind: 'rate', parameters: /BlockGBps\b/ },
+  { what: 'bandwidth of NVLinks', kind: 'rate', parameters: /^nvlinkPayload$/ },
+  { what: 'bandwidth of PCIe links', kind: 'rate', parameters: /^pciPayload$/ },
+  { what: 'bandwidth of NICs', kind: 'rate', parameters: /^netPayload$/ },
+];
+const REDUCTION: PhysicsName = 'operandCost';
+/** By how much parameters are changed. */
+const CHANGE = 0.02;
+/** Less than this is not told. */
+const LEAST_PART = 0.005;
+
+/**
+ * Where the time of a call goes. Time grows as all latencies grow and all throughputs shrink together, so what it grows with
+ * each of them alone are parts of it that add up to the whole (Euler's theorem on homogeneous functions).
+ *
+ * @returns the largest part first; empty where there is nothing to simulate
+ */
+export function timeShares(
+  simulator: Simulator,
+  collective: ScheduledCollective,
+  bytes: number,
+  { physics = measuredPhysics, ...options }: SimulateOptions = {},
+): TimeShare[] {
+  const timeOf = (changes: Partial<Record<PhysicsName, number>>) =>
+    simulator.simulate(collective, bytes, { ...options, physics: withPhysics(physics, changes) })?.timeUs ?? 0;
+  const whole = timeOf({});
+  if (whole === 0) return [];
+  const all = listPhysics(physics);
+  const partOf = (chosen: typeof all, factor: number) =>
+    (timeOf(Object.fromEntries(chosen.map(({ name, value }) => [name, value * factor]))) - whole) / CHANGE / whole;
+  const shares = CAUSES.map(({ what, kind, parameters }) => ({
+    what,
+    part: partOf(
+      all.filter(({ name }) => parameters.test(name)),
+      kind === 'time' ? 1 + CHANGE : 1 / (1 + CHANGE),
+    ),
+  }));
+  // What further operands cost is a part of what thread blocks do.
+  const reduction = partOf(
+    all.filter(({ name }) => name === REDUCTION),
+    1 + CHANGE,
+  );
+  const parts = shares.map(({ what, part }) => ({
+    what,
+    part: Math.max(0, what === 'throughput of thread blocks' ? part - reduction : part),
+  }));
+  const found = [...parts, { what: 'reduction', part: Math.max(0, reduction) }];
+  const sum = found.reduce((total, { part }) => total + part, 0);
+  const rest = { what: 'links that no parameter stands for, and the environment', part: Math.max(0, 1 - sum) };
+  return [...found, rest]
+    .map(({ what, part }) => ({ what, part: part / Math.max(1, sum) }))
+    .filter(({ part }) => part >= LEAST_PART)
+    .sort((a, b) => b.part - a.part);
+}
