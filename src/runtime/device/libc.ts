@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 import { SystemError } from '../../errors.js';
+import { FdWatches, type FdWatch, type Readiness } from './fd-watches.js';
 
 /**
  * The few calls of the C library that shared memory between processes and sockets need. Lengths and offsets are bytes. Calls
@@ -71,24 +72,11 @@ export interface Libc {
    */
   pollFds(fds: Int32Array, count: number, timeoutMs: number): number;
   /**
-   * Watches a descriptor in the event loop, from now on; one of node:net, too.
+   * Watches a descriptor in the event loop, from now on; one of node:net, too. It has one watch at a time.
    *
    * @param callback called once, when the descriptor is ready or broken; `start` watches again
    */
   watchFd(fd: number, wanted: Readiness, callback: () => void): FdWatch;
-}
-
-/** What a descriptor can be waited for. */
-export interface Readiness {
-  readonly readable?: boolean;
-  readonly writable?: boolean;
-}
-
-/** Keeps the process alive while it watches. */
-export interface FdWatch {
-  start(wanted: Readiness): void;
-  stop(): void;
-  close(): void;
 }
 
 export const POLLIN = 1;
@@ -141,6 +129,7 @@ const O_CLOEXEC = 0o2000000;
 const F_DUPFD_CLOEXEC = 1030;
 const EPOLL_CTL_ADD = 1;
 const EPOLL_CTL_DEL = 2;
+const EPOLL_CTL_MOD = 3;
 const RTLD_NOW = 2;
 const RTLD_NODELETE = 4096;
 /** Linux moves at most a page less than 2 GiB at once. */
@@ -204,6 +193,7 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
   const poll = c.func('int poll(void *fds, ulong nFds, int timeoutMs)');
   const epollCreate = c.func('int epoll_create1(int flags)');
   const epollControl = c.func('int epoll_ctl(int epoll, int operation, int fd, const void *event)');
+  const epollWait = c.func('int epoll_wait(int epoll, void *events, int most, int timeoutMs)');
 
   const failed = (call: string): SystemError => {
     const errno = koffi.errno();
@@ -228,8 +218,19 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
 
   const addressOf = (view: Uint8Array): bigint => koffi.address(memmove(view, view, 0));
   const byte = new Uint8Array(1);
-  // struct epoll_event: events u32, data
-  const epollEvent = new Uint32Array(4);
+  const watches = new FdWatches({
+    create: () => check('epoll_create1', epollCreate(O_CLOEXEC)),
+    add: (epoll, fd, event) => void check('epoll_ctl', epollControl(epoll, EPOLL_CTL_ADD, fd, event)),
+    modify: (epoll, fd, event) => void check('epoll_ctl', epollControl(epoll, EPOLL_CTL_MOD, fd, event)),
+    remove: (epoll, fd) => void epollControl(epoll, EPOLL_CTL_DEL, fd, null),
+    wait: (epoll, events, most) => moved(epollWait(epoll, events, most, 0)),
+    close: (fd) => void check('close', close(fd)),
+    pollReadable(fd, callback) {
+      const wanted = { readable: true };
+      const handle = koffi.node.poll(fd, wanted, callback);
+      return { start: () => handle.start(wanted, callback), stop: () => handle.stop(), close: () => handle.close() };
+    },
+  });
   /** What a call that moves bytes came to. Signals that interrupt it are of no concern: it never waits. */
   const moved = (bytes: unknown): number => (bytes === -1 ? -koffi.errno() : (bytes as number));
   // struct iovec: address u64, length u64
@@ -307,38 +308,6 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
       const nReady = poll(fds, count, timeoutMs) as number;
       return nReady < 0 && koffi.errno() === constants.errno.EINTR ? 0 : check('poll', nReady);
     },
-    watchFd(fd, wanted, callback) {
-      // The loop refuses a second handle on a descriptor, and a duplicate would keep a connection open after the end of a
-      // thread. So it watches an epoll instance, which does neither.
-      const epoll = check('epoll_create1', epollCreate(O_CLOEXEC));
-      const set = ({ readable = false, writable = false }: Readiness): void => {
-        epollEvent[0] = (readable ? POLLIN : 0) | (writable ? POLLOUT : 0);
-        epollControl(epoll, EPOLL_CTL_DEL, fd, epollEvent);
-        check('epoll_ctl', epollControl(epoll, EPOLL_CTL_ADD, fd, epollEvent));
-      };
-      set(wanted);
-      // koffi crashes on a call after `close`.
-      let handle: PollHandle | undefined;
-      const ready = (): void => {
-        handle?.stop();
-        callback();
-      };
-      const whenReadable = { readable: true };
-      handle = koffi.node.poll(epoll, whenReadable, ready);
-      return {
-        start(again) {
-          if (handle === undefined) return;
-          set(again);
-          handle.start(whenReadable, ready);
-        },
-        stop: () => handle?.stop(),
-        close() {
-          if (handle === undefined) return;
-          handle.close();
-          handle = undefined;
-          close(epoll);
-        },
-      };
-    },
+    watchFd: (fd, wanted, callback) => watches.open(fd, wanted, callback),
   };
 }

@@ -47,7 +47,6 @@ abstract class SocketConnection implements Connection {
   /** Bytes of the frame that is coming. */
   protected have = 0;
   readonly #whyGone: WhyGone | undefined;
-  readonly #ready = (): void => this.#listener?.();
   #report: WaitReport | undefined;
   #listener: (() => void) | undefined;
   #socketError: Error | undefined;
@@ -66,7 +65,6 @@ abstract class SocketConnection implements Connection {
     this.polled = this.wire.polled;
     this.#whyGone = whyGone;
     const closed = (): void => {
-      this.wire.close();
       this.#freeUnused();
       this.#explainEnd();
     };
@@ -87,7 +85,7 @@ abstract class SocketConnection implements Connection {
 
   onNews(listener: (() => void) | undefined): void {
     this.#listener = listener;
-    this.wire.watch(listener && this.#ready);
+    this.wire.await(listener !== undefined);
   }
 
   check(): void {

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
-import type { FdWatch, Libc } from '../device/libc.js';
+import type { Libc } from '../device/libc.js';
 import { SystemError } from '../../errors.js';
 import { frame, FRAME_HEADER_BYTES } from './socket-frames.js';
 import type { SlotMemory } from './socket-memory.js';
@@ -20,12 +20,10 @@ export interface Wire {
   flush(): boolean;
   /** Bytes received, at most `bytes`; 0 when none has come, -1 when none will ever come. */
   receive(place: number, bytes: number): number;
-  /** Calls when it is worth to receive or flush. Keeps the process alive meanwhile. */
-  watch(ready: (() => void) | undefined): void;
+  /** Keeps the process alive, or no longer, where node:net calls for news. */
+  await(isAwaited: boolean): void;
   /** Gives what is unsent to node:net. Returns whether it has to read from now on. */
   giveBack(): boolean;
-  /** Called when the socket has closed. */
-  close(): void;
 }
 
 /** node:net moves the bytes, in the event loop. */
@@ -57,18 +55,14 @@ export class NodeWire implements Wire {
     return 0;
   }
 
-  watch(ready: (() => void) | undefined): void {
+  await(isAwaited: boolean): void {
     if (this.#socket.destroyed) return; // node:net would keep the wish, each time anew, for a connection that never comes
-    if (ready === undefined) this.#socket.unref();
-    else this.#socket.ref();
+    if (isAwaited) this.#socket.ref();
+    else this.#socket.unref();
   }
 
   giveBack(): boolean {
     return false;
-  }
-
-  close(): void {
-    // Nor is there anything to close.
   }
 }
 
@@ -96,7 +90,6 @@ export class SystemWire implements Wire {
   #outbox = -1;
   #cannotWrite = false;
   #isOver = false;
-  #watch: FdWatch | undefined;
 
   constructor(socket: Socket, memory: SlotMemory, { libc, held }: SystemCalls) {
     this.#socket = socket;
@@ -156,40 +149,23 @@ export class SystemWire implements Wire {
     if (received > 0) return received;
     if (received === -EAGAIN || received === -EINTR) return 0;
     if (received < 0) this.#failed('receiving', received);
-    this.#end();
+    this.#isOver = true;
     return -1;
   }
 
-  watch(ready: (() => void) | undefined): void {
-    const { fd } = this;
-    if (ready === undefined || fd < 0) {
-      this.#watch?.stop();
-      return;
-    }
-    const wanted = { readable: true, writable: this.#first < this.#next };
-    if (this.#watch === undefined) this.#watch = this.#libc.watchFd(fd, wanted, ready);
-    else this.#watch.start(wanted);
+  await(): void {
+    // The caller sleeps on the descriptor.
   }
 
   giveBack(): boolean {
     if (this.#isOver || this.#socket.destroyed) return false;
-    this.#end();
+    this.#isOver = true;
     for (; this.#first < this.#next; this.#first++) {
       const i = this.#first % QUEUE;
       writeTo(this.#socket, this.#memory, this.#places[i] ?? 0, this.#lengths[i] ?? 0);
     }
     this.#held.letGo();
     return true;
-  }
-
-  close(): void {
-    this.#end();
-  }
-
-  #end(): void {
-    this.#isOver = true;
-    this.#watch?.close();
-    this.#watch = undefined;
   }
 
   /**

@@ -76,8 +76,8 @@ export interface Connection {
   flush(): boolean;
   /**
    * Calls `listener` after each event that may let `acquire` or `peek` give another answer. While there is a listener,
-   * the connection keeps the process alive. `undefined` ends it. A polled connection with a descriptor calls once, when
-   * it is readable, or writable where something is left to flush; one without never calls.
+   * the connection keeps the process alive. `undefined` ends it. A polled connection calls for one event only, of which its
+   * descriptor tells nothing: it is known why it broke.
    */
   onNews(listener: (() => void) | undefined): void;
   /**

@@ -71,6 +71,25 @@ describe.runIf('libc' in loaded)('calls on descriptors', () => {
     watch.stop();
   });
 
+  test('a descriptor can be watched anew each time, and beside others', async () => {
+    const pipes = [openPipe(), openPipe()];
+    for (let time = 0; time < 3; time++) {
+      const woken = pipes.map(
+        ({ readEnd }) =>
+          new Promise<void>((resolve) => {
+            const watch = libc.watchFd(readEnd, { readable: true }, () => {
+              watch.close();
+              resolve();
+            });
+          }),
+      );
+      for (const { writeEnd } of pipes) libc.writeFd(writeEnd);
+      await Promise.all(woken);
+      for (const { readEnd } of pipes) expect(libc.readFd(readEnd)).toBe(1);
+    }
+    expect(() => libc.watchFd(1e6, { readable: true }, () => undefined)).toThrow('EBADF');
+  });
+
   test('bytes go through a socket from and to addresses, as far as there is room', async () => {
     const server = createServer();
     const accepted = new Promise<Socket>((resolve) => server.on('connection', resolve));

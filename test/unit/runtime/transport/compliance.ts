@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { Segment } from '../../../../src/runtime/device/segment.js';
 import { InvalidUsageError } from '../../../../src/errors.js';
 import type { FifoSize, ReceiveConnection, SendConnection, TransportName } from '../../../../src/runtime/transport/transport.js';
-import { openPair, thrown, until, type ConnectedPair, type Ends } from './pairs.js';
+import { news, openPair, thrown, until, type ConnectedPair, type Ends } from './pairs.js';
 
 const size: FifoSize = { steps: 4, slotBytes: 2000 };
 
@@ -226,10 +226,10 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
         expect(end.polled).toBe(moves?.[i] === 'system calls');
         expect(end.fd >= 0).toBe(end.polled);
       }
-      const arrived = new Promise<void>((resolve) => receiver.onNews(resolve));
+      const arrived = news(receiver);
       for (let i = 0; i < size.steps; i++) write(sender, senderSegment, pattern(i, 10));
       await arrived;
-      const credited = new Promise<void>((resolve) => sender.onNews(resolve));
+      const credited = news(sender);
       await until(() => receiver.peek() >= 0);
       read(receiver, receiverSegment);
       await credited;
@@ -237,7 +237,7 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       await until(() => receiver.peek() >= 0);
       for (let i = 1; i < size.steps; i++) read(receiver, receiverSegment);
       expect(receiver.peek()).toBe(-1);
-      const ended = new Promise<void>((resolve) => receiver.onNews(resolve));
+      const ended = news(receiver);
       await Promise.all([sender.close(), ended]);
       await until(() => thrown(() => receiver.peek()) !== undefined);
       expect(receiver.fd).toBe(-1);

@@ -114,6 +114,21 @@ async function join(from: Transport, to: Transport): Promise<Pick<ConnectedPair,
   return { sender, receiver, closeTransports };
 }
 
+/** Sleeps in the event loop until a connection of sockets has news, as a rank does. */
+export async function news(end: SendConnection | ReceiveConnection): Promise<void> {
+  if (end.fd < 0) {
+    await new Promise<void>((resolve) => end.onNews(resolve));
+    end.onNews(undefined);
+    return;
+  }
+  await new Promise<void>((resolve) => {
+    const watch = libc!.watchFd(end.fd, { readable: true, writable: !end.flush() }, () => {
+      watch.close();
+      resolve();
+    });
+  });
+}
+
 /** Lets the event loop turn until it is so; the test's own limit ends what never is. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setImmediate(resolve));

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { POLLIN, POLLOUT, setPollEntry } from '../../../../src/runtime/device/libc.js';
 import { RemoteError } from '../../../../src/errors.js';
 import type { FifoSize } from '../../../../src/runtime/transport/transport.js';
-import { libc, openPair, thrown, until, type ConnectedPair, type Ends } from './pairs.js';
+import { libc, news, openPair, thrown, until, type ConnectedPair, type Ends } from './pairs.js';
 
 const small: FifoSize = { steps: 4, slotBytes: 2000 };
 /** More than the kernel takes of a connection that nobody reads. */
@@ -79,11 +79,11 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
     const drained = (async () => {
       while (!sender.flush()) {
         naps++;
-        await new Promise<void>((resolve) => sender.onNews(resolve));
+        await news(sender);
       }
     })();
     for (const seed of [1, 2]) {
-      while (receiver.peek() < 0) await new Promise<void>((resolve) => receiver.onNews(resolve));
+      while (receiver.peek() < 0) await news(receiver);
       expectMessage(ends, large.slotBytes, seed);
       receiver.release();
     }
@@ -157,10 +157,10 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
     const before = descriptors();
     for (const ending of ['close', 'abort', 'kill'] as const) {
       const { sender, receiver, kill, closeTransports } = await open(small);
-      for (const end of [sender, receiver]) {
-        end.onNews(() => undefined);
-        end.onNews(undefined);
-      }
+      const arrived = news(receiver);
+      sender.acquire();
+      sender.post(1);
+      await arrived;
       expect(descriptors()).toBeGreaterThan(before);
       if (ending === 'kill') kill(0);
       if (ending === 'abort') sender.abort(new Error('enough'));

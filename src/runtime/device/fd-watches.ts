@@ -1,0 +1,134 @@
+import { InternalError } from '../../errors.js';
+
+/** What a descriptor can be waited for. */
+export interface Readiness {
+  readonly readable?: boolean;
+  readonly writable?: boolean;
+}
+
+/** A descriptor in the event loop. Keeps the process alive while it is watched. */
+export interface FdWatch {
+  /** Watches until the descriptor is ready or broken, and calls back then. */
+  start(wanted: Readiness): void;
+  stop(): void;
+  /** For good. */
+  close(): void;
+}
+
+/** The calls of the C library and of libuv that watching needs. */
+export interface EpollCalls {
+  create(): number;
+  add(epoll: number, fd: number, event: Uint32Array): void;
+  modify(epoll: number, fd: number, event: Uint32Array): void;
+  /** Does nothing where the descriptor has been closed. */
+  remove(epoll: number, fd: number): void;
+  /** Fills in what is ready now, and returns how many descriptors that are. */
+  wait(epoll: number, events: Uint32Array, most: number): number;
+  close(fd: number): void;
+  /** Calls back in each turn of the event loop in which the descriptor is readable. */
+  pollReadable(fd: number, callback: () => void): LoopHandle;
+}
+
+/** Crashes on a call after `close`. */
+export interface LoopHandle {
+  start(): void;
+  stop(): void;
+  close(): void;
+}
+
+const READABLE = 1;
+const WRITABLE = 4;
+const ONE_SHOT = 2 ** 30;
+const MOST_EVENTS = 64;
+/** Of struct epoll_event, in words: `events` comes first, then the descriptor, after a gap except on x86-64. */
+const [EVENT_WORDS, FD_WORD] = process.arch === 'x64' ? [3, 1] : [4, 2];
+
+/**
+ * Watches descriptors in a thread's event loop. libuv refuses a second handle on a descriptor of node:net, and a duplicate
+ * would keep a connection open when the thread is terminated. So one epoll instance, which does neither, has them all, and
+ * libuv watches that.
+ */
+export class FdWatches {
+  readonly #calls: EpollCalls;
+  readonly #watches = new Map<number, Watch>();
+  readonly #events = new Uint32Array(MOST_EVENTS * EVENT_WORDS);
+  readonly #event = new Uint32Array(EVENT_WORDS);
+  #epoll = -1;
+  #handle: LoopHandle | undefined;
+  #nWatching = 0;
+
+  constructor(calls: EpollCalls) {
+    this.#calls = calls;
+  }
+
+  /** A descriptor has one watch at a time. */
+  open(fd: number, wanted: Readiness, callback: () => void): FdWatch {
+    if (this.#watches.has(fd)) throw new InternalError('INTERNAL', `descriptor ${fd} is watched already`);
+    if (this.#handle === undefined) {
+      this.#epoll = this.#calls.create();
+      this.#handle = this.#calls.pollReadable(this.#epoll, () => this.#dispatch());
+      this.#handle.stop();
+    }
+    const watch: Watch = { fd, callback, isRegistered: false, isWatching: false };
+    this.#watches.set(fd, watch);
+    try {
+      this.#start(watch, wanted);
+    } catch (error) {
+      this.#close(watch);
+      throw error;
+    }
+    return { start: (again) => this.#start(watch, again), stop: () => this.#stop(watch), close: () => this.#close(watch) };
+  }
+
+  #start(watch: Watch, { readable = false, writable = false }: Readiness): void {
+    const { fd } = watch;
+    if (this.#watches.get(fd) !== watch) return;
+    this.#event[0] = (readable ? READABLE : 0) | (writable ? WRITABLE : 0) | ONE_SHOT;
+    this.#event[FD_WORD] = fd;
+    if (watch.isRegistered) this.#calls.modify(this.#epoll, fd, this.#event);
+    else this.#calls.add(this.#epoll, fd, this.#event);
+    watch.isRegistered = true;
+    if (watch.isWatching) return;
+    watch.isWatching = true;
+    if (++this.#nWatching === 1) this.#handle?.start();
+  }
+
+  #stop(watch: Watch): void {
+    if (watch.isRegistered) this.#calls.remove(this.#epoll, watch.fd);
+    watch.isRegistered = false;
+    if (watch.isWatching) this.#unwatch(watch);
+  }
+
+  #unwatch(watch: Watch): void {
+    watch.isWatching = false;
+    if (--this.#nWatching === 0) this.#handle?.stop();
+  }
+
+  #close(watch: Watch): void {
+    if (this.#watches.get(watch.fd) !== watch) return;
+    this.#stop(watch);
+    this.#watches.delete(watch.fd);
+    if (this.#watches.size > 0) return;
+    this.#handle?.close();
+    this.#handle = undefined;
+    this.#calls.close(this.#epoll);
+  }
+
+  #dispatch(): void {
+    const nReady = this.#calls.wait(this.#epoll, this.#events, MOST_EVENTS);
+    for (let i = 0; i < nReady; i++) {
+      const watch = this.#watches.get(this.#events[i * EVENT_WORDS + FD_WORD] ?? -1);
+      if (watch?.isWatching !== true) continue;
+      this.#unwatch(watch);
+      watch.callback();
+    }
+  }
+}
+
+interface Watch {
+  readonly fd: number;
+  readonly callback: () => void;
+  /** Remains so after it was ready, until it is stopped. */
+  isRegistered: boolean;
+  isWatching: boolean;
+}
