@@ -5,6 +5,7 @@ import { makeTwoHosts, whyNoHosts } from './two-hosts.js';
 import type { TwoHosts } from './two-hosts.js';
 
 const reason = whyNoHosts();
+const overIPv6 = { TCCL_SOCKET_FAMILY: 'AF_INET6' };
 const blocking = { TCCL_TEST_CONFIG: '{"blocking":true}' };
 /** Milliseconds beyond the heartbeat that a busy machine may need until all ranks have heard. */
 const NEWS_MS = 8000;
@@ -31,7 +32,7 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
         SLURM_JOB_ID: '1',
         SLURM_STEP_ID: '0',
         TCCL_HOSTID: `host ${host}`,
-        TCCL_COMM_ID: `10.213.77.1:${port}`,
+        TCCL_COMM_ID: `${'TCCL_SOCKET_FAMILY' in ownEnv ? '[fd77::1]' : '10.213.77.1'}:${port}`,
         ...ownEnv,
       };
       const fixture = startFixture('vanished.mjs', args, env, hosts!.on[host]);
@@ -54,6 +55,9 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
     for (const [rank, { lines }] of (await Promise.all(ranks.map(({ ended }) => ended))).entries()) {
       const ended = lines.at(-1);
       expect(ended, `rank ${rank}`).toMatchObject({ code: 'RANK_DIED' });
+      expect(ended?.['message']).toMatch(
+        /^rank [0-3] .*cannot be reached: its host (10\.213\.77\.|fd77::)[12] has not answered .*is down/,
+      );
       expect(Number(ended?.['atMs']) - cutMs, JSON.stringify(ended)).toBeLessThan(1000 * seconds + NEWS_MS);
     }
   }
@@ -62,6 +66,9 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
     ['in small calls', 'small', {}],
     ['in large calls', 'large', {}],
     ['while a message is awaited', 'message', {}],
+    ['in small calls over IPv6', 'small', overIPv6],
+    ['in large calls over IPv6', 'large', overIPv6],
+    ['while a message is awaited over IPv6', 'message', overIPv6],
     ['in small calls, with sockets of a thread', 'small', blocking],
     ['in large calls, with sockets of a thread', 'large', blocking],
   ])('is noticed %s when its cable is cut', (_, what, env) => expectNoticed(what, 4, (two) => two.cut(), env));

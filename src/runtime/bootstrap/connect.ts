@@ -1,12 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeValue } from '../../describe-value.js';
-import { describeError, InvalidArgumentError, RemoteError, TcclError, TimeoutError, type ErrorDetails } from '../../errors.js';
+import {
+  describeError,
+  InvalidArgumentError,
+  RemoteError,
+  SystemError,
+  TcclError,
+  TimeoutError,
+  type ErrorDetails,
+} from '../../errors.js';
 import { version as ownVersion } from '../../version.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { formatAddress, inZone, parseAddress } from './address.js';
 import type { Address } from './address.js';
 import type { Bootstrap } from './bootstrap.js';
+import type { Connection } from './connection.js';
 import { dial } from './dial.js';
 import { packError, unpackError } from './error-transfer.js';
 import { Group } from './group.js';
@@ -24,7 +33,7 @@ import type { Introduction } from './peer-info.js';
 import type { CheckIn } from './roll.js';
 import { VERDICT_GRACE_MS } from './root.js';
 import { setUpHeader } from './set-up-message.js';
-import type { Answer } from './set-up-message.js';
+import type { Answer, Confirmation } from './set-up-message.js';
 import { secretOf, type UniqueId } from './unique-id.js';
 
 export interface ConnectOptions {
@@ -55,6 +64,9 @@ export interface Stagger {
   readonly aboveRanks: number;
   readonly pauseMs: number;
 }
+
+/** How long the root's answer may still be on its way when the connection with the root has ended. */
+const ROOT_GRACE_MS = 1000;
 
 /** As NCCL does. */
 const defaultStagger: Stagger = { aboveRanks: 128, pauseMs: 1 };
@@ -117,6 +129,8 @@ class SetUp {
   readonly #ended = new AbortController();
   readonly #listeners: Listener[] = [];
   #liftLimit: () => void = () => undefined;
+  /** Whether the root has answered, or this rank has given up: whether the root lives does not matter any more. */
+  #isAnswered = false;
 
   constructor(options: ConnectOptions) {
     const { rank, nRanks, timeoutMs } = options;
@@ -179,7 +193,7 @@ class SetUp {
     const answerAddress = formatAddress(answerListener.address);
     const peerAddress = formatAddress(peerListener.address);
 
-    await this.#checkIn(root, {
+    const checkedIn = await this.#checkIn(root, {
       rank,
       nRanks,
       version,
@@ -190,7 +204,10 @@ class SetUp {
       pid,
       processHash,
     });
-    const next = await this.#awaitAnswer(answer.promise, root, answerAddress);
+    const next = await this.#awaitAnswer(answer.promise, root, answerAddress).finally(() => {
+      this.#isAnswered = true;
+      void checkedIn.leave();
+    });
     answerListener.close();
 
     const secret = sessionSecret(secretOf(id), Buffer.from(next.sessionNonce, 'hex'));
@@ -221,8 +238,8 @@ class SetUp {
     return { text: `${formatAddress(address)}, in the process of rank ${rankOfRoot},`, details: { ranks: [rankOfRoot] } };
   }
 
-  /** Tells the root of this rank, again and again until the root has confirmed it. */
-  async #checkIn(root: Address, checkIn: Omit<CheckIn, 'remainingMs'>): Promise<void> {
+  /** Tells the root of this rank, again and again until the root has confirmed it. Returns the connection. */
+  async #checkIn(root: Address, checkIn: Omit<CheckIn, 'remainingMs'>): Promise<Connection> {
     const { id, rank, nRanks, timeoutMs, stagger = defaultStagger } = this.#options;
     const { signal } = this.#ended;
     const { text, details } = this.#rootAt(root);
@@ -237,23 +254,45 @@ class SetUp {
         ),
     );
     if (nRanks > stagger.aboveRanks) await sleep(rank * stagger.pauseMs, undefined, { signal });
-    for (let isConfirmed = false; !isConfirmed;) {
-      const confirmation = withResolvers<boolean>();
+    while (true) {
+      const confirmation = withResolvers<Confirmation | undefined>();
+      let stays = false;
       const connection = await dial({
         address: root,
         secret: secretOf(id),
         greeting: { purpose: purposes.checkIn, from: rank, to: ROOT_RANK },
-        events: { message: () => confirmation.resolve(true), end: () => confirmation.resolve(false) },
+        events: {
+          message: ({ data }) => confirmation.resolve(decodeJson(data) as Confirmation),
+          end: () => {
+            confirmation.resolve(undefined);
+            if (stays) this.#missRoot(root);
+          },
+        },
         signal,
         onFailure: (error) => (failure = describeError(error)),
       });
       const remainingMs = Math.max(1, this.#begun + timeoutMs - this.#clock.look());
       // Whether it arrived is told by the end of the connection.
       connection.send(setUpHeader, encodeJson({ ...checkIn, remainingMs } satisfies CheckIn)).catch(() => undefined);
-      isConfirmed = await confirmation.promise;
+      const confirmed = await confirmation.promise;
+      if (confirmed !== undefined) {
+        stays = confirmed.stays;
+        return connection;
+      }
       failure = 'the root closed the connection';
       void connection.leave();
     }
+  }
+
+  /** The root's process has ended, or the root was closed: no answer can come, unless one is about to be read. */
+  #missRoot(root: Address): void {
+    const { text, details } = this.#rootAt(root);
+    const message = `the root at ${text} ended before all ranks had come`;
+    const [rank] = details.ranks ?? [];
+    const error = rank === undefined ? new SystemError('NETWORK', message) : new RemoteError('RANK_DIED', message, { rank });
+    setTimeout(() => {
+      if (!this.#isAnswered) this.#ended.abort(error);
+    }, ROOT_GRACE_MS).unref();
   }
 
   async #awaitAnswer(answer: Promise<Answer>, root: Address, answerAddress: string): Promise<Extract<Answer, { next: string }>> {

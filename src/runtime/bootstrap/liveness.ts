@@ -34,6 +34,18 @@ export function setHeartbeat(ms: number): void {
   heartbeatMs = ms;
 }
 
+/** Why a connection ended whose other host is silent. */
+class HostSilent extends SystemError {
+  constructor(message: string) {
+    super('NETWORK', message);
+  }
+}
+
+/** What to say of a rank whose connection broke for that, if it did: `cannot be reached: its host …`. */
+export function unreachable(cause: unknown): string | undefined {
+  return cause instanceof HostSilent ? `cannot be reached: ${cause.message}: it, or the way to it, is down` : undefined;
+}
+
 /** Watches a connected socket, unless both ends are on this host, whose kernel tells of every end. */
 export function watchHost(socket: Socket): void {
   if (heartbeatMs === 0 || socket.destroyed || socket.localAddress === undefined || socket.localAddress === socket.remoteAddress)
@@ -72,9 +84,8 @@ function look(): void {
     if (now - one.silentSinceMs < limitMs) continue;
     const what = state.retransmits > 0 ? `data sent ${state.retransmits + 1} times` : `${state.unansweredProbes} probes`;
     socket.destroy(
-      new SystemError(
-        'NETWORK',
-        `${socket.remoteAddress ?? 'the other host'} has not answered ${what} within ${heartbeatMs / 1000} s (TCCL_HEARTBEAT): it, or the way to it, is down`,
+      new HostSilent(
+        `its host ${socket.remoteAddress ?? ''} has not answered ${what} within ${heartbeatMs / 1000} s (TCCL_HEARTBEAT)`,
       ),
     );
   }

@@ -8,6 +8,7 @@ import type { Connection, ConnectionEvents, Message, MessageHeader } from './con
 import { dial } from './dial.js';
 import { inRanksOfNetwork, packError, unpackError } from './error-transfer.js';
 import { purposes } from './handshake.js';
+import { unreachable } from './liveness.js';
 import { eventOf, isSpread } from './notice.js';
 import type { Notice, SpreadNotice } from './notice.js';
 import { Peer } from './peer.js';
@@ -376,7 +377,8 @@ export class Mesh {
   #ended(peer: Peer, cause: Error | undefined): void {
     if (cause !== undefined && peer.hasEnded) peer.loseNow();
     if (this.signal.aborted || peer.gone !== undefined || peer.hasLeft) return;
-    this.spread({ kind: cause === undefined ? 'left' : 'died', rank: peer.rank });
+    const { rank } = peer;
+    this.spread(cause === undefined ? { kind: 'left', rank } : { kind: 'died', rank, why: unreachable(cause) });
     if (cause === undefined) this.#takeLeave(peer);
   }
 
@@ -405,7 +407,7 @@ export class Mesh {
         return;
       }
       case 'died':
-        this.#loseLater(notice.rank, 'RANK_DIED', 'died: its connections broke without a goodbye');
+        this.#loseLater(notice.rank, 'RANK_DIED', notice.why ?? 'died: its connections broke without a goodbye');
         return;
       case 'aborted':
         this.#loseLater(notice.rank, 'ABORTED', `aborted: ${notice.reason}`);

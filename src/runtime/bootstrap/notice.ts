@@ -2,8 +2,8 @@ import type { TransferredError } from './error-transfer.js';
 
 /** News of ranks. Those for all travel along the ring; each is told once, however many ranks have seen it happen. */
 export type Notice =
-  /** The rank's connections broke without a goodbye. */
-  | { readonly kind: 'died'; readonly rank: number }
+  /** The rank's connections broke without a goodbye; `why` where that is not its death. */
+  | { readonly kind: 'died'; readonly rank: number; readonly why?: string | undefined }
   /** The rank gave up, for a reason that it tells. */
   | { readonly kind: 'aborted'; readonly rank: number; readonly reason: string }
   /** The rank said goodbye. */

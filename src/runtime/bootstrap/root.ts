@@ -5,6 +5,7 @@ import { checkOptionNames } from '../../option-names.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { inZone, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
+import type { Connection } from './connection.js';
 import { dial } from './dial.js';
 import { packError } from './error-transfer.js';
 import { purposes, ROOT_RANK } from './handshake.js';
@@ -15,7 +16,7 @@ import { Listener } from './listener.js';
 import { Roll } from './roll.js';
 import type { CheckIn } from './roll.js';
 import { decodeCheckIn, setUpHeader } from './set-up-message.js';
-import type { Answer } from './set-up-message.js';
+import type { Answer, Confirmation } from './set-up-message.js';
 import type { StrangerLimits } from './stranger-limits.js';
 import { SECRET_BYTES, secretOf, UniqueId } from './unique-id.js';
 
@@ -106,14 +107,18 @@ async function open(at: Address, secret: Uint8Array, options: RootOptions, idOf:
       const connection = openConnection({
         message: ({ data }) => {
           desk.checkIn(decodeCheckIn(data));
-          connection.send(setUpHeader, encodeJson({})).catch(() => undefined); // a rank that is gone is missed later
+          const confirmation: Confirmation = { stays: desk.keep(connection) };
+          connection.send(setUpHeader, encodeJson(confirmation)).catch(() => undefined); // a rank that is gone is missed later
         },
-        end: () => undefined,
+        end: () => desk.forget(connection),
       });
     },
   });
   return { id: idOf(listener.address), done: desk.done, close: () => desk.close() };
 }
+
+/** The connections of so many ranks stay open until they have their answer: those hear at once when the root's process ends. */
+const MOST_KEPT = 512;
 
 /** Where ranks check in, and from where they get their answers. */
 class Desk {
@@ -126,6 +131,7 @@ class Desk {
   readonly #processHash = identify().processHash;
   /** Answers under way. */
   readonly #answering = new Set<AbortController>();
+  readonly #kept = new Set<Connection>();
   #resolveDone: () => void = () => undefined;
   #verdict: TcclError | undefined;
   #settled: NodeJS.Timeout | undefined;
@@ -149,7 +155,18 @@ class Desk {
     clearTimeout(this.#settled);
     this.#stopListening();
     for (const giveUp of this.#answering) giveUp.abort();
+    for (const connection of this.#kept) void connection.leave();
     this.#resolveDone();
+  }
+
+  /** Keeps a rank's connection open, unless there are too many. */
+  keep(connection: Connection): boolean {
+    if (this.#kept.size < MOST_KEPT) this.#kept.add(connection);
+    return this.#kept.has(connection);
+  }
+
+  forget(connection: Connection): void {
+    this.#kept.delete(connection);
   }
 
   checkIn(checkIn: CheckIn): void {

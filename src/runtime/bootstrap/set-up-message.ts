@@ -7,6 +7,12 @@ import type { CheckIn } from './roll.js';
 /** The root's answer to a rank: where the next rank of the ring listens, or why there is no communicator. */
 export type Answer = { readonly next: string; readonly sessionNonce: string } | { readonly error: TransferredError };
 
+/** The root's confirmation of a check-in. */
+export interface Confirmation {
+  /** Whether the connection stays open until the answer, so that its end tells of the root's. */
+  readonly stays: boolean;
+}
+
 /** Check-ins and answers have a connection of their own each. */
 export const setUpHeader: MessageHeader = { space: 0, operation: 0, number: 0 };
 

@@ -1,5 +1,6 @@
 import { packError, unpackError } from '../bootstrap/error-transfer.js';
 import type { TransferredError } from '../bootstrap/error-transfer.js';
+import { unreachable } from '../bootstrap/liveness.js';
 import { InvalidUsageError, RemoteError, TcclError } from '../../errors.js';
 
 /** Longest packed reason: what every transport keeps room for. */
@@ -39,5 +40,6 @@ export function closedThere(peer: number): RemoteError {
 }
 
 export function died(rank: number, cause?: unknown): RemoteError {
-  return new RemoteError('RANK_DIED', `rank ${rank} died: it ended without closing the communicator`, { rank, cause });
+  const what = unreachable(cause) ?? 'died: it ended without closing the communicator';
+  return new RemoteError('RANK_DIED', `rank ${rank} ${what}`, { rank, cause });
 }

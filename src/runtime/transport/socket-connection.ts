@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { lookAtHosts, watchHost } from '../bootstrap/liveness.js';
+import { lookAtHosts, unreachable, watchHost } from '../bootstrap/liveness.js';
 import { endSocket, readOnAfterWrites } from '../bootstrap/socket-end.js';
 import type { WaitReport } from '../device/wait-report.js';
 import { SystemError } from '../../errors.js';
@@ -262,7 +262,7 @@ abstract class SocketConnection implements Connection {
    */
   #explainEnd(): void {
     if (this.endedThere !== undefined || this.endedHere !== undefined || this.#brokenSinceMs !== undefined) return;
-    if (this.#whyGone === undefined) {
+    if (this.#whyGone === undefined || unreachable(this.#cause) !== undefined) {
       this.#end(this.#died());
       this.#listener?.();
       return;
@@ -280,8 +280,12 @@ abstract class SocketConnection implements Connection {
       .then(explained);
   }
 
+  get #cause(): Error | undefined {
+    return this.#socketError ?? this.wire.failure ?? this.socket.errored ?? undefined;
+  }
+
   #died(): Error {
-    return died(this.peer, this.#socketError ?? this.wire.failure ?? this.socket.errored ?? undefined);
+    return died(this.peer, this.#cause);
   }
 
   /** Once neither the socket nor the caller uses the slots. */

@@ -192,7 +192,7 @@ describe('the root', () => {
       expects: ({ purpose }) => purpose === purposes.checkIn,
       admit: (_, open) => {
         const connection = open({
-          message: () => void connection.send(setUpHeader, new Uint8Array()).then(() => listener.close()),
+          message: () => void connection.send(setUpHeader, encodeJson({ stays: false })).then(() => listener.close()),
           end: () => undefined,
         });
       },
@@ -203,6 +203,30 @@ describe('the root', () => {
     expect((error as Error).message).toContain(
       `rank 0 checked in with the root at 127.0.0.1:${listener.address.port}, but got no answer at 127.0.0.1:`,
     );
+  });
+
+  it.each([
+    ['of rank 0', 0, { name: 'RemoteError', code: 'RANK_DIED', rank: 0 }],
+    ['of another process', undefined, { name: 'SystemError', code: 'NETWORK' }],
+  ])('%s that ends after a check-in is missed at once', async (_, rankOfRoot, expected) => {
+    const secret = randomBytes(SECRET_BYTES);
+    const listener = await Listener.open({
+      host: '127.0.0.1',
+      secret,
+      expects: ({ purpose }) => purpose === purposes.checkIn,
+      admit: (_, open) => {
+        const connection = open({
+          message: () => void connection.send(setUpHeader, encodeJson({ stays: true })).then(() => connection.destroy()),
+          end: () => undefined,
+        });
+      },
+    });
+    // Whoever waits for its time to pass waits for longer than the test.
+    const id = new UniqueId(listener.address, secret);
+    const error = await rejection(connect({ id, rank: 1, nRanks: 3, timeoutMs: 1_000_000, rankOfRoot }));
+    listener.close();
+    expect(error).toMatchObject(expected);
+    expect((error as Error).message).toMatch(/^the root at 127\.0\.0\.1:\d+.* ended before all ranks had come$/);
   });
 
   it('at host:port is found by ranks that came before it', async () => {
