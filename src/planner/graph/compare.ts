@@ -1,12 +1,13 @@
 import type { Candidate } from './candidate.js';
 import { Pattern } from './graph.js';
+import type { Rules } from '../versions/rules.js';
 import type { Improvement } from './trace.js';
 
 /**
  * Whether a candidate that has just completed a channel is better than the best so far, and by what: more bandwidth
  * over all channels, or the same over fewer hops. For NVLS more heads count first: each is one more GPU that reduces.
  */
-export function improvement(candidate: Candidate, best: Candidate): Improvement | undefined {
+export function improvement(candidate: Candidate, best: Candidate, { crossingBonus }: Rules): Improvement | undefined {
   if (candidate.nChannels < candidate.minChannels) return undefined;
   if (candidate.pattern === Pattern.NVLS) {
     if (candidate.nChannels > best.nChannels && candidate.nChannels <= candidate.gpuCount)
@@ -14,7 +15,8 @@ export function improvement(candidate: Candidate, best: Candidate): Improvement 
     return total(candidate.nChannels, candidate.bwInter) > total(best.nChannels, best.bwInter) ? 'bandwidth' : undefined;
   }
   const gbps = total(candidate.nChannels, candidate.bwIntra);
-  const bestGbps = total(best.nChannels, best.bwIntra);
+  const target = Math.fround(1 - (best.crossNic - candidate.crossNic) * crossingBonus);
+  const bestGbps = Math.fround(total(best.nChannels, best.bwIntra) * target);
   if (gbps > bestGbps) return best.nChannels === 0 ? 'first' : 'bandwidth';
   if (gbps < bestGbps) return undefined;
   const alike = candidate.pattern === best.pattern && candidate.crossNic === best.crossNic;

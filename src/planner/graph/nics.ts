@@ -123,9 +123,14 @@ export class Nics {
 
   /** Whether channels come in pairs of which the second enters where the first leaves, and leaves where it enters. */
   inPairs(pattern: Pattern, crossNic: CrossNic): boolean {
-    return this.#rules.pairedPatterns === 'all'
-      ? crossNic !== CrossNic.NEVER
-      : pattern === Pattern.RING && crossNic === CrossNic.PAIRED;
+    switch (this.#rules.pairedPatterns) {
+      case 'none':
+        return false;
+      case 'all':
+        return crossNic !== CrossNic.NEVER;
+      case 'rings':
+        return pattern === Pattern.RING && crossNic === CrossNic.PAIRED;
+    }
   }
 
   #same(net: number, other: number): boolean {

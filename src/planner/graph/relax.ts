@@ -114,10 +114,10 @@ export class Relaxation {
 
   #pairedNics(): boolean {
     const attempt = this.#attempt;
-    const all = this.#host.rules.pairedPatterns === 'all';
-    const canPair = all || this.#best.pattern === Pattern.RING || this.#best.pattern === Pattern.BALANCED_TREE;
+    const anyPattern = this.#host.rules.pairedPatterns !== 'rings';
+    const canPair = anyPattern || this.#best.pattern === Pattern.RING || this.#best.pattern === Pattern.BALANCED_TREE;
     if (this.#bounds.mayPairNics && attempt.crossNic === CrossNic.NEVER && canPair) {
-      const paired = all ? CrossNic.ALLOWED : CrossNic.PAIRED;
+      const paired = anyPattern ? CrossNic.ALLOWED : CrossNic.PAIRED;
       this.#tell('crossNic', attempt.crossNic, paired);
       attempt.crossNic = paired;
       return true;

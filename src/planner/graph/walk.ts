@@ -401,7 +401,7 @@ export class Walk {
   #complete(): void {
     const attempt = this.#attempt;
     attempt.nChannels++;
-    const better = improvement(attempt, this.#best);
+    const better = improvement(attempt, this.#best, this.#host.rules);
     if (better !== undefined) {
       this.#best.copyFrom(attempt);
       if (attempt.nChannels === attempt.maxChannels) this.#steps = PERFECT;

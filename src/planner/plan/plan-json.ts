@@ -283,6 +283,7 @@ function readNvls(json: JsonReader, { nRanks, kinds }: NodeTable): Nvls {
   return {
     ...readNumbers(json, ['nChannels', 'nChannelsBeforeBlackwell', 'chunkBytes', 'treeMaxChunkBytes']),
     nHeads,
+    treeHeads: json.field('treeHeads').integer(0, nHeads),
     heads: json
       .field('heads')
       .items(kinds.length)

@@ -10,9 +10,9 @@ export const LOCAL_GBPS = 5000;
 export const SPLIT_GPU_GBPS = 2618;
 
 /** One NVLink, in one direction, by compute capability. */
-export function nvLinkGBps(sm: number, { blackwellNvLinkGBps }: Rules = defaultRules): number {
+export function nvLinkGBps(sm: number, { blackwellNvLinkGBps, hopperNvLinkGBps }: Rules = defaultRules): number {
   if (sm >= 100) return Math.fround(blackwellNvLinkGBps);
-  if (sm >= 90) return Math.fround(20.6);
+  if (sm >= 90) return Math.fround(hopperNvLinkGBps);
   if (sm === 86) return 12;
   if (sm >= 70) return 20;
   if (sm >= 60) return 18;

@@ -29,7 +29,7 @@ export interface ChunkedCall {
  * chunks for ranks to work at the same time.
  */
 export function chunkBytes({ input, model }: Tuning, call: ChunkedCall): number {
-  const nvlsIsSlow = input.nNodes > 1 && model.AllReduce.NVLS.Simple.bandwidthGBps < 150;
+  const nvlsIsSlow = rulesOf(input).nvlsSmallWhereSlow && input.nNodes > 1 && model.AllReduce.NVLS.Simple.bandwidthGBps < 150;
   const chunk = unalignedChunk(input, call, nvlsIsSlow);
   const grain = rulesOf(input).chunksOfWholeLines ? grainBytes[call.protocol] : 1;
   return floor(chunk / grain) * grain;
@@ -47,7 +47,7 @@ function unalignedChunk(input: TuningInput, call: ChunkedCall, nvlsIsSlow: boole
     case 'NVLSTree':
       return nvlsTreeChunk(input, call, most);
     case 'Tree':
-      return call.protocol === 'LL128' ? treeLl128Chunk(input, call, most) : most;
+      return treeChunk(input, call, most);
     case 'PAT':
       return halved(
         most,
@@ -120,6 +120,26 @@ function stepped(
   steps: readonly (readonly [loops: number, limit: number])[],
 ): number {
   return steps.reduce((chunk, [loops, limit]) => (bytes < loops * together * chunk ? min(chunk, limit) : chunk), most);
+}
+
+function treeChunk(input: TuningInput, call: ChunkedCall, most: number): number {
+  const { treeChunks } = rulesOf(input);
+  switch (call.protocol) {
+    case 'LL':
+      return most;
+    case 'LL128': {
+      if (treeChunks !== 'simple too') return treeLl128Chunk(input, call, most);
+      return floor(treeLl128Chunk(input, call, floor(input.buffers.ll128 / STEPS_PER_BUFFER)) / 16) * 15;
+    }
+    case 'Simple':
+      return treeChunks === 'simple too' ? treeSimpleChunk(input, call, most) : most;
+  }
+}
+
+/** Older versions make chunks of Simple smaller, too, so that the whole tree is busy. */
+function treeSimpleChunk({ treeDepth }: TuningInput, { bytes, nChannels }: ChunkedCall, most: number): number {
+  const fewerThan = (loops: number) => (chunk: number) => floor(bytes / sizeProduct(nChannels, chunk)) < treeDepth * loops;
+  return halved(halved(halved(most, 128 * KIB, fewerThan(8)), 64 * KIB, fewerThan(4)), 32 * KIB, fewerThan(1));
 }
 
 /** A tree needs as many chunks as it is deep to be busy all along. */

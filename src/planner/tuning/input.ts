@@ -38,6 +38,8 @@ export interface TuningInput {
   /** Those of them that one call may use. */
   readonly callChannels: number;
   readonly buffers: BufferBytes;
+  /** Ranks of the longest way from the root of a tree down, as NCCL counts it. */
+  readonly treeDepth: number;
   /** NVLink SHARP; null without. */
   readonly nvls: {
     readonly nChannels: number;
@@ -59,7 +61,7 @@ export interface TuningInput {
 
 /** What the tuning model needs of a plan. */
 export function tuningInput(merged: Merged, { ncclVersion }: Pick<Parameters, 'ncclVersion'>): TuningInput {
-  const { nodes, agreement, graphs, nChannels, collChannels, buffers, nvls, collnet } = merged;
+  const { nodes, agreement, graphs, nChannels, collChannels, trees, buffers, nvls, collnet } = merged;
   const own = kindOf(nodes, 0);
   const direct = collnet === undefined ? undefined : collnetDirectOf(nodes, collnet, 0);
   return {
@@ -78,6 +80,7 @@ export function tuningInput(merged: Merged, { ncclVersion }: Pick<Parameters, 'n
     nChannels,
     callChannels: rulesOf({ ncclVersion }).copiesServeCalls ? nChannels : collChannels,
     buffers,
+    treeDepth: trees.depth,
     nvls:
       nvls === undefined
         ? null

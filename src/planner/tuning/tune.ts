@@ -157,7 +157,8 @@ function absence(
   if (!algorithmsOf[collective].includes(algorithm)) return { why: 'no-such-algorithm', collective, algorithm };
   if (protocol !== 'Simple' && (algorithm === 'NVLS' || algorithm === 'NVLSTree' || algorithm === 'PAT'))
     return { why: 'simple-only', algorithm, protocol };
-  if (algorithm === 'PAT' && !rules.pat) return { why: 'no-such-algorithm', collective, algorithm };
+  const lacksGather = algorithm === 'CollNetDirect' && collective !== 'AllReduce' && !rules.collnetGathers;
+  if (lacksGather || (algorithm === 'PAT' && !rules.pat)) return { why: 'no-such-algorithm', collective, algorithm };
   if (algorithm === 'PAT') return patAbsence(input, parameters);
   if (algorithm === 'NVLS' || algorithm === 'NVLSTree') {
     const { nChannels } = input.graphs.nvls;

@@ -66,7 +66,11 @@ export const mergeRules = {
       source: 'src/graph/connect.cc, ncclTopoPostset',
       undo: 'NCCL_MAX_NCHANNELS',
     },
-    { '2.18.1': ['hopper', 'Where the oldest GPU is a Hopper.'], '2.25.1': ['newer', 'Hopper and newer ones.'] },
+    {
+      '2.18.1': ['hopper, up to 16', 'Where the oldest GPU is a Hopper, up to 16 channels.'],
+      '2.20.3': ['hopper', 'Where the oldest GPU is a Hopper, fewer than 16 channels.'],
+      '2.25.1': ['newer', 'Hopper and newer ones, fewer than 16 channels.'],
+    },
   ),
   channelsFitArguments: since('2.22.3', {
     about: 'Channels that find room in the arguments of a kernel.',
@@ -105,6 +109,18 @@ export const mergeRules = {
     before: 'The network does not reduce.',
     now: 'It may.',
     source: 'src/init.cc, initTransportsRank',
+  }),
+  nvlsHeadsOnce: since('2.20.3', {
+    about: 'A GPU that is head of two channels of NVLink SHARP.',
+    before: 'It counts as two heads.',
+    now: 'It counts once.',
+    source: 'src/graph/connect.cc, ncclTopoPreset',
+  }),
+  nvlsTreesOfAllHeads: since('2.20.3', {
+    about: 'Which heads of NVLink SHARP have trees to other nodes.',
+    before: 'The first ones, as many as rings.',
+    now: 'All.',
+    source: 'src/graph/connect.cc, ncclTopoPreset',
   }),
   nvlsFewestGpus: byVersion(
     {

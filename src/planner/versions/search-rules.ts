@@ -65,9 +65,17 @@ export const searchRules = {
       undo: 'NCCL_CROSS_NIC=0 keeps all channels on their NICs in all versions',
     },
     {
-      '2.18.1': ['all', 'Rings and trees, wherever NICs may be crossed (crossNic 1).'],
+      '2.18.1': ['none', 'None: each channel may cross NICs for itself (crossNic 1).'],
+      '2.20.3': ['all', 'Rings and trees, wherever NICs may be crossed (crossNic 1).'],
       '2.23.4': ['rings', 'Rings, where NCCL_CROSS_NIC=2 (the default) lets the search cross NICs (crossNic 2).'],
     },
+  ),
+  crossingBonus: byVersion(
+    {
+      about: 'How much more bandwidth channels need that cross NICs, to count as better than those that do not.',
+      source: 'src/graph/search.cc, ncclTopoCompareGraphs',
+    },
+    { '2.18.1': [0.15, '15 %'], '2.20.3': [0, 'Any.'] },
   ),
   twoRingsForIslands: since('2.26.2', {
     about: 'Fewest rings on hosts whose GPUs are two NVLink islands.',

@@ -100,7 +100,26 @@ export const topologyRules = {
   ),
   blackwellNvLinkGBps: byVersion(
     { about: 'Bandwidth of one NVLink of a Blackwell GPU, GB/s.', source: 'src/graph/topo.h, SM100_NVLINK_BW' },
-    { '2.18.1': [20.6, '20.6, as on Hopper'], '2.25.1': [40, '40'], '2.27.5': [40.1, '40.1'] },
+    {
+      '2.18.1': [20, '20, as on Hopper'],
+      '2.20.3': [20.6, '20.6, as on Hopper'],
+      '2.25.1': [40, '40'],
+      '2.27.5': [40.1, '40.1'],
+    },
+  ),
+  hopperNvLinkGBps: byVersion(
+    { about: 'Bandwidth of one NVLink of a Hopper GPU, GB/s.', source: 'src/graph/topo.h, SM90_NVLINK_BW' },
+    { '2.18.1': [20, '20'], '2.20.3': [20.6, '20.6'] },
+  ),
+  broadcomSwitches: byVersion(
+    {
+      about: 'Which Broadcom switches, that show themselves as two levels, are flattened into one.',
+      source: 'src/graph/topo.cc, ncclTopoFlattenBcmSwitches',
+    },
+    {
+      '2.18.1': ['gen4', 'PEX Gen4, where both levels have exactly the same device number.'],
+      '2.20.3': ['gen4 and gen5', 'PEX Gen4 and Gen5.'],
+    },
   ),
   p2pThroughCpu: byVersion(
     {

@@ -61,6 +61,19 @@ export const tuningRules = {
     { about: 'NVLS for AllGather and ReduceScatter by ranks.', source: 'src/enqueue.cc, updateCollCostTable' },
     { '2.18.1': [true, 'On one node.'], '2.27.3': [false, 'On one node and on several.'] },
   ),
+  collnetGathers: since('2.20.3', {
+    about: 'CollNetDirect for AllGather and ReduceScatter.',
+    before: 'It is for AllReduce only.',
+    now: 'It is there, where each rank of a node has a head.',
+    source: 'src/graph/tuning.cc, ncclTopoTuneModel',
+  }),
+  nvlsSmallWhereSlow: since('2.19.3', {
+    about: 'Chunks of NVLS between nodes where it carries less than 150 GB/s.',
+    before: 'As elsewhere.',
+    now: 'At most 32 KiB.',
+    source: 'src/enqueue.cc, computeColl',
+    undo: 'NCCL_NVLS_CHUNKSIZE sets the chunk where NVLS carries more',
+  }),
   nvlsGatherMostRanks: byVersion(
     { about: 'Most ranks a node for NVLS with AllGather and ReduceScatter.', source: 'src/enqueue.cc, updateCollCostTable' },
     { '2.18.1': [Infinity, 'Any number.'], '2.25.1': [32, '32'] },
@@ -130,6 +143,16 @@ export const tuningRules = {
   nvlsUs: byVersion(
     { about: 'Latency of NVLS and NVLSTree on a node, µs.', source: 'src/graph/tuning.cc, hwLat' },
     { '2.18.1': [23, '23'], '2.21.5': [25, '25'] },
+  ),
+  treeChunks: byVersion(
+    {
+      about: 'Trees whose chunks get smaller where data are few.',
+      source: 'src/enqueue.cc, computeColl and computeCollChunkInfo',
+    },
+    {
+      '2.18.1': ['simple too', 'Those with Simple and with LL128, which counts its flags as data.'],
+      '2.20.3': ['ll128', 'Those with LL128.'],
+    },
   ),
   nvlsTreeChunk: byVersion(
     { about: 'The largest chunk of NVLSTree.', source: 'src/enqueue.cc, computeColl', undo: 'NCCL_NVLSTREE_MAX_CHUNKSIZE' },

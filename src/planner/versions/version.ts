@@ -4,7 +4,17 @@ import { InvalidArgumentError } from '../../errors.js';
 export const defaultVersion = '2.30.7';
 
 /** Versions of which recorded answers are compared with the planner's, newest first. */
-export const comparedVersions = ['2.30.7', '2.29.7', '2.28.9', '2.27.5', '2.27.3', '2.26.2', '2.21.5', '2.20.5'] as const;
+export const comparedVersions = [
+  '2.30.7',
+  '2.29.7',
+  '2.28.9',
+  '2.27.5',
+  '2.27.3',
+  '2.26.2',
+  '2.21.5',
+  '2.20.5',
+  '2.19.3',
+] as const;
 
 /** Releases of NCCL, newest first. */
 export const releases: readonly string[] = [
@@ -42,7 +52,7 @@ export const releases: readonly string[] = [
 ];
 
 /** The oldest release for which all rules are known. */
-const OLDEST_COVERED = '2.20.3';
+const OLDEST_COVERED = '2.19.3';
 
 /**
  * The releases that the planner covers, newest first. Those that are not compared are read from their source only. Older

@@ -43,8 +43,9 @@ export function countChannels(
   if (collnet && chain.bwIntra > chain.bwInter && nRanks > nNodes) {
     become('collnet', Math.min(mostChannels, channels.length + (channels.length >> 1)));
   }
-  const isNew = channelsDoubledFor === 'hopper' ? minCompCap === 90 : minCompCap >= 90;
-  if (isNew && nNodes > 1 && graphs.ring.bwIntra > 45 && channels.length < 16) become('hopper', 2 * channels.length);
+  const isNew = channelsDoubledFor === 'newer' ? minCompCap >= 90 : minCompCap === 90;
+  const most16 = channelsDoubledFor === 'hopper, up to 16' ? 16 : 15;
+  if (isNew && nNodes > 1 && graphs.ring.bwIntra > 45 && channels.length <= most16) become('hopper', 2 * channels.length);
 
   const { fewest, most } = channelLimits(parameters);
   become('maximum', Math.min(channels.length, most));

@@ -75,9 +75,13 @@ export function joinCollnet(
 
 /** The first rank of each of the first channels, each rank once. */
 export function headsOf(graph: ChannelGraph | undefined, nChannels: number): number[] {
+  return [...new Set(headOfEachChannel(graph, nChannels))];
+}
+
+/** The first rank of each of the first channels. */
+export function headOfEachChannel(graph: ChannelGraph | undefined, nChannels: number): number[] {
   if (graph === undefined) return [];
-  const firsts = Array.from({ length: nChannels }, (_, channel) => graph.intra[channel * graph.gpuCount] ?? 0);
-  return [...new Set(firsts)];
+  return Array.from({ length: nChannels }, (_, channel) => graph.intra[channel * graph.gpuCount] ?? 0);
 }
 
 function chains(table: NodeTable, graphChannels: number): Pick<Collnet, 'chainUp' | 'chainDown'> {

@@ -3,7 +3,7 @@ import { PathType } from '../../topology/types.js';
 import { rulesOf } from '../../versions/rules.js';
 import type { AlignedGraphs } from './align.js';
 import { ctaLimits } from './channel-count.js';
-import { headsOf } from './collnet.js';
+import { headOfEachChannel, headsOf } from './collnet.js';
 import { doubleTree } from './double-tree.js';
 import { kindOf, type NodeTable } from './nodes.js';
 import { bufferSizes, STEPS_PER_BUFFER } from './p2p.js';
@@ -19,6 +19,8 @@ export interface Nvls {
   readonly treeMaxChunkBytes: number;
   /** Number of heads of every node. */
   readonly nHeads: number;
+  /** How many of them have trees to other nodes. */
+  readonly treeHeads: number;
   /** By kind of node: the ranks that reduce a share each, as many as every node has. */
   readonly heads: readonly (readonly number[])[];
 }
@@ -62,17 +64,21 @@ export function joinNvls(
   parameters: Parameters,
 ): Nvls | undefined {
   if (graphs.nvls.nChannels === 0) return undefined;
-  const heads = table.kinds.map(({ graphs: { nvls } }) => headsOf(nvls, nvls?.nChannels ?? 0));
+  const { nvlsHeadsOnce, nvlsTreesOfAllHeads } = rulesOf(parameters);
+  const heads = table.kinds.map(({ graphs: { nvls } }) =>
+    nvlsHeadsOnce ? headsOf(nvls, nvls?.nChannels ?? 0) : headOfEachChannel(nvls, graphs.nvls.nChannels),
+  );
   const nHeads = Math.min(...heads.map(({ length }) => length));
   return {
     ...sizes({ ...facts, severalHosts: table.rankBase.some((base) => base !== 0) }, graphs.nvls.typeInter, parameters),
     nHeads,
+    treeHeads: nvlsTreesOfAllHeads ? nHeads : Math.min(nHeads, graphs.ring.nChannels),
     heads: heads.map((all) => all.slice(0, nHeads)),
   };
 }
 
 /** Channels and chunks: by architecture; tuned for Blackwell across nodes; parameters win. */
-function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): Omit<Nvls, 'nHeads' | 'heads'> {
+function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): Omit<Nvls, 'nHeads' | 'treeHeads' | 'heads'> {
   const rules = rulesOf(parameters);
   const severalNodes = rules.nvlsTunedForBlackwell ? facts.nNodes > 1 : facts.severalHosts;
   const tuned =
@@ -131,7 +137,8 @@ export function nvlsLinksOf(table: NodeTable, nvls: Nvls, collnet: boolean, rank
   if (isOlder && channel >= nvls.nChannelsBeforeBlackwell) {
     return { headRank: 0, up: Array.from({ length: nvls.nHeads }, () => 0), down: 0, out: 0, treeUp: 0, treeDown: [0, 0, 0] };
   }
-  const headRank = (nvls.heads[table.kindOfNode[node] ?? 0] ?? []).indexOf(local);
+  const heads = nvls.heads[table.kindOfNode[node] ?? 0] ?? [];
+  const headRank = heads.lastIndexOf(local);
   const down = nRanks + 1 + headRank;
   const links = {
     headRank,
@@ -143,10 +150,13 @@ export function nvlsLinksOf(table: NodeTable, nvls: Nvls, collnet: boolean, rank
   if (headRank < 0) return { ...links, treeUp: -1, treeDown: [down, -1, -1] };
 
   const { parent, children } = doubleTree(nNodes, node)[channel % 2 === 0 ? 0 : 1];
-  const below = children.filter((child) => child >= 0).map((child) => headRankOn(table, nvls, headRank, child));
+  // Where a GPU is several heads, its trees are those of the first.
+  const treeHead = heads.slice(0, nvls.treeHeads).indexOf(local);
+  if (treeHead < 0) return { ...links, treeUp: -1, treeDown: [down, -1, -1] };
+  const below = children.filter((child) => child >= 0).map((child) => headRankOn(table, nvls, treeHead, child));
   return {
     ...links,
-    treeUp: parent < 0 ? -1 : headRankOn(table, nvls, headRank, parent),
+    treeUp: parent < 0 ? -1 : headRankOn(table, nvls, treeHead, parent),
     treeDown: [down, below[0] ?? -1, below[1] ?? -1],
   };
 }

@@ -14,16 +14,19 @@ import type { XmlElement } from '../xml/tree.js';
  *            ├─ PCI a'  ─── NIC                       ├─ GPU
  *            └─ NIC                                   └─ NIC
  */
-export function flattenBroadcomSwitches(draft: Draft, system: XmlElement, { flattenFromFirst }: Rules): void {
+export function flattenBroadcomSwitches(draft: Draft, system: XmlElement, { flattenFromFirst, broadcomSwitches }: Rules): void {
   const switches = draft.all(NodeType.PCI);
   for (let position = 0; position < switches.length; position++) {
     const upper = switches[position];
     if (upper === undefined) continue;
-    const generation = broadcomGeneration(upper.data.device, 0n);
-    if (generation === 0) continue;
+    const { device } = upper.data;
+    const generation = broadcomGeneration(device, 0n);
+    const gen4Only = broadcomSwitches === 'gen4';
+    if (generation === 0 || (gen4Only && generation !== 4)) continue;
 
+    const isSame = (other: bigint) => (gen4Only ? other === device : broadcomGeneration(other, 1n) === generation);
     const isLower = (node: DraftNode): node is DraftNode<typeof NodeType.PCI> =>
-      node.type === NodeType.PCI && broadcomGeneration((node as DraftNode<typeof NodeType.PCI>).data.device, 1n) === generation;
+      node.type === NodeType.PCI && isSame((node as DraftNode<typeof NodeType.PCI>).data.device);
     const lower = upper.links.filter((link) => isLower(link.to)).map((link) => link.to);
     upper.links = upper.links.filter((link) => !isLower(link.to));
     // NCCL goes on with whatever stands in the upper one's place. That is another switch once one before it was taken
@@ -41,7 +44,7 @@ export function flattenBroadcomSwitches(draft: Draft, system: XmlElement, { flat
       mergeInto(draft, inPlace(), sub, system);
     }
     // So that it is not looked at again.
-    inPlace().data.device |= 0xffffn;
+    inPlace().data.device = gen4Only ? 0x1000_c010_1000_0000n : inPlace().data.device | 0xffffn;
     position = flattenFromFirst ? -1 : 0;
   }
 }

@@ -24,6 +24,7 @@ export function madeInput({ graphs, ...values }: Changes = {}): TuningInput {
     nChannels: 4,
     callChannels: values.nChannels ?? 4,
     buffers: { ll: 512 * 1024, ll128: 4_915_200, simple: 4 * 1024 * 1024 },
+    treeDepth: 5,
     nvls: null,
     collnet: null,
     ...values,
