@@ -58,8 +58,6 @@ export interface Libc {
   send(fd: number, address: number, bytes: number): number;
   /** Receives what has come, at most `bytes` bytes, to an address. 0 is the end of the stream. */
   recv(fd: number, address: number, bytes: number): number;
-  /** Another descriptor of the same file, closed on exec. */
-  dup(fd: number): number;
   /** A pipe that never blocks. Other processes of the user may open its ends as `/proc/PID/fd/N`. */
   pipe(): { readonly readEnd: number; readonly writeEnd: number };
   /** Takes a byte from a pipe. */
@@ -126,7 +124,6 @@ const MSG_DONTWAIT = 0x40;
 const MSG_NOSIGNAL = 0x4000;
 const O_NONBLOCK = 0o4000;
 const O_CLOEXEC = 0o2000000;
-const F_DUPFD_CLOEXEC = 1030;
 const EPOLL_CTL_ADD = 1;
 const EPOLL_CTL_DEL = 2;
 const EPOLL_CTL_MOD = 3;
@@ -296,7 +293,6 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
     sleep: (microseconds) => void usleep(microseconds),
     send: (fd, address, bytes) => moved(send(fd, address, bytes, MSG_DONTWAIT | MSG_NOSIGNAL)),
     recv: (fd, address, bytes) => moved(recv(fd, address, bytes, MSG_DONTWAIT)),
-    dup: (fd) => check('fcntl', fcntl(fd, F_DUPFD_CLOEXEC, 'int', 0)),
     pipe() {
       const ends = new Int32Array(2);
       check('pipe2', pipe2(ends, O_NONBLOCK | O_CLOEXEC));

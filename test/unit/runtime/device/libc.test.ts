@@ -127,10 +127,9 @@ describe.runIf('libc' in loaded)('calls on descriptors', () => {
   test('descriptors are closed for good', () => {
     const before = readdirSync('/proc/self/fd').length;
     const { readEnd, writeEnd } = libc.pipe();
-    const copy = libc.dup(readEnd);
-    expect(readdirSync('/proc/self/fd').length).toBe(before + 3);
-    for (const fd of [readEnd, writeEnd, copy]) libc.close(fd);
+    expect(readdirSync('/proc/self/fd').length).toBe(before + 2);
+    for (const fd of [readEnd, writeEnd]) libc.close(fd);
     expect(readdirSync('/proc/self/fd').length).toBe(before);
-    expect(() => closeSync(copy)).toThrow('EBADF');
+    expect(() => closeSync(readEnd)).toThrow('EBADF');
   });
 });

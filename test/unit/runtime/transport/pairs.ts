@@ -6,6 +6,7 @@ import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 import { Team } from '../../../../src/runtime/device/team.js';
 import { ShmTransport } from '../../../../src/runtime/transport/shm.js';
+import type { WhyGone } from '../../../../src/runtime/transport/socket-connection.js';
 import { SocketTransport } from '../../../../src/runtime/transport/socket.js';
 import type {
   FifoSize,
@@ -56,6 +57,7 @@ export async function openPair(
   size: FifoSize,
   lowLatency = false,
   moves: Ends = ['node:net', 'node:net'],
+  whyGone?: WhyGone,
 ): Promise<ConnectedPair> {
   if (name === 'shm') {
     const { memory, segments } = hostSegments(2);
@@ -85,6 +87,7 @@ export async function openPair(
         secret,
         size,
         libc: moves[rank] === 'system calls' ? libc : undefined,
+        ...(whyGone === undefined ? {} : { whyGone }),
       }),
   );
   const sockets = new Map<string, Socket>();

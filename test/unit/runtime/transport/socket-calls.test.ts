@@ -150,6 +150,35 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
     expect(thrown(() => receiver.peek())).toMatchObject({ code: 'RANK_DIED', rank: 0 });
   });
 
+  test('a rank that blocks does not wait for the event loop to explain why a connection broke', async () => {
+    const { sender, receiver, kill } = (pair = await openPair('socket', small, false, calls, () => new Promise(() => undefined)));
+    kill(0);
+    await until(() => sender.fd === -1);
+    await new Promise(setImmediate); // its end is sent
+    let now = performance.now();
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    blockUntil(() => receiver.peek() < 0 && receiver.fd === -1);
+    expect(thrown(() => receiver.check())).toBeUndefined();
+    now += 1000;
+    expect(thrown(() => receiver.check())).toMatchObject({ code: 'RANK_DIED', rank: 0 });
+  });
+
+  test('asks why a connection broke, and sleeps until that is known', async () => {
+    let explain: (error: Error) => void = () => undefined;
+    const reason = new RemoteError('CLOSED', 'rank 0 exited', { rank: 0 });
+    const asked = (): Promise<Error> => new Promise((resolve) => (explain = resolve));
+    const { receiver, kill } = (pair = await openPair('socket', small, false, calls, asked));
+    const ended = news(receiver);
+    kill(0);
+    await ended;
+    expect(receiver.peek()).toBe(-1);
+    expect(receiver.fd).toBe(-1);
+    const known = news(receiver);
+    explain(reason);
+    await known;
+    expect(thrown(() => receiver.peek())).toBe(reason);
+  });
+
   test('leaves no descriptor behind, though it was slept on', async () => {
     const descriptors = (): number => readdirSync('/proc/self/fd').length;
     await (await open(small)).sender.close();
