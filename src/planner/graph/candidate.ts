@@ -13,6 +13,8 @@ export interface Bounds {
   readonly minTypeInter: PathType;
   readonly maxTypeInter: PathType;
   readonly crossNic: CrossNic;
+  /** What it is set back to when both ways have been tried. */
+  readonly crossNicLater: CrossNic;
   /** Whether NICs may be paired where that helps: `NCCL_CROSS_NIC=2`. */
   readonly mayPairNics: boolean;
   readonly sameChannels: boolean;

@@ -7,11 +7,16 @@ import type { Improvement } from './trace.js';
  * Whether a candidate that has just completed a channel is better than the best so far, and by what: more bandwidth
  * over all channels, or the same over fewer hops. For NVLS more heads count first: each is one more GPU that reduces.
  */
-export function improvement(candidate: Candidate, best: Candidate, { crossingBonus }: Rules): Improvement | undefined {
+export function improvement(
+  candidate: Candidate,
+  best: Candidate,
+  { crossingBonus, nvlsBandwidthCounts }: Rules,
+): Improvement | undefined {
   if (candidate.nChannels < candidate.minChannels) return undefined;
   if (candidate.pattern === Pattern.NVLS) {
     if (candidate.nChannels > best.nChannels && candidate.nChannels <= candidate.gpuCount)
       return best.nChannels === 0 ? 'first' : 'heads';
+    if (!nvlsBandwidthCounts) return undefined;
     return total(candidate.nChannels, candidate.bwInter) > total(best.nChannels, best.bwInter) ? 'bandwidth' : undefined;
   }
   const gbps = total(candidate.nChannels, candidate.bwIntra);

@@ -36,6 +36,7 @@ export class GpuOrder {
   readonly #hasSwitch: boolean;
   /** With NVSwitches: whether a GPU talks to its neighbours only, or to others too when these are taken. */
   readonly #neighboursOnly: boolean;
+  readonly #neighboursFirst: boolean;
   /** PCI link of each GPU's hardware, and the one back; -1 where there is none. */
   readonly #pciUp: Int32Array;
   readonly #pciDown: Int32Array;
@@ -48,6 +49,7 @@ export class GpuOrder {
     this.#ledger = ledger;
     this.#hasSwitch = system.nvSwitches.length > 0;
     this.#neighboursOnly = switchNeighbours === 'only';
+    this.#neighboursFirst = switchNeighbours === 'first';
     this.#sorted = system.gpus.map(() => []);
     this.#pciGbps = new Int32Array(routes.gpuCount);
     this.#pciUp = new Int32Array(routes.gpuCount).fill(-1);
@@ -92,7 +94,7 @@ export class GpuOrder {
     }
     if (inView) this.#sortByPci(entry, result, position, end);
     if (outlook === Outlook.OUT_LATER && this.#allAlike(gpu, result, position, end)) result.subarray(position, end).reverse();
-    if (this.#hasSwitch) this.#moveNeighbours(gpu, pattern, used, usedStart, result, position, end);
+    if (this.#hasSwitch && this.#neighboursFirst) this.#moveNeighbours(gpu, pattern, used, usedStart, result, position, end);
     return end;
   }
 
@@ -159,14 +161,12 @@ export class GpuOrder {
 
   /** Moves GPUs with more left on their PCI link before others that are equally near to the NIC. */
   #sortByPci(entry: number, result: Int32Array, start: number, end: number): void {
-    const { left } = this.#ledger;
     const pciGbps = this.#pciGbps;
     const nearness = (next: number) =>
       Math.trunc(this.#routes.gbps[this.#routes.between(this.#routes.gpuCount + entry, next)] ?? 0);
     for (let index = start; index < end; index++) {
       const next = result[index] ?? 0;
-      const down = this.#pciDown[next] ?? -1;
-      const gbps = down < 0 ? -1 : Math.trunc(Math.min(left[this.#pciUp[next] ?? 0] ?? 0, left[down] ?? 0));
+      const gbps = this.pciGbpsLeft(next);
       pciGbps[next] = gbps;
       let place = index;
       for (; place > start; place--) {
@@ -176,6 +176,13 @@ export class GpuOrder {
       }
       result[place] = next;
     }
+  }
+
+  /** What is left of the PCI link of a GPU, in whole GB/s; -1 without one. */
+  pciGbpsLeft(gpu: number): number {
+    const { left } = this.#ledger;
+    const down = this.#pciDown[gpu] ?? -1;
+    return down < 0 ? -1 : Math.trunc(Math.min(left[this.#pciUp[gpu] ?? 0] ?? 0, left[down] ?? 0));
   }
 
   /** Whether all these GPUs are equally near to `gpu`. */

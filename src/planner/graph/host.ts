@@ -22,7 +22,7 @@ export class SearchHost {
     this.parameters = parameters;
     this.rules = rulesOf(parameters);
     this.routes = new Routes(local, this.rules);
-    this.ledger = new Ledger(local, this.routes);
+    this.ledger = new Ledger(local, this.routes, this.rules);
     this.nics = new Nics(local, this.routes, parameters);
     this.gpuOrder = new GpuOrder(local, this.routes, this.ledger, this.rules);
   }

@@ -1,6 +1,8 @@
 import { InputError } from '../../errors.js';
+import { anyReverse } from '../topology/assemble.js';
 import type { LocalSystem } from '../topology/local-systems.js';
 import { nodeName } from '../topology/system.js';
+import { defaultRules, type Rules } from '../versions/rules.js';
 import { type Routes, Toll } from './routes.js';
 
 /** A link that cannot carry a channel, and both figures in GB/s. */
@@ -26,12 +28,12 @@ export class Ledger {
   readonly #reverse: Int32Array;
 
   /** @throws InputError where a path must pay on a link back that does not exist. */
-  constructor({ system }: LocalSystem, routes: Routes) {
+  constructor({ system }: LocalSystem, routes: Routes, { linksBackByType }: Rules = defaultRules) {
     this.left = system.links.bandwidthGBps.slice();
     this.#firstHop = routes.firstHop;
     this.#link = routes.link;
     this.#toll = routes.toll;
-    this.#reverse = system.links.reverse;
+    this.#reverse = linksBackByType ? system.links.reverse : anyReverse(system.links);
     const oneWay = routes.link.find(
       (link, hop) => (routes.toll[hop] ?? 0) > Toll.SMALL_PACKETS && (this.#reverse[link] ?? -1) < 0,
     );

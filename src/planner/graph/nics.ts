@@ -90,7 +90,8 @@ export class Nics {
    * port back after trying it.
    */
   keepsBorrowed(net: number): boolean {
-    if (this.#rules.firstGpus === 'rotating') return false;
+    const { firstGpus } = this.#rules;
+    if (firstGpus === 'rotating' || firstGpus === 'unused first') return false;
     const nearest = this.#locality.gpusOfNet(net)[0];
     if (nearest === undefined) return false;
     const route = this.#routes.between(this.#routes.gpuCount + net, nearest);
@@ -219,7 +220,7 @@ export class Nics {
 
   #computeBeside(net: number): Int32Array {
     const { firstGpus } = this.#rules;
-    if (firstGpus === 'rotating') return this.#fewestHops(net);
+    if (firstGpus === 'rotating' || firstGpus === 'unused first') return this.#fewestHops(net);
     const first = firstGpus === 'own first' ? (this.localGpu[net] ?? -1) : -1;
     const nearest = this.#locality.gpusOfNet(net).filter((gpu) => gpu !== first);
     return Int32Array.from(first === -1 ? nearest : [first, ...nearest]);

@@ -46,7 +46,11 @@ export class Relaxation {
   ownChannels(): boolean {
     const attempt = this.#attempt;
     const cpu = this.#host.local.system.cpus[0];
-    const throughAmd = cpu?.arch === CpuArch.X86 && cpu.vendor === CpuVendor.AMD && attempt.typeIntra === PathType.SYS;
+    const throughAmd =
+      this.#host.rules.alikeThroughAmd &&
+      cpu?.arch === CpuArch.X86 &&
+      cpu.vendor === CpuVendor.AMD &&
+      attempt.typeIntra === PathType.SYS;
     if (attempt.sameChannels && !throughAmd) {
       this.#tell('sameChannels', 1, 0);
       attempt.sameChannels = false;
@@ -122,7 +126,7 @@ export class Relaxation {
       attempt.crossNic = paired;
       return true;
     }
-    attempt.crossNic = this.#bounds.crossNic;
+    attempt.crossNic = this.#bounds.crossNicLater;
     return false;
   }
 

@@ -46,8 +46,6 @@ export function searchGraph(host: SearchHost, request: GraphRequest, given?: Giv
   return graph;
 }
 
-/** Most steps of all walks of the first pass together, once there is a solution. */
-const STEPS_OF_ALL_WALKS = 1 << 19;
 /** Steps of one walk, and of one in which all channels are alike. */
 const STEPS_OF_WALK = 1 << 14;
 const STEPS_OF_ALIKE_WALK = 1 << 8;
@@ -86,8 +84,9 @@ class Search {
       this.#trace?.({ kind: 'no-hardware' });
     } else {
       this.#firstPass();
-      this.#duplicate();
+      if (this.#host.rules.fasterChannels === 'all') this.#duplicate();
       this.#secondPass();
+      if (this.#host.rules.fasterChannels !== 'all') this.#duplicate();
       if (this.#best.nChannels === 0 && !this.#request.collNet && this.#best.pattern !== Pattern.NVLS) this.#simpleOrder();
     }
     return this.#best.finish(this.#host.local, this.#host.rules);
@@ -109,7 +108,7 @@ class Search {
     this.#attempt.bwIntra = this.#attempt.bwInter = speeds[first] ?? 0;
 
     const relaxation = new Relaxation(this.#host, this.#bounds, this.#attempt, this.#best, first, this.#trace);
-    let stepsLeft = STEPS_OF_ALL_WALKS;
+    let stepsLeft: number = this.#host.rules.stepsOfSearch;
     const stopped = (why: 'perfect' | 'enough' | 'out of steps' | 'nothing left to relax') =>
       this.#trace?.({ kind: 'stopped', why });
     for (;;) {
@@ -149,18 +148,25 @@ class Search {
     const best = this.#best;
     const attempt = this.#attempt;
     const { speeds } = this.#bounds;
+    const { fasterChannels } = this.#host.rules;
     attempt.copyFrom(best);
     let speed = fastest(speeds, (gbps) => gbps <= best.bwInter);
     attempt.bwIntra = attempt.bwInter = speeds[speed] ?? 0;
     attempt.minChannels = best.nChannels;
     for (let left = PERFECT; left !== 0 && speed > 0; left = this.#runWalk(2)) {
       const faster = speeds[--speed] ?? 0;
+      const isNvls = best.pattern === Pattern.NVLS && fasterChannels !== 'trees';
       if (best.pattern === Pattern.RING) {
+        if (fasterChannels !== 'all') break;
         attempt.bwIntra = attempt.bwInter = faster;
-      } else if (best.pattern === Pattern.NVLS && attempt.bwInter === best.bwInter && attempt.bwInter < attempt.bwIntra * 2) {
+      } else if (isNvls && attempt.bwInter === best.bwInter && attempt.bwInter < attempt.bwIntra * 2) {
         attempt.minChannels = attempt.maxChannels = best.nChannels;
         attempt.bwInter = faster;
-      } else if (attempt.bwIntra === best.bwIntra && attempt.bwIntra < attempt.bwInter * 2) {
+      } else if (
+        !(isNvls && fasterChannels !== 'all') &&
+        attempt.bwIntra === best.bwIntra &&
+        attempt.bwIntra < attempt.bwInter * 2
+      ) {
         attempt.bwIntra = faster;
       } else {
         break;
@@ -266,7 +272,8 @@ function fitting(request: GraphRequest, host: SearchHost): GraphRequest {
   } = host;
   let { pattern, minChannels, maxChannels } = request;
   if (pattern === Pattern.NVLS) {
-    maxChannels = Math.min(rules.mostNvlsHeads, gpuCount);
+    if (rules.mostNvlsHeads !== 'channels' || !inter)
+      maxChannels = Math.min(rules.mostNvlsHeads === 'gpus, 32' ? 32 : Infinity, gpuCount);
     // Within one host all GPUs have to be heads.
     if (!inter) minChannels = maxChannels;
   }
@@ -283,6 +290,7 @@ function boundsOf(host: SearchHost, request: GraphRequest): Bounds {
   const usesBothEnds =
     request.pattern === Pattern.RING || request.pattern === Pattern.BALANCED_TREE || request.pattern === Pattern.SPLIT_TREE;
   const crossNic = local.system.nets.length > 1 && usesBothEnds ? parameters.crossNic : 0;
+  const firstCrossNic = (rules.crossNicOfAllGraphs ? parameters.crossNic : crossNic) === 1 ? CrossNic.ALLOWED : CrossNic.NEVER;
   const [minTypeIntra, maxOfGpus] = routes.gpuCount > 1 ? typeRange(host, NodeType.GPU) : [PathType.LOC, PathType.SYS];
   const [minTypeInter, maxOfNics] = local.inter ? typeRange(host, NodeType.NET) : wholeRange[NodeType.NET];
   return {
@@ -291,8 +299,9 @@ function boundsOf(host: SearchHost, request: GraphRequest): Bounds {
     minTypeInter,
     // Before sm 90 trees are balanced ones only, and these may have to come back from far.
     maxTypeInter: host.lowestSm < 90 && rules.balancedTreesFromFar ? PathType.SYS : maxOfNics,
-    crossNic: crossNic === 1 ? CrossNic.ALLOWED : CrossNic.NEVER,
-    mayPairNics: crossNic === 2,
+    crossNic: firstCrossNic,
+    crossNicLater: rules.crossNicOfAllGraphs ? CrossNic.NEVER : firstCrossNic,
+    mayPairNics: crossNic === 2 || (rules.crossNicOfAllGraphs && crossNic !== 0),
     sameChannels: request.pattern !== Pattern.NVLS,
     speeds: speedsFor(host.lowestSm, local.inter, rules),
   };

@@ -138,12 +138,12 @@ export class Walk {
       const isLost = !headsOnly && !isRepeat && nics.keepsBorrowed(choice.taken);
       if (!isLost) nics.borrow(choice.taken, -gbps);
       choice.taken = -1;
-      if (headsOnly && choice.found) return false;
+      if (headsOnly && choice.found && rules.nvlsHeadNics !== 'all for one head') return false;
     }
-    if (headsOnly && choice.next > 0 && !rules.headsFromAnyNic) return false;
+    if (headsOnly && choice.next > 0 && rules.nvlsHeadNics === 'one') return false;
     const nicCount = choice.end;
     while (choice.next < nicCount) {
-      const nic = choice.alternatives[(attempt.nChannels + choice.next++) % nicCount] ?? 0;
+      const nic = choice.alternatives[((rules.nicsInTurn ? attempt.nChannels : 0) + choice.next++) % nicCount] ?? 0;
       const refusal = this.#refusesEntry(nic, gbps);
       if (refusal !== undefined) {
         this.#trace?.({ kind: 'refused-entry', nic: this.#nameOfNic(nic), reason: refusal });
@@ -153,7 +153,7 @@ export class Walk {
       attempt.latencyInter = local.system.nets[nic]?.latencyUs ?? 0;
       nics.borrow(nic, gbps);
       choice.taken = nic;
-      if (headsOnly) choice.found = this.#startHead(nic, nicCount);
+      if (headsOnly) choice.found = this.#startHead(nic, choice.alternatives, nicCount);
       else this.#startBeside(nic);
       return true;
     }
@@ -185,7 +185,7 @@ export class Walk {
       choice.order = Order.REPEAT;
       list[choice.end++] = this.#attempt.gpuAt(nChannels - 1, 0);
     }
-    if (nChannels === 0 && local.system.nvSwitches.length === 0) {
+    if (nChannels === 0 && (local.system.nvSwitches.length === 0 || rules.byNumberWithSwitches)) {
       // The GPUs as they are numbered give something to be better than. It gets few steps, and they are not counted.
       choice.order = Order.BY_NUMBER;
       choice.ownSteps = true;
@@ -198,22 +198,27 @@ export class Walk {
   #gpusBeside(nic: number): Int32Array {
     const { nics, rules } = this.#host;
     const beside = nics.gpusBeside(nic);
-    if (rules.firstGpus !== 'rotating') return beside;
-    if (nics.bestGBps(nic) < this.#attempt.bwInter) return new Int32Array();
+    if (rules.firstGpus !== 'rotating' && rules.firstGpus !== 'unused first') return beside;
+    if (nics.bestGBps(nic) < Math.trunc(this.#attempt.bwInter)) return new Int32Array();
+    if (rules.firstGpus === 'unused first') {
+      const isFree = (gpu: number) => this.#host.gpuOrder.pciGbpsLeft(gpu) > 0;
+      return Int32Array.from([...beside.filter(isFree), ...beside.filter((gpu) => !isFree(gpu))]);
+    }
     const start = beside.findIndex((gpu) => gpu >= this.#attempt.nChannels % this.#gpuCount);
     return start <= 0 ? beside : Int32Array.from([...beside.subarray(start), ...beside.subarray(0, start)]);
   }
 
   /** NVLS and CollNet direct only ask which GPU belongs to the NIC; whether it became a head is the answer. */
-  #startHead(nic: number, nicCount: number): boolean {
+  #startHead(nic: number, nicOrder: Int32Array, nicCount: number): boolean {
     const { nics, rules } = this.#host;
-    const gpu = nics.localGpu[nic] ?? -1;
     const { nChannels } = this.#attempt;
+    const byChannel = rules.nvlsHeadNics === 'all for one head';
+    const gpu = nics.localGpu[byChannel ? (nicOrder[nChannels] ?? -1) : nic] ?? -1;
     if (gpu === -1 || nChannels >= nicCount) return false;
     for (let channel = 0; channel < nChannels; channel++) {
-      if (rules.headsFromAnyNic && this.#attempt.gpuAt(channel, 0) === gpu) return false;
+      if (rules.nvlsHeadNics === 'until found' && this.#attempt.gpuAt(channel, 0) === gpu) return false;
     }
-    const choice = this.#addFirstGpu(nic);
+    const choice = this.#addFirstGpu(byChannel ? -1 : nic);
     this.#open.list(choice, 1)[choice.end++] = gpu;
     return true;
   }

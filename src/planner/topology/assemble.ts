@@ -57,6 +57,15 @@ export function linksFromLists(
   return links;
 }
 
+/** For each link the first back, whatever its type, as older versions look for it; -1 where there is none. */
+export function anyReverse({ start, from, to }: Links): Int32Array {
+  return Int32Array.from(to, (back, link) => {
+    const first = start[back] ?? 0;
+    const position = to.subarray(first, start[back + 1] ?? 0).indexOf(from[link] ?? -1);
+    return position < 0 ? -1 : first + position;
+  });
+}
+
 function fillReverse({ start, from, to, type, reverse }: Links): void {
   for (let link = 0; link < to.length; link++) {
     const back = to[link] ?? 0;

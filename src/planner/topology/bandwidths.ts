@@ -20,12 +20,15 @@ export function nvLinkGBps(sm: number, { blackwellNvLinkGBps, hopperNvLinkGBps }
 }
 
 /** The interconnect from a NUMA domain to another of its host. */
-export function interCpuGBps(cpu: { readonly arch: number; readonly vendor: number; readonly model: number }): number {
+export function interCpuGBps(
+  cpu: { readonly arch: number; readonly vendor: number; readonly model: number },
+  { amdInterconnectGBps }: Rules = defaultRules,
+): number {
   if (cpu.arch === CpuArch.POWER) return 32;
   if (cpu.arch === CpuArch.ARM) return 6;
   if (cpu.arch === CpuArch.X86) {
     if (cpu.vendor === CpuVendor.INTEL) return intelInterconnectGBps.get(cpu.model) ?? 6;
-    if (cpu.vendor === CpuVendor.AMD) return 16;
+    if (cpu.vendor === CpuVendor.AMD) return amdInterconnectGBps;
     if (cpu.vendor === CpuVendor.ZHAOXIN) return cpu.model === CpuModel.YONGFENG ? 9 : 6;
   }
   return LOCAL_GBPS;

@@ -50,6 +50,10 @@ export function modelBandwidth(input: TuningInput, collective: Collective, algor
   const isNvls = algorithm === 'NVLS' || algorithm === 'NVLSTree';
   const gathers = collective === 'AllGather' || collective === 'ReduceScatter';
   if (gathers && algorithm !== 'Ring' && !(isNvls && rules.nvlsGatherAsReduce)) return bus;
+  if (algorithm === 'NVLSTree' && rules.nvlsModel === 'as rings') {
+    const { nNodes } = input;
+    return { ...bus, gbps: fround(bus.gbps * fround((0.7 * nNodes) / (2 * (nNodes - 1)))) };
+  }
   if (isNvls && !rules.nvlsByEfficiency) return { ...bus, gbps: fround(bus.gbps * fround(5 / 6)) };
   const perStep = algorithm === 'Ring' || isNvls;
   return { ...bus, gbps: fround(bus.gbps * (perStep ? fround(nRanks / ringSteps(collective, nRanks)) : 0.5)) };
@@ -190,8 +194,10 @@ function plainNvlsBandwidth(
   collective: Collective,
   algorithm: 'NVLS' | 'NVLSTree',
 ): number {
+  const rules = rulesOf({ ncclVersion });
+  if (rules.nvlsModel === 'as rings') return nNodes <= 2 ? bwIntra : bwInter;
   if (algorithm === 'NVLSTree') return min(bwIntra, nNodes <= 2 ? bwInter : fround(bwInter / 2));
-  if (collective === 'AllReduce' || !rulesOf({ ncclVersion }).nvlsShareOfRanks) return min(bwIntra, bwInter);
+  if (collective === 'AllReduce' || !rules.nvlsShareOfRanks) return min(bwIntra, bwInter);
   const ranksPerNode = fround(nRanks / nNodes);
   return min(fround(fround(bwIntra * fround(ranksPerNode - 1)) / ranksPerNode), fround(bwInter * fround(0.9)));
 }

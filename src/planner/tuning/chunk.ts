@@ -103,7 +103,7 @@ function nvlsChunk({ nvls }: TuningInput, { bytes, nChannels }: ChunkedCall, mos
 
 function nvlsTreeChunk(input: TuningInput, { bytes, nChannels }: ChunkedCall, buffer: number): number {
   const { nvls } = input;
-  const most = rulesOf(input).nvlsTreeChunk === 'buffer' ? buffer : (nvls?.chunkBytes ?? 0);
+  const most = rulesOf(input).nvlsTreeChunk === 'nvls' ? (nvls?.chunkBytes ?? 0) : buffer;
   return stepped(min(most, nvls?.treeMaxChunkBytes ?? most), bytes, nChannels * (nvls?.nHeads ?? 1), [
     [32, 256 * KIB],
     [16, 128 * KIB],

@@ -23,7 +23,11 @@ export function modelLatency(
 ): number {
   const { nRanks, nNodes } = input;
   const isTreeSimple = algorithm === 'Tree' && protocol === 'Simple';
-  const base = fround(isTreeSimple ? rulesOf(input).treeUs.base : baseLatenciesUs[algorithm][protocol]);
+  const rules = rulesOf(input);
+  const isCollnet = algorithm === 'CollNetDirect' || algorithm === 'CollNetChain';
+  const base = fround(
+    isTreeSimple ? rules.treeUs.base : isCollnet ? rules.collnetUs.base[protocol] : baseLatenciesUs[algorithm][protocol],
+  );
   const within = fround(stepUs(input, withinNode(input, algorithm), algorithm, protocol));
   const between = betweenNodes(input, algorithm, protocol);
   const others = trunc(nRanks / nNodes) - 1;
@@ -33,14 +37,16 @@ export function modelLatency(
       return fround(base + ringLatency(input, collective, protocol, within, between, parameters));
     case 'Tree':
       return fround(base + fround(2 * fround(fround(others * within) + fround(depth * between))));
-    // 0.4 µs for each rank that a head serves.
     case 'CollNetDirect':
-      return fround(base + (2 * (fround(min(1, others) * within) + others * 0.4) + between));
+      return fround(base + (2 * (fround(min(1, others) * within) + others * rules.collnetUs.rank) + between));
     case 'CollNetChain':
       return fround(base + fround(fround(2 * others * within) + between));
     case 'NVLS':
+      if (rules.nvlsModel === 'as rings')
+        return fround(rules.nvlsUs + (nNodes > 1 ? stepUs(input, 'net', algorithm, protocol) : 0));
       return nNodes > 1 ? fround(within + between) : within;
     case 'NVLSTree':
+      if (rules.nvlsModel === 'as rings') return fround(rules.nvlsUs + 2 * (nNodes - 1) * rules.nvlsTreeNetUs);
       return fround(base + fround(within + fround(2 * depth * between)));
     // The linear part is there in NCCL too.
     case 'PAT':
@@ -95,6 +101,8 @@ function stepUs(input: TuningInput, medium: Medium, algorithm: Algorithm, protoc
   if (medium === 'nvlink' && protocol === 'Simple' && (algorithm === 'NVLS' || algorithm === 'NVLSTree')) return rules.nvlsUs;
   if (medium === 'net' && protocol === 'Simple' && algorithm === 'NVLSTree') return rules.nvlsTreeNetUs;
   if (medium === 'net' && protocol === 'Simple' && algorithm === 'PAT') return rules.patNetUs;
+  if (protocol === 'Simple' && algorithm === 'CollNetDirect') return rules.collnetUs.direct[medium];
+  if (protocol === 'Simple' && algorithm === 'CollNetChain') return rules.collnetUs.chain[medium];
   if (algorithm !== 'Tree' || protocol !== 'Simple') return stepLatenciesUs[medium][algorithm][protocol];
   // On Power, NCCL prefers trees.
   const asRing = cpuArch === CpuArch.POWER && medium === 'pci';

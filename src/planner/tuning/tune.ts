@@ -61,6 +61,7 @@ export function tuneFor(input: TuningInput, parameters: Parameters): Tuning {
     readNameList('NCCL_ALGO', isAlone ? undefined : parameters.algorithms, algorithms, rules),
   );
   const askedProtocols = readNameList('NCCL_PROTO', isAlone ? undefined : parameters.protocols, protocols, rules);
+  const keepsRings = rules.ringsForNothingElse === 'rings but for AllReduce';
   return {
     input,
     maxThreads: maxThreads(input, parameters),
@@ -79,7 +80,9 @@ export function tuneFor(input: TuningInput, parameters: Parameters): Tuning {
               ...(protocol === 'LL128' && (algorithm === 'Tree' || algorithm === 'Ring')
                 ? ll128Troubles(input, algorithm, askedProtocols[collective], parameters)
                 : []),
-              ...leftOut('NCCL_ALGO', parameters.algorithms, askedAlgorithms[collective], algorithm),
+              ...(keepsRings && algorithm === 'Ring' && collective !== 'AllReduce'
+                ? []
+                : leftOut('NCCL_ALGO', parameters.algorithms, askedAlgorithms[collective], algorithm)),
               ...leftOut('NCCL_PROTO', parameters.protocols, askedProtocols[collective], protocol),
             ];
             return {
@@ -115,6 +118,7 @@ export function lastResortGBps({ wouldBeGBps, disabled }: Model, { ringsForNothi
       return wouldBeGBps;
     case 'rings as asked':
       return disabled.every((reason) => reason.why === 'asked' && reason.variable === 'NCCL_ALGO') ? wouldBeGBps : 0;
+    case 'rings but for AllReduce':
     case 'nothing':
       return 0;
   }
@@ -158,7 +162,8 @@ function absence(
   if (protocol !== 'Simple' && (algorithm === 'NVLS' || algorithm === 'NVLSTree' || algorithm === 'PAT'))
     return { why: 'simple-only', algorithm, protocol };
   const lacksGather = algorithm === 'CollNetDirect' && collective !== 'AllReduce' && !rules.collnetGathers;
-  if (lacksGather || (algorithm === 'PAT' && !rules.pat)) return { why: 'no-such-algorithm', collective, algorithm };
+  const lacksNvls = algorithm === 'NVLS' && collective !== 'AllReduce' && !rules.nvlsGathers;
+  if (lacksGather || lacksNvls || (algorithm === 'PAT' && !rules.pat)) return { why: 'no-such-algorithm', collective, algorithm };
   if (algorithm === 'PAT') return patAbsence(input, parameters);
   if (algorithm === 'NVLS' || algorithm === 'NVLSTree') {
     const { nChannels } = input.graphs.nvls;

@@ -92,6 +92,16 @@ export const mergeRules = {
     now: 'All ranks take the same: rings cross NICs where those of any node do.',
     source: 'src/init.cc, initTransportsRank',
   }),
+  smallBuffersOnArm: byVersion(
+    { about: 'Buffer of Simple on ARM CPUs.', source: 'src/init.cc, computeBuffSizes', undo: 'NCCL_BUFFSIZE=1048576' },
+    { '2.18.1': [true, '1 MiB.'], '2.19.1': [false, '4 MiB, as elsewhere.'] },
+  ),
+  p2pChunkInBuffer: since('2.19.1', {
+    about: 'Chunks of send and receive that are larger than a step of the buffer.',
+    before: 'They are used.',
+    now: 'They are cut.',
+    source: 'src/init.cc, computeBuffSizes',
+  }),
   compCapOfAll: since('2.21.5', {
     about: 'Compute capability that the tuning model looks at where GPUs differ.',
     before: "Each rank's own.",

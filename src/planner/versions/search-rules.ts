@@ -19,10 +19,65 @@ export const searchRules = {
     now: 'Those of the first and of the last GPU; without a network NCCL fails.',
     source: 'src/graph/search.cc, ncclTopoCompute',
   }),
+  stepsOfSearch: byVersion(
+    {
+      about: 'How many steps the search takes at most once it has a solution.',
+      source: 'src/graph/search.cc, NCCL_SEARCH_GLOBAL_TIMEOUT',
+    },
+    { '2.18.1': [1 << 18, '262,144'], '2.18.3': [5 << 16, '327,680'], '2.19.1': [1 << 19, '524,288'] },
+  ),
+  alikeThroughAmd: byVersion(
+    { about: 'Whether channels may differ where they go through AMD CPUs.', source: 'src/graph/search.cc, ncclTopoCompute' },
+    { '2.18.1': [false, 'Yes.'], '2.19.1': [true, 'No, all are alike.'] },
+  ),
+  byNumberWithSwitches: byVersion(
+    {
+      about: 'Whether the search tries GPUs as they are numbered first on a host with NVSwitches.',
+      source: 'src/graph/search.cc, ncclTopoSearchRecNet',
+    },
+    { '2.18.1': [true, 'Yes, as on all others.'], '2.19.3': [false, 'No.'] },
+  ),
+  nicsInTurn: since('2.19.1', {
+    about: 'With which NIC the search begins for a channel.',
+    before: 'The first, for each channel.',
+    now: 'The next, channel by channel.',
+    source: 'src/graph/search.cc, ncclTopoSearchRecNet',
+  }),
+  fasterChannels: byVersion(
+    {
+      about: 'What the search makes faster when it has a solution, and when it splits fast channels into two.',
+      source: 'src/graph/search.cc, ncclTopoCompute',
+    },
+    {
+      '2.18.1': ['trees', 'Channels of trees and NVLS between GPUs; fast channels are split at the end.'],
+      '2.19.1': ['trees and heads', 'Channels of trees between GPUs and of NVLS to NICs; fast channels are split at the end.'],
+      '2.19.3': ['all', 'Rings, too; fast channels are split before.'],
+    },
+  ),
+  crossNicOfAllGraphs: byVersion(
+    {
+      about: 'NCCL_CROSS_NIC=1 in graphs of other patterns, and in the search at lower speeds.',
+      source: 'src/graph/search.cc, ncclTopoCompute',
+    },
+    {
+      '2.18.1': [true, 'All graphs are marked as crossing NICs; at lower speeds both ways are tried.'],
+      '2.19.1': [false, 'Rings and trees may cross NICs, and do so at all speeds.'],
+    },
+  ),
+  nvlsBandwidthCounts: since('2.19.1', {
+    about: 'What makes one search result for NVLink SHARP better than another.',
+    before: 'More heads.',
+    now: 'More heads, or more bandwidth.',
+    source: 'src/graph/search.cc, ncclTopoCompareGraphs',
+  }),
   firstGpus: byVersion(
     { about: 'At which GPUs a channel that comes in by a NIC may start.', source: 'src/graph/search.cc, ncclTopoSearchRecNet' },
     {
       '2.18.1': [
+        'unused first',
+        'Those with the most bandwidth and the fewest hops to the NIC, first those whose PCI link is free.',
+      ],
+      '2.19.1': [
         'rotating',
         'Those with the most bandwidth and the fewest hops to the NIC, from another one on in each channel; none if that bandwidth is too little.',
       ],
@@ -83,18 +138,27 @@ export const searchRules = {
     now: 'Two, for trees need two channels there.',
     source: 'src/graph/search.cc, ncclTopoSplitNvLink',
   }),
-  headsFromAnyNic: since('2.22.3', {
-    about: 'NICs that are tried for a head of NVLink SHARP.',
-    before: 'One for each channel; the same GPU may be head twice.',
-    now: 'All, until one has a GPU that is no head yet.',
-    source: 'src/graph/search.cc, ncclTopoSearchRecNet',
-  }),
+  nvlsHeadNics: byVersion(
+    {
+      about: 'NICs that are tried for a head of NVLink SHARP between nodes.',
+      source: 'src/graph/search.cc, ncclTopoSearchRecNet',
+    },
+    {
+      '2.18.1': ['all for one head', 'All, with the GPU of the NIC that has the number of the channel as head.'],
+      '2.19.1': ['one', 'One for each channel; the same GPU may be head twice.'],
+      '2.22.3': ['until found', 'All, until one has a GPU that is no head yet.'],
+    },
+  ),
   switchNeighbours: byVersion(
     {
       about: 'GPUs that a channel tries next on a host with NVSwitches.',
       source: 'src/graph/search.cc, ncclTopoSearchNextGpuSort',
     },
-    { '2.18.1': ['first', 'The two neighbours first, then all others.'], '2.21.5': ['only', 'Only the two neighbours.'] },
+    {
+      '2.18.1': ['any', 'Any, best first.'],
+      '2.19.3': ['first', 'The two neighbours first, then all others.'],
+      '2.21.5': ['only', 'Only the two neighbours.'],
+    },
   ),
   loneGpuIsLimited: since('2.21.5', {
     about: 'The bandwidth with which the search starts on hosts with one GPU.',
@@ -104,7 +168,11 @@ export const searchRules = {
   }),
   mostNvlsHeads: byVersion(
     { about: 'Most heads of NVLink SHARP.', source: 'src/graph/search.cc, ncclTopoCompute' },
-    { '2.18.1': [Infinity, 'As many as GPUs.'], '2.25.1': [32, '32'] },
+    {
+      '2.18.1': ['channels', 'As many as channels between nodes.'],
+      '2.19.1': ['gpus', 'As many as GPUs.'],
+      '2.25.1': ['gpus, 32', 'As many as GPUs, and 32.'],
+    },
   ),
   mostDirectHeads: byVersion(
     { about: 'Most heads of CollNetDirect.', source: 'src/graph/search.cc, ncclTopoCompute' },

@@ -132,6 +132,29 @@ export const topologyRules = {
       '2.23.4': ['amd pairs', 'Between two GPUs on AMD CPUs; never where there are more.'],
     },
   ),
+  amdInterconnectGBps: byVersion(
+    { about: 'Bandwidth between sockets with AMD CPUs, GB/s.', source: 'src/graph/topo.cc, ncclTopoGetInterCpuBw' },
+    { '2.18.1': [5000, '5000, as within a GPU'], '2.19.1': [16, '16'] },
+  ),
+  linksBackByType: since('2.19.1', {
+    about: 'Which link leads back where two devices are joined by links of two types.',
+    before: 'The first to that device.',
+    now: 'The first of the same type.',
+    source: 'src/graph/paths.cc, ncclTopoSetPaths',
+  }),
+  gpuOfNicIsNear: since('2.19.1', {
+    about: 'Which GPU counts as the one that uses a NIC.',
+    before: 'The first of all GPUs that would use it.',
+    now: 'The first of the GPUs nearest to it.',
+    source: 'src/graph/topo.cc, ncclTopoGetLocalGpu',
+  }),
+  gdrReadsFromAmpere: since('2.19.1', {
+    about: 'Whether NICs read the memory of GPUs that have no NVLink (GPU Direct RDMA for sends).',
+    before: 'No.',
+    now: 'From Ampere on.',
+    source: 'src/graph/paths.cc, ncclTopoCheckGdr',
+    undo: 'NCCL_NET_GDR_READ=0',
+  }),
   c2cLinks: byVersion(
     { about: 'Links between GPU and CPU over C2C (Grace).', source: 'src/graph/topo.cc, ncclTopoAddC2c' },
     {

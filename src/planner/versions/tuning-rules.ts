@@ -67,6 +67,48 @@ export const tuningRules = {
     now: 'It is there, where each rank of a node has a head.',
     source: 'src/graph/tuning.cc, ncclTopoTuneModel',
   }),
+  nvlsGathers: since('2.19.1', {
+    about: 'NVLS for AllGather and ReduceScatter.',
+    before: 'It is for AllReduce only.',
+    now: 'It is there.',
+    source: 'src/graph/tuning.cc, ncclTopoTuneModel',
+  }),
+  nvlsModel: byVersion(
+    { about: 'NVLS and NVLSTree between nodes in the model.', source: 'src/graph/tuning.cc, ncclTopoTuneModel' },
+    {
+      '2.18.1': [
+        'as rings',
+        'Bandwidth as that of rings, NVLSTree 0.7 n/(2(n-1)) of it for n nodes; NVLSTree takes 2(n-1) steps.',
+      ],
+      '2.19.1': ['own', 'The lesser of the bandwidths within and between nodes; NVLSTree takes 2 log2(n) steps.'],
+    },
+  ),
+  collnetUs: byVersion(
+    {
+      about: 'Latency of CollNet: for a step of CollNetDirect and of chains, and for each rank that a head serves, µs.',
+      source: 'src/graph/tuning.cc, baseLat and hwLat',
+    },
+    {
+      '2.18.1': [
+        {
+          base: { LL: 6.8, LL128: 14, Simple: 0 },
+          direct: { nvlink: 8, pci: 8, net: 10.7 },
+          chain: { nvlink: 4.75, pci: 8, net: 14 },
+          rank: 0.5,
+        },
+        '8, 8, 10.7 and 4.75, 8, 14 over NVLink, PCI and network, 0.5',
+      ],
+      '2.19.1': [
+        {
+          base: { LL: 0, LL128: 0, Simple: 0 },
+          direct: { nvlink: 3.7, pci: 3.7, net: 31 },
+          chain: { nvlink: 2.8, pci: 2.8, net: 30 },
+          rank: 0.4,
+        },
+        '3.7, 3.7, 31 and 2.8, 2.8, 30 over NVLink, PCI and network, 0.4',
+      ],
+    },
+  ),
   nvlsSmallWhereSlow: since('2.19.3', {
     about: 'Chunks of NVLS between nodes where it carries less than 150 GB/s.',
     before: 'As elsewhere.',
@@ -157,7 +199,8 @@ export const tuningRules = {
   nvlsTreeChunk: byVersion(
     { about: 'The largest chunk of NVLSTree.', source: 'src/enqueue.cc, computeColl', undo: 'NCCL_NVLSTREE_MAX_CHUNKSIZE' },
     {
-      '2.18.1': ['buffer', 'An eighth of the buffer of Simple, and 64 KiB from four nodes on.'],
+      '2.18.1': ['buffer, any nodes', 'An eighth of the buffer of Simple.'],
+      '2.19.3': ['buffer', 'An eighth of the buffer of Simple, and 64 KiB from four nodes on.'],
       '2.21.5': ['nvls', 'That of NVLS, and 64 KiB from four nodes on.'],
     },
   ),
@@ -175,6 +218,8 @@ export const tuningRules = {
     },
     {
       '2.18.1': [{ base: 0, nvlink: 28, pci: 28, net: 28 }, '0, and 28 for each step'],
+      '2.18.3': [{ base: 0, nvlink: 4, pci: 6, net: 14 }, '0, and 4, 6, 14'],
+      '2.19.1': [{ base: 0, nvlink: 28, pci: 28, net: 28 }, '0, and 28 for each step'],
       '2.23.4': [{ base: 8.4, nvlink: 4, pci: 4, net: 14 }, '8.4, and 4, 4, 14'],
     },
   ),
@@ -221,7 +266,8 @@ export const tuningRules = {
   ringsForNothingElse: byVersion(
     { about: 'Collectives for which NCCL_ALGO and NCCL_PROTO leave nothing.', source: 'src/graph/tuning.cc, ncclTopoTuneModel' },
     {
-      '2.18.1': ['rings', 'Rings are used all the same, with any protocol.'],
+      '2.18.1': ['rings but for AllReduce', 'NCCL_ALGO never takes rings from others than AllReduce; else the call fails.'],
+      '2.19.1': ['rings', 'Rings are used all the same, with any protocol.'],
       '2.22.3': ['rings as asked', 'Rings are used all the same, with the protocols that are left.'],
       '2.24.3': ['nothing', 'The call fails.'],
     },
@@ -265,7 +311,7 @@ export const tuningRules = {
   }),
   nvlsTreeNetUs: byVersion(
     { about: 'Latency of a step of NVLSTree between nodes, µs.', source: 'src/graph/tuning.cc, hwLatencies' },
-    { '2.18.1': [14, '14'], '2.28.9': [20.9, '20.9'] },
+    { '2.18.1': [19, '19'], '2.19.1': [14, '14'], '2.28.9': [20.9, '20.9'] },
   ),
   patNetUs: byVersion(
     { about: 'Latency of a step of PAT between nodes of several ranks, µs.', source: 'src/graph/tuning.cc, hwLatencies' },

@@ -14,6 +14,7 @@ export const comparedVersions = [
   '2.21.5',
   '2.20.5',
   '2.19.3',
+  '2.18.5',
 ] as const;
 
 /** Releases of NCCL, newest first. */
@@ -52,7 +53,7 @@ export const releases: readonly string[] = [
 ];
 
 /** The oldest release for which all rules are known. */
-const OLDEST_COVERED = '2.19.3';
+const OLDEST_COVERED = '2.18.5';
 
 /**
  * The releases that the planner covers, newest first. Those that are not compared are read from their source only. Older

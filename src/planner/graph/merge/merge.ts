@@ -64,7 +64,7 @@ export function mergeHosts(runs: readonly HostRun[], parameters: Parameters, lis
   const treeOfChannel = Uint8Array.from(channels);
   if (nvls === undefined && nodes.kinds.some((kind) => kind.nvls)) listen?.({ kind: 'no-nvls' });
 
-  const buffers = bufferSizes(parameters);
+  const buffers = bufferSizes(parameters, own.cpuArch);
   const maxPeers = rules.p2pMaxPeers ? p2pMaxPeers(agreement.nRanks, parameters) : agreement.nRanks;
   return {
     nodes,

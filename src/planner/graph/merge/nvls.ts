@@ -53,6 +53,8 @@ export interface NvlsFacts {
   /** Compute capability × 10 of rank 0. */
   readonly ownCompCap: number;
   readonly minCompCap: number;
+  /** One of `CpuArch`. */
+  readonly cpuArch: number;
   readonly minNetGBps: number;
 }
 
@@ -89,7 +91,8 @@ function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): O
   const channelsFrom = (usual: number) => Math.max(fewest, Math.min(most, asked ?? tuned.nChannels ?? usual));
   const nChannelsBeforeBlackwell = channelsFrom(16);
   const treeChunkBytes =
-    rules.nvlsTreeChunk === 'buffer' ? Math.floor(bufferSizes(parameters).simple / STEPS_PER_BUFFER) : chunkBytes;
+    rules.nvlsTreeChunk === 'nvls' ? chunkBytes : Math.floor(bufferSizes(parameters, facts.cpuArch).simple / STEPS_PER_BUFFER);
+  const isLarge = facts.nNodes >= 4 && rules.nvlsTreeChunk !== 'buffer, any nodes';
   return {
     nChannels:
       facts.ownCompCap >= BLACKWELL
@@ -97,8 +100,7 @@ function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): O
         : nChannelsBeforeBlackwell,
     nChannelsBeforeBlackwell,
     chunkBytes,
-    treeMaxChunkBytes:
-      parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (facts.nNodes >= 4 ? 64 * KIB : treeChunkBytes),
+    treeMaxChunkBytes: parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (isLarge ? 64 * KIB : treeChunkBytes),
   };
 }
 

@@ -18,11 +18,12 @@ export interface BufferBytes {
   readonly simple: number;
 }
 
-export function bufferSizes(parameters: Parameters): BufferBytes {
+export function bufferSizes(parameters: Parameters, cpuArch: number): BufferBytes {
+  const isSmall = cpuArch === CpuArch.ARM && rulesOf(parameters).smallBuffersOnArm;
   return {
     ll: parameters.llBufferBytes ?? 512 * 1024,
     ll128: parameters.ll128BufferBytes ?? 120 * 640 * 8 * 8,
-    simple: parameters.bufferBytes ?? 4 * 1024 * 1024,
+    simple: parameters.bufferBytes ?? (isSmall ? 1 : 4) * 1024 * 1024,
   };
 }
 
@@ -61,10 +62,11 @@ export function p2pSizes(facts: P2pFacts, buffers: BufferBytes, parameters: Para
   } else {
     channelsPerPeer = Math.min(nChannels, channelsPerPeer);
   }
+  const chunkBytes = p2pChunkBytes(facts, parameters);
   return {
     nChannels,
     channelsPerPeer,
-    chunkBytes: Math.min(p2pChunkBytes(facts, parameters), Math.trunc(buffers.simple / STEPS_PER_BUFFER)),
+    chunkBytes: rules.p2pChunkInBuffer ? Math.min(chunkBytes, Math.trunc(buffers.simple / STEPS_PER_BUFFER)) : chunkBytes,
   };
 }
 

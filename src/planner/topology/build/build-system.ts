@@ -58,7 +58,7 @@ export function buildSystem(root: XmlElement, options: BuildOptions): System {
   addC2c(build, root);
   addPciLinks(build, root);
   flattenBroadcomSwitches(draft, root, build.rules);
-  connectCpus(draft, root);
+  connectCpus(build, root);
   sortPciTrees(draft, root);
 
   const system = draft.toSystem(build.hostHashes, systemId);

@@ -104,11 +104,11 @@ function cpuByFirstLinks(element: XmlElement, start: DraftNode): DraftNode | und
 }
 
 /** Links every NUMA domain with every other of its host. */
-export function connectCpus(draft: Draft, system: XmlElement): void {
+export function connectCpus({ draft, rules }: Build, system: XmlElement): void {
   const cpus = draft.all(NodeType.CPU);
   for (const from of cpus) {
     for (const to of cpus) {
-      if (from !== to && from.systemId === to.systemId) linkTo(system, from, to, LinkType.SYS, interCpuGBps(from.data));
+      if (from !== to && from.systemId === to.systemId) linkTo(system, from, to, LinkType.SYS, interCpuGBps(from.data, rules));
     }
   }
 }

@@ -4,6 +4,7 @@ import { countOf, hardwareType, nodeName, type System } from '../system.js';
 import type { Parameters } from '../../parameters.js';
 import { rulesOf } from '../../versions/rules.js';
 import { LinkType, NodeType, PathType } from '../types.js';
+import { anyReverse } from '../assemble.js';
 import { Paths, targetTypes } from './paths.js';
 
 /**
@@ -37,6 +38,8 @@ class Search {
   readonly #system: System;
   readonly #nvbDisable: boolean;
   readonly #byType: boolean;
+  /** The link back by link. */
+  readonly #reverse: Int32Array;
   readonly #hardwareType: NodeType;
   readonly #nodeType: Uint8Array;
   /** Vertex of the hardware of each GPU vertex. */
@@ -50,7 +53,9 @@ class Search {
   constructor(system: System, parameters: Parameters) {
     this.#system = system;
     this.#nvbDisable = parameters.nvbDisable !== 0;
-    this.#byType = rulesOf(parameters).pathsByType;
+    const rules = rulesOf(parameters);
+    this.#byType = rules.pathsByType;
+    this.#reverse = rules.linksBackByType ? system.links.reverse : anyReverse(system.links);
     this.#hardwareType = hardwareType(system);
     this.#nodeType = Uint8Array.from(system.nodes, (node) => node.type);
     this.#parent = Int32Array.from(system.nodes, (node) =>
@@ -66,7 +71,8 @@ class Search {
    * arrays: on a large NVLink domain this runs some ten million times.
    */
   run(paths: Paths, target: number, type: NodeType, index: number): void {
-    const { start, to, type: linkType, bandwidthGBps: linkGBps, reverse } = this.#system.links;
+    const { start, to, type: linkType, bandwidthGBps: linkGBps } = this.#system.links;
+    const reverse = this.#reverse;
     const { type: pathType, bandwidthGBps, hopCount, firstHop } = paths;
     const nodeType = this.#nodeType;
     const hardware = this.#hardwareType;

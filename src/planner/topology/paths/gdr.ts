@@ -138,7 +138,8 @@ export class GpuDirect {
   #mayRead(gpu: number, sm: number): boolean {
     const wish = this.#parameters.netGdrRead;
     if (wish === 0) return false;
-    if (wish > 0 || sm >= READS_FROM_SM || this.#system.gpus.length === 1) return true;
+    const isNew = sm >= READS_FROM_SM && rulesOf(this.#parameters).gdrReadsFromAmpere;
+    if (wish > 0 || isNew || this.#system.gpus.length === 1) return true;
     return this.#system.gpus.some(
       ({ index }) =>
         index !== gpu && this.#paths.type[this.#paths.between(NodeType.GPU, gpu, NodeType.GPU, index)] === PathType.NVL,

@@ -132,7 +132,7 @@ export class Locality {
   /** The GPU that uses a NET, on the lowest channel that any does; -1 when none does. */
   gpuOfNet(net: number): number {
     const wanted = this.#namesakeOfNet[net] ?? net;
-    const gpus = this.gpusOfNet(wanted);
+    const gpus = this.#rules.gpuOfNicIsNear ? this.gpusOfNet(wanted) : this.#system.gpus.map(({ index }) => index);
     for (let channel = 0; channel < this.#rules.mostChannels; channel++) {
       for (const gpu of gpus) {
         if (this.netOfGpu(this.#gpuOfRank[gpu] ?? gpu, channel) === wanted) return gpu;
