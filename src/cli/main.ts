@@ -24,6 +24,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   diff: () => import('./commands/diff.js'),
   trace: () => import('./commands/trace.js'),
   expect: () => import('./commands/expect.js'),
+  tuner: () => import('./commands/tuner.js'),
   upgrade: () => import('./commands/upgrade.js'),
   nccl: () => import('./commands/nccl.js'),
   log: () => import('./commands/log.js'),

@@ -1,5 +1,5 @@
 /**
- * Every variable that NCCL 2.30.7 reads, or that its guide still documents, without `NCCL_`: so that a name that is none of
+ * Every variable that NCCL 2.30.7 or its example tuner plugin reads, or that its guide still documents, without `NCCL_`: so that a name that is none of
  * them can be called a mistake. What the planner makes of some of them is in parameters.ts.
  */
 const NAMES = `
@@ -43,8 +43,8 @@ const NAMES = `
   SOCKET_IFNAME SOCKET_INLINE SOCKET_MAGIC SOCKET_MIN_TASKSIZE SOCKET_NTHREADS SOCKET_POLL_TIMEOUT_MSEC
   SOCKET_RCVBUF SOCKET_RETRY_CNT SOCKET_RETRY_SLEEP_MSEC SOCKET_SNDBUF SYM_CE_THRESHOLD SYM_CTAS
   SYM_GIN_KERNELS_ENABLE SYM_KERNEL SYM_NOWIN_ENABLE SYM_REUSE_SYSMEM_HANDLES SYM_RS_GIN_CHUNK_SIZE SYM_TMA_ENABLE
-  THREAD_THRESHOLDS TOPO_DUMP_FILE TOPO_DUMP_FILE_RANK TOPO_FILE TOPO_SPLIT_MLOPART TREE_THRESHOLD TUNER_PLUGIN
-  UID_STAGGER_RATE UID_STAGGER_THRESHOLD UNPACK_DOUBLE_NCHANNELS WARN_ENABLE_DEBUG_INFO WIN_ENABLE WIN_STRIDE
+  THREAD_THRESHOLDS TOPO_DUMP_FILE TOPO_DUMP_FILE_RANK TOPO_FILE TOPO_SPLIT_MLOPART TREE_THRESHOLD TUNER_CONFIG_FILE
+  TUNER_PLUGIN UID_STAGGER_RATE UID_STAGGER_THRESHOLD UNPACK_DOUBLE_NCHANNELS WARN_ENABLE_DEBUG_INFO WIN_ENABLE WIN_STRIDE
   WORK_ARGS_BYTES WORK_FIFO_BYTES
 `;
 
@@ -72,6 +72,7 @@ export const outsideThePlan: ReadonlyMap<string, string> = new Map([
   ['NCCL_HOSTID', 'the planner takes hosts as the topology has them'],
   ['NCCL_MNNVL_ENABLE', RACKS_AS_THE_TOPOLOGY_SAYS],
   ['NCCL_CUMEM_ENABLE', RACKS_AS_THE_TOPOLOGY_SAYS],
-  ['NCCL_TUNER_PLUGIN', 'a tuner plugin chooses otherwise than the planner'],
+  ['NCCL_TUNER_PLUGIN', 'a tuner plugin chooses otherwise than the planner; tccl tuner --check says what its table does'],
+  ['NCCL_TUNER_CONFIG_FILE', 'the planner chooses without the table of the tuner plugin; tccl tuner --check says what it does'],
   ['NCCL_CONF_FILE', 'variables in that file are not read here; put them into the environment of a cluster file'],
 ]);

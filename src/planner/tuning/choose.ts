@@ -1,5 +1,6 @@
 import { type Rules, rulesOf } from '../versions/rules.js';
 import { chunkBytes } from './chunk.js';
+import type { Way } from './flips.js';
 import { sizeProduct } from './integers.js';
 import type { Algorithm, Collective, Protocol } from './names.js';
 import { type CallOptions, CostModel } from './predict.js';
@@ -33,7 +34,39 @@ export interface Choice {
  */
 export function choose(tuning: Tuning, collective: Collective, bytes: number, options: CallOptions = {}): Choice | undefined {
   const best = new CostModel(tuning, collective, options).best(bytes);
-  return best === undefined ? undefined : choiceOf(tuning, collective, bytes, best);
+  return best && choiceOf(tuning, collective, bytes, best);
+}
+
+/** A way of doing a call that something other than NCCL's model chose. */
+export interface GivenWay extends Way {
+  /** The most channels that the call may use; as many as NCCL takes for this way and size when not given. */
+  readonly nChannels?: number;
+}
+
+/**
+ * What NCCL does for one call where the way is given, as a tuner plugin gives it.
+ *
+ * @returns undefined where the call cannot be done that way; `predict` tells why
+ * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name
+ */
+export function chooseWay(
+  tuning: Tuning,
+  collective: Collective,
+  bytes: number,
+  way: GivenWay,
+  options: CallOptions = {},
+): Choice | undefined {
+  const { algorithm, protocol } = way;
+  const candidate = new CostModel(tuning, collective, options)
+    .predict(bytes)
+    .find((each) => each.algorithm === algorithm && each.protocol === protocol);
+  const timeUs = candidate?.timeUs ?? null;
+  return timeUs === null ? undefined : choiceOf(tuning, collective, bytes, { ...way, timeUs });
+}
+
+/** Channels that a communicator has for an algorithm. */
+export function mostChannels({ input }: Tuning, algorithm: Algorithm): number {
+  return algorithm === 'NVLS' || algorithm === 'NVLSTree' ? (input.nvls?.nChannels ?? 0) : input.nChannels;
 }
 
 /** How NCCL would do a call if it took this algorithm and protocol. */
@@ -41,10 +74,12 @@ export function choiceOf(
   tuning: Tuning,
   collective: Collective,
   bytes: number,
-  { algorithm, protocol, timeUs }: Pick<Choice, 'algorithm' | 'protocol' | 'timeUs'>,
+  { algorithm, protocol, timeUs, nChannels: asked }: GivenWay & { readonly timeUs: number },
 ): Choice {
   const { nRanks } = tuning.input;
-  const { nChannels, nThreads } = channelsAndThreads(tuning, algorithm, protocol, bytes);
+  const own = channelsAndThreads(tuning, algorithm, protocol, bytes);
+  const { nThreads } = own;
+  const nChannels = asked === undefined ? own.nChannels : Math.min(asked, mostChannels(tuning, algorithm));
   const algorithmGBps = timeUs === 0 ? 0 : bytes / timeUs / 1000;
   return {
     algorithm,
