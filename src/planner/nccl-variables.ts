@@ -1,6 +1,6 @@
 /**
- * Every variable that NCCL 2.30.7 or its example tuner plugin reads, or that its guide still documents, without `NCCL_`: so that a name that is none of
- * them can be called a mistake. What the planner makes of some of them is in parameters.ts.
+ * Every variable that NCCL 2.30.7 or its example tuner plugin reads, or that its guide still documents, without `NCCL_`: so
+ * that a name that is none of them can be called a mistake. What the planner makes of some of them is in parameters.ts.
  */
 const NAMES = `
   ALGO ALLGATHERV_ENABLE ALLOC_P2P_NET_LL_BUFFERS BUFFSIZE CGA_CLUSTER_SIZE CHECKS_DISABLE CHECK_MODE CHECK_POINTERS
