@@ -26,6 +26,8 @@ export const topics = [
   'gdr',
   'pxn',
   'flips',
+  'rails',
+  'variable',
   'help',
 ] as const;
 /** What a question can be about. */

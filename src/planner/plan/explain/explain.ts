@@ -1,4 +1,6 @@
 import { GdrMode } from '../../topology/paths/gdr.js';
+import type { ScheduledCollective } from '../../schedule/schedule.js';
+import { type Collective, collectives } from '../../tuning/names.js';
 import type { Answer } from './answer.js';
 import { answerAbsence } from './answers/absence.js';
 import { answerChannels } from './answers/channels.js';
@@ -8,8 +10,11 @@ import { answerFlips } from './answers/flips.js';
 import { answerGdr, answerPxn } from './answers/gdr.js';
 import { answerLimits } from './answers/limits.js';
 import { answerNic, networkUse } from './answers/nic.js';
+import { answerPairChannels, answerPairLimits } from './answers/pairs.js';
+import { answerRails } from './answers/rails.js';
 import { answerRings } from './answers/rings.js';
 import { answerTime } from './answers/time.js';
+import { answerVariable } from './answers/variable.js';
 import type { Question } from './question.js';
 import { nodeViews, type Situation } from './situation.js';
 
@@ -28,9 +33,11 @@ export type DirectQuestion = Exclude<Question, { about: 'help' }>;
 export function explain(situation: Situation, question: DirectQuestion): Answer {
   switch (question.about) {
     case 'limits':
-      return answerLimits(situation);
+      return isPairs(question.collective)
+        ? answerPairLimits(situation, question.collective, question.bytes ?? LIMIT_BYTES)
+        : answerLimits(situation, question.collective);
     case 'channels':
-      return answerChannels(situation, question);
+      return question.ofPairs === true ? answerPairChannels(situation, question.expected) : answerChannels(situation, question);
     case 'rings':
       return answerRings(situation, question);
     case 'nic':
@@ -49,7 +56,19 @@ export function explain(situation: Situation, question: DirectQuestion): Answer 
       return answerPxn(situation);
     case 'flips':
       return answerFlips(situation, question);
+    case 'rails':
+      return answerRails(situation);
+    case 'variable':
+      return answerVariable(situation, question);
   }
+}
+
+/** A size at which bandwidth decides. */
+const LIMIT_BYTES = 2 ** 30;
+
+/** Whether NCCL does it by messages between pairs of ranks. */
+function isPairs(collective: ScheduledCollective | undefined): collective is Exclude<ScheduledCollective, Collective> {
+  return collective !== undefined && !(collectives as readonly string[]).includes(collective);
 }
 
 /** The questions whose answers say most about a plan: what limits it first, then what is out of the ordinary. */

@@ -5,8 +5,15 @@ import type { Topic } from './answer.js';
 
 /** A question that was understood. Ranks are those of the communicator; sizes are bytes. */
 export type Question =
-  | { readonly about: 'limits' | 'pxn' }
-  | { readonly about: 'channels'; readonly expected: number | undefined }
+  | { readonly about: 'pxn' | 'rails' }
+  | { readonly about: 'limits'; readonly collective?: ScheduledCollective; readonly bytes?: number }
+  | {
+      readonly about: 'channels';
+      readonly expected: number | undefined;
+      /** Of send and receive, and what is made of them. */
+      readonly ofPairs?: true;
+    }
+  | { readonly about: 'variable'; readonly variable: string }
   | { readonly about: 'rings'; readonly channel: number | undefined }
   | { readonly about: 'nic'; readonly rank: number | undefined; readonly nic: number | undefined }
   | { readonly about: 'connection'; readonly from: number; readonly to: number }
@@ -33,7 +40,9 @@ export interface PartialWay {
 /** What can be asked: a form of words for each topic, and what it is about. */
 export const questionForms: readonly { readonly about: Topic; readonly example: string; readonly purpose: string }[] = [
   { about: 'limits', example: 'what limits', purpose: 'the links and rules that bound bandwidth' },
+  { about: 'limits', example: 'what limits send/recv', purpose: 'where the time of a call goes' },
   { about: 'channels', example: 'why 24 channels', purpose: 'how the number and speed of channels came about' },
+  { about: 'channels', example: 'how many send/recv channels', purpose: 'channels of messages between pairs, and for each peer' },
   { about: 'rings', example: 'why this ring order', purpose: 'why rings visit the GPUs as they do' },
   { about: 'nic', example: 'why does GPU 3 use NIC 5', purpose: 'which NIC a GPU uses, and what else it could' },
   {
@@ -47,6 +56,8 @@ export const questionForms: readonly { readonly about: Topic; readonly example: 
   { about: 'gdr', example: 'why no GDR', purpose: 'whether NICs reach the memory of GPUs directly' },
   { about: 'pxn', example: 'why PXN', purpose: 'which GPUs send through another GPU to its NIC' },
   { about: 'flips', example: 'which size changes the choice', purpose: 'sizes from which another algorithm or protocol is used' },
+  { about: 'rails', example: 'which rails are crossed', purpose: 'channels that arrive by another NIC than they left by' },
+  { about: 'variable', example: 'what does NCCL_CROSS_NIC do', purpose: 'a variable of NCCL, and what it is here' },
   { about: 'help', example: 'what would help all_reduce 1G', purpose: 'single changes, tried and ranked by what they gain' },
 ];
 
@@ -66,6 +77,8 @@ const USUAL_CHOICE_BYTES = 128 * 2 ** 20;
  * @returns undefined where it asks for nothing that can be answered; `nearestForms` then tells what can
  */
 export function parseQuestion(text: string): Question | undefined {
+  const [variable] = /\bNCCL_[A-Z0-9_]+/i.exec(text) ?? [];
+  if (variable !== undefined) return { about: 'variable', variable: variable.toUpperCase() };
   return understand(text) ?? understand(corrected(text));
 }
 
@@ -93,7 +106,7 @@ const collectiveWords: readonly (readonly [RegExp, Collective])[] = [
 /** Messages between pairs, for which NCCL has no model. */
 const pairsWords: readonly (readonly [RegExp, ScheduledCollective])[] = [
   [/\ball[ _-]?to[ _-]?alls?\b/, 'AllToAll'],
-  [/\bsend[ _-]?(and |\/)?[ _-]?recv\b|\bsend and receive\b/, 'SendRecv'],
+  [/\bsend[ _-]?(and |\/|, ?)?[ _-]?(recv|receive)s?\b|\bpeer[ -]to[ -]peer messages?\b|\bp2p channels?\b/, 'SendRecv'],
   [/(?<!all[ _-]?)\bgathers?\b/, 'Gather'],
   [/(?<!reduce[ _-]?)\bscatters?\b/, 'Scatter'],
 ];
@@ -115,6 +128,7 @@ const topicWords = {
     /\b(flips?|crossover|thresholds?|which sizes?|what sizes?|from which size|changes? the choice|switch(es)? (over|point)s?)\b/,
   gdr: /\b(gdr|gpu ?direct|rdma)\b/,
   pxn: /\bpxn\b/,
+  rails: /\b(rails?|cross(es|ed|ing)?[ _-]?nics?)\b/,
   channels: /\bchannels?\b/,
   order: /\b(order|sequence)\b/,
   limits: /\b(limits?|limited|limiting|bottlenecks?|bounds?|slow|slower|slowest|bandwidth|bw)\b/,
@@ -139,7 +153,14 @@ function understand(question: string): Question | undefined {
   const [first] = ways;
   const collective = named ?? (first?.algorithm === 'PAT' ? 'AllGather' : 'AllReduce');
 
+  if (topicWords.rails.test(plain) && !topicWords.help.test(plain)) return { about: 'rails' };
   const pairs = named === undefined ? pairsWords.find(([words]) => words.test(text))?.[1] : undefined;
+  if (pairs !== undefined && !topicWords.time.test(plain)) {
+    if (topicWords.channels.test(plain))
+      return { about: 'channels', expected: numberAfter(plain.replaceAll('p2p', ''), /(\d+)[^\d]*\bchannels?\b/), ofPairs: true };
+    if (topicWords.limits.test(plain))
+      return { about: 'limits', collective: pairs, ...(sizes[0] === undefined ? {} : { bytes: sizes[0] }) };
+  }
   if (pairs !== undefined || (topicWords.time.test(plain) && ways.length === 0 && !topicWords.help.test(plain)))
     return { about: 'time', collective: pairs ?? collective, bytes: sizes[0] ?? USUAL_CHOICE_BYTES };
   if (topicWords.help.test(plain)) return { about: 'help', collective, sizes: sizes.length === 0 ? usualHelpSizes : sizes };
@@ -155,7 +176,8 @@ function understand(question: string): Question | undefined {
   if (topicWords.nic.test(plain)) return { about: 'nic', rank: ranks[0], nic };
   const [from, to] = ranks;
   if (from !== undefined && to !== undefined && sizes.length === 0) return { about: 'connection', from, to };
-  if (topicWords.limits.test(plain) && first === undefined) return { about: 'limits' };
+  if (topicWords.limits.test(plain) && first === undefined)
+    return { about: 'limits', ...(named === undefined ? {} : { collective: named }) };
   const [bytes] = sizes;
   if (first !== undefined && negated && ways.length === 1 && bytes === undefined)
     return { about: 'absence', collective, what: first };
@@ -265,6 +287,8 @@ const vocabulary = [
   'channels',
   'channel',
   'order',
+  'rails',
+  'crossed',
   'limits',
   'bottleneck',
   'flips',

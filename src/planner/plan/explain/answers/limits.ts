@@ -1,5 +1,6 @@
 import { counted } from '../../../../counted.js';
 import { GraphId } from '../../../graph/graph.js';
+import type { Collective } from '../../../tuning/names.js';
 import { choose } from '../../../tuning/choose.js';
 import { formatBytes, formatWay } from '../../overview/words.js';
 import { linkKindNames, ringLoads } from '../../overview/fullest-link.js';
@@ -12,12 +13,12 @@ import { limitOf } from './choice.js';
 const LARGE_BYTES = 2 ** 30;
 
 /** What bounds the bandwidth of large calls: the links of the machine, then the rules of NCCL's model. */
-export function answerLimits(situation: Situation): Answer {
+export function answerLimits(situation: Situation, collective: Collective = 'AllReduce'): Answer {
   const { plan, tuning } = situation;
   const { ring } = plan.graphs;
   const views = nodeViews(situation);
-  const chosen = choose(tuning, 'AllReduce', LARGE_BYTES);
-  const limit = chosen === undefined || plan.nodes.nRanks === 1 ? undefined : limitOf(tuning, 'AllReduce', chosen);
+  const chosen = choose(tuning, collective, LARGE_BYTES);
+  const limit = chosen === undefined || plan.nodes.nRanks === 1 ? undefined : limitOf(tuning, collective, chosen);
   const speed = plan.nodes.nNodes > 1 ? ring.bwInter : ring.bwIntra;
   const totals = views.map(
     ({ kind }) => kind.graphs.ring.nChannels * (plan.nodes.nNodes > 1 ? kind.graphs.ring.bwInter : kind.graphs.ring.bwIntra),
@@ -33,14 +34,14 @@ export function answerLimits(situation: Situation): Answer {
       ...(chosen === undefined || limit === undefined
         ? []
         : [
-            `AllReduce of ${formatBytes(LARGE_BYTES)} goes by ${formatWay(chosen)} at ${rate(chosen.busGBps)} bus bandwidth: ${limit}.`,
+            `${collective} of ${formatBytes(LARGE_BYTES)} goes by ${formatWay(chosen)} at ${rate(chosen.busGBps)} bus bandwidth: ${limit}.`,
           ]),
     ],
     evidence: {
       rings: ring.nChannels,
       ringGBps: speed,
       totalGBps: ring.nChannels * speed,
-      allReduce:
+      [collective === 'AllReduce' ? 'allReduce' : collective]:
         chosen === undefined
           ? null
           : {
@@ -48,7 +49,7 @@ export function answerLimits(situation: Situation): Answer {
               algorithm: chosen.algorithm,
               protocol: chosen.protocol,
               busGBps: chosen.busGBps,
-              limit: tuning.model.AllReduce[chosen.algorithm][chosen.protocol].limit,
+              limit: tuning.model[collective][chosen.algorithm][chosen.protocol].limit,
             },
       nodes: views.map((view) => ({
         name: view.name,

@@ -219,3 +219,38 @@ it('ranks of one host without a path to each other use its memory or the network
     'NCCL_P2P_DISABLE',
   );
 });
+
+describe('which rails are crossed', () => {
+  it('is none by default, and many where NICs may be crossed', () => {
+    expect(ask(clusters['two H100 hosts'], 'which rails are crossed').title).toBe('no rail is crossed');
+    const crossing = ask(situation({ 'dgx-a100': 3 }, { NCCL_CROSS_NIC: '1' }), 'which rails are crossed');
+    expect(crossing.title).toBe('16 channel graphs of 32 cross rails');
+    expect(text(crossing)).toContain('Channel 0: 3 of 3 hops between nodes, as from rank 1 by NIC 1 to rank 8 by NIC 0.');
+    expect(text(crossing)).toContain('No tree crosses rails.');
+  });
+});
+
+describe('what a variable does', () => {
+  it.each([
+    ['NCCL_CROSS_NIC', 'Here it has its default, 2.'],
+    ['NCCL_IB_TIMEOUT', 'No decision of a plan depends on it.'],
+    ['NCCL_IB_HCA', 'Plans do not take it into account'],
+    ['NCCL_IB_TIMEOUTS', 'The nearest name is NCCL_IB_TIMEOUT.'],
+  ])('%s', (variable, sentence) => {
+    expect(text(ask(clusters['two H100 hosts'], `what does ${variable} do`))).toContain(sentence);
+  });
+
+  it('says what it is set to', () => {
+    expect(text(ask(situation({ 'dgx-h100': 2 }, { NCCL_CROSS_NIC: '0' }), 'NCCL_CROSS_NIC'))).toContain('Here it is 0.');
+  });
+});
+
+it('channels of send and receive are those of the plan', () => {
+  for (const about of Object.values(clusters)) {
+    const { p2p } = about.plan;
+    expect(ask(about, 'how many send/recv channels').evidence).toMatchObject({
+      nChannels: p2p.nChannels,
+      channelsPerPeer: p2p.channelsPerPeer,
+    });
+  }
+});
