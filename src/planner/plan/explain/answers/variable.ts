@@ -57,6 +57,5 @@ function sentence(text: string): string {
 }
 
 function written(value: unknown): string | undefined {
-  if (value === undefined) return undefined;
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return typeof value === 'string' || value === undefined ? value : JSON.stringify(value);
 }
