@@ -16,3 +16,9 @@ export function warnNow(text: string): void {
     // Standard error is closed or full: the warning is lost.
   }
 }
+
+/** A text about a communicator, with its name unless the text has it. */
+export function named(text: string, name: string | undefined): string {
+  const which = ` (communicator ${JSON.stringify(name)})`;
+  return name === undefined || text.includes(which) ? text : text + which;
+}

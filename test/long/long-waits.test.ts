@@ -128,6 +128,24 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
       );
   });
 
+  test.for([
+    { way: 'in one segment', env: {} },
+    { way: 'over sockets', env: apart },
+    { way: 'over sockets of a thread', env: { ...apart, ...blocking } },
+    { way: 'on engine threads', env: threads },
+  ])('says so to onWarning, with the name of the communicator: $way', async ({ env }, { expect }) => {
+    const { stderr, records } = await runRanks(2, 'long-waits.mjs', ['told'], {
+      env: { ...env, ...limits },
+      flags: ['--grace', '20'],
+    });
+    expect(stderr).not.toContain('has waited');
+    const heard = records.flatMap((record) => record['heard'] ?? []).sort();
+    expect(heard).toEqual([
+      expect.stringMatching(/^rank 0 has waited 8 s in allReduce of 1 int32 .*for rank 1.*\(communicator "mine"\)$/),
+      expect.stringMatching(/^rank 1 has waited 8 s in recv of 1 int32 .*for rank 0.*\(communicator "mine"\)$/),
+    ]);
+  });
+
   test('says nothing where TCCL_WARN_AFTER is 0', async ({ expect }) => {
     const { stderr, records } = await runRanks(3, 'long-waits.mjs', ['mixed'], {
       env: { TCCL_WARN_AFTER: '0', TCCL_TIMEOUT: '2' },

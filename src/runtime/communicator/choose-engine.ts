@@ -66,6 +66,8 @@ export interface Circumstances {
   readonly threads: EngineThreads;
   /** What carries out every call that it can. */
   readonly forced: Algorithm | undefined;
+  /** See InitOptions. */
+  readonly onWarning: ((text: string) => void) | undefined;
   /** What the program called the communicator. */
   readonly name: string | undefined;
 }
@@ -198,7 +200,7 @@ async function networkEngine(
   oneSegment: boolean,
   nThreads: number,
 ): Promise<{ readonly engine: Engine; readonly transport: string; readonly thread: ChosenEngine['thread'] }> {
-  const { bootstrap, shared, team, libc, nCores, settings, network: environment, id, signal } = circumstances;
+  const { bootstrap, shared, team, libc, nCores, settings, network: environment, id, signal, onWarning, name } = circumstances;
   const order = ringOrder(bootstrap);
   const options = { bootstrap, shared, team, libc, order, host: dataHost(bootstrap, environment, id), secret: secretOf(id) };
   if (nThreads > 0) {
@@ -211,6 +213,8 @@ async function networkEngine(
         spins,
         limits: { timeoutMs: settings.timeoutMs, warnAfterMs: settings.warnAfterMs },
         heartbeatMs: settings.heartbeatMs,
+        onWarning,
+        name,
       },
       signal,
     );

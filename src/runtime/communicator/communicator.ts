@@ -28,7 +28,7 @@ import { Messenger } from '../messages/messenger.js';
 import type { CommunicatorParts } from './origin.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
-import { warnNow } from '../warn.js';
+import { named, warnNow } from '../warn.js';
 import { checkWindow } from '../windows/window-arguments.js';
 import { Window } from '../windows/window.js';
 
@@ -525,9 +525,7 @@ export class Communicator extends Collectives {
 
   /** A message with the communicator's name. Another rank's error, which ended this call, has it already. */
   #named(text: string): string {
-    const { name } = this.#parts.config;
-    const which = ` (communicator ${JSON.stringify(name)})`;
-    return name === undefined || text.includes(which) ? text : text + which;
+    return named(text, this.#parts.config.name);
   }
 
   #fail(error: TcclError): void {

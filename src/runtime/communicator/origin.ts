@@ -83,6 +83,7 @@ export class Origin {
       signal,
       threads: engineThreads(config),
       forced: forcedAlgorithm(settings, config),
+      onWarning: this.facts.options.onWarning,
       name: config.name,
     });
     const openTransport = () =>

@@ -18,7 +18,7 @@ import { ServedMessages, type EndedPieces } from './served-messages.js';
 import { ServedWindow, type WindowInThread } from './served-window.js';
 import { shorterLimit, type WaitLimits } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
-import { warnNow } from '../warn.js';
+import { named, warnNow } from '../warn.js';
 
 /** What a rank gives the thread. */
 export interface NetworkThreadData {
@@ -33,6 +33,10 @@ export interface NetworkThreadData {
   readonly spins: number;
   readonly limits: WaitLimits;
   readonly heartbeatMs: number;
+  /** Whether the rank wants warnings itself; else they go to standard error. */
+  readonly takesWarnings: boolean;
+  /** Of the communicator, for warnings. */
+  readonly name: string | undefined;
   readonly buffer: SharedArrayBuffer;
   readonly endedPieces: EndedPieces;
 }
@@ -44,7 +48,10 @@ export type ToNetworkThread =
   | { readonly kind: 'window'; readonly window: WindowInThread }
   | { readonly kind: 'message'; readonly piece: MessagePiece };
 export type FromNetworkThread =
-  Question | { readonly kind: 'opened'; readonly transport: string } | { readonly kind: 'failed'; readonly reason: Uint8Array };
+  | Question
+  | { readonly kind: 'opened'; readonly transport: string }
+  | { readonly kind: 'warning'; readonly text: string }
+  | { readonly kind: 'failed'; readonly reason: Uint8Array };
 
 /** How often the rank is told whether its call gets further. */
 const STEPS_EVERY_MS = 50;
@@ -58,6 +65,11 @@ const {
 setHeartbeat(given.heartbeatMs);
 const port = parentPort as MessagePort;
 const post = (message: FromNetworkThread): void => port.postMessage(message);
+const warn = (about: string): void => {
+  const text = named(about, given.name);
+  if (given.takesWarnings) post({ kind: 'warning', text });
+  else warnNow(text);
+};
 const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;
 const segment = Segment.inThread(given.segment, libc);
@@ -82,6 +94,7 @@ const messages = new ServedMessages({
   memory,
   ended: given.endedPieces,
   tellInCalls: (report) => tellInCalls(report),
+  warn,
   fail: (error) => abort(error),
 });
 
@@ -155,7 +168,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
     spins,
     patience: 0,
     limits,
-    warn: warnNow,
+    warn,
     fail,
     messages: {
       arePolled: () => false,

@@ -27,6 +27,10 @@ export interface NetworkThreadOptions extends NetworkOptions {
   readonly spins: number;
   readonly limits: WaitLimits;
   readonly heartbeatMs: number;
+  /** Takes warnings of calls that wait for long; left out, they go to standard error. */
+  readonly onWarning: ((text: string) => void) | undefined;
+  /** Of the communicator. */
+  readonly name: string | undefined;
 }
 
 /** A thread that has a rank's sockets. */
@@ -58,7 +62,7 @@ export interface NetworkThread {
  * @throws what connecting throws; SystemError `OUT_OF_MEMORY`, `LAUNCH` when a thread cannot be started
  */
 export async function startNetworkThread(options: NetworkThreadOptions, signal: AbortSignal): Promise<NetworkThread> {
-  const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, limits, heartbeatMs } = options;
+  const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, limits, heartbeatMs, onWarning, name } = options;
   const { rank, nRanks, peers, localRanks } = bootstrap;
   const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
   const ended = endedPieces(nRanks);
@@ -78,6 +82,8 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     spins,
     limits,
     heartbeatMs,
+    takesWarnings: onWarning !== undefined,
+    name,
     buffer: memory.buffer,
     endedPieces: ended,
   };
@@ -92,7 +98,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
   const abort = (): void => tell({ kind: 'abort', reason: packReason(signal.reason as Error) });
   signal.addEventListener('abort', abort);
   try {
-    const transport = await whenOpened(worker, bootstrap, memory, tell);
+    const transport = await whenOpened(worker, bootstrap, memory, tell, onWarning);
     worker.unref();
     const fail = (error: Error): void => {
       if (memory.reason() !== undefined) return;
@@ -145,10 +151,12 @@ function whenOpened(
   bootstrap: Bootstrap,
   memory: EngineThreadMemory,
   tell: (message: ToNetworkThread) => void,
+  onWarning: ((text: string) => void) | undefined,
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     worker.on('message', (message: FromNetworkThread) => {
       if (message.kind === 'opened') resolve(message.transport);
+      else if (message.kind === 'warning') onWarning?.(message.text);
       else if (message.kind === 'failed') reject(unpackReason(message.reason, bootstrap.rank));
       else void answer(bootstrap, message).then(tell);
     });

@@ -11,7 +11,6 @@ import { unpackReason } from '../transport/ending.js';
 import { SocketTransport } from '../transport/socket.js';
 import { elementsAt, type EngineThreadMemory } from './engine-thread-memory.js';
 import { longWait, shorterLimit, type WaitLimits } from '../progress/wait-limits.js';
-import { warnNow } from '../warn.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** How many pieces for each rank, and from each, the thread is done with. */
@@ -63,6 +62,8 @@ export interface ServedMessagesOptions {
   readonly limits: WaitLimits;
   /** See PointToPointOptions. */
   readonly tellInCalls: (report: readonly number[]) => void;
+  /** Told once of each message that waits for long. */
+  readonly warn: (text: string) => void;
   /** Ends the thread. */
   readonly fail: (error: unknown) => void;
 }
@@ -159,6 +160,7 @@ export class ServedMessages {
     const {
       bootstrap: { rank },
       limits,
+      warn,
       fail,
     } = this.#options;
     const { timeoutMs, warnAfterMs } = limits;
@@ -180,6 +182,6 @@ export class ServedMessages {
     if (awaited !== undefined) p2p.sayWaits(awaited, shorterMs);
     const warned = warnAfterMs === 0 ? undefined : p2p.longWait(now, warnAfterMs, true);
     if (warned !== undefined)
-      warnNow(longWait(rank, warnAfterMs, warned.text, whom(warned.ranks, p2p.holdUps(warned.ranks, shorterMs))));
+      warn(longWait(rank, warnAfterMs, warned.text, whom(warned.ranks, p2p.holdUps(warned.ranks, shorterMs))));
   };
 }
