@@ -14,6 +14,8 @@ import { complete } from '../../src/cli/topo/complete.js';
 import { doctor } from '../../src/cli/topo/doctor.js';
 import { show } from '../../src/cli/topo/show.js';
 import { describeError, TcclError } from '../../src/errors.js';
+import { chooseInterface, systemInterfaces } from '../../src/runtime/bootstrap/interfaces.js';
+import { runtimeSettings } from '../../src/runtime/communicator/options.js';
 import { machine } from '../../src/planner/topology/catalogue/machines.js';
 import { parseXml } from '../../src/planner/topology/xml/parse.js';
 import { descendants } from '../../src/planner/topology/xml/tree.js';
@@ -309,6 +311,29 @@ it('text without control characters stays as it is, and any JSON says the same',
       const text = printableJson(value, indent);
       expect(text).not.toMatch(unsafe);
       expect(JSON.stringify(JSON.parse(text))).toBe(JSON.stringify(value));
+    }),
+  );
+});
+
+it('errors about variables of the environment hold no control characters either', () => {
+  const failure = (check: () => unknown): string => {
+    try {
+      check();
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return '';
+  };
+  fc.assert(
+    fc.property(hostile, (text) => {
+      const messages = ['TCCL_TIMEOUT', 'TCCL_ALGO', 'TCCL_SHM_DISABLE', 'TCCL_DEBUG'].map((name) =>
+        failure(() => runtimeSettings({ [name]: `x${text}` })),
+      );
+      messages.push(failure(() => chooseInterface(systemInterfaces(), { interfaceName: `=x${text}` })));
+      for (const message of messages) {
+        expect(message).not.toBe('');
+        expect(message).not.toMatch(unsafe);
+      }
     }),
   );
 });

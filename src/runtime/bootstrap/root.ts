@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TcclError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
+import { leadToCaller, ledToCaller } from '../caller-stack.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { inZone, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
@@ -66,8 +67,12 @@ const ANSWERS_AT_ONCE = 256;
  *   InvalidArgumentError `ARGUMENT_TYPE`, `UNKNOWN_NAME`: there is no such option.
  */
 export async function getUniqueId(options: RootOptions = {}): Promise<UniqueId> {
-  checkOptionNames('getUniqueId', options, rootOptionNames, "{ interfaceName: 'eth0' }");
-  return (await startRoot(options)).id;
+  try {
+    checkOptionNames('getUniqueId', options, rootOptionNames, "{ interfaceName: 'eth0' }");
+  } catch (error) {
+    throw leadToCaller(error);
+  }
+  return (await ledToCaller(startRoot(options))).id;
 }
 
 /** As {@link getUniqueId}, with the root in hand. */

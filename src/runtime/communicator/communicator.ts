@@ -212,7 +212,7 @@ export class Communicator extends Collectives {
    * @param bytes the call's count, as NCCL counts it, times its elements' size: of allGather, this rank's own block
    */
   explain(collective: CallKind, bytes: number): Explanation {
-    return explainCall(collective, bytes, groundsOf(this.#parts));
+    return this.#ofThisRank(() => explainCall(collective, bytes, groundsOf(this.#parts)));
   }
 
   /**

@@ -1,3 +1,4 @@
+import { printable } from '../../printable.js';
 import { InvalidUsageError } from '../../errors.js';
 
 /** Variables of a process's environment; `process.env` is one. An empty value counts as absent. */
@@ -20,5 +21,5 @@ export function environmentError(message: string): InvalidUsageError {
 
 /** Says which value is wrong and what belongs there. */
 export function malformed(env: Environment, name: string, expected: string): InvalidUsageError {
-  return environmentError(`${name}=${env[name] ?? ''} is not ${expected}`);
+  return environmentError(`${name}=${printable(env[name] ?? '')} is not ${expected}`);
 }

@@ -153,7 +153,11 @@ export class Window {
 
   /** Resolves when all that this rank has put is there. */
   async flush(): Promise<void> {
-    this.#checkOpen('flush');
+    try {
+      this.#checkOpen('flush');
+    } catch (error) {
+      throw this.#ofThisRank(error);
+    }
     const ended = this.#parts.observe?.({ name: 'flush', text: 'flush', args: {} });
     try {
       await this.#flushed();
