@@ -17,6 +17,7 @@ import {
   buildNoted,
   catalogueInput,
   completeTopology,
+  isXml,
   type NamedText,
   parseTopology,
   readText,
@@ -106,11 +107,11 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
   };
 }
 
-/** By its ending, else by its first sign: no XML is a cluster file. */
+/** By its ending, else by its first sign: what is neither XML nor a log with a machine is a cluster file. */
 function isClusterFile({ text, fileName }: NamedText): boolean {
   const ending = extname(fileName).toLowerCase();
   if (['.yaml', '.yml', '.json'].includes(ending)) return true;
-  return ending !== '.xml' && text.trim() !== '' && !/^\uFEFF?\s*</.test(text);
+  return ending !== '.xml' && text.trim() !== '' && !isXml(text) && !text.includes('=== System');
 }
 
 function namedHosts(

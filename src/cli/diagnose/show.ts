@@ -12,11 +12,18 @@ import { checkRasJson, isRasJson, RasText } from '../../planner/log/witness/ras.
 import { checkNvlink, checkPorts, checkTopoMatrix, type ToolLine } from '../../planner/log/witness/tools.js';
 import { diagnose } from '../../planner/topology/doctor/diagnose.js';
 import { parseXml } from '../../planner/topology/xml/parse.js';
+import type { XmlElement } from '../../planner/topology/xml/tree.js';
 import { logToJson } from '../log/json.js';
 import { printJob, printVerdict } from '../log/print.js';
 import { readFile } from '../log/read.js';
 import { colorsFor, print, printJson } from '../output.js';
 import { filesOf, headOf, whole } from './files.js';
+
+/** Topologies and graphs, which are about each other. */
+interface Shapes {
+  readonly topologies: XmlElement[];
+  readonly graphs: { readonly root: XmlElement; readonly fileName: string; readonly place: Place }[];
+}
 
 /** What a file turned out to be. */
 interface Exhibit {
@@ -31,10 +38,12 @@ export async function showDiagnosis(paths: readonly string[], { json }: { readon
   const recordings: FlightRecording[] = [];
   const found: LogFinding[] = [];
   const exhibits: Exhibit[] = [];
+  const shapes: Shapes = { topologies: [], graphs: [] };
   for (const [index, file] of files.entries()) {
     reader.openFile(file);
-    exhibits.push({ file, kind: await readExhibit(file, { file: index, line: 1 }, reader, recordings, found) });
+    exhibits.push({ file, kind: await readExhibit(file, { file: index, line: 1 }, reader, recordings, found, shapes) });
   }
+  found.push(...graphFindings(shapes));
   const model = reader.finish();
   if (exhibits.every(({ kind }) => kind.startsWith('not read')))
     throw new InputError(
@@ -62,6 +71,7 @@ async function readExhibit(
   reader: NcclLogReader,
   recordings: FlightRecording[],
   found: LogFinding[],
+  shapes: Shapes,
 ): Promise<string> {
   try {
     const kind = classify(headOf(file));
@@ -72,7 +82,7 @@ async function readExhibit(
       return 'log';
     }
     if (kind === 'other') return 'not read: binary';
-    return inFile(file, () => readWhole(kind, file, place, recordings, found));
+    return inFile(file, () => readWhole(kind, file, place, recordings, found, shapes));
   } catch (error) {
     // One file that is broken must not hide what the others tell.
     if (error instanceof TcclError) return `not read: ${error.message}`;
@@ -80,12 +90,19 @@ async function readExhibit(
   }
 }
 
-function readWhole(kind: WitnessKind, file: string, place: Place, recordings: FlightRecording[], found: LogFinding[]): string {
+function readWhole(
+  kind: WitnessKind,
+  file: string,
+  place: Place,
+  recordings: FlightRecording[],
+  found: LogFinding[],
+  shapes: Shapes,
+): string {
   const bytes = whole(file);
   if (kind === 'pickle') return readValue(plainValue(readPickle(bytes)), file, place, recordings, found);
   const text = new TextDecoder().decode(bytes);
   if (kind === 'json') return readValue(parseJson(text), file, place, recordings, found);
-  if (kind === 'topology') return readTopology(text, place, found);
+  if (kind === 'topology') return readTopology(text, { file, place }, found, shapes);
   const lines = text
     .split(/\r?\n/)
     .map((line, index): ToolLine => ({ text: line, place: { file: place.file, line: index + 1 } }));
@@ -121,9 +138,18 @@ function readValue(value: unknown, file: string, place: Place, recordings: Fligh
 }
 
 /** The doctor's findings in the words of logs. */
-function readTopology(text: string, place: Place, found: LogFinding[]): string {
+function readTopology(
+  text: string,
+  { file, place }: { readonly file: string; readonly place: Place },
+  found: LogFinding[],
+  shapes: Shapes,
+): string {
   const { root, notes } = parseXml(text);
-  if (root.name !== 'system') return 'graph file';
+  if (root.name !== 'system') {
+    shapes.graphs.push({ root, fileName: file, place });
+    return 'graph file';
+  }
+  shapes.topologies.push(root);
   for (const {
     code,
     severity,
@@ -143,6 +169,25 @@ function readTopology(text: string, place: Place, found: LogFinding[]): string {
     });
   }
   return 'topology';
+}
+
+/** Graph files that name GPUs which the one topology does not have. */
+function graphFindings({ topologies, graphs }: Shapes): LogFinding[] {
+  const [root] = topologies;
+  if (root === undefined || topologies.length > 1) return [];
+  return graphs.flatMap(({ root: graph, fileName, place }) =>
+    diagnose(root, { graph: { root: graph, fileName } })
+      .filter(({ code }) => code.startsWith('graph-'))
+      .map(({ code, severity, problem, consequence, remedy }) => ({
+        code: `topology-${code}`,
+        severity,
+        kind: 'risk' as const,
+        problem: `${fileName}: ${problem}`,
+        cause: consequence,
+        remedy,
+        places: [place],
+      })),
+  );
 }
 
 /** `8 flight recordings (ranks 0-7), 2 logs, 1 ports`, and each file that was not read. */

@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { basename } from 'node:path';
 import { inFile, InputError, InvalidArgumentError, SystemError } from '../../errors.js';
+import { topologyInLog } from '../../planner/log/logged-topology.js';
 import type { Parameters } from '../../planner/parameters.js';
 import { buildSystem } from '../../planner/topology/build/build-system.js';
 import { completeSkeleton, isSkeleton } from '../../planner/topology/catalogue/complete.js';
@@ -48,9 +49,20 @@ export function readText(name: string): NamedText | undefined {
   }
 }
 
-/** @throws InputError where the text is no XML */
+/**
+ * A topology file, or the first machine that a log has (NCCL_DEBUG_SUBSYS=GRAPH).
+ *
+ * @throws InputError where the text is neither
+ */
 export function parseTopology({ text, fileName }: NamedText): TopologyInput {
+  const logged = isXml(text) ? undefined : topologyInLog(text);
+  if (logged !== undefined) return { title: `a machine in ${basename(fileName)}`, fileName, root: logged, notes: [] };
   return { title: basename(fileName), fileName, ...parseXml(text, { fileName }) };
+}
+
+/** By its first sign. */
+export function isXml(text: string): boolean {
+  return /^\uFEFF?\s*</.test(text);
 }
 
 /** @throws InvalidArgumentError where the catalogue has no such machine: `name` is no file either */

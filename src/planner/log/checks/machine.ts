@@ -1,11 +1,18 @@
 import { counted } from '../../../counted.js';
+import { diagnose } from '../../topology/doctor/diagnose.js';
 import type { LogFinding } from '../finding.js';
+import { loggedTopology } from '../logged-topology.js';
 import type { LogModel } from '../model.js';
 import type { LoggedMachine, LoggedWire } from '../system-block.js';
 
 /** What the machines that NCCL printed have wrong: links that differ by direction or from their like. */
 export function checkMachines({ machines }: Pick<LogModel, 'machines'>): LogFinding[] {
-  const findings = machines.flatMap((machine) => [...oneWay(machine), ...fewerLinks(machine), ...slowPcie(machine)]);
+  const findings = machines.flatMap((machine) => [
+    ...oneWay(machine),
+    ...fewerLinks(machine),
+    ...slowPcie(machine),
+    ...doctored(machine),
+  ]);
   const kinds = new Map<string, LogFinding[]>();
   for (const finding of findings) kinds.set(finding.code, [...(kinds.get(finding.code) ?? []), finding]);
   return [...kinds.values()].flatMap(([first, ...others]) => {
@@ -88,6 +95,33 @@ function slowPcie({ host, wires }: LoggedMachine): LogFinding[] {
       places: slow.slice(0, 4).map(({ place }) => place),
     },
   ];
+}
+
+/** What the doctor finds that a block of a log can tell for certain, and that the other checks do not. */
+const doctorCodes: ReadonlySet<string> = new Set([
+  'link-bottleneck',
+  'nic-link-slow',
+  'gdr-too-far',
+  'nic-across-sockets',
+  'nic-shared-uplink',
+]);
+
+/** The doctor of topologies on the machine: design rather than faults, so it is said by the way. */
+function doctored(machine: LoggedMachine): LogFinding[] {
+  const root = loggedTopology(machine);
+  const [first] = machine.wires;
+  if (root === undefined || first === undefined) return [];
+  return diagnose(root)
+    .filter(({ code }) => doctorCodes.has(code))
+    .map(({ code, problem, consequence, remedy, places }) => ({
+      code: `topology-${code}`,
+      severity: 'info' as const,
+      kind: 'note' as const,
+      problem: `${machine.host}, as NCCL prints it: ${places[0] === undefined ? '' : `${places[0].element} `}${problem}`,
+      cause: consequence,
+      remedy,
+      places: [first.place],
+    }));
 }
 
 /** `GPU/0-17000` as people know it: `GPU 17000`. */
