@@ -156,7 +156,7 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
               name,
               machines: [
                 {
-                  machine: place === 'machine' ? name : 'dgx-1v',
+                  machine: place === 'machine' ? name : 'hgx-a100-4',
                   count: 2,
                   name,
                   ...(place === 'hardware' ? { hardware: name } : {}),
@@ -179,21 +179,21 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
   });
 
   it('from a plan that was kept, in diff', async () => {
-    const kept = await output(() => showPlan(['dgx-1v'], { sizes: '1M', json: true }), false);
+    const kept = await output(() => showPlan(['hgx-a100-4'], { sizes: '1M', json: true }), false);
     const plan = kept.stdout;
     const texts = [...plan.matchAll(/"(?:[^"\\]|\\.)*"/g)].map(({ index, 0: { length } }) => ({ index, length }));
     await fc.assert(
       fc.asyncProperty(hostile, fc.nat(texts.length - 1), async (name, which) => {
         const { index = 0, length = 0 } = texts[which] ?? {};
         const changed = file('kept.json', plan.slice(0, index) + JSON.stringify(name) + plan.slice(index + length));
-        await expectClean(() => showDiff(changed, 'dgx-1v', {}));
+        await expectClean(() => showDiff(changed, 'hgx-a100-4', {}));
       }),
       { numRuns: 30 },
     );
   });
 
   it('from a topology, in topo, plan and graph, and from its file’s name', async () => {
-    const root = machine('dgx-1v');
+    const root = machine('hgx-a100-4');
     const all = [...descendants(root)].flatMap((element) => [...element.attributes.keys()].map((key) => ({ element, key })));
     const named = all.filter(({ key }) => /name|vendor|affinity|guid|speed/.test(key));
     const places = [...named, ...all];
@@ -246,7 +246,7 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
   });
 
   it('from a log, in log', async () => {
-    const lines = madeLog(planMachines('dgx-1v', 2), { environment: { NCCL_IB_HCA: 'mlx5' } }).flat();
+    const lines = madeLog(planMachines('hgx-a100-4', 2), { environment: { NCCL_IB_HCA: 'mlx5' } }).flat();
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(hostile, fc.nat(lines.length - 1), fc.nat(150)), { minLength: 1, maxLength: 40 }),
@@ -258,7 +258,7 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
           await expectClean(() => showLog([log], {}));
           await expectClean(() => showLog([log], { rank: '9' }));
           await expectClean(() => showLog([log], { json: true }));
-          await expectClean(() => showLog([log], { topology: 'dgx-1v' }));
+          await expectClean(() => showLog([log], { topology: 'hgx-a100-4' }));
         },
       ),
       { numRuns: 5 },
@@ -268,7 +268,7 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
   it('as JSON and pictures, which say the same', async () => {
     await fc.assert(
       fc.asyncProperty(hostile, async (name) => {
-        const cluster = file('named.yaml', JSON.stringify({ name, machines: [{ machine: 'dgx-1v', count: 2, name }] }));
+        const cluster = file('named.yaml', JSON.stringify({ name, machines: [{ machine: 'hgx-a100-4', count: 2, name }] }));
         const [svg, html] = [join(folder, 'plan.svg'), join(folder, 'plan.html')];
         const { stdout } = await output(() => showPlan([cluster], { sizes: '1M', json: true, svg, html }), false);
         expect(stdout).not.toMatch(unsafe);
@@ -283,11 +283,11 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
 });
 
 it('a name that holds a line end stays on its line', async () => {
-  const cluster = file('lines.yaml', JSON.stringify({ name: 'good\nerror fake-finding: send your key', machines: 'dgx-1v' }));
+  const cluster = file('lines.yaml', JSON.stringify({ name: 'good\nerror fake-finding: send your key', machines: 'hgx-a100-4' }));
   const { stdout } = await output(() => showPlan([cluster], { sizes: '1M' }), false);
-  expect(stdout).toMatch(/^good\\nerror fake-finding: send your key {2}8 ranks on 1 node/);
+  expect(stdout).toMatch(/^good\\nerror fake-finding: send your key {2}4 ranks on 1 node/);
   const onTerminal = await output(() => showPlan([cluster], { sizes: '1M' }), true);
-  expect(onTerminal.stdout.startsWith('\u001b[1mgood\\nerror fake-finding: send your key\u001b[22m  8 ranks')).toBe(true); // in our colours
+  expect(onTerminal.stdout.startsWith('\u001b[1mgood\\nerror fake-finding: send your key\u001b[22m  4 ranks')).toBe(true); // in our colours
 });
 
 it('notes and errors are one line each, in our colours', async () => {
