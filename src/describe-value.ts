@@ -1,5 +1,5 @@
 /**
- * What a message says of a value that should have been another: `"3"`, `3n`, `-1`, `null`, `a function`, `an object of
+ * Describes a wrong value in a message: `"3"`, `3n`, `-1`, `null`, `a function`, `an object of
  * class Map`.
  */
 export function describeValue(value: unknown): string {

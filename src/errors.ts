@@ -66,7 +66,7 @@ export type ErrorCode =
   | 'NO_CHANNEL'
   | 'INTERNAL';
 
-/** Where and about whom an error speaks. */
+/** Rank, host, file and place that an error is about. */
 export interface ErrorDetails {
   /** The rank that the error is about (the dead rank, the rank with the other count). */
   readonly rank?: number;
@@ -78,7 +78,7 @@ export interface ErrorDetails {
   readonly line?: number;
   /** 1-based. */
   readonly column?: number;
-  /** What NCCL returns for this cause, where it differs from what the class stands for. */
+  /** NCCL's result for this cause, if it differs from that of the class. */
   readonly ncclResult?: number;
   /** The error behind this one. */
   readonly cause?: unknown;
@@ -86,7 +86,7 @@ export interface ErrorDetails {
 
 /** Base of all errors that tccl throws on purpose. */
 export abstract class TcclError extends Error {
-  /** What happened. */
+  /** The stable code of the cause. */
   readonly code: ErrorCode;
   /** The `ncclResult_t` that NCCL would return for a cause of this kind. */
   abstract readonly ncclResult: number;

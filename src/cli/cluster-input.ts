@@ -25,9 +25,9 @@ import {
 } from './topo/input.js';
 
 /**
- * What the commands of the planner take for CLUSTER, read in one place: `plan`, `graph`, `explain`, `diff`, `log`.
+ * Reads CLUSTER for the commands of the planner: `plan`, `graph`, `explain`, `diff`, `log`.
  *
- *     tccl plan dgx-h100 --nodes 2            a machine of the catalogue, or a topology file, so many times
+ *     tccl plan dgx-h100 --nodes 2            N of a machine of the catalogue, or of a topology file
  *     tccl plan a.xml b.xml:3                 several, each with its own count
  *     tccl plan cluster.yaml                  a cluster file (plan/cluster-file.ts)
  */
@@ -44,7 +44,7 @@ export interface ClusterInput {
   readonly parameters: Parameters;
   /** All variables of NCCL that are set: by the environment of the command, by the cluster file, by `--env`. */
   readonly environment: Readonly<Record<string, string>>;
-  /** What `NCCL_GRAPH_FILE` names, for planning. */
+  /** The graph file that `NCCL_GRAPH_FILE` names, for planning. */
   readonly given: Pick<PrepareOptions, 'graphFile'>;
   /** One line each: what NCCL reads otherwise than a person might, and what was added. */
   readonly notes: readonly string[];
@@ -65,7 +65,7 @@ interface NamedHosts {
   readonly name: string | undefined;
   readonly hardware: Hardware | undefined;
   readonly overrides: ClusterFileMachine['overrides'];
-  /** Where a cluster file speaks of it. */
+  /** Place in a cluster file. */
   readonly inFile: <Result>(action: () => Result) => Result;
 }
 
@@ -84,7 +84,7 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
     );
   }
   if (first === undefined) throw new InvalidUsageError('UNSUPPORTED', 'no cluster is given');
-  // Loaded only where they are needed: with a machine of the catalogue nobody waits for the YAML library.
+  // Loaded only where they are needed: a machine of the catalogue does not need the YAML library.
   const { hardware } = options;
   const described = hardware === undefined ? undefined : (await import('./topo/load.js')).readHardware(hardware);
   if (file === undefined)

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { collect } from './output.js';
 
-/** What the commands of the planner take for CLUSTER, in help texts; cluster-input.ts reads it. */
+/** Help text about CLUSTER, which cluster-input.ts reads. */
 export const CLUSTER_HELP =
   'cluster file (YAML), topology file (XML), - for the standard input, or a machine of the catalogue (tccl topo list); NAME:4 for four of it';
 

@@ -90,7 +90,7 @@ function oneLine(message: string): string {
     .replaceAll('\n', ' ');
 }
 
-// Whoever reads our output may stop before its end, as `head` does; that is no failure, but a full disk is. A command
+// The reader of our output may stop before its end, as `head` does; that is no failure, but a full disk is. A command
 // that listens too (`tccl run`, which has ranks to end) goes on by itself.
 let unwritable: Error | undefined;
 for (const stream of [process.stdout, process.stderr]) {

@@ -92,7 +92,7 @@ export function printData(text: string): void {
   process.stdout.write(process.stdout.isTTY ? text.split('\n').map(printable).join('\n') : text);
 }
 
-/** Prints one line on stderr about what went wrong, behind the name of the command that says so. */
+/** Prints an error as one line on stderr, after the name of the command. */
 export function complain(command: string, text: string): void {
   process.stderr.write(`${shown(`${colorsFor(process.stderr).red(`${command}:`)} ${text}`)}\n`);
 }

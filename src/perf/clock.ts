@@ -1,5 +1,5 @@
 /**
- * What the clock itself costs, in seconds: the median of what two readings in a row lie apart, in the best of several
+ * Cost of reading the clock, in seconds: the median difference of two readings in a row, in the best of several
  * series, since the first ones are interpreted.
  */
 export function clockCost(): number {

@@ -2,7 +2,7 @@ import type { Communicator } from '../runtime/communicator/communicator.js';
 import type { DataTypeName, NumericArray, ReductionOperator } from '../runtime/device/types.js';
 import type { ResultPart } from './data.js';
 
-/** What perf calls of a communicator. */
+/** The part of a communicator that perf calls. */
 export type MeasuredCommunicator = Pick<
   Communicator,
   | 'rank'
@@ -36,7 +36,7 @@ export type MeasuredCommunicator = Pick<
 
 /** Lengths of a collective's buffers and where they lie in each other in place, all in elements (as nccl-tests has them). */
 export interface Shape {
-  /** What the table's `count` column says: the count that the call is given. */
+  /** The `count` column of the table: the count that the call is given. */
   readonly count: number;
   readonly sendCount: number;
   readonly recvCount: number;
@@ -63,18 +63,18 @@ export interface Arguments {
   readonly options: { readonly type: DataTypeName };
 }
 
-/** What one collective is to perf. A new one is one more of these in {@link collectives}. */
+/** A collective that perf measures. To add one, add it to {@link collectives}. */
 export interface Collective {
   readonly name: string;
   readonly reduces: boolean;
   readonly rooted: boolean;
-  /** Whether what is sent and received may lie in one buffer. */
+  /** True if what is sent and received may lie in one buffer. */
   readonly inPlace: boolean;
   /** The shape for a size of about `elements`, that of the larger buffer, of elements of `bytes` bytes. */
   shape(elements: number, nRanks: number, bytes: number): Shape;
   /** Bus bandwidth over algorithm bandwidth: what of the size each link must carry at least (nccl-tests, doc/PERFORMANCE.md). */
   busFactor(nRanks: number): number;
-  /** What the receive buffer of this rank must hold afterwards. */
+  /** Expected content of this rank's receive buffer. */
   expected(shape: Shape, place: Place): ResultPart[];
   run(comm: MeasuredCommunicator, call: Arguments): Promise<void>;
   runSync(comm: MeasuredCommunicator, call: Arguments): void;

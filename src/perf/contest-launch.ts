@@ -7,13 +7,13 @@ import type { ContestOptions, Failure, Standing } from './contest.js';
 
 const RANK_MODULE = fileURLToPath(new URL('contest-rank.js', import.meta.url));
 
-/** What would force one algorithm or protocol on all contestants, or make their calls slower than they are. */
+/** Variables that would force one algorithm or protocol on all contestants, or slow their calls down. */
 const unwanted = ['TCCL_ALGO', 'TCCL_PROTO', 'TCCL_TRACE', 'TCCL_DEBUG'];
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Holds a contest among so many ranks on this host, as processes of their own, and resolves when it is over.
+ * Holds a contest among `nRanks` ranks on this host, each a process, and resolves when it is over.
  *
  * @throws SystemError `LAUNCH` with the ranks' last words
  */

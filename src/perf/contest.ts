@@ -7,7 +7,7 @@ import { clockCost, median } from './clock.js';
 import { type Arguments, type Collective, collectives, type Shape } from './collectives.js';
 import { Buffers } from './measure.js';
 
-/** What contests are held in: the kinds of call, under perf's names. */
+/** Kinds of calls with a contest, under perf's names. */
 const contestKinds: Readonly<Partial<Record<CallKind, string>>> = {
   allReduce: 'all_reduce',
   reduce: 'reduce',
@@ -22,15 +22,15 @@ const contestKinds: Readonly<Partial<Record<CallKind, string>>> = {
 export interface ContestOptions {
   /** Bytes of the longer array of a call, ascending. */
   readonly sizes: readonly number[];
-  /** How often the turn goes round among the algorithms of a cell. */
+  /** Number of rounds among the algorithms of a cell. */
   readonly rounds: number;
-  /** How long one algorithm has its turn, milliseconds; a few calls at least. */
+  /** Length of a contestant's turn, milliseconds; at least a few calls. */
   readonly turnMs: number;
-  /** Whether what the ranks choose by themselves takes part, too. */
+  /** True if what the ranks choose by themselves takes part, too. */
   readonly withChoice: boolean;
 }
 
-/** How a contestant did in a cell. */
+/** Result of a contestant in a cell. */
 export interface Standing {
   readonly kind: CallKind;
   readonly ranks: number;
@@ -38,15 +38,15 @@ export interface Standing {
   readonly size: number;
   /** As the choice of an algorithm sees them: the call's count times its elements' size. */
   readonly bytes: number;
-  /** Whether the ranks chose by themselves, or this algorithm was forced. */
+  /** True if the ranks chose by themselves, or this algorithm was forced. */
   readonly chosen: boolean;
-  /** What the contestant's communicator says that it does. */
+  /** The contestant's own explanation of its calls. */
   readonly algorithm: Algorithm;
   readonly protocol: Explanation['protocol'];
   readonly us: number;
 }
 
-/** What a rank that fails says instead. */
+/** Report of a rank that fails. */
 export interface Failure {
   readonly error: string;
 }
@@ -68,7 +68,7 @@ interface Contestant {
 
 /** A size at which no algorithm takes one phase, or one message, any more. */
 const WARM_BYTES = 128 * 1024;
-/** How long one contestant is warmed up: for its first cell of a kind, and for each; milliseconds. */
+/** Warm-up of a contestant, milliseconds: for its first cell of a kind, and for each further one. */
 const WARM_KIND_MS = 100;
 const WARM_CELL_MS = 40;
 /** V8 compiles what has run some thousand times. */
@@ -76,12 +76,12 @@ const WARM_CALLS = 30_000;
 const FEWEST_SAMPLES = 3;
 const MOST_SAMPLES = 1000;
 /**
- * Who takes so many times the best one's time in two rounds is out: its time need not be more exact. Memory alone makes
+ * Drop candidates that take this many times the best time in two rounds: their times need not be more exact. Memory alone makes
  * a factor of three.
  */
 const HOPELESS = 4;
 
-/** The cells of a contest among so many ranks. */
+/** The cells of a contest among `nRanks` ranks. */
 export function contestCells(nRanks: number, sizes: readonly number[]): Cell[] {
   return (Object.entries(contestKinds) as [CallKind, string][]).flatMap(([kind, name]) => {
     const collective = collectives.find((one) => one.name === name);
@@ -94,9 +94,9 @@ export function contestCells(nRanks: number, sizes: readonly number[]): Cell[] {
 
 /**
  * Lets the algorithms compete in every collective and size: float sums out of place, arrays in shared memory, the
- * blocking API. All ranks call it with the same options, and all are told the same.
+ * blocking API. All ranks call it with the same options, and all get the same result.
  *
- * What differs between two launches (where pages lie, whether the cores are near each other) must not decide. So each
+ * Differences between two launches (placement of pages, distance of cores) must not decide. So each
  * algorithm has a communicator of its own on the same memory, all work on the same arrays, and they take turns of some
  * milliseconds. A sample is one call behind a barrier, the slowest rank's time; an algorithm's time is the lowest of its
  * turns' medians. Before, it is called until V8 has compiled its path.
@@ -168,7 +168,7 @@ function compete(
   for (let round = 0; round < rounds; round++) {
     const best = Math.min(...lowest);
     for (let turn = 0; turn < contestants.length; turn++) {
-      // Each round begins with another one, so that nobody always comes after the same.
+      // Each round begins with another one, so that none always follows the same one.
       const index = (round + turn) % contestants.length;
       const contestant = contestants[index];
       if (contestant === undefined || (round >= 2 && (lowest[index] ?? 0) > HOPELESS * best)) continue;
@@ -181,12 +181,12 @@ function compete(
   return lowest.map((ms) => ms * 1e3);
 }
 
-/** Where contestants are timed: every rank says the same of how long they took. */
+/** Timer of contestants: every rank gets the same times. */
 class Course {
   readonly #comm: Communicator;
   readonly #times: Float64Array;
   readonly #elapsed: Float64Array;
-  /** What reading the clock costs at the fastest rank: all subtract the same, or they would not agree on who is out. */
+  /** Cost of reading the clock at the fastest rank: all subtract the same, so that they drop the same candidates. */
   readonly #clockMs: number;
 
   /** @param comm whose barrier starts calls; no contestant's */
@@ -218,7 +218,7 @@ class Course {
     return callMs;
   }
 
-  /** The median of so many samples, milliseconds. */
+  /** Median of the samples, milliseconds. */
   run(comm: Communicator, collective: Collective, call: Arguments, samples: number): number {
     const times = this.#sample(comm, collective, call, samples);
     this.#comm.allReduceSync(times, times, 'max');

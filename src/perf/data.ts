@@ -26,7 +26,7 @@ export class TestData {
   readonly #unit: number;
   /** … times 1 to this, a power of two. */
   readonly #span: number;
-  /** Whether all ranks send the same. */
+  /** True if all ranks send the same. */
   readonly #alike: boolean;
 
   /** @param round changes all numbers, so that what an earlier call left behind is wrong */

@@ -14,7 +14,7 @@ export interface Case {
   readonly shape: Shape;
   readonly send: NumericArray;
   readonly recv: NumericArray;
-  /** What the call is given; made once, so that timing it allocates nothing. */
+  /** Arguments of the call; made once, so that the timed loop allocates nothing. */
   readonly call: Arguments;
 }
 
@@ -34,7 +34,7 @@ export class Buffers {
     this.#recv = memory === 'shared' ? comm.alloc(Float64Array, length) : new Float64Array(length);
   }
 
-  /** What this rank sends and receives: in place both views are of the receive buffer. */
+  /** Send and receive buffers of this rank: in place both views are of the receive buffer. */
   views(type: Pick<ElementType, 'array' | 'bytes'>, shape: Shape, inPlace: boolean): { send: NumericArray; recv: NumericArray } {
     const { rank } = this.#comm;
     const view = (buffer: Float64Array, first: number, count: number) =>

@@ -4,11 +4,11 @@ import { type Collective, collectives } from './collectives.js';
 import { parseSize, type Step, sweep } from './sizes.js';
 import { type ElementType, elementTypes, type PerfOperator, perfOperators } from './types.js';
 
-/** Which ranks' time is reported; nccl-tests' numbers 0 to 3. */
+/** Ranks whose time is reported; nccl-tests' numbers 0 to 3. */
 export const averages = ['rank0', 'avg', 'min', 'max'] as const;
 export type Average = (typeof averages)[number];
 
-/** What one run of perf measures. */
+/** Options of one run of perf. */
 export interface PerfOptions {
   readonly collective: Collective;
   readonly sizes: readonly number[];
@@ -134,7 +134,7 @@ function oneOf<Name extends string>(kind: string, name: string, names: readonly 
   return names.find((one) => one === name) ?? unknownName(kind, name, names, also);
 }
 
-/** What people call things that have another name here. */
+/** Usual names of things that have another name here. */
 const meanings: Readonly<Record<string, string>> = { mean: 'avg', premulsum: 'mulsum', premulSum: 'mulsum' };
 
 function unknownName(kind: string, name: string, names: readonly string[], also: readonly string[]): never {

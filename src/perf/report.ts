@@ -18,7 +18,7 @@ export interface Summary {
   readonly averageBusbwGBps: number;
 }
 
-/** Where rank 0 tells what was measured. The other ranks tell nobody. */
+/** Receiver of the results on rank 0. The other ranks report nothing. */
 export interface Reporter {
   start(nRanks: number, devices: readonly string[]): void;
   progress(done: number, total: number, head: RowHead): void;

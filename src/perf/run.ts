@@ -18,7 +18,7 @@ interface Plan {
 
 /**
  * Measures what the options say. All ranks call it with the same options; all get the same summary, and the reporter
- * of each is told (give {@link silent} to all but one).
+ * of each is reported (give {@link silent} to all but one).
  *
  * @throws InvalidArgumentError `ROOT_RANGE` if the root is not a rank
  */
@@ -118,7 +118,7 @@ async function measureHalf(
   return { timeUs, ...bandwidths(options.collective, bytes, timeUs, comm.nRanks), wrong };
 }
 
-/** Who this rank is, in the words of nccl-tests. */
+/** This rank's line in the head of the table, as nccl-tests prints it. */
 function deviceLine(comm: MeasuredCommunicator): string {
   const cores = allowedCoreList() ?? '?';
   return (

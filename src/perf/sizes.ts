@@ -19,7 +19,7 @@ export function parseSize(text: string, flag: string): number {
   throw new InvalidArgumentError('ARGUMENT_RANGE', `${flag} '${text}' is not a size: write bytes as 8, 64K, 1.5M or 1G`);
 }
 
-/** How to get from one size to the next: times a factor above 1, or plus some bytes. */
+/** Step from one size to the next: times a factor above 1, or plus some bytes. */
 export type Step = { readonly kind: 'factor'; readonly factor: number } | { readonly kind: 'bytes'; readonly bytes: number };
 
 /**

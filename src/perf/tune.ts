@@ -20,7 +20,7 @@ export const SMALLEST_BYTES = 8;
 /** Long enough for medians that stay, short enough for two minutes in all. */
 const ROUNDS = 4;
 const TURN_MS = 6;
-/** What goes on beside for some seconds, or where the ranks came to run, may not decide: each contest is held again, later. */
+/** A disturbance of some seconds, or the placement of ranks, must not decide: each contest is repeated later. */
 const PASSES = 2;
 
 /**
@@ -73,7 +73,7 @@ export function timesOf(standings: readonly Standing[]): Record<string, Times> {
   return times;
 }
 
-/** Where ranks will choose another way by a profile than they do without: a line for each collective and number of ranks. */
+/** Choices that a profile changes: a line for each collective and number of ranks. */
 export function changesBy({ times }: Profile): string[] {
   return Object.entries(times).flatMap(([ranks, measured]) => {
     const nRanks = Number(ranks);
@@ -86,7 +86,7 @@ export function changesBy({ times }: Profile): string[] {
 }
 
 /**
- * What to say where other programs used the machine before it was measured: their turns are in the profile, too.
+ * Warning about other programs that used the machine during the measurement: their effect is in the profile, too.
  *
  * @param load programs that ran on average in the last minute
  */

@@ -32,13 +32,13 @@ import {
 export const perfOperators = [...reductionOperators, 'mulsum'] as const;
 export type PerfOperator = (typeof perfOperators)[number];
 
-/** What a rank multiplies its input with before a mulsum. */
+/** Factor of a rank's input in a mulsum. */
 export const scalarOf = (rank: number): number => 1 + (rank % 2);
 
 /** An element type as perf knows it: under nccl-tests' name, with what a check needs to know. */
 export interface ElementType {
   readonly name: string;
-  /** What a call's options say. */
+  /** Options of a call. */
   readonly type: DataTypeName;
   readonly bytes: number;
   readonly isFloat: boolean;
@@ -48,7 +48,7 @@ export interface ElementType {
   readonly array: NumericArrayConstructor;
   /** Writes numbers that are exact in this type. */
   store(target: NumericArray, numbers: Float64Array): void;
-  /** What an array's elements stand for. */
+  /** Numbers that an array's elements stand for. */
   load(source: NumericArray): ArrayLike<number>;
 }
 

@@ -190,7 +190,7 @@ export type Parameters = {
 /** The path type that a level variable asks for, or undefined when it leaves the choice to NCCL. */
 export type Level = PathType | undefined;
 
-/** How many of its nearest NICs a GPU may use. */
+/** Number of its nearest NICs that a GPU may use. */
 export type NetDevicesPolicy =
   { readonly kind: 'auto' } | { readonly kind: 'all' } | { readonly kind: 'max'; readonly count: number };
 
@@ -210,7 +210,7 @@ export interface EnvironmentNote {
   readonly message: string;
 }
 
-/** What each setting is when its variable is not set, for {@link defaultVersion}. */
+/** The settings when no variable is set, for {@link defaultVersion}. */
 export const defaultParameters: Parameters = Object.freeze({
   ...Object.fromEntries(Object.entries(settings).map(([name, setting]) => [name, setting.whenUnset])),
   ncclVersion: defaultVersion,
@@ -221,7 +221,7 @@ export const parameterTable: readonly { readonly field: SettingName; readonly va
   Object.keys(settings) as SettingName[]
 ).map((field) => ({ field, variable: settings[field].variable, doc: settings[field].doc }));
 
-/** Whether a plan depends on this variable of NCCL. */
+/** True if a plan depends on this variable of NCCL. */
 export function isPlanned(variable: string): boolean {
   return variable === 'NCCL_GRAPH_FILE' || parameterTable.some((setting) => setting.variable === variable);
 }
@@ -310,7 +310,7 @@ function readInteger(variable: string, value: string, complain: (problem: string
   return Number(number);
 }
 
-/** What the numbers 0 to 5 of older releases mean; greater ones mean the last. */
+/** Meanings of the numbers 0 to 5 of older releases; greater ones mean the last. */
 const olderLevels = [PathType.LOC, PathType.PIX, PathType.PXB, PathType.PHB, PathType.SYS, PathType.SYS] as const;
 
 /** A path type from LOC to SYS by its exact name, or one of the older numbers. */

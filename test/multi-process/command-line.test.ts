@@ -23,11 +23,11 @@ describe('the command line', () => {
     [['run', '--rank', '3'], "tccl: unknown option '--rank' (Did you mean --ranks?)\n"],
     [
       ['perf', 'all_reduce', '-g', '8'],
-      "tccl: option '-g, --ngpus <count>' argument '8' is invalid. A process is one rank here: --ranks 8 starts so many, as do launchers.\n",
+      "tccl: option '-g, --ngpus <count>' argument '8' is invalid. A process is one rank here: --ranks 8 starts 8 ranks, as launchers do.\n",
     ],
     [
       ['perf', 'all_reduce', '--nthreads', '2'],
-      "tccl: option '-t, --nthreads <count>' argument '2' is invalid. A process is one rank here: --ranks 2 starts so many, as do launchers.\n",
+      "tccl: option '-t, --nthreads <count>' argument '2' is invalid. A process is one rank here: --ranks 2 starts 2 ranks, as launchers do.\n",
     ],
     [
       ['completion', 'tcsh'],

@@ -288,7 +288,7 @@ describe('a command that cannot be run', () => {
     [['-np', '2', 'true'], 'It is -n here: tccl run -n 4'],
     [['-H', 'a,b', 'true'], 'Ranks are started on this host only: for several use mpirun or srun'],
     [['--hostfile', 'hosts', 'true'], 'Ranks are started on this host only'],
-    [['--timeout', '0', 'true'], 'It must be more than 0; leave it out to wait for ever.'],
+    [['--timeout', '0', 'true'], 'It must be more than 0; leave it out to wait without a limit.'],
     [['--grace', '-1', 'true'], "option '--grace <seconds>' argument '-1' is invalid"],
     [['-x', 'TCCL_NOT_SET_HERE', 'true'], 'TCCL_NOT_SET_HERE is not set here'],
     [['-x', '1=2', 'true'], 'It must be NAME or NAME=value'],

@@ -2,10 +2,10 @@ import { type Collective, collectives, type DataTypeName, dataTypes } from '../.
 import type { Overrides } from '../../src/planner/plan/overrides.js';
 import { YamlReader } from '../../src/planner/plan/yaml-reader.js';
 
-/** A measurement that somebody published. */
+/** A published measurement. */
 export interface PublishedResult {
   readonly name: string;
-  /** Whether parameters of the estimate come from it. */
+  /** True if parameters of the estimate come from it. */
   readonly use: 'fit' | 'test';
   /** The machine of the catalogue that comes nearest. */
   readonly machine: string;

@@ -33,7 +33,7 @@ const environments: Readonly<Record<Environment['launch'], Environment>> = {
   graph: { ...defaultEnvironment, launch: 'graph' },
 };
 
-/** What of a measurement tells which parameters it depends on. */
+/** Properties of a measurement that determine the parameters it depends on. */
 interface Traits {
   readonly way: 'LL' | 'LL128' | 'Simple' | 'NVLS' | 'pairs LL' | 'pairs Simple';
   readonly isNet: boolean;
@@ -109,7 +109,7 @@ export function predictMeasured(
 }
 
 /**
- * What the fit starts from: the same for all generations, so that a fit without a machine knows nothing of it. Round
+ * Start of the fit: the same for all generations, so that a fit without a machine knows nothing of it. Round
  * figures of what NVIDIA's and others' microbenchmarks of such GPUs have.
  */
 export const startingPhysics: Physics = {
@@ -149,15 +149,15 @@ export const startingPhysics: Physics = {
   },
 };
 
-/** Generations that somebody measured; Volta is given what Ampere has. */
+/** Generations with measurements; Volta gets the values of Ampere. */
 const fitted = generations.filter((generation) => generation !== 'volta');
 
 /**
- * How strongly generations are held together: the spread of a parameter between them that is taken for normal, as a
+ * Strength of the pull between generations: the spread of a parameter between them that counts as normal, as a
  * logarithm.
  */
 const USUAL_SPREAD = 0.6;
-/** What the pull of other generations weighs, in measurements. */
+/** Weight of the pull of other generations, in measurements. */
 const PULL_WEIGHT = 0.02;
 /** A parameter that all share is pulled to its start: a quarter of its plausible range counts as usual. */
 const STIFFNESS = 4;

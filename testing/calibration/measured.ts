@@ -17,9 +17,9 @@ import { simulatorOf } from '../../src/planner/plan/prediction.js';
 export interface MeasuredCall extends Measurement {
   readonly hosts: number;
   readonly tuning: Tuning;
-  /** Whether a fit takes it: sizes and repetitions between two that it takes tell little more. */
+  /** True if a fit takes it: sizes and repetitions between two that it takes tell little more. */
   readonly isForFit: boolean;
-  /** Why not to trust it; undefined where nothing is known against it. */
+  /** Reason not to trust it; undefined if there is none. */
   readonly doubt: string | undefined;
 }
 
@@ -191,7 +191,7 @@ function rowsOf(text: string, columns: readonly string[]): string[][] {
   });
 }
 
-/** What NCCL believes a measured call to take; undefined for messages between pairs. */
+/** NCCL's belief for a measured call, µs; undefined for messages between pairs. */
 export function believedUs({
   tuning,
   collective,

@@ -9,7 +9,7 @@ export interface PredictedCall {
   readonly believedUs: number | undefined;
 }
 
-/** What the calibration found. */
+/** Result of the calibration. */
 export interface Calibration {
   /** Fitted to all machines. */
   readonly physics: Physics;

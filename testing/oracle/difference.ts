@@ -2,7 +2,7 @@ import { isRecord } from './oracle-case.js';
 
 /** The first place where two values differ. */
 export interface Difference {
-  /** Where, as in `nodeTypes[0].system.GPU[2].links[1].bw`. */
+  /** Path, as in `nodeTypes[0].system.GPU[2].links[1].bw`. */
   readonly path: string;
   readonly expected: unknown;
   readonly actual: unknown;

@@ -10,7 +10,7 @@ import { pathTypeNames } from '../../src/planner/topology/types.js';
 import { type Difference, firstDifference } from './difference.js';
 import { isRecord } from './oracle-case.js';
 
-/** What is compared of the merge, in the oracle's own form: aligned `graphs`, `comm`, `channels` and `nvls`. */
+/** Comparison of the merge, in the oracle's own form: aligned `graphs`, `comm`, `channels` and `nvls`. */
 
 /** Headers of the graphs after all ranks agreed on them. */
 export function alignedGraphsDifference(expected: Expected, merged: Merged): Difference | undefined {

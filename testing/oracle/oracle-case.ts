@@ -27,11 +27,11 @@ export interface OracleInput {
   readonly files: ReadonlyMap<string, string>;
 }
 
-/** What `case.json` tells, as far as it is needed here. */
+/** Content of `case.json`, as far as it is needed here. */
 export interface CaseFile {
   readonly nodes: readonly { readonly xml: string; readonly count: number }[];
   readonly env: Readonly<Record<string, string>>;
-  /** Whether the network can reduce and is asked to. */
+  /** True if the network can reduce and is asked to. */
   readonly collnet: boolean;
   readonly nRanks: number;
   /** The version of NCCL that answered. */
@@ -40,7 +40,7 @@ export interface CaseFile {
   readonly omitted: readonly string[];
 }
 
-/** What NCCL failed with, where it did. */
+/** NCCL's failure, if it failed. */
 export interface ExpectedError {
   /** The call that failed, as in NCCL's source. */
   readonly call: string;

@@ -3,7 +3,7 @@ import { describeDifference } from './difference.js';
 import { OracleCase, type OracleInput } from './oracle-case.js';
 import { type Section, sections } from './sections.js';
 
-/** How one section of one case went. */
+/** Result of one section of one case. */
 export type Outcome =
   | { readonly kind: 'passed' }
   | { readonly kind: 'failed'; readonly difference: string }

@@ -7,7 +7,10 @@ import { type Rules, rulesOf } from '../../src/planner/versions/rules.js';
 import { type Difference, firstDifference } from './difference.js';
 import { isRecord, type OracleCase } from './oracle-case.js';
 
-/** What is compared of the topology: headers of `nodeTypes`, `system` and `paths`, in the oracle's own form. */
+/**
+ * Comparison of the topology, in the oracle's own form: headers of `nodeTypes`, `system` and `paths`, in the oracle's own
+ * form.
+ */
 
 /** Ranks, bandwidths and NVLS of each kind of host. */
 export function nodeTypesDifference(oracleCase: OracleCase): Difference | undefined {

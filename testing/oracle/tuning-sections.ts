@@ -6,7 +6,7 @@ import type { Tuning } from '../../src/planner/tuning/tune.js';
 import { type Difference, firstDifference } from './difference.js';
 import { isRecord } from './oracle-case.js';
 
-/** What is compared of the tuning model, in the oracle's own form: `tuning` and `choice`. */
+/** Comparison of the tuning model, in the oracle's own form: `tuning` and `choice`. */
 
 /** Threads, bandwidth and latency of everything. */
 export function tuningDifference(expected: Expected, tuning: Tuning): Difference | undefined {

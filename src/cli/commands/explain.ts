@@ -18,7 +18,7 @@ export function register(program: Command): void {
       'after',
       examples(
         ['what can be asked, and what is most telling', 'tccl explain dgx-h100 --nodes 2'],
-        ['why there are so many channels', 'tccl explain dgx-h100 --nodes 2 why 16 channels'],
+        ['why the plan has 16 channels', 'tccl explain dgx-h100 --nodes 2 why 16 channels'],
         ['what each algorithm would take', 'tccl explain dgx-a100 --nodes 4 why tree and not ring at 4M'],
         ['which NIC a GPU uses', 'tccl explain topo.xml --nodes 2 gpu 3 nic'],
         ['why something is missing', 'tccl explain dgx-a100 why no NVLS'],

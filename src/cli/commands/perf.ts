@@ -28,10 +28,10 @@ export function register(program: Command): void {
         collectives.map((collective) => collective.name),
       ),
     )
-    .option('--ranks <count>', 'start so many ranks on this host (default: the ranks of the launch around it, or 1)')
+    .option('--ranks <count>', 'number of ranks to start on this host (default: those of the launcher around it, or 1)')
     .option('-b, --minbytes <size>', 'smallest size', '32M')
     .option('-e, --maxbytes <size>', 'largest size', '32M')
-    .option('-f, --stepfactor <factor>', 'each size is so many times the one before; 1: steps of -i', '1')
+    .option('-f, --stepfactor <factor>', 'factor between one size and the next; 1: steps of -i', '1')
     .option('-i, --stepbytes <size>', 'each size is so much more than the one before', '1M')
     .option('-n, --iters <count>', 'timed calls in a row (default: by size, 20 to 1000)')
     .option('-w, --warmup_iters <count>', 'calls at each size before (default: by size, 2 to 1000)')
@@ -94,10 +94,9 @@ function offering<Taker extends Argument | Option>(taker: Taker, names: readonly
 
 /** nccl-tests' numbers of threads and of GPUs in each: a process is one rank here. */
 function one(text: string): void {
-  if (text !== '1')
-    throw new InvalidArgumentError(
-      `A process is one rank here: --ranks ${/^\d+$/.test(text) ? text : 'N'} starts so many, as do launchers.`,
-    );
+  if (text === '1') return;
+  const count = /^\d+$/.test(text) ? text : 'N';
+  throw new InvalidArgumentError(`A process is one rank here: --ranks ${count} starts ${count} ranks, as launchers do.`);
 }
 
 /** The command line of a rank is this one: there, `--ranks` agrees with the launch. */
@@ -161,10 +160,10 @@ async function measure(options: PerfOptions, { json, output_file: file }: Comman
   }
 }
 
-/** What rank 0 tells the others. */
+/** Settings that rank 0 sends to the others. */
 const OUTPUT_ENDED = 'the results cannot be written any more';
 
-/** Nobody reads the output, or the disk is full: main.ts has said so where there is something to say. */
+/** The output cannot be written: its reader is gone, or the disk is full. main.ts reports the latter. */
 class OutputEnded extends Error {}
 
 /** Prints until that fails; then what is measured is of no use. */

@@ -15,7 +15,7 @@ export function register(program: Command): void {
     .option('--sizes <list>', 'sizes of the table, as 1K,1M,1G')
     .option('-b, --minbytes <size>', 'smallest size (default: 1K)')
     .option('-e, --maxbytes <size>', 'largest size (default: 16G)')
-    .option('-f, --stepfactor <factor>', 'each size is so many times the one before (default: 8)')
+    .option('-f, --stepfactor <factor>', 'factor between one size and the next (default: 8)')
     .option(
       '--predict',
       "simulate the calls too, in text, JSON and page: NCCL's belief beside the prediction, with all-to-all and send/recv",

@@ -139,7 +139,7 @@ function parseSeconds(text: string): number {
   return seconds;
 }
 
-/** What mpirun is told of other hosts. */
+/** Options of mpirun for other hosts. */
 function onlyHere(): never {
   throw new InvalidArgumentError(
     "Ranks are started on this host only: for several use mpirun or srun, or start each host's ranks with TCCL_RANK, TCCL_NRANKS and TCCL_COMM_ID.",
@@ -148,7 +148,7 @@ function onlyHere(): never {
 
 function parseTimeout(text: string): number {
   const seconds = parseSeconds(text);
-  if (seconds === 0) throw new InvalidArgumentError('It must be more than 0; leave it out to wait for ever.');
+  if (seconds === 0) throw new InvalidArgumentError('It must be more than 0; leave it out to wait without a limit.');
   return seconds;
 }
 

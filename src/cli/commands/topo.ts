@@ -107,7 +107,7 @@ export function register(program: Command): void {
     .command('detect')
     .description('write the topology of this machine, or of one whose /sys and /proc were copied into a folder')
     .option('--root <folder>', "root of the machine's file system", '/')
-    .option('--ranks <count>', 'a device for each of so many CPU ranks, below the NUMA nodes', positive)
+    .option('--ranks <count>', 'devices for <count> CPU ranks, below the NUMA nodes', positive)
     .addOption(
       new Option('--net <kind>', 'network devices: InfiniBand and RoCE where a port is active, else sockets; or one of both')
         .choices(['auto', 'ib', 'socket'])
@@ -119,7 +119,7 @@ export function register(program: Command): void {
       examples(
         ['this machine as a tree', 'tccl topo detect | tccl topo show -'],
         ['with a device for each of 8 CPU ranks', 'tccl topo detect --ranks 8 -o topo.xml'],
-        ['a machine of which somebody sent /sys and /proc', 'tccl topo detect --root ./captured | tccl topo doctor -'],
+        ['a machine from a copy of its /sys and /proc', 'tccl topo detect --root ./captured | tccl topo doctor -'],
       ),
     )
     .action(async (options: DetectOptions) => {

@@ -57,7 +57,7 @@ function keptPlan(name: string): unknown {
     const value = JSON.parse(text) as { readonly format?: unknown; readonly plan?: unknown };
     return value.format === undefined && typeof value.plan === 'object' ? value.plan : value;
   } catch {
-    // No JSON after all: whoever reads it as a cluster says where it goes wrong.
+    // Not JSON: reading it as a cluster reports the place of the fault.
     return undefined;
   }
 }

@@ -31,7 +31,7 @@ export interface ExpectOptions extends ClusterOptions {
   readonly json?: boolean;
 }
 
-/** What was found about the results, for text and JSON. */
+/** Findings about the results, for text and JSON. */
 interface Found {
   readonly input: ClusterInput;
   readonly tables: readonly ExpectedTable[];
@@ -197,7 +197,7 @@ function verdictText({ verdict, timeUs, expectedUs }: ExpectedRow): string {
     : `faster: ${(timeUs / expectedUs).toFixed(2)} x the time`;
 }
 
-/** More explanations than this nobody follows up. */
+/** Number of explanations shown; more would not be followed up. */
 const MOST_TOLD = 5;
 
 function verdictLines(found: Found, results: readonly Results[], paint: Colors): string[] {

@@ -16,7 +16,7 @@ export interface ExplainOptions extends ClusterOptions {
 
 /** `tccl explain`. */
 export async function showAnswer(name: string, text: string, options: ExplainOptions): Promise<void> {
-  // A question that nobody understands is said before anything is planned.
+  // Report a question that is not understood before planning anything.
   const question = text.trim() === '' ? undefined : understood(text);
   const input = await readCluster([name], options);
   if (question === undefined) {

@@ -84,7 +84,7 @@ export async function showGraphs(name: string, options: GraphOptions): Promise<v
   printNotes(notes);
 }
 
-/** What NCCL would dump, of the rank that does (`NCCL_GRAPH_DUMP_FILE_RANK`, 0 by default), and to which file. */
+/** The graphs that NCCL would dump at the rank of `NCCL_GRAPH_DUMP_FILE_RANK` (0 by default), and the file's name. */
 function graphDump(
   environment: Readonly<Record<string, string>>,
   { nodes }: Plan,

@@ -16,7 +16,7 @@ export interface ComparisonOptions {
   readonly hardware?: string;
 }
 
-/** What a comparison gives to print: the finding, and a sentence where all is as planned. */
+/** Output of a comparison: the finding, or a sentence if all is as planned. */
 export interface ComparisonResult {
   readonly findings: readonly LogFinding[];
   readonly sentence: string | undefined;

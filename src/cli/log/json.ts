@@ -80,7 +80,7 @@ export function logToJson(model: LogModel, findings: readonly LogFinding[], rank
   };
 }
 
-/** The rows of a table by channel, without those of which nothing was said. */
+/** The rows of a table by channel, without unknown ones. */
 function rows(array: Int32Array, stride: number): [channel: number, row: Int32Array][] {
   return Array.from({ length: array.length / stride }, (_, channel): [number, Int32Array] => [
     channel,

@@ -6,7 +6,7 @@ import { type LoggedCommunicator, type LoggedRank, type LogModel, TREE_STRIDE, U
 import { type Verdict, verdictOf } from '../../planner/log/verdict.js';
 import { type Colors, colorsFor, print } from '../output.js';
 
-/** What fits a screen; `--json` has all. */
+/** Limits that fit a screen; `--json` has all. */
 const SHOWN_CAUSES = 3;
 const SHOWN_PLACES = 3;
 const SHOWN_TABLES = 2;
@@ -21,7 +21,7 @@ export function printLog(model: LogModel, findings: readonly LogFinding[]): void
   printJob(model, paint);
 }
 
-/** What the job is like: its largest communicator, and what was measured. */
+/** Describes the job: its largest communicator, and measurements. */
 export function printJob({ communicators, tables, lines }: LogModel, paint: Colors): void {
   // The largest and first are what a job is about.
   const [shown] = [...communicators].sort((a, b) => b.ranks.size - a.ranks.size);

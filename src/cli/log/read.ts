@@ -7,7 +7,7 @@ import type { LogModel } from '../../planner/log/model.js';
 import { NcclLogReader } from '../../planner/log/read-log.js';
 import { progressLine } from '../output.js';
 
-/** What is kept of a line: NCCL's own are shorter than 5 KiB. */
+/** Bytes that are kept of a line: NCCL's own are shorter than 5 KiB. */
 const LINE_LIMIT = 65_536;
 /** Bytes that are read at a time: texts of this size die young in the garbage collector. */
 const PIECE_BYTES = 65_536;

@@ -16,7 +16,7 @@ import { validateTopology } from '../../planner/topology/xml/validate.js';
 
 /** A topology that the command line names: a file, `-` for the standard input, or a machine of the catalogue. */
 export interface TopologyInput extends ParsedXml {
-  /** How to call it in titles. */
+  /** Name in titles. */
   readonly title: string;
   /** For places in messages; undefined for a machine of the catalogue. */
   readonly fileName: string | undefined;

@@ -30,7 +30,7 @@ export interface ExpectedTable {
   readonly isSlow: boolean;
 }
 
-/** How calls were launched in a run. */
+/** Way in which a run launched its calls. */
 export function environmentOf({ run }: Results): Environment {
   const launch = run.isGraph ? 'graph' : run.nProcesses > 1 ? 'processes' : 'queued';
   return { ...defaultEnvironment, launch };
@@ -77,11 +77,11 @@ export interface TriedHypothesis {
   readonly explained: number;
   /** Times of the compared rows under it, by table. */
   readonly timesUs: readonly (readonly number[])[];
-  /** Why it cannot be simulated. */
+  /** Reason why it cannot be simulated. */
   readonly refused: string | undefined;
 }
 
-/** Rows of a table that hypotheses are compared by: so many, evenly spread. */
+/** Number of rows of a table that hypotheses are compared by, evenly spread. */
 const MOST_COMPARED = 12;
 
 /** The rows of a table by which hypotheses are compared. */

@@ -6,16 +6,16 @@ import type { Environment } from '../simulate/environment.js';
 /** One thing that may be wrong, as a change of the cluster or of what its calls meet. */
 export interface Hypothesis extends ClusterChange {
   readonly code: string;
-  /** What may be so, in words. */
+  /** The hypothesis in words. */
   readonly what: string;
-  /** How to find out. */
+  /** Command or check that tells. */
   readonly check: string;
-  /** Of hypotheses with the same family only the best is told. */
+  /** Of hypotheses with the same family only the best is shown. */
   readonly family: string;
   readonly simulated?: Partial<Environment>;
 }
 
-/** What may slow a cluster down: settings first, which are easy to find, then devices. @param machines one of each kind */
+/** Hypotheses about a slow cluster: settings first, which are easy to check, then devices. @param machines one of each kind */
 export function hypothesesFor(machines: readonly XmlElement[], nHosts: number): Hypothesis[] {
   return [...settingHypotheses(), ...(nHosts > 1 ? networkHypotheses(machines) : []), ...machineHypotheses(machines)];
 }

@@ -5,7 +5,7 @@ import { JsonReader } from '../plan/json-reader.js';
 import { collectivesOfTests, type ScheduledCollective } from '../schedule/schedule.js';
 import type { DataTypeName } from '../tuning/names.js';
 
-/** What one run of an nccl-tests program measured. */
+/** Measurements of one run of an nccl-tests program. */
 export interface Results {
   readonly collective: ScheduledCollective;
   /** Undefined where the results do not say. */
@@ -24,7 +24,7 @@ export interface ResultRow {
   readonly type: DataTypeName;
   /** The better of out of place and in place. */
   readonly timeUs: number;
-  /** Where it stands: `line 12`, `results[3]`. */
+  /** Place of the row: `line 12`, `results[3]`. */
   readonly place: string;
 }
 

@@ -6,7 +6,7 @@ import type { Rules } from '../versions/rules.js';
 import { placeOfType } from './routes.js';
 import type { GraphRequest } from './request.js';
 
-/** What the search begins with and may go up to; fixed for one graph. */
+/** Initial and extreme settings of the search of one graph. */
 export interface Bounds {
   readonly minTypeIntra: PathType;
   readonly maxTypeIntra: PathType;

@@ -2,7 +2,7 @@
 export const Choice = { ENTRY: 0, FIRST_GPU: 1, NEXT_GPU: 2, EXIT: 3, CLOSE: 4, HEAD: 5 } as const;
 export type Choice = (typeof Choice)[keyof typeof Choice];
 
-/** How the next GPUs of a channel are chosen: best first, only the next by number, or as in the channel before. */
+/** Order in which a channel tries its next GPUs: best first, next by number only, or the order of the previous channel. */
 export const Order = { BEST: 0, BY_NUMBER: 1, REPEAT: 2 } as const;
 export type Order = (typeof Order)[keyof typeof Order];
 
@@ -21,7 +21,7 @@ export class OpenChoice {
   end = 0;
   /** The alternative that is being tried, or -1. */
   taken = -1;
-  /** Whether the channel begins here: when all is tried, the one before is the last again. */
+  /** True if the channel begins here: when all is tried, the one before is the last again. */
   opensChannel = false;
   /** FIRST_GPU: the NIC that the channel came in by, or -1. */
   entry = -1;
@@ -30,7 +30,7 @@ export class OpenChoice {
   stepsBefore = 0;
   /** ENTRY: a head was found. */
   found = false;
-  /** Where its lists of alternatives begin in the pool of the stack. */
+  /** Index in the stack's pool where its lists of alternatives begin. */
   poolStart = 0;
 
   constructor(alternatives: Int32Array) {

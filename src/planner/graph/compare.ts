@@ -4,7 +4,7 @@ import type { Rules } from '../versions/rules.js';
 import type { Improvement } from './trace.js';
 
 /**
- * Whether a candidate that has just completed a channel is better than the best so far, and by what: more bandwidth
+ * Compares a candidate that has just completed a channel with the best so far. It is better by more bandwidth
  * over all channels, or the same over fewer hops. For NVLS more heads count first: each is one more GPU that reduces.
  */
 export function improvement(

@@ -5,7 +5,7 @@ import type { Rules } from '../versions/rules.js';
 import type { Ledger } from './ledger.js';
 import type { Routes } from './routes.js';
 
-/** Which GPU is best next depends on where the channel is about to go. */
+/** The best next GPU depends on the part of the channel that comes next. */
 export const Outlook = {
   /** It stays in the host. */
   INSIDE: 0,

@@ -20,7 +20,7 @@ import { collnetDirectRequest, collnetChainRequest, nvlsRequest } from './reques
  *           <net dev="0"/> <gpu dev="0" rank="0"/> <gpu dev="0x1" rank="1"/> … <net dev="0"/>
  */
 
-/** What a file says about a graph. Without channels, the search begins with its settings. */
+/** A graph from a file. If it has no channels, the search begins with its settings. */
 export type GivenGraph = Omit<ChannelGraph, 'id' | 'collNet' | 'minChannels' | 'maxChannels' | 'nHops'>;
 
 /** Path types that files can name; NCCL takes any other name, C2C too, for LOC. */
@@ -37,7 +37,7 @@ const typeDictionary: readonly (readonly [string, PathType])[] = [
 ].map((name) => [name, PathType[name as keyof typeof PathType]]);
 
 /**
- * What a file says about the graph with that id: of several the last counts, of none the answer is undefined. Graphs
+ * The graph with that id in a file: the last of several, undefined if there is none. Graphs
  * that go over several NICs are passed over when `NCCL_CROSS_NIC=0`.
  *
  * @param root the `<graphs>` of the file
@@ -202,7 +202,7 @@ function wrong(element: XmlElement, problem: string, ncclResult = 3): InputError
 }
 
 /**
- * The graphs of a host as NCCL's dump has them; a graph that nobody asked for is an empty one.
+ * The graphs of a host as NCCL's dump has them; a graph that was not requested is empty.
  *
  * NCCL itself fails with an internal error when a graph's paths are of type C2C or worse than SYS, for its dictionary
  * lacks their names; here they are written all the same.

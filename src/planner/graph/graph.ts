@@ -1,7 +1,7 @@
 import type { SystemNode } from '../topology/system.js';
 import type { PathType } from '../topology/types.js';
 
-/** What a channel of a graph looks like within a host, with NCCL's numbers. */
+/** Shapes of a channel within a host, with NCCL's numbers. */
 export const Pattern = {
   /** Chain of GPUs; the tree's parent and one child meet the network at the first GPU, the other child at the second. */
   BALANCED_TREE: 1,
@@ -22,7 +22,7 @@ export type Pattern = (typeof Pattern)[keyof typeof Pattern];
 export const GraphId = { RING: 0, TREE: 1, COLLNET_CHAIN: 2, NVLS: 3, COLLNET_DIRECT: 4 } as const;
 export type GraphId = (typeof GraphId)[keyof typeof GraphId];
 
-/** How a graph may use several NICs per channel. */
+/** Ways to use several NICs per channel. */
 export const CrossNic = {
   /** A channel leaves by the NIC (the rail) it entered by. */
   NEVER: 0,
@@ -47,12 +47,12 @@ export interface ChannelGraph {
   readonly id: GraphId;
   readonly pattern: Pattern;
   readonly crossNic: CrossNic;
-  /** Whether the network reduces for this graph: only NICs that can are used. */
+  /** True if the network reduces for this graph: only NICs that can are used. */
   readonly collNet: boolean;
-  /** How many channels were asked for. */
+  /** Number of channels that were asked for. */
   readonly minChannels: number;
   readonly maxChannels: number;
-  /** How many there are; 0 when the search found none. */
+  /** Number of channels; 0 when the search found none. */
   readonly nChannels: number;
   /** GB/s of each channel between the GPUs of the host, a C float. */
   readonly bwIntra: number;
@@ -64,11 +64,11 @@ export interface ChannelGraph {
   readonly typeIntra: PathType;
   /** The worst type that a path between GPU and NIC was allowed to have. */
   readonly typeInter: PathType;
-  /** Whether all channels visit the GPUs in the same order. */
+  /** True if all channels visit the GPUs in the same order. */
   readonly sameChannels: boolean;
   /** Sum of the hops of all paths. */
   readonly nHops: number;
-  /** How many GPUs the host has: the length of a row of `intra`. */
+  /** Number of GPUs of the host: the length of a row of `intra`. */
   readonly gpuCount: number;
   /** Ranks in the order in which a channel visits them, `gpuCount` a channel. With NVLS only the first, the head, counts. */
   readonly intra: Int32Array;
@@ -79,7 +79,7 @@ export interface ChannelGraph {
   readonly inter: BigInt64Array;
 }
 
-/** The graphs of one host; undefined is a graph that nobody asked for, because the host or the network cannot do it. */
+/** The graphs of one host; undefined is a graph that was not requested, because the host or the network cannot do it. */
 export interface HostGraphs {
   readonly ring: ChannelGraph;
   readonly tree: ChannelGraph;

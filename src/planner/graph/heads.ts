@@ -4,7 +4,7 @@ import type { SearchHost } from './host.js';
 import type { Reservations } from './reservations.js';
 
 /**
- * What one head reserves: a path to every GPU and one back from each, its *legs*, all or none.
+ * Paths of one head: one to every GPU and one back from each, its *legs*. It reserves all or none.
  *
  *     NVLS              NVSwitch ─► GPU 0 … GPU n-1     GPU 0 … GPU n-1 ─► NVSwitch     all of a channel, twice at the head
  *     CollNet direct    head ─► GPU 0 … GPU n-1         GPU 0 … GPU n-1 ─► head         a (n-1)th of a channel
@@ -53,7 +53,7 @@ export class Heads {
     return leg < this.#gpuCount ? leg : this.#centre(head);
   }
 
-  /** Where all legs meet. */
+  /** Node where all legs meet. */
   #centre(head: number): number {
     return this.#attempt.pattern === Pattern.NVLS ? this.#host.routes.nvSwitch : head;
   }

@@ -13,14 +13,14 @@ export interface Shortage {
 }
 
 /**
- * What is left of every link's bandwidth while channels are being laid: a path is taken by subtracting the channel's
+ * Bandwidth left on every link while channels are laid: taking a path subtracts the channel's
  * bandwidth from each of its links, and given back by adding it.
  *
  * After each step the rest is rounded to a thousandth of a GB/s, as NCCL does. So a link that was touched once keeps a
  * rounded bandwidth, and the next graph of the host is searched on that: one ledger serves all graphs of a host.
  */
 export class Ledger {
-  /** What is left by link, GB/s. */
+  /** Bandwidth left by link, GB/s. */
   readonly left: Float32Array;
   readonly #firstHop: Int32Array;
   readonly #link: Int32Array;
@@ -61,7 +61,7 @@ export class Ledger {
     this.#charge(this.#firstHop[route] ?? 0, this.#firstHop[route + 1] ?? 0, -gbps);
   }
 
-  /** Which link of a hop has too little left for a channel of that bandwidth: the link itself, or the one back. */
+  /** The link of a hop that has too little left for a channel of that bandwidth: the link itself, or the one back. */
   shortage(hop: number, gbps: number): Shortage {
     const link = this.#link[hop] ?? 0;
     const toll = this.#toll[hop] ?? 0;
@@ -109,7 +109,7 @@ export class Ledger {
   }
 }
 
-/** What a hop of that price takes of the link back. */
+/** Bandwidth that such a hop takes from the link back. */
 function priceBack(toll: number, price: number): number {
   const eighth = toll & Toll.EIGHTH_BACK ? Math.fround(price / 8) : 0;
   return toll & Toll.ALL_BACK ? Math.fround(eighth + price) : eighth;

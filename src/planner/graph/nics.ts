@@ -7,7 +7,7 @@ import { type Rules, rulesOf } from '../versions/rules.js';
 import { CrossNic, Pattern } from './graph.js';
 import type { Routes } from './routes.js';
 
-/** Why a NIC cannot be where a channel leaves the host. */
+/** Reason why a channel cannot leave the host by a NIC. */
 export type ExitRefusal = 'plane' | 'other NIC' | 'pair' | 'rail';
 
 /**
@@ -15,7 +15,7 @@ export type ExitRefusal = 'plane' | 'other NIC' | 'pair' | 'rail';
  * go together in one channel, and how much bandwidth their ports have left. NICs are NETs by index.
  */
 export class Nics {
-  /** What is left by NET, GB/s. NETs of one port of one card share it. */
+  /** Bandwidth left by NET, GB/s. NETs of one port of one card share it. */
   readonly left: Float32Array;
   /** The GPU that uses each NET first, or -1. */
   readonly localGpu: Int32Array;
@@ -30,7 +30,7 @@ export class Nics {
   readonly #port: Int32Array;
   /** By NET, all NETs of its port. */
   readonly #onPort: readonly (readonly number[])[];
-  /** How two NETs relate, by one and the other: a set of {@link Relation}s. */
+  /** Relations of two NETs, by one and the other: a set of {@link Relation}s. */
   readonly #relations: Uint8Array;
   /** {@link orderFor} by GPU + 1 and type + 1. */
   readonly #orders: (Int32Array | undefined)[];
@@ -55,7 +55,7 @@ export class Nics {
     this.#relations = Uint8Array.from(nets.flatMap((net) => nets.map((other) => this.#relate(net, other))));
   }
 
-  /** Whether the port still has that bandwidth. */
+  /** True if the port still has that bandwidth. */
   hasLeft(net: number, gbps: number): boolean {
     return (this.left[net] ?? 0) >= gbps;
   }
@@ -99,7 +99,7 @@ export class Nics {
   }
 
   /**
-   * Why a channel that comes in by `entry` cannot leave by `exit`, or undefined when it can. `partnerEntry` is where the
+   * Reason why a channel that enters by `entry` cannot leave by `exit`, or undefined when it can. `partnerEntry` is where the
    * channel before comes in when this is the second of a pair, else -1; `firstExit` is where the first GPU of this
    * channel goes out when its second is about to, else -1.
    */
@@ -122,7 +122,7 @@ export class Nics {
     return firstExit >= 0 && !this.#same(exit, firstExit) ? 'other NIC' : undefined;
   }
 
-  /** Whether channels come in pairs of which the second enters where the first leaves, and leaves where it enters. */
+  /** True if channels come in pairs of which the second enters where the first leaves, and leaves where it enters. */
   inPairs(pattern: Pattern, crossNic: CrossNic): boolean {
     switch (this.#rules.pairedPatterns) {
       case 'none':

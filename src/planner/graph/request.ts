@@ -1,7 +1,7 @@
 import type { Rules } from '../versions/rules.js';
 import { GraphId, Pattern } from './graph.js';
 
-/** What one search is asked for. */
+/** Request of one search. */
 export interface GraphRequest {
   readonly id: GraphId;
   readonly pattern: Pattern;

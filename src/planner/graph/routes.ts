@@ -3,7 +3,7 @@ import { CpuArch, CpuVendor, hardwareType, nodeName, type System, type SystemNod
 import { LinkType, NodeType, PathType, pxnFirst } from '../topology/types.js';
 import type { Rules } from '../versions/rules.js';
 
-/** How much of a channel's bandwidth a hop takes, and in which direction; a set of these bits. */
+/** Share of a channel's bandwidth that a hop takes, and the direction; a set of these bits. */
 export const Toll = {
   /** A PCI link of a path from a GPU through an Intel CPU, which cuts peer traffic into small packets: 6/5. */
   SMALL_PACKETS: 1,

@@ -15,13 +15,13 @@ import {
 import { searchGraph } from './search.js';
 import type { SearchListener } from './trace.js';
 
-/** How a host is searched. */
+/** Options of the search of a host. */
 export interface SearchOptions {
-  /** Whether the network can reduce and is asked to (SHARP, `NCCL_COLLNET_ENABLE=1`). */
+  /** True if the network can reduce and is asked to (SHARP, `NCCL_COLLNET_ENABLE=1`). */
   readonly collnet?: boolean;
   /** The `<graphs>` of a file (`NCCL_GRAPH_FILE`): what is in it is not searched. */
   readonly graphFile?: XmlElement;
-  /** Hears of each decision. */
+  /** Called with each decision. */
   readonly trace?: SearchListener;
 }
 

@@ -57,7 +57,7 @@ class Search {
   readonly #bounds: Bounds;
   /** The best graph so far: the answer in the end. */
   readonly #best: Candidate;
-  /** What is being tried. */
+  /** Settings that are being tried. */
   readonly #attempt: Candidate;
   readonly #walk: Walk;
 
@@ -333,7 +333,7 @@ function typeRange(
   return [best as PathType, worst as PathType];
 }
 
-/** Whether exactly two groups of several GPUs are joined by NVLink each. */
+/** True if exactly two groups of several GPUs are joined by NVLink each. */
 function hasTwoIslands({ routes }: SearchHost): boolean {
   const island = Array.from({ length: routes.gpuCount }, (_, gpu) => gpu);
   for (let gpu = 0; gpu < routes.gpuCount; gpu++) {

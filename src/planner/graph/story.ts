@@ -3,7 +3,7 @@ import { pathTypeNames } from '../topology/types.js';
 import { type ChannelGraph, CrossNic, type GraphId, Pattern } from './graph.js';
 import type { PathRefusal, SearchEvent, Settings } from './trace.js';
 
-/** How one graph came about, in sentences. */
+/** Story of the search of one graph, in sentences. */
 export interface GraphStory {
   readonly id: GraphId;
   readonly sentences: readonly string[];
@@ -22,7 +22,7 @@ export class StoryTeller {
   readonly stories: GraphStory[] = [];
   #sentences: string[] = [];
   #inter = false;
-  /** Tries at one speed are told together. */
+  /** Tries at one speed share a paragraph. */
   #tries: Tries | undefined;
 
   readonly listen = (event: SearchEvent): void => {
@@ -159,7 +159,7 @@ class Tries {
     this.#last = first;
   }
 
-  /** Whether a try belongs with these. */
+  /** True if a try belongs with these. */
   follows(settings: Settings & { readonly pass: 1 | 2 }): boolean {
     return (
       settings.pass === this.#first.pass && settings.bwIntra === this.#first.bwIntra && settings.bwInter === this.#first.bwInter

@@ -19,7 +19,7 @@ export interface Settings {
   readonly maxChannels: number;
 }
 
-/** Why a path could not be part of a channel. */
+/** Reason why a path could not be part of a channel. */
 export type PathRefusal =
   | { readonly why: 'unconnected' }
   /** It is farther than the settings allow; `back` when it is the way back that is, which trees use too. */
@@ -33,7 +33,7 @@ export type PathRefusal =
       readonly left: number;
     };
 
-/** Why a NIC could not be where a channel comes in. */
+/** Reason why a channel could not enter by a NIC. */
 export type EntryRefusal =
   /** It cannot reduce. */
   | 'collnet'
@@ -42,7 +42,7 @@ export type EntryRefusal =
   /** The second of a pair comes in where the first goes out. */
   | 'pair';
 
-/** What made a solution better than the best before it. */
+/** Property that made a solution better than the best before it. */
 export type Improvement = 'first' | 'bandwidth' | 'hops' | 'heads';
 
 /**
@@ -108,5 +108,5 @@ export type SearchEvent =
   | { readonly kind: 'simple-order' }
   | { readonly kind: 'result'; readonly graph: ChannelGraph };
 
-/** Hears of each decision. A search without a listener makes no events. */
+/** Called with each decision. A search without a listener makes no events. */
 export type SearchListener = (event: SearchEvent) => void;

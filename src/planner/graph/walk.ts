@@ -427,7 +427,7 @@ export class Walk {
   }
 }
 
-/** What is left of the steps when nothing better can be found. */
+/** Steps left over when nothing better can be found. */
 export const PERFECT = -1;
 
 /** Steps for the first channel in the order of the GPUs' numbers. */

@@ -17,7 +17,7 @@ import type { LogFinding } from './finding.js';
 import type { LogModel } from './model.js';
 import { sortFindings } from './verdict.js';
 
-/** What is wrong with what a log tells, the likeliest cause first; of one code and kind of object, one finding. */
+/** Findings about a log, the likeliest cause first; one finding per code and kind of object. */
 export function checkLog(model: LogModel): LogFinding[] {
   const byCommunicator = model.communicators.flatMap((communicator) => [
     ...checkInit(communicator, model),
@@ -42,7 +42,7 @@ export function checkLog(model: LogModel): LogFinding[] {
   ]);
 }
 
-/** One defect is told once: a job with a hundred communicators or hosts has the same trouble in each. */
+/** Merges findings of one defect: a job with a hundred communicators or hosts has it in each. */
 function oneOfEach(findings: readonly LogFinding[]): LogFinding[] {
   const byCode = new Map<string, LogFinding[]>();
   for (const finding of findings) {

@@ -113,7 +113,7 @@ export class CommunicatorBook {
     return record;
   }
 
-  /** What a rank destroys, it had: its line of the end of init was lost, if there is none. */
+  /** A communicator that a rank destroys was initialized: if that line is missing, it was lost. */
   #end(
     thread: string,
     line: LogLine,

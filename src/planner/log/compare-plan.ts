@@ -13,14 +13,14 @@ import { type LoggedCommunicator, type LoggedRank, TREE_STRIDE, UNKNOWN } from '
 
 /** One decision that the log and the plan give different answers to. */
 export interface PlanDifference {
-  /** What was decided: `ring search`, `ring 3`, `tree 0 at rank 5`. */
+  /** The decision: `ring search`, `ring 3`, `tree 0 at rank 5`. */
   readonly decision: string;
   readonly logged: string;
   readonly planned: string;
   readonly place: Place;
 }
 
-/** What a comparison found: differences in the order in which NCCL decides, and how much could be compared. */
+/** Result of a comparison: differences in the order of NCCL's decisions, and the number of decisions compared. */
 export interface PlanComparison {
   readonly differences: readonly PlanDifference[];
   readonly compared: number;

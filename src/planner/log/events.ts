@@ -1,4 +1,4 @@
-/** How two ranks are connected. */
+/** Connection of two ranks. */
 export interface Transport {
   readonly family: 'P2P' | 'SHM' | 'NET' | 'COLLNET';
   /** As NCCL names it, without rank and device: `P2P/CUMEM`, `SHM/direct`, `NET/IB`. */
@@ -9,7 +9,7 @@ export interface Transport {
   readonly nic?: number;
   /** The rank whose GPU and NIC the data goes through (PXN), or the GPU between two that are not linked. */
   readonly via?: number;
-  /** Whether the NIC reads and writes the memory of the GPU. */
+  /** True if the NIC reads and writes the memory of the GPU. */
   readonly gdr?: boolean;
 }
 
@@ -65,7 +65,7 @@ export interface CallEvent {
   readonly nRanks: number;
 }
 
-/** What a line of NCCL says. */
+/** Meaning of a line of NCCL. */
 export type LogEvent =
   | { readonly kind: 'version'; readonly version: string }
   | ({ readonly kind: 'init-start' } & InitFacts)
@@ -88,7 +88,7 @@ export type LogEvent =
       readonly channel: number;
       readonly from: number;
       readonly to: number;
-      /** Which of the two wrote it: both ends of a network connection do, else the sender. */
+      /** The end that wrote it: both ends of a network connection do, else the sender. */
       readonly end: 'send' | 'receive';
       readonly transport: Transport;
     }

@@ -17,9 +17,9 @@ export interface LogFinding {
   readonly communicator?: string;
   /** Ranks that it is about, ascending. */
   readonly ranks?: readonly number[];
-  /** What is wrong, with numbers. */
+  /** The problem, with numbers. */
   readonly problem: string;
-  /** Why, as far as the log shows, or what usually is the reason. */
+  /** The cause, as far as the log shows, or the usual one. */
   readonly cause: string;
   readonly remedy: string;
   /** Some of the lines that show it, the first one first. */

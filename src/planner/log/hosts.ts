@@ -19,7 +19,7 @@ export function ranksByHost({ ranks, nNodes, nRanks }: LoggedCommunicator): Map<
   return hosts;
 }
 
-/** Whether any rank of a host saw NVLink. */
+/** True if any rank of a host saw NVLink. */
 export function hasNvlink(local: readonly LoggedRank[]): boolean {
   return local.some(({ nvlink }) => nvlink);
 }

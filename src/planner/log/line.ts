@@ -4,7 +4,7 @@ export interface Place {
   readonly line: number;
 }
 
-/** What NCCL wrote in one go: `host:pid:tid [cudaDev] NCCL INFO message`. */
+/** One message of NCCL: `host:pid:tid [cudaDev] NCCL INFO message`. */
 export interface LogLine {
   /** Empty where the head was stripped, as people do who paste lines. */
   readonly host: string;
@@ -19,10 +19,10 @@ export interface LogLine {
   readonly torn: boolean;
 }
 
-/** What a line of text holds of NCCL. */
+/** Parts of a line of text that are NCCL's. */
 export interface ReadLine {
   readonly lines: readonly LogLine[];
-  /** What stands before the first of them: a launcher's prefix, or half a line of another program. */
+  /** Text before the first of them: a launcher's prefix, or half a line of another program. */
   readonly before: string;
   /** NCCL's marker is there without a head, or with one that is not whole. */
   readonly broken: boolean;
@@ -37,7 +37,7 @@ export interface KnownProcesses {
   hasHosts(): boolean;
   /** The host of a process with this number whose name ends as `text` does, or that `text` ends with. */
   hostLike(text: string, pid: number): string | undefined;
-  /** Whether this was asked of the name before. */
+  /** True if this was asked of the name before. */
   isSeenAgain(host: string): boolean;
 }
 
@@ -45,10 +45,10 @@ export interface KnownProcesses {
 const MARKER = 'CCL ';
 /** The head of a line, up to its marker. Launchers write their prefix directly before it: it ends with a colon. */
 const head = /(\S{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] (?:(\S{1,200}:\d{1,6}) (?:\([^)]{1,80}\) )?)?$/;
-/** What is left where somebody stripped host and process: a device, and the source of a warning. */
+/** Remains of a line whose host and process were stripped: a device, and the source of a warning. */
 const strippedHead = /(?:^|\s)(?:\[(-?\d{1,4})\] )?(?:(\S{1,200}:\d{1,6}) (?:\([^)]{1,80}\) )?)?$/;
 const callHead = /:\d{1,10}:\d{1,10} (?:\[-?\d{1,4}\] )?(?:\S{1,40} )?(?:\S{1,200}:\d{1,6} )?$/;
-/** What launchers, collectors and grep put before a line without a space between; it ends with a mark, not with a letter. */
+/** Prefix of launchers, collectors and grep without a space before the line; it ends with a mark, not with a letter. */
 const launcherPrefix =
   /^(?:\[[^\]]{0,200}\](?:<[^>]{0,50}>)?:?|\d+:|.{0,250}[|",>)\]'`=;]|[\w./-]{1,200}\.(?:log|txt|out|err)[\w.-]{0,40}:(?:\d{1,9}:)?)?$/;
 const gluedTime = /^\[?\d{4}-\d\d-\d\d[T_ ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?/;
@@ -65,7 +65,7 @@ export function withoutColours(text: string): string {
   return text.includes('\u001b') ? text.replace(controls, '') : text;
 }
 
-/** Where the source of a warning stands alone before it. */
+/** Matches the source of a warning that stands alone before it. */
 const sourceHead = /(?:^|\s)\S{1,200}\.(?:h|cc|cu|c):\d{1,6} $/;
 
 /** A line of NCCL up to 2.3, which lacks the marker, with it; any other text as it is. */
@@ -179,7 +179,7 @@ function cutAtStarts(plain: string, starts: readonly Start[], broken: boolean, k
   return { lines, before: plain.slice(0, Math.max(0, beforeEnd)), broken: false, other: false };
 }
 
-/** Whether a prefix is not a launcher's but the beginning of another line. */
+/** True if a prefix is not a launcher's but the beginning of another line. */
 function holdsHead(prefix: string, known: KnownProcesses): boolean {
   if (!prefix.includes(':')) return false;
   return [...prefix.slice(-4 * HEAD_LENGTH).matchAll(/([^\s:]{1,255}):\d{1,10}:\d{1,10} /g)].some(([, host = '']) =>

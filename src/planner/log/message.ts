@@ -7,8 +7,8 @@ const cut: LogEvent = { kind: 'cut' };
 const CHANNEL_LIMIT = 64;
 
 /**
- * What a message of `NCCL INFO` says, in the words of any NCCL from 2.8 to 2.30. Numbers at the very end of a message may
- * be shorter than they were: whoever uses them must reckon with it.
+ * Reads a message of `NCCL INFO` in the words of any NCCL from 2.8 to 2.30. Numbers at the very end of a message may
+ * be cut off: callers must allow for it.
  */
 export function readMessage(message: string): LogEvent {
   // Most lines of a long log are not ours to read: the first word decides.

@@ -13,7 +13,7 @@ export interface LogModel {
   readonly lines: { readonly all: number; readonly nccl: number };
   readonly communicators: readonly LoggedCommunicator[];
   readonly processes: readonly LoggedProcess[];
-  /** What lines matched of the table of rules. */
+  /** Rules that lines matched. */
   readonly hits: readonly RuleHit[];
   /** Warnings that no rule knows, and calls that gave an error back. */
   readonly warnings: readonly LoggedWarning[];
@@ -30,7 +30,7 @@ export interface LogModel {
   readonly cutLines: ReadonlyMap<string, { readonly count: number; readonly first: Place }>;
   /** The file whose last line has no end and is NCCL's. */
   readonly unfinishedLine: Place | undefined;
-  /** What there was no room for. */
+  /** Things that were dropped for lack of room. */
   readonly left: { readonly communicators: number; readonly details: number; readonly processes: number };
 }
 
@@ -45,33 +45,33 @@ export interface LoggedProcess {
   readonly devices: ReadonlyMap<string, { readonly devices: readonly NetDevice[]; readonly place: Place }>;
   /** `Using network IB`. */
   readonly network: { readonly name: string; readonly place: Place } | undefined;
-  /** Whether network devices were merged to larger ones: their numbers are not those of `devices`. */
+  /** True if network devices were merged to larger ones: their numbers are not those of `devices`. */
   readonly mergedNics: boolean;
   /** Versions of the interface of network plugins: the newest that NCCL sought in vain, and the one that it loaded. */
   readonly pluginSought: number | undefined;
   readonly plugin: { readonly name: string; readonly version: number; readonly place: Place } | undefined;
   /** The file of the network plugin, empty where NCCL found none. */
   readonly pluginPath: { readonly path: string; readonly place: Place } | undefined;
-  /** What NCCL said when it could not use P2P. */
+  /** NCCL's lines about P2P that it could not use. */
   readonly noP2p: { readonly text: string; readonly place: Place } | undefined;
 }
 
-/** How far a rank came in init; what it wrote last says it. */
+/** Progress of a rank in init, by the last line that it wrote. */
 export const Stage = { BEGUN: 0, TOPOLOGY: 1, CHANNELS: 2, CONNECTING: 3, CONNECTED: 4, DONE: 5 } as const;
 export type Stage = (typeof Stage)[keyof typeof Stage];
 
-/** A communicator, as the lines of its ranks tell of it. */
+/** A communicator, from the lines of its ranks. */
 export interface LoggedCommunicator {
   /** `commId`, or a name of ours for versions and splits that have none. */
   readonly id: string;
-  /** Number of ranks as they said, or, where the log has no beginning, at least so many. */
+  /** Number of ranks; a lower bound if the log has no beginning. */
   readonly nRanks: number;
   readonly nRanksKnown: boolean;
   /** From `nNodes`, since 2.19; undefined where no rank said. */
   readonly nNodes: number | undefined;
   /** Those of which there is a line, by rank. */
   readonly ranks: ReadonlyMap<number, LoggedRank>;
-  /** Whether it was split off another communicator. */
+  /** True if it was split off another communicator. */
   readonly isSplit: boolean;
 }
 
@@ -93,7 +93,7 @@ export interface LoggedRank {
   readonly ring: Int32Array;
   /** By channel, three children and parent: -1 for none, {@link UNKNOWN} where not known. */
   readonly trees: Int32Array;
-  /** Where `Ring` and `Trees` stand. */
+  /** Lines of `Ring` and `Trees`. */
   readonly ringPlace: Place | undefined;
   readonly treesPlace: Place | undefined;
   readonly links: readonly LoggedLink[];
@@ -101,7 +101,7 @@ export interface LoggedRank {
   readonly channelCounts:
     { readonly coll: number; readonly nvls: number | undefined; readonly p2p: number; readonly place: Place } | undefined;
   readonly nvlsHeads: ReadonlyMap<number, { readonly ranks: readonly number[]; readonly place: Place }>;
-  /** Whether its host has NVLink, as far as the log shows. */
+  /** True if its host has NVLink, as far as the log shows. */
   readonly nvlink: boolean;
   readonly nvls: { readonly available: boolean; readonly place: Place } | undefined;
   readonly ringNetwork: { readonly gdr: boolean; readonly pxn: boolean; readonly place: Place } | undefined;
@@ -116,12 +116,12 @@ export const TREE_STRIDE = 4;
 export interface RingOrder {
   readonly nChannels: number;
   readonly ranks: readonly number[];
-  /** Whether ranks are missing at the end: NCCL cuts long lines itself. */
+  /** True if ranks are missing at the end: NCCL cuts long lines itself. */
   readonly cut: boolean;
   readonly place: Place;
 }
 
-/** A rank's connection to another, on so many channels. */
+/** A rank's connection to another, with the number of its channels. */
 export interface LoggedLink {
   readonly peer: number;
   readonly end: 'send' | 'receive';

@@ -51,7 +51,7 @@ export class ProcessBook implements KnownProcesses {
     return false;
   }
 
-  /** Whether a text that is no line of NCCL is the beginning of one. */
+  /** True if a text that is no line of NCCL is the beginning of one. */
   isHeadOf(text: string): boolean {
     const host = text.slice(0, Math.max(0, text.indexOf(':')));
     return host !== '' && this.#hosts.has(host.slice(host.lastIndexOf(' ') + 1));

@@ -13,7 +13,7 @@ type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
 type GrowingLink = Mutable<LoggedLink>;
 
-/** What is known of one rank of one communicator while its lines come in. */
+/** State of one rank of one communicator while its lines are read. */
 export class RankRecord implements LoggedRank {
   rank = -1;
   nRanks: number | undefined;

@@ -4,7 +4,7 @@ import { ownText } from './own-text.js';
 import { lineRules } from './rules/all.js';
 import type { LineRule } from './rules/rule.js';
 
-/** What the lines tell that one rule matched. */
+/** Matches of one rule. */
 export interface RuleHit {
   readonly rule: LineRule;
   readonly count: number;

@@ -31,7 +31,7 @@ export interface MeasuredTable {
   firstWrong: MeasuredRow | undefined;
 }
 
-/** What the head of a table says of the run. */
+/** Facts about the run from the head of a table. */
 export interface TestRun {
   /** The version of NCCL that the program ran with, as `2.29.2`. */
   readonly nccl: string | undefined;
@@ -45,7 +45,7 @@ export interface TestRun {
   readonly isCpuTime: boolean;
 }
 
-/** The most rows that are kept; more of them is somebody's loop, and the first and best tell enough. */
+/** Rows that are kept. More come from a loop, and the first and best are enough. */
 const ROW_LIMIT = 1000;
 const TABLE_LIMIT = 5000;
 const MOST_HOSTS = 64;

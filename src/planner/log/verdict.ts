@@ -1,7 +1,7 @@
 import type { LogFinding, LogSeverity } from './finding.js';
 import type { Kind } from './rules/rule.js';
 
-/** What is wrong, in order of likelihood. */
+/** Likely causes, the likeliest first. */
 export interface Verdict {
   /** Findings above `info` that no other explains, the likeliest cause first. */
   readonly causes: readonly LogFinding[];

@@ -14,7 +14,7 @@ export interface ChangeableCluster {
   readonly graphFile?: PrepareOptions['graphFile'];
 }
 
-/** What is changed. */
+/** The change. */
 export interface ClusterChange {
   /** A variable to set, or with null to unset. */
   readonly variable?: { readonly name: string; readonly value: string | null };

@@ -18,7 +18,7 @@ export interface ClusterFileMachine {
   readonly machine: string;
   readonly count: number;
   readonly name: string | undefined;
-  /** What it has where the topology file does not say. */
+  /** Hardware that the topology file does not describe. */
   readonly hardware: string | undefined;
   readonly overrides: Overrides;
   /** An error about it, with its place in the file. */

@@ -1,7 +1,7 @@
 import { ncclVariables } from '../nccl-variables.js';
 import { didYouMean } from '../../suggest.js';
 
-/** What command lines and cluster files have in common. */
+/** Sentences and checks that command lines and cluster files share. */
 
 /** The most hosts that a cluster can have. */
 export const MOST_HOSTS = 1_000_000;
@@ -13,7 +13,7 @@ export function splitCount(text: string): { readonly name: string; readonly coun
   return name === undefined || count < 1 || count > MOST_HOSTS ? { name: text, count: undefined } : { name, count };
 }
 
-/** What is wrong with the name of a variable that somebody sets for a plan, or undefined where NCCL knows it. */
+/** Problem with the name of a variable that is set for a plan, or undefined if NCCL knows it. */
 export function unknownVariable(variable: string): string | undefined {
   if (ncclVariables.has(variable)) return undefined;
   const named = variable.startsWith('NCCL_') ? variable : `NCCL_${variable}`;

@@ -21,21 +21,21 @@ export interface Cluster {
 /** Hosts that follow each other and are alike. */
 export interface ClusterHosts {
   /**
-   * What each is like: its `<system>` or the graph made of it. Its ranks only tell the order of its GPUs: those of the
+   * The machine: its `<system>` or the graph made of it. Its ranks only give the order of its GPUs: those of the
    * second host of a job, 8 to 15, are as good as 0 to 7. Machines that are alike are worked out once.
    */
   readonly machine: System | XmlElement;
-  /** How many there are. */
+  /** Number of such hosts. */
   readonly count: number;
-  /** What to call them in messages and plans. */
+  /** Their name in messages and plans. */
   readonly name?: string;
 }
 
-/** How hosts are searched. */
+/** Options of the search of hosts. */
 export interface PrepareOptions {
   /** The `<graphs>` of a file (`NCCL_GRAPH_FILE`), for all hosts; the name is for messages. */
   readonly graphFile?: { readonly root: XmlElement; readonly fileName?: string };
-  /** Hears of each decision of the search; `node` tells on which machine, and for which of its ranks. */
+  /** Called with each decision of the search; `node` names the machine and the ranks. */
   readonly onSearch?: (event: SearchEvent, node: { readonly machine: string; readonly ranks: readonly number[] }) => void;
 }
 
@@ -47,7 +47,7 @@ export interface PreparedHosts extends HostRun {
 }
 
 /**
- * What every host knows before it hears of the others: its graph, paths, channels. Each machine is worked out once,
+ * Plans every host by itself: its graph, paths and channels. Each machine is worked out once,
  * however many hosts are like it, and whether they are one object or read from a file each.
  *
  * @throws InputError for a machine that NCCL would refuse, or in which two GPUs have the same rank

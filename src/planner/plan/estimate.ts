@@ -5,7 +5,7 @@ import type { Collective } from '../tuning/names.js';
 import { type CallOptions, predict } from '../tuning/predict.js';
 import type { Tuning } from '../tuning/tune.js';
 
-/** What a call will take in truth, as far as published measurements tell. */
+/** Expected time of a call, from published measurements. */
 export interface Estimate {
   /** As NCCL chooses, rightly or wrongly. */
   readonly algorithm: Choice['algorithm'];
@@ -14,7 +14,7 @@ export interface Estimate {
   readonly timeUs: number;
   /** Size by time, GB/s. */
   readonly algorithmGBps: number;
-  /** What links carry then, as nccl-tests counts it, GB/s. */
+  /** Bus bandwidth as nccl-tests counts it, GB/s. */
   readonly busGBps: number;
 }
 
@@ -32,13 +32,13 @@ export type ReachName =
   | 'network'
   | 'LL128 pair';
 
-/** What corrects NCCL's belief; the same for all machines. */
+/** Corrections of NCCL's belief; the same for all machines. */
 export interface EstimateParameters {
   /** µs that a call costs beside what NCCL's model counts: launching the kernel, above all. */
   readonly launchUs: number;
-  /** How many rounds of chunks pass before all links are busy and after the first stops being so. */
+  /** Rounds of chunks that pass before all links are busy and after the first is idle again. */
   readonly rounds: number;
-  /** What links reach, by what NCCL believes; what is not here, nobody was found to have measured, and counts as 1. */
+  /** Bandwidth that links reach, by NCCL's belief. Links without a published measurement are left out and count as 1. */
   readonly reach: Readonly<Record<ReachName, number>>;
 }
 
@@ -58,14 +58,14 @@ export const measuredParameters: EstimateParameters = {
   },
 };
 
-/** What of a call the parameters work on. */
+/** Inputs of the estimate of one call. */
 export interface EstimateTerms {
   readonly choice: Choice;
   readonly bytes: number;
   /** NCCL's latency, µs, and bandwidth of the call's data, GB/s. */
   readonly latencyUs: number;
   readonly believedGBps: number;
-  /** What is on its way in one round, as bytes of the call's data that take as long. */
+  /** Data in flight in one round, as bytes of the call's data that take as long. */
   readonly roundBytes: number;
   readonly reach: ReachName | undefined;
 }

@@ -8,7 +8,7 @@ import { InputError } from '../../errors.js';
  */
 export class JsonReader {
   readonly #value: unknown;
-  /** Where the value stands, for messages. */
+  /** Path of the value, for messages. */
   readonly #path: string;
 
   constructor(value: unknown, path: string) {

@@ -3,15 +3,15 @@ import { didYouMean } from '../../suggest.js';
 import { trimUnused } from '../topology/combine/trim-unused.js';
 import { cloneElement, descendants, detach, type XmlElement } from '../topology/xml/tree.js';
 
-/** What is different about a machine than its topology says. */
+/** Differences between a machine and its topology file. */
 export interface Overrides {
   /** The GPUs that have ranks, by `dev`, or how many of the first; the others are as if they were not there. */
   readonly gpus?: readonly number[] | number;
   /** The network devices that are used, by name, or how many of the first. */
   readonly nics?: readonly string[] | number;
-  /** What each network device moves, Mb/s. */
+  /** Speed of each network device, Mb/s. */
   readonly nicSpeedMbps?: number;
-  /** Whether the network devices can reduce (SHARP). */
+  /** True if the network devices can reduce (SHARP). */
   readonly sharp?: boolean;
 }
 

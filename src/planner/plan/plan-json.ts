@@ -14,7 +14,7 @@ import { PathType } from '../topology/types.js';
 import { JsonReader } from './json-reader.js';
 import type { Plan, PlannedHosts } from './plan.js';
 
-/** What a plan's JSON begins with. */
+/** First field of a plan's JSON. */
 const FORMAT = 'tccl plan';
 const FORMAT_VERSION = 1;
 

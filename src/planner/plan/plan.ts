@@ -6,7 +6,7 @@ import { defaultParameters, type Parameters } from '../parameters.js';
 import { type Cluster, type PreparedHosts, type PrepareOptions, prepareCluster } from './cluster.js';
 
 /**
- * What NCCL would do on a cluster: all channels through all ranks. A plain value: the same cluster and parameters give
+ * NCCL's decisions for a cluster: all channels through all ranks. A plain value: the same cluster and parameters give
  * the same plan; `planToJson` and `planFromJson` turn it to JSON and back. What one rank finds in it, `planForRank` and
  * the functions of `graph/merge/links` tell.
  */
@@ -21,11 +21,11 @@ export interface PlannedHosts extends HostRun {
   readonly name: string;
 }
 
-/** How a cluster is planned. */
+/** Options of a plan. */
 export interface PlanOptions extends PrepareOptions {
   /** Parameters that contradict each other are refused unless NCCL's way is wanted all the same. */
   readonly contradictions?: 'refuse' | 'follow';
-  /** Hears of each decision of the merge. */
+  /** Called with each decision of the merge. */
   readonly onMerge?: MergeListener;
 }
 

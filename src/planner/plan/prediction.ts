@@ -39,7 +39,7 @@ export function machinesOf(prepared: readonly PreparedHosts[]): ReadonlyMap<Node
   );
 }
 
-/** What a call will take by the simulation, beside what NCCL believes. */
+/** Simulated time of a call, beside NCCL's belief. */
 export interface PredictedRow {
   readonly bytes: number;
   /** Undefined for messages between pairs, for which NCCL has no model. */

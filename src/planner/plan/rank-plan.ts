@@ -27,7 +27,7 @@ export interface RankPlan {
   readonly localRank: number;
   /** Channels for collectives. */
   readonly channels: readonly RankChannel[];
-  /** How deep all trees are taken to be. */
+  /** Depth of all trees in the model. */
   readonly treeDepth: number;
   /** The same on every channel; undefined where the network does not reduce. */
   readonly collnetDirect: CollnetDirect | undefined;
@@ -56,7 +56,7 @@ export interface RankNvls {
 }
 
 /**
- * What one rank of a plan has to do with: its neighbours in all channels, and its order of sends and receives.
+ * The part of a plan that concerns one rank: its neighbours in all channels, and its order of sends and receives.
  *
  * @throws InvalidArgumentError where there is no such rank
  */

@@ -10,10 +10,10 @@ import { didYouMean } from '../../suggest.js';
  */
 export class YamlReader {
   readonly #node: Node | null;
-  /** How messages call the value. */
+  /** Name of the value in messages. */
   readonly #what: string;
   readonly #source: Source;
-  /** Where the value, or the key before it, begins in the text. */
+  /** Position in the text where the value, or the key before it, begins. */
   readonly #offset: number;
 
   private constructor(node: Node | null, what: string, source: Source, offset: number) {

@@ -12,7 +12,7 @@ import { ringSchedule } from './ring.js';
 import type { Schedule, ScheduledCall } from './schedule.js';
 import { treeSchedule } from './tree.js';
 
-/** How NCCL does a collective, as far as its schedule depends on it; `Choice` of tuning/ is one. */
+/** The way of a collective, as far as its schedule depends on it; `Choice` of tuning/ is one. */
 export interface ScheduledWay {
   readonly algorithm: Algorithm;
   readonly nChannels: number;
@@ -95,10 +95,10 @@ export function collectiveSchedule(merged: Merged, call: ScheduledCall, way: Sch
   }
 }
 
-/** Messages between pairs of up to so many bytes go by LL (`NCCL_P2P_LL_THRESHOLD`). */
+/** Largest message between pairs that uses LL (`NCCL_P2P_LL_THRESHOLD`). */
 const LL_THRESHOLD_BYTES = 16_384;
 
-/** How NCCL sends a message between two ranks. */
+/** NCCL's way to send a message between two ranks. */
 export interface PairsWay {
   readonly protocol: 'LL' | 'Simple';
   readonly nChannels: number;
@@ -107,7 +107,7 @@ export interface PairsWay {
   readonly chunkBytes: number;
 }
 
-/** What NCCL decides for messages of the same size between all ranks of a call. */
+/** NCCL's decision for messages of the same size between all ranks of a call. */
 export function pairsWay({ nodes: { nRanks, nNodes }, p2p, buffers }: Merged, { collective, bytes }: ScheduledCall): PairsWay {
   const messageBytes = collective === 'SendRecv' ? bytes : bytes / nRanks;
   const protocol = messageBytes <= LL_THRESHOLD_BYTES ? 'LL' : 'Simple';

@@ -29,7 +29,7 @@ export interface NvlsInput {
     ((channel: number, node: number) => { readonly parent: number; readonly children: readonly number[] }) | undefined;
 }
 
-/** What a schedule of a channel is made of. */
+/** Input of a schedule of one channel. */
 interface Channel {
   readonly call: ScheduledCall;
   readonly input: NvlsInput;

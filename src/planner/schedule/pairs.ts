@@ -8,13 +8,13 @@ import {
   type Worker,
 } from './schedule.js';
 
-/** How NCCL spreads messages between pairs of ranks over channels. */
+/** NCCL's distribution of messages between pairs of ranks over channels. */
 export interface PairsInput {
   readonly nRanks: number;
   /** By rank: with whom it exchanges in each round; the same round of two ranks matches. */
   readonly rounds: (rank: number) => { readonly send: ArrayLike<number>; readonly receive: ArrayLike<number> };
   readonly nChannels: number;
-  /** How many channels carry a message of that many bytes between two ranks. */
+  /** Number of channels that carry a message of that many bytes between two ranks. */
   readonly channelsFor: (bytes: number, from: number, to: number) => number;
   /** The channel of the first part of a round's messages. */
   readonly channelOfRound: (round: number) => number;
@@ -23,7 +23,7 @@ export interface PairsInput {
   readonly ranks?: readonly number[];
 }
 
-/** A thread block works on the messages of so many rounds at once. */
+/** Number of rounds whose messages a thread block handles concurrently. */
 export const ROUNDS_AT_ONCE = 8;
 
 /** A message from one rank to another. */
@@ -114,7 +114,7 @@ function* inTurn(parts: readonly (() => Iterable<Move>)[]): Generator<Move> {
   for (const part of parts) yield* part();
 }
 
-/** What one rank has for another, if anything. */
+/** Message from one rank to another, if any. */
 function messageOf({ collective, bytes, root }: ScheduledCall, nRanks: number, from: number, to: number): Message | undefined {
   const part = bytes / nRanks;
   switch (collective) {

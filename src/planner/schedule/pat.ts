@@ -10,7 +10,7 @@ import { channelRange, chunksOf, ConnectionTable, type Move, type Range, type Sc
  *          ├──► 2 ─► 3
  *          └──► 1
  *
- * A rank serves its places in all trees in the order of `away`; so whoever is least far can always go on, with one slot
+ * A rank serves its places in all trees in the order of `away`; so the rank that is least far can always continue, with one slot
  * a connection. A reduce-scatter is the same backwards.
  */
 export function patSchedule(call: ScheduledCall, nRanks: number, nChannels: number, chunkBytes: number): Schedule {
@@ -77,7 +77,7 @@ function* scatter(
   }
 }
 
-/** Whether a tree goes on from a place over the distance 2^bit. */
+/** True if a tree goes on from a place over the distance 2^bit. */
 function continues(away: number, bit: number, nRanks: number): boolean {
   return (away === 0 || bit < lowestBit(away)) && away + 2 ** bit < nRanks;
 }

@@ -18,7 +18,7 @@ export interface RingInput {
   readonly chunkBytes: number;
 }
 
-/** What a rank knows of its ring. */
+/** A rank's view of its ring. */
 interface Place {
   readonly order: ArrayLike<number>;
   readonly position: number;

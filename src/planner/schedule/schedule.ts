@@ -8,7 +8,7 @@
 export interface Schedule {
   readonly call: ScheduledCall;
   readonly nRanks: number;
-  /** What moves mean by their numbers of connections. */
+  /** Connections, by the numbers that moves use. */
   readonly connections: readonly Connection[];
   readonly workers: readonly Worker[];
 }
@@ -41,7 +41,7 @@ export const collectivesOfTests: Readonly<Record<string, ScheduledCollective>> =
   scatter: 'Scatter',
 };
 
-/** What is to be done. */
+/** The call that is to be scheduled. */
 export interface ScheduledCall {
   readonly collective: ScheduledCollective;
   /**
@@ -58,7 +58,7 @@ export interface Connection {
   readonly from: number;
   readonly to: number;
   readonly channel: number;
-  /** What carries the data, and who combines or copies it on the way. */
+  /** Carrier of the data, and the place where it is combined or copied on the way. */
   readonly via: ConnectionKind;
   /** Connections of one phase carry data at the same time, and share links. */
   readonly phase: number;
@@ -81,15 +81,15 @@ export interface Worker {
   readonly moves: () => Iterable<Move>;
 }
 
-/** What a worker does at once. Ranges are in bytes; -1 stands for none. */
+/** One step of a worker. Ranges are in bytes; -1 stands for none. */
 export interface Move {
   /** Connections from which it takes one message each; their contents are added up. */
   readonly receive: readonly number[];
-  /** Where in the rank's input the range lies that is added, too. */
+  /** Offset of the range of the rank's input that is added, too. */
   readonly input: number;
   /** Connections into which it puts the sum. */
   readonly send: readonly number[];
-  /** Where in the rank's output it writes the sum. */
+  /** Offset in the rank's output where it writes the sum. */
   readonly output: number;
   readonly bytes: number;
 }
@@ -109,7 +109,7 @@ export interface Range {
   readonly bytes: number;
 }
 
-/** What parts of channels are multiples of. */
+/** Parts of channels are multiples of this. */
 const GRAIN_BYTES = 16;
 
 /** The part of a channel: equal parts in whole grains, the last channel takes less. */

@@ -1,6 +1,6 @@
 import { type Connection, NETWORK_RANK, type Move, type Schedule, type ScheduledCall } from './schedule.js';
 
-/** What is wrong with a schedule; `undefined` where nothing is. */
+/** First fault of a schedule; `undefined` if there is none. */
 export type ScheduleFault = string | undefined;
 
 /**
@@ -117,7 +117,7 @@ function awaited(move: Move | undefined, connections: readonly Connection[], que
   return `until rank ${connections[move?.send[0] ?? 0]?.to ?? -1} has room`;
 }
 
-/** How large the input of a rank is. */
+/** Size of a rank's input, bytes. */
 export function inputBytes({ collective, bytes, root }: ScheduledCall, nRanks: number, rank: number): number {
   switch (collective) {
     case 'AllGather':
@@ -131,7 +131,7 @@ export function inputBytes({ collective, bytes, root }: ScheduledCall, nRanks: n
   }
 }
 
-/** How large the output of a rank is. */
+/** Size of a rank's output, bytes. */
 export function outputBytes({ collective, bytes, root }: ScheduledCall, nRanks: number, rank: number): number {
   switch (collective) {
     case 'ReduceScatter':

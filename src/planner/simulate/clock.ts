@@ -1,23 +1,23 @@
 import type { Connection, Move, Worker } from '../schedule/schedule.js';
 
-/** What takes time in an execution, by connection and by worker. Times in µs, rates in bytes a µs. */
+/** Costs of an execution, by connection and by worker. Times in µs, rates in bytes per µs. */
 export interface Timing {
-  /** What a worker writes into a connection. */
+  /** Rate at which a worker writes into a connection. */
   readonly writeRate: Float64Array;
-  /** What a NIC behind a connection carries; infinite without. */
+  /** Rate of the NIC behind a connection; infinite without one. */
   readonly wireRate: Float64Array;
-  /** What a NIC and its proxy need for each slice besides. */
+  /** Additional time of a NIC and its proxy for each slice. */
   readonly stepUs: number;
   /** From the last byte that left to the receiver that knows of it. */
   readonly latencyUs: Float64Array;
-  /** What a connection's sender waits for a credit after the receiver is done. */
+  /** Time that a connection's sender waits for a credit after the receiver is done. */
   readonly creditUs: Float64Array;
-  /** What a worker copies within its GPU, and reads of what it receives. */
+  /** Rate at which a worker copies within its GPU, and reads received data. */
   readonly copyRate: (worker: number) => number;
-  /** What each slice costs a worker besides; one that touches input or output, and one that only passes data on. */
+  /** Additional time of each slice for a worker; one that touches input or output, and one that only forwards data. */
   readonly copySliceUs: number;
   readonly sliceUs: number;
-  /** What each further operand of a move costs, by a copy. */
+  /** Cost of each further operand of a move, relative to a copy. */
   readonly operandCost: number;
   /** A receiver may begin with the first bytes of a slice (LL, LL128), or has to wait for all of it (Simple). */
   readonly cutsThrough: boolean;
@@ -26,7 +26,7 @@ export interface Timing {
   readonly slicing: Slicing;
 }
 
-/** A chunk moves in so many slices, each of at least so many bytes. */
+/** Number of slices of a chunk, and their least size in bytes. */
 export interface Slicing {
   readonly slices: number;
   readonly leastBytes: number;
@@ -35,12 +35,12 @@ export interface Slicing {
 /** When each worker was done. */
 export interface Finished {
   readonly endUs: Float64Array;
-  /** Where the last worker spent its time. */
+  /** Times of the last worker. */
   readonly busyUs: Float64Array;
   readonly slices: number;
 }
 
-/** Hears of each slice, for a timeline. */
+/** Called with each slice, for a timeline. */
 export type SliceListener = (slice: {
   readonly worker: number;
   readonly move: Move;

@@ -1,7 +1,7 @@
-/** What a call's time depends on besides its plan. */
+/** Conditions that a call's time depends on besides its plan. */
 export interface Environment {
   /**
-   * How calls are launched. `queued`: many calls wait on the stream, so that launching one is hidden behind the one
+   * Way in which calls are launched. `queued`: many calls wait on the stream, so that launching one is hidden behind the one
    * before (nccl-tests with one process). `processes`: the same from a process a GPU, whose launches are not at the
    * same time. `graph`: from a CUDA graph. Default: `queued`, as most measurements here were taken.
    */
@@ -11,10 +11,10 @@ export interface Environment {
    * results take beyond the same calls of one process (`processesUs` of the calibration).
    */
   readonly skewUs: number | undefined;
-  /** What a NIC's plugin does: InfiniBand verbs, AWS EFA, or sockets of the kernel. Default: `verbs`. */
+  /** Network plugin: InfiniBand verbs, AWS EFA, or sockets of the kernel. Default: `verbs`. */
   readonly network: 'verbs' | 'efa' | 'sockets';
   /**
-   * How much more the hosts can send than the fabric above their switches carries, 1 for a fabric without a bottleneck.
+   * Bandwidth of all hosts by that of the fabric above their switches, 1 for a fabric without a bottleneck.
    * Default: 1.
    */
   readonly oversubscription: number;

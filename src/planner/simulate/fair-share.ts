@@ -3,7 +3,7 @@ export interface Flows {
   readonly first: Int32Array;
   /** The link of each use. */
   readonly link: Int32Array;
-  /** How much of a flow's rate the link carries. */
+  /** Share of a flow's rate that the link carries. */
   readonly weight: Float64Array;
   /** The most that each flow could take, GB/s. */
   readonly most: Float64Array;

@@ -20,7 +20,7 @@ const intervals: Readonly<Record<'oneNode' | 'oneNodePairs' | 'nodes' | 'nodesPa
     { least: 0.81, most: 1.22 },
     { least: 0.95, most: 1.16 },
   ],
-  // Nobody measured small sizes between nodes: a factor of two.
+  // There are no measurements of small sizes between nodes: a factor of two.
   nodes: [
     { least: 0.5, most: 2 },
     { least: 0.91, most: 1.19 },
@@ -33,7 +33,7 @@ const intervals: Readonly<Record<'oneNode' | 'oneNodePairs' | 'nodes' | 'nodesPa
   ],
 };
 
-/** How far measurements lay from predictions on machines that no parameter came from (docs/notes/simulate.md). */
+/** Errors of predictions on machines that no parameter came from (docs/notes/simulate.md). */
 export function intervalOf(collective: ScheduledCollective, bytes: number, isSeveralNodes: boolean): Interval {
   const isPairs = collective === 'AllToAll' || collective === 'SendRecv' || collective === 'Gather' || collective === 'Scatter';
   const [small, middle, large] =

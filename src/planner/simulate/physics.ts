@@ -1,7 +1,7 @@
 import { type Generation, generations } from '../tuning/constants.js';
 
 /**
- * What machines are made of, as far as time depends on it: the parameters that `npm run calibrate` fits. They hold for
+ * Physical parameters of machines that `npm run calibrate` fits. They hold for
  * a generation of GPUs or for all machines, never for one machine. Ranges are what is plausible; the fit stays within.
  */
 export interface PhysicsParameter {
@@ -131,7 +131,7 @@ const ampere = {
   pairsBlockGBps: 12.6,
 };
 
-/** As `npm run calibrate` has it, rounded. Nobody measured Volta here: it has Ampere's. */
+/** Result of `npm run calibrate`, rounded. There are no measurements of Volta: it has Ampere's values. */
 export const measuredPhysics: Physics = {
   of: {
     volta: ampere,

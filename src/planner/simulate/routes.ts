@@ -11,7 +11,7 @@ import { Locality } from '../topology/paths/locality.js';
 import { LinkType, NodeType, PathType } from '../topology/types.js';
 import type { Physics } from './physics.js';
 
-/** What is simulated: a merged plan and the machines that it was made of. */
+/** Input of a simulation: a merged plan and the machines that it was made of. */
 export interface SimulatedCluster {
   readonly merged: Merged;
   /** The machine that each of `merged.nodes.kinds` is about. */
@@ -19,7 +19,7 @@ export interface SimulatedCluster {
   readonly parameters: Parameters;
 }
 
-/** What carries a connection. */
+/** Links and rates of a connection. */
 export type Medium = 'nvlink' | 'pci' | 'shm' | 'net' | 'switch';
 
 /** The links that a connection uses. Within a route, a link that several connections of a group share counts in part. */
@@ -35,7 +35,7 @@ export interface LinkUse {
   readonly weight: number;
 }
 
-/** Which channels of a plan a connection belongs to: their NICs differ. */
+/** Kind of channel that a connection belongs to: their NICs differ. */
 export type ChannelKind = 'ring' | 'tree' | 'pairs';
 
 /** Finds the links of connections. */
@@ -252,7 +252,7 @@ export class Routes {
   }
 }
 
-/** What the wires of one NVLink carry in one direction, GB/s, as NVIDIA gives it: 20 for NVLink 1, 25 for 2 to 4, 50 for 5. */
+/** Bandwidth of one NVLink in one direction, GB/s, from NVIDIA's data sheets: 20 for NVLink 1, 25 for 2 to 4, 50 for 5. */
 function nvlinkWireGBps(sm: number): number {
   if (sm >= 100) return 50;
   if (sm === 86) return 14;

@@ -19,25 +19,25 @@ import { channelsThatDiffer, foldHosts } from './fold.js';
 import { measuredPhysics, type Physics } from './physics.js';
 import { type ChannelKind, type LinkUse, type Route, Routes, type SimulatedCluster } from './routes.js';
 
-/** How long a call takes by the simulation. */
+/** Simulated time of a call. */
 export interface Simulated {
   readonly timeUs: number;
   /** As NCCL chooses; undefined for messages between pairs, for which it has no model. */
   readonly choice: Choice | undefined;
-  /** How the data travel. */
+  /** Protocol of the data. */
   readonly protocol: Protocol;
   readonly nChannels: number;
-  /** What of it is the start of kernels and ranks. */
+  /** Part of the time that is the start of kernels and ranks. */
   readonly launchUs: number;
 }
 
-/** How a simulation goes about. */
+/** Options of a simulation. */
 export interface SimulateOptions extends CallOptions {
   readonly environment?: Environment;
   readonly physics?: Physics;
   /** Simulates all hosts though they are alike; for tests of folding. */
   readonly unfolded?: boolean;
-  /** Hears of every slice. Then nothing is folded or extrapolated. */
+  /** Called with every slice. Then nothing is folded or extrapolated. */
   readonly onSlice?: (worker: Worker, slice: Parameters<SliceListener>[0], ways: ConnectionWays) => void;
   readonly root?: number;
   /** Instead of what NCCL chooses. */
@@ -71,7 +71,7 @@ export class Simulator {
     return this.#cluster.merged.nodes.nRanks;
   }
 
-  /** Whether ranks are on several nodes. */
+  /** True if ranks are on several nodes. */
   get usesNetwork(): boolean {
     return this.#cluster.merged.nodes.nNodes > 1;
   }
@@ -365,7 +365,7 @@ interface Structure {
   rated: Rated | undefined;
 }
 
-/** What connections share: links, and the throughput of thread blocks. */
+/** Resources that connections share: links, and the throughput of thread blocks. */
 interface SharedLinks extends Omit<Flows, 'most'> {
   readonly links: readonly SharedLink[];
 }
@@ -422,11 +422,11 @@ interface Rated {
   readonly timing: Omit<Timing, 'copyRate'>;
 }
 
-/** What of a call its schedule and times depend on. */
+/** Properties of a call that its schedule and times depend on. */
 interface CallPlan {
   /** Calls with the same key use the same connections in the same way. */
   readonly key: string;
-  /** A worker serves so many connections in turn; one of them is busy. */
+  /** Number of connections that a worker serves in turn; one of them is busy. */
   readonly inTurn: number;
   readonly choice: Choice | undefined;
   readonly protocol: Protocol;
@@ -441,7 +441,7 @@ interface CallPlan {
   /** Bytes of the call that one round of chunks on all channels moves. */
   readonly periodBytes: number;
   readonly schedule: (call: ScheduledCall) => Schedule;
-  /** Whether what a host does is what every host does. */
+  /** True if what a host does is what every host does. */
   readonly mayFold: boolean;
 }
 
@@ -452,7 +452,7 @@ function firstRanks(count: number | undefined): number[] | undefined {
   return count === undefined ? undefined : Array.from({ length: count }, (_, rank) => rank);
 }
 
-/** Whether a rank has another part in the call than the others. */
+/** True if a rank has another part in the call than the others. */
 function isLopsided(collective: ScheduledCollective): boolean {
   return collective === 'Broadcast' || collective === 'Reduce' || collective === 'Gather' || collective === 'Scatter';
 }
@@ -490,7 +490,7 @@ function isCollective(name: ScheduledCollective): name is Collective {
   return (collectives as readonly string[]).includes(name);
 }
 
-/** What each rank has is a whole number of bytes. */
+/** Rounds the data of each rank to whole bytes. */
 function wholeParts(collective: ScheduledCollective, bytes: number, nRanks: number): number {
   const isWhole =
     collective === 'AllReduce' || collective === 'Broadcast' || collective === 'Reduce' || collective === 'SendRecv';

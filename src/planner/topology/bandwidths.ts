@@ -54,7 +54,7 @@ const pciLaneSpeeds: readonly (readonly [string, number])[] = [
   ['64.0 GT/s PCIe', 480],
 ];
 
-/** What NCCL takes for a speed that it does not know: Gen3. */
+/** NCCL's value for an unknown speed: Gen3. */
 const UNKNOWN_LANE_SPEED = 60;
 
 /** Bandwidth of a PCI link, and whether NCCL knows the text of its speed. Width 0 counts as 16. */

@@ -24,7 +24,7 @@ export interface LocalSystem {
   readonly totalGBps: number;
   /** GPU (by index) that uses each NET, -1 for none. */
   readonly gpuOfNet: Int32Array;
-  /** Whether NVLink SHARP is there and asked for. */
+  /** True if NVLink SHARP is there and asked for. */
   readonly nvls: boolean;
 }
 
@@ -107,7 +107,7 @@ function maxBandwidth(system: System, paths: Paths, type: NodeType): number {
   return best;
 }
 
-/** What the NVLinks of a GPU carry together, or its PCI link if that is more, GB/s. */
+/** Bandwidth of a GPU's NVLinks together, or of its PCI link if that is more, GB/s. */
 function totalBandwidth(system: System, dev: number): number {
   const { start, type, bandwidthGBps } = system.links;
   let nvLinkGBps = 0;

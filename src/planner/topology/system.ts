@@ -21,7 +21,7 @@ export interface System {
   readonly nets: readonly NetNode[];
   readonly gins: readonly PluginNode[];
   readonly rmas: readonly PluginNode[];
-  /** What holds the links of GPUs: DEV nodes, or the GPU nodes themselves in versions without. */
+  /** Type of nodes with the links of GPUs: DEV nodes, or the GPU nodes themselves in versions without. */
   readonly hardware: readonly (DevNode | GpuNode)[];
   readonly bridges: readonly PlainNode[];
   /** `nodes` of type t are those from `first[t]` up to `first[t + 1]`. */
@@ -29,18 +29,18 @@ export interface System {
   readonly links: Links;
   /** `host_hash` of the hosts in this system; a node's `systemId` is the position of its host here. */
   readonly hostHashes: readonly bigint[];
-  /** Which of the hosts is the one that this system was built for. */
+  /** Number of the host that this system was built for. */
   readonly systemId: number;
 }
 
-/** What every node has. */
+/** Fields of every node. */
 interface NodeCommon<Type extends NodeType> {
   readonly type: Type;
   /** Position among all nodes of the system: the key of every array by node. */
   readonly vertex: number;
   /** Position among the nodes of its type. */
   readonly index: number;
-  /** Which host of the system the node is in. */
+  /** Number of the node's host in the system. */
   readonly systemId: number;
   /** Bus id, NUMA number or plugin device, 56 bits wide; -1 becomes 0xffffffffffffff. */
   readonly localId: bigint;
@@ -54,7 +54,7 @@ export interface GpuNode extends NodeCommon<typeof NodeType.GPU> {
   /** Compute capability × 10. */
   readonly sm: number;
   readonly gdr: boolean;
-  /** Which part of a split GPU it is, or -1. */
+  /** Number of the part of a split GPU, or -1. */
   readonly mloPart: number;
   /** Position of its hardware in `System.hardware`. */
   readonly parent: number;
@@ -108,7 +108,7 @@ export interface NetNode extends NodeCommon<typeof NodeType.NET> {
   readonly bandwidthGBps: number;
   readonly latencyUs: number;
   readonly gdr: boolean;
-  /** Whether the network can reduce (SHARP). */
+  /** True if the network can reduce (SHARP). */
   readonly coll: boolean;
   readonly maxChannels: number;
   /** -1 where not set. */

@@ -3,9 +3,9 @@
  * and links share the numbers of paths.
  */
 
-/** What a node of the system graph is. The order is NCCL's, and the order in which nodes are stored. */
+/** Types of nodes of the system graph. The order is NCCL's, and the order in which nodes are stored. */
 export const NodeType = {
-  /** What a rank computes on: a GPU, or a set of cores for a CPU rank. One node a rank. */
+  /** Device of a rank: a GPU, or a set of cores for a CPU rank. One node per rank. */
   GPU: 0,
   /** A PCI switch or bridge. */
   PCI: 1,
@@ -34,7 +34,7 @@ export const nodeTypeNames = ['GPU', 'PCI', 'NVS', 'CPU', 'NIC', 'NET', 'GIN', '
 /** Number of node types. */
 export const NODE_TYPES = nodeTypeNames.length;
 
-/** What a link is. The numbers are those of the path that the link alone makes. */
+/** Types of links. The numbers are those of the path that the link alone makes. */
 export const LinkType = { LOC: 0, NVL: 1, C2C: 3, PCI: 4, SYS: 9, NET: 10 } as const;
 export type LinkType = (typeof LinkType)[keyof typeof LinkType];
 
@@ -45,7 +45,7 @@ export function linkTypeName(type: number): string {
   return linkTypeNames.get(type) ?? '';
 }
 
-/** How far two nodes are apart, nearest first. */
+/** Types of paths, nearest first. */
 export const PathType = {
   /** The node itself. */
   LOC: 0,

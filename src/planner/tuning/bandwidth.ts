@@ -17,7 +17,7 @@ import type { Algorithm, Collective, Protocol } from './names.js';
 
 const { fround, min } = Math;
 
-/** What bounds the bandwidth of a candidate. */
+/** Bound on the bandwidth of a candidate. */
 export type BandwidthLimit =
   /** The channels that the search found, times what the protocol makes of them. */
   | 'graph'
@@ -25,9 +25,9 @@ export type BandwidthLimit =
   | 'll'
   /** The most that one channel carries with this algorithm and protocol on such GPUs. */
   | 'channel'
-  /** What the NVSwitch reduces. */
+  /** Calls that the NVSwitch reduces. */
   | 'switch'
-  /** What a head brings to other nodes. */
+  /** Bandwidth of a head to other nodes. */
   | 'network';
 
 export interface Bandwidth {
@@ -37,7 +37,7 @@ export interface Bandwidth {
 }
 
 /**
- * How fast a collective is for large data by NCCL's model: bus bandwidth of the algorithm's channels under the caps of the
+ * Speed of a collective for large data by NCCL's model: bus bandwidth of the algorithm's channels under the caps of the
  * protocol, then turned into bandwidth of the call's data.
  *
  * NCCL computes in floats, with constants that are doubles; each `fround` stands where it stores a float.

@@ -7,26 +7,26 @@ import { type CallOptions, CostModel } from './predict.js';
 import { MOST_THREADS } from './threads.js';
 import type { Tuning } from './tune.js';
 
-/** How NCCL does a call. */
+/** NCCL's choice for a call. */
 export interface Choice {
   readonly algorithm: Algorithm;
   readonly protocol: Protocol;
-  /** What NCCL believes that it takes. A C float. */
+  /** Time that NCCL believes, µs. A C float. */
   readonly timeUs: number;
   /** The most channels that the call may use. */
   readonly nChannels: number;
   /** Threads of each channel. */
   readonly nThreads: number;
-  /** How much moves from rank to rank at once if all channels take equal parts; 0 with one rank, which only copies. */
+  /** Bytes that move from rank to rank at a time if all channels take equal parts; 0 with one rank, which only copies. */
   readonly chunkBytes: number;
   /** Size by time, GB/s; 0 where no time passes. */
   readonly algorithmGBps: number;
-  /** What links carry then, as nccl-tests counts it, GB/s. */
+  /** Bus bandwidth as nccl-tests counts it, GB/s. */
   readonly busGBps: number;
 }
 
 /**
- * What NCCL chooses for one call: the candidate of least predicted time, and then channels and threads by size.
+ * NCCL's choice for one call: the candidate of least predicted time, and then channels and threads by size.
  *
  * @param bytes size as nccl-tests counts it: for AllGather and ReduceScatter the data of all ranks together
  * @returns undefined where nothing is left to choose from; `predict` tells why. NCCL fails the call then
@@ -69,7 +69,7 @@ export function mostChannels({ input }: Tuning, algorithm: Algorithm): number {
   return algorithm === 'NVLS' || algorithm === 'NVLSTree' ? (input.nvls?.nChannels ?? 0) : input.nChannels;
 }
 
-/** How NCCL would do a call if it took this algorithm and protocol. */
+/** NCCL's choice if it took this algorithm and protocol. */
 export function choiceOf(
   tuning: Tuning,
   collective: Collective,

@@ -7,15 +7,15 @@ import type { Tuning } from './tune.js';
 const { floor, fround, min } = Math;
 const KIB = 1024;
 
-/** A connection's buffer holds so many steps; rings with Simple move four of them as one chunk where data goes around. */
+/** Steps of a connection's buffer; rings with Simple move four of them as one chunk where data goes around. */
 const STEPS_PER_BUFFER = 8;
 const STEPS_PER_RING_CHUNK = 4;
 const BYTES_PER_WARP_LL128 = 1920;
 
-/** What chunks are a multiple of. */
+/** Chunks are a multiple of this. */
 const grainBytes: Readonly<Record<Protocol, number>> = { LL: 16, LL128: BYTES_PER_WARP_LL128, Simple: 512 };
 
-/** How a call is done, as far as its chunks depend on it. */
+/** Choice for a call, as far as its chunks depend on it. */
 export interface ChunkedCall {
   readonly collective: Collective;
   readonly algorithm: Algorithm;
@@ -25,7 +25,7 @@ export interface ChunkedCall {
 }
 
 /**
- * How much moves from rank to rank at once, bytes. What the buffers allow; less where the data would otherwise be too few
+ * Size of a chunk, bytes: what the buffers allow, less where the data would otherwise be too few
  * chunks for ranks to work at the same time.
  */
 export function chunkBytes({ input, model }: Tuning, call: ChunkedCall): number {
@@ -112,7 +112,10 @@ function nvlsTreeChunk(input: TuningInput, { bytes, nChannels }: ChunkedCall, bu
   ]);
 }
 
-/** Where the data is less than so many chunks at each of `together` places, chunks are at most so big: step after step. */
+/**
+ * Limits of the size of chunks, one after the other: with fewer than `chunks` chunks at each of `together` places, the size
+ * is at most the given one.
+ */
 function stepped(
   most: number,
   bytes: number,

@@ -8,7 +8,7 @@ import type { Algorithm, Protocol } from './names.js';
 
 type Latencies = Readonly<Record<Algorithm, Readonly<Record<Protocol, number>>>>;
 
-/** What data goes over, as far as latency is concerned. */
+/** Kind of link, as far as latency is concerned. */
 export type Medium = 'nvlink' | 'pci' | 'net';
 
 /** Generations of GPUs that have figures of their own; older ones count as Volta. */
@@ -119,7 +119,7 @@ export const nvlsTreeCaps = (rules: Rules): Caps => ({
   blackwell: [0, 96, rules.nvlsTreeCapBlackwell],
 });
 
-/** Which part of its links' bandwidth NVLink SHARP reaches; a C float. */
+/** Share of its links' bandwidth that NVLink SHARP reaches; a C float. */
 export const nvlsEfficiency: Readonly<Record<Generation, number>> = {
   volta: 0,
   ampere: 0,

@@ -73,7 +73,7 @@ export function flips(
   return found;
 }
 
-/** Where straight lines begin anew, ascending, and last the size to which to look. */
+/** Sizes where a new straight line begins, ascending, and at the end the size to which to look. */
 function stretches({ input }: Tuning, fromBytes: number, toBytes: number): number[] {
   const starts = [64 * input.nChannels * input.nRanks];
   for (let bytes = 64; bytes <= toBytes && bytes <= 64 * 2 ** 24; bytes *= 2) starts.push(bytes);

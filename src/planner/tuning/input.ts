@@ -30,7 +30,7 @@ export interface TuningInput {
   readonly cpuVendor: number;
   /** The greatest number of a tree pattern. */
   readonly maxTreePattern: number;
-  /** Whether rank 0's node has an NVSwitch. */
+  /** True if rank 0's node has an NVSwitch. */
   readonly nvSwitch: boolean;
   readonly graphs: AlignedGraphs;
   /** Channels of rings and trees. */
@@ -49,9 +49,9 @@ export interface TuningInput {
   } | null;
   /** Reduction in the network; null without. */
   readonly collnet: {
-    /** How many heads rank 0 sets up. */
+    /** Number of heads that rank 0 sets up. */
     readonly headCount: number;
-    /** Whether these include the heads of all chains. */
+    /** True if these include the heads of all chains. */
     readonly chainSupport: boolean;
     readonly chainDepth: number;
     readonly directHeads: number;
@@ -59,7 +59,7 @@ export interface TuningInput {
   } | null;
 }
 
-/** What the tuning model needs of a plan. */
+/** Inputs of the tuning model from a plan. */
 export function tuningInput(merged: Merged, { ncclVersion }: Pick<Parameters, 'ncclVersion'>): TuningInput {
   const { nodes, agreement, graphs, nChannels, collChannels, trees, buffers, nvls, collnet } = merged;
   const own = kindOf(nodes, 0);

@@ -11,7 +11,7 @@ import type { Algorithm, Collective, Protocol } from './names.js';
 const { fround, max, min, trunc } = Math;
 
 /**
- * How long a collective takes for very little data by NCCL's model, µs: what a call costs anyway and what the steps cost
+ * Latency of a collective in NCCL's model, µs: the fixed cost of a call and the cost of the steps
  * that have to follow each other. A C float; each `fround` stands where NCCL stores one.
  */
 export function modelLatency(
@@ -109,7 +109,7 @@ function stepUs(input: TuningInput, medium: Medium, algorithm: Algorithm, protoc
   return asRing ? stepLatenciesUs.pci.Ring.Simple : rules.treeUs[medium];
 }
 
-/** What posting to the network costs. */
+/** Cost of posting to the network. */
 function netOverheadUs({ cpuArch, cpuVendor }: TuningInput, { netOverheadNs }: Parameters): number {
   if (netOverheadNs !== undefined) return fround(netOverheadNs * 0.001);
   return cpuArch === CpuArch.X86 && cpuVendor === CpuVendor.AMD ? 2 : 1;

@@ -3,7 +3,7 @@ import { didYouMean } from '../../suggest.js';
 import { defaultRules, type Rules } from '../versions/rules.js';
 import { byName, collectives, type Collective } from './names.js';
 
-/** What a variable says of each name for one collective; `unset` where it says nothing. */
+/** A variable's value of each name for one collective; `unset` if it has none. */
 export type Asked<Name extends string> = Readonly<Record<Name, 'on' | 'off' | 'unset'>>;
 
 /**
@@ -88,7 +88,7 @@ function collectiveNamed(variable: string, text: string, word: string): Collecti
   return collective;
 }
 
-/** What stands between separators, and where it starts; nothing between two separators is nothing, as with C's strtok. */
+/** Words between separators, with their offsets; empty words are left out, as by C's strtok. */
 function tokens(text: string, separator: ';' | ':' | ','): { readonly text: string; readonly start: number }[] {
   return [...text.matchAll(new RegExp(`[^${separator}]+`, 'g'))].map((match) => ({ text: match[0], start: match.index }));
 }

@@ -1,4 +1,4 @@
-/** What the tuning model speaks of, by NCCL's names and in NCCL's order: the first of equal candidates wins. */
+/** Names of the tuning model, in NCCL's order: the first of equal candidates wins. */
 
 /** The collectives that NCCL has a model for. Send, receive and what is made of them (all-to-all, gather, scatter) have none. */
 export const collectives = ['Broadcast', 'Reduce', 'AllGather', 'ReduceScatter', 'AllReduce'] as const;

@@ -22,13 +22,13 @@ import { lastResortGBps, type Model, type Tuning } from './tune.js';
 
 const { fround } = Math;
 
-/** What of a call matters beside collective and size. */
+/** Properties of a call beside collective and size. */
 export interface CallOptions {
   /** float32 when not given. */
   readonly dataType?: DataTypeName;
   /** sum when not given. */
   readonly operator?: OperatorName;
-  /** How many operations of a group share a channel (NCCL's `numPipeOps`); 1 when not given. */
+  /** Number of operations of a group that share a channel (NCCL's `numPipeOps`); 1 when not given. */
   readonly operations?: number;
 }
 
@@ -36,13 +36,13 @@ export interface CallOptions {
 export interface Prediction {
   readonly algorithm: Algorithm;
   readonly protocol: Protocol;
-  /** What NCCL believes that the call takes; null where it cannot be done this way. A C float. */
+  /** Time that NCCL believes, µs; null if the call cannot be done this way. A C float. */
   readonly timeUs: number | null;
   /** The part of it that does not grow with size, with what NCCL corrects for this one; null as `timeUs`. */
   readonly latencyUs: number | null;
   /** GB/s at which the rest goes, with NCCL's corrections for this size; null as `timeUs`. */
   readonly bandwidthGBps: number | null;
-  /** Why not; empty where `timeUs` is a number. */
+  /** Reasons against it; empty if `timeUs` is a number. */
   readonly reasons: readonly Reason[];
 }
 
@@ -56,9 +56,9 @@ export function predict(tuning: Tuning, collective: Collective, bytes: number, o
   return new CostModel(tuning, collective, options).predict(bytes);
 }
 
-/** At most so many ranks a node can use CollNet. */
+/** Most ranks per node with CollNet. */
 const MOST_COLLNET_LOCAL_RANKS = 8;
-/** So many operations find room in one batch of work. */
+/** Number of operations that fit into one batch of work. */
 const OPERATIONS_PER_BATCH = 8;
 /** NCCL prefers anything to a long ring for 8-bit floats, which lose precision at each step. */
 const FLOAT8_RING_PENALTY = 1024;
@@ -76,7 +76,7 @@ interface Cost {
   readonly bandwidthGBps: number;
 }
 
-/** What one kind of call costs, at any size. */
+/** Costs of one kind of call, at any size. */
 export class CostModel {
   readonly #input: TuningInput;
   readonly #rules: Rules;
@@ -185,7 +185,7 @@ export class CostModel {
   }
 }
 
-/** Why this call cannot use an algorithm that the communicator has. */
+/** Reason why this call cannot use an algorithm that the communicator has. */
 function callTroubles(
   input: TuningInput,
   collective: Collective,
@@ -225,7 +225,7 @@ function callTroubles(
   return reasons;
 }
 
-/** Whether data is combined; what is only copied is bytes to NCCL, whatever its type. */
+/** True if data is combined; what is only copied is bytes to NCCL, whatever its type. */
 function reduces(collective: Collective): boolean {
   return collective !== 'AllGather' && collective !== 'Broadcast';
 }
@@ -234,7 +234,7 @@ function isFloat8(dataType: DataTypeName): boolean {
   return dataType === 'float8e4m3' || dataType === 'float8e5m2';
 }
 
-/** What NVSwitches reduce. An average is more than a sum to them. */
+/** Types and operators that NVSwitches reduce. An average is more than a sum to them. */
 function switchReduces(operator: OperatorName, dataType: DataTypeName): boolean {
   switch (dataType) {
     case 'int32':
@@ -253,7 +253,7 @@ function switchReduces(operator: OperatorName, dataType: DataTypeName): boolean 
 }
 
 /**
- * What a SHARP network reduces, as NVIDIA's plugin for it (nccl-rdma-sharp-plugins) says; an average is a sum to it. Older
+ * Types and operators that a SHARP network reduces, after NVIDIA's plugin (nccl-rdma-sharp-plugins): an average is a sum. Older
  * switches (before SHARP v3) cannot do bfloat16 and 8-bit integers; these are taken to be new ones.
  */
 function networkReduces(operator: OperatorName, dataType: DataTypeName): boolean {

@@ -1,7 +1,7 @@
 import { type PathType, pathTypeNames } from '../topology/types.js';
 import type { Algorithm, Collective, DataTypeName, OperatorName, Protocol } from './names.js';
 
-/** Why a collective cannot use an algorithm with a protocol. */
+/** Reason why a collective cannot use an algorithm with a protocol. */
 export type Reason =
   /** There is one rank: nothing has to be exchanged. */
   | { readonly why: 'one-rank' }
@@ -21,7 +21,7 @@ export type Reason =
   | { readonly why: 'no-nvswitch' }
   /** Each rank needs a head of its own on its node, for all-gather and reduce-scatter between nodes. */
   | { readonly why: 'heads'; readonly heads: number; readonly localRanks: number }
-  /** CollNet is for nodes of at most so many ranks. */
+  /** CollNet is for nodes of at most `most` ranks. */
   | { readonly why: 'collnet-local-ranks'; readonly localRanks: number; readonly most: number }
   /** The network cannot reduce this. */
   | { readonly why: 'collnet-operator'; readonly operator: OperatorName; readonly dataType: DataTypeName }
@@ -29,7 +29,7 @@ export type Reason =
   | { readonly why: 'no-nvls' }
   /** NVLink SHARP with trees joins several nodes. */
   | { readonly why: 'one-node' }
-  /** Outside of all-reduce, NVLink SHARP is for nodes of at most so many ranks. */
+  /** Outside of all-reduce, NVLink SHARP is for nodes of at most `most` ranks. */
   | { readonly why: 'nvls-local-ranks'; readonly localRanks: number; readonly most: number }
   /** Outside of all-reduce, NVLink SHARP is for one node, in older versions. */
   | { readonly why: 'nvls-nodes'; readonly nNodes: number }

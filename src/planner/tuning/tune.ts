@@ -12,7 +12,7 @@ import { type ByCandidate, maxThreads, threadThresholds } from './threads.js';
 
 const { fround } = Math;
 
-/** What NCCL believes about one collective with one algorithm and protocol. */
+/** NCCL's belief about one collective with one algorithm and protocol. */
 export interface Model {
   /** GB/s of the call's data for large calls; 0 where it is disabled. A C float. */
   readonly bandwidthGBps: number;
@@ -20,9 +20,9 @@ export interface Model {
   readonly latencyUs: number;
   /** The bandwidth before anything disables it. */
   readonly wouldBeGBps: number;
-  /** What bounds that; null where it is 0. */
+  /** Bound on that; null where it is 0. */
   readonly limit: BandwidthLimit | null;
-  /** Why it is disabled; empty where it is not. */
+  /** Reasons why it is disabled; empty if it is not. */
   readonly disabled: readonly Reason[];
 }
 
@@ -148,7 +148,7 @@ const algorithmsOf: Readonly<Record<Collective, readonly Algorithm[]>> = {
   AllReduce: ['Tree', 'Ring', 'CollNetDirect', 'CollNetChain', 'NVLS', 'NVLSTree'],
 };
 
-/** Why NCCL does not even work out figures. */
+/** Reason why NCCL computes no figures. */
 function absence(
   input: TuningInput,
   collective: Collective,
@@ -204,7 +204,7 @@ function algorithmTroubles(input: TuningInput, collective: Collective, algorithm
   return reasons;
 }
 
-/** LL128 is for paths on which 128 bytes stay together; whoever asks for it by name gets it anyway. */
+/** LL128 is for paths on which 128 bytes stay together; a user who asks for it by name gets it anyway. */
 function ll128Troubles(input: TuningInput, algorithm: Algorithm, asked: Asked<Protocol>, { ll128C2c }: Parameters): Reason[] {
   if (asked.LL128 !== 'unset') return [];
   const { minCompCap, maxCompCap, graphs } = input;

@@ -26,7 +26,7 @@ export interface ChangedRule extends NamedRule {
   readonly after: Step<unknown>;
 }
 
-/** What an upgrade changes: rules that differ between two versions. */
+/** Changes of an upgrade: rules that differ between two versions. */
 export function rulesBetween(from: string, to: string): ChangedRule[] {
   return allRules.flatMap((named) => {
     const before = stepOf(named.rule, from);

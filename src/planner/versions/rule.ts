@@ -3,17 +3,17 @@
  * ({@link Rules}); it never compares version numbers.
  */
 export interface Rule<Value> {
-  /** What is decided, in a sentence. */
+  /** The decision, in a sentence. */
   readonly about: string;
-  /** Where NCCL's source decides it; the tag is that of the version where a step begins. */
+  /** Place of the decision in NCCL's source; the tag is that of the version where a step begins. */
   readonly source: string;
-  /** How the older behaviour can be had with a newer version, where a variable does that. */
+  /** Variable that gives the older behaviour with a newer version, if there is one. */
   readonly undo?: string;
   /** Values by the version from which on they hold, oldest first. The first holds for all older versions, too. */
   readonly steps: readonly Step<Value>[];
 }
 
-/** What holds from a version on. */
+/** Behaviour from a version on. */
 export interface Step<Value> {
   readonly from: string;
   readonly value: Value;

@@ -18,7 +18,7 @@ const table = { ...topologyRules, ...searchRules, ...mergeRules, ...tuningRules 
 /** The name of a rule. */
 export type RuleName = keyof typeof table;
 
-/** What each rule says for one version: the code at a decision reads its field. */
+/** Values of all rules for one version: the code at a decision reads its field. */
 export type Rules = { readonly [Name in RuleName]: (typeof table)[Name] extends Rule<infer Value> ? Value : never };
 
 const known = new Map<string, Rules>();

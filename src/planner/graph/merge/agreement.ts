@@ -6,7 +6,7 @@ import { kindOf, type NodeTable } from './nodes.js';
 import { type Rules, rulesOf } from '../../versions/rules.js';
 import type { MergeListener } from './trace.js';
 
-/** What all ranks agree on before there are channels: of most figures the least, or the greatest, that any rank has. */
+/** Figures that all ranks agree on before channels are made: mostly the least, or the greatest, that any rank has. */
 export interface Agreement {
   readonly nRanks: number;
   readonly nNodes: number;
@@ -26,11 +26,11 @@ export interface Agreement {
   readonly minNetCount: number;
   /** The greatest number of a tree pattern. */
   readonly maxTreePattern: number;
-  /** Whether on all nodes all GPUs reach each other over NVLink or C2C. */
+  /** True if on all nodes all GPUs reach each other over NVLink or C2C. */
   readonly allNvLink: boolean;
-  /** Whether on the node of rank 0 they do so directly; other nodes see their own. */
+  /** True if on the node of rank 0 they do so directly; other nodes see their own. */
   readonly allDirectNvLink: boolean;
-  /** Whether all GPUs of the node of rank 0 copy to each other peer-to-peer; other nodes see their own. */
+  /** True if all GPUs of the node of rank 0 copy to each other peer-to-peer; other nodes see their own. */
   readonly allDirectP2p: boolean;
 }
 

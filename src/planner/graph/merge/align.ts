@@ -4,7 +4,7 @@ import type { Rules } from '../../versions/rules.js';
 import type { NodeContribution } from './contribution.js';
 import type { MergeListener } from './trace.js';
 
-/** The graphs as all ranks agree on them; a graph that nobody searched has no channels. */
+/** The graphs as all ranks agree on them; a graph that was not searched has no channels. */
 export type AlignedGraphs = Readonly<Record<GraphName, GraphHeader>>;
 
 /**
@@ -72,7 +72,7 @@ function headerOf(graphs: HostGraphs, name: GraphName, rules: Rules): GraphHeade
   };
 }
 
-/** What NCCL would have asked the search for, and nothing found. */
+/** The graph that NCCL would have requested, with no channels found. */
 function unsearched(name: GraphName, ringChannels: number, { mostChannels }: Rules): GraphHeader {
   const isChain = name === 'collnetChain';
   const { id, pattern } = requests[name];

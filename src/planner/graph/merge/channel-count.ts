@@ -3,20 +3,20 @@ import { rulesOf } from '../../versions/rules.js';
 import type { AlignedGraphs } from './align.js';
 import type { ChannelStep, MergeListener } from './trace.js';
 
-/** What the number of channels depends on. */
+/** Inputs of the number of channels. */
 export interface ChannelFacts {
   readonly nRanks: number;
   readonly nNodes: number;
   readonly minCompCap: number;
   readonly graphs: AlignedGraphs;
-  /** Whether the network reduces. */
+  /** True if the network reduces. */
   readonly collnet: boolean;
   /** As many as NVLink SHARP has, in versions that copy channels until there are as many. */
   readonly nvlsChannels: number;
 }
 
 /**
- * How many channels there will be, and what each is a copy of. With n channels in the graphs, the first n use the first
+ * Number of channels, and the graph channel that each copies. With n channels in the graphs, the first n use the first
  * tree between hosts, the next n the second; all further ones repeat earlier ones.
  *
  *     graphs 0 1 2 ─► doubled 0 1 2 3 4 5 ─► at most 4: 0 1 2 3 ─► at least 6: 0 1 2 3 0 1
@@ -78,7 +78,7 @@ export function ctaLimits(parameters: Parameters): { readonly fewest: number; re
 const ARGUMENTS_HEADER_BYTES = 32;
 const BATCH_BYTES = 16;
 
-/** How many channels find room in the arguments of a kernel; NCCL takes a size below the header as unlimited. */
+/** Number of channels that fit into the arguments of a kernel; NCCL takes a size below the header as unlimited. */
 export function mostChannelsInArguments({ workArgsBytes, ncclVersion }: Parameters): number {
   const { mostChannels, channelsFitArguments } = rulesOf({ ncclVersion });
   if (workArgsBytes < ARGUMENTS_HEADER_BYTES || !channelsFitArguments) return mostChannels;

@@ -4,11 +4,11 @@ import type { Rules } from '../../versions/rules.js';
 import { kindOf, type NodeTable } from './nodes.js';
 import { rowOf } from './rings.js';
 
-/** CollNet direct serves nodes of at most so many ranks. */
+/** Most ranks of a node that CollNet direct serves. */
 export const DIRECT_RANKS = 8;
 
 /**
- * How ranks reach the network where it reduces (SHARP). Peer `nRanks` stands for the network.
+ * Connections of ranks to a network that reduces (SHARP). Peer `nRanks` stands for the network.
  *
  *     chain    network ◄─► head ◄─► rank ◄─► rank …           one head a channel
  *     direct   network ◄─► head ◄─► all others of its node    all heads at once, each for its share of the data
@@ -23,20 +23,20 @@ export interface Collnet {
   readonly heads: readonly (readonly number[])[];
   /** False where a node has too many ranks for CollNet direct. */
   readonly direct: boolean;
-  /** How many heads rank 0 sets up on its node. */
+  /** Number of heads that rank 0 sets up on its node. */
   readonly headCount: number;
-  /** Whether these heads include all heads of the chains. */
+  /** True if these heads include all heads of the chains. */
   readonly chainSupport: boolean;
 }
 
 /** A rank's links for CollNet direct; they are the same on every channel. */
 export interface CollnetDirect {
-  /** Which head the rank is, or -1. */
+  /** Number of the head that the rank is, or -1. */
   readonly headRank: number;
   /** The network (`nRanks`) for a head, else -1. */
   readonly out: number;
   readonly nHeads: number;
-  /** Where the rank begins in its turn through the heads, so that not all send to the same. */
+  /** First head that the rank sends to; ranks begin at different heads to spread the load. */
   readonly shift: number;
   readonly depth: number;
   /** All heads of the node, for a head from itself on. */
@@ -47,7 +47,7 @@ export interface CollnetDirect {
   readonly down: readonly number[];
 }
 
-/** Whether CollNet direct has links on nodes of so many ranks. */
+/** True if CollNet direct has links on nodes of that number of ranks. */
 export function servesDirect(maxLocalRanks: number, { collnetDirectMostRanks }: Rules): boolean {
   return !collnetDirectMostRanks || maxLocalRanks <= DIRECT_RANKS;
 }

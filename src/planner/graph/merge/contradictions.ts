@@ -4,7 +4,7 @@ import { defaultParameters, type Parameters } from '../../parameters.js';
 import { rulesOf } from '../../versions/rules.js';
 
 /**
- * Parameters that contradict each other, or that leave NCCL nothing to work with. NCCL takes them without a word; whoever
+ * Finds parameters that contradict each other, or that leave NCCL nothing to work with. NCCL accepts them silently; the user who
  * set them most likely meant something else.
  *
  * @returns a sentence each: what is wrong, what NCCL does with it, and what to do
@@ -65,7 +65,7 @@ function whenAbove(
   return `${least.variable}=${least.value} is above ${most.variable}=${most.value}: ${consequence(least, most)}; unset one of them`;
 }
 
-/** The minimum has a default, so it may be the maximum alone that somebody set. */
+/** The minimum has a default, so the user may have set only the maximum. */
 function p2pChannelsProblem(least: number, most: number): string {
   const consequence = `NCCL would use ${counted(Math.max(1, least), 'channel')} for send and receive`;
   return least === defaultParameters.minP2pChannels

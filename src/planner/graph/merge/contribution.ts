@@ -8,7 +8,7 @@ import { type Rules, rulesOf } from '../../versions/rules.js';
 import type { HostGraphs } from '../graph.js';
 
 /**
- * What the ranks of one *node* bring to the merge: in NCCL each rank sends it to all others when a communicator is made.
+ * Input of one *node* to the merge: in NCCL each rank sends it to all others when a communicator is made.
  * A node is what NCCL counts in `nNodes`: ranks of one host that reach each other without the network. Mostly that is
  * the whole host. All ranks of a node see the same system, so they bring the same, but for what is an array here.
  */
@@ -20,25 +20,25 @@ export interface NodeContribution {
   readonly cpuArch: number;
   /** One of {@link CpuVendor}. */
   readonly cpuVendor: number;
-  /** Whether NVLink SHARP is there and asked for. */
+  /** True if NVLink SHARP is there and asked for. */
   readonly nvls: boolean;
-  /** Whether there is an NVSwitch. */
+  /** True if there is an NVSwitch. */
   readonly nvSwitch: boolean;
-  /** Whether all GPUs reach each other over NVLink or C2C, directly or by way of others. */
+  /** True if all GPUs reach each other over NVLink or C2C, directly or by way of others. */
   readonly allNvLink: boolean;
-  /** Whether all GPUs reach each other over NVLink directly. */
+  /** True if all GPUs reach each other over NVLink directly. */
   readonly allDirectNvLink: boolean;
-  /** Whether all GPUs copy to each other peer-to-peer, none by way of another. */
+  /** True if all GPUs copy to each other peer-to-peer, none by way of another. */
   readonly allDirectP2p: boolean;
   /** Number of network devices of the host. */
   readonly netDevices: number;
-  /** How many of them can reduce. */
+  /** Number of them that can reduce. */
   readonly collnetDevices: number;
-  /** What differs by rank, in the order of `ranks`. */
+  /** Data that differ by rank, in the order of `ranks`. */
   readonly byRank: readonly RankContribution[];
 }
 
-/** What a rank tells all others of itself. */
+/** Data of one rank that all others get. */
 export interface RankContribution {
   /** Compute capability × 10. */
   readonly compCap: number;
@@ -47,20 +47,20 @@ export interface RankContribution {
    * without any.
    */
   readonly minNetGBps: number;
-  /** How many of its own NICs it takes to use all bandwidth between GPU and CPU. */
+  /** Number of its own NICs that use all bandwidth between GPU and CPU. */
   readonly netCount: number;
-  /** How many channels serve one peer in send and receive, before all ranks agree. */
+  /** Number of channels that serve one peer in send and receive, before all ranks agree. */
   readonly p2pChannelsPerPeer: number;
 }
 
-/** What one host brings: its nodes in the order of their lowest ranks. */
+/** Input of one host to the merge: its nodes in the order of their lowest ranks. */
 export interface HostContribution {
   readonly nRanks: number;
   readonly nodes: readonly NodeContribution[];
 }
 
 /**
- * What the ranks of a node know of their system that others need.
+ * Facts about a node's system that other ranks need.
  *
  * @throws InputError where a rank reaches no network device though there are ranks on other hosts
  */

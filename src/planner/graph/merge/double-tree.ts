@@ -18,7 +18,7 @@
 /** A node's neighbours in one tree; -1 stands for none. */
 export interface TreePlace {
   readonly parent: number;
-  /** Which child of its parent the node is. */
+  /** Number of the node among its parent's children. */
   readonly slot: 0 | 1;
   readonly children: readonly [number, number];
 }

@@ -6,7 +6,10 @@ import { type NvlsLinks, nvlsLinksOf } from './nvls.js';
 import { type P2pSchedule, p2pScheduleOf } from './p2p-schedule.js';
 import { TREE_ARITY } from './trees.js';
 
-/** What one rank finds in the channels. Every function throws InvalidArgumentError for a rank or channel that is not there. */
+/**
+ * Neighbours of one rank in the channels. Every function throws InvalidArgumentError for a rank or channel that does not
+ * exist.
+ */
 
 export interface RingNeighbours {
   /** Receives from. */
@@ -25,9 +28,9 @@ export interface TreeLinks {
 
 /** Neighbours of a rank in a CollNet chain. */
 export interface ChainLinks {
-  /** What is above; `nRanks`, the network, for the head. */
+  /** Parent; `nRanks`, the network, for the head. */
   readonly up: number;
-  /** What is below, or -1. */
+  /** Child, or -1. */
   readonly down: number;
 }
 

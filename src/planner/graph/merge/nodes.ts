@@ -5,12 +5,12 @@ import type { MergeListener } from './trace.js';
 /** A run of identical hosts. */
 export interface HostRun {
   readonly host: HostContribution;
-  /** How many hosts follow each other. */
+  /** Number of such hosts in a row. */
   readonly count: number;
 }
 
 /**
- * Which rank is where. Ranks are numbered host by host; nodes by the lowest rank that each has.
+ * Positions of ranks. Ranks are numbered host by host; nodes by the lowest rank that each has.
  *
  *     host       0              1                        2             rank = rankBase of its node + rank within its host
  *     ranks      0 1 2 3        4 5 6 7                  8 9 10 11
@@ -94,7 +94,7 @@ export function numberNodes(runs: readonly HostRun[], listen?: MergeListener): N
   return table;
 }
 
-/** What the ranks of a node brought. */
+/** Input of the node's ranks to the merge. */
 export function kindOf(table: NodeTable, node: number): NodeContribution {
   const kind = table.kinds[table.kindOfNode[node] ?? -1];
   if (kind === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `no node ${node}: there are ${table.nNodes}`);

@@ -27,7 +27,7 @@ export interface Nvls {
 
 /** A rank's links on the even or on the odd channels of NVLink SHARP. Peer `nRanks` + 1 + h is head h of the switch. */
 export interface NvlsLinks {
-  /** Which head the rank is, or -1. */
+  /** Number of the head that the rank is, or -1. */
   readonly headRank: number;
   readonly up: readonly number[];
   readonly down: number;
@@ -44,10 +44,10 @@ const KIB = 1024;
 /** Compute capability × 10 of the first GPUs of Blackwell. */
 const BLACKWELL = 100;
 
-/** What the numbers of NVLink SHARP depend on. */
+/** Inputs of the figures of NVLink SHARP. */
 export interface NvlsFacts {
   readonly nNodes: number;
-  /** Whether ranks are on several hosts, which may count as more nodes. */
+  /** True if ranks are on several hosts, which may count as more nodes. */
   readonly severalHosts: boolean;
   readonly minLocalRanks: number;
   /** Compute capability × 10 of rank 0. */

@@ -2,7 +2,7 @@ import type { Rules } from '../../versions/rules.js';
 import { kindOf, type NodeTable } from './nodes.js';
 import { powerOfTwoFrom } from './p2p.js';
 
-/** How the rounds are ordered; a rule of the version. */
+/** Order of the rounds; a rule of the version. */
 export type P2pOrder = Rules['p2pOrder'];
 
 /** With whom a rank exchanges in each round when all exchange with all. */
@@ -108,7 +108,7 @@ function nodeByNode(table: NodeTable): Int32Array {
   return ranks;
 }
 
-/** So many peers fit into one kernel; nodes fill or divide it. */
+/** Number of peers that fit into one kernel; nodes fill or divide it. */
 const PEERS_PER_KERNEL = 8;
 
 /**

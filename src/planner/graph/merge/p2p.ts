@@ -5,13 +5,13 @@ import { ofRanks } from './agreement.js';
 import { mostChannelsInArguments } from './channel-count.js';
 import { kindOf, type NodeTable } from './nodes.js';
 
-/** Work for so many peers fits into one batch of a kernel's arguments. */
+/** Number of peers whose work fits into one batch of a kernel's arguments. */
 const PEERS_PER_BATCH = 8;
 
-/** A connection's buffer holds so many steps. */
+/** Steps of a connection's buffer. */
 export const STEPS_PER_BUFFER = 8;
 
-/** How much a connection buffers, by protocol, in bytes. */
+/** Buffer of a connection by protocol, in bytes. */
 export interface BufferBytes {
   readonly ll: number;
   readonly ll128: number;
@@ -27,7 +27,7 @@ export function bufferSizes(parameters: Parameters, cpuArch: number): BufferByte
   };
 }
 
-/** What sizes of send and receive depend on. */
+/** Inputs of the sizes of send and receive. */
 export interface P2pFacts {
   readonly nNodes: number;
   readonly nChannels: number;
@@ -108,7 +108,7 @@ function powerOfTwoUpTo(value: number): number {
 }
 
 /**
- * How many ranks of a node are scheduled together: all of a single node, else at most `NCCL_P2P_SCHEDULE_GROUP_SIZE`,
+ * Number of ranks of a node that are scheduled together: all of a single node, else at most `NCCL_P2P_SCHEDULE_GROUP_SIZE`,
  * and a number that divides the ranks of every node.
  */
 export function p2pGroupSize(table: NodeTable, maxLocalRanks: number, parameters: Parameters): number {

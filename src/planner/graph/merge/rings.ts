@@ -21,7 +21,7 @@ export interface Rings {
  *     node 0   0 7 6 3 2 5 4 1        ┌─► 0 7 6 3 2 5 4 1 ─► 10 9 8 13 12 15 14 11 ─┐
  *     node 1   10 9 8 13 12 15 14 11  └─────────────────────────────────────────────┘
  *
- * Where a node found pairs of rings that cross its NICs (in by rail a and out by rail b, and the other way round), each
+ * If a node found pairs of rings that cross its NICs (in by rail a and out by rail b, and the other way round), each
  * node at an odd place swaps the two, so that what leaves by rail b enters the next node by rail b:
  *
  *     node 0  ring 0 a►b   ring 1 b►a          node 1, swapped  ring 0 b►a   ring 1 a►b

@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
 import type { GraphHeader, GraphName } from '../graph.js';
 
-/** Why the number of channels changed. */
+/** Reason for a change of the number of channels. */
 export type ChannelStep =
   /** Each channel of the graphs becomes two: both halves of the double binary tree. */
   | 'doubled'

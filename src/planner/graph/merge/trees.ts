@@ -4,7 +4,7 @@ import { doubleTree, type TreePlace } from './double-tree.js';
 import { kindOf, type NodeTable } from './nodes.js';
 import { rowOf } from './rings.js';
 
-/** A rank has at most so many children: two on other nodes and the next one in the chain of its own. */
+/** Most children of a rank: two on other nodes and the next one in the chain of its own. */
 export const TREE_ARITY = 3;
 
 /** The trees through all ranks, those of channels that repeat earlier ones left out. */
@@ -15,7 +15,7 @@ export interface Trees {
   readonly up: Int32Array;
   /** By tree × rank × {@link TREE_ARITY}: children, or -1. */
   readonly down: Int32Array;
-  /** How deep NCCL takes all trees to be, for its model of time. */
+  /** Depth of all trees in NCCL's model of time. */
   readonly depth: number;
 }
 

@@ -12,7 +12,7 @@ export interface P2pConnection {
   readonly read: boolean;
   /** The rank whose GPU the path leads through, if it does. */
   readonly relay: number | undefined;
-  /** How far apart the GPUs are. */
+  /** Path type between the GPUs. */
   readonly distance: PathType;
 }
 
@@ -36,7 +36,7 @@ export interface NetConnection {
   readonly proxyRank: number;
   readonly gdr: GdrMode;
   readonly gdrReason: GdrReason;
-  /** How far the device is from the GPU of the relay, or of the rank where there is none. */
+  /** Path type between the device and the GPU of the relay, or of the rank if there is no relay. */
   readonly distance: PathType;
 }
 
@@ -50,7 +50,7 @@ export interface NoConnection {
   readonly reason: NoP2pReason;
 }
 
-/** Why two ranks of a host are not connected peer-to-peer. */
+/** Reason why two ranks of a host are not connected peer-to-peer. */
 export type NoP2pReason =
   /** Their GPUs are farther apart than `NCCL_P2P_LEVEL` allows, or peer-to-peer is off. */
   | { readonly why: 'far'; readonly distance: PathType; readonly level: PathType }
@@ -61,7 +61,7 @@ export type NoP2pReason =
   /** They are on two nodes of one host: NCCL dropped the other's GPU from the graph, and knows no path to it any more. */
   | { readonly why: 'other-node' };
 
-/** Why two ranks are connected over the network. */
+/** Reason why two ranks are connected over the network. */
 export type NetReason =
   | { readonly why: 'other-host' }
   /** Both GPUs reach a NIC faster than each other. */

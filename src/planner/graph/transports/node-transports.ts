@@ -15,7 +15,7 @@ export type LocalTransport =
   | { readonly via: 'NET'; readonly reason: Exclude<NetConnection['reason'], { readonly why: 'other-host' }> }
   | { readonly via: 'none'; readonly reason: NoP2pReason };
 
-/** How a rank uses the network on a channel. Ranks are counted within the host here. */
+/** Use of the network by a rank on a channel. Ranks are counted within the host here. */
 export type NetUse = Pick<NetConnection, 'dev' | 'relay' | 'proxyRank' | 'gdr' | 'gdrReason' | 'distance'>;
 
 /** GPUs that read from each other over NVLink by default are of this compute capability. */
@@ -94,7 +94,7 @@ export class NodeTransports {
     };
   }
 
-  /** What NCCL does with a peer on its host that is not in its graph: it does not look whether the network is faster. */
+  /** Connection to a peer on the same host that is not in the graph: NCCL does not check whether the network is faster. */
   #withoutPath(noP2p: NoP2pReason): LocalTransport {
     if (this.#parameters.shmDisable !== 1) return { via: 'SHM', reason: noP2p };
     return this.#parameters.netDisableIntra === 1

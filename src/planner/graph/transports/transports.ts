@@ -14,7 +14,7 @@ export interface RingConnections {
   readonly receive: Connection | undefined;
 }
 
-/** A rank's connections in the tree of a channel, in one direction; undefined where there is nobody. */
+/** A rank's connections in the tree of a channel, in one direction; undefined where there is no peer. */
 export interface TreeConnections {
   readonly up: Connection | undefined;
   readonly down: readonly (Connection | undefined)[];

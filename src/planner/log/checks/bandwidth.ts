@@ -66,7 +66,7 @@ interface Promised {
   readonly place: Place;
 }
 
-/** What the ring, as every collective can use it, should carry: NCCL's own estimate of its bus bandwidth. */
+/** Expected bus bandwidth: NCCL's own estimate for the ring, which every collective can use. */
 function promise({ ranks, nNodes }: LoggedCommunicator): Promised | undefined {
   const nodes = nNodes ?? new Set([...ranks.values()].map(({ process }) => process.host)).size;
   for (const { searches } of ranks.values()) {

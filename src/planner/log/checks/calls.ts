@@ -5,7 +5,7 @@ import type { LogModel } from '../model.js';
 /** Numbers of ncclDataType_t. */
 const datatypes = ['int8', 'uint8', 'int32', 'uint32', 'int64', 'uint64', 'float16', 'float32', 'float64', 'bfloat16'];
 
-/** Ranks that call different collectives wait for each other for ever, or compute nonsense. */
+/** Ranks that call different collectives wait for each other without end, or compute nonsense. */
 export function checkCalls(model: LogModel): LogFinding[] {
   return model.calls.slice(0, 1).map((difference) => finding(difference, model));
 }

@@ -23,7 +23,7 @@ function channelCount({ ranks }: LoggedCommunicator): number {
 }
 
 /**
- * Whether two numbers that should be equal may be, but for lost or added digits: a line that was cut within its last
+ * True if two numbers that should be equal may be, but for lost or added digits: a line that was cut within its last
  * number, or that another continues.
  */
 function mayBeEqual(a: number, b: number): boolean {
@@ -114,7 +114,7 @@ function firstTwice(ranks: readonly number[]): number | undefined {
   return undefined;
 }
 
-/** What a rank says of its neighbour, the neighbour says of it; and all come round to where they began. */
+/** Neighbours must confirm each other, and every ring must close. */
 function checkNeighbours({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): ChannelFinding[] {
   const findings: ChannelFinding[] = [];
   let channels = 0;

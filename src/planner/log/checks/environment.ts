@@ -98,7 +98,7 @@ export function checkEnvironment(processes: readonly LoggedProcess[]): LogFindin
     });
 }
 
-/** The hosts of which no process has the setting, if all processes of all others have it, and the log holds their settings. */
+/** Hosts whose processes all lack the setting, if all processes of all other hosts have it and the log has their settings. */
 function hostsWithout(
   processes: readonly LoggedProcess[],
   name: string,

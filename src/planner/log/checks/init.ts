@@ -81,7 +81,7 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
   ];
 }
 
-/** Whether it is an NCCL before 2.17, which writes nothing when init begins. */
+/** True if it is an NCCL before 2.17, which writes nothing when init begins. */
 function saysNoStart(ranks: readonly LoggedRank[]): boolean {
   const version = ranks.find(({ process }) => process.version !== undefined)?.process.version?.text;
   const [, minor] = /^2\.(\d+)\./.exec(version ?? '') ?? [];
@@ -90,12 +90,12 @@ function saysNoStart(ranks: readonly LoggedRank[]): boolean {
 
 function absentRanks({ ranks, nRanks }: LoggedCommunicator): number[] {
   const absent: number[] = [];
-  // A log may claim any number of ranks: nobody reads a list of more than these.
+  // A log may claim any number of ranks; a longer list is of no use.
   for (let rank = 0; rank < nRanks && absent.length < 100_000; rank++) if (!ranks.has(rank)) absent.push(rank);
   return absent;
 }
 
-/** Whether at least as many lines of their hosts are not whole as ranks lack their last one. */
+/** True if at least as many lines of their hosts are not whole as ranks lack their last one. */
 function explainedByCutLines(open: readonly LoggedRank[], { cutLines }: LogModel): boolean {
   const byHost = new Map<string, number>();
   for (const { process } of open) byHost.set(process.host, (byHost.get(process.host) ?? 0) + 1);

@@ -16,7 +16,7 @@ const severities: Readonly<Record<Kind, LogSeverity>> = {
 };
 const NAMES_SHOWN = 4;
 
-/** What lines say by themselves: one finding for each code, however many ranks wrote it. */
+/** Findings from single lines: one for each code, however many ranks wrote it. */
 export function checkLines(model: LogModel): LogFinding[] {
   const byCode = new Map<string, RuleHit[]>();
   for (const hit of model.hits) byCode.set(hit.rule.code, [...(byCode.get(hit.rule.code) ?? []), hit]);

@@ -5,7 +5,7 @@ import { loggedTopology } from '../logged-topology.js';
 import type { LogModel } from '../model.js';
 import type { LoggedMachine, LoggedWire } from '../system-block.js';
 
-/** What the machines that NCCL printed have wrong: links that differ by direction or from their like. */
+/** Faults of the machines that NCCL printed: links that differ by direction or from links of the same kind. */
 export function checkMachines({ machines }: Pick<LogModel, 'machines'>): LogFinding[] {
   const findings = machines.flatMap((machine) => [
     ...oneWay(machine),

@@ -12,7 +12,7 @@ interface CostlySetting {
   readonly cause: string;
 }
 
-/** Settings that somebody left in from a search for an error, or copied from a recipe. */
+/** Settings left over from debugging, or copied from a recipe. */
 const settings: readonly CostlySetting[] = [
   {
     code: 'p2p-disabled',

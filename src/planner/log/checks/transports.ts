@@ -79,7 +79,7 @@ function checkInside(
       ['NCCL_P2P_DISABLE', '0'],
       ['NCCL_SHM_DISABLE', '0'],
     ]);
-    // Whoever switched both off wants to see the network at work.
+    // A user who switched both off wants to test the network.
     const isMeant = off.includes('NCCL_P2P_DISABLE') && off.includes('NCCL_SHM_DISABLE');
     findings.push({
       code: 'network-inside-host',

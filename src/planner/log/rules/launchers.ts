@@ -3,7 +3,7 @@ import type { LineRule } from './rule.js';
 /** Ray lists what may have killed a worker, whatever did. */
 const guess = /potential root causes/;
 
-/** How jobs end: launchers, schedulers, signals. They say where to look, seldom why. */
+/** Ends of jobs: launchers, schedulers, signals. They show where to look, seldom the cause. */
 export const launcherRules: readonly LineRule[] = [
   {
     code: 'time-limit',

@@ -6,23 +6,23 @@
  */
 export type Kind = 'fault' | 'failure' | 'symptom' | 'cost' | 'risk' | 'outcome' | 'note';
 
-/** What a line of text means, of NCCL or of the programs around it. Adding a rule is adding one of these to a table. */
+/** Meaning of a line of text, of NCCL or of programs around it. To add a rule, add one of these to a table. */
 export interface LineRule {
   /** Stable name, shared by rules that name one cause. */
   readonly code: string;
   readonly kind: Kind;
   /** Lower-case texts; only lines that hold one of them are looked at. Rare ones keep reading fast. */
   readonly needles: readonly string[];
-  /** What the line must match besides; it takes linear time on any line. Its groups are `$1` to `$9` in `problem`. */
+  /** Pattern that the line must match besides, in linear time on any line. Its groups are `$1` to `$9` in `problem`. */
   readonly pattern?: RegExp;
-  /** What a matching line must not hold. */
+  /** Text that a matching line must not contain. */
   readonly except?: RegExp;
-  /** What is wrong, in one sentence without a full stop. */
+  /** The problem, in one sentence without a full stop. */
   readonly problem: string;
   readonly cause: string;
-  /** What to do, beginning with the next command or setting. */
+  /** The remedy, beginning with the next command or setting. */
   readonly remedy: string;
-  /** Codes of findings that this one brings about: they are told as its consequences. */
+  /** Codes of findings that this one causes: they are shown as its consequences. */
   readonly explains?: readonly string[];
   /** Concerns only jobs on several hosts. */
   readonly network?: boolean;

@@ -1,6 +1,6 @@
 import { utf8Text } from './utf8.js';
 
-/** What somebody copied into a folder about a job. */
+/** Kinds of files about a job. */
 export type WitnessKind =
   'log' | 'pickle' | 'json' | 'ras' | 'topology matrix' | 'NVLink status' | 'ports' | 'topology' | 'other';
 
@@ -12,7 +12,7 @@ const forms: readonly (readonly [kind: WitnessKind, form: RegExp])[] = [
   ['ras', /^(?:Job summary|Gathering data about the RAS network|Group +Comms +Nodes +Ranks)/m],
 ];
 
-/** What a file is, by its first bytes. */
+/** Kind of a file, by its first bytes. */
 export function classify(head: Uint8Array): WitnessKind {
   if (head[0] === 0x80 && (head[1] ?? 0) >= 2 && (head[1] ?? 0) <= 5) return 'pickle';
   if (head.includes(0)) return 'other';

@@ -13,7 +13,7 @@ export interface FlightCall {
   readonly calledAt: string;
 }
 
-/** What one rank recorded. */
+/** Recording of one rank. */
 export interface FlightRecording {
   readonly rank: number;
   readonly calls: readonly FlightCall[];
@@ -24,7 +24,7 @@ export interface FlightRecording {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Whether a value of JSON or a pickle is a recording of PyTorch (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_FR_BUFFER_SIZE). */
+/** True if a value of JSON or a pickle is a recording of PyTorch (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_FR_BUFFER_SIZE). */
 export function isFlightRecording(value: unknown): value is Fields {
   return isFields(value) && Array.isArray(value['entries']) && ('pg_config' in value || 'version' in value);
 }

@@ -1,7 +1,7 @@
 import { InputError } from '../../../errors.js';
 import { utf8Text } from './utf8.js';
 
-/** What a pickle of plain data holds. */
+/** Value of a pickle of plain data. */
 export type PickleValue =
   null | boolean | number | bigint | string | Uint8Array | readonly PickleValue[] | ReadonlyMap<PickleValue, PickleValue>;
 
@@ -253,7 +253,7 @@ class Unpickler {
     return utf8Text(this.#bytes.subarray(at, end)).trim();
   }
 
-  /** An integer of so many bytes, least significant first, in two's complement. */
+  /** Reads an integer of `bytes` bytes, least significant first, in two's complement. */
   #long(length: number): number | bigint {
     if (length > 64) throw this.#error(this.#at, 'an integer is too long');
     let value = 0n;

@@ -4,7 +4,7 @@ import type { Place } from '../line.js';
 type Fields = Readonly<Record<string, unknown>>;
 const consequences = ['watchdog-timeout', 'rank-absent', 'remote-closed', 'exit-child', 'exit-signal', 'store-lost'];
 
-/** Whether a value of JSON is what `ncclras -f json` prints. */
+/** True if a value of JSON is what `ncclras -f json` prints. */
 export function isRasJson(value: unknown): value is Fields {
   return isFields(value) && Array.isArray(value['communicators']) && 'nccl_version' in value;
 }

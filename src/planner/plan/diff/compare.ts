@@ -21,7 +21,7 @@ export interface Side {
   readonly systems: ReadonlyMap<NodeContribution, LocalSystem> | undefined;
 }
 
-/** What is compared, in the order in which NCCL decides. */
+/** Sections of a comparison, in the order of NCCL's decisions. */
 export const sections = ['parameters', 'hosts', 'system', 'graphs', 'channels', 'rings', 'nvls', 'transports', 'tuning'] as const;
 /** A part of a plan, as comparisons name it. */
 export type Section = (typeof sections)[number];
@@ -38,9 +38,9 @@ export interface Difference {
 export interface Comparison {
   readonly titles: readonly [string, string];
   readonly differences: readonly Difference[];
-  /** What the differences cost, by collective and size: rows in which choice or time differ. */
+  /** Costs of the differences, by collective and size: rows in which choice or time differ. */
   readonly costs: readonly Cost[];
-  /** What could not be compared, one sentence each. */
+  /** Parts that could not be compared, one sentence each. */
   readonly leftOut: readonly string[];
 }
 

@@ -2,7 +2,7 @@ import { choose } from '../../tuning/choose.js';
 import { type Algorithm, type Collective, collectives, type Protocol } from '../../tuning/names.js';
 import type { Tuning } from '../../tuning/tune.js';
 
-/** What a call takes in two plans. */
+/** Time of a call in two plans. */
 export interface Cost {
   readonly collective: Collective;
   readonly bytes: number;
@@ -13,7 +13,7 @@ export interface Cost {
   readonly ratio: number | null;
 }
 
-/** What NCCL chooses for a call, and the time that it expects, µs. */
+/** NCCL's choice for a call, and the time that it expects, µs. */
 export interface ChosenWay {
   readonly algorithm: Algorithm;
   readonly protocol: Protocol;

@@ -4,7 +4,7 @@ import { tune } from '../../tuning/tune.js';
 import { predictCall, type PredictedRow, predictedCollectives } from '../prediction.js';
 import type { Side } from './compare.js';
 
-/** What a call takes on two clusters by the simulation. */
+/** Simulated time of a call on two clusters. */
 export interface PredictedCost {
   readonly collective: ScheduledCollective;
   readonly bytes: number;

@@ -1,11 +1,11 @@
-/** What an answer can hold beside its sentences: numbers and names, nested, as JSON has them. */
+/** Evidence of an answer: numbers and names, nested, as in JSON. */
 export type Evidence = string | number | boolean | null | readonly Evidence[] | { readonly [name: string]: Evidence };
 
 /** The answer to one question. A plain value: `JSON.stringify` writes it. */
 export interface Answer {
-  /** Which kind of question it answers. */
+  /** Topic of the question that it answers. */
   readonly about: Topic;
-  /** What it says in one line. */
+  /** The answer in one line. */
   readonly title: string;
   /** Whole sentences, the most telling first. */
   readonly sentences: readonly string[];
@@ -30,5 +30,5 @@ export const topics = [
   'variable',
   'help',
 ] as const;
-/** What a question can be about. */
+/** Topics of questions. */
 export type Topic = (typeof topics)[number];

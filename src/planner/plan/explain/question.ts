@@ -22,7 +22,7 @@ export type Question =
       readonly about: 'choice';
       readonly collective: Collective;
       readonly bytes: number;
-      /** What the question takes for the choice, and what it compares it with: an algorithm, a protocol, or both. */
+      /** The choice that the question assumes, and the one that it compares with: an algorithm, a protocol, or both. */
       readonly claimed: PartialWay | undefined;
       readonly instead: PartialWay | undefined;
     }
@@ -37,7 +37,7 @@ export interface PartialWay {
   readonly protocol?: Protocol;
 }
 
-/** What can be asked: a form of words for each topic, and what it is about. */
+/** Examples of questions, one for each topic, with what it is about. */
 export const questionForms: readonly { readonly about: Topic; readonly example: string; readonly purpose: string }[] = [
   { about: 'limits', example: 'what limits', purpose: 'the links and rules that bound bandwidth' },
   { about: 'limits', example: 'what limits send/recv', purpose: 'where the time of a call goes' },
@@ -67,7 +67,7 @@ export const usualHelpSizes: readonly number[] = [4 * 2 ** 20, 128 * 2 ** 20, 2 
 const USUAL_CHOICE_BYTES = 128 * 2 ** 20;
 
 /**
- * What free words ask for, however they are put: only names, numbers and a few telling words count. Misspelt words are
+ * Reads a question in free words: only names, numbers and a few keywords count. Misspelt words are
  * taken for the nearest known ones where nothing else makes sense.
  *
  *     parseQuestion('Why Tree and not Ring at 4 MiB?')
@@ -82,7 +82,7 @@ export function parseQuestion(text: string): Question | undefined {
   return understand(text) ?? understand(corrected(text));
 }
 
-/** Forms that have most in common with a question that nobody understands, the nearest first. */
+/** Forms that have most in common with a question that is not understood, the nearest first. */
 export function nearestForms(text: string, most = 3): readonly string[] {
   const words = new Set(corrected(text).match(/[a-z0-9_]+/g) ?? []);
   const scored = questionForms.map(({ example, purpose, about }) => {

@@ -2,12 +2,12 @@ import type { ChannelGraph, GraphId } from '../../graph/graph.js';
 import type { PathRefusal, SearchEvent, Settings } from '../../graph/trace.js';
 import { pathTypeNames } from '../../topology/types.js';
 
-/** What one search did, as far as answers speak of it. */
+/** Record of one search, as far as answers use it. */
 export interface SearchRecord {
   readonly graph: GraphId;
   /** Speeds above are not tried: the best path carries no more; GB/s. */
   readonly maxGBps: number;
-  /** What a GPU can move in all, GB/s. */
+  /** Total bandwidth of a GPU, GB/s. */
   readonly totalGBps: number;
   /** In the order in which they were tried. */
   readonly speeds: readonly SpeedRecord[];
@@ -24,11 +24,11 @@ export interface SpeedRecord {
   readonly bwIntra: number;
   readonly bwInter: number;
   readonly tries: number;
-  /** How many of these ended because no steps were left. */
+  /** Number of these that ended because no steps were left. */
   readonly outOfSteps: number;
   /** The last that was better than all before; undefined where none was. */
   readonly found: { readonly nChannels: number; readonly gbps: number } | undefined;
-  /** What stood in the way, most frequent first. */
+  /** Obstacles, most frequent first. */
   readonly obstacles: readonly Obstacle[];
 }
 
@@ -136,7 +136,7 @@ function gbps(value: number): number {
   return Number(value.toFixed(3));
 }
 
-/** How many refusals of a kind at one speed are examples. */
+/** Number of refusals of a kind at one speed that are kept as examples. */
 const CLOSELY_SEEN = 500;
 
 /** A speed that is still being tried. */

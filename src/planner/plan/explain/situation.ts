@@ -23,17 +23,17 @@ export interface Situation {
   readonly mergeEvents: readonly MergeEvent[];
   /** The machine that each kind of node sees. */
   readonly systems: ReadonlyMap<NodeContribution, LocalSystem>;
-  /** How the graphs of each kind of node were found. */
+  /** Records of the searches of each kind of node. */
   readonly searches: ReadonlyMap<NodeContribution, readonly SearchRecord[]>;
 }
 
-/** How a situation is made. */
+/** Options of a situation. */
 export interface SituationOptions extends Pick<PrepareOptions, 'graphFile'> {
   /** `none` takes down nothing of the searches, which is faster where they are long; `tellsSearches` says who asks for that. */
   readonly searches?: 'all' | 'none';
 }
 
-/** Whether the answer to a question speaks of how graphs were found. */
+/** True if the answer to a question speaks of how graphs were found. */
 export function tellsSearches({ about }: Pick<Answer, 'about'>): boolean {
   return about === 'channels' || about === 'rings' || about === 'absence' || about === 'limits';
 }
@@ -116,7 +116,7 @@ export function viewOf({ plan, prepared, systems, searches }: Situation, node: n
   return { name, node, kind, local, searches: searches.get(kind) ?? [] };
 }
 
-/** How one graph of a node was found. */
+/** Record of the search of one graph of a node. */
 export function searchOf({ searches }: NodeView, graph: GraphId): SearchRecord | undefined {
   return searches.find((record) => record.graph === graph);
 }

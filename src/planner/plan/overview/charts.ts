@@ -14,7 +14,7 @@ import { alike, formatBytes, formatRate, formatTime, formatWay } from './words.j
  *     All… │ Tree │ NVLSTree        bands: colour is the algorithm, strength the protocol
  *          └ 1 KiB ─ 1 MiB ─ 1 GiB
  *
- * @param curves with so many sizes that straight lines between them will do
+ * @param curves with sizes close enough for straight lines between them
  */
 export function charts(curves: readonly Forecast[]): { readonly svg: string; readonly width: number; readonly height: number } {
   const groups = alike(curves);
@@ -160,7 +160,7 @@ function colourOf(algorithm: Algorithm | undefined): string {
 
 const strength = { LL: 0.4, LL128: 0.68, Simple: 1 } as const;
 
-/** What fits beside a chart. */
+/** Width of the text beside a chart. */
 function shortTitle(title: string): string {
   return title.length <= 26 ? title : `${title.slice(0, 25)}…`;
 }

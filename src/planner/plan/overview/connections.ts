@@ -7,7 +7,7 @@ import type { PreparedHosts } from '../cluster.js';
 import type { Plan } from '../plan.js';
 import { machinesOf } from '../prediction.js';
 
-/** How the ranks of a plan are connected, counted. */
+/** Counts of the connections of a plan. */
 export interface ConnectionSummary {
   readonly p2p: number;
   /** Of these, those in which the receiver reads. */
@@ -17,14 +17,14 @@ export interface ConnectionSummary {
   /** Types of the paths of these, nearest first. */
   readonly p2pPaths: readonly string[];
   readonly shm: number;
-  /** Why these are not peer-to-peer, most frequent first; of those that are too far, the farthest. */
+  /** Reasons why these are not peer-to-peer, most frequent first; of those that are too far, the farthest. */
   readonly noP2p: readonly NoP2pReason[];
   readonly net: number;
   /** Of these, those that another GPU's proxy sends: PXN. */
   readonly pxn: number;
   /** Of these, those with GPU Direct RDMA. */
   readonly gdr: number;
-  /** Why the others are without, most frequent first. */
+  /** Reasons of the others, most frequent first. */
   readonly noGdr: readonly GdrReason[];
   /** Those for which there is no transport: NCCL fails when it makes them. */
   readonly none: number;
@@ -105,7 +105,7 @@ function farthest(reasons: readonly NoP2pReason[]): NoP2pReason {
   );
 }
 
-/** Why two ranks of a host are not connected peer-to-peer, in words. */
+/** The reason why two ranks of a host are not connected peer-to-peer, in words. */
 export function describeNoP2p(reason: NoP2pReason): string {
   switch (reason.why) {
     case 'far':

@@ -3,7 +3,7 @@ import { type Flip, flips } from '../../tuning/flips.js';
 import type { Collective } from '../../tuning/names.js';
 import type { Tuning } from '../../tuning/tune.js';
 
-/** What NCCL would choose for a collective, and how long it believes that to take, over sizes. */
+/** NCCL's choice and time for a collective, by size. */
 export interface Forecast {
   readonly collective: Collective;
   /** Bus bandwidth by algorithm bandwidth. */
@@ -13,7 +13,7 @@ export interface Forecast {
   readonly flips: readonly Flip[];
 }
 
-/** What NCCL does with a call of so many bytes. */
+/** NCCL's choice for a call of `bytes` bytes. */
 export interface ForecastRow {
   readonly bytes: number;
   /** Undefined where NCCL has nothing to choose from and fails the call. */
@@ -34,7 +34,7 @@ export function forecast(tuning: Tuning, sizes: readonly number[]): Forecast[] {
   }));
 }
 
-/** Sizes of a table that nobody asked otherwise for: 1 KiB to 16 GiB by eight. */
+/** Default sizes of a table: 1 KiB to 16 GiB by eight. */
 export const usualSizes: readonly number[] = powers(2 ** 10, 2 ** 34, 8);
 
 /** Sizes close enough for a curve between two. */

@@ -6,17 +6,17 @@ import type { LocalSystem } from '../../topology/local-systems.js';
 import type { System, SystemNode } from '../../topology/system.js';
 import { LinkType, NodeType } from '../../topology/types.js';
 
-/** What kind of link it is, from a user's point of view. */
+/** Kind of a link from a user's point of view. */
 export type LinkKind = 'nic-port' | 'nic-pcie' | 'gpu-pcie' | 'switch-pcie' | 'nvlink' | 'c2c' | 'cpu';
 
 /** Links of one kind that the channels of a graph load alike. */
 export interface LinkLoad {
   readonly kind: LinkKind;
-  /** How many such links there are; both directions are one. */
+  /** Number of such links; both directions count as one. */
   readonly count: number;
-  /** What channels take of each, GB/s. */
+  /** Bandwidth that channels take of each, GB/s. */
   readonly usedGBps: number;
-  /** What each has, GB/s. */
+  /** Bandwidth of each, GB/s. */
   readonly gbps: number;
 }
 
@@ -32,7 +32,7 @@ export const linkKindNames: Readonly<Record<LinkKind, string>> = {
 };
 
 /**
- * How full the channels of a ring graph make the links of a machine: loads by kind, the fullest first. Of equally full
+ * Loads of a machine's links by the channels of a ring graph, by kind, the fullest first. Of equally full
  * ones that nearer to the network comes first.
  */
 export function ringLoads(local: LocalSystem, graph: ChannelGraph): LinkLoad[] {
@@ -65,7 +65,7 @@ export function ringLoads(local: LocalSystem, graph: ChannelGraph): LinkLoad[] {
   return grouped(system, load);
 }
 
-/** What a hop takes of its link and of the link back: the search reckons in the same way. */
+/** Share that a hop takes of its link and of the link back, counted as in the search. */
 function chargeHop(system: System, routes: Routes, hop: number, gbps: number, load: Float64Array): void {
   const link = routes.link[hop] ?? 0;
   const toll = routes.toll[hop] ?? 0;

@@ -42,9 +42,9 @@ export interface HostOverview {
   readonly summary: string;
   /** Ranks of each node that NCCL counts the host as, counted within the host; mostly there is one. */
   readonly nodes: readonly (readonly number[])[];
-  /** How full its rings make its links, the fullest first. */
+  /** Loads of its links by its rings, the fullest first. */
   readonly loads: readonly LinkLoad[];
-  /** What its rings together carry, GB/s. */
+  /** Bandwidth of its rings together, GB/s. */
   readonly ringGBps: number;
   readonly rings: readonly RingOverview[];
 }
@@ -81,10 +81,10 @@ export interface Use {
   readonly text: string;
 }
 
-/** What an overview is made of. */
+/** Input of an overview. */
 export interface OverviewInput {
   readonly title: string;
-  /** What was planned. */
+  /** The cluster that was planned. */
   readonly cluster: Cluster;
   /** The same, with what is decided about each host on its own. */
   readonly prepared: readonly PreparedHosts[];

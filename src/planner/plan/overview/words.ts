@@ -33,7 +33,7 @@ export function formatWay(way: Pick<Choice, 'algorithm' | 'protocol'> | null | u
   return way === null || way === undefined ? 'nothing left' : `${way.algorithm} ${way.protocol}`;
 }
 
-/** Which link limits the rings of a host. */
+/** Name of the link that limits the rings of a host. */
 export function limitText({ loads, ringGBps }: Pick<HostOverview, 'loads' | 'ringGBps'>): string {
   const [fullest] = loads;
   if (fullest === undefined) return 'nothing: there is one rank';

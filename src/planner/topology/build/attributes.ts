@@ -50,7 +50,7 @@ function toInteger(text: string): number {
   return Number(BigInt.asIntN(32, saturated));
 }
 
-/** Where `strtol` stops. */
+/** Index where `strtol` stops. */
 const maxLong = 2n ** 63n - 1n;
 
 /** True where the text of an integer attribute is there and holds more, or less, than an integer. */

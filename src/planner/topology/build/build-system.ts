@@ -16,10 +16,10 @@ export interface SystemNote {
   readonly line: number;
 }
 
-/** How a system is built. */
+/** Options of a system. */
 export interface BuildOptions {
   readonly parameters: Parameters;
-  /** Which host of the XML the system is for, by its `host_hash`; the host of the first CPU if not given. */
+  /** The `host_hash` of the host that the system is for; the host of the first CPU if not given. */
   readonly hostHash?: bigint;
   readonly onNote?: (note: SystemNote) => void;
 }

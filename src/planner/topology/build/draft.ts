@@ -14,7 +14,7 @@ interface DraftLink {
   bandwidthGBps: number;
 }
 
-/** What the type of a node adds to it; `DevNode.gpuCount` and `PciNode.device` change while building. */
+/** Fields that the type of a node adds; `DevNode.gpuCount` and `PciNode.device` change while building. */
 type Own<Node extends SystemNode> = Omit<Node, 'type' | 'vertex' | 'index' | 'systemId' | 'localId'>;
 /** `parent` is undefined for a GPU that holds its links itself. */
 export type GpuData = Omit<Own<GpuNode>, 'parent'> & { readonly parent: DraftNode | undefined };

@@ -23,7 +23,7 @@ import type { Rules } from '../../versions/rules.js';
  * joins nodes across the tree come in a second walk (interconnect.ts), when all nodes are there.
  */
 
-/** What a build needs wherever it goes. */
+/** State of a build. */
 export interface Build {
   readonly draft: Draft;
   /** `host_hash` of each host met so far; its position is the host's system id. */
@@ -35,7 +35,7 @@ export interface Build {
   note(element: XmlElement, message: string): void;
 }
 
-/** Where in the tree a walk is. */
+/** Position of a walk in the tree. */
 interface Place {
   readonly parent: DraftNode;
   readonly systemId: number;
@@ -68,7 +68,7 @@ const cpuVendors: readonly (readonly [string, number])[] = [
 /** A PCI tree deeper than this is no machine. */
 const MAX_PCI_DEPTH = 256;
 
-/** What NCCL takes for `maxconn` where it is missing: its largest number of channels. */
+/** NCCL's value for a missing `maxconn`: its largest number of channels. */
 const DEFAULT_MAX_CONNECTIONS = 64;
 
 /** A NIC without `speed`, or with one that is not positive. */
@@ -195,7 +195,7 @@ function addPlainGpu(build: Build, element: XmlElement, at: GpuPlace): void {
   join(element, gpu, at.parent, LinkType.PCI, at.bandwidthGBps);
 }
 
-/** Where a `<gpu>` belongs. */
+/** Parent of a `<gpu>`. */
 interface GpuPlace {
   readonly parent: DraftNode;
   readonly systemId: number;

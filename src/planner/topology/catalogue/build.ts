@@ -192,7 +192,7 @@ export class TreeBuilder {
   }
 }
 
-/** What a `<cpu>` says of its model. */
+/** Attributes of a `<cpu>` that name its model. */
 export function setCpuModel(cpu: XmlElement, model: CpuModel): void {
   setMissing(cpu, [['arch', model.arch]]);
   if (model.cpuid === undefined) return;

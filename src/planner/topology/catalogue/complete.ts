@@ -19,7 +19,7 @@ import type { NicModel } from './nics.js';
 export interface Completed {
   /** A new tree; the one given stays as it was. */
   readonly root: XmlElement;
-  /** What a person should know about it, one line each. */
+  /** Notes for the user, one line each. */
   readonly notes: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export function completeSkeleton(skeleton: XmlElement, hardware?: Hardware): Com
   return { root, notes };
 }
 
-/** Whether the file misses what a graph needs: devices or ranks. */
+/** True if the file misses what a graph needs: devices or ranks. */
 export function isSkeleton(root: XmlElement): boolean {
   for (const element of descendants(root)) if (element.name === 'gpu' && element.attributes.has('rank')) return false;
   return true;

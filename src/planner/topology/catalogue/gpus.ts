@@ -1,6 +1,6 @@
 /** Models of GPUs, as far as NCCL tells them apart. */
 
-/** How the NVLinks of a model go. */
+/** Wiring of the NVLinks of a model. */
 export type NvlinkKind =
   /** No NVLink. */
   | 'none'
@@ -13,9 +13,9 @@ export type NvlinkKind =
 
 /** A GPU of the catalogue. */
 export interface GpuModel {
-  /** How the catalogue names it: lower case, words joined by -. */
+  /** Name in the catalogue: lower case, words joined by -. */
   readonly id: string;
-  /** How its maker names it. */
+  /** The maker's name. */
   readonly name: string;
   /** Other spellings, lower case. */
   readonly aliases: readonly string[];
@@ -29,7 +29,7 @@ export interface GpuModel {
   readonly nvlink: NvlinkKind;
   /** NVLinks of one GPU, all together. */
   readonly nvlinks: number;
-  /** Whether NICs can read and write its memory (GPU Direct RDMA); GeForce cards cannot. */
+  /** True if NICs can read and write its memory (GPU Direct RDMA); GeForce cards cannot. */
   readonly gdr: boolean;
   /** The chip-to-chip links to the CPU: MB/s of one and their number, as NVML tells them. */
   readonly c2c?: { readonly bandwidthMBps: number; readonly count: number };

@@ -6,7 +6,7 @@ import { HARDWARE_FORM } from './hardware-form.js';
 import { findModel, lookUpModel } from './lookup.js';
 import { nicModels, nicOfSpeed, type NicModel } from './nics.js';
 
-/** What a machine has, said by a person: enough to complete a file that holds its PCI tree only. */
+/** Description of a machine by a person: enough to complete a file that has only the PCI tree. */
 export interface Hardware {
   readonly gpus: readonly GpuGroup[];
   readonly nics: readonly NicGroup[];
@@ -22,7 +22,7 @@ export interface GpuGroup {
   readonly nvlink: NvlinkWiring;
 }
 
-/** How their NVLinks go: to NVSwitches, in pairs of neighbours, nowhere, or links of GPU i to GPU j. */
+/** Wiring of their NVLinks: to NVSwitches, in pairs of neighbours, none, or links of GPU i to GPU j. */
 export type NvlinkWiring = 'switch' | 'pairs' | 'none' | readonly (readonly number[])[];
 
 /** Some network cards of one model. */

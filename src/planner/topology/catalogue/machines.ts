@@ -62,10 +62,10 @@ export const machines: readonly Machine[] = [
 /** Names in this form are built on demand: `pcie-8-l40s`. */
 const pcieBox = /^pcie-(\d+)-([a-z0-9-]+)$/;
 
-/** What a box can hold. */
+/** Least and most GPUs of a box. */
 const pcieBoxSizes = { least: 2, most: 16 } as const;
 
-/** How such names are made, for help texts. */
+/** Form of such names, for help texts. */
 export const PCIE_BOX_FORM = `pcie-N-GPU, N from ${pcieBoxSizes.least} to ${pcieBoxSizes.most}, as pcie-8-l40s`;
 
 /**

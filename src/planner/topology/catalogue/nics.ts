@@ -11,9 +11,9 @@ export interface NicModel {
   readonly pciGeneration: 3 | 4 | 5 | 6;
   /** Speed of one port, Mb/s, unless a description says another. */
   readonly speedMbps: number;
-  /** How many connections the plugin allows: NCCL's IB transport says 131072, sockets 65536, EFA 1024. */
+  /** Number of connections that the plugin allows: NCCL's IB transport has 131072, sockets 65536, EFA 1024. */
   readonly maxConnections: number;
-  /** Whether it can read and write GPU memory (GPU Direct RDMA). */
+  /** True if it can read and write GPU memory (GPU Direct RDMA). */
   readonly gdr: boolean;
   /** Beginning of its device names. */
   readonly prefix: string;

@@ -11,7 +11,7 @@ const MAX_DEVICES_OF_NIC = 8;
 /** The class of a PCI switch, as NCCL compares it here: the whole text. */
 const SWITCH_CLASS = '0x060400';
 
-/** What the InfiniBand plugin gives as plane of a merged device: this bit, and one for each plane in it. */
+/** Plane of a merged device in the InfiniBand plugin: this bit, and one for each plane in it. */
 const MERGED_PLANE_BIT = 0x4000;
 
 /**
@@ -94,7 +94,7 @@ function nearGroups(nics: readonly XmlElement[], placed: Set<XmlElement>, parame
   return groups;
 }
 
-/** How far network devices are apart, and the nearest element above all of them. */
+/** Path type between network devices, and the nearest element above all of them. */
 function distance(nics: readonly XmlElement[]): { readonly type: PathType; readonly common: XmlElement | undefined } {
   const lines = nics.map(lineFromRoot);
   const [shortest = []] = [...lines].sort((a, b) => a.length - b.length);

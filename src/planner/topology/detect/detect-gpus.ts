@@ -10,9 +10,9 @@ export interface FoundGpu {
   readonly dev: number;
   /** Compute capability × 10. */
   readonly sm: number;
-  /** Whether NICs can reach its memory. */
+  /** True if NICs can reach its memory. */
   readonly gdr: boolean;
-  /** What the driver says; undefined where it was not asked. */
+  /** The driver's answer; undefined if it was not asked. */
   readonly probed: ProbedGpu | undefined;
 }
 
@@ -21,7 +21,7 @@ export interface FoundGpus {
   readonly gpus: readonly FoundGpu[];
   /** Bus ids of NVIDIA's display and 3D controllers that the catalogue does not know. */
   readonly unknown: readonly string[];
-  /** What a person should know, one line each. */
+  /** Notes for the user, one line each. */
   readonly notes: readonly string[];
 }
 

@@ -9,17 +9,17 @@ import { addNetwork, findNetwork, type NetDevice, type NetworkKind } from './det
 import { PciDetector } from './detect-pci.js';
 import { cachedFiles, type MachineFiles, type ProbedGpu } from './machine-files.js';
 
-/** What detection cannot read from files, and which network devices are wanted. */
+/** Options of detection: facts that no file has, and the network devices that are wanted. */
 export interface DetectOptions {
-  /** What the driver says of the GPUs; without it they are known by their PCI ids, and their NVLinks not at all. */
+  /** The driver's answer about the GPUs; without it they are known by their PCI ids, and their NVLinks are not known. */
   readonly gpus?: readonly ProbedGpu[];
-  /** Why the driver could not be asked, for a note about GPUs that are there all the same. */
+  /** Reason why the driver could not be asked, for a note about GPUs that exist nevertheless. */
   readonly noDriver?: string;
   /** `auto`: InfiniBand and RoCE where a port is active, else sockets. */
   readonly network?: NetworkKind | 'auto';
   /** Interfaces that have an address, in the system's order; without it, those that /sys shows as up. */
   readonly interfaces?: readonly string[];
-  /** A device for each of so many CPU ranks, below the NUMA nodes in blocks; GPUs are not looked for then. */
+  /** Number of CPU ranks, each of which gets a device below the NUMA nodes, in blocks; GPUs are not looked for then. */
   readonly cpuRanks?: number;
   /**
    * A topology to begin with, as NCCL begins with `NCCL_TOPO_FILE`: what it says stays, devices of the machine are put at
@@ -29,14 +29,14 @@ export interface DetectOptions {
   readonly file?: XmlElement;
 }
 
-/** A machine as its files tell of it. */
+/** A machine, read from its files. */
 export interface DetectedMachine {
   readonly root: XmlElement;
-  /** What was left out or could not be seen, one line each. */
+  /** Devices that were left out or could not be read, one line each. */
   readonly notes: readonly string[];
 }
 
-/** Where NCCL looks for a topology when no variable names one; some virtual machines have it. */
+/** Path where NCCL looks for a topology when no variable names one; some virtual machines have it. */
 export const DEFAULT_FILE = '/var/run/nvidia-topologyd/virtualTopology.xml';
 
 /**
@@ -68,7 +68,7 @@ export function detectMachine(machine: MachineFiles, options: DetectOptions = {}
   return { root, notes };
 }
 
-/** What one rank finds. */
+/** Devices that one rank finds. */
 function viewOfRank(
   files: MachineFiles,
   file: XmlElement | undefined,

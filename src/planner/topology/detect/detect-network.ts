@@ -3,7 +3,7 @@ import { childNamed, createElement, descendants, type XmlElement } from '../xml/
 import type { PciDetector } from './detect-pci.js';
 import { hasGpuDirect, type MachineFiles } from './machine-files.js';
 
-/** Which network devices are looked for: those of NCCL's InfiniBand transport (RoCE too), or of its sockets. */
+/** Network devices to look for: those of NCCL's InfiniBand transport (RoCE too), or of its sockets. */
 export type NetworkKind = 'ib' | 'socket';
 
 /** A network device as a plugin of NCCL would tell it. */
@@ -21,7 +21,7 @@ export interface NetDevice {
 export interface FoundNetwork {
   /** In the order of their numbers. */
   readonly devices: readonly NetDevice[];
-  /** What was left out, one line each. */
+  /** Devices that were left out, one line each. */
   readonly notes: readonly string[];
 }
 
@@ -73,7 +73,7 @@ const SOCKET_MAX_CONNECTIONS = 65_536;
 
 function infinibandDevices(files: MachineFiles, hasRdmaDriver: boolean, notes: string[]): NetDevice[] {
   const devices: NetDevice[] = [];
-  /** How many ports a card has shown so far, by the bus id of its first function. */
+  /** Number of ports seen so far, by the bus id of the card's first function. */
   const portsOfCard = new Map<string, number>();
   const names = [...files.list('/sys/class/infiniband')].sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
   for (const name of names) {

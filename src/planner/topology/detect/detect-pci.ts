@@ -6,7 +6,7 @@ import type { MachineFiles, ProbedGpu } from './machine-files.js';
 /** `0000:1b:00.0`: domain, bus, device, function. */
 const busIdForm = /^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]$/;
 
-/** What NCCL takes a device for whose class /sys does not tell. */
+/** NCCL's class for a device whose class /sys does not have. */
 const classes = { gpu: '0x03', nic: '0x02' } as const;
 
 /**
@@ -17,7 +17,7 @@ const classes = { gpu: '0x03', nic: '0x02' } as const;
  *                  CPU         root port    switch       its port     device
  *                  <cpu> ◄─────────────────  <pci> ◄────────────────  <pci>
  *
- * Where the tree has an element of a bus id already, from a file, it stays where it is and gets what it lacks.
+ * An element of a bus id that the tree has already, from a file, stays in place and gets its missing attributes.
  */
 export class PciDetector {
   readonly #files: MachineFiles;
@@ -145,7 +145,7 @@ export class PciDetector {
   }
 }
 
-/** How NCCL writes the speeds of PCI generations. */
+/** NCCL's texts for the speeds of PCI generations. */
 const speedTexts = new Map<number, string>([
   [1, '2.5 GT/s PCIe'],
   [2, '5.0 GT/s PCIe'],

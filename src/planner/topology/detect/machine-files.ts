@@ -28,7 +28,7 @@ export function cachedFiles(files: MachineFiles): MachineFiles {
   };
 }
 
-/** Whether a NIC can reach the memory of GPUs: by NVIDIA's peer memory module, or DMA-BUF of the open driver. */
+/** True if a NIC can reach the memory of GPUs: by NVIDIA's peer memory module, or DMA-BUF of the open driver. */
 export function hasGpuDirect(files: MachineFiles): boolean {
   return (
     files.list('/sys/module/nvidia_peermem').length > 0 ||
@@ -37,7 +37,7 @@ export function hasGpuDirect(files: MachineFiles): boolean {
   );
 }
 
-/** What the GPU driver tells of a GPU beyond /sys. */
+/** Facts about a GPU that the driver has and /sys has not. */
 export interface ProbedGpu {
   /** As /sys writes it: `0000:1b:00.0`. */
   readonly busId: string;

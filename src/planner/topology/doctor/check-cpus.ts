@@ -8,7 +8,7 @@ import { type Patient } from './patient.js';
 const architectures = ['x86_64', 'arm64', 'ppc64'];
 const vendors = ['GenuineIntel', 'AuthenticAMD', 'CentaurHauls', '  Shanghai  '];
 
-/** What `<cpu>` elements say, and leave out. */
+/** Checks the attributes of `<cpu>` elements. */
 export function checkCpus(patient: Patient): void {
   for (const cpu of patient.cpus) {
     checkArchitecture(patient, cpu);

@@ -5,7 +5,7 @@ import { integerAttributes } from '../xml/validate.js';
 import { type Finding, type Findings, placeOf } from './finding.js';
 import { deviceKey, devicesOf, gpuName, isInUse, type Patient } from './patient.js';
 
-/** What NCCL's own parser makes of the text. */
+/** Checks what NCCL's own parser would read. */
 export function checkNotes(notes: readonly XmlNote[], findings: Findings): void {
   for (const { effect, message, count, line, column } of notes) {
     findings.add(

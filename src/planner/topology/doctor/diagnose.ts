@@ -14,10 +14,10 @@ import { type Finding, Findings } from './finding.js';
 import { Measure } from './measure.js';
 import { devicesOf, type Patient } from './patient.js';
 
-/** What a topology is to be held against. */
+/** Facts that a topology is compared with. */
 export interface DiagnoseOptions {
   readonly parameters?: Parameters;
-  /** What the text had beyond NCCL's own parser, as `parseXml` gives it. */
+  /** Notes of `parseXml` about text that NCCL's own parser would not take. */
   readonly notes?: readonly XmlNote[];
   /** The machine that the file is meant for, as a dump or detection has it. */
   readonly machine?: XmlElement;
@@ -25,11 +25,11 @@ export interface DiagnoseOptions {
   readonly graph?: { readonly root: XmlElement; readonly fileName: string };
 }
 
-/** What a file of a whole rack has is a tenth of this. */
+/** A file of a whole rack has a tenth of this. */
 const MOST_DEVICES = 5000;
 
 /**
- * What is wrong with a topology, or likely to be: each finding with its place, what it costs in GB/s, and what to do.
+ * Finds faults of a topology, certain or likely: each with its place, its cost in GB/s, and the remedy.
  * Never throws for what the file says; what NCCL would fail on is a finding too.
  */
 export function diagnose(root: XmlElement, options: DiagnoseOptions = {}): Finding[] {

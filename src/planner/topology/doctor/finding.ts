@@ -66,7 +66,7 @@ export interface Finding {
   /** All elements of which the same is true. */
   readonly places: readonly Place[];
   readonly problem: string;
-  /** What it costs. */
+  /** The cost. */
   readonly consequence: string;
   /** The cost in numbers: bandwidth as NCCL computes it from the file, and as it could be; GB/s. */
   readonly gbps?: { readonly is: number; readonly couldBe: number };
@@ -98,7 +98,7 @@ export class Findings {
   }
 }
 
-/** Where an element is, and how to call it. */
+/** Position and name of an element. */
 export function placeOf(element: XmlElement): Place {
   return { element: nameElement(element), line: element.line, column: element.column };
 }

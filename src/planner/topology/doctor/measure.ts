@@ -6,13 +6,13 @@ import type { System } from '../system.js';
 import { type NodeType as NodeTypeOf, NodeType, PathType } from '../types.js';
 import { createElement, type XmlElement } from '../xml/tree.js';
 
-/** What a change of the file would bring. */
+/** Gain of a change of the file. */
 export interface Gain {
   /** `GPU 3 to NET 2`. */
   readonly between: string;
   readonly is: number;
   readonly couldBe: number;
-  /** How many pairs of nodes would gain as much. */
+  /** Number of pairs of nodes that would gain as much. */
   readonly pairs: number;
 }
 

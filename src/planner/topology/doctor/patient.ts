@@ -86,12 +86,12 @@ export function hostOf(cpu: XmlElement): string {
   return cpu.attributes.get('host_hash') ?? '';
 }
 
-/** How a bus id of the host of that CPU is known. */
+/** Key of a bus id on the host of that CPU. */
 export function deviceKey(cpu: XmlElement, busId: string): string {
   return `${hostOf(cpu)} ${busId.toLowerCase()}`;
 }
 
-/** What NCCL reads where a number should be; `fallback` where the attribute is missing. */
+/** The number that NCCL reads; `fallback` if the attribute is missing. */
 export function integer(element: XmlElement, name: string, fallback: number): number {
   const text = element.attributes.get(name);
   return text === undefined ? fallback : parseInteger(text);
@@ -103,7 +103,7 @@ function netGBps(net: XmlElement): number {
   return (speed > 0 ? speed : 10_000) / 8000;
 }
 
-/** Whether some GPU of the device, or of one below, has a rank. */
+/** True if some GPU of the device, or of one below, has a rank. */
 export function isInUse(pci: PciDevice): boolean {
   return childNamed(pci.element, 'gpu')?.attributes.has('rank') === true || pci.children.some(isInUse);
 }

@@ -6,7 +6,7 @@ import { rulesOf } from '../../versions/rules.js';
 import type { Locality } from './locality.js';
 import type { Paths } from './paths.js';
 
-/** How a NIC reaches the memory of a GPU, with NCCL's numbers. */
+/** Ways of a NIC to the memory of a GPU, with NCCL's numbers. */
 export const GdrMode = {
   /** Not at all: data goes through the memory of the host. */
   DISABLED: 0,
@@ -17,7 +17,7 @@ export const GdrMode = {
 } as const;
 export type GdrMode = (typeof GdrMode)[keyof typeof GdrMode];
 
-/** Why a NIC reaches the memory of a GPU as it does. */
+/** Reason for a NIC's way to the memory of a GPU. */
 export type GdrReason =
   /** The path is near enough. */
   | 'near'
@@ -72,7 +72,7 @@ export class GpuDirect {
     this.#level = parameters.netGdrLevel ?? (overC2c && rules.gdrLevelCountsC2c ? PathType.P2C : PathType.PXB);
   }
 
-  /** How a NET reads (for sends) or writes the memory of a GPU. */
+  /** Access of a NET to the memory of a GPU: it reads for sends and writes for receives. */
   mode(gpu: number, net: number, direction: 'read' | 'write'): GdrMode {
     return this.decide(gpu, net, direction).mode;
   }

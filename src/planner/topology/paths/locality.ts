@@ -6,7 +6,7 @@ import { type Rules, rulesOf } from '../../versions/rules.js';
 import type { Paths } from './paths.js';
 
 /**
- * Which nodes are nearest to which: the CPU of a GPU, the NICs that a GPU uses and the GPU that uses a NIC.
+ * Nearest nodes: the CPU of a GPU, the NICs that a GPU uses and the GPU that uses a NIC.
  *
  * Lists of nearest nodes are kept until {@link forget} says that a path changed, because the same ones are asked for
  * again and again while paths through other GPUs are being chosen.

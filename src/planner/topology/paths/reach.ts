@@ -5,7 +5,7 @@ import { NodeType, PathType } from '../types.js';
 import { rulesOf } from '../../versions/rules.js';
 import type { Paths } from './paths.js';
 
-/** What the driver says about the GPUs of a host; a planner without the machine assumes that it allows everything. */
+/** The driver's answers about the GPUs of a host; a planner without the machine assumes that it allows everything. */
 export interface DriverFacts {
   /** True where the driver refuses peer-to-peer copies between two GPUs of a host, by their `dev`. */
   readonly refusesP2p?: (dev: number, otherDev: number) => boolean;
@@ -34,7 +34,7 @@ export class Reach {
   }
 
   /**
-   * Whether `from` may copy to `to` directly, from their distance and what the driver says.
+   * True if `from` may copy to `to` directly, from their distance and what the driver says.
    *
    * @throws InputError when the driver refuses it for GPUs joined by NVLink, which hints at broken hardware.
    */
@@ -70,12 +70,12 @@ export class Reach {
     );
   }
 
-  /** Whether two GPUs connect by peer-to-peer or shared memory; else only the network is left. */
+  /** True if two GPUs connect by peer-to-peer or shared memory; else only the network is left. */
   connects(from: number, to: number): boolean {
     return this.connectsByP2p(from, to) || this.connectsByShm(from, to);
   }
 
-  /** Whether two GPUs would be connected by the P2P transport. */
+  /** True if two GPUs would be connected by the P2P transport. */
   connectsByP2p(from: number, to: number): boolean {
     if (!this.isPeer(from, to)) return false;
     if (this.relay(from, to) >= 0) return true;
@@ -83,24 +83,24 @@ export class Reach {
     return !this.onOneHost(from, to) || this.#sameHardware(from, to) || !this.#refusesP2p(this.#gpu(from).dev, this.#gpu(to).dev);
   }
 
-  /** Whether two GPUs can be connected by the SHM transport. */
+  /** True if two GPUs can be connected by the SHM transport. */
   connectsByShm(from: number, to: number): boolean {
     return this.#parameters.shmDisable !== 1 && !this.isNetFaster(from, to) && this.onOneHost(from, to);
   }
 
-  /** Whether both GPUs reach a NET in their PCI tree faster than they reach each other. */
+  /** True if both GPUs reach a NET in their PCI tree faster than they reach each other. */
   isNetFaster(from: number, to: number): boolean {
     if (this.#parameters.netDisableIntra === 1) return false;
     const gbps = this.#paths.bandwidthGBps[this.#path(from, to)] ?? 0;
     return this.#nearNet(from) > gbps && this.#nearNet(to) > gbps;
   }
 
-  /** Whether two GPUs are on the same host of an NVLink domain. */
+  /** True if two GPUs are on the same host of an NVLink domain. */
   onOneHost(from: number, to: number): boolean {
     return this.#gpu(from).systemId === this.#gpu(to).systemId;
   }
 
-  /** How far two GPUs are from each other. */
+  /** Path type between two GPUs. */
   pathType(from: number, to: number): PathType {
     return (this.#paths.type[this.#path(from, to)] ?? PathType.DIS) as PathType;
   }

@@ -60,7 +60,7 @@ export interface Wire {
   readonly bandwidthGBps: number;
 }
 
-/** What stands for all NVSwitches of a drawing. */
+/** Id of the node that stands for all NVSwitches of a drawing. */
 export const NVSWITCH_ID = 'NVS';
 
 export interface Endpoint {

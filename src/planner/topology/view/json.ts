@@ -15,7 +15,7 @@ export interface NodeJson {
   readonly id: string;
   readonly type: string;
   readonly links: readonly { readonly to: string; readonly type: string; readonly bandwidthGBps: number }[];
-  /** What is special to the type: `dev`, `rank`, `sm`, `gdr` … */
+  /** Fields of the type: `dev`, `rank`, `sm`, `gdr` … */
   readonly [property: string]: unknown;
 }
 

@@ -64,7 +64,7 @@ const STYLE = [
   '.cpu{fill:#1b2433}.switch{fill:#2a271d}.card{fill:#35281a}.gpu{fill:#1f3019}.nvs{fill:#2a4321}}',
 ].join('');
 
-/** What is drawn first lies below: wires cross containers, but never hide a device or a word. */
+/** Later parts lie above earlier ones: wires cross containers, but never hide a device or a word. */
 interface Layers {
   readonly containers: string[];
   readonly wires: string[];

@@ -1,7 +1,7 @@
 import type { Box, Drawing, HostDrawing } from './drawing.js';
 import { formatGBps } from './format.js';
 
-/** How to set parts of the text off; the identity where there is no terminal. */
+/** Colours parts of the text; the identity without a terminal. */
 export interface Paint {
   readonly bold: (text: string) => string;
   readonly dim: (text: string) => string;
@@ -40,7 +40,7 @@ export function treeLines(drawing: Drawing, paint: Paint = plainPaint): string[]
   return lines;
 }
 
-/** What a host looks like without its name and the ranks on it. */
+/** Key of a host without its name and ranks, to find hosts that are alike. */
 function shapeOf(host: HostDrawing | undefined): string {
   return host === undefined
     ? ''
@@ -95,7 +95,7 @@ function interconnectLines(drawing: Drawing, host: HostDrawing, paint: Paint): s
   return bandwidths.length === 0 ? [] : [paint.dim(`CPU to CPU: ${bandwidths.map(formatGBps).join(', ')} GB/s`)];
 }
 
-/** What the types of paths mean, nearest first. */
+/** Meanings of the types of paths, nearest first. */
 const meanings = new Map([
   ['X', 'itself'],
   ['LOC', 'the same device'],

@@ -2,7 +2,7 @@ import { ncclLimits } from './schema.js';
 import type { NoteEffect } from './notes.js';
 
 /**
- * How NCCL's own hand-written tokenizer (`xmlGetNode` in graph/xml.cc) takes a piece of XML. It splits a tag at
+ * Imitates NCCL's own hand-written tokenizer (`xmlGetNode` in graph/xml.cc). It splits a tag at
  * single spaces only, knows no tab, and copies values as they stand.
  */
 export interface LexicalTrouble {
@@ -20,7 +20,7 @@ const PLAIN_TAG_LENGTH = 4096;
 const entity = /^&#?[A-Za-z0-9]+;/;
 const LONGEST_ENTITY = 40;
 
-/** What NCCL's tokenizer makes of a start tag, given from `<` to `>`. */
+/** Attributes that NCCL's tokenizer reads in a start tag, given from `<` to `>`. */
 export function startTagTroubles(tag: string): LexicalTrouble[] {
   if (tag.length <= PLAIN_TAG_LENGTH && plainTag.test(tag)) return [];
   const found = new Map<string, LexicalTrouble>();

@@ -1,4 +1,4 @@
-/** What NCCL 2.30.7 itself does with something that tccl accepts. */
+/** NCCL 2.30.7's own treatment of something that tccl accepts. */
 export type NoteEffect =
   /** Its parser fails at this place, so that it uses nothing of the file. */
   | 'refuse'
@@ -12,11 +12,11 @@ export interface XmlNote {
   readonly effect: NoteEffect;
   /** One line, without the place: `NCCL itself would refuse this: …`. */
   readonly message: string;
-  /** Where it first occurs, 1-based. */
+  /** Place where it first occurs, 1-based. */
   readonly line: number;
   /** 1-based. */
   readonly column: number;
-  /** How often it occurs in the file. */
+  /** Number of times that it occurs in the file. */
   readonly count: number;
 }
 

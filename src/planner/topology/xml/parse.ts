@@ -6,9 +6,9 @@ import { NoteList, type XmlNote } from './notes.js';
 import { attributeNames, isKnownAttribute, isKnownElement, knownChildren, ncclLimits, rootNames } from './schema.js';
 import { createElement, describeElement, shorten, type XmlElement } from './tree.js';
 
-/** What tccl reads at most. The largest real topologies (a rack with 72 GPUs) have under 1 MB and 10,000 elements. */
+/** Limits of a file. The largest real topologies (a rack with 72 GPUs) have under 1 MB and 10,000 elements. */
 export const xmlLimits = {
-  /** UTF-16 units of text, 64 Mi; whoever reads a file checks its size against this before reading it. */
+  /** UTF-16 units of text, 64 Mi; check a file's size against this before reading it. */
   length: 64 * 1024 * 1024,
   /** Elements within elements; NCCL's own walks give up at 256. */
   depth: 256,
@@ -24,7 +24,7 @@ export interface ParseOptions {
 /** A text as a tree. */
 export interface ParsedXml {
   readonly root: XmlElement;
-  /** What NCCL itself would refuse, ignore or misread, in the order of the file. */
+  /** Parts that NCCL itself would refuse, ignore or misread, in the order of the file. */
   readonly notes: readonly XmlNote[];
 }
 
@@ -32,7 +32,7 @@ export interface ParsedXml {
  * Reads a topology (`NCCL_TOPO_FILE`, a dump) or graph (`NCCL_GRAPH_FILE`) XML into a tree. Whether what it says is
  * possible is the question of `validateTopology`.
  *
- * Everything in the file is kept; where NCCL's own parser would stop or see something else, a note says so: XML
+ * Everything in the file is kept; where NCCL's own parser would stop or read something else, there is a note: XML
  * declaration, tabs, line breaks inside tags, stray text, entities, more than 16 attributes, 640 children or 255
  * elements, long values, unknown elements and attributes.
  *
@@ -43,7 +43,7 @@ export function parseXml(text: string, options: ParseOptions = {}): ParsedXml {
   return new Reader(text, options.fileName).read();
 }
 
-/** Faults of a file that harm nobody; those that NCCL minds become notes where they are met. */
+/** Harmless faults of a file; those that NCCL minds become notes where they are met. */
 const tolerated = new Set([
   'text data outside of root node.',
   'undefined entity.',
@@ -71,7 +71,7 @@ class Reader {
   /** The first element that NCCL skips among the open ones: all below it is skipped too. */
   #skippedBelow: XmlElement | undefined;
   #attributes: [string, string][] = [];
-  /** Where text began that comes now: after the last tag or comment. */
+  /** Place where the current text began: after the last tag or comment. */
   #markupEnd = 0;
   #parts = 0;
   #knownElements = 0;
@@ -242,7 +242,7 @@ class Reader {
     }
   }
 
-  /** Where the tag begins that saxes has just read. */
+  /** Place where the tag begins that saxes has just read. */
   #tagStart(): number {
     return Math.max(0, this.#text.lastIndexOf('<', this.#parser.position - 1));
   }

@@ -1,6 +1,6 @@
 /**
- * Which elements and attributes NCCL 2.30.7 reads or writes, and where. Anything else is kept in the tree and
- * reported; whoever walks the tree goes by names, and so passes over it as NCCL does.
+ * Elements and attributes that NCCL 2.30.7 reads or writes, and where. Anything else is kept in the tree and
+ * reported; walks of the tree go by names, and so skip it as NCCL does.
  *
  *     system ── cpu ─┬─ pci ─┬─ pci …                    graphs ── graph ── channel ─┬─ net
  *                    │       ├─ gpu ─┬─ nvlink                                       └─ gpu
@@ -11,7 +11,7 @@
  */
 export const rootNames = ['system', 'graphs'] as const;
 
-/** What NCCL's parser looks for below an element; elements of other names are skipped with all below them. */
+/** Children that NCCL's parser looks for below an element; it skips elements of other names with all below them. */
 const childNames: Readonly<Record<string, readonly string[]>> = {
   system: ['cpu'],
   cpu: ['pci', 'nic'],
@@ -81,13 +81,13 @@ export const ncclLimits = {
   elements: { system: 255, graphs: 65_535 },
 } as const;
 
-/** Whether NCCL's parser takes an element of this name there; the root is taken when it is `system` or `graphs`. */
+/** True if NCCL's parser takes an element of this name there; the root is taken when it is `system` or `graphs`. */
 export function isKnownElement(name: string, parentName: string | undefined): boolean {
   if (parentName === undefined) return (rootNames as readonly string[]).includes(name);
   return childNames[parentName]?.includes(name) ?? false;
 }
 
-/** Whether NCCL reads or writes this attribute; `rootName` decides which of the two formats is meant. */
+/** True if NCCL reads or writes this attribute; `rootName` decides which of the two formats is meant. */
 export function isKnownAttribute(attribute: string, elementName: string, rootName: string): boolean {
   return attributeNames(elementName, rootName).includes(attribute);
 }

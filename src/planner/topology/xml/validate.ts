@@ -26,7 +26,7 @@ const pciNumber: Range = [0n, 0xffff_ffffn];
 const hash: Range = [0n, 2n ** 64n - 1n];
 const linkCount: Range = [0n, 1024n];
 
-/** What numbers can be; attributes that are not here are text. NCCL would cut them to 32 bits and go on. */
+/** Ranges of numeric attributes; all others are text. NCCL would cut numbers to 32 bits and go on. */
 const ranges: Readonly<Record<string, Readonly<Record<string, Range>>>> = {
   cpu: { numaid: [-1n, 65_535n], familyid: [0n, 65_535n], modelid: [0n, 65_535n], host_hash: hash },
   // 255 is what the kernel says of a link without a device.

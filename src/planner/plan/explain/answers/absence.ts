@@ -14,7 +14,7 @@ import { claimName, limitOf, matches, tellingReasons } from './choice.js';
 /** Sizes at which an allowed way is compared with the choice. */
 const samples = [2 ** 15, 2 ** 22, 2 ** 30];
 
-/** Why an algorithm or a protocol is not used for a collective, or where it is. */
+/** Explains why an algorithm or protocol is not used for a collective, or where it is. */
 export function answerAbsence(situation: Situation, { collective, what }: Extract<Question, { about: 'absence' }>): Answer {
   const { tuning } = situation;
   const ways = algorithms
@@ -85,7 +85,7 @@ function nvlsSentences(situation: Situation): string[] {
     const found = ofSearch(record, inter, 'NVLS').map((sentence) => `${view.name}: ${sentence}`);
     const lost =
       plan.nvls === undefined && (record.result?.nChannels ?? 0) > 0
-        ? [`${view.name} has channels for it, but some other node has none, so nobody uses it.`]
+        ? [`${view.name} has channels for it, but some other node has none, so no node uses it.`]
         : [];
     return [...found, ...lost];
   });

@@ -7,7 +7,7 @@ import type { Obstacle, SearchRecord, SpeedRecord } from '../search-record.js';
 import { type NodeView, nodeViews, searchOf, type Situation } from '../situation.js';
 import { rate } from '../words.js';
 
-/** How the number of channels came about: speeds that were tried, what stood in the way, and what the merge made of it. */
+/** Explains the number of channels: speeds that were tried, obstacles, and changes by the merge. */
 export function answerChannels(situation: Situation, { expected }: Extract<Question, { about: 'channels' }>): Answer {
   const { plan, mergeEvents } = situation;
   const views = nodeViews(situation);

@@ -22,7 +22,7 @@ type Usable = Prediction & { readonly timeUs: number; readonly latencyUs: number
 const LEAST_BYTES = 8;
 const MOST_BYTES = 2 ** 36;
 
-/** Why an algorithm and protocol is chosen at a size: what each candidate would take, and where the difference comes from. */
+/** Explains the choice of algorithm and protocol at a size: the time of each candidate, and the cause of the difference. */
 export function answerChoice(
   situation: Situation,
   { collective, bytes, claimed, instead }: Extract<Question, { about: 'choice' }>,
@@ -125,7 +125,7 @@ function nothingLeft(tuning: Tuning, collective: Collective, bytes: number, all:
   };
 }
 
-/** Where the time between two candidates comes from: latency, bandwidth, and what makes these. */
+/** Explains the difference in time between two candidates: latency, bandwidth, and their causes. */
 function difference(tuning: Tuning, collective: Collective, bytes: number, chosen: Usable, rival: Usable): string[] {
   const moving = ({ timeUs, latencyUs }: Usable) => timeUs - latencyUs;
   const latency = rival.latencyUs - chosen.latencyUs;
@@ -165,7 +165,7 @@ function signed(us: number): string {
   return us < 0 ? `-${formatTime(-us)}` : `+${formatTime(us)}`;
 }
 
-/** How many steps follow each other; undefined where there are no steps to speak of. */
+/** Number of consecutive steps; undefined where steps do not matter. */
 function stepsOf({ input }: Tuning, collective: Collective, algorithm: Algorithm): string | undefined {
   const { nRanks, nNodes, graphs } = input;
   const others = Math.trunc(nRanks / nNodes) - 1;
@@ -192,7 +192,7 @@ function stepsOf({ input }: Tuning, collective: Collective, algorithm: Algorithm
   }
 }
 
-/** What bounds the bandwidth of a candidate. */
+/** Bound on the bandwidth of a candidate. */
 export function limitOf(
   { input, model }: Tuning,
   collective: Collective,

@@ -8,7 +8,7 @@ import { type NodeView, nodeViews, type Situation, viewOf } from '../situation.j
 import { list, rate } from '../words.js';
 import { gdrText, gpuOf, networkUse, refuseRank } from './nic.js';
 
-/** Whether NICs reach the memory of GPUs directly, and why not. */
+/** Explains whether NICs reach the memory of GPUs directly, and why not. */
 export function answerGdr(situation: Situation, { rank }: Extract<Question, { about: 'gdr' }>): Answer {
   if (rank !== undefined) refuseRank(situation, rank);
   const { parameters } = situation;
@@ -96,7 +96,7 @@ function grouped(decisions: readonly Decision[], several: boolean): string[] {
   );
 }
 
-/** Which GPUs reach their NIC by way of another GPU. */
+/** Explains which GPUs reach their NIC by way of another GPU. */
 export function answerPxn(situation: Situation): Answer {
   const { parameters, plan } = situation;
   const views = nodeViews(situation);

@@ -18,7 +18,7 @@ interface NicView {
   readonly channels: readonly number[];
 }
 
-/** Which NICs a GPU uses, and why these: distance, bandwidth, how equals are shared out, other GPUs on the way. */
+/** Explains the choice of a GPU's NICs: distance, bandwidth, distribution of equals, other GPUs on the way. */
 export function answerNic(situation: Situation, question: Extract<Question, { about: 'nic' }>): Answer {
   const { plan } = situation;
   const rank = question.rank ?? rankOfNic(situation, question.nic) ?? 0;

@@ -9,7 +9,7 @@ import type { Question } from '../question.js';
 import { type NodeView, nodeViews, searchOf, type Situation } from '../situation.js';
 import { list, rate } from '../words.js';
 
-/** Why rings visit the GPUs in the order in which they do. */
+/** Explains the order in which rings visit the GPUs. */
 export function answerRings(situation: Situation, { channel }: Extract<Question, { about: 'rings' }>): Answer {
   const { plan, mergeEvents } = situation;
   const searched = plan.graphs.ring.nChannels;

@@ -5,7 +5,7 @@ import type { Answer } from '../answer.js';
 import type { Question } from '../question.js';
 import type { Situation } from '../situation.js';
 
-/** How long a call takes: what NCCL believes, and the simulation. */
+/** Explains the time of a call: NCCL's belief, and the simulation. */
 export function answerTime(situation: Situation, { collective, bytes }: Extract<Question, { about: 'time' }>): Answer {
   const { prepared, parameters, plan, tuning } = situation;
   const simulator = simulatorOf(prepared, parameters, plan, tuning);

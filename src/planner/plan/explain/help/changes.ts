@@ -6,11 +6,11 @@ import { childNamed, cloneElement, createElement, descendants, detach, type XmlE
 /** One thing that could be different. */
 export interface Change extends ClusterChange {
   readonly kind: 'parameter' | 'nic' | 'pci' | 'nvlink';
-  /** What is changed, in words: `NICs of 400 Gb/s`. */
+  /** The change in words: `NICs of 400 Gb/s`. */
   readonly what: string;
   readonly before: string;
   readonly after: string;
-  /** What else to know before doing it. */
+  /** Caution about the change. */
   readonly caution?: string;
 }
 
@@ -154,7 +154,7 @@ function nicChanges(machines: readonly XmlElement[]): Change[] {
   ];
 }
 
-/** What GPUs hang at: PCI switches, or CPUs where there are none. */
+/** Devices that GPUs are attached to: PCI switches, or CPUs where there are none. */
 function gpuSwitches(machine: XmlElement): XmlElement[] {
   return [
     ...new Set(

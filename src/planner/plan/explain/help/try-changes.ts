@@ -24,15 +24,15 @@ export interface Tried {
     readonly afterUs: number | null;
     readonly way: string;
   }[];
-  /** How many times faster, over all sizes (geometric mean); below 1 is slower. */
+  /** Speed-up over all sizes (geometric mean); below 1 is slower. */
   readonly gain: number;
-  /** What it changes in the plan, the first decisions that differ. */
+  /** First decisions of the plan that differ. */
   readonly because: readonly string[];
-  /** Why it cannot be done. */
+  /** Reason why it cannot be done. */
   readonly refused?: string;
 }
 
-/** How far a search for help has come. */
+/** Progress of a search for help. */
 export interface Progress {
   readonly done: number;
   readonly total: number;
@@ -109,7 +109,7 @@ function timesOf(made: Plan, collective: Collective, sizes: readonly number[]) {
 
 /** A change that gains less is none. */
 const LEAST_GAIN = 1.005;
-/** How many are told in words. */
+/** Number of changes that are put into words. */
 const MOST_TOLD = 6;
 
 /** The changes that gain time, the most first. @param leftOut how many were not tried, for lack of time */
