@@ -1,12 +1,11 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * After so long a test, or what it prepares, hangs. The longest take seconds where they have a machine for themselves, and a
- * minute where it does much else.
+ * A test, or its preparation, that takes longer hangs. The longest take seconds alone on a machine, and a minute on a busy one.
  */
 const HANGS_MS = 240_000;
 
-/** Tests by level; `npx vitest run --project unit` runs one. The levels are told in docs/guides/testing.md. */
+/** Tests by level; `npx vitest run --project unit` runs one. docs/guides/testing.md describes the levels. */
 const level = (name: string, options: object = {}) => ({
   extends: true as const,
   test: { name, include: [`test/${name}/**/*.test.ts`], testTimeout: HANGS_MS, hookTimeout: HANGS_MS, ...options },
@@ -17,7 +16,8 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     projects: [
-      level('unit'),
+      // Files of unit tests share their process, which loads the modules once: they leave nothing behind.
+      level('unit', { isolate: false }),
       level('oracle', { testTimeout: 400_000 }),
       // Ranks are processes of their own and contend for cores: one file at a time.
       level('multi-process', { fileParallelism: false }),

@@ -21,15 +21,14 @@ test('a contest has every collective at every size of which whole blocks are lef
   expect(new Set(cells.map(({ kind }) => kind)).size).toBe(8);
 });
 
-vi.mock(import('../../../src/perf/clock.js'), async (original) => ({ ...(await original()), clockCost: vi.fn() }));
-afterEach(() => void vi.mocked(clock.clockCost).mockReset());
+afterEach(() => void vi.restoreAllMocks());
 
 /**
  * What a rank calls in a contest among two, of which the other one reads the clock in 50 ns, and a ring takes three
  * times as long as direct.
  */
 async function callsIn(ownClockSeconds: number): Promise<string[]> {
-  vi.mocked(clock.clockCost).mockReturnValue(ownClockSeconds);
+  vi.spyOn(clock, 'clockCost').mockReturnValue(ownClockSeconds);
   const calls: string[] = [];
   const contestant = ({ algorithm }: { readonly algorithm: string }): Communicator =>
     new Proxy(Object.create(null) as Communicator, {

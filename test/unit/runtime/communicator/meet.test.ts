@@ -1,18 +1,23 @@
-import { lookup } from 'node:dns/promises';
-import { afterEach, expect, test, vi } from 'vitest';
+import dns from 'node:dns/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { UniqueId } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { init } from '../../../../src/runtime/communicator/init.js';
 
-vi.mock('node:dns/promises', () => ({ lookup: vi.fn() }));
+beforeEach(() => {
+  vi.spyOn(dns, 'lookup');
+  syncBuiltinESMExports();
+});
 afterEach(() => {
-  vi.resetAllMocks();
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
 });
 
-/** Names that nobody knows so often, and then that of this host. */
+/** Look-ups that fail `times` times, then give this host's address. */
 const unknownNames = (times: number): void => {
   for (let i = 0; i < times; i++)
-    vi.mocked(lookup).mockRejectedValueOnce(Object.assign(new Error('getaddrinfo ENOTFOUND train-0'), { code: 'ENOTFOUND' }));
-  vi.mocked(lookup).mockResolvedValue([{ address: '127.0.0.1', family: 4 }] as never);
+    vi.mocked(dns.lookup).mockRejectedValueOnce(Object.assign(new Error('getaddrinfo ENOTFOUND train-0'), { code: 'ENOTFOUND' }));
+  vi.mocked(dns.lookup).mockResolvedValue([{ address: '127.0.0.1', family: 4 }] as never);
 };
 
 const place = { TCCL_RANK: '0', TCCL_NRANKS: '2' };
@@ -37,7 +42,7 @@ test.each([2, -1, 0.5, '1', undefined])('an impossible rank is refused before it
   await expect(init({ rank: rank as number, nRanks: 2, commId: 'train-0:1' })).rejects.toMatchObject({
     code: rank === undefined ? 'RANK_UNKNOWN' : 'ARGUMENT_RANGE',
   });
-  expect(lookup).not.toHaveBeenCalled();
+  expect(dns.lookup).not.toHaveBeenCalled();
 });
 
 test('a root that does not answer is that of rank 0 where rank 0 opens it, and nobody knows whose where an id is given', async () => {
@@ -64,7 +69,7 @@ test('a name that is not known yet is looked up again, and rank 0 says so once',
   const given = new AbortController();
   const joining = init({ env, onWarning: (text) => warnings.push(text), signal: given.signal }).catch((error: unknown) => error);
   await vi.waitFor(() => {
-    expect(vi.mocked(lookup).mock.calls.length).toBeGreaterThanOrEqual(3);
+    expect(vi.mocked(dns.lookup).mock.calls.length).toBeGreaterThanOrEqual(3);
   }, 10_000);
   given.abort(new Error('seen'));
   expect(await joining).toBeInstanceOf(Error);
