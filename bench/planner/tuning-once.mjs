@@ -9,7 +9,7 @@ import { choose, collectives, defaultParameters, machine, plan, predict, tune } 
 const [hosts = '1', repeats = '1'] = process.argv.slice(2);
 const made = plan({ hosts: [{ machine: machine('dgx-h100'), count: Number(hosts) }] });
 
-/** @type {readonly import('../../dist/planner/tuning/predict.js').CallOptions[]} */
+/** @type {readonly import('../../dist/planner/tuning/predict.js').PredictOptions[]} */
 const kinds = [{}, { dataType: 'bfloat16', operations: 4 }];
 const calls = collectives.flatMap((collective) => kinds.map((options) => ({ collective, options })));
 const sizes = Array.from({ length: 40 }, (_, power) => 2 ** power);

@@ -47,7 +47,7 @@ export interface Shape {
 }
 
 /** A rank's view of one call. */
-export interface Place {
+export interface RankView {
   readonly rank: number;
   readonly nRanks: number;
   readonly root: number;
@@ -75,7 +75,7 @@ export interface Collective {
   /** Bus bandwidth over algorithm bandwidth: what of the size each link must carry at least (nccl-tests, doc/PERFORMANCE.md). */
   busFactor(nRanks: number): number;
   /** Expected content of this rank's receive buffer. */
-  expected(shape: Shape, place: Place): ResultPart[];
+  expected(shape: Shape, place: RankView): ResultPart[];
   run(comm: MeasuredCommunicator, call: Arguments): Promise<void>;
   runSync(comm: MeasuredCommunicator, call: Arguments): void;
 }

@@ -63,7 +63,7 @@ export { searchHost, type SearchOptions } from './graph/search-host.js';
 export { type GraphStory, StoryTeller } from './graph/story.js';
 export type { EntryRefusal, Improvement, PathRefusal, SearchEvent, SearchListener, Settings } from './graph/trace.js';
 export type {
-  Connection,
+  PlannedConnection,
   NetConnection,
   NetReason,
   NoConnection,
@@ -86,7 +86,7 @@ export { readResults, type ResultRow, type Results } from './expect/results.js';
 export { checkLog } from './log/check-log.js';
 export { comparePlan, type PlanComparison, type PlanDifference, planFinding } from './log/compare-plan.js';
 export type { LogFinding, LogFindingCode, LogSeverity } from './log/finding.js';
-export type { Place as LogPlace } from './log/line.js';
+export type { LogPlace } from './log/line.js';
 export type { LoggedCommunicator, LoggedLink, LoggedProcess, LoggedRank, LogModel } from './log/model.js';
 export { NcclLogReader } from './log/read-log.js';
 export { type Verdict, verdictOf } from './log/verdict.js';
@@ -98,7 +98,7 @@ export { type Timeline, timelineOf, type TimelineLink, type TimelineSlice } from
 export type { Simulated, SimulateOptions, Simulator } from './simulate/simulate.js';
 export { collectiveSchedule, messagesSchedule, type PairsWay, pairsWay, type ScheduledWay } from './schedule/from-plan.js';
 export {
-  type Connection as ScheduledConnection,
+  type ScheduledConnection,
   type ConnectionKind,
   type Move,
   type Schedule,
@@ -140,7 +140,7 @@ export { nicModels } from './topology/catalogue/nics.js';
 export { detectMachine, type DetectedMachine, type DetectOptions } from './topology/detect/detect-machine.js';
 export type { MachineFiles, ProbedGpu } from './topology/detect/machine-files.js';
 export { diagnose, type DiagnoseOptions } from './topology/doctor/diagnose.js';
-export type { Finding, FindingCode, Place, Severity } from './topology/doctor/finding.js';
+export type { Finding, FindingCode, TopologyPlace, Severity } from './topology/doctor/finding.js';
 export { type Box, draw, type Drawing, type Wire } from './topology/view/drawing.js';
 export { drawingSvg } from './topology/view/svg.js';
 export { matrixText, treeText } from './topology/view/text.js';
@@ -154,7 +154,7 @@ export { busFactor, type Choice, choose } from './tuning/choose.js';
 export { type Flip, flips, type Way } from './tuning/flips.js';
 export type { TuningInput } from './tuning/input.js';
 export {
-  type Algorithm,
+  type NcclAlgorithm,
   algorithms,
   type Collective,
   collectives,
@@ -165,7 +165,7 @@ export {
   type Protocol,
   protocols,
 } from './tuning/names.js';
-export { type CallOptions, predict, type Prediction } from './tuning/predict.js';
+export { type PredictOptions, predict, type Prediction } from './tuning/predict.js';
 export { describeReason, type Reason } from './tuning/reasons.js';
 export type { ByCandidate } from './tuning/threads.js';
 export { type Model, tune, type Tuning } from './tuning/tune.js';

@@ -1,5 +1,5 @@
 import type { Merged } from '../../src/planner/graph/merge/merge.js';
-import type { Connection } from '../../src/planner/graph/transports/connection.js';
+import type { PlannedConnection } from '../../src/planner/graph/transports/connection.js';
 import { Transports, type TreeConnections } from '../../src/planner/graph/transports/transports.js';
 import { type Difference, firstDifference } from './difference.js';
 import { isRecord, type OracleCase } from './oracle-case.js';
@@ -47,12 +47,12 @@ function describeRank(merged: Merged, transports: Transports, rank: number): obj
 }
 
 function leavesNode({ nodes }: Merged, rank: number, { up, down }: TreeConnections): boolean {
-  const isElsewhere = (connection: Connection | undefined) =>
+  const isElsewhere = (connection: PlannedConnection | undefined) =>
     connection !== undefined && nodes.rankToNode[connection.peer] !== nodes.rankToNode[rank];
   return isElsewhere(up) || down.some(isElsewhere);
 }
 
-function describe(rank: number, connection: Connection | undefined): object | null {
+function describe(rank: number, connection: PlannedConnection | undefined): object | null {
   if (connection === undefined) return null;
   const { via, peer } = connection;
   switch (via) {

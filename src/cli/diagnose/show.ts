@@ -1,7 +1,7 @@
 import { inFile, InputError, TcclError } from '../../errors.js';
 import { checkLog } from '../../planner/log/check-log.js';
 import { type LogFinding, namedRanks } from '../../planner/log/finding.js';
-import type { Place } from '../../planner/log/line.js';
+import type { LogPlace } from '../../planner/log/line.js';
 import { NcclLogReader } from '../../planner/log/read-log.js';
 import { sortFindings, verdictOf } from '../../planner/log/verdict.js';
 import { checkFlight } from '../../planner/log/witness/check-flight.js';
@@ -67,7 +67,7 @@ export async function showDiagnosis(paths: readonly string[], { json }: { readon
 /** Reads a file for what it is, and says what that was. */
 async function readExhibit(
   file: string,
-  place: Place,
+  place: LogPlace,
   reader: NcclLogReader,
   recordings: FlightRecording[],
   found: LogFinding[],
@@ -124,7 +124,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-function readValue(value: unknown, file: string, place: Place, recordings: FlightRecording[], found: LogFinding[]): string {
+function readValue(value: unknown, file: string, place: LogPlace, recordings: FlightRecording[], found: LogFinding[]): string {
   if (isFlightRecording(value)) {
     const recording = readFlightRecording(value, file, place);
     recordings.push(recording);

@@ -1,5 +1,5 @@
 import type { LogFinding } from '../../planner/log/finding.js';
-import type { Place } from '../../planner/log/line.js';
+import type { LogPlace } from '../../planner/log/line.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage, TREE_STRIDE, UNKNOWN } from '../../planner/log/model.js';
 import { verdictOf } from '../../planner/log/verdict.js';
 
@@ -8,8 +8,8 @@ const stageNames = Object.fromEntries(Object.entries(Stage).map(([name, stage]) 
 /** All that a log told, as plain JSON; places are `{ file, line }`. */
 export function logToJson(model: LogModel, findings: readonly LogFinding[], rank: number | undefined): object {
   const { causes, consequences, remarks } = verdictOf(findings);
-  const at = ({ file, line }: Place) => ({ file: model.files[file], line });
-  const place = (optional: Place | undefined) => (optional === undefined ? null : at(optional));
+  const at = ({ file, line }: LogPlace) => ({ file: model.files[file], line });
+  const place = (optional: LogPlace | undefined) => (optional === undefined ? null : at(optional));
   const rankToJson = (record: LoggedRank) => ({
     rank: record.rank,
     host: record.process.host,

@@ -1,7 +1,7 @@
 import { counted } from '../../counted.js';
 import { type LogFinding, rankRanges } from '../../planner/log/finding.js';
 import { channelsByNic } from '../../planner/log/checks/nics.js';
-import type { Place } from '../../planner/log/line.js';
+import type { LogPlace } from '../../planner/log/line.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, TREE_STRIDE, UNKNOWN } from '../../planner/log/model.js';
 import { type Verdict, verdictOf } from '../../planner/log/verdict.js';
 import { type Colors, colorsFor, print } from '../output.js';
@@ -85,7 +85,7 @@ function short(text: string): string {
   return text.length > WIDTH ? `${text.slice(0, WIDTH - 1)}…` : text;
 }
 
-export function placeText(model: Pick<LogModel, 'files'>, { file, line }: Place): string {
+export function placeText(model: Pick<LogModel, 'files'>, { file, line }: LogPlace): string {
   return `${model.files[file] ?? ''}:${line}`;
 }
 

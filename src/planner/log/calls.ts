@@ -1,5 +1,5 @@
 import type { CallEvent } from './events.js';
-import type { LogLine, Place } from './line.js';
+import type { LogLine, LogPlace } from './line.js';
 
 /** A collective as a rank called it. */
 export interface LoggedCall {
@@ -7,7 +7,7 @@ export interface LoggedCall {
   readonly pid: number;
   readonly cudaDev: number;
   readonly call: CallEvent;
-  readonly place: Place;
+  readonly place: LogPlace;
 }
 
 /** Two ranks of a communicator that called different collectives at one place of their sequence. */
@@ -17,7 +17,7 @@ export interface CallDifference {
   readonly other: LoggedCall;
 }
 
-interface Group {
+interface CallGroup {
   /** The first rank's call, by number. */
   readonly calls: Map<string, LoggedCall>;
   /** By rank, its last call's number, and how often it had that number: calls of one group share theirs. */
@@ -34,10 +34,10 @@ const CALL_LIMIT = 512;
 
 /** Compares the collectives that ranks log with NCCL_DEBUG_SUBSYS=COLL. */
 export class CallBook {
-  readonly #groups = new Map<string, Group>();
+  readonly #groups = new Map<string, CallGroup>();
 
   /** @param communicator its name, or undefined where the log does not have its beginning */
-  read(line: LogLine, call: CallEvent, communicator: string | undefined, place: Place): void {
+  read(line: LogLine, call: CallEvent, communicator: string | undefined, place: LogPlace): void {
     const name = communicator ?? `of ${call.nRanks} ranks`;
     const group = this.#groupOf(name);
     if (group?.comparable !== true || group.difference !== undefined) return;
@@ -80,7 +80,7 @@ export class CallBook {
     );
   }
 
-  #groupOf(name: string): Group | undefined {
+  #groupOf(name: string): CallGroup | undefined {
     let group = this.#groups.get(name);
     if (group === undefined && this.#groups.size < GROUP_LIMIT) {
       group = { calls: new Map(), ranks: new Map(), addresses: new Map(), comparable: true, difference: undefined };

@@ -1,5 +1,5 @@
 import type { InitFacts, LogEvent } from './events.js';
-import type { LogLine, Place } from './line.js';
+import type { LogLine, LogPlace } from './line.js';
 import type { LoggedCommunicator, LoggedProcess } from './model.js';
 import { RankRecord, type Room } from './rank-record.js';
 
@@ -46,7 +46,7 @@ export class CommunicatorBook {
     this.#room = room;
   }
 
-  hear(line: LogLine, process: LoggedProcess, event: LogEvent, place: Place): RankRecord | undefined {
+  hear(line: LogLine, process: LoggedProcess, event: LogEvent, place: LogPlace): RankRecord | undefined {
     const thread = `${line.host}:${line.pid}:${line.tid}`;
     if (line.torn) return this.#hearTorn(thread, event, place);
     if (event.kind === 'init-start') return this.#start(thread, line, process, event, place);
@@ -63,7 +63,7 @@ export class CommunicatorBook {
   }
 
   /** A line into which another is written may hold any number. That a rank is done, it tells if all else in it is right. */
-  #hearTorn(thread: string, event: LogEvent, place: Place): RankRecord | undefined {
+  #hearTorn(thread: string, event: LogEvent, place: LogPlace): RankRecord | undefined {
     const open = this.#threads.get(thread);
     if (open === undefined) return undefined;
     open.last = place;
@@ -80,7 +80,7 @@ export class CommunicatorBook {
     return open;
   }
 
-  #start(thread: string, line: LogLine, process: LoggedProcess, facts: InitFacts, place: Place): RankRecord | undefined {
+  #start(thread: string, line: LogLine, process: LoggedProcess, facts: InitFacts, place: LogPlace): RankRecord | undefined {
     const communicator = this.#communicatorOf(facts, line);
     if (communicator === undefined) return undefined;
     let record = communicator.ranks.get(facts.rank);
@@ -94,7 +94,7 @@ export class CommunicatorBook {
     return record;
   }
 
-  #complete(thread: string, line: LogLine, process: LoggedProcess, facts: InitFacts, place: Place): RankRecord | undefined {
+  #complete(thread: string, line: LogLine, process: LoggedProcess, facts: InitFacts, place: LogPlace): RankRecord | undefined {
     const open = this.#threads.get(thread);
     const isItsEnd =
       open !== undefined &&
@@ -119,7 +119,7 @@ export class CommunicatorBook {
     line: LogLine,
     process: LoggedProcess,
     event: LogEvent & { kind: 'ended' },
-    place: Place,
+    place: LogPlace,
   ): RankRecord | undefined {
     if (event.aborted) return undefined;
     const communicator =
@@ -136,7 +136,7 @@ export class CommunicatorBook {
   }
 
   /** The record that a line belongs to which names no communicator. */
-  #recordOf(thread: string, line: LogLine, process: LoggedProcess, event: LogEvent, place: Place): RankRecord | undefined {
+  #recordOf(thread: string, line: LogLine, process: LoggedProcess, event: LogEvent, place: LogPlace): RankRecord | undefined {
     const open = this.#threads.get(thread);
     const begins =
       event.kind === 'trees' ||
@@ -158,7 +158,7 @@ export class CommunicatorBook {
     return this.#newRecord(thread, line, process, place);
   }
 
-  #newRecord(thread: string, line: LogLine, process: LoggedProcess, place: Place): RankRecord | undefined {
+  #newRecord(thread: string, line: LogLine, process: LoggedProcess, place: LogPlace): RankRecord | undefined {
     if (this.#records >= RECORD_LIMIT) {
       this.#room.refused++;
       return undefined;

@@ -2,13 +2,13 @@ import type { ChannelGraph, HostGraphs } from '../graph/graph.js';
 import { nvlsHeadRanks } from '../graph/merge/nvls.js';
 import { ringFrom, ringNeighbours, treeLinks } from '../graph/merge/links.js';
 import { kindOf } from '../graph/merge/nodes.js';
-import type { Connection } from '../graph/transports/connection.js';
+import type { PlannedConnection } from '../graph/transports/connection.js';
 import type { Direction, Transports } from '../graph/transports/transports.js';
 import { pathTypeNames } from '../topology/types.js';
 import type { Plan } from '../plan/plan.js';
 import type { SearchResult } from './events.js';
 import type { LogFinding } from './finding.js';
-import type { Place } from './line.js';
+import type { LogPlace } from './line.js';
 import { type LoggedCommunicator, type LoggedRank, TREE_STRIDE, UNKNOWN } from './model.js';
 
 /** One decision that the log and the plan give different answers to. */
@@ -17,7 +17,7 @@ export interface PlanDifference {
   readonly decision: string;
   readonly logged: string;
   readonly planned: string;
-  readonly place: Place;
+  readonly place: LogPlace;
 }
 
 /** Result of a comparison: differences in the order of NCCL's decisions, and the number of decisions compared. */
@@ -81,7 +81,7 @@ class Comparison implements PlanComparison {
   readonly differences: PlanDifference[] = [];
   compared = 0;
 
-  check(decision: string, logged: string, planned: string, place: Place): void {
+  check(decision: string, logged: string, planned: string, place: LogPlace): void {
     this.compared++;
     if (logged !== planned) this.differences.push({ decision, logged, planned, place });
   }
@@ -227,7 +227,7 @@ function plannedLinks(plan: Plan, transports: Transports, record: LoggedRank, en
   return planned;
 }
 
-function plannedLink(connection: Connection, { rank }: LoggedRank): string {
+function plannedLink(connection: PlannedConnection, { rank }: LoggedRank): string {
   if (connection.via === 'P2P') return connection.relay === undefined ? 'P2P' : `P2P by way of rank ${connection.relay}`;
   if (connection.via === 'SHM' || connection.via === 'none') return connection.via;
   const proxy = connection.proxyRank === rank ? '' : `(${connection.proxyRank})`;

@@ -1,4 +1,4 @@
-import type { Place } from './line.js';
+import type { LogPlace } from './line.js';
 import type { Kind } from './rules/rule.js';
 
 /** Stable name of what is found; docs/log.md lists them. Rules bring their own (rules/). */
@@ -23,7 +23,7 @@ export interface LogFinding {
   readonly cause: string;
   readonly remedy: string;
   /** Some of the lines that show it, the first one first. */
-  readonly places: readonly Place[];
+  readonly places: readonly LogPlace[];
   /** The first line that shows it. */
   readonly quote?: string;
   /** Messages of that line's thread around it. */

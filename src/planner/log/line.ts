@@ -1,5 +1,5 @@
 /** A place in the input: which file, by its position among those given, and which line, 1-based. */
-export interface Place {
+export interface LogPlace {
   readonly file: number;
   readonly line: number;
 }

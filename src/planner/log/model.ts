@@ -1,6 +1,6 @@
 import type { CallDifference } from './calls.js';
 import type { NetDevice, SearchResult, Transport } from './events.js';
-import type { Place } from './line.js';
+import type { LogPlace } from './line.js';
 import type { RuleHit } from './rule-book.js';
 import type { LoggedMachine } from './system-block.js';
 import type { MeasuredTable } from './table.js';
@@ -8,7 +8,7 @@ import type { Timeout } from './watchdog.js';
 
 /** All that a log told, as far as it is kept: what the checks and the summary are made from. */
 export interface LogModel {
-  /** Names of the files, by {@link Place.file}. */
+  /** Names of the files, by {@link LogPlace.file}. */
   readonly files: readonly string[];
   readonly lines: { readonly all: number; readonly nccl: number };
   readonly communicators: readonly LoggedCommunicator[];
@@ -27,9 +27,9 @@ export interface LogModel {
   /** The job says that it came to its end: a test its summary, or a rank that it destroyed its communicator. */
   readonly finished: boolean;
   /** Lines that were NCCL's and are not whole, by host; `''` where not even the host can be told. */
-  readonly cutLines: ReadonlyMap<string, { readonly count: number; readonly first: Place }>;
+  readonly cutLines: ReadonlyMap<string, { readonly count: number; readonly first: LogPlace }>;
   /** The file whose last line has no end and is NCCL's. */
-  readonly unfinishedLine: Place | undefined;
+  readonly unfinishedLine: LogPlace | undefined;
   /** Things that were dropped for lack of room. */
   readonly left: { readonly communicators: number; readonly details: number; readonly processes: number };
 }
@@ -38,22 +38,22 @@ export interface LogModel {
 export interface LoggedProcess {
   readonly host: string;
   readonly pid: number;
-  readonly version: { readonly text: string; readonly place: Place } | undefined;
+  readonly version: { readonly text: string; readonly place: LogPlace } | undefined;
   /** Settings of NCCL that it said to have found. */
-  readonly environment: ReadonlyMap<string, { readonly value: string; readonly place: Place }>;
+  readonly environment: ReadonlyMap<string, { readonly value: string; readonly place: LogPlace }>;
   /** Devices by network, as `NET/IB : Using …` lists them; empty where none was found. */
-  readonly devices: ReadonlyMap<string, { readonly devices: readonly NetDevice[]; readonly place: Place }>;
+  readonly devices: ReadonlyMap<string, { readonly devices: readonly NetDevice[]; readonly place: LogPlace }>;
   /** `Using network IB`. */
-  readonly network: { readonly name: string; readonly place: Place } | undefined;
+  readonly network: { readonly name: string; readonly place: LogPlace } | undefined;
   /** True if network devices were merged to larger ones: their numbers are not those of `devices`. */
   readonly mergedNics: boolean;
   /** Versions of the interface of network plugins: the newest that NCCL sought in vain, and the one that it loaded. */
   readonly pluginSought: number | undefined;
-  readonly plugin: { readonly name: string; readonly version: number; readonly place: Place } | undefined;
+  readonly plugin: { readonly name: string; readonly version: number; readonly place: LogPlace } | undefined;
   /** The file of the network plugin, empty where NCCL found none. */
-  readonly pluginPath: { readonly path: string; readonly place: Place } | undefined;
+  readonly pluginPath: { readonly path: string; readonly place: LogPlace } | undefined;
   /** NCCL's lines about P2P that it could not use. */
-  readonly noP2p: { readonly text: string; readonly place: Place } | undefined;
+  readonly noP2p: { readonly text: string; readonly place: LogPlace } | undefined;
 }
 
 /** Progress of a rank in init, by the last line that it wrote. */
@@ -82,9 +82,9 @@ export interface LoggedRank {
   readonly cudaDev: number;
   readonly nvmlDev: number | undefined;
   readonly busId: string | undefined;
-  readonly started: Place | undefined;
-  readonly completed: Place | undefined;
-  readonly last: Place;
+  readonly started: LogPlace | undefined;
+  readonly completed: LogPlace | undefined;
+  readonly last: LogPlace;
   readonly stage: Stage;
   readonly initSeconds: number | undefined;
   /** `Channel 00/16 : 0 1 …`, which rank 0 writes: by channel. */
@@ -94,17 +94,17 @@ export interface LoggedRank {
   /** By channel, three children and parent: -1 for none, {@link UNKNOWN} where not known. */
   readonly trees: Int32Array;
   /** Lines of `Ring` and `Trees`. */
-  readonly ringPlace: Place | undefined;
-  readonly treesPlace: Place | undefined;
+  readonly ringPlace: LogPlace | undefined;
+  readonly treesPlace: LogPlace | undefined;
   readonly links: readonly LoggedLink[];
-  readonly searches: ReadonlyMap<string, { readonly result: SearchResult; readonly place: Place }>;
+  readonly searches: ReadonlyMap<string, { readonly result: SearchResult; readonly place: LogPlace }>;
   readonly channelCounts:
-    { readonly coll: number; readonly nvls: number | undefined; readonly p2p: number; readonly place: Place } | undefined;
-  readonly nvlsHeads: ReadonlyMap<number, { readonly ranks: readonly number[]; readonly place: Place }>;
+    { readonly coll: number; readonly nvls: number | undefined; readonly p2p: number; readonly place: LogPlace } | undefined;
+  readonly nvlsHeads: ReadonlyMap<number, { readonly ranks: readonly number[]; readonly place: LogPlace }>;
   /** True if its host has NVLink, as far as the log shows. */
   readonly nvlink: boolean;
-  readonly nvls: { readonly available: boolean; readonly place: Place } | undefined;
-  readonly ringNetwork: { readonly gdr: boolean; readonly pxn: boolean; readonly place: Place } | undefined;
+  readonly nvls: { readonly available: boolean; readonly place: LogPlace } | undefined;
+  readonly ringNetwork: { readonly gdr: boolean; readonly pxn: boolean; readonly place: LogPlace } | undefined;
   readonly choices: ReadonlyMap<string, { readonly algorithm: string; readonly protocol: string; readonly channels: number }>;
 }
 
@@ -118,7 +118,7 @@ export interface RingOrder {
   readonly ranks: readonly number[];
   /** True if ranks are missing at the end: NCCL cuts long lines itself. */
   readonly cut: boolean;
-  readonly place: Place;
+  readonly place: LogPlace;
 }
 
 /** A rank's connection to another, with the number of its channels. */
@@ -130,7 +130,7 @@ export interface LoggedLink {
   /** Bits of these channels, 0 to 31 and 32 to 63. */
   readonly low: number;
   readonly high: number;
-  readonly place: Place;
+  readonly place: LogPlace;
 }
 
 /** Warnings that no rule knows and that read alike, but for numbers and names. */
@@ -141,7 +141,7 @@ export interface LoggedWarning {
   readonly count: number;
   /** A call of the same thread gave an error back right after the first. */
   readonly failed: boolean;
-  readonly places: readonly Place[];
+  readonly places: readonly LogPlace[];
   readonly ranks: readonly string[];
   /** Messages of the same thread before and after the first. */
   readonly before: readonly string[];

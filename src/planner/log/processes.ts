@@ -1,15 +1,15 @@
 import type { LogEvent } from './events.js';
-import type { KnownProcesses, Place } from './line.js';
+import type { KnownProcesses, LogPlace } from './line.js';
 import type { LoggedProcess } from './model.js';
 import { ownText } from './own-text.js';
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
 interface GrowingProcess extends Mutable<LoggedProcess> {
-  readonly environment: Map<string, { readonly value: string; readonly place: Place }>;
+  readonly environment: Map<string, { readonly value: string; readonly place: LogPlace }>;
   readonly devices: Map<
     string,
-    { readonly devices: readonly { readonly number: number; readonly name: string }[]; readonly place: Place }
+    { readonly devices: readonly { readonly number: number; readonly name: string }[]; readonly place: LogPlace }
   >;
 }
 
@@ -90,7 +90,7 @@ export class ProcessBook implements KnownProcesses {
   }
 
   /** @returns whether the event is about the process rather than about a communicator */
-  hear(process: LoggedProcess, event: LogEvent, place: Place): boolean {
+  hear(process: LoggedProcess, event: LogEvent, place: LogPlace): boolean {
     const growing: GrowingProcess = process as GrowingProcess;
     switch (event.kind) {
       case 'version':

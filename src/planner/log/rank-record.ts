@@ -1,5 +1,5 @@
 import type { InitFacts, LogEvent, SearchResult, Transport } from './events.js';
-import type { Place } from './line.js';
+import type { LogPlace } from './line.js';
 import { type LoggedLink, type LoggedProcess, type LoggedRank, type RingOrder, Stage, TREE_STRIDE, UNKNOWN } from './model.js';
 
 /** Room for details, shared by all ranks of a log: counts down, and nothing is kept when it is used up. */
@@ -19,28 +19,28 @@ export class RankRecord implements LoggedRank {
   nRanks: number | undefined;
   nNodes: number | undefined;
   facts: InitFacts | undefined;
-  started: Place | undefined;
-  completed: Place | undefined;
+  started: LogPlace | undefined;
+  completed: LogPlace | undefined;
   stage: Stage = Stage.BEGUN;
   initSeconds: number | undefined;
   ring: Int32Array = new Int32Array(0);
   trees: Int32Array = new Int32Array(0);
-  ringPlace: Place | undefined;
-  treesPlace: Place | undefined;
+  ringPlace: LogPlace | undefined;
+  treesPlace: LogPlace | undefined;
   channelCounts: LoggedRank['channelCounts'];
   nvlink = false;
   nvls: LoggedRank['nvls'];
   ringNetwork: LoggedRank['ringNetwork'];
   readonly ringOrders = new Map<number, RingOrder>();
-  readonly searches = new Map<string, { readonly result: SearchResult; readonly place: Place }>();
-  readonly nvlsHeads = new Map<number, { readonly ranks: readonly number[]; readonly place: Place }>();
+  readonly searches = new Map<string, { readonly result: SearchResult; readonly place: LogPlace }>();
+  readonly nvlsHeads = new Map<number, { readonly ranks: readonly number[]; readonly place: LogPlace }>();
   readonly choices = new Map<string, { readonly algorithm: string; readonly protocol: string; readonly channels: number }>();
   readonly #links = new Map<string, GrowingLink>();
 
   constructor(
     readonly process: LoggedProcess,
     readonly cudaDev: number,
-    public last: Place,
+    public last: LogPlace,
     readonly room: Room,
   ) {}
 
@@ -62,7 +62,7 @@ export class RankRecord implements LoggedRank {
     this.nRanks = facts.nRanks;
   }
 
-  hear(event: LogEvent, place: Place): void {
+  hear(event: LogEvent, place: LogPlace): void {
     this.last = place;
     switch (event.kind) {
       case 'nodes':
@@ -129,7 +129,7 @@ export class RankRecord implements LoggedRank {
     }
   }
 
-  complete(facts: InitFacts, place: Place): void {
+  complete(facts: InitFacts, place: LogPlace): void {
     this.begin({ ...this.facts, ...facts });
     this.completed = place;
     this.last = place;
@@ -180,7 +180,7 @@ export class RankRecord implements LoggedRank {
     action();
   }
 
-  #setRing({ channel, prev, next }: LogEvent & { kind: 'ring' }, place: Place): void {
+  #setRing({ channel, prev, next }: LogEvent & { kind: 'ring' }, place: LogPlace): void {
     this.#keep(2, () => {
       this.ring = grown(this.ring, (channel + 1) * 2, -1);
       this.ring[channel * 2] = prev;
@@ -189,7 +189,7 @@ export class RankRecord implements LoggedRank {
     });
   }
 
-  #setTrees({ links }: LogEvent & { kind: 'trees' }, place: Place): void {
+  #setTrees({ links }: LogEvent & { kind: 'trees' }, place: LogPlace): void {
     const channels = Math.max(0, ...links.map(({ channel }) => channel + 1));
     this.#keep(channels * TREE_STRIDE, () => {
       this.trees = grown(this.trees, channels * TREE_STRIDE, UNKNOWN);
@@ -199,7 +199,7 @@ export class RankRecord implements LoggedRank {
     });
   }
 
-  #connect(peer: number, end: 'send' | 'receive', transport: Transport, channel: number, place: Place): void {
+  #connect(peer: number, end: 'send' | 'receive', transport: Transport, channel: number, place: LogPlace): void {
     const key = `${peer} ${end} ${transport.name} ${transport.nic ?? ''} ${transport.via ?? ''} ${transport.gdr === true ? 'gdr' : ''}`;
     let link = this.#links.get(key);
     if (link === undefined) {

@@ -1,7 +1,7 @@
 import { CallBook } from './calls.js';
 import { CommunicatorBook } from './communicator-book.js';
 import type { LogEvent } from './events.js';
-import { type LogLine, type Place, readLine, withMarker, withoutColours } from './line.js';
+import { type LogLine, type LogPlace, readLine, withMarker, withoutColours } from './line.js';
 import { readMessage, readVersion } from './message.js';
 import type { LogModel } from './model.js';
 import { ownText } from './own-text.js';
@@ -37,14 +37,14 @@ export class NcclLogReader {
   readonly #warnings = new WarningBook();
   readonly #systems = new SystemBlocks();
   readonly #watchdog = new WatchdogBook();
-  readonly #cut = new Map<string, { count: number; readonly first: Place }>();
+  readonly #cut = new Map<string, { count: number; readonly first: LogPlace }>();
   #line = 0;
   #allLines = 0;
   #ncclLines = 0;
   /** A communicator was destroyed, and none was begun since. */
   #destroyed = false;
-  #version: { readonly text: string; readonly place: Place } | undefined;
-  #unfinished: Place | undefined;
+  #version: { readonly text: string; readonly place: LogPlace } | undefined;
+  #unfinished: LogPlace | undefined;
 
   /** Lines from now on are of this file. */
   openFile(name: string): void {
@@ -56,7 +56,7 @@ export class NcclLogReader {
   readLine(text: string): void {
     this.#line++;
     this.#allLines++;
-    const place: Place = { file: Math.max(0, this.#files.length - 1), line: this.#line };
+    const place: LogPlace = { file: Math.max(0, this.#files.length - 1), line: this.#line };
     const pieces = unwrapped(text);
     if (pieces === undefined) this.#read(withMarker(withoutColours(text)), place);
     else for (const piece of pieces) this.#read(withMarker(withoutColours(piece)), place);
@@ -95,7 +95,7 @@ export class NcclLogReader {
     };
   }
 
-  #read(text: string, place: Place): void {
+  #read(text: string, place: LogPlace): void {
     const { lines, before, broken, other } = readLine(text, this.#processes);
     if (lines.length > 0) {
       this.#ncclLines++;
@@ -110,7 +110,7 @@ export class NcclLogReader {
     if (!broken) this.#readOther(text, place);
   }
 
-  #readOther(text: string, place: Place): void {
+  #readOther(text: string, place: LogPlace): void {
     this.#tables.read(text, place);
     this.#watchdog.read(text, place);
     // `NCCL version` stands alone where NCCL_DEBUG=VERSION wrote it, or a launcher split the line.
@@ -125,7 +125,7 @@ export class NcclLogReader {
     return host.slice(host.lastIndexOf(' ') + 1);
   }
 
-  #readNccl(line: LogLine, text: string, place: Place): void {
+  #readNccl(line: LogLine, text: string, place: LogPlace): void {
     const process = this.#processes.find(line.host, line.pid);
     if (process === undefined) return;
     if (this.#version !== undefined) {
@@ -164,13 +164,13 @@ export class NcclLogReader {
     this.#communicators.hear(line, process, event, place);
   }
 
-  #whoWrote(line: LogLine, event: LogEvent, place: Place, text: string): string {
+  #whoWrote(line: LogLine, event: LogEvent, place: LogPlace, text: string): string {
     const process = this.#processes.find(line.host, line.pid);
     const rank = process === undefined ? -1 : (this.#communicators.hear(line, process, event, place)?.rank ?? -1);
     return rank < 0 ? rankIn(text) || processName(line) : `rank ${rank}`;
   }
 
-  #countCut(host: string, place: Place): void {
+  #countCut(host: string, place: LogPlace): void {
     const known = this.#cut.get(host);
     if (known === undefined) this.#cut.set(host, { count: 1, first: place });
     else known.count++;

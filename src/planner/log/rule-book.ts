@@ -1,4 +1,4 @@
-import type { Place } from './line.js';
+import type { LogPlace } from './line.js';
 import { NeedleFinder } from './needles.js';
 import { ownText } from './own-text.js';
 import { lineRules } from './rules/all.js';
@@ -12,14 +12,14 @@ export interface RuleHit {
   readonly groups: readonly string[];
   /** The first line. */
   readonly text: string;
-  readonly places: readonly Place[];
+  readonly places: readonly LogPlace[];
   /** Ranks or processes that wrote such lines. */
   readonly who: readonly string[];
 }
 
 interface GrowingHit extends RuleHit {
   count: number;
-  readonly places: Place[];
+  readonly places: LogPlace[];
   readonly who: string[];
 }
 
@@ -43,7 +43,7 @@ export class RuleBook {
   }
 
   /** @param who names the rank or process that wrote the line; asked only where a rule matches */
-  read(text: string, place: Place, who: () => string): LineRule | undefined {
+  read(text: string, place: LogPlace, who: () => string): LineRule | undefined {
     const match = this.#match(text);
     if (match === undefined) return undefined;
     const { rule, groups } = match;

@@ -1,4 +1,4 @@
-import type { Place } from './line.js';
+import type { LogPlace } from './line.js';
 import { ownText } from './own-text.js';
 
 /** A link of the machine as NCCL prints it, in its direction; bandwidth in GB/s. */
@@ -48,7 +48,7 @@ export class SystemBlocks {
   readonly #open = new Map<string, Block>();
   readonly #machines = new Map<string, LoggedMachine>();
 
-  read(message: string, host: string, thread: string, torn: boolean, place: Place): void {
+  read(message: string, host: string, thread: string, torn: boolean, place: LogPlace): void {
     const first = message.charCodeAt(0);
     if (first === 61 /* = */) this.#readRule(message, host, thread);
     else if (this.#open.size > 0) {
@@ -76,7 +76,7 @@ export class SystemBlocks {
   }
 }
 
-function readNode(block: Block, message: string, place: Place): void {
+function readNode(block: Block, message: string, place: LogPlace): void {
   const root = nodeForm.exec(message);
   if (root !== null) {
     const [, rootName = '', arch, vendor, model] = root;

@@ -1,4 +1,4 @@
-import type { Place } from './line.js';
+import type { LogPlace } from './line.js';
 import { ownText } from './own-text.js';
 
 /** A row of a table that nccl-tests printed; bandwidths in GB/s as it defines them. */
@@ -11,7 +11,7 @@ export interface MeasuredRow {
   readonly busGBps: number;
   /** Wrong elements, of both; NaN where they were not counted. */
   readonly wrong: number;
-  readonly place: Place;
+  readonly place: LogPlace;
 }
 
 /** One table: what a run of an nccl-tests program measured. */
@@ -70,16 +70,16 @@ export class TableReader {
   #isCpuTime = false;
   /** The names of columns stand above: numbers that follow are rows. */
   #isTable = false;
-  #pendingAt: Place | undefined;
-  #broken: Place | undefined;
+  #pendingAt: LogPlace | undefined;
+  #broken: LogPlace | undefined;
   #open: MeasuredTable | undefined;
 
   /** The first row that begins and does not end, or line of numbers below the head of a table that is no row. */
-  get broken(): Place | undefined {
+  get broken(): LogPlace | undefined {
     return this.#broken ?? this.#pendingAt;
   }
 
-  read(text: string, place: Place): void {
+  read(text: string, place: LogPlace): void {
     const start = text.search(/[^\s]/);
     if (start < 0) return;
     const first = text.charCodeAt(start);
@@ -120,7 +120,7 @@ export class TableReader {
     }
   }
 
-  #readRow(text: string, place: Place): void {
+  #readRow(text: string, place: LogPlace): void {
     // A launcher's `[0]` may stand anywhere in the row, for the row is written in pieces.
     const fields = text
       .slice(0, ROW_LENGTH)
@@ -157,7 +157,7 @@ export class TableReader {
   }
 
   /** A row is written in three pieces, and ranks may write their own lines between them. */
-  #whole(fields: readonly string[], place: Place): MeasuredRow | undefined {
+  #whole(fields: readonly string[], place: LogPlace): MeasuredRow | undefined {
     const isBeginning = types.has(fields[2] ?? '');
     if (!isBeginning && (this.#pending.length === 0 || !fields.every((field) => numberForm.test(field)))) {
       if (this.#isTable && fields.length > 2 && fields.every((field) => numberForm.test(field))) this.#broken ??= place;
@@ -205,7 +205,7 @@ const types = new Set([
  * `size count type [redop] [root] time algbw busbw #wrong time algbw busbw #wrong`, with four more after each `#wrong` in
  * reports of iterations, and a time of day at the end where one was asked for; a row that is not whole is none.
  */
-function readFields(all: readonly string[], place: Place): MeasuredRow | undefined {
+function readFields(all: readonly string[], place: LogPlace): MeasuredRow | undefined {
   const type = all[2] ?? '';
   const fields = /^\d+-\d\d-\d\d$/.test(all.at(-2) ?? '') && (all.at(-1) ?? '').includes(':') ? all.slice(0, -2) : all;
   if (!types.has(type) || fields.length < 11 || fields.length > 21) return undefined;

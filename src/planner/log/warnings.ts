@@ -1,4 +1,4 @@
-import type { LogLine, Place } from './line.js';
+import type { LogLine, LogPlace } from './line.js';
 import type { LoggedWarning } from './model.js';
 import { ownText } from './own-text.js';
 
@@ -12,7 +12,7 @@ const RECENT_LINES = 48;
 interface Growing extends LoggedWarning {
   count: number;
   failed: boolean;
-  readonly places: Place[];
+  readonly places: LogPlace[];
   readonly ranks: string[];
   readonly before: string[];
   readonly after: string[];
@@ -38,7 +38,7 @@ export class WarningBook {
   }
 
   /** @param rank undefined or -1 where the line's communicator is not known */
-  add(line: LogLine, rank: number | undefined, thread: string, place: Place): void {
+  add(line: LogLine, rank: number | undefined, thread: string, place: LogPlace): void {
     const key = `${line.source?.replace(/:\d+$/, '') ?? ''} ${alike(line.message)}`;
     let known = this.#kinds.get(key);
     if (known === undefined) {
@@ -67,7 +67,7 @@ export class WarningBook {
     line: LogLine,
     { where, result }: { readonly where: string; readonly result: number },
     thread: string,
-    place: Place,
+    place: LogPlace,
   ): void {
     // 7 is ncclInProgress, which is no error.
     if (result === 0 || result === 7) return;

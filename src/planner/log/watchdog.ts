@@ -1,4 +1,4 @@
-import type { Place } from './line.js';
+import type { LogPlace } from './line.js';
 import { ownText } from './own-text.js';
 
 /** A rank's collective that PyTorch's watchdog gave up on. */
@@ -14,7 +14,7 @@ export interface Timeout {
   /** Numbers of the last collective that was enqueued and that was completed. */
   enqueued: number | undefined;
   completed: number | undefined;
-  readonly place: Place;
+  readonly place: LogPlace;
 }
 
 const TIMEOUT_LIMIT = 100_000;
@@ -27,7 +27,7 @@ const lastForm =
 export class WatchdogBook {
   readonly #timeouts = new Map<string, Timeout>();
 
-  read(text: string, place: Place): void {
+  read(text: string, place: LogPlace): void {
     if (text.includes('Watchdog caught')) this.#readWork(text, place);
     else if (text.includes('last enqueued')) this.#readLast(text);
   }
@@ -36,7 +36,7 @@ export class WatchdogBook {
     return [...this.#timeouts.values()];
   }
 
-  #readWork(text: string, place: Place): void {
+  #readWork(text: string, place: LogPlace): void {
     const [, group = '', rank, sequence, operation = '', elements, timeout] = workForm.exec(text) ?? [];
     if (rank === undefined) return;
     const key = `${rank} ${sequence ?? ''} ${operation}`;

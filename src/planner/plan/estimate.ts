@@ -2,7 +2,7 @@ import { busFactor, type Choice, choose } from '../tuning/choose.js';
 import { generationOf } from '../tuning/constants.js';
 import type { TuningInput } from '../tuning/input.js';
 import type { Collective } from '../tuning/names.js';
-import { type CallOptions, predict } from '../tuning/predict.js';
+import { type PredictOptions, predict } from '../tuning/predict.js';
 import type { Tuning } from '../tuning/tune.js';
 
 /** Expected time of a call, from published measurements. */
@@ -84,7 +84,12 @@ export interface EstimateTerms {
  * @returns undefined where NCCL has nothing to choose from, and for one rank, which exchanges nothing
  * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name
  */
-export function estimate(tuning: Tuning, collective: Collective, bytes: number, options: CallOptions = {}): Estimate | undefined {
+export function estimate(
+  tuning: Tuning,
+  collective: Collective,
+  bytes: number,
+  options: PredictOptions = {},
+): Estimate | undefined {
   const terms = estimateTerms(tuning, collective, bytes, options);
   if (terms === undefined) return undefined;
   const { algorithm, protocol } = terms.choice;
@@ -107,7 +112,7 @@ export function estimateTerms(
   tuning: Tuning,
   collective: Collective,
   bytes: number,
-  options: CallOptions,
+  options: PredictOptions,
 ): EstimateTerms | undefined {
   const { input } = tuning;
   const choice = choose(tuning, collective, bytes, options);

@@ -3,7 +3,7 @@ import { p2pSchedule, ranksOfNode, treeLinks } from '../graph/merge/links.js';
 import type { Merged } from '../graph/merge/merge.js';
 import { collnetDirectOf } from '../graph/merge/collnet.js';
 import { nvlsHeadRanks } from '../graph/merge/nvls.js';
-import type { Algorithm } from '../tuning/names.js';
+import type { NcclAlgorithm } from '../tuning/names.js';
 import { collnetChainSchedule, collnetDirectSchedule } from './collnet.js';
 import { nvlsSchedule } from './nvls.js';
 import { pairsSchedule } from './pairs.js';
@@ -14,7 +14,7 @@ import { treeSchedule } from './tree.js';
 
 /** The way of a collective, as far as its schedule depends on it; `Choice` of tuning/ is one. */
 export interface ScheduledWay {
-  readonly algorithm: Algorithm;
+  readonly algorithm: NcclAlgorithm;
   readonly nChannels: number;
   readonly chunkBytes: number;
 }

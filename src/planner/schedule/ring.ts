@@ -19,7 +19,7 @@ export interface RingInput {
 }
 
 /** A rank's view of its ring. */
-interface Place {
+interface RingView {
   readonly order: ArrayLike<number>;
   readonly position: number;
   readonly nRanks: number;
@@ -56,7 +56,7 @@ function dataOfChannel({ collective, bytes }: ScheduledCall, nRanks: number, nCh
   return channelRange(isShared ? bytes / nRanks : bytes, nChannels, channel);
 }
 
-function movesOf(call: ScheduledCall, place: Place, own: Range, chunkBytes: number): Iterable<Move> {
+function movesOf(call: ScheduledCall, place: RingView, own: Range, chunkBytes: number): Iterable<Move> {
   const part = call.bytes / place.nRanks;
   switch (call.collective) {
     case 'AllReduce':
@@ -74,7 +74,7 @@ function movesOf(call: ScheduledCall, place: Place, own: Range, chunkBytes: numb
   }
 }
 
-function* allReduce({ position, nRanks, from, to }: Place, own: Range, chunkBytes: number): Generator<Move> {
+function* allReduce({ position, nRanks, from, to }: RingView, own: Range, chunkBytes: number): Generator<Move> {
   const receive = [from];
   const send = [to];
   for (const round of roundsOf(own, nRanks, chunkBytes)) {
@@ -96,7 +96,12 @@ function* allReduce({ position, nRanks, from, to }: Place, own: Range, chunkByte
   }
 }
 
-function* allGather({ order, position, nRanks, from, to }: Place, own: Range, part: number, chunkBytes: number): Generator<Move> {
+function* allGather(
+  { order, position, nRanks, from, to }: RingView,
+  own: Range,
+  part: number,
+  chunkBytes: number,
+): Generator<Move> {
   const receive = [from];
   const send = [to];
   for (const { offset, bytes } of chunksOf(own, chunkBytes)) {
@@ -108,7 +113,7 @@ function* allGather({ order, position, nRanks, from, to }: Place, own: Range, pa
 }
 
 function* reduceScatter(
-  { order, position, nRanks, from, to }: Place,
+  { order, position, nRanks, from, to }: RingView,
   own: Range,
   part: number,
   chunkBytes: number,
@@ -123,7 +128,12 @@ function* reduceScatter(
   }
 }
 
-function* broadcast({ order, position, nRanks, from, to }: Place, own: Range, root: number, chunkBytes: number): Generator<Move> {
+function* broadcast(
+  { order, position, nRanks, from, to }: RingView,
+  own: Range,
+  root: number,
+  chunkBytes: number,
+): Generator<Move> {
   const isRoot = order[position] === root;
   const isLast = order[(position + 1) % nRanks] === root;
   for (const { offset, bytes } of chunksOf(own, chunkBytes)) {
@@ -131,7 +141,7 @@ function* broadcast({ order, position, nRanks, from, to }: Place, own: Range, ro
   }
 }
 
-function* reduce({ order, position, nRanks, from, to }: Place, own: Range, root: number, chunkBytes: number): Generator<Move> {
+function* reduce({ order, position, nRanks, from, to }: RingView, own: Range, root: number, chunkBytes: number): Generator<Move> {
   const isRoot = order[position] === root;
   const isFirst = order[(position - 1 + nRanks) % nRanks] === root;
   for (const { offset, bytes } of chunksOf(own, chunkBytes)) {

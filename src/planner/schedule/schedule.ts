@@ -9,7 +9,7 @@ export interface Schedule {
   readonly call: ScheduledCall;
   readonly nRanks: number;
   /** Connections, by the numbers that moves use. */
-  readonly connections: readonly Connection[];
+  readonly connections: readonly ScheduledConnection[];
   readonly workers: readonly Worker[];
 }
 
@@ -54,7 +54,7 @@ export interface ScheduledCall {
 }
 
 /** A FIFO from one rank to another: messages leave it in the order in which they entered. */
-export interface Connection {
+export interface ScheduledConnection {
   readonly from: number;
   readonly to: number;
   readonly channel: number;
@@ -96,7 +96,7 @@ export interface Move {
 
 /** Numbers connections while a schedule is made. */
 export class ConnectionTable {
-  readonly all: Connection[] = [];
+  readonly all: ScheduledConnection[] = [];
 
   add(from: number, to: number, channel: number, via: ConnectionKind = 'direct', phase = 0): number {
     return this.all.push({ from, to, channel, via, phase }) - 1;

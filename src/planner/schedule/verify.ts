@@ -1,4 +1,4 @@
-import { type Connection, NETWORK_RANK, type Move, type Schedule, type ScheduledCall } from './schedule.js';
+import { type ScheduledConnection, NETWORK_RANK, type Move, type Schedule, type ScheduledCall } from './schedule.js';
 
 /** First fault of a schedule; `undefined` if there is none. */
 export type ScheduleFault = string | undefined;
@@ -70,7 +70,7 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
 function execute(
   move: Move,
   rank: number,
-  connections: readonly Connection[],
+  connections: readonly ScheduledConnection[],
   queues: Float64Array[][],
   inputs: readonly Float64Array[],
   outputs: readonly Float64Array[],
@@ -111,7 +111,7 @@ function add(sum: Float64Array, other: Float64Array): void {
   for (let index = 0; index < sum.length; index++) sum[index] = (sum[index] ?? 0) + (other[index] ?? 0);
 }
 
-function awaited(move: Move | undefined, connections: readonly Connection[], queues: readonly Float64Array[][]): string {
+function awaited(move: Move | undefined, connections: readonly ScheduledConnection[], queues: readonly Float64Array[][]): string {
   const empty = move?.receive.find((number) => queues[number]?.length === 0);
   if (empty !== undefined) return `for a message from rank ${connections[empty]?.from ?? -1}`;
   return `until rank ${connections[move?.send[0] ?? 0]?.to ?? -1} has room`;

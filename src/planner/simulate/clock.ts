@@ -1,4 +1,4 @@
-import type { Connection, Move, Worker } from '../schedule/schedule.js';
+import type { ScheduledConnection, Move, Worker } from '../schedule/schedule.js';
 
 /** Costs of an execution, by connection and by worker. Times in µs, rates in bytes per µs. */
 export interface Timing {
@@ -59,7 +59,7 @@ export type SliceListener = (slice: {
  */
 export function runClock(
   workers: readonly Worker[],
-  connections: readonly Connection[],
+  connections: readonly ScheduledConnection[],
   timing: Timing,
   listen?: SliceListener,
 ): Finished {

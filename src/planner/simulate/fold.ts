@@ -1,4 +1,4 @@
-import { type Connection, ConnectionTable, type Schedule, type Worker } from '../schedule/schedule.js';
+import { type ScheduledConnection, ConnectionTable, type Schedule, type Worker } from '../schedule/schedule.js';
 
 /**
  * Simulates one host for all: where every host does the same, what a rank gets from the host before is what the same
@@ -43,7 +43,7 @@ export function foldHosts(schedule: Schedule, perHost: number): Schedule {
  * @param describe what of a connection its time depends on
  */
 export function channelsThatDiffer(
-  connections: readonly Connection[],
+  connections: readonly ScheduledConnection[],
   describe: (connection: number) => string,
 ): ReadonlySet<number> {
   const signatures = new Map<number, string[]>();

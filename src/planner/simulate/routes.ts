@@ -3,7 +3,7 @@ import type { Merged } from '../graph/merge/merge.js';
 import { kindOf } from '../graph/merge/nodes.js';
 import { Transports } from '../graph/transports/transports.js';
 import type { Parameters } from '../parameters.js';
-import { NETWORK_RANK, type Connection } from '../schedule/schedule.js';
+import { NETWORK_RANK, type ScheduledConnection } from '../schedule/schedule.js';
 import { nvLinkGBps } from '../topology/bandwidths.js';
 import type { LocalSystem } from '../topology/local-systems.js';
 import { nodeName } from '../topology/system.js';
@@ -50,7 +50,7 @@ export class Routes {
     this.#transports = new Transports(cluster.merged, cluster.machines, cluster.parameters);
   }
 
-  of({ from, to, channel, via }: Connection, kind: ChannelKind): Route {
+  of({ from, to, channel, via }: ScheduledConnection, kind: ChannelKind): Route {
     const { nodes } = this.#cluster.merged;
     const fromNode = nodes.rankToNode[from] ?? 0;
     const toNode = nodes.rankToNode[to] ?? 0;

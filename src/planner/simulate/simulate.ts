@@ -1,6 +1,6 @@
 import { collectiveSchedule, messagesSchedule, pairsWay } from '../schedule/from-plan.js';
 import {
-  type Connection,
+  type ScheduledConnection,
   NETWORK_RANK,
   type Schedule,
   type ScheduledCall,
@@ -10,7 +10,7 @@ import {
 import { type Choice, choose } from '../tuning/choose.js';
 import { type Generation, generationOf } from '../tuning/constants.js';
 import { type Collective, collectives, type Protocol } from '../tuning/names.js';
-import type { CallOptions } from '../tuning/predict.js';
+import type { PredictOptions } from '../tuning/predict.js';
 import type { Tuning } from '../tuning/tune.js';
 import { runClock, type SliceListener, type Timing } from './clock.js';
 import { defaultEnvironment, type Environment, networkExtraUs } from './environment.js';
@@ -32,7 +32,7 @@ export interface Simulated {
 }
 
 /** Options of a simulation. */
-export interface SimulateOptions extends CallOptions {
+export interface SimulateOptions extends PredictOptions {
   readonly environment?: Environment;
   readonly physics?: Physics;
   /** Simulates all hosts though they are alike; for tests of folding. */
@@ -46,7 +46,7 @@ export interface SimulateOptions extends CallOptions {
 
 /** The connections of a call, the links of each, and bytes on the wire by bytes of data. */
 export interface ConnectionWays {
-  readonly connections: readonly Connection[];
+  readonly connections: readonly ScheduledConnection[];
   readonly routes: readonly Route[];
   readonly wireBytes: number;
 }
@@ -357,7 +357,7 @@ export interface LinkDescription {
 
 /** Connections with their links, and times as they were last worked out. */
 interface Structure {
-  readonly connections: readonly Connection[];
+  readonly connections: readonly ScheduledConnection[];
   readonly routes: readonly Route[];
   readonly shared: SharedLinks;
   /** Channels that stand for those that are like them. */
@@ -377,7 +377,7 @@ interface SharedLink {
 }
 
 function sharedLinks(
-  connections: readonly Connection[],
+  connections: readonly ScheduledConnection[],
   routes: readonly Route[],
   plan: CallPlan,
   isWide: (use: LinkUse) => boolean,

@@ -13,7 +13,7 @@ import {
   treeLl128Caps,
 } from './constants.js';
 import { graphOf, type TuningInput } from './input.js';
-import type { Algorithm, Collective, Protocol } from './names.js';
+import type { NcclAlgorithm, Collective, Protocol } from './names.js';
 
 const { fround, min } = Math;
 
@@ -42,7 +42,12 @@ export interface Bandwidth {
  *
  * NCCL computes in floats, with constants that are doubles; each `fround` stands where it stores a float.
  */
-export function modelBandwidth(input: TuningInput, collective: Collective, algorithm: Algorithm, protocol: Protocol): Bandwidth {
+export function modelBandwidth(
+  input: TuningInput,
+  collective: Collective,
+  algorithm: NcclAlgorithm,
+  protocol: Protocol,
+): Bandwidth {
   const { nRanks } = input;
   const graph = input.graphs[graphOf[algorithm]];
   const bus = busBandwidth(input, graph, collective, algorithm, protocol);
@@ -77,7 +82,7 @@ function busBandwidth(
   input: TuningInput,
   graph: GraphHeader,
   collective: Collective,
-  algorithm: Algorithm,
+  algorithm: NcclAlgorithm,
   protocol: Protocol,
 ): Bandwidth {
   const { nNodes } = input;

@@ -2,14 +2,14 @@ import { type Rules, rulesOf } from '../versions/rules.js';
 import { chunkBytes } from './chunk.js';
 import type { Way } from './flips.js';
 import { sizeProduct } from './integers.js';
-import type { Algorithm, Collective, Protocol } from './names.js';
-import { type CallOptions, CostModel } from './predict.js';
+import type { NcclAlgorithm, Collective, Protocol } from './names.js';
+import { type PredictOptions, CostModel } from './predict.js';
 import { MOST_THREADS } from './threads.js';
 import type { Tuning } from './tune.js';
 
 /** NCCL's choice for a call. */
 export interface Choice {
-  readonly algorithm: Algorithm;
+  readonly algorithm: NcclAlgorithm;
   readonly protocol: Protocol;
   /** Time that NCCL believes, µs. A C float. */
   readonly timeUs: number;
@@ -32,7 +32,7 @@ export interface Choice {
  * @returns undefined where nothing is left to choose from; `predict` tells why. NCCL fails the call then
  * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name
  */
-export function choose(tuning: Tuning, collective: Collective, bytes: number, options: CallOptions = {}): Choice | undefined {
+export function choose(tuning: Tuning, collective: Collective, bytes: number, options: PredictOptions = {}): Choice | undefined {
   const best = new CostModel(tuning, collective, options).best(bytes);
   return best && choiceOf(tuning, collective, bytes, best);
 }
@@ -112,7 +112,7 @@ const WARP = 32;
 /** Less data gets fewer channels, then fewer threads in each. */
 function channelsAndThreads(
   tuning: Tuning,
-  algorithm: Algorithm,
+  algorithm: NcclAlgorithm,
   protocol: Protocol,
   bytes: number,
 ): Pick<Choice, 'nChannels' | 'nThreads'> {
@@ -140,7 +140,7 @@ function channelsAndThreads(
 }
 
 /** With Simple, a ring has a WARP that synchronises, and a tree four; kernels of PAT, and mostly of trees, have all threads. */
-function kernelThreads(algorithm: Algorithm, protocol: Protocol, nThreads: number, rules: Rules): number {
+function kernelThreads(algorithm: NcclAlgorithm, protocol: Protocol, nThreads: number, rules: Rules): number {
   if (algorithm === 'PAT' || (algorithm === 'Tree' && rules.treesUseAllThreads)) return MOST_THREADS;
   const syncWarps = protocol !== 'Simple' ? 0 : algorithm === 'Ring' ? 1 : algorithm === 'Tree' ? 4 : 0;
   return Math.max(3 * WARP, nThreads + syncWarps * WARP);

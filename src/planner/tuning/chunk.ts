@@ -1,6 +1,6 @@
 import type { TuningInput } from './input.js';
 import { floorLog2, sizeProduct } from './integers.js';
-import type { Algorithm, Collective, Protocol } from './names.js';
+import type { NcclAlgorithm, Collective, Protocol } from './names.js';
 import { rulesOf } from '../versions/rules.js';
 import type { Tuning } from './tune.js';
 
@@ -18,7 +18,7 @@ const grainBytes: Readonly<Record<Protocol, number>> = { LL: 16, LL128: BYTES_PE
 /** Choice for a call, as far as its chunks depend on it. */
 export interface ChunkedCall {
   readonly collective: Collective;
-  readonly algorithm: Algorithm;
+  readonly algorithm: NcclAlgorithm;
   readonly protocol: Protocol;
   readonly bytes: number;
   readonly nChannels: number;

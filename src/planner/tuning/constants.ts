@@ -1,12 +1,12 @@
 import type { Rules } from '../versions/rules.js';
-import type { Algorithm, Protocol } from './names.js';
+import type { NcclAlgorithm, Protocol } from './names.js';
 
 /**
  * The figures that NVIDIA measured and NCCL carries (its `ncclTunerConstants`); those that changed are rules. They are
  * C doubles there; where NCCL stores one in a float, the code that uses it rounds.
  */
 
-type Latencies = Readonly<Record<Algorithm, Readonly<Record<Protocol, number>>>>;
+type Latencies = Readonly<Record<NcclAlgorithm, Readonly<Record<Protocol, number>>>>;
 
 /** Kind of link, as far as latency is concerned. */
 export type Medium = 'nvlink' | 'pci' | 'net';

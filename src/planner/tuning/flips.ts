@@ -1,11 +1,11 @@
 import { InvalidArgumentError } from '../../errors.js';
-import type { Algorithm, Collective, Protocol } from './names.js';
-import { type CallOptions, CostModel } from './predict.js';
+import type { NcclAlgorithm, Collective, Protocol } from './names.js';
+import { type PredictOptions, CostModel } from './predict.js';
 import type { Tuning } from './tune.js';
 
 /** A way of doing a call; null where there is none. */
 export interface Way {
-  readonly algorithm: Algorithm;
+  readonly algorithm: NcclAlgorithm;
   readonly protocol: Protocol;
 }
 
@@ -31,7 +31,7 @@ export function flips(
   collective: Collective,
   fromBytes: number,
   toBytes: number,
-  options: CallOptions = {},
+  options: PredictOptions = {},
 ): Flip[] {
   if (!(toBytes >= fromBytes))
     throw new InvalidArgumentError(

@@ -6,7 +6,7 @@ import { kindOf } from '../graph/merge/nodes.js';
 import type { BufferBytes } from '../graph/merge/p2p.js';
 import type { Parameters } from '../parameters.js';
 import { rulesOf } from '../versions/rules.js';
-import type { Algorithm } from './names.js';
+import type { NcclAlgorithm } from './names.js';
 
 /**
  * All that the tuning model looks at: a few dozen figures, however many ranks there are. What ranks could disagree about
@@ -104,7 +104,7 @@ export function tuningInput(merged: Merged, { ncclVersion }: Pick<Parameters, 'n
 }
 
 /** The graph whose channels an algorithm uses. */
-export const graphOf: Readonly<Record<Algorithm, GraphName>> = {
+export const graphOf: Readonly<Record<NcclAlgorithm, GraphName>> = {
   Tree: 'tree',
   Ring: 'ring',
   CollNetDirect: 'collnetDirect',

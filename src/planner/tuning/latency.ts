@@ -6,7 +6,7 @@ import { rulesOf } from '../versions/rules.js';
 import { baseLatenciesUs, type Medium, stepLatenciesUs } from './constants.js';
 import { graphOf, type TuningInput } from './input.js';
 import { floorLog2 } from './integers.js';
-import type { Algorithm, Collective, Protocol } from './names.js';
+import type { NcclAlgorithm, Collective, Protocol } from './names.js';
 
 const { fround, max, min, trunc } = Math;
 
@@ -17,7 +17,7 @@ const { fround, max, min, trunc } = Math;
 export function modelLatency(
   input: TuningInput,
   collective: Collective,
-  algorithm: Algorithm,
+  algorithm: NcclAlgorithm,
   protocol: Protocol,
   parameters: Parameters,
 ): number {
@@ -83,7 +83,7 @@ function nodeSteps(input: TuningInput, collective: Collective): number {
 }
 
 /** One step from node to node. With one rank a node nothing hides it, so that it costs what it costs trees. */
-function betweenNodes(input: TuningInput, algorithm: Algorithm, protocol: Protocol): number {
+function betweenNodes(input: TuningInput, algorithm: NcclAlgorithm, protocol: Protocol): number {
   const { latencyInter } = input.graphs[graphOf[algorithm]];
   const alone = input.nRanks === input.nNodes && rulesOf(input).aloneAsTree;
   const step = fround(fround(stepUs(input, 'net', alone ? 'Tree' : algorithm, protocol)) + latencyInter);
@@ -91,11 +91,11 @@ function betweenNodes(input: TuningInput, algorithm: Algorithm, protocol: Protoc
   return protocol === 'Simple' ? fround(step + latencyInter) : step;
 }
 
-function withinNode({ graphs }: TuningInput, algorithm: Algorithm): Medium {
+function withinNode({ graphs }: TuningInput, algorithm: NcclAlgorithm): Medium {
   return graphs[graphOf[algorithm]].typeIntra === PathType.NVL ? 'nvlink' : 'pci';
 }
 
-function stepUs(input: TuningInput, medium: Medium, algorithm: Algorithm, protocol: Protocol): number {
+function stepUs(input: TuningInput, medium: Medium, algorithm: NcclAlgorithm, protocol: Protocol): number {
   const { cpuArch } = input;
   const rules = rulesOf(input);
   if (medium === 'nvlink' && protocol === 'Simple' && (algorithm === 'NVLS' || algorithm === 'NVLSTree')) return rules.nvlsUs;

@@ -8,7 +8,7 @@ export type Collective = (typeof collectives)[number];
 /** NCCL's algorithms. */
 export const algorithms = ['Tree', 'Ring', 'CollNetDirect', 'CollNetChain', 'NVLS', 'NVLSTree', 'PAT'] as const;
 /** One of {@link algorithms}. */
-export type Algorithm = (typeof algorithms)[number];
+export type NcclAlgorithm = (typeof algorithms)[number];
 
 /** NCCL's protocols. */
 export const protocols = ['LL', 'LL128', 'Simple'] as const;

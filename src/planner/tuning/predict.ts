@@ -5,7 +5,7 @@ import { treeCorrections } from './constants.js';
 import type { TuningInput } from './input.js';
 import { floorLog2 } from './integers.js';
 import {
-  type Algorithm,
+  type NcclAlgorithm,
   algorithms,
   type Collective,
   collectives,
@@ -23,7 +23,7 @@ import { lastResortGBps, type Model, type Tuning } from './tune.js';
 const { fround } = Math;
 
 /** Properties of a call beside collective and size. */
-export interface CallOptions {
+export interface PredictOptions {
   /** float32 when not given. */
   readonly dataType?: DataTypeName;
   /** sum when not given. */
@@ -34,7 +34,7 @@ export interface CallOptions {
 
 /** One way of doing a call. */
 export interface Prediction {
-  readonly algorithm: Algorithm;
+  readonly algorithm: NcclAlgorithm;
   readonly protocol: Protocol;
   /** Time that NCCL believes, µs; null if the call cannot be done this way. A C float. */
   readonly timeUs: number | null;
@@ -52,7 +52,7 @@ export interface Prediction {
  * @param bytes size as nccl-tests counts it: for AllGather and ReduceScatter the data of all ranks together
  * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name
  */
-export function predict(tuning: Tuning, collective: Collective, bytes: number, options: CallOptions = {}): Prediction[] {
+export function predict(tuning: Tuning, collective: Collective, bytes: number, options: PredictOptions = {}): Prediction[] {
   return new CostModel(tuning, collective, options).predict(bytes);
 }
 
@@ -64,7 +64,7 @@ const OPERATIONS_PER_BATCH = 8;
 const FLOAT8_RING_PENALTY = 1024;
 
 interface Candidate {
-  readonly algorithm: Algorithm;
+  readonly algorithm: NcclAlgorithm;
   readonly protocol: Protocol;
   readonly model: Model;
   readonly reasons: readonly Reason[];
@@ -91,7 +91,7 @@ export class CostModel {
   constructor(
     { input, model }: Tuning,
     collective: Collective,
-    { dataType = 'float32', operator = 'sum', operations = 1 }: CallOptions,
+    { dataType = 'float32', operator = 'sum', operations = 1 }: PredictOptions,
   ) {
     refuseUnknown('collective', collective, collectives);
     refuseUnknown('data type', dataType, dataTypes);
@@ -136,7 +136,7 @@ export class CostModel {
    *
    * @throws InvalidArgumentError for a size that is not a whole number above 0
    */
-  best(bytes: number): { readonly algorithm: Algorithm; readonly protocol: Protocol; readonly timeUs: number } | undefined {
+  best(bytes: number): { readonly algorithm: NcclAlgorithm; readonly protocol: Protocol; readonly timeUs: number } | undefined {
     refuseSize(bytes);
     return this.#least(this.#candidates, bytes) ?? this.#least(this.#lastResort, bytes);
   }
@@ -189,7 +189,7 @@ export class CostModel {
 function callTroubles(
   input: TuningInput,
   collective: Collective,
-  algorithm: Algorithm,
+  algorithm: NcclAlgorithm,
   dataType: DataTypeName,
   operator: OperatorName,
 ): Reason[] {

@@ -1,20 +1,20 @@
 import { type PathType, pathTypeNames } from '../topology/types.js';
-import type { Algorithm, Collective, DataTypeName, OperatorName, Protocol } from './names.js';
+import type { NcclAlgorithm, Collective, DataTypeName, OperatorName, Protocol } from './names.js';
 
 /** Reason why a collective cannot use an algorithm with a protocol. */
 export type Reason =
   /** There is one rank: nothing has to be exchanged. */
   | { readonly why: 'one-rank' }
   /** NCCL has no such algorithm for this collective. */
-  | { readonly why: 'no-such-algorithm'; readonly collective: Collective; readonly algorithm: Algorithm }
+  | { readonly why: 'no-such-algorithm'; readonly collective: Collective; readonly algorithm: NcclAlgorithm }
   /** NCCL has the algorithm with protocol Simple only. */
-  | { readonly why: 'simple-only'; readonly algorithm: Algorithm; readonly protocol: Protocol }
+  | { readonly why: 'simple-only'; readonly algorithm: NcclAlgorithm; readonly protocol: Protocol }
   /** A variable leaves it out. */
   | { readonly why: 'asked'; readonly variable: 'NCCL_ALGO' | 'NCCL_PROTO'; readonly value: string }
   /** The graph of the algorithm has no channels, or fewer than it takes. */
-  | { readonly why: 'channels'; readonly algorithm: Algorithm; readonly nChannels: number; readonly fewest: number }
+  | { readonly why: 'channels'; readonly algorithm: NcclAlgorithm; readonly nChannels: number; readonly fewest: number }
   /** It reduces in the network, which is off. */
-  | { readonly why: 'no-collnet'; readonly algorithm: Algorithm }
+  | { readonly why: 'no-collnet'; readonly algorithm: NcclAlgorithm }
   /** Heads of the chains are none of the heads that reach the network. */
   | { readonly why: 'collnet-chain-heads' }
   /** CollNet direct is for machines with NVSwitch. */

@@ -1,9 +1,9 @@
 import type { Parameters } from '../parameters.js';
 import type { TuningInput } from './input.js';
-import { type Algorithm, algorithms, byName, type Protocol, protocols } from './names.js';
+import { type NcclAlgorithm, algorithms, byName, type Protocol, protocols } from './names.js';
 
 /** Threads of a channel, or bytes a thread, by algorithm and protocol. */
-export type ByCandidate = Readonly<Record<Algorithm, Readonly<Record<Protocol, number>>>>;
+export type ByCandidate = Readonly<Record<NcclAlgorithm, Readonly<Record<Protocol, number>>>>;
 
 /** The most threads that a kernel has; LL128, Tree, PAT, NVLS and CollNet take all. */
 export const MOST_THREADS = 640;

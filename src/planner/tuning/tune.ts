@@ -6,7 +6,7 @@ import { graphOf, type TuningInput, tuningInput } from './input.js';
 import { modelLatency } from './latency.js';
 import { type Asked, readNameList } from './name-lists.js';
 import { type Rules, rulesOf } from '../versions/rules.js';
-import { type Algorithm, algorithms, byName, type Collective, collectives, type Protocol, protocols } from './names.js';
+import { type NcclAlgorithm, algorithms, byName, type Collective, collectives, type Protocol, protocols } from './names.js';
 import type { Reason } from './reasons.js';
 import { type ByCandidate, maxThreads, threadThresholds } from './threads.js';
 
@@ -33,7 +33,7 @@ export interface Tuning {
   readonly maxThreads: ByCandidate;
   /** Bytes a thread and channel, below which there are fewer of both. */
   readonly threadThresholds: ByCandidate;
-  readonly model: Readonly<Record<Collective, Readonly<Record<Algorithm, Readonly<Record<Protocol, Model>>>>>>;
+  readonly model: Readonly<Record<Collective, Readonly<Record<NcclAlgorithm, Readonly<Record<Protocol, Model>>>>>>;
 }
 
 /**
@@ -99,7 +99,7 @@ export function tuneFor(input: TuningInput, parameters: Parameters): Tuning {
   };
 }
 
-type Models = Readonly<Record<Algorithm, Readonly<Record<Protocol, Model>>>>;
+type Models = Readonly<Record<NcclAlgorithm, Readonly<Record<Protocol, Model>>>>;
 
 /** Older versions give a collective rings where nothing else is left. */
 function withRings(rules: Rules, models: Models): Models {
@@ -127,11 +127,11 @@ export function lastResortGBps({ wouldBeGBps, disabled }: Model, { ringsForNothi
 /** Where a list leaves nothing but CollNet and there is none, older versions use rings and trees. */
 function withoutCollnetOnly(
   input: TuningInput,
-  asked: Readonly<Record<Collective, Asked<Algorithm>>>,
-): Readonly<Record<Collective, Asked<Algorithm>>> {
+  asked: Readonly<Record<Collective, Asked<NcclAlgorithm>>>,
+): Readonly<Record<Collective, Asked<NcclAlgorithm>>> {
   if (input.collnet !== null || !rulesOf(input).collnetOnlyIgnored) return asked;
   const oneNode = input.nNodes === 1;
-  const isLost = ({ Ring, Tree, NVLS, NVLSTree }: Asked<Algorithm>) =>
+  const isLost = ({ Ring, Tree, NVLS, NVLSTree }: Asked<NcclAlgorithm>) =>
     Ring === 'off' && Tree === 'off' && (NVLS === 'off' || !oneNode) && (NVLSTree === 'off' || oneNode);
   return byName(collectives, (collective) => {
     const list = asked[collective];
@@ -140,7 +140,7 @@ function withoutCollnetOnly(
 }
 
 /** Algorithms that NCCL has for each collective. */
-const algorithmsOf: Readonly<Record<Collective, readonly Algorithm[]>> = {
+const algorithmsOf: Readonly<Record<Collective, readonly NcclAlgorithm[]>> = {
   Broadcast: ['Ring'],
   Reduce: ['Ring'],
   AllGather: ['Ring', 'CollNetDirect', 'NVLS', 'PAT'],
@@ -152,7 +152,7 @@ const algorithmsOf: Readonly<Record<Collective, readonly Algorithm[]>> = {
 function absence(
   input: TuningInput,
   collective: Collective,
-  algorithm: Algorithm,
+  algorithm: NcclAlgorithm,
   protocol: Protocol,
   parameters: Parameters,
 ): Reason | undefined {
@@ -181,7 +181,7 @@ function patAbsence({ minCompCap, nRanks, nNodes }: TuningInput, { patEnable }: 
   return undefined;
 }
 
-function algorithmTroubles(input: TuningInput, collective: Collective, algorithm: Algorithm, protocol: Protocol): Reason[] {
+function algorithmTroubles(input: TuningInput, collective: Collective, algorithm: NcclAlgorithm, protocol: Protocol): Reason[] {
   const { nNodes, maxLocalRanks, collnet, nvSwitch, graphs } = input;
   const rules = rulesOf(input);
   const reasons: Reason[] = [];
@@ -205,7 +205,7 @@ function algorithmTroubles(input: TuningInput, collective: Collective, algorithm
 }
 
 /** LL128 is for paths on which 128 bytes stay together; a user who asks for it by name gets it anyway. */
-function ll128Troubles(input: TuningInput, algorithm: Algorithm, asked: Asked<Protocol>, { ll128C2c }: Parameters): Reason[] {
+function ll128Troubles(input: TuningInput, algorithm: NcclAlgorithm, asked: Asked<Protocol>, { ll128C2c }: Parameters): Reason[] {
   if (asked.LL128 !== 'unset') return [];
   const { minCompCap, maxCompCap, graphs } = input;
   const { typeIntra, typeInter } = graphs[graphOf[algorithm]];

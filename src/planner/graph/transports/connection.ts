@@ -2,7 +2,7 @@ import type { GdrMode, GdrReason } from '../../topology/paths/gdr.js';
 import type { PathType } from '../../topology/types.js';
 
 /** By which transport one rank sends to or receives from another, and why by that one. Ranks are those of the communicator. */
-export type Connection = P2pConnection | ShmConnection | NetConnection | NoConnection;
+export type PlannedConnection = P2pConnection | ShmConnection | NetConnection | NoConnection;
 
 /** GPU to GPU: the first choice. */
 export interface P2pConnection {

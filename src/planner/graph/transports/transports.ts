@@ -5,19 +5,19 @@ import type { NodeContribution } from '../merge/contribution.js';
 import { ringNeighbours, treeLinks } from '../merge/links.js';
 import type { Merged } from '../merge/merge.js';
 import { kindOf } from '../merge/nodes.js';
-import type { Connection } from './connection.js';
+import type { PlannedConnection } from './connection.js';
 import { NodeTransports } from './node-transports.js';
 
 /** A rank's connections in the ring of a channel; undefined where it is alone. */
 export interface RingConnections {
-  readonly send: Connection | undefined;
-  readonly receive: Connection | undefined;
+  readonly send: PlannedConnection | undefined;
+  readonly receive: PlannedConnection | undefined;
 }
 
 /** A rank's connections in the tree of a channel, in one direction; undefined where there is no peer. */
 export interface TreeConnections {
-  readonly up: Connection | undefined;
-  readonly down: readonly (Connection | undefined)[];
+  readonly up: PlannedConnection | undefined;
+  readonly down: readonly (PlannedConnection | undefined)[];
 }
 
 /** One side of a connection. */
@@ -68,7 +68,7 @@ export class Transports {
    *
    * @throws InputError where NCCL fails
    */
-  between(rank: number, peer: number, graph: 'ring' | 'tree', channel: number, direction: Direction): Connection {
+  between(rank: number, peer: number, graph: 'ring' | 'tree', channel: number, direction: Direction): PlannedConnection {
     const { nodes, graphs } = this.#merged;
     const node = nodes.rankToNode[rank] ?? 0;
     const base = nodes.rankBase[node] ?? 0;

@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
 import type { LogFinding } from '../finding.js';
 import type { SearchResult } from '../events.js';
-import type { Place } from '../line.js';
+import type { LogPlace } from '../line.js';
 import type { LoggedCommunicator, LogModel } from '../model.js';
 import type { MeasuredTable } from '../table.js';
 
@@ -63,7 +63,7 @@ interface Promised {
   readonly gbps: number;
   readonly nChannels: number;
   readonly inter: boolean;
-  readonly place: Place;
+  readonly place: LogPlace;
 }
 
 /** Expected bus bandwidth: NCCL's own estimate for the ring, which every collective can use. */

@@ -1,6 +1,6 @@
 import { counted } from '../../../counted.js';
 import { type LogFinding, namedRanks } from '../finding.js';
-import type { Place } from '../line.js';
+import type { LogPlace } from '../line.js';
 import { type LoggedCommunicator, type LogModel, TREE_STRIDE, UNKNOWN } from '../model.js';
 
 /** Rings are closed, ranks agree on them, and trees hang together. */
@@ -31,7 +31,7 @@ function mayBeEqual(a: number, b: number): boolean {
 }
 
 function checkCounts({ ranks, id }: LoggedCommunicator): LogFinding[] {
-  const byCount = new Map<number, { readonly ranks: number[]; readonly place: Place }>();
+  const byCount = new Map<number, { readonly ranks: number[]; readonly place: LogPlace }>();
   for (const { rank, channelCounts } of ranks.values()) {
     if (channelCounts === undefined) continue;
     const known = byCount.get(channelCounts.coll);
@@ -220,7 +220,7 @@ function contradiction(
   rank: number,
   other: number,
   says: string,
-  places: readonly (Place | undefined)[],
+  places: readonly (LogPlace | undefined)[],
 ): ChannelFinding {
   return {
     channel,

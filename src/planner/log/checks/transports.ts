@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
 import { type LogFinding, namedRanks } from '../finding.js';
 import { hasNvlink, isRdma, ranksByHost, settingsToBlame } from '../hosts.js';
-import type { Place } from '../line.js';
+import type { LogPlace } from '../line.js';
 import type { LoggedCommunicator, LoggedLink, LoggedRank } from '../model.js';
 
 interface Between {
@@ -317,6 +317,6 @@ function names(between: readonly Between[]): string {
   return [...new Set(between.map(({ link }) => link.transport.name))].join(' and ');
 }
 
-function placesOf(between: readonly Between[]): Place[] {
+function placesOf(between: readonly Between[]): LogPlace[] {
   return between.slice(0, 6).map(({ link }) => link.place);
 }

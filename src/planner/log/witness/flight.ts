@@ -1,4 +1,4 @@
-import type { Place } from '../line.js';
+import type { LogPlace } from '../line.js';
 
 /** A call in a flight recording of PyTorch. */
 export interface FlightCall {
@@ -19,7 +19,7 @@ export interface FlightRecording {
   readonly calls: readonly FlightCall[];
   /** By group, its ranks, where the recording says. */
   readonly groups: ReadonlyMap<string, readonly number[]>;
-  readonly place: Place;
+  readonly place: LogPlace;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -30,7 +30,7 @@ export function isFlightRecording(value: unknown): value is Fields {
 }
 
 /** @param name of the file, whose last number is the rank: the recording itself does not say */
-export function readFlightRecording(value: Fields, name: string, place: Place): FlightRecording {
+export function readFlightRecording(value: Fields, name: string, place: LogPlace): FlightRecording {
   const entries = (value['entries'] as readonly unknown[]).filter(isFields);
   const config = isFields(value['pg_config']) ? value['pg_config'] : {};
   const groups = new Map(

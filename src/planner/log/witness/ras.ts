@@ -1,5 +1,5 @@
 import { type LogFinding, namedRanks } from '../finding.js';
-import type { Place } from '../line.js';
+import type { LogPlace } from '../line.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 const consequences = ['watchdog-timeout', 'rank-absent', 'remote-closed', 'exit-child', 'exit-signal', 'store-lost'];
@@ -10,7 +10,7 @@ export function isRasJson(value: unknown): value is Fields {
 }
 
 /** Communicators of NCCL's RAS whose ranks are missing, failed, or have launched different numbers of operations. */
-export function checkRasJson(value: Fields, place: Place): LogFinding[] {
+export function checkRasJson(value: Fields, place: LogPlace): LogFinding[] {
   return (value['communicators'] as readonly unknown[])
     .filter(isFields)
     .flatMap((communicator) => {
@@ -50,10 +50,10 @@ export class RasText {
   #communicator = '';
   #section = '';
   #operation = '';
-  #launched: { readonly rank: number; readonly count: number; readonly place: Place }[] = [];
+  #launched: { readonly rank: number; readonly count: number; readonly place: LogPlace }[] = [];
   #most = -1;
 
-  read(text: string, place: Place): void {
+  read(text: string, place: LogPlace): void {
     const [, communicator, section] = /^#\d+-\d+ \(([0-9a-f]{8,16})\) (\w+)/.exec(text) ?? [];
     if (communicator !== undefined) {
       this.#close();
@@ -80,7 +80,7 @@ export class RasText {
     return this.#findings.slice(0, 4);
   }
 
-  #readMissing(text: string, place: Place): void {
+  #readMissing(text: string, place: LogPlace): void {
     const [, rank] = /^\s*Rank (\d+) -- GPU/.exec(text) ?? [];
     if (rank !== undefined && this.#section === 'INCOMPLETE')
       this.#findings.push(ranksMissing(this.#communicator, [{ rank: Number(rank) }], place));
@@ -120,7 +120,7 @@ export class RasText {
   }
 }
 
-function ranksMissing(name: string, missing: readonly Fields[], place: Place): LogFinding {
+function ranksMissing(name: string, missing: readonly Fields[], place: LogPlace): LogFinding {
   const ranks = missing.map(rankOf);
   const dead = missing.filter((rank) => isFields(rank['status']) && rank['status']['considered_dead'] === true).map(rankOf);
   return {
@@ -136,7 +136,7 @@ function ranksMissing(name: string, missing: readonly Fields[], place: Place): L
   };
 }
 
-function asyncError(name: string, ranks: readonly number[], place: Place): LogFinding {
+function asyncError(name: string, ranks: readonly number[], place: LogPlace): LogFinding {
   return {
     code: 'async-error',
     severity: 'error',
@@ -156,7 +156,7 @@ function behindOthers(
   ranks: readonly number[],
   least: number,
   most: number,
-  place: Place,
+  place: LogPlace,
 ): LogFinding {
   return {
     code: 'rank-behind',

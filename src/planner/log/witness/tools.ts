@@ -1,11 +1,11 @@
 import { counted } from '../../../counted.js';
 import type { LogFinding } from '../finding.js';
-import type { Place } from '../line.js';
+import type { LogPlace } from '../line.js';
 
 /** A line of a tool's output, with its place. */
 export interface ToolLine {
   readonly text: string;
-  readonly place: Place;
+  readonly place: LogPlace;
 }
 
 /** `nvidia-smi topo -m`: GPUs that should be linked like the others, and are not. */
@@ -17,7 +17,7 @@ export function checkTopoMatrix(lines: readonly ToolLine[]): LogFinding[] {
     .split(/\t+|\s{2,}/)
     .map((name) => name.trim())
     .filter((name) => /^(?:GPU|NIC|mlx|bnxt|irdma|efa|hfi)/i.test(name));
-  const cells: { readonly from: string; readonly to: string; readonly link: string; readonly place: Place }[] = [];
+  const cells: { readonly from: string; readonly to: string; readonly link: string; readonly place: LogPlace }[] = [];
   for (const { text, place } of lines) {
     const [from = '', ...links] = plain(text).trim().split(/\s+/);
     if (!/^GPU\d+$/.test(from) || !links.some((link) => link === 'X')) continue;
@@ -74,8 +74,8 @@ function hasCulprit(pairs: readonly { readonly from: string; readonly to: string
 
 /** `nvidia-smi nvlink -s` and `-e`: links that are down on some GPUs, and errors. */
 export function checkNvlink(lines: readonly ToolLine[]): LogFinding[] {
-  const gpus: { readonly name: string; active: number; inactive: number; readonly place: Place }[] = [];
-  const errors: { readonly gpu: string; readonly text: string; readonly place: Place }[] = [];
+  const gpus: { readonly name: string; active: number; inactive: number; readonly place: LogPlace }[] = [];
+  const errors: { readonly gpu: string; readonly text: string; readonly place: LogPlace }[] = [];
   for (const { text, place } of lines) {
     const [, name] = /^GPU (\d+):/.exec(text) ?? [];
     if (name !== undefined) gpus.push({ name: `GPU ${name}`, active: 0, inactive: 0, place });
@@ -126,7 +126,7 @@ interface Port {
   active: boolean | undefined;
   physical: string;
   rate: number | undefined;
-  readonly place: Place;
+  readonly place: LogPlace;
 }
 
 /** `ibstat` and `ibv_devinfo`: ports that are down or slower than their like. */

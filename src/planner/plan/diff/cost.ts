@@ -1,5 +1,5 @@
 import { choose } from '../../tuning/choose.js';
-import { type Algorithm, type Collective, collectives, type Protocol } from '../../tuning/names.js';
+import { type NcclAlgorithm, type Collective, collectives, type Protocol } from '../../tuning/names.js';
 import type { Tuning } from '../../tuning/tune.js';
 
 /** Time of a call in two plans. */
@@ -15,7 +15,7 @@ export interface Cost {
 
 /** NCCL's choice for a call, and the time that it expects, µs. */
 export interface ChosenWay {
-  readonly algorithm: Algorithm;
+  readonly algorithm: NcclAlgorithm;
   readonly protocol: Protocol;
   readonly timeUs: number;
 }

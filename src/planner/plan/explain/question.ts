@@ -1,6 +1,6 @@
 import { nearestName } from '../../../suggest.js';
 import type { ScheduledCollective } from '../../schedule/schedule.js';
-import { type Algorithm, algorithms, type Collective, type Protocol } from '../../tuning/names.js';
+import { type NcclAlgorithm, algorithms, type Collective, type Protocol } from '../../tuning/names.js';
 import type { Topic } from './answer.js';
 
 /** A question that was understood. Ranks are those of the communicator; sizes are bytes. */
@@ -33,7 +33,7 @@ export type Question =
 
 /** An algorithm, a protocol or both, as a question names them. */
 export interface PartialWay {
-  readonly algorithm?: Algorithm;
+  readonly algorithm?: NcclAlgorithm;
   readonly protocol?: Protocol;
 }
 
@@ -111,7 +111,7 @@ const pairsWords: readonly (readonly [RegExp, ScheduledCollective])[] = [
   [/(?<!reduce[ _-]?)\bscatters?\b/, 'Scatter'],
 ];
 
-const algorithmWords: Readonly<Record<string, Algorithm>> = {
+const algorithmWords: Readonly<Record<string, NcclAlgorithm>> = {
   ...Object.fromEntries(algorithms.map((algorithm) => [algorithm.toLowerCase(), algorithm])),
   trees: 'Tree',
   rings: 'Ring',

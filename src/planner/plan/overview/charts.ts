@@ -1,4 +1,4 @@
-import type { Algorithm } from '../../tuning/names.js';
+import type { NcclAlgorithm } from '../../tuning/names.js';
 import type { Forecast } from './forecast.js';
 import { escape } from '../../topology/view/markup.js';
 import { at } from './markup.js';
@@ -67,9 +67,9 @@ function axisOf(least: number, most: number): Axis {
   return { least: from, most: to, x: (bytes) => LEFT + ((CHART_WIDTH - LEFT - RIGHT) * Math.log2(bytes / from)) / span };
 }
 
-type Group = ReturnType<typeof alike>[number];
+type Curves = ReturnType<typeof alike>[number];
 
-function bandwidthChart(groups: readonly Group[], axis: Axis): string[] {
+function bandwidthChart(groups: readonly Curves[], axis: Axis): string[] {
   const most = Math.max(0.001, ...groups.flatMap(({ rows }) => rows.map(({ choice }) => choice?.busGBps ?? 0)));
   const step = niceStep(most / 4);
   const top = step * Math.ceil(most / step);
@@ -130,7 +130,7 @@ function pushApart(places: readonly number[], distance: number, lowest: number):
 }
 
 /** One row: a band for each stretch of sizes with one choice. */
-function bands({ title, rows, flips }: Group, axis: Axis, y: number): string[] {
+function bands({ title, rows, flips }: Curves, axis: Axis, y: number): string[] {
   const first = rows[0]?.choice;
   const starts = [{ bytes: axis.least, way: first ?? null }, ...flips.map(({ bytes, to }) => ({ bytes, way: to }))];
   return [
@@ -154,7 +154,7 @@ function bands({ title, rows, flips }: Group, axis: Axis, y: number): string[] {
   ];
 }
 
-function colourOf(algorithm: Algorithm | undefined): string {
+function colourOf(algorithm: NcclAlgorithm | undefined): string {
   return algorithm ?? 'none';
 }
 

@@ -1,4 +1,4 @@
-import type { Connection, NetConnection, NoP2pReason, ShmConnection } from '../../graph/transports/connection.js';
+import type { PlannedConnection, NetConnection, NoP2pReason, ShmConnection } from '../../graph/transports/connection.js';
 import { Transports } from '../../graph/transports/transports.js';
 import type { Parameters } from '../../parameters.js';
 import { GdrMode, type GdrReason } from '../../topology/paths/gdr.js';
@@ -81,9 +81,9 @@ function sampleRanks({ nodes }: Plan): number[] {
 }
 
 /** All that a rank sends over, on each channel that differs from others. */
-function rankConnections(plan: Plan, transports: Transports, rank: number): Connection[] {
+function rankConnections(plan: Plan, transports: Transports, rank: number): PlannedConnection[] {
   const searched = plan.graphs.ring.nChannels;
-  const found: (Connection | undefined)[] = [];
+  const found: (PlannedConnection | undefined)[] = [];
   for (let channel = 0; channel < Math.min(plan.nChannels, searched); channel++) found.push(transports.ring(channel, rank).send);
   for (let channel = 0; channel < Math.min(plan.nChannels, 2 * searched); channel++) {
     const { up, down } = transports.tree(channel, rank, 'send');

@@ -36,7 +36,7 @@ export interface Build {
 }
 
 /** Position of a walk in the tree. */
-interface Place {
+interface TreePosition {
   readonly parent: DraftNode;
   readonly systemId: number;
   readonly depth: number;
@@ -123,7 +123,7 @@ function cpuModel(element: XmlElement, vendor: number, { newerIntelCpus }: Rules
  * Adds a `<pci>`: its GPUs, or its NIC, or, where it is a switch, itself and all below it. A NIC below a bridge hides
  * all else below that bridge, as in NCCL.
  */
-function addPci(build: Build, element: XmlElement, { parent, systemId, depth }: Place): void {
+function addPci(build: Build, element: XmlElement, { parent, systemId, depth }: TreePosition): void {
   if (depth > MAX_PCI_DEPTH) throw elementError(element, `PCI devices are nested deeper than ${MAX_PCI_DEPTH} levels`, 'TOO_LARGE');
   const type = lookUp(requiredText(element, 'class'), pciClasses, NodeType.PCI);
   const busId = busIdNumber(requiredText(element, 'busid'));

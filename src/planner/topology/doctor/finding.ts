@@ -51,7 +51,7 @@ export type FindingCode =
 export type Severity = 'error' | 'warning' | 'info';
 
 /** An element that a finding is about. */
-export interface Place {
+export interface TopologyPlace {
   /** `<pci busid="0000:1b:00.0">`. */
   readonly element: string;
   /** 1-based, 0 where the element is in no text. */
@@ -64,7 +64,7 @@ export interface Finding {
   readonly code: FindingCode;
   readonly severity: Severity;
   /** All elements of which the same is true. */
-  readonly places: readonly Place[];
+  readonly places: readonly TopologyPlace[];
   readonly problem: string;
   /** The cost. */
   readonly consequence: string;
@@ -77,9 +77,9 @@ const severities: readonly Severity[] = ['error', 'warning', 'info'];
 
 /** Collects findings; the same one of several elements, at the same cost, becomes one in the words of the first. */
 export class Findings {
-  readonly #byText = new Map<string, Omit<Finding, 'places'> & { readonly places: Place[] }>();
+  readonly #byText = new Map<string, Omit<Finding, 'places'> & { readonly places: TopologyPlace[] }>();
 
-  add(element: XmlElement | Place | undefined, finding: Omit<Finding, 'places'>): void {
+  add(element: XmlElement | TopologyPlace | undefined, finding: Omit<Finding, 'places'>): void {
     const { code, severity, gbps, remedy } = finding;
     const cost = gbps === undefined ? '' : `${formatGBps(gbps.is)} ${formatGBps(gbps.couldBe)}`;
     // What the text says about NCCL's parser is about one thing each.
@@ -99,6 +99,6 @@ export class Findings {
 }
 
 /** Position and name of an element. */
-export function placeOf(element: XmlElement): Place {
+export function placeOf(element: XmlElement): TopologyPlace {
   return { element: nameElement(element), line: element.line, column: element.column };
 }

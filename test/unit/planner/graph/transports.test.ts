@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidArgumentError } from '../../../../src/errors.js';
-import type { Connection } from '../../../../src/planner/graph/transports/connection.js';
+import type { PlannedConnection } from '../../../../src/planner/graph/transports/connection.js';
 import { NodeTransports } from '../../../../src/planner/graph/transports/node-transports.js';
 import { Transports } from '../../../../src/planner/graph/transports/transports.js';
 import { parametersFromEnvironment } from '../../../../src/planner/parameters.js';
@@ -23,7 +23,7 @@ function transportsOf(what: string | XmlElement, count: number, environment: Rea
 }
 
 /** All connections of all rings, as senders and as receivers see them. */
-function ringConnections({ plan, transports }: ReturnType<typeof transportsOf>): Connection[] {
+function ringConnections({ plan, transports }: ReturnType<typeof transportsOf>): PlannedConnection[] {
   return Array.from({ length: plan.nChannels }, (_, channel) => channel).flatMap((channel) =>
     Array.from({ length: plan.nodes.nRanks }, (_, rank) => transports.ring(channel, rank)).flatMap(({ send, receive }) => [
       send!,

@@ -7,7 +7,7 @@ import {
   ringNeighbourLines,
   treesLine,
 } from '../../../../src/planner/graph/merge/print.js';
-import type { Connection } from '../../../../src/planner/graph/transports/connection.js';
+import type { PlannedConnection } from '../../../../src/planner/graph/transports/connection.js';
 import { Transports } from '../../../../src/planner/graph/transports/transports.js';
 import { defaultParameters, type Parameters } from '../../../../src/planner/parameters.js';
 import { prepareCluster } from '../../../../src/planner/plan/cluster.js';
@@ -42,7 +42,7 @@ export interface MadeLogOptions {
   readonly graph?: boolean;
   readonly environment?: Readonly<Record<string, string>>;
   /** Changes a connection before it is written. */
-  readonly connection?: (connection: Connection, rank: number) => string | undefined;
+  readonly connection?: (connection: PlannedConnection, rank: number) => string | undefined;
 }
 
 /** What NCCL of that version would write with this plan: by rank, its lines with their heads, in order. */
@@ -141,7 +141,7 @@ function connectionLines(
     const local = plan.nodes.rankToLocalRank[other]!;
     return release >= 219 ? String(local) : `${(local + 1).toString(16)}8000`;
   };
-  const line = (channel: number, connection: Connection | undefined, end: 'send' | 'receive') => {
+  const line = (channel: number, connection: PlannedConnection | undefined, end: 'send' | 'receive') => {
     if (connection === undefined) return [];
     const [from, to] = end === 'send' ? [rank, connection.peer] : [connection.peer, rank];
     const changed = change?.(connection, rank);
@@ -170,7 +170,7 @@ function connectionLines(
   return lines;
 }
 
-function transportText(connection: Connection, rank: number, end: 'send' | 'receive', release: Release): string {
+function transportText(connection: PlannedConnection, rank: number, end: 'send' | 'receive', release: Release): string {
   switch (connection.via) {
     case 'P2P':
       return connection.relay === undefined

@@ -4,20 +4,20 @@ import { Pattern } from '../../../../src/planner/graph/graph.js';
 import { parametersFromEnvironment } from '../../../../src/planner/parameters.js';
 import { CpuArch, CpuVendor } from '../../../../src/planner/topology/system.js';
 import { PathType } from '../../../../src/planner/topology/types.js';
-import { type Algorithm, collectives, type Protocol } from '../../../../src/planner/tuning/names.js';
+import { type NcclAlgorithm, collectives, type Protocol } from '../../../../src/planner/tuning/names.js';
 import { describeReason } from '../../../../src/planner/tuning/reasons.js';
 import { tuneFor } from '../../../../src/planner/tuning/tune.js';
 import { h100Input, header, madeInput } from './made-input.js';
 
 const tuned = (input = madeInput(), environment: Record<string, string> = {}) =>
   tuneFor(input, parametersFromEnvironment(environment).parameters);
-const allReduce = (algorithm: Algorithm, protocol: Protocol, ...from: Parameters<typeof tuned>) =>
+const allReduce = (algorithm: NcclAlgorithm, protocol: Protocol, ...from: Parameters<typeof tuned>) =>
   tuned(...from).model.AllReduce[algorithm][protocol];
 const reasons = (...from: Parameters<typeof allReduce>) => allReduce(...from).disabled.map(describeReason);
 
 describe('bandwidth, worked by hand', () => {
   // Two channels of 20 GB/s are 40 on the bus; each byte goes around 14 times among 8 ranks.
-  it.each<[Algorithm, Protocol, number, string]>([
+  it.each<[NcclAlgorithm, Protocol, number, string]>([
     ['Ring', 'Simple', (40 * 8) / 14, 'graph'],
     ['Ring', 'LL', (20 * 8) / 14, 'graph'],
     ['Ring', 'LL128', (40 * 0.92 * 8) / 14, 'graph'],
@@ -61,7 +61,7 @@ describe('bandwidth, worked by hand', () => {
 });
 
 describe('latency, worked by hand', () => {
-  it.each<[Algorithm, Protocol, number]>([
+  it.each<[NcclAlgorithm, Protocol, number]>([
     // 14 steps, two of them between nodes.
     ['Ring', 'LL', 6.6 + 12 * 1.0 + 2 * 2.7],
     ['Ring', 'LL128', 14 + 12 * 1.9 + 2 * 4.0],

@@ -3,7 +3,7 @@ import { graphOf } from '../../../tuning/input.js';
 import { ringSteps } from '../../../tuning/bandwidth.js';
 import { choiceOf } from '../../../tuning/choose.js';
 import { flips } from '../../../tuning/flips.js';
-import type { Algorithm, Collective } from '../../../tuning/names.js';
+import type { NcclAlgorithm, Collective } from '../../../tuning/names.js';
 import { predict, type Prediction } from '../../../tuning/predict.js';
 import { describeReason, type Reason } from '../../../tuning/reasons.js';
 import type { Tuning } from '../../../tuning/tune.js';
@@ -166,7 +166,7 @@ function signed(us: number): string {
 }
 
 /** Number of consecutive steps; undefined where steps do not matter. */
-function stepsOf({ input }: Tuning, collective: Collective, algorithm: Algorithm): string | undefined {
+function stepsOf({ input }: Tuning, collective: Collective, algorithm: NcclAlgorithm): string | undefined {
   const { nRanks, nNodes, graphs } = input;
   const others = Math.trunc(nRanks / nNodes) - 1;
   const levels = Math.floor(Math.log2(nNodes));

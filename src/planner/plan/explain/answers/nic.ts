@@ -1,6 +1,6 @@
 import { counted } from '../../../../counted.js';
 import { InvalidArgumentError } from '../../../../errors.js';
-import type { Connection, NetConnection } from '../../../graph/transports/connection.js';
+import type { PlannedConnection, NetConnection } from '../../../graph/transports/connection.js';
 import { GdrMode, type GdrReason } from '../../../topology/paths/gdr.js';
 import { Locality } from '../../../topology/paths/locality.js';
 import { NodeType, PathType, pathTypeNames } from '../../../topology/types.js';
@@ -107,7 +107,12 @@ interface NetworkUse {
 /** All that a rank moves over the network, in rings and trees of the search. */
 export function networkUse({ plan, transports }: Situation, rank: number): NetworkUse[] {
   const found: NetworkUse[] = [];
-  const add = (graph: 'ring' | 'tree', direction: 'sends' | 'receives', channel: number, connection: Connection | undefined) => {
+  const add = (
+    graph: 'ring' | 'tree',
+    direction: 'sends' | 'receives',
+    channel: number,
+    connection: PlannedConnection | undefined,
+  ) => {
     if (connection?.via === 'NET') found.push({ graph, direction, channel, connection });
   };
   const searched = plan.graphs.ring.nChannels;
