@@ -15,7 +15,7 @@ export interface Bounds {
   readonly crossNic: CrossNic;
   /** What it is set back to when both ways have been tried. */
   readonly crossNicLater: CrossNic;
-  /** Whether NICs may be paired where that helps: `NCCL_CROSS_NIC=2`. */
+  /** True if NICs may be paired where that helps: `NCCL_CROSS_NIC=2`. */
   readonly mayPairNics: boolean;
   readonly sameChannels: boolean;
   readonly speeds: Float32Array;

@@ -185,7 +185,7 @@ export class GpuOrder {
     return down < 0 ? -1 : Math.trunc(Math.min(left[this.#pciUp[gpu] ?? 0] ?? 0, left[down] ?? 0));
   }
 
-  /** Whether all these GPUs are equally near to `gpu`. */
+  /** True if all these GPUs are equally near to `gpu`. */
   #allAlike(gpu: number, result: Int32Array, start: number, end: number): boolean {
     const first = this.#routes.between(gpu, result[start] ?? 0);
     const gbps = Math.trunc(this.#routes.gbps[first] ?? 0);

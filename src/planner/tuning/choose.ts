@@ -54,7 +54,7 @@ export function chooseWay(
   collective: Collective,
   bytes: number,
   way: GivenWay,
-  options: CallOptions = {},
+  options: PredictOptions = {},
 ): Choice | undefined {
   const { algorithm, protocol } = way;
   const candidate = new CostModel(tuning, collective, options)
@@ -65,7 +65,7 @@ export function chooseWay(
 }
 
 /** Channels that a communicator has for an algorithm. */
-export function mostChannels({ input }: Tuning, algorithm: Algorithm): number {
+export function mostChannels({ input }: Tuning, algorithm: NcclAlgorithm): number {
   return algorithm === 'NVLS' || algorithm === 'NVLSTree' ? (input.nvls?.nChannels ?? 0) : input.nChannels;
 }
 

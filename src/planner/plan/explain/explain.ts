@@ -66,7 +66,7 @@ export function explain(situation: Situation, question: DirectQuestion): Answer 
 /** A size at which bandwidth decides. */
 const LIMIT_BYTES = 2 ** 30;
 
-/** Whether NCCL does it by messages between pairs of ranks. */
+/** True if NCCL does it by messages between pairs of ranks. */
 function isPairs(collective: ScheduledCollective | undefined): collective is Exclude<ScheduledCollective, Collective> {
   return collective !== undefined && !(collectives as readonly string[]).includes(collective);
 }

@@ -133,7 +133,7 @@ function isSame(a: Way, b: Way): boolean {
   return a.algorithm === b.algorithm && a.protocol === b.protocol;
 }
 
-/** Whether a tried size is done otherwise than NCCL would. */
+/** True if a tried size is done otherwise than NCCL would. */
 export function isChanged({ way, own }: TunedSize): boolean {
   return !isSame(way, own);
 }

@@ -1,4 +1,4 @@
-import type { Algorithm, Collective, Protocol } from '../../tuning/names.js';
+import type { NcclAlgorithm, Collective, Protocol } from '../../tuning/names.js';
 
 /**
  * The table that the example tuner plugin of NCCL reads (`plugins/tuner/example`), a row a line:
@@ -14,7 +14,7 @@ export interface TunerRow {
   readonly minBytes: number;
   /** The last size that the row is for; `Infinity` for all that there are. */
   readonly maxBytes: number;
-  readonly algorithm: Algorithm;
+  readonly algorithm: NcclAlgorithm;
   readonly protocol: Protocol;
   /** The most channels; 0 leaves it to NCCL, -1 leaves the plugin's one. */
   readonly nChannels: number;
@@ -35,7 +35,7 @@ export const collectiveWords: Readonly<Record<Collective, string>> = {
   ReduceScatter: 'reducescatter',
   AllReduce: 'allreduce',
 };
-export const algorithmWords: Readonly<Record<Algorithm, string>> = {
+export const algorithmWords: Readonly<Record<NcclAlgorithm, string>> = {
   Tree: 'tree',
   Ring: 'ring',
   CollNetDirect: 'collnet_direct',

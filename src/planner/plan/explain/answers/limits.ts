@@ -12,7 +12,7 @@ import { limitOf } from './choice.js';
 /** A size at which bandwidth decides. */
 const LARGE_BYTES = 2 ** 30;
 
-/** What bounds the bandwidth of large calls: the links of the machine, then the rules of NCCL's model. */
+/** Explains the bounds on large calls: the links of the machine, then the rules of NCCL's model. */
 export function answerLimits(situation: Situation, collective: Collective = 'AllReduce'): Answer {
   const { plan, tuning } = situation;
   const { ring } = plan.graphs;

@@ -1,6 +1,6 @@
 import { counted } from '../../../../counted.js';
 import { CrossNic } from '../../../graph/graph.js';
-import type { Connection } from '../../../graph/transports/connection.js';
+import type { PlannedConnection } from '../../../graph/transports/connection.js';
 import { treeLinks, ringNeighbours } from '../../../graph/merge/links.js';
 import type { Answer } from '../answer.js';
 import { nodeViews, type Situation } from '../situation.js';
@@ -83,7 +83,7 @@ function hopsOf(
   channel: number,
   rankToNode: ArrayLike<number>,
   pairs: readonly (readonly [from: number, to: number])[],
-  ends: (from: number, to: number) => readonly [send: Connection | undefined, receive: Connection | undefined],
+  ends: (from: number, to: number) => readonly [send: PlannedConnection | undefined, receive: PlannedConnection | undefined],
 ): Hops {
   const between = pairs.filter(([from, to]) => to >= 0 && rankToNode[from] !== rankToNode[to]);
   const crossed = between.flatMap(([from, to]) => {
