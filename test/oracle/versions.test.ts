@@ -6,7 +6,7 @@ import { comparedVersions, defaultVersion } from '../../src/planner/versions/ver
 import { caseFolders, readCase } from '../../testing/oracle/read-cases.js';
 import { runOracleCase, sectionNames } from '../../testing/oracle/run-oracle.js';
 
-/** Recorded answers of other versions of NCCL, a folder of cases each: some in the repository, all others where they are there. */
+/** Recorded answers of other versions of NCCL, a folder of cases each: some in the repository, all others if present. */
 const corpus = fileURLToPath(new URL('../../testing/corpus/versions', import.meta.url));
 const all =
   process.env['TCCL_ORACLE_VERSIONS_DIR'] ?? fileURLToPath(new URL('../../../shared/oracle-versions/cases', import.meta.url));

@@ -22,10 +22,10 @@ import { filesOf, headOf, whole } from './files.js';
 /** Topologies and graphs, which are about each other. */
 interface Shapes {
   readonly topologies: XmlElement[];
-  readonly graphs: { readonly root: XmlElement; readonly fileName: string; readonly place: Place }[];
+  readonly graphs: { readonly root: XmlElement; readonly fileName: string; readonly place: LogPlace }[];
 }
 
-/** What a file turned out to be. */
+/** Kind of a file. */
 interface Exhibit {
   readonly file: string;
   readonly kind: string;
@@ -93,7 +93,7 @@ async function readExhibit(
 function readWhole(
   kind: WitnessKind,
   file: string,
-  place: Place,
+  place: LogPlace,
   recordings: FlightRecording[],
   found: LogFinding[],
   shapes: Shapes,
@@ -140,7 +140,7 @@ function readValue(value: unknown, file: string, place: LogPlace, recordings: Fl
 /** The doctor's findings in the words of logs. */
 function readTopology(
   text: string,
-  { file, place }: { readonly file: string; readonly place: Place },
+  { file, place }: { readonly file: string; readonly place: LogPlace },
   found: LogFinding[],
   shapes: Shapes,
 ): string {

@@ -9,7 +9,7 @@ export interface LoggedWire {
   readonly gbps: number;
   /** What NCCL writes in parentheses behind `to`: the rank of a GPU, guid, port and bandwidth of a NIC. */
   readonly detail: string;
-  readonly place: Place;
+  readonly place: LogPlace;
 }
 
 /** A machine: what NCCL printed between `=== System` and the line of equal signs. */
