@@ -8,7 +8,7 @@ import { Backoff } from '../progress/backoff.js';
 import { leadToCaller, settlerOf } from '../caller-stack.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './queued-call.js';
-import { longWait, noLimits, shorterLimit, type WaitLimits } from '../progress/wait-limits.js';
+import { longWait, noLimits, SayPace, shorterLimit, type WaitLimits } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** What a queue works with. */
@@ -60,6 +60,7 @@ export class CallQueue {
   readonly #shorterMs: number;
   readonly #clock: WatchClock;
   readonly #backoff: Backoff;
+  readonly #pace = new SayPace();
   readonly #requests: Request[] = [];
   #scheduled = false;
   /** Looks how long news are waited for, where they come by themselves: */
@@ -319,7 +320,7 @@ export class CallQueue {
   /** Tells the others that a call gets no further here. */
   sayWaits(): void {
     const deed = this.#deed();
-    if (deed === undefined) return;
+    if (deed === undefined || !this.#pace.isDue(this.#limitMs)) return;
     const report = this.#engine.sayWaits(this.#limitMs, deed);
     const { messages, waitLine } = this.#parts;
     if (report !== undefined) messages.tellWaits(report);

@@ -11,6 +11,7 @@ import type { Connection, Transport } from '../transport/transport.js';
 import type { Observe, Operation } from '../algorithms/operation.js';
 import { describeDeed } from '../algorithms/deed.js';
 import { HoldUps, WaitAnswers, type Awaited } from '../algorithms/hold-ups.js';
+import { SayPace } from '../progress/wait-limits.js';
 import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
 import { ServedLink, type MessageServer } from './p2p-served.js';
@@ -83,6 +84,7 @@ export class PointToPoint {
   readonly #spare: Transfer[] = [];
   readonly #holdUps: HoldUps;
   readonly #answers = new WaitAnswers();
+  readonly #pace = new SayPace();
   /** Of each rank that was waited for. */
   readonly #awaited: (readonly Awaited[])[] = [];
   readonly #stop = new AbortController();
@@ -328,6 +330,7 @@ export class PointToPoint {
 
   /** Tells those that may wait for this rank that it waits itself, in messages or windows. */
   sayWaits({ ranks, deed, holds }: LongWait, limitMs: number): void {
+    if (!this.#pace.isDue(limitMs)) return;
     // Where ranks wait for each other in a circle, one that waits for messages is to blame: all make the same collectives.
     const report = this.#holdUps.look(this.#awaitedOf(ranks), limitMs, deed, true);
     this.#tell(report);

@@ -15,3 +15,19 @@ export function shorterLimit({ timeoutMs, warnAfterMs }: WaitLimits): number {
 export function longWait(rank: number, waitedMs: number, what: string, whom: string): string {
   return `rank ${rank} has waited ${waitedMs / 1000} s in ${what}, for ${whom}`;
 }
+
+/** In the time that it waits for others, a rank says so many times at most that it waits: what they hear counts for a quarter. */
+const SAYS_PER_LIMIT = 32;
+
+/** Tells when it is time to say again that this rank waits: looks are much more frequent, and all who may wait hear it. */
+export class SayPace {
+  #saidMs = -Infinity;
+
+  /** @param limitMs see shorterLimit() */
+  isDue(limitMs: number): boolean {
+    const nowMs = performance.now();
+    if (nowMs - this.#saidMs < limitMs / SAYS_PER_LIMIT) return false;
+    this.#saidMs = nowMs;
+    return true;
+  }
+}

@@ -188,7 +188,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
   const clock = new WatchClock(shorterLimit(limits));
   let toldMs = -Infinity;
   const answer = (): void => {
-    const last = queue.isPending || performance.now() - toldMs < 2 * clock.gapMs ? undefined : queue.lastWords();
+    const last = queue.isPending || performance.now() - toldMs < shorterLimit(limits) / 8 ? undefined : queue.lastWords();
     if (last === undefined) return;
     engine.answerWaits(last);
     messages.answerWaits(last);

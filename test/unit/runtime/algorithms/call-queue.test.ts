@@ -73,6 +73,36 @@ it('a blocking call ends well when all that it needs came before another rank we
   }
 });
 
+it('a blocking call says a few dozen times, however often it looks, that it waits', () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  try {
+    const { state, engine, calls } = queue();
+    let said = 0;
+    engine.underWay = () => ({
+      kind: 'allReduce',
+      type: dataTypeOf(array),
+      operator: 'sum',
+      root: 0,
+      count: 1,
+      algorithm: 'ring',
+    });
+    engine.sayWaits = () => {
+      said++;
+      return undefined;
+    };
+    let turns = 0;
+    engine.rest = () => {
+      vi.advanceTimersByTime(1);
+      state.isDone = ++turns === TIMEOUT_MS - 1;
+    };
+    calls.run(new CheckedCall(0, 2).allReduce(array, array, 'sum', undefined));
+    expect(said).toBeGreaterThan(4);
+    expect(said).toBeLessThan(33);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 it('a blocking call finishes those of the promise form before it, and goes on with none that has ended', async () => {
   const { state, engine, calls } = queue();
   const log: string[] = [];

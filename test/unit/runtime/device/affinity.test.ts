@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { homeCores, moveTo } from '../../../../src/runtime/device/affinity.js';
 import { loadLibc } from '../../../../src/runtime/device/libc.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
@@ -10,9 +10,15 @@ import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;
 
+const made: string[] = [];
+afterAll(() => {
+  for (const root of made) rmSync(root, { recursive: true });
+});
+
 /** A machine whose NUMA nodes have these cores. */
 function machine(nodes: readonly string[], allowed: string): string {
   const root = mkdtempSync(join(tmpdir(), 'tccl-affinity-'));
+  made.push(root);
   mkdirSync(join(root, 'proc/self'), { recursive: true });
   writeFileSync(join(root, 'proc/self/status'), `Name:\tnode\nCpus_allowed_list:\t${allowed}\n`);
   nodes.forEach((cores, node) => {
