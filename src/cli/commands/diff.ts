@@ -22,6 +22,7 @@ export function register(program: Command): void {
     .option('--collnet', 'the network can reduce (SHARP) and is asked to')
     .option('--predict', 'simulate the calls on both: their times, with all-to-all and send/recv')
     .option('--all', 'all rows, also where hundreds differ')
+    .option('--html <file>', 'write the comparison as a page into this file too')
     .option('--json', 'print the comparison as JSON')
     .option('--exit-code', 'exit with 1 where the plans differ')
     .addHelpText(

@@ -8,6 +8,7 @@ interface UpgradeOptions {
   readonly nodes?: string;
   readonly hardware?: string;
   readonly env?: readonly string[];
+  readonly html?: string;
   readonly json?: boolean;
   readonly all?: boolean;
   readonly exitCode?: boolean;
@@ -25,6 +26,7 @@ export function register(program: Command): void {
     .option('--hardware <description>', 'what the machines have where a file does not say: a line, or @FILE')
     .option('--env <name=value>', 'set a variable of NCCL in both; can be repeated', collect)
     .option('--all', 'all rows, however many')
+    .option('--html <file>', 'write it as a page into this file too')
     .option('--json', 'print differences, times and rules as JSON')
     .option('--exit-code', 'exit with 1 where the plans differ')
     .addHelpText(
@@ -38,7 +40,7 @@ export function register(program: Command): void {
       const { changedLines } = await import('./nccl.js');
       const [nccl, ncclB] = [ncclVersion(from), ncclVersion(to)];
       const rules = rulesBetween(nccl, ncclB);
-      const differs = await showDiff(
+      const { differs, effects = [] } = await showDiff(
         cluster,
         cluster,
         { ...rest, nccl, ncclB },
@@ -54,10 +56,14 @@ export function register(program: Command): void {
         },
       );
       if (rest.json === true) return;
-      if (differs || rest.all === true) print('', ...changedLines(rules, nccl, ncclB));
-      else
+      if (rest.all === true) print('', ...changedLines(rules, nccl, ncclB));
+      else {
+        const deciding = effects.reduce((count, effect) => count + effect.rules.length, 0);
+        const howMany = deciding === 0 ? 'None' : String(deciding);
         print(
-          `None of the ${rules.length} rules that change from NCCL ${nccl} to ${ncclB} decides differently here (--all lists them).`,
+          ...(differs ? [''] : []),
+          `${howMany} of the ${rules.length} rules that change from NCCL ${nccl} to ${ncclB} ${deciding > 1 ? 'decide' : 'decides'} differently here (--all lists them).`,
         );
+      }
     });
 }

@@ -1,11 +1,14 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type RuleEffect, ruleEffects } from '../../planner/plan/diff/attribute.js';
 import { comparePlans, type Comparison, type Difference } from '../../planner/plan/diff/compare.js';
 import type { Cost } from '../../planner/plan/diff/cost.js';
+import { describeEffect, rulesBehind } from '../../planner/plan/diff/effect-words.js';
 import { type PredictedCost, predictedCosts } from '../../planner/plan/diff/predicted-cost.js';
 import { usualSizes } from '../../planner/plan/overview/forecast.js';
 import { formatBytes, formatTime, formatWay } from '../../planner/plan/overview/words.js';
 import type { ClusterOptions } from '../cluster-options.js';
-import { colorsFor, print, printJson, printNotes } from '../output.js';
-import { readSide } from './side.js';
+import { colorsFor, print, printJson, printNotes, writeFile } from '../output.js';
+import { type ReadSide, readSide } from './side.js';
 
 export interface DiffOptions extends ClusterOptions {
   readonly nodesA?: string;
@@ -17,6 +20,14 @@ export interface DiffOptions extends ClusterOptions {
   readonly json?: boolean;
   readonly exitCode?: boolean;
   readonly predict?: boolean;
+  readonly html?: string;
+}
+
+/** What `tccl diff` found. */
+export interface Shown {
+  readonly differs: boolean;
+  /** Rules behind the differences; undefined where the sides differ in more than the version of NCCL. */
+  readonly effects: readonly RuleEffect[] | undefined;
 }
 
 /** More rows of one kind than this are counted only, unless all are asked for. */
@@ -26,13 +37,14 @@ const MOST_ROWS = 12;
  * `tccl diff`.
  *
  * @param more further members of the JSON
- * @returns whether the plans differ
+ * @returns whether the plans differ, and why
  */
-export async function showDiff(nameA: string, nameB: string, options: DiffOptions, more: object = {}): Promise<boolean> {
+export async function showDiff(nameA: string, nameB: string, options: DiffOptions, more: object = {}): Promise<Shown> {
   const a = await readSide(nameA, optionsOf(options, options.nodesA, options.envA, options.nccl));
   const b = await readSide(nameB, optionsOf(options, options.nodesB, options.envB, options.ncclB ?? options.nccl));
   const comparison = comparePlans(a.side, b.side, usualSizes);
   const differs = comparison.differences.length > 0 || comparison.costs.length > 0;
+  const effects = differs && nameA === nameB ? effectsBetween(a, b) : undefined;
   const predicted = options.predict === true ? predictedCosts(a.side, b.side, usualSizes) : undefined;
   const leftOut = [
     ...comparison.leftOut,
@@ -41,15 +53,61 @@ export async function showDiff(nameA: string, nameB: string, options: DiffOption
       : []),
   ];
   if (options.json === true)
-    printJson({ differs, ...comparison, leftOut, ...(predicted === undefined ? {} : { predicted }), ...more });
+    printJson({
+      differs,
+      ...withRules(comparison, effects),
+      leftOut,
+      ...(predicted === undefined ? {} : { predicted }),
+      ...(effects === undefined ? {} : { effects: effects.map(describeEffect) }),
+      ...more,
+    });
   else
     print(
-      ...(differs ? comparisonLines(comparison, options.all === true) : ['The plans are the same.']),
+      ...(differs ? comparisonLines(comparison, effects, options.all === true) : ['The plans are the same.']),
+      ...(effects === undefined ? [] : effectLines(effects)),
       ...(predicted === undefined ? [] : predictedLines(predicted)),
     );
   printNotes([...new Set([...leftOut, ...a.notes, ...b.notes])]);
+  if (options.html !== undefined) {
+    const { comparisonHtml } = await import('../../planner/plan/diff/page.js');
+    writeFile(options.html, comparisonHtml(comparison, effects ?? []));
+  }
   if (options.exitCode === true && differs) process.exitCode = 1;
-  return differs;
+  return { differs, effects };
+}
+
+/** The rules behind the differences of two plans that differ in the version of NCCL alone. */
+function effectsBetween({ made: a }: ReadSide, { made: b }: ReadSide): RuleEffect[] | undefined {
+  if (a === undefined || b === undefined) return undefined;
+  const [from, to] = [a.parameters.ncclVersion, b.parameters.ncclVersion];
+  if (from === to || !isDeepStrictEqual({ ...a.parameters, ncclVersion: to }, b.parameters)) return undefined;
+  return ruleEffects({ cluster: a.cluster, parameters: a.parameters, options: a.options, from, to, sizes: usualSizes });
+}
+
+function withRules({ differences, costs, ...rest }: Comparison, effects: readonly RuleEffect[] | undefined): object {
+  if (effects === undefined) return { differences, costs, ...rest };
+  return {
+    ...rest,
+    differences: differences.map((row) => ({ ...row, rules: rulesBehind(effects, row) })),
+    costs: costs.map((row) => ({ ...row, rules: rulesBehind(effects, row) })),
+  };
+}
+
+/** What each rule does, and what sets it. */
+function effectLines(effects: readonly RuleEffect[]): string[] {
+  const paint = colorsFor(process.stdout);
+  return effects
+    .map(describeEffect)
+    .flatMap(({ rules, changes }) => [
+      '',
+      ...rules.flatMap(({ name, about, before, after, undo }) => [
+        `${paint.bold(name)}  ${about}`,
+        `  before  ${before}`,
+        `  after   ${after}`,
+        ...(undo === undefined ? [] : [`  set by  ${undo}`]),
+      ]),
+      ...changes.map((change) => paint.dim(`  ${change}`)),
+    ]);
 }
 
 function optionsOf(
@@ -70,20 +128,28 @@ function optionsOf(
   };
 }
 
-function comparisonLines({ titles, differences, costs }: Comparison, all: boolean): string[] {
+function comparisonLines(
+  { titles, differences, costs }: Comparison,
+  effects: readonly RuleEffect[] | undefined,
+  all: boolean,
+): string[] {
   const paint = colorsFor(process.stdout);
   const lines = [`${paint.bold('a')} ${titles[0]}`, `${paint.bold('b')} ${titles[1]}`];
   for (const [section, rows] of grouped(differences)) {
     lines.push('', paint.bold(section));
     const shown = all ? rows : rows.slice(0, MOST_ROWS);
     const width = Math.max(...shown.map(({ what }) => what.length));
-    for (const { what, a, b } of shown) {
+    for (const { what, a, b, ...row } of shown) {
       const wide = a.length + b.length > 90;
-      lines.push(...(wide ? [`  ${what}`, `    a ${a}`, `    b ${b}`] : [`  ${what.padEnd(width)}  ${a} -> ${b}`]));
+      const rules = rulesBehind(effects ?? [], { what, section: row.section }).join(', ');
+      const because = rules === '' ? '' : paint.dim(`  (${rules})`);
+      lines.push(
+        ...(wide ? [`  ${what}${because}`, `    a ${a}`, `    b ${b}`] : [`  ${what.padEnd(width)}  ${a} -> ${b}${because}`]),
+      );
     }
     if (shown.length < rows.length) lines.push(paint.dim(`  and ${rows.length - shown.length} more (--all)`));
   }
-  return [...lines, '', ...costTable(costs, all)];
+  return [...lines, '', ...costTable(costs, effects, all)];
 }
 
 /** Simulated times of both sides, with the interval that measurements lie in. */
@@ -117,7 +183,7 @@ function grouped(differences: readonly Difference[]): Map<string, Difference[]> 
 }
 
 /** Time by size: AllReduce in full, of the others as much as fits, since they mostly go alike. */
-function costTable(costs: readonly Cost[], all: boolean): string[] {
+function costTable(costs: readonly Cost[], effects: readonly RuleEffect[] | undefined, all: boolean): string[] {
   const paint = colorsFor(process.stdout);
   if (costs.length === 0) return ['No call takes another time or another way at the sizes that were compared.'];
   const shown = all
@@ -126,7 +192,7 @@ function costTable(costs: readonly Cost[], all: boolean): string[] {
         .filter(({ collective }, index) => costs.findIndex((other) => other.collective === collective) + MOST_ROWS > index)
         .slice(0, 3 * MOST_ROWS);
   const rows = [
-    ['collective', 'size', 'a', '', 'b', '', 'b / a'],
+    ['collective', 'size', 'a', '', 'b', '', 'b / a', ...(effects === undefined ? [] : ['rules'])],
     ...shown.map(({ collective, bytes, a, b, ratio }) => [
       collective,
       formatBytes(bytes),
@@ -135,6 +201,7 @@ function costTable(costs: readonly Cost[], all: boolean): string[] {
       formatWay(b),
       b === null ? '' : formatTime(b.timeUs),
       ratio === null ? '-' : ratio.toFixed(2),
+      ...(effects === undefined ? [] : [rulesBehind(effects, { collective, bytes }).join(', ')]),
     ]),
   ];
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
@@ -143,7 +210,8 @@ function costTable(costs: readonly Cost[], all: boolean): string[] {
       .map((cell, column) =>
         [1, 3, 5, 6].includes(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0),
       )
-      .join('  ');
+      .join('  ')
+      .trimEnd();
     return index === 0 ? paint.bold(line) : line;
   });
   return shown.length < costs.length ? [...lines, paint.dim(`and ${costs.length - shown.length} more (--all)`)] : lines;

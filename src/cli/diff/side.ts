@@ -1,10 +1,13 @@
 import { inFile, InvalidUsageError } from '../../errors.js';
-import { prepareCluster } from '../../planner/plan/cluster.js';
+import type { Parameters } from '../../planner/parameters.js';
+import { type Cluster, prepareCluster, type PrepareOptions } from '../../planner/plan/cluster.js';
 import type { Side } from '../../planner/plan/diff/compare.js';
+import { sideOf } from '../../planner/plan/diff/side.js';
 import { planPrepared } from '../../planner/plan/plan.js';
 import { planFromJson } from '../../planner/plan/plan-json.js';
 import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
 import { defaultVersion } from '../../planner/versions/version.js';
+import type { XmlElement } from '../../planner/topology/xml/tree.js';
 import { readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { readText } from '../topo/input.js';
@@ -13,6 +16,8 @@ import { readText } from '../topo/input.js';
 export interface ReadSide {
   readonly side: Side;
   readonly notes: readonly string[];
+  /** What the plan was made of, machines as XML; not known of a plan from JSON. */
+  readonly made?: { readonly cluster: Cluster; readonly parameters: Parameters; readonly options: PrepareOptions };
 }
 
 /** @throws as `readCluster` and planning do, each error naming the file */
@@ -29,23 +34,22 @@ export async function readSide(name: string, options: ClusterOptions): Promise<R
       );
     return { side: { title: name, plan: inFile(name, () => planFromJson(kept)), systems: undefined }, notes: [] };
   }
-  const { title, cluster, fileName, parameters, given, notes } = await readCluster([name], options);
+  const { title, cluster, machines, fileName, parameters, given, notes } = await readCluster([name], options);
   refuseContradictions(parameters);
   return inFile(fileName, () => {
+    // As they were before any version read them.
+    const rootOf = new Map<Cluster['hosts'][number]['machine'], XmlElement>(machines.map(({ system, root }) => [system, root]));
+    const unbuilt = { hosts: cluster.hosts.map((hosts) => ({ ...hosts, machine: rootOf.get(hosts.machine) ?? hosts.machine })) };
     const prepared = prepareCluster(cluster, parameters, given);
-    const systems = new Map(
-      prepared.flatMap(({ host, systems: locals }) =>
-        host.nodes.flatMap((node, index) => {
-          const local = locals[index];
-          return local === undefined ? [] : [[node, local] as const];
-        }),
-      ),
-    );
     const named =
       parameters.ncclVersion === defaultVersion && options.nccl === undefined
         ? title
         : `${title}, NCCL ${parameters.ncclVersion}`;
-    return { side: { title: named, plan: planPrepared(prepared, parameters), systems }, notes };
+    return {
+      side: sideOf(named, prepared, planPrepared(prepared, parameters)),
+      notes,
+      made: { cluster: unbuilt, parameters, options: given },
+    };
   });
 }
 

@@ -102,6 +102,14 @@ export const mergeRules = {
     now: 'They are cut.',
     source: 'src/init.cc, computeBuffSizes',
   }),
+  nvlsTreeChunk: byVersion(
+    { about: 'The largest chunk of NVLSTree.', source: 'src/enqueue.cc, computeColl', undo: 'NCCL_NVLSTREE_MAX_CHUNKSIZE' },
+    {
+      '2.18.1': ['buffer, any nodes', 'An eighth of the buffer of Simple.'],
+      '2.19.3': ['buffer', 'An eighth of the buffer of Simple, and 64 KiB from four nodes on.'],
+      '2.21.5': ['nvls', 'That of NVLS, and 64 KiB from four nodes on.'],
+    },
+  ),
   compCapOfAll: since('2.21.5', {
     about: 'Compute capability that the tuning model looks at where GPUs differ.',
     before: "Each rank's own.",
@@ -132,14 +140,6 @@ export const mergeRules = {
     now: 'All.',
     source: 'src/graph/connect.cc, ncclTopoPreset',
   }),
-  nvlsFewestGpus: byVersion(
-    {
-      about: 'Fewest GPUs of a host for NVLink SHARP.',
-      source: 'src/transport/nvls.cc, ncclNvlsInit',
-      undo: 'NCCL_NVLS_ENABLE=0',
-    },
-    { '2.18.1': [3, 'Three.'], '2.28.7': [2, 'Two.'] },
-  ),
   nvlsChannelsBlackwell: byVersion(
     {
       about: 'Channels of NVLink SHARP on Blackwell.',

@@ -27,12 +27,40 @@ const known = new Map<string, Rules>();
 export function rulesOf({ ncclVersion }: { readonly ncclVersion: string }): Rules {
   let rules = known.get(ncclVersion);
   if (rules === undefined) {
-    rules = Object.freeze(
-      Object.fromEntries(Object.entries(table).map(([name, rule]) => [name, stepOf(rule, ncclVersion).value])),
-    ) as Rules;
+    rules = Object.freeze(makeRules(ncclVersion));
     known.set(ncclVersion, rules);
   }
   return rules;
+}
+
+const partOfTheWayPattern = /^(.+) to (.+), first (\d+)$/;
+
+function makeRules(ncclVersion: string): Rules {
+  const [, from, to, count] = partOfTheWayPattern.exec(ncclVersion) ?? [];
+  const versionOf = (position: number) =>
+    from === undefined || to === undefined ? ncclVersion : position < Number(count) ? to : from;
+  return Object.fromEntries(
+    Object.entries(table).map(([name, rule], position) => [name, stepOf(rule, versionOf(position)).value]),
+  ) as Rules;
+}
+
+/**
+ * What stands for a version of which the first rules, in the order of decisions, are those of another one: for asking which
+ * rule decides what.
+ */
+export function partOfTheWay(from: string, to: string, count: number): string {
+  return count === 0 ? from : `${from} to ${to}, first ${count}`;
+}
+
+/** How many rules come before one in the order of decisions. */
+export function positionOf(name: RuleName): number {
+  return Object.keys(table).indexOf(name);
+}
+
+/** How many rules there are up to the end of a group. */
+export function lastRuleOf(group: keyof typeof ruleGroups): number {
+  const names = Object.keys(ruleGroups) as (keyof typeof ruleGroups)[];
+  return names.slice(0, names.indexOf(group) + 1).reduce((count, name) => count + Object.keys(ruleGroups[name]).length, 0);
 }
 
 /** The rules of {@link defaultVersion}. */

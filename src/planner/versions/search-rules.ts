@@ -178,6 +178,14 @@ export const searchRules = {
     { about: 'Most heads of CollNetDirect.', source: 'src/graph/search.cc, ncclTopoCompute' },
     { '2.18.1': [Infinity, 'As many as GPUs.'], '2.25.1': [8, '8'] },
   ),
+  nvlsFewestGpus: byVersion(
+    {
+      about: 'Fewest GPUs of a host for NVLink SHARP.',
+      source: 'src/transport/nvls.cc, ncclNvlsInit',
+      undo: 'NCCL_NVLS_ENABLE=0',
+    },
+    { '2.18.1': [3, 'Three.'], '2.28.7': [2, 'Two.'] },
+  ),
   collnetHeadsSearched: since('2.22.3', {
     about: 'Channels of CollNetDirect.',
     before: 'Those of CollNet chains.',

@@ -196,14 +196,6 @@ export const tuningRules = {
       '2.20.3': ['ll128', 'Those with LL128.'],
     },
   ),
-  nvlsTreeChunk: byVersion(
-    { about: 'The largest chunk of NVLSTree.', source: 'src/enqueue.cc, computeColl', undo: 'NCCL_NVLSTREE_MAX_CHUNKSIZE' },
-    {
-      '2.18.1': ['buffer, any nodes', 'An eighth of the buffer of Simple.'],
-      '2.19.3': ['buffer', 'An eighth of the buffer of Simple, and 64 KiB from four nodes on.'],
-      '2.21.5': ['nvls', 'That of NVLS, and 64 KiB from four nodes on.'],
-    },
-  ),
   llCapBlackwell: byVersion(
     {
       about: 'The most that rings and trees carry with LL on one node of Blackwell GPUs, GB/s.',

@@ -58,7 +58,8 @@ export function overviewHtml(
   ].join('\n');
 }
 
-const STYLE = [
+/** Looks of pages that tccl writes. */
+export const STYLE = [
   ':root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1c2128;--dim:#667085;--line:#e4e7ec;--accent:#2f6fde;--yes:#1f7a48;--yesbg:#e3f4ea;--no:#667085;--nobg:#eef0f3;--part:#8a5a00;--partbg:#fdf1d8}',
   '@media (prefers-color-scheme:dark){:root{--bg:#0e1116;--card:#15181d;--ink:#e6e8eb;--dim:#98a2b3;--line:#2d333b;--accent:#6ea8fe;--yes:#7fd6a5;--yesbg:#16301f;--no:#98a2b3;--nobg:#22272e;--part:#f0c674;--partbg:#352a12}}',
   '*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 ui-sans-serif,system-ui,"Segoe UI",Helvetica,Arial,sans-serif}',
@@ -80,7 +81,8 @@ const STYLE = [
   '@media (max-width:640px){.load{grid-template-columns:1fr}.load .r{text-align:left}.uses{grid-template-columns:max-content 1fr}.uses p{grid-column:1/-1}}',
 ].join('');
 
-function section(title: string, content: string): string {
+/** A part of a page. */
+export function section(title: string, content: string): string {
   return `<section><h2>${escape(title)}</h2>${content}</section>`;
 }
 

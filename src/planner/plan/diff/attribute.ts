@@ -1,0 +1,133 @@
+import { TcclError } from '../../../errors.js';
+import { contributionOf } from '../../graph/merge/contribution.js';
+import type { HostContribution } from '../../graph/merge/contribution.js';
+import type { Parameters } from '../../parameters.js';
+import { type ChangedRule, rulesBetween } from '../../versions/describe.js';
+import { lastRuleOf, partOfTheWay, positionOf } from '../../versions/rules.js';
+import { type Cluster, prepareCluster, type PreparedHosts, type PrepareOptions } from '../cluster.js';
+import { planPrepared } from '../plan.js';
+import { comparePlans, type Difference, type Side } from './compare.js';
+import type { Cost } from './cost.js';
+import { sideOf } from './side.js';
+
+/** What a rule that changed between two versions of NCCL does on a cluster. */
+export interface RuleEffect {
+  /** Mostly one; several where no plan could be made with only some of them. */
+  readonly rules: readonly ChangedRule[];
+  /** Figures that differ when only these rules change, rules of earlier decisions being those of the newer version. */
+  readonly differences: readonly Difference[];
+  /** Calls that take another time or way. */
+  readonly costs: readonly Cost[];
+}
+
+/** How two versions of NCCL are compared. */
+export interface Upgrade {
+  readonly cluster: Cluster;
+  readonly parameters: Parameters;
+  readonly from: string;
+  readonly to: string;
+  /** Sizes at which times are compared, bytes. */
+  readonly sizes: readonly number[];
+  readonly options?: PrepareOptions;
+}
+
+/**
+ * Finds the rules behind the differences of two versions. The rules that changed are switched one after the other in the
+ * order in which NCCL decides; stretches of rules after which the plan is the same are not looked into, so that few of
+ * them are planned.
+ *
+ * @throws as planning does, where either version fails on the cluster
+ */
+export function ruleEffects(upgrade: Upgrade): RuleEffect[] {
+  const changed = rulesBetween(upgrade.from, upgrade.to);
+  const way = new Way(upgrade);
+  // Where the rules up to a changed one are switched.
+  const stops = [0, ...changed.map(({ name }) => positionOf(name) + 1)];
+  const look = (first: number, last: number): RuleEffect[] => {
+    const rules = changed.slice(first, last);
+    if (rules.length === 0) return [];
+    const { differences, costs } = comparePlans(way.at(stops[first] ?? 0), way.at(stops[last] ?? 0), upgrade.sizes);
+    if (differences.length === 0 && costs.length === 0) return [];
+    if (rules.length === 1) return [{ rules, differences, costs }];
+    const middle = midmost(first, last).find((stop) => way.isPossible(stops[stop] ?? 0));
+    return middle === undefined ? [{ rules, differences, costs }] : [...look(first, middle), ...look(middle, last)];
+  };
+  return look(0, changed.length);
+}
+
+/** The numbers between two others, those in the middle first. */
+function midmost(first: number, last: number): number[] {
+  const middle = (first + last) / 2;
+  return Array.from({ length: last - first - 1 }, (_, index) => first + 1 + index).sort(
+    (a, b) => Math.abs(a - middle) - Math.abs(b - middle),
+  );
+}
+
+/** Plans on the way from one version to the other, each made once, of parts that stay as they are. */
+class Way {
+  readonly #upgrade: Upgrade;
+  readonly #sides = new Map<number, Side>();
+  readonly #searched = new Map<number, readonly PreparedHosts[]>();
+
+  constructor(upgrade: Upgrade) {
+    this.#upgrade = upgrade;
+  }
+
+  /** The plan with the first rules, as many as that, switched. */
+  at(count: number): Side {
+    const known = this.#sides.get(count);
+    if (known !== undefined) return known;
+    const made = this.#make(count);
+    this.#sides.set(count, made);
+    return made;
+  }
+
+  isPossible(count: number): boolean {
+    try {
+      this.at(count);
+      return true;
+    } catch (error) {
+      if (error instanceof TcclError) return false;
+      throw error;
+    }
+  }
+
+  #make(count: number): Side {
+    const parameters = this.#parametersAt(count);
+    const merged = lastRuleOf('Channels of all ranks');
+    if (count > merged) {
+      const { plan, ...side } = this.at(merged);
+      return { ...side, plan: { ...plan, parameters } };
+    }
+    const searched = lastRuleOf('Channel search');
+    const prepared = this.#search(Math.min(count, searched));
+    const hosts = count <= searched ? prepared : contributed(prepared, parameters);
+    return sideOf('', hosts, planPrepared(hosts, parameters));
+  }
+
+  #search(count: number): readonly PreparedHosts[] {
+    const { cluster, options } = this.#upgrade;
+    const known = this.#searched.get(count) ?? prepareCluster(cluster, this.#parametersAt(count), options);
+    this.#searched.set(count, known);
+    return known;
+  }
+
+  #parametersAt(count: number): Parameters {
+    const { parameters, from, to } = this.#upgrade;
+    return { ...parameters, ncclVersion: partOfTheWay(from, to, count) };
+  }
+}
+
+/** Hosts that are searched already, with what their ranks bring to the merge by other rules. */
+function contributed(prepared: readonly PreparedHosts[], parameters: Parameters): PreparedHosts[] {
+  const hosts = new Map<HostContribution, HostContribution>();
+  return prepared.map((each) => {
+    const nodes = each.systems.flatMap((local, index) => {
+      const graphs = each.host.nodes[index]?.graphs;
+      return graphs === undefined ? [] : [contributionOf(local, graphs, parameters)];
+    });
+    const host = hosts.get(each.host) ?? { ...each.host, nodes };
+    hosts.set(each.host, host);
+    return { ...each, host };
+  });
+}

@@ -1,0 +1,86 @@
+import { formatBytes, formatWay } from '../overview/words.js';
+import type { RuleEffect } from './attribute.js';
+import type { Cost } from './cost.js';
+
+/** What a rule does on a cluster, in words. */
+export interface EffectText {
+  /** Names of the rules. */
+  readonly title: string;
+  readonly rules: readonly {
+    readonly name: string;
+    readonly about: string;
+    readonly before: string;
+    readonly after: string;
+    readonly source: string;
+    /** The variable that sets it. */
+    readonly undo: string | undefined;
+  }[];
+  /** Decisions and calls that change, one sentence each. */
+  readonly changes: readonly string[];
+}
+
+/** So many decisions of a rule are named; the others are counted. */
+const MOST_DECISIONS = 4;
+
+/** What a rule does on a cluster in words: what it was and is, what sets it, and what changes. */
+export function describeEffect({ rules, differences, costs }: RuleEffect): EffectText {
+  const named = differences.slice(0, MOST_DECISIONS);
+  const more = differences.length - named.length;
+  return {
+    title: rules.map(({ name }) => name).join(' + '),
+    rules: rules.map(({ name, rule, before, after }) => ({
+      name,
+      about: rule.about,
+      before: before.means,
+      after: after.means,
+      source: rule.source,
+      undo: rule.undo,
+    })),
+    changes: [
+      ...named.map(({ what, a, b }) => `${what}: ${shortened(a)} -> ${shortened(b)}`),
+      ...(more > 0 ? [`and ${more} more ${more === 1 ? 'decision' : 'decisions'}`] : []),
+      ...callChanges(costs),
+    ],
+  };
+}
+
+/** Rings of a node can be long. */
+function shortened(text: string): string {
+  return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
+}
+
+function callChanges(costs: readonly Cost[]): string[] {
+  return [...new Set(costs.map(({ collective }) => collective))].map((collective) => {
+    const rows = costs.filter((cost) => cost.collective === collective);
+    const sizes = rows.map(({ bytes }) => bytes);
+    const [least, most] = [Math.min(...sizes), Math.max(...sizes)];
+    const range = least === most ? formatBytes(least) : `${formatBytes(least)} to ${formatBytes(most)}`;
+    const ways = new Set(
+      rows
+        .map(({ a, b }) => [formatWay(a), formatWay(b)] as const)
+        .flatMap(([a, b]) => (a === b ? [] : [`${b} instead of ${a}`])),
+    );
+    return [`${collective} of ${range}`, timesText(rows), ...ways].join(', ');
+  });
+}
+
+function timesText(rows: readonly Cost[]): string {
+  const ratios = rows.flatMap(({ ratio }) => (ratio === null ? [] : [ratio]));
+  if (ratios.length === 0) return 'not possible in one of the two';
+  const [least, most] = [Math.min(...ratios).toFixed(2), Math.max(...ratios).toFixed(2)];
+  return `${least === most ? least : `${least} to ${most}`} of the time`;
+}
+
+/** The rules behind a row of a comparison. */
+export function rulesBehind(
+  effects: readonly RuleEffect[],
+  row: { readonly section: string; readonly what: string } | { readonly collective: string; readonly bytes: number },
+): string[] {
+  return effects
+    .filter(({ differences, costs }) =>
+      'section' in row
+        ? differences.some(({ section, what }) => section === row.section && what === row.what)
+        : costs.some(({ collective, bytes }) => collective === row.collective && bytes === row.bytes),
+    )
+    .flatMap(({ rules }) => rules.map(({ name }) => name));
+}

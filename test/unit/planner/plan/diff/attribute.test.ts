@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import { parametersFromEnvironment } from '../../../../../src/planner/parameters.js';
+import { prepareCluster } from '../../../../../src/planner/plan/cluster.js';
+import { ruleEffects } from '../../../../../src/planner/plan/diff/attribute.js';
+import { comparePlans, type Comparison } from '../../../../../src/planner/plan/diff/compare.js';
+import { describeEffect, rulesBehind } from '../../../../../src/planner/plan/diff/effect-words.js';
+import { comparisonHtml } from '../../../../../src/planner/plan/diff/page.js';
+import { sideOf } from '../../../../../src/planner/plan/diff/side.js';
+import { planPrepared } from '../../../../../src/planner/plan/plan.js';
+import { machine } from '../../../../../src/planner/topology/catalogue/machines.js';
+import { defaultRules, partOfTheWay, rulesOf } from '../../../../../src/planner/versions/rules.js';
+
+const sizes = [8, 2 ** 16, 2 ** 20, 2 ** 24, 2 ** 28, 2 ** 30];
+
+function upgrade(name: string, count: number, from: string, to: string, environment: Record<string, string> = {}) {
+  const cluster = { hosts: [{ machine: machine(name), count, name }] };
+  const { parameters } = parametersFromEnvironment(environment, from);
+  const side = (ncclVersion: string) => {
+    const own = { ...parameters, ncclVersion };
+    const prepared = prepareCluster(cluster, own);
+    return sideOf(`NCCL ${ncclVersion}`, prepared, planPrepared(prepared, own));
+  };
+  const comparison: Comparison = comparePlans(side(from), side(to), sizes);
+  return { comparison, effects: ruleEffects({ cluster, parameters, from, to, sizes }) };
+}
+
+const names = ({ effects }: ReturnType<typeof upgrade>) => effects.flatMap(({ rules }) => rules.map(({ name }) => name));
+
+describe('rules on the way from one version to another', () => {
+  it('are those of the newer one up to a place, then those of the older one', () => {
+    const way = rulesOf({ ncclVersion: partOfTheWay('2.26.2', '2.30.7', 1) });
+    expect([way.hardwareNodes, way.pathsByType]).toEqual([true, false]);
+    expect(rulesOf({ ncclVersion: partOfTheWay('2.26.2', '2.30.7', 1000) })).toEqual(defaultRules);
+  });
+});
+
+describe('the rules behind an upgrade', () => {
+  it('of two H100 hosts from 2.21 to 2.27 are three, and each difference has one of them', () => {
+    const made = upgrade('dgx-h100', 2, '2.21.5', '2.27.5');
+    expect(names(made)).toEqual(['pairedPatterns', 'treeUs', 'ringNodeSteps']);
+    for (const row of [...made.comparison.differences, ...made.comparison.costs])
+      expect(rulesBehind(made.effects, row)).not.toEqual([]);
+    const broadcast = made.comparison.costs.find(({ collective, bytes }) => collective === 'Broadcast' && bytes === 2 ** 30);
+    expect(broadcast && rulesBehind(made.effects, broadcast)).toEqual(['treeUs']);
+  });
+
+  it('are the same the other way round', () => {
+    const back = upgrade('dgx-h100', 2, '2.27.5', '2.21.5');
+    expect(new Set(names(back))).toEqual(new Set(['pairedPatterns', 'treeUs', 'ringNodeSteps']));
+  });
+
+  it('explain all that differs on hosts of B200', () => {
+    const { comparison, effects } = upgrade('dgx-b200', 2, '2.26.2', '2.30.7');
+    expect(comparison.differences.length).toBeGreaterThan(10);
+    for (const row of [...comparison.differences, ...comparison.costs]) expect(rulesBehind(effects, row)).not.toEqual([]);
+  });
+
+  it('are none where the plans are the same', () => {
+    expect(names(upgrade('dgx-a100', 2, '2.26.2', '2.30.7'))).toEqual([]);
+  });
+
+  it('are told in words, with the variable that sets them, and on a page', () => {
+    const { comparison, effects } = upgrade('dgx-h100', 2, '2.21.5', '2.27.5', { NCCL_CROSS_NIC: '1' });
+    const texts = effects.map(describeEffect);
+    const rings = texts.find(({ title }) => title === 'pairedPatterns');
+    expect(rings?.rules[0]?.undo).toContain('NCCL_CROSS_NIC');
+    const trees = texts.find(({ title }) => title === 'treeUs');
+    expect(trees?.changes.join('\n')).toMatch(/Broadcast of \d+ [MG]iB( to \d+ [MG]iB)?, 0\.\d\d( to \d\.\d\d)? of the time/);
+    const html = comparisonHtml(comparison, effects);
+    expect(html).toContain('<h3>treeUs</h3>');
+    expect(html).toContain('NCCL 2.27.5');
+    expect(html).not.toContain('undefined');
+  });
+});
