@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { algorithms } from '../../src/runtime/algorithms/call.js';
 import { misspeltVariables, unknownVariables, variables } from '../../src/runtime/launch/variables.js';
 
 /** The names of variables in all files of a folder but the list itself. */
@@ -21,6 +22,11 @@ test('the page of variables has a row for each, and for no other', () => {
     .filter((line) => line.startsWith('| `'));
   const names = rows.flatMap((row) => row.split('|')[1]?.match(/\bTCCL_\w+/g) ?? []);
   expect(names.sort()).toEqual([...variables].sort());
+});
+
+test('the page of variables names every algorithm', () => {
+  const [row = ''] = /^\| `TCCL_ALGO` .*$/m.exec(readFileSync('docs/reference/variables.md', 'utf8')) ?? [];
+  expect([...(row.split('|')[2] ?? '').matchAll(/`(\w+)`/g)].map(([, name]) => name)).toEqual([...algorithms]);
 });
 
 test('a misspelt variable is told with the one that was meant', () => {

@@ -2,50 +2,53 @@ import { formatGBps } from '../view/format.js';
 import { nameElement, type XmlElement } from '../xml/tree.js';
 
 /** Stable names of findings. */
-export type FindingCode =
+export const findingCodes = [
   // the file
-  | 'nccl-refuses' // NCCL's own parser fails on it
-  | 'nccl-misreads' // NCCL reads something else, or nothing
-  | 'impossible' // no machine can be so
-  | 'nccl-fails' // NCCL parses it, and fails when it builds its graph
-  | 'skeleton' // no GPU with a rank: a PCI tree to be completed
+  'nccl-refuses', // NCCL's own parser fails on it
+  'nccl-misreads', // NCCL reads something else, or nothing
+  'impossible', // no machine can be so
+  'nccl-fails', // NCCL parses it, and fails when it builds its graph
+  'skeleton', // no GPU with a rank: a PCI tree to be completed
   // devices
-  | 'gpu-unused' // a GPU without rank among others with
-  | 'devices-hidden' // devices that NCCL does not see behind a NIC
-  | 'bus-id-twice'
-  | 'net-number-twice'
-  | 'gpu-number-twice'
-  | 'cpu-number-twice'
-  | 'gpu-not-there' // the file names a GPU that the machine does not have
-  | 'gpu-not-in-file'
-  | 'nic-not-there'
-  | 'graph-gpu-not-there' // a graph file names a GPU that the topology does not have
+  'gpu-unused', // a GPU without rank among others with
+  'devices-hidden', // devices that NCCL does not see behind a NIC
+  'bus-id-twice',
+  'net-number-twice',
+  'gpu-number-twice',
+  'cpu-number-twice',
+  'gpu-not-there', // the file names a GPU that the machine does not have
+  'gpu-not-in-file',
+  'nic-not-there',
+  'graph-gpu-not-there', // a graph file names a GPU that the topology does not have
   // CPUs
-  | 'cpu-arch-missing'
-  | 'cpu-unknown' // NCCL does not know the architecture or vendor
-  | 'numa-unknown'
-  | 'affinity-empty'
+  'cpu-arch-missing',
+  'cpu-unknown', // NCCL does not know the architecture or vendor
+  'numa-unknown',
+  'affinity-empty',
   // PCI links
-  | 'link-speed-unknown'
-  | 'link-width-unknown'
-  | 'link-bottleneck'
-  | 'gpu-link-slow'
-  | 'nic-link-slow'
+  'link-speed-unknown',
+  'link-width-unknown',
+  'link-bottleneck',
+  'gpu-link-slow',
+  'nic-link-slow',
   // network
-  | 'no-nic'
-  | 'nic-default-speed'
-  | 'gdr-off'
-  | 'gdr-too-far' // both ends can, but NCCL finds them too far apart
-  | 'nic-across-sockets'
-  | 'nic-uneven'
-  | 'nic-shared-uplink'
+  'no-nic',
+  'nic-default-speed',
+  'gdr-off',
+  'gdr-too-far', // both ends can, but NCCL finds them too far apart
+  'nic-across-sockets',
+  'nic-uneven',
+  'nic-shared-uplink',
   // NVLink
-  | 'nvlink-unequal'
-  | 'nvlink-missing' // fewer than the model has
-  | 'nvlink-one-way'
-  | 'nvlink-gpu-absent'
-  | 'nvlink-to-itself'
-  | 'c2c-missing';
+  'nvlink-unequal',
+  'nvlink-missing', // fewer than the model has
+  'nvlink-one-way',
+  'nvlink-gpu-absent',
+  'nvlink-to-itself',
+  'c2c-missing',
+] as const;
+/** A stable name of a finding. */
+export type FindingCode = (typeof findingCodes)[number];
 
 /** `error`: NCCL fails, or most of the bandwidth is lost; `warning`: some is; `info`: good to know. */
 export type Severity = 'error' | 'warning' | 'info';

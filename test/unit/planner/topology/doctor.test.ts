@@ -1,10 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parametersFromEnvironment } from '../../../../src/planner/parameters.js';
 import { completeSkeleton } from '../../../../src/planner/topology/catalogue/complete.js';
 import { parseHardware } from '../../../../src/planner/topology/catalogue/hardware.js';
 import { machine, machines } from '../../../../src/planner/topology/catalogue/machines.js';
 import { diagnose, type DiagnoseOptions } from '../../../../src/planner/topology/doctor/diagnose.js';
-import type { Finding, FindingCode } from '../../../../src/planner/topology/doctor/finding.js';
+import { type Finding, type FindingCode, findingCodes } from '../../../../src/planner/topology/doctor/finding.js';
 import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
 import { writeXml } from '../../../../src/planner/topology/xml/write.js';
 import { oracleMissing, oracleXml } from './oracle-files.js';
@@ -35,6 +36,12 @@ function find(findings: readonly Finding[], code: FindingCode): Finding {
 
 /** The line of the text that holds `part`, counted from 1. */
 const lineOf = (text: string, part: string) => text.split('\n').findIndex((line) => line.includes(part)) + 1;
+
+it('docs/reference/doctor.md has a row for each finding, and for no other', () => {
+  const rows = readFileSync('docs/reference/doctor.md', 'utf8').match(/^\| `.*?`(?=[^`]* \|)/gm) ?? [];
+  const documented = rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code));
+  expect(documented.sort()).toEqual([...findingCodes].sort());
+});
 
 describe('sound machines', () => {
   // Without a PCI switch NCCL finds NICs too far for GPU Direct RDMA: true of these machines.
