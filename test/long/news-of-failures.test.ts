@@ -56,3 +56,8 @@ test('a group that meets the news that its communicator has failed rejects once'
   const { records, code } = await runRanks(3, 'unhandled.mjs', ['26', '1'], { env, flags });
   expect([records, code]).toEqual([[], 0]);
 });
+
+test('why a rank of this host failed that is killed right after reaches one that waits in a split', async () => {
+  const { records, stderr } = await runRanks(2, 'killed-after-abort.mjs', [], { flags });
+  expect(records, stderr).toEqual([{ code: 'ABORTED', about: 0, message: 'rank 0 aborted the communicator: enough' }]);
+});

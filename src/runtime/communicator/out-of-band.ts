@@ -2,7 +2,7 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { WaitLine } from '../bootstrap/wait-line.js';
 import type { Team } from '../device/team.js';
 import { InvalidArgumentError, SystemError, TimeoutError } from '../../errors.js';
-import { died } from '../transport/ending.js';
+import { died, unpackReason } from '../transport/ending.js';
 import { ledToCaller } from '../caller-stack.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { OutOfBandWait } from './out-of-band-wait.js';
@@ -60,7 +60,7 @@ export class OutOfBandCalls {
       } catch (error) {
         if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY'))
           throw error;
-        throw this.#parts.fail(error);
+        throw this.#parts.fail(this.#lastWords() ?? error);
       }
     });
   }
@@ -116,6 +116,13 @@ export class OutOfBandCalls {
   #behind(calls: number): number[] {
     const { team, bootstrap } = this.#parts;
     return team.findBehind(calls).map((local) => bootstrap.localRanks[local] ?? local);
+  }
+
+  /** What a rank of this host ended the communicator with: it may be gone before the network tells. */
+  #lastWords(): Error | undefined {
+    const { team, bootstrap } = this.#parts;
+    const words = team.lastWords();
+    return words === undefined ? undefined : unpackReason(words, bootstrap.rank);
   }
 
   /** Throws where a rank that has not made this rank's latest call never will. */
