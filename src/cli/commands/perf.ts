@@ -1,6 +1,6 @@
 import { Argument, InvalidArgumentError, Option, type Command } from 'commander';
 import { InvalidUsageError, SystemError, TcclError } from '../../errors.js';
-import type { Place } from '../../runtime/launch/place.js';
+import type { Placement } from '../../runtime/launch/place.js';
 import { collectives } from '../../perf/collectives.js';
 import type { PerfOptions, RawOptions } from '../../perf/options.js';
 import { perfOperators } from '../../perf/types.js';
@@ -100,7 +100,7 @@ function one(text: string): void {
 }
 
 /** The command line of a rank is this one: there, `--ranks` agrees with the launch. */
-function checkRanks(nRanks: number | undefined, place: Place | undefined): void {
+function checkRanks(nRanks: number | undefined, place: Placement | undefined): void {
   if (nRanks === undefined || place === undefined || nRanks === place.nRanks) return;
   throw new InvalidUsageError(
     'RANK_COUNT_MISMATCH',

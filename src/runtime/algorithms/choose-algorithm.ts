@@ -12,8 +12,8 @@ export interface AlgorithmRange {
 /** For each kind of call its ranges, ascending; the last one goes to Infinity. */
 export type AlgorithmTable = Readonly<Record<CallKind, readonly AlgorithmRange[]>>;
 
-/** What the choice of an algorithm follows from: the same on all ranks of a communicator. */
-export interface Situation {
+/** Inputs of the choice of an algorithm: the same on all ranks of a communicator. */
+export interface ChoiceContext {
   readonly nRanks: number;
   /** Whether all ranks share one segment. */
   readonly oneSegment: boolean;
@@ -25,12 +25,12 @@ export interface Situation {
  * Which algorithm carries out which call where no profile of this machine says so. Where all ranks share one segment,
  * *direct* wins at every size that was measured (docs/notes/performance.md).
  */
-export function defaultTable(situation: Situation): AlgorithmTable {
+export function defaultTable(situation: ChoiceContext): AlgorithmTable {
   const kinds = Object.keys(callKinds) as CallKind[];
   return Object.fromEntries(kinds.map((kind) => [kind, rangesOf(kind, situation)])) as unknown as AlgorithmTable;
 }
 
-function rangesOf(kind: CallKind, { nRanks, oneSegment, forced }: Situation): AlgorithmRange[] {
+function rangesOf(kind: CallKind, { nRanks, oneSegment, forced }: ChoiceContext): AlgorithmRange[] {
   const always = (algorithm: Algorithm): AlgorithmRange[] => [{ upToBytes: Infinity, algorithm }];
   if (nRanks === 1 || (oneSegment && (forced ?? 'direct') === 'direct')) return always('direct');
   if (forced !== undefined) {

@@ -22,9 +22,9 @@ const NONE = -1;
 export class Stage {
   readonly #team: Team;
   readonly #kernels: Kernels;
-  readonly #halves: Parts;
-  readonly #scratch: Parts;
-  readonly #room: Parts;
+  readonly #halves: StageParts;
+  readonly #scratch: StageParts;
+  readonly #room: StageParts;
   /** Replaced memory that other ranks may still read, and the operation that used it last. */
   readonly #replaced: { readonly address: number; readonly operation: number }[] = [];
 
@@ -56,7 +56,7 @@ export class Stage {
     this.#kernels.setRoom(this.#room.address, this.#room.bytes);
   }
 
-  #enlarge(parts: Parts, bytes: number): void {
+  #enlarge(parts: StageParts, bytes: number): void {
     const length = Math.max(parts.leastBytes, 2 ** Math.ceil(Math.log2(bytes)));
     const address = this.#team.allocateBytes(parts.count * length);
     if (parts.address > 0) this.#replaced.push({ address: parts.address, operation: this.#kernels.operationNumber() });
@@ -75,7 +75,7 @@ export class Stage {
 }
 
 /** Equal parts of memory, one behind the other. */
-interface Parts {
+interface StageParts {
   readonly count: number;
   readonly leastBytes: number;
   /** Of one part. */

@@ -3,7 +3,7 @@ import { decodeJson, encodeJson } from './json.js';
 import type { Mesh } from './mesh.js';
 import { nameRanks } from './rank-list.js';
 
-export interface Question {
+export interface SurvivorQuery {
   /** The mesh's rank of each rank that is asked about. */
   readonly members: readonly number[];
   /** Ranks (places in `members`) that this rank wants out, dead or alive. */
@@ -51,7 +51,7 @@ const VERDICT = 1;
  * @throws InvalidUsageError `ABORTED` where others exclude this rank; TimeoutError `RANK_MISSING` with those that did not
  *   ask when the signal ends the wait
  */
-export async function agreeOnSurvivors(mesh: Mesh, question: Question): Promise<Verdict> {
+export async function agreeOnSurvivors(mesh: Mesh, question: SurvivorQuery): Promise<Verdict> {
   const { members, excluded, space, number } = question;
   const me = members.indexOf(mesh.rank);
   const out = new Set(excluded);
@@ -77,7 +77,7 @@ export async function agreeOnSurvivors(mesh: Mesh, question: Question): Promise<
   }
 }
 
-async function coordinate(mesh: Mesh, question: Question, out: Set<number>): Promise<Verdict> {
+async function coordinate(mesh: Mesh, question: SurvivorQuery, out: Set<number>): Promise<Verdict> {
   const { members } = question;
   const me = members.indexOf(mesh.rank);
   const heard = new Set([me]);
@@ -96,7 +96,7 @@ async function coordinate(mesh: Mesh, question: Question, out: Set<number>): Pro
 /** Adds to `out` whom anybody excludes, and who is lost meanwhile. */
 async function hearAll(
   mesh: Mesh,
-  { members, space, number, signal }: Question,
+  { members, space, number, signal }: SurvivorQuery,
   out: Set<number>,
   heard: Set<number>,
 ): Promise<void> {
@@ -126,7 +126,7 @@ async function hearAll(
 /** Who is lost now will be missed by the survivors' network. */
 async function tell(
   mesh: Mesh,
-  { members, space, number }: Question,
+  { members, space, number }: SurvivorQuery,
   ranks: Iterable<number>,
   verdict: Verdict | Failure,
 ): Promise<void> {

@@ -8,8 +8,8 @@ import type { Joined } from './join-segment.js';
 import type { RuntimeSettings } from './options.js';
 import type { Profile } from '../algorithms/profile.js';
 
-/** What every rank tells the others once its segment stands. */
-export interface Facts {
+/** Facts that every rank sends to the others after it has made its segment. */
+export interface RankFacts {
   readonly algorithm: string;
   readonly protocol: string;
   readonly engineThreads: EngineThreads;
@@ -31,8 +31,8 @@ export async function agree(
   config: CommunicatorConfig,
   joined: Joined,
   profile: Profile | undefined,
-): Promise<Facts[]> {
-  const mine: Facts = {
+): Promise<RankFacts[]> {
+  const mine: RankFacts = {
     algorithm: forcedAlgorithm(settings, config) ?? 'auto',
     protocol: settings.protocol ?? 'auto',
     engineThreads: engineThreads(config),
@@ -42,7 +42,7 @@ export async function agree(
     ...(profile === undefined || bootstrap.rank !== 0 ? {} : { profile }),
   };
   const all = await bootstrap.allGather(encodeJson(mine));
-  const facts = all.map((bytes) => decodeJson(bytes) as Facts);
+  const facts = all.map((bytes) => decodeJson(bytes) as RankFacts);
   checkAlike(
     'TCCL_ALGO',
     facts.map(({ algorithm }) => algorithm),
@@ -72,7 +72,7 @@ export function checkAlike(what: string, wanted: readonly string[]): void {
 }
 
 /** Whether all ranks of a communicator share memory. */
-export function inOneSegment({ localRanks, nRanks }: Bootstrap, facts: readonly Facts[]): boolean {
+export function inOneSegment({ localRanks, nRanks }: Bootstrap, facts: readonly RankFacts[]): boolean {
   return localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
 }
 

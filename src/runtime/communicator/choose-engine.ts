@@ -11,7 +11,7 @@ import { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
 import { connectRing } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
-import { inOneSegment, type Facts } from './agree.js';
+import { inOneSegment, type RankFacts } from './agree.js';
 import { spinsFor } from '../progress/backoff.js';
 import { algorithmsIn, defaultTable } from '../algorithms/choose-algorithm.js';
 import { CompositeEngine } from '../algorithms/composite-engine.js';
@@ -19,7 +19,7 @@ import type { EngineThreads } from './config.js';
 import { DirectEngine } from '../algorithms/direct-engine.js';
 import { startDirectThreads } from '../threads/direct-threads.js';
 import type { Engine } from '../algorithms/engine.js';
-import { observersOf, type Told } from '../observe/feedback.js';
+import { observersOf, type FeedbackContext } from '../observe/feedback.js';
 import type { NetworkEngine } from '../algorithms/network-engine.js';
 import { startNetworkThread, type NetworkThread } from '../threads/network-threads.js';
 import { NvlsEngine } from '../algorithms/nvls-engine.js';
@@ -49,13 +49,13 @@ export function lowLatencyBytesOf(oneSegment: boolean, nThreads: number, { proto
   return protocol === 'll' ? Infinity : LOW_LATENCY_BYTES;
 }
 
-/** What the choice follows from; alike on all ranks but for what is each rank's own. */
-export interface Circumstances {
+/** Inputs of the choice; the same on all ranks except for each rank's own objects. */
+export interface EngineContext {
   readonly bootstrap: Bootstrap;
   /** Whether all ranks of this host share memory. */
   readonly shared: boolean;
   readonly team: Team;
-  readonly facts: readonly Facts[];
+  readonly facts: readonly RankFacts[];
   readonly libc: Libc | undefined;
   readonly nCores: number;
   readonly settings: RuntimeSettings;
@@ -87,7 +87,7 @@ export interface ChosenEngine {
  *
  * @throws InvalidUsageError `UNSUPPORTED` when direct or nvls is forced but the ranks do not share a segment
  */
-export async function chooseEngine(circumstances: Circumstances): Promise<ChosenEngine> {
+export async function chooseEngine(circumstances: EngineContext): Promise<ChosenEngine> {
   const { bootstrap, team, facts, libc, nCores, settings, threads, forced } = circumstances;
   const { localRanks, nRanks } = bootstrap;
   const oneSegment = inOneSegment(bootstrap, facts);
@@ -120,7 +120,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
   const used = algorithmsIn(table);
   const overNetwork = used.filter(isOverConnections);
   const engines: Partial<Record<Algorithm, Engine>> = {};
-  let ring: Told['ring'];
+  let ring: FeedbackContext['ring'];
   let thread: ChosenEngine['thread'];
   if (used.includes('direct')) {
     const smallBytes = smallBytesOf(localRanks.length, nCores);
@@ -162,7 +162,7 @@ export async function chooseEngine(circumstances: Circumstances): Promise<Chosen
 }
 
 /** For the log: why arrays outside the segment take two copies where they do. */
-function wayOfOrdinaryArrays({ bootstrap, shared, team, settings }: Circumstances): string | undefined {
+function wayOfOrdinaryArrays({ bootstrap, shared, team, settings }: EngineContext): string | undefined {
   if (!shared || bootstrap.localRanks.length === 1) return undefined;
   const { peerMemory } = team.segment;
   if (peerMemory?.isOpen === true) return 'read where they are by process_vm_readv';
@@ -175,7 +175,7 @@ function wayOfFloat16Sums({
     segment: { machineCode },
   },
   settings,
-}: Circumstances): string {
+}: EngineContext): string {
   const reason =
     machineCode === undefined
       ? settings.machineCode
@@ -195,7 +195,7 @@ async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count
 
 /** What carries out the algorithms over connections, what connects this rank with the next of the ring, and see ChosenEngine. */
 async function networkEngine(
-  circumstances: Circumstances,
+  circumstances: EngineContext,
   algorithms: readonly Algorithm[],
   oneSegment: boolean,
   nThreads: number,
@@ -230,7 +230,7 @@ async function networkEngine(
 
 /** A second ring, of the protocol LL, for calls up to `bytes`. */
 async function addLowLatency(
-  { bootstrap, team, signal }: Circumstances,
+  { bootstrap, team, signal }: EngineContext,
   order: readonly number[],
   network: NetworkEngine,
   bytes: number,

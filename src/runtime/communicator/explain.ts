@@ -38,8 +38,8 @@ export interface Explanation {
   readonly text: string;
 }
 
-/** What an explanation follows from. */
-export interface Grounds {
+/** Inputs of an explanation. */
+export interface ExplainContext {
   readonly table: AlgorithmTable;
   /** Undefined where the ranks do not all share memory: profiles are of ranks that do. */
   readonly times: Times | undefined;
@@ -57,7 +57,7 @@ export interface Grounds {
 export function explainCall(
   collective: CallKind,
   bytes: number,
-  { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels }: Grounds,
+  { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels }: ExplainContext,
 ): Explanation {
   if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
     const names = Object.keys(table);
@@ -108,7 +108,7 @@ export function explainCall(
 }
 
 /** @internal Those of a communicator. */
-export function groundsOf({ origin, bootstrap, engine, facts, nCores, config }: CommunicatorParts): Grounds {
+export function groundsOf({ origin, bootstrap, engine, facts, nCores, config }: CommunicatorParts): ExplainContext {
   const { nRanks, localRanks } = bootstrap;
   const { settings } = origin.facts;
   const { profile } = facts[0] ?? {};

@@ -8,7 +8,7 @@ import { rankStates } from '../device/rank-lines.js';
 import { Team } from '../device/team.js';
 import { TcclError } from '../../errors.js';
 import { warn } from '../warn.js';
-import { agree, type Facts } from './agree.js';
+import { agree, type RankFacts } from './agree.js';
 import { ledToCaller } from '../caller-stack.js';
 import { Communicator } from './communicator.js';
 import { checkOptions } from './config.js';
@@ -89,7 +89,7 @@ function wayHome(
   return libc === undefined || cores === undefined ? () => () => undefined : () => moveTo(libc, cores);
 }
 
-function tellOfDoubts(bootstrap: Bootstrap, facts: readonly Facts[], doubt: string | undefined, options: InitOptions): void {
+function tellOfDoubts(bootstrap: Bootstrap, facts: readonly RankFacts[], doubt: string | undefined, options: InitOptions): void {
   if (bootstrap.rank !== 0) return;
   const tell = options.onWarning ?? warn;
   const alone = facts.find((fact) => !fact.sharedWithHost);

@@ -9,14 +9,14 @@ import { describeError, InvalidArgumentError, InvalidUsageError, TcclError } fro
 import type { Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
 import { findPlace } from '../launch/place.js';
-import { threadPlace, type ThreadPlace } from '../launch/thread-place.js';
+import { threadPlace, type ThreadPlacement } from '../launch/thread-place.js';
 import { warn } from '../warn.js';
 import type { InitOptions } from './init-options.js';
 
 export const DEFAULT_INIT_TIMEOUT_MS = 60_000;
 
 /** A place, with the id where init() was given one as such. */
-export type GivenPlace = ThreadPlace & { readonly id?: UniqueId };
+export type GivenPlace = ThreadPlacement & { readonly id?: UniqueId };
 
 /** This rank's place, as init() was given it, or as its launcher tells it. */
 export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment): GivenPlace {

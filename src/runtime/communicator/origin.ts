@@ -8,7 +8,7 @@ import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { SocketTransport } from '../transport/socket.js';
 import type { Transport } from '../transport/transport.js';
-import type { Facts } from './agree.js';
+import type { RankFacts } from './agree.js';
 import { chooseEngine, type ChosenEngine } from './choose-engine.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
@@ -26,7 +26,7 @@ export interface CommunicatorParts {
   /** Connects ranks that share no memory, for messages between two of them. */
   readonly openTransport: () => Transport;
   /** By rank. */
-  readonly facts: readonly Facts[];
+  readonly facts: readonly RankFacts[];
   /** Cores that the ranks of this host may use together. */
   readonly nCores: number;
   readonly config: CommunicatorConfig;
@@ -64,7 +64,7 @@ export class Origin {
   async assemble(
     bootstrap: Bootstrap,
     team: Team,
-    facts: readonly Facts[],
+    facts: readonly RankFacts[],
     config: CommunicatorConfig,
     signal: AbortSignal,
   ): Promise<CommunicatorParts> {

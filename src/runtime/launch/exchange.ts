@@ -1,7 +1,7 @@
 import { InvalidUsageError } from '../../errors.js';
 import { value, wholeNumber, type Environment } from './environment.js';
 import { passThroughPmi } from './pmi.js';
-import type { Patience, Place } from './place.js';
+import type { Patience, Placement } from './place.js';
 import { isPrivate, passThroughDirectory } from './session-directory.js';
 
 /**
@@ -14,7 +14,7 @@ import { isPrivate, passThroughDirectory } from './session-directory.js';
  *   TimeoutError `RANK_MISSING` when other ranks don't come
  */
 export async function passThroughLauncher(
-  place: Place,
+  place: Placement,
   env: Environment,
   make: () => Promise<string>,
   patience: Patience,

@@ -8,7 +8,7 @@ export interface Patience {
 }
 
 /** A process's place among the ranks, as its launcher tells it through the environment. */
-export interface Place {
+export interface Placement {
   /** Which launcher told it: `tccl`, `openmpi`, `mpich`, `pmix`, `slurm`, `torchrun`; `threads` for spawnRanks(). */
   readonly launcher: string;
   readonly rank: number;
@@ -27,7 +27,7 @@ export interface Place {
  *
  * @throws InvalidUsageError `ENVIRONMENT` when a variable is malformed or two of them contradict each other
  */
-export function findPlace(env: Environment): Place | undefined {
+export function findPlace(env: Environment): Placement | undefined {
   const launcher = launchers.find((candidate) => tellsRank(env, candidate) && sizeName(env, candidate) !== undefined);
   if (launcher === undefined) {
     refuseHalfAPlace(env);

@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { InvalidUsageError, SystemError, TimeoutError } from '../../errors.js';
 import { afterWatching } from '../progress/watch-clock.js';
-import type { Patience, Place } from './place.js';
+import type { Patience, Placement } from './place.js';
 
 const KEY = 'tccl-id';
 let isUsed = false;
@@ -22,7 +22,7 @@ let isUsed = false;
  */
 export async function passThroughPmi(
   fd: number,
-  { rank, nRanks }: Place,
+  { rank, nRanks }: Placement,
   make: () => Promise<string>,
   { timeoutMs, signal }: Patience,
 ): Promise<string> {

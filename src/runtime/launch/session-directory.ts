@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TimeoutError } from '../../errors.js';
 import { WatchClock } from '../progress/watch-clock.js';
-import type { Patience, Place } from './place.js';
+import type { Patience, Placement } from './place.js';
 
 /** How often the other ranks look for what rank 0 writes. */
 const POLL_MS = 5;
@@ -24,7 +24,7 @@ const written: string[] = [];
 export async function passThroughDirectory(
   directory: string,
   job: string,
-  { rank }: Place,
+  { rank }: Placement,
   make: () => Promise<string>,
   { timeoutMs, signal }: Patience,
 ): Promise<string> {

@@ -21,8 +21,8 @@ export interface ObservedSettings {
   readonly protocol: string | undefined;
 }
 
-/** What is told of a communicator when it is made. */
-export interface Told {
+/** Facts about a new communicator, for the log and the trace. */
+export interface FeedbackContext {
   readonly bootstrap: Bootstrap;
   readonly settings: ObservedSettings;
   readonly table: AlgorithmTable;
@@ -54,7 +54,7 @@ let firstHost = 0;
 const TRACKS = 100_000;
 
 /** Those who hear of the communicator's calls, as TCCL_TRACE and TCCL_DEBUG want it. The log begins with what was made. */
-export function observersOf(told: Told): Observer[] {
+export function observersOf(told: FeedbackContext): Observer[] {
   const { bootstrap, settings } = told;
   const number = made++;
   if (number === 0) {
@@ -91,7 +91,7 @@ function traceFile(pattern: string): string {
 }
 
 function startLog(
-  { bootstrap, settings, table, ring, shared, name: given, ordinary, float16Sums, listensOn, secret }: Told,
+  { bootstrap, settings, table, ring, shared, name: given, ordinary, float16Sums, listensOn, secret }: FeedbackContext,
   number: number,
 ): DebugLog {
   const { rank, nRanks, localRank, localRanks, peers } = bootstrap;

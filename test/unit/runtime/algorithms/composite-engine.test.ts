@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { decodeCall, encodeCall, type Algorithm } from '../../../../src/runtime/algorithms/call.js';
-import { defaultTable, type AlgorithmTable, type Situation } from '../../../../src/runtime/algorithms/choose-algorithm.js';
+import { defaultTable, type AlgorithmTable, type ChoiceContext } from '../../../../src/runtime/algorithms/choose-algorithm.js';
 import { CompositeEngine } from '../../../../src/runtime/algorithms/composite-engine.js';
 import type { Engine } from '../../../../src/runtime/algorithms/engine.js';
 import { DONE } from '../../../../src/runtime/device/kernels/kernels.js';
@@ -80,7 +80,7 @@ test('blocking calls need all algorithms to allow them: which one is taken is no
 });
 
 /** What a large call takes. */
-function largest(situation: Situation): Record<string, Algorithm> {
+function largest(situation: ChoiceContext): Record<string, Algorithm> {
   return Object.fromEntries(
     Object.entries(defaultTable(situation)).map(([kind, ranges]) => {
       expect(ranges.at(-1)!.upToBytes).toBe(Infinity);
@@ -106,7 +106,7 @@ const byRing = {
 const byDirect = Object.fromEntries(Object.keys(byRing).map((kind) => [kind, 'direct']));
 const byTree = { allReduce: 'tree', broadcast: 'tree', barrier: 'tree', reduce: 'tree' };
 
-test.each<[string, Situation, Record<string, string>]>([
+test.each<[string, ChoiceContext, Record<string, string>]>([
   ['one segment', { nRanks: 4, oneSegment: true, forced: undefined }, byDirect],
   ['no common segment', { nRanks: 4, oneSegment: false, forced: undefined }, byRing],
   ['TCCL_ALGO=ring', { nRanks: 4, oneSegment: true, forced: 'ring' }, byRing],
