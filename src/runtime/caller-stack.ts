@@ -12,7 +12,7 @@ const led = new WeakSet<Error>();
 const turn = Promise.resolve();
 
 /**
- * What a call's promise is to be resolved with so that it rejects with `error`, whose stack then begins where the
+ * Value that resolves a call's promise so that it rejects with `error`, whose stack then begins where the
  * promise is awaited.
  */
 async function rejected(error: Error): Promise<never> {
@@ -23,14 +23,14 @@ async function rejected(error: Error): Promise<never> {
 }
 
 /**
- * What settles a call's promise, whose `resolve` it is given: well, or with an error, whose stack then begins where the
+ * Settles a call's promise by its `resolve`: with a result, or with an error, whose stack then begins where the
  * promise is awaited.
  */
 export function settlerOf(resolve: (value?: Promise<never>) => void): (error?: Error) => void {
   return (error) => resolve(error === undefined ? undefined : rejected(error));
 }
 
-/** What `promise` gives. An error's stack begins where this is awaited. */
+/** Passes on the result of `promise`. An error's stack begins where this is awaited. */
 export async function ledToCaller<T>(promise: Promise<T>): Promise<T> {
   try {
     return await promise;

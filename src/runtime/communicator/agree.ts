@@ -71,7 +71,7 @@ export function checkAlike(what: string, wanted: readonly string[]): void {
   );
 }
 
-/** Whether all ranks of a communicator share memory. */
+/** True if all ranks of a communicator share memory. */
 export function inOneSegment({ localRanks, nRanks }: Bootstrap, facts: readonly RankFacts[]): boolean {
   return localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
 }

@@ -24,9 +24,9 @@ import {
   type Parts,
 } from './parts.js';
 
-/** What a barrier exchanges. */
+/** Array of a barrier. */
 const nothing = new Int32Array(0);
-/** Where scalars are tried whether the type can hold them. */
+/** Buffer to test if a type can hold a scalar. */
 const scalarRoom = new ArrayBuffer(SCALAR_BYTES);
 
 /**
@@ -46,7 +46,7 @@ export class CheckedCall {
   recv: NumericArray = nothing;
   count = 0;
   details: CallDetails | undefined;
-  /** What the last check was about, besides the above. */
+  /** Other arguments of the last check. */
   #kind = 0;
   #typeName: string | undefined;
   #options: CallOptions | undefined;
@@ -278,7 +278,7 @@ export class CheckedCall {
     }
   }
 
-  /** Whether these arrays passed the last check, and nothing about them has changed. */
+  /** True if these arrays passed the last check, and nothing about them has changed. */
   #isAsBefore(kind: number, root: number, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): boolean {
     return (
       send === this.send &&
@@ -354,7 +354,7 @@ export class CheckedCall {
 }
 
 /**
- * Whether options have no other names. Most programs pass a new object in each call, any of which may have one
+ * True if options have no other names. Most programs pass a new object in each call, any of which may have one
  * misspelt; the same object is looked at once.
  */
 function isOnlyType(options: CallOptions | null | undefined): boolean {

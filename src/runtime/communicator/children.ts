@@ -11,7 +11,7 @@ import type { CommunicatorParts } from './origin.js';
 import { newsOf } from '../bootstrap/news-of.js';
 import { tellAll } from '../bootstrap/tell-all.js';
 
-/** What each rank tells its parent communicator in a split. */
+/** Data that each rank sends in a split. */
 interface Choice {
   readonly color: number | null;
   readonly key: number;
@@ -179,7 +179,7 @@ async function confirm(bootstrap: Bootstrap, lastStep: LastStep, signal: AbortSi
   lastStep.done();
 }
 
-/** Why a child was not made, for a call of the parent. */
+/** Error of a call of the parent when a child was not made. */
 async function reasonForParent(
   error: unknown,
   parent: Bootstrap,
@@ -199,13 +199,13 @@ async function reasonForParent(
   });
 }
 
-/** What all ranks must want alike of a communicator. */
+/** Settings of a communicator that all ranks must share. */
 interface Wanted {
   readonly threads: EngineThreads;
   readonly algorithm: string;
 }
 
-/** What `make` gives at every rank, or the error of the first rank where it throws, at all. */
+/** Runs `make` at every rank; if it throws at one, all ranks get the error of the first. */
 async function exchange(bootstrap: Bootstrap, wanted: Wanted, oneSegment: boolean, make: () => number): Promise<number[]> {
   let failure: unknown;
   let mine: (Wanted & { readonly address: number }) | { readonly error: string };

@@ -13,7 +13,7 @@ import type { Parts } from './parts.js';
  * UNKNOWN_NAME before anything is exchanged.
  */
 export abstract class Collectives {
-  /** What holds the arguments of the next call. Throws unless this communicator can be used. */
+  /** Arguments of the next call. Throws unless this communicator can be used. */
   protected abstract prepare(call: string): CheckedCall;
   /** Carries a call out as soon as those before it have ended. */
   protected abstract start(call: CheckedCall): Promise<void>;

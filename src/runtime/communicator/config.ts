@@ -3,12 +3,12 @@ import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
 
-/** How a communicator works; a communicator made from another takes what it is not given from that. */
+/** Settings of a communicator; one made from another inherits those that it is not given. */
 export interface CommunicatorConfig {
   /** Names it in errors. Not taken from the parent. */
   readonly name?: string | undefined;
   /**
-   * Whether the blocking forms (…Sync) of collectives can be called. `true`: always; where the ranks do not all share
+   * Makes the blocking forms (…Sync) of collectives available. `true`: always; where the ranks do not all share
    * memory, a thread of its own carries out the calls. `false`: never, for programs whose event loop must go on. Left out:
    * where all ranks share memory. `true` on all ranks or on none.
    */
@@ -19,7 +19,7 @@ export interface CommunicatorConfig {
    */
   readonly engine?: 'inline' | 'thread' | undefined;
   /**
-   * How many such threads share a large call where all ranks share memory; elsewhere it is one. Default 1. Alike on all
+   * Number of such threads that share a large call where all ranks share memory; elsewhere it is one. Default 1. Alike on all
    * ranks.
    */
   readonly channels?: number | undefined;
@@ -34,13 +34,13 @@ export interface CommunicatorConfig {
   readonly algorithm?: Algorithm | undefined;
 }
 
-/** How a communicator made from another differs from it. */
+/** Options of a communicator made from another. */
 export interface ChildOptions extends CommunicatorConfig {
-  /** How long to wait for the other ranks, in milliseconds. Default 60,000. */
+  /** Time to wait for the other ranks, milliseconds. Default 60,000. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** What all that makes a communicator takes as options. */
+/** Options of every call that makes a communicator. */
 const optionNames = Object.keys({
   name: true,
   blocking: true,
@@ -130,7 +130,7 @@ export function checkConfig({
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
 }
 
-/** How many threads carry out the calls of a communicator beside the rank's own. */
+/** Number of threads that carry out a communicator's calls beside the rank's own. */
 export interface EngineThreads {
   /** Where all ranks share memory, */
   readonly inMemory: number;
@@ -159,7 +159,7 @@ export function forcedAlgorithm(
   return settings.algorithm ?? algorithm;
 }
 
-/** What a child works with: the parent's settings but for its name, and what was given for it. */
+/** Settings of a child: the parent's, except the name, overridden by those given for it. */
 export function inherit(parent: CommunicatorConfig, given: CommunicatorConfig): CommunicatorConfig {
   const config: { name?: string | undefined } = { ...parent };
   delete config.name;

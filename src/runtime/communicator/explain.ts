@@ -13,13 +13,13 @@ import { defaultProfile } from '../algorithms/default-profile.js';
 import type { CommunicatorParts } from './origin.js';
 import { timeAt, timesFor, type Times } from '../algorithms/profile.js';
 
-/** How a communicator carries out a call, and what that should take. */
+/** The way in which a communicator carries out a call, and the expected time. */
 export interface Explanation {
-  /** What was asked about. */
+  /** The call in question. */
   readonly collective: CallKind;
   /** The call's count times its elements' size. */
   readonly bytes: number;
-  /** What carries out the call. */
+  /** Algorithm of the call. */
   readonly algorithm: Algorithm;
   /** LL: data travel with their flag, in one phase. Simple: data first, then the flag. */
   readonly protocol: 'LL' | 'Simple';

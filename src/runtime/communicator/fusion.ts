@@ -9,11 +9,11 @@ const FUSED_CALL_BYTES = 8 * 1024;
 /** Longest exchange that calls are fused into. */
 export const FUSED_BYTES = 64 * 1024;
 
-/** What fusion needs of a communicator. */
+/** The part of a communicator that fusion uses. */
 export interface FusionMember {
   /** This rank's number there, for errors. */
   readonly rank: number;
-  /** Whether results of all-reduces are the same bits when calls of these lengths are one call of their sum. */
+  /** True if results of all-reduces are the same bits when calls of these lengths are one call of their sum. */
   isFusable(type: DataType, longestBytes: number, totalBytes: number): boolean;
   /** Memory for what fused calls exchange. */
   fusionArray(type: DataType, count: number): NumericArray;
@@ -38,7 +38,7 @@ export function fuse(calls: readonly QueuedCall[], member: FusionMember): Queued
   return result;
 }
 
-/** Where the calls from `from` on that can become one end. */
+/** End of the run of calls from `from` on that can become one. */
 function endOfRun(calls: readonly QueuedCall[], from: number, member: FusionMember): number {
   const first = calls[from];
   if (first === undefined || !isSmall(first)) return from + 1;

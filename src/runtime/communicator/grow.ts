@@ -8,10 +8,10 @@ import { inherit, type ChildOptions } from './config.js';
 import type { CommunicatorParts } from './origin.js';
 import { tellAll } from '../bootstrap/tell-all.js';
 
-/** How long the rest of a grow may take once a rank of the old communicator is gone, which may have finished before. */
+/** Time for the rest of a grow after a rank of the old communicator has left, which may have finished before; milliseconds. */
 const GONE_MS = 1000;
 
-/** What each rank tells the others in a grow. */
+/** Data that each rank sends in a grow. */
 interface Wish {
   readonly nRanks: number;
   /** Sealed, since it holds the secret of the new communicator. */
@@ -81,7 +81,7 @@ export async function grow(
 }
 
 /**
- * Why a rank of the old communicator dropped out of the new one: the old network tells an exit from a death, and whose
+ * The cause for which a rank of the old communicator left the new one: the old network tells an exit from a death, and whose
  * it was.
  */
 async function oldNews(error: unknown, bootstrap: Bootstrap): Promise<Error | undefined> {

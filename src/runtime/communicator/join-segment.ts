@@ -9,7 +9,7 @@ import { createMemoryFile, memoryFilePath } from '../device/shared-memory.js';
 /** A rank's segment, and why ranks of one host do not share one where they don't. */
 export interface Joined {
   readonly segment: Segment;
-  /** Whether every rank of this host is in `segment`. */
+  /** True if every rank of this host is in `segment`. */
   readonly shared: boolean;
   readonly reason: string | undefined;
 }
@@ -20,13 +20,13 @@ interface Offer {
   readonly reason?: string;
 }
 
-/** How joining went at a rank. */
+/** Result of joining at a rank. */
 interface Outcome {
   readonly reason?: string;
   readonly whereabouts?: Whereabouts;
 }
 
-/** What may be used; every rank may have it otherwise. */
+/** Features that may be used; ranks may differ. */
 export interface Allowed {
   /** Memory that processes share. */
   readonly sharedMemory: boolean;
@@ -105,7 +105,7 @@ export async function joinSegment(
 
 type Loaded = ReturnType<typeof loadLibc>;
 
-/** Where others may read this rank's private memory, if they may. */
+/** Address at which others may read this rank's private memory, if allowed. */
 function whereaboutsIn(loaded: Loaded, { peerMemory }: Allowed): Whereabouts | undefined {
   return peerMemory && 'libc' in loaded ? whereabouts(loaded.libc) : undefined;
 }

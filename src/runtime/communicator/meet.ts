@@ -97,7 +97,7 @@ export async function meet(
   }
 }
 
-/** How long until a name that nobody knows is looked up again. */
+/** Pause until an unknown name is looked up again. */
 const LOOK_UP_AGAIN_MS = 500;
 
 /**
@@ -125,13 +125,13 @@ async function whenNameIsKnown<Result>(
   }
 }
 
-/** Whether a name server knows no such name, or none answered: either may be otherwise soon. */
+/** True if a name server knows no such name, or none answered: either may be otherwise soon. */
 function isUnknownName(error: unknown): boolean {
   const { cause } = error as { readonly cause?: NodeJS.ErrnoException };
   return error instanceof TcclError && error.code === 'NETWORK' && (cause?.code === 'ENOTFOUND' || cause?.code === 'EAI_AGAIN');
 }
 
-/** What is wrong with an id that a variable gave is said with the variable's name. */
+/** Reads an id; an error about an id from a variable names the variable. */
 async function readId(text: string, place: GivenPlace, options: InitOptions, network: BootstrapEnvironment): Promise<UniqueId> {
   try {
     return await UniqueId.read(text, network.commSecret);

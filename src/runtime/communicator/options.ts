@@ -4,11 +4,11 @@ import { unknownVariables, variables, type UnknownVariable } from '../launch/var
 import { didYouMean } from '../../suggest.js';
 import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from '../observe/debug-log.js';
 
-/** How a ring's messages travel: algorithms/ring.ts. */
+/** Protocols of a ring: algorithms/ring.ts. */
 const protocols = ['simple', 'll'] as const;
 export type Protocol = (typeof protocols)[number];
 
-/** What the environment says about a communicator's work. All ranks must say the same of `algorithm`. */
+/** Settings of a communicator from the environment. `algorithm` must be the same on all ranks. */
 export interface RuntimeSettings {
   /** TCCL_ALGO: the algorithm of every operation, or undefined to choose by size and place. */
   readonly algorithm: Algorithm | undefined;
@@ -43,11 +43,11 @@ export interface RuntimeSettings {
   readonly debug: DebugSettings;
   /** All variables of ours that are set, but for those of launchers. */
   readonly variables: Readonly<Record<string, string>>;
-  /** What begins as our variables do, but is none. */
+  /** Unknown variables whose names begin like ours. */
   readonly unknown: readonly UnknownVariable[];
 }
 
-/** What launchers set, which says nothing about what the user wants. */
+/** Variables that launchers set, which are no wish of the user. */
 const ofLaunchers = /^TCCL_(RANK|NRANKS|LOCAL_RANK|LOCAL_NRANKS|COMM_ID|COMM_SECRET)$/;
 
 const DEFAULT_TIMEOUT_SECONDS = 600;

@@ -5,7 +5,7 @@ import { didYouMean } from '../../suggest.js';
 
 /** An array that consists of a part a rank: rank r's are `counts[r]` elements from `displacements[r]` on. */
 export interface Parts {
-  /** What all parts lie in. */
+  /** The array that has all parts. */
   readonly array: NumericArray;
   /** Numbers of elements: an array of numbers or an integer array, such as an Int32Array. */
   readonly counts: ArrayLike<number>;
@@ -56,7 +56,7 @@ export function checkCounts(call: string, given: ArrayLike<number>, nRanks: numb
 }
 
 /**
- * Where each rank's part begins: the displacements that the caller gave, or one part behind the other. Refuses parts
+ * Offset of each rank's part: the displacements that the caller gave, or one part behind the other. Refuses parts
  * that do not fit into the array, and, of an output, parts that overlap.
  */
 export function checkDisplacements(
@@ -105,7 +105,7 @@ export function total(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** How many elements of an array its parts reach over. */
+/** Number of elements that the parts span. */
 export function extent(counts: readonly number[], displacements: readonly number[]): number {
   return counts.reduce((end, count, rank) => (count === 0 ? end : Math.max(end, (displacements[rank] ?? 0) + count)), 0);
 }

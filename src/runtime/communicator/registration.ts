@@ -1,11 +1,11 @@
 import type { NumericArray } from '../device/types.js';
 
-/** What register() gives for an array; deregister() takes it. */
+/** Handle of a registered array: register() returns it, deregister() takes it. */
 export interface Registration {
-  /** What was registered. */
+  /** The registered array. */
   readonly array: NumericArray;
   /**
-   * Whether calls work on the array where it lies, which only arrays from alloc(), and views of them, make possible. For
+   * True if calls work on the array where it lies, which only arrays from alloc(), and views of them, make possible. For
    * all others registering changes nothing: memory that JavaScript has already cannot be shared later, so such arrays go
    * through staging, registered or not.
    */

@@ -37,7 +37,7 @@ export function siblingsOf(core: number, root = '/'): number[] {
   return siblings.length > 0 ? siblings : [core];
 }
 
-/** How many cores several ranks may use together: each may be bound to cores of its own. */
+/** Number of cores that several ranks may use together: each may be bound to cores of its own. */
 export function coresOfAll(lists: readonly (readonly number[])[]): number {
   const all = new Set(lists.flat());
   return all.size > 0 ? all.size : availableParallelism();

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type { ProbedGpu } from '../../planner/topology/detect/machine-files.js';
 
-/** What NVML was asked, or why it could not be. */
+/** Answers of NVML, or the reason why it could not be asked. */
 export type NvmlAnswer = { readonly gpus: readonly ProbedGpu[] } | { readonly reason: string };
 
 /**

@@ -16,7 +16,7 @@ import { InvalidArgumentError } from '../../errors.js';
 /** A binary floating-point format of at most 16 bits. */
 interface Format {
   readonly fractionBits: number;
-  /** What is added to exponents; float32 has 127. */
+  /** Bias of exponents; float32 has 127. */
   readonly bias: number;
   /** Bits of the largest magnitude that a conversion gives: infinity, or the largest number. */
   readonly overflow: number;

@@ -154,7 +154,7 @@ export class Multicast {
     }
   }
 
-  /** Whether all members have bound memory, so that the object can be mapped. */
+  /** True if all members have bound memory, so that the object can be mapped. */
   get isComplete(): boolean {
     for (let member = 0; member < this.nMembers; member++)
       if (Atomics.load(this.#words, this.#place(member) + 1) === 0) return false;
@@ -197,7 +197,7 @@ export class Multicast {
     Atomics.sub(this.#words, this.#address / 4 + USERS, 1);
   }
 
-  /** Whether any rank has it open. */
+  /** True if any rank has it open. */
   get isUsed(): boolean {
     return Atomics.load(this.#words, this.#address / 4 + USERS) > 0;
   }

@@ -62,7 +62,7 @@ export class PeerMemory {
     ranks.setReach(this.refusal === undefined ? reaches.all : reaches.notAll);
   }
 
-  /** Whether every rank can read what others open. False, too, while some have not tried yet. */
+  /** True if every rank can read what others open. False, too, while some have not tried yet. */
   get isOpen(): boolean {
     return (this.#open ??= this.#ask()) ?? false;
   }
@@ -131,7 +131,7 @@ export function whereabouts(libc: Libc): Whereabouts {
   return door.whereabouts;
 }
 
-/** Whether Yama lets processes read their descendants only, unless those let them. */
+/** True if Yama lets processes read their descendants only, unless those let them. */
 function isRestricted(): boolean {
   try {
     return readFileSync('/proc/sys/kernel/yama/ptrace_scope', 'utf8').trim() === '1';

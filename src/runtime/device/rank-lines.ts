@@ -7,10 +7,10 @@ const LINE = 64;
 /** The lock that shows that rank r lives is on this byte of the segment's file, far behind its end. */
 const LOCK_BASE = 2 ** 41;
 
-/** Whether a rank lives in the segment. */
+/** States of a rank in the segment. */
 export const rankStates = { unknown: 0, ready: 1, closed: 2, dead: 3 } as const;
 
-/** Whether a rank can read the private memory of all ranks (peer-memory.ts). */
+/** Whose private memory a rank can read (peer-memory.ts). */
 export const reaches = { unknown: 0, all: 1, notAll: 2 } as const;
 
 /** A mapped file, which the kernel lets go of however the process ends. */
@@ -48,13 +48,13 @@ export class RankLines {
     return Atomics.load(this.#words, lineOf(localRank) + 1);
   }
 
-  /** Whether a rank has closed all its communicators, or its process or thread has ended in order. */
+  /** True if a rank has closed all its communicators, or its process or thread has ended in order. */
   hasClosed(localRank: number): boolean {
     return this.stateOf(localRank) === rankStates.closed;
   }
 
   /**
-   * Whether a rank's process has ended without closing. Processes hold a lock on the file while they live, which the
+   * True if a rank's process has ended without closing. Processes hold a lock on the file while they live, which the
    * kernel gives up however they end; threads are reported by whoever started them (markDead).
    */
   isDead(localRank: number): boolean {

@@ -64,7 +64,7 @@ export type DataTypeName =
 /** A type of elements. */
 export interface DataType {
   readonly name: DataTypeName;
-  /** What the kernels know it by (kernels/assembly/codes.ts). */
+  /** Code of the type in the kernels (kernels/assembly/codes.ts). */
   readonly code: number;
   readonly bytes: number;
   readonly isFloat: boolean;
@@ -211,7 +211,7 @@ export function dataTypeOf(array: NumericArray, name?: DataTypeName, call?: stri
   throw refusal('ARGUMENT_TYPE', call, `${describeValue(array)} cannot be exchanged; pass one of ${arrayNames()}`);
 }
 
-/** Whether `alloc` can make such arrays: whether some type is exchanged in them. */
+/** True if `alloc` can make such arrays: whether some type is exchanged in them. */
 export function isArrayClass(type: unknown): boolean {
   return dataTypes.some(({ array }) => array === type) || (nativeFloat16 !== undefined && type === nativeFloat16);
 }

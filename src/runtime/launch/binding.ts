@@ -1,7 +1,7 @@
 import { allowedCores, numaNodes, siblingsOf } from '../detect/cores.js';
 import { InvalidUsageError } from '../../errors.js';
 
-/** What each rank is bound to: a core with all its hardware threads, or a NUMA node. */
+/** Unit that each rank is bound to: a core with all its hardware threads, or a NUMA node. */
 export type BindingUnit = 'core' | 'numa';
 
 /**

@@ -14,7 +14,7 @@ export function wholeNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }
 
-/** What every wrong value in the environment throws. */
+/** Error of a wrong value in the environment. */
 export function environmentError(message: string): InvalidUsageError {
   return new InvalidUsageError('ENVIRONMENT', message);
 }

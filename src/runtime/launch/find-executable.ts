@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** Why a command cannot be run: as shells tell it apart, with exit codes 127 and 126. */
+/** Reason why a command cannot be run, with the exit codes of shells: 127 and 126. */
 export type Executable =
   | { readonly kind: 'found'; readonly file: string }
   | { readonly kind: 'missing' }

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WatchClock } from '../progress/watch-clock.js';
 
-/** How often processes that are being ended are looked at. */
+/** Interval at which processes that are being ended are checked, milliseconds. */
 const POLL_MS = 10;
 
 /**

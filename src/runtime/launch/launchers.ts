@@ -1,6 +1,6 @@
 import { malformed, value, wholeNumber, type Environment } from './environment.js';
 
-/** How one launcher tells a process its place. A launcher is recognised by its rank and its number of ranks. */
+/** Variables of one launcher. A launcher is recognised by those of the rank and the number of ranks. */
 export interface Launcher {
   readonly name: string;
   /** Variable with the rank. */
@@ -13,7 +13,7 @@ export interface Launcher {
   readonly nLocalRanks: { readonly name: string; readonly read?: (env: Environment) => number | undefined };
   /** True when the variables are there but mean something else. */
   readonly unless?: (env: Environment) => boolean;
-  /** Where the ranks meet, if the launcher says. */
+  /** Address where the ranks meet, if the launcher gives one. */
   readonly address?: (env: Environment) => string | undefined;
 }
 

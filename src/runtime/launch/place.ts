@@ -1,7 +1,7 @@
 import { environmentError, malformed, value, wholeNumber, type Environment } from './environment.js';
 import { launchers, type Launcher } from './launchers.js';
 
-/** How long to wait for the other ranks, and what ends the wait before. */
+/** Time limit of a wait for other ranks, and the signal that ends it earlier. */
 export interface Patience {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
@@ -9,7 +9,7 @@ export interface Patience {
 
 /** A process's place among the ranks, as its launcher tells it through the environment. */
 export interface Placement {
-  /** Which launcher told it: `tccl`, `openmpi`, `mpich`, `pmix`, `slurm`, `torchrun`; `threads` for spawnRanks(). */
+  /** Launcher that gave it: `tccl`, `openmpi`, `mpich`, `pmix`, `slurm`, `torchrun`; `threads` for spawnRanks(). */
   readonly launcher: string;
   readonly rank: number;
   readonly nRanks: number;

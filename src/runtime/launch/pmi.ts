@@ -68,7 +68,7 @@ export async function passThroughPmi(
   }
 }
 
-/** Whether the descriptor is what the launcher made: else it may be one of Node's own, which closing would harm. */
+/** True if the descriptor is what the launcher made: else it may be one of Node's own, which closing would harm. */
 function isSocket(fd: number): boolean {
   try {
     return fstatSync(fd).isSocket();

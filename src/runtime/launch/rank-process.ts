@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { WatchClock } from '../progress/watch-clock.js';
 import type { JobProcesses } from './job-processes.js';
 
-/** How a rank ended: with an exit code, by a signal, or not started at all. */
+/** End of a rank: an exit code, a signal, or a failure to start. */
 export type Ending =
   | { readonly kind: 'code'; readonly code: number }
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
@@ -104,7 +104,7 @@ export class RankProcess {
   }
 }
 
-/** How often output that is still open is looked at. */
+/** Interval at which open output is checked, milliseconds. */
 const POLL_MS = 10;
-/** How long output may stay open after the end of its rank before somebody is suspected of holding it. */
+/** Time that output may stay open after the end of its rank before a child process is suspected of holding it, milliseconds. */
 const LINGER_MS = 100;

@@ -13,7 +13,7 @@ import { localMeetingPoint, type MeetingPoint } from './meeting-point.js';
 import { RankProcess, type Ending, type RankProcessOptions } from './rank-process.js';
 import { startWatchdog, type Watchdog } from './watchdog.js';
 
-/** Where the output of the ranks goes. */
+/** Destination of the ranks' output. */
 export type RankOutput =
   /** Lines of all ranks, one after the other, each behind its rank's prefix. */
   | {
@@ -31,7 +31,7 @@ export interface LaunchOptions {
   readonly nRanks: number;
   /** The command of a rank and its arguments. */
   readonly command: (rank: number) => readonly [string, ...string[]];
-  /** What the ranks get beside the variables that tell them their place. */
+  /** Environment of the ranks, beside the variables of their placement. */
   readonly env: NodeJS.ProcessEnv;
   readonly output: RankOutput;
   /** From the end of the first rank that fails to SIGTERM for the others, and from there to SIGKILL; milliseconds. */
@@ -71,7 +71,7 @@ class Job {
   readonly #outputs: Promise<unknown>[] = [];
   readonly #watchdog: Watchdog;
   /**
-   * What stops the waits for what is still to come: the timeout, SIGTERM, SIGKILL. A time in which the job was stopped,
+   * Stops the timers of the timeout, SIGTERM and SIGKILL. A time during which the job was stopped,
    * and this process with it, does not count.
    */
   readonly #waits: (() => void)[] = [];
@@ -177,7 +177,7 @@ class Job {
     return `rank ${rank.rank} ${describeEnding(ending)}${first && others ? this.#outlook(ending) : ''}`;
   }
 
-  /** What becomes of the others, who may have been given long enough to go on without the one that failed. */
+  /** Ends the others, which may have been given enough time to go on without the failed rank. */
   #outlook(ending: Ending): string {
     const { graceMs } = this.#options;
     return ending.kind === 'unstarted' || graceMs <= SHORT_GRACE_MS
@@ -226,7 +226,7 @@ class Job {
   }
 }
 
-/** Whether a terminal sends its Ctrl-C to this process, and with it to the ranks, which are in the same process group. */
+/** True if a terminal sends its Ctrl-C to this process, and with it to the ranks, which are in the same process group. */
 function isForegroundJob(): boolean {
   // After the name in brackets: state, parent, process group, session, terminal, the terminal's foreground group.
   const [, , group, , terminal, foreground] = readFileSync('/proc/self/stat', 'utf8')

@@ -6,12 +6,12 @@ import { TimeoutError } from '../../errors.js';
 import { WatchClock } from '../progress/watch-clock.js';
 import type { Patience, Placement } from './place.js';
 
-/** How often the other ranks look for what rank 0 writes. */
+/** Interval at which the other ranks look for rank 0's file, milliseconds. */
 const POLL_MS = 5;
 
-/** How many texts were passed by this process. */
+/** Number of texts that this process has passed. */
 let passed = 0;
-/** What rank 0 wrote; it goes with the process. */
+/** Files of rank 0; they are removed with the process. */
 const written: string[] = [];
 
 /**
@@ -56,7 +56,7 @@ function removeWritten(): void {
   for (const file of written) rmSync(file, { force: true });
 }
 
-/** Whether this is a directory of this user that nobody else may enter. */
+/** True if this is a directory of this user that nobody else may enter. */
 export function isPrivate(directory: string): boolean {
   const stat = statSync(directory, { throwIfNoEntry: false });
   return stat !== undefined && stat.isDirectory() && stat.uid === process.getuid?.() && (stat.mode & 0o077) === 0;

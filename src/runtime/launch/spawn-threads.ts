@@ -7,7 +7,7 @@ import { localMeetingPoint } from './meeting-point.js';
 import { workerFlags } from './worker-flags.js';
 import { startThreadAt } from './thread-place.js';
 
-/** What the ranks get, and how their end is dealt with. */
+/** Options of spawnRanks(). */
 export interface SpawnRanksOptions {
   /** Arguments of the module: `process.argv.slice(2)` in the ranks. */
   readonly args?: readonly string[] | undefined;
@@ -19,7 +19,7 @@ export interface SpawnRanksOptions {
   readonly execArgv?: readonly string[] | undefined;
   /** Gets what a rank sends with `parentPort.postMessage`. If it throws, all ranks end and the promise rejects with that. */
   readonly onMessage?: ((message: unknown, rank: number) => void) | undefined;
-  /** How long the others may go on when a rank fails, milliseconds. Default 1000. */
+  /** Time that the others may go on after a rank fails, milliseconds. Default 1000. */
   readonly graceMs?: number | undefined;
   /** Ends all ranks; the promise rejects with the signal's reason. */
   readonly signal?: PlatformAbortSignal | undefined;
@@ -27,7 +27,7 @@ export interface SpawnRanksOptions {
 
 /** @internal What the runtime adds to them. */
 export interface SpawnThreadsOptions extends SpawnRanksOptions {
-  /** What the ranks share; each finds it in its place. */
+  /** Memory and id that the ranks share. */
   readonly memory?: WebAssembly.Memory;
   /** Called once for each rank when its thread is gone, however it ended. */
   readonly onEnd?: (rank: number) => void;

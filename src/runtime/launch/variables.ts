@@ -60,7 +60,7 @@ export function unknownVariables(env: Environment): UnknownVariable[] {
     });
 }
 
-/** What commands say of an environment on their own: of names that are nearly ours. Others may be the program's. */
+/** Warnings about names in an environment that are close to ours. Others may be the program's. */
 export function misspeltVariables(env: Environment): string[] {
   return unknownVariables(env)
     .filter(({ meant }) => meant !== undefined)

@@ -6,11 +6,11 @@ import type { TcclError } from '../../errors.js';
 import { appendTo, type Appending, fileNamed } from './append-file.js';
 import type { Observer } from './observed-engine.js';
 
-/** What TCCL_DEBUG may say; each says what those before it say, too. */
+/** Values of TCCL_DEBUG; each includes those before it. */
 export const debugLevels = ['NONE', 'VERSION', 'WARN', 'INFO', 'TRACE'] as const;
 export type DebugLevel = (typeof debugLevels)[number];
 
-/** What TCCL_DEBUG_SUBSYS may name, as NCCL does. */
+/** Values of TCCL_DEBUG_SUBSYS, as in NCCL. */
 export const debugSubsystems = ['INIT', 'COLL', 'GRAPH', 'TUNING', 'NET', 'ENV'] as const;
 export type DebugSubsystem = (typeof debugSubsystems)[number];
 
@@ -21,7 +21,7 @@ export interface DebugSettings {
   readonly file: string | undefined;
 }
 
-/** Which communicator a log tells of. */
+/** The communicator of a log. */
 export interface LoggedCommunicator {
   /** Tells it from others of this job, as NCCL's address does. */
   readonly address: string;

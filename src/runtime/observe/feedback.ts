@@ -28,17 +28,17 @@ export interface FeedbackContext {
   readonly table: AlgorithmTable;
   /** The ranks in the order of the ring, where there is one, and what the connection to the next rank is. */
   readonly ring: { readonly order: readonly number[]; readonly transport: string } | undefined;
-  /** Whether all ranks of this host share memory. */
+  /** True if all ranks of this host share memory. */
   readonly shared: boolean;
-  /** What the program called the communicator. */
+  /** Name of the communicator, from the program. */
   readonly name: string | undefined;
-  /** How ordinary arrays come to the others of this host, or undefined where no memory is shared. */
+  /** Way of ordinary arrays to the others of this host, or undefined if no memory is shared. */
   readonly ordinary: string | undefined;
-  /** How float16 are summed: to find out takes a millisecond. */
+  /** Way in which float16 are summed; a function, because the answer takes a millisecond. */
   readonly float16Sums: () => string;
-  /** Which network interface this rank listens on. */
+  /** Network interface that this rank listens on. */
   readonly listensOn: () => ChosenInterface;
-  /** What the ranks of one init() share. */
+  /** Memory that the ranks of one init() share. */
   readonly secret: Uint8Array;
 }
 

@@ -13,7 +13,7 @@ const KEPT_CHARACTERS = 65_536;
 const KEPT_US = 200_000;
 
 /**
- * What a rank's operations did when, as events of Chrome's trace format, which Perfetto (ui.perfetto.dev),
+ * Writes a rank's operations as events of Chrome's trace format, which Perfetto (ui.perfetto.dev),
  * chrome://tracing and speedscope open: a process a host, a track a rank, a slice a collective with a slice in it for
  * each step that was seen, and what was called as its arguments. Messages, groups and windows, of which several may be
  * under way at a time, are asynchronous events: tracks of their own by rank and name.
@@ -35,7 +35,7 @@ export class TraceFile implements Observer {
   #keptSince = 0;
   /** Writes what is kept when nothing else happens. */
   #timer: NodeJS.Timeout | undefined;
-  /** What both events of the call under way have in common: viewers pair them by it. */
+  /** Id of both events of the call in flight: viewers pair them by it. */
   #call: { readonly name: string; readonly cat: string; readonly args: object } | undefined;
   #stepBegan = 0;
   #steps = 0;

@@ -28,19 +28,19 @@ export interface WindowParts {
   readonly barrier: () => Promise<void>;
 }
 
-/** What a rank tells the others of its part. Addresses are in the segment of its host. */
+/** A rank's part of a window, as it sends it to the others. Addresses are in the segment of its host. */
 export interface WindowPart {
   readonly type: DataType['name'];
   /** Elements. */
   readonly length: number;
   readonly address: number;
-  /** Where its counters of signals begin. */
+  /** Offset of its counters of signals. */
   readonly signals: number;
-  /** Whether it has the memory that it needs for the window. */
+  /** True if it has the memory that it needs for the window. */
   readonly isReady: boolean;
 }
 
-/** What all ranks have told of a window, and this rank's lanes to those with which it shares no memory. */
+/** All ranks' parts of a window, and this rank's lanes to those with which it shares no memory. */
 export interface AgreedWindow {
   readonly ranks: readonly WindowPart[];
   readonly lanes: WindowLanes;

@@ -49,16 +49,16 @@ export interface Lane {
   signal(): WindowCommand;
   /** Done when the other has carried out all commands before. */
   flush(): WindowCommand;
-  /** Whether the other could have anything to flush. */
+  /** True if the other could have anything to flush. */
   readonly isUsed: boolean;
-  /** Why the other does nothing more, or nothing more comes from it, if so. Who waits for it calls this again and again. */
+  /** Reason why the other rank does nothing more, or undefined. Waits call this repeatedly. */
   failure(): Error | undefined;
 }
 
 interface Command extends WindowCommand {
   readonly kind: number;
   readonly value: number;
-  /** What is sent, or, of a get, filled. */
+  /** Array that is sent, or filled by a get. */
   readonly operand: Operand | undefined;
   readonly bytes: number;
   readonly offset: number;
@@ -93,7 +93,7 @@ export class WindowLane implements Lane {
   /** Gets that are not answered, in their order. */
   readonly #gets: Command[] = [];
   #getNumber = 0;
-  /** What came and made no sense, or an array that is not there any more. */
+  /** Error about a malformed message, or about an array that is gone. */
   #broken: Error | undefined;
 
   constructor(options: WindowLaneOptions) {
@@ -246,7 +246,7 @@ export class WindowLane implements Lane {
     }
   }
 
-  /** Whether a piece could be moved: its array's owner may have taken it away meanwhile. */
+  /** True if a piece could be moved: its array's owner may have taken it away meanwhile. */
   #moves(move: () => unknown): boolean {
     try {
       move();

@@ -13,15 +13,15 @@ export interface LanesParts {
   /** This rank's part, which the others write and read. */
   readonly address: number;
   readonly bytes: number;
-  /** Where this rank's counters of signals begin. */
+  /** Offset of this rank's counters of signals. */
   readonly signals: number;
   /** Called when something may have come about that is waited for. */
   readonly onNews: () => void;
 }
 
-/** What carries a window's operations to and from ranks that share no memory with this one. */
+/** Lanes for a window's operations to and from ranks that share no memory with this one. */
 export interface WindowLanes {
-  /** Whether operations go on while this rank's thread waits in place or computes. */
+  /** True if operations go on while this rank's thread waits in place or computes. */
   readonly blocking: boolean;
   /** Undefined where memory is shared. */
   of(peer: number): Lane | undefined;

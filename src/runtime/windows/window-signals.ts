@@ -6,7 +6,7 @@ import type { Condition, Messenger } from '../messages/messenger.js';
 /** A counter for each rank, in a line of its own. */
 const LINE = 64;
 
-/** What a rank's counters take. */
+/** Bytes of a rank's counters. */
 export function signalBytes(nRanks: number): number {
   return nRanks * LINE;
 }
@@ -25,9 +25,9 @@ export interface WindowSignalsParts {
   readonly messenger: Messenger;
   /** Told of each wait, where somebody wants to know. */
   readonly observe: Observe | undefined;
-  /** Whether only looking again tells of signals from a rank. */
+  /** True if only looking again tells of signals from a rank. */
   readonly isPolled: (peer: number) => boolean;
-  /** Why no more signals come from a rank, if so. */
+  /** Reason why no more signals come from a rank, if so. */
   readonly whyGone: (peer: number) => Error | undefined;
 }
 

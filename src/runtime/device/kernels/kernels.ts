@@ -86,7 +86,7 @@ export interface Kernels extends Arithmetic {
   progress(spins: number): number;
   roundBytes(): number;
   operationNumber(): number;
-  /** What the pending operation waits for, from 0 to 3; another number in each part of an operation. */
+  /** Part of the pending operation that waits, from 0 to 3. */
   phaseNumber(): number;
   waitingFor(): number;
   // Addresses come as signed numbers: those from 2 GiB up are negative until `>>> 0`.
@@ -109,7 +109,7 @@ export interface Kernels extends Arithmetic {
 let compiled: WebAssembly.Module | undefined;
 
 /**
- * What kernels ask before they sum many float16: it may do some of it, from the first byte on, and returns how many bytes
+ * Kernels call this before they sum many float16: it may sum some, from the first byte on, and returns how many bytes
  * (machine-code.ts). Addresses as signed numbers.
  */
 export type SumFloat16 = (

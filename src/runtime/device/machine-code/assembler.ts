@@ -14,19 +14,19 @@ export function vector(number: number): Vector {
   return { vector: number };
 }
 
-/** What lies `displacement` bytes, -128 to 127, after the address in a register. */
+/** Memory operand `displacement` bytes, -128 to 127, after the address in a register. */
 export interface Memory {
   readonly base: General;
   readonly displacement: number;
 }
 
-/** What a VEX prefix says of an instruction: Intel's manual, volume 2, 2.3. */
+/** Fields of a VEX prefix: Intel's manual, volume 2, 2.3. */
 interface Vex {
   /** Opcode map: 1 is 0F, 2 is 0F 38, 3 is 0F 3A. */
   readonly map: 1 | 2 | 3;
-  /** Which of the older prefixes it stands for: 0 none, 1 is 66, 2 is F3. */
+  /** The older prefix that it stands for: 0 none, 1 is 66, 2 is F3. */
   readonly prefix: 0 | 1 | 2;
-  /** Whether the vectors have 256 bits. */
+  /** True if the vectors have 256 bits. */
   readonly wide: boolean;
   readonly opcode: number;
 }
@@ -171,12 +171,12 @@ export class Assembler {
     this.#vex({ map: 1, prefix: 1, wide: true, opcode: 0x72 }, vector(2), to, from, bits);
   }
 
-  /** What was written around the caches is there before what is written from here on. */
+  /** SFENCE: orders stores around the caches before all later stores. */
   sfence(): void {
     this.#bytes.push(0x0f, 0xae, 0xf8);
   }
 
-  /** What is to be done after 256 bits, or code that knows 128 only is slow. */
+  /** VZEROUPPER, required after 256-bit instructions: without it, 128-bit code is slow. */
   vzeroupper(): void {
     this.#bytes.push(0xc5, 0xf8, 0x77);
   }

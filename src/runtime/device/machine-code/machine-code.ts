@@ -19,7 +19,7 @@ interface Functions {
 let made: Functions | { readonly reason: string } | undefined;
 
 /**
- * What WebAssembly cannot do on its memory, done with the processor's own instructions: conversions of float16, stores
+ * Operations on the memory that WebAssembly lacks, in the processor's own instructions: conversions of float16, stores
  * around the caches, and sums of arrays that lie outside the memory and would have to be copied into it and out of it.
  * The kernels hand over what is worth a call (0.3 µs), and do themselves what is left: all of it on other processors and
  * systems, and where memory cannot be made executable. Results have the same bits either way.
@@ -27,7 +27,7 @@ let made: Functions | { readonly reason: string } | undefined;
 export class MachineCode {
   readonly #libc: Libc;
   readonly #words: Uint32Array;
-  /** Where the memory is in this process; it never moves. */
+  /** Address of the memory in this process; it never moves. */
   readonly #base: number;
 
   constructor(memory: WebAssembly.Memory, libc: Libc) {
@@ -36,13 +36,13 @@ export class MachineCode {
     this.#base = Number(libc.addressOf(new Uint8Array(memory.buffer)));
   }
 
-  /** Why there is none, if so. */
+  /** Reason why there is none, if so. */
   get refusal(): string | undefined {
     const functions = this.#functions();
     return 'reason' in functions ? functions.reason : undefined;
   }
 
-  /** What sums arrays of a type that lie anywhere in this process, if something does. */
+  /** Code that sums arrays of a type anywhere in this process, if there is some. */
   sumOf(type: DataTypeName): SumFunction | undefined {
     const adding = addingOf[type];
     const functions = this.#functions();
@@ -65,7 +65,7 @@ export class MachineCode {
     return length;
   }
 
-  /** Where an array outside the memory is in this process, for as long as it is attached to its buffer. */
+  /** Address of an array outside the memory, valid while it is attached to its buffer. */
   addressOfOutside(array: Uint8Array | Uint32Array | BigUint64Array): number {
     return Number(this.#libc.addressOf(new Uint8Array(array.buffer, array.byteOffset, array.byteLength)));
   }
@@ -107,7 +107,7 @@ export class MachineCode {
     return length;
   }
 
-  /** Whether the first `end` bytes from each of the addresses in a table are in the memory. */
+  /** True if the first `end` bytes from each of the addresses in a table are in the memory. */
   #areWithin(table: number, count: number, end: number): boolean {
     const words = this.#words;
     const at = (table >>> 0) / 4;

@@ -4,7 +4,7 @@ import { Assembler, general, vector } from './assembler.js';
 export const BLOCK_BYTES = 128;
 
 /**
- * What the code is called with: numbers all, tables are of u32, and what they hold counts from `base`. At least one block,
+ * Arguments of the code: all numbers; tables are of u32, with offsets from `base`. At least one block,
  * one destination and two sources.
  */
 export type SumFloat16Function = (

@@ -5,7 +5,7 @@ import { Assembler, general, vector, type Memory, type Vector } from './assemble
 export const SUM_BLOCK_BYTES = 256;
 
 /**
- * What the code is called with: a table of 64-bit addresses of two sources at least and where it ends, where the sums go, and
+ * Arguments of the code: a table of 64-bit addresses of at least two sources, its end, the address of the sums, and
  * which bytes of all of these, at least a block. Addresses are those of the process, and multiples of nothing.
  */
 export type SumFunction = (sources: number, sourcesEnd: number, destination: number, end: number, from: number) => void;
@@ -13,7 +13,7 @@ export const SUM_ARGUMENTS = 5;
 
 export type Adding = 'vaddps' | 'vaddpd' | 'vpaddb' | 'vpaddd' | 'vpaddq';
 
-/** What adds numbers of each type that processors add. */
+/** Instructions that add numbers, by type. */
 export const addingOf: Partial<Record<DataTypeName, Adding>> = {
   float32: 'vaddps',
   float64: 'vaddpd',
