@@ -11,7 +11,8 @@ export function register(program: Command): void {
       .description('simulate one call: where its time goes, a timeline for Perfetto, the moves of each rank as a table')
       .argument('<cluster...>', CLUSTER_HELP),
   )
-    .requiredOption('--collective <name>', 'what is called, as nccl-tests names it: all_reduce, alltoall, sendrecv …')
+    .option('--collective <name>', 'what is called, as nccl-tests names it: all_reduce, alltoall, sendrecv …')
+    .option('--program <file>', "an algorithm of one's own, in MSCCL's XML: is verified, and simulated beside NCCL's choice")
     .requiredOption('--size <bytes>', 'its size, as 64M, as nccl-tests counts it')
     .option('-o, --out <file>', 'write the timeline there, in the JSON format that ui.perfetto.dev opens')
     .option('--schedule', 'print the moves as a table')
@@ -23,6 +24,7 @@ export function register(program: Command): void {
         ['where the time goes', 'tccl trace dgx-h100:2 --collective all_reduce --size 64M'],
         ['a timeline to look at', 'tccl trace dgx-h100:2 --collective all_reduce --size 64M -o trace.json'],
         ['what rank 3 does', 'tccl trace dgx-h100 --collective all_gather --size 1M --schedule --ranks 3'],
+        ["an algorithm of one's own against NCCL's", 'tccl trace dgx-a100 --program allreduce.xml --size 1M'],
         ['the same with another algorithm', 'tccl trace dgx-h100 --collective all_reduce --size 64M --env NCCL_ALGO=Ring'],
       )}\nExit code: 0, 2 for wrong use.`,
     )

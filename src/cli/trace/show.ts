@@ -1,24 +1,29 @@
 import { counted } from '../../counted.js';
-import { inFile, InvalidArgumentError } from '../../errors.js';
+import { inFile, InputError, InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import { parseSize } from '../../perf/sizes.js';
 import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
 import { formatBytes, formatRate, formatTime, formatWay } from '../../planner/plan/overview/words.js';
 import { predictCall, type PredictedRow, simulatorOf } from '../../planner/plan/prediction.js';
 import { collectivesOfTests, type ScheduledCollective } from '../../planner/schedule/schedule.js';
+import { readMscclXml } from '../../planner/schedule/msccl.js';
+import { type Program, schedule } from '../../planner/schedule/program.js';
+import { verifySchedule } from '../../planner/schedule/verify.js';
 import type { TimeShare } from '../../planner/simulate/shares.js';
 import { timeShares } from '../../planner/simulate/shares.js';
 import type { Simulator } from '../../planner/simulate/simulate.js';
 import { timelineOf } from '../../planner/simulate/timeline.js';
 import { didYouMean } from '../../suggest.js';
-import { readCluster } from '../cluster-input.js';
+import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
+import { readText } from '../topo/input.js';
 import { colorsFor, print, printNotes, writeFile } from '../output.js';
 import { perfettoJson } from './perfetto.js';
 import { scheduleLines } from './schedule-text.js';
 
 export interface TraceOptions extends ClusterOptions {
-  readonly collective: string;
+  readonly collective?: string;
+  readonly program?: string;
   readonly size: string;
   readonly out?: string;
   readonly schedule?: boolean;
@@ -31,18 +36,25 @@ const MOST_SLICES = 2_000_000;
 
 /** `tccl trace`. */
 export async function showTrace(names: readonly string[], options: TraceOptions): Promise<void> {
-  const collective = collectiveOf(options.collective);
+  if ((options.collective === undefined) === (options.program === undefined))
+    throw new InvalidUsageError('UNSUPPORTED', 'give either --collective or --program');
+  const program = options.program === undefined ? undefined : readProgram(options.program);
+  const collective = program?.collective ?? collectiveOf(options.collective ?? '');
   const bytes = parseSize(options.size, '--size');
   if (bytes === 0) throw new InvalidArgumentError('ARGUMENT_RANGE', `--size '${options.size}' must be a size above 0`);
   const ranks = options.ranks === undefined ? undefined : ranksOf(options.ranks);
   const input = await readCluster(names, options);
   refuseContradictions(input.parameters);
   inFile(input.fileName, () => {
-    const { cluster, parameters, given, title } = input;
+    const { cluster, parameters, given, title, simulated: environment } = input;
     const simulator = simulatorOf(prepareCluster(cluster, parameters, given), parameters);
     const root = rankOf(options.root, '--root', simulator);
     for (const rank of ranks ?? []) rankOf(String(rank), '--ranks', simulator);
-    const [row] = predictCall(simulator, collective, bytes, { root });
+    if (program !== undefined) {
+      showProgram(program, simulator, bytes, input, options, ranks);
+      return;
+    }
+    const [row] = predictCall(simulator, collective, bytes, { root, environment });
     if (row === undefined)
       throw new InvalidArgumentError(
         'ARGUMENT_RANGE',
@@ -51,13 +63,13 @@ export async function showTrace(names: readonly string[], options: TraceOptions)
           : `NCCL has nothing to choose from for ${collective} with these variables`,
       );
     if (options.schedule === true) {
-      const schedule = simulator.scheduleOf(collective, bytes, { root });
+      const schedule = simulator.scheduleOf(collective, bytes, { root, environment });
       if (schedule !== undefined) for (const lines of scheduleLines(schedule, ranks)) print(...lines);
     } else {
-      print(...summaryLines(title, collective, row, timeShares(simulator, collective, bytes, { root })));
+      print(...summaryLines(title, collective, row, timeShares(simulator, collective, bytes, { root, environment })));
     }
     if (options.out !== undefined) {
-      const timeline = timelineOf(simulator, collective, bytes, { root }, ranks);
+      const timeline = timelineOf(simulator, collective, bytes, { root, environment }, ranks);
       if (timeline === undefined) return;
       const { slices, links } = timeline;
       if (slices.length > MOST_SLICES)
@@ -71,6 +83,57 @@ export async function showTrace(names: readonly string[], options: TraceOptions)
     }
   });
   printNotes(input.notes);
+}
+
+/** @throws InputError for a file that is no program, and for one that is wrong: what it would do is said */
+function readProgram(name: string): Program {
+  const file = readText(name);
+  if (file === undefined) throw new InvalidArgumentError('FILE', 'there is no such file', { file: name });
+  return inFile(file.fileName, () => {
+    const program = readMscclXml(file.text);
+    const fault = verifySchedule(schedule(program, VERIFIED_BYTES * program.chunks), VERIFIED_SLOTS);
+    if (fault !== undefined) throw new InputError('CONTENT', `${program.name} is wrong: ${fault}`);
+    return program;
+  });
+}
+
+/** A program is verified with so many bytes a chunk, and messages in a connection. */
+const VERIFIED_BYTES = 16;
+const VERIFIED_SLOTS = 4;
+
+function showProgram(
+  program: Program,
+  simulator: Simulator,
+  bytes: number,
+  { title, simulated: environment }: ClusterInput,
+  { schedule: asTable, out }: TraceOptions,
+  ranks: ReadonlySet<number> | undefined,
+): void {
+  if (out !== undefined)
+    throw new InvalidUsageError('UNSUPPORTED', '--out goes with --collective: timelines are of what NCCL does');
+  if (program.nRanks !== simulator.nRanks)
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `${program.name} is for ${program.nRanks} ranks; ${title} has ${simulator.nRanks}`,
+    );
+  const made = schedule(program, bytes);
+  if (asTable === true) {
+    for (const lines of scheduleLines(made, ranks)) print(...lines);
+    return;
+  }
+  const paint = colorsFor(process.stdout);
+  const timeUs = simulator.simulateSchedule(made, program.protocol, { environment });
+  const [row] = predictCall(simulator, program.collective, made.call.bytes, { environment });
+  const nccl =
+    row === undefined
+      ? 'nothing to choose from'
+      : `${formatTime(row.timeUs)} by ${row.choice === undefined ? 'messages between pairs' : formatWay(row.choice)}: ${(row.timeUs / timeUs).toFixed(2)} x the time`;
+  print(
+    `${paint.bold(title)}  ${program.collective} of ${formatBytes(made.call.bytes)} by ${program.name}, ${program.protocol}, ${counted(program.chunks, 'chunk')}`,
+    'valid  every input counts once in every output, no deadlock',
+    `time   ${formatTime(timeUs)} by the simulation`,
+    `NCCL   ${nccl}`,
+  );
 }
 
 function collectiveOf(name: string): ScheduledCollective {

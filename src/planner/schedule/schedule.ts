@@ -11,6 +11,13 @@ export interface Schedule {
   /** Connections, by the numbers that moves use. */
   readonly connections: readonly ScheduledConnection[];
   readonly workers: readonly Worker[];
+  /** Of algorithms that NCCL does not have: moves use {@link Move.local}. */
+  readonly own?: {
+    /** Room of each rank beside input and output. */
+    readonly scratchBytes: number;
+    /** Input and output are one buffer. */
+    readonly isInPlace: boolean;
+  };
 }
 
 /** The names of the collectives that schedules are made for. */
@@ -92,6 +99,29 @@ export interface Move {
   /** Offset in the rank's output where it writes the sum. */
   readonly output: number;
   readonly bytes: number;
+  /** Further ranges, and other workers that it waits for; NCCL's own algorithms have none. */
+  readonly local?: LocalWork;
+}
+
+/** What a move of one's own algorithm does within its rank. */
+export interface LocalWork {
+  /** Ranges that are added to what it receives. */
+  readonly adds: readonly Local[];
+  /** Ranges that it writes the sum to, over what is there. */
+  readonly writes: readonly Local[];
+  readonly after: readonly Wait[];
+}
+
+/** The beginning of a range in a rank's memory. */
+export interface Local {
+  readonly buffer: 'input' | 'output' | 'scratch';
+  readonly offset: number;
+}
+
+/** A worker, by its place in the schedule, has done so many moves. */
+export interface Wait {
+  readonly worker: number;
+  readonly moves: number;
 }
 
 /** Numbers connections while a schedule is made. */

@@ -16,6 +16,7 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
   const { call, nRanks, connections } = schedule;
   const inputs = Array.from({ length: nRanks }, (_, rank) => randomNumbers(inputBytes(call, nRanks, rank), seed * 65_537 + rank));
   const outputs = Array.from({ length: nRanks }, (_, rank) => new Float64Array(outputBytes(call, nRanks, rank)).fill(Number.NaN));
+  const memories = memoriesOf(schedule, inputs, outputs);
   const queues: Float64Array[][] = connections.map(() => []);
   const workers = schedule.workers.map(({ rank, channel, moves }) => ({
     rank,
@@ -40,11 +41,12 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
         }
         const move = worker.next;
         if (
+          move.local?.after.some((wait) => (workers[wait.worker]?.count ?? 0) < wait.moves) === true ||
           move.receive.some((number) => queues[number]?.length === 0) ||
           move.send.some((number) => (queues[number]?.length ?? 0) >= slots)
         )
           break;
-        const fault = execute(move, worker.rank, connections, queues, inputs, outputs);
+        const fault = execute(move, worker.rank, connections, queues, memories);
         if (fault !== undefined) return `rank ${worker.rank}, channel ${worker.channel}, move ${worker.count}: ${fault}`;
         worker.next = undefined;
         worker.count++;
@@ -58,13 +60,46 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
       .slice(0, 3)
       .map(
         ({ rank, channel, count, next }) =>
-          `rank ${rank} on channel ${channel} waits in move ${count} ${awaited(next, connections, queues)}`,
+          `rank ${rank} on channel ${channel} waits in move ${count} ${awaited(next, connections, queues, workers)}`,
       )
       .join('; ')}${stuck.length > 3 ? `; and ${stuck.length - 3} more` : ''}`;
   const left = queues.findIndex(({ length }) => length > 0);
   if (left >= 0)
     return `a message from rank ${connections[left]?.from ?? -1} to rank ${connections[left]?.to ?? -1} is never received`;
-  return wrongOutput(call, nRanks, inputs, outputs);
+  return wrongOutput(
+    call,
+    nRanks,
+    inputs,
+    memories.map(({ output }) => output),
+  );
+}
+
+/** What a rank reads and writes. */
+interface Memory {
+  readonly input: Float64Array;
+  readonly output: Float64Array;
+  readonly scratch: Float64Array;
+}
+
+/** Inputs are copied where moves may write to them: what was there at first tells what is right. */
+function memoriesOf(
+  { call, nRanks, own }: Schedule,
+  inputs: readonly Float64Array[],
+  outputs: readonly Float64Array[],
+): readonly Memory[] {
+  const nothing = new Float64Array();
+  return outputs.map((output, rank) => {
+    const given = inputs[rank] ?? nothing;
+    if (own === undefined) return { input: given, output, scratch: nothing };
+    const scratch = new Float64Array(own.scratchBytes).fill(Number.NaN);
+    if (!own.isInPlace) return { input: given.slice(), output, scratch };
+    // A rank's part of a larger buffer is where it belongs in it.
+    const whole = new Float64Array(Math.max(given.length, output.length)).fill(Number.NaN);
+    const at = (part: Float64Array) => (part.length === whole.length ? 0 : (rank * call.bytes) / nRanks);
+    whole.set(given, at(given));
+    const view = (part: Float64Array) => whole.subarray(at(part), at(part) + part.length);
+    return { input: view(given), output: view(output), scratch };
+  });
 }
 
 function execute(
@@ -72,17 +107,23 @@ function execute(
   rank: number,
   connections: readonly ScheduledConnection[],
   queues: Float64Array[][],
-  inputs: readonly Float64Array[],
-  outputs: readonly Float64Array[],
+  memories: readonly Memory[],
 ): ScheduleFault {
-  const { receive, input, send, output, bytes } = move;
+  const { receive, input, send, output, bytes, local } = move;
   const sum = new Float64Array(bytes);
+  for (const { buffer, offset } of local?.adds ?? []) {
+    const range = memories[rank]?.[buffer].subarray(offset, offset + bytes);
+    if (range?.length !== bytes) return `bytes ${offset} to ${offset + bytes} are outside of the ${buffer}`;
+    const unwritten = range.findIndex(Number.isNaN);
+    if (unwritten >= 0) return `it reads byte ${offset + unwritten} of the ${buffer} before it is written`;
+    add(sum, range);
+  }
   if (input >= 0) {
-    const own = inputs[rank];
+    const own = memories[rank]?.input;
     if (own === undefined || input + bytes > own.length)
       return `bytes ${input} to ${input + bytes} are outside of an input of ${own?.length ?? 0} bytes`;
     add(sum, own.subarray(input, input + bytes));
-  } else if (receive.length === 0) {
+  } else if (receive.length === 0 && local === undefined) {
     return 'it takes neither input nor a message';
   }
   for (const number of receive) {
@@ -96,8 +137,14 @@ function execute(
     if (connections[number]?.from !== rank) return `it sends for rank ${connections[number]?.from ?? NETWORK_RANK}`;
     queues[number]?.push(sum);
   }
+  for (const { buffer, offset } of local?.writes ?? []) {
+    const own = memories[rank]?.[buffer];
+    if (own === undefined || offset + bytes > own.length)
+      return `bytes ${offset} to ${offset + bytes} are outside of the ${buffer}`;
+    own.set(sum, offset);
+  }
   if (output < 0) return undefined;
-  const own = outputs[rank];
+  const own = memories[rank]?.output;
   if (own === undefined || output + bytes > own.length)
     return `bytes ${output} to ${output + bytes} are outside of an output of ${own?.length ?? 0} bytes`;
   for (let index = 0; index < bytes; index++) {
@@ -111,7 +158,14 @@ function add(sum: Float64Array, other: Float64Array): void {
   for (let index = 0; index < sum.length; index++) sum[index] = (sum[index] ?? 0) + (other[index] ?? 0);
 }
 
-function awaited(move: Move | undefined, connections: readonly ScheduledConnection[], queues: readonly Float64Array[][]): string {
+function awaited(
+  move: Move | undefined,
+  connections: readonly ScheduledConnection[],
+  queues: readonly Float64Array[][],
+  workers: readonly { readonly channel: number; readonly count: number }[],
+): string {
+  const wait = move?.local?.after.find(({ worker, moves }) => (workers[worker]?.count ?? 0) < moves);
+  if (wait !== undefined) return `for move ${wait.moves - 1} of another block, which is at ${workers[wait.worker]?.count ?? 0}`;
   const empty = move?.receive.find((number) => queues[number]?.length === 0);
   if (empty !== undefined) return `for a message from rank ${connections[empty]?.from ?? -1}`;
   return `until rank ${connections[move?.send[0] ?? 0]?.to ?? -1} has room`;

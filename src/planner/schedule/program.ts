@@ -1,0 +1,213 @@
+import { InputError } from '../../errors.js';
+import {
+  ConnectionTable,
+  type Local,
+  type Move,
+  type Schedule,
+  type ScheduledCollective,
+  type Wait,
+  type Worker,
+} from './schedule.js';
+import { inputBytes, outputBytes } from './verify.js';
+
+/**
+ * An algorithm of one's own: what the thread blocks of each rank do with chunks of the data. MSCCL's XML is read into one.
+ *
+ *     const n = 4;
+ *     const ring: Program = {
+ *       name: 'one ring', collective: 'AllGather', nRanks: n, chunks: n, protocol: 'Simple', isInPlace: false,
+ *       ranks: Array.from({ length: n }, (_, rank) => ({
+ *         scratchChunks: 0,
+ *         blocks: [{ channel: 0, sendTo: (rank + 1) % n, receiveFrom: (rank + n - 1) % n, steps: [
+ *           { kind: 'copy', from: { buffer: 'input', chunk: 0 }, to: { buffer: 'output', chunk: rank } },
+ *           { kind: 'send', from: { buffer: 'input', chunk: 0 } },
+ *           …
+ *         ] }],
+ *       })),
+ *     };
+ *     verifySchedule(schedule(ring, 4096), 8)
+ */
+export interface Program {
+  readonly name: string;
+  readonly collective: ScheduledCollective;
+  readonly nRanks: number;
+  /** Into how many chunks the whole of the data is cut: of AllGather and ReduceScatter those of all ranks together. */
+  readonly chunks: number;
+  readonly protocol: 'LL' | 'LL128' | 'Simple';
+  /** Input and output are one buffer. */
+  readonly isInPlace: boolean;
+  readonly ranks: readonly ProgramRank[];
+}
+
+/** What one rank does. */
+export interface ProgramRank {
+  /** Chunks of room beside input and output. */
+  readonly scratchChunks: number;
+  readonly blocks: readonly ProgramBlock[];
+}
+
+/** A thread block: its steps follow each other. */
+export interface ProgramBlock {
+  readonly channel: number;
+  readonly sendTo?: number;
+  readonly receiveFrom?: number;
+  readonly steps: readonly ProgramStep[];
+}
+
+/** Where a chunk is. */
+export interface ChunkPlace {
+  readonly buffer: 'input' | 'output' | 'scratch';
+  readonly chunk: number;
+}
+
+/**
+ * `send`: from. `receive`: to. `forward`: receives to, sends. `reduce-send`: adds what it receives to from, sends.
+ * `reduce-copy`: adds what it receives to from, writes to. `reduce-copy-send`: both. `copy`: from to to. `add`: from is
+ * added to what is in to.
+ */
+export interface ProgramStep {
+  readonly kind: 'send' | 'receive' | 'forward' | 'reduce-send' | 'reduce-copy' | 'reduce-copy-send' | 'copy' | 'add';
+  readonly from?: ChunkPlace;
+  readonly to?: ChunkPlace;
+  /** Chunks that follow each other; 1 by default. */
+  readonly count?: number;
+  /** Steps of other blocks of the rank that have to be done before. */
+  readonly after?: readonly { readonly block: number; readonly step: number }[];
+}
+
+/** Bytes that a thread block moves at once, by protocol: half of a connection's buffer with Simple, a step of it else. */
+const CHUNK_BYTES = { LL: 16_384, LL128: 73_728, Simple: 2 ** 21 } as const;
+
+/**
+ * The schedule of a program for a size.
+ *
+ * @param bytes as nccl-tests counts it; rounded to a multiple of the chunks
+ * @throws InputError for a program that contradicts itself, naming rank, block and step
+ */
+export function schedule(program: Program, bytes: number): Schedule {
+  const { collective, nRanks, chunks, ranks } = program;
+  if (ranks.length !== nRanks)
+    throw new InputError('CONTENT', `the program ${program.name} is for ${nRanks} ranks and has ${ranks.length}`);
+  const perChunk = Math.max(1, Math.round(bytes / chunks));
+  const call = { collective, bytes: perChunk * chunks, root: 0 };
+  const table = new ConnectionTable();
+  const numbers = new Map<string, number>();
+  const connect = (from: number, to: number, channel: number): number => {
+    const key = `${from} ${to} ${channel}`;
+    let number = numbers.get(key);
+    if (number === undefined) numbers.set(key, (number = table.add(from, to, channel)));
+    return number;
+  };
+  const workers: Worker[] = [];
+  ranks.forEach(({ blocks, scratchChunks }, rank) => {
+    const room = {
+      input: inputBytes(call, nRanks, rank),
+      output: outputBytes(call, nRanks, rank),
+      scratch: scratchChunks * perChunk,
+    };
+    const first = workers.length;
+    const pieces = piecesOf(program, perChunk);
+    const all = blocks.map((block, index) => ({
+      ...block,
+      steps: checkedSteps(block, blocks, room, perChunk, `rank ${rank}, block ${index}`),
+      send: block.sendTo === undefined ? -1 : connect(rank, checkedRank(block.sendTo, rank, nRanks), block.channel),
+      receive: block.receiveFrom === undefined ? -1 : connect(checkedRank(block.receiveFrom, rank, nRanks), rank, block.channel),
+    }));
+    const movesBefore = all.map(({ steps }) => countMoves(steps, pieces.together));
+    all.forEach(({ channel, steps, send, receive }) => {
+      workers.push({ rank, channel, moves: () => movesOf({ steps, send, receive, first, movesBefore, perChunk, ...pieces }) });
+    });
+  });
+  const scratchBytes = Math.max(0, ...ranks.map(({ scratchChunks }) => scratchChunks)) * perChunk;
+  return { call, nRanks, connections: table.all, workers, own: { scratchBytes, isInPlace: program.isInPlace } };
+}
+
+/** A chunk is moved in pieces where it is larger than a thread block moves at once, else several chunks together. */
+function piecesOf({ protocol }: Program, perChunk: number): { readonly pieceBytes: number; readonly together: number } {
+  const most = CHUNK_BYTES[protocol];
+  return { pieceBytes: Math.min(most, perChunk), together: Math.max(1, Math.floor(most / perChunk)) };
+}
+
+/** By step: the moves of a round until it is done. */
+function countMoves(steps: readonly ProgramStep[], together: number): number[] {
+  let done = 0;
+  return steps.map(({ count = 1 }) => (done += Math.ceil(count / together)));
+}
+
+interface BlockMoves {
+  readonly steps: readonly ProgramStep[];
+  readonly send: number;
+  readonly receive: number;
+  /** Number of the rank's first worker. */
+  readonly first: number;
+  readonly movesBefore: readonly (readonly number[])[];
+  readonly perChunk: number;
+  readonly pieceBytes: number;
+  readonly together: number;
+}
+
+/** Piece after piece of the chunks, all steps for each. */
+function* movesOf({ steps, send, receive, first, movesBefore, perChunk, pieceBytes, together }: BlockMoves): Generator<Move> {
+  for (let offset = 0, round = 0; offset < perChunk; offset += pieceBytes, round++) {
+    const piece = Math.min(pieceBytes, perChunk - offset);
+    for (const { kind, from, to, count = 1, after = [] } of steps) {
+      const waits = after.map(({ block, step }): Wait => {
+        const counts = movesBefore[block] ?? [];
+        return { worker: first + block, moves: round * (counts.at(-1) ?? 0) + (counts[step] ?? 0) };
+      });
+      for (let done = 0; done < count; done += together) {
+        const bytes = together === 1 ? piece : Math.min(together, count - done) * perChunk;
+        const at = (place: ChunkPlace | undefined): Local[] =>
+          place === undefined ? [] : [{ buffer: place.buffer, offset: (place.chunk + done) * perChunk + offset }];
+        const receives = kind !== 'send' && kind !== 'copy' && kind !== 'add';
+        const sends = kind === 'send' || kind === 'forward' || kind === 'reduce-send' || kind === 'reduce-copy-send';
+        const adds = kind === 'receive' || kind === 'forward' ? [] : [...at(from), ...(kind === 'add' ? at(to) : [])];
+        const writes = kind === 'send' || kind === 'reduce-send' ? [] : at(to);
+        yield {
+          receive: receives ? [receive] : [],
+          input: -1,
+          send: sends ? [send] : [],
+          output: -1,
+          bytes,
+          local: { adds, writes, after: done === 0 ? waits : [] },
+        };
+      }
+    }
+  }
+}
+
+function checkedRank(peer: number, rank: number, nRanks: number): number {
+  if (Number.isInteger(peer) && peer >= 0 && peer < nRanks && peer !== rank) return peer;
+  throw new InputError('CONTENT', `rank ${rank} has the peer ${peer}: ${peer === rank ? 'itself' : `there are ${nRanks} ranks`}`);
+}
+
+/** The steps of a block, each with what its kind needs. @throws InputError with the place */
+function checkedSteps(
+  { steps, sendTo, receiveFrom }: ProgramBlock,
+  blocks: readonly ProgramBlock[],
+  room: Readonly<Record<ChunkPlace['buffer'], number>>,
+  perChunk: number,
+  where: string,
+): readonly ProgramStep[] {
+  steps.forEach(({ kind, from, to, count = 1, after = [] }, index) => {
+    const wrong = (problem: string) => new InputError('CONTENT', `${where}, step ${index} (${kind}): ${problem}`);
+    if (kind !== 'send' && kind !== 'copy' && kind !== 'add' && receiveFrom === undefined)
+      throw wrong('the block has no rank that it receives from');
+    if ((kind === 'send' || kind === 'forward' || kind.endsWith('-send')) && sendTo === undefined)
+      throw wrong('the block has no rank that it sends to');
+    if (kind !== 'receive' && kind !== 'forward' && from === undefined) throw wrong('it does not say from where');
+    if (kind !== 'send' && kind !== 'reduce-send' && to === undefined) throw wrong('it does not say where to');
+    if (!Number.isInteger(count) || count < 1) throw wrong(`a count of ${count} chunks`);
+    for (const place of [from, to]) {
+      if (place !== undefined && (place.chunk < 0 || (place.chunk + count) * perChunk > room[place.buffer]))
+        throw wrong(
+          `chunks ${place.chunk} to ${place.chunk + count - 1} of the ${place.buffer}, which has ${room[place.buffer] / perChunk}`,
+        );
+    }
+    for (const { block, step } of after) {
+      if (blocks[block]?.steps[step] === undefined)
+        throw wrong(`it waits for step ${step} of block ${block}, which is not there`);
+    }
+  });
+  return steps;
+}
