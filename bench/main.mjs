@@ -23,6 +23,7 @@ const suites = {
   search: () => import('./suites/search.mjs'),
   plan: () => import('./suites/plan.mjs'),
   tuning: () => import('./suites/tuning.mjs'),
+  simulate: () => import('./suites/simulate.mjs'),
   transport: () => import('./suites/transport.mjs'),
   overlap: () => import('./suites/overlap.mjs'),
   children: () => import('./suites/children.mjs'),

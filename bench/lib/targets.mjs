@@ -64,6 +64,13 @@ export const searchTarget = 1.5;
  */
 export const tuningTargetMs = 100;
 
+/**
+ * Simulated calls after the plan, the first time in a process: forty sizes of 16 ranks, one size of more; milliseconds.
+ *
+ * @param {number} ranks
+ */
+export const simulateTargetMs = (ranks) => (ranks <= 16 ? 1000 : 10_000);
+
 /** `tccl plan dgx-h100 --nodes 2`, the whole process, milliseconds. */
 export const planCommandTargetMs = 500;
 
