@@ -2,8 +2,10 @@ import { dirname, extname, isAbsolute, join } from 'node:path';
 import { inFile, InvalidArgumentError, InvalidUsageError, SystemError, TcclError } from '../errors.js';
 import { type Parameters, parametersFromEnvironment } from '../planner/parameters.js';
 import type { Cluster, PrepareOptions } from '../planner/plan/cluster.js';
-import type { ClusterFileMachine } from '../planner/plan/cluster-file.js';
+import type { ClusterFile, ClusterFileMachine } from '../planner/plan/cluster-file.js';
 import { MOST_HOSTS, splitCount, unknownVariable } from '../planner/plan/cluster-words.js';
+import { defaultEnvironment, type Environment } from '../planner/simulate/environment.js';
+import { fabricFault } from '../planner/simulate/fabric.js';
 import { applyOverrides } from '../planner/plan/overrides.js';
 import type { Hardware } from '../planner/topology/catalogue/hardware.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
@@ -48,6 +50,8 @@ export interface ClusterInput {
   readonly given: Pick<PrepareOptions, 'graphFile'>;
   /** One line each: what NCCL reads otherwise than a person might, and what was added. */
   readonly notes: readonly string[];
+  /** Assumptions of simulations of its calls. */
+  readonly simulated: Environment;
 }
 
 export interface ClusterMachine {
@@ -98,13 +102,27 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
       throw new InvalidUsageError('UNSUPPORTED', `--${option} does not go with a cluster file: write it in ${file.fileName}`);
   }
   const { parseClusterFile } = await import('../planner/plan/cluster-file.js');
-  const { name, machines, environment } = inFile(file.fileName, () => parseClusterFile(file.text));
+  const { name, machines, environment, fabric } = inFile(file.fileName, () => parseClusterFile(file.text));
   const { readHardware } = await import('./topo/load.js');
   const hosts = machines.map((machine) => hostsOfFile(machine, file.fileName, readHardware));
+  const input = assembleCluster(hosts, environment, options, dirname(file.fileName));
   return {
-    ...assembleCluster(hosts, environment, options, dirname(file.fileName)),
+    ...input,
     ...(name === undefined ? {} : { title: name }),
+    ...(fabric === undefined ? {} : { simulated: inFile(file.fileName, () => onFabric(input, fabric)) }),
   };
+}
+
+/** @throws InputError where the fabric contradicts itself or the hosts */
+function onFabric({ cluster, machines }: ClusterInput, { fabric, wrong }: NonNullable<ClusterFile['fabric']>): Environment {
+  const hosts = cluster.hosts.map(({ machine, count, name = 'a machine' }) => ({
+    name,
+    count,
+    nNics: machines.find(({ system }) => system === machine)?.system.nets.length ?? 0,
+  }));
+  const fault = fabricFault(fabric, hosts);
+  if (fault !== undefined) throw wrong(fault);
+  return { ...defaultEnvironment, fabric };
 }
 
 /** By its ending, else by its first sign: what is neither XML nor a log with a machine is a cluster file. */
@@ -213,6 +231,7 @@ function assembleCluster(
     environment,
     given: graphFile === undefined ? {} : { graphFile: graphFile.file },
     notes,
+    simulated: defaultEnvironment,
   };
 }
 

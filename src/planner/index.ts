@@ -107,6 +107,15 @@ export {
   scheduledCollectives,
   type Worker,
 } from './schedule/schedule.js';
+export { readMscclXml } from './schedule/msccl.js';
+export {
+  type ChunkPlace,
+  type Program,
+  type ProgramBlock,
+  type ProgramRank,
+  type ProgramStep,
+  schedule,
+} from './schedule/program.js';
 export { type ScheduleFault, verifySchedule } from './schedule/verify.js';
 export { buildSystem, type BuildOptions, type SystemNote } from './topology/build/build-system.js';
 export { type LocalSystem, localSystems } from './topology/local-systems.js';

@@ -20,6 +20,8 @@ export interface PublishedResult {
   /** Its address; undefined for figures that came without one. */
   readonly source: string | undefined;
   readonly note: string | undefined;
+  /** The source has a round figure in words, not a row of a table. */
+  readonly isRound: boolean;
   readonly sizes: readonly { readonly label: string; readonly bytes: number; readonly gbps: number }[];
 }
 
@@ -45,6 +47,7 @@ function readResult(item: YamlReader): PublishedResult {
     'nccl',
     'source',
     'note',
+    'round',
     'gbps',
   ]);
   const { name, use, machine, gbps } = fields;
@@ -65,6 +68,7 @@ function readResult(item: YamlReader): PublishedResult {
     nccl: fields.nccl?.text('a version'),
     source: fields.source?.text('an address'),
     note: fields.note?.text('a note'),
+    isRound: fields.round?.flag() ?? false,
     sizes: gbps.entries().map(([label, value]) => ({ label, bytes: readSize(label, value), gbps: readRate(value) })),
   };
 }

@@ -90,6 +90,8 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
       return measurement.bytes >= 1 << 20;
     case 'netPayload':
       return isNet && measurement.bytes >= 1 << 20;
+    case 'netSendUs':
+      return isNet && (way === 'Simple' || way === 'pairs Simple' || way === 'NVLS');
     case 'netStepUs':
     case 'netHopUs':
       return isNet;
@@ -132,7 +134,7 @@ export const startingPhysics: Physics = {
   common: {
     nvlinkPayload: 0.85,
     pciPayload: 1.15,
-    netPayload: 0.97,
+    netPayload: 0.98,
     operandCost: 0.1,
     flagShare: 0.6,
     llThreadCost: 0.2,
@@ -144,7 +146,8 @@ export const startingPhysics: Physics = {
     pairsSetupUs: 0,
     shmHopUs: 2,
     processesUs: 10,
-    netStepUs: 0.4,
+    netStepUs: 0.1,
+    netSendUs: 1.5,
     netHopUs: 8,
   },
 };

@@ -108,7 +108,7 @@ function readHosts(text: string, machines: MachineCache): MeasuredCall[] {
         collective,
         bytes: size,
         type: 'float64',
-        launch: 'queued',
+        launch: 'processes',
         timeUs: Number(time),
         doubt,
         isForFit: doubt === undefined && [2 ** 26, 2 ** 30].some((usual) => Math.abs(size / usual - 1) < 0.01),
@@ -135,8 +135,9 @@ function readPublished(text: string, machines: MachineCache): MeasuredCall[] {
             launch: 'processes',
             timeUs: (bytes / gbps / 1000) * factor,
             doubt: undefined,
-            // The 72 ranks of a rack take as long to simulate as all others; they test the fit only.
-            isForFit: kept.tuning.input.nRanks <= 64,
+            // Round figures tell too little of what limits a call. The 72 ranks of a rack take as long to simulate as all
+            // others; they test the fit only.
+            isForFit: kept.tuning.input.nRanks <= 64 && !result.isRound,
           }) satisfies MeasuredCall,
       );
     });

@@ -34,7 +34,7 @@ export async function readSide(name: string, options: ClusterOptions): Promise<R
       );
     return { side: { title: name, plan: inFile(name, () => planFromJson(kept)), systems: undefined }, notes: [] };
   }
-  const { title, cluster, machines, fileName, parameters, given, notes } = await readCluster([name], options);
+  const { title, cluster, machines, fileName, parameters, given, notes, simulated } = await readCluster([name], options);
   refuseContradictions(parameters);
   return inFile(fileName, () => {
     // As they were before any version read them.
@@ -46,7 +46,7 @@ export async function readSide(name: string, options: ClusterOptions): Promise<R
         ? title
         : `${title}, NCCL ${parameters.ncclVersion}`;
     return {
-      side: sideOf(named, prepared, planPrepared(prepared, parameters)),
+      side: { ...sideOf(named, prepared, planPrepared(prepared, parameters)), simulated },
       notes,
       made: { cluster: unbuilt, parameters, options: given },
     };

@@ -3,6 +3,7 @@ import { inFile, InputError, InvalidArgumentError } from '../../errors.js';
 import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
 import { isPlanned } from '../../planner/parameters.js';
 import {
+  environmentOf,
   errorOf,
   type ExpectedRow,
   type ExpectedTable,
@@ -115,10 +116,10 @@ function gpuModelNamed(name: string) {
 }
 
 function compare(input: ClusterInput, results: readonly Results[], seconds: number): Found {
-  const { cluster, parameters, environment, given, machines } = input;
+  const { cluster, parameters, environment, given, machines, simulated } = input;
   const prepared = prepareCluster(cluster, parameters, given);
   const simulator = simulatorOf(prepared, parameters);
-  const tables = results.map((each) => expectTable(each, simulator));
+  const tables = results.map((each) => expectTable(each, simulator, environmentOf(each, simulated)));
   const isSlow = tables.some((table) => table.isSlow);
   const error = errorOf(tables);
   if (!isSlow) return { input, tables, isSlow, explanations: [], error, nTried: 0, nLeft: 0 };

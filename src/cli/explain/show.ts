@@ -46,8 +46,10 @@ function understood(text: string): Question {
   );
 }
 
-function planned({ cluster, fileName, parameters, given }: ClusterInput, withSearches = true): Situation {
-  return inFile(fileName, () => situationOf(cluster, parameters, { searches: withSearches ? 'all' : 'none', ...given }));
+function planned({ cluster, fileName, parameters, given, simulated }: ClusterInput, withSearches = true): Situation {
+  return inFile(fileName, () =>
+    situationOf(cluster, parameters, { searches: withSearches ? 'all' : 'none', simulated, ...given }),
+  );
 }
 
 /** Tries changes until all are tried or the time is over; one that has begun is finished. */

@@ -68,7 +68,7 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
 
 /** The plan of a cluster and what NCCL's model makes of it. */
 function makeOverview(
-  { title, cluster, fileName, parameters, environment, given }: ClusterInput,
+  { title, cluster, fileName, parameters, environment, given, simulated }: ClusterInput,
   sizes: readonly number[],
   isPredicted: boolean,
 ): { readonly overview: Overview; readonly tuning: Tuning; readonly predictions: readonly PredictedCollective[] | undefined } {
@@ -79,7 +79,9 @@ function makeOverview(
     return {
       overview: overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes }),
       tuning,
-      predictions: isPredicted ? predictCollectives(simulatorOf(prepared, parameters, plan, tuning), sizes) : undefined,
+      predictions: isPredicted
+        ? predictCollectives(simulatorOf(prepared, parameters, plan, tuning), sizes, simulated)
+        : undefined,
     };
   });
 }

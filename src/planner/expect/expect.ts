@@ -30,10 +30,10 @@ export interface ExpectedTable {
   readonly isSlow: boolean;
 }
 
-/** Way in which a run launched its calls. */
-export function environmentOf({ run }: Results): Environment {
+/** Way in which a run launched its calls, and all else as given. */
+export function environmentOf({ run }: Results, given: Environment = defaultEnvironment): Environment {
   const launch = run.isGraph ? 'graph' : run.nProcesses > 1 ? 'processes' : 'queued';
-  return { ...defaultEnvironment, launch };
+  return { ...given, launch };
 }
 
 /** Simulates every row of a table. */

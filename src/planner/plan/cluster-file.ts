@@ -1,4 +1,5 @@
 import type { InputError } from '../../errors.js';
+import type { Fabric } from '../simulate/fabric.js';
 import { MOST_HOSTS, splitCount, unknownVariable } from './cluster-words.js';
 import type { Overrides } from './overrides.js';
 import { YamlReader } from './yaml-reader.js';
@@ -10,6 +11,8 @@ export interface ClusterFile {
   readonly machines: readonly ClusterFileMachine[];
   /** Variables of NCCL. */
   readonly environment: Readonly<Record<string, string>>;
+  /** The switches between hosts, and an error about them with its place. */
+  readonly fabric: { readonly fabric: Fabric; readonly wrong: (message: string) => InputError } | undefined;
 }
 
 /** Machines that follow each other and are alike. */
@@ -39,6 +42,10 @@ export interface ClusterFileMachine {
  *           sharp: true                  # the NICs can reduce
  *       - machine: azure-ndv5.xml
  *         hardware: 8 x H100 SXM, 8 x 400G NIC
+ *     fabric:
+ *       rails: optimised                 # none (default), optimised, only
+ *       tiers:
+ *         - { hosts: 8, oversubscription: 2 }
  *     environment:
  *       NCCL_CROSS_NIC: 0
  *
@@ -48,7 +55,7 @@ export interface ClusterFileMachine {
  */
 export function parseClusterFile(text: string): ClusterFile {
   const file = YamlReader.parse(text, 'the cluster file');
-  const { name, machines, environment } = file.fields(['name', 'machines', 'environment']);
+  const { name, machines, environment, fabric } = file.fields(['name', 'machines', 'environment', 'fabric']);
   if (machines === undefined)
     throw file.wrongAt('the cluster file has no machines; write machines: [{ machine: dgx-h100, count: 2 }]');
   const read = machines.items().map(readMachine);
@@ -60,6 +67,26 @@ export function parseClusterFile(text: string): ClusterFile {
     environment: Object.fromEntries(
       environment?.entries().map(([variable, value]) => [variable, readVariable(variable, value)]) ?? [],
     ),
+    fabric: fabric === undefined ? undefined : { fabric: readFabric(fabric), wrong: (message) => fabric.wrongAt(message) },
+  };
+}
+
+const RAILS = ['none', 'optimised', 'only'] as const;
+
+function readFabric(reader: YamlReader): Fabric {
+  const { rails, tiers } = reader.fields(['rails', 'tiers']);
+  const kind = rails?.text(`one of ${RAILS.join(', ')}`) ?? 'none';
+  const known = RAILS.find((each) => each === kind);
+  if (known === undefined) throw (rails ?? reader).wrong(`one of ${RAILS.join(', ')}`);
+  return {
+    rails: known,
+    tiers: (tiers?.items() ?? []).map((tier) => {
+      const { hosts, oversubscription } = tier.fields(['hosts', 'oversubscription']);
+      if (hosts === undefined) throw tier.wrongAt('a tier of switches has no field hosts: how many are below each');
+      const ratio = Number(oversubscription?.text('a number from 1 on') ?? 1);
+      if (!(ratio >= 1 && ratio <= 1000)) throw (oversubscription ?? tier).wrong('a number from 1 on');
+      return { hosts: hosts.integer(1, MOST_HOSTS), oversubscription: ratio };
+    }),
   };
 }
 

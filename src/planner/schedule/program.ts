@@ -39,7 +39,7 @@ export interface Program {
   readonly ranks: readonly ProgramRank[];
 }
 
-/** What one rank does. */
+/** Work of one rank. */
 export interface ProgramRank {
   /** Chunks of room beside input and output. */
   readonly scratchChunks: number;
@@ -54,7 +54,7 @@ export interface ProgramBlock {
   readonly steps: readonly ProgramStep[];
 }
 
-/** Where a chunk is. */
+/** Place of a chunk. */
 export interface ChunkPlace {
   readonly buffer: 'input' | 'output' | 'scratch';
   readonly chunk: number;
@@ -76,7 +76,7 @@ export interface ProgramStep {
 }
 
 /** Bytes that a thread block moves at once, by protocol: half of a connection's buffer with Simple, a step of it else. */
-const CHUNK_BYTES = { LL: 16_384, LL128: 73_728, Simple: 2 ** 21 } as const;
+const chunkBytes = { LL: 16_384, LL128: 73_728, Simple: 2 ** 21 } as const;
 
 /**
  * The schedule of a program for a size.
@@ -124,7 +124,7 @@ export function schedule(program: Program, bytes: number): Schedule {
 
 /** A chunk is moved in pieces where it is larger than a thread block moves at once, else several chunks together. */
 function piecesOf({ protocol }: Program, perChunk: number): { readonly pieceBytes: number; readonly together: number } {
-  const most = CHUNK_BYTES[protocol];
+  const most = chunkBytes[protocol];
   return { pieceBytes: Math.min(most, perChunk), together: Math.max(1, Math.floor(most / perChunk)) };
 }
 

@@ -103,7 +103,7 @@ export interface Move {
   readonly local?: LocalWork;
 }
 
-/** What a move of one's own algorithm does within its rank. */
+/** Work of a move within its rank, in algorithms of one's own. */
 export interface LocalWork {
   /** Ranges that are added to what it receives. */
   readonly adds: readonly Local[];

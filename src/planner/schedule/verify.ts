@@ -74,7 +74,7 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
   );
 }
 
-/** What a rank reads and writes. */
+/** Buffers of a rank. */
 interface Memory {
   readonly input: Float64Array;
   readonly output: Float64Array;

@@ -6,8 +6,10 @@ export interface Timing {
   readonly writeRate: Float64Array;
   /** Rate of the NIC behind a connection; infinite without one. */
   readonly wireRate: Float64Array;
-  /** Additional time of a NIC and its proxy for each slice. */
-  readonly stepUs: number;
+  /** Additional time of a NIC for each message, by connection. */
+  readonly stepUs: Float64Array;
+  /** Additional time of a slice's sender, by connection: a NIC has to be told. */
+  readonly sendUs: Float64Array;
   /** From the last byte that left to the receiver that knows of it. */
   readonly latencyUs: Float64Array;
   /** Time that a connection's sender waits for a credit after the receiver is done. */
@@ -32,12 +34,14 @@ export interface Slicing {
   readonly leastBytes: number;
 }
 
-/** When each worker was done. */
+/** Times at which workers were done. */
 export interface Finished {
   readonly endUs: Float64Array;
   /** Times of the last worker. */
   readonly busyUs: Float64Array;
   readonly slices: number;
+  /** Time for which each connection's messages took its share of a NIC. */
+  readonly wireUs: Float64Array;
 }
 
 /** Called with each slice, for a timeline. */
@@ -47,7 +51,7 @@ export type SliceListener = (slice: {
   readonly startUs: number;
   readonly endUs: number;
   readonly bytes: number;
-  /** When its bytes were on the links of each connection that it sends to. */
+  /** Times at which its bytes were on the links of each connection that it sends to. */
   readonly wires: readonly { readonly connection: number; readonly startUs: number; readonly endUs: number }[];
 }) => void;
 
@@ -63,7 +67,7 @@ export function runClock(
   timing: Timing,
   listen?: SliceListener,
 ): Finished {
-  const { writeRate, wireRate, stepUs, latencyUs, creditUs, operandCost, cutsThrough, slots, slicing } = timing;
+  const { writeRate, wireRate, stepUs, sendUs, latencyUs, creditUs, operandCost, cutsThrough, slots, slicing } = timing;
   const mask = slots - 1;
   const count = connections.length;
   const sent = new Int32Array(count);
@@ -76,10 +80,14 @@ export function runClock(
   const sender = new Int32Array(count).fill(-1);
   const endUs = new Float64Array(workers.length);
   const busyUs = new Float64Array(workers.length);
+  const wireUs = new Float64Array(count);
   const iterators = workers.map(({ moves }) => moves()[Symbol.iterator]());
   const current: (Move | undefined)[] = workers.map(() => undefined);
   const done = new Int32Array(workers.length);
   let slices = 0;
+  // Of algorithms of one's own: when each worker was done with each move, and who waits for the next.
+  const doneAt: (number[] | undefined)[] = [];
+  const waiting: (number[] | undefined)[] = [];
 
   const runnable = new Int32Array(workers.length);
   const isQueued = new Uint8Array(workers.length).fill(1);
@@ -108,13 +116,30 @@ export function runClock(
       }
       const { receive, send, bytes } = move;
       const sliceBytes = Math.max(Math.ceil(bytes / slicing.slices), slicing.leastBytes);
-      const sliceUs = move.input >= 0 || move.output >= 0 ? timing.copySliceUs : timing.sliceUs;
-      const operands = receive.length + (move.input >= 0 ? 1 : 0) + send.length + (move.output >= 0 ? 1 : 0);
+      const sliceUs = move.input >= 0 || move.output >= 0 || move.local !== undefined ? timing.copySliceUs : timing.sliceUs;
+      const { local } = move;
+      let ready = 0;
+      if (local !== undefined) {
+        for (const wait of local.after) {
+          const at = doneAt[wait.worker]?.[wait.moves - 1];
+          if (at === undefined) {
+            (waiting[wait.worker] ??= []).push(worker);
+            break running;
+          }
+          ready = Math.max(ready, at);
+        }
+      }
+      const operands =
+        receive.length +
+        (move.input >= 0 ? 1 : 0) +
+        send.length +
+        (move.output >= 0 ? 1 : 0) +
+        (local === undefined ? 0 : local.adds.length + local.writes.length);
       for (let slice = done[worker] ?? 0; slice < slicing.slices; slice++) {
         const size = Math.max(0, Math.min(sliceBytes, bytes - slice * sliceBytes));
         if (size === 0 && slice > 0) break;
         done[worker] = slice;
-        let start = free;
+        let start = Math.max(free, ready);
         let complete = 0;
         for (const number of receive) {
           const next = taken[number] ?? 0;
@@ -127,6 +152,7 @@ export function runClock(
           complete = Math.max(complete, lastArrival[slot] ?? 0);
         }
         let rate = copyRate;
+        let notifyUs = 0;
         for (const number of send) {
           const next = sent[number] ?? 0;
           if (next - slots >= (taken[number] ?? 0)) {
@@ -135,9 +161,10 @@ export function runClock(
           }
           if (next >= slots) start = Math.max(start, freedAt[number * slots + (next & mask)] ?? 0);
           rate = Math.min(rate, writeRate[number] ?? Infinity);
+          notifyUs = Math.max(notifyUs, sendUs[number] ?? 0);
         }
         const work = size === 0 ? 0 : Math.max(size / rate, (size / copyRate) * (1 + operandCost * (operands - 2)));
-        const end = Math.max(start + sliceUs + work, cutsThrough ? complete + Math.min(sliceUs, work) : 0);
+        const end = Math.max(start + sliceUs + notifyUs + work, cutsThrough ? complete + Math.min(sliceUs, work) : 0);
         for (const number of receive) {
           const slot = number * slots + ((taken[number] ?? 0) & mask);
           freedAt[slot] = end + (creditUs[number] ?? 0);
@@ -158,10 +185,12 @@ export function runClock(
             lastArrival[slot] = end + latency;
             wires?.push({ connection: number, startUs: start, endUs: end });
           } else {
-            // A NIC sends a slice when all of it is there.
-            const leaves = Math.max(end, wireFree[number] ?? 0) + stepUs + size / wire;
-            wireFree[number] = leaves;
-            firstArrival[slot] = leaves + latency;
+            // A NIC sends a slice when all of it is there; its first bytes arrive while the last are on the way.
+            const begins = Math.max(end, wireFree[number] ?? 0);
+            const leaves = begins + size / wire;
+            wireFree[number] = leaves + (stepUs[number] ?? 0);
+            wireUs[number] = (wireUs[number] ?? 0) + size / wire + (stepUs[number] ?? 0);
+            firstArrival[slot] = begins + latency;
             lastArrival[slot] = leaves + latency;
             wires?.push({ connection: number, startUs: leaves - size / wire, endUs: leaves });
           }
@@ -178,6 +207,12 @@ export function runClock(
         slices++;
       }
       current[worker] = undefined;
+      if (local !== undefined) {
+        (doneAt[worker] ??= []).push(free);
+        const others = waiting[worker];
+        waiting[worker] = undefined;
+        for (const other of others ?? []) wake(other);
+      }
     }
     endUs[worker] = free;
   }
@@ -186,5 +221,5 @@ export function runClock(
     throw new RangeError(
       `the schedule deadlocks: rank ${workers[stuck]?.rank ?? -1} on channel ${workers[stuck]?.channel ?? -1} never goes on`,
     );
-  return { endUs, busyUs, slices };
+  return { endUs, busyUs, slices, wireUs };
 }

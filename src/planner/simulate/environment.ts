@@ -1,3 +1,5 @@
+import type { Fabric } from './fabric.js';
+
 /** Conditions that a call's time depends on besides its plan. */
 export interface Environment {
   /**
@@ -18,6 +20,8 @@ export interface Environment {
    * Default: 1.
    */
   readonly oversubscription: number;
+  /** The switches between hosts. Default: undefined, every NIC reaches every other at its full speed. */
+  readonly fabric?: Fabric;
 }
 
 /** Queued calls, InfiniBand or RoCE through verbs, a fabric without oversubscription. */

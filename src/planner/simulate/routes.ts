@@ -9,6 +9,7 @@ import type { LocalSystem } from '../topology/local-systems.js';
 import { nodeName } from '../topology/system.js';
 import { Locality } from '../topology/paths/locality.js';
 import { LinkType, NodeType, PathType } from '../topology/types.js';
+import type { FabricEnd } from './fabric.js';
 import type { Physics } from './physics.js';
 
 /** Input of a simulation: a merged plan and the machines that it was made of. */
@@ -26,6 +27,8 @@ export type Medium = 'nvlink' | 'pci' | 'shm' | 'net' | 'switch';
 export interface Route {
   readonly medium: Medium;
   readonly uses: readonly LinkUse[];
+  /** The NICs at both ends of a route between nodes. */
+  readonly ends?: readonly [FabricEnd, FabricEnd];
 }
 
 /** One directed link of one node. */
@@ -77,21 +80,57 @@ export class Routes {
       return { medium, uses: on(fromNode, links) };
     }
     if (kind === 'pairs') {
+      const ends = this.#pairEnds(from, to, channel);
       return {
         medium: 'net',
+        ends,
         uses: [
           ...on(fromNode, this.#net(fromNode, local(from, fromNode), channel, 'send')),
           ...on(toNode, this.#net(toNode, local(to, toNode), channel, 'receive')),
         ],
       };
     }
+    const nicOf = (rank: number, peer: number, direction: 'send' | 'receive') => {
+      const transport = this.#transports.between(rank, peer, kind, channel, direction);
+      const node = nodes.rankToNode[rank] ?? 0;
+      return { node, nic: transport.via === 'NET' ? this.#nicOfDevice(node, transport.dev) : 0 };
+    };
     return {
       medium: 'net',
+      ends: [nicOf(from, to, 'send'), nicOf(to, from, 'receive')],
       uses: [
         ...on(fromNode, this.#ofTransport(from, to, kind, channel, 'send')),
         ...on(toNode, this.#ofTransport(to, from, kind, channel, 'receive')),
       ],
     };
+  }
+
+  /** GB/s that all NICs of a node send, or one of them. */
+  nicsGBps(node: number, nic: number | undefined, { common }: Physics): number {
+    const { nets } = this.#machine(node).system;
+    const chosen = nic === undefined ? nets : nets.slice(nic, nic + 1);
+    return chosen.reduce((sum, { bandwidthGBps }) => sum + bandwidthGBps, 0) * common.netPayload;
+  }
+
+  /** The NICs of a message between two ranks: with PXN it leaves by the sender's NIC on the receiver's rail. */
+  #pairEnds(from: number, to: number, channel: number): [FabricEnd, FabricEnd] {
+    const { nodes } = this.#cluster.merged;
+    const endOf = (rank: number): FabricEnd => {
+      const node = nodes.rankToNode[rank] ?? 0;
+      const { system } = this.#machine(node);
+      const gpu = this.#gpu(node, rank - (nodes.rankBase[node] ?? 0));
+      return { node, nic: system.nets.length === 0 ? 0 : this.#locality(node).netOfGpu(gpu, channel) };
+    };
+    const [sender, receiver] = [endOf(from), endOf(to)];
+    const usesPxn = this.#cluster.parameters.pxnDisable !== 1 && receiver.nic < this.#machine(sender.node).system.nets.length;
+    return [usesPxn ? { node: sender.node, nic: receiver.nic } : sender, receiver];
+  }
+
+  #nicOfDevice(node: number, device: number): number {
+    return Math.max(
+      0,
+      this.#machine(node).system.nets.findIndex(({ dev }) => dev === device),
+    );
   }
 
   /** GB/s of a link, with what of it is payload. */
@@ -110,6 +149,12 @@ export class Routes {
       default:
         return gbps;
     }
+  }
+
+  /** GB/s of the slowest NIC on the way; 0 where there is none. */
+  nicGBps(uses: readonly LinkUse[], physics: Physics): number {
+    const nics = uses.filter(({ node, link }) => this.#machine(node).system.links.type[link] === LinkType.NET);
+    return nics.length === 0 ? 0 : Math.min(...nics.map((use) => this.capacityGBps(use, physics)));
   }
 
   /** `GPU 3 > NVSwitch`, `GPU 3 > PCI`: the ends of a link; numbers of GPUs and NICs are those of the machine. */

@@ -2,7 +2,7 @@ import type { ScheduledCollective } from '../schedule/schedule.js';
 import { listPhysics, measuredPhysics, type PhysicsName, withPhysics } from './physics.js';
 import type { SimulateOptions, Simulator } from './simulate.js';
 
-/** What part of a call's time goes to one cause. */
+/** Part of a call's time that goes to one cause. */
 export interface TimeShare {
   readonly what: string;
   /** 0 to 1; all shares of a call add up to 1. */
@@ -13,7 +13,7 @@ export interface TimeShare {
 const CAUSES: readonly { readonly what: string; readonly kind: 'time' | 'rate'; readonly parameters: RegExp }[] = [
   { what: 'launch', kind: 'time', parameters: /^(launchUs|processesUs|nvlsSetupUs|pairsSetupUs)\b/ },
   { what: 'latency of hops within hosts', kind: 'time', parameters: /^(llHopUs|ll128HopUs|simpleHopUs|nvlsHopUs|shmHopUs)\b/ },
-  { what: 'latency of the network', kind: 'time', parameters: /^(netHopUs|netStepUs)\b/ },
+  { what: 'latency of the network', kind: 'time', parameters: /^(netHopUs|netStepUs|netSendUs)\b/ },
   { what: 'barriers between slices', kind: 'time', parameters: /^(simpleSliceUs|nvlsSliceUs)\b/ },
   { what: 'throughput of thread blocks', kind: 'rate', parameters: /BlockGBps\b/ },
   { what: 'bandwidth of NVLinks', kind: 'rate', parameters: /^nvlinkPayload$/ },
@@ -27,7 +27,7 @@ const CHANGE = 0.02;
 const LEAST_PART = 0.005;
 
 /**
- * Where the time of a call goes. Time grows as all latencies grow and all throughputs shrink together, so what it grows with
+ * Splits the time of a call by cause. Time grows as all latencies grow and all throughputs shrink together, so what it grows with
  * each of them alone are parts of it that add up to the whole (Euler's theorem on homogeneous functions).
  *
  * @returns the largest part first; empty where there is nothing to simulate

@@ -14,6 +14,7 @@ import type { PredictOptions } from '../tuning/predict.js';
 import type { Tuning } from '../tuning/tune.js';
 import { runClock, type SliceListener, type Timing } from './clock.js';
 import { defaultEnvironment, type Environment, networkExtraUs } from './environment.js';
+import { type Fabric, type FabricTier, fabricUses } from './fabric.js';
 import { fairRates, type Flows } from './fair-share.js';
 import { channelsThatDiffer, foldHosts } from './fold.js';
 import { measuredPhysics, type Physics } from './physics.js';
@@ -59,6 +60,8 @@ export class Simulator {
   readonly #structures = new Map<string, Structure>();
   readonly #workers = new Map<string, readonly Worker[]>();
   readonly #generation: Generation;
+  /** Fabrics that calls were simulated on. */
+  readonly #fabrics: Fabric[] = [];
 
   constructor(cluster: SimulatedCluster, tuning: Tuning) {
     this.#cluster = cluster;
@@ -76,7 +79,7 @@ export class Simulator {
     return this.#cluster.merged.nodes.nNodes > 1;
   }
 
-  /** What the link of a route is called, and GB/s that it carries; undefined where it has no limit. */
+  /** Name of a route's link, and GB/s that it carries; undefined where it has no limit. */
   describeLink({ node, link }: Pick<LinkUse, 'node' | 'link'>, physics = measuredPhysics): LinkDescription | undefined {
     const gbps = this.#routes.capacityGBps({ node, link }, physics);
     return gbps === Infinity ? undefined : { name: this.#routes.linkName({ node, link }), gbps };
@@ -122,6 +125,39 @@ export class Simulator {
       nChannels: plan.nChannels,
       launchUs: startUs,
     };
+  }
+
+  /**
+   * Executes a schedule of one's own in time: thread blocks, FIFOs and links are those of NCCL's kernels.
+   *
+   * @returns µs, with the launch
+   */
+  simulateSchedule(
+    made: Schedule,
+    protocol: Protocol,
+    { environment = defaultEnvironment, physics = measuredPhysics }: Pick<SimulateOptions, 'environment' | 'physics'> = {},
+  ): number {
+    const slices = protocol === 'Simple' ? 2 : 1;
+    const plan: CallPlan = {
+      key: '',
+      inTurn: 1,
+      choice: undefined,
+      protocol,
+      nChannels: 1 + made.workers.reduce((most, { channel }) => Math.max(most, channel), 0),
+      chunkBytes: 0,
+      kind: 'pairs',
+      isPairs: false,
+      isSwitch: false,
+      slices,
+      slots: 8 / slices,
+      periodBytes: Infinity,
+      schedule: () => made,
+      mayFold: false,
+    };
+    const structure = this.#structureOf(made, plan, environment.fabric);
+    const { copyRate, timing } = this.#rated(structure, plan, physics, environment);
+    const { endUs } = runClock(made.workers, made.connections, { ...timing, copyRate: () => copyRate });
+    return this.#startUs(plan, physics, environment) + latestOf(endUs);
   }
 
   #planOf(call: ScheduledCall, options: SimulateOptions): CallPlan | undefined {
@@ -183,7 +219,9 @@ export class Simulator {
    * Ranks of two hosts that stand for all: of crossed rails, hosts at odd places take the other. Undefined where hosts
    * differ.
    */
-  #foldedRanks({ unfolded = false, onSlice }: SimulateOptions): number | undefined {
+  #foldedRanks({ unfolded = false, onSlice, environment }: SimulateOptions): number | undefined {
+    // Hosts at other places below switches fare otherwise.
+    if (environment?.fabric !== undefined) return undefined;
     const { nodes } = this.#cluster.merged;
     const perHost = nodes.nRanks / nodes.nNodes;
     const isRegular =
@@ -193,9 +231,15 @@ export class Simulator {
       : undefined;
   }
 
+  #fabricNumber(fabric: Fabric | undefined): number {
+    if (fabric === undefined) return -1;
+    const known = this.#fabrics.indexOf(fabric);
+    return known >= 0 ? known : this.#fabrics.push(fabric) - 1;
+  }
+
   #execute(call: ScheduledCall, plan: CallPlan, physics: Physics, environment: Environment, options: SimulateOptions): number {
     const folded = plan.mayFold && !isLopsided(call.collective) ? this.#foldedRanks(options) : undefined;
-    const key = `${plan.key} ${folded === undefined ? '' : 'folded'} ${isLopsided(call.collective) ? `${call.collective} ${call.root}` : ''}`;
+    const key = `${plan.key} ${this.#fabricNumber(environment.fabric)} ${folded === undefined ? '' : 'folded'} ${isLopsided(call.collective) ? `${call.collective} ${call.root}` : ''}`;
     const { structure, workers } = this.#workersOf(key, call, plan, folded, options);
     const rated = this.#rated(structure, plan, physics, environment);
     const { onSlice } = options;
@@ -204,7 +248,7 @@ export class Simulator {
       ...rated.timing,
       copyRate: (worker: number) => (workers[worker]?.rank === NETWORK_RANK ? Infinity : rated.copyRate),
     };
-    const { endUs } = runClock(
+    const { endUs, wireUs } = runClock(
       workers,
       structure.connections,
       timing,
@@ -215,7 +259,10 @@ export class Simulator {
             if (worker !== undefined) onSlice(worker, slice, ways);
           },
     );
-    return endUs.reduce((latest, end) => Math.max(latest, end), 0);
+    const fairUs = latestOf(endUs);
+    if (onSlice !== undefined || rated.alone === undefined) return fairUs;
+    const aloneUs = latestOf(runClock(workers, structure.connections, { ...timing, ...rated.alone }).endUs);
+    return Math.min(fairUs, togetherUs(latestOf(wireUs), aloneUs));
   }
 
   /**
@@ -227,7 +274,7 @@ export class Simulator {
     call: ScheduledCall,
     plan: CallPlan,
     folded: number | undefined,
-    { onSlice, unfolded = false }: SimulateOptions,
+    { onSlice, unfolded = false, environment: { fabric } = defaultEnvironment }: SimulateOptions,
   ): { readonly structure: Structure; readonly workers: readonly Worker[] } {
     const structure = this.#structures.get(key);
     const callKey = `${key} ${call.bytes} ${unfolded ? 'unfolded' : ''}`;
@@ -235,7 +282,8 @@ export class Simulator {
     if (structure !== undefined && kept !== undefined && onSlice === undefined) return { structure, workers: kept };
     const made = plan.schedule(call);
     const schedule = folded === undefined ? made : foldHosts(made, folded);
-    const known = structure ?? this.#structureOf(key, schedule, plan);
+    const known = structure ?? this.#structureOf(schedule, plan, fabric);
+    this.#structures.set(key, known);
     if (onSlice !== undefined) return { structure: known, workers: schedule.workers };
     // The last channel may have less to do than the others.
     const last = plan.nChannels - 1;
@@ -245,9 +293,15 @@ export class Simulator {
   }
 
   /** Connections and their links: the same for all sizes that are done in the same way. */
-  #structureOf(key: string, { connections }: Schedule, plan: CallPlan): Structure {
+  #structureOf({ connections }: Schedule, plan: CallPlan, fabric: Fabric | undefined): Structure {
     const routes = connections.map((connection) => this.#routes.of(connection, plan.kind));
-    const shared = sharedLinks(connections, routes, plan, (use) => this.#routes.capacityGBps(use, measuredPhysics) === Infinity);
+    const shared = sharedLinks(
+      connections,
+      routes,
+      plan,
+      (use) => this.#routes.capacityGBps(use, measuredPhysics) === Infinity,
+      fabric,
+    );
     const rates = fairRates(
       { ...shared, most: new Float64Array(connections.length).fill(1000) },
       Float64Array.from(shared.links, (link) => this.#capacity(link, 10, measuredPhysics, 1)),
@@ -256,9 +310,7 @@ export class Simulator {
       connections,
       (number) => `${(rates[number] ?? 0).toPrecision(5)}${routes[number]?.medium ?? ''}`,
     );
-    const structure = { connections, routes, shared, representatives, rated: undefined };
-    this.#structures.set(key, structure);
-    return structure;
+    return { connections, routes, shared, representatives, rated: undefined };
   }
 
   #rated(structure: Structure, plan: CallPlan, physics: Physics, environment: Environment): Rated {
@@ -273,15 +325,22 @@ export class Simulator {
     // What is limited by NICs is written at the speed of blocks, and waits for the NIC.
     const most = Float64Array.from(connections, (_, index) => (routes[index]?.medium === 'net' ? 10 * blockGBps : blockGBps));
     const rates = fairRates({ ...shared, most }, capacity);
+    const timing = this.#timing(structure, rates, plan, physics, environment);
+    const isShared = timing.wireRate.some((rate, number) => rate !== Infinity && (timing.nicRate[number] ?? 0) > 1.01 * rate);
     return (structure.rated = {
       physics,
       environment,
       copyRate: 1000 * blockGBps,
-      timing: this.#timing(structure, rates, plan, physics, environment),
+      timing,
+      alone: isShared && plan.kind === 'ring' ? aloneAtNic(timing) : undefined,
     });
   }
 
   #capacity(link: SharedLink, blockGBps: number, physics: Physics, oversubscription: number): number {
+    if (link.fabric !== undefined) {
+      const { tier, rail, node } = link.fabric;
+      return (tier.hosts * this.#routes.nicsGBps(node, rail, physics)) / tier.oversubscription;
+    }
     return link.use === undefined
       ? blockGBps
       : Math.min(1e6, this.#routes.capacityGBps(link.use, physics) / (link.isNet ? oversubscription : 1));
@@ -292,18 +351,24 @@ export class Simulator {
     rates: Float64Array,
     plan: CallPlan,
     physics: Physics,
-    { network }: Environment,
-  ): Omit<Timing, 'copyRate'> {
+    { network, oversubscription }: Environment,
+  ): Omit<Timing, 'copyRate'> & { readonly nicRate: Float64Array } {
     const own = physics.of[this.#generation];
     const { common } = physics;
     const count = connections.length;
     const writeRate = new Float64Array(count);
     const wireRate = new Float64Array(count);
     const latencyUs = new Float64Array(count);
+    const stepUs = new Float64Array(count);
+    const nicRate = new Float64Array(count);
+    const sendUs = new Float64Array(count);
     const threads = (plan.choice?.nThreads ?? MOST_LL_THREADS) / MOST_LL_THREADS;
     const hop = plan.isSwitch
       ? common.nvlsHopUs
       : { LL: own.llHopUs * (1 + common.llThreadCost * threads), LL128: own.ll128HopUs, Simple: own.simpleHopUs }[plan.protocol];
+    const nicGBps = routes.map(({ medium, uses }) =>
+      medium === 'net' ? this.#routes.nicGBps(uses, physics) / oversubscription : 0,
+    );
     const block = plan.isPairs ? pairsGBps(plan.protocol, physics, this.#generation) : blockRate(plan, physics, this.#generation);
     for (let number = 0; number < count; number++) {
       const medium = routes[number]?.medium ?? 'nvlink';
@@ -314,6 +379,12 @@ export class Simulator {
       const half = via === 'net-in' || via === 'net-out' ? 0.5 : 1;
       writeRate[number] = isNet ? block * 1000 : rate;
       wireRate[number] = isNet ? rate : Infinity;
+      if (isNet) {
+        // Messages of all connections take turns at a NIC, and so does what each costs besides.
+        nicRate[number] = 1000 * (nicGBps[number] ?? 0);
+        stepUs[number] = common.netStepUs * Math.max(1, (1000 * (nicGBps[number] ?? 0)) / rate);
+        sendUs[number] = plan.protocol === 'Simple' ? common.netSendUs : 0;
+      }
       latencyUs[number] = isNet
         ? half * (common.netHopUs + networkExtraUs[network]) + (plan.protocol === 'Simple' ? own.simpleHopUs : 0)
         : hop * (plan.protocol === 'Simple' ? 1 : 1 - common.flagShare) + (medium === 'shm' ? common.shmHopUs : 0);
@@ -328,7 +399,9 @@ export class Simulator {
     return {
       writeRate,
       wireRate,
-      stepUs: common.netStepUs,
+      stepUs,
+      nicRate,
+      sendUs,
       latencyUs,
       creditUs: latencyUs,
       sliceUs,
@@ -374,6 +447,8 @@ interface SharedLinks extends Omit<Flows, 'most'> {
 interface SharedLink {
   readonly use: LinkUse | undefined;
   readonly isNet: boolean;
+  /** Links between switches, and a node below them. */
+  readonly fabric?: { readonly tier: FabricTier; readonly rail: number | undefined; readonly node: number };
 }
 
 function sharedLinks(
@@ -381,7 +456,9 @@ function sharedLinks(
   routes: readonly Route[],
   plan: CallPlan,
   isWide: (use: LinkUse) => boolean,
+  fabric: Fabric | undefined,
 ): SharedLinks {
+  const switches = new Map<string, number>();
   const numbers = new Map<number, number>();
   const links: SharedLink[] = [];
   const first = new Int32Array(connections.length + 1);
@@ -399,6 +476,18 @@ function sharedLinks(
     for (const use of routes[index]?.uses ?? []) {
       if (!isWide(use))
         take(((phase * 4096 + use.link) * 32_768 + use.node) * 4, (use.weight * wireBytes(plan.protocol)) / inTurn, use, isNet);
+    }
+    const ends = routes[index]?.ends;
+    if (fabric !== undefined && ends !== undefined) {
+      for (const { key, tier, rail } of fabricUses(fabric, ...ends)) {
+        const name = `${phase} ${key}`;
+        const { node } = key.startsWith('up') ? ends[0] : ends[1];
+        let number = switches.get(name);
+        if (number === undefined)
+          switches.set(name, (number = links.push({ use: undefined, isNet: true, fabric: { tier, rail, node } }) - 1));
+        link.push(number);
+        weight.push(wireBytes(plan.protocol) / inTurn);
+      }
     }
     // The warps of a thread block share its throughput, those that send and those that receive each.
     for (const [side, rank] of plan.isPairs
@@ -420,6 +509,34 @@ interface Rated {
   /** Bytes a µs. */
   readonly copyRate: number;
   readonly timing: Omit<Timing, 'copyRate'>;
+  /** The same where each connection has its NIC for itself; only of rings whose channels share NICs. */
+  readonly alone: Pick<Timing, 'wireRate' | 'stepUs'> | undefined;
+}
+
+/** The timing with each NIC for one connection alone. */
+function aloneAtNic({ wireRate, stepUs, nicRate }: Pick<Timing, 'wireRate' | 'stepUs'> & { readonly nicRate: Float64Array }) {
+  const share = (number: number) => {
+    const [rate, whole] = [wireRate[number] ?? Infinity, nicRate[number] ?? 0];
+    return rate === Infinity || whole <= rate ? 1 : rate / whole;
+  };
+  return {
+    wireRate: wireRate.map((rate, number) => rate / share(number)),
+    stepUs: stepUs.map((us, number) => us * share(number)),
+  };
+}
+
+/**
+ * Channels of a ring are alike and out of step, and a NIC works on: what one leaves of its share while it waits, others
+ * take. So a call takes as long as the NIC is busy, or as steps take that wait for each other, and a little more where both
+ * are alike, for messages meet at random. In trees a rank sends the same to two others at once: there they share.
+ */
+function togetherUs(wireUs: number, aloneUs: number): number {
+  return (wireUs ** CROWDING + aloneUs ** CROWDING) ** (1 / CROWDING);
+}
+const CROWDING = 4;
+
+function latestOf(times: Float64Array): number {
+  return times.reduce((latest, time) => Math.max(latest, time), 0);
 }
 
 /** Properties of a call that its schedule and times depend on. */

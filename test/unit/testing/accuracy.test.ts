@@ -100,6 +100,7 @@ describe('a list of published results', () => {
         nccl: undefined,
         source: undefined,
         note: undefined,
+        isRound: false,
         sizes: [{ label: '1G', bytes: 2 ** 30, gbps: 300 }],
       },
     ]);

@@ -2,6 +2,7 @@ import { type ChannelGraph, CrossNic, graphNames, Pattern } from '../../graph/gr
 import type { NodeContribution } from '../../graph/merge/contribution.js';
 import { Transports } from '../../graph/transports/transports.js';
 import { defaultParameters, type Parameters, parameterTable } from '../../parameters.js';
+import type { Environment } from '../../simulate/environment.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
 import { systemSummary } from '../../topology/view/drawing.js';
 import { formatGBps } from '../../topology/view/format.js';
@@ -19,6 +20,8 @@ export interface Side {
   readonly plan: Plan;
   /** The machine that each kind of node sees; not known of a plan that was read from JSON. */
   readonly systems: ReadonlyMap<NodeContribution, LocalSystem> | undefined;
+  /** Assumptions of simulations; the default if not given. */
+  readonly simulated?: Environment;
 }
 
 /** Sections of a comparison, in the order of NCCL's decisions. */

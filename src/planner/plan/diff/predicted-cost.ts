@@ -1,5 +1,5 @@
 import type { ScheduledCollective } from '../../schedule/schedule.js';
-import { Simulator } from '../../simulate/simulate.js';
+import { type SimulateOptions, Simulator } from '../../simulate/simulate.js';
 import { tune } from '../../tuning/tune.js';
 import { predictCall, type PredictedRow, predictedCollectives } from '../prediction.js';
 import type { Side } from './compare.js';
@@ -20,12 +20,16 @@ export function predictedCosts(a: Side, b: Side, sizes: readonly number[]): Pred
   if (one === undefined || other === undefined) return undefined;
   return predictedCollectives.flatMap((collective) =>
     sizes.flatMap((bytes): PredictedCost[] => {
-      const [before] = predictCall(one, collective, bytes);
-      const [after] = predictCall(other, collective, bytes);
+      const [before] = predictCall(one, collective, bytes, optionsOf(a));
+      const [after] = predictCall(other, collective, bytes, optionsOf(b));
       if (before === undefined || after === undefined || before.timeUs === after.timeUs) return [];
       return [{ collective, bytes, a: before, b: after, ratio: after.timeUs / before.timeUs }];
     }),
   );
+}
+
+function optionsOf({ simulated: environment }: Side): SimulateOptions {
+  return environment === undefined ? {} : { environment };
 }
 
 function simulatorOfSide({ plan, systems }: Side): Simulator | undefined {

@@ -6,6 +6,7 @@ import { Transports } from '../../graph/transports/transports.js';
 import { InvalidArgumentError } from '../../../errors.js';
 import type { Parameters } from '../../parameters.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
+import { defaultEnvironment, type Environment } from '../../simulate/environment.js';
 import { tune, type Tuning } from '../../tuning/tune.js';
 import { type Cluster, prepareCluster, type PreparedHosts, type PrepareOptions } from '../cluster.js';
 import { type Plan, planPrepared } from '../plan.js';
@@ -19,6 +20,8 @@ export interface Situation {
   readonly prepared: readonly PreparedHosts[];
   readonly plan: Plan;
   readonly tuning: Tuning;
+  /** Assumptions of simulations. */
+  readonly simulated: Environment;
   readonly transports: Transports;
   readonly mergeEvents: readonly MergeEvent[];
   /** The machine that each kind of node sees. */
@@ -31,6 +34,7 @@ export interface Situation {
 export interface SituationOptions extends Pick<PrepareOptions, 'graphFile'> {
   /** `none` takes down nothing of the searches, which is faster where they are long; `tellsSearches` says who asks for that. */
   readonly searches?: 'all' | 'none';
+  readonly simulated?: Environment;
 }
 
 /** True if the answer to a question speaks of how graphs were found. */
@@ -46,7 +50,7 @@ export function tellsSearches({ about }: Pick<Answer, 'about'>): boolean {
 export function situationOf(
   cluster: Cluster,
   parameters: Parameters,
-  { searches: which = 'all', ...options }: SituationOptions = {},
+  { searches: which = 'all', simulated = defaultEnvironment, ...options }: SituationOptions = {},
 ): Situation {
   // By list of ranks: each node of each machine has its own.
   const recorders = new Map<readonly number[], SearchRecorder>();
@@ -88,6 +92,7 @@ export function situationOf(
     systems,
     searches,
     tuning: tune(plan, parameters),
+    simulated,
     transports: new Transports(plan, systems, parameters),
   };
 }

@@ -109,7 +109,7 @@ describe('explanations', () => {
 
   it.each([
     ['dgx-h100', 2, 'NCCL_NVLS_ENABLE=0'],
-    ['dgx-h100', 2, 'gdr-off'],
+    ['dgx-a100', 2, 'gdr-off'],
     ['dgx-h100', 2, 'nics-1'],
     ['dgx-h100', 2, 'nic-speed-1/4'],
     ['dgx-a100', 2, 'NCCL_PROTO=Simple'],

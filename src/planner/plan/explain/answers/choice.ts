@@ -84,14 +84,17 @@ export function answerChoice(
 }
 
 function simulatedTimes(
-  { prepared, parameters, plan, tuning }: Situation,
+  { prepared, parameters, plan, tuning, simulated: environment }: Situation,
   collective: Collective,
   bytes: number,
   ways: readonly Usable[],
 ): { readonly way: Usable; readonly row: PredictedRow }[] {
   const simulator = simulatorOf(prepared, parameters, plan, tuning);
   return ways.flatMap((way) =>
-    predictCall(simulator, collective, bytes, { choice: choiceOf(tuning, collective, bytes, way) }).map((row) => ({ way, row })),
+    predictCall(simulator, collective, bytes, { environment, choice: choiceOf(tuning, collective, bytes, way) }).map((row) => ({
+      way,
+      row,
+    })),
   );
 }
 

@@ -7,9 +7,9 @@ import type { Situation } from '../situation.js';
 
 /** Explains the time of a call: NCCL's belief, and the simulation. */
 export function answerTime(situation: Situation, { collective, bytes }: Extract<Question, { about: 'time' }>): Answer {
-  const { prepared, parameters, plan, tuning } = situation;
+  const { prepared, parameters, plan, tuning, simulated: environment } = situation;
   const simulator = simulatorOf(prepared, parameters, plan, tuning);
-  const [row] = predictCall(simulator, collective, bytes);
+  const [row] = predictCall(simulator, collective, bytes, { environment });
   const call = `${collective} of ${formatBytes(bytes)}`;
   if (row === undefined)
     return {
@@ -19,7 +19,7 @@ export function answerTime(situation: Situation, { collective, bytes }: Extract<
       evidence: { collective, bytes, predictedUs: null },
     };
   const { choice, timeUs, leastUs, mostUs, busGBps } = row;
-  const shares = timeShares(simulator, collective, bytes);
+  const shares = timeShares(simulator, collective, bytes, { environment });
   return {
     about: 'time',
     title: `${call} takes ${formatTime(timeUs)} by the simulation`,

@@ -1,0 +1,84 @@
+import { InputError } from '../../errors.js';
+
+/**
+ * The switches between hosts. Without one, every NIC reaches every other at its full speed.
+ *
+ *     rails: none                       rails: optimised                        rails: only
+ *     host 0   host 1  │ host 2         host 0   host 1                         as optimised, but nothing above
+ *     0 1 2 3  0 1 2 3 │ 0 1 2 3        0 1 2 3  0 1 2 3     NICs               connects rails with each other
+ *     └──── leaf ────┘ └─ leaf ─…       leaf of rail 0: NIC 0 of all its hosts
+ *            └── spine ──┘              leaf of rail 1: NIC 1 …, spine above
+ */
+export interface Fabric {
+  readonly rails: 'none' | 'optimised' | 'only';
+  /** From the leaves up. */
+  readonly tiers: readonly FabricTier[];
+}
+
+/** Switches of one tier. */
+export interface FabricTier {
+  /** Hosts below each, in the order of their ranks. */
+  readonly hosts: number;
+  /** Ratio of what these hosts' NICs send to what the links up from the switch carry: 1 for a tier without a bottleneck. */
+  readonly oversubscription: number;
+}
+
+/** A NIC by node and number within the node. */
+export interface FabricEnd {
+  readonly node: number;
+  readonly nic: number;
+}
+
+/** Links up from a switch, or down to it. */
+export interface FabricUse {
+  readonly key: string;
+  readonly tier: FabricTier;
+  /** All NICs of its hosts, or those of one rail. */
+  readonly rail: number | undefined;
+}
+
+/**
+ * The links between switches that data takes from a NIC to another.
+ *
+ * @throws InputError where a fabric of rails only does not connect them
+ */
+export function fabricUses({ rails, tiers }: Fabric, from: FabricEnd, to: FabricEnd): FabricUse[] {
+  const changesRail = rails !== 'none' && from.nic !== to.nic;
+  if (changesRail && rails === 'only')
+    throw new InputError(
+      'CONTENT',
+      `a fabric of rails only does not connect NIC ${from.nic} of node ${from.node} with NIC ${to.nic} of node ${to.node}, which NCCL's channels need: keep them to their rail (NCCL_CROSS_NIC=0, PXN), or write rails: optimised`,
+    );
+  return tiers.flatMap((tier, level): FabricUse[] => {
+    const groups = [from, to].map(({ node }) => Math.floor(node / tier.hosts));
+    if (groups[0] === groups[1] && !(level === 0 && changesRail)) return [];
+    const perRail = level === 0 && rails !== 'none';
+    const use = (end: FabricEnd, group: number | undefined, way: string): FabricUse => ({
+      key: `${way} ${level} ${group ?? 0}${perRail ? ` ${end.nic}` : ''}`,
+      tier,
+      rail: perRail ? end.nic : undefined,
+    });
+    return [use(from, groups[0], 'up'), use(to, groups[1], 'down')];
+  });
+}
+
+/** First contradiction in a fabric for these hosts; undefined where there is none. */
+export function fabricFault(
+  { rails, tiers }: Fabric,
+  hosts: readonly { readonly name: string; readonly count: number; readonly nNics: number }[],
+): string | undefined {
+  const nHosts = hosts.reduce((sum, { count }) => sum + count, 0);
+  const [first] = hosts;
+  const other = hosts.find(({ nNics }) => nNics !== first?.nNics);
+  if (rails !== 'none' && first !== undefined && other !== undefined)
+    return `rails join NICs of the same number, but ${first.name} has ${first.nNics} and ${other.name} ${other.nNics}`;
+  if (rails !== 'none' && first?.nNics === 0) return `rails join NICs, but ${first.name} has none`;
+  for (const [level, tier] of tiers.entries()) {
+    const below = tiers[level - 1];
+    if (below !== undefined && (tier.hosts <= below.hosts || tier.hosts % below.hosts !== 0))
+      return `a switch of tier ${level + 1} has ${tier.hosts} hosts below it, which are no whole number of switches with ${below.hosts}`;
+    if (tier.oversubscription > 1 && tier.hosts >= nHosts && !(level === 0 && rails === 'optimised'))
+      return `nothing goes up from a switch above all ${nHosts} hosts, but tier ${level + 1} is oversubscribed ${tier.oversubscription} times`;
+  }
+  return undefined;
+}

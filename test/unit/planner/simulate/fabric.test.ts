@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest';
+import {
+  defaultParameters,
+  machine,
+  parametersFromEnvironment,
+  prepareCluster,
+  simulatorOf,
+} from '../../../../src/planner/index.js';
+import { parseClusterFile } from '../../../../src/planner/plan/cluster-file.js';
+import { defaultEnvironment } from '../../../../src/planner/simulate/environment.js';
+import { type Fabric, fabricFault, fabricUses } from '../../../../src/planner/simulate/fabric.js';
+
+const GiB = 2 ** 30;
+const leaves = (rails: Fabric['rails'], oversubscription: number, hosts = 2): Fabric => ({
+  rails,
+  tiers: [{ hosts, oversubscription }],
+});
+const four = simulatorOf(
+  prepareCluster({ hosts: [{ machine: machine('dgx-h100'), count: 4 }] }, defaultParameters),
+  defaultParameters,
+);
+const timeOf = (fabric: Fabric | undefined, collective: 'AllReduce' | 'AllToAll' = 'AllToAll') =>
+  four.simulate(collective, GiB, {
+    unfolded: true,
+    environment: { ...defaultEnvironment, ...(fabric === undefined ? {} : { fabric }) },
+  })?.timeUs ?? 0;
+
+describe('a fabric', () => {
+  it('without a bottleneck costs nothing', () => {
+    for (const rails of ['none', 'optimised', 'only'] as const)
+      expect(timeOf(leaves(rails, 1)) / timeOf(undefined)).toBeCloseTo(1, 2);
+  });
+
+  it('whose leaves are oversubscribed slows what leaves them: of an all-to-all two thirds', () => {
+    // Of the bytes that leave a host, two of three leave its leaf, which carries a quarter.
+    expect(timeOf(leaves('none', 4)) / timeOf(undefined)).toBeCloseTo((4 * 2) / 3, 1);
+  });
+
+  it('that is oversubscribed above pods slows only what goes between them', () => {
+    const pods: Fabric = {
+      rails: 'none',
+      tiers: [
+        { hosts: 1, oversubscription: 1 },
+        { hosts: 2, oversubscription: 4 },
+      ],
+    };
+    expect(timeOf(pods) / timeOf(leaves('none', 4))).toBeCloseTo(1, 2);
+  });
+
+  it('of rails keeps a rail below its leaf, and takes what changes rails to the spine', () => {
+    const fabric = leaves('optimised', 2, 4);
+    expect(fabricUses(fabric, { node: 0, nic: 3 }, { node: 3, nic: 3 })).toEqual([]);
+    expect(fabricUses(fabric, { node: 0, nic: 3 }, { node: 1, nic: 4 }).map(({ key }) => key)).toEqual([
+      'up 0 0 3',
+      'down 0 0 4',
+    ]);
+    expect(fabricUses(fabric, { node: 0, nic: 3 }, { node: 4, nic: 3 }).map(({ key }) => key)).toEqual([
+      'up 0 0 3',
+      'down 0 1 3',
+    ]);
+  });
+
+  it('of rails only refuses what changes rails', () => {
+    expect(() => fabricUses(leaves('only', 1), { node: 0, nic: 3 }, { node: 1, nic: 4 })).toThrow(
+      /does not connect NIC 3 of node 0 with NIC 4 of node 1/,
+    );
+    // With PXN a message leaves by the NIC of the receiver's rail.
+    const pairOf = (environment: Record<string, string>) => {
+      const { parameters } = parametersFromEnvironment(environment);
+      const pair = simulatorOf(prepareCluster({ hosts: [{ machine: machine('dgx-h100'), count: 2 }] }, parameters), parameters);
+      return () => pair.simulate('AllToAll', GiB, { environment: { ...defaultEnvironment, fabric: leaves('only', 1) } });
+    };
+    expect(pairOf({ NCCL_PXN_DISABLE: '1' })).toThrow(/fabric of rails only/);
+    expect(pairOf({})).not.toThrow();
+  });
+});
+
+describe('a fabric that contradicts itself', () => {
+  const hosts = [{ name: 'big', count: 4, nNics: 8 }];
+  it.each<[string, Fabric, typeof hosts, RegExp | undefined]>([
+    ['fits', leaves('optimised', 2), hosts, undefined],
+    [
+      'tiers that are no whole number of switches',
+      {
+        rails: 'none',
+        tiers: [
+          { hosts: 2, oversubscription: 1 },
+          { hosts: 3, oversubscription: 1 },
+        ],
+      },
+      hosts,
+      /no whole number of switches with 2/,
+    ],
+    ['nothing above an oversubscribed tier', leaves('none', 2, 4), hosts, /nothing goes up from a switch above all 4 hosts/],
+    [
+      'rails of hosts with other NICs',
+      leaves('only', 1),
+      [...hosts, { name: 'half', count: 1, nNics: 4 }],
+      /big has 8 and half 4/,
+    ],
+    ['rails without NICs', leaves('only', 1), [{ name: 'big', count: 4, nNics: 0 }], /big has none/],
+  ])('%s', (_, fabric, all, message) => {
+    const fault = fabricFault(fabric, all);
+    if (message === undefined) expect(fault).toBeUndefined();
+    else expect(fault).toMatch(message);
+  });
+
+  const file = (fabric: string) => parseClusterFile(`machines: dgx-h100:4\nfabric: ${fabric}\n`);
+  it('is read from a cluster file', () => {
+    expect(file('{ rails: only, tiers: [{ hosts: 2, oversubscription: 1.5 }, { hosts: 4 }] }').fabric?.fabric).toEqual({
+      rails: 'only',
+      tiers: [
+        { hosts: 2, oversubscription: 1.5 },
+        { hosts: 4, oversubscription: 1 },
+      ],
+    });
+    expect(parseClusterFile('machines: dgx-h100:4').fabric).toBeUndefined();
+  });
+
+  it.each([
+    ['{ rails: crossed }', /rails is "crossed"; it has to be one of none, optimised, only/],
+    ['{ tiers: [{ oversubscription: 2 }] }', /has no field hosts/],
+    ['{ tiers: [{ hosts: 2, oversubscription: 0.5 }] }', /oversubscription is 0.5; it has to be a number from 1 on/],
+    ['{ spines: 2 }', /fabric has no field spines/],
+  ])('%s is refused with its line', (fabric, message) => {
+    expect(() => file(fabric)).toThrow(message);
+    expect(() => file(fabric)).toThrow(expect.objectContaining({ line: 2 }) as Error);
+  });
+});
