@@ -27,7 +27,7 @@ const wings = {
     transport: ['bootstrap', 'device'],
     algorithms: ['transport', 'launch', 'bootstrap', 'progress', 'device', 'planner/graph'],
     messages: ['algorithms', 'transport', 'bootstrap', 'progress', 'device'],
-    windows: ['messages', 'algorithms', 'transport', 'bootstrap', 'device'],
+    windows: ['messages', 'algorithms', 'transport', 'bootstrap', 'progress', 'device'],
     threads: ['windows', 'messages', 'algorithms', 'transport', 'launch', 'bootstrap', 'progress', 'device'],
     observe: ['algorithms', 'bootstrap', 'device', 'planner/graph'],
     communicator: [

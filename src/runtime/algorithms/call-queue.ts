@@ -2,13 +2,15 @@ import type { WaitLine } from '../bootstrap/wait-line.js';
 import { describeDeed, describeLate, describeReport, encodeDeed, type Deed } from './deed.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
+import type { Sleepers } from '../device/sleepers.js';
 import type { NumericArray } from '../device/types.js';
 import { TcclError, TimeoutError } from '../../errors.js';
-import { Backoff } from '../progress/backoff.js';
 import { leadToCaller, settlerOf } from '../caller-stack.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './queued-call.js';
-import { longWait, noLimits, SayPace, shorterLimit, type WaitLimits } from '../progress/wait-limits.js';
+import type { Progress, Waitable } from '../progress/progress.js';
+import type { Bed } from '../progress/sleeper.js';
+import { longWait, noLimits, SayPace, shorterLimit, timeToLimit, type WaitLimits } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** What a queue works with. */
@@ -26,14 +28,17 @@ export interface CallQueueParts {
   readonly waitLine?: WaitLine | undefined;
   /** Told once of each call that waits for long. */
   readonly warn: (text: string) => void;
-  /** The messages of this communicator, which go on while a call is waited for. `step` returns whether any got further. */
+  /** The messages of this communicator. */
   readonly messages: {
-    arePolled(): boolean;
-    step(): boolean;
+    /** Throws what another rank of this host ended the communicator with. */
     throwLastWords(): void;
     /** Tells those that may wait for this rank's messages what it waits for. */
     tellWaits(report: readonly number[]): void;
   };
+  /** Of this thread. */
+  readonly progress: Progress;
+  /** Those of this host that share memory with this rank, and may sleep. */
+  readonly sleepers: Sleepers;
   /** Ends the communicator for an error of a call, and gives the error to throw. */
   readonly fail: (error: unknown) => unknown;
 }
@@ -50,42 +55,44 @@ const finished = Promise.resolve();
  * The collectives of a communicator, in their order: one is under way at a time. Blocking calls wait in place; calls of
  * the promise API that cannot finish at once wait here, and go on from the event loop.
  */
-export class CallQueue {
+export class CallQueue implements Waitable {
   readonly #parts: CallQueueParts;
   readonly #engine: Engine;
+  readonly #sleepers: Sleepers;
   readonly #spins: number;
   /** How long a call may wait here. */
   readonly #limits: WaitLimits;
   /** See shorterLimit(). */
   readonly #shorterMs: number;
   readonly #clock: WatchClock;
-  readonly #backoff: Backoff;
   readonly #pace = new SayPace();
   readonly #requests: Request[] = [];
-  #scheduled = false;
-  /** Looks how long news are waited for, where they come by themselves: */
-  #watch: NodeJS.Timeout | undefined;
-  /** since when the call under way has got no further, and how far it had got. */
-  #stillSinceMs = 0;
-  #stepsBefore = 0;
+  /** Whether a blocking call is under way. */
+  #blocks = false;
+  /** Since when the call under way has got no further, as far as was looked. */
+  #stillSinceMs: number | undefined;
+  /** How long that was at the last look. */
+  #stillMs = 0;
   /** Calls begun so far, and which of them a warning was about. */
   #begun = 0;
   #warnedOf = 0;
+  /** What the calls failed with. */
+  #failure: Error | undefined;
   /** Called when there is no call left, for drained(). */
   #idle: (() => void) | undefined;
 
   constructor(parts: CallQueueParts) {
     this.#parts = parts;
     this.#engine = parts.engine;
+    this.#sleepers = parts.sleepers;
     this.#spins = parts.spins;
     this.#limits = parts.engine.keepsTime === true ? noLimits : parts.limits;
     this.#shorterMs = shorterLimit(this.#limits);
     this.#clock = new WatchClock(this.#shorterMs);
-    this.#backoff = new Backoff(parts.libc, this.#clock);
   }
 
   get isPending(): boolean {
-    return this.#requests.length > 0;
+    return this.#blocks || this.#requests.length > 0;
   }
 
   /** What calls of the promise API that have not ended use. */
@@ -110,7 +117,8 @@ export class CallQueue {
         this.#spins,
         call.details,
       );
-      if (status !== DONE) this.#finish(status);
+      this.#sleepers.ring();
+      if (status !== DONE) this.#finish();
     } catch (error) {
       throw leadToCaller(this.#parts.fail(error));
     }
@@ -118,24 +126,18 @@ export class CallQueue {
 
   /** Operations keep their order: what the promise API started comes first. */
   #finishRequests(): void {
-    while (this.#requests.length > 0) this.#finish(this.#stepFirst(), true);
+    this.#parts.progress.runUntil(this, () => this.#requests.length === 0);
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** @param isFirst whether it is the first of the requests, which then has to be told */
-  #finish(status: number, isFirst = false): void {
-    if (status === DONE) return;
-    this.#backoff.restart();
-    while (status === PENDING) {
-      const { messages } = this.#parts;
-      const looksAfterHealth = this.#backoff.turn(true, messages.arePolled() ? undefined : this.#engine.rest);
-      if (messages.step()) this.#backoff.stir();
-      const { steps } = this.#engine;
-      status = isFirst ? this.#stepFirst() : this.#engine.progress(this.#looks);
-      if (this.#engine.steps !== steps) this.#backoff.restart();
-      // What came from a rank before it went counts, however late this one looks.
-      else if (looksAfterHealth && status === PENDING) this.#checkHealth();
-    }
+  #finish(): void {
+    this.#blocks = true;
+    this.#stillSinceMs = this.#clock.look();
+    this.#parts.progress.runUntil(this, this.#isUnblocked);
+    if (this.#failure !== undefined) throw this.#failure;
   }
+
+  readonly #isUnblocked = (): boolean => !this.#blocks;
 
   // ── promise calls ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -152,16 +154,17 @@ export class CallQueue {
           libc?.yieldCore();
           status = engine.progress(this.#spins);
         }
+        this.#sleepers.ring();
         if (status === DONE) return finished;
         begun = true;
+        this.#stillSinceMs = this.#clock.look();
       } catch (error) {
         throw this.#parts.fail(error);
       }
-      this.#backoff.restart();
     }
     return new Promise<void>((resolve) => {
       this.#requests.push({ code, type, root, send, recv, count, details, begun, settled: settlerOf(resolve) });
-      this.#schedule();
+      this.#parts.progress.add(this);
     });
   }
 
@@ -171,16 +174,13 @@ export class CallQueue {
   }
 
   kick(): void {
-    if (!this.#scheduled && this.#requests.length > 0) this.#pump();
-  }
-
-  /** Goes on with the calls while something else is waited for. True if one got further. */
-  step(): boolean {
-    const { steps } = this.#engine;
-    const { length } = this.#requests;
-    while (this.#requests.length > 0 && this.#stepFirst() === DONE);
-    if (this.#scheduled && this.#requests.length > 0 && this.#engine.whenReady !== undefined) this.#startWatch();
-    return this.#requests.length !== length || this.#engine.steps !== steps;
+    if (this.#requests.length === 0) return;
+    try {
+      this.poll(this.#spins);
+    } catch (error) {
+      this.fail(error);
+    }
+    if (this.isPending) this.#parts.progress.add(this);
   }
 
   /** Resolves when no call is left. */
@@ -195,51 +195,63 @@ export class CallQueue {
     });
   }
 
-  #schedule(): void {
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    if (this.#engine.whenReady !== undefined) {
-      this.#engine.whenReady(this.#pump);
-      this.#startWatch();
-    } else if (this.#backoff.sleepMs > 0) setTimeout(this.#pump, this.#backoff.sleepMs);
-    else setImmediate(this.#pump);
+  // ── going on ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  get polled(): boolean {
+    return this.#engine.polled;
   }
 
-  /** How often to look now: once, where this rank sleeps between looks. */
-  get #looks(): number {
-    return this.#backoff.sleepMs > 0 ? 0 : this.#spins;
+  get sleepAfterMs(): number {
+    return this.#engine.sleepAfterMs;
   }
 
-  /** Goes on with the calls until one has to wait. */
-  readonly #pump = (): void => {
-    this.#scheduled = false;
-    try {
-      while (this.#requests.length > 0) {
-        const status = this.#stepFirst();
-        if (status === PENDING) {
-          if (this.#engine.whenReady === undefined && this.#backoff.turn(false)) this.#checkHealth();
-          this.#schedule();
-          return;
-        }
-        this.#backoff.restart();
-      }
-      this.#idle?.();
-    } catch (error) {
-      this.#parts.fail(error);
-    }
-  };
+  get spins(): number {
+    return this.#spins;
+  }
+
+  get rest(): Engine['rest'] {
+    return this.#engine.rest;
+  }
+
+  get checkEveryMs(): number {
+    if (this.#shorterMs === 0) return Infinity;
+    return Math.min(this.#clock.lookEveryMs, timeToLimit(this.#limits, this.#stillMs));
+  }
+
+  sleepOn(bed: Bed): void {
+    this.#engine.sleepOn(bed);
+  }
+
+  poll(spins: number): boolean {
+    const { steps } = this.#engine;
+    const { length } = this.#requests;
+    const ended = this.#blocks ? this.#engine.progress(spins) === DONE : this.#goOn(spins);
+    if (ended) this.#blocks = false;
+    else if (this.#engine.steps === steps && this.#requests.length === length) return false;
+    this.#stillSinceMs = undefined;
+    this.#sleepers.ring();
+    return true;
+  }
+
+  fail(error: unknown): void {
+    this.#parts.fail(error);
+  }
+
+  /** Goes on with the requests until one has to wait. True if none is left. */
+  #goOn(spins: number): boolean {
+    while (this.#requests.length > 0) if (this.#stepFirst(spins) !== DONE) return false;
+    this.#idle?.();
+    return true;
+  }
 
   /** Starts or goes on with the first call; resolves and removes it when it is done. */
-  #stepFirst(): number {
+  #stepFirst(spins: number): number {
     const request = this.#requests[0];
     if (request === undefined) return DONE;
     const engine = this.#engine;
     let status: number;
-    if (request.begun) {
-      const { steps } = engine;
-      status = engine.progress(this.#looks);
-      if (engine.steps !== steps) this.#backoff.restart();
-    } else {
+    if (request.begun) status = engine.progress(spins);
+    else {
       request.begun = true;
       request.before?.();
       this.#begun++;
@@ -256,7 +268,6 @@ export class CallQueue {
     }
     if (status === DONE) {
       request.after?.();
-      this.#endWatch();
       this.#requests.shift();
       request.settled();
     }
@@ -360,79 +371,29 @@ export class CallQueue {
 
   /** Rejects all calls. */
   abort(error: TcclError): void {
-    this.#endWatch();
+    this.#failure = error;
+    this.#blocks = false;
     for (const request of this.#requests.splice(0)) request.settled(error);
+    this.#parts.progress.remove(this);
     this.#idle?.();
   }
 
-  /** Looks whether those that this rank waits for can still come, and whether it has waited long enough. */
-  #checkHealth(): void {
+  check(): void {
     this.#parts.messages.throwLastWords();
-    this.#engine.check();
-    this.#lookAtTime(this.#backoff.waitedMs);
-  }
-
-  /** What comes of a call that has got no further for so long. */
-  #lookAtTime(stillMs: number): void {
+    try {
+      this.#engine.check();
+    } catch (error) {
+      // Who ends the communicator says why before, perhaps since the look above, and the words tell most.
+      this.#parts.messages.throwLastWords();
+      throw error;
+    }
     if (this.#shorterMs === 0) return;
     const { timeoutMs, warnAfterMs } = this.#limits;
+    const now = this.#clock.look();
+    this.#stillSinceMs ??= now;
+    const stillMs = (this.#stillMs = now - this.#stillSinceMs);
     if (timeoutMs > 0 && stillMs > timeoutMs) this.timeOut();
     if (stillMs > this.#clock.gapMs) this.sayWaits();
     if (warnAfterMs > 0 && stillMs > warnAfterMs) this.warn();
-  }
-
-  /** The call under way fails when it has got no further for too long. */
-  #startWatch(): void {
-    if (this.#shorterMs === 0 || this.#watch !== undefined) return;
-    this.#startTime();
-    this.#watch = this.#clock.every(this.#look);
-  }
-
-  #startTime(): void {
-    this.#stillSinceMs = this.#clock.look();
-    this.#stepsBefore = this.#engine.steps;
-  }
-
-  readonly #look = (): void => {
-    if (this.#engine.steps !== this.#stepsBefore) {
-      this.#startTime();
-      return;
-    }
-    const stillMs = this.#clock.look() - this.#stillSinceMs;
-    const { timeoutMs } = this.#limits;
-    if (timeoutMs > 0 && stillMs > timeoutMs) {
-      this.#endWatch();
-      this.#expire();
-      return;
-    }
-    try {
-      this.#lookAtTime(stillMs);
-    } catch (error) {
-      this.#parts.fail(error);
-    }
-  };
-
-  /**
-   * Where this thread did something else all the time, the others may have come long ago: sockets are read before an
-   * immediate runs.
-   */
-  #expire(): void {
-    const [first] = this.#requests;
-    const { steps } = this.#engine;
-    setImmediate(() => {
-      if (first === undefined || this.#requests[0] !== first) return;
-      this.#pump();
-      if (this.#requests[0] !== first || this.#engine.steps !== steps) return;
-      try {
-        this.timeOut();
-      } catch (error) {
-        this.#parts.fail(error);
-      }
-    });
-  }
-
-  #endWatch(): void {
-    clearInterval(this.#watch);
-    this.#watch = undefined;
   }
 }

@@ -1,4 +1,5 @@
 import { algorithmBits, kindOf, type Algorithm, type Call, type CallDetails, type CallKind } from './call.js';
+import type { Bed } from '../progress/sleeper.js';
 import type { Deed } from './deed.js';
 import type { Observe } from './operation.js';
 import { callKinds } from '../device/kernels/kernels.js';
@@ -86,8 +87,16 @@ export class CompositeEngine implements Engine {
     return this.#current.steps;
   }
 
-  get whenReady(): Engine['whenReady'] {
-    return this.#current.whenReady;
+  get polled(): boolean {
+    return this.#current.polled;
+  }
+
+  get sleepAfterMs(): number {
+    return this.#current.sleepAfterMs;
+  }
+
+  sleepOn(bed: Bed): void {
+    this.#current.sleepOn(bed);
   }
 
   get rest(): Engine['rest'] {

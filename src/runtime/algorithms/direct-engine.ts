@@ -1,4 +1,6 @@
 import { describeCall, type Call, type CallDetails } from './call.js';
+import { SLEEP_AFTER_MS } from '../progress/backoff.js';
+import type { Bed } from '../progress/sleeper.js';
 import type { Deed } from './deed.js';
 import { Direct } from './direct.js';
 import { PENDING } from '../device/kernels/kernels.js';
@@ -27,6 +29,8 @@ const PHASES = 4;
 /** The algorithm `direct` with what it needs to notice, and tell, that something went wrong. */
 export class DirectEngine implements Engine {
   readonly blocking = true;
+  readonly polled = true;
+  readonly sleepAfterMs = SLEEP_AFTER_MS;
   readonly #direct: Direct;
   readonly #holdUps: TeamHoldUps;
 
@@ -69,6 +73,10 @@ export class DirectEngine implements Engine {
   get steps(): number {
     const { kernels } = this.team;
     return kernels.operationNumber() * PHASES + kernels.phaseNumber();
+  }
+
+  sleepOn(bed: Bed): void {
+    bed.onTeam(this.team);
   }
 
   check(): void {

@@ -1,5 +1,6 @@
 import type { TcclError } from '../../errors.js';
 import type { Call, CallDetails } from './call.js';
+import type { Bed } from '../progress/sleeper.js';
 import type { Deed } from './deed.js';
 import type { DataType, NumericArray } from '../device/types.js';
 
@@ -32,9 +33,13 @@ export interface Engine {
   progress(spins: number): number;
   /** Changes whenever the call under way gets further: a wait is only long if this stands still. */
   readonly steps: number;
-  /** Calls back once when going on may be worth it; absent where only looking helps. May differ from call to call. */
-  readonly whenReady?: ((wake: () => void) => void) | undefined;
-  /** Blocks until going on may be worth it, at most for so long; absent where only looking helps. */
+  /** Whether looking again tells what is new of the call under way; otherwise only the event loop, or another thread, does. */
+  readonly polled: boolean;
+  /** See Waitable. */
+  readonly sleepAfterMs: number;
+  /** Names what wakes this thread for the call under way. */
+  sleepOn(bed: Bed): void;
+  /** Blocks until going on may be worth it, at most for so long; absent where looking tells. */
   readonly rest?: ((ms: number) => void) | undefined;
   /** Looks whether those that are waited for can still come. Throws the reason why not. */
   check(): void;

@@ -1,6 +1,8 @@
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import { InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import type { Connection, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import type { Team } from '../device/team.js';
+import type { Bed } from '../progress/sleeper.js';
 import type { Deed } from './deed.js';
 import { HoldUps, WaitAnswers } from './hold-ups.js';
 import { callMismatch, decodeCall, describeCall, hasCommonCounts, readCall, type Call } from './call.js';
@@ -64,6 +66,9 @@ export class Exchange {
   /** All that were ever added. */
   readonly #receives: ReceiveConnection[] = [];
   readonly #sends: SendConnection[] = [];
+  /** Those that go on by system calls. */
+  #sockets: readonly Connection[] = [];
+  readonly #team: Team;
   readonly #memory: Uint8Array;
   readonly #words: Uint32Array;
   readonly #holdUps: HoldUps;
@@ -81,10 +86,13 @@ export class Exchange {
   /** Of calls with common counts; empty for others. */
   #counts: Uint8Array = none;
 
+  /** @param team in whose segment slots lie */
   constructor(
     readonly rank: number,
-    memory: ArrayBufferLike,
+    team: Team,
   ) {
+    const memory = team.segment.buffer;
+    this.#team = team;
     this.#holdUps = new HoldUps(rank);
     this.#memory = new Uint8Array(memory);
     this.#words = new Uint32Array(memory);
@@ -95,11 +103,17 @@ export class Exchange {
     this.#sends.push(...sends);
     this.#receives.push(...receives);
     this.polled = this.#all().some((connection) => connection.polled);
+    this.#sockets = this.#all().filter(({ fd }) => fd >= 0);
+  }
+
+  /** Whether data go through sockets by system calls. */
+  get hasSockets(): boolean {
+    return this.#sockets.length > 0;
   }
 
   /** Whether a rank may wait without returning to its event loop. */
   get blocking(): boolean {
-    return this.#all().every((connection) => connection.polled);
+    return this.#all().every(({ transport }) => transport === 'shm');
   }
 
   /**
@@ -141,13 +155,20 @@ export class Exchange {
         while (!track.done && this.#move(track)) this.steps++;
         busy ||= !track.done;
       }
-      if (!busy) return DONE;
+      if (this.#flush() && !busy) return DONE;
       if (this.steps !== before) continue;
       if (spins-- > 0) continue;
       if (!this.polled) this.check();
       else this.#meetEarly();
       return PENDING;
     }
+  }
+
+  /** Hands to the kernel what it had no room for. True when all that was posted is on its way. */
+  #flush(): boolean {
+    let isFlushed = true;
+    for (let i = 0; i < this.#sockets.length; i++) if (this.#sockets[i]?.flush() === false) isFlushed = false;
+    return isFlushed;
   }
 
   /** Looks whether those that are waited for can still come, and whether anybody called something else. */
@@ -201,9 +222,21 @@ export class Exchange {
     return this.#tracks.flatMap((track) => this.#awaitedBy(track));
   }
 
-  /** Calls `wake` once when going on may be possible; only where nothing is polled. */
-  onNews(wake: () => void): void {
-    const all = this.#all();
+  /** Names what wakes this thread: the connections that are waited for, and those that have something left to send. */
+  sleepOn(bed: Bed): void {
+    let hasMembers = false;
+    for (const connection of this.#awaited()) {
+      if (connection.fd >= 0) bed.onFd(connection.fd, true, false);
+      else if (connection.polled) hasMembers = true;
+    }
+    for (const connection of this.#all()) if (connection.fd >= 0 && !connection.flush()) bed.onFd(connection.fd, false, true);
+    if (hasMembers) bed.onTeam(this.#team);
+    this.#onNews(bed.wake);
+  }
+
+  /** Calls `wake` once when a socket has news that come in the event loop. */
+  #onNews(wake: () => void): void {
+    const all = this.#all().filter(({ transport }) => transport === 'socket');
     const listener = (): void => {
       for (const connection of all) connection.onNews(undefined);
       wake();

@@ -1,5 +1,7 @@
 import type { NetworkPlayer } from './algorithm.js';
 import { algorithmOf, hasCommonCounts, kindOf, operatorOf, type Algorithm, type Call, type CallDetails } from './call.js';
+import { SLEEP_AFTER_MS, SLEEP_AFTER_SOCKETS_MS, SOCKET_SPINS } from '../progress/backoff.js';
+import type { Bed } from '../progress/sleeper.js';
 import type { Deed } from './deed.js';
 import { Combiner } from './combiner.js';
 import { countsRoom, Exchange, type Track } from './exchange.js';
@@ -52,7 +54,7 @@ export class NetworkEngine implements Engine {
     this.#rank = rank;
     this.#order = order;
     this.#connect = connect;
-    this.#exchange = new Exchange(rank, team.segment.buffer);
+    this.#exchange = new Exchange(rank, team);
     if (links !== undefined) this.#exchange.add([links.send], [links.receive]);
     this.#combiner = new Combiner(team, libc, order.length, (links?.send.size ?? ringFifo(1)).slotBytes);
     this.#ring = new Ring(this.#combiner, ring, countsRoom(order.length));
@@ -89,9 +91,17 @@ export class NetworkEngine implements Engine {
     return this.#exchange.steps;
   }
 
-  get whenReady(): Engine['whenReady'] {
-    if (this.#opening !== undefined) return this.#whenOpened;
-    return this.#exchange.polled ? undefined : this.#whenNews;
+  get polled(): boolean {
+    return this.#opening === undefined && this.#exchange.polled;
+  }
+
+  get sleepAfterMs(): number {
+    return this.#exchange.hasSockets ? SLEEP_AFTER_SOCKETS_MS : SLEEP_AFTER_MS;
+  }
+
+  sleepOn(bed: Bed): void {
+    if (this.#opening === undefined) this.#exchange.sleepOn(bed);
+    else void this.#opening.then(bed.wake);
   }
 
   begin(
@@ -199,11 +209,9 @@ export class NetworkEngine implements Engine {
 
   /** Where all connections call, looking again at once is of no use. */
   #looks(spins: number): number {
-    return this.#exchange.polled ? spins : 0;
+    if (!this.#exchange.polled) return 0;
+    return this.#exchange.hasSockets ? Math.min(spins, SOCKET_SPINS) : spins;
   }
-
-  readonly #whenNews = (wake: () => void): void => this.#exchange.onNews(wake);
-  readonly #whenOpened = (wake: () => void): void => void this.#opening?.then(wake);
 
   /** This rank's part of the call. */
   #work(): readonly Track[] {

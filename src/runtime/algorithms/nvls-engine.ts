@@ -1,5 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeCall, type Call, type CallDetails } from './call.js';
+import { SLEEP_AFTER_MS } from '../progress/backoff.js';
+import type { Bed } from '../progress/sleeper.js';
 import type { Deed } from './deed.js';
 import { Nvls, NVLS_BYTES } from './nvls.js';
 import { MISMATCH } from '../device/kernels/kernels.js';
@@ -19,6 +21,8 @@ import { TeamHoldUps } from './team-hold-ups.js';
  */
 export class NvlsEngine implements Engine {
   readonly blocking = true;
+  readonly polled = true;
+  readonly sleepAfterMs = SLEEP_AFTER_MS;
   readonly #holdUps: TeamHoldUps;
 
   private constructor(
@@ -71,6 +75,10 @@ export class NvlsEngine implements Engine {
     const status = this.nvls.progress(spins);
     if (status === MISMATCH) throw this.#mismatch();
     return status;
+  }
+
+  sleepOn(bed: Bed): void {
+    bed.onTeam(this.team);
   }
 
   check(): void {

@@ -54,6 +54,7 @@ export async function openNetwork(
       rank,
       host,
       secret,
+      libc,
       whyGone: (peer) => bootstrap.whyGone(peer),
     });
     try {

@@ -11,6 +11,7 @@ import { describeError, InternalError, InvalidUsageError, RemoteError, TcclError
 import { packReason } from '../transport/ending.js';
 import { checkArray, checkPeer, type CallOptions } from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
+import { progress } from '../progress/progress.js';
 import { errorOfCall, leadToCaller } from '../caller-stack.js';
 import { CallQueue } from '../algorithms/call-queue.js';
 import { CheckedCall } from './checked-call.js';
@@ -124,7 +125,7 @@ export class Communicator extends Collectives {
       shared,
       server: thread?.messages,
       openTransport: parts.openTransport,
-      onNews: () => this.#messenger.onNews(),
+      onNews: progress.wake,
       waitLine,
       tellInCalls: (report) => engine.tellWaits(report),
       observe: engine.observe,
@@ -140,30 +141,23 @@ export class Communicator extends Collectives {
       warn,
       fail,
       messages: {
-        arePolled: () => this.#messenger.wantsLooks,
-        step: () => this.#messenger.step(),
-        throwLastWords: () => this.#messenger.throwLastWords(),
+        throwLastWords: () => this.#pointToPoint.throwLastWords(),
         tellWaits: (report) => this.#pointToPoint.tellWaits(report),
       },
+      progress,
+      sleepers: this.#segment.sleepers,
     });
     this.#messenger = new Messenger({
       rank: this.rank,
       pointToPoint: this.#pointToPoint,
-      libc,
+      progress,
+      sleepers: this.#segment.sleepers,
       spins,
       limits: settings,
       warn,
       rest: thread?.rest,
       fail,
-      collectives: {
-        isPending: () => this.#queue.isPending,
-        step: () => this.#queue.step(),
-        check: () => this.#queue.checkForMessages(),
-        timeOut: () => this.#queue.timeOut(),
-        warn: () => this.#queue.warn(),
-        sayWaits: () => this.#queue.sayWaits(),
-        doing: (rank) => this.#queue.doing(rank),
-      },
+      collectives: { check: () => this.#queue.checkForMessages(), doing: (rank) => this.#queue.doing(rank) },
     });
     this.#outOfBand = new OutOfBandCalls({
       bootstrap,
@@ -557,7 +551,7 @@ export class Communicator extends Collectives {
     let stepsBefore = -1;
     this.#newsWatch = setInterval(() => {
       const steps = this.#engine.steps + this.#pointToPoint.steps;
-      if (!this.#queue.isPending && !this.#messenger.busy) stepsBefore = -1;
+      if (!this.#queue.isPending && !this.#messenger.isPending) stepsBefore = -1;
       else if (steps !== stepsBefore) stepsBefore = steps;
       else this.#failWith(error);
     }, NEWS_LOOK_MS).unref();

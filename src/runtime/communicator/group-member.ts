@@ -44,16 +44,7 @@ export function makeGroupMember({
       messenger.kick();
       queue.kick();
     },
-    waitUntil: (isDone, others) =>
-      messenger.waitUntil(
-        isDone,
-        others.length === 0
-          ? undefined
-          : (health) => {
-              for (const other of others) other.turn(isDone, health);
-            },
-      ),
-    turn: (isDone, health) => messenger.turn(isDone, health),
+    waitUntil: (isDone) => messenger.waitUntil(isDone),
     isFusable: (type, longestBytes, totalBytes) =>
       // Elsewhere an element's place in the array decides in which order it is combined.
       !type.isFloat || [longestBytes, totalBytes].every((bytes) => engine.algorithmOf('allReduce', bytes) === 'direct'),

@@ -28,10 +28,8 @@ export interface GroupMember extends FusionMember {
   addCollective(call: QueuedCall, settled: (error?: Error) => void): void;
   /** Starts what was added. */
   kick(): void;
-  /** Blocks until `isDone`, while what the others were given goes on, too. */
-  waitUntil(isDone: () => boolean, others: readonly GroupMember[]): void;
-  /** Goes on once, for a wait of another communicator. `looksAfterHealth`: see Messenger. */
-  turn(isDone: () => boolean, looksAfterHealth: boolean): void;
+  /** Blocks until `isDone`. What other members were given goes on, too. */
+  waitUntil(isDone: () => boolean): void;
 }
 
 /** The group whose body is running. Bodies are not asynchronous, so there is at most one. */
@@ -208,8 +206,8 @@ export class Group {
     this.promise.catch(() => undefined); // nobody has it
     for (const { member, peer } of this.#messages) member.checkBlocking(peer);
     for (const member of this.#collectives.keys()) member.checkBlocking();
-    const [first, ...others] = this.start();
-    first?.waitUntil(() => this.#outstanding === 0 || this.#error !== undefined, others);
+    const [first] = this.start();
+    first?.waitUntil(() => this.#outstanding === 0 || this.#error !== undefined);
     if (this.#error !== undefined) throw this.#error.error;
   }
 

@@ -24,7 +24,7 @@ export interface CommunicatorParts {
   readonly engine: CompositeEngine;
   readonly thread: ChosenEngine['thread'];
   /** Connects ranks that share no memory, for messages between two of them. */
-  readonly openTransport: () => Transport;
+  readonly openTransport: (bySystemCalls: boolean) => Transport;
   /** By rank. */
   readonly facts: readonly RankFacts[];
   /** Cores that the ranks of this host may use together. */
@@ -86,13 +86,14 @@ export class Origin {
       onWarning: this.facts.options.onWarning,
       name: config.name,
     });
-    const openTransport = () =>
+    const openTransport = (bySystemCalls: boolean): SocketTransport =>
       new SocketTransport({
         size: messageFifo,
         segment: team.segment,
         rank: bootstrap.rank,
         host: dataHost(bootstrap, network, id),
         secret: secretOf(id),
+        libc: bySystemCalls ? libc : undefined,
         whyGone: (peer) => bootstrap.whyGone(peer),
       });
     return { origin: this, bootstrap, team, engine, thread, openTransport, facts, nCores, config };

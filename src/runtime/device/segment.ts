@@ -11,6 +11,7 @@ import type { MemoryUse, SegmentMemory } from './memory-use.js';
 import type { PeerMemory } from './peer-memory.js';
 import { lockLine, RankLines, rankStates, type MemoryFile } from './rank-lines.js';
 import { createMemory, PAGE_BYTES } from './shared-memory.js';
+import { Sleepers } from './sleepers.js';
 import { teamBytes } from './team-layout.js';
 import { arrayNames, isArrayClass, type NumericArray, type NumericArrayConstructor } from './types.js';
 
@@ -104,6 +105,8 @@ export class Segment {
   readonly heap: Heap;
   /** What they say of themselves. */
   readonly ranks: RankLines;
+  /** Those that sleep until another does something. */
+  readonly sleepers: Sleepers;
   /** Where the ranks may be able to read each other's private memory. */
   peerMemory: PeerMemory | undefined;
   /** Where kernels may leave sums to it. */
@@ -141,6 +144,7 @@ export class Segment {
     this.buffer = backing.memory.buffer as SharedArrayBuffer;
     this.bytes = this.buffer.byteLength;
     this.ranks = new RankLines(backing.memory, localRank, backing.file);
+    this.sleepers = new Sleepers(backing.memory, localRank, nLocalRanks);
     this.#view = new Uint8Array(this.buffer);
     const kernels = this.instantiateKernels();
     this.kernels = kernels;
@@ -359,6 +363,8 @@ export class Segment {
     this.#closed = true;
     this.#recent = this.#lessRecent = undefined;
     this.ranks.setState(rankStates.closed);
+    this.sleepers.ring();
+    this.sleepers.close();
     const file = this.#backing.file;
     if (file === undefined) return;
     file.libc.mapPrivate(file.address, this.bytes);

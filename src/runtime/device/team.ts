@@ -86,6 +86,7 @@ export class Team {
     if (Atomics.compareExchange(this.#words, ABORT / 4, 0, 1 + localRank) === 0) {
       Atomics.store(this.#words, ABORT / 4 + 1, abortReasons.indexOf(reason));
     }
+    this.segment.sleepers.ring();
   }
 
   /** The failure that some rank told, if any. */
@@ -157,6 +158,7 @@ export class Team {
   leave(): void {
     if (this.#said(this.localRank) !== STAYS) return;
     this.#say(LEAVES);
+    this.segment.sleepers.ring();
     this.segment.when(
       () => this.#all(LEAVES),
       () => {

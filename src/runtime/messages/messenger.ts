@@ -1,21 +1,17 @@
 import type { PointToPoint } from './p2p.js';
 import { describeLate } from '../algorithms/deed.js';
 import { CIRCLE, transferTimeout, type LongWait, type TransferOwner } from './p2p-transfer.js';
-import type { Libc } from '../device/libc.js';
+import type { Sleepers } from '../device/sleepers.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import { leadToCaller, settlerOf } from '../caller-stack.js';
-import { Backoff } from '../progress/backoff.js';
-import { longWait, shorterLimit, type WaitLimits } from '../progress/wait-limits.js';
+import { SLEEP_AFTER_MS, SLEEP_AFTER_SOCKETS_MS, SOCKET_SPINS } from '../progress/backoff.js';
+import type { Progress, Waitable } from '../progress/progress.js';
+import type { Bed } from '../progress/sleeper.js';
+import { longWait, shorterLimit, timeToLimit, type WaitLimits } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
-/** How often ranks that are told of news look after the others' health and the deadline. */
-const HEALTH_EVERY_MS = 50;
-
 const finished = Promise.resolve();
-
-/** Those of this thread that have messages of the promise form under way. Whoever waits in place goes on with all of them. */
-const underWay = new Set<Messenger>();
 
 /** Something that another rank brings about without a transfer of this one: signals of windows. */
 export interface Condition {
@@ -25,6 +21,8 @@ export interface Condition {
   readonly awaited: () => readonly number[];
   /** Whether `isMet` has to be asked again and again; else news wake this rank. */
   readonly polled: boolean;
+  /** Names what wakes this thread for it. */
+  readonly sleepOn: (bed: Bed) => void;
   /** What waits, as a person reads it. */
   readonly text: string;
   /** Ends the wait. With an error when the communicator failed. */
@@ -38,65 +36,57 @@ export interface Condition {
 export interface MessengerParts {
   readonly rank: number;
   readonly pointToPoint: PointToPoint;
-  readonly libc: Libc | undefined;
   /** How many looks in vain before the core is given away. */
   readonly spins: number;
   readonly limits: WaitLimits;
   /** Told once of each message and signal that is waited for for long. */
   readonly warn: (text: string) => void;
-  /** The communicator's other operations, which go on while a blocking call waits. */
+  /** The communicator's collectives. */
   readonly collectives: {
-    readonly isPending: () => boolean;
-    /** Goes on with them. True if they got further. */
-    readonly step: () => boolean;
     /** Throws when the communicator cannot go on. */
     readonly check: () => void;
-    /** The error for waiting too long for them. */
-    readonly timeOut: () => never;
-    /** Says once that they have waited for long. */
-    readonly warn: () => void;
-    /** Tells the other ranks that they get no further here. */
-    readonly sayWaits: () => void;
     /** What is known of another rank. */
     readonly doing: (rank: number) => string | undefined;
   };
+  /** Of this thread. */
+  readonly progress: Progress;
+  /** Those of this host that share memory with this rank, and may sleep. */
+  readonly sleepers: Sleepers;
   /** Where a thread has the rank's sockets: blocks until it has news, of calls too, at most for so long. */
   readonly rest: ((ms: number) => void) | undefined;
   /** Ends the communicator; returns the error. */
   readonly fail: (error: unknown) => unknown;
 }
 
-/**
- * Waiting for sends, receives and signals: blocking calls give the core away, promise calls return to the event loop.
- * All that is under way progresses whoever waits.
- */
-export class Messenger {
+/** Sends, receives and waits for signals that are under way. All of them go on whoever waits. */
+export class Messenger implements Waitable {
   /** What else is connected with other ranks, and ends with the communicator. */
   readonly guests = new Set<{ abort(reason: Error): void; leave(): Promise<void> }>();
   readonly #parts: MessengerParts;
   readonly #pointToPoint: PointToPoint;
+  readonly #sleepers: Sleepers;
   /** See shorterLimit(). */
   readonly #shorterMs: number;
   readonly #clock: WatchClock;
-  readonly #backoff: Backoff;
   readonly #conditions = new Set<Condition>();
-  /** When collectives last got further in this wait, as far as was looked; 0: not looked since they did. */
-  #collectivesMovedMs = 0;
-  /** How the next pump is to come: `later` after a sleep, `news` when a socket has some. */
-  #scheduled: 'no' | 'soon' | 'later' | 'news' = 'no';
-  #timer: NodeJS.Timeout | undefined;
+  /** How long the oldest of the waits had taken at the last look. */
+  #longestMs = 0;
+  /** Whether a look is to come at the end of this turn of the event loop, at all that the program started in it. */
+  #isStarting = false;
+  /** What all that was under way failed with. */
+  #failure: Error | undefined;
   /** Called when nothing is under way, for close(). */
   #idle: (() => void) | undefined;
 
   constructor(parts: MessengerParts) {
     this.#parts = parts;
     this.#pointToPoint = parts.pointToPoint;
+    this.#sleepers = parts.sleepers;
     this.#shorterMs = shorterLimit(parts.limits);
     this.#clock = new WatchClock(this.#shorterMs);
-    this.#backoff = new Backoff(parts.libc, this.#clock);
   }
 
-  get busy(): boolean {
+  get isPending(): boolean {
     return this.#pointToPoint.pending > 0 || this.#conditions.size > 0;
   }
 
@@ -111,7 +101,7 @@ export class Messenger {
     }
     return new Promise<void>((resolve) => {
       transfer.owner = { settled: settlerOf(resolve) };
-      this.#schedule(true);
+      this.#startLater();
     });
   }
 
@@ -121,11 +111,7 @@ export class Messenger {
     this.#checkBlockingCall(sends, peer);
     const transfer = p2p.add(sends, peer, array, type, undefined);
     this.#try();
-    if (!transfer.done) {
-      const isDone = (): boolean => transfer.done;
-      this.turn(isDone, false);
-      this.waitUntil(isDone);
-    }
+    if (!transfer.done) this.waitUntil(() => transfer.done);
     p2p.recycle(transfer);
   }
 
@@ -137,7 +123,7 @@ export class Messenger {
   /** Goes on with what was added, from now on by itself. */
   kick(): void {
     this.#try();
-    if (this.busy) this.#schedule(true);
+    if (this.isPending) this.#startLater();
   }
 
   /** Waits for a condition in the promise form. */
@@ -153,7 +139,7 @@ export class Messenger {
       return;
     }
     this.#conditions.add(condition);
-    this.#schedule(true);
+    this.#startLater();
   }
 
   /** Ends a wait for a condition that nothing brings about any more, if it has not come about. */
@@ -164,54 +150,15 @@ export class Messenger {
     condition.settled(isMet ? undefined : inVain());
   }
 
-  /**
-   * Blocks until `isDone`. Whatever is under way goes on meanwhile.
-   * @param turnOthers goes on with what else `isDone` is about
-   */
-  waitUntil(isDone: () => boolean, turnOthers?: (looksAfterHealth: boolean) => void): void {
-    this.#collectivesMovedMs = 0;
-    this.#backoff.restart();
-    while (!isDone()) {
-      const looksAfterHealth = this.#backoff.turn(
-        true,
-        turnOthers !== undefined || this.#isPolled || this.wantsLooks ? undefined : this.#parts.rest,
-      );
-      this.turn(isDone, looksAfterHealth);
-      if (this.#goOnElsewhere()) this.#backoff.stir();
-      turnOthers?.(looksAfterHealth);
-    }
-  }
-
-  /** Goes on for as long as a rank spins. */
-  turn(isDone: () => boolean, looksAfterHealth: boolean): void {
-    const { collectives, fail } = this.#parts;
+  /** Blocks until `isDone`, or all here fails, which it throws. */
+  waitUntil(isDone: () => boolean): void {
     try {
-      if (collectives.isPending()) {
-        if (collectives.step()) {
-          this.#collectivesMovedMs = 0;
-          this.#backoff.restart();
-        } else if (looksAfterHealth) this.#checkCollectivesDeadline();
-      }
-      this.#advance(isDone);
-      // What came from a rank before it went counts, however late this one looks.
-      if (looksAfterHealth && !isDone()) this.#checkHealth();
+      this.poll(this.spins);
     } catch (error) {
-      throw leadToCaller(fail(error));
+      throw leadToCaller(this.#parts.fail(error));
     }
-  }
-
-  /**
-   * Goes on once, with messages of other communicators, too, for whoever waits in place for something else. True if any
-   * got further.
-   */
-  step(): boolean {
-    const moved = this.#progress();
-    return this.#goOnElsewhere() || moved;
-  }
-
-  /** Whether a rank that waits in place has to look again and again for {@link step}. */
-  get wantsLooks(): boolean {
-    return this.#pointToPoint.polled || underWay.size > (underWay.has(this) ? 1 : 0);
+    this.#parts.progress.runUntil(this, () => isDone() || this.#failure !== undefined);
+    if (this.#failure !== undefined && !isDone()) throw leadToCaller(this.#failure);
   }
 
   /** Throws what another rank of this host ended the communicator with. */
@@ -219,27 +166,20 @@ export class Messenger {
     this.#pointToPoint.throwLastWords();
   }
 
-  /** News from ranks that share no memory with this one. */
-  readonly onNews = (): void => {
-    if (this.#scheduled !== 'news') return;
-    clearTimeout(this.#timer);
-    this.#pump();
-  };
-
   /** Whoever waits gets `error`. */
   abort(error: Error): void {
-    clearTimeout(this.#timer);
-    underWay.delete(this);
+    this.#failure = error;
     this.#pointToPoint.abort(error);
     for (const guest of this.guests) guest.abort(error);
     for (const condition of this.#conditions) condition.settled(error);
     this.#conditions.clear();
+    this.#parts.progress.remove(this);
     this.#idle?.();
   }
 
   /** Finishes what was started, then says goodbye. */
   async close(): Promise<void> {
-    if (this.busy) await new Promise<void>((resolve) => (this.#idle = resolve));
+    if (this.isPending) await new Promise<void>((resolve) => (this.#idle = resolve));
     await this.leave();
   }
 
@@ -274,125 +214,108 @@ export class Messenger {
     }
   }
 
-  /** True if a transfer got further. */
-  #progress(): boolean {
-    const p2p = this.#pointToPoint;
-    if (p2p.pending === 0) return false;
-    const { steps } = p2p;
-    p2p.progress();
-    return p2p.steps !== steps;
-  }
-
-  #goOnElsewhere(): boolean {
-    let moved = false;
-    for (const other of underWay) if (other !== this && other.#goOnQuietly()) moved = true;
-    return moved;
-  }
-
-  /** Who waits for this communicator's messages hears what became of them. */
-  #goOnQuietly(): boolean {
-    try {
-      return this.#progress();
-    } catch (error) {
-      this.#parts.fail(error);
-      return true;
-    }
-  }
-
   #try(): void {
     try {
       this.#pointToPoint.progress();
+      this.#sleepers.ring();
     } catch (error) {
       throw leadToCaller(this.#parts.fail(error));
     }
   }
 
-  /** Goes on until nothing has moved for so many looks, where looking tells. */
-  #advance(isDone: () => boolean): void {
-    const p2p = this.#pointToPoint;
-    const spins = this.#isPolled ? this.#parts.spins : 0;
-    for (let looks = 0; looks <= spins && !isDone(); looks++) {
-      // Where this rank sleeps between looks, one is enough.
-      if (looks > 0 && this.#backoff.sleepMs > 0) return;
-      const { steps } = p2p;
-      if (p2p.pending > 0) p2p.progress();
-      this.#lookAtConditions();
-      if (p2p.steps === steps) continue;
-      looks = 0;
-      this.#backoff.restart();
-    }
+  // ── going on ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Looks at all that the program starts together before it is waited for. */
+  #startLater(): void {
+    if (this.#isStarting) return;
+    this.#isStarting = true;
+    this.#parts.progress.enlist(this);
+    queueMicrotask(() => {
+      this.#isStarting = false;
+      try {
+        this.poll(this.polled ? this.spins : 0);
+      } catch (error) {
+        this.fail(error);
+      }
+      if (this.isPending) this.#parts.progress.add(this);
+    });
   }
 
-  #lookAtConditions(): void {
-    for (const condition of this.#conditions) {
-      if (!condition.isMet()) continue;
-      this.#conditions.delete(condition);
-      this.#backoff.restart();
-      condition.settled();
-    }
+  get spins(): number {
+    return this.#pointToPoint.hasSockets ? Math.min(this.#parts.spins, SOCKET_SPINS) : this.#parts.spins;
   }
 
-  // ── from the event loop ───────────────────────────────────────────────────────────────────────────────────────────
-
-  /** @param first whether nothing was looked at yet: then all that the caller starts together is, before it is waited for */
-  #schedule(first = false): void {
-    if (this.#scheduled === 'soon') return;
-    underWay.add(this);
-    const polled = this.#isPolled;
-    if (this.#scheduled !== 'no') {
-      if (!first && !(polled && this.#scheduled === 'news')) return;
-      clearTimeout(this.#timer);
-    }
-    this.#scheduled = 'soon';
-    if (first) {
-      this.#backoff.restart();
-      queueMicrotask(this.#pump);
-    } else if (!polled) {
-      this.#scheduled = 'news';
-      this.#pointToPoint.listen(true);
-      this.#timer = setTimeout(this.#pump, HEALTH_EVERY_MS);
-    } else if (this.#backoff.sleepMs > 0) {
-      this.#scheduled = 'later';
-      this.#timer = setTimeout(this.#pump, this.#backoff.sleepMs);
-    } else setImmediate(this.#pump);
+  get sleepAfterMs(): number {
+    return this.#pointToPoint.hasSockets ? SLEEP_AFTER_SOCKETS_MS : SLEEP_AFTER_MS;
   }
 
   /** Whether only looking again tells all that is new. */
-  get #isPolled(): boolean {
+  get polled(): boolean {
     if (this.#pointToPoint.polled) return true;
     for (const condition of this.#conditions) if (condition.polled) return true;
     return false;
   }
 
-  readonly #isIdle = (): boolean => !this.busy;
+  get rest(): ((ms: number) => void) | undefined {
+    return this.#parts.rest;
+  }
 
-  readonly #pump = (): void => {
-    const timed = this.#scheduled === 'news';
-    this.#scheduled = 'no';
-    try {
-      if (this.#isPolled) this.#advance(this.#isIdle);
-      else {
-        this.#progress();
-        this.#lookAtConditions();
-      }
-      if (this.busy) {
-        if (timed || this.#backoff.turn(false)) this.#checkHealth();
-        this.#schedule();
-        return;
-      }
-      underWay.delete(this);
-      this.#pointToPoint.listen(false);
-      this.#idle?.();
-    } catch (error) {
-      this.#parts.fail(error);
+  get checkEveryMs(): number {
+    if (this.#shorterMs === 0) return Infinity;
+    return Math.min(this.#clock.lookEveryMs, timeToLimit(this.#parts.limits, this.#longestMs));
+  }
+
+  sleepOn(bed: Bed): void {
+    this.#pointToPoint.sleepOn(bed);
+    for (const condition of this.#conditions) condition.sleepOn(bed);
+  }
+
+  /** Goes on until nothing has moved for so many looks. */
+  poll(spins: number): boolean {
+    const p2p = this.#pointToPoint;
+    let moved = false;
+    for (let looks = 0; looks <= spins && this.isPending; looks++) {
+      const { steps } = p2p;
+      if (p2p.pending > 0) p2p.progress();
+      const isMet = this.#lookAtConditions();
+      if (p2p.steps === steps && !isMet) continue;
+      moved = true;
+      looks = 0;
+      this.#sleepers.ring();
     }
-  };
+    if (!this.isPending) {
+      p2p.listen(false);
+      this.#idle?.();
+    }
+    return moved;
+  }
+
+  fail(error: unknown): void {
+    this.#parts.fail(error);
+  }
+
+  #lookAtConditions(): boolean {
+    let isMet = false;
+    for (const condition of this.#conditions) {
+      if (!condition.isMet()) continue;
+      this.#conditions.delete(condition);
+      isMet = true;
+      condition.settled();
+    }
+    return isMet;
+  }
 
   // ── failure ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #checkHealth(): void {
+  check(): void {
     this.#pointToPoint.check();
-    this.#parts.collectives.check();
+    try {
+      this.#parts.collectives.check();
+    } catch (error) {
+      // As CallQueue.check().
+      this.#pointToPoint.throwLastWords();
+      throw error;
+    }
     if (this.#shorterMs === 0) return;
     const {
       rank,
@@ -400,6 +323,7 @@ export class Messenger {
       warn,
     } = this.#parts;
     const now = this.#clock.look();
+    this.#longestMs = now - this.#oldestMs(now);
     const late = timeoutMs === 0 ? undefined : this.#longWait(timeoutMs, now);
     if (late !== undefined) throw transferTimeout(rank, timeoutMs, late.text, this.#ranksBehind(late), this.#whom(late));
     const awaited = this.#longWait(this.#clock.gapMs, now);
@@ -434,6 +358,12 @@ export class Messenger {
     };
   }
 
+  #oldestMs(now: number): number {
+    let oldest = this.#pointToPoint.oldestMs(now);
+    for (const { sinceMs } of this.#conditions) oldest = Math.min(oldest, sinceMs ?? now);
+    return oldest;
+  }
+
   #ranksBehind({ ranks }: LongWait): number[] {
     return this.#pointToPoint.holdUps(ranks, this.#shorterMs);
   }
@@ -443,19 +373,5 @@ export class Messenger {
     const behind = this.#ranksBehind(wait);
     const doing = (rank: number): string | undefined => p2p.doing(rank) ?? this.#parts.collectives.doing(rank);
     return p2p.isCircle ? describeLate(wait.ranks, doing) + CIRCLE : describeLate(behind, doing);
-  }
-
-  /** In a blocking wait, for what else it is about. */
-  #checkCollectivesDeadline(): void {
-    const {
-      limits: { timeoutMs, warnAfterMs },
-      collectives,
-    } = this.#parts;
-    const now = this.#clock.look();
-    if (this.#collectivesMovedMs === 0) this.#collectivesMovedMs = now;
-    const stillMs = now - this.#collectivesMovedMs;
-    if (timeoutMs > 0 && stillMs > timeoutMs) collectives.timeOut();
-    if (this.#shorterMs > 0 && stillMs > this.#clock.gapMs) collectives.sayWaits();
-    if (warnAfterMs > 0 && stillMs > warnAfterMs) collectives.warn();
   }
 }

@@ -1,5 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { orWhyNot } from '../transport/peers.js';
+import type { Bed } from '../progress/sleeper.js';
 import type { ReceiveConnection, SendConnection, Transport } from '../transport/transport.js';
 
 /** What a connection's tag grows by for the receiver's answer. */
@@ -22,7 +23,7 @@ export interface Dialling {
 
 /** An end of a connection that is made when it is first needed, while its user goes on. */
 abstract class Lazy<C extends SendConnection | ReceiveConnection> {
-  readonly polled = false;
+  readonly shared = false;
   /** Once both ends have met. */
   connection: C | undefined;
   readonly #connecting: Promise<C>;
@@ -52,6 +53,11 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
 
   protected abstract connect(): Promise<C>;
 
+  /** Whether only asking again tells what is new. While it is being made, `onNews` calls. */
+  get polled(): boolean {
+    return this.connection?.polled === true;
+  }
+
   /** Resolves when both ends have met, rejects where they cannot. */
   async met(): Promise<void> {
     await this.#connecting;
@@ -62,6 +68,12 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
     if (this.#listening === wanted) return;
     this.#listening = wanted;
     this.connection?.onNews(wanted ? this.dialling.onNews : undefined);
+  }
+
+  /** Names what wakes this thread: what is not polled calls `onNews` itself. */
+  sleepOn(bed: Bed): void {
+    const { connection } = this;
+    if (connection !== undefined && connection.fd >= 0) bed.onFd(connection.fd, true, !connection.flush());
   }
 
   /** Why nothing more can come or go, if so. */

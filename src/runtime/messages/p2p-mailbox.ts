@@ -54,7 +54,7 @@ const OPEN_BYTES = 32 * 1024;
 
 /** The sender's end. */
 export class Outbox {
-  readonly polled = true;
+  readonly shared = true;
   readonly #team: Team;
   readonly #words: Int32Array;
   readonly #numbers: Float64Array;
@@ -219,7 +219,7 @@ class Slots {
 
 /** The receiver's end. */
 export class Inbox {
-  readonly polled = true;
+  readonly shared = true;
   readonly #team: Team;
   readonly #words: Int32Array;
   readonly #numbers: Float64Array;

@@ -53,6 +53,7 @@ interface PieceUnderWay {
  *                                  ◄── ended ──
  */
 export class ServedLink {
+  readonly shared = false;
   readonly polled = false;
   /** The thread has it. */
   readonly connection: Connection | undefined = undefined;

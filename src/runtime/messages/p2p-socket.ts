@@ -46,9 +46,9 @@ export class SocketOutlet extends LazySender {
     return true;
   }
 
-  /** A message that is handed over has been copied. */
+  /** Whether the kernel has all of it. */
   isTaken(): boolean {
-    return true;
+    return this.connection?.flush() !== false;
   }
 }
 

@@ -64,6 +64,7 @@ export class Transfer {
     this.owner = owner;
     this.next = undefined;
     this.movedBefore = -1;
+    this.sinceMs = 0;
     this.operand.use(array);
   }
 

@@ -12,6 +12,7 @@ import type { Observe, Operation } from '../algorithms/operation.js';
 import { describeDeed } from '../algorithms/deed.js';
 import { HoldUps, WaitAnswers, type Awaited } from '../algorithms/hold-ups.js';
 import { SayPace } from '../progress/wait-limits.js';
+import type { Bed } from '../progress/sleeper.js';
 import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
 import { ServedLink, type MessageServer } from './p2p-served.js';
@@ -40,7 +41,7 @@ export interface PointToPointOptions {
   /** What has the connections with ranks that share no memory, if it is not this thread. */
   readonly server?: MessageServer | undefined;
   /** Connects ranks that share no memory; called when first needed. */
-  readonly openTransport: () => Transport;
+  readonly openTransport: (bySystemCalls: boolean) => Transport;
   /** Called when there may be something new from ranks whose messages come by themselves. */
   readonly onNews: () => void;
   /** On which ranks that share no memory ask each other whether they wait; without it they tell on their connections alone. */
@@ -88,7 +89,9 @@ export class PointToPoint {
   /** Of each rank that was waited for. */
   readonly #awaited: (readonly Awaited[])[] = [];
   readonly #stop = new AbortController();
+  /** Of messages, and of what else is dialled. */
   #transport: Transport | undefined;
+  #loopTransport: Transport | undefined;
 
   constructor(options: PointToPointOptions) {
     this.#options = options;
@@ -103,7 +106,17 @@ export class PointToPoint {
 
   /** Whether only asking again tells all that is new of what is under way. */
   get polled(): boolean {
-    return this.#busy.some((peer) => peer.local >= 0);
+    for (const { local } of this.#busy) if (local >= 0) return true;
+    return this.hasSockets;
+  }
+
+  /** Whether something under way goes through sockets by system calls. */
+  get hasSockets(): boolean {
+    for (const { sends, receives, outlet, inlet } of this.#busy) {
+      if (sends !== undefined && outlet?.shared === false && outlet.polled) return true;
+      if (receives !== undefined && inlet?.shared === false && inlet.polled) return true;
+    }
+    return false;
   }
 
   /** Whether a transfer under way uses the segment's bytes from the first address to the second. */
@@ -212,13 +225,15 @@ export class PointToPoint {
   }
 
   /**
-   * What a connection of another purpose is made with.
+   * What a connection of another purpose is made with. It goes on in the event loop, whatever is under way.
    * @param lane see laneTag()
    */
   dialling(lane: number, onNews: () => void): Dialling {
-    const { bootstrap, openTransport } = this.#options;
-    this.#transport ??= openTransport();
-    return { bootstrap, transport: this.#transport, tag: laneTag(lane), onNews, signal: this.#stop.signal };
+    return this.#diallingBy((this.#loopTransport ??= this.#options.openTransport(false)), lane, onNews);
+  }
+
+  #diallingBy(transport: Transport, lane: number, onNews: () => void): Dialling {
+    return { bootstrap: this.#options.bootstrap, transport, tag: laneTag(lane), onNews, signal: this.#stop.signal };
   }
 
   /** The place in the team of a rank that shares memory with this one, or -1. */
@@ -226,10 +241,20 @@ export class PointToPoint {
     return this.#options.shared ? this.#options.bootstrap.localRanks.indexOf(rank) : -1;
   }
 
+  /** Names what wakes this thread for the transfers under way. */
+  sleepOn(bed: Bed): void {
+    for (const { local, sends, receives, outlet, inlet } of this.#busy) {
+      if (local >= 0) bed.onMember(this.#options.team, local);
+      if (sends !== undefined && outlet instanceof SocketOutlet) outlet.sleepOn(bed);
+      if (receives !== undefined && inlet instanceof SocketInlet) inlet.sleepOn(bed);
+    }
+    this.listen(true);
+  }
+
   /** While wanted, connections call `onNews` and keep the process alive. */
   listen(wanted: boolean): void {
     for (const peer of this.#peers) {
-      for (const link of [peer?.outlet, peer?.inlet]) if (link !== undefined && !link.polled) link.listen(wanted);
+      for (const link of [peer?.outlet, peer?.inlet]) if (link !== undefined && !link.shared) link.listen(wanted);
     }
   }
 
@@ -247,7 +272,7 @@ export class PointToPoint {
     this.checkSockets();
     for (const peer of [...this.#busy]) {
       const link = peer.inlet ?? peer.outlet;
-      if (link?.polled !== true || !link.hasLeft()) continue;
+      if (link?.shared !== true || !link.hasLeft()) continue;
       // The order matters: what it posted before it left counts.
       this.progress();
       if (peer.receives === undefined && peer.sends === undefined) continue;
@@ -262,7 +287,7 @@ export class PointToPoint {
     let found: Error | undefined;
     for (const peer of this.#peers) {
       for (const link of [peer?.outlet, peer?.inlet]) {
-        if (link === undefined || link.polled) continue;
+        if (link === undefined || link.shared) continue;
         const error = link.failure();
         const isAwaited = (link === peer?.outlet ? peer.sends : peer?.receives) !== undefined;
         const code = error instanceof TcclError ? error.code : undefined;
@@ -282,6 +307,16 @@ export class PointToPoint {
   throwLastWords(): void {
     const words = this.lastWords();
     if (words !== undefined) throw words;
+  }
+
+  /** Since when the one of them that has stood still longest does so, as of the last longWait(). */
+  oldestMs(nowMs: number): number {
+    let oldest = nowMs;
+    for (const { sends, receives } of this.#busy) {
+      if (sends !== undefined && sends.sinceMs > 0) oldest = Math.min(oldest, sends.sinceMs);
+      if (receives !== undefined && receives.sinceMs > 0) oldest = Math.min(oldest, receives.sinceMs);
+    }
+    return oldest;
   }
 
   /**
@@ -359,7 +394,7 @@ export class PointToPoint {
   /** With ranks that share no memory. */
   #connections(): Connection[] {
     return this.#peers.flatMap((peer) =>
-      [peer?.outlet, peer?.inlet].flatMap((link) => (link?.polled === false ? (link.connection ?? []) : [])),
+      [peer?.outlet, peer?.inlet].flatMap((link) => (link?.shared === false ? (link.connection ?? []) : [])),
     );
   }
 
@@ -372,8 +407,8 @@ export class PointToPoint {
     if (local >= 0) return [{ peer: rank, heardWaits: () => this.#options.team.heardWaits(local) }];
     const linked = (): WaitReport | undefined => {
       const peer = this.#peers[rank];
-      const link = [peer?.inlet, peer?.outlet].find((one) => one?.polled === false && one.connection !== undefined);
-      return link?.polled === false ? link.connection?.heardWaits() : undefined;
+      const link = [peer?.inlet, peer?.outlet].find((one) => one?.shared === false && one.connection !== undefined);
+      return link?.shared === false ? link.connection?.heardWaits() : undefined;
     };
     return [
       { peer: rank, heardWaits: linked },
@@ -386,9 +421,10 @@ export class PointToPoint {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort(reason);
     this.#transport?.close();
+    this.#loopTransport?.close();
     for (const peer of this.#peers) {
       if (peer === undefined) continue;
-      for (const link of [peer.outlet, peer.inlet]) if (link !== undefined && !link.polled) link.abort(reason);
+      for (const link of [peer.outlet, peer.inlet]) if (link !== undefined && !link.shared) link.abort(reason);
       for (const list of [peer.sends, peer.receives]) {
         for (let transfer = list; transfer !== undefined; transfer = transfer.next) {
           transfer.ended?.(reason);
@@ -407,7 +443,7 @@ export class PointToPoint {
     this.#transport?.close();
     const links = this.#peers.splice(0).flatMap((peer) => [peer?.outlet, peer?.inlet]);
     // What both ends of a socket do together they do at once.
-    await Promise.all(links.map(async (link) => (link?.polled === false ? link.close() : undefined)));
+    await Promise.all(links.map(async (link) => (link?.shared === false ? link.close() : undefined)));
   }
 
   // ── links ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -445,7 +481,8 @@ export class PointToPoint {
   }
 
   #dialling(): Dialling {
-    return this.dialling(MESSAGES, this.#options.onNews);
+    const { openTransport, onNews } = this.#options;
+    return this.#diallingBy((this.#transport ??= openTransport(true)), MESSAGES, onNews);
   }
 
   // ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,6 +11,13 @@ export function shorterLimit({ timeoutMs, warnAfterMs }: WaitLimits): number {
   return timeoutMs === 0 || warnAfterMs === 0 ? Math.max(timeoutMs, warnAfterMs) : Math.min(timeoutMs, warnAfterMs);
 }
 
+/** How long it is from a wait of `waitedMs` to the next limit; Infinity after all of them. */
+export function timeToLimit({ timeoutMs, warnAfterMs }: WaitLimits, waitedMs: number): number {
+  const toTimeout = timeoutMs > waitedMs ? timeoutMs - waitedMs : Infinity;
+  const toWarning = warnAfterMs > waitedMs ? warnAfterMs - waitedMs : Infinity;
+  return Math.min(toTimeout, toWarning);
+}
+
 /** The warning of a rank that waits. */
 export function longWait(rank: number, waitedMs: number, what: string, whom: string): string {
   return `rank ${rank} has waited ${waitedMs / 1000} s in ${what}, for ${whom}`;

@@ -23,6 +23,11 @@ export class WatchClock {
     this.gapMs = Math.max(SHORTEST_GAP_MS, Math.min(LONGEST_GAP_MS, limitMs / 4));
   }
 
+  /** How often to look, so that all time counts. */
+  get lookEveryMs(): number {
+    return this.gapMs / LOOKS_PER_GAP;
+  }
+
   /** Looks. Returns the milliseconds that count from some beginning on. */
   look(): number {
     const now = performance.now();
@@ -33,7 +38,7 @@ export class WatchClock {
 
   /** Calls `look` often enough that all time counts, until clearInterval(). */
   every(look: () => void): NodeJS.Timeout {
-    return setInterval(look, this.gapMs / LOOKS_PER_GAP);
+    return setInterval(look, this.lookEveryMs);
   }
 }
 
@@ -54,7 +59,7 @@ export function afterWatching(
   const end = clock.look() + limitMs;
   let timer: NodeJS.Timeout;
   const wait = (ms: number): void => {
-    timer = setTimeout(look, Math.min(ms, clock.gapMs / LOOKS_PER_GAP));
+    timer = setTimeout(look, Math.min(ms, clock.lookEveryMs));
     if (!ref) timer.unref();
   };
   const look = (): void => {

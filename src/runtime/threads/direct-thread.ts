@@ -1,11 +1,13 @@
 // The thread that carries out calls for a rank in shared memory: see direct-threads.ts, which starts it.
 import { parentPort, workerData } from 'node:worker_threads';
-import { DONE, PENDING } from '../device/kernels/kernels.js';
+import { DONE } from '../device/kernels/kernels.js';
 import { loadLibc } from '../device/libc.js';
 import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import { packReason } from '../transport/ending.js';
-import { Backoff } from '../progress/backoff.js';
+import { SLEEP_AFTER_MS } from '../progress/backoff.js';
+import { progress, type Waitable } from '../progress/progress.js';
+import type { Bed } from '../progress/sleeper.js';
 import { DirectEngine } from '../algorithms/direct-engine.js';
 import { callAt, EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memory.js';
 import { WatchClock } from '../progress/watch-clock.js';
@@ -36,11 +38,58 @@ const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;
 const segment = Segment.inThread(place, libc);
 const engine = new DirectEngine(new Team(segment, address, members, false, stageBytes), localRanks, libc, smallBytes, stageBytes);
-// Who waits too long is found by the rank's thread.
-const backoff = new Backoff(libc, new WatchClock(limitMs));
 const memory = new EngineThreadMemory(buffer);
 /** The number of the call under way. */
 let number = -1;
+
+/** The call under way. The rank's own line in the segment is about its other thread, so this one is not woken but looks. */
+class Call implements Waitable {
+  readonly polled = true;
+  readonly spins = spins;
+  readonly sleepAfterMs = SLEEP_AFTER_MS;
+  readonly checkEveryMs = limitMs > 0 ? clock.lookEveryMs : Infinity;
+  isPending = false;
+  failure: Error | undefined;
+  #stillSinceMs: number | undefined;
+
+  begin(status: number): void {
+    this.isPending = status !== DONE;
+    this.#stillSinceMs = undefined;
+  }
+
+  poll(looks: number): boolean {
+    const { steps } = engine;
+    this.isPending = engine.progress(looks) !== DONE;
+    if (this.isPending && engine.steps === steps) return false;
+    this.#stillSinceMs = undefined;
+    memory.setSteps(engine.steps);
+    return true;
+  }
+
+  /** Tells the rank for whom this thread waits, and the others that it does. Who waits too long is found by the rank's thread. */
+  check(): void {
+    engine.check();
+    if (limitMs === 0) return;
+    const now = clock.look();
+    this.#stillSinceMs ??= now;
+    if (now - this.#stillSinceMs <= clock.gapMs) return;
+    const call = engine.underWay();
+    if (call !== undefined) engine.sayWaits(limitMs, { kind: 'collective', number, call });
+    memory.setLate(engine.late(limitMs));
+  }
+
+  fail(error: unknown): void {
+    this.failure = error as Error;
+    this.isPending = false;
+  }
+
+  sleepOn(bed: Bed): void {
+    bed.onNothing();
+  }
+}
+
+const clock = new WatchClock(limitMs);
+const wait = new Call();
 
 parentPort?.postMessage('ready');
 try {
@@ -56,25 +105,7 @@ try {
 function carryOut(placed: PlacedCall): void {
   number++;
   const { code, type, root, send, recv, count, details } = callAt(segment.buffer, placed);
-  let status = engine.begin(code, type, root, send, recv, count, spins, details);
-  backoff.restart();
-  while (status !== DONE) {
-    if (status === PENDING && backoff.turn()) {
-      engine.check();
-      if (limitMs > 0) tellOfWait();
-    }
-    const { steps } = engine;
-    status = engine.progress(spins);
-    if (engine.steps === steps) continue;
-    backoff.restart();
-    memory.setSteps(engine.steps);
-  }
-}
-
-/** Tells the rank for whom this thread waits, and the others that it does. */
-function tellOfWait(): void {
-  if (backoff.waitedMs <= backoff.clock.gapMs) return;
-  const call = engine.underWay();
-  if (call !== undefined) engine.sayWaits(limitMs, { kind: 'collective', number, call });
-  memory.setLate(engine.late(limitMs));
+  wait.begin(engine.begin(code, type, root, send, recv, count, spins, details));
+  if (wait.isPending) progress.runUntil(wait, () => !wait.isPending);
+  if (wait.failure !== undefined) throw wait.failure;
 }

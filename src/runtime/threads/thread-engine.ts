@@ -10,6 +10,7 @@ import { unpackReason } from '../transport/ending.js';
 import { EXIT, type EngineThreadMemory, type PlacedCall } from './engine-thread-memory.js';
 import type { Engine } from '../algorithms/engine.js';
 import { Guests } from './guests.js';
+import type { Bed } from '../progress/sleeper.js';
 import { sharesOf } from './shared-calls.js';
 
 /** How long a rank that leaves waits for its threads to tell the others so; they have nothing else to do. */
@@ -135,7 +136,13 @@ export class ThreadEngine implements Engine {
     return this.#lanes.reduce((sum, { memory }) => sum + memory.steps, 0);
   }
 
-  readonly whenReady = (wake: () => void): void => (this.#busyLane() ?? this.#lanes[0])?.memory.whenNews(wake);
+  readonly polled = false;
+  readonly sleepAfterMs = 0;
+
+  sleepOn({ wake }: Bed): void {
+    (this.#busyLane() ?? this.#lanes[0])?.memory.whenNews(wake);
+  }
+
   readonly rest = (ms: number): void => this.#busyLane()?.memory.rest(ms);
 
   /** The threads look for themselves whether others can still come. */

@@ -6,6 +6,7 @@ import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidUsageError, SystemError } from '../../errors.js';
 import type { Messenger } from '../messages/messenger.js';
+import { progress } from '../progress/progress.js';
 import { tellAll } from '../bootstrap/tell-all.js';
 import { InlineLanes, type LanesParts, type WindowLanes } from './window-lanes.js';
 import { signalBytes } from './window-signals.js';
@@ -105,7 +106,7 @@ function checkTypes(ranks: readonly WindowPart[]): void {
 }
 
 function lanesFor(
-  { bootstrap: { rank, nRanks }, team: { segment }, libc, pointToPoint, messenger, number, lanesOf }: WindowParts,
+  { bootstrap: { rank, nRanks }, team: { segment }, libc, pointToPoint, number, lanesOf }: WindowParts,
   address: number,
   bytes: number,
   signals: number,
@@ -113,6 +114,6 @@ function lanesFor(
   const peers = Array.from({ length: nRanks }, (_, peer) => peer).filter(
     (peer) => peer !== rank && pointToPoint.localOf(peer) < 0,
   );
-  const window: LanesParts = { number, peers, address, bytes, signals, onNews: messenger.onNews };
+  const window: LanesParts = { number, peers, address, bytes, signals, onNews: progress.wake };
   return lanesOf?.(window) ?? new InlineLanes(window, pointToPoint, segment, libc);
 }

@@ -1,6 +1,7 @@
 import { nameRanks } from '../bootstrap/rank-list.js';
 import type { Observe } from '../algorithms/operation.js';
 import { InvalidUsageError } from '../../errors.js';
+import type { Bed } from '../progress/sleeper.js';
 import type { Condition, Messenger } from '../messages/messenger.js';
 
 /** A counter for each rank, in a line of its own. */
@@ -27,6 +28,8 @@ export interface WindowSignalsParts {
   readonly observe: Observe | undefined;
   /** True if only looking again tells of signals from a rank. */
   readonly isPolled: (peer: number) => boolean;
+  /** Names what wakes this thread for signals from a rank. */
+  readonly sleepOn: (peer: number, bed: Bed) => void;
   /** Reason why no more signals come from a rank, if so. */
   readonly whyGone: (peer: number) => Error | undefined;
 }
@@ -46,13 +49,16 @@ export class WindowSignals {
 
   /** Waits for `count` signals of each of `peers`, and takes them. */
   wait(peers: readonly number[], count: number, settle: (error?: Error) => void): void {
-    const { observe, isPolled, messenger } = this.#parts;
+    const { observe, isPolled, sleepOn, messenger } = this.#parts;
     const text = `waitSignal of ${count} from ${nameRanks(peers)}`;
     const ended = observe?.({ name: 'waitSignal', text, args: { peers, count } });
     const wait: Condition = {
       isMet: () => this.#take(peers, count),
       awaited: () => peers.filter((peer) => !this.#has(peer, count)),
       polled: peers.some(isPolled),
+      sleepOn: (bed) => {
+        for (const peer of peers) sleepOn(peer, bed);
+      },
       text,
       settled: (error) => {
         this.#waits.delete(wait);

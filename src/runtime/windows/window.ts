@@ -80,6 +80,10 @@ export class Window {
       messenger,
       observe,
       isPolled: (peer) => lanes.of(peer) === undefined && peer !== rank,
+      sleepOn: (peer, bed) => {
+        const local = parts.pointToPoint.localOf(peer);
+        if (local >= 0) bed.onMember(parts.team, local);
+      },
       whyGone: (peer) => this.#whyGone(peer),
     });
     this.#release = segment.keep({
@@ -207,7 +211,7 @@ export class Window {
       this.#operand.copyTo(part.address + offset, 0, bytes);
       this.#operand.forget();
     }
-    if (signals) countSignal(this.#words, part.signals, this.#parts.bootstrap.rank);
+    if (signals) this.#countSignal(part);
     ended?.();
     return undefined;
   }
@@ -239,9 +243,15 @@ export class Window {
     const ended = this.#parts.observe?.({ name: 'signal', text: `signal to rank ${peer}`, args: { peer } });
     const lane = this.#lanes.of(peer);
     if (lane !== undefined) return observed(() => lane.signal(), ended);
-    countSignal(this.#words, part.signals, this.#parts.bootstrap.rank);
+    this.#countSignal(part);
     ended?.();
     return undefined;
+  }
+
+  /** Signals a rank that shares memory with this one. */
+  #countSignal({ signals }: WindowPart): void {
+    countSignal(this.#words, signals, this.#parts.bootstrap.rank);
+    this.#segment.sleepers.ring();
   }
 
   /** Checks what a put or get is about, and gives the other's part. */
@@ -358,6 +368,7 @@ export class Window {
       },
       awaited: () => [peer],
       polled: false,
+      sleepOn: () => undefined, // its lane wakes
       text: `a window's operation with rank ${peer}`,
       settled: (error) => {
         if (error !== undefined) command.ended?.(error);

@@ -4,6 +4,8 @@ import { CheckedCall } from '../../../../src/runtime/communicator/checked-call.j
 import type { Engine } from '../../../../src/runtime/algorithms/engine.js';
 import type { QueuedCall } from '../../../../src/runtime/algorithms/queued-call.js';
 import { DONE, PENDING } from '../../../../src/runtime/device/kernels/kernels.js';
+import { Segment } from '../../../../src/runtime/device/segment.js';
+import { Progress } from '../../../../src/runtime/progress/progress.js';
 import { dataTypeOf } from '../../../../src/runtime/device/types.js';
 import { RemoteError } from '../../../../src/errors.js';
 
@@ -24,7 +26,9 @@ function queue() {
     get steps() {
       return state.steps;
     },
-    whenReady: (wake) => {
+    polled: false,
+    sleepAfterMs: 0,
+    sleepOn: ({ wake }) => {
       state.wake = wake;
     },
     check: () => undefined,
@@ -46,7 +50,9 @@ function queue() {
     limits: { timeoutMs: TIMEOUT_MS, warnAfterMs: 0 },
     warn: () => undefined,
     fail,
-    messages: { arePolled: () => false, step: () => false, throwLastWords: () => undefined, tellWaits: () => undefined },
+    messages: { throwLastWords: () => undefined, tellWaits: () => undefined },
+    progress: new Progress(undefined),
+    sleepers: Segment.alone().sleepers,
   });
   return { state, engine, calls, fail };
 }
@@ -198,7 +204,7 @@ describe('a call that waits for news', () => {
     const done = calls.start(call);
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 100);
     state.isDone = true;
-    calls.step();
+    calls.poll(1);
     await done;
     state.isDone = false;
     void calls.start(call);

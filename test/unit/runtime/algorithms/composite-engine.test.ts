@@ -10,6 +10,9 @@ import { float32, float64 } from '../../../../src/runtime/device/types.js';
 function engineThatTells(name: string, told: string[], blocking = true): Engine {
   return {
     blocking,
+    polled: true,
+    sleepAfterMs: 10,
+    sleepOn: () => undefined,
     steps: 0,
     begin: (code, type, root, _send, _recv, count) => {
       const call = decodeCall(code, root, count);

@@ -1,3 +1,4 @@
+import type { Bed } from '../../../../src/runtime/progress/sleeper.js';
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 import { encodeCall, type Algorithm, type Call, type CallKind } from '../../../../src/runtime/algorithms/call.js';
@@ -212,10 +213,18 @@ function beginCall({ engine }: Member, call: Call): number {
   return engine.begin(encodeCall(call), call.type, call.root, make(), make(), call.count, 0);
 }
 
+/** Of a rank that only the event loop wakes. */
+function bedOf(wake: () => void): Bed {
+  const never = (): never => {
+    throw new Error('nothing here is polled');
+  };
+  return { wake, onFd: never, onTeam: never, onMember: never, onNothing: never };
+}
+
 /** Waits for the end of an operation as the promise API does. */
 async function finish({ engine }: Member, status: number): Promise<void> {
   while (status !== DONE) {
-    await new Promise<void>((resolve) => engine.whenReady!(resolve));
+    await new Promise<void>((resolve) => engine.sleepOn(bedOf(resolve)));
     status = engine.progress(0);
   }
 }

@@ -92,7 +92,7 @@ export async function overtake(members: readonly Member[], script: readonly Oper
     if (done !== undefined && statuses[r] === DONE) leave(done);
     if (statuses[r] !== DONE) {
       // Connections are being made.
-      if (engine.whenReady !== undefined) await new Promise((resolve) => setImmediate(resolve));
+      if (!engine.polled) await new Promise((resolve) => setImmediate(resolve));
       continue;
     }
     position[r]!++;

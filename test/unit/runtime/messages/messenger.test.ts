@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Messenger } from '../../../../src/runtime/messages/messenger.js';
+import { Progress } from '../../../../src/runtime/progress/progress.js';
 import { int32 } from '../../../../src/runtime/device/types.js';
 import { ranks, type Rank } from '../algorithms/ranks-in-one-thread.js';
 
@@ -10,23 +11,14 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const idle = {
-  isPending: () => false,
-  step: () => false,
-  check: () => undefined,
-  timeOut: () => {
-    throw new Error();
-  },
-  sayWaits: () => undefined,
-  warn: () => undefined,
-  doing: () => undefined,
-};
+const idle = { check: () => undefined, doing: () => undefined };
 
-function messenger({ p2p }: Rank): Messenger {
+function messenger({ p2p, segment }: Rank): Messenger {
   return new Messenger({
     rank: 0,
     pointToPoint: p2p,
-    libc: undefined,
+    progress: new Progress(undefined),
+    sleepers: segment.sleepers,
     spins: 20,
     limits: { timeoutMs: 600_000, warnAfterMs: 30_000 },
     warn: () => undefined,

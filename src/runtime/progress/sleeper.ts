@@ -1,0 +1,125 @@
+import { closeSync } from 'node:fs';
+import type { FdWatch } from '../device/fd-watches.js';
+import { POLLIN, POLLOUT, setPollEntry, type Libc } from '../device/libc.js';
+import type { Segment } from '../device/segment.js';
+import { inodeOf, noRanks, type Bell, type RankSet } from '../device/sleepers.js';
+import type { Team } from '../device/team.js';
+import { onExit } from '../exit.js';
+
+/** What a thread that sleeps is woken by: all that it waits for names it before each sleep. */
+export interface Bed {
+  /** A descriptor, when it can be read, or written. */
+  onFd(fd: number, readable: boolean, writable: boolean): void;
+  /** Any member of a team that does something. */
+  onTeam(team: Team): void;
+  /** One member of a team. */
+  onMember(team: Team, localRank: number): void;
+  /** Nothing tells of something that is waited for: it has to be looked for. */
+  onNothing(): void;
+  /** What else has news calls this, in the event loop. */
+  readonly wake: () => void;
+}
+
+/**
+ * How a thread sleeps until there is news: in poll(2), or in its event loop. Its descriptors tell, and a pipe, into which
+ * ranks that share memory write.
+ */
+export class Sleeper implements Bed {
+  readonly wake: () => void;
+  readonly #libc: Libc | undefined;
+  /** Descriptors, and what of them is waited for. */
+  readonly #fds = new Map<number, number>();
+  /** The ranks that are waited for, by segment. */
+  readonly #awaited = new Map<Segment, RankSet>();
+  #hasToLook = false;
+  #pipe: { readonly readEnd: number; readonly bell: Bell; readonly watch: FdWatch } | undefined;
+  #watches: FdWatch[] = [];
+  #pollFds = new Int32Array(32);
+
+  /** @param wake called when there is news in the event loop */
+  constructor(libc: Libc | undefined, wake: () => void) {
+    this.#libc = libc;
+    this.wake = wake;
+  }
+
+  /** Forgets what was waited for before. */
+  make(): void {
+    this.#fds.clear();
+    this.#awaited.clear();
+    this.#hasToLook = false;
+  }
+
+  onNothing(): void {
+    this.#hasToLook = true;
+  }
+
+  onFd(fd: number, readable: boolean, writable: boolean): void {
+    this.#fds.set(fd, (this.#fds.get(fd) ?? 0) | (readable ? POLLIN : 0) | (writable ? POLLOUT : 0));
+  }
+
+  onTeam(team: Team): void {
+    for (let member = 0; member < team.nLocalRanks; member++) this.onMember(team, member);
+  }
+
+  onMember(team: Team, localRank: number): void {
+    const { segment } = team;
+    let ranks = this.#awaited.get(segment);
+    if (ranks === undefined) this.#awaited.set(segment, (ranks = noRanks()));
+    const rank = team.members[localRank] ?? 0;
+    ranks[rank >> 5] = (ranks[rank >> 5] ?? 0) | (1 << (rank & 31));
+  }
+
+  /** Whether all that is waited for wakes this thread. */
+  get wakes(): boolean {
+    return !this.#hasToLook && (this.#libc !== undefined || this.#awaited.size === 0);
+  }
+
+  /** From now on ranks ring. What they did before has to be looked for after this. */
+  lieDown(): void {
+    if (this.#awaited.size === 0 || this.#libc === undefined) return;
+    const { bell } = (this.#pipe ??= this.#openPipe(this.#libc));
+    for (const [segment, ranks] of this.#awaited) segment.sleepers.lieDown(bell, ranks);
+  }
+
+  /** Sleeps in place, at most for so long. Whether something woke it before. */
+  sleep(ms: number): boolean {
+    const most = 1 + this.#fds.size;
+    if (this.#pollFds.length < 2 * most) this.#pollFds = new Int32Array(4 * most);
+    let count = 0;
+    for (const [fd, events] of this.#fds) setPollEntry(this.#pollFds, count++, fd, events);
+    const readEnd = this.#pipe?.readEnd ?? -1;
+    if (this.#awaited.size > 0 && readEnd >= 0) setPollEntry(this.#pollFds, count++, readEnd, POLLIN);
+    return (this.#libc?.pollFds(this.#pollFds, count, Math.ceil(ms)) ?? 0) > 0;
+  }
+
+  /** From now on news call `wake`, until getUp(). */
+  watch(): void {
+    const libc = this.#libc;
+    if (libc === undefined) return;
+    if (this.#awaited.size > 0) this.#pipe?.watch.start({ readable: true });
+    for (const [fd, events] of this.#fds)
+      this.#watches.push(libc.watchFd(fd, { readable: (events & POLLIN) !== 0, writable: (events & POLLOUT) !== 0 }, this.wake));
+  }
+
+  getUp(): void {
+    if (this.#pipe !== undefined && this.#awaited.size > 0) {
+      for (const segment of this.#awaited.keys()) segment.sleepers.getUp();
+      this.#pipe.watch.stop();
+      while ((this.#libc?.readFd(this.#pipe.readEnd) ?? 0) > 0);
+    }
+    for (const watch of this.#watches) watch.close();
+    this.#watches = [];
+  }
+
+  #openPipe(libc: Libc): { readonly readEnd: number; readonly bell: Bell; readonly watch: FdWatch } {
+    const { readEnd, writeEnd } = libc.pipe();
+    const watch = libc.watchFd(readEnd, { readable: true }, this.wake);
+    watch.stop();
+    onExit(() => {
+      watch.close();
+      closeSync(readEnd);
+      closeSync(writeEnd);
+    });
+    return { readEnd, bell: { fd: writeEnd, pid: process.pid, inode: inodeOf(writeEnd) }, watch };
+  }
+}

@@ -1,0 +1,162 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { loadLibc } from '../../../../src/runtime/device/libc.js';
+import { Segment } from '../../../../src/runtime/device/segment.js';
+import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
+import { Team } from '../../../../src/runtime/device/team.js';
+import { Progress, type Waitable } from '../../../../src/runtime/progress/progress.js';
+
+type Changes = Partial<{ -readonly [P in keyof Waitable]: Waitable[P] }>;
+
+/** Waits until `isDone`; `changes` replace what it does otherwise. */
+function waitable(isDone: () => boolean, changes: Changes = {}): Waitable & { failure: unknown } {
+  const one = {
+    polled: true,
+    spins: 0,
+    sleepAfterMs: 0,
+    checkEveryMs: Infinity,
+    isPending: true,
+    failure: undefined as unknown,
+    poll: (): boolean => {
+      if (!isDone()) return false;
+      one.isPending = false;
+      return true;
+    },
+    check: (): void => undefined,
+    fail: (error: unknown): void => {
+      one.failure = error;
+      one.isPending = false;
+    },
+    sleepOn: (): void => undefined,
+    ...changes,
+  };
+  return one;
+}
+
+function libc(): Extract<ReturnType<typeof loadLibc>, { libc: unknown }>['libc'] {
+  const loaded = loadLibc();
+  if (!('libc' in loaded)) throw new Error(loaded.reason);
+  return loaded.libc;
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('in the event loop', () => {
+  beforeEach(() => {
+    // So that no wait ends because its time for a look has come.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('a rank of the same host wakes a thread that sleeps, and one that nobody waits for does not', async () => {
+    const memory = createMemory(1024);
+    const [asleep, other, third] = [0, 1, 2].map((rank) => Team.ofAll(Segment.ofThreads(memory, rank, 3)));
+    const progress = new Progress(libc());
+    let isDone = false;
+    let looks = 0;
+    const isThere = (): boolean => {
+      looks++;
+      return isDone;
+    };
+    progress.add(waitable(isThere, { sleepOn: (bed) => bed.onMember(asleep!, 1) }));
+    await turn();
+    const before = looks;
+    third!.segment.sleepers.ring();
+    for (let turns = 0; turns < 20; turns++) await turn();
+    expect(looks).toBe(before);
+    isDone = true;
+    other!.segment.sleepers.ring();
+    while (looks === before) await turn();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('what happens between the last look and the sleep is not missed', async () => {
+    const memory = createMemory(1024);
+    const [asleep, other] = [0, 1].map((rank) => Team.ofAll(Segment.ofThreads(memory, rank, 2)));
+    const progress = new Progress(libc());
+    let isDone = false;
+    const one = waitable(() => isDone, {
+      sleepOn: (bed) => {
+        bed.onMember(asleep!, 1);
+        isDone = true;
+        other!.segment.sleepers.ring();
+      },
+    });
+    progress.add(one);
+    await turn();
+    expect(one.isPending).toBe(false);
+  });
+
+  it('a descriptor wakes a thread that sleeps', async () => {
+    const { readEnd, writeEnd } = libc().pipe();
+    const progress = new Progress(libc());
+    let bytes = 0;
+    const one = waitable(() => (bytes += Math.max(0, libc().readFd(readEnd))) > 0, {
+      sleepOn: (bed) => bed.onFd(readEnd, true, false),
+    });
+    progress.add(one);
+    await turn();
+    expect(one.isPending).toBe(true);
+    libc().writeFd(writeEnd);
+    while (one.isPending) await turn();
+    libc().close(readEnd);
+    libc().close(writeEnd);
+  });
+});
+
+describe('in place', () => {
+  it('all that is under way goes on while one thing is waited for', () => {
+    const progress = new Progress(libc());
+    const order: string[] = [];
+    const other = waitable(() => order.push('other') > 0);
+    progress.enlist(other);
+    progress.runUntil(
+      waitable(() => !other.isPending && order.push('own') > 0),
+      () => order.includes('own'),
+    );
+    expect(order).toEqual(['other', 'own']);
+  });
+
+  it('an error ends what it is about, and nothing else', () => {
+    const progress = new Progress(libc());
+    const broken = waitable(() => {
+      throw new Error('broken');
+    });
+    progress.enlist(broken);
+    let looks = 0;
+    const own = waitable(() => ++looks > 2);
+    progress.runUntil(own, () => !own.isPending);
+    expect(broken.failure).toEqual(new Error('broken'));
+    expect(own.failure).toBeUndefined();
+  });
+
+  it('something that always gets further keeps nothing else from being checked', () => {
+    let nowMs = 1;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 1));
+    try {
+      const progress = new Progress(libc());
+      let checks = 0;
+      progress.enlist(
+        waitable(() => false, {
+          check: () => {
+            checks++;
+          },
+        }),
+      );
+      const busy = waitable(() => false, { sleepAfterMs: 10, poll: () => true });
+      progress.runUntil(busy, () => checks > 3);
+      expect(checks).toBe(4);
+    } finally {
+      clock.mockRestore();
+    }
+  });
+
+  it('what only looking tells is looked at again, by naps', () => {
+    const progress = new Progress(undefined);
+    let looks = 0;
+    const own = waitable(() => ++looks > 100, { sleepOn: (bed) => bed.onNothing() });
+    progress.runUntil(own, () => !own.isPending);
+    expect(looks).toBe(101);
+  });
+});

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { SpinTrial } from '../../../../src/runtime/progress/spin-trial.js';
+
+/** How many of the next waits look first, where looking succeeds or not. */
+function looksIn(trial: SpinTrial, waits: number, succeeds: boolean): number {
+  let looks = 0;
+  for (let wait = 0; wait < waits; wait++) {
+    if (trial.isDue) looks++;
+    if (!trial.isDue || !succeeds) trial.slept();
+    trial.ended();
+  }
+  return looks;
+}
+
+test('where looking always succeeds, every wait looks first', () => {
+  expect(looksIn(new SpinTrial(), 1000, true)).toBe(1000);
+});
+
+test('where looking always fails, fewer and fewer waits look first', () => {
+  const trial = new SpinTrial();
+  expect(looksIn(trial, 1 + 1 + 1 + 3 + 1 + 7, false)).toBe(3);
+  expect(looksIn(trial, 6400, false)).toBeLessThan(105);
+});
+
+test('a single failure costs the next wait its looks, and no other', () => {
+  const trial = new SpinTrial();
+  looksIn(trial, 100, true);
+  looksIn(trial, 1, false);
+  expect(looksIn(trial, 100, true)).toBe(99);
+});
+
+test('all waits look again soon after the machine has room again', () => {
+  const trial = new SpinTrial();
+  looksIn(trial, 10_000, false);
+  looksIn(trial, 64, true);
+  expect(looksIn(trial, 1000, true)).toBeGreaterThan(930);
+});
