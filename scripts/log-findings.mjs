@@ -29,6 +29,7 @@ const ofJob = {
   'pcie-slow': "a GPU's PCIe link is slower than those of its like",
   'calls-differ': 'ranks call different collectives as the same number',
   'rank-behind': 'ranks hang in an earlier collective than the others',
+  'rank-late': 'a rank comes last to most collectives, and the others wait for it',
   'rank-absent': 'ranks are not among those whose watchdog gave up',
   'collective-stuck': 'all ranks are in the same collective and none comes out',
   'rank-not-started': 'ranks enqueued a collective that their GPU has not begun',

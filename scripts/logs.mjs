@@ -1,4 +1,5 @@
 // Measures verdicts on logs whose cause is known: npm run logs -- [FOLDER of more tables] [--json]
+// With --large [GIB]: what so much log costs (2 GiB when not given), by file and by pipe.
 // With --slow SECONDS: looks for lines that take long to read, by random joins of what rules look for; prints the slowest.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -6,10 +7,14 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { parse } from 'yaml';
 import { checkLog, NcclLogReader, verdictOf } from '../dist/planner/index.js';
+import { measureLarge } from './large-log.mjs';
 import { lineRules } from '../dist/planner/log/rules/all.js';
 
 const repository = join(dirname(fileURLToPath(import.meta.url)), '..');
-const folders = process.argv.includes('--slow') ? [] : process.argv.slice(2).filter((word) => !word.startsWith('--'));
+const folders =
+  process.argv.includes('--slow') || process.argv.includes('--large')
+    ? []
+    : process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const asJson = process.argv.includes('--json');
 const tables = [join(repository, 'test/logs'), ...folders];
 
@@ -96,6 +101,16 @@ function judge({ name, text, causes, also = [] }) {
   if (among) return { name, named, result: 'among' };
   const isWrong = named.length > 0 && !named.every((code) => code === 'nccl-warning' || also.includes(code));
   return { name, named, result: isWrong ? 'WRONG' : 'MISSED' };
+}
+
+const large = process.argv.indexOf('--large');
+if (large >= 0) {
+  const [files] = casesOf(join(repository, 'test/logs'));
+  await measureLarge(
+    files.flatMap(({ text }) => (text === undefined ? [] : [text])),
+    Number(process.argv[large + 1] ?? 2),
+  );
+  process.exit(0);
 }
 
 let failed = false;

@@ -8,7 +8,7 @@ export function register(program: Command): void {
     .description('find out why a job failed, hangs or is slow, from all files that were collected about it')
     .argument(
       '<path...>',
-      'files, or folders with them: logs, PyTorch flight recordings, RAS, nvidia-smi, ibstat, dmesg, topologies, nccl-tests',
+      'files, or folders with them: logs, PyTorch flight recordings, RAS, NCCL Inspector, traces, nvidia-smi, ibstat, dmesg, topologies, nccl-tests',
     )
     .option('--json', 'print what each file is, the verdict and the findings as JSON')
     .addHelpText(

@@ -9,6 +9,7 @@ import { classify, type WitnessKind } from '../../planner/log/witness/classify.j
 import { type FlightRecording, isFlightRecording, readFlightRecording } from '../../planner/log/witness/flight.js';
 import { plainValue, readPickle } from '../../planner/log/witness/pickle.js';
 import { checkRasJson, isRasJson, RasText } from '../../planner/log/witness/ras.js';
+import { checkTimelines, readInspector, readTrace, type TimedCall } from '../../planner/log/witness/timeline.js';
 import { checkNvlink, checkPorts, checkTopoMatrix, type ToolLine } from '../../planner/log/witness/tools.js';
 import { diagnose } from '../../planner/topology/doctor/diagnose.js';
 import { parseXml } from '../../planner/topology/xml/parse.js';
@@ -19,9 +20,11 @@ import { readFile } from '../log/read.js';
 import { colorsFor, print, printJson } from '../output.js';
 import { filesOf, headOf, whole } from './files.js';
 
-/** Topologies and graphs, which are about each other. */
+/** What is looked at together: topologies and graphs, calls with their times. */
 interface Shapes {
   readonly topologies: XmlElement[];
+  readonly timed: TimedCall[];
+  readonly traces: FlightRecording[];
   readonly graphs: { readonly root: XmlElement; readonly fileName: string; readonly place: LogPlace }[];
 }
 
@@ -38,7 +41,7 @@ export async function showDiagnosis(paths: readonly string[], { json }: { readon
   const recordings: FlightRecording[] = [];
   const found: LogFinding[] = [];
   const exhibits: Exhibit[] = [];
-  const shapes: Shapes = { topologies: [], graphs: [] };
+  const shapes: Shapes = { topologies: [], graphs: [], timed: [], traces: [] };
   for (const [index, file] of files.entries()) {
     reader.openFile(file);
     exhibits.push({ file, kind: await readExhibit(file, { file: index, line: 1 }, reader, recordings, found, shapes) });
@@ -53,7 +56,12 @@ export async function showDiagnosis(paths: readonly string[], { json }: { readon
         .slice(0, 3)
         .join('; ')}`,
     );
-  const findings = sortFindings([...checkLog(model), ...checkFlight(recordings), ...found]);
+  const findings = sortFindings([
+    ...checkLog(model),
+    ...checkFlight([...recordings, ...joined(shapes.traces)]),
+    ...checkTimelines(shapes.timed),
+    ...found,
+  ]);
   if (json === true) printJson({ exhibits, ...logToJson(model, findings, undefined) });
   else {
     const paint = colorsFor(process.stdout);
@@ -102,6 +110,12 @@ function readWhole(
   if (kind === 'pickle') return readValue(plainValue(readPickle(bytes)), file, place, recordings, found);
   const text = new TextDecoder().decode(bytes);
   if (kind === 'json') return readValue(parseJson(text), file, place, recordings, found);
+  if (kind === 'inspector' || kind === 'trace') {
+    const { timed, recordings: told } = (kind === 'trace' ? readTrace : readInspector)(text, place.file);
+    for (const call of timed) shapes.timed.push(call);
+    shapes.traces.push(...told);
+    return kind;
+  }
   if (kind === 'topology') return readTopology(text, { file, place }, found, shapes);
   const lines = text
     .split(/\r?\n/)
@@ -169,6 +183,16 @@ function readTopology(
     });
   }
   return 'topology';
+}
+
+/** One recording a rank: a trace of several hosts, or of several communicators, has parts in several files. */
+function joined(recordings: readonly FlightRecording[]): FlightRecording[] {
+  const byRank = new Map<number, FlightRecording>();
+  for (const recording of recordings) {
+    const known = byRank.get(recording.rank);
+    byRank.set(recording.rank, known === undefined ? recording : { ...known, calls: [...known.calls, ...recording.calls] });
+  }
+  return [...byRank.values()];
 }
 
 /** Graph files that name GPUs which the one topology does not have. */

@@ -1,3 +1,4 @@
+import { ownText } from './own-text.js';
 import type { InitFacts, LogEvent, NetDevice, Transport, TreeLink } from './events.js';
 
 const other: LogEvent = { kind: 'other' };
@@ -85,14 +86,14 @@ function readInit(message: string): LogEvent {
         aborted: phase === 'Abort COMPLETE',
       };
     const facts: InitFacts = {
-      address,
+      address: ownText(address),
       rank: Number(rank),
       nRanks: Number(nRanks),
       cudaDev: Number(cudaDev),
       ...(nvmlDev === undefined ? {} : { nvmlDev: Number(nvmlDev) }),
-      ...(busId === undefined ? {} : { busId }),
-      ...(commId === undefined ? {} : { commId }),
-      ...(parent === undefined ? {} : { parent }),
+      ...(busId === undefined ? {} : { busId: ownText(busId) }),
+      ...(commId === undefined ? {} : { commId: ownText(commId) }),
+      ...(parent === undefined ? {} : { parent: ownText(parent) }),
       ...(color === undefined ? {} : { color: Number(color) }),
     };
     return { kind: phase === 'Init START' ? 'init-start' : 'init-complete', ...facts };
@@ -135,11 +136,24 @@ const netForm = /^(NET|COLLNET)\/([^/]+)\/(\d+)(?:\((\d+)\))?((?:\/[A-Za-z]+|\([
 const p2pForm = /^P2P\/(?:(direct pointer)|(CUMEM|IPC|MNNVL)|indirect\/(\d+)\[[0-9a-f]+\])((?:\/[A-Za-z]+)*)(?: .*)?$/;
 const shmForm = /^SHM(?:\/([A-Za-z]+)(?:\/([A-Za-z]+))?)?$/;
 
+/** The same ones come again and again. */
+const transports = new Map<string, Transport>();
+const TRANSPORT_LIMIT = 1024;
+
 /** `NET/IB/3(5)/GDRDMA/Shared`, `P2P/CUMEM/read`, `SHM/direct/direct`. */
 export function readTransport(text: string): Transport | undefined {
+  const known = transports.get(text);
+  if (known !== undefined) return known;
+  const transport = parseTransport(text);
+  if (transport !== undefined && transports.size < TRANSPORT_LIMIT) transports.set(ownText(text), transport);
+  return transport;
+}
+
+function parseTransport(text: string): Transport | undefined {
   const net = netForm.exec(text);
   if (net !== null) {
-    const [, family, network = '', nic, via, suffixes = ''] = net;
+    const [, family, cut = '', nic, via, suffixes = ''] = net;
+    const network = ownText(cut);
     return {
       family: family === 'NET' ? 'NET' : 'COLLNET',
       name: `${family ?? ''}/${network}`,
@@ -235,9 +249,9 @@ function readNet(message: string): LogEvent {
   const [, network, list = ''] = /^NET\/([^:]+?) ?: Using (\[.*)$/.exec(message) ?? [];
   if (network !== undefined) {
     const devices = [...(list.split(';', 1)[0]?.matchAll(/\[(\d+)\]([^\s[:]+)/g) ?? [])].map(
-      ([, number, name = '']): NetDevice => ({ number: Number(number), name }),
+      ([, number, name = '']): NetDevice => ({ number: Number(number), name: ownText(name) }),
     );
-    return { kind: 'devices', network, devices };
+    return { kind: 'devices', network: ownText(network), devices };
   }
   if (message.startsWith('NET/Plugin')) return readPlugin(message);
   const [, without] = /^NET\/([^:]+?) ?: No device found/.exec(message) ?? [];
@@ -250,7 +264,7 @@ function readPlugin(message: string): LogEvent {
   if (/^NET\/Plugin ?: (?:No plugin found|Could not find: libnccl-net\.so)/.test(message))
     return { kind: 'plugin-path', path: '' };
   const [, name, version] = /^NET\/Plugin ?: Loaded net plugin (.{1,60}) \(v(\d{1,2})\)/.exec(message) ?? [];
-  return name === undefined ? other : { kind: 'plugin-loaded', name, version: Number(version) };
+  return name === undefined ? other : { kind: 'plugin-loaded', name: ownText(name), version: Number(version) };
 }
 
 const callForm =
@@ -279,7 +293,7 @@ function readPluginPath(message: string): LogEvent {
 
 function readUsing(message: string): LogEvent {
   const [, name] = /^Using network (.+)$/.exec(message) ?? [];
-  return name === undefined ? other : { kind: 'network', name };
+  return name === undefined ? other : { kind: 'network', name: ownText(name) };
 }
 
 function readNvls(message: string): LogEvent {

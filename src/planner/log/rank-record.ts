@@ -13,6 +13,15 @@ type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
 type GrowingLink = Mutable<LoggedLink>;
 
+/** Most ranks have nothing in most of their maps; hundreds of thousands of empty ones would fill the memory. */
+const none = new Map<never, never>();
+const noNumbers = new Int32Array(0);
+
+/** A map that may be written to. */
+function own<Key, Value>(map: Map<Key, Value>): Map<Key, Value> {
+  return map === (none as Map<unknown, unknown>) ? new Map<Key, Value>() : map;
+}
+
 /** State of one rank of one communicator while its lines are read. */
 export class RankRecord implements LoggedRank {
   rank = -1;
@@ -23,19 +32,19 @@ export class RankRecord implements LoggedRank {
   completed: LogPlace | undefined;
   stage: Stage = Stage.BEGUN;
   initSeconds: number | undefined;
-  ring: Int32Array = new Int32Array(0);
-  trees: Int32Array = new Int32Array(0);
+  ring: Int32Array = noNumbers;
+  trees: Int32Array = noNumbers;
   ringPlace: LogPlace | undefined;
   treesPlace: LogPlace | undefined;
   channelCounts: LoggedRank['channelCounts'];
   nvlink = false;
   nvls: LoggedRank['nvls'];
   ringNetwork: LoggedRank['ringNetwork'];
-  readonly ringOrders = new Map<number, RingOrder>();
-  readonly searches = new Map<string, { readonly result: SearchResult; readonly place: LogPlace }>();
-  readonly nvlsHeads = new Map<number, { readonly ranks: readonly number[]; readonly place: LogPlace }>();
-  readonly choices = new Map<string, { readonly algorithm: string; readonly protocol: string; readonly channels: number }>();
-  readonly #links = new Map<string, GrowingLink>();
+  ringOrders: Map<number, RingOrder> = none;
+  searches: Map<string, { readonly result: SearchResult; readonly place: LogPlace }> = none;
+  nvlsHeads: Map<number, { readonly ranks: readonly number[]; readonly place: LogPlace }> = none;
+  choices: Map<string, { readonly algorithm: string; readonly protocol: string; readonly channels: number }> = none;
+  #links: Map<string, GrowingLink> = none;
 
   constructor(
     readonly process: LoggedProcess,
@@ -73,7 +82,7 @@ export class RankRecord implements LoggedRank {
         break;
       case 'ring-order':
         this.#reach(Stage.CHANNELS);
-        this.#keep(event.ranks.length, () => this.ringOrders.set(event.channel, { ...event, place }));
+        this.#keep(event.ranks.length, () => (this.ringOrders = own(this.ringOrders)).set(event.channel, { ...event, place }));
         break;
       case 'ring':
         this.#nameRank(event.rank);
@@ -95,7 +104,10 @@ export class RankRecord implements LoggedRank {
         if (event.result.typeIntra.startsWith('NV')) this.nvlink = true;
         if (this.searches.size < 16)
           this.#keep(8, () =>
-            this.searches.set(`${event.result.pattern} ${this.searches.size}`, { result: event.result, place }),
+            (this.searches = own(this.searches)).set(`${event.result.pattern} ${this.searches.size}`, {
+              result: event.result,
+              place,
+            }),
           );
         break;
       case 'channel-counts':
@@ -107,7 +119,9 @@ export class RankRecord implements LoggedRank {
         this.#reach(Stage.CONNECTING);
         break;
       case 'nvls-head':
-        this.#keep(event.ranks.length, () => this.nvlsHeads.set(event.head, { ranks: event.ranks, place }));
+        this.#keep(event.ranks.length, () =>
+          (this.nvlsHeads = own(this.nvlsHeads)).set(event.head, { ranks: event.ranks, place }),
+        );
         break;
       case 'nvls-support':
         this.nvls = { available: event.available, place };
@@ -123,7 +137,8 @@ export class RankRecord implements LoggedRank {
         break;
       case 'choice':
         // A job that calls with ever new sizes says nothing new.
-        if (this.choices.size < 512) this.#keep(4, () => this.choices.set(`${event.collective} ${event.bytes}`, event));
+        if (this.choices.size < 512)
+          this.#keep(4, () => (this.choices = own(this.choices)).set(`${event.collective} ${event.bytes}`, event));
         break;
       default:
     }
@@ -155,11 +170,11 @@ export class RankRecord implements LoggedRank {
     const fill = <Key, Value>(own: Map<Key, Value>, theirs: ReadonlyMap<Key, Value>) => {
       for (const [key, value] of theirs) if (!own.has(key)) own.set(key, value);
     };
-    fill(this.ringOrders, other.ringOrders);
-    fill(this.searches, other.searches);
-    fill(this.nvlsHeads, other.nvlsHeads);
-    fill(this.choices, other.choices);
-    fill(this.#links, other.#links);
+    if (other.ringOrders.size > 0) fill((this.ringOrders = own(this.ringOrders)), other.ringOrders);
+    if (other.searches.size > 0) fill((this.searches = own(this.searches)), other.searches);
+    if (other.nvlsHeads.size > 0) fill((this.nvlsHeads = own(this.nvlsHeads)), other.nvlsHeads);
+    if (other.choices.size > 0) fill((this.choices = own(this.choices)), other.choices);
+    if (other.#links.size > 0) fill((this.#links = own(this.#links)), other.#links);
   }
 
   #reach(stage: Stage): void {
@@ -205,7 +220,7 @@ export class RankRecord implements LoggedRank {
     if (link === undefined) {
       this.#keep(16, () => {
         link = { peer, end, transport, channels: 0, place, low: 0, high: 0 };
-        this.#links.set(key, link);
+        (this.#links = own(this.#links)).set(key, link);
       });
     }
     if (link === undefined) return;

@@ -2,13 +2,25 @@ import { utf8Text } from './utf8.js';
 
 /** Kinds of files about a job. */
 export type WitnessKind =
-  'log' | 'pickle' | 'json' | 'ras' | 'topology matrix' | 'NVLink status' | 'ports' | 'topology' | 'other';
+  | 'log'
+  | 'pickle'
+  | 'json'
+  | 'ras'
+  | 'topology matrix'
+  | 'NVLink status'
+  | 'ports'
+  | 'topology'
+  | 'inspector'
+  | 'trace'
+  | 'other';
 
 const forms: readonly (readonly [kind: WitnessKind, form: RegExp])[] = [
   ['topology', /^\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--[^>]{0,2000}-->\s*)?<(?:system|graphs)\b/],
   ['topology matrix', /^[^\n]{0,40}(?:\b|m)GPU0\b[^\n]{0,4000}(?:CPU Affinity|NUMA Affinity|\bGPU1\b)/m],
   ['NVLink status', /^GPU \d+: [^\n]{3,120}\n\s+Link \d+: /m],
   ['ports', /^(?:CA '[^'\n]{1,40}'|hca_id:\s)/m],
+  ['inspector', /^\s*\{\s*"header":\s*\{[^{}]{0,400}\},\s*"metadata":/],
+  ['trace', /^\s*\[\s*(?:\{"name":|\{"ph":|\{"cat":)/],
   ['ras', /^(?:Job summary|Gathering data about the RAS network|Group +Comms +Nodes +Ranks)/m],
 ];
 

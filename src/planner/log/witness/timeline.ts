@@ -1,0 +1,258 @@
+import type { LogFinding } from '../finding.js';
+import type { LogPlace } from '../line.js';
+import type { FlightCall, FlightRecording } from './flight.js';
+
+/**
+ * Recordings with times: what NCCL Inspector writes (a JSON record a line), what NCCL's example profiler writes, and what
+ * `TCCL_TRACE` writes (both Chrome's trace format).
+ *
+ * A collective ends on all ranks at about the same time, whatever their clocks say. So the rank on which it is the
+ * shortest came last, and the others waited for it by what theirs is longer.
+ */
+export interface TimedCall {
+  readonly group: string;
+  readonly sequence: number;
+  readonly operation: string;
+  readonly rank: number;
+  readonly host: string;
+  readonly durationUs: number;
+  readonly place: LogPlace;
+}
+
+/** A file's calls, and for those that may not have ended what a flight recording would say. */
+export interface Timeline {
+  readonly timed: readonly TimedCall[];
+  readonly recordings: readonly FlightRecording[];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const CALL_LIMIT = 1_000_000;
+
+/** Records of NCCL Inspector (NCCL_INSPECTOR_ENABLE=1), one a line or each over several lines. */
+export function readInspector(text: string, file: number): Timeline {
+  const timed: TimedCall[] = [];
+  for (const { value, line } of values(text)) {
+    const { header, metadata, coll_perf: call } = value;
+    if (!isFields(header) || !isFields(call) || timed.length >= CALL_LIMIT) continue;
+    const durationUs = Number(call['coll_exec_time_us']);
+    if (!(durationUs >= 0)) continue;
+    timed.push({
+      group: textOf(header['comm_name'] ?? header['id']),
+      sequence: Number(call['coll_sn'] ?? -1),
+      operation: textOf(call['coll']),
+      rank: Number(header['rank'] ?? -1),
+      host: isFields(metadata) ? textOf(metadata['hostname']) : '',
+      durationUs,
+      place: { file, line },
+    });
+  }
+  return { timed, recordings: [] };
+}
+
+/** Events of a trace: those of NCCL's example profiler name the rank, those of `TCCL_TRACE` have a track for each. */
+export function readTrace(text: string, file: number): Timeline {
+  const tracks = new Map<string, string>();
+  const hosts = new Map<number, string>();
+  const open = new Map<string, OpenCall>();
+  const done: OpenCall[] = [];
+  for (const { value, line } of values(text)) {
+    const { ph: phase, cat: category, name, pid, tid, id } = value;
+    const given: Fields = isFields(value['args']) ? value['args'] : {};
+    const track = `${String(pid)}.${String(tid)}`;
+    if (phase === 'M') {
+      if (name === 'thread_name') tracks.set(track, String(given['name']));
+      else if (name === 'process_name') hosts.set(Number(pid), String(given['name']));
+    } else if (category === 'collective' || category === 'COLL') {
+      const key = category === 'COLL' ? `${String(pid)} ${String(id)}` : track;
+      if (phase === 'B' || phase === 'b') {
+        if (open.size + done.length >= CALL_LIMIT) continue;
+        open.set(key, {
+          fields: given,
+          name: String(name),
+          track,
+          pid: Number(pid),
+          from: Number(value['ts']),
+          to: undefined,
+          line,
+        });
+      } else if (phase === 'E' || phase === 'e') {
+        const call = open.get(key);
+        open.delete(key);
+        if (call !== undefined) done.push({ ...call, to: Number(value['ts']) });
+      }
+    }
+  }
+  const all = [...done, ...open.values()].map((call) => ({ call, where: whereOf(call, tracks) }));
+  const timed = all.flatMap(({ call, where }): TimedCall[] =>
+    call.to === undefined
+      ? []
+      : [
+          {
+            ...where,
+            operation: call.name,
+            host: hosts.get(call.pid) ?? '',
+            durationUs: call.to - call.from,
+            place: { file, line: call.line },
+          },
+        ],
+  );
+  const byRank = new Map<number, FlightCall[]>();
+  for (const { call, where } of all) {
+    const calls = byRank.get(where.rank) ?? [];
+    if (calls.length === 0) byRank.set(where.rank, calls);
+    calls.push({
+      group: where.group,
+      sequence: where.sequence,
+      operation: call.name,
+      input: inputOf(call.fields),
+      state: call.to === undefined ? 'started' : 'completed',
+      calledAt: '',
+    });
+  }
+  const recordings = [...byRank].map(([rank, calls]): FlightRecording => ({
+    rank,
+    calls: calls.sort((a, b) => a.sequence - b.sequence),
+    groups: new Map(),
+    place: { file, line: 1 },
+  }));
+  return { timed, recordings };
+}
+
+interface OpenCall {
+  readonly fields: Fields;
+  readonly name: string;
+  readonly track: string;
+  readonly pid: number;
+  readonly from: number;
+  readonly to: number | undefined;
+  readonly line: number;
+}
+
+function whereOf(
+  { fields, track }: OpenCall,
+  tracks: ReadonlyMap<string, string>,
+): { readonly group: string; readonly sequence: number; readonly rank: number } {
+  if (fields['Rank'] !== undefined)
+    return { group: String(fields['CommHash']), sequence: Number(fields['SeqNum']), rank: Number(fields['Rank']) };
+  const name = tracks.get(track) ?? '';
+  const [, rank, group] = /^rank (\d+)(?:, \d+ of (.+))?$/.exec(name) ?? [];
+  return { group: group ?? 'world', sequence: Number(fields['number'] ?? -1), rank: Number(rank ?? -1) };
+}
+
+function inputOf(fields: Fields): string {
+  const count = fields['count'] ?? fields['Count'];
+  const type = fields['type'] ?? fields['Datatype'];
+  return [count, type]
+    .filter((each) => each !== undefined)
+    .map(String)
+    .join(' ');
+}
+
+/** The JSON values of a text: one a line, with commas and brackets of a list around them, or each over several lines. */
+function* values(text: string): Generator<{ readonly value: Fields; readonly line: number }> {
+  let pending = '';
+  let begun = 0;
+  for (const [index, whole] of text.split('\n').entries()) {
+    const line = whole.trim();
+    if (pending === '') {
+      const inner = line.replace(/^[[,]\s*/, '').replace(/[,\]]$/, '');
+      if (!inner.startsWith('{')) continue;
+      const value = parsed(inner);
+      if (value !== undefined) yield { value, line: index + 1 };
+      else if (whole === '{') {
+        pending = whole;
+        begun = index + 1;
+      }
+    } else {
+      pending += whole;
+      if (/^\}[,\]]?\s*$/.test(whole)) {
+        const value = parsed(pending.replace(/[,\]]\s*$/, ''));
+        if (value !== undefined) yield { value, line: begun };
+        pending = '';
+      }
+    }
+  }
+}
+
+function parsed(text: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isFields(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** So many collectives of a group tell who is late. */
+const FEWEST_CALLS = 5;
+/** A collective in which the last rank came so late, as a part of its time, and at least so much. */
+const LATE_SHARE = 0.5;
+const LATE_US = 200;
+/** The part of the collectives to which the same rank has to come last. */
+const LATE_CALLS = 0.6;
+
+/** Ranks that come last to most collectives, for which the others wait. */
+export function checkTimelines(timed: readonly TimedCall[]): LogFinding[] {
+  const groups = new Map<string, Map<number, Map<number, TimedCall>>>();
+  for (const call of timed) {
+    const calls = groups.get(call.group) ?? new Map<number, Map<number, TimedCall>>();
+    groups.set(call.group, calls);
+    const ranks = calls.get(call.sequence) ?? new Map<number, TimedCall>();
+    calls.set(call.sequence, ranks);
+    ranks.set(call.rank, call);
+  }
+  return [...groups].flatMap(([group, calls]) => lateRank(group, calls)).slice(0, 3);
+}
+
+function lateRank(group: string, calls: ReadonlyMap<number, ReadonlyMap<number, TimedCall>>): LogFinding[] {
+  const members = Math.max(...[...calls.values()].map(({ size }) => size));
+  const complete = [...calls.values()].filter(({ size }) => size === members && members > 1);
+  if (complete.length < FEWEST_CALLS) return [];
+  const late = new Map<number, { readonly call: TimedCall; readonly waitUs: number; readonly typicalUs: number }[]>();
+  for (const ranks of complete) {
+    const sorted = [...ranks.values()].sort((a, b) => a.durationUs - b.durationUs);
+    const [shortest] = sorted;
+    const middle = sorted[Math.max(1, Math.floor(sorted.length / 2))];
+    if (shortest === undefined || middle === undefined) continue;
+    const waitUs = middle.durationUs - shortest.durationUs;
+    if (waitUs < LATE_US || waitUs < LATE_SHARE * middle.durationUs) continue;
+    const known = late.get(shortest.rank) ?? [];
+    late.set(shortest.rank, [...known, { call: shortest, waitUs, typicalUs: middle.durationUs }]);
+  }
+  const [worst] = [...late.values()].sort((a, b) => b.length - a.length);
+  const [first] = worst ?? [];
+  if (worst === undefined || first === undefined || worst.length < LATE_CALLS * complete.length) return [];
+  const { call } = first;
+  const wait = middleOf(worst.map(({ waitUs }) => waitUs));
+  const typical = middleOf(worst.map(({ typicalUs }) => typicalUs));
+  return [
+    {
+      code: 'rank-late',
+      severity: 'warning',
+      kind: 'fault',
+      ranks: [call.rank],
+      explains: ['bandwidth-low'],
+      problem: `rank ${call.rank}${call.host === '' ? '' : ` (${call.host})`} comes last to ${worst.length} of ${complete.length} collectives of group ${group}: the others wait ${ms(wait)} of the ${ms(typical)} that one takes them`,
+      cause: 'that rank takes longer before the collective: slow data, more work, or a GPU that is hot, throttled or has errors',
+      remedy: `nvidia-smi -q -d PERFORMANCE,CLOCK,ECC on the host of rank ${call.rank}; compare its step with that of another rank in a profile`,
+      places: worst.slice(0, 4).map(({ call: { place } }) => place),
+    },
+  ];
+}
+
+function middleOf(numbers: readonly number[]): number {
+  return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
+}
+
+function ms(us: number): string {
+  return us >= 1000 ? `${(us / 1000).toFixed(1)} ms` : `${us.toFixed(0)} us`;
+}
