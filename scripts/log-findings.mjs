@@ -1,4 +1,5 @@
 // Prints docs/reference/log-findings.md from the table of rules: node scripts/log-findings.mjs > docs/reference/log-findings.md
+import { versionsOf } from '../dist/planner/log/rules/versions-of.js';
 import { lineRules } from '../dist/planner/log/rules/all.js';
 
 const ofJob = {
@@ -63,15 +64,22 @@ const ofJob = {
   'log-too-large': 'more than is kept',
 };
 
+/** `2.14.3 to 2.22.3`, `from 2.14.3`, `to 2.22.3`. */
+function range({ since, until }) {
+  if (since !== undefined && until !== undefined) return `${since} to ${until}`;
+  return since !== undefined ? `from ${since}` : until !== undefined ? `to ${until}` : '';
+}
+
 const rows = new Map();
-for (const { code, kind, problem, cause, source } of lineRules) {
+for (const rule of lineRules) {
+  const { code, kind, problem, cause, source } = rule;
   const text = problem
     .replaceAll(/\[[^\]]*\$\d[^\]]*\]/g, '')
     .replaceAll(/ ?[:(]? ?\$\d(?:\$\d)?\)?/g, ' …')
     .replaceAll(/(?: …)+/g, ' …')
     .trim();
   const known = rows.get(code);
-  if (known === undefined) rows.set(code, { kind, text, cause, source });
+  if (known === undefined) rows.set(code, { kind, text, cause, source, versions: versionsOf(rule) });
   else known.source ??= source;
 }
 
@@ -85,10 +93,15 @@ init, an \`outcome\` says how the job ended, a \`note\` is good to know.
 
 ## From lines
 
-| code | kind | what is wrong | usual cause | thread |
-|---|---|---|---|---|`);
-for (const [code, { kind, text, cause, source }] of [...rows].sort(([a], [b]) => (a < b ? -1 : 1))) {
-  console.log(`| \`${code}\` | ${kind} | ${text.replaceAll('|', '\\|')} | ${cause.replaceAll('|', '\\|')} | ${source ?? ''} |`);
+*NCCL* are the versions whose source has the text, of the rule that comes first where several name one cause; nothing where all have it, or
+where another program writes it.
+
+| code | kind | what is wrong | usual cause | NCCL | thread |
+|---|---|---|---|---|---|`);
+for (const [code, { kind, text, cause, source, versions }] of [...rows].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  console.log(
+    `| \`${code}\` | ${kind} | ${text.replaceAll('|', '\\|')} | ${cause.replaceAll('|', '\\|')} | ${range(versions)} | ${source ?? ''} |`,
+  );
 }
 console.log('\n## From the rebuilt job, the machine and the settings\n\n| code | what is wrong |\n|---|---|');
 for (const [code, text] of Object.entries(ofJob)) console.log(`| \`${code}\` | ${text} |`);

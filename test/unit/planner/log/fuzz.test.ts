@@ -65,7 +65,7 @@ describe('real logs that are damaged at random', () => {
         for (const { code, problem, remedy } of [...causes, ...consequences, ...remarks])
           expect([code, problem, remedy].every((part) => part.length > 0)).toBe(true);
       }),
-      { numRuns: 60 },
+      { numRuns: 60, seed: 20_260_722 },
     );
   });
 });

@@ -1,11 +1,14 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { NeedleFinder } from '../../../../src/planner/log/needles.js';
 import { RuleBook } from '../../../../src/planner/log/rule-book.js';
 import { lineRules } from '../../../../src/planner/log/rules/all.js';
+import { versionsOf } from '../../../../src/planner/log/rules/versions-of.js';
+import { compareVersions } from '../../../../src/planner/versions/version.js';
 import { verdictOf } from '../../../../src/planner/log/verdict.js';
 import { findingsOf } from './read.js';
 
@@ -96,6 +99,61 @@ describe('the table of rules', () => {
         expect(/[*+]|\{\d+,\}/.test(bare), `${code}: ${bare}`).toBe(false);
       }
     }
+  });
+});
+
+describe('patterns of the reader', () => {
+  const room = join(import.meta.dirname, '../../../../src/planner/log');
+  const literals = readdirSync(room, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .flatMap((name) => {
+      const found: { readonly name: string; readonly pattern: string }[] = [];
+      const visit = (node: ts.Node) => {
+        if (ts.isRegularExpressionLiteral(node)) found.push({ name, pattern: node.text });
+        ts.forEachChild(node, visit);
+      };
+      visit(ts.createSourceFile(name, readFileSync(join(room, name), 'utf8'), ts.ScriptTarget.Latest));
+      return found;
+    });
+
+  /** Each repetition begins with a sign that the rest of it cannot hold, so there is one way to match. */
+  const unambiguous: readonly string[] = [
+    String.raw`/^Channel (\d+)\/(\d+) :((?: +\d+)+)(.*)$/`,
+    String.raw`/^(NET|COLLNET)\/([^/]+)\/(\d+)(?:\((\d+)\))?((?:\/[A-Za-z]+|\([A-Za-z]+\))*)$/`,
+    String.raw`/^P2P\/(?:(direct pointer)|(CUMEM|IPC|MNNVL)|indirect\/(\d+)\[[0-9a-f]+\])((?:\/[A-Za-z]+)*)(?: .*)?$/`,
+    String.raw`/^NVLS Head +(\d+):((?: +\d+)+)$/`,
+  ];
+
+  it('repeat nothing without a bound that repeats without a bound inside, which takes exponential time', () => {
+    expect(literals.length).toBeGreaterThan(200);
+    for (const { name, pattern } of literals) {
+      let bare = pattern.replaceAll(/\\.|\[(?:\\.|[^\]])*\]/g, 'x');
+      let nested = false;
+      // From the inside out: a group is a letter then, and one that repeats without a bound is a capital.
+      for (let before = ''; before !== bare;) {
+        before = bare;
+        bare = bare.replaceAll(/\((?:\?(?:[:=!]|<[=!]|<\w+>))?([^()]*)\)/g, (_, inside: string) =>
+          /[*+A]|\{\d+,\}/.test(inside) ? 'A' : 'x',
+        );
+        nested ||= /A(?:[*+]|\{\d+,\})/.test(bare);
+      }
+      if (nested) expect(unambiguous, `${name}: ${pattern}`).toContain(pattern);
+    }
+  });
+});
+
+describe('versions of rules', () => {
+  it('are ranges of versions that there are', () => {
+    for (const rule of lineRules) {
+      const { since, until } = versionsOf(rule);
+      for (const version of [since, until])
+        if (version !== undefined) expect(version, rule.code).toMatch(/^2\.\d{1,2}\.\d{1,2}$/);
+      if (since !== undefined && until !== undefined) expect(compareVersions(since, until), rule.code).toBeLessThanOrEqual(0);
+    }
+    expect(versionsOf({ needles: ['no such text'] })).toEqual({});
+    expect(versionsOf({ needles: ['async event :'] })).toEqual({ until: '2.22.3' });
+    expect(versionsOf({ needles: ['async event :', 'async fatal event'] })).toEqual({});
+    expect(versionsOf({ needles: ['bootstrap : using'] })).toEqual({ since: '2.4.8', until: '2.23.4' });
   });
 });
 

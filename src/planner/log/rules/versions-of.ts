@@ -1,0 +1,24 @@
+import { compareVersions } from '../../versions/version.js';
+import { ncclVersions } from './nccl-versions.js';
+import type { LineRule } from './rule.js';
+
+/** Versions of NCCL, both ends included; without an end where the oldest or the newest that is known has it. */
+export interface VersionRange {
+  readonly since?: string;
+  readonly until?: string;
+}
+
+/**
+ * The versions of NCCL that write what a rule looks for, as their source shows. No bounds where a part of it comes from
+ * other programs.
+ */
+export function versionsOf({ needles }: Pick<LineRule, 'needles'>): VersionRange {
+  const ranges = needles.map((needle) => ncclVersions.get(needle));
+  const known = ranges.filter((range) => range !== undefined);
+  if (known.length < ranges.length) return {};
+  const since = known.map((range) => range.since);
+  const until = known.map((range) => range.until);
+  const oldest = since.includes(undefined) ? undefined : since.sort((a = '', b = '') => compareVersions(a, b))[0];
+  const newest = until.includes(undefined) ? undefined : until.sort((a = '', b = '') => compareVersions(b, a))[0];
+  return { ...(oldest === undefined ? {} : { since: oldest }), ...(newest === undefined ? {} : { until: newest }) };
+}
