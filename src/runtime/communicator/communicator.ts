@@ -11,7 +11,7 @@ import { describeError, InternalError, InvalidUsageError, RemoteError, TcclError
 import { packReason } from '../transport/ending.js';
 import { checkArray, checkPeer, type CallOptions } from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
-import { progress } from '../progress/progress.js';
+import { progressHere } from '../progress/progress.js';
 import { errorOfCall, leadToCaller } from '../caller-stack.js';
 import { CallQueue } from '../algorithms/call-queue.js';
 import { CheckedCall } from './checked-call.js';
@@ -118,6 +118,7 @@ export class Communicator extends Collectives {
     this.#waitLine = waitLine;
     const tell = options.onWarning ?? warnNow;
     const warn = (text: string): void => tell(this.#named(text));
+    const progress = progressHere();
     this.#pointToPoint = new PointToPoint({
       bootstrap,
       team,

@@ -278,7 +278,13 @@ export class Progress {
   }
 }
 
-const loaded = loadLibc();
+let ofThread: Progress | undefined;
 
 /** This thread's. */
-export const progress = new Progress('libc' in loaded ? loaded.libc : undefined);
+export function progressHere(): Progress {
+  if (ofThread === undefined) {
+    const loaded = loadLibc();
+    ofThread = new Progress('libc' in loaded ? loaded.libc : undefined);
+  }
+  return ofThread;
+}

@@ -6,7 +6,7 @@ import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import { packReason } from '../transport/ending.js';
 import { SLEEP_AFTER_MS } from '../progress/backoff.js';
-import { progress, type Waitable } from '../progress/progress.js';
+import { progressHere, type Waitable } from '../progress/progress.js';
 import type { Bed } from '../progress/sleeper.js';
 import { DirectEngine } from '../algorithms/direct-engine.js';
 import { callAt, EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memory.js';
@@ -106,6 +106,6 @@ function carryOut(placed: PlacedCall): void {
   number++;
   const { code, type, root, send, recv, count, details } = callAt(segment.buffer, placed);
   wait.begin(engine.begin(code, type, root, send, recv, count, spins, details));
-  if (wait.isPending) progress.runUntil(wait, () => !wait.isPending);
+  if (wait.isPending) progressHere().runUntil(wait, () => !wait.isPending);
   if (wait.failure !== undefined) throw wait.failure;
 }

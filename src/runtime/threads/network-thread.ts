@@ -10,7 +10,7 @@ import { Team } from '../device/team.js';
 import type { TcclError } from '../../errors.js';
 import { packReason, unpackReason } from '../transport/ending.js';
 import { BootstrapLine, type Answer, type Members, type Question } from './bootstrap-line.js';
-import { progress } from '../progress/progress.js';
+import { progressHere } from '../progress/progress.js';
 import { CallQueue } from '../algorithms/call-queue.js';
 import { callAt, EngineThreadMemory, EXIT, type Outside } from './engine-thread-memory.js';
 import type { NetworkEngine } from '../algorithms/network-engine.js';
@@ -172,7 +172,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
     warn,
     fail,
     messages: { throwLastWords: () => undefined, tellWaits: (report) => messages.tellWaits(report) },
-    progress,
+    progress: progressHere(),
     sleepers: segment.sleepers,
   });
   abort = fail;

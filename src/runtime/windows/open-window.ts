@@ -6,7 +6,7 @@ import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidUsageError, SystemError } from '../../errors.js';
 import type { Messenger } from '../messages/messenger.js';
-import { progress } from '../progress/progress.js';
+import { progressHere } from '../progress/progress.js';
 import { tellAll } from '../bootstrap/tell-all.js';
 import { InlineLanes, type LanesParts, type WindowLanes } from './window-lanes.js';
 import { signalBytes } from './window-signals.js';
@@ -114,6 +114,6 @@ function lanesFor(
   const peers = Array.from({ length: nRanks }, (_, peer) => peer).filter(
     (peer) => peer !== rank && pointToPoint.localOf(peer) < 0,
   );
-  const window: LanesParts = { number, peers, address, bytes, signals, onNews: progress.wake };
+  const window: LanesParts = { number, peers, address, bytes, signals, onNews: progressHere().wake };
   return lanesOf?.(window) ?? new InlineLanes(window, pointToPoint, segment, libc);
 }
