@@ -11,9 +11,9 @@ import type { Hardware } from '../planner/topology/catalogue/hardware.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
 import type { System } from '../planner/topology/system.js';
 import { describeNote } from '../planner/topology/xml/notes.js';
+import { rulesOf } from '../planner/versions/rules.js';
 import type { XmlElement } from '../planner/topology/xml/tree.js';
-import { ncclInTorch } from '../planner/versions/torch.js';
-import { defaultVersion, isCompared, ncclVersion } from '../planner/versions/version.js';
+import { versionNotes, versionOf } from './version-options.js';
 import type { ClusterOptions } from './cluster-options.js';
 import {
   buildNoted,
@@ -204,8 +204,7 @@ function assembleCluster(
   const graphFile = readGraphFile(environment['NCCL_GRAPH_FILE'], 'NCCL_GRAPH_FILE' in fileEnvironment ? folder : '.');
 
   const notes = environmentNotes.map(({ message }) => message);
-  if (!isCompared(version))
-    notes.push(`NCCL ${version}: its decisions are read from its source, not compared with recorded answers`);
+  notes.push(...versionNotes(version));
   // The same machine in several places is worked out once.
   const built = new Map<string, ClusterMachine>();
   const clusterHosts = hosts.map(({ input, count, name, hardware, overrides, inFile: inCluster }) => {
@@ -215,7 +214,7 @@ function assembleCluster(
       const complete = completeTopology(input, hardware);
       const root = inCluster(() => applyOverrides(complete.root, overrides));
       const { system, notes: systemNotes } = buildNoted(withoutEmptyBranches(root), input.fileName, parameters);
-      notes.push(...complete.notes, ...systemNotes);
+      notes.push(...complete.notes, ...systemNotes, ...newGpuNotes(input.title, system, parameters));
       built.set(key, (machine = { title: input.title, fileName: input.fileName, root, system }));
     }
     return { machine: machine.system, count, name: name ?? machine.title };
@@ -235,16 +234,15 @@ function assembleCluster(
   };
 }
 
-/**
- * The version of NCCL that `--nccl` or `--torch` asks for.
- *
- * @throws InvalidArgumentError for an unknown one, InvalidUsageError for both
- */
-export function versionOf({ nccl, torch }: Pick<ClusterOptions, 'nccl' | 'torch'>): string {
-  if (nccl !== undefined && torch !== undefined)
-    throw new InvalidUsageError('UNSUPPORTED', '--nccl and --torch both say which NCCL: give one of them');
-  if (torch !== undefined) return ncclVersion(ncclInTorch(torch));
-  return nccl === undefined ? defaultVersion : ncclVersion(nccl);
+/** A machine with GPUs that are newer than the version of NCCL. */
+function newGpuNotes(title: string, { gpus }: System, parameters: Parameters): string[] {
+  const sm = Math.max(...gpus.map((gpu) => gpu.sm));
+  const { newestGpu } = rulesOf(parameters);
+  if (sm <= newestGpu) return [];
+  const capability = (value: number) => (value / 10).toFixed(1);
+  return [
+    `${title}: NCCL ${parameters.ncclVersion} is older than GPUs of compute capability ${capability(sm)}; it plans for them as for ${capability(newestGpu)} and has no kernels made for them`,
+  ];
 }
 
 /** `NAME=VALUE` each. */

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { type VersionOptions, withVersionOptions } from './version-options.js';
 import { collect } from './output.js';
 
 /** Help text about CLUSTER, which cluster-input.ts reads. */
@@ -6,28 +7,22 @@ export const CLUSTER_HELP =
   'cluster file (YAML), topology file (XML), - for the standard input, or a machine of the catalogue (tccl topo list); NAME:4 for four of it';
 
 /** Options that go with it, as commander gives them. */
-export interface ClusterOptions {
+export interface ClusterOptions extends VersionOptions {
   /** `--nodes`: how many of the one machine. */
   readonly nodes?: string;
   /** `--hardware`: completes a topology without devices. */
   readonly hardware?: string;
   /** `--env`, each `NAME=VALUE`. */
   readonly env?: readonly string[];
-  /** `--nccl`: the version of NCCL that is planned for. */
-  readonly nccl?: string;
-  /** `--torch`: the release of PyTorch whose NCCL is planned for. */
-  readonly torch?: string;
   /** `--collnet`: the network can reduce and is asked to. */
   readonly collnet?: boolean;
 }
 
 /** Gives a command that plans one cluster {@link ClusterOptions}. */
 export function withClusterOptions(command: Command): Command {
-  return command
+  return withVersionOptions(command)
     .option('--nodes <count>', 'number of such machines that work together (default: 1)')
     .option('--hardware <description>', 'what the machine has where the file does not say: a line, or @FILE')
     .option('--env <name=value>', 'set a variable of NCCL; can be repeated', collect)
-    .option('--nccl <version>', 'version of NCCL to plan for, as 2.26.2 (default: 2.30.7; tccl nccl versions)')
-    .option('--torch <release>', 'the NCCL that a release of PyTorch brings, as 2.7')
     .option('--collnet', 'the network can reduce (SHARP) and is asked to');
 }

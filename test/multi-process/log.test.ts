@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { once } from 'node:events';
 import { afterAll, describe, expect, it } from 'vitest';
-import { interleaved, madeLog, planMachines, randomFrom } from '../unit/planner/log/made-log.js';
+import { withUsedGpus } from '../../src/cli/log/used-gpus.js';
+import { machine } from '../../src/planner/topology/catalogue/machines.js';
+import { interleaved, madeLog, planHosts, planMachines, randomFrom } from '../unit/planner/log/made-log.js';
 import { start, tccl, cliPath } from './cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-log-'));
@@ -79,6 +81,42 @@ describe('tccl log', () => {
     expect(wrong).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('has 24 ranks, and the communicator in the log has 16') as string,
+    });
+  });
+
+  it('compares a job on some GPUs of its hosts, and a cluster file', async () => {
+    const title = 'dgx-h100';
+    const whole = machine(title);
+    const used = [
+      [0, 1, 2, 3, 4, 5],
+      [2, 3],
+    ].map((devices, host) => ({
+      machine: withUsedGpus(whole, { host: `node${host}`, gpus: devices.map((dev) => ({ busId: undefined, dev })) }, title),
+      count: 1,
+    }));
+    const six = file(
+      'six.log',
+      `${madeLog(planHosts(used.slice(0, 1)))
+        .flat()
+        .join('\n')}\n`,
+    );
+    const both = madeLog(planHosts(used)).map((lines, rank) =>
+      rank < 6 ? lines : lines.map((line) => line.replaceAll(`nvmlDev ${rank - 6}`, `nvmlDev ${rank - 4}`)),
+    );
+    const eight = file('eight.log', `${both.flat().join('\n')}\n`);
+    const cluster = file('cluster.yaml', 'machines:\n  - { machine: dgx-h100, count: 2 }\n');
+    const results = await Promise.all([
+      tccl(['log', six, '--topology', title]),
+      tccl(['log', eight, '--topology', cluster]),
+      tccl(['log', eight, '--topology', 'dgx-h100', '--nodes', '2']),
+      tccl(['log', six, '--topology', cluster]),
+    ]);
+    for (const { stdout } of results.slice(0, 3)) expect(stdout).toMatch(/All \d+ decisions in the log are those of the plan/);
+    expect(results[3]).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(
+        'has 16 ranks, and the communicator in the log has 6 on 1 hosts: give the machine',
+      ) as string,
     });
   });
 

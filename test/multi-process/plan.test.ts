@@ -61,6 +61,16 @@ describe('tccl plan', () => {
     expect(new Set(forecasts.flatMap(({ rows }) => rows.map(({ choice }) => choice?.algorithm)))).toEqual(new Set(['Ring']));
   });
 
+  it('says that a version is older than the GPUs', async () => {
+    const { code, stderr } = await tccl(['plan', 'dgx-b200', '--nodes', '2', '--nccl', '2.24.3', '--sizes', '1M']);
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining(
+        'dgx-b200: NCCL 2.24.3 is older than GPUs of compute capability 10.0; it plans for them as for 9.0',
+      ),
+    ]);
+  });
+
   it('takes several machines, and a cluster file', async () => {
     writeFileSync(file('cluster.yaml'), 'name: two kinds\nmachines:\n  - { machine: hgx-a100-4, count: 2 }\n  - pcie-2-l40s\n');
     const named = await planJson('hgx-a100-4:2', 'pcie-2-l40s');

@@ -42,6 +42,20 @@ describe('tccl topo show', () => {
     expect(stdout).not.toContain('NVB');
   });
 
+  it('draws and judges a machine as an older NCCL sees it', async () => {
+    const [shown, judged, unknown] = await Promise.all([
+      tccl(['topo', 'show', 'dgx-1v', '--nccl', '2.22.3']),
+      tccl(['topo', 'doctor', 'dgx-h100', '--torch', '2.4']),
+      tccl(['topo', 'show', 'dgx-1v', '--nccl', '2.4.8']),
+    ]);
+    expect(shown).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('note: NCCL 2.22.3: its decisions are read') as string,
+    });
+    expect(judged).toMatchObject({ code: 0, stdout: 'dgx-h100: nothing to complain of\n' });
+    expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('2.4.8') as string });
+  });
+
   it('reads the standard input and a description, and says what NCCL would refuse', async () => {
     const { code, stdout, stderr } = await tccl(['topo', 'show', '-', '--hardware', hardware], {
       input: readFileSync(skeleton, 'utf8'),

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { NCCL_HELP, TORCH_HELP } from '../version-options.js';
 import { examples } from '../output.js';
 import type { CompleteOptions } from '../topo/complete.js';
 import type { DetectOptions } from '../topo/detect.js';
@@ -34,6 +35,8 @@ export function register(program: Command): void {
     .option('--json', 'print all that is known as JSON: boxes, wires, nodes, links, paths with hops')
     .option('--matrix', 'the whole matrix of paths, however wide')
     .option('--merge-nics', MERGE_NICS)
+    .option('--nccl <version>', NCCL_HELP)
+    .option('--torch <release>', TORCH_HELP)
     .addHelpText(
       'after',
       `${examples(
@@ -59,6 +62,8 @@ export function register(program: Command): void {
     )
     .option('--graph <file>', 'the NCCL_GRAPH_FILE that is used with it')
     .option('--json', 'print the findings as JSON')
+    .option('--nccl <version>', NCCL_HELP)
+    .option('--torch <release>', TORCH_HELP)
     .addHelpText(
       'after',
       `${examples(

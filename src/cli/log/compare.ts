@@ -2,13 +2,14 @@ import { inFile, InvalidArgumentError, InvalidUsageError } from '../../errors.js
 import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
 import { Transports } from '../../planner/graph/transports/transports.js';
 import { ncclVariables } from '../../planner/nccl-variables.js';
-import { type Cluster, prepareCluster } from '../../planner/plan/cluster.js';
+import { type Cluster, type ClusterHosts, prepareCluster } from '../../planner/plan/cluster.js';
 import { comparePlan, planFinding } from '../../planner/log/compare-plan.js';
 import type { LogFinding } from '../../planner/log/finding.js';
 import type { LoggedCommunicator, LogModel } from '../../planner/log/model.js';
 import { planPrepared } from '../../planner/plan/plan.js';
 import { defaultVersion, nearestVersions } from '../../planner/versions/version.js';
-import { readCluster } from '../cluster-input.js';
+import { type ClusterInput, readCluster } from '../cluster-input.js';
+import { usedGpus, withUsedGpus } from './used-gpus.js';
 
 export interface ComparisonOptions {
   readonly topology?: string;
@@ -56,7 +57,7 @@ export async function comparePlanned(model: LogModel, options: ComparisonOptions
     env: settingsOf(largest),
     nccl: plannedVersion(largest),
   });
-  const cluster = sized(input.cluster, largest, nodes, input.title);
+  const cluster = sized(input, largest, nodes);
   refuseContradictions(input.parameters);
   return inFile(input.fileName, () => {
     const prepared = prepareCluster(cluster, input.parameters);
@@ -98,17 +99,38 @@ function settingsOf({ ranks }: LoggedCommunicator): string[] {
   return [...settings].map(([name, value]) => `${name}=${value}`);
 }
 
-/** The cluster with as many hosts as the communicator needs, where `--nodes` does not say how many. */
-function sized(cluster: Cluster, { nRanks }: LoggedCommunicator, nodes: string | undefined, title: string): Cluster {
-  const gpus = (machine: Cluster['hosts'][number]['machine']) => ('gpus' in machine ? machine.gpus.length : 0);
-  const planned = cluster.hosts.reduce((sum, { machine, count }) => sum + gpus(machine) * count, 0);
+/**
+ * The cluster as the communicator uses it: as many hosts as it needs where `--nodes` does not say how many, and of each host
+ * the GPUs that it uses.
+ *
+ * @throws InvalidArgumentError where the machines have other GPUs than the log
+ */
+function sized({ cluster, machines, title }: ClusterInput, communicator: LoggedCommunicator, nodes: string | undefined): Cluster {
+  const gpus = ({ machine }: ClusterHosts) => ('gpus' in machine ? machine.gpus.length : 0);
+  const planned = cluster.hosts.reduce((sum, hosts) => sum + gpus(hosts) * hosts.count, 0);
+  const { nRanks } = communicator;
   if (planned === nRanks) return cluster;
-  const [host, ...others] = cluster.hosts;
-  if (nodes === undefined && host?.count === 1 && others.length === 0 && planned > 0 && nRanks % planned === 0) {
-    return { hosts: [{ ...host, count: nRanks / planned }] };
-  }
+  const [first, ...others] = cluster.hosts;
+  const isOne = nodes === undefined && first?.count === 1 && others.length === 0;
+  if (first !== undefined && isOne && planned > 0 && nRanks % planned === 0)
+    return { hosts: [{ ...first, count: nRanks / planned }] };
+
+  const used = usedGpus(communicator);
+  const expanded = cluster.hosts.flatMap((hosts) => Array.from({ length: hosts.count }, () => hosts));
+  const ofHost = (number: number) => (isOne ? first : expanded.length === used?.length ? expanded[number] : undefined);
+  const parts = used?.map((host, number) => {
+    const hosts = ofHost(number);
+    const root = machines.find(({ system }) => system === hosts?.machine)?.root;
+    return hosts === undefined || root === undefined
+      ? undefined
+      : { ...hosts, count: 1, machine: withUsedGpus(root, host, title) };
+  });
+  if (parts !== undefined && parts.every((part) => part !== undefined)) return { hosts: parts };
   throw new InvalidArgumentError(
     'ARGUMENT_RANGE',
-    `${title} has ${planned} ranks, and the communicator in the log has ${nRanks}: give the machine that the job ran on, and --nodes`,
+    `${title} has ${planned} ranks, and the communicator in the log has ${nRanks}${used === undefined ? '' : ` on ${used.length} hosts`}: ` +
+      (used === undefined
+        ? 'which GPUs it used cannot be told, because the log does not have all ranks'
+        : 'give the machine that the job ran on and --nodes, or a cluster file with its hosts in the order of their ranks'),
   );
 }

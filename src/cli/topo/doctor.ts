@@ -8,10 +8,11 @@ import type { Finding, Severity } from '../../planner/topology/doctor/finding.js
 import { shorten, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { inFile, InputError } from '../../errors.js';
 import { colorsFor, print, printJson } from '../output.js';
+import { type VersionOptions, versionOf } from '../version-options.js';
 import { readTopologyInput } from './input.js';
 import { readHardware } from './load.js';
 
-export interface DoctorOptions {
+export interface DoctorOptions extends VersionOptions {
   readonly hardware?: string;
   readonly machine?: string;
   readonly graph?: string;
@@ -28,7 +29,7 @@ export function doctor(name: string, options: DoctorOptions): number {
   const root = hardware === undefined ? input.root : inFile(input.fileName, () => completeSkeleton(input.root, hardware).root);
   const findings = diagnose(root, {
     notes: input.notes,
-    parameters: parametersFromEnvironment(process.env).parameters,
+    parameters: parametersFromEnvironment(process.env, versionOf(options)).parameters,
     ...(options.machine === undefined ? {} : { machine: machineNamed(options.machine) }),
     ...(options.graph === undefined ? {} : { graph: { root: graphNamed(options.graph), fileName: options.graph } }),
   });

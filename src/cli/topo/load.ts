@@ -6,6 +6,7 @@ import { computePaths } from '../../planner/topology/paths/compute-paths.js';
 import type { Paths } from '../../planner/topology/paths/paths.js';
 import type { System } from '../../planner/topology/system.js';
 import type { XmlElement } from '../../planner/topology/xml/tree.js';
+import { versionNotes, type VersionOptions, versionOf } from '../version-options.js';
 import { buildNoted, completeTopology, readText, type TopologyInput } from './input.js';
 
 /** A machine ready to be looked at. */
@@ -24,9 +25,14 @@ export interface LoadedMachine {
  *
  * @throws InputError where NCCL would refuse it, where it cannot be, or where it has no GPUs and none are described.
  */
-export function loadMachine(input: TopologyInput, hardware: string | undefined, merge: boolean): LoadedMachine {
+export function loadMachine(
+  input: TopologyInput,
+  hardware: string | undefined,
+  merge: boolean,
+  options: VersionOptions = {},
+): LoadedMachine {
   const { root, notes } = completeTopology(input, hardware === undefined ? undefined : readHardware(hardware));
-  const { parameters, notes: environmentNotes } = parametersFromEnvironment(process.env);
+  const { parameters, notes: environmentNotes } = parametersFromEnvironment(process.env, versionOf(options));
   const mergeNotes = mergeAsAsked(root, parameters, input.fileName, merge);
   const { system, notes: systemNotes } = buildNoted(root, input.fileName, parameters);
   return {
@@ -35,7 +41,13 @@ export function loadMachine(input: TopologyInput, hardware: string | undefined, 
     system,
     paths: inFile(input.fileName, () => computePaths(system, parameters)),
     parameters,
-    notes: [...environmentNotes.map(({ message }) => message), ...mergeNotes, ...notes, ...systemNotes],
+    notes: [
+      ...versionNotes(parameters.ncclVersion),
+      ...environmentNotes.map(({ message }) => message),
+      ...mergeNotes,
+      ...notes,
+      ...systemNotes,
+    ],
   };
 }
 

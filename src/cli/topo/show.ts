@@ -3,10 +3,11 @@ import { systemJson } from '../../planner/topology/view/json.js';
 import { drawingSvg } from '../../planner/topology/view/svg.js';
 import { matrixLines, type Paint, pathCountLines, treeLines } from '../../planner/topology/view/text.js';
 import { colorsFor, print, printJson, printNotes, writeFile } from '../output.js';
+import type { VersionOptions } from '../version-options.js';
 import { readTopologyInput } from './input.js';
 import { loadMachine } from './load.js';
 
-export interface ShowOptions {
+export interface ShowOptions extends VersionOptions {
   readonly hardware?: string;
   readonly svg?: string;
   readonly json?: boolean;
@@ -19,7 +20,7 @@ const WIDEST_MATRIX = 40;
 
 /** `tccl topo show`. */
 export function show(name: string, options: ShowOptions): void {
-  const machine = loadMachine(readTopologyInput(name), options.hardware, options.mergeNics === true);
+  const machine = loadMachine(readTopologyInput(name), options.hardware, options.mergeNics === true, options);
   const drawing = draw(machine.title, machine.system, machine.paths, machine.root);
   if (options.svg !== undefined) writeFile(options.svg, drawingSvg(drawing));
   if (options.json === true) {

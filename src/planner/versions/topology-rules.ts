@@ -98,6 +98,13 @@ export const topologyRules = {
     },
     { '2.18.1': [0, 'Off, or not there yet.'], '2.27.3': [1, 'On.'] },
   ),
+  newestGpu: byVersion(
+    {
+      about: 'The newest GPUs that kernels are made for, by compute capability × 10; newer ones are treated as these.',
+      source: 'makefiles/common.mk',
+    },
+    { '2.18.1': [90, '9.0 (Hopper)'], '2.25.1': [120, '10.0 and 12.0 (Blackwell)'] },
+  ),
   blackwellNvLinkGBps: byVersion(
     { about: 'Bandwidth of one NVLink of a Blackwell GPU, GB/s.', source: 'src/graph/topo.h, SM100_NVLINK_BW' },
     {

@@ -1,4 +1,4 @@
-import { defaultParameters, type Parameters } from '../../parameters.js';
+import type { Parameters } from '../../parameters.js';
 import { TcclError } from '../../../errors.js';
 import { buildSystem } from '../build/build-system.js';
 import { findPaths } from '../paths/find-paths.js';
@@ -32,7 +32,7 @@ export class Measure {
   constructor(root: XmlElement, system: System, parameters: Parameters) {
     this.#root = root;
     this.#parameters = parameters;
-    this.#bandwidths = bandwidths(system);
+    this.#bandwidths = bandwidths(system, parameters);
   }
 
   /**
@@ -46,7 +46,7 @@ export class Measure {
     change((element) => copies.get(element) ?? element);
     let changed: ReadonlyMap<string, number>;
     try {
-      changed = bandwidths(buildSystem(root, { parameters: this.#parameters }));
+      changed = bandwidths(buildSystem(root, { parameters: this.#parameters }), this.#parameters);
     } catch (error) {
       // A change that does not build is no cure.
       if (error instanceof TcclError) return undefined;
@@ -71,8 +71,8 @@ function copyTree(element: XmlElement, parent: XmlElement | undefined, copies: M
 }
 
 /** By pair of nodes. */
-function bandwidths(system: System): Map<string, number> {
-  const paths = findPaths(system, defaultParameters);
+function bandwidths(system: System, parameters: Parameters): Map<string, number> {
+  const paths = findPaths(system, parameters);
   const result = new Map<string, number>();
   const several = system.hostHashes.length > 1;
   for (const gpu of system.gpus) {

@@ -10,7 +10,7 @@ import {
 import type { PlannedConnection } from '../../../../src/planner/graph/transports/connection.js';
 import { Transports } from '../../../../src/planner/graph/transports/transports.js';
 import { defaultParameters, type Parameters } from '../../../../src/planner/parameters.js';
-import { prepareCluster } from '../../../../src/planner/plan/cluster.js';
+import { type ClusterHosts, prepareCluster } from '../../../../src/planner/plan/cluster.js';
 import { type Plan, planPrepared } from '../../../../src/planner/plan/plan.js';
 import { findMachine } from '../../../../src/planner/topology/catalogue/machines.js';
 import { pathTypeNames } from '../../../../src/planner/topology/types.js';
@@ -23,7 +23,12 @@ export interface PlannedMachine {
 
 /** So many machines of the catalogue. */
 export function planMachines(name: string, count: number, parameters: Parameters = defaultParameters): PlannedMachine {
-  const prepared = prepareCluster({ hosts: [{ machine: findMachine(name)!.build(), count, name }] }, parameters);
+  return planHosts([{ machine: findMachine(name)!.build(), count, name }], parameters);
+}
+
+/** The plan for a cluster. */
+export function planHosts(hosts: readonly ClusterHosts[], parameters: Parameters = defaultParameters): PlannedMachine {
+  const prepared = prepareCluster({ hosts }, parameters);
   const plan = planPrepared(prepared, parameters);
   const machines = new Map(
     prepared.flatMap(({ host, systems }) => host.nodes.map((node, index) => [node, systems[index]!] as const)),
