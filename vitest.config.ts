@@ -19,6 +19,7 @@ export default defineConfig({
       // Files of unit tests share their process, which loads the modules once: they leave nothing behind.
       level('unit', { isolate: false }),
       level('oracle', { testTimeout: 400_000 }),
+      level('commands'),
       // Ranks are processes of their own and contend for cores: one file at a time.
       level('multi-process', { fileParallelism: false }),
       level('long', { fileParallelism: false }),

@@ -32,7 +32,7 @@ export function register(program: Command): void {
     .option('-b, --minbytes <size>', 'smallest size', '32M')
     .option('-e, --maxbytes <size>', 'largest size', '32M')
     .option('-f, --stepfactor <factor>', 'factor between one size and the next; 1: steps of -i', '1')
-    .option('-i, --stepbytes <size>', 'each size is so much more than the one before', '1M')
+    .option('-i, --stepbytes <size>', 'difference between one size and the next', '1M')
     .option('-n, --iters <count>', 'timed calls in a row (default: by size, 20 to 1000)')
     .option('-w, --warmup_iters <count>', 'calls at each size before (default: by size, 2 to 1000)')
     .option('-m, --agg_iters <count>', 'calls an iteration; promises are awaited together', '1')
@@ -43,7 +43,9 @@ export function register(program: Command): void {
         'all',
       ]),
     )
-    .addOption(offering(new Option('-o, --op <name>', 'how elements are combined').default('sum'), [...perfOperators, 'all']))
+    .addOption(
+      offering(new Option('-o, --op <name>', 'operator that combines elements').default('sum'), [...perfOperators, 'all']),
+    )
     .option('-r, --root <rank>', 'root of a collective that has one, -1: each in turn', '0')
     .option('-a, --average <which>', 'whose time: 0 rank 0, 1 mean, 2 shortest, 3 longest', '1')
     .option(

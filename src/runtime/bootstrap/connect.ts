@@ -15,10 +15,10 @@ import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { formatAddress, inZone, parseAddress } from './address.js';
 import type { Address } from './address.js';
 import type { Bootstrap } from './bootstrap.js';
-import type { Connection } from './connection.js';
+import type { BootstrapConnection } from './connection.js';
 import { dial } from './dial.js';
 import { packError, unpackError } from './error-transfer.js';
-import { Group } from './group.js';
+import { RankGroup } from './group.js';
 import { purposes, ROOT_RANK, sessionSecret } from './handshake.js';
 import { identify } from './identity.js';
 import { chooseInterface, systemInterfaces } from './interfaces.js';
@@ -121,7 +121,7 @@ class SetUp {
   readonly #options: ConnectOptions;
   readonly #mesh: Mesh;
   /** All ranks. It exists from the start, so that a failure that another rank tells of ends this set-up too. */
-  readonly #all: Group;
+  readonly #all: RankGroup;
   /** Ranks that were stopped together are not late for each other. */
   readonly #clock: WatchClock;
   readonly #begun: number;
@@ -138,7 +138,7 @@ class SetUp {
     this.#clock = new WatchClock(timeoutMs);
     this.#begun = this.#clock.look();
     this.#mesh = new Mesh(rank, nRanks);
-    this.#all = new Group(
+    this.#all = new RankGroup(
       this.#mesh,
       Array.from({ length: nRanks }, (_, other) => other),
       spaces.all,
@@ -239,7 +239,7 @@ class SetUp {
   }
 
   /** Tells the root of this rank, again and again until the root has confirmed it. Returns the connection. */
-  async #checkIn(root: Address, checkIn: Omit<CheckIn, 'remainingMs'>): Promise<Connection> {
+  async #checkIn(root: Address, checkIn: Omit<CheckIn, 'remainingMs'>): Promise<BootstrapConnection> {
     const { id, rank, nRanks, timeoutMs, stagger = defaultStagger } = this.#options;
     const { signal } = this.#ended;
     const { text, details } = this.#rootAt(root);

@@ -53,7 +53,7 @@ interface Outbound {
  * An authenticated connection: messages of up to 1 GiB, notices that overtake them, and a goodbye that tells an
  * intended end from a broken one. It never keeps the process alive by itself.
  */
-export class Connection {
+export class BootstrapConnection {
   /** Resolves when the acceptor has taken the connection; rejects when it ends before. */
   readonly welcomed: Promise<void>;
   readonly #socket: Socket;

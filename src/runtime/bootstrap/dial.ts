@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SystemError } from '../../errors.js';
 import type { Address } from './address.js';
-import { Connection } from './connection.js';
+import { BootstrapConnection } from './connection.js';
 import type { ConnectionEvents } from './connection.js';
 import { CHALLENGE_BYTES, ConnectorHandshake } from './handshake.js';
 import type { Greeting } from './handshake.js';
@@ -31,7 +31,7 @@ const LONGEST_PAUSE_MS = 500;
  * Connects and authenticates, again and again until it works: whom it looks for may not listen yet, or may have
  * closed this connection in favour of others.
  */
-export async function dial(options: DialOptions): Promise<Connection> {
+export async function dial(options: DialOptions): Promise<BootstrapConnection> {
   const { signal, onFailure } = options;
   let pauseMs = SHORTEST_PAUSE_MS;
   while (true) {
@@ -48,7 +48,7 @@ export async function dial(options: DialOptions): Promise<Connection> {
   }
 }
 
-async function attempt({ address, secret, greeting, events, signal, news }: DialOptions): Promise<Connection> {
+async function attempt({ address, secret, greeting, events, signal, news }: DialOptions): Promise<BootstrapConnection> {
   const socket = connect({
     host: address.host,
     port: address.port,
@@ -58,7 +58,7 @@ async function attempt({ address, secret, greeting, events, signal, news }: Dial
   }).unref();
   let failure: Error | undefined;
   socket.on('error', (error) => (failure = error));
-  let connection: Connection | undefined;
+  let connection: BootstrapConnection | undefined;
   const abort = () => {
     if (connection === undefined) socket.destroy();
     else void connection.leave(news); // the acceptor may count on it already, so it gets a goodbye
@@ -70,7 +70,7 @@ async function attempt({ address, secret, greeting, events, signal, news }: Dial
     const { proof, keys } = handshake.answer(challenge);
     socket.write(proof);
     // From here on the acceptor may count on this connection: no time limit may break it.
-    connection = new Connection(socket, keys, events);
+    connection = new BootstrapConnection(socket, keys, events);
     await connection.welcomed;
     return connection;
   } catch (error) {

@@ -10,7 +10,7 @@ type Operation = keyof typeof operations;
  * Collective operations among some ranks. Each is the n-th of the group at all of its members: they call the same
  * operations in the same order, and may begin one before the one before it has ended.
  */
-export class Group {
+export class RankGroup {
   /** Ranks of the mesh; its own is one of them. */
   readonly ranks: readonly number[];
   /** This rank's place among them. */

@@ -3,7 +3,7 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 import { describeError, SystemError } from '../../errors.js';
 import { formatAddress, isLinkLocal, zoneOf } from './address.js';
 import type { Address } from './address.js';
-import { Connection } from './connection.js';
+import { BootstrapConnection } from './connection.js';
 import type { ConnectionEvents } from './connection.js';
 import { AcceptorHandshake, CONNECTOR_PROOF_BYTES, HELLO_BYTES } from './handshake.js';
 import type { ConnectionKeys, Greeting } from './handshake.js';
@@ -21,7 +21,7 @@ export interface ListenerOptions {
   /** Whether somebody who greets like this has come to the right place. */
   readonly expects: (greeting: Greeting) => boolean;
   /** Called when somebody has proved to know the secret; must `open` the connection at once, or take over the socket. */
-  readonly admit: (greeting: Greeting, open: (events: ConnectionEvents) => Connection, admitted: Admitted) => void;
+  readonly admit: (greeting: Greeting, open: (events: ConnectionEvents) => BootstrapConnection, admitted: Admitted) => void;
 }
 
 /** A connection whose connector has proved that it knows the secret, and has not been answered yet. */
@@ -105,8 +105,8 @@ export class Listener {
     const keys = handshake.verify(await secret, proof);
     if (keys === undefined || socket.destroyed) return void socket.destroy();
     this.#strangers.delete(socket);
-    const open = (events: ConnectionEvents): Connection => {
-      const connection = new Connection(socket, keys, events);
+    const open = (events: ConnectionEvents): BootstrapConnection => {
+      const connection = new BootstrapConnection(socket, keys, events);
       connection.welcome();
       return connection;
     };

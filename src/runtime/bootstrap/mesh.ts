@@ -4,7 +4,7 @@ import type { TcclError } from '../../errors.js';
 import { onExit } from '../exit.js';
 import { inZone } from './address.js';
 import type { Address } from './address.js';
-import type { Connection, ConnectionEvents, Message, MessageHeader } from './connection.js';
+import type { BootstrapConnection, ConnectionEvents, Message, MessageHeader } from './connection.js';
 import { dial } from './dial.js';
 import { inRanksOfNetwork, packError, unpackError } from './error-transfer.js';
 import { purposes } from './handshake.js';
@@ -38,7 +38,7 @@ export class Mesh {
   readonly rank: number;
   readonly nRanks: number;
   readonly #peers = new Map<number, Peer>();
-  readonly #connections = new Set<Connection>();
+  readonly #connections = new Set<BootstrapConnection>();
   readonly #lostListeners = new Set<(rank: number, error: Error) => void>();
   readonly #failureListeners = new Set<(notice: Notice & { kind: 'failed' }) => void>();
   /** Events that were told. */
@@ -156,7 +156,7 @@ export class Mesh {
   }
 
   /** Takes a connection that `rank` made. */
-  accept(rank: number, open: (events: ConnectionEvents) => Connection): void {
+  accept(rank: number, open: (events: ConnectionEvents) => BootstrapConnection): void {
     const peer = this.#peer(rank);
     const connection = open(
       this.#eventsOf(peer, (cause) => {
@@ -329,7 +329,7 @@ export class Mesh {
     return address;
   }
 
-  async #dial(peer: Peer, address: Address): Promise<Connection> {
+  async #dial(peer: Peer, address: Address): Promise<BootstrapConnection> {
     let refusedSince: number | undefined;
     const connection = await dial({
       address: inZone(address, this.#zone),
@@ -353,7 +353,7 @@ export class Mesh {
     return connection;
   }
 
-  #keep(connection: Connection): void {
+  #keep(connection: BootstrapConnection): void {
     this.#connections.add(connection);
     for (const text of this.#badNews) connection.notify(text);
     if (this.signal.aborted) void connection.leave(); // closed while the connection was being made

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, InvalidUsageError, RemoteError, TcclError } from '../../errors.js';
 import type { Bootstrap, PeerInfo, Scope } from './bootstrap.js';
 import { isInRanksOfNetwork, packError, unpackError } from './error-transfer.js';
-import { Group } from './group.js';
+import { RankGroup } from './group.js';
 import { LastStep } from './last-step.js';
 import type { Mesh } from './mesh.js';
 import { ranksOnHost } from './peer-info.js';
@@ -27,7 +27,7 @@ export class Network implements Bootstrap {
   readonly #mesh: Mesh;
   /** The mesh's rank of each rank. */
   readonly #members: readonly number[];
-  readonly #groups: Readonly<Record<Scope, Group>>;
+  readonly #groups: Readonly<Record<Scope, RankGroup>>;
   readonly #firstSpace: number;
   #pending = 0;
   /** How often this rank asked who survives, and the signal of the last question. */
@@ -46,7 +46,7 @@ export class Network implements Bootstrap {
    * @param peers by rank of the mesh
    * @param all the group of all members, where it exists already
    */
-  constructor(mesh: Mesh, number: number, members: readonly number[], peers: readonly PeerInfo[], all?: Group) {
+  constructor(mesh: Mesh, number: number, members: readonly number[], peers: readonly PeerInfo[], all?: RankGroup) {
     this.#mesh = mesh;
     this.#members = members;
     this.#firstSpace = number * SPACES_PER_NETWORK;
@@ -61,8 +61,8 @@ export class Network implements Bootstrap {
     const name = number === 0 ? '' : ` of network ${number} from rank ${members[0] ?? 0}`;
     const host = this.localRanks.map((rank) => this.#meshRank(rank));
     this.#groups = {
-      all: all ?? new Group(mesh, members, this.#firstSpace + spaces.all, `all${name}`),
-      host: new Group(mesh, host, this.#firstSpace + spaces.host, `host of rank ${host[0] ?? mesh.rank}${name}`),
+      all: all ?? new RankGroup(mesh, members, this.#firstSpace + spaces.all, `all${name}`),
+      host: new RankGroup(mesh, host, this.#firstSpace + spaces.host, `host of rank ${host[0] ?? mesh.rank}${name}`),
     };
     mesh.use(this.#tagSpace);
   }

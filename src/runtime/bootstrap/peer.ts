@@ -1,6 +1,6 @@
 import { TcclError } from '../../errors.js';
 import type { RemoteError } from '../../errors.js';
-import type { Connection } from './connection.js';
+import type { BootstrapConnection } from './connection.js';
 import { Mailbox } from './mailbox.js';
 
 /** News of a loss may come faster than what the lost rank sent last: for so long its own connection may still bring that. */
@@ -10,11 +10,11 @@ const LAST_WORDS_MS = 200;
 export class Peer {
   readonly mailbox = new Mailbox();
   /** The peer made it, and its messages come on it. */
-  incoming: Connection | undefined;
+  incoming: BootstrapConnection | undefined;
   /** Whether that connection has ended, so that all its messages are here. */
   hasEnded = false;
   /** This rank made it, and its messages go on it. */
-  outgoing: Promise<Connection> | undefined;
+  outgoing: Promise<BootstrapConnection> | undefined;
   /** Gives up the wait for the end of a peer that others have told the loss of. */
   #lose: (() => void) | undefined;
   #hasLeft = false;

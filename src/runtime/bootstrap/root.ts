@@ -6,7 +6,7 @@ import { leadToCaller, ledToCaller } from '../caller-stack.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { inZone, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
-import type { Connection } from './connection.js';
+import type { BootstrapConnection } from './connection.js';
 import { dial } from './dial.js';
 import { packError } from './error-transfer.js';
 import { purposes, ROOT_RANK } from './handshake.js';
@@ -136,7 +136,7 @@ class Desk {
   readonly #processHash = identify().processHash;
   /** Answers under way. */
   readonly #answering = new Set<AbortController>();
-  readonly #kept = new Set<Connection>();
+  readonly #kept = new Set<BootstrapConnection>();
   #resolveDone: () => void = () => undefined;
   #verdict: TcclError | undefined;
   #settled: NodeJS.Timeout | undefined;
@@ -165,12 +165,12 @@ class Desk {
   }
 
   /** Keeps a rank's connection open, unless there are too many. */
-  keep(connection: Connection): boolean {
+  keep(connection: BootstrapConnection): boolean {
     if (this.#kept.size < MOST_KEPT) this.#kept.add(connection);
     return this.#kept.has(connection);
   }
 
-  forget(connection: Connection): void {
+  forget(connection: BootstrapConnection): void {
     this.#kept.delete(connection);
   }
 

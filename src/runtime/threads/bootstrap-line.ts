@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { died, packReason, unpackReason } from '../transport/ending.js';
 
 /** What another thread of a rank asks the bootstrap network, which the rank's own thread has. */
-export type Question =
+export type BootstrapRequest =
   | { readonly kind: 'allGather'; readonly number: number; readonly data: Uint8Array; readonly scope: Scope }
   | { readonly kind: 'send'; readonly number: number; readonly peer: number; readonly tag: number; readonly data: Uint8Array }
   | { readonly kind: 'recv'; readonly number: number; readonly peer: number; readonly tag: number }
@@ -22,7 +22,7 @@ export type Answer =
 type AnswerValue = Uint8Array | readonly Uint8Array[] | undefined;
 
 /** Puts a question to the bootstrap network. */
-export async function answer(bootstrap: Introduction, question: Question): Promise<Answer> {
+export async function answer(bootstrap: Introduction, question: BootstrapRequest): Promise<Answer> {
   const { number } = question;
   try {
     return { kind: 'answer', number, value: await ask(bootstrap, question) };
@@ -31,7 +31,7 @@ export async function answer(bootstrap: Introduction, question: Question): Promi
   }
 }
 
-async function ask(bootstrap: Introduction, question: Question): Promise<AnswerValue> {
+async function ask(bootstrap: Introduction, question: BootstrapRequest): Promise<AnswerValue> {
   switch (question.kind) {
     case 'allGather':
       return bootstrap.allGather(question.data, question.scope);
@@ -57,14 +57,14 @@ export class BootstrapLine implements Introduction {
   readonly nRanks: number;
   readonly peers: readonly PeerInfo[];
   readonly localRanks: readonly number[];
-  readonly #post: (question: Question) => void;
+  readonly #post: (question: BootstrapRequest) => void;
   readonly #open = new Map<number, { readonly resolve: (value: AnswerValue) => void; readonly reject: (error: Error) => void }>();
   readonly #listeners = new Set<(error: Error) => void>();
   #failure: Error | undefined;
   #asked = 0;
 
   /** @param post takes questions to the rank's thread, whose answers are to be given to `take` */
-  constructor({ rank, nRanks, peers, localRanks }: Members, post: (question: Question) => void) {
+  constructor({ rank, nRanks, peers, localRanks }: Members, post: (question: BootstrapRequest) => void) {
     this.rank = rank;
     this.nRanks = nRanks;
     this.peers = peers;
@@ -115,7 +115,7 @@ export class BootstrapLine implements Introduction {
     else asker?.reject(unpackReason(news.reason, this.rank));
   }
 
-  #ask(question: (number: number) => Question): Promise<AnswerValue> {
+  #ask(question: (number: number) => BootstrapRequest): Promise<AnswerValue> {
     const number = this.#asked++;
     return new Promise((resolve, reject) => {
       this.#open.set(number, { resolve, reject });

@@ -10,7 +10,7 @@ import { doingInTeam, raiseTeamAbort } from '../algorithms/direct-engine.js';
 import { TeamHoldUps } from '../algorithms/team-hold-ups.js';
 import type { DirectThreadData } from './direct-thread.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
-import { ThreadEngine, type Lane } from './thread-engine.js';
+import { ThreadEngine, type EngineThread } from './thread-engine.js';
 import { workerFlags } from '../launch/worker-flags.js';
 
 /** More than the gaps between allocations of an engine thread take. */
@@ -68,7 +68,7 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
   });
 }
 
-function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins, limitMs }: DirectThreadsOptions): Lane {
+function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins, limitMs }: DirectThreadsOptions): EngineThread {
   const memory = new EngineThreadMemory(engineThreadBuffer(localRanks.length));
   const bytes = stageMemoryBytes(team) + mostRoomBytes(smallBytes) + tablesMemoryBytes(team) + GAPS_BYTES;
   const from = team.allocateBytes(bytes);

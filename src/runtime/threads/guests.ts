@@ -18,7 +18,7 @@ interface Guest {
  * Copies in the segment of the arrays of one call that lie outside, for threads that can reach the segment only. What
  * overlaps outside overlaps inside.
  */
-export class Guests {
+export class StagedArrays {
   #guests: Guest[] = [];
 
   constructor(

@@ -9,7 +9,7 @@ import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import type { TcclError } from '../../errors.js';
 import { packReason, unpackReason } from '../transport/ending.js';
-import { BootstrapLine, type Answer, type Members, type Question } from './bootstrap-line.js';
+import { BootstrapLine, type Answer, type Members, type BootstrapRequest } from './bootstrap-line.js';
 import { progressHere } from '../progress/progress.js';
 import { CallQueue } from '../algorithms/call-queue.js';
 import { callAt, EngineThreadMemory, EXIT, type Outside } from './engine-thread-memory.js';
@@ -49,7 +49,7 @@ export type ToNetworkThread =
   | { readonly kind: 'window'; readonly window: WindowInThread }
   | { readonly kind: 'message'; readonly piece: MessagePiece };
 export type FromNetworkThread =
-  | Question
+  | BootstrapRequest
   | { readonly kind: 'opened'; readonly transport: string }
   | { readonly kind: 'warning'; readonly text: string }
   | { readonly kind: 'failed'; readonly reason: Uint8Array };

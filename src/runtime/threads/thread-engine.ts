@@ -9,7 +9,7 @@ import type { TcclError } from '../../errors.js';
 import { unpackReason } from '../transport/ending.js';
 import { EXIT, type EngineThreadMemory, type PlacedCall } from './engine-thread-memory.js';
 import type { Engine } from '../algorithms/engine.js';
-import { Guests } from './guests.js';
+import { StagedArrays } from './guests.js';
 import type { Bed } from '../progress/sleeper.js';
 import { sharesOf } from './shared-calls.js';
 
@@ -23,7 +23,7 @@ const REACHED_BYTES = 64 * 1024;
 const abandoned: NumericArray[] = [];
 
 /** An engine thread. */
-export interface Lane {
+export interface EngineThread {
   readonly memory: EngineThreadMemory;
   readonly worker: Worker;
   /** Ends the call under way, and with it the thread, and tells the other ranks why. */
@@ -43,7 +43,7 @@ export interface OtherRanks {
 
 export interface ThreadEngineOptions {
   /** One a thread. */
-  readonly lanes: readonly Lane[];
+  readonly lanes: readonly EngineThread[];
   /** The communicator's; in its segment the threads work. */
   readonly team: Team;
   readonly libc: Libc | undefined;
@@ -79,11 +79,11 @@ export class ThreadEngine implements Engine {
   readonly #reachesOutside: boolean;
   /** Arrays of the call under way that a thread reaches where they are. */
   #reached: readonly NumericArray[] = [];
-  readonly #lanes: readonly Lane[];
+  readonly #lanes: readonly EngineThread[];
   readonly #rank: number;
   readonly #nRanks: number;
   readonly #others: OtherRanks | undefined;
-  readonly #guests: Guests;
+  readonly #guests: StagedArrays;
   #underWay: PlacedCall | undefined;
   #closed = false;
 
@@ -91,7 +91,7 @@ export class ThreadEngine implements Engine {
     this.#lanes = lanes;
     this.#rank = rank;
     this.#nRanks = nRanks;
-    this.#guests = new Guests(team, libc);
+    this.#guests = new StagedArrays(team, libc);
     this.keepsTime = keepsTime;
     this.#others = others;
     this.#reachesOutside = reachesOutside;
@@ -218,7 +218,7 @@ export class ThreadEngine implements Engine {
     for (const lane of this.#lanes) lane.left();
   }
 
-  #busyLane(): Lane | undefined {
+  #busyLane(): EngineThread | undefined {
     return this.#lanes.find(({ memory }) => !memory.isDone(0));
   }
 }

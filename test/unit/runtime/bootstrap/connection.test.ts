@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { expect, it, vi } from 'vitest';
-import type { Connection, ConnectionEvents, Message } from '../../../../src/runtime/bootstrap/connection.js';
+import type { BootstrapConnection, ConnectionEvents, Message } from '../../../../src/runtime/bootstrap/connection.js';
 import { dial } from '../../../../src/runtime/bootstrap/dial.js';
 import { purposes } from '../../../../src/runtime/bootstrap/handshake.js';
 import { Listener } from '../../../../src/runtime/bootstrap/listener.js';
@@ -13,7 +13,7 @@ const secret = randomBytes(32);
 const header = { space: 7, operation: 8, number: 0xffffffff };
 
 interface End {
-  readonly connection: Connection;
+  readonly connection: BootstrapConnection;
   readonly received: (Message | string)[];
   readonly ended: Promise<Error | undefined>;
   readonly socket: Socket;
@@ -27,8 +27,8 @@ const channels = ['net.client.socket', 'net.server.socket'] as const;
 /** Both ends of a connection; they are closed after `body`. */
 async function withPair(body: (connector: End, acceptor: End) => Promise<void>): Promise<void> {
   const ends = [endpoint(), endpoint()] as const;
-  let accepted: (connection: Connection) => void;
-  const acceptor = new Promise<Connection>((resolve) => (accepted = resolve));
+  let accepted: (connection: BootstrapConnection) => void;
+  const acceptor = new Promise<BootstrapConnection>((resolve) => (accepted = resolve));
   const listener = await Listener.open({
     host: '127.0.0.1',
     secret,

@@ -4,7 +4,7 @@ import { connect as connectTcp, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, expect, it } from 'vitest';
-import type { Connection, Message } from '../../../../src/runtime/bootstrap/connection.js';
+import type { BootstrapConnection, Message } from '../../../../src/runtime/bootstrap/connection.js';
 import { dial } from '../../../../src/runtime/bootstrap/dial.js';
 import { ConnectorHandshake, purposes } from '../../../../src/runtime/bootstrap/handshake.js';
 import { Listener } from '../../../../src/runtime/bootstrap/listener.js';
@@ -22,7 +22,7 @@ afterEach(() => {
 
 /** A listener on loopback, and what it let in. */
 async function listen(options: Partial<ListenerOptions> = {}) {
-  const admitted: { connection: Connection; messages: string[]; ended: Promise<Error | undefined> }[] = [];
+  const admitted: { connection: BootstrapConnection; messages: string[]; ended: Promise<Error | undefined> }[] = [];
   let onMessage: (message: Message) => void = () => undefined;
   const listener = await Listener.open({
     host: '127.0.0.1',
@@ -48,7 +48,7 @@ async function listen(options: Partial<ListenerOptions> = {}) {
   return { listener, admitted, nextMessage, port: listener.address.port };
 }
 
-async function dialTo(port: number, changes: Partial<Parameters<typeof dial>[0]> = {}): Promise<Connection> {
+async function dialTo(port: number, changes: Partial<Parameters<typeof dial>[0]> = {}): Promise<BootstrapConnection> {
   const connection = await dial({
     address: { host: '127.0.0.1', port },
     secret,

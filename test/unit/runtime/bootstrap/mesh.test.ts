@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Connection, ConnectionEvents } from '../../../../src/runtime/bootstrap/connection.js';
+import type { BootstrapConnection, ConnectionEvents } from '../../../../src/runtime/bootstrap/connection.js';
 import { Mesh } from '../../../../src/runtime/bootstrap/mesh.js';
 import type { RemoteError } from '../../../../src/errors.js';
 
@@ -8,7 +8,11 @@ function heard(mesh: Mesh, rank: number): ConnectionEvents {
   let heardThere: ConnectionEvents | undefined;
   mesh.accept(rank, (events) => {
     heardThere = events;
-    return { notify: () => undefined, leave: () => Promise.resolve(), destroy: () => undefined } as unknown as Connection;
+    return {
+      notify: () => undefined,
+      leave: () => Promise.resolve(),
+      destroy: () => undefined,
+    } as unknown as BootstrapConnection;
   });
   return heardThere!;
 }

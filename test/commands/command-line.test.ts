@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cliPath, start, tccl } from './cli.js';
+import { cliPath, start, tccl } from '../multi-process/cli.js';
 
 const commands = ['run', 'perf', 'topo', 'graph', 'completion'];
 

@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { tccl } from './cli.js';
-import { perfettoImport } from './perfetto.js';
+import { tccl } from '../multi-process/cli.js';
+import { perfettoImport } from '../multi-process/perfetto.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-trace-'));
 afterAll(() => {

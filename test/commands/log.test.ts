@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { withUsedGpus } from '../../src/cli/log/used-gpus.js';
 import { machine } from '../../src/planner/topology/catalogue/machines.js';
 import { interleaved, madeLog, planHosts, planMachines, randomFrom } from '../unit/planner/log/made-log.js';
-import { start, tccl, cliPath } from './cli.js';
+import { start, tccl, cliPath } from '../multi-process/cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-log-'));
 afterAll(() => {

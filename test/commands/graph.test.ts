@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { cliPath, start, tccl } from './cli.js';
+import { cliPath, start, tccl } from '../multi-process/cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-graph-'));
 afterAll(() => {
