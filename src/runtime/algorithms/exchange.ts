@@ -66,6 +66,8 @@ export class Exchange {
   /** All that were ever added. */
   readonly #receives: ReceiveConnection[] = [];
   readonly #sends: SendConnection[] = [];
+  /** Whether the call waits until its connections are there: for any rank that does not say that it waits, too. */
+  isConnecting = false;
   /** Those that go on by system calls. */
   #sockets: readonly Connection[] = [];
   readonly #team: Team;
@@ -219,6 +221,7 @@ export class Exchange {
   }
 
   #awaited(): Connection[] {
+    if (this.isConnecting) return this.#all();
     return this.#tracks.flatMap((track) => this.#awaitedBy(track));
   }
 

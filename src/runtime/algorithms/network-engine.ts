@@ -200,10 +200,14 @@ export class NetworkEngine implements Engine {
     this.#meeting = false;
     this.#metFor.add(this.#algorithm);
     if (this.#players.has(this.#algorithm)) return this.#goOn(this.#exchange.begin(this.#work(), this.#looks(spins)), spins);
+    this.#exchange.isConnecting = true;
     this.#opening = this.open(this.#algorithm)
       .then(() => this.#exchange.replace(this.#work()))
       .catch((error: unknown) => void (this.#openingFailed = error as Error))
-      .finally(() => (this.#opening = undefined));
+      .finally(() => {
+        this.#opening = undefined;
+        this.#exchange.isConnecting = false;
+      });
     return PENDING;
   }
 
