@@ -1,6 +1,6 @@
 import type { NetworkPlayer } from './algorithm.js';
 import { algorithmOf, hasCommonCounts, kindOf, operatorOf, type Algorithm, type Call, type CallDetails } from './call.js';
-import { SLEEP_AFTER_MS, SLEEP_AFTER_SOCKETS_MS, SOCKET_SPINS } from '../progress/backoff.js';
+import { sleepAfterMs, spinsAt } from '../progress/backoff.js';
 import type { Bed } from '../progress/sleeper.js';
 import type { Deed } from './deed.js';
 import { Combiner } from './combiner.js';
@@ -96,7 +96,7 @@ export class NetworkEngine implements Engine {
   }
 
   get sleepAfterMs(): number {
-    return this.#exchange.hasSockets ? SLEEP_AFTER_SOCKETS_MS : SLEEP_AFTER_MS;
+    return sleepAfterMs(this.#exchange.hasSockets);
   }
 
   sleepOn(bed: Bed): void {
@@ -213,8 +213,7 @@ export class NetworkEngine implements Engine {
 
   /** Where all connections call, looking again at once is of no use. */
   #looks(spins: number): number {
-    if (!this.#exchange.polled) return 0;
-    return this.#exchange.hasSockets ? Math.min(spins, SOCKET_SPINS) : spins;
+    return this.#exchange.polled ? spinsAt(this.#exchange.hasSockets, spins) : 0;
   }
 
   /** This rank's part of the call. */

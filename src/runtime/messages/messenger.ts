@@ -5,7 +5,7 @@ import type { Sleepers } from '../device/sleepers.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import { leadToCaller, settlerOf } from '../caller-stack.js';
-import { SLEEP_AFTER_MS, SLEEP_AFTER_SOCKETS_MS, SOCKET_SPINS } from '../progress/backoff.js';
+import { sleepAfterMs, spinsAt } from '../progress/backoff.js';
 import type { Progress, Waitable } from '../progress/progress.js';
 import type { Bed } from '../progress/sleeper.js';
 import { longWait, shorterLimit, timeToLimit, type WaitLimits } from '../progress/wait-limits.js';
@@ -227,9 +227,10 @@ export class Messenger implements Waitable {
 
   /** Looks at all that the program starts together before it is waited for. */
   #startLater(): void {
+    // Again, too: a blocking call that came between may have ended all that was under way before.
+    this.#parts.progress.enlist(this);
     if (this.#isStarting) return;
     this.#isStarting = true;
-    this.#parts.progress.enlist(this);
     queueMicrotask(() => {
       this.#isStarting = false;
       try {
@@ -242,11 +243,11 @@ export class Messenger implements Waitable {
   }
 
   get spins(): number {
-    return this.#pointToPoint.hasSockets ? Math.min(this.#parts.spins, SOCKET_SPINS) : this.#parts.spins;
+    return spinsAt(this.#pointToPoint.hasSockets, this.#parts.spins);
   }
 
   get sleepAfterMs(): number {
-    return this.#pointToPoint.hasSockets ? SLEEP_AFTER_SOCKETS_MS : SLEEP_AFTER_MS;
+    return sleepAfterMs(this.#pointToPoint.hasSockets);
   }
 
   /** Whether only looking again tells all that is new. */

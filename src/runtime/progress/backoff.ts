@@ -1,14 +1,24 @@
 import type { Libc } from '../device/libc.js';
 
+/** After so long without progress sleeps who waits, where some of it is for sockets. */
+export function sleepAfterMs(hasSockets: boolean): number {
+  return hasSockets ? SLEEP_AFTER_SOCKETS_MS : SLEEP_AFTER_MS;
+}
+
+/** How often such a wait looks at once: `spins` in shared memory. */
+export function spinsAt(hasSockets: boolean, spins: number): number {
+  return hasSockets ? Math.min(spins, SOCKET_SPINS) : spins;
+}
+
 /**
  * After so long without progress a rank sleeps that waits for others in shared memory: those that have no core of their own get
  * one when it gives its own away, and being woken costs more.
  */
 export const SLEEP_AFTER_MS = 10;
 /** After so long sleeps who waits for sockets, whose looks are system calls. */
-export const SLEEP_AFTER_SOCKETS_MS = 0.2;
+const SLEEP_AFTER_SOCKETS_MS = 0.2;
 /** As many looks at a socket take some 10 µs. */
-export const SOCKET_SPINS = 20;
+const SOCKET_SPINS = 20;
 /** The clock costs as much as a look: it is read every so many turns. */
 const TURNS_PER_CLOCK = 16;
 

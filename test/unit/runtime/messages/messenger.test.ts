@@ -13,11 +13,11 @@ afterEach(() => {
 
 const idle = { check: () => undefined, doing: () => undefined };
 
-function messenger({ p2p, segment }: Rank): Messenger {
+function messenger({ p2p, segment }: Rank, progress = new Progress(undefined)): Messenger {
   return new Messenger({
     rank: 0,
     pointToPoint: p2p,
-    progress: new Progress(undefined),
+    progress,
     sleepers: segment.sleepers,
     spins: 20,
     limits: { timeoutMs: 600_000, warnAfterMs: 30_000 },
@@ -43,4 +43,27 @@ test('a message that begins while another one has been waited for long is looked
   b.p2p.progress();
   expect(b.p2p.pending).toBe(0);
   await sent;
+});
+
+test('blocking waits that follow each other in one turn of the event loop go on with all that was started', () => {
+  const progress = new Progress(undefined);
+  const pairs = [ranks(2), ranks(2)] as [Rank, Rank][];
+  const messengers = pairs.map(([a]) => messenger(a, progress));
+  for (const round of ['first', 'second']) {
+    let received = 0;
+    for (const one of messengers) {
+      one.add(false, 1, new Int32Array(1), int32, { settled: () => received++ });
+      one.kick();
+    }
+    for (const [, b] of pairs) {
+      b.p2p.add(true, 0, new Int32Array(1), int32, { settled: () => undefined });
+      b.p2p.progress();
+    }
+    let turns = 0;
+    messengers[0]?.waitUntil(() => {
+      if (++turns > 10_000) throw new Error(`the ${round} wait never ends`);
+      return received === 2;
+    });
+    expect(received).toBe(2);
+  }
 });
