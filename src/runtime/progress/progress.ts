@@ -75,14 +75,10 @@ export class Progress {
 
   /** It has ended, or has to be looked at no more. */
   remove(waitable: Waitable): void {
-    const at = this.#waitables.indexOf(waitable);
-    if (at < 0) return;
-    this.#waitables.splice(at, 1);
+    if (!this.#drop(waitable) || this.#scheduled !== 'asleep') return;
     // What it named may be closed next.
-    if (this.#scheduled === 'asleep') {
-      this.#getUp();
-      this.#schedule();
-    }
+    this.#getUp();
+    this.#schedule();
   }
 
   /** There is news. */
@@ -146,9 +142,11 @@ export class Progress {
     return moved;
   }
 
-  #drop(waitable: Waitable): void {
+  /** True if it was here. */
+  #drop(waitable: Waitable): boolean {
     const at = this.#waitables.indexOf(waitable);
     if (at >= 0) this.#waitables.splice(at, 1);
+    return at >= 0;
   }
 
   #checkAll(): void {
