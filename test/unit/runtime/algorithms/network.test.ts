@@ -1,6 +1,6 @@
 import type { Bed } from '../../../../src/runtime/progress/sleeper.js';
 import fc from 'fast-check';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { encodeCall, type Algorithm, type Call, type CallKind } from '../../../../src/runtime/algorithms/call.js';
 import { DONE } from '../../../../src/runtime/device/kernels/kernels.js';
 import { float32, float64, type NumericArray } from '../../../../src/runtime/device/types.js';
@@ -139,6 +139,33 @@ test.each<[string, Partial<Call>, RegExp]>([
   // Rank 1 and its next each found it; the others have heard from them.
   for (const error of errors) expect(error).toMatchObject({ code: 'CALL_MISMATCH' });
   expect((errors[1] as Error).message).toMatch(message);
+});
+
+test('a rank that stands still while others connect with it is named, and those that connect are not', async () => {
+  let nowMs = 1000;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  try {
+    const members = await openNetwork('shm', 3, size);
+    const call: Call = { kind: 'allToAll', type: float32, operator: 'sum', root: 0, count: 25, algorithm: 'pairs' };
+    for (const member of members) beginCall(member, call);
+    const [first, stopped, last] = members as [Member, Member, Member];
+    const others = [first.engine, last.engine];
+    // Nothing is polled while connections are made.
+    while (others.some(({ polled }) => polled)) {
+      for (const engine of others) engine.progress(0);
+      if (others.some(({ polled }) => polled)) stopped.engine.progress(0);
+    }
+    expect(stopped.engine.polled).toBe(true);
+    const limitMs = 400;
+    for (let look = 0; look < 10; look++) {
+      nowMs += 50;
+      for (const engine of others) engine.sayWaits(limitMs, { kind: 'collective', number: 0, call });
+    }
+    expect(others.map((engine) => engine.late(limitMs))).toEqual([[1], [1]]);
+    for (const { engine } of members) engine.abort(new Error('the test is over'));
+  } finally {
+    clock.mockRestore();
+  }
 });
 
 test('a message whose call was damaged on the way names its sender', async () => {
