@@ -89,9 +89,12 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
       const isElsewhere = scenario === 'elsewhere' || scenario === 'split' || scenario === 'shrinkAside';
       const told = records.filter(({ rank }) => !isElsewhere || rank !== 2);
       const starts = [
-        ...waits.map((text, rank) => `TIMEOUT: rank ${String(rank)} waited 10 s in ${text}`),
+        // What others said of a circle is too old to be told again where the whole machine stood still in between.
+        ...waits.map((text, rank) => `TIMEOUT: rank ${String(rank)} waited 10 s in ${text.replace(CIRCLE, '')}`),
         'TIMEOUT: split waited 10 s in vain for rank 2',
         'RANK_MISSING: rank 2 did not call shrink in time',
+        // The time of the last rank's message was over first: they go on without that rank.
+        ...(scenario === 'shrinkAside' ? ['DONE: without rank 2'] : []),
       ];
       const others = told.filter(
         ({ code, message }) => !starts.some((start) => `${String(code)}: ${String(message)}`.startsWith(start)),
