@@ -169,8 +169,8 @@ export class InternalError extends TcclError {
 }
 
 /**
- * The error of a call of `rank`, which it says from now on where it is not about other ranks, as that of one who waits
- * for them is.
+ * Sets `error.rank` to the rank whose call failed, unless the error already names ranks. A time-out is about the ranks that
+ * did not come, so it is left alone.
  */
 export function withRank<E>(error: E, rank: number): E {
   if (error instanceof TcclError && !(error instanceof TimeoutError) && error.rank === undefined && error.ranks === undefined)

@@ -165,7 +165,7 @@ function hostsOfFile(machine: ClusterFileMachine, fileName: string, readHardware
       try {
         return action();
       } catch (error) {
-        // What is wrong in a topology is said there; what the cluster file says of it, here.
+        // Errors inside a topology name that file; errors of the entry name the cluster file.
         if (!(error instanceof TcclError) || error.file !== undefined) throw error;
         throw machine.wrong(error.message);
       }

@@ -33,7 +33,7 @@ export function versionOf({ nccl, torch }: VersionOptions): string {
   return nccl === undefined ? defaultVersion : ncclVersion(nccl);
 }
 
-/** What to say of a version whose plans are not compared with recorded answers. */
+/** The note on a version whose plans are not compared with recorded answers. */
 export function versionNotes(version: string): string[] {
   if (isCompared(version)) return [];
   return [`NCCL ${version}: its decisions are read from its source, not compared with recorded answers`];

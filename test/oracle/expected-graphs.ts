@@ -1,27 +1,12 @@
 import { type ChannelGraph, type CrossNic, type GraphId, type HostGraphs, type Pattern } from '../../src/planner/graph/graph.js';
+import type { GraphJson } from '../../src/planner/graph/graph-json.js';
 import { contributionOf } from '../../src/planner/graph/merge/contribution.js';
 import { type Merged, mergeHosts } from '../../src/planner/graph/merge/merge.js';
 import type { OracleCase } from '../../testing/oracle/oracle-case.js';
 import { type PathType, pathTypeNames } from '../../src/planner/topology/types.js';
 
 /** One graph as `expected.json` holds it. */
-interface ExpectedGraph {
-  readonly id: number;
-  readonly pattern: number;
-  readonly crossNic: number;
-  readonly collNet: number;
-  readonly minChannels: number;
-  readonly maxChannels: number;
-  readonly nChannels: number;
-  readonly bwIntra: number;
-  readonly bwInter: number;
-  readonly latencyInter: number;
-  readonly typeIntra: string;
-  readonly typeInter: string;
-  readonly sameChannels: number;
-  readonly nHops: number;
-  readonly intra: readonly (readonly number[])[];
-}
+type ExpectedGraph = Omit<GraphJson, 'inter'>;
 
 type ExpectedGraphs = Readonly<Record<keyof HostGraphs, ExpectedGraph | null>>;
 

@@ -20,7 +20,7 @@ import { readFile } from '../log/read.js';
 import { colorsFor, print, printJson } from '../output.js';
 import { filesOf, headOf, whole } from './files.js';
 
-/** What is looked at together: topologies and graphs, calls with their times. */
+/** Files that are examined together: topologies with graphs, calls with their times. */
 interface Shapes {
   readonly topologies: XmlElement[];
   readonly timed: TimedCall[];

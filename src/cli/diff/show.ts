@@ -23,7 +23,7 @@ export interface DiffOptions extends ClusterOptions {
   readonly html?: string;
 }
 
-/** What `tccl diff` found. */
+/** The findings of `tccl diff`. */
 export interface Shown {
   readonly differs: boolean;
   /** Rules behind the differences; undefined where the sides differ in more than the version of NCCL. */
@@ -93,7 +93,7 @@ function withRules({ differences, costs, ...rest }: Comparison, effects: readonl
   };
 }
 
-/** What each rule does, and what sets it. */
+/** The effect of each rule, and the variable that sets it. */
 function effectLines(effects: readonly RuleEffect[]): string[] {
   const paint = colorsFor(process.stdout);
   return effects

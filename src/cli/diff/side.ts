@@ -16,7 +16,7 @@ import { readText } from '../topo/input.js';
 export interface ReadSide {
   readonly side: Side;
   readonly notes: readonly string[];
-  /** What the plan was made of, machines as XML; not known of a plan from JSON. */
+  /** The machines that the plan was made from, as XML; undefined for a plan from JSON. */
   readonly made?: { readonly cluster: Cluster; readonly parameters: Parameters; readonly options: PrepareOptions };
 }
 

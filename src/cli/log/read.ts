@@ -42,8 +42,8 @@ export async function readLogs(names: readonly string[]): Promise<LogModel> {
 }
 
 /**
- * What is read dies at once, and little of it is kept: a heap that grows slowly costs hardly any time, and half the memory
- * where a log has gigabytes.
+ * Keeps the heap of V8 small. Almost all that is read is garbage at once, so a heap that grows slowly takes hardly longer, and
+ * half the memory for a log of gigabytes.
  */
 function keepHeapSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
@@ -105,7 +105,7 @@ async function* readInPlace(name: string): AsyncGenerator<Buffer> {
 
 const readPiece = promisify(read);
 const STANDARD_INPUT = 0;
-/** How long to wait where an input that does not block has nothing yet. */
+/** Pause before the next look at an input that does not block and has nothing yet, in milliseconds. */
 const INPUT_PAUSE_MS = 5;
 
 /** The same for the standard input, of which streams make new buffers. */

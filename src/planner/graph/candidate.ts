@@ -13,7 +13,7 @@ export interface Bounds {
   readonly minTypeInter: PathType;
   readonly maxTypeInter: PathType;
   readonly crossNic: CrossNic;
-  /** What it is set back to when both ways have been tried. */
+  /** Its value after both ways have been tried. */
   readonly crossNicLater: CrossNic;
   /** True if NICs may be paired where that helps: `NCCL_CROSS_NIC=2`. */
   readonly mayPairNics: boolean;

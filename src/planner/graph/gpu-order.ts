@@ -178,7 +178,7 @@ export class GpuOrder {
     }
   }
 
-  /** What is left of the PCI link of a GPU, in whole GB/s; -1 without one. */
+  /** Bandwidth left on the PCI link of a GPU, in whole GB/s; -1 without a link. */
   pciGbpsLeft(gpu: number): number {
     const { left } = this.#ledger;
     const down = this.#pciDown[gpu] ?? -1;

@@ -7,7 +7,7 @@ export interface LoggedWire {
   readonly to: string;
   readonly type: string;
   readonly gbps: number;
-  /** What NCCL writes in parentheses behind `to`: the rank of a GPU, guid, port and bandwidth of a NIC. */
+  /** The text in parentheses behind `to`: the rank of a GPU, guid, port and bandwidth of a NIC. */
   readonly detail: string;
   readonly place: LogPlace;
 }

@@ -75,7 +75,7 @@ export const commonParameters = {
     unit: 'us',
     least: 0,
     most: 4,
-    meaning: 'Simple: a fence that reaches memory of the host, and a proxy that is told of a slice',
+    meaning: 'Simple: a fence that reaches memory of the host, and a message to the proxy about each slice',
   },
   netHopUs: { unit: 'us', least: 2, most: 30, meaning: 'a hop over the network: two proxies, NIC, wire' },
 } as const satisfies Record<string, PhysicsParameter>;

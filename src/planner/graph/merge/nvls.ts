@@ -19,7 +19,7 @@ export interface Nvls {
   readonly treeMaxChunkBytes: number;
   /** Number of heads of every node. */
   readonly nHeads: number;
-  /** How many of them have trees to other nodes. */
+  /** Number of heads that have trees to other nodes. */
   readonly treeHeads: number;
   /** By kind of node: the ranks that reduce a share each, as many as every node has. */
   readonly heads: readonly (readonly number[])[];
@@ -152,7 +152,7 @@ export function nvlsLinksOf(table: NodeTable, nvls: Nvls, collnet: boolean, rank
   if (headRank < 0) return { ...links, treeUp: -1, treeDown: [down, -1, -1] };
 
   const { parent, children } = doubleTree(nNodes, node)[channel % 2 === 0 ? 0 : 1];
-  // Where a GPU is several heads, its trees are those of the first.
+  // A GPU can be the head of several channels: its trees are those of the first.
   const treeHead = heads.slice(0, nvls.treeHeads).indexOf(local);
   if (treeHead < 0) return { ...links, treeUp: -1, treeDown: [down, -1, -1] };
   const below = children.filter((child) => child >= 0).map((child) => headRankOn(table, nvls, treeHead, child));

@@ -97,7 +97,7 @@ function slowPcie({ host, wires }: LoggedMachine): LogFinding[] {
   ];
 }
 
-/** What the doctor finds that a block of a log can tell for certain, and that the other checks do not. */
+/** Findings of the doctor that a block of a log proves, and that no other check makes. */
 const doctorCodes: ReadonlySet<string> = new Set([
   'link-bottleneck',
   'nic-link-slow',

@@ -192,7 +192,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** So many collectives of a group tell who is late. */
+/** Fewest collectives of a group from which a late rank can be told. */
 const FEWEST_CALLS = 5;
 /** A collective in which the last rank came so late, as a part of its time, and at least so much. */
 const LATE_SHARE = 0.5;

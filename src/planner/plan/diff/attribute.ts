@@ -10,7 +10,7 @@ import { comparePlans, type Difference, type Side } from './compare.js';
 import type { Cost } from './cost.js';
 import { sideOf } from './side.js';
 
-/** What a rule that changed between two versions of NCCL does on a cluster. */
+/** Effect on a cluster of one rule that changed between two versions of NCCL. */
 export interface RuleEffect {
   /** Mostly one; several where no plan could be made with only some of them. */
   readonly rules: readonly ChangedRule[];
@@ -20,7 +20,7 @@ export interface RuleEffect {
   readonly costs: readonly Cost[];
 }
 
-/** How two versions of NCCL are compared. */
+/** Options of a comparison of two versions of NCCL. */
 export interface Upgrade {
   readonly cluster: Cluster;
   readonly parameters: Parameters;
