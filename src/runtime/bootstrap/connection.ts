@@ -20,6 +20,15 @@ export interface Message extends MessageHeader {
   readonly data: Uint8Array;
 }
 
+/**
+ * A connection has ended, by either side. Why a rank ended it may be told on another connection, and heard a little later.
+ */
+export class ConnectionEndedError extends SystemError {
+  constructor(what: string) {
+    super('NETWORK', `the connection ${what}`);
+  }
+}
+
 /** What a connection tells its owner. */
 export interface ConnectionEvents {
   message?(message: Message): void;
@@ -84,8 +93,7 @@ export class BootstrapConnection {
     readOnAfterWrites(socket, (error) => (this.#writeError = error));
     let failure: Error | undefined;
     socket.on('error', (error) => (failure = error));
-    const ended = (): void =>
-      this.#end(failure ?? this.#writeError ?? new SystemError('NETWORK', 'the connection was closed by the other side'));
+    const ended = (): void => this.#end(failure ?? this.#writeError ?? new ConnectionEndedError('was closed by the other side'));
     // The socket closes some turns later, when what another rank says meanwhile may have been heard.
     socket.on('end', ended);
     socket.on('close', ended);
@@ -114,7 +122,7 @@ export class BootstrapConnection {
         new InvalidArgumentError('BUFFER_SIZE', `a message of ${data.length} bytes is longer than ${MAXIMUM_MESSAGE_BYTES}`),
       );
     }
-    if (this.#state !== 'open') return Promise.reject(new SystemError('NETWORK', 'the connection is not open'));
+    if (this.#state !== 'open') return Promise.reject(new ConnectionEndedError('is not open'));
     return new Promise((resolve, reject) => {
       this.#messages.push({ header: encodeHeader(header, data.length), data, offset: 0, resolve, reject });
       this.#pump();
@@ -137,7 +145,7 @@ export class BootstrapConnection {
     if (this.#socket.closed || this.#state === 'ended') return;
     if (this.#state !== 'leaving') {
       this.#state = 'leaving';
-      this.#rejectMessages(new SystemError('NETWORK', 'the connection was closed by this side'));
+      this.#rejectMessages(new ConnectionEndedError('was closed by this side'));
       for (const text of [...this.#notices.splice(0), ...news])
         this.#write(this.#writer.seal(recordKinds.notice, Buffer.from(text)));
       this.#write(this.#writer.seal(recordKinds.goodbye));
@@ -147,7 +155,7 @@ export class BootstrapConnection {
 
   /** Closes without a goodbye; what was already written, like a notice, may still arrive. */
   destroy(): void {
-    this.#end(new SystemError('NETWORK', 'the connection was closed by this side'));
+    this.#end(new ConnectionEndedError('was closed by this side'));
     this.#socket.destroySoon();
     setTimeout(() => this.#socket.destroy(), LINGER_MS).unref(); // for what the other side doesn't read
   }
@@ -162,7 +170,7 @@ export class BootstrapConnection {
     const before = this.#state;
     this.#state = 'ended';
     this.#assembly = undefined;
-    const error = cause ?? new SystemError('NETWORK', 'the other side closed the connection');
+    const error = cause ?? new ConnectionEndedError('was closed by the other side');
     this.#rejectMessages(error);
     this.#rejectWelcomed(error);
     if (before !== 'greeting') this.#events.end(before === 'leaving' ? undefined : cause);

@@ -1,6 +1,6 @@
 import { TcclError } from '../../errors.js';
 import type { RemoteError } from '../../errors.js';
-import type { BootstrapConnection } from './connection.js';
+import { ConnectionEndedError, type BootstrapConnection } from './connection.js';
 import { Mailbox } from './mailbox.js';
 
 /** News of a loss may come faster than what the lost rank sent last: for so long its own connection may still bring that. */
@@ -88,10 +88,10 @@ export class Peer {
     return this.#gone === undefined ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve(this.#gone);
   }
 
-  /** Why a write failed: what the peer sent last, which says why, may be read only later; then that is waited for. */
+  /** Why a write failed. Waits a moment for the reason where the peer may have told it on its other connection. */
   whyBroken(error: unknown): Promise<unknown> {
-    if (this.#gone !== undefined || (error instanceof TcclError && this.#lose === undefined))
-      return Promise.resolve(this.#gone ?? error);
+    const isFinal = error instanceof TcclError && !(error instanceof ConnectionEndedError) && this.#lose === undefined;
+    if (this.#gone !== undefined || isFinal) return Promise.resolve(this.#gone ?? error);
     return new Promise((resolve) => {
       const timer = setTimeout(() => resolve(error), 2 * LAST_WORDS_MS);
       void this.whenGone().then((reason) => {

@@ -1,7 +1,13 @@
 import { expect, it } from 'vitest';
-import type { BootstrapConnection, ConnectionEvents } from '../../../../src/runtime/bootstrap/connection.js';
+import {
+  ConnectionEndedError,
+  type BootstrapConnection,
+  type ConnectionEvents,
+} from '../../../../src/runtime/bootstrap/connection.js';
 import { Mesh } from '../../../../src/runtime/bootstrap/mesh.js';
-import type { RemoteError } from '../../../../src/errors.js';
+import { Peer } from '../../../../src/runtime/bootstrap/peer.js';
+import { RemoteError } from '../../../../src/errors.js';
+import { bytes, withRanks } from './ranks.js';
 
 /** What a mesh hears on a connection that nobody is behind. */
 function heard(mesh: Mesh, rank: number): ConnectionEvents {
@@ -35,4 +41,27 @@ it('who closed because of a loss is missed after it, though the last words of th
   second.end(new Error('reset'));
   await waiting;
   expect(news).toEqual(['lost 2', 'CLOSED 1']);
+});
+
+it('a message to a rank whose goodbye has come on one of two connections fails as one to a rank that has closed', async () => {
+  const peer = new Peer(1);
+  const why = peer.whyBroken(new ConnectionEndedError('is not open'));
+  await new Promise((resolve) => setImmediate(resolve));
+  const closed = new RemoteError('CLOSED', 'rank 1 closed its communicator', { rank: 1 });
+  peer.forget(closed);
+  expect(await why).toBe(closed);
+});
+
+it('messages to a rank that closes at any moment fail with CLOSED', async () => {
+  for (let round = 0; round < 20; round++) {
+    await withRanks(3, async ([first, second]) => {
+      let error: unknown;
+      void second?.close();
+      while (error === undefined) {
+        await first?.send(1, 0, bytes('x')).catch((why: unknown) => (error = why));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      expect(error).toMatchObject({ code: 'CLOSED', rank: 1 });
+    });
+  }
 });
