@@ -171,7 +171,7 @@ test('ranks that want different algorithms of a communicator are refused, and go
   expect(code, stderr).toBe(0);
   expect(records.map((record) => record['code'])).toEqual(['ENVIRONMENT', 'ENVIRONMENT', 'ENVIRONMENT']);
   expect(records[0]?.['message']).toBe(
-    'the algorithm differs between ranks: ring on rank 0, tree on rank 1; set it alike for all',
+    'the algorithm differs between ranks: ring on rank 0, tree on rank 1; set the same value on all',
   );
 });
 

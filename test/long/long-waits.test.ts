@@ -91,7 +91,7 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
       const starts = [
         // What others said of a circle is too old to be told again where the whole machine stood still in between.
         ...waits.map((text, rank) => `TIMEOUT: rank ${String(rank)} waited 10 s in ${text.replace(CIRCLE, '')}`),
-        'TIMEOUT: split waited 10 s in vain for rank 2',
+        'TIMEOUT: split waited 10 s for rank 2',
         'RANK_MISSING: rank 2 did not call shrink in time',
         // The time of the last rank's message was over first: they go on without that rank.
         ...(scenario === 'shrinkAside' ? ['DONE: without rank 2'] : []),

@@ -68,9 +68,9 @@ test.skipIf(!canTest)(
     expect(status, stderr).toBe(0);
     expect(stdout.match(/"right":true/g)).toHaveLength(2);
     expect(stdout).toMatch(
-      /rank 0 ordinary arrays: copied through the memory in common \(process_vm_readv from local rank 1 failed: EPERM\)/,
+      /rank 0 ordinary arrays: copied through shared memory \(process_vm_readv from local rank 1 failed: EPERM\)/,
     );
-    expect(stdout).toMatch(/rank 1 ordinary arrays: copied through the memory in common \(another rank cannot read there\)/);
+    expect(stdout).toMatch(/rank 1 ordinary arrays: copied through shared memory \(another rank cannot read there\)/);
   },
 );
 

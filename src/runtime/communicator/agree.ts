@@ -16,14 +16,14 @@ export interface RankFacts {
   readonly sharedWithHost: boolean;
   readonly reason?: string;
   readonly cores: readonly number[];
-  /** Of rank 0's host, at every rank: all must choose alike. */
+  /** Profile of rank 0's host, on every rank, so that all make the same choices. */
   readonly profile?: Profile;
 }
 
 /**
- * Tells all ranks what this one has, and refuses ranks that want different things.
+ * Exchanges facts among all ranks, and throws if ranks have different settings.
  *
- * @param profile of this rank's host; rank 0's counts
+ * @param profile of this rank's host; all ranks use rank 0's
  */
 export async function agree(
   bootstrap: Bootstrap,
@@ -59,14 +59,14 @@ export async function agree(
   return agreed === undefined ? facts : facts.map((fact) => ({ ...fact, profile: agreed }));
 }
 
-/** Refuses ranks of which some want this and some that. */
+/** Throws if ranks were given different values. */
 export function checkAlike(what: string, wanted: readonly string[]): void {
   const [first = ''] = wanted;
   const other = wanted.findIndex((one) => one !== first);
   if (other < 0) return;
   throw new InvalidUsageError(
     'ENVIRONMENT',
-    `${what} differs between ranks: ${first} on rank 0, ${wanted[other] ?? ''} on rank ${other}; set it alike for all`,
+    `${what} differs between ranks: ${first} on rank 0, ${wanted[other] ?? ''} on rank ${other}; set the same value on all`,
     { ranks: [0, other] },
   );
 }
@@ -76,7 +76,7 @@ export function inOneSegment({ localRanks, nRanks }: Bootstrap, facts: readonly 
   return localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
 }
 
-/** Refuses ranks whose calls are carried out by different numbers of threads. */
+/** Throws if ranks have different numbers of engine threads. */
 export function checkEngines(each: readonly EngineThreads[], oneSegment: boolean): void {
   const threads = each.map(({ inMemory, overSockets }) => (oneSegment ? inMemory : overSockets));
   const other = threads.findIndex((number) => number !== threads[0]);
@@ -85,7 +85,7 @@ export function checkEngines(each: readonly EngineThreads[], oneSegment: boolean
     number === 0 || number === undefined ? 'no engine thread' : counted(number, 'engine thread');
   throw new InvalidUsageError(
     'CALL_MISMATCH',
-    `${oneSegment ? 'engine and channels' : 'engine or blocking'} differ between ranks: ${tell(threads[0])} on rank 0, ${tell(threads[other])} on rank ${other}; give them alike to all`,
+    `${oneSegment ? 'engine and channels' : 'engine or blocking'} differ between ranks: ${tell(threads[0])} on rank 0, ${tell(threads[other])} on rank ${other}; give all ranks the same`,
     { ranks: [0, other] },
   );
 }

@@ -24,18 +24,18 @@ import {
   type Parts,
 } from './parts.js';
 
-/** Array of a barrier. */
+/** Empty array of a barrier. */
 const nothing = new Int32Array(0);
-/** Buffer to test if a type can hold a scalar. */
+/** Buffer for a test whether a type can represent a scalar. */
 const scalarRoom = new ArrayBuffer(SCALAR_BYTES);
 
 /**
- * A collective with its arguments, checked, as an engine takes it. One object serves all calls of a communicator, so
- * that calling costs no memory: each method checks the arguments of the public method of its name and keeps what they
- * mean. Calls on the same two arrays as the last one, of the same lengths, are not checked again.
+ * A collective with checked arguments, in the form that engines take. One object serves all calls of a communicator, so that
+ * a call allocates nothing: each method checks the arguments of the public method of its name and stores the result. Calls on
+ * the same two arrays with the same lengths as the last one are not checked again.
  *
- * All throw ARGUMENT_TYPE, BUFFER_SIZE, BUFFER_DETACHED, BUFFER_OVERLAP, ROOT_RANGE, ARGUMENT_RANGE or UNKNOWN_NAME, with
- * this rank's number, before anything is exchanged.
+ * All methods throw ARGUMENT_TYPE, BUFFER_SIZE, BUFFER_DETACHED, BUFFER_OVERLAP, ROOT_RANGE, ARGUMENT_RANGE or UNKNOWN_NAME,
+ * with this rank's number, before data are exchanged.
  */
 export class CheckedCall {
   /** Kind, type and operator (call.ts). */
@@ -46,13 +46,13 @@ export class CheckedCall {
   recv: NumericArray = nothing;
   count = 0;
   details: CallDetails | undefined;
-  /** Other arguments of the last check. */
+  /** Remaining arguments of the last check. */
   #kind = 0;
   #typeName: string | undefined;
   #options: CallOptions | undefined;
   #sendLength = -1;
   #recvLength = -1;
-  /** The operator in `code`, where that is all there is to it. */
+  /** The operator, if `code` describes it completely. */
   #operator: string | undefined;
 
   constructor(
@@ -110,13 +110,13 @@ export class CheckedCall {
     if (send !== null && recv !== null && this.#isAsBefore(callKinds.broadcast, root, send, recv, options)) return this;
     return this.#checked(() => {
       checkRoot('broadcast', root, this.nRanks);
-      // Only the root's input matters; elsewhere it may be null, or any array of the right type.
+      // Only the root's input is used; on other ranks it may be null, or any array of the right type.
       const isRoot = this.rank === root;
       if (isRoot && send === null) throw missing('broadcast', 'input', root);
       if (recv === null)
         throw new InvalidArgumentError(
           'ARGUMENT_TYPE',
-          'broadcast: every rank needs an array for the output; only the input is null elsewhere than at the root',
+          'broadcast: every rank needs an array for the output; only the input may be null, and only on ranks other than the root',
         );
       const input = send ?? recv;
       const type = this.#checkPair('broadcast', input, recv, options);
@@ -164,7 +164,7 @@ export class CheckedCall {
       if (length % this.nRanks !== 0) {
         throw new InvalidArgumentError(
           'BUFFER_SIZE',
-          `allToAll: the input's ${String(length)} elements are not the same for each of ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
+          `allToAll: the input's ${String(length)} elements cannot be divided evenly among ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
         );
       }
       if (recv !== send) this.#checkOutput('allToAll', send, length, recv, length, 0);
@@ -256,7 +256,7 @@ export class CheckedCall {
       const sendExtent = extent(counts, displacements);
       if (sendExtent > send.array.length) checkLength('allToAllV', send.array, sendExtent, 'the sum of the counts');
       checkRoom('allToAllV', recv.array, extent(recvCounts, recvDisplacements), 'the sum of the counts');
-      // Nothing works in place: what goes and what comes may differ in length.
+      // Not in place, because input and output parts may differ in length.
       checkAllApart('allToAllV', send.array, counts, displacements, recv.array, recvCounts, recvDisplacements);
       this.#set(callKinds.allToAllV, type, 0, send.array, recv.array, 0);
       this.details = { counts, displacements, recvCounts, recvDisplacements };
@@ -264,12 +264,12 @@ export class CheckedCall {
     });
   }
 
-  /** Arrays that passed the last check may be refused by now. */
+  /** Forgets the last check, because its arrays may have become invalid. */
   forget(): void {
     this.#sendLength = -1;
   }
 
-  /** The errors of `check` are those of a call of this rank. */
+  /** Runs `check`; adds this rank's number to its errors. */
   #checked<T>(check: () => T): T {
     try {
       return check();
@@ -278,7 +278,7 @@ export class CheckedCall {
     }
   }
 
-  /** True if these arrays passed the last check, and nothing about them has changed. */
+  /** True if these arrays passed the last check and have not changed since. */
   #isAsBefore(kind: number, root: number, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): boolean {
     return (
       send === this.send &&
@@ -312,13 +312,13 @@ export class CheckedCall {
     this.#kind = kind;
     this.#typeName = options?.type;
     this.#options = options;
-    // Arrays without elements may lose their memory without getting shorter.
+    // Arrays without elements may lose their memory without a change of length.
     this.#sendLength = send.length === 0 ? -1 : send.length;
     this.#recvLength = recv.length === 0 ? -1 : recv.length;
     return this;
   }
 
-  /** Completes a reduction with its operator, which may be another in a call that is as before otherwise. */
+  /** Sets the operator of a reduction, the one argument that may change while the rest is as before. */
   #combining(kind: number, operator: ReductionOperator): this {
     return this.#checked(() => {
       this.code = kind | (this.type.code << 4) | (operatorCode(operator) << 8);
@@ -326,7 +326,7 @@ export class CheckedCall {
       if (typeof operator === 'object') {
         const { premulSum } = operator;
         writeScalar(this.type, premulSum, scalarRoom, 0);
-        // A bigint that becomes a floating number may have any length.
+        // A bigint that is converted to a floating-point number may have any size.
         this.details = { scalar: this.type.isFloat ? Number(premulSum) : premulSum };
       } else this.details = undefined;
       return this;
@@ -354,11 +354,11 @@ export class CheckedCall {
 }
 
 /**
- * True if options have no other names. Most programs pass a new object in each call, any of which may have one
- * misspelt; the same object is looked at once.
+ * True if `type` is the only option. Most programs pass a new object in each call, which may have a misspelt name; an object
+ * that was checked before is not checked again.
  */
 function isOnlyType(options: CallOptions | null | undefined): boolean {
-  // Makes no array, unlike Object.keys().
+  // Unlike Object.keys(), this allocates no array.
   for (const name in options) if (name !== 'type') return false;
   return options === undefined || (typeof options === 'object' && options !== null);
 }

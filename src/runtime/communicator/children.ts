@@ -15,13 +15,13 @@ import { tellAll } from '../bootstrap/tell-all.js';
 interface Choice {
   readonly color: number | null;
   readonly key: number;
-  /** For the children's networks; the first rank's counts. Children of different colors have no rank in common. */
+  /** Number for the children's networks; the first rank's is used. Children of different colors have no rank in common. */
   readonly number: number;
 }
 
 const LARGEST = 2 ** 31 - 1;
 
-/** Checks what split() takes. Throws InvalidArgumentError `ARGUMENT_RANGE`. */
+/** Checks the arguments of split(). Throws InvalidArgumentError `ARGUMENT_RANGE`. */
 export function checkSplit(color: number | null, key: number): void {
   if (color !== null && !(Number.isInteger(color) && color >= 0 && color <= LARGEST)) {
     throw new InvalidArgumentError(
@@ -37,7 +37,7 @@ export function checkSplit(color: number | null, key: number): void {
   }
 }
 
-/** Parts of the communicator of this rank's color, or null where it has none. Every rank of the parent calls it. */
+/** Makes the parts of the communicator of this rank's color, or null without a color. Every rank of the parent calls it. */
 export async function split(
   parent: CommunicatorParts,
   color: number | null,
@@ -62,7 +62,7 @@ export async function split(
   );
 }
 
-/** Checks what shrink() takes. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
+/** Checks the arguments of shrink(). Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
 export function checkShrink(excluded: readonly number[], rank: number, nRanks: number): void {
   if (!isArray(excluded))
     throw new InvalidArgumentError(
@@ -76,12 +76,12 @@ export function checkShrink(excluded: readonly number[], rank: number, nRanks: n
       `shrink: there is no rank ${describeValue(wrong)} to exclude; ranks go from 0 to ${nRanks - 1}`,
     );
   if (excluded.includes(rank))
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: rank ${rank} excludes itself; only those who stay call shrink`);
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: rank ${rank} excludes itself; only ranks that stay call shrink`);
 }
 
 /**
- * Parts of the communicator of all ranks but those that are excluded, dead or gone. Every rank that stays calls it; who
- * dies meanwhile is left out too.
+ * Makes the parts of the communicator without excluded, dead and departed ranks. Every rank that stays calls it; ranks that
+ * die meanwhile are left out too.
  */
 export async function shrink(
   parent: CommunicatorParts,
@@ -93,7 +93,7 @@ export async function shrink(
   const config = inherit(parent.config, given);
   const out = new Set(excluded);
   while (true) {
-    // Of those whose memory it shares, a rank knows more, and sooner, than the network does.
+    // A rank knows more, and sooner, of ranks that share its memory than the network does.
     (origin.facts.shared ? bootstrap.localRanks : []).forEach((rank, local) => {
       if (rank !== bootstrap.rank && team.isGone(local)) out.add(rank);
     });
@@ -108,11 +108,11 @@ export async function shrink(
 }
 
 /**
- * A communicator of some ranks of another, on the same segment and the same out-of-band connections. The first member of
- * each host gives memory for what the members there share.
+ * Makes a communicator of some ranks of another, on the same segment and bootstrap connections. The first member of each host
+ * provides the memory that the members there share.
  *
  * @param ranks of the parent, in the child's order
- * @throws errors that speak of the parent's ranks
+ * @throws errors with the parent's rank numbers
  */
 async function makeChild(
   parent: CommunicatorParts,
@@ -124,7 +124,7 @@ async function makeChild(
   const { origin } = parent;
   const { segment, shared } = origin.facts;
   const bootstrap = parent.bootstrap.derive(number, ranks);
-  // Where a host's ranks do not share memory, each is a team of its own.
+  // If a host's ranks do not share memory, each is a team of its own.
   const local = shared ? bootstrap.localRanks : [bootstrap.rank];
   let reserved = 0;
   let team: Team | undefined;
@@ -134,9 +134,7 @@ async function makeChild(
   const giveUp = (): void => {
     const { rank } = bootstrap;
     bootstrap.abort(
-      new RemoteError('CLOSED', `rank ${rank} gave up this communicator while it was made: ${describeError(signal.reason)}`, {
-        rank,
-      }),
+      new RemoteError('CLOSED', `rank ${rank} failed to make this communicator: ${describeError(signal.reason)}`, { rank }),
     );
   };
   signal.addEventListener('abort', giveUp);
@@ -166,8 +164,8 @@ async function makeChild(
 }
 
 /**
- * Waits until all members have the child. One that dies then may keep some of them from learning it, but not from having the
- * child all alike: where all had come so far, they keep it, and its next call fails.
+ * Waits until all members have the child. If a rank dies now, some members may not hear that all have arrived, but all still
+ * decide the same: once all had arrived, they keep the child, and its next call fails.
  */
 async function confirm(bootstrap: Bootstrap, lastStep: LastStep, signal: AbortSignal): Promise<void> {
   lastStep.reached();
@@ -179,7 +177,7 @@ async function confirm(bootstrap: Bootstrap, lastStep: LastStep, signal: AbortSi
   lastStep.done();
 }
 
-/** Error of a call of the parent when a child was not made. */
+/** Error of the parent's call if a child could not be made. */
 async function reasonForParent(
   error: unknown,
   parent: Bootstrap,
@@ -194,18 +192,18 @@ async function reasonForParent(
   if (rank === error.rank) return error;
   return unpackError({
     ...packError(error),
-    message: `rank ${rank} here; in the communicator that was being made: ${error.message}`,
+    message: `rank ${rank} of this communicator; in the new one: ${error.message}`,
     rank,
   });
 }
 
-/** Settings of a communicator that all ranks must share. */
+/** Settings of a communicator that must be the same on all ranks. */
 interface Wanted {
   readonly threads: EngineThreads;
   readonly algorithm: string;
 }
 
-/** Runs `make` at every rank; if it throws at one, all ranks get the error of the first. */
+/** Runs `make` on every rank; if it throws on one, all ranks throw the error of the first. */
 async function exchange(bootstrap: Bootstrap, wanted: Wanted, oneSegment: boolean, make: () => number): Promise<number[]> {
   let failure: unknown;
   let mine: (Wanted & { readonly address: number }) | { readonly error: string };
@@ -238,5 +236,5 @@ async function exchange(bootstrap: Bootstrap, wanted: Wanted, oneSegment: boolea
   );
 }
 
-/** As Array.isArray, which would make the elements of a readonly array `any`. */
+/** Array.isArray without turning the elements of a readonly array into `any`. */
 const isArray = (value: unknown): boolean => Array.isArray(value);

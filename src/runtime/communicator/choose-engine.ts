@@ -29,27 +29,29 @@ import type { RuntimeSettings } from './options.js';
 import { tableOf, timesFor } from '../algorithms/profile.js';
 import { shorterLimit } from '../progress/wait-limits.js';
 
-/** Up to this size an operation among ranks that have a core each takes one phase; measured (npm run bench). */
+/** Largest call that takes one phase when each rank has a core of its own; measured (npm run bench). */
 const SMALL_BYTES = 256;
-/** Where ranks outnumber cores a phase costs a change of process on each core, so one phase pays for longer. */
+/**
+ * The same when ranks outnumber cores: each phase costs a process switch on each core, so one phase pays for larger calls.
+ */
 const SMALL_BYTES_CROWDED = 4096;
-/** Up to which size all-reduces by *direct* take one phase; other calls by takesOnePhase(). */
+/** Largest all-reduce by *direct* that takes one phase; other kinds of calls use takesOnePhase(). */
 export function smallBytesOf(nLocalRanks: number, nCores: number): number {
   return nLocalRanks > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES;
 }
 
 /**
- * Up to this size a ring's calls take the protocol LL, beyond it its copies cost more than it saves
+ * Largest call of a ring that uses the protocol LL; for larger ones its copies cost more than it saves
  * (docs/notes/algorithms.md).
  */
 const LOW_LATENCY_BYTES = 256;
-/** Up to which size a ring's calls take the protocol LL; -1 where it has none. */
+/** Largest call of this communicator's ring that uses the protocol LL; -1 without one. */
 export function lowLatencyBytesOf(oneSegment: boolean, nThreads: number, { protocol }: RuntimeSettings): number {
   if (!oneSegment || nThreads > 0 || protocol === 'simple') return -1;
   return protocol === 'll' ? Infinity : LOW_LATENCY_BYTES;
 }
 
-/** Inputs of the choice; the same on all ranks except for each rank's own objects. */
+/** Inputs of the choice; the same on all ranks, apart from each rank's own objects. */
 export interface EngineContext {
   readonly bootstrap: Bootstrap;
   /** Whether all ranks of this host share memory. */
@@ -61,14 +63,14 @@ export interface EngineContext {
   readonly settings: RuntimeSettings;
   readonly network: BootstrapEnvironment;
   readonly id: UniqueId;
-  /** Ends set-ups that take too long. */
+  /** Aborts a set-up that takes too long. */
   readonly signal: AbortSignal;
   readonly threads: EngineThreads;
-  /** What carries out every call that it can. */
+  /** The algorithm that carries out every call it can. */
   readonly forced: Algorithm | undefined;
   /** See InitOptions. */
   readonly onWarning: ((text: string) => void) | undefined;
-  /** What the program called the communicator. */
+  /** Name that the program gave the communicator. */
   readonly name: string | undefined;
 }
 
@@ -76,14 +78,14 @@ export type SocketThread = Pick<NetworkThread, 'lanesOf' | 'messages' | 'inPlace
 
 export interface ChosenEngine {
   readonly engine: CompositeEngine;
-  /** Where a thread has the sockets: what else it does. */
+  /** The rest of the work of a thread that owns the sockets. */
   readonly thread: SocketThread | undefined;
 }
 
 /**
- * The engine of a communicator, with the algorithms that its calls may take: where all ranks share one segment, those
- * that work on it; elsewhere those over connections, through the segment between ranks of one host and through sockets
- * between others. One of them may be forced.
+ * Makes the engine of a communicator, with the algorithms that its calls may use: on one segment, those that work on shared
+ * memory; otherwise those over connections, through the segment between ranks of one host and through sockets between hosts.
+ * One algorithm may be forced.
  *
  * @throws InvalidUsageError `UNSUPPORTED` when direct or nvls is forced but the ranks do not share a segment
  */
@@ -102,7 +104,7 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
   if (settings.protocol === 'll' && !oneSegment) {
     throw new InvalidUsageError(
       'UNSUPPORTED',
-      'TCCL_PROTO=ll needs memory that all ranks share: over sockets there is no such protocol; leave it unset',
+      'TCCL_PROTO=ll needs memory that all ranks share, because sockets have no protocol LL; leave it unset',
     );
   }
   const onlyDirect = oneSegment && nThreads > 0;
@@ -113,7 +115,7 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
     );
   }
   const usual = defaultTable({ nRanks, oneSegment, forced: onlyDirect ? 'direct' : forced });
-  // Profiles are of ranks that share memory.
+  // A profile is measured with ranks that share memory.
   const profile = forced === undefined && oneSegment && !onlyDirect ? facts[0]?.profile : undefined;
   const times = profile === undefined ? undefined : timesFor(profile, nRanks, nCores);
   const table = times === undefined ? usual : tableOf(times, usual, (algorithm, kind) => carriesOut(algorithm, kind, nRanks));
@@ -161,13 +163,13 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
   };
 }
 
-/** For the log: why arrays outside the segment take two copies where they do. */
+/** For the log: how arrays outside the segment are read, or why they are copied twice. */
 function wayOfOrdinaryArrays({ bootstrap, shared, team, settings }: EngineContext): string | undefined {
   if (!shared || bootstrap.localRanks.length === 1) return undefined;
   const { peerMemory } = team.segment;
-  if (peerMemory?.isOpen === true) return 'read where they are by process_vm_readv';
+  if (peerMemory?.isOpen === true) return 'read in place by process_vm_readv';
   const reason = settings.peerMemory ? (peerMemory?.refusal ?? 'another rank cannot read there') : 'TCCL_CMA_DISABLE=1';
-  return `copied through the memory in common (${reason})`;
+  return `copied through shared memory (${reason})`;
 }
 
 function wayOfFloat16Sums({
@@ -185,7 +187,7 @@ function wayOfFloat16Sums({
   return reason === undefined ? 'by machine code' : `by WebAssembly (${reason})`;
 }
 
-/** Teams of the same members as `team`, in memory of the first. */
+/** Makes more teams with the members of `team`, in the first member's memory. */
 async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count: number): Promise<Team[]> {
   if (count === 0) return [];
   const mine = bootstrap.localRank === 0 ? Array.from({ length: count }, () => Team.reserve(segment, members.length)) : [];
@@ -193,7 +195,7 @@ async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count
   return (decodeJson(told) as number[]).map((address, index) => new Team(segment, address, members, mine[index] !== undefined));
 }
 
-/** What carries out the algorithms over connections, what connects this rank with the next of the ring, and see ChosenEngine. */
+/** Makes the engine of the algorithms over connections; see ChosenEngine for the other results. */
 async function networkEngine(
   circumstances: EngineContext,
   algorithms: readonly Algorithm[],
@@ -204,7 +206,7 @@ async function networkEngine(
   const order = ringOrder(bootstrap);
   const options = { bootstrap, shared, team, libc, order, host: dataHost(bootstrap, environment, id), secret: secretOf(id) };
   if (nThreads > 0) {
-    // A rank has two threads then, of which one waits.
+    // Then a rank has two threads, one of which waits.
     const spins = spinsFor(bootstrap.localRanks.length, nCores);
     const thread = await startNetworkThread(
       {
@@ -221,14 +223,14 @@ async function networkEngine(
     return { engine: thread.engine, transport: thread.transport, thread };
   }
   const network = await openNetwork(options, signal);
-  // Blocking calls cannot make connections.
+  // Open connections now, because a blocking call cannot.
   if (oneSegment) for (const algorithm of algorithms) await network.open(algorithm);
   const lowLatencyBytes = lowLatencyBytesOf(oneSegment, nThreads, settings);
   if (lowLatencyBytes >= 0) await addLowLatency(circumstances, order, network, lowLatencyBytes);
   return { engine: network, transport: network.transport, thread: undefined };
 }
 
-/** A second ring, of the protocol LL, for calls up to `bytes`. */
+/** Adds a second ring with the protocol LL, for calls up to `bytes`. */
 async function addLowLatency(
   { bootstrap, team, signal }: EngineContext,
   order: readonly number[],

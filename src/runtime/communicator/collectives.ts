@@ -5,19 +5,18 @@ import { refused } from './group.js';
 import type { Parts } from './parts.js';
 
 /**
- * The collectives that a communicator offers. Every rank calls the same ones in the same order; each has a promise form
- * and a blocking form (…Sync), which may be mixed. Counts are elements; their type is that of the arrays' class, or
- * `options.type`.
+ * The collectives of a communicator. Every rank calls the same ones in the same order. Each has a promise form and a blocking
+ * form (…Sync), which may be mixed. Counts are in elements; the type is that of the array class, or `options.type`.
  *
  * All throw, or reject with, ARGUMENT_TYPE, ARGUMENT_RANGE, BUFFER_SIZE, BUFFER_OVERLAP, BUFFER_DETACHED, ROOT_RANGE or
- * UNKNOWN_NAME before anything is exchanged.
+ * UNKNOWN_NAME before data are exchanged.
  */
 export abstract class Collectives {
-  /** Arguments of the next call. Throws unless this communicator can be used. */
+  /** Returns the object for the next call's arguments. Throws unless this communicator is usable. */
   protected abstract prepare(call: string): CheckedCall;
-  /** Carries a call out as soon as those before it have ended. */
+  /** Carries out a call after those before it. */
   protected abstract start(call: CheckedCall): Promise<void>;
-  /** Carries a call out before it returns. */
+  /** Carries out a call before it returns. */
   protected abstract runSync(call: CheckedCall): void;
 
   /** Combines `send` of all ranks element by element into `recv` of every rank. Without `recv`, in place. */
@@ -40,7 +39,7 @@ export abstract class Collectives {
   }
 
   /**
-   * Combines `send` of all ranks element by element into `recv` of rank `root`; elsewhere `recv` does not matter and may be
+   * Combines `send` of all ranks element by element into `recv` of rank `root`; on other ranks `recv` is ignored and may be
    * null. Without `recv`, in place.
    */
   reduce(
@@ -83,7 +82,7 @@ export abstract class Collectives {
   }
 
   /**
-   * Puts `send` of all ranks, in their order, into `recv` of every rank, which is nRanks times as long. In place when
+   * Concatenates `send` of all ranks, in rank order, into `recv` of every rank, which is nRanks times as long. In place if
    * `send` is this rank's part of `recv`: `recv.subarray(rank * count, (rank + 1) * count)`.
    */
   allGather(send: NumericArray, recv: NumericArray, options?: CallOptions): Promise<void> {
@@ -100,8 +99,8 @@ export abstract class Collectives {
   }
 
   /**
-   * Combines `send` of all ranks, each nRanks times as long as `recv`, and leaves part r of the outcome in `recv` of rank
-   * r. In place when `recv` is this rank's part of `send`.
+   * Combines `send` of all ranks, each nRanks times as long as `recv`, and writes part r of the result to `recv` of rank r.
+   * In place if `recv` is this rank's part of `send`.
    */
   reduceScatter(
     send: NumericArray,
@@ -122,8 +121,8 @@ export abstract class Collectives {
   }
 
   /**
-   * Sends part r of `send` to rank r, and puts what comes from rank r into part r of `recv`; both have nRanks equal parts.
-   * Without `recv`, in place.
+   * Sends part r of `send` to rank r and receives rank r's part into part r of `recv`; both have nRanks equal parts. Without
+   * `recv`, in place.
    */
   allToAll(send: NumericArray, recv: NumericArray = send, options?: CallOptions): Promise<void> {
     try {
@@ -139,8 +138,8 @@ export abstract class Collectives {
   }
 
   /**
-   * Puts `send` of all ranks, in their order, into `recv` of rank `root`, which is nRanks times as long; other ranks may
-   * pass null. In place when the root's `send` is its part of `recv`.
+   * Concatenates `send` of all ranks, in rank order, into `recv` of rank `root`, which is nRanks times as long; other ranks
+   * may pass null. In place if the root's `send` is its part of `recv`.
    */
   gather(send: NumericArray, recv: NumericArray | null, root = 0, options?: CallOptions): Promise<void> {
     try {
@@ -156,8 +155,8 @@ export abstract class Collectives {
   }
 
   /**
-   * Copies part r of `send` of rank `root` into `recv` of rank r; `send` is nRanks times as long, and ranks other than the
-   * root may pass null. In place when the root's `recv` is its part of `send`.
+   * Copies part r of `send` of rank `root` into `recv` of rank r; `send` is nRanks times as long, and other ranks may pass
+   * null. In place if the root's `recv` is its part of `send`.
    */
   scatter(send: NumericArray | null, recv: NumericArray, root = 0, options?: CallOptions): Promise<void> {
     try {
@@ -173,9 +172,9 @@ export abstract class Collectives {
   }
 
   /**
-   * {@link allGather} of parts that differ in length: rank r sends `counts[r]` elements, which land in `recv` from
-   * `displacements[r]` on (default: one part behind the other). All ranks pass the same counts; displacements are each
-   * rank's own. `send` may be this rank's part of `recv`, or lie between the parts.
+   * {@link allGather} with parts of different lengths: rank r sends `counts[r]` elements, which are written to `recv` from
+   * `displacements[r]` on (default: one part after the other). All ranks pass the same counts; displacements are each rank's
+   * own. `send` may be this rank's part of `recv`, or lie between the parts.
    */
   allGatherV(
     send: NumericArray,
@@ -203,8 +202,8 @@ export abstract class Collectives {
   }
 
   /**
-   * {@link reduceScatter} of parts that differ in length: rank r gets `counts[r]` elements. All ranks pass the same counts,
-   * whose sum is the length of `send`.
+   * {@link reduceScatter} with parts of different lengths: rank r receives `counts[r]` elements. All ranks pass the same
+   * counts, whose sum is the length of `send`.
    */
   reduceScatterV(
     send: NumericArray,
@@ -232,9 +231,9 @@ export abstract class Collectives {
   }
 
   /**
-   * {@link allToAll} of parts that differ in length, as MPI_Alltoallv: `send.counts[r]` elements go to rank r, and
-   * `recv.counts[r]` come from it, which must be what rank r sends to this rank. Not in place:
-   * both may be one array, but their parts lie apart.
+   * {@link allToAll} with parts of different lengths, like MPI_Alltoallv: `send.counts[r]` elements go to rank r, and
+   * `recv.counts[r]` elements come from it, which must equal the count that rank r sends to this rank. Not in place: both may
+   * be one array, but their parts must not overlap.
    */
   allToAllV(send: Parts, recv: Parts, options?: CallOptions): Promise<void> {
     try {

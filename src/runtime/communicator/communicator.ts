@@ -33,16 +33,16 @@ import { named, warnNow } from '../warn.js';
 import { checkWindow } from '../windows/window-arguments.js';
 import { Window } from '../windows/window.js';
 
-/** How often a rank that knows of a failure looks whether its calls still get further. */
+/** Interval at which a rank that knows of a failure checks whether its calls still make progress. */
 const NEWS_LOOK_MS = 100;
 
 /**
- * A group of ranks that exchange data. Every rank calls the same operations in the same order; each call has a promise
- * form and a blocking form (…Sync), which may be mixed. Counts are elements; the type of the elements is that of the
- * arrays. Arrays from {@link alloc} are exchanged without copies; all other typed arrays work too.
+ * A group of ranks that exchange data. Every rank calls the same operations in the same order; each call has a promise form
+ * and a blocking form (…Sync), which may be mixed. Counts are in elements, whose type is that of the arrays. Arrays from
+ * {@link alloc} are exchanged without copies; all other typed arrays work too.
  *
- * Errors of arguments (InvalidArgumentError, InvalidUsageError) are thrown, or reject, before anything is exchanged and
- * leave the communicator as it was. All others end it: every rank's current and later calls fail with the same cause.
+ * Errors of arguments (InvalidArgumentError, InvalidUsageError) are thrown, or reject, before data are exchanged, and the
+ * communicator stays usable. All other errors end it: current and later calls of every rank fail with the same cause.
  *
  * @example
  * const comm = await init();
@@ -53,18 +53,18 @@ const NEWS_LOOK_MS = 100;
 export class Communicator extends Collectives {
   /** This rank's number, from 0 to `nRanks - 1`. */
   readonly rank: number;
-  /** How many ranks there are. */
+  /** Number of ranks. */
   readonly nRanks: number;
-  /** Place among the ranks on this host. */
+  /** Number of this rank among those on this host. */
   readonly localRank: number;
-  /** How many ranks are on this host. */
+  /** Number of ranks on this host. */
   readonly nLocalRanks: number;
   /**
-   * Number of this rank's host; hosts are counted by their lowest ranks. `split(comm.node)` makes a communicator of
-   * each host.
+   * Number of this rank's host. Hosts are numbered in the order of their lowest ranks. `split(comm.node)` makes a
+   * communicator for each host.
    */
   readonly node: number;
-  /** How many hosts there are. */
+  /** Number of hosts. */
   readonly nNodes: number;
   readonly #parts: CommunicatorParts;
   readonly #segment: Segment;
@@ -74,16 +74,16 @@ export class Communicator extends Collectives {
   readonly #messenger: Messenger;
   readonly #queue: CallQueue;
   readonly #waitLine: WaitLine | undefined;
-  /** Whether blocking calls are allowed and can be done. */
+  /** True if blocking calls are allowed and possible. */
   readonly #mayBlock: boolean;
-  /** Whether they stop nothing, since all ranks share memory. */
+  /** True if blocking calls stop no transfers, because all ranks share memory. */
   readonly #blocksFreely: boolean;
-  /** Windows made so far. */
+  /** Number of windows made so far. */
   #windows = 0;
   readonly #member: GroupMember;
   readonly #stopExit: () => void;
   readonly #stopNews: () => void;
-  /** Looks whether calls still get further, though a rank has failed. */
+  /** Checks whether calls still make progress after another rank has failed. */
   #newsWatch: NodeJS.Timeout | undefined;
   readonly #release: () => void;
   #failure: TcclError | undefined;
@@ -112,7 +112,7 @@ export class Communicator extends Collectives {
     const crowded = this.nLocalRanks > nCores;
     const spins = spinsFor(this.nLocalRanks, nCores);
     const fail = (error: unknown): TcclError => this.#failWith(error);
-    // Who shares memory sees there what the others do.
+    // Ranks that share memory read each other's state there.
     const waitLine =
       shared && this.nLocalRanks === this.nRanks ? undefined : bootstrap.openLastingWaitLine(() => this.#queue.lastWords());
     this.#waitLine = waitLine;
@@ -190,29 +190,29 @@ export class Communicator extends Collectives {
     });
   }
 
-  /** As init(), split(), shrink() or grow() was given it. */
+  /** The name given to init(), split(), shrink() or grow(). */
   get name(): string | undefined {
     return this.#parts.config.name;
   }
 
-  /** The algorithm that carries out large all-reduces. */
+  /** The algorithm of large all-reduces. */
   get algorithm(): Algorithm {
     return this.#engine.algorithmOf('allReduce', Infinity);
   }
 
   /**
-   * How a call of this communicator is carried out and how long that should take, by this host's profile (`tccl tune`)
+   * Explains how a call of this communicator is carried out and how long it should take, by this host's profile (`tccl tune`)
    * or, without one, by another machine's.
    *
-   * @param bytes the call's count, as NCCL counts it, times its elements' size: of allGather, this rank's own block
+   * @param bytes the call's count, as NCCL counts it, times the size of an element: for allGather, this rank's own block
    */
   explain(collective: CallKind, bytes: number): Explanation {
     return this.#ofThisRank(() => explainCall(collective, bytes, groundsOf(this.#parts)));
   }
 
   /**
-   * An array of `length` zeros in memory that the ranks of this host share: collectives work on it without copies.
-   * Throws SystemError OUT_OF_MEMORY rather than let a later access fail.
+   * Allocates an array of `length` zeros in memory that the ranks of this host share; collectives use it without copies.
+   * Throws SystemError OUT_OF_MEMORY here, so that a later access cannot fail.
    */
   alloc<T extends NumericArray>(type: NumericArrayConstructor<T>, length: number): T {
     this.#checkUsable('alloc');
@@ -220,8 +220,8 @@ export class Communicator extends Collectives {
   }
 
   /**
-   * Gives back an array from alloc() that no call under way uses. It is not to be used any more, nor are parts of it:
-   * another may come to lie there. Calls refuse it, but not its parts (`BUFFER_DETACHED`).
+   * Frees an array from alloc() that no running call uses. Neither it nor its parts may be used afterwards: the memory may be
+   * reused. Calls refuse the array, but cannot detect its parts (`BUFFER_DETACHED`).
    */
   free(array: NumericArray): void {
     this.#checkUsable('free');
@@ -229,23 +229,23 @@ export class Communicator extends Collectives {
   }
 
   /**
-   * Sends all of `array` to rank `peer`, which receives it with {@link recv}. Resolves when the array may be changed
-   * again; small messages, and those from arrays that are copied on their way, don't wait for the receiver.
+   * Sends all of `array` to rank `peer`, which receives it with {@link recv}. Resolves when the array may be changed; small
+   * messages, and those that are copied on their way, do not wait for the receiver.
    *
-   * Sends and receives are no collectives: all that are under way progress at once, so `Promise.all` of a send and a
-   * receive never waits for itself. From one rank to another the n-th send meets the n-th receive, and both must agree
-   * in type and length. docs/guides/p2p.md has examples.
+   * Sends and receives are not collectives: all that are in flight progress at the same time, so `Promise.all` of a send and
+   * a receive never deadlocks. From one rank to another, the n-th send matches the n-th receive; both must agree in type and
+   * length. docs/guides/p2p.md has examples.
    */
   send(array: NumericArray, peer: number, options?: CallOptions): Promise<void> {
     return this.#message('send', array, peer, options);
   }
 
-  /** The blocking form of {@link send}: where this rank shares memory with `peer`, and with `blocking: true` elsewhere, too. */
+  /** The blocking form of {@link send}: between ranks that share memory, and with `blocking: true` also between others. */
   sendSync(array: NumericArray, peer: number, options?: CallOptions): void {
     this.#messageSync('send', array, peer, options);
   }
 
-  /** Fills `array` with what rank `peer` sends; see {@link send}. */
+  /** Receives a message from rank `peer` into `array`; see {@link send}. */
   recv(array: NumericArray, peer: number, options?: CallOptions): Promise<void> {
     return this.#message('recv', array, peer, options);
   }
@@ -256,11 +256,11 @@ export class Communicator extends Collectives {
   }
 
   /**
-   * Lets all ranks write to each other's `array`, which must be from {@link alloc}; lengths may differ. All ranks call
-   * it. It keeps the process alive between hosts until it is closed.
+   * Lets all ranks write to each other's `array`, which must come from {@link alloc}; lengths may differ. All ranks call it.
+   * Between hosts, an open window keeps the process alive.
    *
-   * @throws InvalidArgumentError `ARGUMENT_TYPE` at the rank whose array it cannot be; TimeoutError `TIMEOUT` when others
-   *   do not call it in time (TCCL_TIMEOUT); SystemError `OUT_OF_MEMORY`, which leaves the communicator as it was
+   * @throws InvalidArgumentError `ARGUMENT_TYPE` on the rank whose array is unsuitable; TimeoutError `TIMEOUT` when other
+   *   ranks do not call it in time (TCCL_TIMEOUT); SystemError `OUT_OF_MEMORY`, after which the communicator stays usable
    */
   async window(array: NumericArray, options?: CallOptions): Promise<Window> {
     this.#checkUsable('window');
@@ -291,7 +291,7 @@ export class Communicator extends Collectives {
     );
   }
 
-  /** Starts all operations that `body` calls together, on this or other communicators: {@link group}. */
+  /** Starts all operations that `body` calls at once, on this or other communicators: {@link group}. */
   group(body: () => void): Promise<void> {
     return group(body);
   }
@@ -302,11 +302,11 @@ export class Communicator extends Collectives {
   }
 
   /**
-   * Makes new communicators of this one's ranks: one of all ranks that give the same color, in the order of their keys,
-   * then ranks. Every rank calls it; `null` as color makes none for this rank. Arrays from {@link alloc} are exchanged
-   * without copies in children too, and a child outlives its parent.
+   * Makes one communicator for each color, of the ranks that give it, ordered by key and then by rank. Every rank calls it;
+   * `null` as color makes none for this rank. Arrays from {@link alloc} are exchanged without copies in children too, and a
+   * child may outlive its parent.
    *
-   * @throws SystemError `OUT_OF_MEMORY`, which leaves this communicator as it was
+   * @throws SystemError `OUT_OF_MEMORY`, after which this communicator stays usable
    */
   split(color: number, key?: number, options?: ChildOptions): Promise<Communicator>;
   split(color: number | null, key?: number, options?: ChildOptions): Promise<Communicator | null>;
@@ -321,11 +321,11 @@ export class Communicator extends Collectives {
   }
 
   /**
-   * Makes a communicator without some ranks, those that died, and those that have closed this one; the others keep their
-   * order. Every rank that stays calls it, and no other. It is the way on after a rank died, when this communicator has
-   * failed; where it has not, `abort` ends what is under way on it first, else that is finished before.
+   * Makes a communicator without the excluded ranks, those that died, and those that have closed this one; the others keep
+   * their order. Every rank that stays calls it, and no other. Use it to continue after a rank died and this communicator
+   * failed. Otherwise it waits for running calls, unless `abort` ends them.
    *
-   * @throws TimeoutError `RANK_MISSING` with the ranks that neither are gone nor called
+   * @throws TimeoutError `RANK_MISSING` with the ranks that neither left nor called
    */
   async shrink(
     excluded: readonly number[] = [],
@@ -336,16 +336,16 @@ export class Communicator extends Collectives {
       checkShrink(excluded, this.rank, this.nRanks);
       checkOptions('shrink', options, ['abort']);
     });
-    if (options.abort === true) this.abort('it shrinks the communicator');
+    if (options.abort === true) this.abort('shrink was called with abort');
     if (this.#failure === undefined) await this.#queue.drained();
     const parts = await this.#outOfBand.withRest('shrink', options, (signal) => shrink(this.#parts, excluded, options, signal));
     return new Communicator(parts);
   }
 
   /**
-   * Makes a communicator with more ranks: those of this one keep their ranks, new ones get the ranks after them, and join
-   * by `init({ commId, nRanks, rank })`. Every rank calls it, one or more with the id from getUniqueId() that the new
-   * ranks were given. The new communicator has memory of its own; arrays of this one work there through staging.
+   * Makes a communicator with more ranks: the present ones keep their ranks, new ones follow and join by `init({ commId,
+   * nRanks, rank })`. Every rank calls it; at least one passes the id from getUniqueId() that the new ranks were given. The
+   * new communicator has memory of its own, in which arrays of this one are staged.
    */
   async grow(
     nRanks: number,
@@ -358,14 +358,17 @@ export class Communicator extends Collectives {
     );
   }
 
-  /** A second queue with the same ranks: what is called on it need not wait for what is under way here. Every rank calls it. */
+  /** Makes a second queue with the same ranks: calls on it do not wait for calls on this one. Every rank calls it. */
   async stream(options: ChildOptions = {}): Promise<Communicator> {
     this.#checkUsable('stream');
     this.#ofThisRank(() => checkOptions('stream', options));
     return this.split(0, this.rank, options);
   }
 
-  /** What NCCL's users call before they use a buffer often; here it tells whether the array is used without copies. */
+  /**
+   * Corresponds to NCCL's registration of a buffer that is used often; here it tells whether the array is used without
+   * copies.
+   */
   register(array: NumericArray): Registration {
     this.#checkUsable('register');
     this.#ofThisRank(() => checkArray('register', array, array instanceof Uint16Array ? { type: 'float16' } : undefined));
@@ -374,7 +377,7 @@ export class Communicator extends Collectives {
     return registration;
   }
 
-  /** Ends a registration; the array stays as it is. */
+  /** Ends a registration; the array is not changed. */
   deregister(registration: Registration): void {
     if (!this.#registrations.delete(registration)) {
       throw leadToCaller(
@@ -385,21 +388,21 @@ export class Communicator extends Collectives {
     }
   }
 
-  /** How the memory of this rank is used, by all communicators that come from one init(). */
+  /** Memory use of this rank, by all communicators that come from one init(). */
   memStats(): SegmentMemory {
     return this.#segment.memoryUse();
   }
 
   /**
-   * Finishes what was started, then leaves: every rank calls it when it has no more to exchange. Calling it again
-   * gives the same promise.
+   * Waits for everything that was started, then leaves the communicator. Every rank calls it when it is done. A second call
+   * returns the same promise.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
   }
 
-  /** Ends the communicator at once on all ranks: their calls fail and name this rank and the reason. After close(), nothing. */
+  /** Ends the communicator on all ranks: their calls fail and name this rank and the reason. Does nothing after close(). */
   abort(reason = 'it called abort'): void {
     if (this.#hasLeft) return;
     const error = new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank });
@@ -407,7 +410,7 @@ export class Communicator extends Collectives {
     this.#fail(error);
   }
 
-  /** Checks in place: see CallQueue.run(). */
+  /** Checks for failures first; see CallQueue.run(). */
   protected override prepare(call: string): CheckedCall {
     if (this.#failure !== undefined || this.#closing !== undefined) this.#refuse(call);
     return this.#call;
@@ -417,7 +420,7 @@ export class Communicator extends Collectives {
     this.prepare(call);
   }
 
-  /** What `check` gives; its errors are those of a call of this rank. */
+  /** Runs `check`; adds this rank's number to its errors. */
   #ofThisRank<T>(check: () => T): T {
     try {
       return check();
@@ -469,7 +472,7 @@ export class Communicator extends Collectives {
     else this.#runWithCare(call);
   }
 
-  /** A blocking call in the body of a group, or beside sockets. */
+  /** Runs a blocking call in the body of a group, or of ranks that use sockets. */
   #runWithCare(call: CheckedCall): void {
     const group = currentGroup();
     if (group !== undefined) {
@@ -506,7 +509,9 @@ export class Communicator extends Collectives {
 
   // ── failure ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Ends the communicator for an error of an operation, also one that nobody expected: else the others would wait for ever. */
+  /**
+   * Ends the communicator for any error of an operation, also an unexpected one, so that the other ranks do not wait forever.
+   */
   #failWith(cause: unknown): TcclError {
     const error =
       cause instanceof TcclError
@@ -518,7 +523,7 @@ export class Communicator extends Collectives {
     return error;
   }
 
-  /** A message with the communicator's name. Another rank's error, which ended this call, has it already. */
+  /** Adds the communicator's name to a message. Another rank's error already has it. */
   #named(text: string): string {
     return named(text, this.#parts.config.name);
   }
@@ -536,7 +541,7 @@ export class Communicator extends Collectives {
     this.#stopHearing();
     this.#messenger.abort(error);
     this.#engine.abort(error);
-    // Also who waits for something else than the engine's hears of it.
+    // Wake ranks that are blocked outside the engine.
     raiseTeamAbort(team, shared ? bootstrap.localRanks : [this.rank], error);
     bootstrap.fail(error);
     this.#queue.abort(error);
@@ -544,8 +549,8 @@ export class Communicator extends Collectives {
   }
 
   /**
-   * Another rank has failed. What it sent before may still be on its way, and a call that gets further may have all
-   * that it needs; one that stands still ends with the news, whichever ranks it waits for.
+   * Another rank has failed. Its data may still be in flight, and a call that makes progress may already have all that it
+   * needs. A call without progress ends with this error, whichever ranks it waits for.
    */
   #hearOf(error: Error): void {
     if (this.#failure !== undefined || this.#newsWatch !== undefined) return;
@@ -572,7 +577,7 @@ export class Communicator extends Collectives {
     this.#stopExit();
     this.#stopHearing();
     this.#waitLine?.close();
-    // After a failure too: what is still on its way comes from the segment.
+    // Also after a failure: data may still arrive from the segment.
     await this.#engine.close();
     this.#parts.team.leave();
     this.#parts.origin.leave();
@@ -581,7 +586,7 @@ export class Communicator extends Collectives {
     this.#hasLeft = true;
   }
 
-  /** A process that ends in order without closing tells the others, so that they need not find out. */
+  /** Tells the other ranks when this process exits in order without close(), so that they need not detect it. */
   readonly #leave = (exitCode: number): void => {
     if (exitCode !== 0) return;
     this.#segment.ranks.setState(rankStates.closed);

@@ -3,33 +3,33 @@ import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
 
-/** Settings of a communicator; one made from another inherits those that it is not given. */
+/** Settings of a communicator; a child inherits those that it is not given. */
 export interface CommunicatorConfig {
   /** Names it in errors. Not taken from the parent. */
   readonly name?: string | undefined;
   /**
-   * Makes the blocking forms (…Sync) of collectives available. `true`: always; where the ranks do not all share
-   * memory, a thread of its own carries out the calls. `false`: never, for programs whose event loop must go on. Left out:
-   * where all ranks share memory. `true` on all ranks or on none.
+   * Allows the blocking forms (…Sync) of collectives. `true`: always; if the ranks do not all share memory, a separate thread
+   * carries out the calls. `false`: never, for programs whose event loop must not stop. Default: if all ranks share memory.
+   * Must be `true` on all ranks or none.
    */
   readonly blocking?: boolean | undefined;
   /**
-   * `thread`: calls are carried out by threads of their own, so that the event loop and computation of this one go on.
-   * Default `inline`. Alike on all ranks.
+   * `thread`: separate threads carry out the calls, while this thread runs its event loop and computes. Default `inline`. The
+   * same on all ranks.
    */
   readonly engine?: 'inline' | 'thread' | undefined;
   /**
-   * Number of such threads that share a large call where all ranks share memory; elsewhere it is one. Default 1. Alike on all
-   * ranks.
+   * Number of engine threads that share a large call if all ranks share memory; otherwise there is one. Default 1. The same
+   * on all ranks.
    */
   readonly channels?: number | undefined;
-  /** Bounds for `channels`, as NCCL has them. */
+  /** Lower bound for `channels`, as in NCCL. */
   readonly minChannels?: number | undefined;
-  /** The same from above. */
+  /** Upper bound for `channels`. */
   readonly maxChannels?: number | undefined;
   /**
-   * Carries out every call that it can, whatever the size: for measurements, and for those who know better than the
-   * table. TCCL_ALGO goes before it. Alike on all ranks.
+   * Algorithm for every call that it supports, at any size: for measurements, and to overrule the table. TCCL_ALGO has
+   * priority. The same on all ranks.
    */
   readonly algorithm?: Algorithm | undefined;
 }
@@ -52,14 +52,14 @@ const optionNames = Object.keys({
   timeoutMs: true,
 } satisfies Record<keyof CommunicatorConfig | 'timeoutMs', true>);
 
-/** Longest time-out: timers take no more. */
+/** Longest timeout: the limit of timers. */
 export const LONGEST_MS = 2 ** 31 - 1;
 
 /**
- * Checks the options of a call that makes a communicator: that all exist (a misspelt one would be without effect), and
- * what they are. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`, `UNKNOWN_NAME`.
+ * Checks the options of a call that makes a communicator: names (a misspelt option would have no effect) and values. Throws
+ * InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`, `UNKNOWN_NAME`.
  *
- * @param more names of options that only this call has
+ * @param more names of further options of this call
  */
 export function checkOptions(
   call: string,
@@ -130,11 +130,11 @@ export function checkConfig({
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
 }
 
-/** Number of threads that carry out a communicator's calls beside the rank's own. */
+/** Number of engine threads of a communicator. */
 export interface EngineThreads {
-  /** Where all ranks share memory, */
+  /** If all ranks share memory. */
   readonly inMemory: number;
-  /** and where they do not. */
+  /** Otherwise. */
   readonly overSockets: number;
 }
 
@@ -151,7 +151,7 @@ export function engineThreads({
   };
 }
 
-/** The algorithm that is asked for, by TCCL_ALGO before the config, as NCCL's variables go before its config. */
+/** The forced algorithm: TCCL_ALGO has priority over the config, as in NCCL. */
 export function forcedAlgorithm(
   settings: { readonly algorithm: Algorithm | undefined },
   { algorithm }: CommunicatorConfig,
@@ -159,7 +159,7 @@ export function forcedAlgorithm(
   return settings.algorithm ?? algorithm;
 }
 
-/** Settings of a child: the parent's, except the name, overridden by those given for it. */
+/** Settings of a child: the parent's except the name, replaced by those given for the child. */
 export function inherit(parent: CommunicatorConfig, given: CommunicatorConfig): CommunicatorConfig {
   const config: { name?: string | undefined } = { ...parent };
   delete config.name;

@@ -15,7 +15,7 @@ import { timeAt, timesFor, type Times } from '../algorithms/profile.js';
 
 /** The way in which a communicator carries out a call, and the expected time. */
 export interface Explanation {
-  /** The call in question. */
+  /** Kind of the call. */
   readonly collective: CallKind;
   /** The call's count times its elements' size. */
   readonly bytes: number;
@@ -23,32 +23,32 @@ export interface Explanation {
   readonly algorithm: Algorithm;
   /** LL: data travel with their flag, in one phase. Simple: data first, then the flag. */
   readonly protocol: 'LL' | 'Simple';
-  /** Parts of a call that are worked on at once. */
+  /** Number of parts of a call that are worked on in parallel. */
   readonly channels: number;
-  /** Microseconds; undefined where this algorithm was never measured for this kind of call. */
+  /** Microseconds; undefined if this algorithm was never measured for this kind of call. */
   readonly predictedUs: number | undefined;
   /**
-   * Whose measurements those are: of this host (`tccl tune`), or of the machine that the defaults come from. `nowhere`: there are
-   * none of this kind of call, or of ranks that do not all share memory.
+   * Origin of the measurements: this host (`tccl tune`), or the machine of the built-in defaults. `nowhere` if this kind of
+   * call was never measured, or the ranks do not all share memory.
    */
   readonly measured: 'here' | 'elsewhere' | 'nowhere';
   /** All algorithms that were measured, the fastest first. */
   readonly candidates: readonly { readonly algorithm: Algorithm; readonly predictedUs: number }[];
-  /** The same as a sentence. */
+  /** The same in one sentence. */
   readonly text: string;
 }
 
 /** Inputs of an explanation. */
 export interface ExplainContext {
   readonly table: AlgorithmTable;
-  /** Undefined where the ranks do not all share memory: profiles are of ranks that do. */
+  /** Undefined if the ranks do not all share memory, because profiles are measured with shared memory. */
   readonly times: Times | undefined;
   readonly measured: 'here' | 'elsewhere';
   readonly forced: Algorithm | undefined;
   readonly nRanks: number;
   /** See takesOnePhase(). */
   readonly smallBytes: number;
-  /** Up to which size calls go around a ring of the protocol LL; -1 without one. */
+  /** Largest call that uses a ring of the protocol LL; -1 without one. */
   readonly lowLatencyBytes: number;
   readonly channels: number;
 }
@@ -107,7 +107,7 @@ export function explainCall(
   };
 }
 
-/** @internal Those of a communicator. */
+/** @internal Context of a communicator. */
 export function groundsOf({ origin, bootstrap, engine, facts, nCores, config }: CommunicatorParts): ExplainContext {
   const { nRanks, localRanks } = bootstrap;
   const { settings } = origin.facts;

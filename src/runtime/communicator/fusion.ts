@@ -4,27 +4,27 @@ import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 
-/** A call up to this length costs more for meeting the other ranks than for two copies of its data. */
+/** Up to this length, synchronising with the other ranks costs more than copying the data twice. */
 const FUSED_CALL_BYTES = 8 * 1024;
 /** Longest exchange that calls are fused into. */
 export const FUSED_BYTES = 64 * 1024;
 
 /** The part of a communicator that fusion uses. */
 export interface FusionMember {
-  /** This rank's number there, for errors. */
+  /** This rank's number, for errors. */
   readonly rank: number;
-  /** True if results of all-reduces are the same bits when calls of these lengths are one call of their sum. */
+  /** True if results of all-reduces have the same bits when calls of these lengths become one call. */
   isFusable(type: DataType, longestBytes: number, totalBytes: number): boolean;
-  /** Memory for what fused calls exchange. */
+  /** Memory for the data of fused calls. */
   fusionArray(type: DataType, count: number): NumericArray;
 }
 
 /**
- * The calls of a group on one communicator, in which small all-reduces of one type and operator that follow each other
- * have become one: copy in, one all-reduce, copy out. What is fused follows only from what all ranks call alike, and
- * only where the results have the same bits.
+ * Fuses the calls of a group on one communicator: consecutive small all-reduces with one type and operator become one (copy
+ * in, one all-reduce, copy out). The decision depends only on arguments that are equal on all ranks, and calls are fused only
+ * if the results have the same bits.
  *
- * @throws InvalidUsageError `BUFFER_OVERLAP` when one of them writes what another reads or writes
+ * @throws InvalidUsageError `BUFFER_OVERLAP` when one call writes elements that another one uses
  */
 export function fuse(calls: readonly QueuedCall[], member: FusionMember): QueuedCall[] {
   const result: QueuedCall[] = [];
@@ -38,7 +38,7 @@ export function fuse(calls: readonly QueuedCall[], member: FusionMember): Queued
   return result;
 }
 
-/** End of the run of calls from `from` on that can become one. */
+/** End of the run of fusable calls that starts at `from`. */
 function endOfRun(calls: readonly QueuedCall[], from: number, member: FusionMember): number {
   const first = calls[from];
   if (first === undefined || !isSmall(first)) return from + 1;
@@ -90,12 +90,15 @@ function fused(run: readonly QueuedCall[], { code, type, root }: QueuedCall, mem
   };
 }
 
-/** Copies elements, as bytes: arrays of one type may be of two classes. The caller may have taken one away since the call. */
+/**
+ * Copies elements as bytes, because arrays of one type may have two classes. Throws if the caller has detached one since the
+ * call.
+ */
 function copy(destination: NumericArray, to: number, source: NumericArray, from: number, count: number): void {
   if (destination.length < to + count || source.length < from + count) {
     throw new InvalidArgumentError(
       'BUFFER_DETACHED',
-      'an array of a group was transferred or resized away while the group was under way',
+      'an array of a group was transferred or resized while the group was running',
     );
   }
   bytesOf(destination, to, count).set(bytesOf(source, from, count));
@@ -113,7 +116,7 @@ interface Range {
   readonly written: boolean;
 }
 
-/** Refuses calls of which one writes what another one uses. */
+/** Throws if one call writes elements that another one uses. */
 function checkApart(run: readonly QueuedCall[], rank: number): void {
   const byBuffer = new Map<ArrayBufferLike, Range[]>();
   const add = (call: number, array: NumericArray, bytes: number, written: boolean): void => {
@@ -128,7 +131,7 @@ function checkApart(run: readonly QueuedCall[], rank: number): void {
   });
   for (const ranges of byBuffer.values()) {
     ranges.sort((a, b) => a.from - b.from);
-    // What reaches furthest so far, of the written ones and of all.
+    // The ranges that reach furthest so far, among those written and among all.
     let written: Range | undefined;
     let any: Range | undefined;
     for (const range of ranges) {
@@ -144,7 +147,7 @@ function inEachOthersWay(a: Range, b: Range, rank: number): InvalidUsageError {
   const [first, second] = [Math.min(a.call, b.call) + 1, Math.max(a.call, b.call) + 1];
   return new InvalidUsageError(
     'BUFFER_OVERLAP',
-    `the all-reduces of a group that are carried out together (number ${first} and ${second} of them) use the same elements, and one writes them; ` +
+    `the all-reduces of a group that are carried out together (numbers ${first} and ${second}) use the same elements, and one writes them; ` +
       'give each its own arrays, or call one after the group',
     { rank },
   );

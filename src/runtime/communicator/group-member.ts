@@ -6,20 +6,20 @@ import { FUSED_BYTES } from './fusion.js';
 import type { GroupMember } from './group.js';
 import type { Messenger } from '../messages/messenger.js';
 
-/** What of a communicator takes part in groups. */
+/** Parts of a communicator that groups use. */
 export interface GroupMemberParts {
   readonly rank: number;
   readonly engine: CompositeEngine;
   readonly team: Team;
   readonly messenger: Messenger;
   readonly queue: CallQueue;
-  /** Throws what ended the communicator. */
+  /** Throws the error that ended the communicator. */
   readonly checkUsable: (call: string) => void;
-  /** Throws where collectives cannot be waited for in place. */
+  /** Throws if collectives cannot block. */
   readonly checkBlocking: () => void;
 }
 
-/** A communicator as groups see it: its messages and its queue of collectives, and memory for calls that are fused. */
+/** Makes the view of a communicator that groups use: its messages, its queue of collectives, and memory for fused calls. */
 export function makeGroupMember({
   rank,
   engine,
@@ -46,13 +46,13 @@ export function makeGroupMember({
     },
     waitUntil: (isDone) => messenger.waitUntil(isDone),
     isFusable: (type, longestBytes, totalBytes) =>
-      // Elsewhere an element's place in the array decides in which order it is combined.
+      // With other algorithms, the position of an element in the array decides the order of its sums.
       !type.isFloat || [longestBytes, totalBytes].every((bytes) => engine.algorithmOf('allReduce', bytes) === 'direct'),
     fusionArray: (type, count) => fusion.array(type, count),
   };
 }
 
-/** Where fused calls exchange their data; allocated when first needed. */
+/** Memory for the data of fused calls; allocated at first use. */
 class FusionRoom {
   #room: NumericArray | undefined;
 
@@ -67,7 +67,7 @@ class FusionRoom {
     try {
       return new Int32Array(this.team.segment.buffer, this.team.allocateBytes(FUSED_BYTES), FUSED_BYTES / 4);
     } catch {
-      // Slower, but all ranks must fuse alike.
+      // Slower, but all ranks must fuse the same calls.
       return new Int32Array(FUSED_BYTES / 4);
     }
   }

@@ -8,7 +8,7 @@ import { leadToCaller, settlerOf } from '../caller-stack.js';
 import type { CheckedCall } from './checked-call.js';
 import { fuse, type FusionMember } from './fusion.js';
 
-/** A send or receive that waits for its start. */
+/** A send or receive that has not been started yet. */
 interface QueuedMessage {
   readonly sends: boolean;
   readonly peer: number;
@@ -16,19 +16,19 @@ interface QueuedMessage {
   readonly type: DataType;
 }
 
-/** What a group needs of a communicator. */
+/** The part of a communicator that groups use. */
 export interface GroupMember extends FusionMember {
-  /** Told of the group, where somebody wants to know. */
+  /** Observer of groups, if the communicator is observed. */
   readonly observe: Observe | undefined;
-  /** Throws `UNSUPPORTED` where a blocking group cannot wait for a message with `peer` or, without, for collectives. */
+  /** Throws `UNSUPPORTED` if a blocking group cannot wait for a message with `peer` or, without `peer`, for collectives. */
   checkBlocking(peer?: number): void;
-  /** Throws what ended the communicator. */
+  /** Throws the error that ended the communicator. */
   checkUsable(call: string): void;
   addMessage(message: QueuedMessage, settled: (error?: Error) => void): void;
   addCollective(call: QueuedCall, settled: (error?: Error) => void): void;
-  /** Starts what was added. */
+  /** Starts the operations that were added. */
   kick(): void;
-  /** Blocks until `isDone`. What other members were given goes on, too. */
+  /** Blocks until `isDone`. Operations of other members progress meanwhile. */
   waitUntil(isDone: () => boolean): void;
 }
 
@@ -36,13 +36,13 @@ export interface GroupMember extends FusionMember {
 let current: Group | undefined;
 
 /**
- * Starts all operations that `body` calls at once and resolves when all are done. Sends and receives may come in any
- * order, on several communicators; small all-reduces of one type and operator become one exchange. `body` must not be
- * asynchronous: what it calls after an `await` is not in the group.
+ * Starts all operations that `body` calls at once, and resolves when all are done. Sends and receives may be in any order, on
+ * several communicators; small all-reduces with one type and operator become one exchange. `body` must not be asynchronous:
+ * calls after an `await` are not in the group.
  *
- * All ranks group the same collectives. Operations of a group are under way together, so none may write what another
- * one uses. When arguments of one are wrong, or `body` throws, the promise rejects with that error and nothing starts.
- * A group in a group's body is part of that group.
+ * All ranks must group the same collectives. Operations of a group run at the same time, so none may write an array that
+ * another one uses. If an argument is wrong or `body` throws, the promise rejects with that error and nothing starts. A group
+ * within a group's body joins the outer group.
  */
 export function group(body: () => void): Promise<void> {
   try {
@@ -74,8 +74,8 @@ export function groupSync(body: () => void): void {
 }
 
 /**
- * An asynchronous body would start what comes after its first `await` on its own, and often wait for itself; a
- * generator's would not run.
+ * Refuses asynchronous bodies and generators: an asynchronous body would start the calls after its first `await` outside the
+ * group and often deadlock; a generator's body would not run.
  */
 function checkBody(body: unknown): void {
   if (typeof body === 'function' && !types.isAsyncFunction(body) && !types.isGeneratorFunction(body)) return;
@@ -90,32 +90,32 @@ function whatIs(body: unknown): string {
   return types.isAsyncFunction(body) ? 'an async one' : 'a generator';
 }
 
-/** The group that operations called now belong to, if any. */
+/** The group that collects the operations called now, if any. */
 export function currentGroup(): Group | undefined {
   return current;
 }
 
-/** What an operation of the promise form gives that fails where it is called. */
+/** Result of an operation of the promise form whose arguments are wrong. */
 export function refused(error: unknown): Promise<void> {
   leadToCaller(error);
   return current === undefined ? Promise.reject(error) : current.refuse(error);
 }
 
-/** Operations that are collected, and then under way together. */
+/** A group: collects operations and starts them together. */
 export class Group {
   /** Resolves when all operations are done. */
   readonly promise: Promise<void>;
   #settle: (error?: Error) => void = () => undefined;
-  /** The same, for the operations: they may leave it alone, since whoever called group() has the other. */
+  /** The same result for each operation. It may be ignored, because the caller of group() handles the other promise. */
   readonly #part: Promise<void>;
   #settlePart: (error?: Error) => void = () => undefined;
   readonly #messages: (QueuedMessage & { readonly member: GroupMember })[] = [];
   readonly #collectives = new Map<GroupMember, QueuedCall[]>();
-  /** What went wrong first. */
+  /** The first error. */
   #error: { readonly error: unknown } | undefined;
   #outstanding = 0;
   #hasEnded = false;
-  /** Told of the end, where the group is observed. */
+  /** Called at the end of an observed group. */
   #ended: ((error?: Error) => void)[] = [];
 
   constructor() {
@@ -124,9 +124,9 @@ export class Group {
     this.#part.catch(() => undefined);
   }
 
-  /** Runs `body`. Throws what it throws, or what was wrong with an operation. */
+  /** Runs `body`. Throws its error, or that of a wrong operation. */
   collect(body: () => void): void {
-    // eslint-disable-next-line @typescript-eslint/no-this-alias -- operations find the group they are called in
+    // eslint-disable-next-line @typescript-eslint/no-this-alias -- operations look up the current group
     current = this;
     try {
       body();
@@ -136,7 +136,7 @@ export class Group {
     if (this.#error !== undefined) throw this.#error.error;
   }
 
-  /** Runs the body of a group within this one. What it throws ends the whole of it, as a wrong operation does. */
+  /** Runs the body of a group within this one. An error ends the whole group, like a wrong operation. */
   include(body: () => void): Promise<void> {
     try {
       body();
@@ -172,7 +172,7 @@ export class Group {
     return this.#part;
   }
 
-  /** Starts all. Throws, before anything starts, when operations of the group get in each other's way. */
+  /** Starts all operations. Throws before anything starts if operations conflict with each other. */
   start(): readonly GroupMember[] {
     const members = new Set([...this.#messages.map(({ member }) => member), ...this.#collectives.keys()]);
     for (const member of members) member.checkUsable('group');
@@ -194,16 +194,16 @@ export class Group {
     return [...members];
   }
 
-  /** Ends with an error that kept it from starting, or that a start met: the one promise says so. */
+  /** Ends the group with an error from before or during the start. */
   giveUp(error: unknown): void {
     this.#error ??= { error };
     for (const tell of this.#ended.splice(0)) tell(error as Error);
     this.#end(error as Error);
   }
 
-  /** Starts all and blocks until all are done. */
+  /** Starts all operations and blocks until all are done. */
   runSync(): void {
-    this.promise.catch(() => undefined); // nobody has it
+    this.promise.catch(() => undefined); // nobody uses the promise
     for (const { member, peer } of this.#messages) member.checkBlocking(peer);
     for (const member of this.#collectives.keys()) member.checkBlocking();
     const [first] = this.start();
@@ -225,14 +225,14 @@ export class Group {
     this.#outstanding--;
     if (error !== undefined || this.#outstanding === 0) for (const tell of this.#ended.splice(0)) tell(error);
     if (error !== undefined) {
-      // Others may fail, too, but a promise rejects once, and nobody would handle what it was given then.
+      // Further operations may fail too, but a promise rejects only once.
       if (this.#error !== undefined) return;
       this.#error = { error };
     } else if (this.#outstanding > 0) return;
     this.#end(error);
   };
 
-  /** Settles both promises once: what a settled one is given again would be rejected with nobody to handle it. */
+  /** Settles both promises once. */
   #end(error?: Error): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;

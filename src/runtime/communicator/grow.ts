@@ -8,19 +8,19 @@ import { inherit, type ChildOptions } from './config.js';
 import type { CommunicatorParts } from './origin.js';
 import { tellAll } from '../bootstrap/tell-all.js';
 
-/** Time for the rest of a grow after a rank of the old communicator has left, which may have finished before; milliseconds. */
+/** Time to finish a grow after a rank of the old communicator has left, because it may have finished first; milliseconds. */
 const GONE_MS = 1000;
 
 /** Data that each rank sends in a grow. */
 interface Wish {
   readonly nRanks: number;
-  /** Sealed, since it holds the secret of the new communicator. */
+  /** Encrypted, because it contains the secret of the new communicator. */
   readonly id: string | null;
 }
 
 /**
- * Joins a communicator of `nRanks` ranks as the rank that this one is here; the ranks beyond are new. It is a start from
- * the beginning, in which only the id comes from the old communicator.
+ * Joins a communicator of `nRanks` ranks with this rank's number; ranks beyond the old ones are new. Everything is set up
+ * anew; only the id comes through the old communicator.
  */
 export async function grow(
   parent: CommunicatorParts,
@@ -33,7 +33,7 @@ export async function grow(
   if (!Number.isInteger(nRanks) || nRanks <= bootstrap.nRanks) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `grow: the new communicator has ${describeValue(nRanks)} ranks, which must be a whole number above the ${bootstrap.nRanks} that there are`,
+      `grow: the new communicator has ${describeValue(nRanks)} ranks, which must be a whole number above the present ${bootstrap.nRanks}`,
     );
   }
   const secret = secretOf(origin.facts.id);
@@ -47,7 +47,7 @@ export async function grow(
   if (other >= 0) {
     throw new InvalidUsageError(
       'CALL_MISMATCH',
-      `rank ${other} grows to ${wishes[other]?.nRanks ?? 0} ranks, rank ${bootstrap.rank} to ${nRanks}, or by another id; all must grow alike`,
+      `rank ${other} grows to ${wishes[other]?.nRanks ?? 0} ranks, rank ${bootstrap.rank} to ${nRanks}, or with another id; all must pass the same`,
       { rank: other },
     );
   }
@@ -81,8 +81,8 @@ export async function grow(
 }
 
 /**
- * The cause for which a rank of the old communicator left the new one: the old network tells an exit from a death, and whose
- * it was.
+ * Error with which a rank of the old communicator left the new one: the old network knows which rank it was, and whether it
+ * exited or died.
  */
 async function oldNews(error: unknown, bootstrap: Bootstrap): Promise<Error | undefined> {
   if (!(error instanceof TcclError) || !(error.code === 'RANK_DIED' || error.code === 'ABORTED') || error.rank === undefined)

@@ -21,14 +21,13 @@ import { Origin, type CommunicatorParts } from './origin.js';
 import { profileFor } from '../algorithms/profile.js';
 
 /**
- * Joins the communicator of all ranks and resolves when all have come. Without options it finds its place by itself:
- * as a thread of spawnRanks(), or from the environment that `tccl run`, mpirun, mpiexec, srun or torchrun gives
- * (docs/guides/launch.md). A process that nothing started as a rank is rank 0 of 1.
+ * Joins the communicator of all ranks; resolves when all have joined. Without options it finds its placement itself: as a
+ * thread of spawnRanks(), or from the environment of `tccl run`, mpirun, mpiexec, srun or torchrun (docs/guides/launch.md). A
+ * process that was not started as a rank is rank 0 of 1.
  *
- * @throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`, `UNKNOWN_NAME`;
- *   InvalidUsageError `ENVIRONMENT`, `RANK_UNKNOWN`, `RANK_COUNT_MISMATCH`, `RANK_DUPLICATE`, `DEVICE_DUPLICATE`,
- *   `VERSION_MISMATCH` (every rank gets the same); TimeoutError `RANK_MISSING` with the ranks that did not come;
- *   SystemError `NETWORK`, `OUT_OF_MEMORY`.
+ * @throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`, `UNKNOWN_NAME`; InvalidUsageError `ENVIRONMENT`,
+ *   `RANK_UNKNOWN`, `RANK_COUNT_MISMATCH`, `RANK_DUPLICATE`, `DEVICE_DUPLICATE`, `VERSION_MISMATCH` (the same on every rank);
+ *   TimeoutError `RANK_MISSING` with the ranks that did not join; SystemError `NETWORK`, `OUT_OF_MEMORY`.
  */
 export function init(options: InitOptions = {}): Promise<Communicator> {
   return ledToCaller(join(options).then((parts) => new Communicator(parts)));
@@ -67,7 +66,7 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
     );
     tellOfDoubts(bootstrap, facts, doubt, options);
     segment.ranks.setState(rankStates.ready);
-    // Nobody may look for the dead before all are marked as living.
+    // No rank may test liveness before all are marked as alive.
     await bootstrap.barrier();
     return parts;
   } catch (error) {
@@ -78,7 +77,7 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
   }
 }
 
-/** Moves this thread to the NUMA node that its memory should come from, where there is a choice. */
+/** Moves this thread to the NUMA node of its memory, if there are several. */
 function wayHome(
   { localRank, localRanks }: Bootstrap,
   libc: Libc | undefined,

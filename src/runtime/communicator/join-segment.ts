@@ -6,10 +6,10 @@ import { reaches } from '../device/rank-lines.js';
 import { MAX_LOCAL_RANKS, Segment } from '../device/segment.js';
 import { createMemoryFile, memoryFilePath } from '../device/shared-memory.js';
 
-/** A rank's segment, and why ranks of one host do not share one where they don't. */
+/** A rank's segment, and the reason if ranks of one host do not share it. */
 export interface Joined {
   readonly segment: Segment;
-  /** True if every rank of this host is in `segment`. */
+  /** True if every rank of this host uses `segment`. */
   readonly shared: boolean;
   readonly reason: string | undefined;
 }
@@ -20,27 +20,30 @@ interface Offer {
   readonly reason?: string;
 }
 
-/** Result of joining at a rank. */
+/** A rank's result of joining. */
 interface Outcome {
   readonly reason?: string;
   readonly whereabouts?: Whereabouts;
 }
 
-/** Features that may be used; ranks may differ. */
+/** Allowed features; ranks may differ. */
 export interface Allowed {
-  /** Memory that processes share. */
+  /** Memory shared between processes. */
   readonly sharedMemory: boolean;
-  /** Reading what others have in private memory. */
+  /** Reading other ranks' private memory. */
   readonly peerMemory: boolean;
 }
 
-/** The memory that a thread was started with serves its first communicator; the others are mapped, as in processes. */
+/**
+ * True once the memory that this thread was started with is used. It serves the thread's first communicator; others map
+ * memory, as in processes.
+ */
 let threadMemoryTaken = false;
 
 /**
- * Brings the ranks of one host into one segment: threads through the memory that they were started with, processes
- * through a memory file that the first of them makes. When one of them cannot, none shares, and all know why.
- * Every rank of the host calls it.
+ * Brings the ranks of one host into one segment: threads through the memory that they were started with, processes through a
+ * memory file that the first rank creates. If one of them cannot join, none shares memory, and all get the reason. Every rank
+ * of the host calls it.
  */
 export async function joinSegment(
   bootstrap: Bootstrap,
@@ -110,21 +113,21 @@ function whereaboutsIn(loaded: Loaded, { peerMemory }: Allowed): Whereabouts | u
   return peerMemory && 'libc' in loaded ? whereabouts(loaded.libc) : undefined;
 }
 
-/** Finds out whether the ranks can read each other's private memory; all must, or it is as if none could. */
+/** Tests whether the ranks can read each other's private memory. It is used only if all can. */
 function seePeers(segment: Segment, loaded: Loaded, others: readonly (Whereabouts | undefined)[]): void {
   const known = others.filter((other) => other !== undefined);
   if ('libc' in loaded && known.length === others.length) segment.peerMemory = new PeerMemory(segment.ranks, loaded.libc, known);
   else segment.ranks.setReach(reaches.notAll);
 }
 
-/** The memory file of the host, or why there can be none. */
+/** Creates the memory file of the host, or returns why it cannot. */
 function makeFile(
   libc: Libc | undefined,
   nLocalRanks: number,
 ): { readonly file?: { fd: number; bytes: number }; readonly reason?: string } {
   if (libc === undefined) return {};
   if (nLocalRanks > MAX_LOCAL_RANKS)
-    return { reason: `a host's memory has room for ${MAX_LOCAL_RANKS} ranks, not for ${nLocalRanks}` };
+    return { reason: `shared memory of a host has room for ${MAX_LOCAL_RANKS} ranks, not for ${nLocalRanks}` };
   try {
     return { file: createMemoryFile(libc) };
   } catch (error) {

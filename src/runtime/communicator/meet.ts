@@ -15,10 +15,10 @@ import type { InitOptions } from './init-options.js';
 
 export const DEFAULT_INIT_TIMEOUT_MS = 60_000;
 
-/** A place, with the id where init() was given one as such. */
+/** A placement, with the id if init() was given a UniqueId. */
 export type GivenPlace = ThreadPlacement & { readonly id?: UniqueId };
 
-/** This rank's place, as init() was given it, or as its launcher tells it. */
+/** This rank's placement, from the options of init() or from its launcher. */
 export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment): GivenPlace {
   const id = commId instanceof UniqueId ? commId : undefined;
   if (commId !== undefined && id === undefined && typeof commId !== 'string') {
@@ -54,7 +54,7 @@ export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment)
   };
 }
 
-/** Opens the root where this rank is to do so, and connects. */
+/** Opens the root if this rank must, and connects. */
 export async function meet(
   place: GivenPlace,
   options: InitOptions,
@@ -85,7 +85,7 @@ export async function meet(
       device: options.device,
       hostId: network.hostId,
       timeoutMs,
-      // Another process may have opened the root of an id that was given; of all others it is rank 0.
+      // With a given id, another process may have opened the root; otherwise rank 0 has.
       rankOfRoot: id.origin === 'root' && (place.id !== undefined || place.commId !== undefined) ? undefined : 0,
       interfaceName: network.interfaceName,
       family: network.family,
@@ -97,12 +97,12 @@ export async function meet(
   }
 }
 
-/** Pause until an unknown name is looked up again. */
+/** Interval between lookups of an unknown host name. */
 const LOOK_UP_AGAIN_MS = 500;
 
 /**
- * Ranks may start before the name of rank 0's host is known, as where a cluster makes names and containers at once: they
- * look again until their time is up. Rank 0 says so, in case the name is misspelt.
+ * Retries while the name of rank 0's host is unknown, because some clusters create names and containers at the same time.
+ * Rank 0 warns, in case the name is misspelt.
  */
 async function whenNameIsKnown<Result>(
   read: () => Promise<Result>,
@@ -116,7 +116,7 @@ async function whenNameIsKnown<Result>(
     } catch (error) {
       if (!isUnknownName(error) || performance.now() + LOOK_UP_AGAIN_MS > end) throw error;
       if (times === 0 && rank === 0) {
-        const text = `${describeError(error)}; looking again for ${timeoutMs / 1000} s`;
+        const text = `${describeError(error)}; retrying for ${timeoutMs / 1000} s`;
         onWarning(text);
       }
     }
@@ -125,13 +125,13 @@ async function whenNameIsKnown<Result>(
   }
 }
 
-/** True if a name server knows no such name, or none answered: either may be otherwise soon. */
+/** True if a name server does not know the name, or none answered: both may change soon. */
 function isUnknownName(error: unknown): boolean {
   const { cause } = error as { readonly cause?: NodeJS.ErrnoException };
   return error instanceof TcclError && error.code === 'NETWORK' && (cause?.code === 'ENOTFOUND' || cause?.code === 'EAI_AGAIN');
 }
 
-/** Reads an id; an error about an id from a variable names the variable. */
+/** Parses an id; errors about an id from a variable name the variable. */
 async function readId(text: string, place: GivenPlace, options: InitOptions, network: BootstrapEnvironment): Promise<UniqueId> {
   try {
     return await UniqueId.read(text, network.commSecret);

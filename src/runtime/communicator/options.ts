@@ -10,51 +10,48 @@ export type Protocol = (typeof protocols)[number];
 
 /** Settings of a communicator from the environment. `algorithm` must be the same on all ranks. */
 export interface RuntimeSettings {
-  /** TCCL_ALGO: the algorithm of every operation, or undefined to choose by size and place. */
+  /** TCCL_ALGO: the algorithm of every operation; undefined to choose by size and placement. */
   readonly algorithm: Algorithm | undefined;
-  /** TCCL_PROTO: the protocol of every ring, or undefined to choose by size. All ranks must say the same. */
+  /** TCCL_PROTO: the protocol of every ring; undefined to choose by size. The same on all ranks. */
   readonly protocol: Protocol | undefined;
   /** TCCL_SHM_DISABLE=1: processes exchange data over sockets even on one host. */
   readonly sharedMemory: boolean;
   /** TCCL_CMA_DISABLE=1: ranks of a host do not read each other's private memory; docs/notes/transports.md. */
   readonly peerMemory: boolean;
-  /** TCCL_MACHINE_CODE_DISABLE=1: nothing is done by machine code of our own; docs/architecture.md. */
+  /** TCCL_MACHINE_CODE_DISABLE=1: use no machine code of our own; docs/architecture.md. */
   readonly machineCode: boolean;
-  /** TCCL_IGNORE_CPU_AFFINITY=1: memory is taken from the NUMA node whatever cores of it this process was given. */
+  /** TCCL_IGNORE_CPU_AFFINITY=1: take memory from the NUMA node regardless of this process's CPU affinity. */
   readonly ignoreAffinity: boolean;
   /**
-   * TCCL_TIMEOUT: seconds that an operation may wait for other ranks, as far as this one runs (watch-clock.ts); 0 for
-   * ever. Default 600.
+   * TCCL_TIMEOUT: seconds that an operation may wait for other ranks, not counting time while this process is stopped
+   * (watch-clock.ts); 0 means no limit. Default 600.
    */
   readonly timeoutMs: number;
   /**
-   * TCCL_HEARTBEAT: seconds after which a host that answers nothing counts as gone (bootstrap/liveness.ts); 0 for
-   * never. Default 10.
+   * TCCL_HEARTBEAT: seconds after which an unresponsive host counts as gone (bootstrap/liveness.ts); 0 means never. Default
+   * 10.
    */
   readonly heartbeatMs: number;
-  /** TCCL_WARN_AFTER: seconds after which a rank that waits for others says so; 0 never. Default 30. */
+  /** TCCL_WARN_AFTER: seconds after which a rank that waits for others warns; 0 means never. Default 30. */
   readonly warnAfterMs: number;
-  /**
-   * TCCL_TRACE: where the ranks of this host write what they did when; `%h` stands for the host's name.
-   * docs/guides/feedback.md.
-   */
+  /** TCCL_TRACE: file for the trace of this host's ranks; `%h` stands for the host's name. docs/guides/feedback.md. */
   readonly tracePath: string | undefined;
   /** TCCL_DEBUG, TCCL_DEBUG_SUBSYS, TCCL_DEBUG_FILE. */
   readonly debug: DebugSettings;
-  /** All variables of ours that are set, but for those of launchers. */
+  /** All our variables that are set, except those of launchers. */
   readonly variables: Readonly<Record<string, string>>;
-  /** Unknown variables whose names begin like ours. */
+  /** Unknown variables with our prefix. */
   readonly unknown: readonly UnknownVariable[];
 }
 
-/** Variables that launchers set, which are no wish of the user. */
+/** Variables that launchers set, not the user. */
 const ofLaunchers = /^TCCL_(RANK|NRANKS|LOCAL_RANK|LOCAL_NRANKS|COMM_ID|COMM_SECRET)$/;
 
 const DEFAULT_TIMEOUT_SECONDS = 600;
 const DEFAULT_HEARTBEAT_SECONDS = 10;
 const DEFAULT_WARN_AFTER_SECONDS = 30;
 
-/** Reads the settings from an environment. Throws `ENVIRONMENT`, naming the variable. */
+/** Reads the settings from an environment. Throws `ENVIRONMENT` with the variable's name. */
 export function runtimeSettings(env: Environment): RuntimeSettings {
   return {
     algorithm: named(env, 'TCCL_ALGO', algorithms),
@@ -85,7 +82,7 @@ function debugSettings(env: Environment): DebugSettings {
   return { level: known, subsystems: subsystems(env), file: value(env, 'TCCL_DEBUG_FILE') };
 }
 
-/** As NCCL has it: a list of names; `ALL`; `^` before the first: all but those. */
+/** Parses a list as NCCL does: names; `ALL`; a leading `^` means all except these. */
 function subsystems(env: Environment): Set<DebugSubsystem> {
   const text = value(env, 'TCCL_DEBUG_SUBSYS')?.toUpperCase() ?? 'INIT,GRAPH,TUNING,NET,ENV';
   const inverted = text.startsWith('^');
@@ -116,7 +113,7 @@ function named<T extends string>(env: Environment, name: string, names: readonly
     throw malformed(
       env,
       name,
-      `one of ${names.join(', ')}${isList ? ': lists and ^, which NCCL has, have no meaning here' : didYouMean(text, names)}`,
+      `one of ${names.join(', ')}${isList ? '; lists and ^ are not supported' : didYouMean(text, names)}`,
     );
   }
   return found;

@@ -16,39 +16,39 @@ import { dataHost } from '../algorithms/open-network.js';
 import type { InitOptions } from './init-options.js';
 import type { RuntimeSettings } from './options.js';
 
-/** What a communicator is made of. */
+/** Parts of a communicator. */
 export interface CommunicatorParts {
   readonly origin: Origin;
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly engine: CompositeEngine;
   readonly thread: ChosenEngine['thread'];
-  /** Connects ranks that share no memory, for messages between two of them. */
+  /** Connects ranks that share no memory, for messages between two ranks. */
   readonly openTransport: (bySystemCalls: boolean) => Transport;
-  /** By rank. */
+  /** Facts by rank. */
   readonly facts: readonly RankFacts[];
-  /** Cores that the ranks of this host may use together. */
+  /** Number of cores that the ranks of this host may use together. */
   readonly nCores: number;
   readonly config: CommunicatorConfig;
 }
 
-/** What one init() found out, for the communicator that it makes and all that come from it. */
+/** Results of one init(), for its communicator and all that come from it. */
 export interface OriginFacts {
   readonly segment: Segment;
-  /** Whether all ranks of this host share the segment. */
+  /** True if all ranks of this host share the segment. */
   readonly shared: boolean;
   readonly libc: Libc | undefined;
   readonly settings: RuntimeSettings;
   readonly network: BootstrapEnvironment;
   readonly id: UniqueId;
-  /** For ranks that join later. */
+  /** Joins a communicator with new ranks, for grow(). */
   readonly join: (options: InitOptions) => Promise<CommunicatorParts>;
   readonly options: InitOptions;
 }
 
 /**
- * Where communicators come from: one init(), whose segment they all use. It stands until the last of them is closed,
- * whichever that is: a child outlives its parent.
+ * Origin of communicators: one init(), whose segment all of them use. It stays until the last of them is closed, which need
+ * not be the first one: a child may outlive its parent.
  */
 export class Origin {
   #users = 0;
@@ -56,10 +56,10 @@ export class Origin {
   constructor(readonly facts: OriginFacts) {}
 
   /**
-   * Makes the parts of a communicator, which connects its ranks for data. All its ranks call it.
+   * Makes the parts of a communicator and connects its ranks for data. All its ranks call it.
    *
    * @param facts by rank
-   * @param signal ends a set-up that takes too long
+   * @param signal aborts a set-up that takes too long
    */
   async assemble(
     bootstrap: Bootstrap,
@@ -99,13 +99,13 @@ export class Origin {
     return { origin: this, bootstrap, team, engine, thread, openTransport, facts, nCores, config };
   }
 
-  /** Counts a communicator. */
+  /** Counts one more communicator. */
   use(): void {
     this.#users++;
     this.facts.segment.communicators++;
   }
 
-  /** Counts one less; after the last, this rank leaves the segment. */
+  /** Counts one communicator less; after the last one, this rank leaves the segment. */
   leave(): void {
     this.facts.segment.communicators--;
     if (--this.#users === 0) this.facts.segment.close();

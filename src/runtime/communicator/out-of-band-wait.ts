@@ -12,9 +12,9 @@ export interface OutOfBandWaitParts {
 }
 
 /**
- * Who holds up a call out of band: ranks that have not made it, or that stand still in the middle of it. A rank knows whose
- * messages it waits for; those it asks, on the bootstrap network and in memory that they share, whether they wait, too.
- * See HoldUps.
+ * Finds the ranks that hold up an out-of-band call: those that have not made it, or that are stuck in it. A rank knows whose
+ * messages it waits for, and asks those ranks, over the bootstrap network and in shared memory, whether they wait too. See
+ * HoldUps.
  */
 export class OutOfBandWait {
   readonly #bootstrap: Bootstrap;
@@ -28,7 +28,7 @@ export class OutOfBandWait {
   readonly #looks: NodeJS.Timeout;
   #isOver = false;
 
-  /** @param findBehind the ranks of this host that are known not to have made the call */
+  /** @param findBehind returns the ranks of this host that are known not to have made the call */
   constructor({ bootstrap, team, waitLine }: OutOfBandWaitParts, timeoutMs: number, findBehind: () => number[] = () => []) {
     this.#bootstrap = bootstrap;
     this.#team = team;
@@ -45,16 +45,13 @@ export class OutOfBandWait {
     });
   }
 
-  /**
-   * The ranks that hold it up, as far as that is known: those that have not called, whatever they do, before those that
-   * stand still.
-   */
+  /** The ranks that hold the call up, as far as known: ranks that have not made the call come before ranks that are stuck. */
   late(): number[] {
     const behind = this.#findBehind();
     return this.#holdUps.find(behind.length > 0 ? this.#peersOf(behind) : this.#awaited(), this.#timeoutMs);
   }
 
-  /** Ranks that hold it up, with what they wait in as far as they have said. */
+  /** Text with the ranks that hold the call up and what they reported to be waiting for. */
   describe(late: readonly number[]): string {
     return describeLate(late, (rank) => this.#holdUps.doing(rank));
   }
@@ -86,10 +83,10 @@ export class OutOfBandWait {
     return ranks.flatMap((rank) => (rank === this.#bootstrap.rank ? [] : (this.#peers[rank] ?? [])));
   }
 
-  /** It may make this call, or another one, and share memory with this rank. */
+  /** The rank may be in this call or another one, and may share memory with this rank. */
   #await(rank: number): readonly Awaited[] {
     const { localRanks } = this.#bootstrap;
-    // Where the ranks of a host share no memory, each is a team of its own.
+    // If the ranks of a host share no memory, each is a team of its own.
     const local = this.#team.nLocalRanks === localRanks.length ? localRanks.indexOf(rank) : -1;
     return [
       { peer: rank, heardWaits: () => this.#line.answer(rank) },

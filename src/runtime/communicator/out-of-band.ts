@@ -10,28 +10,28 @@ import { closedTooEarly } from '../algorithms/team-error.js';
 import { longWait, type WaitLimits } from '../progress/wait-limits.js';
 import { afterWatching } from '../progress/watch-clock.js';
 
-/** What calls out of band need of their communicator. */
+/** The parts of a communicator that out-of-band calls use. */
 export interface OutOfBandParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly limits: WaitLimits;
-  /** On which ranks that share no memory ask each other what they do in other calls. */
+  /** Queries to ranks that share no memory about their own waits. */
   readonly waitLine: WaitLine | undefined;
-  /** Told once of each call that waits for long. */
+  /** Called once for each call that waits for long. */
   readonly warn: (text: string) => void;
-  /** Throws what ended the communicator, if something has. */
+  /** Throws the error that ended the communicator, if it has failed. */
   readonly checkAlive: () => void;
-  /** Ends the communicator for an error, and gives the error to throw. */
+  /** Ends the communicator with an error, and returns the error to throw. */
   readonly fail: (error: unknown) => unknown;
 }
 
 /**
- * Calls that all ranks make out of band (split, shrink, grow, window), over the bootstrap's network: one after the other, and
- * each ends when a rank that it needs is gone.
+ * Calls of all ranks over the bootstrap network (split, shrink, grow, window). They run one after the other; each ends when a
+ * rank that it needs has gone.
  */
 export class OutOfBandCalls {
   readonly #parts: OutOfBandParts;
-  /** Ends with the last call. */
+  /** Resolves when the last call ends. */
   #last: Promise<void> = Promise.resolve();
 
   constructor(parts: OutOfBandParts) {
@@ -39,8 +39,8 @@ export class OutOfBandCalls {
   }
 
   /**
-   * Does what needs all ranks. A failure ends the communicator, as in other calls, unless it only means that this call
-   * cannot be.
+   * Runs a call that needs all ranks. A failure ends the communicator, as in other calls, unless only this call is
+   * impossible.
    */
   withAll<T>(
     name: string,
@@ -65,7 +65,7 @@ export class OutOfBandCalls {
     });
   }
 
-  /** Does what needs all ranks that are left. A failure ends this call only. */
+  /** Runs a call that needs all remaining ranks. A failure ends this call only. */
   withRest<T>(
     name: string,
     { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: { readonly timeoutMs?: number | undefined },
@@ -86,7 +86,7 @@ export class OutOfBandCalls {
     });
   }
 
-  /** After what was begun before, whatever became of it. */
+  /** Runs `work` after all earlier calls, whether they failed or not. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#last.then(work);
     this.#last = turn.then(
@@ -96,12 +96,12 @@ export class OutOfBandCalls {
     return ledToCaller(turn);
   }
 
-  /** Resolves when those begun so far have ended. */
+  /** Resolves when all calls so far have ended. */
   ended(): Promise<void> {
     return this.#last;
   }
 
-  /** Says that a call waits, unless it ends before. Returns a function to call then. */
+  /** Warns if the call takes long. Returns a function that cancels the warning. */
   #warnLater(name: string, timeoutMs: number, wait: OutOfBandWait): () => void {
     const {
       bootstrap: { rank },
@@ -112,24 +112,24 @@ export class OutOfBandCalls {
     return afterWatching(warnAfterMs, () => warn(longWait(rank, warnAfterMs, name, wait.describe(wait.late()))));
   }
 
-  /** The ranks of this host that have not made this rank's latest call. */
+  /** Ranks of this host that have not made this rank's latest call. */
   #behind(calls: number): number[] {
     const { team, bootstrap } = this.#parts;
     return team.findBehind(calls).map((local) => bootstrap.localRanks[local] ?? local);
   }
 
-  /** What a rank of this host ended the communicator with: it may be gone before the network tells. */
+  /** Error with which a rank of this host ended the communicator; it may be known here before the network reports it. */
   #lastWords(): Error | undefined {
     const { team, bootstrap } = this.#parts;
     const words = team.lastWords();
     return words === undefined ? undefined : unpackReason(words, bootstrap.rank);
   }
 
-  /** Throws where a rank that has not made this rank's latest call never will. */
+  /** Throws if a rank that has not made this rank's latest call cannot make it any more. */
   #checkPresence(calls: number): void {
     const { team, bootstrap, checkAlive } = this.#parts;
     checkAlive();
-    // Who had all it needed from the others waits for those who had not, in what follows from it.
+    // A rank that already has its data from the failed rank now waits for those that lack theirs.
     if (bootstrap.failure !== undefined) throw bootstrap.failure;
     const rankOf = (local: number): number => bootstrap.localRanks[local] ?? local;
     const dead = team.findDead();
@@ -139,12 +139,12 @@ export class OutOfBandCalls {
   }
 }
 
-/** How often a rank that waits for others out of band looks whether they can still come. */
+/** Interval at which a waiting rank checks whether the others can still arrive. */
 const LOOK_EVERY_MS = 20;
 
 /**
- * What `work` gives, unless a rank that it needs cannot come any more (`check` throws) or time is over. `work` gets a
- * signal of that, and may tell more precisely what it waited for.
+ * Returns the result of `work`, unless `check` throws because a needed rank is gone, or time is up. A signal tells `work`,
+ * which may report more precisely what it waited for.
  */
 async function whileOthersCan<T>(
   name: string,
@@ -174,12 +174,12 @@ async function whileOthersCan<T>(
   }
 }
 
-/** The error for ranks that have not called, or do not go on with it, as far as that is known. */
+/** Error that names the ranks that have not made the call, or are stuck in it, as far as known. */
 function tooLate(name: string, timeoutMs: number, wait: OutOfBandWait): TimeoutError {
   const late = wait.late();
   return new TimeoutError(
     'TIMEOUT',
-    `${name} waited ${timeoutMs / 1000} s in vain for ${wait.describe(late)} (it was not called there, or gets no further)`,
+    `${name} waited ${timeoutMs / 1000} s for ${wait.describe(late)} (it was not called there, or makes no progress)`,
     { ranks: late },
   );
 }

@@ -3,13 +3,13 @@ import type { NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 
-/** An array that consists of a part a rank: rank r's are `counts[r]` elements from `displacements[r]` on. */
+/** An array with one part for each rank: rank r's part is `counts[r]` elements from `displacements[r]` on. */
 export interface Parts {
-  /** The array that has all parts. */
+  /** The array that contains all parts. */
   readonly array: NumericArray;
-  /** Numbers of elements: an array of numbers or an integer array, such as an Int32Array. */
+  /** Numbers of elements, as an array of numbers or an integer array such as an Int32Array. */
   readonly counts: ArrayLike<number>;
-  /** Default: one part behind the other. */
+  /** Start of each part. Default: one part after the other. */
   readonly displacements?: ArrayLike<number> | undefined;
 }
 
@@ -18,7 +18,7 @@ const partsNames: readonly string[] = Object.keys({ array: true, counts: true, d
   true
 >);
 
-/** Refuses what is no description of parts: a bare array for one. */
+/** Throws unless `parts` has the form of Parts; a bare array, for example, does not. */
 export function checkParts(call: string, which: string, parts: unknown): void {
   if (typeof parts === 'object' && parts !== null && 'array' in parts && 'counts' in parts) {
     const unknown = Object.keys(parts).find((name) => !partsNames.includes(name));
@@ -34,13 +34,13 @@ export function checkParts(call: string, which: string, parts: unknown): void {
   );
 }
 
-/** Refuses counts that are not one whole number from 0 a rank. Returns a copy, which the caller's changes do not reach. */
+/** Throws unless `counts` has one whole number from 0 for each rank. Returns a copy, so that later changes have no effect. */
 export function checkCounts(call: string, given: ArrayLike<number>, nRanks: number): readonly number[] {
   const counts = checkList(call, 'counts', given);
   if (counts.length !== nRanks) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `${call}: there are ${String(counts.length)} counts for ${String(nRanks)} ranks; pass one a rank`,
+      `${call}: there are ${String(counts.length)} counts for ${String(nRanks)} ranks; pass one for each rank`,
     );
   }
   for (let rank = 0; rank < nRanks; rank++) {
@@ -56,8 +56,8 @@ export function checkCounts(call: string, given: ArrayLike<number>, nRanks: numb
 }
 
 /**
- * Offset of each rank's part: the displacements that the caller gave, or one part behind the other. Refuses parts
- * that do not fit into the array, and, of an output, parts that overlap.
+ * Start of each rank's part: the caller's displacements, or one part after the other. Throws if parts exceed the array or if
+ * parts of an output overlap.
  */
 export function checkDisplacements(
   call: string,
@@ -74,7 +74,7 @@ export function checkDisplacements(
   if (displacements.length !== counts.length) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `${call}: there are ${String(displacements.length)} displacements for ${String(counts.length)} ranks; pass one a rank`,
+      `${call}: there are ${String(displacements.length)} displacements for ${String(counts.length)} ranks; pass one for each rank`,
     );
   }
   displacements.forEach((from, rank) => {
@@ -90,7 +90,7 @@ export function checkDisplacements(
   return displacements;
 }
 
-/** As an ordinary array: sums of a typed array's elements need not fit into it. */
+/** Copies to an ordinary array, because sums may not fit into the typed array's elements. */
 function checkList(call: string, what: string, list: unknown): readonly number[] {
   if (Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView)))
     return Array.from(list as ArrayLike<number>);
@@ -100,26 +100,26 @@ function checkList(call: string, what: string, list: unknown): readonly number[]
   );
 }
 
-/** Elements of all parts. */
+/** Sum of the counts. */
 export function total(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** Number of elements that the parts span. */
+/** Number of elements from the array's start to the end of the last part. */
 export function extent(counts: readonly number[], displacements: readonly number[]): number {
   return counts.reduce((end, count, rank) => (count === 0 ? end : Math.max(end, (displacements[rank] ?? 0) + count)), 0);
 }
 
 // ── parts apart ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A rank's part, as bytes of the memory in which its array lies. */
+/** A rank's part, as a range of bytes in the array's memory. */
 interface Stretch {
   readonly rank: number;
   readonly from: number;
   readonly to: number;
 }
 
-/** Refuses two parts of an output that share elements: which of them would win is left to chance. */
+/** Throws if two parts of an output share elements: which one is written last would be left to chance. */
 function checkPartsApart(call: string, array: NumericArray, counts: readonly number[], displacements: readonly number[]): void {
   let left: Stretch | undefined;
   for (const right of stretchesOf(array, counts, displacements)) {
@@ -134,8 +134,8 @@ function checkPartsApart(call: string, array: NumericArray, counts: readonly num
 }
 
 /**
- * Refuses an input that shares elements with a part of the output, other than as this rank's part of it. Between the parts
- * it may lie.
+ * Throws if an input shares elements with a part of the output, unless it is this rank's part. The input may lie between the
+ * parts.
  */
 export function checkInputApart(
   call: string,
@@ -157,7 +157,7 @@ export function checkInputApart(
   );
 }
 
-/** Refuses a part of the input that shares elements with a part of the output. They may lie between each other. */
+/** Throws if a part of the input shares elements with a part of the output. Parts of both may alternate. */
 export function checkAllApart(
   call: string,
   send: NumericArray,
@@ -177,7 +177,7 @@ export function checkAllApart(
   );
 }
 
-/** The parts that have elements, from the first in memory to the last. */
+/** The parts that have elements, in the order of their addresses. */
 function stretchesOf(
   { byteOffset, BYTES_PER_ELEMENT }: NumericArray,
   counts: readonly number[],
@@ -192,8 +192,8 @@ function stretchesOf(
 }
 
 /**
- * A part of the input and one of the output that share bytes. Those of the input may overlap each other, those of the
- * output not.
+ * A part of the input and a part of the output that share bytes. Parts of the input may overlap each other, those of the
+ * output may not.
  */
 function firstOverlap(
   inputs: readonly Stretch[],
@@ -201,7 +201,7 @@ function firstOverlap(
 ): { input: Stretch; output: Stretch; bytes: number } | undefined {
   let next = 0;
   for (const input of inputs) {
-    // Inputs further on begin no earlier.
+    // Later inputs begin no earlier.
     let output = outputs[next];
     while (output !== undefined && output.to <= input.from) output = outputs[++next];
     if (output !== undefined && output.from < input.to) {

@@ -5,9 +5,9 @@ export interface Registration {
   /** The registered array. */
   readonly array: NumericArray;
   /**
-   * True if calls work on the array where it lies, which only arrays from alloc(), and views of them, make possible. For
-   * all others registering changes nothing: memory that JavaScript has already cannot be shared later, so such arrays go
-   * through staging, registered or not.
+   * True if calls work on the array without copies, which needs an array from alloc() or a view of one. For all others
+   * registration changes nothing: existing JavaScript memory cannot be shared later, so such arrays are copied through
+   * staging.
    */
   readonly zeroCopy: boolean;
 }

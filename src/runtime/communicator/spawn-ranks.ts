@@ -15,15 +15,14 @@ const optionNames = Object.keys({
 } satisfies Record<keyof SpawnRanksOptions, true>);
 
 /**
- * Runs ranks as threads of this process, each on `module`, and resolves when all have ended well. The code of a rank
- * is that of a process: init() finds its place. Threads share memory where processes need FFI for it; they also share
- * one process's limits and fate.
+ * Runs ranks as threads of this process, each on `module`, and resolves when all have ended without error. Ranks run the same
+ * code as in processes: init() finds their placement. Threads share memory even without FFI, which processes need for it;
+ * they also share one process's limits and crashes.
  *
- * @param module a path (relative ones to the working directory) or a `file:` URL, or its text as `import.meta.resolve` gives it
- * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE`, `UNKNOWN_NAME` before anything runs; RemoteError
- *   `RANK_DIED` when a
- *   rank threw or exited with another code than 0: `rank` says which, `cause` is its error with its own stack, and the
- *   other threads have ended (after `graceMs` they were terminated); SystemError `OUT_OF_MEMORY`, `NETWORK`
+ * @param module a path (relative ones to the working directory), a `file:` URL, or its text as `import.meta.resolve` returns it
+ * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE`, `UNKNOWN_NAME` before anything runs; SystemError
+ *   `OUT_OF_MEMORY`, `NETWORK`; RemoteError `RANK_DIED` when a rank threw or exited with a code other than 0: `rank` is its
+ *   number, `cause` its error with its own stack; the other threads have ended by then (terminated after `graceMs`)
  *
  * @example
  * await spawnRanks(4, new URL('./rank.js', import.meta.url), { args: ['--epochs', '3'] });

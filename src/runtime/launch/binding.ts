@@ -5,8 +5,8 @@ import { InvalidUsageError } from '../../errors.js';
 export type BindingUnit = 'core' | 'numa';
 
 /**
- * The CPUs of each rank, as taskset(1) takes them (`0,64`). Ranks get cores in order; NUMA nodes are filled one after
- * the other, so that neighbours in rank are neighbours in memory. Only CPUs that this process may use are given out.
+ * The CPUs of each rank, in the form of taskset(1) (`0,64`). Ranks get cores in order; NUMA nodes are filled one after the
+ * other, so that ranks with adjacent numbers share memory. Only CPUs that this process may use are assigned.
  *
  * @param root where /proc and /sys are, `/` on a real machine
  * @throws InvalidUsageError `UNSUPPORTED` when there are more ranks than cores
@@ -28,7 +28,7 @@ export function bindRanks(unit: BindingUnit, nRanks: number, root = '/'): string
   });
 }
 
-/** The hardware threads of each core that has one we may use, in order of the first. */
+/** The hardware threads of each core with at least one allowed CPU, ordered by the first. */
 function readCores(root: string, allowed: ReadonlySet<number>): number[][] {
   const cores = new Map<string, number[]>();
   for (const cpu of [...allowed].sort((a, b) => a - b)) {

@@ -9,17 +9,17 @@ export function value(env: Environment, name: string): string | undefined {
   return env[name] === '' ? undefined : env[name];
 }
 
-/** The whole number that a text is, or undefined: decimal digits only, at most nine; `0x10`, `1e3`, ` 1`, `-1` are none. */
+/** Parses a whole number: decimal digits only, at most nine. Undefined for `0x10`, `1e3`, ` 1` and `-1`. */
 export function wholeNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }
 
-/** Error of a wrong value in the environment. */
+/** Error about a wrong value in the environment. */
 export function environmentError(message: string): InvalidUsageError {
   return new InvalidUsageError('ENVIRONMENT', message);
 }
 
-/** Says which value is wrong and what belongs there. */
+/** Error with the wrong value and the expected form. */
 export function malformed(env: Environment, name: string, expected: string): InvalidUsageError {
   return environmentError(`${name}=${printable(env[name] ?? '')} is not ${expected}`);
 }

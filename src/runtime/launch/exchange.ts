@@ -5,13 +5,13 @@ import type { Patience, Placement } from './place.js';
 import { isPrivate, passThroughDirectory } from './session-directory.js';
 
 /**
- * Passes a text from rank 0 to all ranks by means of their launcher, so that they can meet where nobody gave them an
- * address: through the key-value store of MPICH's launcher (any number of hosts), or through a file in the private
- * directory that Open MPI's and PRRTE's make for each job (one host). All ranks call it, as often as each other.
+ * Passes a text from rank 0 to all ranks through their launcher, so that they can meet without a given address: through the
+ * key-value store of MPICH's launcher (any number of hosts), or through a file in the private directory that Open MPI and
+ * PRRTE create for each job (one host). All ranks call it equally often.
  *
  * @param make called on rank 0 only
- * @throws InvalidUsageError `RANK_UNKNOWN` when the launcher has no such means: it says what to set;
- *   TimeoutError `RANK_MISSING` when other ranks don't come
+ * @throws InvalidUsageError `RANK_UNKNOWN` when the launcher has no such means, with the variable to set; TimeoutError
+ *   `RANK_MISSING` when other ranks do not arrive in time
  */
 export async function passThroughLauncher(
   place: Placement,

@@ -1,15 +1,15 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** Reason why a command cannot be run, with the exit codes of shells: 127 and 126. */
+/** Path of a command, or the reason why it cannot run, with the exit codes of shells: 127 and 126. */
 export type Executable =
   | { readonly kind: 'found'; readonly file: string }
   | { readonly kind: 'missing' }
   | { readonly kind: 'not-executable'; readonly file: string };
 
 /**
- * Looks a command up as execvp(3) does: a name with a slash is a path, any other is searched in `path`; a folder that this
- * user may not enter is passed over.
+ * Finds a command like execvp(3): a name with a slash is a path, any other name is searched in `path`; folders that this user
+ * may not enter are skipped.
  */
 export function findExecutable(command: string, path: string): Executable {
   const candidates = command.includes('/') ? [command] : path.split(delimiter).map((directory) => join(directory, command));

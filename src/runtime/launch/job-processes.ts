@@ -2,16 +2,16 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WatchClock } from '../progress/watch-clock.js';
 
-/** Interval at which processes that are being ended are checked, milliseconds. */
+/** Interval of checks whether the signalled processes have ended, milliseconds. */
 const POLL_MS = 10;
 
 /**
- * The processes of a job are those that have some variables in their environment, which its ranks were given and
- * whatever they start inherits, wherever it moves.
+ * Finds the processes of a job by variables in their environment, which its ranks get and every process that they start
+ * inherits.
  *
- * Sessions or process groups would be the usual way, but a session a rank is ruinous: Linux schedules between
- * sessions first (sched_autogroup), so a rank that gives its core away, to let the rank run that it waits for, gets
- * it back at once. 8 bytes among 8 ranks on 2 cores took 7 ms instead of 80 µs.
+ * Sessions or process groups would be the usual way, but one session for each rank is ruinous: Linux schedules between
+ * sessions first (sched_autogroup), so a rank that gives its core away to the rank that it waits for gets the core back
+ * immediately. 8 bytes among 8 ranks on 2 cores took 7 ms instead of 80 µs.
  *
  * A process that clears its environment leaves the job, unless it is a rank.
  */
@@ -22,7 +22,7 @@ export class JobProcesses {
     this.#entries = Object.entries(variables).map(([name, value]) => `\0${name}=${value}\0`);
   }
 
-  /** Their ids; this process is never one of them. None are found while this process has no file descriptor left. */
+  /** Ids of the job's processes, without this process. Empty while this process has no file descriptor left. */
   find(): number[] {
     return namesIn('/proc')
       .filter((name) => /^\d+$/.test(name) && this.#has(name))
@@ -31,14 +31,14 @@ export class JobProcesses {
   }
 
   /**
-   * Signals them all, and `known` also where its environment does not tell: because it was cleared, or is not there yet
-   * while the process becomes another program.
+   * Signals all of them, and `known` even if its environment does not show the job: because it was cleared, or because the
+   * process is just executing another program.
    */
   signal(signal: NodeJS.Signals, known: number): void {
     for (const pid of new Set([known, ...this.find()])) send(pid, signal);
   }
 
-  /** SIGTERM, and SIGKILL for what is still there after the grace time. Resolves when nothing is left. */
+  /** SIGTERM, then SIGKILL for processes that remain after the grace time. Resolves when none is left. */
   async end(graceMs: number): Promise<void> {
     const asked = new Set<number>();
     const clock = new WatchClock(graceMs);
@@ -58,7 +58,7 @@ export class JobProcesses {
       const environment = `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`;
       return this.#entries.every((entry) => environment.includes(entry));
     } catch {
-      return false; // somebody else's, or gone
+      return false; // belongs to another user, or has ended
     }
   }
 }
@@ -75,6 +75,6 @@ function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // Gone meanwhile.
+    // The process has ended meanwhile.
   }
 }

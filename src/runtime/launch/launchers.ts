@@ -5,13 +5,13 @@ export interface Launcher {
   readonly name: string;
   /** Variable with the rank. */
   readonly rank: string;
-  /** Variables with the number of ranks; the first that is set counts. */
+  /** Variables with the number of ranks; the first one that is set is used. */
   readonly nRanks: readonly string[];
   /** Variable with the rank among those on this host. */
   readonly localRank: string;
   /** Variable with the number of ranks on this host, and how to read it where it isn't simply that number. */
   readonly nLocalRanks: { readonly name: string; readonly read?: (env: Environment) => number | undefined };
-  /** True when the variables are there but mean something else. */
+  /** True when the variables are present but mean something else. */
   readonly unless?: (env: Environment) => boolean;
   /** Address where the ranks meet, if the launcher gives one. */
   readonly address?: (env: Environment) => string | undefined;
@@ -27,9 +27,9 @@ const torchrun: Launcher = {
 };
 
 /**
- * Launchers we know, the one that is asked first at the top. Jobs nest (`srun` starts a torchrun or an mpirun on each
- * host, any of them may start `tccl run`), and the variables of the outer one are still there in the inner one's
- * ranks: so whoever can only be the inner one comes before whoever can be the outer one.
+ * Known launchers, in the order in which they are tried. Jobs nest (`srun` starts torchrun or mpirun on each host, and any of
+ * them may start `tccl run`), and the ranks of the inner job still have the variables of the outer one. So launchers that
+ * start inner jobs come before those that start outer jobs.
  */
 export const launchers: readonly Launcher[] = [
   {
@@ -39,7 +39,7 @@ export const launchers: readonly Launcher[] = [
     localRank: 'TCCL_LOCAL_RANK',
     nLocalRanks: { name: 'TCCL_LOCAL_NRANKS' },
   },
-  // The real torchrun, told from variables that somebody named RANK and WORLD_SIZE by hand.
+  // TORCHELASTIC_RUN_ID shows the real torchrun; RANK and WORLD_SIZE alone may be the user's own variables.
   { ...torchrun, unless: (env) => value(env, 'TORCHELASTIC_RUN_ID') === undefined },
   {
     // Open MPI 4's own runtime, and PRRTE in Open MPI 5 (its PMIx library sets these names for MPI jobs).
@@ -58,19 +58,19 @@ export const launchers: readonly Launcher[] = [
     nLocalRanks: { name: 'MPI_LOCALNRANKS' },
   },
   {
-    // PRRTE's own prterun: PMIx tells a process only its rank, the sizes are for those who speak its protocol.
+    // PRRTE's own prterun: PMIx sets only the rank in the environment; the sizes need its protocol.
     name: 'pmix',
     rank: 'PMIX_RANK',
     nRanks: [],
     localRank: 'TCCL_LOCAL_RANK',
     nLocalRanks: { name: 'TCCL_LOCAL_NRANKS' },
-    // Slurm's PMIx plugin: Slurm's own variables say all.
+    // Under Slurm's PMIx plugin, Slurm's own variables contain everything.
     unless: (env) => env['PMIX_NAMESPACE']?.startsWith('slurm.') === true,
   },
   {
     name: 'slurm',
     rank: 'SLURM_PROCID',
-    // SLURM_NTASKS is the job's, not the step's, after `srun --preserve-env`.
+    // After `srun --preserve-env`, SLURM_NTASKS is the job's number, not the step's.
     nRanks: ['SLURM_STEP_NUM_TASKS', 'SLURM_NTASKS', 'SLURM_NPROCS'],
     localRank: 'SLURM_LOCALID',
     nLocalRanks: { name: 'SLURM_STEP_TASKS_PER_NODE', read: slurmTasksOnThisNode },
@@ -80,10 +80,10 @@ export const launchers: readonly Launcher[] = [
 ];
 
 /**
- * Only `srun` starts one process a task. The shell of `sbatch` and the interactive one of `salloc` have SLURM_PROCID=0
- * and the job's SLURM_NTASKS too, but nobody starts the other tasks: taken for rank 0 they would wait for ever. They
- * are steps with an id from Slurm's reserved end of the range (slurm.h: 0xfffffff0 and up, some versions print it
- * signed), or without any.
+ * Only `srun` starts one process for each task. The shell of `sbatch` and the interactive shell of `salloc` also have
+ * SLURM_PROCID=0 and the job's SLURM_NTASKS, but nobody starts the other tasks: such a process would wait forever as rank 0.
+ * Their steps have an id from the reserved end of Slurm's range (slurm.h: 0xfffffff0 and up, printed signed by some
+ * versions), or none.
  */
 function isSlurmTask(env: Environment): boolean {
   const step = value(env, 'SLURM_STEP_ID') ?? value(env, 'SLURM_STEPID');
@@ -91,7 +91,7 @@ function isSlurmTask(env: Environment): boolean {
   return /^\d+$/.test(step) && Number(step) < 0xfffffff0;
 }
 
-/** Reads `2(x3),1` (three hosts with two tasks, one with one) at this host's place in the step. */
+/** Reads `2(x3),1` (three hosts with two tasks, one with one) at this host's position in the step. */
 function slurmTasksOnThisNode(env: Environment): number | undefined {
   const text = env['SLURM_STEP_TASKS_PER_NODE'] ?? '';
   const counts = text.split(',').flatMap((part) => {
@@ -103,8 +103,7 @@ function slurmTasksOnThisNode(env: Environment): number | undefined {
 }
 
 /**
- * One port above torchrun's: on MASTER_PORT itself torchrun's agent (or rank 0) serves its own key-value store for as
- * long as the job runs.
+ * The port above torchrun's: torchrun's agent (or rank 0) serves its own key-value store on MASTER_PORT while the job runs.
  */
 function torchrunAddress(env: Environment): string | undefined {
   const host = value(env, 'MASTER_ADDR');

@@ -4,8 +4,8 @@ import { Transform, type TransformCallback } from 'node:stream';
 const LINE_FEED = 0x0a;
 
 /**
- * Puts a prefix before each line of a byte stream and lets only whole lines through, so that the lines of several
- * streams into one destination never mix. What comes last without a line feed gets one.
+ * Puts a prefix before each line of a byte stream and passes on whole lines only, so that lines of several streams never mix
+ * in one destination. A last line without a line feed gets one.
  *
  * A line is kept in memory until it ends, whatever its length.
  */
@@ -35,7 +35,7 @@ export class LinePrefixer extends Transform {
     done();
   }
 
-  /** All in one buffer: a destination takes one write as a whole. */
+  /** Returns one buffer, because a destination takes one write as a whole. */
   #prefixed(lines: Buffer): Buffer {
     if (this.#prefix.length === 0) return lines;
     const parts: Buffer[] = [];

@@ -3,19 +3,19 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { SystemError } from '../../errors.js';
 
-/** Variables that tell ranks where they meet. */
+/** Variables with the address and the secret of the ranks' meeting point. */
 export type MeetingPoint = Readonly<Record<'TCCL_COMM_ID' | 'TCCL_COMM_SECRET', string>>;
 
-/** Below what the kernel takes for outgoing connections (32768 and up), above what services are known to use. */
+/** Below the kernel's range for outgoing connections (32768 and up), above the ports of known services. */
 const ports = { first: 20_000, end: 32_768 };
 const ATTEMPTS = 100;
 
 /**
- * An address on this host's loopback where nobody listens, and a secret for it.
+ * A free address on this host's loopback, and a secret for it.
  *
- * The first rank opens the root there when it wants a communicator, and again when it wants the next. A root in the
- * launcher would make every start some 35 ms slower (a fifth of the whole for four empty Node jobs), also for jobs
- * that never want a communicator, and would serve only one.
+ * The first rank opens the root there when it creates a communicator, and again for each further one. A root in the launcher
+ * would make every start some 35 ms slower (a fifth of the time of four empty Node jobs), even for jobs without a
+ * communicator, and would serve only one communicator.
  *
  * @throws SystemError `NETWORK` when no port is free
  */
@@ -35,7 +35,7 @@ export async function localMeetingPoint(): Promise<MeetingPoint> {
   }
   throw new SystemError(
     'NETWORK',
-    `the ranks have nowhere to meet: no port of this host's loopback can be listened on (${(refusal as Error).message})`,
+    `the ranks have no meeting point: none of the ports tried on this host's loopback is free (${(refusal as Error).message})`,
     { cause: refusal },
   );
 }

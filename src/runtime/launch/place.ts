@@ -7,21 +7,21 @@ export interface Patience {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A process's place among the ranks, as its launcher tells it through the environment. */
+/** A rank's number, the number of ranks and their meeting point, as set by the launcher in the environment. */
 export interface Placement {
-  /** Launcher that gave it: `tccl`, `openmpi`, `mpich`, `pmix`, `slurm`, `torchrun`; `threads` for spawnRanks(). */
+  /** The launcher: `tccl`, `openmpi`, `mpich`, `pmix`, `slurm`, `torchrun`; `threads` for spawnRanks(). */
   readonly launcher: string;
   readonly rank: number;
   readonly nRanks: number;
-  /** Undefined where the launcher doesn't say. */
+  /** Undefined where the launcher does not set it. */
   readonly localRank: number | undefined;
   readonly nLocalRanks: number | undefined;
-  /** A printable unique id, or `host:port` of rank 0; undefined where nobody says (see agreeOnId). */
+  /** A printable unique id, or `host:port` of rank 0; undefined if neither is set (see agreeOnId). */
   readonly commId: string | undefined;
 }
 
 /**
- * This process's place among the ranks, or undefined when no launcher that we know started it.
+ * The placement of this process, or undefined when it was not started by a known launcher.
  *
  * `TCCL_COMM_ID` is the address under every launcher. docs/reference/launch.md lists the variables.
  *
@@ -55,17 +55,17 @@ function tellsRank(env: Environment, { rank, unless }: Launcher): boolean {
   return value(env, rank) !== undefined && !unless?.(env);
 }
 
-/** The variable with the number of ranks. `TCCL_NRANKS` stands in where a launcher tells the rank only. */
+/** Name of the variable with the number of ranks. `TCCL_NRANKS` replaces it where a launcher sets the rank only. */
 function sizeName(env: Environment, { nRanks }: Launcher): string | undefined {
   return [...nRanks, 'TCCL_NRANKS'].find((name) => value(env, name) !== undefined);
 }
 
-/** A number of ranks without a rank, or a rank without their number, is a mistake: say so instead of running alone. */
+/** A number of ranks without a rank, or a rank without a number of ranks, is a mistake: throw instead of running alone. */
 function refuseHalfAPlace(env: Environment): void {
   if (value(env, 'TCCL_NRANKS') !== undefined) {
     throw environmentError('TCCL_NRANKS is set but TCCL_RANK is not: set both, or start the ranks with `tccl run`');
   }
-  // RANK alone is a word that anybody may use for anything.
+  // Programs use a variable named RANK for many purposes, so RANK alone does not count.
   const half = launchers.find((launcher) => launcher.rank !== 'RANK' && tellsRank(env, launcher));
   if (half === undefined) return;
   throw environmentError(

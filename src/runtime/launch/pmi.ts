@@ -9,12 +9,12 @@ const KEY = 'tccl-id';
 let isUsed = false;
 
 /**
- * Passes a text from rank 0 to all through version 1 of PMI, the process management interface of MPICH's launcher
- * (also of Intel MPI's): lines of `name=value` on a socket that each rank inherits. Rank 0 puts the text into the
- * job's key-value store, all meet in its barrier, and all get it.
+ * Passes a text from rank 0 to all ranks through version 1 of PMI, the process management interface of MPICH's launcher (and
+ * Intel MPI's): lines of `name=value` on a socket that each rank inherits. Rank 0 puts the text into the job's key-value
+ * store, all ranks meet in its barrier, and all read it.
  *
- * A process can do this once: the launcher closes its end after `finalize`. Without `finalize` it would take the exit
- * of a rank for a failure.
+ * A process can do this once: the launcher closes its end after `finalize`. Without `finalize` it would treat the exit of a
+ * rank as a failure.
  *
  * @throws InvalidUsageError `UNSUPPORTED` the second time, `ENVIRONMENT` when the socket did not come here, SystemError
  *   `LAUNCH` when the launcher refuses,
@@ -68,7 +68,7 @@ export async function passThroughPmi(
   }
 }
 
-/** True if the descriptor is what the launcher made: else it may be one of Node's own, which closing would harm. */
+/** Whether the descriptor is the launcher's socket: otherwise it may be one of Node's own, which must not be closed. */
 function isSocket(fd: number): boolean {
   try {
     return fstatSync(fd).isSocket();
@@ -77,14 +77,14 @@ function isSocket(fd: number): boolean {
   }
 }
 
-/** One question and one answer at a time. */
+/** A connection with one request and one answer at a time. */
 class PmiSocket {
   readonly #socket: Socket;
   #answer: { resolve(line: string): void; reject(error: Error): void } | undefined;
 
   constructor(fd: number) {
     this.#socket = new Socket({ fd, readable: true, writable: true });
-    // The interface passes errors of the socket on, which is listened to itself.
+    // The interface forwards errors of the socket, which has a listener of its own.
     createInterface({ input: this.#socket })
       .on('line', (line) => this.#answer?.resolve(line))
       .on('error', () => undefined);
@@ -92,7 +92,7 @@ class PmiSocket {
     this.#socket.on('close', () => this.#answer?.reject(new SystemError('LAUNCH', 'the launcher closed its PMI connection')));
   }
 
-  /** The fields of the answer, which must be of the kind `expected` and report success. */
+  /** Sends a request and returns the fields of the answer, which must be of the kind `expected` and report success. */
   async call(question: string, expected: string): Promise<Map<string, string>> {
     const line = await new Promise<string>((resolve, reject) => {
       this.#answer = { resolve, reject };
@@ -116,7 +116,7 @@ class PmiSocket {
     return fields;
   }
 
-  /** Fails the question that is open with `error`. */
+  /** Rejects the pending request with `error`. */
   destroy(error?: Error): void {
     if (error !== undefined) this.#answer?.reject(error);
     this.#socket.destroy();

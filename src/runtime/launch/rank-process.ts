@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { WatchClock } from '../progress/watch-clock.js';
 import type { JobProcesses } from './job-processes.js';
 
-/** End of a rank: an exit code, a signal, or a failure to start. */
+/** How a rank ended: with an exit code, by a signal, or because it could not be started. */
 export type Ending =
   | { readonly kind: 'code'; readonly code: number }
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
@@ -17,21 +17,21 @@ export interface RankProcessOptions {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly stdio: StdioOptions;
-  /** Time from SIGTERM to SIGKILL for what the rank leaves behind, milliseconds. */
+  /** Time from SIGTERM to SIGKILL for processes that the rank leaves behind, milliseconds. */
   readonly graceMs: number;
-  /** The rank and what it starts. */
+  /** The rank and all processes that it started. */
   readonly processes: JobProcesses;
 }
 
 /**
- * One rank as a process, with whatever it starts.
+ * One rank as a process, with all processes that it started.
  *
  *     running ──► ended: the process is gone
- *                   └──► closed: all of its output was read; what it left behind with a hold on it was ended
+ *                   └──► closed: all its output was read; processes that it left behind and that held the output open were ended
  */
 export class RankProcess {
   readonly rank: number;
-  /** Undefined when it could not be started. */
+  /** Undefined if it could not be started. */
   readonly pid: number | undefined;
   readonly ended: Promise<Ending>;
   readonly closed: Promise<void>;
@@ -56,7 +56,7 @@ export class RankProcess {
     const drained = new Promise<void>((resolve) => child.once('close', () => resolve()));
     this.closed = this.ended.then(async () => {
       if (this.pid === undefined) return;
-      // Output that stays open is held by something that the rank left behind.
+      // If the output is still open, a process that the rank left behind holds it.
       const open = await Promise.race([drained.then(() => false), delay(LINGER_MS, true, { ref: false })]);
       if (open) await processes.end(graceMs);
       await this.#drain(drained, graceMs);
@@ -75,15 +75,15 @@ export class RankProcess {
     return this.#child.stderr ?? undefined;
   }
 
-  /** Signals the rank and everything it started. Nothing happens once it has ended. */
+  /** Signals the rank and all processes that it started. Does nothing once the rank has ended. */
   signal(signal: NodeJS.Signals): void {
     if (this.#running && this.pid !== undefined) this.#processes.signal(signal, this.pid);
   }
 
   /**
-   * Waits until all output was read. A process that left the job is not ours to end, yet it may hold the pipes
-   * open for ever: they are dropped when nothing came for the grace time. Output that waits because our own
-   * reader is slow does come.
+   * Waits until all output was read. A process that left the job is not ended, but it may hold the pipes open forever; the
+   * pipes are closed when nothing was written for the grace time. Output that waits because our own reader is slow still
+   * arrives.
    */
   async #drain(drained: Promise<void>, graceMs: number): Promise<void> {
     const pipes = [this.#child.stdout, this.#child.stderr].filter((stream) => stream instanceof Socket);
@@ -106,5 +106,5 @@ export class RankProcess {
 
 /** Interval at which open output is checked, milliseconds. */
 const POLL_MS = 10;
-/** Time that output may stay open after the end of its rank before a child process is suspected of holding it, milliseconds. */
+/** How long output may stay open after a rank's end before a child process is suspected of holding it, milliseconds. */
 const LINGER_MS = 100;

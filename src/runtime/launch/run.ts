@@ -15,16 +15,16 @@ import { startWatchdog, type Watchdog } from './watchdog.js';
 
 /** Destination of the ranks' output. */
 export type RankOutput =
-  /** Lines of all ranks, one after the other, each behind its rank's prefix. */
+  /** Lines of all ranks in one stream, each with its rank's prefix. */
   | {
       readonly kind: 'merged';
       readonly stdout: Writable;
       readonly stderr: Writable;
       readonly prefix: (rank: number, stream: 'stdout' | 'stderr') => string;
     }
-  /** Straight to where the launcher's own goes, byte by byte: for a single rank. */
+  /** Directly to the launcher's own output, byte by byte: for a single rank. */
   | { readonly kind: 'inherited' }
-  /** stdout and stderr of each rank in a file `rank-N.log` in a directory, which is made if need be. */
+  /** stdout and stderr of each rank in a file `rank-N.log` in a directory, which is created if necessary. */
   | { readonly kind: 'files'; readonly directory: string };
 
 export interface LaunchOptions {
@@ -34,27 +34,26 @@ export interface LaunchOptions {
   /** Environment of the ranks, beside the variables of their placement. */
   readonly env: NodeJS.ProcessEnv;
   readonly output: RankOutput;
-  /** From the end of the first rank that fails to SIGTERM for the others, and from there to SIGKILL; milliseconds. */
+  /** Time from the failure of the first rank to SIGTERM for the others, and from there to SIGKILL; milliseconds. */
   readonly graceMs: number;
-  /** When all ranks must have finished, milliseconds from the start, less those in which the launcher was stopped. */
+  /** Time limit for all ranks, milliseconds from the start; time during which the launcher was stopped does not count. */
   readonly timeoutMs?: number | undefined;
-  /** Takes one line for the user about what went wrong. */
+  /** Called with one line for the user about each problem. */
   readonly report: (line: string) => void;
 }
 
-/** A grace time that is worth no word. */
+/** A shorter grace time is not mentioned in messages. */
 const SHORT_GRACE_MS = 1000;
 
-/** Exit codes that do not come from a rank: as of timeout(1), env(1) and a shell. */
+/** Exit codes of the launcher itself, like those of timeout(1), env(1) and a shell. */
 export const exitCodes = { timedOut: 124, cannotRun: 126, notFound: 127 } as const;
 
 /**
  * Starts ranks as child processes of this one, on this host, and waits until all have ended.
  *
- * The first rank gets this process's standard input, the others none. Signals are handed on; a second SIGINT kills.
- * When a rank fails (exits non-zero or dies by a signal) the others get the grace time, then SIGTERM, and after the
- * same time again SIGKILL; each with all processes it started. None outlives the launcher, not even when that is
- * killed.
+ * The first rank gets this process's standard input, the others none. Signals are forwarded; a second SIGINT kills. When a
+ * rank fails (exits non-zero or dies by a signal), the others get SIGTERM after the grace time, and SIGKILL after the same
+ * time again; each with all processes that it started. No rank outlives the launcher, even if the launcher is killed.
  *
  * @returns the exit code of the first rank that failed (128 + its number for a signal, as in shells), or 0
  * @throws SystemError `FILE` when the directory or files for the output cannot be made, `NETWORK` without a free port
@@ -67,18 +66,18 @@ class Job {
   readonly #options: LaunchOptions;
   readonly #meetingPoint: MeetingPoint;
   readonly #ranks: RankProcess[] = [];
-  /** By rank: resolves when all that it wrote has been handed to where it goes. */
+  /** By rank: resolves when all its output has been passed on. */
   readonly #outputs: Promise<unknown>[] = [];
   readonly #watchdog: Watchdog;
   /**
-   * Stops the timers of the timeout, SIGTERM and SIGKILL. A time during which the job was stopped,
-   * and this process with it, does not count.
+   * Cancels the timers of the timeout, SIGTERM and SIGKILL. Time during which the job, and this process with it, was stopped
+   * does not count.
    */
   readonly #waits: (() => void)[] = [];
   #exitCode = 0;
-  /** The job is being ended: what ranks do from now on says nothing new. */
+  /** The job is being ended: further failures of ranks are consequences. */
   #ending = false;
-  /** The fatal signal that was handed on: ranks that die of it do what was asked. */
+  /** The fatal signal that was forwarded: ranks that die of it did as asked. */
   #handedOn: NodeJS.Signals | undefined;
 
   constructor(options: LaunchOptions, meetingPoint: MeetingPoint) {
@@ -104,7 +103,7 @@ class Job {
         const failure = this.#judge(rank, ending);
         await rank.closed;
         await this.#outputs[rank.rank];
-        // After the rank's own last words.
+        // Report a failure after the rank's own last output.
         if (failure !== undefined) report(failure);
       }),
     );
@@ -146,14 +145,14 @@ class Job {
         const source = rank[name];
         if (source === undefined) return;
         const lines = new LinePrefixer(output.prefix(rank.rank, name));
-        // The pipe may be dropped before its end is seen: the last line counts nevertheless.
+        // The pipe may be destroyed before its end is read; the last line must be printed nevertheless.
         source.pipe(lines, { end: false });
         source.once('close', () => lines.end());
 
         const destination = output[name].setMaxListeners(0);
         lines.pipe(destination, { end: false });
         destination.once('error', (error: NodeJS.ErrnoException) => {
-          // Whoever read it is gone, as `head` is after ten lines; or the disk is full, which the command says.
+          // The reader has closed the pipe, as `head` does after ten lines; or the disk is full, which the command reports.
           lines.resume();
           this.#exitCode ||= error.code === 'EPIPE' ? 128 + constants.signals.SIGPIPE : 1;
           if (!this.#ending) this.#end();
@@ -163,7 +162,7 @@ class Job {
     );
   }
 
-  /** Counts a rank's end; returns what the user should read about it, if anything. */
+  /** Records a rank's end; returns a line for the user, if there is anything to report. */
   #judge(rank: RankProcess, ending: Ending): string | undefined {
     if (ending.kind === 'code' && ending.code === 0) return undefined;
     if (this.#ending) return undefined;
@@ -177,7 +176,7 @@ class Job {
     return `rank ${rank.rank} ${describeEnding(ending)}${first && others ? this.#outlook(ending) : ''}`;
   }
 
-  /** Ends the others, which may have been given enough time to go on without the failed rank. */
+  /** Ends the other ranks, or returns how much time they have to go on without the failed rank. */
   #outlook(ending: Ending): string {
     const { graceMs } = this.#options;
     return ending.kind === 'unstarted' || graceMs <= SHORT_GRACE_MS
@@ -192,14 +191,14 @@ class Job {
     this.#end();
   }
 
-  /** SIGTERM for all, SIGKILL for those that are still there after the grace time. */
+  /** SIGTERM for all, SIGKILL for those that still run after the grace time. */
   #end(): void {
     this.#ending = true;
     this.#signal('SIGTERM');
     this.#later(this.#options.graceMs, () => this.#signal('SIGKILL'));
   }
 
-  /** Hands signals on until the returned function is called. Ctrl-Z and `fg` reach ranks without us. */
+  /** Forwards signals until the returned function is called. Ctrl-Z and `fg` reach ranks directly. */
   #forwardSignals(): () => void {
     const handlers = new Map<NodeJS.Signals, () => void>();
     for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) handlers.set(signal, () => this.#signal(signal));
@@ -226,7 +225,7 @@ class Job {
   }
 }
 
-/** True if a terminal sends its Ctrl-C to this process, and with it to the ranks, which are in the same process group. */
+/** Whether a terminal sends its Ctrl-C to this process, and to the ranks, which are in the same process group. */
 function isForegroundJob(): boolean {
   // After the name in brackets: state, parent, process group, session, terminal, the terminal's foreground group.
   const [, , group, , terminal, foreground] = readFileSync('/proc/self/stat', 'utf8')
@@ -236,7 +235,7 @@ function isForegroundJob(): boolean {
 }
 
 /**
- * Node throws at once where the system refuses for a reason that has nothing to do with the command's file, such as
+ * Starts a rank. Node throws synchronously when the system refuses for a reason other than the command's file, such as
  * arguments that are too long.
  */
 function startRank(options: RankProcessOptions): RankProcess {
@@ -247,7 +246,7 @@ function startRank(options: RankProcessOptions): RankProcess {
   }
 }
 
-/** `exited with code 3` or `was killed by SIGKILL`. */
+/** Text such as `exited with code 3` or `was killed by SIGKILL`. */
 function describeEnding(ending: Ending): string {
   switch (ending.kind) {
     case 'code':
@@ -277,8 +276,8 @@ function exitCodeOf(ending: Ending): number {
 }
 
 /**
- * With those above it. Node's own way of that never ends where a file system says that a directory is not there instead
- * of refusing it, as /proc does.
+ * Creates a directory and its parents. Node's recursive mkdir never returns where a file system such as /proc reports that a
+ * directory does not exist instead of refusing.
  */
 function makeDirectory(directory: string): void {
   const missing: string[] = [];

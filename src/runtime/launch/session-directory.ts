@@ -9,15 +9,15 @@ import type { Patience, Placement } from './place.js';
 /** Interval at which the other ranks look for rank 0's file, milliseconds. */
 const POLL_MS = 5;
 
-/** Number of texts that this process has passed. */
+/** Number of texts that this process has passed so far. */
 let passed = 0;
-/** Files of rank 0; they are removed with the process. */
+/** Files of rank 0, removed when the process ends. */
 const written: string[] = [];
 
 /**
- * Passes a text from rank 0 to the other ranks of one host through a file in a directory that only this user can
- * enter and that the launcher removes with the job. The file appears under its name when it is complete, and goes
- * when rank 0's process ends.
+ * Passes a text from rank 0 to the other ranks of one host through a file, in a directory that only this user can enter and
+ * that the launcher removes with the job. The file appears under its name once it is complete, and is removed when rank 0's
+ * process ends.
  *
  * @throws TimeoutError `RANK_MISSING` when rank 0 writes nothing in time
  */
@@ -56,7 +56,7 @@ function removeWritten(): void {
   for (const file of written) rmSync(file, { force: true });
 }
 
-/** True if this is a directory of this user that nobody else may enter. */
+/** Whether this is a directory of this user that nobody else may enter. */
 export function isPrivate(directory: string): boolean {
   const stat = statSync(directory, { throwIfNoEntry: false });
   return stat !== undefined && stat.isDirectory() && stat.uid === process.getuid?.() && (stat.mode & 0o077) === 0;

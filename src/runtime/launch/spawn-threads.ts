@@ -11,29 +11,32 @@ import { startThreadAt } from './thread-place.js';
 export interface SpawnRanksOptions {
   /** Arguments of the module: `process.argv.slice(2)` in the ranks. */
   readonly args?: readonly string[] | undefined;
-  /** Variables beside those of this process. */
+  /** Environment variables in addition to those of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** `workerData` in the ranks. */
   readonly workerData?: unknown;
-  /** Options of Node for the ranks; left out, those of this process. */
+  /** Node's command-line options for the ranks; default: those of this process. */
   readonly execArgv?: readonly string[] | undefined;
-  /** Gets what a rank sends with `parentPort.postMessage`. If it throws, all ranks end and the promise rejects with that. */
+  /**
+   * Called with each message that a rank sends with `parentPort.postMessage`. If it throws, all ranks end and the promise
+   * rejects.
+   */
   readonly onMessage?: ((message: unknown, rank: number) => void) | undefined;
-  /** Time that the others may go on after a rank fails, milliseconds. Default 1000. */
+  /** Time that the other ranks may run after one fails, milliseconds. Default 1000. */
   readonly graceMs?: number | undefined;
   /** Ends all ranks; the promise rejects with the signal's reason. */
   readonly signal?: PlatformAbortSignal | undefined;
 }
 
-/** @internal What the runtime adds to them. */
+/** @internal Options that the runtime adds. */
 export interface SpawnThreadsOptions extends SpawnRanksOptions {
-  /** Memory and id that the ranks share. */
+  /** Memory shared by the ranks, and their id. */
   readonly memory?: WebAssembly.Memory;
-  /** Called once for each rank when its thread is gone, however it ended. */
+  /** Called once for each rank after its thread has ended. */
   readonly onEnd?: (rank: number) => void;
 }
 
-/** A rank that failed, and why: what it threw, or the exit code that it chose. */
+/** A failed rank, with the error that it threw or its exit code. */
 interface Failure {
   readonly rank: number;
   readonly cause: unknown;
@@ -41,11 +44,11 @@ interface Failure {
 }
 
 /**
- * Runs ranks as threads of this process, each on `module`, and resolves when all have ended well.
+ * Runs ranks as threads of this process, each on `module`, and resolves when all have ended without error.
  *
  * @internal
- * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE` before anything runs; RemoteError `RANK_DIED` with the
- *   first rank that threw or exited with another code than 0, and its error as `cause`, when all threads are gone
+ * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE` before anything runs; after all threads have ended,
+ *   RemoteError `RANK_DIED` with the first rank that threw or exited with a code other than 0, and its error as `cause`
  */
 export async function spawnThreads(nRanks: number, module: string | URL, options: SpawnThreadsOptions = {}): Promise<void> {
   if (!Number.isInteger(nRanks) || nRanks < 1) {
@@ -65,7 +68,7 @@ export async function spawnThreads(nRanks: number, module: string | URL, options
     first = failure;
     stopWaiting = afterWatching(graceMs, terminateAll);
   };
-  // What the caller's own function throws ends all, as the caller's signal does: ranks are not to blame.
+  // An error of the caller's function ends all ranks, like the caller's signal; no rank failed.
   let thrown: { readonly error: unknown } | undefined;
   const tell = (message: unknown, rank: number) => {
     if (thrown !== undefined) return;
@@ -131,8 +134,8 @@ async function startThreads(
 }
 
 /**
- * A path relative to the working directory, as Worker has it only with `./` before it, or the text of a URL, as
- * `import.meta.resolve` gives.
+ * Resolves a path relative to the working directory, which Worker accepts only with `./` before it, or the text of a URL from
+ * `import.meta.resolve`.
  */
 function moduleAt(module: string | URL): string | URL {
   if (typeof module !== 'string') return module;

@@ -3,20 +3,20 @@ import { value, type Environment } from './environment.js';
 
 const PREFIX = 'TCCL_';
 
-/** Every variable that tccl reads, without `TCCL_`: so that a name that is none of them can be called a mistake. */
+/** Names of all variables that tccl reads, without `TCCL_`, to detect misspelt names. */
 const names = [
-  // What launchers set: place.ts
+  // Set by launchers: place.ts
   'RANK',
   'NRANKS',
   'LOCAL_RANK',
   'LOCAL_NRANKS',
   'COMM_ID',
   'COMM_SECRET',
-  // How ranks find each other: bootstrap/environment.ts
+  // Bootstrap: bootstrap/environment.ts
   'SOCKET_IFNAME',
   'SOCKET_FAMILY',
   'HOSTID',
-  // How a communicator works: communicator/options.ts, profile.ts
+  // Options of a communicator: communicator/options.ts, profile.ts
   'ALGO',
   'PROTO',
   'PROFILE',
@@ -27,7 +27,7 @@ const names = [
   'CMA_DISABLE',
   'MACHINE_CODE_DISABLE',
   'IGNORE_CPU_AFFINITY',
-  // What it tells
+  // Output
   'DEBUG',
   'DEBUG_SUBSYS',
   'DEBUG_FILE',
@@ -36,7 +36,7 @@ const names = [
 
 export const variables: readonly string[] = names.map((name) => PREFIX + name);
 
-/** A variable that begins as ours do but has no meaning, and the one that was perhaps meant. */
+/** An unknown variable with our prefix, and the name that was probably meant. */
 export interface UnknownVariable {
   readonly name: string;
   readonly meant: string | undefined;
@@ -44,12 +44,12 @@ export interface UnknownVariable {
   readonly text: string;
 }
 
-/** The variables that are set and begin as ours, but are none of ours. */
+/** Variables that are set and begin with our prefix, but do not exist. */
 export function unknownVariables(env: Environment): UnknownVariable[] {
   return Object.keys(env)
     .filter((name) => name.startsWith(PREFIX) && !variables.includes(name) && value(env, name) !== undefined)
     .map((name) => {
-      // What all have in common would make every name near to all others.
+      // Compare without the prefix, which would make every name similar to all others.
       const near = nearestName(name.slice(PREFIX.length), names);
       const meant = near === undefined ? undefined : PREFIX + near;
       return {
@@ -60,7 +60,7 @@ export function unknownVariables(env: Environment): UnknownVariable[] {
     });
 }
 
-/** Warnings about names in an environment that are close to ours. Others may be the program's. */
+/** Warnings about unknown names similar to ours. Others may belong to the program. */
 export function misspeltVariables(env: Environment): string[] {
   return unknownVariables(env)
     .filter(({ meant }) => meant !== undefined)

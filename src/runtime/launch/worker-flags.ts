@@ -1,9 +1,10 @@
-/** Flags of Node that give a script on the command line, or its type. */
+/** Flags of Node that pass a script on the command line, or set its type. */
 const script = /^(?:-p?e|-p|--eval|--print|--input-type)(?:=|$)/;
 
 /**
- * Node's flags for a worker that runs a file: this process's own, but not those of a script given on the command line
- * (`node --input-type=module -e …`). Node refuses the type beside a file, and `parseArgs` would take the file for an argument.
+ * Node's flags for a worker that runs a file: this process's flags, without those of a script given on the command line
+ * (`node --input-type=module -e …`). Node refuses the type beside a file, and `parseArgs` would treat the file as an
+ * argument.
  */
 export function workerFlags(flags: readonly string[] = process.execArgv): string[] {
   return flags.filter(

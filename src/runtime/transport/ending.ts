@@ -3,10 +3,10 @@ import type { TransferredError } from '../bootstrap/error-transfer.js';
 import { unreachable } from '../bootstrap/liveness.js';
 import { InvalidUsageError, RemoteError, TcclError } from '../../errors.js';
 
-/** Longest packed reason: what every transport keeps room for. */
+/** Longest packed reason; every transport reserves this much room. */
 export const REASON_BYTES = 896;
 
-/** Why this side aborts, for the other side, in at most REASON_BYTES bytes. Its message is cut where it must be. */
+/** Packs the reason of an abort for the other side into at most REASON_BYTES bytes; a long message is shortened. */
 export function packReason(error: Error): Uint8Array {
   const foreign: TransferredError = { name: '', code: 'ABORTED', message: error.message };
   const { ranks, ...reason } = error instanceof TcclError ? packError(error) : foreign;
@@ -19,14 +19,14 @@ export function packReason(error: Error): Uint8Array {
   }
 }
 
-/** The reason that rank `peer` packed: the same error; of an error that is not tccl's, that the rank gave up for it. */
+/** The error that rank `peer` packed. An error of another class than tccl's becomes a RemoteError `ABORTED`. */
 export function unpackReason(bytes: Uint8Array, peer: number): TcclError {
   const reason = JSON.parse(Buffer.from(bytes).toString()) as TransferredError;
   if (reason.name === '') return new RemoteError('ABORTED', `rank ${peer} gave up: ${reason.message}`, { rank: peer });
   return unpackError(reason);
 }
 
-/** For calls on a side that has closed. */
+/** Error for calls on a side that has closed. */
 export function closedHere(peer: number): InvalidUsageError {
   return new InvalidUsageError('CLOSED', `the connection with rank ${peer} was closed on this side`);
 }

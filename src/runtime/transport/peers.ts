@@ -13,50 +13,50 @@ import type {
 } from './transport.js';
 import { unlessAborted } from './unless-aborted.js';
 
-/** Messages of the bootstrap network that carry connect information have this tag. */
+/** Tag of the bootstrap messages that carry connect information. */
 const TAG = 0xc0111ec7;
 
-/** One end of a connection that is wanted. */
+/** One end of a requested connection. */
 export interface WantedEnd {
   /** The rank at the other end. */
   readonly peer: number;
-  /** Tells it from other connections that go the same way between the two ranks; both ends say the same. */
+  /** Distinguishes connections in the same direction between the same two ranks; both ends use the same name. */
   readonly name: string;
 }
 
-/** Ends in the order in which they were asked for. */
+/** Connected ends in the order in which they were requested. */
 export interface PeerConnections {
   readonly sends: readonly SendConnection[];
   readonly receives: readonly ReceiveConnection[];
 }
 
-/** What a rank tells another about the ends of their connections, by name. */
+/** One rank's information for another about the ends of their connections, by name. */
 export interface Offer {
   readonly transport: TransportName;
   readonly size: FifoSize;
-  /** In base64. */
+  /** Base64. */
   readonly sends: Readonly<Record<string, string>>;
   readonly receives: Readonly<Record<string, string>>;
 }
 
-/** How ranks that connect with each other keep in step. */
+/** Synchronises the ranks that connect with each other. */
 export interface Agreement {
   /**
-   * Tells the peers what this rank has opened for them, by rank, and gives what each has for this one. May tell of a
-   * failure to open, too; throws where the ranks do not fit together.
+   * Sends each peer what this rank opened for it (or the failure to open), and returns what each peer opened for this rank.
+   * Throws if the offers of two ranks do not match.
    */
   exchange(opening: Promise<ReadonlyMap<number, Offer>>): Promise<ReadonlyMap<number, Offer>>;
-  /** Resolves, or throws, once all whose connections matter to each other know what became of theirs. */
+  /** Resolves once all ranks that depend on each other have connected; throws if one of them failed. */
   settle(connecting: Promise<unknown>): Promise<unknown>;
 }
 
 /**
- * Makes connections with any ranks, and gives up when any rank fails meanwhile. Every rank that is an end of one calls
- * it; two ranks that want connections in several calls make these calls in the same order. A rank that fails must abort
- * the bootstrap network, so that those that wait for it do not wait for ever.
+ * Connects any ranks with each other, and gives up when any of them fails. Every rank that is an end of a connection calls
+ * it; two ranks that need several calls make them in the same order. A rank that fails must abort the bootstrap network, so
+ * that the ranks that wait for it end too.
  *
- * @param transportFor what carries data to and from a rank; both ranks of a pair must choose the same
- * @param signal ends the attempt with its reason
+ * @param transportFor the transport for data to and from a rank; both ranks of a pair must choose the same
+ * @param signal aborts the attempt with its reason
  * @throws InvalidUsageError `UNSUPPORTED` when two ranks chose differently; SystemError `OUT_OF_MEMORY`, `NETWORK`;
  *   RemoteError `RANK_DIED`
  */
@@ -88,7 +88,7 @@ export function connectPeers(
   return connectEnds(bootstrap, sendTo, receiveFrom, transportFor, signal, inPairs);
 }
 
-/** Makes connections as {@link connectPeers}, by an agreement of the caller's. */
+/** Like {@link connectPeers}, with the synchronisation given by the caller. */
 export async function connectEnds(
   bootstrap: Introduction,
   sendTo: readonly WantedEnd[],
@@ -100,8 +100,8 @@ export async function connectEnds(
   const stop = new AbortController();
   const unwatch = bootstrap.onFailure((error) => stop.abort(error));
   const either = AbortSignal.any([signal, stop.signal]);
-  setMaxListeners(0, either); // one for each connection
-  /** What to do with what is open if not all comes about. */
+  setMaxListeners(0, either); // one listener for each connection
+  /** Clean-up of everything opened so far, for the case that a later step fails. */
   const undo: ((error: Error) => void)[] = [];
   const opening = both(
     open(sendTo, (peer) => transportFor(peer).setUpSend(peer), undo),
@@ -113,7 +113,7 @@ export async function connectEnds(
       either,
     );
     const [sends, receives] = await opening;
-    undo.length = 0; // a set-up that connects looks after itself
+    undo.length = 0; // from here on, each set-up cleans up after itself
     const connect = async <E extends Connection>({ setUp, peer, name }: Ready<E>, info: string | undefined): Promise<E> => {
       if (info === undefined) throw new InternalError('INTERNAL', `rank ${peer} knows of no connection ${name}`);
       try {
@@ -135,7 +135,7 @@ export async function connectEnds(
     const [senders, receivers] = await connecting;
     return { sends: senders, receives: receivers };
   } catch (error) {
-    await Promise.allSettled([opening]); // what is about to open is to be closed, too
+    await Promise.allSettled([opening]); // ends that are still opening must be closed, too
     for (const step of undo.reverse()) step(error as Error);
     throw error;
   } finally {
@@ -143,12 +143,12 @@ export async function connectEnds(
   }
 }
 
-/** How long the news of why a connection broke in the making may take. */
+/** Longest wait for the reason why a connection failed while it was being made. */
 const NEWS_MS = 5000;
 
 /**
- * A connection in the making with `peer`. Where it breaks, that may be because the peer died or gave up, and the news of it
- * are still on their way: they tell more. They are waited for no longer than the signal lets.
+ * Waits for a connection that is being made with `peer`. If it fails because the peer died or gave up, the bootstrap network
+ * brings the better reason, perhaps a little later; this function waits for that reason, but not beyond the signal.
  */
 export async function orWhyNot<C>(
   bootstrap: Pick<Introduction, 'whyGone'>,
@@ -175,17 +175,17 @@ export async function orWhyNot<C>(
   }
 }
 
-/** Whether two ends can be connected, as far as transports and sizes go. */
+/** Whether two ends match in transport and sizes. */
 export function isAlike(mine: Offer | undefined, theirs: Offer | undefined): boolean {
   return describeOffer(mine) === describeOffer(theirs);
 }
 
-/** `shm (8 steps of 4096 bytes)`. */
+/** Text for errors, such as `shm (8 steps of 4096 bytes)`. */
 export function describeOffer(offer: Offer | undefined): string {
   return offer === undefined ? 'nothing' : `${offer.transport} (${offer.size.steps} steps of ${offer.size.slotBytes} bytes)`;
 }
 
-/** An end before both have met. */
+/** One end that is open but not yet connected. */
 interface Ready<E> extends WantedEnd {
   readonly setUp: ConnectionSetUp<E>;
 }
@@ -204,7 +204,7 @@ function open<E>(
   );
 }
 
-/** What each peer is to know. */
+/** The offer of this rank to each peer. */
 function offersOf(
   sends: readonly Ready<SendConnection>[],
   receives: readonly Ready<ReceiveConnection>[],
@@ -222,7 +222,7 @@ function offersOf(
   );
 }
 
-/** All results, or the first error, once all are settled: nothing is left that could still open something. */
+/** Returns all results, or throws the first error after all promises are settled, so that nothing opens afterwards. */
 async function allOrNone<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(promises);
   return Promise.all(promises);

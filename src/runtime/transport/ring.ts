@@ -13,9 +13,9 @@ export interface RingLinks {
   readonly receive: ReceiveConnection;
 }
 
-/** All ranks in a circle, as one of them sees it: each sends to the next and receives from the previous. */
+/** One rank's view of the ring: each rank sends to its successor and receives from its predecessor. */
 export class RingOfRanks {
-  /** This rank's place in the order. */
+  /** This rank's position in the order. */
   readonly index: number;
 
   /**
@@ -30,7 +30,7 @@ export class RingOfRanks {
     this.index = order.indexOf(rank);
   }
 
-  /** The rank `distance` places further. */
+  /** The rank `distance` positions after this one. */
   rankAt(distance: number): number {
     const n = this.order.length;
     return this.order[(((this.index + distance) % n) + n) % n] ?? this.rank;
@@ -38,12 +38,12 @@ export class RingOfRanks {
 }
 
 /**
- * Connects all ranks in a ring. Every rank calls it, with the same order.
+ * Connects all ranks in a ring. Every rank calls it with the same order.
  *
- * @param transportFor what carries data to and from a rank; both ranks of a pair must choose the same
- * @param signal ends the attempt with its reason
- * @throws the same error at every rank, of the first rank that could not: InvalidUsageError `UNSUPPORTED` when
- *   ranks chose different transports or sizes, SystemError `OUT_OF_MEMORY`, `NETWORK`.
+ * @param transportFor the transport for data to and from a rank; both ranks of a pair must choose the same
+ * @param signal aborts the attempt with its reason
+ * @throws the same error on every rank, that of the first rank that failed: InvalidUsageError `UNSUPPORTED` when ranks chose
+ *   different transports or sizes, SystemError `OUT_OF_MEMORY`, `NETWORK`.
  */
 export async function connectRing(
   bootstrap: Introduction,
@@ -63,7 +63,8 @@ export async function connectRing(
     exchange: async (opening) => {
       const offers = await inStep(bootstrap, async (): Promise<Offers> => Object.fromEntries(await opening));
       checkTransports(place, offers);
-      // Shared memory is connected once it is set up; elsewhere all wait until the last is, or hear why it is not.
+      // Shared memory is connected as soon as it is set up. With other transports, all ranks wait until every rank has
+      // connected or failed.
       needsAll = offers.some((offer) => Object.values(offer).some(({ transport }) => transport !== 'shm'));
       return new Map(offers.flatMap((offer, peer) => (offer[rank] === undefined ? [] : [[peer, offer[rank]]])));
     },
@@ -84,12 +85,12 @@ export async function connectRing(
   return new RingOfRanks(rank, order, { send, receive });
 }
 
-/** What a rank has for its neighbours, by rank. */
+/** The offers of one rank to its neighbours, by rank. */
 type Offers = Readonly<Record<number, Offer>>;
 
 /**
- * Does the same at every rank and gives what it came to at each. If any failed, all throw the same error: the first that
- * is not only a rank's loss of patience.
+ * Runs `work` on every rank and returns the results of all. If any rank failed, all throw the same error: the first one that
+ * is not merely a timeout.
  */
 async function inStep<T>(bootstrap: Introduction, work: () => Promise<T>): Promise<T[]> {
   const mine = await work().then(
@@ -106,7 +107,7 @@ async function inStep<T>(bootstrap: Introduction, work: () => Promise<T>): Promi
   return all.map((bytes) => decodeJson(bytes.subarray(1)) as T);
 }
 
-/** Both ends of a connection must be of one kind, and all connections of one size, since data are cut to it. */
+/** Both ends of a connection need the same transport, and all connections the same size, because data are divided by it. */
 function checkTransports(ring: RingOfRanks, offers: readonly Offers[]): void {
   const [from = 0, to = 0] = ring.order;
   const first = offers[from]?.[to]?.size;

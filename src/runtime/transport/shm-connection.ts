@@ -4,8 +4,9 @@ import { closedHere, closedThere, packReason, REASON_BYTES, unpackReason } from 
 import type { Connection, FifoSize } from './transport.js';
 
 /*
- * A FIFO between two ranks of one host, in the heap of the receiver. Each counter has a line of its own, written by
- * one side only; a side keeps a copy of the other's counter and looks again only when the copy says "wait".
+ * A FIFO between two ranks of one host, in the receiver's heap. Each counter has a cache line of its own, written by one side
+ * only.
+ * A side keeps a copy of the other side's counter and reads the counter again only when the copy says "wait".
  *
  *     0      tail u32, sender's state u32, bytes of its reason u32          written by the sender
  *     64     length of each step's message u32[steps]
@@ -14,9 +15,9 @@ import type { Connection, FifoSize } from './transport.js';
  *     1152   the receiver's
  *     2048   the sender's report that it waits (device/wait-report.ts)
  *     2176   the receiver's
- *     2304   slots, one behind the other
+ * 2304   slots, one after the other
  *
- * Counters are compared by difference, so they may overflow. They begin just before 2^31, so that they always do.
+ * Counters are compared by difference, so overflow is harmless. They start just below 2^31, so that every run exercises it.
  */
 export const TAIL = 0;
 export const SENDER_STATE = 1;
@@ -32,7 +33,7 @@ export const SLOTS = RECEIVER_REPORT + REPORT_BYTES;
 export const FIRST_STEP = 0x7ffffffd | 0;
 export const MOST_STEPS = 16;
 
-/** What a side's state word says. The reason of an abort is complete before the word says so. */
+/** Values of a side's state word. The reason of an abort is complete before the word changes. */
 export const OPEN = 0;
 const CLOSED = 1;
 const ABORTED = 2;
@@ -82,14 +83,14 @@ export class Fifo {
   }
 }
 
-/** What both sides do alike. `mine` and `theirs` are the places of state words. */
+/** Behaviour common to both sides. `mine` and `theirs` are the offsets of the state words. */
 export abstract class ShmConnection implements Connection {
   readonly transport = 'shm';
   readonly polled = true;
   readonly fd = -1;
   readonly size: FifoSize;
   protected readonly words: Int32Array;
-  /** What later calls on this side throw. */
+  /** Error that later calls on this side throw. */
   protected ended: Error | undefined;
   readonly #mine: number;
   readonly #theirs: number;
@@ -97,7 +98,7 @@ export abstract class ShmConnection implements Connection {
   readonly #theirReport: WaitWords;
 
   /**
-   * @param hasPeerLeft whether the other side's rank has left the communicator; throws if a rank of the host died
+   * @param hasPeerLeft returns whether the other side's rank has left the communicator; throws if a rank of the host died
    * @param onEnd called once when this side has left
    */
   protected constructor(
@@ -121,7 +122,7 @@ export abstract class ShmConnection implements Connection {
   }
 
   onNews(): void {
-    // Memory does not call.
+    // Shared memory has no events.
   }
 
   check(): void {
@@ -133,7 +134,7 @@ export abstract class ShmConnection implements Connection {
   }
 
   sayWaits(report: readonly number[]): void {
-    // The memory may be another's once both have left.
+    // The memory may belong to somebody else once both sides have left.
     if (this.ended === undefined) this.#report.say(report);
   }
 
@@ -163,7 +164,7 @@ export abstract class ShmConnection implements Connection {
     throw unpackReason(new Uint8Array(this.words.buffer, this.#reasonAddress(this.#theirs), length), this.peer);
   }
 
-  /** Whether something that the other side posted is unread: looked up anew, since it may have come just before it left. */
+  /** Whether a message is unread. Reads the counter again: a message may have arrived just before the other side left. */
   protected hasUnread(): boolean {
     return false;
   }

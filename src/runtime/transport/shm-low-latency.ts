@@ -2,29 +2,32 @@ import { FIRST_STEP, HEAD, ShmConnection, type Fifo } from './shm-connection.js'
 import type { ReceiveConnection, SendConnection } from './transport.js';
 
 /*
- * The protocol LL: short messages through a FIFO whose slots are lines of 8-byte words, 4 of data and 4 of a flag that are
- * stored at once (device/kernels/assembly/low-latency.ts). The flag is the number of the step. The receiver polls the data
- * themselves; a message with 8 bytes of data is one cache line, where the other FIFO needs a line each for the counter,
- * the length, the header and the data.
+ * Protocol LL: short messages through a FIFO whose slots are lines of 8-byte words, each with 4 bytes of data and a 4-byte
+ * flag
+ * that are stored together (device/kernels/assembly/low-latency.ts). The flag is the number of the step. The receiver polls
+ * the
+ * data itself: a message with 8 bytes of data needs one cache line, where the other FIFO needs one line each for the counter,
+ * the
+ * length, the header and the data.
  *
- * Both sides have the message as such in a slot of their own.
+ * Each side keeps the unpacked message in a slot of its own.
  */
 
-/** The header that messages begin with: so many bytes, of which the first words mean something. */
+/** Header in front of every message: its size, and how many of its first words carry a value. */
 export interface HeaderShape {
   readonly headerBytes: number;
   readonly headerWords: number;
 }
 
-/** Each so many steps all words of the slots are written, so that no flag is older when step numbers begin anew. */
+/** After this many steps, all words of the slots are rewritten, so that no old flag remains when step numbers wrap around. */
 const CLEAN_EVERY = 2 ** 24;
 
-/** Words of a slot: the length, the header, the data. */
+/** Number of words in a slot: length, header and data. */
 function wordsOf(slotBytes: number, { headerBytes, headerWords }: HeaderShape): number {
   return 1 + headerWords + Math.ceil((slotBytes - headerBytes) / 4);
 }
 
-/** Bytes from slot to slot. */
+/** Distance between slots in bytes. */
 export function lowLatencyStride(slotBytes: number, header: HeaderShape): number {
   return Math.ceil((wordsOf(slotBytes, header) * 8) / 64) * 64;
 }
@@ -32,7 +35,7 @@ export function lowLatencyStride(slotBytes: number, header: HeaderShape): number
 export class LowLatencySender extends ShmConnection implements SendConnection {
   readonly #slot: number;
   #tail = FIRST_STEP;
-  /** The receiver's counter when last seen. */
+  /** The receiver's counter as last read. */
   #head = FIRST_STEP;
 
   constructor(
@@ -73,7 +76,7 @@ export class LowLatencyReceiver extends ShmConnection implements ReceiveConnecti
   messageBytes = 0;
   readonly #slot: number;
   #head = FIRST_STEP;
-  /** Whether the oldest message is in this side's slot. */
+  /** Whether the oldest message has been unpacked into this side's slot. */
   #taken = false;
 
   constructor(

@@ -22,15 +22,15 @@ import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Tran
 
 export interface ShmOptions {
   readonly size: FifoSize;
-  /** Of the communicator; its segment has the FIFOs. */
+  /** Team of the communicator; its segment contains the FIFOs. */
   readonly team: Team;
   /** The rank of each member of the team, by local rank. */
   readonly localRanks: readonly number[];
-  /** For short messages, with a header of this kind: shm-low-latency.ts. */
+  /** Use the protocol LL of shm-low-latency.ts for short messages with this header. */
   readonly lowLatency?: HeaderShape;
 }
 
-/** Shared memory: the ranks of one segment. Connections are polled. */
+/** Shared memory among the ranks of one segment. Connections are polled. */
 export class ShmTransport implements Transport {
   readonly name = 'shm';
   readonly size: FifoSize;
@@ -60,7 +60,7 @@ export class ShmTransport implements Transport {
     const address = segment.allocateBytes(SLOTS + steps * this.#stride());
     const fifo = this.#fifo({ address, steps, slotBytes });
     fifo.clear();
-    // There, what was in the memory before must not look like a flag.
+    // Old contents of the memory must not look like a flag of LL.
     if (this.#options.lowLatency !== undefined) new Uint8Array(segment.buffer, fifo.slots, steps * fifo.stride).fill(0);
     return {
       info: encodeInfo({ address, steps, slotBytes }),
@@ -96,7 +96,7 @@ export class ShmTransport implements Transport {
     return new LowLatencyReceiver(fifo, peer, this.#leftBy(peer), leave, lowLatency);
   }
 
-  /** Gives memory back to the heap once both sides have left it. */
+  /** Returns a FIFO's memory to the heap once both sides have left it. */
   #leave(fifo: Fifo, peer: number): void {
     const { team, localRanks } = this.#options;
     const sender = localRanks.indexOf(peer);
@@ -105,8 +105,8 @@ export class ShmTransport implements Transport {
   }
 
   /**
-   * Tells whether `peer` has left. Throws if any rank of the communicator on this host died: whichever it is, data will
-   * not come round.
+   * Returns a test of whether `peer` has left. The test throws if any rank of the communicator on this host died, because
+   * then the collective cannot complete.
    */
   #leftBy(peer: number): () => boolean {
     const { team, localRanks } = this.#options;
@@ -121,7 +121,7 @@ export class ShmTransport implements Transport {
 
 class ShmSender extends ShmConnection implements SendConnection {
   #tail = FIRST_STEP;
-  /** The receiver's counter when last seen. */
+  /** The receiver's counter as last read. */
   #head = FIRST_STEP;
 
   constructor(fifo: Fifo, peer: number, hasPeerLeft: () => boolean) {
@@ -151,7 +151,7 @@ class ShmSender extends ShmConnection implements SendConnection {
 class ShmReceiver extends ShmConnection implements ReceiveConnection {
   messageBytes = 0;
   #head = FIRST_STEP;
-  /** The sender's counter when last seen. */
+  /** The sender's counter as last read. */
   #tail = FIRST_STEP;
 
   constructor(fifo: Fifo, peer: number, hasPeerLeft: () => boolean, onEnd: () => void) {

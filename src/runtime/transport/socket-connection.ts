@@ -9,48 +9,47 @@ import { INBOX_BYTES, type SlotMemory } from './socket-memory.js';
 import { NodeWire, SystemWire, type SystemCalls, type Wire } from './socket-wire.js';
 import type { Connection, FifoSize, ReceiveConnection, SendConnection } from './transport.js';
 
-/**
- * How long a rank that lives may take to have what was posted before a connection closed: as long as it may be late for
- * a call by default.
- */
+/** After `close`, how long a live peer may take to read what was posted: the default timeout of a call. */
 const DELIVERY_MS = 600_000;
-/** How long that of a connection that is given up may take. */
+/** The same after `abort`. */
 const ABORT_MS = 1000;
 
-/** How long the news of why a rank's connection broke may take; and while this rank blocks, so that no news comes. */
+/** Longest wait for the reason why a connection broke, also while this rank blocks and cannot receive it. */
 const NEWS_MS = 2000;
 const BLOCKED_NEWS_MS = 200;
 
-/** At least so much is asked for at once, so that short messages come together. What comes behind a message is moved. */
+/**
+ * Minimum number of bytes to ask for, so that several short messages arrive in one read. Bytes behind a message are moved.
+ */
 const READ_BYTES = 4096;
 
-/** Why a rank does not go on with this one, once that is known. */
+/** Resolves to the reason why a rank ended, once it is known. */
 export type WhyGone = (peer: number) => Promise<Error>;
 
-/** What a connection is made of besides its socket and its memory. */
+/** Means of a connection besides its socket and its memory. */
 export interface ConnectionMeans {
   readonly whyGone?: WhyGone | undefined;
-  /** Left out, node:net moves the data. */
+  /** Left out where node:net moves the data. */
   readonly system?: SystemCalls | undefined;
 }
 
-/** What both ends do alike: frames that carry no message, and the ways to end. */
+/** Common part of both ends: frames without a message, and teardown. */
 abstract class SocketConnection implements Connection {
   readonly transport = 'socket';
   readonly polled: boolean;
   readonly size: FifoSize;
-  /** What later calls on this side throw. */
+  /** Error that later calls on this side throw. */
   protected endedHere: Error | undefined;
-  /** What ended the connection from outside. */
+  /** Error with which the other side ended the connection. */
   protected endedThere: Error | undefined;
   protected readonly wire: Wire;
-  /** Bytes of the frame that is coming. */
+  /** Bytes received so far of the current frame. */
   protected have = 0;
   readonly #whyGone: WhyGone | undefined;
   #report: WaitReport | undefined;
   #listener: (() => void) | undefined;
   #socketError: Error | undefined;
-  /** Since when it is asked why the connection broke, and whether the event loop has turned since. */
+  /** Time at which the connection broke, while its reason is being looked for, and whether the event loop has run since. */
   #brokenSinceMs: number | undefined;
   #turned = false;
 
@@ -124,38 +123,38 @@ abstract class SocketConnection implements Connection {
     this.#freeUnused();
   }
 
-  /** Bytes have come behind those of the frame that is coming, by node:net. */
+  /** node:net has read `bytes` more bytes of the current frame. */
   read(bytes: number): void {
     if (this.#take(bytes)) this.#listener?.();
   }
 
-  /** The last step of making it. */
+  /** Last step of the set-up. */
   protected begin(): void {
     if (!this.polled) this.startReading();
     this.socket.unref();
   }
 
-  /** Lets node:net read: into `room()`, then `read`. */
+  /** Lets node:net read into `room()`, then call `read`. */
   protected abstract startReading(): void;
 
-  /** What the other side may not have read yet. */
+  /** Number of sent bytes that the other side may not have read yet. */
   protected abstract unreadBytes(): number;
 
-  /** Whether the caller has something to read before it is told of the end. */
+  /** Whether the caller can still read messages before it gets the error. */
   protected abstract hasUnread(): boolean;
 
-  /** The place of the frame that is coming, the room there, and how much of it is worth to be asked for. */
+  /** Sets the place of the current frame, its room, and the number of bytes to ask for. */
   protected abstract frame(): number;
   protected abstract roomBytes(): number;
   protected abstract wantedBytes(): number;
 
-  /** Length of a frame of a kind that only this side gets; 0 where it makes no sense. */
+  /** Length of a frame of a kind that only this side receives; 0 if the frame is invalid. */
   protected abstract frameBytes(kind: number, value: number): number;
 
-  /** Such a frame has come. */
+  /** Handles a complete frame of that kind. */
   protected abstract takeFrame(value: number): void;
 
-  /** Takes what has come, as far as one call gives it. Returns whether there may be more. */
+  /** Takes received frames, as many as one call handles. Returns whether there may be more. */
   protected pull(): boolean {
     if (this.endedThere !== undefined || this.endedHere !== undefined) return false;
     const wanted = this.wantedBytes();
@@ -168,7 +167,7 @@ abstract class SocketConnection implements Connection {
     return bytes === wanted;
   }
 
-  /** Returns whether a frame is whole. */
+  /** Adds received bytes to the current frame. Returns whether the frame is complete. */
   #take(bytes: number): boolean {
     this.have += bytes;
     let isWhole = false;
@@ -185,7 +184,7 @@ abstract class SocketConnection implements Connection {
       else if (kind === frameKinds.abort) this.#aborted(this.#payload(place, value));
       else if (kind === frameKinds.waits) this.#waits(this.#payload(place, value));
       else this.takeFrame(value);
-      // What came behind it goes to where the next frame does, which is the next slot if this was a message.
+      // Move the bytes behind the frame to the place of the next one, which is the next slot if this frame was a message.
       this.have -= length;
       if (this.have > 0) memory.bytes.copyWithin(this.frame(), place + length, place + length + this.have);
     }
@@ -209,14 +208,14 @@ abstract class SocketConnection implements Connection {
     return this.memory.bytes.subarray(place + FRAME_HEADER_BYTES, place + FRAME_HEADER_BYTES + bytes);
   }
 
-  /** A frame that ends the connection came. */
+  /** The other side has ended the connection. */
   #goodbye(error: Error): void {
     this.#end(error);
     if (this.wire.giveBack()) this.startReading();
     this.socket.end();
   }
 
-  /** The other side waits. */
+  /** The other side has reported a long wait. */
   #waits(report: Uint8Array): void {
     const words = new DataView(report.buffer, report.byteOffset, report.byteLength);
     this.#report = {
@@ -236,17 +235,17 @@ abstract class SocketConnection implements Connection {
     this.#goodbye(error);
   }
 
-  /** What came is no frame. */
+  /** The received bytes are not a frame. */
   #broken(): void {
     this.#end(
-      new SystemError('NETWORK', `the data from rank ${this.peer} make no sense: something on the way changed them`, {
+      new SystemError('NETWORK', `the data from rank ${this.peer} are not valid frames: something on the way changed them`, {
         rank: this.peer,
       }),
     );
     this.socket.destroy();
   }
 
-  /** For callers that block, so that the event loop does not: takes what there is, and looks at the connection. */
+  /** For callers that block the event loop: reads what has arrived, and checks the connection. */
   #look(): void {
     lookAtHosts();
     while (this.pull());
@@ -257,8 +256,8 @@ abstract class SocketConnection implements Connection {
   }
 
   /**
-   * The connection broke without a word. The rank may have died, but a rank that gives up while connections are being
-   * made, or exits in order, breaks some, too: then the bootstrap network tells why.
+   * The connection broke without a goodbye. The rank may have died, but a rank that gives up during set-up or exits in order
+   * also breaks connections; the bootstrap network then brings the reason.
    */
   #explainEnd(): void {
     if (this.endedThere !== undefined || this.endedHere !== undefined || this.#brokenSinceMs !== undefined) return;
@@ -288,7 +287,7 @@ abstract class SocketConnection implements Connection {
     return died(this.peer, this.#cause);
   }
 
-  /** Once neither the socket nor the caller uses the slots. */
+  /** Frees the slots once neither the socket nor the caller uses them. */
   #freeUnused(): void {
     if (this.socket.closed && this.endedHere !== undefined) this.memory.free();
   }
@@ -297,20 +296,20 @@ abstract class SocketConnection implements Connection {
     this.endedThere ??= error;
   }
 
-  /** Says the last word, behind what was posted. */
+  /** Sends the last frame, after all posted messages. */
   #leave(last: Buffer): void {
     if (this.wire.giveBack()) this.startReading();
     if (this.socket.writable) this.socket.write(last);
   }
 
-  /** Ends this direction after what was written, which the other side has then. */
+  /** Closes this direction once the other side has received everything, at the latest after `limitMs`. */
   #finish(limitMs: number): Promise<void> {
     this.#listener = undefined;
     return endSocket(this.socket, limitMs, this.unreadBytes());
   }
 }
 
-/** Writes messages from slots to a socket. A slot is free again when the receiver has given its credit back. */
+/** Writes messages from slots to a socket. A slot is free again when the receiver has returned its credit. */
 export class SocketSender extends SocketConnection implements SendConnection {
   #posted = 0;
   #credited = 0;
@@ -376,26 +375,26 @@ export class SocketSender extends SocketConnection implements SendConnection {
     return kind === frameKinds.credit && value <= this.#posted - this.#credited ? FRAME_HEADER_BYTES : 0;
   }
 
-  /** A credit. */
+  /** The receiver has returned credits. */
   protected override takeFrame(value: number): void {
     this.#credited += value;
   }
 }
 
 /**
- * Reads messages from a socket straight into slots. What is read at once may reach beyond a message's end: those few
- * bytes are moved to where the next message goes. So there is one slot more than the sender has credits for.
+ * Reads messages from a socket straight into slots. One read may go beyond a message's end; these few bytes are moved to the
+ * next slot. That is why there is one slot more than the sender has credits.
  */
 export class SocketReceiver extends SocketConnection implements ReceiveConnection {
   messageBytes = 0;
-  /** Messages that came, were released, and whose release the sender knows of. */
+  /** Number of messages received and released for which credits have been returned. */
   #came = 0;
   #released = 0;
   #credited = 0;
-  /** Of the last message: the next one is probably as long. */
+  /** Length of the last message: the next one probably has the same. */
   #lastBytes = 0;
 
-  /** The caller passes on what node:net reads: into `room()`, then `read`. */
+  /** With node:net, the caller reads into `room()` and then calls `read`. */
   constructor(socket: Socket, peer: number, memory: SlotMemory, means: ConnectionMeans = {}) {
     super(socket, peer, memory, means);
     this.begin();
@@ -426,7 +425,7 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
     return super.flush();
   }
 
-  /** Where the next bytes from the socket go. */
+  /** Memory for the next bytes from the socket. */
   room(): Uint8Array {
     const place = this.frame() + this.have;
     return this.memory.bytes.subarray(place, place + this.roomBytes());
@@ -436,7 +435,7 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
     this.socket.resume();
   }
 
-  /** Credits are few. */
+  /** Credits are few bytes: nothing to wait for. */
   protected override unreadBytes(): number {
     return 0;
   }
@@ -464,14 +463,14 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
     return kind === frameKinds.data && value <= this.size.slotBytes && hasRoom ? FRAME_HEADER_BYTES + value : 0;
   }
 
-  /** A message. */
+  /** A message has arrived. */
   protected override takeFrame(value: number): void {
     this.#came++;
     this.#lastBytes = value;
     this.#giveCredits();
   }
 
-  /** In a few frames rather than one a message, but at once when the sender has none left. */
+  /** Returns several credits in one frame, but immediately when the sender has none left. */
   #giveCredits(): void {
     const credits = this.#released - this.#credited;
     const outstanding = this.#came - this.#credited;

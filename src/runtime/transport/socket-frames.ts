@@ -1,18 +1,18 @@
 /*
- * What goes over a data connection once both sides have proved themselves: frames, each behind 8 bytes that say what
- * follows. Numbers are little-endian, as everywhere in a WebAssembly memory.
+ * Frames on a data connection after the handshake, each with a header of 8 bytes. Numbers are little-endian, as in
+ * WebAssembly memory.
  *
  *     kind u32   value u32
- *     DATA       length     and so many bytes: a message                          sender to receiver
- *     CREDIT     slots      that were released                                    receiver to sender
- *     GOODBYE    0          nothing follows; the connection ends as it should     both
- *     ABORT      length     and so many bytes: why this side gave up              both
- *     WAITS      length     and so many bytes, int32 each: this side waits for    both
- *                           long, and what it knows of why
+ *     DATA       length     then so many bytes: a message                         sender to receiver
+ *     CREDIT     slots      number of slots that were released                    receiver to sender
+ *     GOODBYE    0          nothing follows; the connection ends in order         both
+ *     ABORT      length     then so many bytes: why this side gave up             both
+ *     WAITS      length     then so many bytes (int32 each): this side has        both
+ *                           waited for long, and what it knows of the cause
  */
 export const FRAME_HEADER_BYTES = 8;
 
-/** Longest report. */
+/** Longest report of a wait. */
 export const REPORT_BYTES = 256;
 
 export const frameKinds = { data: 1, credit: 2, goodbye: 3, abort: 4, waits: 5 } as const;

@@ -3,24 +3,24 @@ import { REASON_BYTES } from './ending.js';
 import { FRAME_HEADER_BYTES, REPORT_BYTES } from './socket-frames.js';
 import type { FifoSize } from './transport.js';
 
-/** Longest frame that a sender gets. */
+/** Longest frame that a sender receives. */
 export const INBOX_BYTES = FRAME_HEADER_BYTES + REASON_BYTES;
 
 const lines = (bytes: number): number => Math.ceil(bytes / 64) * 64;
 
 /**
- * A connection's memory in this rank's own segment: slots, each behind a line whose last 8 bytes are its frame's header,
- * and room for the frames that carry no message. A place is an offset from its beginning.
+ * Memory of a connection in this rank's segment: slots, each after a line whose last 8 bytes are the frame's header, and room
+ * for frames without a message. Places are offsets from its beginning.
  */
 export class SlotMemory {
-  /** Longest frame that a slot has room for. */
+  /** Longest frame that fits a slot. */
   readonly frameBytes: number;
   readonly address: number;
   readonly words: Uint32Array;
   readonly bytes: Uint8Array;
-  /** Where a frame that carries no message is on its way out. */
+  /** Place of an outgoing frame without a message. */
   readonly outbox: number;
-  /** Where frames for a sender come in. */
+  /** Place of incoming frames of a sender. */
   readonly inbox: number;
   readonly #stride: number;
   #freed = false;
@@ -64,7 +64,7 @@ export class SlotMemory {
     this.words[(place >>> 2) + 1] = value;
   }
 
-  /** Gives the memory back; again does nothing, although somebody else may have it by then. */
+  /** Frees the memory; a second call does nothing, because the memory may belong to somebody else by then. */
   free(): void {
     if (!this.#freed) this.segment.freeBytes(this.address);
     this.#freed = true;

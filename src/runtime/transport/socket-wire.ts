@@ -6,27 +6,27 @@ import { SystemError } from '../../errors.js';
 import { frame, FRAME_HEADER_BYTES } from './socket-frames.js';
 import type { SlotMemory } from './socket-memory.js';
 
-/** How a connection's bytes get from its memory to the kernel and back. Places are those of the memory. */
+/** Moves a connection's bytes between its memory and the kernel. Places are offsets in that memory. */
 export interface Wire {
-  /** Whether `receive` reads; otherwise node:net does. */
+  /** Whether `receive` reads the socket; otherwise node:net reads it. */
   readonly polled: boolean;
   readonly fd: number;
-  /** What writing, or `receive`, failed with. */
+  /** Error with which writing or `receive` failed. */
   readonly failure: Error | undefined;
-  /** Sends bytes, behind those sent before. They stay as they are until the other side has them. */
+  /** Sends bytes after those sent before. The caller leaves them unchanged until the other side has received them. */
   write(place: number, bytes: number): void;
-  /** Sends a frame that carries no message; false, and nothing is sent, where one is still on its way out. */
+  /** Sends a frame without a message. Returns false and sends nothing while an earlier such frame is unsent. */
   say(kind: number, value: number, payload?: Uint8Array): boolean;
   flush(): boolean;
-  /** Bytes received, at most `bytes`; 0 when none has come, -1 when none will ever come. */
+  /** Number of bytes received, at most `bytes`; 0 when nothing has arrived, -1 when the other side has closed. */
   receive(place: number, bytes: number): number;
-  /** Keeps the process alive, or no longer, where node:net calls for news. */
+  /** Keeps the process alive, or stops doing so, where node:net reports news. */
   await(isAwaited: boolean): void;
-  /** Gives what is unsent to node:net. Returns whether it has to read from now on. */
+  /** Hands unsent bytes over to node:net. Returns whether node:net must also read from now on. */
   giveBack(): boolean;
 }
 
-/** node:net moves the bytes, in the event loop. */
+/** Wire on node:net: the event loop moves the bytes. */
 export class NodeWire implements Wire {
   readonly polled = false;
   readonly fd = -1;
@@ -56,7 +56,7 @@ export class NodeWire implements Wire {
   }
 
   await(isAwaited: boolean): void {
-    if (this.#socket.destroyed) return; // node:net would keep the wish, each time anew, for a connection that never comes
+    if (this.#socket.destroyed) return; // node:net would add a callback at every call for a connection that never comes
     if (isAwaited) this.#socket.ref();
     else this.#socket.unref();
   }
@@ -66,11 +66,11 @@ export class NodeWire implements Wire {
   }
 }
 
-/** More than the frames that can be on their way out at once. */
+/** More than the frames that can be unsent at the same time. */
 const QUEUE = 32;
 const { EAGAIN, EINTR } = constants.errno;
 
-/** System calls move the bytes, in the caller's time. The socket stays the owner of the connection, and closes it. */
+/** Wire on system calls: bytes move during the caller's polls. The socket still owns the connection and closes it. */
 export class SystemWire implements Wire {
   readonly polled = true;
   failure: Error | undefined;
@@ -79,14 +79,14 @@ export class SystemWire implements Wire {
   readonly #memory: SlotMemory;
   readonly #libc: Libc;
   readonly #fd: number;
-  /** Address of the memory in this process. */
+  /** Address of the shared memory in this process. */
   readonly #base: number;
-  /** Places and lengths of what is unsent, from `#first` to `#next`. */
+  /** Places and lengths of unsent bytes, from `#first` to `#next`. */
   readonly #places = new Float64Array(QUEUE);
   readonly #lengths = new Float64Array(QUEUE);
   #first = 0;
   #next = 0;
-  /** The frame of the outbox in the queue. */
+  /** Index in the queue of the frame in the outbox. */
   #outbox = -1;
   #cannotWrite = false;
   #isOver = false;
@@ -100,7 +100,7 @@ export class SystemWire implements Wire {
     this.#base = Number(libc.addressOf(memory.bytes));
   }
 
-  /** A socket that is destroyed has closed its descriptor, whose number may be another's by now. */
+  /** -1 for a destroyed socket: its descriptor is closed, and the number may be reused. */
   get fd(): number {
     return this.#isOver || this.#socket.destroyed ? -1 : this.#fd;
   }
@@ -154,7 +154,7 @@ export class SystemWire implements Wire {
   }
 
   await(): void {
-    // The caller sleeps on the descriptor.
+    // Nothing to do: the caller sleeps on the descriptor.
   }
 
   giveBack(): boolean {
@@ -169,8 +169,8 @@ export class SystemWire implements Wire {
   }
 
   /**
-   * How many bytes the kernel took: as if it were all, once the other side has closed. The end comes from reading then, behind
-   * what that side sent last.
+   * Writes bytes and returns how many the kernel took. Returns all of them once the other side has closed: the error then
+   * comes from reading, after the last data of that side.
    */
   #send(place: number, bytes: number): number {
     const { fd } = this;
@@ -188,19 +188,22 @@ export class SystemWire implements Wire {
   }
 }
 
-/** What system calls need. */
+/** Functions and descriptor for moving bytes by system calls. */
 export interface SystemCalls {
   readonly libc: Libc;
   readonly held: HeldSocket;
 }
 
-/** Takes a socket out of the event loop, where there is a C library and the inside of the socket is what we know. */
+/**
+ * Takes a socket out of the event loop. Returns undefined without a C library, or where Node's socket has other internals
+ * than we know.
+ */
 export function systemCalls(libc: Libc | undefined, socket: Socket): SystemCalls | undefined {
   const held = libc === undefined ? undefined : hold(socket);
   return libc === undefined || held === undefined ? undefined : { libc, held };
 }
 
-/** A socket of node:net that does not read until it is let go. */
+/** A socket of node:net that does not read until it is released. */
 export interface HeldSocket {
   readonly fd: number;
   letGo(): void;
@@ -216,7 +219,7 @@ function hold(socket: Socket): HeldSocket | undefined {
   const handle = (socket as { readonly _handle?: Partial<StreamHandle> | null })._handle;
   if (typeof handle?.fd !== 'number' || handle.fd < 0 || typeof handle.readStop !== 'function' || socket.destroyed)
     return undefined;
-  // The method that streams are made of: a stream may ask for more when it likes.
+  // Override the method that streams call to read: a stream may call it at any time.
   const read = socket._read.bind(socket);
   socket._read = () => undefined;
   handle.readStop();

@@ -17,27 +17,30 @@ import { unlessAborted } from './unless-aborted.js';
 
 export interface SocketOptions {
   readonly size: FifoSize;
-  /** This rank's; slots are in it. */
+  /** Segment of this rank; it contains the slots. */
   readonly segment: Segment;
   readonly rank: number;
-  /** Address of this host to listen on: chooseInterface() of the bootstrap room finds one. */
+  /** Address of this host to listen on: chooseInterface() of bootstrap/ finds one. */
   readonly host: string;
-  /** What the ranks of a communicator know and nobody else does. */
+  /** Secret of the communicator, known to its ranks only. */
   readonly secret: Uint8Array;
   /**
-   * Why a rank does not go on, as the bootstrap network hears of it. Left out, a connection that breaks means that the
+   * Resolves to the reason why a rank ended, from the bootstrap network. Left out, a connection that breaks means that the
    * rank died.
    */
   readonly whyGone?: WhyGone;
-  /** Moves data by system calls, in the caller's time; left out, or where node:net has no descriptors, node:net does. */
+  /**
+   * Moves data by system calls during the caller's polls. Left out, or where node:net has no descriptors, node:net moves
+   * them.
+   */
   readonly libc?: Libc | undefined;
 }
 
 const WELCOME_BYTES = 32;
 
 /**
- * TCP. The sender listens and the receiver connects, since node:net reads into given memory only on sockets that
- * connected. Both prove that they know the secret before anything else, as on the bootstrap network:
+ * TCP. The sender listens and the receiver connects, because node:net reads into given memory only on sockets that connected.
+ * Each side first proves that it knows the secret, as on the bootstrap network:
  *
  *     receiver                          sender
  *        hello: who, to whom    ──►
@@ -46,10 +49,10 @@ const WELCOME_BYTES = 32;
  *                               ◄──     welcome: the sender's proof, then messages
  *        credits                ──►
  *
- * Messages themselves are neither signed nor secret: who can change packets on the way can change them.
+ * Messages are neither signed nor encrypted: an attacker on the network path can change them.
  *
- * Slots are in the rank's own segment on both sides. System calls, or node:net, write from and read into them: no other
- * copy is made than the kernel's. The frames are the same, so that either may be at either end.
+ * Slots are in the rank's own segment on both sides. System calls, or node:net, write from and read into them; the only copy
+ * is the kernel's. The frames are the same, so each end may use either.
  */
 export class SocketTransport implements Transport {
   readonly name = 'socket';
@@ -146,7 +149,7 @@ export class SocketTransport implements Transport {
     this.#listeners.clear();
   }
 
-  /** Called before the other side can have sent anything behind the handshake: system calls read that. */
+  /** Called before the other side can send anything after the handshake, because system calls must read those bytes. */
   #meansOf(socket: Socket): ConnectionMeans {
     const { whyGone, libc } = this.#options;
     return { whyGone, system: systemCalls(libc, socket) };
@@ -159,8 +162,8 @@ interface Admitted {
 }
 
 /**
- * The receiver's way to its connection. All that is read goes through one reader, because a socket that reads into
- * given memory does so from its first byte: first the two messages of the handshake, of known lengths, then frames.
+ * The receiver's way to its connection. One reader reads everything, because a socket that reads into given memory does so
+ * from its first byte: first two handshake messages of known lengths, then frames.
  */
 class Dial {
   readonly onread = { buffer: () => this.#room(), callback: (bytes: number) => this.#read(bytes) };
@@ -184,7 +187,7 @@ class Dial {
       this.#resolve = resolve;
       this.#reject = reject;
       socket.on('error', reject);
-      socket.on('close', () => reject(new SystemError('NETWORK', 'it closed the connection')));
+      socket.on('close', () => reject(new SystemError('NETWORK', 'the other side closed the connection')));
     });
   }
 
@@ -210,7 +213,7 @@ class Dial {
   #checkWelcome(): void {
     if (this.#socket === undefined || this.#keys === undefined) return;
     if (!timingSafeEqual(welcome(this.#keys.receive), this.#greeting.subarray(CHALLENGE_BYTES))) {
-      this.#reject(new SystemError('NETWORK', 'what listens there does not know the secret of this communicator'));
+      this.#reject(new SystemError('NETWORK', 'the program that listens there does not know the secret of this communicator'));
       return;
     }
     this.#receiver = this.connected(this.#socket);
@@ -223,13 +226,13 @@ function hasNoDescriptor(error: unknown): boolean {
   return code === 'EMFILE' || code === 'ENFILE' || (cause instanceof Error && hasNoDescriptor(cause));
 }
 
-/** Why a connection cannot be made; where descriptors ran out, what to do. */
+/** Text of why a connection cannot be made; if descriptors ran out, with the remedy. */
 function whyNot(error: unknown, { communicators }: Segment): string {
   if (!hasNoDescriptor(error)) return describeError(error);
   return `this process has no file descriptor left, with ${counted(communicators, 'communicator')} open; close communicators that are not needed, or raise the limit (ulimit -n)`;
 }
 
-/** The proof of the side that listens: it is the first to use its direction's key. */
+/** Proof of the listening side, which is the first to use its direction's key. */
 function welcome(key: Uint8Array): Buffer {
   return createHmac('sha256', key).update('data').digest();
 }

@@ -14,41 +14,41 @@ import type { WaitReport } from '../device/wait-report.js';
  *      post(bytes): tail + 1 ───────────► "one more is filled"
  *               "one more is free", a credit ◄──────────────────────── release(): head + 1
  *
- * The sender waits while tail - head = steps: the receiver's memory bounds what is on its way. Nothing here blocks:
- * `acquire` and `peek` answer -1 where they would have to wait, and the caller comes again. Each side has at most one
- * slot in hand: `acquire` and `peek` give the same address until `post` and `release`.
+ * The sender waits while tail - head = steps, so the receiver's memory bounds the data in flight. Nothing here blocks:
+ * `acquire` and `peek` return -1 where they would have to wait, and the caller tries again. Each side holds at most one
+ * slot: `acquire` and `peek` return the same address until `post` and `release`.
  *
- * A side that ends says so, and why: `close` for good, `abort` with the error that the other side will meet. Messages
- * posted before are still delivered.
+ * A side ends with `close`, or with `abort` and the error that the other side will throw. Messages posted before are
+ * still delivered.
  *
  * Connections are set up as in NCCL: each end makes a few bytes of connect information, the bootstrap network carries
  * them to the other end, and both connect.
  */
 export interface Transport {
   readonly name: TransportName;
-  /** Of its connections. */
+  /** Size of its connections. */
   readonly size: FifoSize;
-  /** The end that sends to rank `peer`. */
+  /** Opens the end that sends to rank `peer`. */
   setUpSend(peer: number): Promise<ConnectionSetUp<SendConnection>>;
-  /** The end that receives from rank `peer`. */
+  /** Opens the end that receives from rank `peer`. */
   setUpReceive(peer: number): Promise<ConnectionSetUp<ReceiveConnection>>;
-  /** Leaves nothing open that set-ups opened. Connections stay. */
+  /** Closes everything that set-ups opened. Connections stay open. */
   close(): void;
 }
 
 export type TransportName = 'shm' | 'socket';
 
-/** How much a connection holds. */
+/** Capacity of a connection. */
 export interface FifoSize {
-  /** Slots; a power of two, at most 16. */
+  /** Number of slots; a power of two, at most 16. */
   readonly steps: number;
   /** Longest message. */
   readonly slotBytes: number;
 }
 
-/** One end of a connection before both have met. */
+/** One end of a connection before the two ends are joined. */
 export interface ConnectionSetUp<C> {
-  /** For the other end's `connect`. */
+  /** Connect information for the other end's `connect`. */
   readonly info: Uint8Array;
   /**
    * Joins the other end, whose information is `info`.
@@ -59,42 +59,42 @@ export interface ConnectionSetUp<C> {
   cancel(): void;
 }
 
-/** What both ends of a connection have in common. */
+/** Common part of both ends of a connection. */
 export interface Connection {
   readonly transport: TransportName;
   /** The rank at the other end. */
   readonly peer: number;
   readonly size: FifoSize;
-  /** Whether only asking again tells what is new; otherwise `onNews` calls when it is worth it. */
+  /** True when news is found only by polling; otherwise `onNews` reports it. */
   readonly polled: boolean;
   /**
-   * A descriptor to sleep on, readable when there may be news. -1 where there is none: in shared memory, where node:net moves
-   * the data, and when the connection has ended.
+   * A descriptor that is readable when there may be news. -1 in shared memory, where node:net moves the data, and after the
+   * connection has ended.
    */
   readonly fd: number;
-  /** Hands the kernel what it had no room for. Returns whether all is handed over; else it has room when `fd` is writable. */
+  /** Hands unsent bytes to the kernel. Returns whether all are handed over; if not, call again when `fd` is writable. */
   flush(): boolean;
   /**
-   * Calls `listener` after each event that may let `acquire` or `peek` give another answer. While there is a listener,
-   * the connection keeps the process alive. `undefined` ends it. A polled connection calls for one event only, of which its
-   * descriptor tells nothing: it is known why it broke.
+   * Calls `listener` after each event that may change the answer of `acquire` or `peek`. A listener keeps the process alive;
+   * `undefined` removes it. A polled connection reports only one event, which its descriptor does not show: the reason of a
+   * broken connection has become known.
    */
   onNews(listener: (() => void) | undefined): void;
   /**
-   * Looks for a peer that ended without a word, which `acquire` and `peek` may not notice; costs more than they do.
+   * Detects a peer that ended without a goodbye, which `acquire` and `peek` may not notice. Costs more than they do.
    * @throws RemoteError `RANK_DIED`, and what `acquire` and `peek` throw.
    */
   check(): void;
   /**
-   * Tells the other side that this one waits for long, and what it knows of why, in at most 64 int32; again and again
-   * while it does.
+   * Reports to the other side, repeatedly while it lasts, that this side has waited for long and for which ranks: at most 64
+   * int32.
    */
   sayWaits(report: readonly number[]): void;
-  /** What the other side last told so. */
+  /** The last such report of the other side. */
   heardWaits(): WaitReport | undefined;
-  /** Says goodbye after what is posted. Resolves when nothing of the connection is left open on this side. */
+  /** Sends a goodbye after all posted messages. Resolves when this side has closed everything. */
   close(): Promise<void>;
-  /** Ends at once; the other side meets `reason`, and so do later calls on this side. */
+  /** Ends immediately; the other side and later calls on this side throw `reason`. */
   abort(reason: Error): void;
 }
 
@@ -112,10 +112,13 @@ export interface SendConnection extends Connection {
 
 /** The end that receives. */
 export interface ReceiveConnection extends Connection {
-  /** The address of the oldest message not yet released, or -1 when none is there. Throws as `acquire`, once all is read. */
+  /**
+   * The address of the oldest message not yet released, or -1 when there is none. Throws like `acquire`, once all messages
+   * are read.
+   */
   peek(): number;
-  /** Length of the message that `peek` gave. */
+  /** Length of the message that `peek` returned. */
   readonly messageBytes: number;
-  /** Gives the slot that `peek` gave back to the sender. */
+  /** Returns that slot to the sender. */
   release(): void;
 }

@@ -1,6 +1,9 @@
-/** The promise, unless the signal comes first. Keeps the process alive meanwhile: sockets and listeners do not. */
+/**
+ * Resolves as the promise does, unless the signal is aborted first. Keeps the process alive meanwhile, as sockets and
+ * listeners do not.
+ */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  // What becomes of it after the signal nobody wants to know.
+  // A rejection after the signal is of no interest.
   promise.catch(() => undefined);
   signal.throwIfAborted();
   const hold = setInterval(() => undefined, 2 ** 30);

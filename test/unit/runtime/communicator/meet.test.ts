@@ -74,7 +74,7 @@ test('a name that is not known yet is looked up again, and rank 0 says so once',
   given.abort(new Error('seen'));
   expect(await joining).toBeInstanceOf(Error);
   expect(warnings).toEqual([
-    'the host name "train-0" of the root cannot be resolved: getaddrinfo ENOTFOUND train-0; looking again for 60 s',
+    'the host name "train-0" of the root cannot be resolved: getaddrinfo ENOTFOUND train-0; retrying for 60 s',
   ]);
 });
 

@@ -3,7 +3,9 @@ import { RemoteError, SystemError } from '../../../../src/errors.js';
 import { orWhyNot } from '../../../../src/runtime/transport/peers.js';
 
 const broken = () =>
-  Promise.reject(new SystemError('NETWORK', 'rank 0 cannot reach rank 1 for data: it closed the connection', { rank: 1 }));
+  Promise.reject(
+    new SystemError('NETWORK', 'rank 0 cannot reach rank 1 for data: the other side closed the connection', { rank: 1 }),
+  );
 const { signal } = new AbortController();
 
 beforeEach(() => void vi.useFakeTimers());
