@@ -302,7 +302,7 @@ export class CallQueue implements Waitable {
     throw new TimeoutError(
       'TIMEOUT',
       `rank ${rank} waited ${timeoutMs / 1000} s in ${this.#what()}, for ${describeLate(late, (one) => this.doing(one))} ` +
-        '(TCCL_TIMEOUT sets the seconds, 0 waits for ever)',
+        '(TCCL_TIMEOUT sets the seconds, 0 means no limit)',
       { ranks: late },
     );
   }

@@ -13,54 +13,54 @@ import { WatchClock } from '../progress/watch-clock.js';
 
 const finished = Promise.resolve();
 
-/** Something that another rank brings about without a transfer of this one: signals of windows. */
+/** A condition that another rank fulfils without a transfer of this rank: signals of windows. */
 export interface Condition {
-  /** Looks once. True when it has come about, and what it took is taken. */
+  /** Checks once. If the condition is met, consumes it and returns true. */
   readonly isMet: () => boolean;
-  /** The ranks that can bring it about, for errors. */
+  /** The ranks that can fulfil it, for errors. */
   readonly awaited: () => readonly number[];
-  /** Whether `isMet` has to be asked again and again; else news wake this rank. */
+  /** True if `isMet` has to be polled; otherwise news wakes this rank. */
   readonly polled: boolean;
-  /** Names what wakes this thread for it. */
+  /** Registers what can wake this thread for it. */
   readonly sleepOn: (bed: Bed) => void;
-  /** What waits, as a person reads it. */
+  /** Description for messages to people. */
   readonly text: string;
-  /** Ends the wait. With an error when the communicator failed. */
+  /** Called when the wait has ended; with an error when the communicator failed. */
   readonly settled: (error?: Error) => void;
-  /** For the deadline. */
+  /** Start of the wait, for its deadline. */
   sinceMs?: number;
-  /** Whether a warning was about it. */
+  /** True after a warning about it. */
   warned?: boolean;
 }
 
 export interface MessengerParts {
   readonly rank: number;
   readonly pointToPoint: PointToPoint;
-  /** How many looks in vain before the core is given away. */
+  /** Number of polls without progress before the core is given away. */
   readonly spins: number;
   readonly limits: WaitLimits;
-  /** Told once of each message and signal that is waited for for long. */
+  /** Called once for each message or signal that takes long. */
   readonly warn: (text: string) => void;
   /** The communicator's collectives. */
   readonly collectives: {
-    /** Throws when the communicator cannot go on. */
+    /** Throws if the communicator has failed. */
     readonly check: () => void;
-    /** What is known of another rank. */
+    /** Returns what another rank is known to be waiting in. */
     readonly doing: (rank: number) => string | undefined;
   };
-  /** Of this thread. */
+  /** Progress of this thread. */
   readonly progress: Progress;
-  /** Those of this host that share memory with this rank, and may sleep. */
+  /** The ranks of this host that share memory with this rank and may be parked. */
   readonly sleepers: Sleepers;
-  /** Where a thread has the rank's sockets: blocks until it has news, of calls too, at most for so long. */
+  /** Where another thread has the rank's sockets: blocks until that thread has news, also of calls, at most for `ms`. */
   readonly rest: ((ms: number) => void) | undefined;
   /** Ends the communicator; returns the error. */
   readonly fail: (error: unknown) => unknown;
 }
 
-/** Sends, receives and waits for signals that are under way. All of them go on whoever waits. */
+/** Sends, receives and waits for signals in flight. A wait for any of them progresses all. */
 export class Messenger implements Waitable {
-  /** What else is connected with other ranks, and ends with the communicator. */
+  /** Other users of connections between two ranks, such as windows; they end with the communicator. */
   readonly guests = new Set<{ abort(reason: Error): void; leave(): Promise<void> }>();
   readonly #parts: MessengerParts;
   readonly #pointToPoint: PointToPoint;
@@ -69,13 +69,13 @@ export class Messenger implements Waitable {
   readonly #shorterMs: number;
   readonly #clock: WatchClock;
   readonly #conditions = new Set<Condition>();
-  /** How long the oldest of the waits had taken at the last look. */
+  /** Age of the oldest wait at the last poll. */
   #longestMs = 0;
-  /** Whether a look is to come at the end of this turn of the event loop, at all that the program started in it. */
+  /** True if everything that the program started in this turn of the event loop will be polled at its end. */
   #isStarting = false;
-  /** What all that was under way failed with. */
+  /** Error with which everything in flight failed. */
   #failure: Error | undefined;
-  /** Called when nothing is under way, for close(). */
+  /** Called when nothing is in flight, for close(). */
   #idle: (() => void) | undefined;
 
   constructor(parts: MessengerParts) {
@@ -90,7 +90,7 @@ export class Messenger implements Waitable {
     return this.#pointToPoint.pending > 0 || this.#conditions.size > 0;
   }
 
-  /** A send or receive of all of `array` in the promise form. */
+  /** Sends or receives all of `array` in the promise form. */
   start(sends: boolean, peer: number, array: NumericArray, type: DataType): Promise<void> {
     const p2p = this.#pointToPoint;
     const transfer = p2p.add(sends, peer, array, type, undefined);
@@ -105,7 +105,7 @@ export class Messenger implements Waitable {
     });
   }
 
-  /** A send or receive in the blocking form. */
+  /** Sends or receives in the blocking form. */
   run(sends: boolean, peer: number, array: NumericArray, type: DataType): void {
     const p2p = this.#pointToPoint;
     this.#checkBlockingCall(sends, peer);
@@ -115,12 +115,12 @@ export class Messenger implements Waitable {
     p2p.recycle(transfer);
   }
 
-  /** Queues transfers without a look at them; `owner` hears of each. `kick` or `waitUntil` starts them. */
+  /** Queues transfers without polling them; `owner` is called at the end of each. `kick` or `waitUntil` starts them. */
   add(sends: boolean, peer: number, array: NumericArray, type: DataType, owner: TransferOwner): void {
     this.#pointToPoint.add(sends, peer, array, type, owner);
   }
 
-  /** Goes on with what was added, from now on by itself. */
+  /** Starts queued transfers, which then progress in the background. */
   kick(): void {
     this.#try();
     if (this.isPending) this.#startLater();
@@ -142,7 +142,7 @@ export class Messenger implements Waitable {
     this.#startLater();
   }
 
-  /** Ends a wait for a condition that nothing brings about any more, if it has not come about. */
+  /** Ends a wait for a condition that can no longer be met, unless it has been met. */
   endWait(condition: Condition, inVain: () => Error): void {
     if (!this.#conditions.has(condition)) return;
     const isMet = condition.isMet();
@@ -150,7 +150,7 @@ export class Messenger implements Waitable {
     condition.settled(isMet ? undefined : inVain());
   }
 
-  /** Blocks until `isDone`, or all here fails, which it throws. */
+  /** Blocks until `isDone`. Throws if everything here fails. */
   waitUntil(isDone: () => boolean): void {
     try {
       this.poll(this.spins);
@@ -161,12 +161,12 @@ export class Messenger implements Waitable {
     if (this.#failure !== undefined && !isDone()) throw leadToCaller(this.#failure);
   }
 
-  /** Throws what another rank of this host ended the communicator with. */
+  /** Throws the error with which another rank of this host ended the communicator. */
   throwLastWords(): void {
     this.#pointToPoint.throwLastWords();
   }
 
-  /** Whoever waits gets `error`. */
+  /** Fails everything in flight with `error`. */
   abort(error: Error): void {
     this.#failure = error;
     this.#pointToPoint.abort(error);
@@ -177,24 +177,24 @@ export class Messenger implements Waitable {
     this.#idle?.();
   }
 
-  /** Finishes what was started, then says goodbye. */
+  /** Finishes everything that was started, then says goodbye. */
   async close(): Promise<void> {
     if (this.isPending) await new Promise<void>((resolve) => (this.#idle = resolve));
     await this.leave();
   }
 
-  /** Says goodbye, whatever is under way. It is said at once; resolves when it has gone. */
+  /** Says goodbye without waiting for transfers in flight. Sends it immediately; resolves when it has been sent. */
   async leave(): Promise<void> {
     await Promise.all([this.#pointToPoint.close(), ...[...this.guests].map((guest) => guest.leave())]);
   }
 
-  /** Throws `UNSUPPORTED` where this rank cannot wait for `peer` without its event loop. */
+  /** Throws `UNSUPPORTED` if this rank needs its event loop to wait for `peer`. */
   checkBlocking(peer: number): void {
     if (!this.#pointToPoint.isBlocking(peer)) {
       throw leadToCaller(
         new InvalidUsageError(
           'UNSUPPORTED',
-          `a blocking call needs memory shared with rank ${peer}, but this rank talks with it over sockets: pass blocking: true to init() on all ranks, which gives those to a thread of their own, or use the promise form`,
+          `a blocking call needs memory shared with rank ${peer}, but this rank uses sockets with it: pass blocking: true to init() on all ranks, so that a separate thread serves them, or use the promise form`,
           { rank: this.#parts.rank },
         ),
       );
@@ -207,7 +207,7 @@ export class Messenger implements Waitable {
       throw leadToCaller(
         new InvalidUsageError(
           'UNSUPPORTED',
-          `rank ${peer} would wait for itself for ever: ${sends ? 'sendSync' : 'recvSync'} to itself needs a ${sends ? 'recv' : 'send'} that was started before, or a group`,
+          `rank ${peer} would deadlock with itself: ${sends ? 'sendSync' : 'recvSync'} to itself needs a ${sends ? 'recv' : 'send'} that was started before, or a group`,
           { rank: peer },
         ),
       );
@@ -225,9 +225,9 @@ export class Messenger implements Waitable {
 
   // ── going on ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Looks at all that the program starts together before it is waited for. */
+  /** Polls everything that the program starts in this turn together, before any of it is waited for. */
   #startLater(): void {
-    // Again, too: a blocking call that came between may have ended all that was under way before.
+    // Enlist again: a blocking call may have finished everything meanwhile.
     this.#parts.progress.enlist(this);
     if (this.#isStarting) return;
     this.#isStarting = true;
@@ -250,7 +250,7 @@ export class Messenger implements Waitable {
     return sleepAfterMs(this.#pointToPoint.hasSockets);
   }
 
-  /** Whether only looking again tells all that is new. */
+  /** True if news is found only by polling. */
   get polled(): boolean {
     if (this.#pointToPoint.polled) return true;
     for (const condition of this.#conditions) if (condition.polled) return true;
@@ -271,7 +271,7 @@ export class Messenger implements Waitable {
     for (const condition of this.#conditions) condition.sleepOn(bed);
   }
 
-  /** Goes on until nothing has moved for so many looks. */
+  /** Polls until nothing has moved for `spins` polls. */
   poll(spins: number): boolean {
     const p2p = this.#pointToPoint;
     let moved = false;
@@ -313,7 +313,7 @@ export class Messenger implements Waitable {
     try {
       this.#parts.collectives.check();
     } catch (error) {
-      // As CallQueue.check().
+      // See CallQueue.check().
       this.#pointToPoint.throwLastWords();
       throw error;
     }
@@ -334,8 +334,8 @@ export class Messenger implements Waitable {
   }
 
   /**
-   * What this rank has waited for longer than that: messages before signals.
-   * @param unwarned only what no warning was about yet, which is then remembered
+   * The wait that is older than `ms`: messages before signals.
+   * @param unwarned only waits without a warning so far; they are then marked as warned
    */
   #longWait(ms: number, now: number, unwarned = false): LongWait | undefined {
     const wait = this.#pointToPoint.longWait(now, ms, unwarned);

@@ -3,28 +3,28 @@ import { orWhyNot } from '../transport/peers.js';
 import type { Bed } from '../progress/sleeper.js';
 import type { ReceiveConnection, SendConnection, Transport } from '../transport/transport.js';
 
-/** What a connection's tag grows by for the receiver's answer. */
+/** Added to a connection's tag for the receiver's answer. */
 const ANSWER = 1;
 
-/** How long the other end may be waited for before this one asks whether it is still there. */
+/** Wait for the other end after which this end checks whether that rank still exists. */
 const WATCH_AFTER_MS = 500;
 
-/** What connections between two ranks are made with. */
+/** Means to make a connection between two ranks. */
 export interface Dialling {
   readonly bootstrap: Pick<Bootstrap, 'send' | 'recv' | 'watch' | 'whyGone'>;
   readonly transport: Transport;
-  /** Tells this connection's messages on the bootstrap network from those of others; the next tag is its, too. */
+  /** Tag of this connection's messages on the bootstrap network; the next tag also belongs to it. */
   readonly tag: number;
-  /** Called when there may be something new. */
+  /** Called when there may be news. */
   readonly onNews: () => void;
-  /** Ends set-ups. */
+  /** Aborts set-ups. */
   readonly signal: AbortSignal;
 }
 
-/** An end of a connection that is made when it is first needed, while its user goes on. */
+/** One end of a connection that is made at first use, in the background. */
 abstract class Lazy<C extends SendConnection | ReceiveConnection> {
   readonly shared = false;
-  /** Once both ends have met. */
+  /** Set once both ends are connected. */
   connection: C | undefined;
   readonly #connecting: Promise<C>;
   #failure: Error | undefined;
@@ -53,30 +53,30 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
 
   protected abstract connect(): Promise<C>;
 
-  /** Whether only asking again tells what is new. While it is being made, `onNews` calls. */
+  /** True if news is found only by polling. During set-up, `onNews` is called. */
   get polled(): boolean {
     return this.connection?.polled === true;
   }
 
-  /** Resolves when both ends have met, rejects where they cannot. */
+  /** Resolves when both ends are connected; rejects if they cannot be. */
   async met(): Promise<void> {
     await this.#connecting;
   }
 
-  /** Whether news are wanted; while they are, the connection keeps the process alive. */
+  /** Enables or disables news; while enabled, the connection keeps the process alive. */
   listen(wanted: boolean): void {
     if (this.#listening === wanted) return;
     this.#listening = wanted;
     this.connection?.onNews(wanted ? this.dialling.onNews : undefined);
   }
 
-  /** Names what wakes this thread: what is not polled calls `onNews` itself. */
+  /** Registers what can wake this thread; connections that are not polled call `onNews` themselves. */
   sleepOn(bed: Bed): void {
     const { connection } = this;
     if (connection !== undefined && connection.fd >= 0) bed.onFd(connection.fd, true, !connection.flush());
   }
 
-  /** Why nothing more can come or go, if so. */
+  /** The error after which no data move any more, if there is one. */
   failure(): Error | undefined {
     if (this.#failure !== undefined) return this.#failure;
     try {
@@ -87,14 +87,14 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
     }
   }
 
-  /** Throws {@link failure}. Who waits for the connection to be made calls it again and again. */
+  /** Throws {@link failure}. Called repeatedly while the connection is being made. */
   check(): void {
     const failure = this.failure();
     if (failure !== undefined) throw failure;
     if (this.connection === undefined && !this.#watches) this.#watch();
   }
 
-  /** A peer that shares no other connection with this rank would close without a word. */
+  /** Watches the peer during set-up: without another connection to this rank, it would leave unnoticed. */
   #watch(): void {
     const now = performance.now();
     this.#waitsSinceMs ??= now;
@@ -124,7 +124,7 @@ export class LazySender extends Lazy<SendConnection> {
       setUp.cancel();
       throw error;
     }
-    // The answer says only that the peer has connected, but its absence is noticed: a peer that left or died never connects.
+    // The answer only says that the peer has connected, but a peer that left or died never answers, which is noticed.
     bootstrap.recv(this.peer, tag + ANSWER).catch((error: unknown) => gone.abort(error));
     return setUp.connect(new Uint8Array(), AbortSignal.any([signal, gone.signal]));
   }
@@ -137,7 +137,7 @@ export class LazyReceiver extends Lazy<ReceiveConnection> {
     const info = await bootstrap.recv(this.peer, tag);
     const setUp = await transport.setUpReceive(this.peer);
     const connection = await orWhyNot(bootstrap, this.peer, setUp.connect(info, signal), signal);
-    // Where it cannot be told, the peer is gone or this rank is leaving, which the connection tells, too.
+    // A failure means that the peer has gone or this rank is leaving, which the connection reports as well.
     bootstrap.send(this.peer, tag + ANSWER, new Uint8Array()).catch(() => undefined);
     return connection;
   }

@@ -3,42 +3,42 @@ import { SystemError } from '../../errors.js';
 import type { Mismatch, Transfer } from './p2p-transfer.js';
 
 /*
- * A mailbox from one rank to another of its host, in the heap of the sender, made at the first send and freed when all
- * members have left the team. The sender writes posts in turn; each begins with its number, stored last, so that one cache
- * line brings a small message with its flag (as LL does in NCCL). The receiver counts the posts that it has taken, which gives
- * the sender credit for more.
+ * A mailbox from one rank to another of its host, in the sender's heap, made at the first send and freed when all
+ * members have left the team. The sender writes posts in turn. Each begins with its number, stored last, so that one cache
+ * line brings a small message with its flag (like LL in NCCL). The receiver counts the posts that it has taken, which is
+ * the sender's credit for more.
  *
  *     0      posts taken u32                             written by the receiver
  *     128    POSTS posts: | number u32 | type u32 | elements u32 u32 | address u32 | bytes u32 | place f64 | data |
  *
- * A message is one or more pieces, each a post. Where a piece's data are:
+ * A message is one or more pieces, each a post. The data of a piece are
  *     in the post          up to INLINE_BYTES
- *     in an eager slot     up to EAGER_BYTES: copied into a slot of the post's own, so the send is complete at once
- *     in the array         an array in the segment: the receiver copies from it, and the send waits until it has
- *     in the sender        a long array elsewhere, where the receiver can read it (device/peer-memory.ts): as in the array
- *     in a staging slot    another array: copied into slots in turn, from which the receiver copies
+ *     in an eager slot     up to EAGER_BYTES: copied to a slot of the post's own, so that the send completes immediately
+ *     in the array         an array in the segment: the receiver copies from it, and the send completes afterwards
+ *     in the sender        a long array elsewhere, if the receiver can read it (device/peer-memory.ts): like "in the array"
+ *     in a staging slot    any other array: copied to slots in turn, from which the receiver copies
  */
 const TAKEN = 0;
 const FIRST_POST = 128;
 const POSTS = 16;
 const HEADER_BYTES = 32;
-/** Two cache lines a post: processors fetch lines in pairs. */
+/** Two cache lines for each post: processors prefetch lines in pairs. */
 const POST_BYTES = 128;
 const INLINE_BYTES = POST_BYTES - HEADER_BYTES;
 const MAILBOX_BYTES = FIRST_POST + POSTS * POST_BYTES;
 
-/** Messages up to this length are copied twice rather than waited for. */
+/** Messages up to this length are copied twice, so that the sender need not wait. */
 const EAGER_BYTES = 4096;
-/** Staging slots, and the longest of one: small enough that it is still in the cache when the receiver copies from it. */
+/** Number of staging slots, and the longest slot: small enough to be in the cache when the receiver copies from it. */
 const STAGE_SLOTS = 4;
 const STAGE_SLOT_BYTES = 128 * 1024;
 /**
- * The least that a slot has, and what lies between slots: not a multiple of a large power of two, or they would share
- * cache sets.
+ * Smallest slot, and the gap between slots, which avoids multiples of large powers of two, so that slots do not share cache
+ * sets.
  */
 const LEAST_SLOT_BYTES = 256;
 const BETWEEN_SLOTS_BYTES = 128;
-/** Longer pieces would keep a rank from looking after anything else for too long. */
+/** Longest piece: longer ones would keep a rank from other work for too long. */
 const PLACED_PIECE_BYTES = 64 * 2 ** 20;
 
 const TYPE = 1;
@@ -46,10 +46,10 @@ const COUNT_LOW = 2;
 const COUNT_HIGH = 3;
 const ADDRESS = 4;
 const BYTES = 5;
-/** Bytes from the post's beginning. */
+/** Offsets from the post's beginning. */
 const PLACE = 24;
 
-/** Messages from this length on are read from where they are. */
+/** Shortest message that the receiver reads directly in the sender's memory. */
 const OPEN_BYTES = 32 * 1024;
 
 /** The sender's end. */
@@ -59,15 +59,15 @@ export class Outbox {
   readonly #words: Int32Array;
   readonly #numbers: Float64Array;
   readonly #address: number;
-  /** The last post made. */
+  /** Number of the last post made. */
   #posted = 0;
-  /** The last post known to be taken. */
+  /** Number of the last post known to be taken. */
   #taken = 0;
   readonly #eagerSlots: Slots;
   readonly #stagingSlots: Slots;
 
   /**
-   * @param to the receiver's place in the team
+   * @param to local rank of the receiver
    * @throws SystemError `OUT_OF_MEMORY`
    */
   constructor(
@@ -85,7 +85,7 @@ export class Outbox {
     team.setMailbox(team.localRank, to, this.#address);
   }
 
-  /** Hands over what there is room for. True once all of it is. */
+  /** Hands over as much as there is room for. Returns true once all is handed over. */
   post(transfer: Transfer): boolean {
     do {
       if (this.#posted - this.#taken === POSTS && !this.#look()) return false;
@@ -96,8 +96,8 @@ export class Outbox {
   }
 
   /**
-   * Whether the receiver no longer needs the sender's array.
-   * @throws InvalidArgumentError `BUFFER_DETACHED` when it does, but the array is no longer there
+   * True if the receiver no longer needs the sender's array.
+   * @throws InvalidArgumentError `BUFFER_DETACHED` when the receiver still needs the array, but it was detached
    */
   isTaken(transfer: Transfer): boolean {
     if (transfer.bytes <= EAGER_BYTES || !(transfer.operand.placed || transfer.place > 0)) return true;
@@ -105,12 +105,12 @@ export class Outbox {
     return this.#taken >= transfer.lastPost || (this.#look() && this.#taken >= transfer.lastPost);
   }
 
-  /** Whether the receiver has left the communicator. */
+  /** True if the receiver has left the communicator. */
   hasLeft(): boolean {
     return this.#team.hasLeft(this.to);
   }
 
-  /** Reads what the receiver has taken. Numbers here go beyond 32 bits, those in memory don't. True if it is more. */
+  /** Reads the receiver's counter and extends it beyond 32 bits. Returns true if it has grown. */
   #look(): boolean {
     const more = (Atomics.load(this.#words, (this.#address + TAKEN) / 4) - this.#taken) | 0;
     this.#taken += more;
@@ -161,14 +161,14 @@ export class Outbox {
 }
 
 /**
- * Memory of the sender that pieces are copied into, in slots that are used in turn. It is taken when a message first needs it,
- * and replaced when a longer one comes.
+ * Slots of sender memory that pieces are copied into, used in turn. Allocated when a message first needs them, replaced when
+ * a longer message comes.
  */
 class Slots {
-  /** Of one slot; 0 as long as there are none. */
+  /** Bytes of one slot; 0 while there are none. */
   slotBytes = 0;
   readonly #team: Team;
-  /** In each slot, the last post that used it. */
+  /** For each slot, the last post that used it. */
   readonly #lastPosts: Float64Array;
   #address = 0;
   #turn = 0;
@@ -179,7 +179,7 @@ class Slots {
     this.#lastPosts = new Float64Array(count);
   }
 
-  /** Whether slots have `bytes` bytes each, or at least some, where memory has no room for longer ones. */
+  /** True if slots have `bytes` bytes each, or are at least usable, if memory has no room for longer ones. */
   haveRoom(bytes: number): boolean {
     if (bytes <= this.slotBytes) return true;
     const slotBytes = Math.max(LEAST_SLOT_BYTES, 2 ** Math.ceil(Math.log2(bytes)));
@@ -197,12 +197,12 @@ class Slots {
     return true;
   }
 
-  /** The last post that used the slot whose turn it is. */
+  /** The last post that used the current slot. */
   get lastPost(): number {
     return this.#lastPosts[this.#turn] ?? 0;
   }
 
-  /** Uses that slot for a post, and returns its address. @param taken the last post that the receiver has taken */
+  /** Uses the current slot for a post, and returns its address. @param taken the last post that the receiver has taken */
   use(post: number, taken: number): number {
     if (this.#replaced.length > 0) this.#freeReplaced(taken);
     const address = this.#address + this.#turn * (this.slotBytes + BETWEEN_SLOTS_BYTES);
@@ -224,10 +224,10 @@ export class Inbox {
   readonly #words: Int32Array;
   readonly #numbers: Float64Array;
   #address = 0;
-  /** The last post taken. */
+  /** Number of the last post taken. */
   #taken = 0;
 
-  /** @param from the sender's place in the team */
+  /** @param from local rank of the sender */
   constructor(
     team: Team,
     readonly from: number,
@@ -238,8 +238,8 @@ export class Inbox {
   }
 
   /**
-   * Takes what has come of a message. True once all of it has.
-   * @throws what `mismatch` makes of a message of another type or length
+   * Takes the received part of a message. Returns true once all of it is received.
+   * @throws the error made by `mismatch` for a message of another type or length
    */
   pull(transfer: Transfer, mismatch: Mismatch): boolean {
     if (this.#address === 0 && !this.#find()) return false;
@@ -268,12 +268,12 @@ export class Inbox {
     return true;
   }
 
-  /** Whether the sender has left the communicator. */
+  /** True if the sender has left the communicator. */
   hasLeft(): boolean {
     return this.#team.hasLeft(this.from);
   }
 
-  /** Reads a piece in the sender's memory. False if the sender is no longer there, or gave up: others tell what became of it. */
+  /** Reads a piece in the sender's memory. Returns false if the sender is gone or gave up; others report the reason. */
   #read({ operand, moved }: Transfer, bytes: number, place: number): boolean {
     const { members } = this.#team;
     if (!operand.readFrom(moved, bytes, members[this.from] ?? 0, place)) return false;

@@ -2,35 +2,35 @@ import { InternalError } from '../../errors.js';
 import type { Connection } from '../transport/transport.js';
 import type { Transfer } from './p2p-transfer.js';
 
-/** Of arrays outside the segment, so much of a message is on its way between the two threads at once, on each connection: */
+/** Number of pieces in flight between the two threads on each connection, for arrays outside the segment. */
 const STAGES = 8;
 const SLICES_PER_STAGE = 2;
 
-/** A message, or consecutive slices of one, in the segment. */
+/** A message in the segment, or consecutive slices of one. */
 export interface MessagePiece {
   readonly sends: boolean;
   readonly peer: number;
   /** Code of the type. */
   readonly type: number;
-  /** Elements of the whole message. */
+  /** Number of elements of the whole message. */
   readonly count: number;
   readonly address: number;
-  /** Elements of the piece. */
+  /** Number of elements of the piece. */
   readonly length: number;
 }
 
-/** The thread that has this rank's sockets, as messages see it. */
+/** The thread that has this rank's sockets, as seen by messages. */
 export interface MessageServer {
-  /** Data in a slice. Slices of a message begin at its multiples, and so do pieces. */
+  /** Bytes of data in a slice. Slices and pieces of a message begin at multiples of it. */
   readonly sliceBytes: number;
   /** Throws SystemError `OUT_OF_MEMORY`. */
   readonly allocate: (bytes: number) => number;
   readonly hand: (piece: MessagePiece) => void;
-  /** How many pieces for a rank, or from there, are done. They are in the order in which they were handed over. */
+  /** Number of pieces to or from a rank that are done. They complete in the order in which they were handed over. */
   readonly ended: (sends: boolean, peer: number) => number;
-  /** Why nothing more comes or goes, if so. */
+  /** The error after which no data move any more, if there is one. */
   readonly failure: () => Error | undefined;
-  /** From now on calls back after news; `undefined` ends it. */
+  /** Calls back after news from now on; `undefined` stops it. */
   readonly listen: (onNews: (() => void) | undefined) => void;
 }
 
@@ -38,14 +38,14 @@ interface PieceUnderWay {
   readonly transfer: Transfer;
   readonly from: number;
   readonly bytes: number;
-  /** Where its copy is, where it has one. */
+  /** Address of its copy, if it has one. */
   readonly stage: number | undefined;
 }
 
 /**
- * An end of a connection that a thread of this rank has, which goes on whatever the rank does. What lies in the segment it
- * is given as a whole; other arrays piece by piece through a few stages, since only the rank's own thread can know that
- * they are still there:
+ * One end of a connection that another thread of this rank owns and serves, whatever the rank does. Arrays in the segment are
+ * handed over as a whole. Other arrays go piece by piece through a few stages, because only the rank's own thread can know
+ * that they still exist:
  *
  *     rank's thread                            thread
  *     array ── copy ──► stage 0 … 7 ── hand ──►  slices  ◄──► peer
@@ -55,7 +55,7 @@ interface PieceUnderWay {
 export class ServedLink {
   readonly shared = false;
   readonly polled = false;
-  /** The thread has it. */
+  /** The connection is in the other thread. */
   readonly connection: Connection | undefined = undefined;
   readonly #pieces: PieceUnderWay[] = [];
   /** Receives that are not handed over as a whole. */
@@ -64,7 +64,7 @@ export class ServedLink {
   #stages: number | undefined;
   #handed = 0;
   #ended = 0;
-  /** Pieces that went through a stage, and those of them that are done. */
+  /** Number of pieces that went through a stage, and how many of them are done. */
   #staged = 0;
   #unstaged = 0;
 
@@ -77,29 +77,32 @@ export class ServedLink {
     this.#stageBytes = SLICES_PER_STAGE * server.sliceBytes;
   }
 
-  /** Makes ready for an array. Throws SystemError `OUT_OF_MEMORY`. */
+  /** Prepares for an array. Throws SystemError `OUT_OF_MEMORY`. */
   admit(placed: boolean): void {
     if (!placed) this.#stages ??= this.server.allocate(STAGES * this.#stageBytes);
   }
 
-  /** Hands over what there is room for of a send. True once all of it is. */
+  /** Hands over as much of a send as there is room for. Returns true once all of it is handed over. */
   post(transfer: Transfer): boolean {
     this.#settle();
     return this.#handOver(transfer);
   }
 
-  /** Whether the array of a send may be changed again. */
+  /** True if the array of a send may be changed again. */
   isTaken({ lastPost }: Transfer): boolean {
     this.#settle();
     return lastPost <= this.#ended;
   }
 
-  /** A receive comes behind those before. */
+  /** Queues a receive. */
   expect(transfer: Transfer): void {
     this.#expected.push(transfer);
   }
 
-  /** Hands over what there is room for of all receives, and takes what has come. True once `transfer`, the first, is there. */
+  /**
+   * Hands over as much of all receives as there is room for, and takes received data. Returns true once `transfer`, the
+   * first, is complete.
+   */
   pull(transfer: Transfer): boolean {
     this.#settle();
     for (let next = this.#expected[0]; next !== undefined && this.#handOver(next); next = this.#expected[0])
@@ -115,12 +118,12 @@ export class ServedLink {
     this.server.listen(wanted ? this.onNews : undefined);
   }
 
-  /** The connection belongs to the thread, which ends with the communicator. */
+  /** Nothing to do: the thread ends the connection with the communicator. */
   abort(): void {
     this.#pieces.length = this.#expected.length = 0;
   }
 
-  /** See abort(). */
+  /** Nothing to do; see abort(). */
   close(): void {
     this.abort();
   }
@@ -150,7 +153,7 @@ export class ServedLink {
     return true;
   }
 
-  /** Takes note of pieces that are done, and takes what came in those. Throws why the others never will be, if so. */
+  /** Records pieces that are done, and copies the data received in them. Throws if the remaining pieces have failed. */
   #settle(): void {
     const ended = this.server.ended(this.sends, this.peer);
     while (this.#ended !== ended) {

@@ -3,21 +3,21 @@ import type { FifoSize } from '../transport/transport.js';
 import { LazyReceiver, LazySender, type Dialling } from './p2p-connection.js';
 import type { Mismatch, Transfer } from './p2p-transfer.js';
 
-/** Before the data of each slice: what the sender sends. A line of its own keeps data aligned. */
+/** Header in front of each slice: the description of the send. A line of its own keeps data aligned. */
 const HEADER_BYTES = 64;
 const TYPE = 0;
 const COUNT_LOW = 1;
 const COUNT_HIGH = 2;
 
-/** Data in a slice of a connection of such a size. */
+/** Bytes of data in a slice on a connection of this size. */
 export function sliceBytesOf({ slotBytes }: FifoSize): number {
   return slotBytes - HEADER_BYTES;
 }
 
-/** The connections that point-to-point messages make when they need them. */
+/** Size of the connections that are made for messages on demand. */
 export const messageFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + 128 * 1024 };
 
-/** The sender's end: messages go in slices, each behind what its message is. */
+/** The sender's end: messages are sent in slices, each with a header. */
 export class SocketOutlet extends LazySender {
   readonly #words: Uint32Array;
 
@@ -26,7 +26,7 @@ export class SocketOutlet extends LazySender {
     this.#words = new Uint32Array(segment.buffer);
   }
 
-  /** Hands over what there is room for. True once all of it is. */
+  /** Hands over as much as there is room for. Returns true once all is handed over. */
   post(transfer: Transfer): boolean {
     this.check();
     const { connection } = this;
@@ -46,7 +46,7 @@ export class SocketOutlet extends LazySender {
     return true;
   }
 
-  /** Whether the kernel has all of it. */
+  /** True if the kernel has taken all of it. */
   isTaken(): boolean {
     return this.connection?.flush() !== false;
   }
@@ -61,7 +61,7 @@ export class SocketInlet extends LazyReceiver {
     this.#words = new Uint32Array(segment.buffer);
   }
 
-  /** Takes what has come of a message, as Inbox.pull does. */
+  /** Takes received data of a message, like Inbox.pull. */
   pull(transfer: Transfer, mismatch: Mismatch): boolean {
     if (this.connection === undefined) {
       this.check();

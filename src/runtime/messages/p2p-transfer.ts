@@ -5,39 +5,39 @@ import { InvalidUsageError, TimeoutError } from '../../errors.js';
 import type { Deed } from '../algorithms/deed.js';
 import { Operand } from '../algorithms/operand.js';
 
-/** Hears how a transfer ended: without an argument, well. */
+/** Called at the end of a transfer; without an argument if it succeeded. */
 export interface TransferOwner {
   settled(error?: Error): void;
 }
 
-/** One send or receive under way. Objects serve many transfers, one after the other. */
+/** One send or receive in flight. Objects are reused for later transfers. */
 export class Transfer {
   sends = false;
   peer = 0;
   type: DataType = int32;
-  /** Elements of the message. */
+  /** Number of elements of the message. */
   count = 0;
   bytes = 0;
-  /** Bytes that this side has dealt with: handed over, or received. */
+  /** Bytes that this side has handed over or received. */
   moved = 0;
-  /** Whether this side has nothing more to do but, maybe, to wait for the other. */
+  /** True if this side has no more work, although it may have to wait for the other side. */
   handedOver = false;
   /** The post after which the peer no longer needs the array of a send; see Outbox. */
   lastPost = 0;
-  /** Where the array of a send is read by the receiver in the sender's memory; 0: it is not. */
+  /** Address at which the receiver reads the array of a send in the sender's memory; 0 if it does not. */
   place = 0;
-  /** Whether a receive has compared its call with the sender's. */
+  /** True if a receive has compared its arguments with the sender's. */
   met = false;
   done = false;
   owner: TransferOwner | undefined;
-  /** Where the transfer is observed, told of its end. */
+  /** Called at the end of an observed transfer. */
   ended: ((error?: Error) => void) | undefined;
-  /** The one behind it in its queue. */
+  /** The next transfer in its queue. */
   next: Transfer | undefined;
-  /** What `moved` was when the deadline was last looked at, and since when. */
+  /** `moved` at the last check of the deadline, and the time since which it has not changed. */
   movedBefore = -1;
   sinceMs = 0;
-  /** Whether a warning was about it. */
+  /** True after a warning about it. */
   warned = false;
   readonly operand: Operand;
 
@@ -45,7 +45,7 @@ export class Transfer {
     this.operand = new Operand(segment, libc);
   }
 
-  /** @param count of the message, where `array` is a piece of it */
+  /** @param count elements of the whole message, if `array` is a piece of it */
   set(
     sends: boolean,
     peer: number,
@@ -68,7 +68,7 @@ export class Transfer {
     this.operand.use(array);
   }
 
-  /** Forgets the array and who waits. */
+  /** Drops the references to the array and the owner. */
   clear(): void {
     this.operand.forget();
     this.owner = undefined;
@@ -77,11 +77,11 @@ export class Transfer {
   }
 }
 
-/** Makes the error for a message of another type or length than expected, whose type's code and elements it is given. */
+/** Makes the error for a message whose type or length is not the expected one, from the sender's type code and count. */
 export type Mismatch = (expected: Transfer, typeCode: number, count: number) => Error;
 
 /**
- * The error for a message that its receiver did not expect: the same at both ranks.
+ * Error for a message that does not match its receive: the same on both ranks.
  *
  * @param typeCode of the sender's type
  */
@@ -95,30 +95,30 @@ export function transferMismatch(
   const sent = dataTypes.find((type) => type.code === typeCode)?.name ?? `type ${typeCode}`;
   return new InvalidUsageError(
     'CALL_MISMATCH',
-    `rank ${sender} sent ${count} ${sent} to rank ${receiver}, which receives ${expected.count} ${expected.type.name} at that place; ` +
+    `rank ${sender} sent ${count} ${sent} to rank ${receiver}, which receives ${expected.count} ${expected.type.name} there; ` +
       'the n-th send to a rank and its n-th receive from there must agree in type and length',
     { rank: sender, ranks: [sender, receiver] },
   );
 }
 
-/** A message, or more, that is waited for for long. */
+/** One or more messages that have waited for long. */
 export interface LongWait {
-  /** The first of them, as a person reads it. */
+  /** Description of the first one. */
   readonly text: string;
   readonly deed: Deed;
   readonly ranks: readonly number[];
-  /** Whether this rank still waits so. */
+  /** True while this rank still waits. */
   readonly holds: () => boolean;
 }
 
-/** Ends a sentence about whom a rank waits for. */
+/** End of a sentence about the ranks that a rank waits for. */
 export const CIRCLE = ': the ranks wait for each other in a circle';
 
 /**
- * The error for waiting too long for messages with some ranks.
+ * Error for a timeout of messages with other ranks.
  *
- * @param what was waited for
- * @param whom `late` with what is known of them
+ * @param what description of the wait
+ * @param whom `late`, with what is known of these ranks
  */
 export function transferTimeout(
   rank: number,
@@ -129,7 +129,7 @@ export function transferTimeout(
 ): TimeoutError {
   return new TimeoutError(
     'TIMEOUT',
-    `rank ${rank} waited ${timeoutMs / 1000} s in ${what}, for ${whom} (TCCL_TIMEOUT sets the seconds, 0 waits for ever)`,
+    `rank ${rank} waited ${timeoutMs / 1000} s in ${what}, for ${whom} (TCCL_TIMEOUT sets the seconds, 0 means no limit)`,
     { ranks: late },
   );
 }

@@ -19,14 +19,14 @@ import { ServedLink, type MessageServer } from './p2p-served.js';
 import { SocketInlet, SocketOutlet } from './p2p-socket.js';
 import { Transfer, transferMismatch, type LongWait, type TransferOwner } from './p2p-transfer.js';
 
-/** Messages on the bootstrap network that set up connections; a lane is a purpose of its own between two ranks. */
+/** Tags of the bootstrap messages that set up connections. A lane is one purpose of connections between two ranks. */
 const FIRST_TAG = 0x70327000;
 /** The lane of send and receive. */
 const MESSAGES = 0;
 
 /**
  * The tag of a lane, see Dialling.
- * @param lane tells the purpose from others, at both ends: a small whole number, 0 for send and receive
+ * @param lane a small whole number, the same at both ends: 0 for send and receive
  */
 export function laneTag(lane: number): number {
   return FIRST_TAG + 2 * lane;
@@ -36,28 +36,28 @@ export interface PointToPointOptions {
   readonly bootstrap: Introduction;
   readonly team: Team;
   readonly libc: Libc | undefined;
-  /** Whether the ranks of this host share the team's memory. */
+  /** True if the ranks of this host share the team's memory. */
   readonly shared: boolean;
-  /** What has the connections with ranks that share no memory, if it is not this thread. */
+  /** The thread that has the connections with ranks that share no memory, if it is not this one. */
   readonly server?: MessageServer | undefined;
-  /** Connects ranks that share no memory; called when first needed. */
+  /** Connects ranks that share no memory; called at first use. */
   readonly openTransport: (bySystemCalls: boolean) => Transport;
-  /** Called when there may be something new from ranks whose messages come by themselves. */
+  /** Called when there may be news from ranks whose connections are not polled. */
   readonly onNews: () => void;
-  /** On which ranks that share no memory ask each other whether they wait; without it they tell on their connections alone. */
+  /** Line for queries to ranks that share no memory about their waits; without it they report on their connections only. */
   readonly waitLine?: WaitLine | undefined;
-  /** Tells those that may wait for this rank in a collective what it waits for. */
+  /** Reports to ranks that may wait for this one in a collective what this rank waits for. */
   readonly tellInCalls: (report: readonly number[]) => void;
-  /** Told of each transfer, where somebody wants to know. */
+  /** Observer of transfers, if the communicator is observed. */
   readonly observe?: Observe | undefined;
 }
 
-/** What this rank has to do with another. */
+/** This rank's relation to another: its link and its transfers. */
 interface Peer {
   readonly rank: number;
-  /** Its place in the team, or -1 where it shares no memory with this rank, or is this rank. */
+  /** Local rank in the team, or -1 if it shares no memory with this rank, or is this rank. */
   readonly local: number;
-  /** Sends in order: first those that the peer has not yet taken, then, from `posting` on, those not yet handed over. */
+  /** Sends in order: those that the peer has not yet received, then, from `posting` on, those not yet handed over. */
   sends: Transfer | undefined;
   posting: Transfer | undefined;
   lastSend: Transfer | undefined;
@@ -68,49 +68,49 @@ interface Peer {
 }
 
 /**
- * Send and receive. All transfers under way progress at once; those from one rank to another are matched in order.
- * Nothing here waits: `progress` does what can be done now. A rank is connected to another when it first has to do with
- * it: by a mailbox where they share memory (p2p-mailbox.ts), by sockets elsewhere (p2p-socket.ts), unless another thread
- * has those (p2p-served.ts).
+ * Send and receive. All transfers in flight progress at the same time; those from one rank to another are matched in order.
+ * Nothing here waits: `progress` does what is possible now. The link to another rank is made at first use: a mailbox in
+ * shared memory (p2p-mailbox.ts), sockets between others (p2p-socket.ts), or another thread that has the sockets
+ * (p2p-served.ts).
  */
 export class PointToPoint {
-  /** Transfers under way. */
+  /** Number of transfers in flight. */
   pending = 0;
-  /** Grows whenever any of them gets further. */
+  /** Incremented whenever one of them progresses. */
   steps = 0;
   readonly #options: PointToPointOptions;
   readonly #peers: (Peer | undefined)[] = [];
-  /** Those with transfers under way. */
+  /** Peers with transfers in flight. */
   readonly #busy: Peer[] = [];
   readonly #spare: Transfer[] = [];
   readonly #holdUps: HoldUps;
   readonly #answers = new WaitAnswers();
   readonly #pace = new SayPace();
-  /** Of each rank that was waited for. */
+  /** What each rank that was waited for waits for itself. */
   readonly #awaited: (readonly Awaited[])[] = [];
   readonly #stop = new AbortController();
-  /** Of messages, and of what else is dialled. */
+  /** Transport of messages and of connections for other purposes. */
   #transport: Transport | undefined;
   #loopTransport: Transport | undefined;
 
   constructor(options: PointToPointOptions) {
     this.#options = options;
     this.#holdUps = new HoldUps(options.bootstrap.rank);
-    setMaxListeners(0, this.#stop.signal); // one for each connection in the making
+    setMaxListeners(0, this.#stop.signal); // one listener for each connection during its set-up
   }
 
-  /** Whether this rank may wait for that one without returning to its event loop. */
+  /** True if this rank may wait for `peer` without returning to its event loop. */
   isBlocking(peer: number): boolean {
     return peer === this.#options.bootstrap.rank || this.localOf(peer) >= 0 || this.#options.server !== undefined;
   }
 
-  /** Whether only asking again tells all that is new of what is under way. */
+  /** True if news of the transfers in flight is found only by polling. */
   get polled(): boolean {
     for (const { local } of this.#busy) if (local >= 0) return true;
     return this.hasSockets;
   }
 
-  /** Whether something under way goes through sockets by system calls. */
+  /** True if a transfer in flight uses sockets by system calls. */
   get hasSockets(): boolean {
     for (const { sends, receives, outlet, inlet } of this.#busy) {
       if (sends !== undefined && outlet?.shared === false && outlet.polled) return true;
@@ -119,7 +119,7 @@ export class PointToPoint {
     return false;
   }
 
-  /** Whether a transfer under way uses the segment's bytes from the first address to the second. */
+  /** True if a transfer in flight uses the segment's bytes between these addresses. */
   uses(from: number, to: number): boolean {
     for (const { sends, receives } of this.#busy) {
       for (const first of [sends, receives]) {
@@ -132,7 +132,7 @@ export class PointToPoint {
     return false;
   }
 
-  /** Whether a transfer of the other direction is waiting for this one's kind, from this rank to itself. */
+  /** True if a transfer from this rank to itself waits for its counterpart of this direction. */
   expectsOwn(sends: boolean): boolean {
     const own = this.#peers[this.#options.bootstrap.rank];
     return (sends ? own?.receives : own?.sends) !== undefined;
@@ -140,8 +140,8 @@ export class PointToPoint {
 
   /**
    * Queues a transfer of all of `array`. `progress` carries it out.
-   * @param count elements of the message, where `array` is a piece of it, of whole slices
-   * @throws SystemError `OUT_OF_MEMORY`, and nothing is queued
+   * @param count elements of the whole message, if `array` is a piece of it that consists of whole slices
+   * @throws SystemError `OUT_OF_MEMORY`; then nothing is queued
    */
   add(
     sends: boolean,
@@ -173,21 +173,21 @@ export class PointToPoint {
     return transfer;
   }
 
-  /** Forgets a transfer that is done, so that its object can serve another. */
+  /** Returns the object of a finished transfer for reuse. */
   recycle(transfer: Transfer): void {
     transfer.clear();
     this.#spare.push(transfer);
   }
 
   /**
-   * Does what can be done now, and tells the owners of transfers that are done.
-   * @throws InvalidUsageError `CALL_MISMATCH`, RemoteError `RANK_DIED`, `CLOSED` and what else ends a connection
+   * Does what is possible now, and calls the owners of finished transfers.
+   * @throws InvalidUsageError `CALL_MISMATCH`, RemoteError `RANK_DIED`, `CLOSED`, and other errors that end a connection
    */
   progress(): void {
     try {
       this.#progressAll();
     } catch (error) {
-      // One connection may know no more than that its rank gave up, where another knows why.
+      // One connection may only know that its rank gave up, while another one knows why.
       this.checkSockets();
       throw error;
     }
@@ -195,7 +195,7 @@ export class PointToPoint {
 
   #progressAll(): void {
     const busy = this.#busy;
-    // From the end, since peers leave the list meanwhile.
+    // From the end, because peers leave the list meanwhile.
     for (let i = busy.length - 1; i >= 0; i--) {
       const peer = busy[i];
       if (peer === undefined) continue;
@@ -211,7 +211,7 @@ export class PointToPoint {
     }
   }
 
-  /** Connects with ranks that share no memory with this one, which do so, too. */
+  /** Connects with ranks that share no memory with this one. Those ranks call it too. */
   async connect(ranks: readonly number[]): Promise<void> {
     await Promise.all(
       ranks.map(async (rank) => {
@@ -225,7 +225,7 @@ export class PointToPoint {
   }
 
   /**
-   * What a connection of another purpose is made with. It goes on in the event loop, whatever is under way.
+   * Means to make a connection for another purpose. It is made in the event loop, independently of transfers in flight.
    * @param lane see laneTag()
    */
   dialling(lane: number, onNews: () => void): Dialling {
@@ -236,12 +236,12 @@ export class PointToPoint {
     return { bootstrap: this.#options.bootstrap, transport, tag: laneTag(lane), onNews, signal: this.#stop.signal };
   }
 
-  /** The place in the team of a rank that shares memory with this one, or -1. */
+  /** Local rank of a rank that shares memory with this one, or -1. */
   localOf(rank: number): number {
     return this.#options.shared ? this.#options.bootstrap.localRanks.indexOf(rank) : -1;
   }
 
-  /** Names what wakes this thread for the transfers under way. */
+  /** Registers what can wake this thread for the transfers in flight. */
   sleepOn(bed: Bed): void {
     for (const { local, sends, receives, outlet, inlet } of this.#busy) {
       if (local >= 0) bed.onMember(this.#options.team, local);
@@ -251,7 +251,7 @@ export class PointToPoint {
     this.listen(true);
   }
 
-  /** While wanted, connections call `onNews` and keep the process alive. */
+  /** Enables or disables news: while enabled, connections call `onNews` and keep the process alive. */
   listen(wanted: boolean): void {
     for (const peer of this.#peers) {
       for (const link of [peer?.outlet, peer?.inlet]) if (link !== undefined && !link.shared) link.listen(wanted);
@@ -259,8 +259,8 @@ export class PointToPoint {
   }
 
   /**
-   * Looks whether those that are waited for can still come.
-   * @throws RemoteError `RANK_DIED`, `CLOSED`, what another rank ended the communicator with
+   * Checks whether the awaited ranks can still send or receive.
+   * @throws RemoteError `RANK_DIED`, `CLOSED`, or the error with which another rank ended the communicator
    */
   check(): void {
     const { team, bootstrap } = this.#options;
@@ -273,16 +273,19 @@ export class PointToPoint {
     for (const peer of [...this.#busy]) {
       const link = peer.inlet ?? peer.outlet;
       if (link?.shared !== true || !link.hasLeft()) continue;
-      // The order matters: what it posted before it left counts.
+      // First, because posts from before the peer left are valid.
       this.progress();
       if (peer.receives === undefined && peer.sends === undefined) continue;
-      // It may have ended the communicator since the first look.
+      // Again, because the peer may have ended the communicator since the first check.
       this.throwLastWords();
       throw closedThere(peer.rank);
     }
   }
 
-  /** Throws what ended a connection, by preference what tells most. A rank that closed matters only to who waits for it. */
+  /**
+   * Throws the error that ended a connection; of several, the one that explains most. A closed rank matters only to those
+   * that wait for it.
+   */
   checkSockets(): void {
     let found: Error | undefined;
     for (const peer of this.#peers) {
@@ -298,7 +301,7 @@ export class PointToPoint {
     if (found !== undefined) throw found;
   }
 
-  /** What another rank of this host ended the communicator with, if one did. */
+  /** The error with which another rank of this host ended the communicator, if there is one. */
   lastWords(): Error | undefined {
     const words = this.#options.team.lastWords();
     return words === undefined ? undefined : unpackReason(words, this.#options.bootstrap.rank);
@@ -309,7 +312,7 @@ export class PointToPoint {
     if (words !== undefined) throw words;
   }
 
-  /** Since when the one of them that has stood still longest does so, as of the last longWait(). */
+  /** Time since which the transfer that has not moved for longest stands still, as of the last longWait(). */
   oldestMs(nowMs: number): number {
     let oldest = nowMs;
     for (const { sends, receives } of this.#busy) {
@@ -320,14 +323,14 @@ export class PointToPoint {
   }
 
   /**
-   * The messages of which nothing has moved for longer than `limitMs`; call it from time to time.
-   * @param unwarned only those that no warning was about yet, which is then remembered
+   * The messages that have not moved for longer than `limitMs`; call it from time to time.
+   * @param unwarned only those without a warning so far; they are then marked as warned
    */
   longWait(nowMs: number, limitMs: number, unwarned = false): LongWait | undefined {
     const { server, bootstrap } = this.#options;
     const late: Transfer[] = [];
     for (const { rank, local, sends, receives } of this.#busy) {
-      // Another thread watches those that it serves.
+      // The other thread watches the transfers that it serves.
       if (server !== undefined && local < 0 && rank !== bootstrap.rank) continue;
       for (const transfer of [receives, sends]) {
         if (transfer === undefined || !isLate(transfer, nowMs, limitMs) || (unwarned && transfer.warned)) continue;
@@ -348,40 +351,40 @@ export class PointToPoint {
     };
   }
 
-  /** The ranks that at last hold this one up, which waits for these; see HoldUps. */
+  /** The ranks at the ends of the wait chains that begin with `ranks`; see HoldUps. */
   holdUps(ranks: readonly number[], limitMs: number): number[] {
     return this.#holdUps.find(this.#awaitedOf(ranks), limitMs);
   }
 
-  /** What a rank that this one waits for waits in itself; see HoldUps. */
+  /** What a rank that this one waits for is waiting in itself; see HoldUps. */
   doing(rank: number): string | undefined {
     return this.#holdUps.doing(rank);
   }
 
-  /** Whether ranks wait for each other in a circle, as far as is known. */
+  /** True if ranks are known to wait for each other in a circle. */
   get isCircle(): boolean {
     return this.#holdUps.isCircle;
   }
 
-  /** Tells those that may wait for this rank that it waits itself, in messages or windows. */
+  /** Reports to ranks that may wait for this one that it waits too, for messages or windows. */
   sayWaits({ ranks, deed, holds }: LongWait, limitMs: number): void {
     if (!this.#pace.isDue(limitMs)) return;
-    // Where ranks wait for each other in a circle, one that waits for messages is to blame: all make the same collectives.
+    // In a circle, a rank that waits for messages is at fault, because all ranks make the same collectives.
     const report = this.#holdUps.look(this.#awaitedOf(ranks), limitMs, deed, true);
     this.#tell(report);
     this.#options.tellInCalls(report);
-    // Connections are made when both ranks have messages for each other: in a circle they may never be.
+    // Connections are made when both ranks have messages for each other; in a circle that may never happen.
     const { waitLine } = this.#options;
     waitLine?.say(report, holds);
     waitLine?.ask(ranks.filter((rank) => this.localOf(rank) < 0));
   }
 
-  /** Tells those that may wait for this rank's messages what it waits for elsewhere. */
+  /** Reports to ranks that may wait for this rank's messages what it waits for elsewhere. */
   tellWaits(report: readonly number[]): void {
     if (this.pending === 0) this.#tell(report);
   }
 
-  /** Tells those on other hosts that say that they wait, while this rank does not, what it called last. */
+  /** If this rank does not wait, tells waiting ranks of other hosts which call it made last. */
   answerWaits(report: readonly number[]): void {
     if (this.pending === 0) this.#answers.give(this.#connections(), report);
   }
@@ -391,7 +394,7 @@ export class PointToPoint {
     for (const connection of this.#connections()) connection.sayWaits(report);
   }
 
-  /** With ranks that share no memory. */
+  /** Connections with ranks that share no memory. */
   #connections(): Connection[] {
     return this.#peers.flatMap((peer) =>
       [peer?.outlet, peer?.inlet].flatMap((link) => (link?.shared === false ? (link.connection ?? []) : [])),
@@ -416,7 +419,7 @@ export class PointToPoint {
     ];
   }
 
-  /** Ends at once, tells those that are connected why, and the owners of what was under way. */
+  /** Ends immediately: reports the reason to connected ranks and to the owners of transfers in flight. */
   abort(reason: Error): void {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort(reason);
@@ -437,12 +440,12 @@ export class PointToPoint {
     this.pending = 0;
   }
 
-  /** Says goodbye. Nothing is under way. */
+  /** Says goodbye. Nothing is in flight. */
   async close(): Promise<void> {
     if (!this.#stop.signal.aborted) this.#stop.abort(new Error('closed'));
     this.#transport?.close();
     const links = this.#peers.splice(0).flatMap((peer) => [peer?.outlet, peer?.inlet]);
-    // What both ends of a socket do together they do at once.
+    // The ends of sockets close in parallel.
     await Promise.all(links.map(async (link) => (link?.shared === false ? link.close() : undefined)));
   }
 
@@ -546,7 +549,7 @@ export class PointToPoint {
     owner.settled();
   }
 
-  /** Both ranks, and those who wait for either, get the same error. */
+  /** Both ranks, and the ranks that wait for either, get the same error. */
   readonly #mismatch = (expected: Transfer, typeCode: number, count: number): Error => {
     const { bootstrap, team } = this.#options;
     const error = transferMismatch(expected.peer, typeCode, count, bootstrap.rank, expected);
@@ -564,7 +567,7 @@ function operationOf({ sends, peer, count, type, bytes }: Transfer): Operation {
   };
 }
 
-/** Whether a transfer stands where it stood `limitMs` ago. */
+/** True if a transfer has not moved for `limitMs`. */
 function isLate(transfer: Transfer, nowMs: number, limitMs: number): boolean {
   if (transfer.moved !== transfer.movedBefore) {
     transfer.movedBefore = transfer.moved;

@@ -3,69 +3,69 @@ import { Backoff } from './backoff.js';
 import { SpinTrial } from './spin-trial.js';
 import { Sleeper, type Bed } from './sleeper.js';
 
-/** Something under way that waits for other ranks. */
+/** An operation that waits for other ranks. */
 export interface Waitable {
-  /** Whether anything of it is under way. */
+  /** True if any part of it is in flight. */
   readonly isPending: boolean;
-  /** Whether looking again tells what is new; otherwise only the event loop, or another thread, brings news. */
+  /** True if news is found by polling; otherwise only the event loop, or another thread, brings news. */
   readonly polled: boolean;
-  /** How often a look that finds nothing is worth repeating at once. */
+  /** Number of polls without news before the core is given away. */
   readonly spins: number;
-  /** How long a wait without progress looks again and again before it sleeps, in milliseconds. */
+  /** Time without progress after which a wait parks, milliseconds. */
   readonly sleepAfterMs: number;
-  /** How soon check() has to come again at the latest, in milliseconds. */
+  /** Longest time until the next check(), milliseconds. */
   readonly checkEveryMs: number;
-  /** Goes on as far as it can, looking at most `spins` times at what has not come. True if it got further. */
+  /** Progresses as far as possible, with at most `spins` polls of what has not arrived. Returns true after progress. */
   poll(spins: number): boolean;
-  /** Looks whether those that are waited for can still come, and whether they have taken too long. Throws what ends it. */
+  /** Checks liveness of the awaited ranks and the time limits. Throws the error that ends the wait. */
   check(): void;
-  /** Ends it, for what poll() or check() threw. */
+  /** Ends it with the error that poll() or check() threw. */
   fail(error: unknown): void;
-  /** Names all that wakes this thread for it. */
+  /** Registers everything that can wake this thread for it. */
   sleepOn(bed: Bed): void;
-  /** Blocks until there is news, at most for so long; absent where looking does. */
+  /** Blocks until there is news, at most for `ms`; absent if polling finds the news. */
   readonly rest?: ((ms: number) => void) | undefined;
 }
 
-/** How long a wait goes on without a look at the others' health: at first, as a part of the time waited, and at most. */
+/** Time between checks of the others' health: the first, the share of the time waited, and the longest. */
 const FIRST_HEALTH_MS = 20;
 const HEALTH_PART = 1 / 8;
 const LONGEST_HEALTH_MS = 200;
-/** Waits that sleep sooner than this are those whose looks cost most: sockets. */
+/** Waits that park sooner than this use sockets, whose polls cost most. */
 const SHORT_MS = 1;
-/** How long a thread sleeps that nothing wakes, as a part of the time waited, and at most. */
+/** Sleep of a thread without a wake source: the share of the time waited, and the longest. */
 const NAP_PART = 1 / 64;
 const LONGEST_NAP_MS = 50;
 
 /**
- * All that this thread waits for: collectives, messages and signals of all its communicators. Whoever waits goes on with all
- * of them. A wait looks again for a while, then gives the core away between looks, then sleeps until there is news. Blocking
- * calls do that in place, calls of the promise form from the event loop.
+ * Everything that this thread waits for: collectives, messages and signals of all its communicators. Any wait progresses all
+ * of them. A wait spins for a while, then gives the core away between polls, then parks until there is news: blocking calls
+ * in place, promise calls in the event loop.
  */
 export class Progress {
   readonly #waitables: Waitable[] = [];
   readonly #backoff: Backoff;
   readonly #sleeper: Sleeper;
-  /** How the event loop comes back here: `soon` by itself, `asleep` after a sleep. */
+  /** How the event loop continues: `soon` on its own, `asleep` after a sleep. */
   #scheduled: 'no' | 'soon' | 'asleep' = 'no';
   #timer: NodeJS.Timeout | undefined;
   readonly #spinTrial = new SpinTrial();
   #healthAtMs = 0;
-  /** Whether the last sleep was ended by something that nothing here waited for: then the next one is deaf. */
+  /** True if the last sleep was ended by an unrelated event: the next one then ignores its wake sources. */
   #wokenInVain = false;
 
-  /** @param libc left out, a thread cannot be woken, and looks from time to time */
+  /** @param libc without it, the thread cannot be woken and polls at intervals */
   constructor(libc: Libc | undefined) {
     this.#backoff = new Backoff(libc);
     this.#sleeper = new Sleeper(libc, this.wake);
   }
 
-  /** From now on whoever blocks goes on with it, as long as it is pending. */
+  /** Lets blocking waits progress it while it is pending. */
   enlist(waitable: Waitable): void {
     if (!this.#waitables.includes(waitable)) this.#waitables.push(waitable);
   }
 
-  /** From now on goes on with it from the event loop, too. */
+  /** Progresses it from the event loop, too. */
   add(waitable: Waitable): void {
     this.enlist(waitable);
     this.#backoff.restart();
@@ -73,15 +73,15 @@ export class Progress {
     this.#schedule();
   }
 
-  /** It has ended, or has to be looked at no more. */
+  /** Stops progressing it. */
   remove(waitable: Waitable): void {
     if (!this.#drop(waitable) || this.#scheduled !== 'asleep') return;
-    // What it named may be closed next.
+    // Its wake sources may be closed next.
     this.#getUp();
     this.#schedule();
   }
 
-  /** There is news. */
+  /** Reports news. */
   readonly wake = (): void => {
     if (this.#scheduled !== 'asleep') return;
     this.#getUp();
@@ -89,7 +89,7 @@ export class Progress {
     this.#pump();
   };
 
-  /** Blocks until `isDone`, which an error of `own` has to make true, too. */
+  /** Blocks until `isDone`, which must also become true when `own` fails. */
   runUntil(own: Waitable, isDone: () => boolean): void {
     this.enlist(own);
     this.#backoff.restart();
@@ -103,12 +103,12 @@ export class Progress {
       }
     } finally {
       if (!own.isPending) this.#drop(own);
-      // What else is under way goes on from the event loop.
+      // The event loop continues with everything else that is in flight.
       this.#schedule();
     }
   }
 
-  /** Goes on with everything. `own` is what is waited for first. */
+  /** Progresses everything, beginning with `own`. */
   #turn(own?: Waitable): void {
     if (this.#pollAll(own)) this.#moved();
     const { nowMs } = this.#backoff;
@@ -123,7 +123,7 @@ export class Progress {
     this.#wokenInVain = false;
   }
 
-  /** True if anything got further. */
+  /** Returns true if anything progressed. */
   #pollAll(own?: Waitable): boolean {
     const isFresh = !this.#isLong();
     let moved = false;
@@ -142,7 +142,7 @@ export class Progress {
     return moved;
   }
 
-  /** True if it was here. */
+  /** Returns true if it was registered. */
   #drop(waitable: Waitable): boolean {
     const at = this.#waitables.indexOf(waitable);
     if (at >= 0) this.#waitables.splice(at, 1);
@@ -151,7 +151,7 @@ export class Progress {
 
   #checkAll(): void {
     for (const waitable of [...this.#waitables]) {
-      // What came from a rank before it went counts, however late this one looks.
+      // Data that a rank sent before it left are valid, however late this check is.
       if (!waitable.isPending) continue;
       try {
         waitable.check();
@@ -172,7 +172,7 @@ export class Progress {
     return Math.max(1, ms);
   }
 
-  /** Whether it is time to sleep. */
+  /** True if it is time to park. */
   #isLong(): boolean {
     const { waitedMs } = this.#backoff;
     const shortMs = this.#spinTrial.isDue ? 0 : SHORT_MS;
@@ -235,7 +235,7 @@ export class Progress {
       this.#sleeper.watch();
     } else ms = Math.min(ms, this.#napMs());
     this.#scheduled = 'asleep';
-    // Sockets of node:net are read before an immediate runs: what lies there counts before time is over.
+    // node:net reads sockets before an immediate runs: received data count before a timeout.
     this.#timer = setTimeout(() => {
       this.#getUp();
       this.#soon();
@@ -257,12 +257,12 @@ export class Progress {
 
   // ── sleep ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether news will wake this thread. One that was just woken in vain is deaf for a nap. */
+  /** Collects the wake sources. Returns true if news will wake this thread; false for a nap after an unrelated wake. */
   #makeBed(inPlace: boolean): boolean {
     const sleeper = this.#sleeper;
     sleeper.make();
     for (const waitable of this.#waitables) {
-      // In place, the event loop does not run.
+      // A blocked thread does not run its event loop.
       if (inPlace && !waitable.polled) sleeper.onNothing();
       else waitable.sleepOn(sleeper);
     }
@@ -278,7 +278,7 @@ export class Progress {
 
 let ofThread: Progress | undefined;
 
-/** This thread's. */
+/** Progress of this thread. */
 export function progressHere(): Progress {
   if (ofThread === undefined) {
     const loaded = loadLibc();

@@ -6,30 +6,30 @@ import { inodeOf, noRanks, type Bell, type RankSet } from '../device/sleepers.js
 import type { Team } from '../device/team.js';
 import { onExit } from '../exit.js';
 
-/** What a thread that sleeps is woken by: all that it waits for names it before each sleep. */
+/** Collects the sources that can wake a thread: everything that it waits for registers here before each sleep. */
 export interface Bed {
-  /** A descriptor, when it can be read, or written. */
+  /** Wake when a descriptor is readable, or writable. */
   onFd(fd: number, readable: boolean, writable: boolean): void;
-  /** Any member of a team that does something. */
+  /** Wake when any member of a team does something. */
   onTeam(team: Team): void;
-  /** One member of a team. */
+  /** Wake when one member of a team does something. */
   onMember(team: Team, localRank: number): void;
-  /** Nothing tells of something that is waited for: it has to be looked for. */
+  /** There is no source for this wait, so it has to be polled. */
   onNothing(): void;
-  /** What else has news calls this, in the event loop. */
+  /** Other sources call this, in the event loop. */
   readonly wake: () => void;
 }
 
 /**
- * How a thread sleeps until there is news: in poll(2), or in its event loop. Its descriptors tell, and a pipe, into which
- * ranks that share memory write.
+ * Parks a thread until there is news, in poll(2) or in its event loop. It is woken by descriptors, and by ranks that share
+ * memory through a pipe.
  */
 export class Sleeper implements Bed {
   readonly wake: () => void;
   readonly #libc: Libc | undefined;
-  /** Descriptors, and what of them is waited for. */
+  /** Descriptors, with the awaited events. */
   readonly #fds = new Map<number, number>();
-  /** The ranks that are waited for, by segment. */
+  /** The awaited ranks, by segment. */
   readonly #awaited = new Map<Segment, RankSet>();
   #hasToLook = false;
   #pipe: { readonly readEnd: number; readonly bell: Bell; readonly watch: FdWatch } | undefined;
@@ -42,7 +42,7 @@ export class Sleeper implements Bed {
     this.wake = wake;
   }
 
-  /** Forgets what was waited for before. */
+  /** Forgets the sources of the last sleep. */
   make(): void {
     this.#fds.clear();
     this.#awaited.clear();
@@ -69,19 +69,19 @@ export class Sleeper implements Bed {
     ranks[rank >> 5] = (ranks[rank >> 5] ?? 0) | (1 << (rank & 31));
   }
 
-  /** Whether all that is waited for wakes this thread. */
+  /** True if every wait has a source that wakes this thread. */
   get wakes(): boolean {
     return !this.#hasToLook && (this.#libc !== undefined || this.#awaited.size === 0);
   }
 
-  /** From now on ranks ring. What they did before has to be looked for after this. */
+  /** Asks other ranks to wake this thread. Afterwards, poll once more for what they did before. */
   lieDown(): void {
     if (this.#awaited.size === 0 || this.#libc === undefined) return;
     const { bell } = (this.#pipe ??= this.#openPipe(this.#libc));
     for (const [segment, ranks] of this.#awaited) segment.sleepers.lieDown(bell, ranks);
   }
 
-  /** Sleeps in place, at most for so long. Whether something woke it before. */
+  /** Blocks for at most `ms`. Returns true if a source woke the thread. */
   sleep(ms: number): boolean {
     const most = 1 + this.#fds.size;
     if (this.#pollFds.length < 2 * most) this.#pollFds = new Int32Array(4 * most);
@@ -92,7 +92,7 @@ export class Sleeper implements Bed {
     return (this.#libc?.pollFds(this.#pollFds, count, Math.ceil(ms)) ?? 0) > 0;
   }
 
-  /** From now on news call `wake`, until getUp(). */
+  /** Lets news call `wake`, until getUp(). */
   watch(): void {
     const libc = this.#libc;
     if (libc === undefined) return;

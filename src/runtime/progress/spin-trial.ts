@@ -1,23 +1,22 @@
-/** Most waits in a row that sleep at once. */
+/** Most consecutive waits that park immediately. */
 const MOST_SKIPPED = 63;
 
 /**
- * Whether it is worth to look again and again before a sleep. Where the other rank has no core because the machine is full,
- * it is not: who looks uses up the time that the kernel gives it, and gets its core later each time. So after a wait that looked
- * in vain the next ones sleep at once: 1, then 3, 7 … for as long as looking fails, half as many after each time that it does
- * not.
+ * Decides whether to spin before a sleep. Spinning is useless if the other rank has no core because the machine is full: it
+ * uses up this rank's time slice, and the rank gets its core later each time. After a wait that spun in vain, the next waits
+ * park immediately: 1, then 3, 7 … while spinning keeps failing, and half as many after each success.
  */
 export class SpinTrial {
   #penalty = 0;
   #toSkip = 0;
   #hasSlept = false;
 
-  /** Whether the wait under way should look first. */
+  /** True if the current wait should spin first. */
   get isDue(): boolean {
     return this.#toSkip === 0;
   }
 
-  /** The wait under way sleeps. */
+  /** The current wait parks. */
   slept(): void {
     if (this.#hasSlept) return;
     this.#hasSlept = true;
@@ -27,7 +26,7 @@ export class SpinTrial {
     }
   }
 
-  /** The wait has ended: something got further. */
+  /** The current wait has ended with progress. */
   ended(): void {
     if (this.#toSkip > 0) this.#toSkip--;
     else this.#penalty >>= 1;

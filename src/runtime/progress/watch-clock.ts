@@ -1,16 +1,15 @@
-/** Longest time between two looks that counts in full, where time limits are long; */
+/** Longest time between two looks that counts in full, if time limits are long. */
 const LONGEST_GAP_MS = 1000;
-/** and the shortest such time: ranks that wait for news of sockets look that often. */
+/** The same if time limits are short: ranks that wait for news of sockets look this often. */
 const SHORTEST_GAP_MS = 50;
-/** Who waits in the event loop looks so many times in that time. */
+/** Number of looks in that time while waiting in the event loop. */
 const LOOKS_PER_GAP = 4;
 
 /**
- * How long a rank has watched the others, for limits on waiting. Who does not look cannot know whether the others are late:
- * the whole job may have been stopped (Ctrl-Z, a debugger) and goes on only now, or the program computed for long before
- * it came back to its event loop, while the others' news lie there. So of the time from one look to the next only a short
- * part counts, a quarter of the limit at most. A rank that looks all the time counts all of it: one that is stopped alone
- * is late for the others, as it should be.
+ * Measures how long a rank has watched the others, for limits on waiting. A rank that does not look cannot know whether the
+ * others are late: the whole job may have been stopped (Ctrl-Z, a debugger), or the program computed for long while news lay
+ * in its event loop. So only a short part of the time between two looks counts, at most a quarter of the limit. For a rank
+ * that looks all the time everything counts; a rank that is stopped alone is late for the others, as it should be.
  */
 export class WatchClock {
   /** Longest time from one look to the next that counts. */
@@ -18,17 +17,17 @@ export class WatchClock {
   #lookedMs = -Infinity;
   #watchedMs = 0;
 
-  /** @param limitMs what waits are compared with; 0 for none */
+  /** @param limitMs limit that waits are compared with; 0 for none */
   constructor(limitMs: number) {
     this.gapMs = Math.max(SHORTEST_GAP_MS, Math.min(LONGEST_GAP_MS, limitMs / 4));
   }
 
-  /** How often to look, so that all time counts. */
+  /** Interval of looks at which all time counts. */
   get lookEveryMs(): number {
     return this.gapMs / LOOKS_PER_GAP;
   }
 
-  /** Looks. Returns the milliseconds that count from some beginning on. */
+  /** Looks. Returns the milliseconds counted so far. */
   look(): number {
     const now = performance.now();
     this.#watchedMs += Math.min(now - this.#lookedMs, this.gapMs);
@@ -42,15 +41,15 @@ export class WatchClock {
   }
 }
 
-/** How an action that is to come later is waited for. */
+/** Options of a delayed action. */
 export interface Waiting {
-  /** Left out, a clock of its own. */
+  /** Clock to use; default: a new one. */
   readonly clock?: WatchClock;
-  /** Whether the wait keeps the process alive, as it does otherwise. */
+  /** True if the wait keeps the process alive. Default true. */
   readonly ref?: boolean;
 }
 
-/** Calls `action` when this thread has watched for so long, unless the function that it returns is called before. */
+/** Calls `action` when this thread has watched for `ms`, unless the returned function is called before. */
 export function afterWatching(
   limitMs: number,
   action: () => void,
